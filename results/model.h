@@ -1,0 +1,136 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace lockbench::results {
+
+/// The result file as plain data: what a run writes and everything else reads. Names follow the file;
+/// times are in seconds. `schema.json` beside this file is the file's JSON Schema.
+
+/// One measured distribution. Percentiles come from the fine histogram.
+struct Distribution {
+  struct Bucket {
+    double upper = 0;
+    std::uint64_t count = 0;
+  };
+
+  std::uint64_t count = 0;
+  double mean = 0, stddev = 0, min = 0;
+  double p50 = 0, p90 = 0, p95 = 0, p99 = 0, p999 = 0, max = 0;
+  double relative_error = 0;
+  std::vector<Bucket> buckets;  ///< only those that hold something, growing
+  std::uint64_t overflow = 0;   ///< samples above the histogram's range, counted in `count`
+};
+
+struct Outcomes {
+  std::uint64_t acquired = 0, timed_out = 0, refused = 0, failed = 0, unknown = 0, abandoned = 0;
+};
+
+/// Means per grant.
+struct WaitAnatomy {
+  double round_trip_seconds = 0, backoff_seconds = 0, notified_seconds = 0;
+};
+
+struct Fairness {
+  double jain = 1;
+  std::uint64_t longest_streak = 0;
+  double longest_wait_seconds = 0;
+  std::vector<std::uint64_t> per_client;  ///< sections of each client
+};
+
+enum class Verdict { exclusive, violated, unprotected };
+
+struct Audit {
+  std::uint64_t increments = 0;  ///< accepted writes
+  std::uint64_t counter = 0;     ///< by how much the counters really grew
+  std::uint64_t lost_updates = 0;
+  std::uint64_t lost_updates_max = 0;  ///< if every write of unknown outcome took effect
+  std::uint64_t overlaps = 0;
+  double overlap_seconds = 0;
+  std::uint64_t fence_regressions = 0;
+  std::uint64_t stale_writes_rejected = 0;
+  Verdict verdict = Verdict::exclusive;
+};
+
+/// One second of a run.
+struct SeriesPoint {
+  double t = 0;  ///< end of the interval, since the load began
+  bool warmup = false;
+  std::uint64_t sections = 0;
+  double acquire_p50 = 0, acquire_p99 = 0;
+  std::uint64_t failed = 0;  ///< acquisitions failed or unknown
+  std::uint64_t waiters = 0, holders = 0;
+};
+
+struct Generator {
+  double cpu_seconds = 0;
+  double cpu_share = 0;  ///< of all cores of this machine
+  bool valid = true;
+  std::vector<std::string> reasons;
+};
+
+struct Run {
+  std::string strategy, backend;
+  int repetition = 1;
+  double duration_seconds = 0;
+  std::uint64_t sections = 0;
+  double sections_per_second = 0;
+  Outcomes outcomes;
+  std::uint64_t leases_lost = 0;
+  Distribution loss_to_knowledge;
+  std::uint64_t shared_sections = 0;
+  Distribution acquire, acquire_service, hold, release, handoff, schedule_lag;
+  std::uint64_t releases_not_owner = 0, releases_failed = 0;
+  WaitAnatomy wait;
+  double attempts_per_grant = 0, commands_per_section = 0;
+  std::optional<double> herd_factor;  ///< nothing where nobody waits for a wake-up
+  std::optional<double> server_cpu_seconds_per_section;
+  Fairness fairness;
+  Audit audit;
+  std::vector<SeriesPoint> series;
+  Generator generator;
+  std::vector<std::string> errors;  ///< distinct failures, the most frequent first, a few
+};
+
+struct Server {
+  std::string version;
+  std::vector<std::string> endpoints;
+};
+
+struct Environment {
+  std::string cpu;
+  int cores = 0;
+  std::string kernel;
+  std::uint64_t memory_bytes = 0;
+  std::map<std::string, Server> servers;
+};
+
+struct Build {
+  std::string version, commit, build_type;
+};
+
+struct Skipped {
+  std::string strategy, reason;
+};
+
+/// An option as it was used: durations in seconds.
+using OptionValue =
+    std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, std::vector<std::string>>;
+
+struct Result {
+  std::string id;
+  std::string started_at;  ///< RFC 3339
+  bool interrupted = false;
+  Build lockbench;
+  Environment environment;
+  std::map<std::string, OptionValue> workload;
+  std::vector<Skipped> skipped;
+  std::vector<Run> runs;
+};
+
+}  // namespace lockbench::results

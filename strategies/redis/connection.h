@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "strategies/env.h"
+#include "strategies/errors.h"
+#include "strategies/redis/endpoint.h"
+
+namespace lockbench::redis {
+
+/// What a server answered.
+struct Reply {
+  enum class Type { nil, status, error, integer, string, array };
+
+  Type type = Type::nil;
+  std::int64_t integer = 0;
+  std::string text;  ///< of a status, error or string
+  std::vector<Reply> elements;
+
+  bool is_nil() const { return type == Type::nil; }
+  bool is_integer(std::int64_t value) const { return type == Type::integer && integer == value; }
+  bool is_text(std::string_view value) const {
+    return (type == Type::status || type == Type::string) && text == value;
+  }
+};
+
+/// A command's words; the views need to live only until it is queued.
+using Command = std::span<const std::string_view>;
+
+/// A Lua script from a .lua file beside the strategies, embedded at build time.
+struct Script {
+  std::string_view name;
+  std::string_view source;
+  std::string_view sha1;
+};
+
+/// One connection to one server, used by one thread. Constructing it does not connect; whatever needs
+/// the server connects first if there is no connection, within the command timeout. After a failure the
+/// connection is closed, commands that were under way count as unanswered, and the next one reconnects.
+/// Reports every command to its Env. Error replies of the server are failures of kind `rejected`.
+class Connection {
+ public:
+  virtual ~Connection() = default;
+
+  virtual StoreResult<void> connect(const std::stop_token& stop = {}) = 0;
+
+  /// Puts a command on its way; what is queued is sent together, with flush() or the next receive().
+  /// `name` is what the Env is told, if it is not the first word. A failure to connect is reported by
+  /// the receive() that belongs to the command.
+  virtual void queue(Command command, std::string_view name = {}) = 0;
+  virtual void flush() = 0;
+
+  /// The answer to the oldest queued command that has none yet. A stop gives up an answer that does
+  /// not come within 50 ms.
+  virtual StoreResult<Reply> receive(const std::stop_token& stop = {}) = 0;
+
+  virtual void close() noexcept = 0;
+
+  /// One command, one round trip.
+  StoreResult<Reply> call(Command command, const std::stop_token& stop = {}) {
+    queue(command);
+    return receive(stop);
+  }
+  StoreResult<Reply> call(std::initializer_list<std::string_view> command,
+                          const std::stop_token& stop = {}) {
+    return call(Command(command.begin(), command.size()), stop);
+  }
+  void queue(std::initializer_list<std::string_view> command) {
+    queue(Command(command.begin(), command.size()));
+  }
+
+  /// EVALSHA, and EVAL where the server does not know the script (yet, or any more).
+  StoreResult<Reply> call(const Script& script, std::initializer_list<std::string_view> keys,
+                          std::initializer_list<std::string_view> args,
+                          const std::stop_token& stop = {});
+};
+
+/// Makes the connections of one run, so that a test or a fault can put others in their place.
+class ConnectionFactory {
+ public:
+  virtual ~ConnectionFactory() = default;
+  /// Thread-safe. `env` must outlive the connection.
+  virtual std::unique_ptr<Connection> make(const Endpoint& endpoint, Duration command_timeout,
+                                           Env& env) = 0;
+};
+
+/// Real connections: hiredis speaks the protocol, over TCP or a unix socket.
+std::unique_ptr<ConnectionFactory> make_hiredis_factory();
+
+}  // namespace lockbench::redis

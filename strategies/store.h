@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "strategies/descriptor.h"
+
+namespace lockbench {
+
+struct StoreFacts {
+  std::string version;
+  /// Changes when the server restarts.
+  std::string instance;
+  /// User and system CPU of the server process since its start.
+  double cpu_seconds = 0;
+};
+
+/// One server of a deployment, for the housekeeping round a run: not a lock. Not thread-safe.
+class Store {
+ public:
+  virtual ~Store() = default;
+  /// As shown to people: never with credentials.
+  virtual std::string display() const = 0;
+  virtual StoreResult<StoreFacts> facts() = 0;
+  /// Removes exactly these keys; returns how many were there.
+  virtual StoreResult<std::size_t> remove_keys(std::span<const std::string> keys) = 0;
+};
+
+}  // namespace lockbench

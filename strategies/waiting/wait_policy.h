@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+
+#include "strategies/env.h"
+
+namespace lockbench {
+
+enum class WaitKind { poll, backoff, notify, queue };
+
+/// How a client that found the lock taken waits before it asks again.
+struct WaitPolicy {
+  WaitKind kind = WaitKind::poll;
+  Duration min{};  ///< poll: the interval; backoff: the first bound
+  Duration max{};  ///< backoff: the last bound
+
+  static WaitPolicy poll(Duration interval) { return {WaitKind::poll, interval, interval}; }
+  static WaitPolicy backoff(Duration min, Duration max) { return {WaitKind::backoff, min, max}; }
+
+  /// poll: the interval. backoff: exponential with full jitter, uniform in [0, min(max, min * 2^n)]
+  /// before attempt n + 1 (Marc Brooker, "Exponential Backoff and Jitter", 2015).
+  Duration delay(std::uint32_t failed_attempts, Env& env) const;
+
+  bool operator==(const WaitPolicy&) const = default;
+};
+
+std::string_view to_string(WaitKind kind);
+/// "poll:100ms", "backoff:1ms..100ms", "notify", "queue"
+std::string to_string(const WaitPolicy& policy);
+/// Reads what `--wait` takes; the error says what is allowed.
+tl::expected<WaitPolicy, std::string> parse_wait_policy(std::string_view text);
+
+}  // namespace lockbench
