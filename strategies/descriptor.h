@@ -72,7 +72,7 @@ struct Traits {
 using Endpoints = std::map<std::string, std::vector<std::string>, std::less<>>;
 
 struct StrategyOptions {
-  std::optional<WaitPolicy> wait;                             ///< replaces the strategy's own
+  std::optional<WaitPolicy> wait;                              ///< replaces the strategy's own
   Duration command_timeout = std::chrono::milliseconds(1000);  ///< the longest one answer may take
 };
 
@@ -82,11 +82,12 @@ struct Context {
   const StrategyOptions& options;
   Env& env;
   Services& services;
-  int client = 0;  ///< this client's number in its process
+  int client = 0;        ///< this client's number in its process
+  WaitPolicy waiting{};  ///< filled in by make_strategy: the strategy's own, or what replaces it
 };
 
-/// All that the rest of lockbench knows of a strategy; stands at the end of the strategy's own file.
-/// Command line, README, conformance tests and hazard matrix are derived from it.
+/// All that the rest of lockbench knows of a strategy; stands at the end of the strategy's own
+/// file. Command line, README, conformance tests and hazard matrix are derived from it.
 struct Descriptor {
   std::string_view name;
   /// "redis"; "local" for what needs no store.
@@ -103,6 +104,15 @@ struct Descriptor {
   /// Appended to a lock's key, these name everything that it may leave in the store.
   std::vector<std::string_view> key_suffixes = {""};
 };
+
+/// One client's instance.
+std::unique_ptr<LockStrategy> make_strategy(const Descriptor& descriptor, Context context);
+
+/// For `Descriptor::make`.
+template <class Strategy>
+std::unique_ptr<LockStrategy> construct(const Context& context) {
+  return std::make_unique<Strategy>(context);
+}
 
 std::string_view to_string(Expiry expiry);
 std::string_view to_string(OwnerCheck check);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -13,15 +14,15 @@ using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 /// Time of day: time stamps, and the strategies whose flaw it is.
 using WallTime = std::chrono::time_point<std::chrono::system_clock, Duration>;
 
-/// "250us", "10ms", "2s", "1.5h": a number of at least 0 with one of ns, us, ms, s, m, h; a bare "0"
-/// needs no unit. The error says what is allowed.
+/// "250us", "10ms", "2s", "1.5h": a number of at least 0 with one of ns, us, ms, s, m, h; a bare
+/// "0" needs no unit. The error says what is allowed.
 tl::expected<Duration, std::string> parse_duration(std::string_view text);
 
 /// The shortest exact form that parse_duration reads back: "10ms", "1500us".
 std::string format_duration(Duration duration);
 
-/// For messages and for stores that count in whole units. Rounds up: a lock must not be shorter than
-/// what was asked for.
+/// For messages and for stores that count in whole units. Rounds up: a lock must not be shorter
+/// than what was asked for.
 std::int64_t ceil_milliseconds(Duration duration);
 std::int64_t ceil_seconds(Duration duration);
 

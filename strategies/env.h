@@ -9,7 +9,8 @@
 
 namespace lockbench {
 
-/// Something that one client waits for and any thread may set. A wait that it ended has consumed it.
+/// Something that one client waits for and any thread may set. A wait that it ended has consumed
+/// it.
 class Event {
  public:
   virtual ~Event() = default;
@@ -28,15 +29,15 @@ struct CommandInfo {
   bool blocks = false;        ///< waits for the lock in a queue at the server
 };
 
-/// What becomes of a command. Dropping it before it is sent looks like a broken connection; dropping
-/// its answer leaves the client not knowing whether it took effect.
+/// What becomes of a command. Dropping it before it is sent looks like a broken connection;
+/// dropping its answer leaves the client not knowing whether it took effect.
 enum class CommandFate { proceed, drop };
 
 enum class CommandEnd { answered, lost };
 
 /// All that a strategy may know of the world outside its store: time, waiting, randomness, and what
-/// watches its commands. One per client, used on that client's thread only (events apart), so that a
-/// test can run on simulated time and a fault can skew one client's clock.
+/// watches its commands. One per client, used on that client's thread only (events apart), so that
+/// a test can run on simulated time and a fault can skew one client's clock.
 class Env {
  public:
   virtual ~Env() = default;
@@ -47,14 +48,16 @@ class Env {
   virtual std::uint64_t random() = 0;
 
   virtual std::unique_ptr<Event> make_event() = 0;
-  /// Every wait of ours goes through here: until `event` is set (null: a plain sleep), the deadline, or
-  /// a stop, which ends it at once.
+  /// Every wait of ours goes through here: until `event` is set (null: a plain sleep), the
+  /// deadline, or a stop, which ends it at once.
   virtual WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) = 0;
 
-  /// Every store's connection reports each of its commands, in order: before it is sent, and when its
-  /// answer was read or given up. Counting, tracing, stalls and deaths hang here. Calls nest where
-  /// commands are pipelined.
-  virtual CommandFate before_command(const CommandInfo& /*command*/) { return CommandFate::proceed; }
+  /// Every store's connection reports each of its commands, in order: before it is sent, and when
+  /// its answer was read or given up. Counting, tracing, stalls and deaths hang here. Calls nest
+  /// where commands are pipelined.
+  virtual CommandFate before_command(const CommandInfo& /*command*/) {
+    return CommandFate::proceed;
+  }
   virtual CommandFate after_command(const CommandInfo& /*command*/, CommandEnd /*end*/) {
     return CommandFate::proceed;
   }
@@ -63,7 +66,8 @@ class Env {
 /// The real world. `seed` must differ between clients and between processes that share a store.
 std::unique_ptr<Env> make_system_env(std::uint64_t seed);
 
-/// Passes everything on to another Env, which must outlive it. The base of meters, traces and faults.
+/// Passes everything on to another Env, which must outlive it. The base of meters, traces and
+/// faults.
 class ForwardingEnv : public Env {
  public:
   explicit ForwardingEnv(Env& inner) : inner_(inner) {}

@@ -60,19 +60,20 @@ struct RenewResult {
   std::string reason;
 };
 
-/// A way to lock, as one client sees it. One instance per client, used on that client's thread only;
-/// other threads touch nothing but a lease's state. An instance may hold leases on several keys at
-/// once. Constructing one never connects; destroying it never throws and leaves no thread, key or
-/// session behind. Methods report failures as values and throw only on programming errors.
+/// A way to lock, as one client sees it. One instance per client, used on that client's thread
+/// only; other threads touch nothing but a lease's state. An instance may hold leases on several
+/// keys at once. Constructing one never connects; destroying it never throws and leaves no thread,
+/// key or session behind. Methods report failures as values and throw only on programming errors.
 class LockStrategy {
  public:
   virtual ~LockStrategy() = default;
 
-  /// Reaches the store, or says by which endpoint it could not. Later failures reconnect by themselves.
+  /// Reaches the store, or says by which endpoint it could not. Later failures reconnect by
+  /// themselves.
   virtual StoreResult<void> connect() = 0;
 
-  /// Blocks until the lock is held, the deadline passes, a stop is requested (at most 100 ms later),
-  /// or the store fails. Never later than the deadline by more than one round trip.
+  /// Blocks until the lock is held, the deadline passes, a stop is requested (at most 100 ms
+  /// later), or the store fails. Never later than the deadline by more than one round trip.
   virtual AcquireResult acquire(const AcquireRequest& request) = 0;
 
   /// Gives the lock back, once. Whether that is safe for a lease that has run out is the strategy's

@@ -9,8 +9,8 @@ namespace lockbench {
 
 /// What the clients of one run share, each kind at most once: connection factories, in-process lock
 /// tables, schedulers, notification hubs. Owned by the runner, never global, and outlives every
-/// strategy that was made with it. Thread-safe. Services are destroyed in the reverse order of their
-/// making, so one may use those that were there before it.
+/// strategy that was made with it. Thread-safe. Services are destroyed in the reverse order of
+/// their making, so one may use those that were there before it.
 class Services {
  public:
   Services() = default;

@@ -41,24 +41,25 @@ struct Script {
   std::string_view sha1;
 };
 
-/// One connection to one server, used by one thread. Constructing it does not connect; whatever needs
-/// the server connects first if there is no connection, within the command timeout. After a failure the
-/// connection is closed, commands that were under way count as unanswered, and the next one reconnects.
-/// Reports every command to its Env. Error replies of the server are failures of kind `rejected`.
+/// One connection to one server, used by one thread. Constructing it does not connect; whatever
+/// needs the server connects first if there is no connection, within the command timeout. After a
+/// failure the connection is closed, commands that were under way count as unanswered, and the next
+/// one reconnects. Reports every command to its Env. Error replies of the server are failures of
+/// kind `rejected`.
 class Connection {
  public:
   virtual ~Connection() = default;
 
   virtual StoreResult<void> connect(const std::stop_token& stop = {}) = 0;
 
-  /// Puts a command on its way; what is queued is sent together, with flush() or the next receive().
-  /// `name` is what the Env is told, if it is not the first word. A failure to connect is reported by
-  /// the receive() that belongs to the command.
+  /// Puts a command on its way; what is queued is sent together, with flush() or the next
+  /// receive(). `name` is what the Env is told, if it is not the first word. Never fails: whatever
+  /// goes wrong is reported by the receive() that belongs to the command.
   virtual void queue(Command command, std::string_view name = {}) = 0;
-  virtual void flush() = 0;
+  virtual void flush(const std::stop_token& stop = {}) = 0;
 
-  /// The answer to the oldest queued command that has none yet. A stop gives up an answer that does
-  /// not come within 50 ms.
+  /// The answer to the oldest queued command that has none yet. To be called once for each. A stop
+  /// gives up an answer that does not come within 50 ms.
   virtual StoreResult<Reply> receive(const std::stop_token& stop = {}) = 0;
 
   virtual void close() noexcept = 0;

@@ -1,0 +1,64 @@
+#include "strategies/descriptor.h"
+
+namespace lockbench {
+
+std::unique_ptr<LockStrategy> make_strategy(const Descriptor& descriptor, Context context) {
+  context.waiting = context.options.wait.value_or(descriptor.traits.waiting);
+  return descriptor.make(context);
+}
+
+std::string_view to_string(Expiry expiry) {
+  switch (expiry) {
+    case Expiry::none:
+      return "none";
+    case Expiry::ttl:
+      return "ttl";
+    case Expiry::session:
+      return "session";
+  }
+  return "?";
+}
+
+std::string_view to_string(OwnerCheck check) {
+  switch (check) {
+    case OwnerCheck::none:
+      return "none";
+    case OwnerCheck::local_clock:
+      return "local clock";
+    case OwnerCheck::two_steps:
+      return "two steps";
+    case OwnerCheck::atomic:
+      return "atomic";
+  }
+  return "?";
+}
+
+std::string_view to_string(HazardOutcome outcome) {
+  switch (outcome) {
+    case HazardOutcome::safe:
+      return "safe";
+    case HazardOutcome::double_grant:
+      return "double-grant";
+    case HazardOutcome::lost_update:
+      return "lost-update";
+    case HazardOutcome::foreign_release:
+      return "foreign-release";
+    case HazardOutcome::foreign_renewal:
+      return "foreign-renewal";
+    case HazardOutcome::stuck:
+      return "stuck";
+    case HazardOutcome::self_deadlock:
+      return "self-deadlock";
+    case HazardOutcome::unavailable:
+      return "unavailable";
+    case HazardOutcome::refused:
+      return "refused";
+    case HazardOutcome::recovers:
+      return "recovers";
+    case HazardOutcome::not_applicable:
+      return "not-applicable";
+  }
+  return "?";
+}
+
+}  // namespace lockbench

@@ -1,0 +1,71 @@
+#include "strategies/duration.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+
+namespace lockbench {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  std::int64_t nanoseconds;
+};
+
+// Largest first, as format_duration wants the shortest form.
+constexpr std::array<Unit, 6> kUnits{{{"h", 3'600'000'000'000},
+                                      {"m", 60'000'000'000},
+                                      {"s", 1'000'000'000},
+                                      {"ms", 1'000'000},
+                                      {"us", 1'000},
+                                      {"ns", 1}}};
+
+// A century: far beyond any use, and far from the overflow of 64 bits.
+constexpr double kLongestNanoseconds = 3.2e18;
+
+tl::unexpected<std::string> not_a_duration(std::string_view text) {
+  return tl::unexpected(fmt::format(
+      "\"{}\" is not a duration: a number of at least 0 with ns, us, ms, s, m or h, such as 250us",
+      text));
+}
+
+}  // namespace
+
+tl::expected<Duration, std::string> parse_duration(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || !(number >= 0) || std::isinf(number)) return not_a_duration(text);
+  const std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  if (rest.empty() && number == 0) return Duration::zero();
+  for (const Unit& unit : kUnits) {
+    if (rest != unit.name) continue;
+    const double nanoseconds = number * static_cast<double>(unit.nanoseconds);
+    if (nanoseconds > kLongestNanoseconds) return not_a_duration(text);
+    return Duration(std::llround(nanoseconds));
+  }
+  return not_a_duration(text);
+}
+
+std::string format_duration(Duration duration) {
+  const std::int64_t nanoseconds = duration.count();
+  if (nanoseconds == 0) return "0s";
+  for (const Unit& unit : kUnits) {
+    if (nanoseconds % unit.nanoseconds == 0) {
+      return fmt::format("{}{}", nanoseconds / unit.nanoseconds, unit.name);
+    }
+  }
+  return fmt::format("{}ns", nanoseconds);  // not reached: every count divides by 1
+}
+
+std::int64_t ceil_milliseconds(Duration duration) {
+  return std::chrono::ceil<std::chrono::milliseconds>(duration).count();
+}
+
+std::int64_t ceil_seconds(Duration duration) {
+  return std::chrono::ceil<std::chrono::seconds>(duration).count();
+}
+
+}  // namespace lockbench

@@ -1,0 +1,147 @@
+#include <list>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "strategies/registry.h"
+
+namespace lockbench {
+namespace {
+
+/// The process's locks, one per key. Each keeps its waiters in order and hands itself over to the
+/// first, so that a waiter that wakes up already holds it. Every grant has a number, by which a
+/// release shows whose it is.
+class LockTable {
+ public:
+  using Grant = std::uint64_t;
+  static constexpr Grant kNotGranted = 0;
+
+  struct Waiter {
+    Event& event;
+    Grant grant = kNotGranted;
+  };
+
+  Grant try_take(const std::string& key) {
+    const std::scoped_lock guard(mutex_);
+    Lock& lock = locks_[key];
+    return lock.holder == kNotGranted ? lock.holder = ++last_grant_ : kNotGranted;
+  }
+
+  /// Not granted: `waiter` stands in the queue until its event is set or it leaves.
+  Grant take_or_queue(const std::string& key, Waiter& waiter) {
+    const std::scoped_lock guard(mutex_);
+    Lock& lock = locks_[key];
+    if (lock.holder == kNotGranted) return lock.holder = ++last_grant_;
+    lock.waiters.push_back(&waiter);
+    return kNotGranted;
+  }
+
+  /// Gives up waiting, unless the grant came first.
+  Grant leave(const std::string& key, Waiter& waiter) {
+    const std::scoped_lock guard(mutex_);
+    if (waiter.grant == kNotGranted) locks_[key].waiters.remove(&waiter);
+    return waiter.grant;
+  }
+
+  bool release(const std::string& key, Grant grant) {
+    const std::scoped_lock guard(mutex_);
+    Lock& lock = locks_[key];
+    if (lock.holder != grant) return false;
+    lock.holder = kNotGranted;
+    if (lock.waiters.empty()) return true;
+    Waiter& next = *lock.waiters.front();
+    lock.waiters.pop_front();
+    next.grant = lock.holder = ++last_grant_;
+    next.event.set();
+    return true;
+  }
+
+ private:
+  struct Lock {
+    Grant holder = kNotGranted;
+    std::list<Waiter*> waiters;
+  };
+
+  std::mutex mutex_;
+  Grant last_grant_ = kNotGranted;
+  std::unordered_map<std::string, Lock> locks_;
+};
+
+/// A mutex with deadline per key in the process: the articles' `synchronized`.
+class LocalMutex : public LockStrategy {
+ public:
+  explicit LocalMutex(const Context& context)
+      : env_(context.env),
+        table_(
+            context.services.get_or_make<LockTable>([] { return std::make_shared<LockTable>(); })),
+        granted_(context.env.make_event()) {}
+
+  StoreResult<void> connect() override { return {}; }
+
+  AcquireResult acquire(const AcquireRequest& request) override {
+    const std::string key(request.key);
+    LockTable::Waiter waiter{*granted_};
+    AcquireResult result;
+    result.attempts = 1;
+    result.outcome = take(key, request, waiter);
+    if (result.outcome == AcquireOutcome::acquired) {
+      result.lease = Lease{.key = key,
+                           .token = std::to_string(waiter.grant),
+                           .state = std::make_shared<LeaseState>(TimePoint::max())};
+    }
+    return result;
+  }
+
+  ReleaseResult release(const Lease& lease) override {
+    const bool mine = table_.release(lease.key, std::stoull(lease.token));
+    return {mine ? ReleaseOutcome::released : ReleaseOutcome::not_owner, {}};
+  }
+
+  RenewResult renew(const Lease&, Duration) override { return {RenewOutcome::unsupported, {}}; }
+
+ private:
+  /// Leaves the grant in `waiter`.
+  AcquireOutcome take(const std::string& key, const AcquireRequest& request,
+                      LockTable::Waiter& waiter) {
+    if (request.deadline <= env_.now()) {
+      waiter.grant = table_.try_take(key);
+      return waiter.grant ? AcquireOutcome::acquired : AcquireOutcome::refused;
+    }
+    if (const auto grant = table_.take_or_queue(key, waiter)) {
+      waiter.grant = grant;
+      return AcquireOutcome::acquired;
+    }
+    const WaitResult waited = env_.wait(granted_.get(), request.deadline, request.stop);
+    if (waited == WaitResult::signalled) return AcquireOutcome::acquired;
+    if (table_.leave(key, waiter)) {
+      // Granted between the end of the wait and leaving: the signal is still to be consumed.
+      env_.wait(granted_.get(), TimePoint::max(), {});
+      return AcquireOutcome::acquired;
+    }
+    return waited == WaitResult::stopped ? AcquireOutcome::abandoned : AcquireOutcome::timed_out;
+  }
+
+  Env& env_;
+  LockTable& table_;
+  std::unique_ptr<Event> granted_;
+};
+
+const Registration registration(Descriptor{
+    .name = "local-mutex",
+    .backend = "local",
+    .summary =
+        "A mutex per key in this process, first come first served: the control that needs no store",
+    .source = "article 004 (the JDK's lock)",
+    .traits = {.expiry = Expiry::none,
+               .release_check = OwnerCheck::atomic,
+               .one_process = true,
+               .fair = true,
+               .nodes = 0,
+               .waiting = {.kind = WaitKind::queue},
+               .waiting_choices = {}},
+    .hazards = {{"several-processes", HazardOutcome::double_grant}},
+    .make = construct<LocalMutex>,
+});
+
+}  // namespace
+}  // namespace lockbench

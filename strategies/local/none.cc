@@ -1,0 +1,40 @@
+#include "strategies/registry.h"
+
+namespace lockbench {
+namespace {
+
+/// No lock at all: what the audit must catch, or it proves nothing.
+class None : public LockStrategy {
+ public:
+  explicit None(const Context&) {}
+
+  StoreResult<void> connect() override { return {}; }
+
+  AcquireResult acquire(const AcquireRequest& request) override {
+    AcquireResult result;
+    result.outcome = AcquireOutcome::acquired;
+    result.attempts = 1;
+    result.lease = Lease{.key = std::string(request.key),
+                         .mode = request.mode,
+                         .state = std::make_shared<LeaseState>(TimePoint::max())};
+    return result;
+  }
+
+  ReleaseResult release(const Lease&) override { return {ReleaseOutcome::released, {}}; }
+
+  RenewResult renew(const Lease&, Duration) override { return {RenewOutcome::unsupported, {}}; }
+};
+
+const Registration registration(Descriptor{
+    .name = "none",
+    .backend = "local",
+    .summary = "No lock at all: the control that must lose updates",
+    .source = "control",
+    .traits =
+        {.expiry = Expiry::none, .promises_exclusion = false, .nodes = 0, .waiting_choices = {}},
+    .hazards = {{"contention", HazardOutcome::lost_update}},
+    .make = construct<None>,
+});
+
+}  // namespace
+}  // namespace lockbench

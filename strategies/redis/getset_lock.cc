@@ -1,0 +1,61 @@
+#include "strategies/redis/getset_lock.h"
+
+#include <charconv>
+
+namespace lockbench::redis {
+namespace {
+
+// A key that comes and goes between SETNX and GET so often is simply contended.
+constexpr int kSetnxRounds = 8;
+
+}  // namespace
+
+StoreResult<bool> GetsetLock::try_acquire(const AcquireRequest& request, Lease& lease) {
+  for (int round = 0; round < kSetnxRounds; ++round) {
+    const TimePoint asked_at = env().now();
+    lease.token = std::to_string(wall_milliseconds() + ceil_milliseconds(request.ttl));
+    const auto created = redis().call({"SETNX", lease.key, lease.token}, request.stop);
+    if (!created) return tl::unexpected(created.error());
+    if (created->is_integer(1)) {
+      lease.state = valid_until(asked_at + request.ttl);
+      return true;
+    }
+    const auto seen = redis().call({"GET", lease.key}, request.stop);
+    if (!seen) return tl::unexpected(seen.error());
+    if (seen->is_nil()) continue;  // freed in between: at once again
+    if (!has_passed(*seen)) return false;
+    return take_over_expired(request, lease, *seen);
+  }
+  return false;
+}
+
+StoreResult<bool> GetsetLock::take_over_expired(const AcquireRequest& request, Lease& lease,
+                                                const Reply& seen) {
+  const TimePoint asked_at = env().now();
+  lease.token = std::to_string(wall_milliseconds() + ceil_milliseconds(request.ttl));
+  const auto replaced = redis().call({"GETSET", lease.key, lease.token}, request.stop);
+  if (!replaced) return tl::unexpected(replaced.error());
+  if (!takes_over(seen, *replaced)) return false;
+  lease.state = valid_until(asked_at + request.ttl);
+  return true;
+}
+
+ReleaseResult GetsetLock::release(const Lease& lease) {
+  const Reply own_expiry{
+      .type = Reply::Type::string, .integer = 0, .text = lease.token, .elements = {}};
+  if (has_passed(own_expiry)) return {ReleaseOutcome::not_owner, {}};
+  return release_unchecked(redis(), lease);
+}
+
+bool GetsetLock::has_passed(const Reply& value) {
+  std::int64_t expiry = 0;
+  const char* const end = value.text.data() + value.text.size();
+  const auto [stopped, error] = std::from_chars(value.text.data(), end, expiry);
+  return error == std::errc() && stopped == end && expiry < wall_milliseconds();
+}
+
+std::int64_t GetsetLock::wall_milliseconds() {
+  return std::chrono::floor<std::chrono::milliseconds>(env().wall_now().time_since_epoch()).count();
+}
+
+}  // namespace lockbench::redis

@@ -1,0 +1,37 @@
+#include "strategies/redis/getset_lock.h"
+#include "strategies/registry.h"
+
+namespace lockbench::redis {
+namespace {
+
+/// As redis-getset, but takes over only if GETSET replaced the very value that GET saw (article
+/// 002).
+class GetsetCas : public GetsetLock {
+ public:
+  using GetsetLock::GetsetLock;
+
+ protected:
+  bool takes_over(const Reply& seen, const Reply& replaced) override {
+    return replaced.is_text(seen.text);
+  }
+};
+
+const Registration registration(Descriptor{
+    .name = "redis-getset-cas",
+    .backend = "redis",
+    .summary = "As redis-getset, granted only if GETSET replaced the value that GET saw",
+    .acquire_commands = {"SETNX key now+ttl", "GET key", "GETSET key now+ttl"},
+    .release_commands = {"DEL key"},
+    .source = "article 002",
+    .traits = {.expiry = Expiry::ttl, .release_check = OwnerCheck::local_clock},
+    .hazards = with_ttl_hazards({{"client-clock-ahead", HazardOutcome::double_grant},
+                                 {"holder-clock-behind", HazardOutcome::foreign_release},
+                                 {"release-race", HazardOutcome::foreign_release},
+                                 {"getset-rewrite", HazardOutcome::foreign_release},
+                                 {"lost-answer-acquire", HazardOutcome::stuck},
+                                 {"lost-answer-release", HazardOutcome::foreign_release}}),
+    .make = construct<GetsetCas>,
+});
+
+}  // namespace
+}  // namespace lockbench::redis

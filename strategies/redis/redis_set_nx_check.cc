@@ -1,0 +1,69 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "strategies/redis/single_node.h"
+#include "strategies/registry.h"
+
+namespace lockbench::redis {
+namespace {
+
+std::string host_and_process() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return fmt::format("{}:{}", host.data(), ::getpid());
+}
+
+/// SET NX PX with a value that names the owner; the release reads it and then deletes, in two steps
+/// between which the lock may change hands.
+class SetNxCheck : public SingleNodeLock {
+ public:
+  using SingleNodeLock::SingleNodeLock;
+
+  StoreResult<bool> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    return set_nx_px(request, lease, lease.token);
+  }
+
+  ReleaseResult release(const Lease& lease) override {
+    const auto owner = redis().call({"GET", lease.key});
+    if (!owner) return {ReleaseOutcome::failed, owner.error().message};
+    if (!owner->is_text(lease.token)) return {ReleaseOutcome::not_owner, {}};
+    return release_unchecked(redis(), lease);
+  }
+
+  RenewResult renew(const Lease& lease, Duration ttl) override {
+    const TimePoint asked_at = env().now();
+    const auto owner = redis().call({"GET", lease.key});
+    if (!owner) return {RenewOutcome::failed, owner.error().message};
+    if (owner->is_text(lease.token)) return renew_unchecked(redis(), env(), lease, ttl);
+    lease.state->mark_lost(asked_at);
+    return {RenewOutcome::not_owner, {}};
+  }
+
+ protected:
+  void undo(const Lease& lease) override { release(lease); }
+
+  /// The client's name, the same for all its acquisitions.
+  std::string make_token() override { return fmt::format("{}:{}", process_, client()); }
+
+ private:
+  const std::string process_ = host_and_process();
+};
+
+const Registration registration(Descriptor{
+    .name = "redis-set-nx-check",
+    .backend = "redis",
+    .summary = "SET NX PX with host:process:thread, released by GET and then DEL: two steps",
+    .acquire_commands = {"SET key token NX PX ttl"},
+    .release_commands = {"GET key", "DEL key"},
+    .source = "article 000",
+    .traits = {.expiry = Expiry::ttl,
+               .release_check = OwnerCheck::two_steps,
+               .renew_check = OwnerCheck::two_steps},
+    .hazards = with_ttl_hazards({{"release-race", HazardOutcome::foreign_release}}),
+    .make = construct<SetNxCheck>,
+});
+
+}  // namespace
+}  // namespace lockbench::redis

@@ -1,0 +1,33 @@
+#include "strategies/redis/single_node.h"
+#include "strategies/registry.h"
+
+namespace lockbench::redis {
+namespace {
+
+/// SET NX PX with a random token and a release that checks it in one step: the textbook lock.
+class SetNxLua : public TokenLock {
+ public:
+  using TokenLock::TokenLock;
+
+  StoreResult<bool> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    return set_nx_px(request, lease, lease.token);
+  }
+};
+
+const Registration registration(Descriptor{
+    .name = "redis-set-nx-lua",
+    .backend = "redis",
+    .summary =
+        "SET NX PX with a random token, released by a script that checks it: the textbook lock",
+    .acquire_commands = {"SET key token NX PX ttl"},
+    .release_commands = {"EVALSHA release_if_token key token"},
+    .source = "articles 000, 001, 003; redis.io \"Distributed Locks with Redis\"",
+    .traits = {.expiry = Expiry::ttl,
+               .release_check = OwnerCheck::atomic,
+               .renew_check = OwnerCheck::atomic},
+    .hazards = with_ttl_hazards({}),
+    .make = construct<SetNxLua>,
+});
+
+}  // namespace
+}  // namespace lockbench::redis

@@ -1,0 +1,44 @@
+#include "strategies/redis/single_node.h"
+#include "strategies/registry.h"
+
+namespace lockbench::redis {
+namespace {
+
+/// The oldest form: whoever creates the key has the lock, for ever if he dies.
+class Setnx : public SingleNodeLock {
+ public:
+  using SingleNodeLock::SingleNodeLock;
+
+  StoreResult<bool> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    const auto reply = redis().call({"SETNX", lease.key, "1"}, request.stop);
+    if (!reply) return tl::unexpected(reply.error());
+    if (!reply->is_integer(1)) return false;
+    lease.state = valid_until(TimePoint::max());
+    return true;
+  }
+
+  ReleaseResult release(const Lease& lease) override { return release_unchecked(redis(), lease); }
+
+  RenewResult renew(const Lease&, Duration) override { return {RenewOutcome::unsupported, {}}; }
+};
+
+const Registration registration(Descriptor{
+    .name = "redis-setnx",
+    .backend = "redis",
+    .summary = "SETNX and DEL, no TTL: a crashed holder blocks everybody for ever",
+    .acquire_commands = {"SETNX key 1"},
+    .release_commands = {"DEL key"},
+    .source = "articles 001, 002",
+    .traits = {.expiry = Expiry::none, .release_check = OwnerCheck::none},
+    .hazards = with_one_redis_hazards({{"crash-holding", HazardOutcome::stuck},
+                                       {"crash-mid-acquire", HazardOutcome::stuck},
+                                       {"host-crash", HazardOutcome::stuck},
+                                       {"release-without-holding", HazardOutcome::foreign_release},
+                                       {"lost-answer-acquire", HazardOutcome::stuck},
+                                       {"lost-answer-release", HazardOutcome::foreign_release},
+                                       {"runaway-holder", HazardOutcome::stuck}}),
+    .make = construct<Setnx>,
+});
+
+}  // namespace
+}  // namespace lockbench::redis

@@ -1,0 +1,58 @@
+#include "strategies/redis/single_node.h"
+#include "strategies/registry.h"
+
+namespace lockbench::redis {
+namespace {
+
+/// SETNX, and if that succeeded EXPIRE: a client that dies between the two leaves a lock without
+/// TTL.
+class SetnxExpire : public SingleNodeLock {
+ public:
+  using SingleNodeLock::SingleNodeLock;
+
+  StoreResult<bool> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    const auto taken = redis().call({"SETNX", lease.key, "1"}, request.stop);
+    if (!taken) return tl::unexpected(taken.error());
+    if (!taken->is_integer(1)) return false;
+
+    const auto seconds = ceil_seconds(request.ttl);
+    const TimePoint asked_at = env().now();
+    auto expires = redis().call({"EXPIRE", lease.key, std::to_string(seconds)}, request.stop);
+    if (!expires) {
+      // Held, but perhaps for ever: neither granted nor free.
+      expires.error().kind = StoreError::Kind::unanswered;
+      return tl::unexpected(expires.error());
+    }
+    lease.state = valid_until(asked_at + std::chrono::seconds(seconds));
+    return true;
+  }
+
+  ReleaseResult release(const Lease& lease) override { return release_unchecked(redis(), lease); }
+
+  RenewResult renew(const Lease& lease, Duration ttl) override {
+    return renew_unchecked(redis(), env(), lease, ttl);
+  }
+};
+
+const Registration registration(Descriptor{
+    .name = "redis-setnx-expire",
+    .backend = "redis",
+    .summary =
+        "SETNX, then EXPIRE as a second step (whole seconds): a crash in between blocks for ever",
+    .acquire_commands = {"SETNX key 1", "EXPIRE key seconds"},
+    .release_commands = {"DEL key"},
+    .source = "articles 000, 001",
+    .traits = {.expiry = Expiry::ttl,
+               .release_check = OwnerCheck::none,
+               .renew_check = OwnerCheck::none,
+               .ttl_in_seconds = true},
+    .hazards = with_ttl_hazards({{"crash-mid-acquire", HazardOutcome::stuck},
+                                 {"late-release", HazardOutcome::foreign_release},
+                                 {"release-without-holding", HazardOutcome::foreign_release},
+                                 {"lost-answer-acquire", HazardOutcome::stuck},
+                                 {"lost-answer-release", HazardOutcome::foreign_release}}),
+    .make = construct<SetnxExpire>,
+});
+
+}  // namespace
+}  // namespace lockbench::redis

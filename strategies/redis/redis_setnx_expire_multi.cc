@@ -1,0 +1,61 @@
+#include <array>
+
+#include "strategies/redis/single_node.h"
+#include "strategies/registry.h"
+
+namespace lockbench::redis {
+namespace {
+
+/// SETNX and EXPIRE in one transaction. A transaction has no if: EXPIRE runs whoever won, so every
+/// loser prolongs the holder's TTL.
+class SetnxExpireMulti : public SingleNodeLock {
+ public:
+  using SingleNodeLock::SingleNodeLock;
+
+  StoreResult<bool> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    const auto seconds = ceil_seconds(request.ttl);
+    const TimePoint asked_at = env().now();
+    redis().queue({"MULTI"});
+    redis().queue({"SETNX", lease.key, "1"});
+    redis().queue({"EXPIRE", lease.key, std::to_string(seconds)});
+    redis().queue({"EXEC"});
+    std::array<StoreResult<Reply>, 4> replies;
+    for (auto& reply : replies) reply = redis().receive(request.stop);
+
+    const StoreResult<Reply>& done = replies.back();
+    if (!done) return tl::unexpected(done.error());
+    if (done->elements.empty() || !done->elements[0].is_integer(1)) return false;
+    lease.state = valid_until(asked_at + std::chrono::seconds(seconds));
+    return true;
+  }
+
+  ReleaseResult release(const Lease& lease) override { return release_unchecked(redis(), lease); }
+
+  RenewResult renew(const Lease& lease, Duration ttl) override {
+    return renew_unchecked(redis(), env(), lease, ttl);
+  }
+};
+
+const Registration registration(Descriptor{
+    .name = "redis-setnx-expire-multi",
+    .backend = "redis",
+    .summary = "SETNX and EXPIRE in MULTI (whole seconds): losers prolong the holder's TTL",
+    .acquire_commands = {"MULTI", "SETNX key 1", "EXPIRE key seconds", "EXEC"},
+    .release_commands = {"DEL key"},
+    .source = "article 001",
+    .traits = {.expiry = Expiry::ttl,
+               .release_check = OwnerCheck::none,
+               .renew_check = OwnerCheck::none,
+               .ttl_in_seconds = true},
+    .hazards = with_ttl_hazards({{"crash-holding", HazardOutcome::stuck},
+                                 {"crash-mid-acquire", HazardOutcome::stuck},
+                                 {"host-crash", HazardOutcome::stuck},
+                                 {"late-release", HazardOutcome::foreign_release},
+                                 {"release-without-holding", HazardOutcome::foreign_release},
+                                 {"lost-answer-acquire", HazardOutcome::stuck},
+                                 {"lost-answer-release", HazardOutcome::foreign_release}}),
+    .make = construct<SetnxExpireMulti>,
+});
+
+}  // namespace
+}  // namespace lockbench::redis

@@ -1,0 +1,40 @@
+#include "strategies/redis/single_node.h"
+#include "strategies/registry.h"
+
+namespace lockbench::redis {
+namespace {
+
+/// Article 002's first form: the value names the owner, so that nobody else can free it; still no
+/// TTL.
+class SetnxToken : public TokenLock {
+ public:
+  using TokenLock::TokenLock;
+
+  StoreResult<bool> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    const auto reply = redis().call({"SETNX", lease.key, lease.token}, request.stop);
+    if (!reply) return tl::unexpected(reply.error());
+    if (!reply->is_integer(1)) return false;
+    lease.state = valid_until(TimePoint::max());
+    return true;
+  }
+
+  RenewResult renew(const Lease&, Duration) override { return {RenewOutcome::unsupported, {}}; }
+};
+
+const Registration registration(Descriptor{
+    .name = "redis-setnx-token",
+    .backend = "redis",
+    .summary = "SETNX with the owner's token, freed by a script that checks it; no TTL",
+    .acquire_commands = {"SETNX key token"},
+    .release_commands = {"EVALSHA release_if_token key token"},
+    .source = "article 002",
+    .traits = {.expiry = Expiry::none, .release_check = OwnerCheck::atomic},
+    .hazards = with_one_redis_hazards({{"crash-holding", HazardOutcome::stuck},
+                                       {"crash-mid-acquire", HazardOutcome::stuck},
+                                       {"host-crash", HazardOutcome::stuck},
+                                       {"runaway-holder", HazardOutcome::stuck}}),
+    .make = construct<SetnxToken>,
+});
+
+}  // namespace
+}  // namespace lockbench::redis

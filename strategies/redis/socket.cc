@@ -1,0 +1,125 @@
+#include "strategies/redis/socket.h"
+
+#include <fcntl.h>
+#include <hiredis/hiredis.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+namespace lockbench::redis {
+namespace {
+
+std::string describe(int error) { return std::system_category().message(error); }
+
+/// True if the descriptor was ready in time. A signal counts as not ready: the callers' loops go
+/// on.
+bool wait_for(int fd, short events, Duration timeout) {
+  pollfd ready{.fd = fd, .events = events, .revents = 0};
+  const timespec limit{.tv_sec = std::chrono::floor<std::chrono::seconds>(timeout).count(),
+                       .tv_nsec = (timeout % std::chrono::seconds(1)).count()};
+  return ppoll(&ready, 1, &limit, nullptr) > 0;
+}
+
+class Socket : public Transport {
+ public:
+  explicit Socket(int fd) : fd_(fd) {}
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+  ~Socket() override { ::close(fd_); }
+
+  Status send(std::string_view bytes, Duration timeout) override {
+    // The socket's own time-out ends each call after a slice.
+    for (Duration waited{}; !bytes.empty();) {
+      const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (sent >= 0) {
+        bytes.remove_prefix(static_cast<std::size_t>(sent));
+      } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        waited += kSlice;
+        if (waited >= timeout) return Status::timed_out;
+      } else if (errno != EINTR) {
+        return Status::closed;
+      }
+    }
+    return Status::ok;
+  }
+
+  Received receive(std::span<char> buffer, Duration timeout) override {
+    // A time-out as long as the socket's own needs no second system call: the common case.
+    int flags = 0;
+    if (timeout < kSlice) {
+      if (!wait_for(fd_, POLLIN, timeout)) return {Status::timed_out, 0};
+      flags = MSG_DONTWAIT;
+    }
+    const ssize_t got = ::recv(fd_, buffer.data(), buffer.size(), flags);
+    if (got > 0) return {Status::ok, static_cast<std::size_t>(got)};
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
+      return {Status::timed_out, 0};
+    }
+    return {Status::closed, 0};
+  }
+
+ private:
+  int fd_;
+};
+
+struct ContextDeleter {
+  void operator()(redisContext* context) const { redisFree(context); }
+};
+using ContextPtr = std::unique_ptr<redisContext, ContextDeleter>;
+
+ContextPtr start_connecting(const Endpoint& endpoint) {
+  return ContextPtr(endpoint.path.empty()
+                        ? redisConnectNonBlock(endpoint.host.c_str(), endpoint.port)
+                        : redisConnectUnixNonBlock(endpoint.path.c_str()));
+}
+
+/// Empty if the connection stands.
+std::string await_connected(int fd, Duration timeout, const std::stop_token& stop) {
+  for (Duration waited{}; !wait_for(fd, POLLOUT, std::min(timeout, Transport::kSlice));) {
+    waited += Transport::kSlice;
+    if (stop.stop_requested()) return "stopped while connecting";
+    if (waited >= timeout) return "no connection within " + format_duration(timeout);
+  }
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  return error == 0 ? std::string() : describe(error);
+}
+
+/// From here on calls block, for a slice at the most.
+bool make_blocking(int fd, bool tcp) {
+  const timeval slice{
+      .tv_sec = 0,
+      .tv_usec = std::chrono::duration_cast<std::chrono::microseconds>(Transport::kSlice).count()};
+  const int on = 1;
+  const int flags = ::fcntl(fd, F_GETFL);
+  return flags >= 0 && ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0 &&
+         ::fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 &&
+         ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &slice, sizeof slice) == 0 &&
+         ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &slice, sizeof slice) == 0 &&
+         (!tcp || ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0);
+}
+
+}  // namespace
+
+tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(const Endpoint& endpoint,
+                                                                     Duration timeout,
+                                                                     const std::stop_token& stop) {
+  ContextPtr context = start_connecting(endpoint);
+  if (!context) return tl::unexpected<std::string>("out of memory");
+  if (context->err != 0) return tl::unexpected<std::string>(context->errstr);
+  if (std::string error = await_connected(context->fd, timeout, stop); !error.empty()) {
+    return tl::unexpected(std::move(error));
+  }
+  if (!make_blocking(context->fd, endpoint.path.empty())) return tl::unexpected(describe(errno));
+  return std::make_unique<Socket>(redisFreeKeepFd(context.release()));
+}
+
+}  // namespace lockbench::redis

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "strategies/duration.h"
+#include "strategies/redis/endpoint.h"
+
+namespace lockbench::redis {
+
+/// The bytes below the protocol: the seam at which TLS, or a network that only exists in a
+/// simulation, can take the place of a socket. One thread at a time.
+class Transport {
+ public:
+  enum class Status { ok, timed_out, closed };
+
+  struct Received {
+    Status status = Status::closed;
+    std::size_t bytes = 0;
+  };
+
+  virtual ~Transport() = default;
+  /// Sends everything within the timeout, or fails.
+  virtual Status send(std::string_view bytes, Duration timeout) = 0;
+  /// Waits for at least one byte, for the timeout or kSlice, whichever is shorter.
+  virtual Received receive(std::span<char> buffer, Duration timeout) = 0;
+
+  /// The longest single wait, so that the caller can look whether it should stop.
+  static constexpr Duration kSlice = std::chrono::milliseconds(50);
+};
+
+/// A connected TCP (TCP_NODELAY) or unix socket. The error says why there is none, without the
+/// endpoint.
+tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(const Endpoint& endpoint,
+                                                                     Duration timeout,
+                                                                     const std::stop_token& stop);
+
+}  // namespace lockbench::redis

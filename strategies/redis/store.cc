@@ -1,0 +1,69 @@
+#include "strategies/redis/store.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace lockbench::redis {
+namespace {
+
+/// The value of "name:value\r\n" in INFO's text; empty if it is not there.
+std::string info_field(std::string_view info, std::string_view name) {
+  const std::string line = "\n" + std::string(name) + ":";
+  const std::size_t at = info.find(line);
+  if (at == std::string_view::npos) return {};
+  const std::size_t begin = at + line.size();
+  return std::string(info.substr(begin, info.find_first_of("\r\n", begin) - begin));
+}
+
+class RedisStore : public Store {
+ public:
+  RedisStore(const Endpoint& endpoint, ConnectionFactory& factory, Duration command_timeout)
+      : display_(endpoint.display()),
+        env_(make_system_env(0)),
+        redis_(factory.make(endpoint, command_timeout, *env_)) {}
+
+  std::string display() const override { return display_; }
+
+  StoreResult<StoreFacts> facts() override {
+    const auto server = redis_->call({"INFO", "server"});
+    if (!server) return tl::unexpected(server.error());
+    const auto cpu = redis_->call({"INFO", "cpu"});
+    if (!cpu) return tl::unexpected(cpu.error());
+    const auto seconds = [&](std::string_view name) {
+      return std::strtod(info_field(cpu->text, name).c_str(), nullptr);
+    };
+    return StoreFacts{.version = info_field(server->text, "redis_version"),
+                      .instance = info_field(server->text, "run_id"),
+                      .cpu_seconds = seconds("used_cpu_user") + seconds("used_cpu_sys")};
+  }
+
+  StoreResult<std::size_t> remove_keys(std::span<const std::string> keys) override {
+    // Enough for few round trips, and little enough not to hold up a shared server.
+    constexpr std::size_t kBatch = 500;
+    std::size_t removed = 0;
+    while (!keys.empty()) {
+      const auto batch = keys.first(std::min(kBatch, keys.size()));
+      keys = keys.subspan(batch.size());
+      std::vector<std::string_view> command{"UNLINK"};
+      command.insert(command.end(), batch.begin(), batch.end());
+      const auto reply = redis_->call(command);
+      if (!reply) return tl::unexpected(reply.error());
+      removed += static_cast<std::size_t>(reply->integer);
+    }
+    return removed;
+  }
+
+ private:
+  const std::string display_;
+  std::unique_ptr<Env> env_;
+  std::unique_ptr<Connection> redis_;
+};
+
+}  // namespace
+
+std::unique_ptr<Store> make_store(const Endpoint& endpoint, ConnectionFactory& factory,
+                                  Duration command_timeout) {
+  return std::make_unique<RedisStore>(endpoint, factory, command_timeout);
+}
+
+}  // namespace lockbench::redis
