@@ -1,0 +1,55 @@
+#include "loadgen/certificate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace lockbench {
+namespace {
+
+// With nearly every core busy in the generator, it is what limits.
+constexpr double kHighestCpuShare = 0.9;
+// Waking up late matters when it is a good part of what is measured, and more than timer noise.
+constexpr double kHighestLagShare = 0.2;
+constexpr Duration kLagNoise = std::chrono::milliseconds(1);
+constexpr double kClockJumpSeconds = 0.05;
+
+}  // namespace
+
+results::Generator certify(const RunEvidence& evidence) {
+  results::Generator generator;
+  generator.cpu_seconds = evidence.cpu_seconds;
+  if (evidence.wall_seconds > 0) {
+    generator.cpu_share = evidence.cpu_seconds / (evidence.wall_seconds * evidence.cores);
+  }
+  const auto invalid = [&](std::string reason) {
+    generator.valid = false;
+    generator.reasons.push_back(std::move(reason));
+  };
+
+  // A lock in this process is itself the generator's CPU: nothing else could be the limit.
+  if (evidence.has_store && generator.cpu_share > kHighestCpuShare) {
+    invalid(fmt::format("the load generator used {:.0f} % of the CPU", 100 * generator.cpu_share));
+  }
+  const Duration lag = evidence.wake_lag.percentile(0.99);
+  const double allowed =
+      kHighestLagShare * static_cast<double>(evidence.acquire.percentile(0.99).count());
+  if (lag > kLagNoise && static_cast<double>(lag.count()) > allowed) {
+    invalid(fmt::format("idle clients started late: p99 {} µs after the schedule",
+                        std::chrono::round<std::chrono::microseconds>(lag).count()));
+  }
+  if (evidence.overflowed_samples > 0) {
+    invalid(fmt::format("{} samples were longer than the histograms reach",
+                        evidence.overflowed_samples));
+  }
+  if (std::abs(evidence.wall_clock_jump_seconds) > kClockJumpSeconds) {
+    invalid(fmt::format("the clock jumped by {:.3f} s", evidence.wall_clock_jump_seconds));
+  }
+  for (const std::string& server : evidence.restarted_servers) {
+    invalid(server);
+  }
+  return generator;
+}
+
+}  // namespace lockbench

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "loadgen/histogram.h"
+#include "results/model.h"
+
+namespace lockbench {
+
+/// What a run knows about itself when it is over.
+struct RunEvidence {
+  double wall_seconds = 0;             ///< of the measured part, by the monotonic clock
+  double wall_clock_jump_seconds = 0;  ///< by how much the time of day strayed from it
+  double cpu_seconds = 0;              ///< of this process, meanwhile
+  int cores = 1;
+  bool has_store = true;  ///< false: the lock itself lives in this process
+  HistogramSnapshot
+      wake_lag;  ///< open loop: how late idle clients woke up for their intended start
+  HistogramSnapshot acquire;
+  std::uint64_t overflowed_samples = 0;
+  std::vector<std::string> restarted_servers;
+};
+
+/// Says whether the figures are those of the lock, or of the generator and its machine: every
+/// reason why they are not is a line.
+results::Generator certify(const RunEvidence& evidence);
+
+}  // namespace lockbench

@@ -1,0 +1,316 @@
+#include "loadgen/live_run.h"
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <random>
+#include <semaphore>
+#include <thread>
+
+#include "loadgen/certificate.h"
+#include "loadgen/redis_counter.h"
+#include "strategies/redis/store.h"
+
+namespace lockbench {
+namespace {
+
+constexpr Duration kTick = std::chrono::milliseconds(200);
+constexpr Duration kSeriesInterval = std::chrono::seconds(1);
+// A server's accept queue is short; more at once would make connections wait for retransmissions.
+constexpr int kConnectingAtOnce = 64;
+
+double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+double own_cpu_seconds() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto to_seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return to_seconds(usage.ru_utime) + to_seconds(usage.ru_stime);
+}
+
+std::uint64_t random_nonce() {
+  std::random_device device;
+  return (static_cast<std::uint64_t>(device()) << 32) | device();
+}
+
+std::unique_ptr<Store> store_of(const RunPlan& plan, const Descriptor& strategy) {
+  if (strategy.backend != "redis") return nullptr;
+  const auto endpoint = redis::parse_endpoint(plan.endpoints.at("redis").front());
+  if (!endpoint) return nullptr;  // connecting reports it
+  const auto factory = redis::make_hiredis_factory();
+  return redis::make_store(*endpoint, *factory, plan.workload.strategy.command_timeout);
+}
+
+/// Server CPU per section and a restart in mid-run, from the server's own account of itself.
+void compare_store(const Store& store, const StoreResult<StoreFacts>& before,
+                   const StoreResult<StoreFacts>& after, std::uint64_t all_sections,
+                   results::Run& result, std::vector<std::string>& restarted) {
+  if (!before) return;
+  if (!after) {
+    restarted.push_back(fmt::format("{} did not answer after the run", store.display()));
+    return;
+  }
+  if (before->instance != after->instance) {
+    restarted.push_back(fmt::format("{} restarted during the run", store.display()));
+    return;
+  }
+  if (all_sections > 0) {
+    result.server_cpu_seconds_per_section =
+        (after->cpu_seconds - before->cpu_seconds) / static_cast<double>(all_sections);
+  }
+}
+
+std::uint64_t overflow_of(const results::Run& run) {
+  return run.acquire.overflow + run.hold.overflow + run.release.overflow + run.handoff.overflow +
+         run.schedule_lag.overflow;
+}
+
+}  // namespace
+
+LiveRun::LiveRun(const RunPlan& plan, const Descriptor& strategy, int repetition,
+                 const Progress& progress, ProgressObserver& observer, std::stop_token external)
+    : plan_(plan),
+      repetition_(repetition),
+      progress_(progress),
+      observer_(observer),
+      external_(std::move(external)),
+      env_(make_system_env(random_nonce())),
+      run_{.strategy = strategy,
+           .workload = plan.workload,
+           .endpoints = plan.endpoints,
+           .key_prefix =
+               fmt::format("lockbench:{}:{{{}:{}:", plan.run_id, strategy.name, repetition),
+           .nonce = env_->random(),
+           .services = {},
+           .recorder = Recorder(plan.workload.clients),
+           .audit = Audit(plan.workload.key_count()),
+           .handoff = HandoffTracker(plan.workload.key_count()),
+           .keys = KeyChooser(plan.workload.key_count(), plan.workload.key_skew),
+           .counter = nullptr,
+           .schedule = nullptr},
+      store_(store_of(plan, strategy)) {}
+
+tl::expected<results::Run, std::string> LiveRun::execute() {
+  if (auto made = make_counter(); !made) return tl::unexpected(made.error());
+  if (auto connected = start_clients(); !connected) return tl::unexpected(connected.error());
+
+  results::Run result;
+  RunEvidence evidence;
+  std::optional<StoreResult<StoreFacts>> facts_before;
+  if (store_) facts_before = store_->facts();
+  const double cpu_before = own_cpu_seconds();
+  const Duration strayed_before =
+      env_->wall_now().time_since_epoch() - env_->now().time_since_epoch();
+
+  const TimePoint ended_at = drive(result.series);
+  threads_.clear();  // joins: releases under way are finished first
+
+  const Duration measured = std::max(ended_at - run_.measure_start, Duration::zero());
+  const Duration strayed_after =
+      env_->wall_now().time_since_epoch() - env_->now().time_since_epoch();
+  result.strategy = run_.strategy.name;
+  result.backend = run_.strategy.backend;
+  result.repetition = repetition_;
+  summarise(run_, measured, result);
+  if (store_) {
+    compare_store(*store_, *facts_before, store_->facts(),
+                  result.sections + run_.recorder.totals(Phase::warmup)[Count::sections], result,
+                  evidence.restarted_servers);
+  }
+  evidence.wall_seconds = seconds(ended_at - run_.load_start);
+  evidence.wall_clock_jump_seconds = seconds(strayed_after - strayed_before);
+  evidence.cpu_seconds = own_cpu_seconds() - cpu_before;
+  evidence.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  evidence.has_store = store_ != nullptr;
+  evidence.wake_lag = run_.recorder.histograms(Phase::measured).wake_lag.snapshot();
+  evidence.acquire =
+      run_.recorder.histograms(Phase::measured).acquire_with(AcquireOutcome::acquired).snapshot();
+  evidence.overflowed_samples = overflow_of(result);
+  result.generator = certify(evidence);
+  remove_keys();
+  return result;
+}
+
+tl::expected<void, std::string> LiveRun::make_counter() {
+  if (plan_.workload.resource == Resource::memory) {
+    run_.counter = make_memory_counter(plan_.workload.key_count());
+    return {};
+  }
+  const auto endpoint = redis::parse_endpoint(plan_.counter_url);
+  if (!endpoint) return tl::unexpected(endpoint.error());
+  auto counter =
+      make_redis_counter({.connections = run_.services.get_or_make<redis::ConnectionFactory>(
+                              redis::make_hiredis_factory),
+                          .endpoint = *endpoint,
+                          .command_timeout = plan_.workload.strategy.command_timeout,
+                          .env = *env_,
+                          .keys = plan_.workload.key_count(),
+                          .key_name = [this](int key) { return run_.key(key) + ":counter"; }});
+  if (!counter) return tl::unexpected(counter.error());
+  run_.counter = std::move(*counter);
+  return {};
+}
+
+tl::expected<void, std::string> LiveRun::start_clients() {
+  const int clients = plan_.workload.clients;
+  progress_.clients = clients;
+  threads_.reserve(static_cast<std::size_t>(clients));
+  std::string failed;
+  for (int number = 0; number < clients && failed.empty() && !external_.stop_requested();
+       ++number) {
+    // Bounds how many connect at once, and waits for those that do.
+    std::unique_lock lock(mutex_);
+    changed_.wait(
+        lock, [&] { return number - connected_ < kConnectingAtOnce || !connect_error_.empty(); });
+    failed = connect_error_;
+    lock.unlock();
+    if (!failed.empty()) break;
+    if (number % 256 == 0)
+      report(Progress::Phase::connecting, static_cast<double>(number) / clients);
+    auto thread = SmallThread::start([this, number] { client_body(number); });
+    if (thread) {
+      threads_.push_back(std::move(*thread));
+    } else {
+      failed = fmt::format("client {} of {} could not be started: {}", number + 1, clients,
+                           thread.error());
+    }
+  }
+  if (failed.empty()) {
+    if (auto connected = await_connected(); !connected) failed = connected.error();
+  }
+  if (failed.empty()) return {};
+  run_.stop.request_stop();
+  open_gate();
+  threads_.clear();
+  return tl::unexpected(failed);
+}
+
+tl::expected<void, std::string> LiveRun::await_connected() {
+  std::unique_lock lock(mutex_);
+  const auto started = static_cast<int>(threads_.size());
+  // Bounded: every client either connects or fails within the command timeout.
+  while (connected_ < started && connect_error_.empty()) {
+    changed_.wait_for(lock, kTick);
+    const double done = static_cast<double>(connected_) / plan_.workload.clients;
+    lock.unlock();
+    report(Progress::Phase::connecting, done);
+    lock.lock();
+  }
+  if (!connect_error_.empty()) return tl::unexpected(connect_error_);
+  if (started < plan_.workload.clients)
+    return tl::unexpected<std::string>("interrupted while connecting");
+  return {};
+}
+
+void LiveRun::client_body(int number) {
+  // Intended starts and think times are to the microsecond: no timer slack.
+  ::prctl(PR_SET_TIMERSLACK, 1UL);
+  Worker worker(run_, number);
+  const StoreResult<void> connected = worker.connect();
+  {
+    const std::scoped_lock lock(mutex_);
+    if (connected) {
+      ++connected_;
+      ++working_;
+    } else if (connect_error_.empty()) {
+      connect_error_ = connected.error().message;
+    }
+  }
+  changed_.notify_one();
+  if (!connected) return;
+  gate_open_.wait(false);
+  worker.work();
+  {
+    const std::scoped_lock lock(mutex_);
+    --working_;
+  }
+  changed_.notify_one();
+}
+
+void LiveRun::open_gate() {
+  gate_open_.store(true);
+  gate_open_.notify_all();
+}
+
+bool LiveRun::iterations_used_up() const { return plan_.workload.iterations && working_ == 0; }
+
+TimePoint LiveRun::drive(std::vector<results::SeriesPoint>& series) {
+  const Workload& workload = plan_.workload;
+  run_.load_start = env_->now();
+  run_.measure_start = run_.load_start + workload.warmup;
+  const TimePoint planned_end = run_.measure_start + workload.duration;
+  if (workload.rate) {
+    run_.schedule = std::make_unique<Schedule>(*workload.rate, workload.arrival, run_.load_start,
+                                               workload.seed);
+  }
+  SeriesSampler sampler(run_);
+  open_gate();
+
+  TimePoint next_sample = run_.load_start + kSeriesInterval;
+  TimePoint now = run_.load_start;
+  bool over = false;
+  while (!over) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait_until(lock, external_, std::min(next_sample, planned_end),
+                          [this] { return iterations_used_up(); });
+      now = env_->now();
+      over = now >= planned_end || external_.stop_requested() || iterations_used_up();
+    }
+    if (over) run_.stop.request_stop();
+    if (over || now >= next_sample) {
+      series.push_back(sampler.sample(now));
+      progress_.sections += series.back().sections;
+      progress_.sections_per_second = static_cast<double>(series.back().sections);
+      progress_.failed += series.back().failed;
+      next_sample += kSeriesInterval;
+    }
+    const bool warm = now >= run_.measure_start;
+    const Duration in_phase = warm ? now - run_.measure_start : now - run_.load_start;
+    const Duration phase = warm ? workload.duration : workload.warmup;
+    report(over   ? Progress::Phase::draining
+           : warm ? Progress::Phase::measuring
+                  : Progress::Phase::warming_up,
+           phase > Duration::zero() ? std::min(1.0, seconds(in_phase) / seconds(phase)) : 1.0);
+  }
+  return now;
+}
+
+void LiveRun::report(Progress::Phase phase, double done) {
+  progress_.phase = phase;
+  progress_.done = done;
+  {
+    const std::scoped_lock lock(mutex_);
+    progress_.clients_connected = connected_;
+  }
+  observer_.on_progress(progress_);
+}
+
+void LiveRun::remove_keys() {
+  const auto warn = [&](const std::string& why) {
+    observer_.on_warning(fmt::format("keys of {} may be left behind under lockbench:{}: ({})",
+                                     run_.strategy.name, plan_.run_id, why));
+  };
+  if (auto removed = run_.counter->remove_keys(); !removed) warn(removed.error());
+  if (!store_) return;
+  std::vector<std::string> batch;
+  const int keys = plan_.workload.key_count();
+  constexpr std::size_t kBatch = 10'000;
+  for (int key = 0; key < keys; ++key) {
+    for (const std::string_view suffix : run_.strategy.key_suffixes) {
+      batch.push_back(run_.key(key) + std::string(suffix));
+    }
+    if (batch.size() < kBatch && key + 1 < keys) continue;
+    if (auto removed = store_->remove_keys(batch); !removed) {
+      warn(removed.error().message);
+      return;
+    }
+    batch.clear();
+  }
+}
+
+}  // namespace lockbench

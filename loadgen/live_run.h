@@ -1,0 +1,64 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "loadgen/runner.h"
+#include "loadgen/summary.h"
+#include "loadgen/thread.h"
+#include "loadgen/worker.h"
+#include "strategies/store.h"
+
+namespace lockbench {
+
+/// One strategy under one workload, from connecting to the last release.
+class LiveRun {
+ public:
+  /// `progress` names the run to the observer. A stop of `external` ends the run early.
+  LiveRun(const RunPlan& plan, const Descriptor& strategy, int repetition, const Progress& progress,
+          ProgressObserver& observer, std::stop_token external);
+
+  /// Blocks until the run is over and its keys are removed. The error says why it could not start.
+  tl::expected<results::Run, std::string> execute();
+
+ private:
+  /// What a client's thread does.
+  void client_body(int number);
+  tl::expected<void, std::string> make_counter();
+  tl::expected<void, std::string> start_clients();
+  /// Waits until every client is connected or one has failed.
+  tl::expected<void, std::string> await_connected();
+  void open_gate();
+  bool iterations_used_up() const;
+  /// From the start of the load to its end. Returns when the measured part ended.
+  TimePoint drive(std::vector<results::SeriesPoint>& series);
+  void report(Progress::Phase phase, double done);
+  void remove_keys();
+
+  const RunPlan& plan_;
+  const int repetition_;
+  Progress progress_;
+  ProgressObserver& observer_;
+  const std::stop_token external_;
+
+  std::unique_ptr<Env> env_;
+  RunShared run_;
+  std::unique_ptr<Store> store_;  ///< null without a server
+
+  // How the runner and its clients find each other.
+  std::mutex mutex_;
+  std::condition_variable_any changed_;  ///< the runner waits for it, and nobody else
+  int connected_ = 0, working_ = 0;
+  std::string connect_error_;
+  std::atomic<bool> gate_open_{false};  ///< the clients wait for it
+  std::vector<SmallThread> threads_;    ///< last: joined before anything they use goes
+};
+
+}  // namespace lockbench

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+
+#include "strategies/env.h"
+
+namespace lockbench {
+
+/// What one client's lock has cost so far. Plain numbers: they belong to the client's thread.
+struct Effort {
+  std::uint64_t commands = 0;
+  std::uint64_t wakes = 0;  ///< waits that an event, or the store's own queue, ended
+  Duration round_trip{}, backoff{}, notified{};
+
+  Effort operator-(const Effort& earlier) const {
+    return {commands - earlier.commands, wakes - earlier.wakes, round_trip - earlier.round_trip,
+            backoff - earlier.backoff, notified - earlier.notified};
+  }
+};
+
+/// Takes a client's waiting apart by watching its commands and waits. Commands that overlap,
+/// pipelined or on several connections, count as one stretch of time.
+class MeteredEnv : public ForwardingEnv {
+ public:
+  using ForwardingEnv::ForwardingEnv;
+
+  WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) override {
+    const TimePoint before = now();
+    const WaitResult result = ForwardingEnv::wait(event, deadline, stop);
+    const Duration waited = now() - before;
+    (event == nullptr ? effort_.backoff : effort_.notified) += waited;
+    if (event != nullptr && result == WaitResult::signalled) ++effort_.wakes;
+    return result;
+  }
+
+  CommandFate before_command(const CommandInfo& command) override {
+    ++effort_.commands;
+    if (under_way_++ == 0) since_ = now();
+    return ForwardingEnv::before_command(command);
+  }
+
+  CommandFate after_command(const CommandInfo& command, CommandEnd end) override {
+    if (--under_way_ == 0) {
+      const Duration taken = now() - since_;
+      (command.blocks ? effort_.notified : effort_.round_trip) += taken;
+      if (command.blocks && end == CommandEnd::answered) ++effort_.wakes;
+    }
+    return ForwardingEnv::after_command(command, end);
+  }
+
+  const Effort& effort() const { return effort_; }
+
+ private:
+  Effort effort_;
+  int under_way_ = 0;
+  TimePoint since_{};
+};
+
+}  // namespace lockbench

@@ -1,0 +1,82 @@
+#include "loadgen/recorder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockbench {
+namespace {
+
+// Enough to see what goes wrong; a store that puts a number into each message must not fill memory.
+constexpr std::size_t kDistinctFailures = 16;
+constexpr const char* kOtherFailures = "other failures";
+
+}  // namespace
+
+Counts& Counts::operator+=(const Counts& more) {
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += more.sums[i];
+  longest_wait = std::max(longest_wait, more.longest_wait);
+  return *this;
+}
+
+void ClientRecord::add(Phase phase, const Counts& more) {
+  // Only this thread writes, so that no read-modify-write is needed.
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  Numbers& numbers = numbers_[static_cast<std::size_t>(phase)];
+  for (std::size_t i = 0; i < more.sums.size(); ++i) {
+    if (more.sums[i] == 0) continue;
+    numbers.sums[i].store(numbers.sums[i].load(kRelaxed) + more.sums[i], kRelaxed);
+  }
+  if (more.longest_wait.count() > numbers.longest_wait_ns.load(kRelaxed)) {
+    numbers.longest_wait_ns.store(more.longest_wait.count(), kRelaxed);
+  }
+}
+
+Counts ClientRecord::counts(Phase phase) const {
+  const Numbers& numbers = numbers_[static_cast<std::size_t>(phase)];
+  Counts counts;
+  for (std::size_t i = 0; i < counts.sums.size(); ++i) {
+    counts.sums[i] = numbers.sums[i].load(std::memory_order_relaxed);
+  }
+  counts.longest_wait = Duration(numbers.longest_wait_ns.load(std::memory_order_relaxed));
+  return counts;
+}
+
+Recorder::Recorder(int clients) : clients_(static_cast<std::size_t>(clients)) {}
+
+Counts Recorder::totals(Phase phase) const {
+  Counts totals;
+  for (const ClientRecord& client : clients_) totals += client.counts(phase);
+  return totals;
+}
+
+std::uint64_t Recorder::clients_in(ClientState state) const {
+  return static_cast<std::uint64_t>(
+      std::count_if(clients_.begin(), clients_.end(), [&](const ClientRecord& client) {
+        return client.state.load(std::memory_order_relaxed) == state;
+      }));
+}
+
+std::uint64_t Recorder::outcome_count(Phase phase, AcquireOutcome outcome) const {
+  return histograms(phase).acquire_with(outcome).snapshot().count();
+}
+
+void Recorder::failure(const std::string& message) {
+  const std::scoped_lock lock(failures_mutex_);
+  const bool known = failures_.contains(message);
+  ++failures_[known || failures_.size() < kDistinctFailures ? message : kOtherFailures];
+}
+
+std::vector<std::string> Recorder::failures() const {
+  const std::scoped_lock lock(failures_mutex_);
+  std::vector<std::pair<std::uint64_t, std::string>> sorted;
+  for (const auto& [message, count] : failures_) sorted.emplace_back(count, message);
+  std::sort(sorted.rbegin(), sorted.rend());
+  std::vector<std::string> lines;
+  for (const auto& [count, message] : sorted)
+    lines.push_back(fmt::format("{} × {}", count, message));
+  return lines;
+}
+
+}  // namespace lockbench

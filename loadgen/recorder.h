@@ -1,0 +1,122 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "loadgen/histogram.h"
+#include "loadgen/metered_env.h"
+#include "strategies/lock_strategy.h"
+
+namespace lockbench {
+
+/// The warm-up is kept apart: seen in the series, in no other figure.
+enum class Phase { warmup, measured };
+inline constexpr std::array kPhases{Phase::warmup, Phase::measured};
+
+enum class ClientState : std::uint8_t { idle, waiting, holding };
+
+inline constexpr std::array kOutcomes{AcquireOutcome::acquired, AcquireOutcome::timed_out,
+                                      AcquireOutcome::refused,  AcquireOutcome::failed,
+                                      AcquireOutcome::unknown,  AcquireOutcome::abandoned};
+
+/// What is counted for each client, besides the histograms.
+enum class Count : std::size_t {
+  sections,
+  shared_sections,
+  attempts,
+  commands,       ///< the lock's own: acquiring, releasing, renewing
+  wakes,          ///< waits for the lock that were ended by a wake-up
+  round_trip_ns,  ///< where the time of acquiring went
+  backoff_ns,
+  notified_ns,
+  leases_lost,
+  releases_not_owner,
+  releases_failed,
+  resource_failures,  ///< the protected counter could not be read or written
+  kinds,
+};
+
+/// Sums over clients, or one client's share of them.
+struct Counts {
+  std::array<std::uint64_t, static_cast<std::size_t>(Count::kinds)> sums{};
+  Duration longest_wait{};
+
+  std::uint64_t& operator[](Count what) { return sums[static_cast<std::size_t>(what)]; }
+  std::uint64_t operator[](Count what) const { return sums[static_cast<std::size_t>(what)]; }
+  Counts& operator+=(const Counts& more);
+};
+
+/// One client's figures. Written by its own thread only, without a lock; readers may look at any
+/// time and see each number whole, though not all of the same instant.
+class alignas(64) ClientRecord {
+ public:
+  void add(Phase phase, const Counts& more);
+  Counts counts(Phase phase) const;
+
+  std::atomic<ClientState> state{ClientState::idle};
+
+ private:
+  struct Numbers {
+    std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Count::kinds)> sums{};
+    std::atomic<Duration::rep> longest_wait_ns{0};
+  };
+  std::array<Numbers, kPhases.size()> numbers_;
+};
+
+/// Everything that one run measures, while it runs. Writers are the clients: recording takes no
+/// lock and allocates nothing (failures apart, which are rare). Readers merge snapshots without
+/// stalling them.
+class Recorder {
+ public:
+  explicit Recorder(int clients);
+
+  struct Histograms {
+    /// From the intended start, by outcome.
+    std::array<ShardedHistogram, kOutcomes.size()> acquire;
+    ShardedHistogram acquire_service;  ///< granted, from the actual start
+    ShardedHistogram hold, release, handoff;
+    ShardedHistogram schedule_lag;  ///< actual start after intended start, in open loop
+    ShardedHistogram wake_lag;      ///< the part of it that is the generator's own: waking up late
+    ShardedHistogram loss_to_knowledge;
+
+    ShardedHistogram& acquire_with(AcquireOutcome outcome) {
+      return acquire[static_cast<std::size_t>(outcome)];
+    }
+    const ShardedHistogram& acquire_with(AcquireOutcome outcome) const {
+      return acquire[static_cast<std::size_t>(outcome)];
+    }
+  };
+
+  Histograms& histograms(Phase phase) { return histograms_[static_cast<std::size_t>(phase)]; }
+  const Histograms& histograms(Phase phase) const {
+    return histograms_[static_cast<std::size_t>(phase)];
+  }
+  ClientRecord& client(int number) { return clients_[static_cast<std::size_t>(number)]; }
+
+  int client_count() const { return static_cast<int>(clients_.size()); }
+  Counts client_counts(int number, Phase phase) const {
+    return clients_[static_cast<std::size_t>(number)].counts(phase);
+  }
+  Counts totals(Phase phase) const;
+  std::uint64_t clients_in(ClientState state) const;
+  std::uint64_t outcome_count(Phase phase, AcquireOutcome outcome) const;
+
+  /// Keeps distinct messages and how often each came. Takes a lock: for failures only.
+  void failure(const std::string& message);
+  /// The most frequent first.
+  std::vector<std::string> failures() const;
+
+ private:
+  std::vector<ClientRecord> clients_;
+  std::array<Histograms, kPhases.size()> histograms_;
+  mutable std::mutex failures_mutex_;
+  std::map<std::string, std::uint64_t> failures_;
+};
+
+}  // namespace lockbench

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <stop_token>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "loadgen/workload.h"
+#include "results/model.h"
+#include "strategies/descriptor.h"
+
+namespace lockbench {
+
+/// How far a run is, told about once a second and when a phase changes. The views live only as long
+/// as the call.
+struct Progress {
+  enum class Phase { connecting, warming_up, measuring, draining };
+
+  std::string_view strategy;
+  int run = 0, runs = 0;  ///< this is run number `run` of `runs`, from 1
+  Phase phase = Phase::connecting;
+  double done = 0;  ///< share of the phase, 0 to 1
+  int clients_connected = 0, clients = 0;
+  std::uint64_t sections = 0;
+  double sections_per_second = 0;  ///< of the last second
+  std::uint64_t failed = 0;
+};
+
+class ProgressObserver {
+ public:
+  virtual ~ProgressObserver() = default;
+  /// Called on the runner's thread.
+  virtual void on_progress(const Progress& progress) = 0;
+  /// Something that does not change the figures but that the user should know, as one line.
+  virtual void on_warning(const std::string& line) = 0;
+};
+
+struct RunPlan {
+  std::string run_id;  ///< names every key: lockbench:<run id>:{...}
+  std::vector<const Descriptor*> strategies;
+  Workload workload;
+  Endpoints endpoints;
+  std::string counter_url;  ///< Redis for the counter, with Resource::redis
+};
+
+struct RunReport {
+  std::vector<results::Run> runs;  ///< in the order in which they were made
+  bool interrupted = false;
+  /// A run that could not even start, for instance because its store could not be reached.
+  std::vector<results::Skipped> not_started;
+};
+
+/// Runs every strategy of the plan `repeat` times, interleaved (all strategies once, then all
+/// again, so that a drift of the machine touches all alike), one after the other. A stop ends the
+/// current run and reports what there is. Keys of the run are removed after each run, whatever its
+/// end.
+RunReport run_plan(const RunPlan& plan, ProgressObserver& observer, const std::stop_token& stop);
+
+}  // namespace lockbench

@@ -1,0 +1,131 @@
+#include "loadgen/summary.h"
+
+#include <algorithm>
+
+#include "results/statistics.h"
+
+namespace lockbench {
+namespace {
+
+double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+double per(std::uint64_t sum, std::uint64_t count) {
+  return count == 0 ? 0.0 : static_cast<double>(sum) / static_cast<double>(count);
+}
+
+void summarise_outcomes(const Recorder& recorder, results::Run& result) {
+  const auto count = [&](AcquireOutcome outcome) {
+    return recorder.outcome_count(Phase::measured, outcome);
+  };
+  result.outcomes = {.acquired = count(AcquireOutcome::acquired),
+                     .timed_out = count(AcquireOutcome::timed_out),
+                     .refused = count(AcquireOutcome::refused),
+                     .failed = count(AcquireOutcome::failed),
+                     .unknown = count(AcquireOutcome::unknown),
+                     .abandoned = count(AcquireOutcome::abandoned)};
+}
+
+void summarise_distributions(const Recorder::Histograms& histograms, results::Run& result) {
+  const auto distribution = [](const ShardedHistogram& histogram) {
+    return to_distribution(histogram.snapshot());
+  };
+  result.acquire = distribution(histograms.acquire_with(AcquireOutcome::acquired));
+  result.acquire_service = distribution(histograms.acquire_service);
+  result.hold = distribution(histograms.hold);
+  result.release = distribution(histograms.release);
+  result.handoff = distribution(histograms.handoff);
+  result.schedule_lag = distribution(histograms.schedule_lag);
+  result.loss_to_knowledge = distribution(histograms.loss_to_knowledge);
+}
+
+void summarise_counts(const Counts& counts, results::Run& result) {
+  const std::uint64_t sections = counts[Count::sections];
+  const auto mean_seconds = [&](Count part) { return per(counts[part], sections) * 1e-9; };
+  result.sections = sections;
+  result.shared_sections = counts[Count::shared_sections];
+  result.leases_lost = counts[Count::leases_lost];
+  result.releases_not_owner = counts[Count::releases_not_owner];
+  result.releases_failed = counts[Count::releases_failed];
+  result.wait = {.round_trip_seconds = mean_seconds(Count::round_trip_ns),
+                 .backoff_seconds = mean_seconds(Count::backoff_ns),
+                 .notified_seconds = mean_seconds(Count::notified_ns)};
+  result.attempts_per_grant = per(counts[Count::attempts], sections);
+  result.commands_per_section = per(counts[Count::commands], sections);
+  if (counts[Count::wakes] > 0) result.herd_factor = per(counts[Count::wakes], sections);
+}
+
+results::Fairness fairness_of(const RunShared& run) {
+  results::Fairness fairness;
+  for (int client = 0; client < run.recorder.client_count(); ++client) {
+    fairness.per_client.push_back(
+        run.recorder.client_counts(client, Phase::measured)[Count::sections]);
+  }
+  fairness.jain = results::jain_index(fairness.per_client);
+  fairness.longest_streak = run.audit.totals().longest_streak;
+  fairness.longest_wait_seconds = seconds(run.recorder.totals(Phase::measured).longest_wait);
+  return fairness;
+}
+
+void summarise_audit(const RunShared& run, results::Run& result) {
+  results::Audit& audit = result.audit;
+  const AuditTotals totals = run.audit.totals();
+  audit.overlaps = totals.overlaps;
+  audit.overlap_seconds = seconds(totals.overlap_time);
+  audit.fence_regressions = totals.fence_regressions;
+  if (const auto counter = run.counter->totals()) {
+    audit.increments = counter->accepted;
+    audit.counter = counter->moved;
+    audit.lost_updates = counter->lost;
+    audit.lost_updates_max = counter->lost_max;
+    audit.stale_writes_rejected = counter->rejected_stale;
+  } else {
+    result.errors.push_back("the counter could not be read: " + counter.error());
+  }
+  if (audit.lost_updates > 0 || audit.overlaps > 0 || audit.fence_regressions > 0) {
+    audit.verdict = run.strategy.traits.promises_exclusion ? results::Verdict::violated
+                                                           : results::Verdict::unprotected;
+  }
+}
+
+}  // namespace
+
+void summarise(const RunShared& run, Duration measured, results::Run& result) {
+  const Counts counts = run.recorder.totals(Phase::measured);
+  result.errors = run.recorder.failures();
+  summarise_outcomes(run.recorder, result);
+  summarise_distributions(run.recorder.histograms(Phase::measured), result);
+  summarise_counts(counts, result);
+  result.duration_seconds = seconds(measured);
+  if (measured > Duration::zero()) {
+    result.sections_per_second = static_cast<double>(result.sections) / seconds(measured);
+  }
+  result.fairness = fairness_of(run);
+  summarise_audit(run, result);
+}
+
+results::SeriesPoint SeriesSampler::sample(TimePoint now) {
+  HistogramSnapshot acquired;
+  std::uint64_t sections = 0, failed = 0;
+  for (const Phase phase : kPhases) {
+    acquired.merge(
+        run_.recorder.histograms(phase).acquire_with(AcquireOutcome::acquired).snapshot());
+    sections += run_.recorder.totals(phase)[Count::sections];
+    failed += run_.recorder.outcome_count(phase, AcquireOutcome::failed) +
+              run_.recorder.outcome_count(phase, AcquireOutcome::unknown);
+  }
+  const HistogramSnapshot lately = acquired.minus(acquired_);
+  const results::SeriesPoint point{.t = seconds(now - run_.load_start),
+                                   .warmup = now <= run_.measure_start,
+                                   .sections = sections - sections_,
+                                   .acquire_p50 = seconds(lately.percentile(0.5)),
+                                   .acquire_p99 = seconds(lately.percentile(0.99)),
+                                   .failed = failed - failed_,
+                                   .waiters = run_.recorder.clients_in(ClientState::waiting),
+                                   .holders = run_.recorder.clients_in(ClientState::holding)};
+  acquired_ = std::move(acquired);
+  sections_ = sections;
+  failed_ = failed;
+  return point;
+}
+
+}  // namespace lockbench

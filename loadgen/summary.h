@@ -1,0 +1,25 @@
+#pragma once
+
+#include "loadgen/worker.h"
+#include "results/model.h"
+
+namespace lockbench {
+
+/// Turns what the clients recorded into the figures of the result file: outcomes, distributions,
+/// wait anatomy, fairness and audit. `measured` is the length of the measured part. Call when no
+/// client works any more.
+void summarise(const RunShared& run, Duration measured, results::Run& result);
+
+/// The run's series, one point a call: what happened since the call before.
+class SeriesSampler {
+ public:
+  explicit SeriesSampler(const RunShared& run) : run_(run) {}
+  results::SeriesPoint sample(TimePoint now);
+
+ private:
+  const RunShared& run_;
+  HistogramSnapshot acquired_;
+  std::uint64_t sections_ = 0, failed_ = 0;
+};
+
+}  // namespace lockbench

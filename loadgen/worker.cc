@@ -1,0 +1,198 @@
+#include "loadgen/worker.h"
+
+#include <algorithm>
+
+namespace lockbench {
+namespace {
+
+constexpr WaitPolicy kFailurePause = {.kind = WaitKind::backoff,
+                                      .min = std::chrono::milliseconds(1),
+                                      .max = std::chrono::milliseconds(100)};
+
+std::uint64_t nanoseconds(Duration duration) {
+  return static_cast<std::uint64_t>(std::max<Duration::rep>(duration.count(), 0));
+}
+
+std::mt19937_64 client_random(std::uint64_t seed, int client) {
+  std::seed_seq mixed{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32),
+                      static_cast<std::uint32_t>(client)};
+  return std::mt19937_64(mixed);
+}
+
+}  // namespace
+
+Worker::Worker(RunShared& run, int number)
+    : run_(run),
+      number_(number),
+      world_(make_system_env(client_random(run.nonce, number)())),
+      env_(*world_),
+      strategy_(make_strategy(run.strategy, Context{.endpoints = run.endpoints,
+                                                    .options = run.workload.strategy,
+                                                    .env = env_,
+                                                    .services = run.services,
+                                                    .client = number})),
+      record_(run.recorder.client(number)),
+      random_(client_random(run.workload.seed, number)) {
+  request_.ttl = run.workload.ttl;
+  request_.stop = run.stop.get_token();
+}
+
+StoreResult<void> Worker::connect() {
+  counter_ = run_.counter->open(*world_);
+  return strategy_->connect();
+}
+
+void Worker::work() {
+  while (!stopped()) {
+    const std::optional<TimePoint> intended = next_start();
+    if (!intended) break;
+    section(*intended);
+    if (!run_.workload.think.is_zero() && !stopped()) {
+      const TimePoint until = world_->now() + run_.workload.think.draw(random_);
+      world_->wait(nullptr, until, request_.stop);
+    }
+  }
+  record_.state.store(ClientState::idle, std::memory_order_relaxed);
+}
+
+std::optional<TimePoint> Worker::next_start() {
+  const TimePoint now = world_->now();
+  TimePoint intended = now;
+  if (run_.schedule) {
+    intended = run_.schedule->next();
+    if (intended > now) {
+      if (world_->wait(nullptr, intended, request_.stop) == WaitResult::stopped)
+        return std::nullopt;
+    }
+  }
+  phase_ = intended < run_.measure_start ? Phase::warmup : Phase::measured;
+  if (phase_ == Phase::measured && run_.workload.iterations) {
+    const auto begun = run_.measured_sections.fetch_add(1, std::memory_order_relaxed);
+    if (begun >= *run_.workload.iterations) return std::nullopt;
+  }
+  if (run_.schedule) {
+    const TimePoint started = world_->now();
+    histograms().schedule_lag.record(started - intended);
+    // Late because every client was busy is the system's answer; late to wake up is our own fault.
+    if (intended > now) histograms().wake_lag.record(started - intended);
+  }
+  return intended;
+}
+
+void Worker::section(TimePoint intended) {
+  counts_ = {};
+  const int key = run_.workload.key_per_client ? number_ : run_.keys.pick(random_);
+  key_name_ = run_.key(key);
+  request_.key = key_name_;
+
+  const Effort before = env_.effort();
+  run_.handoff.begin_wait(key);
+  const AcquireMark mark = run_.audit.begin_acquire(key);
+  record_.state.store(ClientState::waiting, std::memory_order_relaxed);
+  const TimePoint started = run_.schedule ? world_->now() : intended;
+  request_.deadline = started + run_.workload.acquire_timeout;
+  const AcquireResult result = strategy_->acquire(request_);
+  const TimePoint ended = world_->now();
+  run_.handoff.end_wait(key);
+
+  const Effort spent = env_.effort() - before;
+  counts_[Count::attempts] = result.attempts;
+  counts_[Count::wakes] = spent.wakes;
+  counts_[Count::round_trip_ns] = nanoseconds(spent.round_trip);
+  counts_[Count::backoff_ns] = nanoseconds(spent.backoff);
+  counts_[Count::notified_ns] = nanoseconds(spent.notified);
+  note_wait(result, intended, started, ended);
+
+  const bool granted = result.outcome == AcquireOutcome::acquired;
+  if (granted) {
+    if (const auto handed_over = run_.handoff.granted(key, started, ended)) {
+      histograms().handoff.record(*handed_over);
+    }
+    record_.state.store(ClientState::holding, std::memory_order_relaxed);
+    const TimePoint left_at = critical_section(key, *result.lease, mark, ended);
+    release(key, *result.lease, left_at);
+    counts_[Count::sections] = 1;
+    counts_[Count::shared_sections] = result.lease->mode == Mode::shared ? 1 : 0;
+  }
+  record_.state.store(ClientState::idle, std::memory_order_relaxed);
+  counts_[Count::commands] = (env_.effort() - before).commands;
+  record_.add(phase_, counts_);
+  pause_after_failure(result.outcome == AcquireOutcome::failed ||
+                      result.outcome == AcquireOutcome::unknown);
+}
+
+void Worker::note_wait(const AcquireResult& result, TimePoint intended, TimePoint started,
+                       TimePoint ended) {
+  histograms().acquire_with(result.outcome).record(ended - intended);
+  if (result.outcome == AcquireOutcome::acquired) {
+    histograms().acquire_service.record(ended - started);
+  }
+  if (!result.reason.empty()) run_.recorder.failure(result.reason);
+  counts_.longest_wait = ended - intended;
+  // Who began to wait in the warm-up and still waits has been starved by what is measured.
+  if (phase_ == Phase::warmup && ended > run_.measure_start &&
+      result.outcome != AcquireOutcome::acquired) {
+    Counts starved;
+    starved.longest_wait = ended - intended;
+    record_.add(Phase::measured, starved);
+  }
+}
+
+TimePoint Worker::critical_section(int key, const Lease& lease, AcquireMark mark,
+                                   TimePoint granted_at) {
+  const auto entry = run_.audit.enter(key, number_, lease.mode, lease.fencing, mark, granted_at);
+  const auto seen = counter_->read(key);
+  if (!run_.workload.hold.is_zero()) {
+    world_->wait(nullptr, granted_at + run_.workload.hold.draw(random_), request_.stop);
+  }
+  WriteResult written = WriteResult::failed;
+  if (seen) {
+    written = counter_->write(key, *seen, lease.fencing);
+  } else {
+    run_.recorder.failure("counter: " + seen.error());
+  }
+  if (written == WriteResult::failed || written == WriteResult::unknown) {
+    ++counts_[Count::resource_failures];
+  }
+  const TimePoint left_at = world_->now();
+  run_.audit.leave(key, entry, left_at);
+  // A hold that the end of the run cut short is none.
+  if (!stopped()) histograms().hold.record(left_at - granted_at);
+  return left_at;
+}
+
+void Worker::release(int key, const Lease& lease, TimePoint left_at) {
+  if (lease.state->lost_at()) note_loss(lease, *lease.state->lost_at());
+  run_.handoff.release_started(key, left_at);
+  const ReleaseResult result = strategy_->release(lease);
+  const TimePoint done_at = world_->now();
+  const bool released = result.outcome == ReleaseOutcome::released;
+  if (const auto handed_over = run_.handoff.release_finished(key, left_at, released)) {
+    histograms().handoff.record(*handed_over);
+  }
+  histograms().release.record(done_at - left_at);
+  if (result.outcome == ReleaseOutcome::not_owner) {
+    ++counts_[Count::releases_not_owner];
+    if (!lease.state->lost_at()) note_loss(lease, done_at);
+  } else if (result.outcome == ReleaseOutcome::failed) {
+    ++counts_[Count::releases_failed];
+    run_.recorder.failure(result.reason);
+  }
+}
+
+void Worker::note_loss(const Lease& lease, TimePoint learned_at) {
+  ++counts_[Count::leases_lost];
+  // Lost at the end of its validity as far as one can know; lost earlier, the delay is not known.
+  const TimePoint gone_at = lease.state->valid_until();
+  if (learned_at > gone_at) histograms().loss_to_knowledge.record(learned_at - gone_at);
+}
+
+void Worker::pause_after_failure(bool failed) {
+  failures_in_a_row_ = failed ? failures_in_a_row_ + 1 : 0;
+  if (failed) {
+    const Duration pause = kFailurePause.delay(failures_in_a_row_, *world_);
+    world_->wait(nullptr, world_->now() + pause, request_.stop);
+  }
+}
+
+}  // namespace lockbench

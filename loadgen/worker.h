@@ -1,0 +1,87 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <random>
+#include <stop_token>
+#include <string>
+
+#include "loadgen/audit.h"
+#include "loadgen/counter.h"
+#include "loadgen/handoff.h"
+#include "loadgen/key_chooser.h"
+#include "loadgen/metered_env.h"
+#include "loadgen/recorder.h"
+#include "loadgen/schedule.h"
+#include "loadgen/workload.h"
+#include "strategies/descriptor.h"
+
+namespace lockbench {
+
+/// What the clients of one run share. Everything in it is thread-safe, or not written while they
+/// run.
+struct RunShared {
+  const Descriptor& strategy;
+  const Workload& workload;
+  const Endpoints& endpoints;
+  std::string key_prefix;  ///< of every lock; the key's number and a brace follow
+  std::uint64_t nonce;     ///< keeps this run's randomness apart from every other's
+
+  Services services;
+  Recorder recorder;
+  Audit audit;
+  HandoffTracker handoff;
+  KeyChooser keys;
+  std::unique_ptr<Counter> counter;
+  std::unique_ptr<Schedule> schedule;  ///< open loop only; made when the load starts
+
+  TimePoint load_start{}, measure_start{};
+  std::atomic<std::uint64_t> measured_sections{0};  ///< begun, with a bound on iterations
+  std::stop_source stop;                            ///< ends the run, whoever asks for it
+
+  std::string key(int number) const { return key_prefix + std::to_string(number) + "}"; }
+};
+
+/// One client: its thread's loop from intended start to release.
+class Worker {
+ public:
+  Worker(RunShared& run, int number);
+
+  /// Reaches the stores.
+  StoreResult<void> connect();
+  /// Works until the run is stopped or its iterations are used up.
+  void work();
+
+ private:
+  /// Nothing when the run is over.
+  std::optional<TimePoint> next_start();
+  void section(TimePoint intended);
+  /// Inside the lock: reads the counter, holds, writes it back. Returns when it was left.
+  TimePoint critical_section(int key, const Lease& lease, AcquireMark mark, TimePoint granted_at);
+  void release(int key, const Lease& lease, TimePoint left_at);
+  void note_wait(const AcquireResult& result, TimePoint intended, TimePoint started,
+                 TimePoint ended);
+  void note_loss(const Lease& lease, TimePoint learned_at);
+  /// A store that is down must not be asked in a tight loop.
+  void pause_after_failure(bool failed);
+  bool stopped() const { return request_.stop.stop_requested(); }
+  Recorder::Histograms& histograms() { return run_.recorder.histograms(phase_); }
+
+  RunShared& run_;
+  const int number_;
+  std::unique_ptr<Env> world_;
+  MeteredEnv env_;
+  std::unique_ptr<LockStrategy> strategy_;
+  std::unique_ptr<CounterSession> counter_;
+  ClientRecord& record_;
+  std::mt19937_64 random_;
+  std::string key_name_;
+  AcquireRequest request_;  ///< one for all, as copying a stop token touches what all clients share
+  std::uint32_t failures_in_a_row_ = 0;
+  Phase phase_ = Phase::warmup;
+  Counts counts_;  ///< of the section under way
+};
+
+}  // namespace lockbench
