@@ -4,13 +4,16 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 namespace lockbench::results {
 
-/// The result file as plain data: what a run writes and everything else reads. Names follow the file;
-/// times are in seconds. `schema.json` beside this file is the file's JSON Schema.
+/// The result file as plain data: what a run writes and everything else reads. Names follow the
+/// file; times are in seconds. `schema.json` beside this file is the file's JSON Schema. A figure
+/// that could not be measured is null in the file and not a number here; those of a distribution
+/// without samples are null there and 0 here.
 
 /// One measured distribution. Percentiles come from the fine histogram.
 struct Distribution {
@@ -43,7 +46,9 @@ struct Fairness {
   std::vector<std::uint64_t> per_client;  ///< sections of each client
 };
 
+/// `unprotected`: a control that promises nothing lost updates, as it should.
 enum class Verdict { exclusive, violated, unprotected };
+std::string_view to_string(Verdict verdict);
 
 struct Audit {
   std::uint64_t increments = 0;  ///< accepted writes

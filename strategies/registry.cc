@@ -17,7 +17,8 @@ std::deque<Descriptor>& registered() {
 }
 
 auto catalogue_order(const Descriptor* strategy) {
-  return std::tuple(strategy->backend != "local", strategy->backend, strategy->name);
+  return std::tuple(strategy->traits.promises_exclusion, strategy->backend != "local",
+                    strategy->backend, strategy->name);
 }
 
 }  // namespace

@@ -28,8 +28,8 @@ class SingleNodeLock : public LockStrategy {
   /// Nothing by default, as a lock without a token cannot be told from another's.
   virtual void undo(const Lease& /*lease*/) {}
 
-  /// Starts each acquisition. Unique in the world unless a strategy overrides it.
-  virtual std::string make_token() { return random_token(env_); }
+  /// What the store will know this acquisition by, if the protocol writes it down.
+  virtual std::string make_token() { return {}; }
 
   /// SET key value NX PX ttl, and the lease's validity from the moment before it was sent.
   StoreResult<bool> set_nx_px(const AcquireRequest& request, Lease& lease, std::string_view value);
@@ -54,6 +54,7 @@ class TokenLock : public SingleNodeLock {
 
  protected:
   void undo(const Lease& lease) override { release(lease); }
+  std::string make_token() override { return random_token(env()); }
 };
 
 /// DEL, whoever holds it.
