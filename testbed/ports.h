@@ -1,0 +1,43 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+
+namespace lockbench::testbed {
+
+/// Proposes a port for a new server.
+using PortChooser = std::function<tl::expected<std::uint16_t, std::string>()>;
+
+/// A loopback TCP port that is free at this moment. It lies below the range of ports that the
+/// kernel gives to clients wherever there is room: else, while a server is down, one of its own
+/// reconnecting clients could be given the server's port and even connect to itself. Thread-safe.
+tl::expected<std::uint16_t, std::string> free_loopback_port();
+
+/// Sends `request` to the port and returns the first line of the answer without its line end; an
+/// error when there is none within the time. Thread-safe.
+tl::expected<std::string, std::string> ask_line(std::uint16_t port, std::string_view request,
+                                                std::chrono::milliseconds within);
+
+/// Tries to start a server on one port after another, while somebody else is quicker to take them.
+template <typename Server>
+tl::expected<std::unique_ptr<Server>, std::string> start_on_free_port(
+    const PortChooser& choose,
+    const std::function<tl::expected<std::unique_ptr<Server>, std::string>(std::uint16_t)>& start) {
+  constexpr int kAttempts = 5;
+  std::string error;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const auto port = choose();
+    if (!port) return tl::unexpected(port.error());
+    auto server = start(*port);
+    if (server || server.error().find("Address already in use") == std::string::npos) return server;
+    error = std::move(server.error());
+  }
+  return tl::unexpected(std::move(error));
+}
+
+}  // namespace lockbench::testbed

@@ -1,0 +1,260 @@
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "testbed/open_files.h"
+#include "tests/integration/testbed/support.h"
+
+namespace lockbench::testbed {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Redis : public testing::Test {
+ protected:
+  std::unique_ptr<Testbed> testbed_ = must_start();
+};
+
+/// Chooses the given ports one after the other, the last one for ever.
+PortChooser choosing(std::vector<std::uint16_t> ports, std::atomic<std::size_t>& calls) {
+  return [ports = std::move(ports), &calls]() -> tl::expected<std::uint16_t, std::string> {
+    return ports[std::min(calls++, ports.size() - 1)];
+  };
+}
+
+/// A port on which somebody else listens.
+class OccupiedPort {
+ public:
+  OccupiedPort() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    if (bind(socket_, generic, size) != 0 || listen(socket_, 1) != 0 ||
+        getsockname(socket_, generic, &size) != 0) {
+      throw std::runtime_error("cannot occupy a port");
+    }
+    number = ntohs(address.sin_port);
+  }
+  OccupiedPort(const OccupiedPort&) = delete;
+  OccupiedPort& operator=(const OccupiedPort&) = delete;
+  ~OccupiedPort() { close(socket_); }
+
+  std::uint16_t number = 0;
+
+ private:
+  int socket_;
+};
+
+TEST_F(Redis, AnswersAndIsGoneWithTheTestbed) {
+  const auto server = must_start_redis(*testbed_);
+  EXPECT_EQ(server->url(), "redis://127.0.0.1:" + std::to_string(server->port()));
+  EXPECT_EQ(ask(server->port(), "PING"), "+PONG");
+  EXPECT_EQ(ask(server->port(), "CONFIG GET appendonly"), "*2");
+  EXPECT_TRUE(fs::exists(server->data_folder() / "appendonlydir"));
+  EXPECT_TRUE(server->unix_socket().empty());
+
+  const pid_t pid = server->pid();
+  const fs::path folder = testbed_->folder();
+  testbed_.reset();
+  EXPECT_TRUE(pid_is_gone(pid));
+  EXPECT_FALSE(fs::exists(folder));
+}
+
+TEST_F(Redis, IsGoneWithItsHandle) {
+  auto server = must_start_redis(*testbed_);
+  const pid_t pid = server->pid();
+  const fs::path folder = server->data_folder().parent_path();
+  ASSERT_TRUE(fs::exists(folder));
+  server.reset();
+  EXPECT_TRUE(pid_is_gone(pid));
+  EXPECT_FALSE(fs::exists(folder));
+}
+
+TEST_F(Redis, StopsAndComesBackOnItsPortWithItsData) {
+  const auto server = must_start_redis(*testbed_);
+  const std::uint16_t port = server->port();
+  ASSERT_EQ(ask(port, "SET key value"), "+OK");
+  ASSERT_TRUE(server->stop());
+  EXPECT_FALSE(server->alive());
+  EXPECT_EQ(ask(port, "PING"), "error: connect: Connection refused");
+  ASSERT_TRUE(server->restart(true));
+  EXPECT_TRUE(server->alive());
+  EXPECT_EQ(server->port(), port);
+  EXPECT_EQ(ask(port, "EXISTS key"), ":1");
+}
+
+TEST_F(Redis, KeepsItsDataThroughAHardKill) {
+  const auto server = must_start_redis(*testbed_);
+  ASSERT_EQ(ask(server->port(), "SET key value"), "+OK");
+  const pid_t pid = server->pid();
+  ASSERT_TRUE(server->kill_hard());
+  EXPECT_TRUE(pid_is_gone(pid));
+  ASSERT_TRUE(server->restart(true));
+  EXPECT_EQ(ask(server->port(), "EXISTS key"), ":1");
+}
+
+TEST_F(Redis, LosesItsDataWhenAsked) {
+  const auto server = must_start_redis(*testbed_);
+  ASSERT_EQ(ask(server->port(), "SET key value"), "+OK");
+  ASSERT_TRUE(server->restart(false));
+  EXPECT_EQ(ask(server->port(), "EXISTS key"), ":0");
+}
+
+TEST_F(Redis, LosesItsDataWithoutDurability) {
+  RedisOptions options;
+  options.durable = false;
+  const auto server = must_start_redis(*testbed_, options);
+  ASSERT_EQ(ask(server->port(), "SET key value"), "+OK");
+  ASSERT_TRUE(server->restart(true));
+  EXPECT_EQ(ask(server->port(), "EXISTS key"), ":0");
+}
+
+TEST_F(Redis, FreezesAndThaws) {
+  const auto server = must_start_redis(*testbed_);
+  ASSERT_TRUE(server->freeze());
+  EXPECT_TRUE(server->alive());
+  const auto answer = ask_line(server->port(), "PING\r\n", std::chrono::milliseconds(200));
+  EXPECT_FALSE(answer);
+  ASSERT_TRUE(server->thaw());
+  EXPECT_TRUE(eventually([&] { return ask(server->port(), "PING") == "+PONG"; }));
+}
+
+TEST_F(Redis, TellsWhatIsMissing) {
+  const auto found = find_program(kRedisServer, "/nowhere:");
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error(), "redis-server not found: install the package redis-server");
+
+  const char* before = std::getenv("PATH");
+  const std::string path = before == nullptr ? "" : before;
+  setenv("PATH", "/nowhere", 1);
+  const auto server = start_redis(*testbed_);
+  setenv("PATH", path.c_str(), 1);
+  ASSERT_FALSE(server);
+  EXPECT_EQ(server.error(), found.error());
+}
+
+TEST_F(Redis, TriesAnotherPortWhenItLosesTheRace) {
+  const OccupiedPort mute;
+  const auto other = must_start_redis(*testbed_);  // answers PING, but is not ours
+  const std::uint16_t good = free_loopback_port().value();
+  std::atomic<std::size_t> calls = 0;
+  RedisOptions options;
+  options.choose_port = choosing({mute.number, other->port(), good}, calls);
+  const auto server = must_start_redis(*testbed_, options);
+  EXPECT_EQ(server->port(), good);
+  EXPECT_EQ(calls, 3U);
+  EXPECT_TRUE(server->alive());
+}
+
+TEST_F(Redis, GivesUpAfterFivePorts) {
+  const OccupiedPort port;
+  std::atomic<std::size_t> calls = 0;
+  RedisOptions options;
+  options.choose_port = choosing({port.number}, calls);
+  const auto server = start_redis(*testbed_, options);
+  ASSERT_FALSE(server);
+  EXPECT_EQ(calls, 5U);
+  EXPECT_NE(server.error().find("Address already in use"), std::string::npos) << server.error();
+}
+
+TEST_F(Redis, DoesNotTryAgainAfterAnotherError) {
+  std::atomic<std::size_t> calls = 0;
+  RedisOptions options;
+  options.choose_port = choosing({free_loopback_port().value()}, calls);
+  options.config = {"no-such-directive yes"};
+  const auto server = start_redis(*testbed_, options);
+  ASSERT_FALSE(server);
+  EXPECT_EQ(calls, 1U);
+  EXPECT_NE(server.error().find("no-such-directive"), std::string::npos) << server.error();
+}
+
+TEST_F(Redis, StartsSideBySide) {
+  constexpr int kServers = 5;
+  std::vector<std::unique_ptr<RedisServer>> servers(kServers);
+  {
+    std::vector<std::jthread> threads;
+    threads.reserve(kServers);
+    for (auto& server : servers) {
+      threads.emplace_back([&] {
+        if (auto started = start_redis(*testbed_)) server = *std::move(started);
+      });
+    }
+  }
+  std::set<std::uint16_t> ports;
+  for (const auto& server : servers) {
+    ASSERT_NE(server, nullptr);
+    EXPECT_EQ(ask(server->port(), "PING"), "+PONG");
+    ports.insert(server->port());
+  }
+  EXPECT_EQ(ports.size(), servers.size());
+  // Each has data of its own.
+  ASSERT_EQ(ask(servers[0]->port(), "SET key value"), "+OK");
+  EXPECT_EQ(ask(servers[1]->port(), "EXISTS key"), ":0");
+}
+
+TEST_F(Redis, ProtectsItsPassword) {
+  RedisOptions options;
+  options.password = R"(open "sesame" \ #1)";
+  options.users = {"ann on >her-secret ~* &* +@all"};
+  const auto server = must_start_redis(*testbed_, options);
+  EXPECT_EQ(ask(server->port(), "PING"), "-NOAUTH Authentication required.");
+  EXPECT_EQ(ask(server->port(), R"(AUTH "open \"sesame\" \\ #1")"), "+OK");
+  EXPECT_EQ(ask(server->port(), "AUTH wrong").substr(0, 10), "-WRONGPASS");
+  EXPECT_EQ(ask(server->port(), "AUTH ann her-secret"), "+OK");
+
+  std::ifstream file("/proc/" + std::to_string(server->pid()) + "/cmdline");
+  const std::string command_line{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_NE(command_line.find("redis-server"), std::string::npos);
+  EXPECT_EQ(command_line.find("sesame"), std::string::npos);
+  struct stat facts {};
+  ASSERT_EQ(stat((server->data_folder().parent_path() / "redis.conf").c_str(), &facts), 0);
+  EXPECT_EQ(facts.st_mode & 0777, 0600U);
+}
+
+TEST_F(Redis, ListensOnAUnixSocketWhenAsked) {
+  RedisOptions options;
+  options.unix_socket = true;
+  const auto server = must_start_redis(*testbed_, options);
+  EXPECT_TRUE(fs::is_socket(server->unix_socket()));
+}
+
+TEST_F(Redis, AllowsDebugOnlyWhenAsked) {
+  const auto plain = must_start_redis(*testbed_);
+  EXPECT_EQ(ask(plain->port(), "DEBUG SLEEP 0").substr(0, 4), "-ERR");
+  RedisOptions options;
+  options.debug_command = true;
+  const auto debug = must_start_redis(*testbed_, options);
+  EXPECT_EQ(ask(debug->port(), "DEBUG SLEEP 0"), "+OK");
+}
+
+TEST_F(Redis, TellsWhenTheFilesDoNotSufficeForTheClients) {
+  RedisOptions options;
+  options.max_clients = static_cast<std::uint32_t>(hard_open_file_limit());
+  const auto server = start_redis(*testbed_, options);
+  ASSERT_FALSE(server);
+  EXPECT_NE(server.error().find("open files"), std::string::npos) << server.error();
+}
+
+TEST(Ports, LieBelowThoseOfClients) {
+  int first = 0;
+  std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> first;
+  if (first <= 10'000) first = 65'536;  // clients may have all ports here
+  for (int i = 0; i < 20; ++i) EXPECT_LT(free_loopback_port().value(), first);
+}
+
+}  // namespace
+}  // namespace lockbench::testbed

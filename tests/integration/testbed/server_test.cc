@@ -1,0 +1,237 @@
+// Servers of any kind, played by shell scripts.
+
+#include "testbed/server.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/integration/testbed/support.h"
+
+namespace lockbench::testbed {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+/// A script that is ready once it has written "ready".
+ServerSpec script(Testbed& testbed, const std::string& text, const std::string& user = {}) {
+  ServerSpec spec;
+  spec.folder = testbed.make_server_folder("script", user).value();
+  spec.argv = {"/bin/sh", "-c", text};
+  spec.user = user;
+  spec.ready = [](const Server& server) {
+    return server.log().find("ready\n") != std::string::npos;
+  };
+  return spec;
+}
+
+pid_t read_pid(const fs::path& path) {
+  pid_t pid = 0;
+  std::ifstream(path) >> pid;
+  return pid;
+}
+
+TEST(Testbed, HasAPrivateFolderThatGoesWithIt) {
+  auto testbed = must_start();
+  const fs::path folder = testbed->folder();
+  const pid_t supervisor = testbed->supervisor()->own_pid();
+  struct stat facts {};
+  ASSERT_EQ(stat(folder.c_str(), &facts), 0);
+  EXPECT_EQ(facts.st_mode & 0777, 0700U);
+  testbed.reset();
+  EXPECT_FALSE(fs::exists(folder));
+  EXPECT_TRUE(pid_is_gone(supervisor));
+}
+
+TEST(Testbed, NamesAMissingSupervisor) {
+  const auto testbed = Testbed::start({.supervisor = "/nowhere/lockbench-supervisor", .temp = {}});
+  ASSERT_FALSE(testbed);
+  EXPECT_NE(testbed.error().find("/nowhere/lockbench-supervisor"), std::string::npos);
+}
+
+TEST(Testbed, NamesATemporaryFolderThatCannotBeUsed) {
+  const auto testbed = Testbed::start({.supervisor = {}, .temp = "/nowhere"});
+  ASSERT_FALSE(testbed);
+  EXPECT_EQ(testbed.error(), "cannot make a folder in /nowhere: No such file or directory");
+}
+
+TEST(Testbed, RemovesItsFolderAlsoWhenTheSupervisorWasKilled) {
+  auto testbed = must_start();
+  auto server = Server::start(*testbed, script(*testbed, "echo ready; exec sleep 600")).value();
+  const fs::path folder = testbed->folder();
+  ASSERT_EQ(kill(testbed->supervisor()->own_pid(), SIGKILL), 0);
+  EXPECT_TRUE(eventually([&] { return !server->alive(); }));
+  EXPECT_FALSE(server->restart(true));
+  testbed.reset();
+  EXPECT_FALSE(fs::exists(folder));
+}
+
+TEST(Server, CarriesTheEndOfItsLogWhenItEndsWhileStarting) {
+  const auto testbed = must_start();
+  const auto server = Server::start(
+      *testbed, script(*testbed, "seq 1 100; echo cannot read the entrails >&2; exit 3"));
+  ASSERT_FALSE(server);
+  EXPECT_EQ(server.error().find("sh ended while starting:\n92\n"), 0U) << server.error();
+  EXPECT_NE(server.error().find("cannot read the entrails"), std::string::npos) << server.error();
+}
+
+TEST(Server, IsGivenABoundedTimeToBecomeReady) {
+  const auto testbed = must_start();
+  auto spec = script(*testbed, "echo $$ > ../../pid; echo still thinking; exec sleep 600");
+  spec.ready_within = milliseconds(300);
+  const auto server = Server::start(*testbed, spec);
+  ASSERT_FALSE(server);
+  EXPECT_EQ(server.error(), "sh was not ready within 300 ms:\nstill thinking");
+  EXPECT_TRUE(pid_is_gone(read_pid(testbed->folder() / "pid")));
+}
+
+TEST(Server, NamesAProgramThatCannotBeStarted) {
+  const auto testbed = must_start();
+  auto spec = script(*testbed, "");
+  spec.argv = {"/nowhere/server"};
+  const auto server = Server::start(*testbed, spec);
+  ASSERT_FALSE(server);
+  EXPECT_EQ(server.error(), "cannot start /nowhere/server: exec: No such file or directory");
+}
+
+TEST(Server, GetsItsArgumentsWholeAndNoSurprises) {
+  const auto testbed = must_start();
+  auto spec = script(*testbed,
+                     "printf '<%s>' \"$1\"; pwd; ls /proc/self/fd | tr '\\n' ' '; "
+                     "grep -E 'Sig(Blk|Ign)' /proc/self/status; echo ready; exec sleep 600");
+  spec.argv.insert(spec.argv.end(), {"sh", "tab\there, 100%\nand a new line"});
+  const auto server = Server::start(*testbed, spec).value();
+  const std::string log = server->log();
+  EXPECT_NE(log.find("<tab\there, 100%\nand a new line>"), std::string::npos) << log;
+  EXPECT_NE(log.find(server->data_folder().string()), std::string::npos) << log;
+  EXPECT_NE(log.find("0 1 2 3 SigBlk"), std::string::npos) << log;  // 3 is ls's own
+  EXPECT_NE(log.find("SigBlk:\t0000000000000000"), std::string::npos) << log;
+  // The C library keeps signals 32 and 33 to itself, and may have inherited them ignored.
+  const std::size_t ignored = log.find("SigIgn:\t");
+  ASSERT_NE(ignored, std::string::npos) << log;
+  EXPECT_EQ(std::stoull(log.substr(ignored + 8), nullptr, 16) & 0x7fffffff, 0U) << log;
+}
+
+TEST(Server, StopsInGoodOrderWithItsOwnSignal) {
+  const auto testbed = must_start();
+  auto spec = script(*testbed,
+                     "trap 'echo bye; exit 0' INT; trap '' TERM; echo ready; "
+                     "while :; do sleep 0.01; done");
+  spec.stop_signal = SIGINT;
+  const auto server = Server::start(*testbed, spec).value();
+  ASSERT_TRUE(server->alive());
+  ASSERT_TRUE(server->stop());
+  EXPECT_FALSE(server->alive());
+  EXPECT_NE(server->log().find("bye"), std::string::npos);
+  EXPECT_TRUE(server->stop());       // fine once more
+  EXPECT_TRUE(server->kill_hard());  // likewise
+  EXPECT_FALSE(server->freeze());    // but there is nothing to signal
+}
+
+TEST(Server, IsKilledWhenItDoesNotStopWithinTheGrace) {
+  const auto testbed = must_start();
+  auto spec = script(*testbed, "trap '' TERM; echo ready; while :; do sleep 0.01; done");
+  spec.stop_grace = milliseconds(200);
+  const auto server = Server::start(*testbed, spec).value();
+  const auto begin = steady_clock::now();
+  ASSERT_TRUE(server->stop());
+  EXPECT_GE(steady_clock::now() - begin, spec.stop_grace);
+  EXPECT_LT(steady_clock::now() - begin, std::chrono::seconds(4));
+  EXPECT_TRUE(pid_is_gone(server->pid()));
+}
+
+TEST(Server, StopsAlsoWhenFrozen) {
+  const auto testbed = must_start();
+  const auto server =
+      Server::start(*testbed, script(*testbed, "echo ready; exec sleep 600")).value();
+  ASSERT_TRUE(server->freeze());
+  EXPECT_TRUE(server->alive());
+  const auto begin = steady_clock::now();
+  ASSERT_TRUE(server->stop());
+  EXPECT_LT(steady_clock::now() - begin, std::chrono::seconds(4));  // less than the grace
+}
+
+TEST(Server, TakesItsOwnChildrenWithIt) {
+  const auto testbed = must_start();
+  const auto server = Server::start(*testbed, script(*testbed,
+                                                     "sleep 600 & echo $! > child; "
+                                                     "echo ready; wait"))
+                          .value();
+  const pid_t child = read_pid(server->data_folder() / "child");
+  ASSERT_FALSE(pid_is_gone(child));
+  ASSERT_TRUE(server->kill_hard());
+  EXPECT_TRUE(eventually([&] { return pid_is_gone(child); }));
+}
+
+TEST(Server, LeavesNoChildInASessionOfItsOwn) {
+  auto testbed = must_start();
+  // As PostgreSQL's processes are: out of reach of a signal to the group.
+  const auto server =
+      Server::start(*testbed, script(*testbed,
+                                     "setsid sh -c 'echo $$ > child; exec sleep 600' & "
+                                     "while [ ! -s child ]; do sleep 0.01; done; "
+                                     "echo ready; wait"))
+          .value();
+  const pid_t child = read_pid(server->data_folder() / "child");
+  ASSERT_FALSE(pid_is_gone(child));
+  testbed.reset();
+  EXPECT_TRUE(pid_is_gone(child));
+}
+
+TEST(Server, CanRunAsAnotherUser) {
+  const auto testbed = must_start();
+  if (geteuid() != 0) {  // only root can
+    const auto folder = testbed->make_server_folder("script", "nobody");
+    ASSERT_FALSE(folder);
+    EXPECT_NE(folder.error().find("Operation not permitted"), std::string::npos) << folder.error();
+    return;
+  }
+  const auto server =
+      Server::start(*testbed,
+                    script(*testbed, "id -un > who; echo ready; exec sleep 600", "nobody"))
+          .value();
+  std::string who;
+  std::ifstream(server->data_folder() / "who") >> who;
+  EXPECT_EQ(who, "nobody");
+  ASSERT_EQ(kill(testbed->supervisor()->own_pid(), SIGKILL), 0);
+  EXPECT_TRUE(eventually([&] { return has_ended(server->pid()); }));  // PDEATHSIG survived setuid
+}
+
+TEST(Server, RestartsWithItsDataOrWithout) {
+  const auto testbed = must_start();
+  const auto server = Server::start(*testbed, script(*testbed,
+                                                     "echo life >> lives; wc -l < lives; "
+                                                     "echo ready; exec sleep 600"))
+                          .value();
+  const pid_t first = server->pid();
+  EXPECT_EQ(server->log(), "1\nready\n");
+  ASSERT_TRUE(server->restart(true));
+  EXPECT_NE(server->pid(), first);
+  EXPECT_TRUE(pid_is_gone(first));
+  EXPECT_EQ(server->log(), "2\nready\n");  // of the present life only
+  ASSERT_TRUE(server->restart(false));
+  EXPECT_EQ(server->log(), "1\nready\n");
+}
+
+TEST(Server, MayOutliveItsTestbed) {
+  auto testbed = must_start();
+  const auto server =
+      Server::start(*testbed, script(*testbed, "echo ready; exec sleep 600")).value();
+  const pid_t pid = server->pid();
+  testbed.reset();
+  EXPECT_TRUE(pid_is_gone(pid));
+  EXPECT_FALSE(server->alive());
+  EXPECT_TRUE(server->stop());
+  EXPECT_FALSE(server->restart(true));
+}
+
+}  // namespace
+}  // namespace lockbench::testbed

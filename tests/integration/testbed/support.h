@@ -1,0 +1,37 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "testbed/redis_server.h"
+#include "testbed/testbed.h"
+
+namespace lockbench::testbed {
+
+/// Whether the condition comes true within the time; asked every few milliseconds.
+bool eventually(const std::function<bool()>& condition,
+                std::chrono::milliseconds within = std::chrono::seconds(10));
+
+/// No process, not even a zombie, has this pid.
+bool pid_is_gone(pid_t pid);
+
+/// The process has ended, though perhaps nobody has reaped it yet: what is left to the init process
+/// of a container may wait for that for long.
+bool has_ended(pid_t pid);
+
+/// The answer to one inline Redis command, or "error: ..." when there is none within a second.
+std::string ask(std::uint16_t port, const std::string& command);
+
+/// A testbed, or a failed test.
+std::unique_ptr<Testbed> must_start();
+std::unique_ptr<RedisServer> must_start_redis(Testbed& testbed, const RedisOptions& options = {});
+
+/// The path of this test program.
+std::string own_path();
+
+}  // namespace lockbench::testbed
