@@ -1,0 +1,16 @@
+#pragma once
+
+#include <vector>
+
+#include "cli/option.h"
+
+namespace lockbench {
+
+Command run_command();
+Command list_command();
+Command doctor_command();
+
+/// Every subcommand, the default one first.
+std::vector<Command> all_commands();
+
+}  // namespace lockbench

@@ -1,0 +1,136 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/option_types.h"
+#include "cli/servers.h"
+#include "strategies/registry.h"
+
+namespace lockbench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json texts(const std::vector<std::string_view>& items) {
+  Json list = Json::array();
+  for (const std::string_view item : items) list.push_back(std::string(item));
+  return list;
+}
+
+Json traits_json(const Traits& traits) {
+  Json json = {{"expiry", std::string(to_string(traits.expiry))},
+               {"release_check", std::string(to_string(traits.release_check))},
+               {"renew_check", nullptr},
+               {"promises_exclusion", traits.promises_exclusion},
+               {"one_process", traits.one_process},
+               {"ttl_in_seconds", traits.ttl_in_seconds},
+               {"reentrant", traits.reentrant},
+               {"fencing", traits.fencing},
+               {"renews", traits.renews},
+               {"fair", traits.fair},
+               {"nodes", traits.nodes},
+               {"waiting", to_string(traits.waiting)},
+               {"waiting_choices", Json::array()}};
+  if (traits.renew_check) json["renew_check"] = std::string(to_string(*traits.renew_check));
+  for (const WaitKind kind : traits.waiting_choices) {
+    json["waiting_choices"].push_back(std::string(to_string(kind)));
+  }
+  return json;
+}
+
+/// All that `list` knows of a strategy: what both of its formats are made from.
+Json strategy_json(const Descriptor& strategy) {
+  Json hazards = Json::array();
+  for (const KnownHazard& hazard : strategy.hazards) {
+    hazards.push_back({{"scenario", std::string(hazard.scenario)},
+                       {"outcome", std::string(to_string(hazard.outcome))}});
+  }
+  const auto served = can_serve(strategy.backend);
+  return {{"name", std::string(strategy.name)},
+          {"backend", std::string(strategy.backend)},
+          {"summary", std::string(strategy.summary)},
+          {"acquire", texts(strategy.acquire_commands)},
+          {"release", texts(strategy.release_commands)},
+          {"source", std::string(strategy.source)},
+          {"traits", traits_json(strategy.traits)},
+          {"hazards", std::move(hazards)},
+          {"available", served.has_value()},
+          {"unavailable_because", served ? Json(nullptr) : Json(served.error())}};
+}
+
+std::string joined(const Json& list, std::string_view separator, std::string_view if_empty) {
+  if (list.empty()) return std::string(if_empty);
+  return fmt::format("{}", fmt::join(list.get<std::vector<std::string>>(), separator));
+}
+
+std::string traits_text(const Json& traits) {
+  std::vector<std::string> words;
+  const auto expiry = traits["expiry"].get<std::string>();
+  words.push_back(expiry == "none" ? "never expires" : "expires by " + expiry);
+  words.push_back(
+      fmt::format("owner check on release: {}", traits["release_check"].get<std::string>()));
+  if (!traits["promises_exclusion"]) words.emplace_back("a control: promises no exclusion");
+  if (traits["one_process"]) words.emplace_back("within one process only");
+  if (traits["ttl_in_seconds"]) words.emplace_back("TTL in whole seconds");
+  for (const char* name : {"reentrant", "fencing", "renews", "fair"}) {
+    if (traits[name]) words.emplace_back(name);
+  }
+  if (traits["nodes"] > 1) words.emplace_back("a quorum of nodes");
+  return fmt::format("{}", fmt::join(words, "; "));
+}
+
+std::string hazards_text(const Json& hazards) {
+  std::vector<std::string> words;
+  for (const Json& hazard : hazards) {
+    words.push_back(fmt::format("{} ({})", hazard["scenario"].get<std::string>(),
+                                hazard["outcome"].get<std::string>()));
+  }
+  return words.empty() ? "none known" : fmt::format("{}", fmt::join(words, ", "));
+}
+
+void print_strategy(const Json& strategy) {
+  const auto line = [](std::string_view label, const std::string& text) {
+    fmt::print("  {:<9} {}\n", label, text);
+  };
+  const Json& traits = strategy["traits"];
+  fmt::print("{}\n", strategy["name"].get<std::string>());
+  line("", strategy["summary"].get<std::string>());
+  line("acquire", joined(strategy["acquire"], "; ", "no command"));
+  line("release", joined(strategy["release"], "; ", "no command"));
+  line("traits", traits_text(traits));
+  line("waiting", fmt::format("{}; --wait: {}", traits["waiting"].get<std::string>(),
+                              joined(traits["waiting_choices"], ", ", "no choice")));
+  line("hazards", hazards_text(strategy["hazards"]));
+  line("source", strategy["source"].get<std::string>());
+  line("here", strategy["available"]
+                   ? "available"
+                   : "not available: " + strategy["unavailable_because"].get<std::string>());
+  fmt::print("\n");
+}
+
+tl::expected<int, UsageError> list(const RunOptions& options) {
+  Json strategies = Json::array();
+  for (const Descriptor* strategy : all_strategies())
+    strategies.push_back(strategy_json(*strategy));
+  if (options.format == Format::json) {
+    fmt::print("{}\n", strategies.dump(1));
+  } else {
+    for (const Json& strategy : strategies) print_strategy(strategy);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command list_command() {
+  return {.name = "list",
+          .summary = "Every strategy: protocol, traits, known hazards, availability.",
+          .options = {choice_option<Format>(
+              "format", "what stdout shows", {{"table", Format::table}, {"json", Format::json}},
+              [](auto& o) -> auto& { return o.format; })},
+          .execute = list};
+}
+
+}  // namespace lockbench

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "cli/options.h"
+#include "results/model.h"
+
+namespace lockbench {
+
+/// One option of the command line, which is also one key of the TOML file and one key of the result
+/// file's workload. All that is known of it stands here.
+struct Option {
+  /// What its key may hold in a TOML file.
+  enum class Type { text, integer, integer_or_text, number, flag };
+
+  std::string_view name;  ///< without dashes in front
+  std::string_view value_name;
+  std::string help{};
+  Type type = Type::text;
+  bool repeatable = false;
+  bool in_file = true;
+  /// The positional arguments.
+  bool positional = false;
+
+  /// Takes one value as text; called once per value. The error quotes it and says what is allowed.
+  std::function<tl::expected<void, std::string>(RunOptions&, const std::string&)> set{};
+  /// For the result file: durations in seconds, no secrets.
+  std::function<results::OptionValue(const RunOptions&)> get{};
+};
+
+/// A subcommand: its name, its options and what it does with them. The result is the exit code.
+struct Command {
+  std::string_view name, summary;
+  std::vector<Option> options{};
+  /// Its options make up one load, and must fit together.
+  bool loads = false;
+  std::function<tl::expected<int, UsageError>(const RunOptions&)> execute{};
+};
+
+/// Every option of `lockbench run`.
+std::vector<Option> run_options();
+
+/// The options of that name from `run_options()`, for a subcommand that shares them.
+std::vector<Option> some_run_options(std::initializer_list<std::string_view> names);
+
+/// What the result file says of how it was made: every option of `run`, under its own name with
+/// underscores.
+std::map<std::string, results::OptionValue> workload_record(const RunOptions& options);
+
+}  // namespace lockbench

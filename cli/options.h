@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "loadgen/workload.h"
+#include "results/threshold.h"
+
+namespace lockbench {
+
+/// How long a run that is to end after so many sections may take, unless --duration says otherwise.
+inline constexpr Duration kLongestCountedRun = std::chrono::hours(1);
+
+enum class Format { table, json, csv, markdown };
+
+/// All that the user asked for, whichever subcommand it is meant for.
+struct RunOptions {
+  std::vector<std::string> strategies;  ///< names and globs as given; none: all
+  Workload workload;
+  std::vector<std::string> redis;            ///< URLs, secrets included
+  std::optional<std::string> counter_redis;  ///< likewise
+  std::vector<results::Threshold> thresholds;
+  std::string out;  ///< empty: results/runs/<id>.json
+  Format format = Format::table;
+  bool quiet = false, strict = false;
+  std::string config;
+};
+
+/// A mistake of the user's, as one line that names it and says what is allowed.
+struct UsageError {
+  std::string message;
+};
+
+}  // namespace lockbench

@@ -1,0 +1,80 @@
+#include "cli/publish.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "results/csv.h"
+#include "results/json.h"
+#include "results/markdown.h"
+#include "strategies/registry.h"
+
+namespace lockbench {
+namespace {
+
+bool does_harm(HazardOutcome outcome) {
+  switch (outcome) {
+    case HazardOutcome::safe:
+    case HazardOutcome::recovers:
+    case HazardOutcome::not_applicable:
+      return false;
+    default:
+      return true;
+  }
+}
+
+/// What each strategy is known to fall to, in a word: its gravest hazard.
+results::KnownFlaws known_flaws(const results::Result& result) {
+  results::KnownFlaws flaws;
+  for (const results::Run& run : result.runs) {
+    const Descriptor* strategy = find_strategy(run.strategy);
+    if (strategy == nullptr) continue;
+    const auto& hazards = strategy->hazards;
+    const auto gravest =
+        std::find_if(hazards.begin(), hazards.end(),
+                     [](const KnownHazard& hazard) { return does_harm(hazard.outcome); });
+    if (gravest != hazards.end()) flaws[run.strategy] = gravest->scenario;
+  }
+  return flaws;
+}
+
+bool is_exempt(const std::string& name, const std::vector<Selected>& selected) {
+  const auto found = std::find_if(selected.begin(), selected.end(),
+                                  [&](const Selected& one) { return one.strategy->name == name; });
+  if (found == selected.end() || found->named) return false;
+  const Traits& traits = found->strategy->traits;
+  return !traits.promises_exclusion || traits.one_process;
+}
+
+}  // namespace
+
+std::string render(const results::Result& result, Format format,
+                   const results::TableOptions& look) {
+  switch (format) {
+    case Format::json:
+      return results::to_json(result);
+    case Format::csv:
+      return results::to_csv(result);
+    case Format::markdown:
+      return results::to_markdown(result, known_flaws(result));
+    case Format::table:
+      break;
+  }
+  return results::to_table(result, known_flaws(result), look);
+}
+
+std::vector<std::string> missed_thresholds(const std::vector<results::Threshold>& thresholds,
+                                           const std::vector<results::Run>& runs,
+                                           const std::vector<Selected>& selected) {
+  std::vector<std::string> missed;
+  for (const results::Threshold& threshold : thresholds) {
+    for (const auto& outcome : results::evaluate(threshold, runs)) {
+      if (outcome.kept || is_exempt(outcome.strategy, selected)) continue;
+      missed.push_back(fmt::format("threshold missed: {} by {} (repetition {}): {}", threshold.text,
+                                   outcome.strategy, outcome.repetition, outcome.reason));
+    }
+  }
+  return missed;
+}
+
+}  // namespace lockbench

@@ -1,0 +1,159 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <random>
+
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/exit_code.h"
+#include "cli/facts.h"
+#include "cli/progress.h"
+#include "cli/publish.h"
+#include "cli/select.h"
+#include "cli/servers.h"
+#include "cli/signals.h"
+#include "loadgen/runner.h"
+#include "results/json.h"
+#include "results/save.h"
+#include "strategies/registry.h"
+
+namespace lockbench {
+namespace {
+
+/// What is settled before anything starts.
+struct Plan {
+  std::vector<Selected> selected;
+  std::string id, started_at, out;
+};
+
+tl::expected<Plan, UsageError> make_plan(const RunOptions& options) {
+  Plan plan;
+  auto selected = select_strategies(options.strategies, all_strategies());
+  if (!selected) return tl::unexpected(selected.error());
+  plan.selected = std::move(*selected);
+  if (auto fits = check_waiting(plan.selected, options.workload.strategy.wait); !fits) {
+    return tl::unexpected(fits.error());
+  }
+  const WallTime now = std::chrono::system_clock::now();
+  plan.id = run_id(now, std::random_device()());
+  plan.started_at = rfc3339(now);
+  plan.out = options.out.empty() ? fmt::format("results/runs/{}.json", plan.id) : options.out;
+  if (auto writable = results::check_writable(plan.out); !writable) {
+    return tl::unexpected(UsageError{fmt::format("--out: {}", writable.error())});
+  }
+  return plan;
+}
+
+RunPlan load_of(const RunOptions& options, const Plan& plan, const Deployment& deployment) {
+  RunPlan load;
+  load.run_id = plan.id;
+  load.workload = options.workload;
+  load.endpoints = deployment.endpoints;
+  load.counter_url = deployment.counter_url;
+  for (const Selected& one : plan.selected) load.strategies.push_back(one.strategy);
+  return load;
+}
+
+results::Result result_of(const RunOptions& options, const Plan& plan, const Deployment& deployment,
+                          std::vector<results::Skipped> skipped, RunReport report) {
+  results::Result result;
+  result.id = plan.id;
+  result.started_at = plan.started_at;
+  result.interrupted = report.interrupted;
+  result.lockbench = build_facts();
+  result.environment = machine_facts();
+  result.environment.servers = deployment.facts;
+  result.workload = workload_record(options);
+  result.skipped = std::move(skipped);
+  for (results::Skipped& run : report.not_started) {
+    run.reason = "did not start: " + run.reason;
+    result.skipped.push_back(std::move(run));
+  }
+  result.runs = std::move(report.runs);
+  return result;
+}
+
+/// False if the result is not where it was to be.
+bool save_result(const results::Result& result, const std::string& path, Console& console) {
+  const auto saved = results::save(path, results::to_json(result));
+  if (!saved) {
+    console.warn("not saved: " + saved.error());
+    return false;
+  }
+  if (!saved->warning.empty()) console.warn(saved->warning);
+  console.note("saved in " + saved->path.string());
+  return saved->warning.empty();
+}
+
+bool print_result(const results::Result& result, const RunOptions& options, Console& console) {
+  results::TableOptions look;
+  look.color = may_color(stdout);
+  if (is_terminal(stdout)) look.width = static_cast<std::size_t>(terminal_width(stdout));
+  const std::string text = render(result, options.format, look);
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (written && std::fflush(stdout) == 0) return true;
+  console.warn("the result could not be written to stdout");
+  return false;
+}
+
+/// Saves and shows the result, and decides how this ends.
+int finish(const RunOptions& options, const Plan& plan, const results::Result& result, bool all_ran,
+           Console& console) {
+  Ending ending = ending_of(result);
+  ending.strict = options.strict;
+  ending.errors = ending.errors || !all_ran;
+  console.status("");
+  const bool saved = save_result(result, plan.out, console);
+  const bool printed = print_result(result, options, console);
+  ending.errors = ending.errors || !saved || !printed;
+  for (const std::string& line :
+       missed_thresholds(options.thresholds, result.runs, plan.selected)) {
+    console.warn(line);
+    ending.threshold_missed = true;
+  }
+  return exit_code_of(ending);
+}
+
+tl::expected<int, UsageError> run(const RunOptions& options) {
+  auto plan = make_plan(options);
+  if (!plan) return tl::unexpected(plan.error());
+
+  prepare_signals();
+  Console console(stderr, is_terminal(stderr), options.quiet);
+  const std::stop_source stop;
+  const StopOnSignal on_signal(stop, console);
+  std::vector<results::Skipped> skipped;
+  const auto deployment = deploy(options, plan->selected, skipped);
+  if (!deployment) return tl::unexpected(deployment.error());
+
+  const results::Build build = build_facts();
+  if (!figures_can_be_trusted(build)) {
+    console.warn(fmt::format("warning: this is a {} build: its figures are not to be trusted",
+                             build.build_type.empty() ? "non-optimised" : build.build_type));
+  }
+  for (const results::Skipped& one : skipped) {
+    console.note(fmt::format("skipped: {}: {}", one.strategy, one.reason));
+  }
+  ProgressView progress(console, std::chrono::steady_clock::now);
+  RunReport report = run_plan(load_of(options, *plan, *deployment), progress, stop.get_token());
+  for (const results::Skipped& one : report.not_started) {
+    console.warn(fmt::format("did not start: {}: {}", one.strategy, one.reason));
+  }
+  const bool all_ran = report.not_started.empty();
+  const results::Result result =
+      result_of(options, *plan, *deployment, std::move(skipped), std::move(report));
+  return finish(options, *plan, result, all_ran, console);
+}
+
+}  // namespace
+
+Command run_command() {
+  return {
+      .name = "run",
+      .summary = "Puts every chosen strategy under load, audits it, shows and saves the result.",
+      .options = run_options(),
+      .loads = true,
+      .execute = run};
+}
+
+}  // namespace lockbench

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <stop_token>
+#include <thread>
+
+#include "cli/console.h"
+
+namespace lockbench {
+
+/// Makes SIGINT and SIGTERM wait for a StopOnSignal and ignores SIGPIPE. Must come before the first
+/// thread is made, as threads inherit what is blocked.
+void prepare_signals();
+
+/// Turns the first SIGINT or SIGTERM into a stop and lets the second one kill. One thread of its
+/// own; `console` must outlive it. Throws std::system_error if the kernel has no more descriptors.
+class StopOnSignal {
+ public:
+  StopOnSignal(std::stop_source stop, Console& console);
+  StopOnSignal(const StopOnSignal&) = delete;
+  StopOnSignal& operator=(const StopOnSignal&) = delete;
+  ~StopOnSignal();
+
+ private:
+  void watch();
+
+  std::stop_source stop_;
+  Console& console_;
+  int signals_ = -1, end_ = -1;
+  std::thread thread_;
+};
+
+}  // namespace lockbench
