@@ -17,9 +17,9 @@ namespace {
 constexpr std::size_t kLargestFile = 1 << 20;
 
 tl::expected<std::string, UsageError> read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
   std::string text(kLargestFile + 1, '\0');
   errno = 0;
+  std::ifstream file(path, std::ios::binary);
   if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!file.is_open() || file.bad()) {
     return tl::unexpected(

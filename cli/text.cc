@@ -60,11 +60,13 @@ std::string presentable(std::string_view message) {
 std::vector<std::string_view> close_names(std::string_view wrong,
                                           const std::vector<std::string_view>& names) {
   if (wrong.empty() || wrong.size() > kLongestName) return {};
+  // Two slips in a short name, such as two letters swapped; a third of the letters in a long one.
+  const std::size_t slips = wrong.size() < 3 ? 1 : std::max<std::size_t>(2, wrong.size() / 3);
   std::vector<std::pair<std::size_t, std::string_view>> close;
   for (const std::string_view name : names) {
     const std::size_t distance = edit_distance(wrong, name);
     const bool begins_so = wrong.size() >= 3 && name.starts_with(wrong);
-    if (begins_so || distance <= std::max<std::size_t>(1, wrong.size() / 3)) {
+    if (begins_so || distance <= slips) {
       close.emplace_back(distance, name);
     }
   }

@@ -1,0 +1,148 @@
+#include <chrono>
+
+#include "tests/unit/cli/fixtures.h"
+
+namespace lockbench {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+tl::expected<RunOptions, UsageError> parse_file(const std::string& text,
+                                                std::vector<std::string> args = {}) {
+  const TemporaryFile file("lockbench.toml", text);
+  args.insert(args.end(), {"--config", file.path()});
+  return parse_run(args);
+}
+
+/// The message of a file that must not be accepted, without the file's path, which must lead it.
+std::string file_error(const std::string& text) {
+  const auto options = parse_file(text);
+  if (options) return "accepted";
+  const std::string& message = options.error().message;
+  const std::size_t name = message.find("lockbench.toml: ");
+  return name == std::string::npos ? "no file named: " + message : message.substr(name + 16);
+}
+
+TEST(ConfigFile, HoldsEveryOption) {
+  const auto options = parse_file(R"toml(
+strategies = ["redis-setnx", "redis-getset*"]
+clients = 64
+keys = 10
+key-skew = 1.1
+hold = "uniform(1ms,3ms)"
+think = "1ms"
+rate = 100
+arrival = "constant"
+duration = "10s"
+iterations = 7
+warmup = "0s"
+ttl = "2s"
+acquire-timeout = "1s"
+wait = "poll:5ms"
+resource = "redis"
+repeat = 2
+seed = 9
+redis = ["redis://a", "redis://b"]
+counter-redis = "redis://c"
+store-timeout = "2s"
+threshold = "acquire.p99<5ms"
+out = "x.json"
+format = "json"
+quiet = true
+strict = true
+)toml");
+  ASSERT_TRUE(options) << options.error().message;
+  EXPECT_EQ(options->strategies.size(), 2U);
+  EXPECT_EQ(options->workload.clients, 64);
+  EXPECT_EQ(options->workload.rate, 100);
+  EXPECT_EQ(options->workload.hold.to_string(), "uniform(1ms,3ms)");
+  EXPECT_EQ(options->workload.acquire_timeout, 1s);
+  EXPECT_EQ(options->redis.size(), 2U);
+  EXPECT_EQ(options->thresholds.size(), 1U);
+  EXPECT_EQ(options->format, Format::json);
+  EXPECT_TRUE(options->quiet && options->strict);
+  // Every option but the file's own name is changed above.
+  const auto record = workload_record(*options);
+  for (const auto& [key, value] : workload_record({})) {
+    EXPECT_NE(record.at(key), value) << key << " was not taken from the file";
+  }
+}
+
+TEST(ConfigFile, KeysMayBeText) {
+  EXPECT_TRUE(parse_file("keys = \"per-client\"")->workload.key_per_client);
+}
+
+TEST(ConfigFile, TheCommandLineWins) {
+  const auto options = parse_file(
+      "clients = 64\nttl = \"2s\"\nstrategies = [\"redis-*\"]\nredis = [\"redis://a\"]\nquiet = "
+      "true",
+      {"--clients", "3", "none", "--redis", "redis://b", "--quiet=false"});
+  ASSERT_TRUE(options) << options.error().message;
+  EXPECT_EQ(options->workload.clients, 3);
+  EXPECT_EQ(options->workload.ttl, 2s);
+  EXPECT_THAT(options->strategies, testing::ElementsAre("none"));
+  EXPECT_THAT(options->redis, testing::ElementsAre("redis://b"));
+  EXPECT_FALSE(options->quiet);
+}
+
+TEST(ConfigFile, AValueThatTheCommandLineReplacesIsNotLookedAt) {
+  EXPECT_TRUE(parse_file("clients = 0", {"--clients", "3"}));
+}
+
+TEST(ConfigFile, MisspeltKeysAreNamedWithCloseOnes) {
+  EXPECT_EQ(file_error("clinets = 5"), "unknown key \"clinets\": did you mean clients?");
+  EXPECT_THAT(file_error("zzzzzz = 5"), AllOf(StartsWith("unknown key \"zzzzzz\": allowed are"),
+                                              HasSubstr("acquire-timeout")));
+  EXPECT_THAT(file_error("[run]\nclients = 5"), StartsWith("unknown key \"run\""));
+  EXPECT_THAT(file_error("config = \"other.toml\""), StartsWith("unknown key \"config\""));
+}
+
+TEST(ConfigFile, WrongTypesAreNamedWithTheRightOne) {
+  EXPECT_EQ(file_error("clients = \"8\""), "clients: must be a whole number");
+  EXPECT_EQ(file_error("clients = 8.5"), "clients: must be a whole number");
+  EXPECT_EQ(file_error("clients = [8]"), "clients: must be a whole number");
+  EXPECT_EQ(file_error("ttl = 10"), "ttl: must be text in quotes");
+  EXPECT_EQ(file_error("quiet = 1"), "quiet: must be true or false");
+  EXPECT_EQ(file_error("rate = true"), "rate: must be a number");
+  EXPECT_EQ(file_error("redis = [1]"), "redis: must be text in quotes, or a list of such");
+  EXPECT_EQ(file_error("redis = {a = 1}"), "redis: must be text in quotes, or a list of such");
+  EXPECT_EQ(file_error("strategies = [[\"a\"]]"),
+            "strategies: must be text in quotes, or a list of such");
+}
+
+TEST(ConfigFile, ValuesAreCheckedLikeThoseOfTheCommandLine) {
+  EXPECT_THAT(file_error("clients = 0"), AllOf(StartsWith("clients: "), HasSubstr("1 to 100000")));
+  EXPECT_THAT(file_error("rate = nan"), StartsWith("rate: "));
+  EXPECT_THAT(file_error("rate = inf"), StartsWith("rate: "));
+  EXPECT_THAT(file_error("ttl = \"\""), StartsWith("ttl: "));
+  EXPECT_THAT(file_error("out = \"a\\u0000b\""), StartsWith("out: "));
+}
+
+TEST(ConfigFile, SyntaxErrorsAreOneLineWithTheirPlace) {
+  for (const std::string text :
+       {"clients = ", "= 5", "clients = 5\nclients = 6", "[[", "a = \"\xff\""}) {
+    const std::string error = file_error(text);
+    EXPECT_THAT(error, StartsWith("line ")) << text;
+    EXPECT_THAT(error, Not(HasSubstr("\n")));
+  }
+}
+
+TEST(ConfigFile, UnreadableFilesAreNamed) {
+  EXPECT_THAT(error_of({"--config", "/no/such/file.toml"}),
+              AllOf(HasSubstr("/no/such/file.toml"), HasSubstr("No such file")));
+  EXPECT_THAT(error_of({"--config", "/"}), HasSubstr("/: cannot be read"));
+  EXPECT_THAT(error_of({"--config", "/dev/zero"}), HasSubstr("/dev/zero: larger than"));
+}
+
+TEST(ConfigFile, SecretsDoNotReachMessages) {
+  EXPECT_THAT(file_error("redis = \"redis://:hunter2@host:99999\""), Not(HasSubstr("hunter2")));
+  EXPECT_THAT(file_error("redsi = \"redis://:hunter2@host\""), Not(HasSubstr("hunter2")));
+  EXPECT_THAT(file_error("redis = \"redis://:hunter2@host"), Not(HasSubstr("hunter2")));
+}
+
+}  // namespace
+}  // namespace lockbench

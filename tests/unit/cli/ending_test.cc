@@ -1,0 +1,184 @@
+#include "cli/exit_code.h"
+#include "cli/facts.h"
+#include "cli/progress.h"
+#include "cli/publish.h"
+#include "strategies/registry.h"
+#include "tests/unit/cli/fixtures.h"
+
+namespace lockbench {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+TEST(ExitCode, OfEachEndingAlone) {
+  EXPECT_EQ(exit_code_of({}), 0);
+  EXPECT_EQ(exit_code_of({.interrupted = true}), 105);
+  EXPECT_EQ(exit_code_of({.exclusion_broken = true}), 3);
+  EXPECT_EQ(exit_code_of({.errors = true}), 2);
+  EXPECT_EQ(exit_code_of({.invalid = true}), 0);
+  EXPECT_EQ(exit_code_of({.strict = true}), 0);
+  EXPECT_EQ(exit_code_of({.invalid = true, .strict = true}), 4);
+  EXPECT_EQ(exit_code_of({.threshold_missed = true}), 99);
+}
+
+TEST(ExitCode, GravestFirst) {
+  Ending ending{true, true, true, true, true, true};
+  EXPECT_EQ(exit_code_of(ending), 105);
+  ending.interrupted = false;
+  EXPECT_EQ(exit_code_of(ending), 3);
+  ending.exclusion_broken = false;
+  EXPECT_EQ(exit_code_of(ending), 2);
+  ending.errors = false;
+  EXPECT_EQ(exit_code_of(ending), 4);
+  ending.invalid = false;
+  EXPECT_EQ(exit_code_of(ending), 99);
+}
+
+results::Result result_with(const std::string& strategy, results::Verdict verdict) {
+  results::Result result;
+  result.runs.resize(2);
+  result.runs.back().strategy = strategy;
+  result.runs.back().audit.verdict = verdict;
+  return result;
+}
+
+TEST(Ending, AControlMayBreakExclusion) {
+  EXPECT_TRUE(ending_of(result_with("local-mutex", results::Verdict::violated)).exclusion_broken);
+  EXPECT_FALSE(ending_of(result_with("local-mutex", results::Verdict::exclusive)).exclusion_broken);
+  EXPECT_FALSE(ending_of(result_with("none", results::Verdict::violated)).exclusion_broken);
+  EXPECT_FALSE(ending_of(result_with("none", results::Verdict::unprotected)).exclusion_broken);
+}
+
+TEST(Ending, EveryKindOfErrorCounts) {
+  const auto with = [](const auto& change) {
+    results::Result result;
+    result.runs.resize(1);
+    change(result.runs.front());
+    return ending_of(result);
+  };
+  EXPECT_FALSE(with([](results::Run& run) { run.outcomes.timed_out = 1; }).errors);
+  EXPECT_TRUE(with([](results::Run& run) { run.outcomes.failed = 1; }).errors);
+  EXPECT_TRUE(with([](results::Run& run) { run.outcomes.unknown = 1; }).errors);
+  EXPECT_TRUE(with([](results::Run& run) { run.releases_failed = 1; }).errors);
+  EXPECT_TRUE(with([](results::Run& run) { run.generator.valid = false; }).invalid);
+}
+
+TEST(Thresholds, ControlsAreExemptUnlessNamed) {
+  results::Result result = result_with("none", results::Verdict::unprotected);
+  result.runs.erase(result.runs.begin());
+  result.runs.front().audit.lost_updates = 7;
+  const std::vector thresholds = {*results::parse_threshold("audit.lost_updates==0"),
+                                  *results::parse_threshold("outcomes.failed==0")};
+  const Descriptor* none = find_strategy("none");
+  ASSERT_NE(none, nullptr);
+  EXPECT_THAT(missed_thresholds(thresholds, result.runs, {{none, false}}), SizeIs(0));
+  const auto missed = missed_thresholds(thresholds, result.runs, {{none, true}});
+  ASSERT_THAT(missed, SizeIs(1));
+  EXPECT_THAT(missed.front(), HasSubstr("audit.lost_updates==0 by none"));
+  EXPECT_THAT(missed.front(), HasSubstr("7"));
+}
+
+TEST(Facts, TimesAndIds) {
+  const WallTime time{std::chrono::seconds(1795224330)};
+  EXPECT_EQ(rfc3339(time), "2026-11-21T01:25:30Z");
+  EXPECT_EQ(run_id(time, 0xff4f3a9c), "20261121T012530Z-4f3a9c");
+  EXPECT_EQ(run_id(time, 1), "20261121T012530Z-000001");
+}
+
+TEST(Facts, OnlyOptimisedBuildsAreTrusted) {
+  EXPECT_TRUE(figures_can_be_trusted({"", "", "Release"}));
+  EXPECT_FALSE(figures_can_be_trusted({"", "", "Debug"}));
+  EXPECT_FALSE(figures_can_be_trusted({"", "", "RelWithDebInfo+thread"}));
+  EXPECT_FALSE(figures_can_be_trusted({"", "", ""}));
+}
+
+Progress some_progress() {
+  Progress progress;
+  progress.strategy = "redis-setnx";
+  progress.run = 3;
+  progress.runs = 12;
+  progress.phase = Progress::Phase::measuring;
+  progress.done = 0.456;
+  progress.sections_per_second = 12345;
+  progress.failed = 2;
+  return progress;
+}
+
+TEST(ProgressText, SaysHowFarItIs) {
+  EXPECT_EQ(progress_text(some_progress()),
+            "redis-setnx (3/12) measuring 46 %, 12.3k sections/s, 2 failed");
+  Progress connecting = some_progress();
+  connecting.phase = Progress::Phase::connecting;
+  connecting.failed = 0;
+  connecting.clients_connected = 120;
+  connecting.clients = 10'000;
+  EXPECT_EQ(progress_text(connecting), "redis-setnx (3/12) connecting 120/10000 clients");
+}
+
+TEST(ProgressBar, FitsIntoTheTerminal) {
+  for (int width = 0; width <= 200; ++width) {
+    EXPECT_LE(progress_bar(some_progress(), width).size(), static_cast<std::size_t>(width));
+  }
+  EXPECT_THAT(progress_bar(some_progress(), 100),
+              testing::StartsWith("[====                ] redis"));
+}
+
+/// What a console writes.
+class Written {
+ public:
+  Written() : stream_(open_memstream(&text_, &size_)) {}
+  Written(const Written&) = delete;
+  Written& operator=(const Written&) = delete;
+  ~Written() {
+    static_cast<void>(std::fclose(stream_));
+    std::free(text_);  // NOLINT(cppcoreguidelines-no-malloc): open_memstream wants it
+  }
+  std::FILE* stream() { return stream_; }
+  std::string text() {
+    static_cast<void>(std::fflush(stream_));
+    return {text_, size_};
+  }
+
+ private:
+  char* text_ = nullptr;
+  std::size_t size_ = 0;
+  std::FILE* stream_;
+};
+
+TEST(ProgressView, SpacesItsLinesWhereThereIsNoTerminal) {
+  Written written;
+  Console console(written.stream(), false, false);
+  TimePoint now{};
+  ProgressView view(console, [&] { return now; });
+  for (int second = 0; second < 10; ++second, now += 1s) view.on_progress(some_progress());
+  const std::string text = written.text();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
+}
+
+TEST(ProgressView, IsQuietWhenAskedToBeAndStillWarns) {
+  for (const bool terminal : {false, true}) {
+    Written written;
+    Console console(written.stream(), terminal, true);
+    ProgressView view(console, [] { return TimePoint{}; });
+    view.on_progress(some_progress());
+    console.note("note");
+    EXPECT_EQ(written.text(), "");
+    view.on_warning("redis://:hunter2@h\n");
+    EXPECT_EQ(written.text(), "warning: redis://***@h?\n");
+  }
+}
+
+TEST(Console, RedrawsItsStatusBelowALine) {
+  Written written;
+  {
+    Console console(written.stream(), true, false);
+    console.status("bar");
+    console.note("line");
+  }
+  EXPECT_EQ(written.text(), "\r\x1b[Kbar\r\x1b[Kline\nbar\r\x1b[K");
+}
+
+}  // namespace
+}  // namespace lockbench

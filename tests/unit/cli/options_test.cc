@@ -1,0 +1,258 @@
+#include <chrono>
+#include <ostream>
+
+#include "tests/unit/cli/fixtures.h"
+
+namespace lockbench {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+TEST(Options, DefaultsAreThoseOfAWorkload) {
+  const auto options = parse_run({});
+  ASSERT_TRUE(options);
+  const Workload defaults;
+  EXPECT_EQ(options->workload.clients, defaults.clients);
+  EXPECT_EQ(options->workload.duration, defaults.duration);
+  EXPECT_FALSE(options->workload.rate);
+  EXPECT_TRUE(options->strategies.empty());
+  EXPECT_EQ(options->format, Format::table);
+  EXPECT_FALSE(options->quiet || options->strict);
+}
+
+TEST(Options, EveryOptionOfTheLoadReachesIt) {
+  const auto options = parse_run({"--clients",  "64",        "--keys",
+                                  "1000",       "--hold",    "2ms",
+                                  "--think",    "exp(1ms)",  "--rate",
+                                  "1500.5",     "--arrival", "constant",
+                                  "--duration", "10s",       "--iterations",
+                                  "5000",       "--warmup",  "0",
+                                  "--ttl",      "1500ms",    "--acquire-timeout",
+                                  "0s",         "--wait",    "backoff:1ms..50ms",
+                                  "--resource", "redis",     "--repeat",
+                                  "3",          "--seed",    "42",
+                                  "--key-skew", "0.99",      "--store-timeout",
+                                  "250ms"});
+  ASSERT_TRUE(options) << options.error().message;
+  const Workload& load = options->workload;
+  EXPECT_EQ(load.clients, 64);
+  EXPECT_EQ(load.keys, 1000);
+  EXPECT_FALSE(load.key_per_client);
+  EXPECT_EQ(load.key_skew, 0.99);
+  EXPECT_EQ(load.hold.to_string(), "2ms");
+  EXPECT_EQ(load.think.to_string(), "exp(1ms)");
+  EXPECT_EQ(load.rate, 1500.5);
+  EXPECT_EQ(load.arrival, Arrival::constant);
+  EXPECT_EQ(load.duration, 10s);
+  EXPECT_EQ(load.iterations, 5000U);
+  EXPECT_EQ(load.warmup, 0s);
+  EXPECT_EQ(load.ttl, 1500ms);
+  EXPECT_EQ(load.acquire_timeout, 0s);
+  EXPECT_EQ(load.strategy.wait, WaitPolicy::backoff(1ms, 50ms));
+  EXPECT_EQ(load.strategy.command_timeout, 250ms);
+  EXPECT_EQ(load.resource, Resource::redis);
+  EXPECT_EQ(load.repeat, 3);
+  EXPECT_EQ(load.seed, 42U);
+}
+
+TEST(Options, EveryOptionOfDeploymentAndOutputReachesIt) {
+  const auto options = parse_run(
+      {"redis-setnx", "--redis", "redis://a:1", "--redis=redis://b:2", "redis-*", "--counter-redis",
+       "redis://c:3", "--resource", "redis", "--threshold", "acquire.p99<5ms", "--threshold",
+       "audit.lost_updates==0", "--out", "x.json", "--format", "csv", "--quiet", "--strict"});
+  ASSERT_TRUE(options) << options.error().message;
+  EXPECT_THAT(options->strategies, testing::ElementsAre("redis-setnx", "redis-*"));
+  EXPECT_THAT(options->redis, testing::ElementsAre("redis://a:1", "redis://b:2"));
+  EXPECT_EQ(options->counter_redis, "redis://c:3");
+  ASSERT_EQ(options->thresholds.size(), 2U);
+  EXPECT_EQ(options->thresholds[1].figure, "audit.lost_updates");
+  EXPECT_EQ(options->out, "x.json");
+  EXPECT_EQ(options->format, Format::csv);
+  EXPECT_TRUE(options->quiet && options->strict);
+}
+
+TEST(Options, KeysPerClient) {
+  const auto options = parse_run({"--keys", "per-client"});
+  ASSERT_TRUE(options);
+  EXPECT_TRUE(options->workload.key_per_client);
+}
+
+TEST(Options, BoundsThemselvesAreAllowed) {
+  for (const auto& [option, value] :
+       std::vector<std::pair<std::string, std::string>>{{"--clients", "1"},
+                                                        {"--clients", "100000"},
+                                                        {"--keys", "1"},
+                                                        {"--keys", "10000000"},
+                                                        {"--ttl", "1ms"},
+                                                        {"--iterations", "1"},
+                                                        {"--seed", "0"},
+                                                        {"--seed", "9223372036854775807"},
+                                                        {"--key-skew", "0"},
+                                                        {"--hold", "1h"},
+                                                        {"--repeat", "1"},
+                                                        {"--rate", "0.001"}}) {
+    EXPECT_EQ(error_of({option, value}), "accepted") << option << ' ' << value;
+  }
+}
+
+struct Refused {
+  std::string option, value;
+  /// What the message must say is allowed.
+  std::string allowed;
+
+  friend void PrintTo(const Refused& refused, std::ostream* out) {
+    *out << refused.option << " \"" << refused.value << '"';
+  }
+};
+
+class RefusedValue : public testing::TestWithParam<Refused> {};
+
+TEST_P(RefusedValue, IsNamedWithWhatIsAllowed) {
+  const auto& [option, value, allowed] = GetParam();
+  for (const auto& args : {std::vector{option, value}, std::vector{option + "=" + value}}) {
+    const std::string error = error_of(args);
+    EXPECT_THAT(error, StartsWith(option)) << value;
+    if (!value.empty()) {
+      EXPECT_THAT(error, HasSubstr(value));
+      EXPECT_THAT(error, HasSubstr(allowed));
+    }
+    EXPECT_THAT(error, Not(HasSubstr("\n")));
+  }
+}
+
+std::vector<Refused> refused_values() {
+  std::vector<Refused> refused;
+  const auto refuse = [&](const std::string& option, const std::string& allowed,
+                          const std::vector<std::string>& values) {
+    for (const std::string& value : values) refused.push_back({option, value, allowed});
+    refused.push_back({option, "", allowed});
+  };
+  refuse("--clients", "1 to 100000",
+         {"0", "100001", "-1", "abc", "1.5", "99999999999999999999", "8x", " 8", "0x10", "+8"});
+  refuse("--keys", "1 to 10000000", {"0", "10000001", "-1", "per-clinet", "1e3", "nan"});
+  refuse("--key-skew", "0 to 10", {"-0.1", "nan", "inf", "1e999", "10.1", "x"});
+  refuse("--hold", "1h", {"2h", "exp(61m)"});
+  refuse("--hold", "",
+         {"-1ms", "1", "abc", "nan", "exp(1ms", "uniform(3ms,1ms)", "1e30s", "5 ms x"});
+  refuse("--think", "", {"2h", "-1s", "exp()", "uniform(1ms)", "inf"});
+  refuse("--rate", "0.001 to 10000000",
+         {"0", "-1", "nan", "inf", "-inf", "1e8", "1e-9", "1e999", "5/s"});
+  refuse("--arrival", "constant, poisson", {"Poisson", "uniform"});
+  refuse("--duration", "", {"0s", "3", "169h", "-3s", "3 seconds", "infs", "nans"});
+  refuse("--iterations", "1 to", {"0", "-5", "1e6", "18446744073709551616"});
+  refuse("--warmup", "", {"61m", "5", "-1s"});
+  refuse("--ttl", "", {"0s", "999us", "25h", "10"});
+  refuse("--acquire-timeout", "", {"25h", "-1s", "30"});
+  refuse("--wait", "poll",
+         {"poll", "poll:", "poll:-1ms", "backoff:1ms", "backoff:5ms..1ms", "spin"});
+  refuse("--wait", "1h", {"poll:2h", "backoff:1ms..2h"});
+  refuse("--resource", "memory, redis", {"disk"});
+  refuse("--repeat", "1 to 1000", {"0", "1001", "-1"});
+  refuse("--seed", "0 to", {"-1", "9223372036854775808", "0.5"});
+  refuse("--store-timeout", "", {"0s", "2h", "100"});
+  refuse("--threshold", "", {"acquire.p98<5ms", "acquire.p99", "acquire.p99<", "<5ms"});
+  refuse("--format", "table, json, csv, markdown", {"xml", "Table"});
+  return refused;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RefusedValue, testing::ValuesIn(refused_values()));
+
+TEST(Options, EmptyPathsAndUrlsAreRefused) {
+  for (const std::string option : {"--out", "--config", "--redis", "--counter-redis"}) {
+    EXPECT_THAT(error_of({option, ""}), StartsWith(option == "--config" ? ":" : option)) << option;
+    EXPECT_THAT(error_of({option + "="}), StartsWith(option));
+    EXPECT_THAT(error_of({option}), StartsWith(option));
+  }
+}
+
+TEST(Options, FlagsTakeNoOtherValue) {
+  EXPECT_THAT(error_of({"--quiet=maybe"}), StartsWith("--quiet"));
+  EXPECT_EQ(error_of({"--quiet", "--quiet"}), "accepted");
+}
+
+TEST(Options, AnOptionOfOneValueIsGivenOnce) {
+  EXPECT_EQ(error_of({"--clients", "1", "--clients", "2"}),
+            "--clients is given 2 times: once is allowed");
+}
+
+TEST(Options, UnknownOptionsAreNamedWithCloseOnes) {
+  EXPECT_THAT(error_of({"--clinets", "5"}),
+              HasSubstr("unknown option --clinets: did you mean --clients"));
+  EXPECT_THAT(error_of({"-x"}), HasSubstr("unknown option -x"));
+  // Announced for later, and unknown until then.
+  for (const std::string later : {"--renew", "--nodes", "--rtt", "--fault", "--metrics-listen"}) {
+    EXPECT_THAT(error_of({later, "1"}), StartsWith("unknown option " + later));
+  }
+}
+
+TEST(Options, OnesThatNeedEachOther) {
+  EXPECT_THAT(error_of({"--arrival", "constant"}), HasSubstr("needs --rate"));
+  EXPECT_THAT(error_of({"--counter-redis", "redis://h"}), HasSubstr("needs --resource redis"));
+  EXPECT_THAT(error_of({"--keys", "per-client", "--key-skew", "1"}), HasSubstr("--keys N"));
+}
+
+TEST(Options, ACountedRunIsNotCutAfterTheDefaultDuration) {
+  EXPECT_EQ(parse_run({"--iterations", "9"})->workload.duration, kLongestCountedRun);
+  EXPECT_EQ(parse_run({"--iterations", "9", "--duration", "2s"})->workload.duration, 2s);
+}
+
+TEST(Options, HelpKnowsEveryOption) {
+  const std::string text = help(run_command());
+  for (const Option& option : run_options()) {
+    if (!option.positional) {
+      EXPECT_THAT(text, HasSubstr("--" + std::string(option.name)));
+    }
+    EXPECT_THAT(text, HasSubstr(option.help.substr(0, 12)));
+  }
+}
+
+TEST(Options, OtherCommandsTakeTheirOwnOnly) {
+  const auto list = parse(list_command(), std::vector<std::string>{"--format", "json"});
+  ASSERT_TRUE(list);
+  EXPECT_EQ(list->format, Format::json);
+  EXPECT_FALSE(parse(list_command(), std::vector<std::string>{"--format", "csv"}));
+  EXPECT_FALSE(parse(list_command(), std::vector<std::string>{"--clients", "1"}));
+  EXPECT_FALSE(parse(list_command(), std::vector<std::string>{"redis-setnx"}));
+  EXPECT_TRUE(parse(doctor_command(), std::vector<std::string>{"--redis", "redis://h"}));
+  EXPECT_FALSE(parse(doctor_command(), std::vector<std::string>{"--hold", "1ms"}));
+}
+
+TEST(Secrets, NeverStandInAMessage) {
+  const std::string secret = "hunter2";
+  const std::vector<std::vector<std::string>> mistakes = {
+      {"--redis", "redis://:" + secret + "@host:99999"},
+      {"--redis", "redis://u:" + secret + "@:0/x"},
+      {"--redis", "rediss://u:" + secret + "@host"},
+      {"--redis", secret},
+      {"--counter-redis", "redis://:" + secret + "@host/notanumber"},
+      {"--redsi=redis://:" + secret + "@host"},
+      {"--redsi", "redis://:" + secret + "@host"}};
+  for (const auto& args : mistakes) EXPECT_THAT(error_of(args), Not(HasSubstr(secret)));
+}
+
+TEST(WorkloadRecord, HasEveryOptionAndNoSecret) {
+  const auto options = parse_run({"--redis", "redis://ann:hunter2@host:1/3", "--resource", "redis",
+                                  "--counter-redis", "redis://:hunter2@other", "--ttl", "1500ms",
+                                  "--hold", "exp(2ms)", "--rate", "10", "redis-*"});
+  ASSERT_TRUE(options) << options.error().message;
+  const auto record = workload_record(*options);
+  EXPECT_EQ(record.size(), run_options().size());
+  using List = std::vector<std::string>;
+  EXPECT_EQ(std::get<double>(record.at("ttl")), 1.5);
+  EXPECT_EQ(std::get<std::string>(record.at("hold")), "exp(2ms)");
+  EXPECT_EQ(std::get<double>(record.at("think")), 0);
+  EXPECT_EQ(std::get<double>(record.at("rate")), 10);
+  EXPECT_EQ(std::get<std::int64_t>(record.at("clients")), 8);
+  EXPECT_EQ(std::get<double>(record.at("acquire_timeout")), 30);
+  EXPECT_EQ(record.at("wait"), results::OptionValue(nullptr));
+  EXPECT_EQ(record.at("iterations"), results::OptionValue(nullptr));
+  EXPECT_EQ(std::get<List>(record.at("strategies")), List{"redis-*"});
+  EXPECT_EQ(std::get<List>(record.at("redis")), List{"host:1"});
+  EXPECT_EQ(std::get<std::string>(record.at("counter_redis")), "other:6379");
+}
+
+}  // namespace
+}  // namespace lockbench

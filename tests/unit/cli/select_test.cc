@@ -1,0 +1,107 @@
+#include "cli/select.h"
+
+#include "cli/text.h"
+#include "strategies/registry.h"
+#include "tests/unit/cli/fixtures.h"
+
+namespace lockbench {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+/// A catalogue of our own, so that the tests do not change with the strategies there are.
+class Select : public testing::Test {
+ protected:
+  Select() {
+    plain_.name = "redis-setnx";
+    px_.name = "redis-set-nx";
+    queue_.name = "redis-queue";
+    queue_.traits.waiting = {.kind = WaitKind::queue};
+    queue_.traits.waiting_choices = {};
+    none_.name = "none";
+    catalogue_ = {&none_, &queue_, &px_, &plain_};
+  }
+
+  std::vector<std::string> names(const std::vector<std::string>& patterns) {
+    const auto selected = select_strategies(patterns, catalogue_);
+    if (!selected) return {"error", selected.error().message};
+    std::vector<std::string> names;
+    for (const auto& [strategy, named] : *selected) {
+      names.push_back(std::string(strategy->name) + (named ? "!" : ""));
+    }
+    return names;
+  }
+
+  std::string error(const std::vector<std::string>& patterns) {
+    const auto selected = select_strategies(patterns, catalogue_);
+    return selected ? "accepted" : selected.error().message;
+  }
+
+  Descriptor plain_, px_, queue_, none_;
+  std::vector<const Descriptor*> catalogue_;
+};
+
+TEST_F(Select, NothingMeansAll) {
+  EXPECT_THAT(names({}), ElementsAre("none", "redis-queue", "redis-set-nx", "redis-setnx"));
+  EXPECT_EQ(names({"all"}), names({}));
+}
+
+TEST_F(Select, NamesKeepTheirOrderAndAreMarked) {
+  EXPECT_THAT(names({"redis-setnx", "none"}), ElementsAre("redis-setnx!", "none!"));
+}
+
+TEST_F(Select, GlobsExpandInTheCataloguesOrder) {
+  EXPECT_THAT(names({"redis-set*"}), ElementsAre("redis-set-nx", "redis-setnx"));
+  EXPECT_THAT(names({"redis-???n?"}), ElementsAre("redis-setnx"));
+  EXPECT_THAT(names({"[nx]one"}), ElementsAre("none"));
+}
+
+TEST_F(Select, DuplicatesCollapseAndNamingWins) {
+  EXPECT_THAT(names({"redis-set*", "redis-setnx", "redis-setnx"}),
+              ElementsAre("redis-set-nx", "redis-setnx!"));
+}
+
+TEST_F(Select, UnknownNamesGetSuggestions) {
+  EXPECT_EQ(error({"redis-setn"}),
+            "no such strategy \"redis-setn\": did you mean redis-setnx, redis-set-nx? "
+            "(lockbench list shows all)");
+  EXPECT_EQ(error({"bakery"}), "no such strategy \"bakery\" (lockbench list shows all)");
+  EXPECT_THAT(error({""}), HasSubstr("no such strategy \"\""));
+}
+
+TEST_F(Select, AGlobMustMatchSomething) {
+  EXPECT_EQ(error({"none", "etcd*"}), "no strategy matches \"etcd*\" (lockbench list shows all)");
+}
+
+TEST_F(Select, AUrlInTheWrongPlaceIsNotRepeated) {
+  EXPECT_THAT(error({"redis://:hunter2@host"}), Not(HasSubstr("hunter2")));
+}
+
+TEST_F(Select, WaitingIsRefusedOnlyForNamedStrategies) {
+  const auto policy = WaitPolicy::poll(std::chrono::milliseconds(1));
+  EXPECT_TRUE(check_waiting({{&queue_, true}}, std::nullopt));
+  EXPECT_TRUE(check_waiting({{&queue_, false}, {&plain_, true}}, policy));
+  const auto refused = check_waiting({{&plain_, true}, {&queue_, true}}, policy);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("redis-queue cannot wait by poll"));
+  queue_.traits.waiting_choices = {WaitKind::backoff};
+  EXPECT_THAT(check_waiting({{&queue_, true}}, policy).error().message,
+              HasSubstr("it can by backoff"));
+}
+
+TEST(Text, IsPresentable) {
+  EXPECT_EQ(presentable("a\nb\x1b[31m"), "a?b?[31m");
+  EXPECT_EQ(presentable("redis://:hunter2@host/ and redis://u:p@w/x@h:1 redis://plain"),
+            "redis://***@host/ and redis://***@h:1 redis://plain");
+}
+
+TEST(Text, CloseNamesAreFewAndSorted) {
+  EXPECT_THAT(close_names("abcd", {"abce", "abcd", "zzzz", "axyz"}), ElementsAre("abcd", "abce"));
+  EXPECT_TRUE(close_names("", {"a"}).empty());
+  EXPECT_TRUE(close_names(std::string(100'000, 'x'), {"a"}).empty());
+}
+
+}  // namespace
+}  // namespace lockbench
