@@ -1,0 +1,61 @@
+#include <benchmark/benchmark.h>
+
+#include "loadgen/audit.h"
+#include "loadgen/handoff.h"
+
+namespace lockbench {
+namespace {
+
+constexpr int kMostThreads = 16;
+
+/// All that the audit adds to one section without contention: each thread has a key of its own.
+/// Clock reads are left out, as the worker needs them anyway.
+void audit_section(benchmark::State& state) {
+  static Audit audit(kMostThreads);
+  const int key = state.thread_index();
+  const TimePoint now = TimePoint::clock::now();
+  for ([[maybe_unused]] auto _ : state) {
+    const AcquireMark mark = audit.begin_acquire(key);
+    const Entry entry = audit.enter(key, key, Mode::exclusive, mark.floor, mark, now);
+    audit.leave(key, entry, now);
+  }
+}
+BENCHMARK(audit_section)->ThreadRange(1, kMostThreads);
+
+/// The same on one key, as contending threads do, without any lock.
+void audit_overlapping_section(benchmark::State& state) {
+  static Audit audit(1);
+  const TimePoint now = TimePoint::clock::now();
+  for ([[maybe_unused]] auto _ : state) {
+    const AcquireMark mark = audit.begin_acquire(0);
+    const Entry entry =
+        audit.enter(0, state.thread_index(), Mode::exclusive, std::nullopt, mark, now);
+    audit.leave(0, entry, now);
+  }
+}
+BENCHMARK(audit_overlapping_section)->ThreadRange(1, kMostThreads);
+
+void track_handoff(benchmark::State& state) {
+  static HandoffTracker tracker(kMostThreads);
+  const int key = state.thread_index();
+  std::int64_t tick = 0;
+  for ([[maybe_unused]] auto _ : state) {
+    const TimePoint acquire_started{Duration(++tick)};
+    tracker.begin_wait(key);
+    benchmark::DoNotOptimize(tracker.granted(key, acquire_started, acquire_started));
+    tracker.end_wait(key);
+    const TimePoint release_started{Duration(++tick)};
+    tracker.release_started(key, release_started);
+    benchmark::DoNotOptimize(tracker.release_finished(key, release_started, true));
+  }
+}
+BENCHMARK(track_handoff)->ThreadRange(1, kMostThreads);
+
+void audit_totals(benchmark::State& state) {
+  const Audit audit(static_cast<int>(state.range(0)));
+  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(audit.totals());
+}
+BENCHMARK(audit_totals)->Arg(1)->Arg(100'000);
+
+}  // namespace
+}  // namespace lockbench

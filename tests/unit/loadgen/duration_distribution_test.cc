@@ -1,0 +1,109 @@
+#include "loadgen/duration_distribution.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <stdexcept>
+
+namespace lockbench {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+TEST(DurationDistribution, IsZeroByDefault) {
+  std::mt19937_64 random(1);
+  const DurationDistribution zero;
+  EXPECT_TRUE(zero.is_zero());
+  EXPECT_EQ(zero.draw(random), Duration::zero());
+  EXPECT_EQ(zero.mean(), Duration::zero());
+  EXPECT_EQ(DurationDistribution::parse("0"), zero);
+}
+
+TEST(DurationDistribution, ParsesItsThreeForms) {
+  EXPECT_EQ(DurationDistribution::parse("2ms"), DurationDistribution::constant(milliseconds(2)));
+  EXPECT_EQ(DurationDistribution::parse("exp(2ms)"),
+            DurationDistribution::exponential(milliseconds(2)));
+  EXPECT_EQ(DurationDistribution::parse(" uniform( 1ms , 3ms ) "),
+            DurationDistribution::uniform(milliseconds(1), milliseconds(3)));
+}
+
+TEST(DurationDistribution, RejectsEverythingElse) {
+  for (const char* text : {"", "2", "-2ms", "exp", "exp()", "exp(2ms", "exp(2ms,3ms)", "expo(2ms)",
+                           "uniform(1ms)", "uniform(3ms,1ms)", "uniform(1ms,2ms,3ms)",
+                           "normal(1ms)", "exp(2h)", "2h", "uniform(0,2h)"}) {
+    const auto parsed = DurationDistribution::parse(text);
+    ASSERT_FALSE(parsed) << text;
+    EXPECT_FALSE(parsed.error().empty()) << text;
+  }
+}
+
+TEST(DurationDistribution, WritesWhatItReadsBack) {
+  for (const char* text : {"0s", "2ms", "1500us", "exp(2ms)", "exp(1h)", "uniform(0s,3ms)"}) {
+    const auto parsed = DurationDistribution::parse(text);
+    ASSERT_TRUE(parsed) << text;
+    EXPECT_EQ(parsed->to_string(), text);
+    EXPECT_EQ(DurationDistribution::parse(parsed->to_string()), *parsed);
+  }
+}
+
+TEST(DurationDistribution, OnlyWhatCannotBeLongerIsZero) {
+  EXPECT_TRUE(DurationDistribution::exponential(Duration::zero()).is_zero());
+  EXPECT_TRUE(DurationDistribution::uniform(Duration::zero(), Duration::zero()).is_zero());
+  EXPECT_FALSE(DurationDistribution::uniform(Duration::zero(), nanoseconds(1)).is_zero());
+  EXPECT_FALSE(DurationDistribution::exponential(nanoseconds(1)).is_zero());
+}
+
+TEST(DurationDistribution, NonsenseIsAProgrammingError) {
+  EXPECT_THROW(DurationDistribution::constant(nanoseconds(-1)), std::invalid_argument);
+  EXPECT_THROW(DurationDistribution::exponential(hours(2)), std::invalid_argument);
+  EXPECT_THROW(DurationDistribution::uniform(nanoseconds(2), nanoseconds(1)),
+               std::invalid_argument);
+}
+
+TEST(DurationDistribution, ExponentialDrawsHaveItsMeanAndShape) {
+  std::mt19937_64 random(3);
+  const auto exponential = DurationDistribution::exponential(milliseconds(2));
+  EXPECT_EQ(exponential.mean(), milliseconds(2));
+  constexpr int kDraws = 100'000;
+  double sum = 0;
+  int above_mean = 0;
+  for (int i = 0; i < kDraws; ++i) {
+    const Duration drawn = exponential.draw(random);
+    ASSERT_GE(drawn, Duration::zero());
+    sum += static_cast<double>(drawn.count());
+    if (drawn > milliseconds(2)) ++above_mean;
+  }
+  EXPECT_NEAR(sum / kDraws, 2e6, 2e6 * 0.02);
+  EXPECT_NEAR(above_mean / double{kDraws}, std::exp(-1.0), 0.01);
+}
+
+TEST(DurationDistribution, ExponentialDrawsAreBounded) {
+  std::mt19937_64 random(4);
+  const auto exponential = DurationDistribution::exponential(hours(1));
+  Duration longest{};
+  for (int i = 0; i < 1000; ++i) longest = std::max(longest, exponential.draw(random));
+  EXPECT_EQ(longest, hours(1));
+}
+
+TEST(DurationDistribution, UniformDrawsFillTheirRangeEvenly) {
+  std::mt19937_64 random(5);
+  const auto uniform = DurationDistribution::uniform(nanoseconds(10), nanoseconds(13));
+  EXPECT_EQ(DurationDistribution::uniform(microseconds(1), microseconds(3)).mean(),
+            microseconds(2));
+  std::array<int, 4> seen{};
+  for (int i = 0; i < 40'000; ++i) {
+    const auto drawn = uniform.draw(random).count();
+    ASSERT_GE(drawn, 10);
+    ASSERT_LE(drawn, 13);
+    ++seen[static_cast<std::size_t>(drawn - 10)];
+  }
+  for (const int count : seen) EXPECT_NEAR(count, 10'000, 400);
+}
+
+}  // namespace
+}  // namespace lockbench

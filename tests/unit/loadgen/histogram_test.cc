@@ -1,0 +1,284 @@
+#include "loadgen/histogram.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace lockbench {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+using Layout = HistogramLayout;
+
+HistogramSnapshot snapshot_of(const std::vector<std::int64_t>& samples) {
+  HistogramSnapshot snapshot;
+  for (const std::int64_t sample : samples) snapshot.record(nanoseconds(sample));
+  return snapshot;
+}
+
+TEST(HistogramLayout, BucketsFollowEachOtherWithoutGapOrOverlap) {
+  ASSERT_EQ(Layout::lower(0), 0);
+  for (std::size_t i = 0; i < kHistogramBuckets; ++i) {
+    ASSERT_LE(Layout::lower(i), Layout::midpoint(i)) << i;
+    ASSERT_LE(Layout::midpoint(i), Layout::upper(i)) << i;
+    ASSERT_EQ(Layout::upper(i) + 1, Layout::lower(i + 1)) << i;
+    ASSERT_EQ(Layout::index(Layout::lower(i)), i);
+    if (i + 1 < kHistogramBuckets) {
+      ASSERT_EQ(Layout::index(Layout::upper(i)), i);
+    }
+  }
+  EXPECT_GE(Layout::upper(kHistogramBuckets - 1), Layout::kHighest);
+}
+
+TEST(HistogramLayout, ANanosecondEachBelow128) {
+  for (std::int64_t value = 0; value < 128; ++value) {
+    const std::size_t index = Layout::index(value);
+    EXPECT_EQ(Layout::lower(index), value);
+    EXPECT_EQ(Layout::upper(index), value);
+  }
+}
+
+TEST(HistogramLayout, NoMidpointIsOffByMoreThanTheRelativeError) {
+  EXPECT_LE(Layout::kRelativeError, 0.01);
+  for (std::size_t i = 1; i < kHistogramBuckets; ++i) {
+    const auto low = static_cast<double>(Layout::lower(i));
+    const auto high = static_cast<double>(Layout::upper(i));
+    const auto middle = static_cast<double>(Layout::midpoint(i));
+    ASSERT_LE((middle - low) / low, Layout::kRelativeError) << i;
+    ASSERT_LE((high - middle) / high, Layout::kRelativeError) << i;
+  }
+}
+
+struct Shape {
+  std::string name;
+  std::function<double(std::mt19937_64&)> draw;
+};
+
+std::vector<Shape> shapes() {
+  using Random = std::mt19937_64;
+  std::vector<Shape> all;
+  all.push_back({"constant", [](Random&) { return 1'234'567.0; }});
+  all.push_back({"uniform", [](Random& r) { return std::uniform_real_distribution(1e3, 1e7)(r); }});
+  all.push_back({"exponential", [](Random& r) { return std::exponential_distribution(1e-6)(r); }});
+  all.push_back({"lognormal", [](Random& r) { return std::lognormal_distribution(12.0, 2.0)(r); }});
+  all.push_back({"bimodal", [](Random& r) {
+                   const double mode = std::bernoulli_distribution(0.02)(r) ? 2e8 : 4e4;
+                   return std::abs(std::normal_distribution(mode, mode / 10)(r));
+                 }});
+  all.push_back({"pareto", [](Random& r) {
+                   return std::min(3e12, 1e4 * std::exp(std::exponential_distribution(1.1)(r)));
+                 }});
+  all.push_back({"tiny", [](Random& r) { return std::uniform_real_distribution(0.0, 300.0)(r); }});
+  all.push_back({"near an hour",
+                 [](Random& r) { return std::uniform_real_distribution(3.4e12, 3.6e12)(r); }});
+  return all;
+}
+
+TEST(Histogram, PercentilesAreWithinOnePercentOfTheExactOnes) {
+  for (const Shape& shape : shapes()) {
+    for (const std::size_t size : {1U, 2U, 99U, 1000U, 50'000U}) {
+      std::mt19937_64 random(size);
+      std::vector<std::int64_t> samples;
+      for (std::size_t i = 0; i < size; ++i) {
+        samples.push_back(static_cast<std::int64_t>(shape.draw(random)));
+      }
+      const HistogramSnapshot snapshot = snapshot_of(samples);
+      std::sort(samples.begin(), samples.end());
+      for (const double q : {0.0, 0.001, 0.1, 0.5, 0.9, 0.95, 0.99, 0.999, 1.0}) {
+        const auto rank = static_cast<std::size_t>(std::ceil(q * static_cast<double>(size) - 1e-6));
+        const auto exact = static_cast<double>(samples[rank == 0 ? 0 : rank - 1]);
+        const auto measured = static_cast<double>(snapshot.percentile(q).count());
+        EXPECT_NEAR(measured, exact, exact * 0.01) << shape.name << " n=" << size << " q=" << q;
+      }
+      EXPECT_EQ(snapshot.min.count(), samples.front()) << shape.name;
+      EXPECT_EQ(snapshot.max.count(), samples.back()) << shape.name;
+    }
+  }
+}
+
+TEST(Histogram, CountMeanAndDeviationMatchTheSamples) {
+  std::mt19937_64 random(7);
+  std::exponential_distribution exponential(1e-6);
+  std::vector<std::int64_t> samples;
+  double sum = 0;
+  double squares = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    samples.push_back(static_cast<std::int64_t>(exponential(random)));
+    sum += static_cast<double>(samples.back());
+  }
+  const double mean = sum / 20'000;
+  for (const std::int64_t sample : samples) {
+    squares += (static_cast<double>(sample) - mean) * (static_cast<double>(sample) - mean);
+  }
+  const double deviation = std::sqrt(squares / 20'000);
+  const HistogramSnapshot snapshot = snapshot_of(samples);
+  EXPECT_EQ(snapshot.count(), 20'000U);
+  EXPECT_NEAR(static_cast<double>(snapshot.mean().count()), mean, 1);
+  EXPECT_NEAR(static_cast<double>(snapshot.stddev().count()), deviation, deviation * 0.01);
+}
+
+TEST(Histogram, AConstantHasNoDeviation) {
+  const HistogramSnapshot snapshot = snapshot_of({1'234'567, 1'234'567, 1'234'567});
+  EXPECT_EQ(snapshot.stddev(), Duration::zero());
+  EXPECT_EQ(snapshot.percentile(0.5), nanoseconds(1'234'567));
+}
+
+TEST(Histogram, WithoutSamplesEverythingIsZero) {
+  const HistogramSnapshot snapshot = ShardedHistogram().snapshot();
+  EXPECT_EQ(snapshot.count(), 0U);
+  EXPECT_EQ(snapshot.percentile(0.99), Duration::zero());
+  EXPECT_EQ(snapshot.mean(), Duration::zero());
+  EXPECT_EQ(snapshot.stddev(), Duration::zero());
+  EXPECT_EQ(snapshot.min, Duration::zero());
+  EXPECT_EQ(snapshot.max, Duration::zero());
+  EXPECT_TRUE(to_distribution(snapshot).buckets.empty());
+}
+
+TEST(Histogram, WhatIsAboveAnHourIsCountedAsOverflow) {
+  ShardedHistogram histogram;
+  histogram.record(hours(1));
+  EXPECT_EQ(histogram.snapshot().overflow, 0U);
+  histogram.record(hours(1) + nanoseconds(1));
+  histogram.record(hours(5));
+  const HistogramSnapshot snapshot = histogram.snapshot();
+  EXPECT_EQ(snapshot.overflow, 2U);
+  EXPECT_EQ(snapshot.count(), 3U);
+  EXPECT_EQ(snapshot.max, hours(5));
+  EXPECT_EQ(snapshot.percentile(1.0), hours(5));
+  EXPECT_EQ(snapshot.percentile(0.3), hours(1));
+  EXPECT_EQ(snapshot.sum, hours(7) + nanoseconds(1));
+  EXPECT_EQ(snapshot.count_at_or_below(hours(100)), 1U);
+}
+
+TEST(Histogram, NegativeCountsAsZero) {
+  ShardedHistogram histogram;
+  histogram.record(nanoseconds(-5));
+  const HistogramSnapshot snapshot = histogram.snapshot();
+  EXPECT_EQ(snapshot.count(), 1U);
+  EXPECT_EQ(snapshot.sum, Duration::zero());
+  EXPECT_EQ(snapshot.max, Duration::zero());
+}
+
+TEST(Histogram, CountsUpToABound) {
+  const HistogramSnapshot snapshot = snapshot_of({10, 20, 30, 5'000'000, 80'000'000});
+  EXPECT_EQ(snapshot.count_at_or_below(nanoseconds(9)), 0U);
+  EXPECT_EQ(snapshot.count_at_or_below(nanoseconds(10)), 1U);
+  EXPECT_EQ(snapshot.count_at_or_below(nanoseconds(29)), 2U);
+  EXPECT_EQ(snapshot.count_at_or_below(milliseconds(4)), 3U);
+  EXPECT_EQ(snapshot.count_at_or_below(milliseconds(6)), 4U);
+  EXPECT_EQ(snapshot.count_at_or_below(seconds(1)), 5U);
+}
+
+TEST(Histogram, MergingIsLikeRecordingBoth) {
+  const std::vector<std::int64_t> left{5, 700, 80'000};
+  const std::vector<std::int64_t> right{3, 700, 4'000'000'000'000};
+  std::vector<std::int64_t> both = left;
+  both.insert(both.end(), right.begin(), right.end());
+
+  HistogramSnapshot merged = snapshot_of(left);
+  merged.merge(snapshot_of(right));
+  merged.merge(HistogramSnapshot{});
+  const HistogramSnapshot expected = snapshot_of(both);
+  EXPECT_EQ(merged.buckets, expected.buckets);
+  EXPECT_EQ(merged.overflow, expected.overflow);
+  EXPECT_EQ(merged.sum, expected.sum);
+  EXPECT_EQ(merged.min, expected.min);
+  EXPECT_EQ(merged.max, expected.max);
+
+  HistogramSnapshot from_empty;
+  from_empty.merge(snapshot_of(left));
+  EXPECT_EQ(from_empty.min, nanoseconds(5));
+}
+
+TEST(Histogram, MinusLeavesWhatCameInBetween) {
+  ShardedHistogram histogram;
+  histogram.record(nanoseconds(7));
+  histogram.record(hours(2));
+  const HistogramSnapshot earlier = histogram.snapshot();
+  histogram.record(microseconds(100));
+  histogram.record(microseconds(300));
+  const HistogramSnapshot interval = histogram.snapshot().minus(earlier);
+  EXPECT_EQ(interval.count(), 2U);
+  EXPECT_EQ(interval.overflow, 0U);
+  EXPECT_EQ(interval.sum, microseconds(400));
+  EXPECT_NEAR(static_cast<double>(interval.min.count()), 100'000, 2'000);
+  EXPECT_NEAR(static_cast<double>(interval.max.count()), 300'000, 6'000);
+  EXPECT_NEAR(static_cast<double>(interval.percentile(0.5).count()), 100'000, 1'000);
+
+  const HistogramSnapshot last = histogram.snapshot();
+  EXPECT_EQ(histogram.snapshot().minus(last).count(), 0U);
+  EXPECT_EQ(histogram.snapshot().minus(last).max, Duration::zero());
+  histogram.record(hours(3));
+  const HistogramSnapshot only_overflow = histogram.snapshot().minus(last);
+  EXPECT_EQ(only_overflow.overflow, 1U);
+  EXPECT_EQ(only_overflow.percentile(0.5), hours(3));
+}
+
+TEST(Histogram, ADistributionIsInSecondsAndHoldsAllSamples) {
+  const HistogramSnapshot snapshot =
+      snapshot_of({1'000'000, 1'000'000, 2'000'000, 4'000'000'000'000});
+  const results::Distribution distribution = to_distribution(snapshot);
+  EXPECT_EQ(distribution.count, 4U);
+  EXPECT_DOUBLE_EQ(distribution.min, 0.001);
+  EXPECT_NEAR(distribution.p50, 0.001, 0.00001);
+  EXPECT_DOUBLE_EQ(distribution.max, 4000);
+  EXPECT_NEAR(distribution.mean, 1000.001, 1e-9);
+  EXPECT_EQ(distribution.overflow, 1U);
+  EXPECT_EQ(distribution.relative_error, Layout::kRelativeError);
+  ASSERT_EQ(distribution.buckets.size(), 2U);
+  EXPECT_EQ(distribution.buckets[0].count, 2U);
+  EXPECT_EQ(distribution.buckets[1].count, 1U);
+  EXPECT_GE(distribution.buckets[0].upper, 0.001);
+  EXPECT_LE(distribution.buckets[0].upper, 0.00102);
+}
+
+TEST(ShardedHistogram, NothingIsLostBetweenWritersAndAReader) {
+  constexpr int kWriters = 4;
+  constexpr int kSamples = 50'000;
+  ShardedHistogram histogram;
+  HistogramSnapshot expected;
+  for (int i = 0; i < kSamples; ++i) expected.record(nanoseconds(i * 17));
+
+  std::atomic<int> running{kWriters};
+  std::vector<std::jthread> writers;
+  writers.reserve(kWriters);
+  for (int writer = 0; writer < kWriters; ++writer) {
+    writers.emplace_back([&] {
+      for (int i = 0; i < kSamples; ++i) histogram.record(nanoseconds(i * 17));
+      running.fetch_sub(1);
+    });
+  }
+  HistogramSnapshot previous = histogram.snapshot();
+  while (running.load() > 0) {
+    const HistogramSnapshot now = histogram.snapshot();
+    for (std::size_t i = 0; i < kHistogramBuckets; ++i) {
+      ASSERT_GE(now.buckets[i], previous.buckets[i]) << "a bucket shrank";
+    }
+    ASSERT_GE(now.sum, previous.sum);
+    ASSERT_GE(now.max, previous.max);
+    previous = now;
+  }
+  writers.clear();
+
+  const HistogramSnapshot end = histogram.snapshot();
+  EXPECT_EQ(end.count(), std::uint64_t{kWriters} * kSamples);
+  EXPECT_EQ(end.sum, expected.sum * kWriters);
+  EXPECT_EQ(end.min, expected.min);
+  EXPECT_EQ(end.max, expected.max);
+  for (std::size_t i = 0; i < kHistogramBuckets; ++i) {
+    ASSERT_EQ(end.buckets[i], expected.buckets[i] * kWriters);
+  }
+}
+
+}  // namespace
+}  // namespace lockbench

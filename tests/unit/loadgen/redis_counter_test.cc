@@ -1,0 +1,188 @@
+#include "loadgen/redis_counter.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace lockbench {
+namespace {
+
+using redis::Reply;
+
+/// A server that knows GET, SET and DEL, and fails where it is told to.
+struct FakeServer {
+  std::map<std::string, std::string> values;
+  std::optional<StoreError::Kind>
+      next_failure;  ///< of the next command; unanswered ones take effect
+
+  StoreResult<Reply> execute(const std::vector<std::string>& command) {
+    const auto failure = std::exchange(next_failure, std::nullopt);
+    const bool takes_effect = !failure || *failure == StoreError::Kind::unanswered;
+    Reply reply;
+    if (takes_effect) reply = answer(command);
+    if (failure) return tl::unexpected(StoreError{*failure, "fake:1: told to fail"});
+    return reply;
+  }
+
+ private:
+  Reply answer(const std::vector<std::string>& command) {
+    Reply reply;
+    if (command[0] == "SET") {
+      values[command[1]] = command[2];
+      reply.type = Reply::Type::status;
+      reply.text = "OK";
+    } else if (command[0] == "DEL") {
+      reply.type = Reply::Type::integer;
+      reply.integer = static_cast<std::int64_t>(values.erase(command[1]));
+    } else if (const auto found = values.find(command[1]); found != values.end()) {
+      reply.type = Reply::Type::string;
+      reply.text = found->second;
+    }
+    return reply;
+  }
+};
+
+class FakeConnection : public redis::Connection {
+ public:
+  explicit FakeConnection(FakeServer& server) : server_(server) {}
+
+  StoreResult<void> connect(const std::stop_token&) override {
+    if (!server_.next_failure) return {};
+    return tl::unexpected(StoreError{*server_.next_failure, "fake:1: connection refused"});
+  }
+  void queue(redis::Command command, std::string_view) override {
+    queued_.emplace_back(command.begin(), command.end());
+  }
+  void flush(const std::stop_token&) override {}
+  StoreResult<Reply> receive(const std::stop_token&) override {
+    const auto command = queued_.front();
+    queued_.pop_front();
+    return server_.execute(command);
+  }
+  void close() noexcept override {}
+
+ private:
+  FakeServer& server_;
+  std::deque<std::vector<std::string>> queued_;
+};
+
+class FakeFactory : public redis::ConnectionFactory {
+ public:
+  explicit FakeFactory(FakeServer& server) : server_(server) {}
+  std::unique_ptr<redis::Connection> make(const redis::Endpoint&, Duration, Env&) override {
+    return std::make_unique<FakeConnection>(server_);
+  }
+
+ private:
+  FakeServer& server_;
+};
+
+class RedisCounterTest : public testing::Test {
+ protected:
+  static constexpr int kKeys = 600;  // more than go out in one batch
+
+  static std::string name(int key) {
+    return "lockbench:test:{k" + std::to_string(key) + "}:counter";
+  }
+
+  auto make() {
+    redis::Endpoint endpoint;
+    endpoint.host = "fake";
+    endpoint.port = 1;
+    return make_redis_counter({.connections = factory_,
+                               .endpoint = endpoint,
+                               .env = *env_,
+                               .keys = kKeys,
+                               .key_name = name});
+  }
+
+  std::unique_ptr<Env> env_ = make_system_env(1);
+  FakeServer server_;
+  FakeFactory factory_{server_};
+};
+
+TEST_F(RedisCounterTest, CountsFromWhereTheKeysStood) {
+  server_.values[name(1)] = "40";
+  const auto counter = make();
+  ASSERT_TRUE(counter);
+  const auto session = (*counter)->open(*env_);
+  for (const int key : {0, 1, 599}) {
+    const auto reading = session->read(key);
+    ASSERT_TRUE(reading);
+    EXPECT_EQ(session->write(key, *reading, std::nullopt), WriteResult::accepted);
+  }
+  EXPECT_EQ(server_.values[name(1)], "41");
+  const auto totals = (*counter)->totals();
+  ASSERT_TRUE(totals);
+  EXPECT_EQ(totals->accepted, 3U);
+  EXPECT_EQ(totals->moved, 3U);
+  EXPECT_EQ(totals->lost, 0U);
+}
+
+TEST_F(RedisCounterTest, TwoThatReadBeforeEitherWritesLoseOne) {
+  const auto counter = make();
+  const auto first = (*counter)->open(*env_);
+  const auto second = (*counter)->open(*env_);
+  const auto first_reading = first->read(7);
+  const auto second_reading = second->read(7);
+  first->write(7, *first_reading, std::nullopt);
+  second->write(7, *second_reading, std::nullopt);
+  EXPECT_EQ((*counter)->totals()->lost, 1U);
+}
+
+TEST_F(RedisCounterTest, TellsFailedAndUnknownWritesApart) {
+  const auto counter = make();
+  const auto session = (*counter)->open(*env_);
+  const auto write = [&](StoreError::Kind failure) {
+    const auto reading = session->read(0);
+    server_.next_failure = failure;
+    return session->write(0, *reading, std::nullopt);
+  };
+  EXPECT_EQ(write(StoreError::Kind::not_sent), WriteResult::failed);
+  EXPECT_EQ(write(StoreError::Kind::rejected), WriteResult::failed);
+  EXPECT_EQ(write(StoreError::Kind::unanswered), WriteResult::unknown);
+  const auto totals = (*counter)->totals();
+  EXPECT_EQ(totals->failed, 2U);
+  EXPECT_EQ(totals->unknown, 1U);
+  EXPECT_EQ(totals->moved, 1U);
+  EXPECT_EQ(totals->lost, 0U);
+}
+
+TEST_F(RedisCounterTest, FailuresToReadAreErrorsThatNameTheEndpoint) {
+  const auto counter = make();
+  const auto session = (*counter)->open(*env_);
+  server_.next_failure = StoreError::Kind::unanswered;
+  EXPECT_EQ(session->read(0).error(), "fake:1: told to fail");
+  server_.next_failure = StoreError::Kind::unanswered;
+  EXPECT_EQ((*counter)->totals().error(), "fake:1: told to fail");
+  EXPECT_TRUE((*counter)->totals());
+  for (const char* nonsense : {"", "ten", "10x", "-1"}) {
+    server_.values[name(0)] = nonsense;
+    const auto reading = session->read(0);
+    ASSERT_FALSE(reading) << nonsense;
+    EXPECT_NE(reading.error().find("fake:1"), std::string::npos);
+  }
+}
+
+TEST_F(RedisCounterTest, CannotBeMadeWithoutAServer) {
+  server_.next_failure = StoreError::Kind::not_sent;
+  const auto counter = make();
+  ASSERT_FALSE(counter);
+  EXPECT_EQ(counter.error(), "fake:1: connection refused");
+}
+
+TEST_F(RedisCounterTest, LeavesNothingBehind) {
+  const auto counter = make();
+  const auto session = (*counter)->open(*env_);
+  for (int key = 0; key < kKeys; ++key) session->write(key, Reading{0}, std::nullopt);
+  server_.values["somebody else's"] = "1";
+  ASSERT_EQ(server_.values.size(), kKeys + 1U);
+  ASSERT_TRUE((*counter)->remove_keys());
+  EXPECT_EQ(server_.values.size(), 1U);
+}
+
+}  // namespace
+}  // namespace lockbench

@@ -1,0 +1,111 @@
+#include "loadgen/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace lockbench {
+namespace {
+
+constexpr TimePoint kStart{std::chrono::seconds(1000)};
+
+std::vector<TimePoint> take(Schedule& schedule, std::size_t count) {
+  std::vector<TimePoint> times;
+  for (std::size_t i = 0; i < count; ++i) times.push_back(schedule.next());
+  return times;
+}
+
+TEST(Schedule, ConstantSpacingIsExactAndDoesNotDrift) {
+  Schedule thousand(1000, Arrival::constant, kStart, 1);
+  for (int n = 0; n < 5000; ++n) {
+    ASSERT_EQ(thousand.next(), kStart + std::chrono::milliseconds(n));
+  }
+  // A third of a second has no end in nanoseconds; the millionth start is still right.
+  Schedule thirds(3, Arrival::constant, kStart, 1);
+  TimePoint last{};
+  for (int n = 0; n <= 300'000; ++n) last = thirds.next();
+  EXPECT_EQ(last, kStart + std::chrono::seconds(100'000));
+}
+
+TEST(Schedule, SameSeedSameTimes) {
+  Schedule first(500, Arrival::poisson, kStart, 42);
+  Schedule second(500, Arrival::poisson, kStart, 42);
+  Schedule other(500, Arrival::poisson, kStart, 43);
+  const auto times = take(first, 100);
+  EXPECT_EQ(times, take(second, 100));
+  EXPECT_NE(times, take(other, 100));
+}
+
+TEST(Schedule, PoissonGapsAreExponential) {
+  constexpr std::size_t kCount = 20'000;
+  Schedule schedule(1000, Arrival::poisson, kStart, 7);
+  std::vector<double> gaps;  // in units of the mean gap
+  TimePoint previous = kStart;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const TimePoint next = schedule.next();
+    ASSERT_GE(next, previous);
+    gaps.push_back(static_cast<double>((next - previous).count()) / 1e6);
+    previous = next;
+  }
+  double mean = 0;
+  for (const double gap : gaps) mean += gap / kCount;
+  double variance = 0;
+  for (const double gap : gaps) variance += (gap - mean) * (gap - mean) / kCount;
+  EXPECT_NEAR(mean, 1, 0.03);
+  EXPECT_NEAR(variance, 1, 0.08);
+
+  // Kolmogorov and Smirnov: at this distance one sample in a thousand would be rejected wrongly.
+  std::sort(gaps.begin(), gaps.end());
+  double distance = 0;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const double theory = 1 - std::exp(-gaps[i]);
+    distance = std::max({distance, std::abs(theory - static_cast<double>(i) / kCount),
+                         std::abs(static_cast<double>(i + 1) / kCount - theory)});
+  }
+  EXPECT_LT(distance, 1.95 / std::sqrt(double{kCount}));
+}
+
+TEST(Schedule, SeveralClientsShareOneSequence) {
+  constexpr std::size_t kClients = 4;
+  constexpr std::size_t kEach = 5'000;
+  for (const Arrival arrival : {Arrival::constant, Arrival::poisson}) {
+    Schedule alone(1e6, arrival, kStart, 9);
+    const auto expected = take(alone, kClients * kEach);
+
+    Schedule shared(1e6, arrival, kStart, 9);
+    std::vector<std::vector<TimePoint>> taken(kClients);
+    {
+      std::vector<std::jthread> clients;
+      clients.reserve(kClients);
+      for (auto& mine : taken) clients.emplace_back([&] { mine = take(shared, kEach); });
+    }
+    std::vector<TimePoint> all;
+    for (const auto& mine : taken) {
+      EXPECT_TRUE(std::is_sorted(mine.begin(), mine.end()));
+      all.insert(all.end(), mine.begin(), mine.end());
+    }
+    std::sort(all.begin(), all.end());
+    EXPECT_EQ(all, expected);
+  }
+}
+
+TEST(Schedule, ARateMustBeAboveZeroAndFinite) {
+  for (const double rate : {0.0, -1.0, std::numeric_limits<double>::infinity(),
+                            std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_THROW(Schedule(rate, Arrival::constant, kStart, 1), std::invalid_argument) << rate;
+  }
+}
+
+TEST(Schedule, AnAbsurdlyLowRateStaysWithinTime) {
+  Schedule schedule(1e-300, Arrival::constant, kStart, 1);
+  EXPECT_EQ(schedule.next(), kStart);
+  EXPECT_GT(schedule.next(), kStart + std::chrono::hours(24 * 365));
+}
+
+}  // namespace
+}  // namespace lockbench
