@@ -35,7 +35,8 @@ std::string without_credentials(std::string_view message) {
     const std::size_t end = std::min(message.find_first_of(" \t\n\"", start), message.size());
     const std::size_t at = message.substr(0, end).rfind('@');
     shown.append(message.substr(0, start));
-    if (at != std::string_view::npos && at >= start) {
+    const bool placeholder = message.substr(start).starts_with("[[user]:password@]");
+    if (at != std::string_view::npos && at >= start && !placeholder) {
       shown.append("***").append(message.substr(at, end - at));
     } else {
       shown.append(message.substr(start, end - start));
@@ -73,8 +74,9 @@ std::vector<std::string_view> close_names(std::string_view wrong,
   std::stable_sort(close.begin(), close.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   close.resize(std::min(close.size(), kMostSuggestions));
-  std::vector<std::string_view> found;
-  for (const auto& [distance, name] : close) found.push_back(name);
+  std::vector<std::string_view> found(close.size());
+  std::transform(close.begin(), close.end(), found.begin(),
+                 [](const auto& one) { return one.second; });
   return found;
 }
 
