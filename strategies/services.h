@@ -4,6 +4,8 @@
 #include <mutex>
 #include <typeindex>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace lockbench {
 

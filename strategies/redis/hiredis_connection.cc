@@ -69,15 +69,17 @@ std::string_view key_of(Command command) {
 
 class HiredisConnection : public Connection {
  public:
-  HiredisConnection(Endpoint endpoint, Duration timeout, Env& env)
-      : endpoint_(std::move(endpoint)),
+  HiredisConnection(Endpoint endpoint, Duration timeout, Env& env,
+                    std::shared_ptr<StopSignals> signals)
+      : signals_(std::move(signals)),
+        endpoint_(std::move(endpoint)),
         display_(endpoint_.display()),
         timeout_(timeout),
         env_(env) {}
 
   StoreResult<void> connect(const std::stop_token& stop) override {
     if (transport_) return {};
-    auto transport = connect_socket(endpoint_, timeout_, stop);
+    auto transport = connect_socket(endpoint_, timeout_, stop, *signals_);
     if (!transport) return fail(StoreError::Kind::not_sent, transport.error());
     transport_ = std::move(*transport);
     reader_.reset(redisReaderCreate());
@@ -90,16 +92,19 @@ class HiredisConnection : public Connection {
   }
 
   void queue(Command command, std::string_view name) override {
+    // Behind a failure that has not been fetched yet: the rest of a pipeline must not run on a new
+    // connection, without what came before it.
+    const bool broken = first_ != end_ && pendings_[end_ - 1].broken();
     Pending& pending = push_pending();
     pending.name = name.empty() ? command[0] : name;
     pending.key = key_of(command);
-    pending.state = Pending::State::queued;
+    pending.state = broken ? Pending::State::never_sent : Pending::State::queued;
     if (env_.before_command(info(pending)) == CommandFate::drop) {
       // As if the connection had broken under it.
       break_connection("the connection was cut");
       return;
     }
-    append_formatted(out_, command);
+    if (!broken) append_formatted(out_, command);
   }
 
   void flush(const std::stop_token& stop) override {
@@ -145,6 +150,8 @@ class HiredisConnection : public Connection {
     enum class State { queued, sent, never_sent, unanswered };
     std::string name, key;
     State state = State::queued;
+
+    bool broken() const { return state == State::never_sent || state == State::unanswered; }
   };
 
   static StoreError::Kind kind_of(const Pending& pending) {
@@ -162,8 +169,14 @@ class HiredisConnection : public Connection {
   }
 
   std::string describe(Transport::Status status) const {
-    return status == Transport::Status::timed_out ? "no answer within " + format_duration(timeout_)
-                                                  : "the connection was closed";
+    switch (status) {
+      case Transport::Status::timed_out:
+        return "no answer within " + format_duration(timeout_);
+      case Transport::Status::stopped:
+        return "stopped while waiting for the answer";
+      default:
+        return "the connection was closed";
+    }
   }
 
   /// AUTH and SELECT, before anything else on a new connection.
@@ -188,6 +201,7 @@ class HiredisConnection : public Connection {
     std::string bytes;
     append_formatted(bytes, command);
     if (env_.before_command(told) == CommandFate::drop) {
+      env_.after_command(told, CommandEnd::lost);
       return fail(StoreError::Kind::not_sent, "the connection was cut");
     }
     const Transport::Status sent = transport_->send(bytes, timeout_);
@@ -199,27 +213,26 @@ class HiredisConnection : public Connection {
     return {};
   }
 
-  /// Waits by adding up slices, not by the clock: no clock is read on the fast path, and a skewed
-  /// one does no harm.
   StoreResult<Reply> read_reply(const std::stop_token& stop) {
     std::array<char, 4096> buffer;
-    for (Duration waited{};;) {
+    TimePoint give_up_at = TimePoint::max();
+    for (int pieces = 0;; ++pieces) {
       void* parsed = nullptr;
       if (redisReaderGetReply(reader_.get(), &parsed) != REDIS_OK) {
         return fail(StoreError::Kind::unanswered, reader_->errstr);
       }
       if (parsed != nullptr) return checked(ReplyPtr(static_cast<redisReply*>(parsed)));
-      const auto [status, bytes] = transport_->receive(buffer, timeout_ - waited);
-      if (status == Transport::Status::closed) {
+      // An answer that comes in pieces gets no more time for them all. The clock is not read for
+      // those that come whole, which is nearly all.
+      if (pieces == 1) give_up_at = env_.now() + timeout_;
+      if (pieces > 1 && env_.now() > give_up_at) {
+        return fail(StoreError::Kind::unanswered, describe(Transport::Status::timed_out));
+      }
+      const auto [status, bytes] = transport_->receive(buffer, timeout_, stop);
+      if (status != Transport::Status::ok) {
         return fail(StoreError::Kind::unanswered, describe(status));
       }
-      if (status == Transport::Status::ok) {
-        redisReaderFeed(reader_.get(), buffer.data(), bytes);
-        continue;
-      }
-      waited += std::min(timeout_ - waited, Transport::kSlice);
-      if (stop.stop_requested()) return fail(StoreError::Kind::unanswered, "stopped while waiting");
-      if (waited >= timeout_) return fail(StoreError::Kind::unanswered, describe(status));
+      redisReaderFeed(reader_.get(), buffer.data(), bytes);
     }
   }
 
@@ -256,6 +269,7 @@ class HiredisConnection : public Connection {
     if (++first_ == end_) first_ = end_ = 0;
   }
 
+  const std::shared_ptr<StopSignals> signals_;
   const Endpoint endpoint_;
   const std::string display_;
   const Duration timeout_;
@@ -272,8 +286,12 @@ class HiredisFactory : public ConnectionFactory {
  public:
   std::unique_ptr<Connection> make(const Endpoint& endpoint, Duration command_timeout,
                                    Env& env) override {
-    return std::make_unique<HiredisConnection>(endpoint, command_timeout, env);
+    return std::make_unique<HiredisConnection>(endpoint, command_timeout, env, signals_);
   }
+
+ private:
+  /// Shared with the connections, which may outlive the factory.
+  std::shared_ptr<StopSignals> signals_ = std::make_shared<StopSignals>();
 };
 
 }  // namespace

@@ -33,11 +33,10 @@ class SetNxCheck : public SingleNodeLock {
   }
 
   RenewResult renew(const Lease& lease, Duration ttl) override {
-    const TimePoint asked_at = env().now();
     const auto owner = redis().call({"GET", lease.key});
     if (!owner) return {RenewOutcome::failed, owner.error().message};
     if (owner->is_text(lease.token)) return renew_unchecked(redis(), env(), lease, ttl);
-    lease.state->mark_lost(asked_at);
+    lease.state->mark_lost(env().now());
     return {RenewOutcome::not_owner, {}};
   }
 

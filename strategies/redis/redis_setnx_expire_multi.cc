@@ -22,6 +22,10 @@ class SetnxExpireMulti : public SingleNodeLock {
     std::array<StoreResult<Reply>, 4> replies;
     for (auto& reply : replies) reply = redis().receive(request.stop);
 
+    if (!replies[0] && replies[0].error().kind == StoreError::Kind::rejected) {
+      // The rest ran without a transaction: neither granted nor free.
+      return tl::unexpected(StoreError{StoreError::Kind::unanswered, replies[0].error().message});
+    }
     const StoreResult<Reply>& done = replies.back();
     if (!done) return tl::unexpected(done.error());
     if (done->elements.empty() || !done->elements[0].is_integer(1)) return false;

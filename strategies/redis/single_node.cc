@@ -70,7 +70,7 @@ RenewResult TokenLock::renew(const Lease& lease, Duration ttl) {
   const auto milliseconds = ceil_milliseconds(ttl);
   return to_renew_result(redis().call(scripts::renew_if_token, {lease.key},
                                       {lease.token, std::to_string(milliseconds)}),
-                         lease, asked_at, std::chrono::milliseconds(milliseconds));
+                         lease, env(), asked_at, std::chrono::milliseconds(milliseconds));
 }
 
 ReleaseResult release_unchecked(Connection& redis, const Lease& lease) {
@@ -81,7 +81,7 @@ RenewResult renew_unchecked(Connection& redis, Env& env, const Lease& lease, Dur
   const TimePoint asked_at = env.now();
   const auto milliseconds = ceil_milliseconds(ttl);
   return to_renew_result(redis.call({"PEXPIRE", lease.key, std::to_string(milliseconds)}), lease,
-                         asked_at, std::chrono::milliseconds(milliseconds));
+                         env, asked_at, std::chrono::milliseconds(milliseconds));
 }
 
 ReleaseResult to_release_result(const StoreResult<Reply>& reply) {
@@ -89,11 +89,11 @@ ReleaseResult to_release_result(const StoreResult<Reply>& reply) {
   return {reply->is_integer(1) ? ReleaseOutcome::released : ReleaseOutcome::not_owner, {}};
 }
 
-RenewResult to_renew_result(const StoreResult<Reply>& reply, const Lease& lease, TimePoint asked_at,
-                            Duration granted) {
+RenewResult to_renew_result(const StoreResult<Reply>& reply, const Lease& lease, Env& env,
+                            TimePoint asked_at, Duration granted) {
   if (!reply) return {RenewOutcome::failed, reply.error().message};
   if (!reply->is_integer(1)) {
-    lease.state->mark_lost(asked_at);
+    lease.state->mark_lost(env.now());
     return {RenewOutcome::not_owner, {}};
   }
   lease.state->extend(asked_at + granted);

@@ -64,8 +64,8 @@ RenewResult renew_unchecked(Connection& redis, Env& env, const Lease& lease, Dur
 
 /// The answer to a release or renewal that counts what it changed: 1 or 0.
 ReleaseResult to_release_result(const StoreResult<Reply>& reply);
-RenewResult to_renew_result(const StoreResult<Reply>& reply, const Lease& lease, TimePoint asked_at,
-                            Duration granted);
+RenewResult to_renew_result(const StoreResult<Reply>& reply, const Lease& lease, Env& env,
+                            TimePoint asked_at, Duration granted);
 
 inline std::shared_ptr<LeaseState> valid_until(TimePoint end) {
   return std::make_shared<LeaseState>(end);

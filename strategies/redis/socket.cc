@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <system_error>
 
@@ -18,18 +19,26 @@ namespace {
 
 std::string describe(int error) { return std::system_category().message(error); }
 
-/// True if the descriptor was ready in time. A signal counts as not ready: the callers' loops go
-/// on.
-bool wait_for(int fd, short events, Duration timeout) {
-  pollfd ready{.fd = fd, .events = events, .revents = 0};
+// How long a blocking call lasts before it looks round.
+constexpr Duration kSlice = std::chrono::milliseconds(40);
+// How long an answer that is on its way may still take once a stop was requested.
+constexpr Duration kGrace = std::chrono::milliseconds(50);
+
+/// True if one of the descriptors was ready in time. A signal counts as not ready.
+bool wait_for(std::span<pollfd> descriptors, Duration timeout) {
   const timespec limit{.tv_sec = std::chrono::floor<std::chrono::seconds>(timeout).count(),
                        .tv_nsec = (timeout % std::chrono::seconds(1)).count()};
-  return ppoll(&ready, 1, &limit, nullptr) > 0;
+  return ppoll(descriptors.data(), descriptors.size(), &limit, nullptr) > 0;
+}
+
+bool wait_for(int fd, short events, Duration timeout) {
+  pollfd ready{.fd = fd, .events = events, .revents = 0};
+  return wait_for(std::span(&ready, 1), timeout);
 }
 
 class Socket : public Transport {
  public:
-  explicit Socket(int fd) : fd_(fd) {}
+  Socket(int fd, StopSignals& signals) : fd_(fd), signals_(signals) {}
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
   ~Socket() override { ::close(fd_); }
@@ -50,13 +59,22 @@ class Socket : public Transport {
     return Status::ok;
   }
 
-  Received receive(std::span<char> buffer, Duration timeout) override {
-    // A time-out as long as the socket's own needs no second system call: the common case.
-    int flags = 0;
-    if (timeout < kSlice) {
-      if (!wait_for(fd_, POLLIN, timeout)) return {Status::timed_out, 0};
-      flags = MSG_DONTWAIT;
+  /// While answers come fast, one blocking call with the socket's own short time-out. Where they
+  /// are slow, thousands of clients on one server for instance, waking up for every slice would
+  /// cost more than the command: then it waits for the answer and the stop at once, which is one
+  /// call more.
+  Received receive(std::span<char> buffer, Duration timeout, const std::stop_token& stop) override {
+    if (!slow_ && timeout >= kSlice) {
+      const Received received = read(buffer, 0);
+      if (received.status != Status::timed_out) return received;
+      slow_ = true;
+      timeout -= kSlice;
     }
+    return receive_slowly(buffer, timeout, stop);
+  }
+
+ private:
+  Received read(std::span<char> buffer, int flags) {
     const ssize_t got = ::recv(fd_, buffer.data(), buffer.size(), flags);
     if (got > 0) return {Status::ok, static_cast<std::size_t>(got)};
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
@@ -65,8 +83,40 @@ class Socket : public Transport {
     return {Status::closed, 0};
   }
 
- private:
-  int fd_;
+  Received receive_slowly(std::span<char> buffer, Duration timeout, const std::stop_token& stop) {
+    // Real time: however a client's clock is skewed, a socket's time-out is not.
+    const auto begun = std::chrono::steady_clock::now();
+    heed(stop);
+    std::array<pollfd, 2> awaited{{{.fd = fd_, .events = POLLIN, .revents = 0},
+                                   {.fd = heeded_ && stop.stop_possible() ? heeded_->fd() : -1,
+                                    .events = POLLIN,
+                                    .revents = 0}}};
+    for (Duration left = timeout; left > Duration::zero();) {
+      wait_for(awaited, left);
+      left = timeout - (std::chrono::steady_clock::now() - begun);
+      if (awaited[0].revents != 0) {
+        slow_ = timeout - left > kSlice / 2;
+        return read(buffer, MSG_DONTWAIT);
+      }
+      if (awaited[1].revents != 0) {
+        if (wait_for(fd_, POLLIN, std::min(left, kGrace))) return read(buffer, MSG_DONTWAIT);
+        return {Status::stopped, 0};
+      }
+    }
+    return {Status::timed_out, 0};
+  }
+
+  void heed(const std::stop_token& stop) {
+    if (!stop.stop_possible() || (heeded_ && heeded_stop_ == stop)) return;
+    heeded_ = signals_.of(stop);
+    heeded_stop_ = stop;
+  }
+
+  const int fd_;
+  StopSignals& signals_;
+  bool slow_ = false;
+  std::stop_token heeded_stop_;
+  std::shared_ptr<StopSignal> heeded_;
 };
 
 struct ContextDeleter {
@@ -82,8 +132,8 @@ ContextPtr start_connecting(const Endpoint& endpoint) {
 
 /// Empty if the connection stands.
 std::string await_connected(int fd, Duration timeout, const std::stop_token& stop) {
-  for (Duration waited{}; !wait_for(fd, POLLOUT, std::min(timeout, Transport::kSlice));) {
-    waited += Transport::kSlice;
+  for (Duration waited{}; !wait_for(fd, POLLOUT, std::min(timeout, kSlice));) {
+    waited += kSlice;
     if (stop.stop_requested()) return "stopped while connecting";
     if (waited >= timeout) return "no connection within " + format_duration(timeout);
   }
@@ -97,7 +147,7 @@ std::string await_connected(int fd, Duration timeout, const std::stop_token& sto
 bool make_blocking(int fd, bool tcp) {
   const timeval slice{
       .tv_sec = 0,
-      .tv_usec = std::chrono::duration_cast<std::chrono::microseconds>(Transport::kSlice).count()};
+      .tv_usec = std::chrono::duration_cast<std::chrono::microseconds>(kSlice).count()};
   const int on = 1;
   const int flags = ::fcntl(fd, F_GETFL);
   return flags >= 0 && ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0 &&
@@ -111,7 +161,8 @@ bool make_blocking(int fd, bool tcp) {
 
 tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(const Endpoint& endpoint,
                                                                      Duration timeout,
-                                                                     const std::stop_token& stop) {
+                                                                     const std::stop_token& stop,
+                                                                     StopSignals& signals) {
   ContextPtr context = start_connecting(endpoint);
   if (!context) return tl::unexpected<std::string>("out of memory");
   if (context->err != 0) return tl::unexpected<std::string>(context->errstr);
@@ -119,7 +170,7 @@ tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(const Endpo
     return tl::unexpected(std::move(error));
   }
   if (!make_blocking(context->fd, endpoint.path.empty())) return tl::unexpected(describe(errno));
-  return std::make_unique<Socket>(redisFreeKeepFd(context.release()));
+  return std::make_unique<Socket>(redisFreeKeepFd(context.release()), signals);
 }
 
 }  // namespace lockbench::redis

@@ -8,6 +8,7 @@
 
 #include "strategies/duration.h"
 #include "strategies/redis/endpoint.h"
+#include "strategies/redis/stop_signal.h"
 
 namespace lockbench::redis {
 
@@ -15,7 +16,7 @@ namespace lockbench::redis {
 /// simulation, can take the place of a socket. One thread at a time.
 class Transport {
  public:
-  enum class Status { ok, timed_out, closed };
+  enum class Status { ok, timed_out, stopped, closed };
 
   struct Received {
     Status status = Status::closed;
@@ -25,17 +26,17 @@ class Transport {
   virtual ~Transport() = default;
   /// Sends everything within the timeout, or fails.
   virtual Status send(std::string_view bytes, Duration timeout) = 0;
-  /// Waits for at least one byte, for the timeout or kSlice, whichever is shorter.
-  virtual Received receive(std::span<char> buffer, Duration timeout) = 0;
-
-  /// The longest single wait, so that the caller can look whether it should stop.
-  static constexpr Duration kSlice = std::chrono::milliseconds(50);
+  /// Waits for at least one byte. A stop ends the wait within 100 ms, but leaves an answer that is
+  /// on its way some time to arrive.
+  virtual Received receive(std::span<char> buffer, Duration timeout,
+                           const std::stop_token& stop) = 0;
 };
 
 /// A connected TCP (TCP_NODELAY) or unix socket. The error says why there is none, without the
-/// endpoint.
+/// endpoint. `signals` must outlive it.
 tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(const Endpoint& endpoint,
                                                                      Duration timeout,
-                                                                     const std::stop_token& stop);
+                                                                     const std::stop_token& stop,
+                                                                     StopSignals& signals);
 
 }  // namespace lockbench::redis

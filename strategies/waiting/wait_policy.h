@@ -19,9 +19,10 @@ struct WaitPolicy {
   static WaitPolicy poll(Duration interval) { return {WaitKind::poll, interval, interval}; }
   static WaitPolicy backoff(Duration min, Duration max) { return {WaitKind::backoff, min, max}; }
 
-  /// poll: the interval. backoff: exponential with full jitter, uniform in [0, min(max, min * 2^n)]
-  /// before attempt n + 1 (Marc Brooker, "Exponential Backoff and Jitter", 2015).
-  Duration delay(std::uint32_t failed_attempts, Env& env) const;
+  /// The wait after `earlier_waits` others. poll: the interval. backoff: exponential with full
+  /// jitter, uniform in [0, min(max, min * 2^earlier_waits)) (Marc Brooker, "Exponential Backoff and
+  /// Jitter", 2015).
+  Duration delay(std::uint32_t earlier_waits, Env& env) const;
 
   bool operator==(const WaitPolicy&) const = default;
 };
