@@ -10,8 +10,8 @@ namespace lockbench {
 Duration WaitPolicy::delay(std::uint32_t earlier_waits, Env& env) const {
   if (kind != WaitKind::backoff) return min;
   // 2^40 times even a nanosecond is past any bound; a larger shift would overflow.
-  const double doubled = static_cast<double>(min.count()) *
-                         static_cast<double>(1ULL << std::min(earlier_waits, 40U));
+  const double doubled =
+      static_cast<double>(min.count()) * static_cast<double>(1ULL << std::min(earlier_waits, 40U));
   const double bound = std::min(doubled, static_cast<double>(max.count()));
   const double share = static_cast<double>(env.random() >> 11) * 0x1p-53;  // [0, 1)
   return Duration(static_cast<std::int64_t>(bound * share));

@@ -20,8 +20,8 @@ struct WaitPolicy {
   static WaitPolicy backoff(Duration min, Duration max) { return {WaitKind::backoff, min, max}; }
 
   /// The wait after `earlier_waits` others. poll: the interval. backoff: exponential with full
-  /// jitter, uniform in [0, min(max, min * 2^earlier_waits)) (Marc Brooker, "Exponential Backoff and
-  /// Jitter", 2015).
+  /// jitter, uniform in [0, min(max, min * 2^earlier_waits)) (Marc Brooker, "Exponential Backoff
+  /// and Jitter", 2015).
   Duration delay(std::uint32_t earlier_waits, Env& env) const;
 
   bool operator==(const WaitPolicy&) const = default;

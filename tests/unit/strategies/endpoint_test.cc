@@ -1,0 +1,132 @@
+#include "strategies/redis/endpoint.h"
+
+#include <gtest/gtest.h>
+
+namespace lockbench::redis {
+namespace {
+
+Endpoint parsed(std::string_view url) {
+  const auto endpoint = parse_endpoint(url);
+  EXPECT_TRUE(endpoint) << url << ": " << endpoint.error();
+  return endpoint.value_or(Endpoint{});
+}
+
+void expect_error(std::string_view url, std::string_view part) {
+  const auto endpoint = parse_endpoint(url);
+  ASSERT_FALSE(endpoint) << url;
+  EXPECT_NE(endpoint.error().find(part), std::string::npos) << url << ": " << endpoint.error();
+  EXPECT_NE(endpoint.error().find("allowed: redis://"), std::string::npos) << endpoint.error();
+}
+
+TEST(RedisEndpoint, HostAlone) {
+  const Endpoint endpoint = parsed("redis://example.org");
+  EXPECT_EQ(endpoint.host, "example.org");
+  EXPECT_EQ(endpoint.port, 6379);
+  EXPECT_EQ(endpoint.database, 0);
+  EXPECT_TRUE(endpoint.path.empty() && endpoint.user.empty() && endpoint.password.empty());
+  EXPECT_EQ(endpoint.display(), "example.org:6379");
+}
+
+TEST(RedisEndpoint, PortAndDatabase) {
+  const Endpoint endpoint = parsed("redis://127.0.0.1:7001/12");
+  EXPECT_EQ(endpoint.host, "127.0.0.1");
+  EXPECT_EQ(endpoint.port, 7001);
+  EXPECT_EQ(endpoint.database, 12);
+  EXPECT_EQ(endpoint.display(), "127.0.0.1:7001");
+  EXPECT_EQ(parsed("redis://h:1/").database, 0);
+  EXPECT_EQ(parsed("redis://h:65535").port, 65535);
+}
+
+TEST(RedisEndpoint, Ipv6) {
+  const Endpoint endpoint = parsed("redis://:pw@[::1]:7001/3");
+  EXPECT_EQ(endpoint.host, "::1");
+  EXPECT_EQ(endpoint.port, 7001);
+  EXPECT_EQ(endpoint.database, 3);
+  EXPECT_EQ(endpoint.display(), "[::1]:7001");
+  EXPECT_EQ(parsed("redis://[fe80::2]").port, 6379);
+}
+
+TEST(RedisEndpoint, Credentials) {
+  const Endpoint both = parsed("redis://ann:secret@h:1/2");
+  EXPECT_EQ(both.user, "ann");
+  EXPECT_EQ(both.password, "secret");
+  EXPECT_EQ(both.host, "h");
+  const Endpoint password_alone = parsed("redis://:secret@h");
+  EXPECT_EQ(password_alone.user, "");
+  EXPECT_EQ(password_alone.password, "secret");
+}
+
+TEST(RedisEndpoint, CredentialsArePercentDecoded) {
+  const Endpoint endpoint = parsed("redis://a%3An:%70%40%2f%25%C3%A4@h");
+  EXPECT_EQ(endpoint.user, "a:n");
+  EXPECT_EQ(endpoint.password, "p@/%ä");
+  EXPECT_EQ(endpoint.host, "h");
+  EXPECT_EQ(parsed("redis://:p@ss:word@h").password, "p@ss:word");  // the last @ counts
+}
+
+TEST(RedisEndpoint, UnixSocket) {
+  const Endpoint endpoint = parsed("unix:///run/redis.sock");
+  EXPECT_EQ(endpoint.path, "/run/redis.sock");
+  EXPECT_TRUE(endpoint.host.empty());
+  EXPECT_EQ(endpoint.display(), "unix:/run/redis.sock");
+
+  const Endpoint full = parsed("unix://ann:secret@/run/redis.sock?db=5");
+  EXPECT_EQ(full.path, "/run/redis.sock");
+  EXPECT_EQ(full.user, "ann");
+  EXPECT_EQ(full.password, "secret");
+  EXPECT_EQ(full.database, 5);
+}
+
+TEST(RedisEndpoint, AUnixSocketsPathHasALongestLength) {
+  const std::string longest = "/" + std::string(106, 'p');
+  EXPECT_EQ(parsed("unix://" + longest).path, longest);
+  expect_error("unix://" + longest + "p", "at most 107");
+}
+
+TEST(RedisEndpoint, SaysWhatIsWrong) {
+  for (const char* url : {"", "127.0.0.1:6379", "http://h", "rediss://h", "REDIS://h"}) {
+    expect_error(url, "not a Redis URL");
+  }
+  for (const char* url :
+       {"redis://", "redis://:6379", "redis:///0", "redis://:pw@", "redis://[]:1", "redis://::1"}) {
+    expect_error(url, "host is missing");
+  }
+  for (const char* url : {"redis://h:", "redis://h:x", "redis://h:0", "redis://h:65536",
+                          "redis://h:-1", "redis://h:1x", "redis://[::1]:"}) {
+    expect_error(url, "port must be a number");
+  }
+  for (const char* url : {"redis://h/x", "redis://h/1x", "redis://h/-1", "redis://h/1000001",
+                          "redis://h/0?a=b", "unix:///s?db=", "unix:///s?db=x"}) {
+    expect_error(url, "database must be a number");
+  }
+  expect_error("redis://[::1", "[ without its ]");
+  expect_error("redis://[::1]6379", "after the host");
+  expect_error("unix://", "absolute path");
+  expect_error("unix://run/redis.sock", "absolute path");
+  expect_error("unix:///s?database=1", "only parameter");
+  for (const char* url : {"redis://pw@h", "redis://ann:@h", "redis://:%zz@h", "redis://:%4@h",
+                          "redis://:%@h", "redis://%g0:pw@h", "redis://:%4g@h"}) {
+    expect_error(url, "percent-encoded");
+  }
+}
+
+TEST(RedisEndpoint, NobodyIsShownASecret) {
+  for (const char* url :
+       {"redis://ann:hunter2@h:1/2", "redis://:hunter2@[::1]", "unix://ann:hunter2@/s?db=1"}) {
+    const Endpoint endpoint = parsed(url);
+    EXPECT_EQ(endpoint.password, "hunter2");
+    EXPECT_EQ(endpoint.display().find("hunter2"), std::string::npos);
+    EXPECT_EQ(endpoint.display().find("ann"), std::string::npos);
+  }
+  for (const char* url : {"redis://hunter2@h", "redis://:hunter2@", "redis://:hunter2@h:x",
+                          "redis://:hunter2/@h:1", "redis://:hunter2@h/x", "http://:hunter2@h",
+                          "redis://:hunter2%@h", "unix://:hunter2@s", "unix:///s?password=hunter2",
+                          "redis://:hunter2@[::1", "redis://ann:hunter2/@h", "redis://h/hunter2"}) {
+    const auto endpoint = parse_endpoint(url);
+    ASSERT_FALSE(endpoint) << url;
+    EXPECT_EQ(endpoint.error().find("hunter2"), std::string::npos) << endpoint.error();
+  }
+}
+
+}  // namespace
+}  // namespace lockbench::redis

@@ -1,0 +1,111 @@
+#include "strategies/env.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+
+namespace lockbench {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Waits of a test end by an event or a stop; this only keeps a broken one from hanging.
+constexpr Duration kBound = 20s;
+
+class SystemEnvTest : public testing::Test {
+ protected:
+  TimePoint bound() { return env_->now() + kBound; }
+
+  std::unique_ptr<Env> env_ = make_system_env(1);
+  std::unique_ptr<Event> event_ = env_->make_event();
+};
+
+TEST_F(SystemEnvTest, AnEventThatIsSetAlreadyEndsTheWaitAtOnce) {
+  event_->set();
+  EXPECT_EQ(env_->wait(event_.get(), bound(), {}), WaitResult::signalled);
+}
+
+TEST_F(SystemEnvTest, AnEventThatIsSetMeanwhileEndsTheWait) {
+  for (const bool endless : {false, true}) {
+    const TimePoint deadline = endless ? TimePoint::max() : bound();
+    const std::jthread setter([&] { event_->set(); });
+    EXPECT_EQ(env_->wait(event_.get(), deadline, {}), WaitResult::signalled);
+  }
+}
+
+TEST_F(SystemEnvTest, AnEventIsSetEvenIfTheDeadlineHasPassed) {
+  event_->set();
+  EXPECT_EQ(env_->wait(event_.get(), env_->now() - 1s, {}), WaitResult::signalled);
+}
+
+TEST_F(SystemEnvTest, SetTwiceIsSetOnce) {
+  event_->set();
+  event_->set();
+  EXPECT_EQ(env_->wait(event_.get(), bound(), {}), WaitResult::signalled);
+  EXPECT_EQ(env_->wait(event_.get(), env_->now() + 1ms, {}), WaitResult::timed_out);
+}
+
+TEST_F(SystemEnvTest, AWaitLastsUntilItsDeadline) {
+  for (Event* event : {event_.get(), static_cast<Event*>(nullptr)}) {
+    const TimePoint deadline = env_->now() + 5ms;
+    EXPECT_EQ(env_->wait(event, deadline, {}), WaitResult::timed_out);
+    EXPECT_GE(env_->now(), deadline);
+  }
+}
+
+TEST_F(SystemEnvTest, AStopEndsTheWait) {
+  for (Event* event : {event_.get(), static_cast<Event*>(nullptr)}) {
+    std::stop_source stop;
+    const std::jthread stopper([&] { stop.request_stop(); });
+    EXPECT_EQ(env_->wait(event, bound(), stop.get_token()), WaitResult::stopped);
+  }
+}
+
+TEST_F(SystemEnvTest, AStopThatWasRequestedBeforeEndsTheWaitAtOnce) {
+  std::stop_source stop;
+  stop.request_stop();
+  for (Event* event : {event_.get(), static_cast<Event*>(nullptr)}) {
+    EXPECT_EQ(env_->wait(event, bound(), stop.get_token()), WaitResult::stopped);
+    EXPECT_EQ(env_->wait(event, env_->now() - 1s, stop.get_token()), WaitResult::stopped);
+  }
+  event_->set();
+  EXPECT_EQ(env_->wait(event_.get(), bound(), stop.get_token()), WaitResult::signalled);
+}
+
+TEST_F(SystemEnvTest, ItsClocksAreTheMachines) {
+  const TimePoint before = std::chrono::steady_clock::now();
+  EXPECT_GE(env_->now(), before);
+  const WallTime wall_before = std::chrono::system_clock::now();
+  EXPECT_GE(env_->wall_now(), wall_before);
+  EXPECT_LT(env_->wall_now(), wall_before + 1h);
+}
+
+TEST_F(SystemEnvTest, ItsRandomnessIsItsSeeds) {
+  const auto same = make_system_env(1), other = make_system_env(2);
+  const auto drawn = env_->random();
+  EXPECT_EQ(same->random(), drawn);
+  EXPECT_NE(other->random(), drawn);
+}
+
+TEST_F(SystemEnvTest, TokensAre128BitsInHexAndUnique) {
+  std::set<std::string> tokens;
+  for (int i = 0; i < 1000; ++i) {
+    const std::string token = random_token(*env_);
+    EXPECT_EQ(token.size(), 32U);
+    EXPECT_EQ(token.find_first_not_of("0123456789abcdef"), std::string::npos) << token;
+    EXPECT_TRUE(tokens.insert(token).second) << token;
+  }
+}
+
+TEST_F(SystemEnvTest, AForwardingEnvPassesEverythingOn) {
+  ForwardingEnv forwarding(*env_);
+  event_->set();
+  EXPECT_EQ(forwarding.wait(event_.get(), bound(), {}), WaitResult::signalled);
+  EXPECT_EQ(forwarding.before_command({}), CommandFate::proceed);
+  EXPECT_EQ(forwarding.after_command({}, CommandEnd::answered), CommandFate::proceed);
+  EXPECT_EQ(forwarding.random(), make_system_env(1)->random());
+}
+
+}  // namespace
+}  // namespace lockbench

@@ -1,0 +1,164 @@
+#include <algorithm>
+
+#include "tests/unit/strategies/redis_lock_test.h"
+
+namespace lockbench::redis {
+namespace {
+
+/// What both forms share, and where they differ by name.
+class RedisGetset : public RedisLockTest, public testing::WithParamInterface<const char*> {
+ protected:
+  RedisClient& client() { return RedisLockTest::client(GetParam()); }
+  bool compares() const { return GetParam() == std::string_view("redis-getset-cas"); }
+
+  /// A lock that ran out a while ago.
+  void leave_expired() {
+    expired_ = wall_milliseconds(-5s);
+    redis_->set("k", expired_);
+  }
+
+  std::string expired_;
+};
+
+TEST_P(RedisGetset, TheValueIsTheExpiryByTheOwnClock) {
+  RedisClient& a = client();
+  a.env.skew_wall_clock(90s);
+  const TimePoint start = clock_.now();
+  const Lease lease = a.must_acquire(2s);
+  EXPECT_EQ(lease.token, wall_milliseconds(92s));
+  EXPECT_EQ(commands(), (Commands{"SETNX k " + lease.token}));
+  EXPECT_EQ(redis_->ttl("k"), std::nullopt);
+  EXPECT_EQ(lease.state->valid_until(), start + 2s);
+  EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::released);
+  EXPECT_EQ(commands(), (Commands{"DEL k"}));
+}
+
+TEST_P(RedisGetset, ALoserLooksAtTheTimeAndLeavesItAlone) {
+  const Lease lease = client().must_acquire();
+  commands();
+  clock_.advance(10s);  // the very last moment has not passed
+  RedisClient& b = client();
+  EXPECT_EQ(b.acquire().outcome, AcquireOutcome::refused);
+  EXPECT_EQ(commands(), (Commands{"SETNX k " + wall_milliseconds(10s), "GET k"}));
+  EXPECT_EQ(redis_->value("k"), lease.token);
+}
+
+TEST_P(RedisGetset, TakesOverWhatHasRunOut) {
+  redis_->set_round_trip(40ms);
+  leave_expired();
+  RedisClient& a = client();
+  const TimePoint start = clock_.now();
+  const Lease lease = a.must_acquire(2s);
+  const auto sent = commands();
+  ASSERT_EQ(sent.size(), 3U);
+  EXPECT_EQ(sent[1], "GET k");
+  EXPECT_EQ(sent[2], "GETSET k " + lease.token);
+  EXPECT_EQ(redis_->value("k"), lease.token);
+  EXPECT_EQ(lease.state->valid_until(), start + 80ms + 2s);  // from before GETSET was sent
+  EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::released);
+}
+
+TEST_P(RedisGetset, AValueThatIsNoTimeNeverRunsOut) {
+  for (const char* value : {"", "another", "12 ", "1e3"}) {
+    redis_->set("k", value);
+    EXPECT_EQ(client().acquire().outcome, AcquireOutcome::refused) << value;
+    EXPECT_EQ(redis_->value("k"), value);
+  }
+}
+
+TEST_P(RedisGetset, AKeyThatIsGoneIsTriedAgainAtOnce) {
+  client().must_acquire();
+  commands();
+  before("GET", [&] { redis_->erase("k"); });
+  RedisClient& b = client();
+  const Lease lease = b.must_acquire();
+  EXPECT_EQ(commands(), (Commands{"SETNX k " + lease.token, "GET k", "SETNX k " + lease.token}));
+  EXPECT_TRUE(b.env.waits().empty());
+}
+
+TEST_P(RedisGetset, ButNotForEver) {
+  redis_->on_arrival([&](const std::string& command) {
+    if (command.starts_with("SETNX")) redis_->set("k", "another");
+    if (command.starts_with("GET")) redis_->erase("k");
+  });
+  EXPECT_EQ(client().acquire().outcome, AcquireOutcome::refused);
+  const auto sent = commands();
+  EXPECT_EQ(std::count(sent.begin(), sent.end(), "GET k"), 8);
+}
+
+TEST_P(RedisGetset, AClientWhoseClockIsAheadTakesALiveLock) {
+  RedisClient &a = client(), &b = client();
+  b.env.skew_wall_clock(11s);
+  const Lease first = a.must_acquire(10s);
+  const Lease second = b.must_acquire(10s);
+  EXPECT_TRUE(first.state->valid_at(clock_.now()));
+  EXPECT_TRUE(second.state->valid_at(clock_.now()));
+}
+
+TEST_P(RedisGetset, ALoserOfTheRaceRewritesTheWinnersExpiry) {
+  leave_expired();
+  RedisClient &a = client(), &b = client();
+  Lease winner;
+  before("GETSET", [&] { winner = a.must_acquire(2s); });
+  EXPECT_EQ(b.acquire(30s).outcome, AcquireOutcome::refused);
+  EXPECT_EQ(winner.token, wall_milliseconds(2s));
+  EXPECT_EQ(redis_->value("k"), wall_milliseconds(30s));
+}
+
+TEST_P(RedisGetset, AFastClockWinsTheRaceUnlessTheValueIsCompared) {
+  leave_expired();
+  RedisClient &a = client(), &b = client();
+  b.env.skew_wall_clock(11s);
+  Lease winner;
+  before("GETSET", [&] { winner = a.must_acquire(10s); });
+  const AcquireResult result = b.acquire(10s);
+  EXPECT_TRUE(winner.state->valid_at(clock_.now()));
+  EXPECT_EQ(result.outcome, compares() ? AcquireOutcome::refused : AcquireOutcome::acquired);
+}
+
+TEST_P(RedisGetset, AKeyThatGoesBetweenGetAndGetset) {
+  leave_expired();
+  before("GETSET", [&] { redis_->erase("k"); });
+  EXPECT_EQ(client().acquire().outcome,
+            compares() ? AcquireOutcome::refused : AcquireOutcome::acquired);
+}
+
+TEST_P(RedisGetset, ALateReleaseSendsNothing) {
+  RedisClient &a = client(), &b = client();
+  const Lease late = a.must_acquire(1s);
+  clock_.advance(1s + 1ms);
+  const Lease lease = b.must_acquire();
+  commands();
+  EXPECT_EQ(a.lock->release(late).outcome, ReleaseOutcome::not_owner);
+  EXPECT_EQ(commands(), Commands{});
+  EXPECT_EQ(redis_->value("k"), lease.token);
+}
+
+TEST_P(RedisGetset, AHolderWhoseClockFellBackFreesItsSuccessorsLock) {
+  RedisClient &a = client(), &b = client();
+  const Lease late = a.must_acquire(1s);
+  clock_.advance(2s);
+  b.must_acquire();
+  a.env.skew_wall_clock(-2s);
+  EXPECT_EQ(a.lock->release(late).outcome, ReleaseOutcome::released);
+  EXPECT_EQ(redis_->value("k"), std::nullopt);
+}
+
+TEST_P(RedisGetset, EveryStepCanFail) {
+  for (int n = 1; n <= 3; ++n) {
+    leave_expired();
+    redis_->fail(n, Failure::not_sent);
+    EXPECT_EQ(client().acquire().outcome, AcquireOutcome::failed) << n;
+    EXPECT_EQ(redis_->value("k"), expired_);
+    redis_->fail(n, Failure::answer_lost);
+    EXPECT_EQ(client().acquire().outcome, AcquireOutcome::unknown) << n;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, RedisGetset, testing::Values("redis-getset", "redis-getset-cas"),
+                         [](const auto& tested) {
+                           return std::string_view(tested.param).ends_with("cas") ? "cas" : "plain";
+                         });
+
+}  // namespace
+}  // namespace lockbench::redis

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "strategies/registry.h"
+#include "tests/support/fake_redis.h"
+
+namespace lockbench::redis {
+
+using namespace std::chrono_literals;
+
+/// The locks on one Redis whose commands FakeRedis knows.
+inline constexpr std::string_view kSingleNodeLocks[] = {
+    "redis-setnx",     "redis-setnx-token", "redis-setnx-expire", "redis-setnx-expire-multi",
+    "redis-getset",    "redis-getset-cas",  "redis-set-nx",       "redis-set-nx-check",
+    "redis-set-nx-lua"};
+
+/// One client of one fake server. All share the simulated time; everything happens on one thread.
+struct RedisClient {
+  RedisClient(SimClock& clock, std::string_view strategy, const Endpoints& endpoints,
+              Services& services, int number)
+      : env(clock, static_cast<std::uint64_t>(number)),
+        lock(make_strategy(*find_strategy(strategy), {.endpoints = endpoints,
+                                                      .options = options,
+                                                      .env = env,
+                                                      .services = services,
+                                                      .client = number})) {}
+
+  /// One attempt, unless there is time to wait.
+  AcquireResult acquire(Duration ttl = 10s, Duration timeout = 0s,
+                        const std::stop_token& stop = {}) {
+    return lock->acquire({.key = "k", .ttl = ttl, .deadline = env.now() + timeout, .stop = stop});
+  }
+
+  Lease must_acquire(Duration ttl = 10s) {
+    AcquireResult result = acquire(ttl);
+    EXPECT_EQ(result.outcome, AcquireOutcome::acquired) << result.reason;
+    if (!result.lease) throw std::runtime_error("not acquired");
+    return *std::move(result.lease);
+  }
+
+  const StrategyOptions options;
+  SimEnv env;
+  std::unique_ptr<LockStrategy> lock;
+};
+
+class RedisLockTest : public testing::Test {
+ protected:
+  RedisLockTest() { services_.provide<ConnectionFactory>(redis_); }
+
+  RedisClient& client(std::string_view strategy) {
+    const auto number = static_cast<int>(clients_.size());
+    return clients_.emplace_back(clock_, strategy, endpoints_, services_, number);
+  }
+
+  /// What reached the server since the last call.
+  std::vector<std::string> commands() { return redis_->take_commands(); }
+
+  /// Does something once, just before the next command that begins like this takes effect.
+  void before(std::string begins, std::function<void()> action) {
+    redis_->on_arrival([begins = std::move(begins), action = std::move(action),
+                        done = false](const std::string& command) mutable {
+      if (done || !command.starts_with(begins)) return;
+      done = true;
+      action();
+    });
+  }
+
+  std::string wall_milliseconds(Duration ahead) const {
+    return std::to_string(ceil_milliseconds((clock_.wall_now() + ahead).time_since_epoch()));
+  }
+
+  using Commands = std::vector<std::string>;
+  using Failure = FakeRedis::Failure;
+
+  const Endpoints endpoints_{{"redis", {"redis://:hunter2@fake:1"}}};
+  SimClock clock_;
+  std::shared_ptr<FakeRedis> redis_ = std::make_shared<FakeRedis>(clock_);
+  Services services_;
+  std::deque<RedisClient> clients_;
+};
+
+}  // namespace lockbench::redis

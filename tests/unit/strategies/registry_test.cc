@@ -1,0 +1,132 @@
+#include "strategies/registry.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+namespace lockbench {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Registry, HasEveryStrategyOnce) {
+  std::set<std::string_view> names;
+  for (const Descriptor* strategy : all_strategies()) {
+    EXPECT_TRUE(names.insert(strategy->name).second) << strategy->name;
+    EXPECT_EQ(find_strategy(strategy->name), strategy);
+  }
+  for (const char* name :
+       {"none", "local-mutex", "redis-setnx", "redis-getset-cas", "redis-set-nx-lua"}) {
+    EXPECT_TRUE(names.contains(name)) << name;
+  }
+}
+
+TEST(Registry, KnowsNoOther) {
+  EXPECT_EQ(find_strategy(""), nullptr);
+  EXPECT_EQ(find_strategy("redis"), nullptr);
+  EXPECT_EQ(find_strategy("redis-setnx "), nullptr);
+}
+
+TEST(Registry, ANameIsTakenOnce) {
+  EXPECT_THROW(Registration(Descriptor{.name = "none"}), std::logic_error);
+}
+
+TEST(Registry, ListsControlsFirstThenByBackendAndName) {
+  const auto strategies = all_strategies();
+  ASSERT_GE(strategies.size(), 3U);
+  EXPECT_EQ(strategies[0]->name, "none");
+  EXPECT_EQ(strategies[1]->name, "local-mutex");
+  EXPECT_TRUE(std::is_sorted(
+      strategies.begin() + 2, strategies.end(), [](const Descriptor* a, const Descriptor* b) {
+        return std::pair(a->backend, a->name) < std::pair(b->backend, b->name);
+      }));
+}
+
+/// Lists are made from descriptors, so each must say everything.
+class EveryDescriptor : public testing::TestWithParam<const Descriptor*> {};
+
+TEST_P(EveryDescriptor, IsComplete) {
+  const Descriptor& strategy = *GetParam();
+  EXPECT_FALSE(strategy.summary.empty());
+  EXPECT_EQ(strategy.summary.find('\n'), std::string_view::npos);
+  EXPECT_FALSE(strategy.source.empty());
+  EXPECT_FALSE(strategy.hazards.empty());
+  EXPECT_TRUE(strategy.make);
+  EXPECT_FALSE(strategy.key_suffixes.empty());
+
+  const bool local = strategy.backend == "local";
+  EXPECT_TRUE(local || strategy.name.starts_with(strategy.backend) || strategy.traits.nodes != 1);
+  EXPECT_EQ(strategy.acquire_commands.empty(), local);
+  EXPECT_EQ(strategy.release_commands.empty(), local);
+  EXPECT_EQ(strategy.traits.nodes == 0, local);
+}
+
+TEST_P(EveryDescriptor, NamesAHazardOnceAndOnlyThoseThatBreakIt) {
+  std::set<std::string_view> scenarios;
+  for (const KnownHazard& hazard : GetParam()->hazards) {
+    EXPECT_TRUE(scenarios.insert(hazard.scenario).second) << hazard.scenario;
+    EXPECT_NE(hazard.outcome, HazardOutcome::safe) << hazard.scenario;
+    EXPECT_NE(hazard.outcome, HazardOutcome::not_applicable) << hazard.scenario;
+  }
+}
+
+TEST_P(EveryDescriptor, OffersOnlyWaysToWaitThatCanBeAskedFor) {
+  const Traits& traits = GetParam()->traits;
+  std::set<WaitKind> kinds;
+  for (const WaitKind kind : traits.waiting_choices) {
+    EXPECT_TRUE(kinds.insert(kind).second);
+    EXPECT_TRUE(kind == WaitKind::poll || kind == WaitKind::backoff || kind == traits.waiting.kind)
+        << to_string(kind) << " cannot be given with --wait";
+  }
+  // Where there is a choice, the default is one of it.
+  EXPECT_TRUE(kinds.empty() || kinds.contains(traits.waiting.kind));
+}
+
+TEST_P(EveryDescriptor, HasTraitsThatGoTogether) {
+  const Traits& traits = GetParam()->traits;
+  // The local clock's time lives in the value, where nothing can prolong it.
+  const bool renewable =
+      traits.expiry == Expiry::ttl && traits.release_check != OwnerCheck::local_clock;
+  EXPECT_EQ(traits.renew_check.has_value(), renewable);
+  EXPECT_TRUE(!traits.renews || traits.expiry != Expiry::none);
+  EXPECT_TRUE(!traits.ttl_in_seconds || traits.expiry == Expiry::ttl);
+}
+
+INSTANTIATE_TEST_SUITE_P(, EveryDescriptor, testing::ValuesIn(all_strategies()),
+                         [](const auto& tested) {
+                           std::string name(tested.param->name);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+/// Notes the waiting it was made with.
+class Probe : public LockStrategy {
+ public:
+  explicit Probe(const Context& context) : waiting(context.waiting) {}
+  StoreResult<void> connect() override { return {}; }
+  AcquireResult acquire(const AcquireRequest&) override { return {}; }
+  ReleaseResult release(const Lease&) override { return {}; }
+  RenewResult renew(const Lease&, Duration) override { return {}; }
+
+  const WaitPolicy waiting;
+};
+
+WaitPolicy waiting_of(const StrategyOptions& options) {
+  const Descriptor descriptor{
+      .name = "probe", .traits = {.waiting = WaitPolicy::poll(7ms)}, .make = construct<Probe>};
+  const Endpoints endpoints;
+  const auto env = make_system_env(1);
+  Services services;
+  const auto strategy = make_strategy(
+      descriptor, {.endpoints = endpoints, .options = options, .env = *env, .services = services});
+  return dynamic_cast<Probe&>(*strategy).waiting;
+}
+
+TEST(MakeStrategy, WaitsTheStrategysOwnWayUnlessToldOtherwise) {
+  EXPECT_EQ(waiting_of({}), WaitPolicy::poll(7ms));
+  EXPECT_EQ(waiting_of({.wait = WaitPolicy::backoff(1ms, 2ms)}), WaitPolicy::backoff(1ms, 2ms));
+}
+
+}  // namespace
+}  // namespace lockbench
