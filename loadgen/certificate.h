@@ -11,7 +11,7 @@ namespace lockbench {
 
 /// What a run knows about itself when it is over.
 struct RunEvidence {
-  double wall_seconds = 0;             ///< of the measured part, by the monotonic clock
+  double wall_seconds = 0;             ///< from the start of the load, by the monotonic clock
   double wall_clock_jump_seconds = 0;  ///< by how much the time of day strayed from it
   double cpu_seconds = 0;              ///< of this process, meanwhile
   int cores = 1;

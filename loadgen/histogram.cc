@@ -41,7 +41,8 @@ std::uint64_t difference(std::uint64_t later, std::uint64_t earlier) {
 
 void HistogramSnapshot::record(Duration sample) {
   const Duration value = std::max(sample, Duration::zero());
-  const bool first = count() == 0;
+  // Not through count(), which walks the buckets.
+  const bool first = max == Duration::zero() && buckets[0] == 0;
   min = first ? value : std::min(min, value);
   max = first ? value : std::max(max, value);
   sum += value;
@@ -155,8 +156,10 @@ results::Distribution to_distribution(const HistogramSnapshot& snapshot) {
   return result;
 }
 
-ShardedHistogram::ShardedHistogram()
-    : shard_count_(std::bit_ceil(std::max<std::size_t>(1, std::thread::hardware_concurrency()))),
+ShardedHistogram::ShardedHistogram() : ShardedHistogram(std::thread::hardware_concurrency()) {}
+
+ShardedHistogram::ShardedHistogram(std::size_t shards)
+    : shard_count_(std::bit_ceil(std::max<std::size_t>(1, shards))),
       shards_(std::make_unique<Shard[]>(shard_count_)) {}
 
 void ShardedHistogram::record(Duration sample) noexcept {

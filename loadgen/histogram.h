@@ -83,6 +83,8 @@ results::Distribution to_distribution(const HistogramSnapshot& snapshot);
 class ShardedHistogram {
  public:
   ShardedHistogram();
+  /// A shard count of one's own, rounded up to a power of two.
+  explicit ShardedHistogram(std::size_t shards);
 
   /// Takes no lock and allocates nothing. A negative sample is a programming error and counts as 0.
   void record(Duration sample) noexcept;

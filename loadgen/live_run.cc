@@ -106,8 +106,10 @@ tl::expected<results::Run, std::string> LiveRun::execute() {
   const Duration strayed_before =
       env_->wall_now().time_since_epoch() - env_->now().time_since_epoch();
 
-  const TimePoint ended_at = drive(result.series);
-  threads_.clear();  // joins: releases under way are finished first
+  SeriesSampler sampler(run_);
+  const TimePoint ended_at = drive(sampler, result.series);
+  drain();
+  sampler.complete(result.series.back());
 
   const Duration measured = std::max(ended_at - run_.measure_start, Duration::zero());
   const Duration strayed_after =
@@ -183,7 +185,7 @@ tl::expected<void, std::string> LiveRun::start_clients() {
     if (auto connected = await_connected(); !connected) failed = connected.error();
   }
   if (failed.empty()) return {};
-  run_.stop.request_stop();
+  run_.over.request_stop();
   open_gate();
   threads_.clear();
   return tl::unexpected(failed);
@@ -238,7 +240,7 @@ void LiveRun::open_gate() {
 
 bool LiveRun::iterations_used_up() const { return plan_.workload.iterations && working_ == 0; }
 
-TimePoint LiveRun::drive(std::vector<results::SeriesPoint>& series) {
+TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoint>& series) {
   const Workload& workload = plan_.workload;
   run_.load_start = env_->now();
   run_.measure_start = run_.load_start + workload.warmup;
@@ -247,7 +249,6 @@ TimePoint LiveRun::drive(std::vector<results::SeriesPoint>& series) {
     run_.schedule = std::make_unique<Schedule>(*workload.rate, workload.arrival, run_.load_start,
                                                workload.seed);
   }
-  SeriesSampler sampler(run_);
   open_gate();
 
   TimePoint next_sample = run_.load_start + kSeriesInterval;
@@ -261,7 +262,7 @@ TimePoint LiveRun::drive(std::vector<results::SeriesPoint>& series) {
       now = env_->now();
       over = now >= planned_end || external_.stop_requested() || iterations_used_up();
     }
-    if (over) run_.stop.request_stop();
+    if (over) run_.over.request_stop();
     if (over || now >= next_sample) {
       series.push_back(sampler.sample(now));
       progress_.sections += series.back().sections;
@@ -278,6 +279,17 @@ TimePoint LiveRun::drive(std::vector<results::SeriesPoint>& series) {
            phase > Duration::zero() ? std::min(1.0, seconds(in_phase) / seconds(phase)) : 1.0);
   }
   return now;
+}
+
+void LiveRun::drain() {
+  // Two commands under way, one after the other, each bounded by its own time-out.
+  const TimePoint give_up_at = env_->now() + 2 * plan_.workload.strategy.command_timeout;
+  {
+    std::unique_lock lock(mutex_);
+    while (working_ > 0 && env_->now() < give_up_at) changed_.wait_until(lock, give_up_at);
+  }
+  run_.abort.request_stop();
+  threads_.clear();  // joins
 }
 
 void LiveRun::report(Progress::Phase phase, double done) {

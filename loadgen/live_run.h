@@ -37,8 +37,11 @@ class LiveRun {
   tl::expected<void, std::string> await_connected();
   void open_gate();
   bool iterations_used_up() const;
-  /// From the start of the load to its end. Returns when the measured part ended.
-  TimePoint drive(std::vector<results::SeriesPoint>& series);
+  /// From the start of the load to its end; samples at least one point. Returns when the measured
+  /// part ended.
+  TimePoint drive(SeriesSampler& sampler, std::vector<results::SeriesPoint>& series);
+  /// Lets the clients finish what is under way, for a bounded time, and ends their threads.
+  void drain();
   void report(Progress::Phase phase, double done);
   void remove_keys();
 

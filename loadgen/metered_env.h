@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
+#include <utility>
 
 #include "strategies/env.h"
 
@@ -26,7 +28,8 @@ class MeteredEnv : public ForwardingEnv {
 
   WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) override {
     const TimePoint before = now();
-    const WaitResult result = ForwardingEnv::wait(event, deadline, stop);
+    const WaitResult result =
+        ForwardingEnv::wait(event, deadline, run_over_.stop_possible() ? run_over_ : stop);
     const Duration waited = now() - before;
     (event == nullptr ? effort_.backoff : effort_.notified) += waited;
     if (event != nullptr && result == WaitResult::signalled) ++effort_.wakes;
@@ -51,6 +54,7 @@ class MeteredEnv : public ForwardingEnv {
   const Effort& effort() const { return effort_; }
 
  private:
+  const std::stop_token run_over_;
   Effort effort_;
   int under_way_ = 0;
   TimePoint since_{};

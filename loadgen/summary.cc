@@ -128,4 +128,10 @@ results::SeriesPoint SeriesSampler::sample(TimePoint now) {
   return point;
 }
 
+void SeriesSampler::complete(results::SeriesPoint& last) {
+  const results::SeriesPoint late = sample(run_.load_start);
+  last.sections += late.sections;
+  last.failed += late.failed;
+}
+
 }  // namespace lockbench

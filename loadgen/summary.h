@@ -15,6 +15,9 @@ class SeriesSampler {
  public:
   explicit SeriesSampler(const RunShared& run) : run_(run) {}
   results::SeriesPoint sample(TimePoint now);
+  /// Adds to the last point what was finished after it was taken, so that the series adds up to the
+  /// totals. Call when no client works any more.
+  void complete(results::SeriesPoint& last);
 
  private:
   const RunShared& run_;

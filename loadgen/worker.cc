@@ -24,8 +24,9 @@ std::mt19937_64 client_random(std::uint64_t seed, int client) {
 Worker::Worker(RunShared& run, int number)
     : run_(run),
       number_(number),
+      over_(run.over.get_token()),
       world_(make_system_env(client_random(run.nonce, number)())),
-      env_(*world_),
+      env_(*world_, over_),
       strategy_(make_strategy(run.strategy, Context{.endpoints = run.endpoints,
                                                     .options = run.workload.strategy,
                                                     .env = env_,
@@ -34,7 +35,7 @@ Worker::Worker(RunShared& run, int number)
       record_(run.recorder.client(number)),
       random_(client_random(run.workload.seed, number)) {
   request_.ttl = run.workload.ttl;
-  request_.stop = run.stop.get_token();
+  request_.stop = run.abort.get_token();
 }
 
 StoreResult<void> Worker::connect() {
@@ -43,13 +44,13 @@ StoreResult<void> Worker::connect() {
 }
 
 void Worker::work() {
-  while (!stopped()) {
+  while (!over()) {
     const std::optional<TimePoint> intended = next_start();
     if (!intended) break;
     section(*intended);
-    if (!run_.workload.think.is_zero() && !stopped()) {
+    if (!run_.workload.think.is_zero() && !over()) {
       const TimePoint until = world_->now() + run_.workload.think.draw(random_);
-      world_->wait(nullptr, until, request_.stop);
+      world_->wait(nullptr, until, over_);
     }
   }
   record_.state.store(ClientState::idle, std::memory_order_relaxed);
@@ -61,8 +62,7 @@ std::optional<TimePoint> Worker::next_start() {
   if (run_.schedule) {
     intended = run_.schedule->next();
     if (intended > now) {
-      if (world_->wait(nullptr, intended, request_.stop) == WaitResult::stopped)
-        return std::nullopt;
+      if (world_->wait(nullptr, intended, over_) == WaitResult::stopped) return std::nullopt;
     }
   }
   phase_ = intended < run_.measure_start ? Phase::warmup : Phase::measured;
@@ -143,7 +143,7 @@ TimePoint Worker::critical_section(int key, const Lease& lease, AcquireMark mark
   const auto entry = run_.audit.enter(key, number_, lease.mode, lease.fencing, mark, granted_at);
   const auto seen = counter_->read(key);
   if (!run_.workload.hold.is_zero()) {
-    world_->wait(nullptr, granted_at + run_.workload.hold.draw(random_), request_.stop);
+    world_->wait(nullptr, granted_at + run_.workload.hold.draw(random_), over_);
   }
   WriteResult written = WriteResult::failed;
   if (seen) {
@@ -157,7 +157,7 @@ TimePoint Worker::critical_section(int key, const Lease& lease, AcquireMark mark
   const TimePoint left_at = world_->now();
   run_.audit.leave(key, entry, left_at);
   // A hold that the end of the run cut short is none.
-  if (!stopped()) histograms().hold.record(left_at - granted_at);
+  if (!over()) histograms().hold.record(left_at - granted_at);
   return left_at;
 }
 
@@ -191,7 +191,7 @@ void Worker::pause_after_failure(bool failed) {
   failures_in_a_row_ = failed ? failures_in_a_row_ + 1 : 0;
   if (failed) {
     const Duration pause = kFailurePause.delay(failures_in_a_row_, *world_);
-    world_->wait(nullptr, world_->now() + pause, request_.stop);
+    world_->wait(nullptr, world_->now() + pause, over_);
   }
 }
 

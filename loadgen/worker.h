@@ -39,7 +39,12 @@ struct RunShared {
 
   TimePoint load_start{}, measure_start{};
   std::atomic<std::uint64_t> measured_sections{0};  ///< begun, with a bound on iterations
-  std::stop_source stop;                            ///< ends the run, whoever asks for it
+  /// Ends the run, whoever asks for it: no section begins and no wait goes on, but what is under
+  /// way gets its answer, as thousands of lost answers at the end of each run would be the tool's
+  /// own doing.
+  std::stop_source over;
+  /// Follows when that takes too long: answers are not waited for any more.
+  std::stop_source abort;
 
   std::string key(int number) const { return key_prefix + std::to_string(number) + "}"; }
 };
@@ -66,11 +71,12 @@ class Worker {
   void note_loss(const Lease& lease, TimePoint learned_at);
   /// A store that is down must not be asked in a tight loop.
   void pause_after_failure(bool failed);
-  bool stopped() const { return request_.stop.stop_requested(); }
+  bool over() const { return over_.stop_requested(); }
   Recorder::Histograms& histograms() { return run_.recorder.histograms(phase_); }
 
   RunShared& run_;
   const int number_;
+  const std::stop_token over_;
   std::unique_ptr<Env> world_;
   MeteredEnv env_;
   std::unique_ptr<LockStrategy> strategy_;

@@ -72,8 +72,8 @@ struct Traits {
 using Endpoints = std::map<std::string, std::vector<std::string>, std::less<>>;
 
 struct StrategyOptions {
-  std::optional<WaitPolicy> wait;                              ///< replaces the strategy's own
-  Duration command_timeout = std::chrono::milliseconds(1000);  ///< the longest one answer may take
+  std::optional<WaitPolicy> wait;                      ///< replaces the strategy's own
+  Duration command_timeout = std::chrono::seconds(3);  ///< the longest one answer may take
 };
 
 /// What a strategy is made from. Everything referred to outlives the strategy.

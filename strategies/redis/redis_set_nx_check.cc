@@ -25,12 +25,7 @@ class SetNxCheck : public SingleNodeLock {
     return set_nx_px(request, lease, lease.token);
   }
 
-  ReleaseResult release(const Lease& lease) override {
-    const auto owner = redis().call({"GET", lease.key});
-    if (!owner) return {ReleaseOutcome::failed, owner.error().message};
-    if (!owner->is_text(lease.token)) return {ReleaseOutcome::not_owner, {}};
-    return release_unchecked(redis(), lease);
-  }
+  ReleaseResult release(const Lease& lease) override { return release_if_mine(lease, {}); }
 
   RenewResult renew(const Lease& lease, Duration ttl) override {
     const auto owner = redis().call({"GET", lease.key});
@@ -41,12 +36,21 @@ class SetNxCheck : public SingleNodeLock {
   }
 
  protected:
-  void undo(const Lease& lease) override { release(lease); }
+  void undo(const Lease& lease, const std::stop_token& stop) override {
+    release_if_mine(lease, stop);
+  }
 
   /// The client's name, the same for all its acquisitions.
   std::string make_token() override { return fmt::format("{}:{}", process_, client()); }
 
  private:
+  ReleaseResult release_if_mine(const Lease& lease, const std::stop_token& stop) {
+    const auto owner = redis().call({"GET", lease.key}, stop);
+    if (!owner) return {ReleaseOutcome::failed, owner.error().message};
+    if (!owner->is_text(lease.token)) return {ReleaseOutcome::not_owner, {}};
+    return release_unchecked(redis(), lease, stop);
+  }
+
   const std::string process_ = host_and_process();
 };
 

@@ -45,7 +45,7 @@ AcquireResult SingleNodeLock::acquire(const AcquireRequest& request) {
     if (!*granted) return std::nullopt;
     return std::optional(std::move(lease));
   });
-  if (result.outcome == AcquireOutcome::unknown) undo(lease);
+  if (result.outcome == AcquireOutcome::unknown) undo(lease, request.stop);
   return result;
 }
 
@@ -65,6 +65,10 @@ ReleaseResult TokenLock::release(const Lease& lease) {
   return to_release_result(redis().call(scripts::release_if_token, {lease.key}, {lease.token}));
 }
 
+void TokenLock::undo(const Lease& lease, const std::stop_token& stop) {
+  (void)redis().call(scripts::release_if_token, {lease.key}, {lease.token}, stop);
+}
+
 RenewResult TokenLock::renew(const Lease& lease, Duration ttl) {
   const TimePoint asked_at = env().now();
   const auto milliseconds = ceil_milliseconds(ttl);
@@ -73,8 +77,9 @@ RenewResult TokenLock::renew(const Lease& lease, Duration ttl) {
                          lease, env(), asked_at, std::chrono::milliseconds(milliseconds));
 }
 
-ReleaseResult release_unchecked(Connection& redis, const Lease& lease) {
-  return to_release_result(redis.call({"DEL", lease.key}));
+ReleaseResult release_unchecked(Connection& redis, const Lease& lease,
+                                const std::stop_token& stop) {
+  return to_release_result(redis.call({"DEL", lease.key}, stop));
 }
 
 RenewResult renew_unchecked(Connection& redis, Env& env, const Lease& lease, Duration ttl) {

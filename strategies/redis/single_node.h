@@ -24,9 +24,10 @@ class SingleNodeLock : public LockStrategy {
   /// sets its state when granted. False: somebody else has it.
   virtual StoreResult<bool> try_acquire(const AcquireRequest& request, Lease& lease) = 0;
 
-  /// After a lost answer: frees the lock if it turns out to be held by this very acquisition.
-  /// Nothing by default, as a lock without a token cannot be told from another's.
-  virtual void undo(const Lease& /*lease*/) {}
+  /// After a lost answer: frees the lock if it turns out to be held by this very acquisition. A
+  /// stop ends this too, once the command is on its way. Nothing by default, as a lock without a
+  /// token cannot be told from another's.
+  virtual void undo(const Lease& /*lease*/, const std::stop_token& /*stop*/) {}
 
   /// What the store will know this acquisition by, if the protocol writes it down.
   virtual std::string make_token() { return {}; }
@@ -53,12 +54,13 @@ class TokenLock : public SingleNodeLock {
   RenewResult renew(const Lease& lease, Duration ttl) override;
 
  protected:
-  void undo(const Lease& lease) override { release(lease); }
+  void undo(const Lease& lease, const std::stop_token& stop) override;
   std::string make_token() override { return random_token(env()); }
 };
 
 /// DEL, whoever holds it.
-ReleaseResult release_unchecked(Connection& redis, const Lease& lease);
+ReleaseResult release_unchecked(Connection& redis, const Lease& lease,
+                                const std::stop_token& stop = {});
 /// PEXPIRE, whoever holds it.
 RenewResult renew_unchecked(Connection& redis, Env& env, const Lease& lease, Duration ttl);
 

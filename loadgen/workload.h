@@ -1,0 +1,40 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "loadgen/duration_distribution.h"
+#include "strategies/descriptor.h"
+
+namespace lockbench {
+
+enum class Arrival { constant, poisson };
+
+/// Where the protected counter lives.
+enum class Resource { memory, redis };
+
+/// What the clients do. The defaults are those of the command line.
+struct Workload {
+  int clients = 8;
+  int keys = 1;                 ///< distinct locks; not used with key_per_client
+  bool key_per_client = false;  ///< each client its own lock: no contention
+  double key_skew = 0;          ///< Zipf exponent over the keys
+  DurationDistribution hold, think;
+  std::optional<double> rate;  ///< open loop: sections per second over all clients; else closed loop
+  Arrival arrival = Arrival::poisson;
+  Duration duration = std::chrono::seconds(3);  ///< of the measured part, after the warm-up
+  std::optional<std::uint64_t> iterations;      ///< ends the run after so many measured sections
+  Duration warmup = std::chrono::milliseconds(500);
+  Duration ttl = std::chrono::seconds(10);
+  Duration acquire_timeout = std::chrono::seconds(30);  ///< zero: one attempt
+  Resource resource = Resource::memory;
+  int repeat = 1;
+  std::uint64_t seed = 1;
+  StrategyOptions strategy;
+
+  int key_count() const { return key_per_client ? clients : keys; }
+};
+
+}  // namespace lockbench
