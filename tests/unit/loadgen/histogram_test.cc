@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <latch>
 #include <random>
 #include <string>
 #include <thread>
@@ -242,19 +243,26 @@ TEST(Histogram, ADistributionIsInSecondsAndHoldsAllSamples) {
   EXPECT_LE(distribution.buckets[0].upper, 0.00102);
 }
 
-TEST(ShardedHistogram, NothingIsLostBetweenWritersAndAReader) {
+/// One shard makes threads meet that would otherwise keep out of each other's way.
+class ShardedHistogramTest : public testing::TestWithParam<std::size_t> {};
+
+INSTANTIATE_TEST_SUITE_P(Shards, ShardedHistogramTest, testing::Values(1, 2, 3));
+
+TEST_P(ShardedHistogramTest, NothingIsLostBetweenWritersAndAReader) {
   constexpr int kWriters = 4;
-  constexpr int kSamples = 50'000;
-  ShardedHistogram histogram;
+  constexpr int kSamples = 300'000;
+  ShardedHistogram histogram(GetParam());
   HistogramSnapshot expected;
-  for (int i = 0; i < kSamples; ++i) expected.record(nanoseconds(i * 17));
+  for (int i = 0; i < kSamples; ++i) expected.record(nanoseconds(i * 3));
 
   std::atomic<int> running{kWriters};
+  std::latch all_there(kWriters);
   std::vector<std::jthread> writers;
   writers.reserve(kWriters);
   for (int writer = 0; writer < kWriters; ++writer) {
     writers.emplace_back([&] {
-      for (int i = 0; i < kSamples; ++i) histogram.record(nanoseconds(i * 17));
+      all_there.arrive_and_wait();
+      for (int i = 0; i < kSamples; ++i) histogram.record(nanoseconds(i * 3));
       running.fetch_sub(1);
     });
   }

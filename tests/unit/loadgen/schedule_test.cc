@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <latch>
 #include <limits>
 #include <stdexcept>
 #include <thread>
@@ -72,7 +73,7 @@ TEST(Schedule, PoissonGapsAreExponential) {
 
 TEST(Schedule, SeveralClientsShareOneSequence) {
   constexpr std::size_t kClients = 4;
-  constexpr std::size_t kEach = 5'000;
+  constexpr std::size_t kEach = 200'000;
   for (const Arrival arrival : {Arrival::constant, Arrival::poisson}) {
     Schedule alone(1e6, arrival, kStart, 9);
     const auto expected = take(alone, kClients * kEach);
@@ -80,9 +81,15 @@ TEST(Schedule, SeveralClientsShareOneSequence) {
     Schedule shared(1e6, arrival, kStart, 9);
     std::vector<std::vector<TimePoint>> taken(kClients);
     {
+      std::latch all_there(kClients);
       std::vector<std::jthread> clients;
       clients.reserve(kClients);
-      for (auto& mine : taken) clients.emplace_back([&] { mine = take(shared, kEach); });
+      for (auto& mine : taken) {
+        clients.emplace_back([&] {
+          all_there.arrive_and_wait();
+          mine = take(shared, kEach);
+        });
+      }
     }
     std::vector<TimePoint> all;
     for (const auto& mine : taken) {
