@@ -21,10 +21,13 @@ struct Effort {
 };
 
 /// Takes a client's waiting apart by watching its commands and waits. Commands that overlap,
-/// pipelined or on several connections, count as one stretch of time.
+/// pipelined or on several connections, count as one stretch of time. In a run, what ends a wait is
+/// the run's end and not the request's own stop, which comes only if commands under way stay
+/// unanswered.
 class MeteredEnv : public ForwardingEnv {
  public:
-  using ForwardingEnv::ForwardingEnv;
+  explicit MeteredEnv(Env& inner, std::stop_token run_over = {})
+      : ForwardingEnv(inner), run_over_(std::move(run_over)) {}
 
   WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) override {
     const TimePoint before = now();
