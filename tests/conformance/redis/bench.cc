@@ -1,0 +1,141 @@
+#include "tests/conformance/redis/bench.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace lockbench::test {
+
+Client::Client(const Descriptor& descriptor, const Endpoints& endpoints,
+               const StrategyOptions& options, Services& services, int number)
+    : system_(make_system_env(0x9E3779B97F4A7C15ULL * static_cast<std::uint64_t>(number))),
+      faults_(*system_),
+      trace_(faults_),
+      lock_(make_strategy(descriptor, Context{.endpoints = endpoints,
+                                              .options = options,
+                                              .env = trace_,
+                                              .services = services,
+                                              .client = number})) {}
+
+AcquireResult Client::try_once(const std::string& key, Duration ttl) {
+  return lock_->acquire({.key = key, .ttl = ttl, .deadline = now(), .stop = {}});
+}
+
+AcquireResult Client::acquire(const std::string& key, Duration patience, Duration ttl,
+                              const std::stop_token& stop) {
+  return lock_->acquire({.key = key, .ttl = ttl, .deadline = now() + patience, .stop = stop});
+}
+
+Bench::Bench(const Descriptor& descriptor, StrategyOptions options)
+    : Bench(descriptor, shared_redis(), std::move(options)) {}
+
+Bench::Bench(const Descriptor& descriptor, testbed::RedisServer& server, StrategyOptions options)
+    : Bench(descriptor, server.url(), std::move(options)) {
+  RedisProbe(server.port()).ask({"FLUSHALL"});
+}
+
+Bench::Bench(const Descriptor& descriptor, std::string url, StrategyOptions options)
+    : descriptor_(descriptor),
+      endpoints_{{"redis", {std::move(url)}}},
+      options_(std::move(options)) {}
+
+std::unique_ptr<Client> Bench::client() {
+  auto made = unconnected_client();
+  if (const auto connected = made->connect(); !connected) {
+    throw std::runtime_error("cannot connect: " + connected.error().message);
+  }
+  return made;
+}
+
+std::unique_ptr<Client> Bench::unconnected_client() {
+  return std::make_unique<Client>(descriptor_, endpoints_, options_, services_, ++clients_);
+}
+
+std::vector<std::string> Bench::named_keys() const {
+  std::vector<std::string> keys;
+  for (const std::string_view suffix : descriptor_.key_suffixes) {
+    keys.push_back(key_ + std::string(suffix));
+  }
+  return keys;
+}
+
+bool Bench::is_held() {
+  const auto stranger = client();
+  const AcquireResult result = stranger->try_once(key_);
+  if (!result.lease) return true;
+  stranger->release(*result.lease);
+  return false;
+}
+
+StrategyOptions waiting_by(const Descriptor& descriptor, WaitPolicy policy) {
+  StrategyOptions options;
+  const auto& choices = descriptor.traits.waiting_choices;
+  if (std::find(choices.begin(), choices.end(), policy.kind) != choices.end()) {
+    options.wait = policy;
+  }
+  return options;
+}
+
+StrategyOptions impatient(const Descriptor& descriptor) {
+  return waiting_by(descriptor, WaitPolicy::poll(milliseconds(2)));
+}
+
+bool uses_redis(const Descriptor& descriptor) { return descriptor.backend == "redis"; }
+
+bool has_hazard(const Descriptor& descriptor, std::string_view scenario, HazardOutcome outcome) {
+  return std::any_of(descriptor.hazards.begin(), descriptor.hazards.end(),
+                     [&](const KnownHazard& hazard) {
+                       return hazard.scenario == scenario && hazard.outcome == outcome;
+                     });
+}
+
+std::string_view name_of(AcquireOutcome outcome) {
+  switch (outcome) {
+    case AcquireOutcome::acquired:
+      return "acquired";
+    case AcquireOutcome::timed_out:
+      return "timed_out";
+    case AcquireOutcome::refused:
+      return "refused";
+    case AcquireOutcome::failed:
+      return "failed";
+    case AcquireOutcome::unknown:
+      return "unknown";
+    case AcquireOutcome::abandoned:
+      return "abandoned";
+  }
+  return "?";
+}
+
+std::string_view name_of(ReleaseOutcome outcome) {
+  switch (outcome) {
+    case ReleaseOutcome::released:
+      return "released";
+    case ReleaseOutcome::not_owner:
+      return "not_owner";
+    case ReleaseOutcome::failed:
+      return "failed";
+  }
+  return "?";
+}
+
+std::string_view name_of(RenewOutcome outcome) {
+  switch (outcome) {
+    case RenewOutcome::renewed:
+      return "renewed";
+    case RenewOutcome::not_owner:
+      return "not_owner";
+    case RenewOutcome::failed:
+      return "failed";
+    case RenewOutcome::unsupported:
+      return "unsupported";
+  }
+  return "?";
+}
+
+std::string unexpected(const AcquireResult& got, AcquireOutcome wanted) {
+  return fmt::format("acquire gave {} {}, not {}", name_of(got.outcome), got.reason,
+                     name_of(wanted));
+}
+
+}  // namespace lockbench::test

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "strategies/descriptor.h"
+#include "tests/support/faulty_env.h"
+#include "tests/support/servers.h"
+#include "tests/support/tracing_env.h"
+
+namespace lockbench::test {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+/// What a noisy machine may add to any bound.
+inline constexpr milliseconds kSlack{1000};
+/// Longer than any test: for locks that are not meant to expire in it.
+inline constexpr seconds kLongTtl{60};
+
+/// One client of the strategy under test, on an Env that can be watched and told to fail.
+class Client {
+ public:
+  Client(const Descriptor& descriptor, const Endpoints& endpoints, const StrategyOptions& options,
+         Services& services, int number);
+
+  StoreResult<void> connect() { return lock_->connect(); }
+  /// One attempt.
+  AcquireResult try_once(const std::string& key, Duration ttl = kLongTtl);
+  AcquireResult acquire(const std::string& key, Duration patience, Duration ttl = kLongTtl,
+                        const std::stop_token& stop = {});
+  ReleaseOutcome release(const Lease& lease) { return lock_->release(lease).outcome; }
+  LockStrategy& lock() { return *lock_; }
+
+  TimePoint now() { return system_->now(); }
+  FaultyEnv& faults() { return faults_; }
+  TracingEnv& trace() { return trace_; }
+
+ private:
+  std::unique_ptr<Env> system_;
+  FaultyEnv faults_;
+  TracingEnv trace_;
+  std::unique_ptr<LockStrategy> lock_;
+};
+
+/// Where one check takes place: a server without any key, and as many clients as wanted.
+class Bench {
+ public:
+  /// On the shared server, or on `server`; clients reach it by its own URL, or by `url`.
+  explicit Bench(const Descriptor& descriptor, StrategyOptions options = {});
+  Bench(const Descriptor& descriptor, testbed::RedisServer& server, StrategyOptions options = {});
+  Bench(const Descriptor& descriptor, std::string url, StrategyOptions options = {});
+
+  /// Throws std::runtime_error if it cannot connect.
+  std::unique_ptr<Client> client();
+  std::unique_ptr<Client> unconnected_client();
+
+  const Descriptor& descriptor() const { return descriptor_; }
+  const std::string& key() const { return key_; }
+  /// All that the strategy may leave in the store for `key()`.
+  std::vector<std::string> named_keys() const;
+  /// Whether a client that has nothing to do with the holder is refused. Frees what it is granted.
+  bool is_held();
+
+ private:
+  const Descriptor& descriptor_;
+  const Endpoints endpoints_;
+  const StrategyOptions options_;
+  Services services_;
+  const std::string key_ = "lockbench:conformance:{lock}";
+  int clients_ = 0;
+};
+
+/// Options with this policy, where the strategy lets its waiting be replaced.
+StrategyOptions waiting_by(const Descriptor& descriptor, WaitPolicy policy);
+/// A strategy's waiting for tests that contend: soon again, without flooding the machine.
+StrategyOptions impatient(const Descriptor& descriptor);
+
+bool uses_redis(const Descriptor& descriptor);
+bool has_hazard(const Descriptor& descriptor, std::string_view scenario, HazardOutcome outcome);
+
+std::string_view name_of(AcquireOutcome outcome);
+std::string_view name_of(ReleaseOutcome outcome);
+std::string_view name_of(RenewOutcome outcome);
+
+/// "acquire gave refused (reason), not acquired"
+std::string unexpected(const AcquireResult& got, AcquireOutcome wanted);
+inline double in_ms(Duration duration) {
+  return std::chrono::duration<double, std::milli>(duration).count();
+}
+
+}  // namespace lockbench::test

@@ -1,0 +1,180 @@
+#include <algorithm>
+#include <set>
+#include <span>
+
+#include "tests/conformance/redis/bench.h"
+#include "tests/conformance/redis/properties.h"
+
+namespace lockbench::test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// A declared command in the words of the Env, where a script has its own name, and of the wire.
+struct Declared {
+  std::string name, wire;
+};
+
+std::vector<Declared> parse(std::span<const std::string_view> commands) {
+  std::vector<Declared> parsed;
+  for (const std::string_view command : commands) {
+    const std::size_t space = std::min(command.find(' '), command.size());
+    const std::string first(command.substr(0, space));
+    if (first != "EVALSHA") {
+      parsed.push_back({first, first});
+      continue;
+    }
+    const std::string_view rest = command.substr(space + 1);
+    parsed.push_back({std::string(rest.substr(0, rest.find(' '))), first});
+  }
+  return parsed;
+}
+
+std::string list(const Words& words) { return fmt::format("[{}]", fmt::join(words, " ")); }
+
+/// Watches one client from both sides: what it reports, and what arrives. Adds the names of what it
+/// saw to `seen`.
+class Watch {
+ public:
+  Watch(Client& client, std::set<std::string>& seen)
+      : client_(client), seen_(seen), monitor_(shared_redis().port()) {
+    begin();
+  }
+
+  void begin() {
+    client_.trace().take();
+    monitor_.take();
+  }
+
+  /// What is wrong with the commands since begin(): each must be declared, in this
+  /// order.
+  std::string check(const std::vector<Declared>& declared) {
+    const Words reported = names_of(client_.trace().take());
+    const Words arrived = monitor_.take();
+    if (client_.trace().under_way() != 0) return "a command was begun that never ended";
+    Words wire;
+    auto expected = declared.begin();
+    for (const std::string& name : reported) {
+      expected = std::find_if(expected, declared.end(),
+                              [&](const Declared& one) { return one.name == name; });
+      if (expected == declared.end()) {
+        return fmt::format("sent {}: {} is not declared, or not at this place", list(reported),
+                           name);
+      }
+      seen_.insert(name);
+      wire.push_back(expected++->wire);
+    }
+    if (wire != arrived) {
+      return fmt::format("reported {}, but the server saw {}", list(wire), list(arrived));
+    }
+    return {};
+  }
+
+ private:
+  Client& client_;
+  std::set<std::string>& seen_;
+  RedisMonitor monitor_;
+};
+
+std::string expect_all_seen(const std::vector<Declared>& declared,
+                            const std::set<std::string>& seen) {
+  for (const Declared& command : declared) {
+    if (!seen.contains(command.name)) return command.name + " is declared, but was never sent";
+  }
+  return {};
+}
+
+/// So that scripts are known to the server, as they are after any client's first use.
+void warm_up(Client& client, const std::string& key) {
+  const AcquireResult result = client.try_once(key);
+  if (result.lease) client.release(*result.lease);
+}
+
+std::string commands_are_the_declared_ones(const Descriptor& descriptor) {
+  const auto to_acquire = parse(descriptor.acquire_commands);
+  const auto to_release = parse(descriptor.release_commands);
+  Bench bench(descriptor);
+  const auto holder = bench.client();
+  const auto loser = bench.client();
+  warm_up(*holder, bench.key());
+  std::string wrong;
+  std::set<std::string> acquiring, releasing;
+  Watch winning(*holder, acquiring);
+  const AcquireResult held = holder->try_once(bench.key(), seconds(10));
+  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  if (wrong = winning.check(to_acquire); !wrong.empty()) return "acquire: " + wrong;
+
+  Watch losing(*loser, acquiring);
+  loser->try_once(bench.key(), seconds(10));
+  if (wrong = losing.check(to_acquire); !wrong.empty()) return "a refused attempt: " + wrong;
+  // A client that takes the lock for expired may need more commands.
+  loser->faults().skew_wall_clock(seconds(11));
+  loser->try_once(bench.key(), seconds(10));
+  if (wrong = losing.check(to_acquire); !wrong.empty()) return "a late attempt: " + wrong;
+  if (wrong = expect_all_seen(to_acquire, acquiring); !wrong.empty()) return wrong;
+
+  Watch leaving(*holder, releasing);
+  holder->release(*held.lease);
+  if (wrong = leaving.check(to_release); !wrong.empty()) return "release: " + wrong;
+  return expect_all_seen(to_release, releasing);
+}
+
+/// EVALSHA is answered by NOSCRIPT once, and followed by EVAL, not more.
+std::string survives_a_script_flush(const Descriptor& descriptor) {
+  Bench bench(descriptor);
+  const auto client = bench.client();
+  warm_up(*client, bench.key());
+  RedisProbe(shared_redis().port()).ask({"SCRIPT", "FLUSH"});
+  RedisMonitor monitor(shared_redis().port());
+  const AcquireResult held = client->try_once(bench.key());
+  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  const ReleaseOutcome released = client->release(*held.lease);
+  if (released != ReleaseOutcome::released)
+    return fmt::format("release gave {}", name_of(released));
+  const Words arrived = monitor.take();
+  const auto fallen_back = std::count(arrived.begin(), arrived.end(), "EVAL");
+  if (fallen_back == 0) return "no EVAL, though the server had forgotten all scripts";
+  for (std::size_t i = 0; i < arrived.size(); ++i) {
+    if (arrived[i] == "EVAL" && (i == 0 || arrived[i - 1] != "EVALSHA")) {
+      return "EVAL without EVALSHA before it: " + list(arrived);
+    }
+  }
+  return bench.is_held() ? "still held" : "";
+}
+
+std::string every_command_is_labelled(const Descriptor& descriptor) {
+  Bench bench(descriptor);
+  const auto client = bench.client();
+  client->trace().take();
+  warm_up(*client, bench.key());
+  const auto commands = client->trace().take();
+  if (commands.empty()) return "no command was reported";
+  const std::string endpoint = fmt::format("127.0.0.1:{}", shared_redis().port());
+  for (const TracedCommand& command : commands) {
+    if (command.store != descriptor.backend) return "store is " + command.store;
+    if (command.endpoint != endpoint) return "endpoint is " + command.endpoint;
+    const bool keyless = command.name == "MULTI" || command.name == "EXEC";
+    if (!keyless && command.key != bench.key()) {
+      return fmt::format("{} has the key \"{}\"", command.name, command.key);
+    }
+  }
+  return {};
+}
+
+bool uses_scripts(const Descriptor& descriptor) {
+  const auto is_script = [](std::string_view command) { return command.starts_with("EVALSHA"); };
+  return std::any_of(descriptor.acquire_commands.begin(), descriptor.acquire_commands.end(),
+                     is_script) ||
+         std::any_of(descriptor.release_commands.begin(), descriptor.release_commands.end(),
+                     is_script);
+}
+
+}  // namespace
+
+std::vector<Property> command_properties() {
+  return {{"CommandsAreTheDeclaredOnes", uses_redis, commands_are_the_declared_ones},
+          {"SurvivesAScriptFlush", uses_scripts, survives_a_script_flush},
+          {"EveryCommandIsLabelled", uses_redis, every_command_is_labelled}};
+}
+
+}  // namespace lockbench::test

@@ -1,0 +1,227 @@
+#include "strategies/redis/connection.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "strategies/redis/scripts.h"
+#include "strategies/redis/store.h"
+#include "tests/conformance/redis/bench.h"
+
+namespace lockbench::test {
+namespace {
+
+using redis::Reply;
+
+class Connection : public testing::Test {
+ protected:
+  std::unique_ptr<redis::Connection> connect_to(const std::string& url,
+                                                Duration timeout = seconds(1)) {
+    const auto endpoint = redis::parse_endpoint(url);
+    EXPECT_TRUE(endpoint.has_value()) << url;
+    return factory_->make(endpoint.value_or(redis::Endpoint()), timeout, trace_);
+  }
+
+  void SetUp() override { RedisProbe(shared_redis().port()).ask({"FLUSHALL"}); }
+
+  const std::unique_ptr<Env> system_ = make_system_env(1);
+  FaultyEnv faults_{*system_};
+  TracingEnv trace_{faults_};
+  const std::unique_ptr<redis::ConnectionFactory> factory_ = redis::make_hiredis_factory();
+  std::unique_ptr<redis::Connection> redis_ = connect_to(shared_redis().url());
+};
+
+TEST_F(Connection, AnswersAPipelineInOrder) {
+  constexpr int kCommands = 5000;
+  for (int i = 0; i < kCommands; ++i) redis_->queue({"ECHO", std::to_string(i)});
+  for (int i = 0; i < kCommands; ++i) {
+    const auto reply = redis_->receive();
+    ASSERT_TRUE(reply.has_value()) << reply.error().message;
+    ASSERT_TRUE(reply->is_text(std::to_string(i))) << reply->text << " is not " << i;
+  }
+  EXPECT_EQ(trace_.under_way(), 0);
+}
+
+TEST_F(Connection, AnErrorInAPipelineBelongsToItsCommandOnly) {
+  redis_->queue({"SET", "lockbench:text", "x"});
+  redis_->queue({"INCR", "lockbench:text"});
+  redis_->queue({"GET", "lockbench:text"});
+  EXPECT_TRUE(redis_->receive().has_value());
+  const auto refused = redis_->receive();
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().kind, StoreError::Kind::rejected);
+  const auto value = redis_->receive();
+  ASSERT_TRUE(value.has_value());
+  EXPECT_TRUE(value->is_text("x"));
+}
+
+TEST_F(Connection, CarriesLargeAndBinaryValues) {
+  std::string large(8 << 20, 'x');
+  for (std::size_t i = 0; i < large.size(); i += 97) large[i] = static_cast<char>(i);
+  ASSERT_TRUE(redis_->call({"SET", "lockbench:large", large}).has_value());
+  const auto reply = redis_->call({"GET", "lockbench:large"});
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_TRUE(reply->text == large) << "changed on its way";
+}
+
+TEST_F(Connection, ReadsEveryTypeOfReply) {
+  const auto reply =
+      redis_->call({"EVAL", "return {1, 'two', {3, false}, redis.status_reply('FOUR')}", "0"});
+  ASSERT_TRUE(reply.has_value()) << reply.error().message;
+  ASSERT_EQ(reply->elements.size(), 4U);
+  EXPECT_TRUE(reply->elements[0].is_integer(1));
+  EXPECT_TRUE(reply->elements[1].is_text("two"));
+  ASSERT_EQ(reply->elements[2].elements.size(), 2U);
+  EXPECT_TRUE(reply->elements[2].elements[1].is_nil());
+  EXPECT_EQ(reply->elements[3].type, Reply::Type::status);
+}
+
+TEST_F(Connection, KnowsAScriptAgainAfterTheServerForgotIt) {
+  for (int i = 0; i < 2; ++i) {
+    RedisProbe(shared_redis().port()).ask({"SCRIPT", "FLUSH"});
+    trace_.take();
+    for (int n = 0; n < 2; ++n) {
+      const auto reply =
+          redis_->call(redis::scripts::release_if_token, {"lockbench:none"}, {"token"});
+      ASSERT_TRUE(reply.has_value()) << reply.error().message;
+      EXPECT_TRUE(reply->is_integer(0));
+    }
+    // EVALSHA, EVAL; EVALSHA.
+    EXPECT_EQ(names_of(trace_.take()), std::vector<std::string>(3, "release_if_token"));
+  }
+}
+
+TEST_F(Connection, ReconnectsAndLeaksNoFiles) {
+  constexpr int kReconnects = 200;
+  const auto open_files = [] {
+    const std::filesystem::directory_iterator files("/proc/self/fd");
+    return std::distance(begin(files), end(files));
+  };
+  ASSERT_TRUE(redis_->call({"PING"}).has_value());
+  const auto before = open_files();
+  for (int i = 0; i < kReconnects; ++i) {
+    if (i % 2 == 0) {
+      redis_->close();
+    } else {
+      faults_.drop_answer(1);
+      EXPECT_FALSE(redis_->call({"PING"}).has_value());
+    }
+    const auto reply = redis_->call({"PING"});
+    ASSERT_TRUE(reply.has_value()) << reply.error().message;
+  }
+  EXPECT_EQ(open_files(), before);
+}
+
+TEST_F(Connection, ACutPipelineTakesNoEffectAtAll) {
+  for (int cut = 1; cut <= 4; ++cut) {
+    faults_.drop_command(cut);
+    redis_->queue({"MULTI"});
+    redis_->queue({"SET", "lockbench:cut", "1"});
+    redis_->queue({"PEXPIRE", "lockbench:cut", "10000"});
+    redis_->queue({"EXEC"});
+    for (int i = 0; i < 4; ++i) {
+      const auto reply = redis_->receive();
+      ASSERT_FALSE(reply.has_value()) << "cut at " << cut << ", answer " << i;
+      EXPECT_EQ(reply.error().kind, StoreError::Kind::not_sent);
+    }
+    EXPECT_FALSE(RedisProbe(shared_redis().port()).exists("lockbench:cut")) << "cut at " << cut;
+    EXPECT_TRUE(redis_->call({"PING"}).has_value()) << "a new pipeline starts afresh";
+  }
+}
+
+TEST_F(Connection, AnswersOfABrokenPipelineAreUnanswered) {
+  faults_.drop_answer(2);
+  for (int i = 0; i < 3; ++i) redis_->queue({"INCR", "lockbench:n"});
+  EXPECT_TRUE(redis_->receive().has_value());
+  for (int i = 0; i < 2; ++i) {
+    const auto reply = redis_->receive();
+    ASSERT_FALSE(reply.has_value());
+    EXPECT_EQ(reply.error().kind, StoreError::Kind::unanswered);
+  }
+  // All three had been sent.
+  EXPECT_EQ(RedisProbe(shared_redis().port()).get("lockbench:n"), "3");
+  const auto next = redis_->call({"INCR", "lockbench:n"});
+  ASSERT_TRUE(next.has_value());
+  EXPECT_TRUE(next->is_integer(4)) << "an old answer was taken for a new one";
+}
+
+TEST_F(Connection, LogsInWithThePasswordOfTheDefaultUser) {
+  testbed::RedisOptions options;
+  options.password = "open-sesame";
+  const auto server = own_redis(options);
+  const std::string address = fmt::format("127.0.0.1:{}", server->port());
+  EXPECT_TRUE(connect_to("redis://:open-sesame@" + address)->call({"PING"}).has_value());
+
+  const auto anonymous = connect_to("redis://" + address)->call({"PING"});
+  ASSERT_FALSE(anonymous.has_value());
+  EXPECT_NE(anonymous.error().message.find(address), std::string::npos)
+      << anonymous.error().message;
+
+  const auto mistaken = connect_to("redis://:open-barley@" + address)->connect();
+  ASSERT_FALSE(mistaken.has_value());
+  EXPECT_NE(mistaken.error().message.find(address), std::string::npos) << mistaken.error().message;
+  EXPECT_EQ(mistaken.error().message.find("barley"), std::string::npos) << mistaken.error().message;
+}
+
+TEST_F(Connection, NamesADatabaseThatTheServerLacks) {
+  const auto connected = connect_to(shared_redis().url() + "/4711")->connect();
+  ASSERT_FALSE(connected.has_value());
+  EXPECT_NE(connected.error().message.find("DB index"), std::string::npos);
+}
+
+TEST_F(Connection, NamesAUnixSocketThatIsNotThere) {
+  const auto connected = connect_to("unix:///nowhere/redis.sock")->connect();
+  ASSERT_FALSE(connected.has_value());
+  EXPECT_NE(connected.error().message.find("unix:/nowhere/redis.sock"), std::string::npos);
+}
+
+TEST_F(Connection, HoldsThousandsOfUnansweredCommands) {
+  constexpr int kCommands = 3000;
+  const auto server = own_redis();
+  const auto redis = connect_to(server->url(), milliseconds(100));
+  ASSERT_TRUE(redis->connect().has_value());
+  ASSERT_TRUE(server->freeze().has_value());
+  for (int i = 0; i < kCommands; ++i) redis->queue({"INCR", "lockbench:n"});
+  const TimePoint begin = system_->now();
+  for (int i = 0; i < kCommands; ++i) {
+    const auto reply = redis->receive();
+    ASSERT_FALSE(reply.has_value());
+    EXPECT_EQ(reply.error().kind, StoreError::Kind::unanswered);
+  }
+  EXPECT_LT(system_->now() - begin, kSlack) << "the time-out is for all of them together";
+  ASSERT_TRUE(server->thaw().has_value());
+  EXPECT_TRUE(redis->call({"PING"}).has_value());
+}
+
+TEST(Store, TellsFactsAndRemovesExactlyTheNamedKeys) {
+  const auto server = own_redis();
+  const auto factory = redis::make_hiredis_factory();
+  const auto store = redis::make_store(*redis::parse_endpoint(server->url()), *factory, seconds(1));
+  EXPECT_EQ(store->display(), fmt::format("127.0.0.1:{}", server->port()));
+  const auto facts = store->facts();
+  ASSERT_TRUE(facts.has_value()) << facts.error().message;
+  EXPECT_FALSE(facts->version.empty());
+  EXPECT_GT(facts->cpu_seconds, 0);
+
+  RedisProbe probe(server->port());
+  std::vector<std::string> mine;
+  for (int i = 0; i < 1200; ++i) mine.push_back(fmt::format("mine:{}", i));
+  for (const std::string& key : mine) probe.ask({"SET", key, "1"});
+  probe.ask({"SET", "another's", "1"});
+  mine.emplace_back("never there");
+  const auto removed = store->remove_keys(mine);
+  ASSERT_TRUE(removed.has_value());
+  EXPECT_EQ(*removed, 1200U);
+  EXPECT_EQ(probe.keys(), std::vector<std::string>{"another's"});
+
+  ASSERT_TRUE(server->restart(false).has_value());
+  (void)store->facts();  // learns that the connection is gone
+  const auto later = store->facts();
+  ASSERT_TRUE(later.has_value()) << later.error().message;
+  EXPECT_NE(later->instance, facts->instance) << "a restart goes unseen";
+}
+
+}  // namespace
+}  // namespace lockbench::test

@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <thread>
+
+#include "tests/conformance/redis/bench.h"
+#include "tests/conformance/redis/properties.h"
+
+namespace lockbench::test {
+namespace {
+
+constexpr milliseconds kShortTtl{250};
+/// Servers and clocks of time of day count in whole milliseconds.
+constexpr milliseconds kTick{2};
+
+Duration granted_ttl(const Descriptor& descriptor, Duration asked) {
+  return descriptor.traits.ttl_in_seconds ? seconds(ceil_seconds(asked)) : asked;
+}
+
+/// Losers prolong the holder's TTL, so that under contention it never ends.
+bool contention_prolongs(const Descriptor& descriptor) {
+  return has_hazard(descriptor, "crash-holding", HazardOutcome::stuck);
+}
+
+std::string taken_after(Client& contender, const std::string& key, TimePoint end) {
+  const AcquireResult next = contender.acquire(key, end - contender.now() + 2 * kSlack);
+  const TimePoint taken = contender.now();
+  if (!next.lease) return "after the TTL: " + unexpected(next, AcquireOutcome::acquired);
+  if (taken < end - kTick) {
+    return fmt::format("taken {:.1f} ms before the TTL had passed", in_ms(end - taken));
+  }
+  return {};
+}
+
+std::string taken_only_when_left_alone(Client& contender, const std::string& key, Duration ttl) {
+  const AcquireResult contended = contender.acquire(key, ttl + milliseconds(300), kShortTtl);
+  if (contended.lease) return "taken under contention, which is declared to prolong the TTL";
+  RedisProbe probe(shared_redis().port());
+  const TimePoint limit = contender.now() + ttl + kSlack;
+  while (probe.exists(key) && contender.now() < limit) std::this_thread::sleep_for(kTick);
+  const AcquireResult next = contender.try_once(key);
+  return next.lease ? std::string() : "left alone: " + unexpected(next, AcquireOutcome::acquired);
+}
+
+/// The holder is destroyed without releasing, as in a crash.
+std::string crashed_holders_lock_expires_as_declared(const Descriptor& descriptor) {
+  Bench bench(descriptor, impatient(descriptor));
+  auto holder = bench.client();
+  const auto contender = bench.client();
+  const Duration ttl = granted_ttl(descriptor, kShortTtl);
+  const TimePoint asked = contender->now();
+  if (!holder->try_once(bench.key(), kShortTtl).lease) return "the lock was not free";
+  holder.reset();
+
+  if (descriptor.traits.expiry == Expiry::none) {
+    const AcquireResult next = contender->acquire(bench.key(), ttl + milliseconds(100));
+    return next.lease ? "a lock that is declared to have no TTL expired" : "";
+  }
+  if (contention_prolongs(descriptor)) {
+    return taken_only_when_left_alone(*contender, bench.key(), ttl);
+  }
+  return taken_after(*contender, bench.key(), asked + ttl);
+}
+
+/// When the lock will be free to others, on our steady clock, as the store's content says: by the
+/// key's TTL, or by the time of day that is its value. Nothing if it never will.
+std::optional<TimePoint> end_in_store(RedisProbe& probe, const std::string& key) {
+  const auto left = probe.time_to_live(key);
+  const TimePoint now = std::chrono::steady_clock::now();
+  if (left) return now + *left + kTick;
+  const std::string value = probe.ask({"TYPE", key}) == "string" ? probe.get(key) : "";
+  std::int64_t expiry = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), expiry);
+  constexpr std::int64_t kTimesOfDay = 1'000'000'000'000;
+  if (error != std::errc() || *end != '\0' || expiry < kTimesOfDay) return std::nullopt;
+  return now + (WallTime(milliseconds(expiry)) - std::chrono::system_clock::now()) + kTick;
+}
+
+std::string check_validity(const Lease& lease, RedisProbe& probe, TimePoint asked, Duration ttl) {
+  const TimePoint valid_until = lease.state->valid_until();
+  const auto end = end_in_store(probe, lease.key);
+  if (!end) return "the store keeps the lock for ever, though it is declared to expire";
+  if (valid_until > *end) {
+    return fmt::format("valid for {:.1f} ms longer than the store keeps the lock",
+                       in_ms(valid_until - *end));
+  }
+  if (*end < asked + ttl) return "the store keeps the lock for less than was asked";
+  // Less than the TTL by clock drift and the like, but not by much.
+  if (valid_until < asked + ttl - ttl / 10 - milliseconds(10)) {
+    return fmt::format("valid for only {:.1f} ms", in_ms(valid_until - asked));
+  }
+  return {};
+}
+
+/// Slow answers, so that a validity computed from the answer's arrival is too long by their delay.
+std::string validity_is_no_longer_than_the_store_keeps(const Descriptor& descriptor) {
+  // Not whole seconds, so that rounding down would be seen.
+  constexpr milliseconds kTtl{2300}, kRenewed{3400};
+  Bench bench(descriptor);
+  const auto holder = bench.client();
+  RedisProbe probe(shared_redis().port());
+  holder->faults().delay_answers(milliseconds(20));
+  const TimePoint asked = holder->now();
+  const AcquireResult held = holder->try_once(bench.key(), kTtl);
+  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  if (std::string wrong = check_validity(*held.lease, probe, asked, granted_ttl(descriptor, kTtl));
+      !wrong.empty()) {
+    return wrong;
+  }
+  if (!descriptor.traits.renew_check) return {};
+  const TimePoint renewed = holder->now();
+  const RenewOutcome outcome = holder->lock().renew(*held.lease, kRenewed).outcome;
+  if (outcome != RenewOutcome::renewed) return fmt::format("renew gave {}", name_of(outcome));
+  const std::string wrong = check_validity(*held.lease, probe, renewed, kRenewed);
+  return wrong.empty() ? wrong : "after a renewal: " + wrong;
+}
+
+std::string validity_has_no_end(const Descriptor& descriptor) {
+  Bench bench(descriptor);
+  const auto holder = bench.client();
+  const AcquireResult held = holder->try_once(bench.key(), kShortTtl);
+  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  return held.lease->state->valid_until() == TimePoint::max()
+             ? ""
+             : "no TTL is declared, yet the lease's validity ends";
+}
+
+bool excludes(const Descriptor& descriptor) { return descriptor.traits.promises_exclusion; }
+bool has_ttl(const Descriptor& descriptor) { return descriptor.traits.expiry == Expiry::ttl; }
+bool has_no_ttl(const Descriptor& descriptor) { return descriptor.traits.expiry == Expiry::none; }
+
+}  // namespace
+
+std::vector<Property> expiry_properties() {
+  return {
+      {"CrashedHoldersLockExpiresAsDeclared", excludes, crashed_holders_lock_expires_as_declared},
+      {"ValidityIsNoLongerThanTheStoreKeeps", has_ttl, validity_is_no_longer_than_the_store_keeps},
+      {"ValidityHasNoEnd", has_no_ttl, validity_has_no_end}};
+}
+
+}  // namespace lockbench::test

@@ -1,0 +1,129 @@
+#include <stdexcept>
+#include <stop_token>
+#include <thread>
+
+#include "tests/conformance/redis/bench.h"
+#include "tests/conformance/redis/properties.h"
+
+namespace lockbench::test {
+namespace {
+
+constexpr milliseconds kTimeout{200};
+/// One answer that does not come, and one more for tidying up.
+constexpr Duration kBound = 2 * kTimeout + kSlack;
+
+void must(const tl::expected<void, std::string>& done) {
+  if (!done) throw std::runtime_error(done.error());
+}
+
+StrategyOptions with_timeout(const Descriptor& descriptor, Duration timeout) {
+  StrategyOptions options = impatient(descriptor);
+  options.command_timeout = timeout;
+  return options;
+}
+
+std::string too_slow(TimePoint begin, Duration bound) {
+  const Duration taken = std::chrono::steady_clock::now() - begin;
+  return taken <= bound ? std::string() : fmt::format("took {:.0f} ms", in_ms(taken));
+}
+
+std::string unreachable_server_is_named(const Descriptor& descriptor) {
+  const std::uint16_t port = closed_port();
+  Bench bench(descriptor, fmt::format("redis://127.0.0.1:{}", port));
+  const TimePoint begin = std::chrono::steady_clock::now();
+  const auto client = bench.unconnected_client();
+  const std::string endpoint = fmt::format("127.0.0.1:{}", port);
+  const auto connected = client->connect();
+  if (connected) return "connected to nothing";
+  if (connected.error().message.find(endpoint) == std::string::npos) {
+    return fmt::format("\"{}\" does not name {}", connected.error().message, endpoint);
+  }
+  const AcquireResult result = client->acquire(bench.key(), seconds(10));
+  if (result.outcome != AcquireOutcome::failed) return unexpected(result, AcquireOutcome::failed);
+  if (result.reason.find(endpoint) == std::string::npos)
+    return "acquire does not name the endpoint";
+  return too_slow(begin, kSlack);
+}
+
+/// Killed while one client holds the lock and another waits for it.
+std::string death_of_the_server_is_survived(const Descriptor& descriptor) {
+  const auto server = own_redis();
+  Bench bench(descriptor, *server, with_timeout(descriptor, kTimeout));
+  const auto holder = bench.client();
+  const auto waiter = bench.client();
+  const AcquireResult held = holder->try_once(bench.key());
+  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  AcquireResult waited;
+  std::thread waiting([&] { waited = waiter->acquire(bench.key(), seconds(20)); });
+  const bool has_waited = waiter->trace().await_waiting(seconds(5));
+  must(server->kill_hard());
+  const TimePoint begin = std::chrono::steady_clock::now();
+  waiting.join();
+  if (!has_waited) return "it did not wait";
+  if (waited.outcome != AcquireOutcome::failed && waited.outcome != AcquireOutcome::unknown) {
+    return unexpected(waited, AcquireOutcome::failed);
+  }
+  const ReleaseOutcome released = holder->release(*held.lease);
+  if (released != ReleaseOutcome::failed) return fmt::format("release gave {}", name_of(released));
+  const AcquireResult dead = holder->acquire(bench.key(), seconds(20));
+  if (dead.outcome != AcquireOutcome::failed) return unexpected(dead, AcquireOutcome::failed);
+  if (std::string slow = too_slow(begin, kBound); !slow.empty()) return slow;
+
+  must(server->restart(false));
+  for (Client* client : {holder.get(), waiter.get()}) {
+    const AcquireResult again = client->try_once(bench.key());
+    if (!again.lease) return "after a restart: " + unexpected(again, AcquireOutcome::acquired);
+    if (client->release(*again.lease) != ReleaseOutcome::released) return "cannot be released";
+  }
+  return {};
+}
+
+std::string frozen_server_is_given_up(const Descriptor& descriptor) {
+  const auto server = own_redis();
+  Bench bench(descriptor, *server, with_timeout(descriptor, kTimeout));
+  const auto client = bench.client();
+  must(server->freeze());
+  const TimePoint begin = std::chrono::steady_clock::now();
+  const AcquireResult result = client->acquire(bench.key(), seconds(20));
+  const std::string slow = too_slow(begin, kBound);
+  must(server->thaw());
+  if (result.outcome != AcquireOutcome::unknown) return unexpected(result, AcquireOutcome::unknown);
+  if (!slow.empty()) return slow;
+  const AcquireResult next = client->try_once(bench.key() + ":next");
+  return next.lease ? std::string()
+                    : "after the thaw: " + unexpected(next, AcquireOutcome::acquired);
+}
+
+/// The time-out is far away: only the stop can end the call.
+std::string stop_ends_a_call_to_a_frozen_server(const Descriptor& descriptor) {
+  const auto server = own_redis();
+  Bench bench(descriptor, *server, with_timeout(descriptor, milliseconds(1500)));
+  const auto client = bench.client();
+  must(server->freeze());
+  std::stop_source source;
+  AcquireResult result;
+  std::thread calling(
+      [&] { result = client->acquire(bench.key(), seconds(20), kLongTtl, source.get_token()); });
+  const bool sent = client->trace().await_command(seconds(5));
+  const TimePoint stopped = std::chrono::steady_clock::now();
+  source.request_stop();
+  calling.join();
+  const std::string slow = too_slow(stopped, kSlack);
+  must(server->thaw());
+  if (!sent) return "it sent nothing";
+  const bool fits =
+      result.outcome == AcquireOutcome::unknown || result.outcome == AcquireOutcome::abandoned;
+  if (!fits) return unexpected(result, AcquireOutcome::unknown);
+  return slow;
+}
+
+}  // namespace
+
+std::vector<Property> failure_properties() {
+  return {{"UnreachableServerIsNamed", uses_redis, unreachable_server_is_named},
+          {"DeathOfTheServerIsSurvived", uses_redis, death_of_the_server_is_survived},
+          {"FrozenServerIsGivenUp", uses_redis, frozen_server_is_given_up},
+          {"StopEndsACallToAFrozenServer", uses_redis, stop_ends_a_call_to_a_frozen_server}};
+}
+
+}  // namespace lockbench::test

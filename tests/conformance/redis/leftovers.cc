@@ -1,0 +1,101 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "tests/conformance/redis/bench.h"
+#include "tests/conformance/redis/properties.h"
+
+namespace lockbench::test {
+namespace {
+
+/// The keys in the store that the descriptor does not name, or that should be gone by now: with
+/// nothing held, only a fencing counter may stay.
+std::string leftovers(const Bench& bench, RedisProbe& probe, bool held) {
+  const std::vector<std::string> named = bench.named_keys();
+  std::string found;
+  for (const std::string& key : probe.keys()) {
+    const bool known = std::find(named.begin(), named.end(), key) != named.end();
+    const bool may_stay = held || (bench.descriptor().traits.fencing && key != bench.key());
+    if (!known || !may_stay) found += " " + key;
+  }
+  return found;
+}
+
+std::string nothing_stays_in_the_store(const Descriptor& descriptor) {
+  Bench bench(descriptor, impatient(descriptor));
+  RedisProbe probe(shared_redis().port());
+  const auto holder = bench.client();
+  const auto waiter = bench.client();
+  if (!probe.keys().empty()) return "connecting leaves keys behind";
+  const AcquireResult held = holder->try_once(bench.key());
+  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  if (!probe.exists(bench.key())) return "the lock's own key is not there while it is held";
+
+  const AcquireResult late = waiter->acquire(bench.key(), milliseconds(20));
+  if (late.lease) return unexpected(late, AcquireOutcome::timed_out);
+  const std::string unnamed = leftovers(bench, probe, true);
+  if (!unnamed.empty()) return "left in the store, named nowhere:" + unnamed;
+
+  holder->release(*held.lease);
+  if (const std::string left = leftovers(bench, probe, false); !left.empty()) {
+    return "left in the store after a release:" + left;
+  }
+  return bench.is_held() ? "still held after its release" : "";
+}
+
+std::size_t entries_in(const char* folder) {
+  std::error_code error;
+  const std::filesystem::directory_iterator entries(folder, error);
+  return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
+}
+
+/// What this process has: threads, and open files such as connections.
+struct Belongings {
+  std::size_t threads = entries_in("/proc/self/task");
+  std::size_t files = entries_in("/proc/self/fd");
+};
+
+void use_and_destroy(const Descriptor& descriptor) {
+  Bench bench(descriptor, impatient(descriptor));
+  const auto holder = bench.client();
+  const auto waiter = bench.client();
+  const AcquireResult held = holder->try_once(bench.key());
+  const AcquireResult late = waiter->acquire(bench.key(), milliseconds(20));
+  // One lock is destroyed while it is held.
+}
+
+std::string nothing_stays_in_the_process(const Descriptor& descriptor) {
+  // Bounded: the server, and the kernel with a thread's entry, need a moment to see what has ended.
+  constexpr int kLooks = 200;
+  RedisProbe probe(shared_redis().port());
+  const int connections = probe.other_connections();
+  const Belongings before;
+  use_and_destroy(descriptor);
+  Belongings after;
+  int remaining = probe.other_connections();
+  for (int look = 0; look < kLooks; ++look) {
+    after = Belongings();
+    remaining = probe.other_connections();
+    if (after.threads <= before.threads && after.files <= before.files && remaining <= connections)
+      return {};
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  return fmt::format("left behind: {} threads, {} files, {} connections",
+                     static_cast<long>(after.threads) - static_cast<long>(before.threads),
+                     static_cast<long>(after.files) - static_cast<long>(before.files),
+                     remaining - connections);
+}
+
+bool always(const Descriptor& /*descriptor*/) { return true; }
+
+}  // namespace
+
+std::vector<Property> leftover_properties() {
+  return {{"NothingStaysInTheStore", uses_redis, nothing_stays_in_the_store},
+          {"NothingStaysInTheProcess", always, nothing_stays_in_the_process}};
+}
+
+}  // namespace lockbench::test

@@ -1,0 +1,104 @@
+#include "tests/conformance/redis/bench.h"
+#include "tests/conformance/redis/properties.h"
+
+namespace lockbench::test {
+namespace {
+
+/// How many commands an acquisition takes that nobody contends.
+int commands_to_acquire(const Descriptor& descriptor) {
+  Bench bench(descriptor);
+  const auto client = bench.client();
+  client->trace().take();
+  client->try_once(bench.key());
+  return static_cast<int>(client->trace().take().size());
+}
+
+std::string expect_no_lease(const AcquireResult& result, AcquireOutcome wanted) {
+  if (result.outcome != wanted) return unexpected(result, wanted);
+  if (result.lease) return "a lease although nothing was acquired";
+  const std::string endpoint = fmt::format("127.0.0.1:{}", shared_redis().port());
+  if (result.reason.find(endpoint) == std::string::npos) {
+    return fmt::format("the reason \"{}\" does not name {}", result.reason, endpoint);
+  }
+  return {};
+}
+
+/// After a lost answer the lock is neither held nor free; a strategy that can tell its own lock
+/// frees it, one that cannot must say that it gets stuck.
+std::string lost_answer_is_unknown(const Descriptor& descriptor) {
+  const bool sticks = has_hazard(descriptor, "lost-answer-acquire", HazardOutcome::stuck);
+  const int commands = commands_to_acquire(descriptor);
+  if (commands == 0) return "no command was reported";
+  for (int n = 1; n <= commands; ++n) {
+    Bench bench(descriptor);
+    const auto client = bench.client();
+    client->faults().drop_answer(n);
+    const AcquireResult result = client->try_once(bench.key());
+    std::string wrong = expect_no_lease(result, AcquireOutcome::unknown);
+    if (!wrong.empty()) return fmt::format("answer {} lost: {}", n, wrong);
+    if (bench.is_held() != sticks) {
+      return fmt::format(
+          "answer {} lost: {}", n,
+          sticks ? "declared to get stuck, but the lock is free" : "the lock stays held by nobody");
+    }
+  }
+  return {};
+}
+
+/// A command that never left took no effect, nor may those sent with it.
+std::string unsent_command_is_a_failure(const Descriptor& descriptor) {
+  Bench bench(descriptor);
+  const auto client = bench.client();
+  client->faults().drop_command(1);
+  const AcquireResult result = client->try_once(bench.key());
+  std::string wrong = expect_no_lease(result, AcquireOutcome::failed);
+  if (!wrong.empty()) return wrong;
+  if (!RedisProbe(shared_redis().port()).keys().empty()) return "failed, yet something took effect";
+  // The same instance goes on.
+  const AcquireResult next = client->try_once(bench.key());
+  return next.lease ? std::string() : "afterwards: " + unexpected(next, AcquireOutcome::acquired);
+}
+
+/// In the middle of an acquisition: what was sent before may have taken effect.
+std::string cut_acquisition_is_no_grant(const Descriptor& descriptor) {
+  const int commands = commands_to_acquire(descriptor);
+  for (int n = 2; n <= commands; ++n) {
+    Bench bench(descriptor);
+    const auto client = bench.client();
+    client->faults().drop_command(n);
+    const AcquireResult result = client->try_once(bench.key());
+    const bool free = RedisProbe(shared_redis().port()).keys().empty();
+    const AcquireOutcome wanted = free ? AcquireOutcome::failed : AcquireOutcome::unknown;
+    std::string wrong = expect_no_lease(result, wanted);
+    if (!wrong.empty()) return fmt::format("command {} cut: {}", n, wrong);
+  }
+  return {};
+}
+
+std::string lost_release_is_a_failure(const Descriptor& descriptor) {
+  for (const bool sent : {false, true}) {
+    Bench bench(descriptor);
+    const auto client = bench.client();
+    const AcquireResult held = client->try_once(bench.key());
+    if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+    sent ? client->faults().drop_answer(1) : client->faults().drop_command(1);
+    const ReleaseResult released = client->lock().release(*held.lease);
+    if (released.outcome != ReleaseOutcome::failed) {
+      return fmt::format("release gave {}, not failed", name_of(released.outcome));
+    }
+    if (released.reason.empty()) return "a failed release without a reason";
+    if (!sent && !bench.is_held()) return "the release never left, yet the lock is free";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<Property> lost_command_properties() {
+  return {{"LostAnswerIsUnknown", uses_redis, lost_answer_is_unknown},
+          {"UnsentCommandIsAFailure", uses_redis, unsent_command_is_a_failure},
+          {"CutAcquisitionIsNoGrant", uses_redis, cut_acquisition_is_no_grant},
+          {"LostReleaseIsAFailure", uses_redis, lost_release_is_a_failure}};
+}
+
+}  // namespace lockbench::test

@@ -1,0 +1,25 @@
+#include "tests/conformance/redis/properties.h"
+
+#include <stdexcept>
+
+namespace lockbench::test {
+
+std::vector<Property> all_properties() {
+  std::vector<Property> all;
+  for (const auto& group :
+       {exclusion_properties(), waiting_properties(), ownership_properties(), leftover_properties(),
+        expiry_properties(), command_properties(), lost_command_properties(), failure_properties(),
+        endpoint_properties()}) {
+    all.insert(all.end(), group.begin(), group.end());
+  }
+  return all;
+}
+
+Property find_property(std::string_view name) {
+  for (const Property& property : all_properties()) {
+    if (property.name == name) return property;
+  }
+  throw std::out_of_range("no such property: " + std::string(name));
+}
+
+}  // namespace lockbench::test

@@ -1,0 +1,67 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <ostream>
+
+#include "strategies/registry.h"
+#include "tests/conformance/redis/properties.h"
+
+namespace lockbench::test {
+namespace {
+
+struct Promise {
+  const Descriptor* strategy = nullptr;
+  Property property;
+};
+
+std::ostream& operator<<(std::ostream& out, const Promise& promise) {
+  return out << promise.strategy->name;
+}
+
+/// Every strategy that this suite has servers for, with every promise that it makes.
+std::vector<Promise> all_promises() {
+  std::vector<Promise> promises;
+  const std::vector<Property> properties = all_properties();
+  for (const Descriptor* strategy : all_strategies()) {
+    if (strategy->backend != "redis" && strategy->backend != "local") continue;
+    for (const Property& property : properties) {
+      if (property.applies(*strategy)) promises.push_back({strategy, property});
+    }
+  }
+  return promises;
+}
+
+std::string test_name(const testing::TestParamInfo<Promise>& info) {
+  std::string name(info.param.strategy->name);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name + "_" + std::string(info.param.property.name);
+}
+
+class Strategies : public testing::TestWithParam<Promise> {};
+
+TEST_P(Strategies, KeepTheirPromises) {
+  EXPECT_EQ(GetParam().property.check(*GetParam().strategy), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Strategies, testing::ValuesIn(all_promises()), test_name);
+
+TEST(Registry, EveryPropertyAppliesToSomeStrategy) {
+  const std::vector<Promise> promises = all_promises();
+  for (const Property& property : all_properties()) {
+    const bool used = std::any_of(promises.begin(), promises.end(), [&](const Promise& promise) {
+      return promise.property.name == property.name;
+    });
+    EXPECT_TRUE(used) << property.name << " checks nothing";
+  }
+}
+
+TEST(Registry, EveryRedisStrategyLivesOnOneServer) {
+  for (const Descriptor* strategy : all_strategies()) {
+    if (strategy->backend != "redis") continue;
+    EXPECT_EQ(strategy->traits.nodes, 1)
+        << strategy->name << " needs a bench of several servers to be tested at all";
+  }
+}
+
+}  // namespace
+}  // namespace lockbench::test

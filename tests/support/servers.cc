@@ -1,0 +1,149 @@
+#include "tests/support/servers.h"
+
+#include <fmt/format.h>
+#include <hiredis/hiredis.h>
+#include <sys/time.h>
+
+#include <algorithm>
+#include <cctype>
+#include <stdexcept>
+#include <utility>
+
+namespace lockbench::test {
+namespace {
+
+struct ReplyDeleter {
+  void operator()(redisReply* reply) const { freeReplyObject(reply); }
+};
+using ReplyPtr = std::unique_ptr<redisReply, ReplyDeleter>;
+
+template <class T>
+T or_throw(tl::expected<T, std::string> result) {
+  if (!result) throw std::runtime_error(result.error());
+  return *std::move(result);
+}
+
+testbed::Testbed& shared_testbed() {
+  static const std::unique_ptr<testbed::Testbed> testbed = or_throw(testbed::Testbed::start());
+  return *testbed;
+}
+
+ContextPtr connect_to(std::uint16_t port) {
+  const timeval limit{.tv_sec = 5, .tv_usec = 0};
+  ContextPtr context(redisConnectWithTimeout("127.0.0.1", port, limit));
+  if (!context || context->err != 0) {
+    throw std::runtime_error(fmt::format("cannot reach the Redis on port {}", port));
+  }
+  redisSetTimeout(context.get(), limit);
+  return context;
+}
+
+std::string text_of(const redisReply& reply) {
+  if (reply.type == REDIS_REPLY_INTEGER) return std::to_string(reply.integer);
+  if (reply.type == REDIS_REPLY_NIL) return {};
+  if (reply.type != REDIS_REPLY_ARRAY) return {reply.str, reply.len};
+  std::string lines;
+  for (std::size_t i = 0; i < reply.elements; ++i) lines += text_of(*reply.element[i]) + "\n";
+  return lines;
+}
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  return lines;
+}
+
+}  // namespace
+
+testbed::RedisServer& shared_redis() {
+  static const std::unique_ptr<testbed::RedisServer> server = [] {
+    testbed::RedisOptions options;
+    options.unix_socket = true;
+    options.users = {fmt::format(
+        "{} on >{} ~lockbench:* -@all +@read +@write +@scripting +@transaction +@connection "
+        "-@dangerous",
+        kPlainUser, kPlainPassword)};
+    return own_redis(std::move(options));
+  }();
+  return *server;
+}
+
+std::unique_ptr<testbed::RedisServer> own_redis(testbed::RedisOptions options) {
+  options.durable = false;
+  return or_throw(testbed::start_redis(shared_testbed(), options));
+}
+
+std::uint16_t closed_port() { return or_throw(testbed::free_loopback_port()); }
+
+void ContextDeleter::operator()(redisContext* context) const { redisFree(context); }
+
+RedisProbe::RedisProbe(std::uint16_t port, int database) : context_(connect_to(port)) {
+  if (database != 0) ask({"SELECT", std::to_string(database)});
+}
+
+std::string RedisProbe::ask(const std::vector<std::string>& command) {
+  std::vector<const char*> words;
+  std::vector<std::size_t> sizes;
+  for (const std::string& word : command) {
+    words.push_back(word.data());
+    sizes.push_back(word.size());
+  }
+  const ReplyPtr reply(static_cast<redisReply*>(redisCommandArgv(
+      context_.get(), static_cast<int>(words.size()), words.data(), sizes.data())));
+  if (!reply || reply->type == REDIS_REPLY_ERROR) {
+    throw std::runtime_error(
+        fmt::format("{}: {}", command.front(), reply ? reply->str : context_->errstr));
+  }
+  return text_of(*reply);
+}
+
+std::vector<std::string> RedisProbe::keys() { return lines_of(ask({"KEYS", "*"})); }
+
+std::optional<std::chrono::milliseconds> RedisProbe::time_to_live(const std::string& key) {
+  const long long left = std::stoll(ask({"PTTL", key}));
+  return left < 0 ? std::nullopt : std::optional(std::chrono::milliseconds(left));
+}
+
+void RedisProbe::remove(const std::vector<std::string>& keys) {
+  std::vector<std::string> command{"DEL"};
+  command.insert(command.end(), keys.begin(), keys.end());
+  ask(command);
+}
+
+int RedisProbe::other_connections() {
+  return static_cast<int>(lines_of(ask({"CLIENT", "LIST"})).size()) - 1;
+}
+
+RedisMonitor::RedisMonitor(std::uint16_t port) : marker_(port), context_(connect_to(port)) {
+  const ReplyPtr reply(static_cast<redisReply*>(redisCommand(context_.get(), "MONITOR")));
+  if (!reply || reply->type != REDIS_REPLY_STATUS) throw std::runtime_error("MONITOR was refused");
+}
+
+std::vector<std::string> RedisMonitor::take() {
+  const std::string mark = fmt::format("mark-{}", ++marks_);
+  marker_.ask({"ECHO", mark});
+  std::vector<std::string> words;
+  // Bounded by the mark, which has been sent, and by the time-out of each read.
+  while (true) {
+    void* raw = nullptr;
+    if (redisGetReply(context_.get(), &raw) != REDIS_OK) {
+      throw std::runtime_error("MONITOR fell silent");
+    }
+    const ReplyPtr reply(static_cast<redisReply*>(raw));
+    // 1700000000.123456 [0 127.0.0.1:4242] "SET" "key" "1"
+    const std::string line = text_of(*reply);
+    if (line.find(mark) != std::string::npos) return words;
+    const std::size_t begin = line.find("] \"");
+    if (begin == std::string::npos || line.find(" lua] ") != std::string::npos) continue;
+    std::string word = line.substr(begin + 3, line.find('"', begin + 3) - begin - 3);
+    std::transform(word.begin(), word.end(), word.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    words.push_back(std::move(word));
+  }
+}
+
+}  // namespace lockbench::test

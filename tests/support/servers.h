@@ -1,0 +1,70 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "testbed/redis_server.h"
+
+struct redisContext;
+
+namespace lockbench::test {
+
+// Whatever cannot be had from here throws std::runtime_error: without servers nothing is tested.
+
+/// A user of the shared server who may only read and write keys below lockbench:, and run scripts.
+inline constexpr std::string_view kPlainUser = "plain";
+inline constexpr std::string_view kPlainPassword = "se:cr/et@%1";
+inline constexpr std::string_view kPlainPasswordInUrl = "se%3Acr%2Fet%40%251";
+
+/// Started on first use, ended with the program: a Redis that keeps nothing on disk, with a unix
+/// socket and the user above. Leave it running.
+testbed::RedisServer& shared_redis();
+/// For tests that kill, freeze or configure it.
+std::unique_ptr<testbed::RedisServer> own_redis(testbed::RedisOptions options = {});
+/// Where nobody listens.
+std::uint16_t closed_port();
+
+struct ContextDeleter {
+  void operator()(redisContext* context) const;
+};
+using ContextPtr = std::unique_ptr<redisContext, ContextDeleter>;
+
+/// Looks into a server past the code under test. For one thread.
+class RedisProbe {
+ public:
+  explicit RedisProbe(std::uint16_t port, int database = 0);
+
+  /// The answer to one command: a number, a text, or the lines of a list; empty for nil.
+  std::string ask(const std::vector<std::string>& command);
+  std::vector<std::string> keys();
+  std::string get(const std::string& key) { return ask({"GET", key}); }
+  bool exists(const std::string& key) { return ask({"EXISTS", key}) == "1"; }
+  /// Nothing for a key that does not expire or is not there.
+  std::optional<std::chrono::milliseconds> time_to_live(const std::string& key);
+  void remove(const std::vector<std::string>& keys);
+  /// How many connections there are, this one apart.
+  int other_connections();
+
+ private:
+  ContextPtr context_;
+};
+
+/// Sees every command that reaches a server, by MONITOR. For one thread.
+class RedisMonitor {
+ public:
+  explicit RedisMonitor(std::uint16_t port);
+  /// The first words, in capitals, of what came since the last call; what scripts did apart.
+  std::vector<std::string> take();
+
+ private:
+  RedisProbe marker_;
+  ContextPtr context_;
+  int marks_ = 0;
+};
+
+}  // namespace lockbench::test
