@@ -253,22 +253,27 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
 
   TimePoint next_sample = run_.load_start + kSeriesInterval;
   TimePoint now = run_.load_start;
-  bool over = false;
+  bool over = false, used_up = false;
   while (!over) {
     {
       std::unique_lock lock(mutex_);
       changed_.wait_until(lock, external_, std::min(next_sample, planned_end),
                           [this] { return iterations_used_up(); });
       now = env_->now();
-      over = now >= planned_end || external_.stop_requested() || iterations_used_up();
+      used_up = iterations_used_up();
+      over = now >= planned_end || external_.stop_requested() || used_up;
     }
-    if (over) run_.over.request_stop();
     if (over || now >= next_sample) {
       series.push_back(sampler.sample(now));
       progress_.sections += series.back().sections;
       progress_.sections_per_second = static_cast<double>(series.back().sections);
       progress_.failed += series.back().failed;
       next_sample += kSeriesInterval;
+    }
+    if (over) {
+      // Those who wait or hold were to be seen in the last point; meanwhile they worked on.
+      if (!used_up) now = env_->now();
+      run_.over.request_stop();
     }
     const bool warm = now >= run_.measure_start;
     const Duration in_phase = warm ? now - run_.measure_start : now - run_.load_start;
