@@ -1,0 +1,111 @@
+#include "loadgen/certificate.h"
+
+#include <gtest/gtest.h>
+
+namespace lockbench {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A run that there is nothing to say against.
+class CertificateTest : public testing::Test {
+ protected:
+  CertificateTest() {
+    evidence_.wall_seconds = 10;
+    evidence_.cpu_seconds = 10;
+    evidence_.cores = 2;
+    evidence_.acquire.record(2ms);
+    evidence_.wake_lag.record(100us);
+  }
+
+  void expect_valid() const {
+    const results::Generator generator = certify(evidence_);
+    EXPECT_TRUE(generator.valid) << generator.reasons.at(0);
+    EXPECT_TRUE(generator.reasons.empty());
+  }
+  void expect_only_reason(std::string_view part) const {
+    const results::Generator generator = certify(evidence_);
+    EXPECT_FALSE(generator.valid);
+    ASSERT_EQ(generator.reasons.size(), 1U);
+    EXPECT_NE(generator.reasons[0].find(part), std::string::npos) << generator.reasons[0];
+  }
+
+  RunEvidence evidence_;
+};
+
+TEST_F(CertificateTest, NothingToSay) {
+  expect_valid();
+  EXPECT_DOUBLE_EQ(certify(evidence_).cpu_seconds, 10);
+  EXPECT_DOUBLE_EQ(certify(evidence_).cpu_share, 0.5);
+}
+
+TEST_F(CertificateTest, ARunWithoutLengthOrSamples) {
+  evidence_ = {};
+  expect_valid();
+  EXPECT_EQ(certify(evidence_).cpu_share, 0);
+}
+
+TEST_F(CertificateTest, TheGeneratorUsedAllOfTheCpu) {
+  evidence_.cpu_seconds = 17.9;
+  expect_valid();
+  evidence_.cpu_seconds = 19;
+  expect_only_reason("used 95 % of the CPU");
+}
+
+TEST_F(CertificateTest, ALockInThisProcessMayUseAllOfIt) {
+  evidence_.cpu_seconds = 20;
+  evidence_.has_store = false;
+  expect_valid();
+  EXPECT_DOUBLE_EQ(certify(evidence_).cpu_share, 1);
+}
+
+TEST_F(CertificateTest, IdleClientsWokeUpLate) {
+  evidence_.wake_lag.record(5ms);
+  expect_only_reason("started late: p99 5000 µs");
+}
+
+TEST_F(CertificateTest, LatenessThatIsLittleAgainstWhatIsMeasured) {
+  evidence_.wake_lag.record(5ms);
+  evidence_.acquire.record(30ms);
+  expect_valid();
+}
+
+TEST_F(CertificateTest, LatenessWithinTheTimersNoise) {
+  evidence_.acquire = {};
+  evidence_.acquire.record(10us);
+  evidence_.wake_lag.record(900us);
+  expect_valid();
+}
+
+TEST_F(CertificateTest, SamplesOverflowed) {
+  evidence_.overflowed_samples = 3;
+  expect_only_reason("3 samples were longer");
+}
+
+TEST_F(CertificateTest, TheClockJumped) {
+  for (const double jump : {0.04, -0.04}) {
+    evidence_.wall_clock_jump_seconds = jump;
+    expect_valid();
+  }
+  evidence_.wall_clock_jump_seconds = 0.25;
+  expect_only_reason("clock jumped by 0.250 s");
+  evidence_.wall_clock_jump_seconds = -3;
+  expect_only_reason("clock jumped by -3.000 s");
+}
+
+TEST_F(CertificateTest, AServerRestarted) {
+  evidence_.restarted_servers = {"127.0.0.1:1 restarted during the run"};
+  expect_only_reason("127.0.0.1:1 restarted");
+}
+
+TEST_F(CertificateTest, EveryReasonIsALine) {
+  evidence_.cpu_seconds = 20;
+  evidence_.wake_lag.record(5ms);
+  evidence_.overflowed_samples = 1;
+  evidence_.wall_clock_jump_seconds = 1;
+  evidence_.restarted_servers = {"one", "two"};
+  EXPECT_EQ(certify(evidence_).reasons.size(), 6U);
+}
+
+}  // namespace
+}  // namespace lockbench

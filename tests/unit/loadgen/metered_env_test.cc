@@ -1,0 +1,145 @@
+#include "loadgen/metered_env.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/fake_redis.h"
+
+namespace lockbench {
+namespace {
+
+using namespace std::chrono_literals;
+
+class MeteredEnvTest : public testing::Test {
+ protected:
+  static constexpr CommandInfo kCommand{.store = "s", .endpoint = "e", .name = "GET", .key = "k"};
+  static constexpr CommandInfo kBlocking{
+      .store = "s", .endpoint = "e", .name = "LOCK", .key = "k", .blocks = true};
+
+  SimClock clock_;
+  SimEnv world_{clock_};
+  MeteredEnv env_{world_};
+};
+
+TEST_F(MeteredEnvTest, CountsCommandsAndTheirTime) {
+  for (const Duration taken : {3ms, 4ms}) {
+    env_.before_command(kCommand);
+    clock_.advance(taken);
+    env_.after_command(kCommand, CommandEnd::answered);
+    clock_.advance(1s);  // no command is under way
+  }
+  EXPECT_EQ(env_.effort().commands, 2U);
+  EXPECT_EQ(env_.effort().round_trip, 7ms);
+  EXPECT_EQ(env_.effort().backoff, 0ms);
+  EXPECT_EQ(env_.effort().notified, 0ms);
+  EXPECT_EQ(env_.effort().wakes, 0U);
+}
+
+TEST_F(MeteredEnvTest, ALostAnswerTakesTimeToo) {
+  env_.before_command(kCommand);
+  clock_.advance(5ms);
+  env_.after_command(kCommand, CommandEnd::lost);
+  EXPECT_EQ(env_.effort().round_trip, 5ms);
+}
+
+TEST_F(MeteredEnvTest, CommandsThatOverlapAreOneStretchOfTime) {
+  env_.before_command(kCommand);
+  clock_.advance(1ms);
+  env_.before_command(kCommand);
+  clock_.advance(2ms);
+  env_.after_command(kCommand, CommandEnd::answered);
+  clock_.advance(4ms);
+  env_.after_command(kCommand, CommandEnd::answered);
+  EXPECT_EQ(env_.effort().commands, 2U);
+  EXPECT_EQ(env_.effort().round_trip, 7ms);
+}
+
+TEST_F(MeteredEnvTest, APipelineIsOneRoundTrip) {
+  redis::FakeRedis server(clock_);
+  server.set_round_trip(40ms);
+  const auto connection = server.make({.host = "fake"}, 1s, env_);
+  for (const char* command : {"SETNX", "GETSET"}) connection->queue({command, "k", "1"});
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(connection->receive());
+  ASSERT_TRUE(connection->call({"GET", "k"}));
+  EXPECT_EQ(env_.effort().commands, 3U);
+  EXPECT_EQ(env_.effort().round_trip, 80ms);
+}
+
+TEST_F(MeteredEnvTest, SleepIsBackoffAndAnAwaitedEventIsNotification) {
+  env_.wait(nullptr, clock_.now() + 5ms, {});
+  EXPECT_EQ(env_.effort().backoff, 5ms);
+
+  const auto event = env_.make_event();
+  clock_.at(clock_.now() + 3ms, [&] { event->set(); });
+  EXPECT_EQ(env_.wait(event.get(), clock_.now() + 1s, {}), WaitResult::signalled);
+  EXPECT_EQ(env_.effort().notified, 3ms);
+  EXPECT_EQ(env_.effort().backoff, 5ms);
+  EXPECT_EQ(env_.effort().round_trip, 0ms);
+}
+
+TEST_F(MeteredEnvTest, AWakeIsAWaitThatAnEventEnded) {
+  const auto event = env_.make_event();
+  EXPECT_EQ(env_.wait(event.get(), clock_.now() + 2ms, {}), WaitResult::timed_out);
+  EXPECT_EQ(env_.effort().notified, 2ms);
+  EXPECT_EQ(env_.effort().wakes, 0U);
+  event->set();
+  env_.wait(event.get(), clock_.now() + 1ms, {});
+  EXPECT_EQ(env_.effort().wakes, 1U);
+}
+
+TEST_F(MeteredEnvTest, ABlockingCommandIsAWaitForTheServersWakeUp) {
+  env_.before_command(kBlocking);
+  clock_.advance(9ms);
+  env_.after_command(kBlocking, CommandEnd::answered);
+  EXPECT_EQ(env_.effort().commands, 1U);
+  EXPECT_EQ(env_.effort().notified, 9ms);
+  EXPECT_EQ(env_.effort().round_trip, 0ms);
+  EXPECT_EQ(env_.effort().wakes, 1U);
+
+  env_.before_command(kBlocking);
+  env_.after_command(kBlocking, CommandEnd::lost);
+  EXPECT_EQ(env_.effort().wakes, 1U);
+}
+
+TEST_F(MeteredEnvTest, EffortIsADifference) {
+  env_.before_command(kCommand);
+  clock_.advance(1ms);
+  env_.after_command(kCommand, CommandEnd::answered);
+  const Effort before = env_.effort();
+  env_.before_command(kBlocking);
+  clock_.advance(2ms);
+  env_.after_command(kBlocking, CommandEnd::answered);
+  env_.wait(nullptr, clock_.now() + 3ms, {});
+  const Effort spent = env_.effort() - before;
+  EXPECT_EQ(spent.commands, 1U);
+  EXPECT_EQ(spent.wakes, 1U);
+  EXPECT_EQ(spent.round_trip, 0ms);
+  EXPECT_EQ(spent.notified, 2ms);
+  EXPECT_EQ(spent.backoff, 3ms);
+}
+
+TEST_F(MeteredEnvTest, TheEndOfTheRunEndsAWaitAndNotTheRequestsOwnStop) {
+  std::stop_source over, request;
+  MeteredEnv env(world_, over.get_token());
+  request.request_stop();
+  EXPECT_EQ(env.wait(nullptr, clock_.now() + 5ms, request.get_token()), WaitResult::timed_out);
+  clock_.at(clock_.now() + 2ms, [&] { over.request_stop(); });
+  EXPECT_EQ(env.wait(nullptr, clock_.now() + 5ms, request.get_token()), WaitResult::stopped);
+  EXPECT_EQ(env.effort().backoff, 7ms);
+  // Without a run, it is the request's stop.
+  EXPECT_EQ(env_.wait(nullptr, clock_.now() + 5ms, request.get_token()), WaitResult::stopped);
+}
+
+TEST_F(MeteredEnvTest, WhatWatchesBehindItStillDecides) {
+  struct DroppingEnv : ForwardingEnv {
+    using ForwardingEnv::ForwardingEnv;
+    CommandFate before_command(const CommandInfo&) override { return CommandFate::drop; }
+    CommandFate after_command(const CommandInfo&, CommandEnd) override { return CommandFate::drop; }
+  } dropping(world_);
+  MeteredEnv env(dropping);
+  EXPECT_EQ(env.before_command(kCommand), CommandFate::drop);
+  EXPECT_EQ(env.after_command(kCommand, CommandEnd::lost), CommandFate::drop);
+  EXPECT_EQ(env.effort().commands, 1U);
+}
+
+}  // namespace
+}  // namespace lockbench

@@ -1,0 +1,129 @@
+#include "loadgen/recorder.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace lockbench {
+namespace {
+
+using namespace std::chrono_literals;
+
+Counts counts(Count what, std::uint64_t value, Duration longest_wait = {}) {
+  Counts made;
+  made[what] = value;
+  made.longest_wait = longest_wait;
+  return made;
+}
+
+TEST(Recorder, CountsPerClientAndPhase) {
+  Recorder recorder(2);
+  recorder.client(0).add(Phase::warmup, counts(Count::sections, 1));
+  recorder.client(0).add(Phase::measured, counts(Count::sections, 10));
+  recorder.client(1).add(Phase::measured, counts(Count::sections, 100));
+  recorder.client(1).add(Phase::measured, counts(Count::sections, 1000));
+  recorder.client(1).add(Phase::measured, counts(Count::commands, 7));
+
+  EXPECT_EQ(recorder.client_count(), 2);
+  EXPECT_EQ(recorder.client_counts(0, Phase::measured)[Count::sections], 10U);
+  EXPECT_EQ(recorder.client_counts(1, Phase::measured)[Count::sections], 1100U);
+  EXPECT_EQ(recorder.totals(Phase::warmup)[Count::sections], 1U);
+  EXPECT_EQ(recorder.totals(Phase::measured)[Count::sections], 1110U);
+  EXPECT_EQ(recorder.totals(Phase::measured)[Count::commands], 7U);
+  EXPECT_EQ(recorder.totals(Phase::warmup)[Count::commands], 0U);
+}
+
+TEST(Recorder, TheLongestWaitIsTheLongest) {
+  Recorder recorder(2);
+  for (const Duration wait : {2ms, 5ms, 3ms}) {
+    recorder.client(0).add(Phase::measured, counts(Count::attempts, 1, wait));
+  }
+  recorder.client(1).add(Phase::measured, counts(Count::attempts, 1, 4ms));
+  recorder.client(1).add(Phase::warmup, counts(Count::attempts, 1, 1s));
+  EXPECT_EQ(recorder.client_counts(0, Phase::measured).longest_wait, 5ms);
+  EXPECT_EQ(recorder.totals(Phase::measured).longest_wait, 5ms);
+  EXPECT_EQ(recorder.totals(Phase::warmup).longest_wait, 1s);
+}
+
+TEST(Recorder, OutcomesAreCountedPerPhase) {
+  Recorder recorder(1);
+  std::uint64_t n = 0;
+  for (const AcquireOutcome outcome : kOutcomes) {
+    ++n;
+    for (std::uint64_t i = 0; i < n; ++i) {
+      recorder.histograms(Phase::measured).acquire_with(outcome).record(1ms);
+    }
+    recorder.histograms(Phase::warmup).acquire_with(outcome).record(1ms);
+    EXPECT_EQ(recorder.outcome_count(Phase::measured, outcome), n);
+    EXPECT_EQ(recorder.outcome_count(Phase::warmup, outcome), 1U);
+  }
+}
+
+TEST(Recorder, KnowsWhatItsClientsDo) {
+  Recorder recorder(4);
+  EXPECT_EQ(recorder.clients_in(ClientState::idle), 4U);
+  recorder.client(0).state = ClientState::waiting;
+  recorder.client(2).state = ClientState::waiting;
+  recorder.client(3).state = ClientState::holding;
+  EXPECT_EQ(recorder.clients_in(ClientState::idle), 1U);
+  EXPECT_EQ(recorder.clients_in(ClientState::waiting), 2U);
+  EXPECT_EQ(recorder.clients_in(ClientState::holding), 1U);
+}
+
+TEST(Recorder, CanBeReadWhileItIsWritten) {
+  constexpr int kClients = 4;
+  constexpr std::uint64_t kSections = 20'000;
+  Recorder recorder(kClients);
+  {
+    std::vector<std::jthread> clients;
+    for (int number = 0; number < kClients; ++number) {
+      clients.emplace_back([&recorder, number] {
+        for (std::uint64_t i = 0; i < kSections; ++i) {
+          recorder.histograms(Phase::measured).acquire_with(AcquireOutcome::acquired).record(1us);
+          recorder.client(number).add(Phase::measured, counts(Count::sections, 1, Duration(i)));
+          recorder.client(number).state = ClientState::holding;
+        }
+      });
+    }
+    Counts last;
+    std::uint64_t last_outcomes = 0;
+    while (last[Count::sections] < kClients * kSections) {
+      const Counts now = recorder.totals(Phase::measured);
+      const auto outcomes = recorder.outcome_count(Phase::measured, AcquireOutcome::acquired);
+      ASSERT_GE(now[Count::sections], last[Count::sections]);
+      ASSERT_GE(now.longest_wait, last.longest_wait);
+      ASSERT_GE(outcomes, last_outcomes);
+      ASSERT_LE(outcomes, kClients * kSections);
+      recorder.clients_in(ClientState::holding);
+      last = now;
+      last_outcomes = outcomes;
+    }
+  }
+  EXPECT_EQ(recorder.totals(Phase::measured)[Count::sections], kClients * kSections);
+  EXPECT_EQ(recorder.outcome_count(Phase::measured, AcquireOutcome::acquired),
+            kClients * kSections);
+  EXPECT_EQ(recorder.totals(Phase::measured).longest_wait, Duration(kSections - 1));
+}
+
+TEST(Recorder, ListsFailuresTheMostFrequentFirst) {
+  Recorder recorder(1);
+  EXPECT_TRUE(recorder.failures().empty());
+  recorder.failure("rare");
+  for (int i = 0; i < 12; ++i) recorder.failure("frequent");
+  for (int i = 0; i < 3; ++i) recorder.failure("now and then");
+  EXPECT_EQ(recorder.failures(),
+            (std::vector<std::string>{"12 × frequent", "3 × now and then", "1 × rare"}));
+}
+
+TEST(Recorder, DoesNotKeepEveryFailureThereIs) {
+  Recorder recorder(1);
+  for (int i = 0; i < 1000; ++i) recorder.failure("failure " + std::to_string(i));
+  for (int i = 0; i < 5; ++i) recorder.failure("failure 0");
+  const auto failures = recorder.failures();
+  EXPECT_EQ(failures.size(), 17U);
+  EXPECT_EQ(failures[0], "984 × other failures");
+  EXPECT_EQ(failures[1], "6 × failure 0");
+}
+
+}  // namespace
+}  // namespace lockbench

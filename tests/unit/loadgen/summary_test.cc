@@ -1,0 +1,268 @@
+#include "loadgen/summary.h"
+
+#include <gtest/gtest.h>
+
+namespace lockbench {
+namespace {
+
+using namespace std::chrono_literals;
+using results::Verdict;
+
+class SummaryTest : public testing::Test {
+ protected:
+  Recorder::Histograms& measured() { return run_.recorder.histograms(Phase::measured); }
+
+  void add(Count what, std::uint64_t value, int client = 0, Phase phase = Phase::measured) {
+    Counts counts;
+    counts[what] = value;
+    run_.recorder.client(client).add(phase, counts);
+  }
+
+  void grant(Duration waited, Phase phase = Phase::measured) {
+    run_.recorder.histograms(phase).acquire_with(AcquireOutcome::acquired).record(waited);
+    add(Count::sections, 1, 0, phase);
+  }
+
+  /// Two clients inside at once.
+  void overlap() {
+    const Entry first = run_.audit.enter(0, 0, Mode::exclusive, {}, {}, audit_start_ + 1ms);
+    const Entry second = run_.audit.enter(0, 1, Mode::exclusive, {}, {}, audit_start_ + 2ms);
+    run_.audit.leave(0, first, audit_start_ + 5ms);
+    run_.audit.leave(0, second, audit_start_ + 6ms);
+  }
+
+  /// Two increments of which one is lost.
+  void lose_an_update() {
+    const auto session = run_.counter->open(*env_);
+    const auto seen = session->read(0);
+    ASSERT_TRUE(seen);
+    session->write(0, *seen, {});
+    session->write(0, *seen, {});
+  }
+
+  void regress() {
+    for (const int number : {5, 4}) {
+      const AcquireMark mark = run_.audit.begin_acquire(0);
+      const auto fencing = static_cast<std::uint64_t>(number);
+      run_.audit.leave(0, run_.audit.enter(0, 0, Mode::exclusive, fencing, mark, audit_start_),
+                       audit_start_);
+    }
+  }
+
+  results::Run summary(Duration length = 2s) const {
+    results::Run result;
+    summarise(run_, length, result);
+    return result;
+  }
+
+  Descriptor strategy_{.name = "tested"};
+  Workload workload_{.clients = 2};
+  Endpoints endpoints_;
+  std::unique_ptr<Env> env_ = make_system_env(1);
+  TimePoint audit_start_ = env_->now();
+  RunShared run_{.strategy = strategy_,
+                 .workload = workload_,
+                 .endpoints = endpoints_,
+                 .key_prefix = "lockbench:run:{",
+                 .nonce = 1,
+                 .services = {},
+                 .recorder = Recorder(2),
+                 .audit = Audit(1, audit_start_),
+                 .handoff = HandoffTracker(1),
+                 .keys = KeyChooser(1, 0),
+                 .counter = make_memory_counter(1),
+                 .schedule = nullptr};
+};
+
+TEST_F(SummaryTest, ARunInWhichNothingHappened) {
+  const results::Run run = summary(0s);
+  EXPECT_EQ(run.sections, 0U);
+  EXPECT_EQ(run.sections_per_second, 0);
+  EXPECT_EQ(run.commands_per_section, 0);
+  EXPECT_EQ(run.attempts_per_grant, 0);
+  EXPECT_EQ(run.acquire.count, 0U);
+  EXPECT_EQ(run.fairness.per_client, (std::vector<std::uint64_t>{0, 0}));
+  EXPECT_EQ(run.audit.verdict, Verdict::exclusive);
+  EXPECT_TRUE(run.errors.empty());
+}
+
+TEST_F(SummaryTest, FiguresPerSection) {
+  for (int i = 0; i < 4; ++i) grant(10ms);
+  add(Count::commands, 10);
+  add(Count::attempts, 6);
+  add(Count::round_trip_ns, 8'000);
+  add(Count::backoff_ns, 4'000'000);
+  add(Count::notified_ns, 2'000'000'000);
+  const results::Run run = summary(2s);
+  EXPECT_EQ(run.sections, 4U);
+  EXPECT_DOUBLE_EQ(run.duration_seconds, 2);
+  EXPECT_DOUBLE_EQ(run.sections_per_second, 2);
+  EXPECT_DOUBLE_EQ(run.commands_per_section, 2.5);
+  EXPECT_DOUBLE_EQ(run.attempts_per_grant, 1.5);
+  EXPECT_DOUBLE_EQ(run.wait.round_trip_seconds, 2e-6);
+  EXPECT_DOUBLE_EQ(run.wait.backoff_seconds, 1e-3);
+  EXPECT_DOUBLE_EQ(run.wait.notified_seconds, 0.5);
+}
+
+TEST_F(SummaryTest, TheHerdFactorIsThereOnlyIfSomebodyWasWoken) {
+  for (int i = 0; i < 4; ++i) grant(1ms);
+  EXPECT_EQ(summary().herd_factor, std::nullopt);
+  add(Count::wakes, 6);
+  ASSERT_TRUE(summary().herd_factor);
+  EXPECT_DOUBLE_EQ(*summary().herd_factor, 1.5);
+}
+
+TEST_F(SummaryTest, OutcomesAreKeptApartAndOnlyTheGrantedAreInTheDistribution) {
+  std::uint64_t n = 0;
+  for (const AcquireOutcome outcome : kOutcomes) {
+    for (++n; measured().acquire_with(outcome).snapshot().count() < n;) {
+      measured().acquire_with(outcome).record(1ms * n);
+    }
+  }
+  const results::Run run = summary();
+  EXPECT_EQ(run.outcomes.acquired, 1U);
+  EXPECT_EQ(run.outcomes.timed_out, 2U);
+  EXPECT_EQ(run.outcomes.refused, 3U);
+  EXPECT_EQ(run.outcomes.failed, 4U);
+  EXPECT_EQ(run.outcomes.unknown, 5U);
+  EXPECT_EQ(run.outcomes.abandoned, 6U);
+  EXPECT_EQ(run.acquire.count, 1U);
+  EXPECT_DOUBLE_EQ(run.acquire.max, 1e-3);
+}
+
+TEST_F(SummaryTest, EveryDistributionIsItsOwn) {
+  measured().acquire_service.record(1ms);
+  measured().hold.record(2ms);
+  measured().release.record(3ms);
+  measured().handoff.record(4ms);
+  measured().schedule_lag.record(5ms);
+  measured().loss_to_knowledge.record(6ms);
+  const results::Run run = summary();
+  EXPECT_DOUBLE_EQ(run.acquire_service.max, 1e-3);
+  EXPECT_DOUBLE_EQ(run.hold.max, 2e-3);
+  EXPECT_DOUBLE_EQ(run.release.max, 3e-3);
+  EXPECT_DOUBLE_EQ(run.handoff.max, 4e-3);
+  EXPECT_DOUBLE_EQ(run.schedule_lag.max, 5e-3);
+  EXPECT_DOUBLE_EQ(run.loss_to_knowledge.max, 6e-3);
+}
+
+TEST_F(SummaryTest, TheWarmUpIsInNoFigureButTheAudit) {
+  grant(1s, Phase::warmup);
+  add(Count::commands, 100, 0, Phase::warmup);
+  add(Count::wakes, 100, 1, Phase::warmup);
+  run_.recorder.histograms(Phase::warmup).hold.record(1s);
+  lose_an_update();
+  const results::Run run = summary();
+  EXPECT_EQ(run.sections, 0U);
+  EXPECT_EQ(run.outcomes.acquired, 0U);
+  EXPECT_EQ(run.acquire.count, 0U);
+  EXPECT_EQ(run.hold.count, 0U);
+  EXPECT_EQ(run.herd_factor, std::nullopt);
+  EXPECT_EQ(run.fairness.longest_wait_seconds, 0);
+  EXPECT_EQ(run.audit.lost_updates, 1U);
+}
+
+TEST_F(SummaryTest, Fairness) {
+  add(Count::sections, 3, 0);
+  add(Count::sections, 1, 1);
+  Counts waited;
+  waited.longest_wait = 250ms;
+  run_.recorder.client(1).add(Phase::measured, waited);
+  for (const int client : {0, 0, 0, 1}) {
+    run_.audit.leave(0, run_.audit.enter(0, client, Mode::exclusive, {}, {}, audit_start_),
+                     audit_start_);
+  }
+  const results::Fairness fairness = summary().fairness;
+  EXPECT_EQ(fairness.per_client, (std::vector<std::uint64_t>{3, 1}));
+  EXPECT_DOUBLE_EQ(fairness.jain, 0.8);  // (3 + 1)^2 / (2 * (9 + 1))
+  EXPECT_EQ(fairness.longest_streak, 3U);
+  EXPECT_DOUBLE_EQ(fairness.longest_wait_seconds, 0.25);
+}
+
+TEST_F(SummaryTest, LeasesAndReleasesThatWentWrong) {
+  add(Count::leases_lost, 3);
+  add(Count::releases_not_owner, 2);
+  add(Count::releases_failed, 1);
+  add(Count::shared_sections, 4);
+  run_.recorder.failure("broken");
+  const results::Run run = summary();
+  EXPECT_EQ(run.leases_lost, 3U);
+  EXPECT_EQ(run.releases_not_owner, 2U);
+  EXPECT_EQ(run.releases_failed, 1U);
+  EXPECT_EQ(run.shared_sections, 4U);
+  EXPECT_EQ(run.errors, (std::vector<std::string>{"1 × broken"}));
+}
+
+TEST_F(SummaryTest, AnOverlapIsAViolation) {
+  overlap();
+  const results::Audit audit = summary().audit;
+  EXPECT_EQ(audit.overlaps, 1U);
+  EXPECT_DOUBLE_EQ(audit.overlap_seconds, 3e-3);
+  EXPECT_EQ(audit.verdict, Verdict::violated);
+}
+
+TEST_F(SummaryTest, ALostUpdateIsAViolation) {
+  lose_an_update();
+  const results::Audit audit = summary().audit;
+  EXPECT_EQ(audit.increments, 2U);
+  EXPECT_EQ(audit.counter, 1U);
+  EXPECT_EQ(audit.lost_updates, 1U);
+  EXPECT_EQ(audit.lost_updates_max, 1U);
+  EXPECT_EQ(audit.verdict, Verdict::violated);
+}
+
+TEST_F(SummaryTest, AFenceRegressionIsAViolation) {
+  regress();
+  EXPECT_EQ(summary().audit.fence_regressions, 1U);
+  EXPECT_EQ(summary().audit.verdict, Verdict::violated);
+}
+
+TEST_F(SummaryTest, AControlThatPromisesNothingIsUnprotectedOnlyIfItFailed) {
+  strategy_.traits.promises_exclusion = false;
+  EXPECT_EQ(summary().audit.verdict, Verdict::exclusive);
+  overlap();
+  EXPECT_EQ(summary().audit.verdict, Verdict::unprotected);
+}
+
+TEST_F(SummaryTest, ASeriesPointIsWhatHappenedSinceTheLast) {
+  run_.load_start = audit_start_;
+  run_.measure_start = audit_start_ + 1s;
+  SeriesSampler sampler(run_);
+  grant(1ms, Phase::warmup);
+  grant(1ms, Phase::warmup);
+  run_.recorder.client(0).state = ClientState::waiting;
+  run_.recorder.client(1).state = ClientState::holding;
+  const results::SeriesPoint first = sampler.sample(audit_start_ + 1s);
+  EXPECT_DOUBLE_EQ(first.t, 1);
+  EXPECT_TRUE(first.warmup);
+  EXPECT_EQ(first.sections, 2U);
+  EXPECT_NEAR(first.acquire_p50, 1e-3, 1e-5);
+  EXPECT_EQ(first.waiters, 1U);
+  EXPECT_EQ(first.holders, 1U);
+
+  grant(20ms);
+  measured().acquire_with(AcquireOutcome::failed).record(1ms);
+  measured().acquire_with(AcquireOutcome::unknown).record(1ms);
+  measured().acquire_with(AcquireOutcome::timed_out).record(1ms);
+  const results::SeriesPoint second = sampler.sample(audit_start_ + 2s);
+  EXPECT_DOUBLE_EQ(second.t, 2);
+  EXPECT_FALSE(second.warmup);
+  EXPECT_EQ(second.sections, 1U);
+  EXPECT_EQ(second.failed, 2U);
+  EXPECT_NEAR(second.acquire_p99, 20e-3, 2e-4);
+  EXPECT_EQ(sampler.sample(audit_start_ + 3s).sections, 0U);
+}
+
+TEST_F(SummaryTest, WhatIsFinishedAfterTheLastPointIsAddedToIt) {
+  SeriesSampler sampler(run_);
+  grant(1ms);
+  results::SeriesPoint last = sampler.sample(audit_start_ + 1s);
+  grant(2ms);
+  measured().acquire_with(AcquireOutcome::failed).record(1ms);
+  sampler.complete(last);
+  EXPECT_EQ(last.sections, 2U);
+  EXPECT_EQ(last.failed, 1U);
+}
+
+}  // namespace
+}  // namespace lockbench
