@@ -15,7 +15,7 @@ constexpr std::string_view kClearLine = "\r\x1b[K";
 
 // The environment is only read, and nothing here changes it.
 std::string_view environment(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+  const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
 

@@ -41,6 +41,7 @@ UsageError no_such_command(const std::string& name, const std::vector<Command>& 
     return {"a URL is not a command: servers are given with --redis URL"};
   }
   std::vector<std::string_view> names;
+  names.reserve(commands.size());
   for (const Command& command : commands) names.push_back(command.name);
   if (find_strategy(name) != nullptr) {
     return {fmt::format("no such command \"{0}\": did you mean lockbench run {0}?", name)};

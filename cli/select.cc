@@ -30,6 +30,7 @@ UsageError no_such_strategy(const std::string& pattern,
     return {fmt::format("no strategy matches \"{}\" (lockbench list shows all)", pattern)};
   }
   std::vector<std::string_view> names;
+  names.reserve(catalogue.size());
   for (const Descriptor* strategy : catalogue) names.push_back(strategy->name);
   return {fmt::format("no such strategy \"{}\"{} (lockbench list shows all)", pattern,
                       did_you_mean(pattern, names))};
@@ -72,6 +73,7 @@ tl::expected<void, UsageError> check_waiting(const std::vector<Selected>& select
     const auto& choices = strategy->traits.waiting_choices;
     if (!named || std::find(choices.begin(), choices.end(), wait->kind) != choices.end()) continue;
     std::vector<std::string_view> allowed;
+    allowed.reserve(choices.size());
     for (const WaitKind kind : choices) allowed.push_back(to_string(kind));
     return tl::unexpected(UsageError{
         fmt::format("--wait: {} cannot wait by {}: {}", strategy->name, to_string(wait->kind),

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <chrono>
 #include <ostream>
 
@@ -103,8 +105,8 @@ struct Refused {
   /// What the message must say is allowed.
   std::string allowed;
 
-  friend void PrintTo(const Refused& refused, std::ostream* out) {
-    *out << refused.option << " \"" << refused.value << '"';
+  friend std::ostream& operator<<(std::ostream& out, const Refused& refused) {
+    return out << refused.option << " \"" << refused.value << '"';
   }
 };
 
@@ -112,7 +114,8 @@ class RefusedValue : public testing::TestWithParam<Refused> {};
 
 TEST_P(RefusedValue, IsNamedWithWhatIsAllowed) {
   const auto& [option, value, allowed] = GetParam();
-  for (const auto& args : {std::vector{option, value}, std::vector{option + "=" + value}}) {
+  for (const auto& args :
+       {std::vector{option, value}, std::vector{fmt::format("{}={}", option, value)}}) {
     const std::string error = error_of(args);
     EXPECT_THAT(error, StartsWith(option)) << value;
     if (!value.empty()) {
