@@ -1,0 +1,269 @@
+#include "results/columns.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "results/figures.h"
+#include "results/statistics.h"
+#include "results/text.h"
+#include "results/units.h"
+
+namespace lockbench::results {
+namespace {
+
+const Run& first(const Row& row) { return *row.runs.front(); }
+
+bool all_valid(const Row& row) {
+  return std::all_of(row.runs.begin(), row.runs.end(),
+                     [](const Run* run) { return run->generator.valid; });
+}
+
+/// The worst of the repetitions.
+Verdict verdict(const Row& row) {
+  Verdict worst = Verdict::exclusive;
+  for (const Run* run : row.runs) {
+    if (run->audit.verdict == Verdict::violated || worst == Verdict::exclusive) {
+      worst = run->audit.verdict;
+    }
+  }
+  return worst;
+}
+
+std::string strategy_text(const Row& row) { return first(row).strategy; }
+std::string backend_text(const Row& row) { return first(row).backend; }
+std::string verdict_text(const Row& row) { return std::string(to_string(verdict(row))); }
+std::string valid_text(const Row& row) { return all_valid(row) ? "true" : "false"; }
+std::string mark_text(const Row& row) { return all_valid(row) ? "" : "invalid"; }
+std::string flaw_text(const Row& row) { return row.flaw; }
+std::string reasons_text(const Row& row) {
+  return fmt::format("{}", fmt::join(first(row).generator.reasons, "; "));
+}
+
+constexpr Column file_text(std::string_view header, std::string (*text)(const Row&)) {
+  return {.header = header, .show = Show::file_only, .text = text};
+}
+
+constexpr Column file_figure(std::string_view header, std::string_view figure, Unit unit) {
+  return {.header = header, .figure = figure, .unit = unit, .show = Show::file_only};
+}
+
+constexpr Column latency(std::string_view group, std::string_view name, std::string_view header,
+                         std::string_view figure, int rank) {
+  return {.group = group,
+          .name = name,
+          .header = header,
+          .figure = figure,
+          .unit = Unit::seconds,
+          .show = Show::where_any,
+          .rank = rank};
+}
+
+constexpr Column ratio(std::string_view group, std::string_view name, std::string_view header,
+                       std::string_view figure, int rank) {
+  return {.group = group,
+          .name = name,
+          .header = header,
+          .figure = figure,
+          .unit = Unit::number,
+          .rank = rank};
+}
+
+constexpr Column not_granted(std::string_view name, std::string_view header,
+                             std::string_view figure, int rank) {
+  return {.name = name,
+          .header = header,
+          .figure = figure,
+          .unit = Unit::count,
+          .merge = Merge::sum,
+          .show = Show::where_any,
+          .rank = rank};
+}
+
+constexpr Column alarm(std::string_view group, std::string_view name, std::string_view header,
+                       std::string_view figure, int rank, std::string_view figure_max = {}) {
+  return {.group = group,
+          .name = name,
+          .header = header,
+          .figure = figure,
+          .unit = Unit::count,
+          .merge = Merge::sum,
+          .rank = rank,
+          .figure_max = figure_max,
+          .alarming = true};
+}
+
+constexpr Column merged_as(Column column, Merge merge) {
+  column.merge = merge;
+  return column;
+}
+
+constexpr Column with_spread(Column column) {
+  column.with_spread = true;
+  return column;
+}
+
+constexpr std::array kColumns{
+    Column{.name = "strategy", .header = "strategy", .text = strategy_text},
+    file_text("backend", backend_text),
+    file_figure("repetition", "repetition", Unit::count),
+    file_figure("duration_seconds", "duration_seconds", Unit::seconds),
+    file_figure("sections", "sections", Unit::count),
+    with_spread(ratio("sections", "/s", "sections_per_second", "sections_per_second", 3)),
+    latency("acquire", "p50", "acquire_p50_seconds", "acquire.p50", 11),
+    latency("acquire", "p99", "acquire_p99_seconds", "acquire.p99", 4),
+    merged_as(latency("acquire", "max", "acquire_max_seconds", "acquire.max", 17), Merge::max),
+    latency("handoff", "p50", "handoff_p50_seconds", "handoff.p50", 14),
+    ratio("commands", "/section", "commands_per_section", "commands_per_section", 15),
+    ratio("fairness", "(Jain)", "fairness_jain", "fairness.jain", 16),
+    file_figure("acquired", "outcomes.acquired", Unit::count),
+    not_granted("timed out", "timed_out", "outcomes.timed_out", 6),
+    not_granted("refused", "refused", "outcomes.refused", 7),
+    not_granted("failed", "failed", "outcomes.failed", 8),
+    not_granted("unknown", "unknown", "outcomes.unknown", 9),
+    not_granted("abandoned", "abandoned", "outcomes.abandoned", 10),
+    alarm("lost", "updates", "lost_updates", "audit.lost_updates", 5, "audit.lost_updates_max"),
+    file_figure("lost_updates_max", "audit.lost_updates_max", Unit::count),
+    alarm("", "overlaps", "overlaps", "audit.overlaps", 13),
+    Column{.name = "verdict", .header = "verdict", .rank = 1, .text = verdict_text},
+    file_text("valid", valid_text),
+    Column{.name = "run", .show = Show::where_any, .rank = 2, .text = mark_text},
+    file_text("invalid_because", reasons_text),
+    Column{.name = "falls to", .show = Show::where_any, .rank = 12, .text = flaw_text},
+};
+
+std::vector<double> values(const Row& row, std::string_view path) {
+  std::vector<double> found;
+  for (const Run* run : row.runs) {
+    if (const auto value = figure(*run, path)) {
+      found.push_back(*value);
+    }
+  }
+  return found;
+}
+
+std::string human(double value, Unit unit) {
+  switch (unit) {
+    case Unit::seconds:
+      return human_seconds(value);
+    case Unit::count:
+      return human_count(value);
+    case Unit::number:
+    case Unit::text:
+      return human_number(value);
+  }
+  return "";
+}
+
+/// " ±4%": the repetition farthest from the median; nothing for a single one.
+std::string spread(const Row& row, const Column& column, double center) {
+  if (row.runs.size() < 2 || center == 0) {
+    return "";
+  }
+  double farthest = 0;
+  for (const double value : values(row, column.figure)) {
+    farthest = std::max(farthest, std::abs(value - center));
+  }
+  return fmt::format(" ±{:.0f}%", 100 * farthest / std::abs(center));
+}
+
+Cell text_cell(const Column& column, const Row& row) {
+  Cell cell{printable(column.text(row)), Tone::plain};
+  if (column.text == verdict_text) {
+    const Verdict worst = verdict(row);
+    cell.tone = worst == Verdict::exclusive  ? Tone::good
+                : worst == Verdict::violated ? Tone::bad
+                                             : Tone::doubtful;
+  } else if (column.text == mark_text) {
+    cell.tone = Tone::doubtful;
+  }
+  return cell;
+}
+
+Cell make_cell(const Column& column, const Row& row) {
+  if (column.text != nullptr) {
+    return text_cell(column, row);
+  }
+  const auto value = merged(row, column.figure, column.merge);
+  if (!value) {
+    return {"–", Tone::plain};
+  }
+  Cell cell{human(*value, column.unit), Tone::plain};
+  double most = *value;
+  if (!column.figure_max.empty()) {
+    most = std::max(most, merged(row, column.figure_max, column.merge).value_or(most));
+  }
+  if (most > *value) {
+    cell.text += "–" + human(most, column.unit);
+  }
+  if (column.alarming && most > 0) {
+    cell.tone = *value > 0 ? Tone::bad : Tone::doubtful;
+  }
+  if (column.with_spread) {
+    cell.text += spread(row, column, *value);
+  }
+  return cell;
+}
+
+std::vector<Row> group_by_strategy(const Result& result, const KnownFlaws& flaws) {
+  std::vector<Row> rows;
+  for (const Run& run : result.runs) {
+    const auto same = std::find_if(rows.begin(), rows.end(), [&run](const Row& row) {
+      return first(row).strategy == run.strategy;
+    });
+    if (same != rows.end()) {
+      same->runs.push_back(&run);
+      continue;
+    }
+    const auto flaw = flaws.find(run.strategy);
+    rows.push_back({{&run}, flaw == flaws.end() ? "" : flaw->second});
+  }
+  return rows;
+}
+
+bool says_something(const Column& column, const std::vector<Row>& rows) {
+  return std::any_of(rows.begin(), rows.end(), [&column](const Row& row) {
+    if (column.text != nullptr) {
+      return !column.text(row).empty();
+    }
+    return merged(row, column.figure, column.merge).value_or(0) > 0;
+  });
+}
+
+}  // namespace
+
+std::span<const Column> all_columns() { return kColumns; }
+
+std::optional<double> merged(const Row& row, std::string_view figure, Merge merge) {
+  const std::vector<double> found = values(row, figure);
+  if (found.empty() || merge == Merge::median) {
+    return median(found);
+  }
+  if (merge == Merge::max) {
+    return *std::max_element(found.begin(), found.end());
+  }
+  return *mean(found) * static_cast<double>(found.size());
+}
+
+Sheet make_sheet(const Result& result, const KnownFlaws& flaws) {
+  const std::vector<Row> rows = group_by_strategy(result, flaws);
+  Sheet sheet;
+  for (const Column& column : kColumns) {
+    if (column.show == Show::always ||
+        (column.show == Show::where_any && says_something(column, rows))) {
+      sheet.columns.push_back(&column);
+    }
+  }
+  for (const Row& row : rows) {
+    auto& cells = sheet.rows.emplace_back();
+    for (const Column* column : sheet.columns) {
+      cells.push_back(make_cell(*column, row));
+    }
+  }
+  return sheet;
+}
+
+}  // namespace lockbench::results

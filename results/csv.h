@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "results/model.h"
+
+namespace lockbench::results {
+
+/// RFC 4180: a header, then one row a run. Plain numbers in base units, named in the header; empty
+/// where there was nothing to measure.
+std::string to_csv(const Result& result);
+
+}  // namespace lockbench::results

@@ -1,0 +1,180 @@
+#pragma once
+
+#include <concepts>
+#include <type_traits>
+
+#include "results/model.h"
+
+namespace lockbench::results {
+
+inline constexpr const char* kSchema = "lockbench.result/1";
+
+/// T is U, const or not.
+template <class T, class U>
+concept Is = std::same_as<std::remove_const_t<T>, U>;
+
+// The one list of what stands in a result file, and in which order. Writing, reading and the
+// figures of thresholds are visitors of it. A visitor offers
+//   v(name, value)                    a field
+//   v.measured(name, value, exists)   a number that is null where there was nothing to measure
+//   v.group(name, fill)               an object that is no struct of the model
+//   v.constant(name, text)            a text that is always the same
+//   v.null(name)                      a field that the file announces and nothing fills yet
+
+template <class Visitor>
+void describe(Visitor& v, Is<Distribution> auto& d) {
+  v("count", d.count);
+  const bool any = d.count > 0;
+  v.measured("mean", d.mean, any);
+  v.measured("stddev", d.stddev, any);
+  v.measured("min", d.min, any);
+  v.measured("p50", d.p50, any);
+  v.measured("p90", d.p90, any);
+  v.measured("p95", d.p95, any);
+  v.measured("p99", d.p99, any);
+  v.measured("p999", d.p999, any);
+  v.measured("max", d.max, any);
+  v.group("histogram", [&d](auto& histogram) {
+    histogram.constant("unit", "s");
+    histogram("relative_error", d.relative_error);
+    histogram("buckets", d.buckets);
+    histogram("overflow", d.overflow);
+  });
+}
+
+template <class Visitor>
+void describe(Visitor& v, Is<Outcomes> auto& outcomes) {
+  v("acquired", outcomes.acquired);
+  v("timed_out", outcomes.timed_out);
+  v("refused", outcomes.refused);
+  v("failed", outcomes.failed);
+  v("unknown", outcomes.unknown);
+  v("abandoned", outcomes.abandoned);
+}
+
+template <class Visitor>
+void describe(Visitor& v, Is<WaitAnatomy> auto& wait) {
+  v("round_trip_seconds", wait.round_trip_seconds);
+  v("backoff_seconds", wait.backoff_seconds);
+  v("notified_seconds", wait.notified_seconds);
+}
+
+template <class Visitor>
+void describe(Visitor& v, Is<Fairness> auto& fairness) {
+  v("jain", fairness.jain);
+  v("longest_streak", fairness.longest_streak);
+  v("longest_wait_seconds", fairness.longest_wait_seconds);
+  v("per_client", fairness.per_client);
+}
+
+template <class Visitor>
+void describe(Visitor& v, Is<Audit> auto& audit) {
+  v("increments", audit.increments);
+  v("counter", audit.counter);
+  v("lost_updates", audit.lost_updates);
+  v("lost_updates_max", audit.lost_updates_max);
+  v("overlaps", audit.overlaps);
+  v("overlap_seconds", audit.overlap_seconds);
+  v("fence_regressions", audit.fence_regressions);
+  v("stale_writes_rejected", audit.stale_writes_rejected);
+  v("verdict", audit.verdict);
+}
+
+template <class Visitor>
+void describe(Visitor& v, Is<SeriesPoint> auto& point) {
+  v("t", point.t);
+  v("warmup", point.warmup);
+  v("sections", point.sections);
+  v("acquire_p50", point.acquire_p50);
+  v("acquire_p99", point.acquire_p99);
+  v("failed", point.failed);
+  v("waiters", point.waiters);
+  v("holders", point.holders);
+}
+
+template <class Visitor>
+void describe(Visitor& v, Is<Generator> auto& generator) {
+  v("cpu_seconds", generator.cpu_seconds);
+  v("cpu_share", generator.cpu_share);
+  v("valid", generator.valid);
+  v("reasons", generator.reasons);
+}
+
+template <class Visitor>
+void describe(Visitor& v, Is<Run> auto& run) {
+  v("strategy", run.strategy);
+  v("backend", run.backend);
+  v("repetition", run.repetition);
+  v("duration_seconds", run.duration_seconds);
+  v("sections", run.sections);
+  v("sections_per_second", run.sections_per_second);
+  v("outcomes", run.outcomes);
+  v("leases_lost", run.leases_lost);
+  v("loss_to_knowledge", run.loss_to_knowledge);
+  v("shared_sections", run.shared_sections);
+  v("acquire", run.acquire);
+  v("acquire_service", run.acquire_service);
+  v("hold", run.hold);
+  v("release", run.release);
+  v("handoff", run.handoff);
+  v("schedule_lag", run.schedule_lag);
+  v.group("releases", [&run](auto& releases) {
+    releases("not_owner", run.releases_not_owner);
+    releases("failed", run.releases_failed);
+  });
+  v("wait", run.wait);
+  v("attempts_per_grant", run.attempts_per_grant);
+  v("commands_per_section", run.commands_per_section);
+  v("herd_factor", run.herd_factor);
+  v("server_cpu_seconds_per_section", run.server_cpu_seconds_per_section);
+  v("fairness", run.fairness);
+  v.null("renewal");
+  v.null("quorum");
+  v("audit", run.audit);
+  v("series", run.series);
+  v("generator", run.generator);
+  v("errors", run.errors);
+}
+
+template <class Visitor>
+void describe(Visitor& v, Is<Server> auto& server) {
+  v("version", server.version);
+  v("endpoints", server.endpoints);
+}
+
+template <class Visitor>
+void describe(Visitor& v, Is<Environment> auto& environment) {
+  v("cpu", environment.cpu);
+  v("cores", environment.cores);
+  v("kernel", environment.kernel);
+  v("memory_bytes", environment.memory_bytes);
+  v("servers", environment.servers);
+}
+
+template <class Visitor>
+void describe(Visitor& v, Is<Build> auto& build) {
+  v("version", build.version);
+  v("commit", build.commit);
+  v("build_type", build.build_type);
+}
+
+template <class Visitor>
+void describe(Visitor& v, Is<Skipped> auto& skipped) {
+  v("strategy", skipped.strategy);
+  v("reason", skipped.reason);
+}
+
+template <class Visitor>
+void describe(Visitor& v, Is<Result> auto& result) {
+  v.constant("schema", kSchema);
+  v("id", result.id);
+  v("started_at", result.started_at);
+  v("interrupted", result.interrupted);
+  v("lockbench", result.lockbench);
+  v("environment", result.environment);
+  v("workload", result.workload);
+  v("skipped", result.skipped);
+  v("runs", result.runs);
+}
+
+}  // namespace lockbench::results

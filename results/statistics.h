@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace lockbench::results {
+
+// Statistics of a sample, which need not be sorted. Nothing where the sample is too small to have
+// one.
+
+std::optional<double> mean(std::span<const double> sample);
+
+/// Of the population that the sample was drawn from (n - 1); needs two values.
+std::optional<double> stddev(std::span<const double> sample);
+
+/// Linear between the two nearest ranks, the way R and NumPy do by default; share from 0 to 1.
+std::optional<double> percentile(std::span<const double> sample, double share);
+
+std::optional<double> median(std::span<const double> sample);
+
+/// Jain's fairness index (Jain, Chiu, Hawe 1984): 1 where all have the same, 1/n where one has all.
+/// 1 also where nobody has anything.
+double jain_index(std::span<const std::uint64_t> shares);
+
+}  // namespace lockbench::results

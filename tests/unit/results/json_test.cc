@@ -1,0 +1,185 @@
+#include "results/json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "tests/unit/results/mutations.h"
+#include "tests/unit/results/samples.h"
+
+namespace lockbench::results {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+Result read_back(const Result& result) {
+  auto read = from_json(to_json(result));
+  EXPECT_TRUE(read.has_value()) << read.error();
+  return read.value_or(Result{});
+}
+
+std::string error_of(std::string_view text) {
+  const auto read = from_json(text);
+  return read ? "no error" : read.error();
+}
+
+std::string error_of_document(const json& document) { return error_of(document.dump()); }
+
+TEST(Json, WhatIsWrittenReadAndWrittenIsTheSame) {
+  for (const Result& result : {full_result(), minimal_result()}) {
+    EXPECT_EQ(to_json(read_back(result)), to_json(result));
+  }
+}
+
+TEST(Json, ReadsTheValuesThatWereWritten) {
+  const Result result = read_back(full_result());
+  EXPECT_EQ(result.id, "20250101-120000-abcd");
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_EQ(result.environment.memory_bytes, 8ULL << 30);
+  EXPECT_EQ(result.environment.servers.at("redis").endpoints.at(0), "127.0.0.1:6379");
+  EXPECT_EQ(std::get<std::int64_t>(result.workload.at("clients")), 8);
+  EXPECT_EQ(std::get<double>(result.workload.at("duration")), 3.0);
+  EXPECT_EQ(std::get<std::vector<std::string>>(result.workload.at("threshold")).size(), 1U);
+  ASSERT_EQ(result.runs.size(), 2U);
+  const auto& run = result.runs[0];
+  EXPECT_EQ(run.acquire.p99, 0.00142);
+  EXPECT_EQ(run.acquire.buckets.at(1).count, 99U);
+  EXPECT_EQ(run.releases_failed, 9U);
+  EXPECT_EQ(run.herd_factor, 1.5);
+  EXPECT_EQ(run.audit.verdict, Verdict::violated);
+  EXPECT_TRUE(run.series.at(0).warmup);
+  EXPECT_FALSE(result.runs[1].herd_factor.has_value());
+}
+
+TEST(Json, CountsAreExactUpToTheLargest) {
+  Result result = full_result();
+  result.runs[0].sections = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_EQ(read_back(result).runs[0].sections, std::numeric_limits<std::uint64_t>::max());
+}
+
+TEST(Json, WhatWasNotMeasuredIsNull) {
+  Result result = full_result();
+  result.runs[0].handoff = {};
+  result.runs[0].sections_per_second = std::numeric_limits<double>::quiet_NaN();
+  result.runs[0].wait.backoff_seconds = std::numeric_limits<double>::infinity();
+  result.workload["rate"] = std::numeric_limits<double>::infinity();
+  const json run = json::parse(to_json(result)).at("runs").at(0);
+  EXPECT_TRUE(run.at("handoff").at("p50").is_null());
+  EXPECT_TRUE(run.at("sections_per_second").is_null());
+  EXPECT_TRUE(run.at("wait").at("backoff_seconds").is_null());
+  EXPECT_EQ(run.at("acquire").at("p50"), 8.3e-5);
+  const Result again = read_back(result);
+  EXPECT_TRUE(std::isnan(again.runs[0].sections_per_second));
+  EXPECT_EQ(again.runs[0].handoff.p50, 0);
+  EXPECT_EQ(to_json(again), to_json(result));
+}
+
+TEST(Json, ListsOfNumbersStandOnOneLine) {
+  const std::string text = to_json(full_result());
+  EXPECT_THAT(text, HasSubstr("\"per_client\": [15500,15501]"));
+  EXPECT_THAT(text, HasSubstr("\"buckets\": [[8.3e-05,900],[0.00142,99],[12.3,1]]"));
+  EXPECT_THAT(text, HasSubstr("\n    {\"t\":1.0,"));
+}
+
+TEST(Json, BytesThatAreNotUtf8AreReplaced) {
+  Result result = full_result();
+  result.runs[0].errors = {"-ERR \xff\xfe"};
+  EXPECT_THAT(read_back(result).runs[0].errors.at(0), HasSubstr("-ERR "));
+}
+
+TEST(Json, UnknownFieldsArePassedOver) {
+  json document = json::parse(to_json(full_result()));
+  document["later"] = 1;
+  document["runs"][0]["renewal"] = {{"renewals", 5}};
+  EXPECT_TRUE(from_json(document.dump()).has_value());
+}
+
+TEST(Json, EveryMissingFieldIsNamed) {
+  const json document = json::parse(to_json(full_result()));
+  int removed = 0;
+  for (const auto& place : places(document, [](const std::string& at) {
+         return at == "/workload" || at == "/environment/servers";
+       })) {
+    const std::string name = place.empty() ? "" : place.back();
+    const json& parent = document.at(place.parent_pointer());
+    const bool filled_later = name == "renewal" || name == "quorum";
+    if (place.empty() || name == "schema" || filled_later || !parent.is_object() ||
+        place.parent_pointer() == json::json_pointer("/workload") ||
+        place.parent_pointer() == json::json_pointer("/environment/servers")) {
+      continue;
+    }
+    json broken = document;
+    broken.at(place.parent_pointer()).erase(name);
+    EXPECT_THAT(error_of_document(broken), HasSubstr(name + " is missing")) << place;
+    ++removed;
+  }
+  EXPECT_GT(removed, 150);
+}
+
+TEST(Json, WrongTypesAreNamedByTheirPath) {
+  const std::vector<std::tuple<std::string, json, std::string>> cases = {
+      {"/interrupted", 1, "interrupted is neither true nor false"},
+      {"/id", 1, "id is not a text"},
+      {"/runs", json::object(), "runs is not a list"},
+      {"/runs/1", 3, "runs[1] is not an object"},
+      {"/runs/0/acquire", nullptr, "runs[0].acquire is not an object"},
+      {"/runs/0/acquire/p99", "fast", "runs[0].acquire.p99 is not a number"},
+      {"/runs/0/acquire/histogram/unit", "ms", "runs[0].acquire.histogram.unit is not \"s\""},
+      {"/runs/0/acquire/histogram/buckets/2", json::array({1}),
+       "runs[0].acquire.histogram.buckets[2] is not a pair"},
+      {"/runs/0/acquire/histogram/buckets/2/1", -1,
+       "runs[0].acquire.histogram.buckets[2][1] is not a whole number"},
+      {"/runs/0/outcomes/failed", -1,
+       "runs[0].outcomes.failed is not a whole number of at least 0"},
+      {"/runs/0/outcomes/failed", 1.5, "runs[0].outcomes.failed is not a whole number"},
+      {"/runs/0/repetition", 1ULL << 40, "runs[0].repetition is too large"},
+      {"/runs/0/audit/verdict", "fine", "runs[0].audit.verdict is none of exclusive, violated"},
+      {"/runs/0/errors/0", 1, "runs[0].errors[0] is not a text"},
+      {"/workload/hold", json::object(), "workload.hold is not the value of an option"},
+      {"/workload/clients", 1ULL << 63, "workload.clients is not the value of an option"},
+      {"/environment/servers/redis/version", 7, "environment.servers.redis.version is not a text"},
+  };
+  for (const auto& [place, value, error] : cases) {
+    json document = json::parse(to_json(full_result()));
+    document.at(json::json_pointer(place)) = value;
+    EXPECT_THAT(error_of_document(document), testing::StartsWith(error)) << place;
+  }
+}
+
+TEST(Json, HostileTextIsRefusedInOnePrintableLine) {
+  EXPECT_THAT(error_of(""), HasSubstr("not JSON"));
+  EXPECT_THAT(error_of("{\"schema\": \n\n]"), HasSubstr("not JSON"));
+  EXPECT_THAT(error_of("[1e999]"), HasSubstr("not JSON"));
+  EXPECT_THAT(error_of("[]"), HasSubstr("not a result of lockbench"));
+  EXPECT_THAT(error_of("{}"), HasSubstr("lockbench.result/1"));
+  EXPECT_THAT(error_of(std::string(100000, '[')), HasSubstr("nested too deep"));
+  EXPECT_THAT(error_of(std::string(kMaxResultBytes + 1, ' ')), HasSubstr("too large"));
+  json document = json::parse(to_json(full_result()));
+  document["environment"]["servers"]["\x1b[2J\n" + std::string(5000, 'x')] = 1;
+  const std::string error = error_of_document(document);
+  EXPECT_LE(error.size(), 300U);
+  EXPECT_THAT(error, Not(testing::ContainsRegex("[\x1b\n]")));
+}
+
+TEST(Json, BracketsWithinTextsAreNoNesting) {
+  Result result = full_result();
+  result.id = std::string(1000, '[') + "\\\"";
+  EXPECT_EQ(read_back(result).id, result.id);
+}
+
+TEST(Json, AnotherSchemaIsNamed) {
+  json document = json::parse(to_json(minimal_result()));
+  document["schema"] = "lockbench.result/2";
+  EXPECT_THAT(error_of_document(document), HasSubstr("lockbench.result/2"));
+  EXPECT_THAT(error_of_document(document), HasSubstr("lockbench.result/1"));
+  document["schema"] = 7;
+  EXPECT_THAT(error_of_document(document), HasSubstr("schema 7"));
+}
+
+}  // namespace
+}  // namespace lockbench::results

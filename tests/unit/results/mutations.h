@@ -1,0 +1,27 @@
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace lockbench::results {
+
+/// Pointers to everything in a document, itself included, but for what stands below one of
+/// `opaque`.
+inline std::vector<nlohmann::json::json_pointer> places(
+    const nlohmann::json& document, const std::function<bool(const std::string&)>& opaque,
+    const nlohmann::json::json_pointer& at = nlohmann::json::json_pointer()) {
+  std::vector<nlohmann::json::json_pointer> found{at};
+  const nlohmann::json& here = document.at(at);
+  if (!here.is_structured() || opaque(at.to_string())) {
+    return found;
+  }
+  for (const auto& [key, value] : here.items()) {
+    const auto below = places(document, opaque, here.is_array() ? at / std::stoul(key) : at / key);
+    found.insert(found.end(), below.begin(), below.end());
+  }
+  return found;
+}
+
+}  // namespace lockbench::results

@@ -1,0 +1,87 @@
+#pragma once
+
+#include "results/model.h"
+
+namespace lockbench::results {
+
+/// A valid run with little in it.
+inline Run simple_run(const std::string& strategy) {
+  Run run;
+  run.strategy = strategy;
+  run.backend = "redis";
+  return run;
+}
+
+/// What a run must say at the least to be a valid file.
+inline Result minimal_result() {
+  Result result;
+  result.id = "20250101-120000-abcd";
+  result.started_at = "2025-01-01T12:00:00Z";
+  result.lockbench.version = "0.1.0";
+  return result;
+}
+
+inline Distribution sample_distribution() {
+  return {.count = 1000,
+          .mean = 0.0002,
+          .stddev = 1.5e-5,
+          .min = 1e-7,
+          .p50 = 8.3e-5,
+          .p90 = 0.0004,
+          .p95 = 0.0007,
+          .p99 = 0.00142,
+          .p999 = 0.003,
+          .max = 12.3,
+          .relative_error = 0.0078125,
+          .buckets = {{8.3e-5, 900}, {0.00142, 99}, {12.3, 1}},
+          .overflow = 0};
+}
+
+/// Every field holds something other than its default.
+inline Run full_run() {
+  Run run = simple_run("redis-set-nx");
+  run.repetition = 2;
+  run.duration_seconds = 3.01;
+  run.sections = 124000;
+  run.sections_per_second = 41234.5;
+  run.outcomes = {124000, 12, 3, 4, 5, 6};
+  run.leases_lost = 2;
+  for (Distribution* distribution : {&run.loss_to_knowledge, &run.acquire, &run.acquire_service,
+                                     &run.hold, &run.release, &run.handoff, &run.schedule_lag}) {
+    *distribution = sample_distribution();
+  }
+  run.shared_sections = 7;
+  run.releases_not_owner = 8;
+  run.releases_failed = 9;
+  run.wait = {1e-4, 0.1, 0.002};
+  run.attempts_per_grant = 1.25;
+  run.commands_per_section = 2.25;
+  run.herd_factor = 1.5;
+  run.server_cpu_seconds_per_section = 1.3e-5;
+  run.fairness = {0.987, 17, 0.25, {15500, 15501}};
+  run.audit = {124000, 123988, 12, 15, 3, 0.001, 1, 2, Verdict::violated};
+  run.series = {{1, true, 40000, 8e-5, 0.001, 1, 7, 1}, {2, false, 41000, 8e-5, 0.002, 2, 6, 1}};
+  run.generator = {2.5, 0.4, false, {"the generator used 95 % of the processor"}};
+  run.errors = {"connection refused: 127.0.0.1:6379"};
+  return run;
+}
+
+inline Result full_result() {
+  Result result = minimal_result();
+  result.interrupted = true;
+  result.lockbench = {"0.1.0", "05a4e27", "Release"};
+  result.environment = {
+      "Example CPU", 2, "6.1.0", 8ULL << 30, {{"redis", {"7.0.15", {"127.0.0.1:6379"}}}}};
+  result.workload = {{"clients", std::int64_t{8}},
+                     {"hold", 0.002},
+                     {"duration", 3.0},
+                     {"quiet", false},
+                     {"rate", nullptr},
+                     {"wait", std::string("poll:10ms")},
+                     {"threshold", std::vector<std::string>{"acquire.p99<5ms"}}};
+  result.skipped = {{"etcd", "not built"}};
+  result.runs = {full_run(), simple_run("none")};
+  return result;
+}
+
+}  // namespace lockbench::results

@@ -1,0 +1,197 @@
+#if defined(__GNUC__) && !defined(__clang__)
+// GCC 12 is wrong about std::regex and std::string, inlined into the validator.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wrestrict"
+#endif
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validator.hpp>
+
+#include "results/json.h"
+#include "tests/unit/results/mutations.h"
+#include "tests/unit/results/samples.h"
+
+namespace lockbench::results {
+namespace {
+
+using nlohmann::json;
+
+const valijson::Schema& schema() {
+  static const auto kSchema = [] {
+    std::ifstream file(LOCKBENCH_SOURCE_DIR "/results/schema.json");
+    const json document = json::parse(file);
+    auto parsed = std::make_unique<valijson::Schema>();
+    valijson::SchemaParser().populateSchema(valijson::adapters::NlohmannJsonAdapter(document),
+                                            *parsed);
+    return parsed;
+  }();
+  return *kSchema;
+}
+
+/// Empty if the document keeps the schema.
+std::string violation(const json& document) {
+  valijson::ValidationResults errors;
+  const valijson::adapters::NlohmannJsonAdapter target(document);
+  if (valijson::Validator().validate(schema(), target, &errors)) {
+    return "";
+  }
+  valijson::ValidationResults::Error error;
+  std::string text = "rejected:";
+  while (errors.popError(error)) {
+    for (const std::string& part : error.context) {
+      text += part;
+    }
+    text += " " + error.description + ";";
+  }
+  return text;
+}
+
+json document_of(const Result& result) { return json::parse(to_json(result)); }
+
+/// Where any name may stand.
+bool is_map(const std::string& at) { return at == "/workload" || at == "/environment/servers"; }
+
+/// The full result with everything that the file announces beyond it.
+json announced() {
+  json document = document_of(full_result());
+  const json distribution = document["runs"][0]["acquire"];
+  document["runs"][0]["renewal"] = {{"renewals", 5},
+                                    {"failures", 1},
+                                    {"lost", 1},
+                                    {"commands_per_second", 3.5},
+                                    {"duration", distribution},
+                                    {"slip", distribution},
+                                    {"margin", distribution}};
+  document["runs"][0]["quorum"] = {
+      {"nodes", 3},
+      {"votes", {{"127.0.0.1:7001", 5, 1, 0}, {"127.0.0.1:7002", 6, 0, 0}}},
+      {"split_votes", 2},
+      {"rounds_per_grant", 1.5},
+      {"node_seconds", {distribution}},
+      {"validity", distribution}};
+  document["hazards"] = {{{"scenario", "pause"},
+                          {"strategy", "redis-set-nx"},
+                          {"expected", "double_grant"},
+                          {"observed", "double_grant"},
+                          {"agrees", true},
+                          {"evidence", json::object()},
+                          {"timeline", json::array()}}};
+  const json renewal_point = {{"strategy", "redis-watchdog"},
+                              {"held", 100000},
+                              {"mode", "batched"},
+                              {"threads", 1},
+                              {"server_cpu_share", 0.3},
+                              {"renewals_per_second", 30000},
+                              {"commands_per_second", 30000},
+                              {"sections_per_second", 900},
+                              {"baseline_sections_per_second", 1000},
+                              {"overhead", 0.1},
+                              {"lost", 0},
+                              {"margin", distribution},
+                              {"slip", distribution}};
+  const json quorum_point = {{"strategy", "redlock"},
+                             {"nodes", 5},
+                             {"down", 1},
+                             {"frozen", 0},
+                             {"slow_seconds", 0.05},
+                             {"clients", 8},
+                             {"sections_per_second", 100},
+                             {"acquire", distribution},
+                             {"commands_per_section", 10},
+                             {"split_votes", 3},
+                             {"granted_share", 0.9},
+                             {"validity", distribution}};
+  document["experiment"] = {{"name", "renewal"}, {"points", {renewal_point, quorum_point}}};
+  return document;
+}
+
+TEST(Schema, AdmitsWhatIsWritten) {
+  EXPECT_EQ(violation(document_of(full_result())), "");
+  EXPECT_EQ(violation(document_of(minimal_result())), "");
+}
+
+TEST(Schema, AdmitsWhatTheFileAnnounces) { EXPECT_EQ(violation(announced()), ""); }
+
+TEST(Schema, RejectsEveryMissingField) {
+  const json document = announced();
+  int removed = 0;
+  for (const auto& place : places(document, is_map)) {
+    const bool optional =
+        place == json::json_pointer("/hazards") || place == json::json_pointer("/experiment");
+    if (place.empty() || optional || !document.at(place.parent_pointer()).is_object()) {
+      continue;
+    }
+    json broken = document;
+    broken.at(place.parent_pointer()).erase(place.back());
+    EXPECT_NE(violation(broken), "") << "without " << place;
+    ++removed;
+  }
+  EXPECT_GT(removed, 250);
+}
+
+TEST(Schema, RejectsUnknownFieldsEverywhere) {
+  const json document = announced();
+  int added = 0;
+  for (const auto& place : places(document, is_map)) {
+    const std::string at = place.to_string();
+    if (!document.at(place).is_object() || is_map(at) || at == "/hazards/0/evidence") {
+      continue;
+    }
+    json broken = document;
+    broken.at(place)["surprise"] = 1;
+    EXPECT_NE(violation(broken), "") << "added to " << place;
+    ++added;
+  }
+  EXPECT_GT(added, 40);
+}
+
+TEST(Schema, RejectsWrongTypesAndNegativeNumbersEverywhere) {
+  const json document = announced();
+  int changed = 0;
+  for (const auto& place : places(document, is_map)) {
+    const std::string at = place.to_string();
+    if (is_map(at) || at == "/hazards/0/evidence") {
+      continue;
+    }
+    json broken = document;
+    // No field may be an object of anything, and text stands where no number does.
+    broken.at(place) = document.at(place).is_object() ? json("text") : json{{"surprise", 1}};
+    EXPECT_NE(violation(broken), "") << "wrong type at " << place;
+    if (document.at(place).is_number() && at != "/experiment/points/0/overhead") {
+      broken.at(place) = -1;
+      EXPECT_NE(violation(broken), "") << "negative at " << place;
+    }
+    ++changed;
+  }
+  EXPECT_GT(changed, 250);
+}
+
+TEST(Schema, RejectsWhatIsNotAllowedInParticular) {
+  const std::vector<std::pair<std::string, json>> cases = {
+      {"/schema", "lockbench.result/2"},
+      {"/started_at", "yesterday"},
+      {"/id", ""},
+      {"/runs/0/audit/verdict", "fine"},
+      {"/runs/0/fairness/jain", 1.5},
+      {"/runs/0/sections", 1.5},
+      {"/runs/0/sections", nullptr},
+      {"/runs/0/repetition", 0},
+      {"/workload/hold", json::object()},
+      {"/experiment/points/0/mode", "by hand"},
+  };
+  for (const auto& [place, value] : cases) {
+    json broken = announced();
+    broken.at(json::json_pointer(place)) = value;
+    EXPECT_NE(violation(broken), "") << place << " = " << value;
+  }
+}
+
+}  // namespace
+}  // namespace lockbench::results

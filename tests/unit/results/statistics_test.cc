@@ -1,0 +1,47 @@
+#include "results/statistics.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <vector>
+
+namespace lockbench::results {
+namespace {
+
+using Sample = std::vector<double>;
+
+TEST(Statistics, KnownExamples) {
+  const Sample sample{2, 4, 4, 4, 5, 5, 7, 9};
+  EXPECT_DOUBLE_EQ(*mean(sample), 5);
+  EXPECT_NEAR(*stddev(sample), 2.138089935299395, 1e-12);
+  EXPECT_DOUBLE_EQ(*median(sample), 4.5);
+  EXPECT_DOUBLE_EQ(*median(Sample{3, 1, 2}), 2);
+}
+
+TEST(Statistics, PercentilesAreLinearBetweenRanks) {
+  const Sample sample{15, 50, 20, 40, 35};  // numpy.percentile([...], 40) is 29
+  EXPECT_DOUBLE_EQ(*percentile(sample, 0.4), 29);
+  EXPECT_DOUBLE_EQ(*percentile(sample, 0), 15);
+  EXPECT_DOUBLE_EQ(*percentile(sample, 1), 50);
+  EXPECT_THROW(percentile(sample, 1.01), std::invalid_argument);
+  EXPECT_THROW(percentile(sample, -0.01), std::invalid_argument);
+}
+
+TEST(Statistics, SamplesThatAreTooSmallHaveNone) {
+  EXPECT_FALSE(mean({}).has_value());
+  EXPECT_FALSE(median({}).has_value());
+  EXPECT_FALSE(stddev(Sample{1}).has_value());
+  EXPECT_DOUBLE_EQ(*median(Sample{7}), 7);
+}
+
+TEST(Statistics, JainsIndex) {
+  using Shares = std::vector<std::uint64_t>;
+  EXPECT_DOUBLE_EQ(jain_index(Shares{5, 5, 5, 5}), 1);
+  EXPECT_DOUBLE_EQ(jain_index(Shares{12, 0, 0, 0}), 0.25);
+  EXPECT_DOUBLE_EQ(jain_index(Shares{1, 2, 3}), 36.0 / 42.0);
+  EXPECT_DOUBLE_EQ(jain_index(Shares{0, 0}), 1);
+  EXPECT_DOUBLE_EQ(jain_index({}), 1);
+}
+
+}  // namespace
+}  // namespace lockbench::results

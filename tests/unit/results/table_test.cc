@@ -1,0 +1,244 @@
+#include "results/table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <set>
+#include <sstream>
+
+#include "results/csv.h"
+#include "results/figures.h"
+#include "results/markdown.h"
+#include "results/text.h"
+#include "tests/unit/results/samples.h"
+
+namespace lockbench::results {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+std::string line_with(const std::string& text, const std::string& part) {
+  for (const std::string& line : lines_of(text)) {
+    if (line.find(part) != std::string::npos) {
+      return line;
+    }
+  }
+  return "";
+}
+
+std::string plain(const Result& result, const KnownFlaws& flaws = {}) {
+  return to_table(result, flaws, {});
+}
+
+auto run_at(double sections_per_second, int repetition) {
+  auto run = simple_run("redlock");
+  run.repetition = repetition;
+  run.sections_per_second = sections_per_second;
+  run.acquire = sample_distribution();
+  return run;
+}
+
+TEST(Table, ShowsEachStrategysFiguresInHumanUnits) {
+  const std::string text = plain(full_result(), {{"redis-set-nx", "long pause"}});
+  EXPECT_THAT(line_with(text, "long pause"),
+              AllOf(HasSubstr("redis-set-nx"), HasSubstr("41.2k"), HasSubstr("83 µs"),
+                    HasSubstr("1.42 ms"), HasSubstr("12.3 s"), HasSubstr("2.25"), HasSubstr("0.99"),
+                    HasSubstr("12–15"), HasSubstr("violated"), HasSubstr("invalid")));
+  EXPECT_THAT(text, AllOf(HasSubstr("timed out"), HasSubstr("abandoned"), HasSubstr("falls to")));
+}
+
+TEST(Table, ColumnsAreAligned) {
+  const auto lines = lines_of(plain(full_result()));
+  std::set<std::size_t> ends;
+  for (const std::string part : {"verdict", "violated", "exclusive"}) {
+    for (const std::string& line : lines) {
+      if (const std::size_t at = line.find(part); at != std::string::npos) {
+        ends.insert(display_width(line.substr(0, at)));
+      }
+    }
+  }
+  EXPECT_EQ(ends.size(), 1U) << plain(full_result());
+}
+
+TEST(Table, WhatNeverHappenedHasNoColumn) {
+  Result result = minimal_result();
+  result.runs = {run_at(100, 1)};
+  EXPECT_THAT(plain(result), AllOf(Not(HasSubstr("timed out")), Not(HasSubstr("handoff")),
+                                   Not(HasSubstr("falls to")), Not(HasSubstr("invalid"))));
+  result.runs[0].outcomes.timed_out = 3;
+  EXPECT_THAT(plain(result), HasSubstr("timed out"));
+}
+
+TEST(Table, RepetitionsShareARow) {
+  Result result = minimal_result();
+  result.runs = {run_at(100, 1), run_at(110, 2), run_at(130, 3)};
+  result.runs[1].audit.lost_updates = result.runs[1].audit.lost_updates_max = 2;
+  result.runs[2].audit.lost_updates = result.runs[2].audit.lost_updates_max = 5;
+  result.runs[1].audit.verdict = Verdict::violated;
+  result.runs[2].audit.verdict = Verdict::unprotected;
+  result.runs[2].acquire.max = 50;
+  const std::string text = plain(result);
+  EXPECT_THAT(line_with(text, "redlock"), AllOf(HasSubstr("110 ±18%"), HasSubstr(" 7 "),
+                                                HasSubstr("violated"), HasSubstr("50 s")));
+  EXPECT_THAT(text, HasSubstr("medians"));
+}
+
+TEST(Table, ARangeFromNothingIsDoubtfulAndLostUpdatesAreRed) {
+  Result result = minimal_result();
+  result.runs = {run_at(100, 1)};
+  result.runs[0].audit.lost_updates_max = 3;
+  const std::string doubtful = to_table(result, {}, {.color = true, .width = {}});
+  EXPECT_THAT(doubtful, HasSubstr("\x1b[33m0–3\x1b[0m"));
+  EXPECT_THAT(doubtful, HasSubstr("\x1b[32mexclusive\x1b[0m"));
+  result.runs[0].audit.lost_updates = 3;
+  result.runs[0].audit.verdict = Verdict::violated;
+  const std::string lost = to_table(result, {}, {.color = true, .width = {}});
+  EXPECT_THAT(lost, HasSubstr("\x1b[31m3\x1b[0m"));
+  EXPECT_THAT(lost, HasSubstr("\x1b[31mviolated\x1b[0m"));
+  result.runs[0].audit.verdict = Verdict::unprotected;
+  EXPECT_THAT(to_table(result, {}, {.color = true, .width = {}}),
+              HasSubstr("\x1b[33munprotected\x1b[0m"));
+}
+
+TEST(Table, NoColourUnlessAskedFor) { EXPECT_THAT(plain(full_result()), Not(HasSubstr("\x1b"))); }
+
+TEST(Table, NoLineIsWiderThanTheTerminal) {
+  Result result = full_result();
+  result.runs[0].generator.reasons = {
+      "a reason of many words that is longer than a narrow terminal"};
+  const KnownFlaws flaws{{"redis-set-nx", "a long pause of its holder"}};
+  const std::size_t all = display_width(lines_of(plain(result, flaws)).at(1));
+  for (std::size_t width = 30; width <= all + 10; ++width) {
+    const std::string text = to_table(result, flaws, {.color = false, .width = width});
+    for (const std::string& line : lines_of(text)) {
+      EXPECT_LE(display_width(line), width) << text;
+    }
+    EXPECT_THAT(text, HasSubstr("redis-set-nx"));
+  }
+}
+
+TEST(Table, TheLeastImportantGoesFirstAndIsNamed) {
+  const std::string text = to_table(full_result(), {}, {.color = false, .width = 80});
+  const auto lines = lines_of(text);
+  EXPECT_THAT(lines.at(1), AllOf(HasSubstr("verdict"), HasSubstr("/s"), HasSubstr("p99")));
+  EXPECT_THAT(lines.at(1), Not(HasSubstr("max")));
+  EXPECT_THAT(text, HasSubstr("no room for: acquire max"));
+  EXPECT_THAT(plain(full_result()), Not(HasSubstr("no room")));
+}
+
+TEST(Table, EvenTheStrategyIsCutOnTheNarrowestTerminal) {
+  Result result = minimal_result();
+  result.runs = {run_at(100, 1)};
+  EXPECT_THAT(lines_of(to_table(result, {}, {.color = false, .width = 4})).at(2), "red…");
+}
+
+TEST(Table, SaysWhatElseThereIsToSay) {
+  Result result = full_result();
+  result.skipped = {{"etcd", "no server"}, {"chubby", "no server"}, {"redis-wait", "no replicas"}};
+  const std::string text = plain(result);
+  EXPECT_THAT(text, HasSubstr("interrupted"));
+  EXPECT_THAT(text, HasSubstr("invalid: redis-set-nx, repetition 2: the generator used 95 %"));
+  EXPECT_THAT(text, HasSubstr("failure: redis-set-nx: connection refused"));
+  EXPECT_THAT(text, HasSubstr("skipped: etcd, chubby: no server\n"));
+  EXPECT_THAT(text, HasSubstr("skipped: redis-wait: no replicas\n"));
+}
+
+TEST(Table, NotesAreBounded) {
+  Result result = minimal_result();
+  result.runs = {simple_run("redlock")};
+  for (int i = 0; i < 1000; ++i) {
+    result.runs[0].errors.push_back("failure number " + std::to_string(i));
+  }
+  EXPECT_LT(lines_of(plain(result)).size(), 40U);
+  EXPECT_THAT(plain(result), HasSubstr("and 980 more"));
+}
+
+TEST(Table, WithoutRunsThereIsNoTable) {
+  Result result = minimal_result();
+  result.interrupted = true;
+  EXPECT_THAT(plain(result), testing::StartsWith("no runs\n"));
+  EXPECT_THAT(plain(result), HasSubstr("interrupted"));
+  EXPECT_THAT(to_markdown(result, {}), HasSubstr("no runs"));
+}
+
+TEST(Table, TextsFromAFileCommandNoTerminal) {
+  Result result = minimal_result();
+  result.runs = {simple_run("evil\x1b[2J")};
+  result.runs[0].errors = {"two\nlines\x07"};
+  EXPECT_THAT(plain(result), AllOf(Not(HasSubstr("\x1b")), HasSubstr("two lines")));
+}
+
+TEST(Columns, AreFiguresAndHaveHeadersOnce) {
+  std::set<std::string_view> headers;
+  for (const Column& column : all_columns()) {
+    EXPECT_NE(column.text == nullptr, column.figure.empty()) << column.header;
+    for (const auto& path : {column.figure, column.figure_max}) {
+      if (!path.empty()) {
+        EXPECT_NO_THROW(figure(results::Run{}, path)) << path;
+      }
+    }
+    if (!column.header.empty()) {
+      EXPECT_TRUE(headers.insert(column.header).second) << column.header;
+    }
+    EXPECT_TRUE(column.unit != Unit::seconds || column.header.ends_with("_seconds"));
+  }
+}
+
+TEST(Csv, HasOneRowARunInBaseUnits) {
+  Result result = full_result();
+  const std::string text = to_csv(result);
+  const auto lines = lines_of(text);
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_TRUE(lines[0].starts_with("strategy,backend,repetition,duration_seconds,sections,"));
+  EXPECT_THAT(lines[0], AllOf(HasSubstr("acquire_p99_seconds"), HasSubstr("lost_updates_max")));
+  EXPECT_TRUE(
+      lines[1].starts_with("redis-set-nx,redis,2,3.01,124000,41234.5,8.3e-05,0.00142,12.3,"))
+      << lines[1];
+  EXPECT_TRUE(lines[2].starts_with("none,redis,1,0,0,0,,,,")) << lines[2];
+  for (const std::string& line : {lines[0], lines[2]}) {
+    EXPECT_EQ(std::count(line.begin(), line.end(), ','),
+              std::count(lines[0].begin(), lines[0].end(), ','));
+    EXPECT_TRUE(line.ends_with('\r'));
+  }
+}
+
+TEST(Csv, QuotesWhatNeedsIt) {
+  Result result = minimal_result();
+  result.runs = {simple_run("none")};
+  result.runs[0].generator = {0, 0, false, {"said \"no\", twice", "two\nlines"}};
+  EXPECT_THAT(to_csv(result), HasSubstr(",\"said \"\"no\"\", twice; two\nlines\""));
+}
+
+TEST(Csv, WhatIsNotANumberIsEmpty) {
+  Result result = minimal_result();
+  result.runs = {run_at(std::numeric_limits<double>::quiet_NaN(), 1)};
+  EXPECT_THAT(to_csv(result), HasSubstr("redlock,redis,1,0,0,,8.3e-05"));
+}
+
+TEST(Markdown, IsATableWithItsNotes) {
+  Result result = full_result();
+  result.runs[0].errors = {"a | b"};
+  const std::string text = to_markdown(result, {{"redis-set-nx", "pause|crash"}});
+  const auto lines = lines_of(text);
+  EXPECT_THAT(lines.at(0), AllOf(testing::StartsWith("| strategy | sections /s | acquire p50 |")));
+  EXPECT_THAT(lines.at(1), testing::StartsWith("|---|---:|"));
+  EXPECT_THAT(lines.at(2), AllOf(HasSubstr("| redis-set-nx |"), HasSubstr("pause\\|crash"),
+                                 HasSubstr("| 12–15 |")));
+  EXPECT_THAT(text, HasSubstr("- interrupted"));
+  EXPECT_THAT(text, HasSubstr("a \\| b"));
+}
+
+}  // namespace
+}  // namespace lockbench::results

@@ -1,0 +1,127 @@
+#include "results/threshold.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "results/figures.h"
+#include "results/json.h"
+#include "tests/unit/results/mutations.h"
+#include "tests/unit/results/samples.h"
+
+namespace lockbench::results {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::string error_of(std::string_view text) {
+  const auto parsed = parse_threshold(text);
+  return parsed ? "no error" : parsed.error();
+}
+
+bool kept(std::string_view text) {
+  const auto parsed = parse_threshold(text);
+  EXPECT_TRUE(parsed.has_value()) << parsed.error();
+  const std::vector runs{full_run()};
+  return parsed && evaluate(*parsed, runs).at(0).kept;
+}
+
+TEST(Threshold, ReadsFiguresOperatorsAndUnits) {
+  const auto threshold = parse_threshold(" acquire.p99 <= 5 ms ");
+  ASSERT_TRUE(threshold.has_value()) << threshold.error();
+  EXPECT_EQ(threshold->figure, "acquire.p99");
+  EXPECT_EQ(threshold->comparison, Comparison::less_equal);
+  EXPECT_DOUBLE_EQ(threshold->bound, 0.005);
+  EXPECT_DOUBLE_EQ(parse_threshold("hold.max<250ns")->bound, 250e-9);
+  EXPECT_DOUBLE_EQ(parse_threshold("hold.max<83us")->bound, 83e-6);
+  EXPECT_DOUBLE_EQ(parse_threshold("hold.max<1.5m")->bound, 90);
+  EXPECT_DOUBLE_EQ(parse_threshold("hold.max<2h")->bound, 7200);
+  EXPECT_DOUBLE_EQ(parse_threshold("sections_per_second>1e3")->bound, 1000);
+  EXPECT_DOUBLE_EQ(parse_threshold("fairness.jain>=.9")->bound, 0.9);
+}
+
+TEST(Threshold, ComparesTheWayItSays) {
+  EXPECT_TRUE(kept("audit.lost_updates==12"));
+  EXPECT_FALSE(kept("audit.lost_updates==0"));
+  EXPECT_TRUE(kept("audit.lost_updates!=0"));
+  EXPECT_FALSE(kept("audit.lost_updates!=12"));
+  EXPECT_FALSE(kept("audit.lost_updates<12"));
+  EXPECT_TRUE(kept("audit.lost_updates<=12"));
+  EXPECT_FALSE(kept("audit.lost_updates>12"));
+  EXPECT_TRUE(kept("audit.lost_updates>=12"));
+  EXPECT_TRUE(kept("acquire.p99<5ms"));
+  EXPECT_FALSE(kept("acquire.p99<1ms"));
+  EXPECT_TRUE(kept("sections_per_second>1000"));
+}
+
+TEST(Threshold, TellsForEachRunWhatWasMeasured) {
+  const std::vector runs{full_run(), simple_run("none")};
+  const auto outcomes = evaluate(*parse_threshold("acquire.p99<1ms"), runs);
+  ASSERT_EQ(outcomes.size(), 2U);
+  EXPECT_EQ(outcomes[0].strategy, "redis-set-nx");
+  EXPECT_EQ(outcomes[0].repetition, 2);
+  EXPECT_EQ(outcomes[0].measured, 0.00142);
+  EXPECT_FALSE(outcomes[0].kept);
+  EXPECT_EQ(outcomes[0].reason, "acquire.p99 is 0.00142");
+  EXPECT_FALSE(outcomes[1].measured.has_value());
+  EXPECT_FALSE(outcomes[1].kept) << "what was not measured is missed";
+  EXPECT_EQ(outcomes[1].reason, "acquire.p99 was not measured");
+}
+
+TEST(Threshold, UnknownFiguresNameCloseOnes) {
+  EXPECT_THAT(error_of("aquire.p99<5ms"),
+              AllOf(HasSubstr("'aquire.p99'"), HasSubstr("acquire.p99")));
+  EXPECT_THAT(error_of("lost_updates==0"), HasSubstr("audit.lost_updates"));
+  EXPECT_THAT(error_of("sections_per_sec>1"), HasSubstr("sections_per_second"));
+  EXPECT_THAT(error_of("<1"), HasSubstr("no such figure ''"));
+  EXPECT_THAT(error_of("renewal==0"), HasSubstr("no such figure"));
+  EXPECT_THAT(error_of("strategy==0"), HasSubstr("no such figure"));
+  EXPECT_THAT(error_of("generator.valid==1"), HasSubstr("no such figure"));
+}
+
+TEST(Threshold, ErrorsNameTheCulpritAndWhatIsAllowed) {
+  EXPECT_THAT(error_of("acquire.p99"), HasSubstr("< <= > >= == !="));
+  EXPECT_THAT(error_of("acquire.p99=5"), HasSubstr("< <= > >= == !="));
+  EXPECT_THAT(error_of("acquire.p99<"), HasSubstr("'' is not a number"));
+  EXPECT_THAT(error_of("acquire.p99<fast"), HasSubstr("'fast' is not a number"));
+  EXPECT_THAT(error_of("acquire.p99<inf"), HasSubstr("'inf' is not a number"));
+  EXPECT_THAT(error_of("acquire.p99<nan"), HasSubstr("'nan' is not a number"));
+  EXPECT_THAT(error_of("acquire.p99<5min"),
+              AllOf(HasSubstr("'min'"), HasSubstr("ns, us, ms, s, m, h")));
+  EXPECT_THAT(error_of("acquire.p99<5ms<6ms"), HasSubstr("no such unit"));
+  EXPECT_THAT(error_of(""), HasSubstr("operator"));
+  EXPECT_THAT(error_of(std::string(100000, 'a') + "<1"), HasSubstr("longer than"));
+}
+
+TEST(Figures, AreTheNumbersOfTheFile) {
+  Result result = full_result();
+  const nlohmann::json run = nlohmann::json::parse(to_json(result)).at("runs").at(0);
+  std::map<std::string, double> expected;
+  for (const auto& place : places(run, [](const std::string&) { return false; })) {
+    std::string path = place.to_string();
+    std::replace(path.begin(), path.end(), '/', '.');
+    const bool in_list = path.find_first_of("0123456789") != std::string::npos &&
+                         run.at(place.parent_pointer()).is_array();
+    const bool below_list =
+        path.starts_with(".series") || path.find("buckets") != std::string::npos;
+    if (run.at(place).is_number() && !in_list && !below_list) {
+      expected[path.substr(1)] = run.at(place).get<double>();
+    }
+  }
+  std::map<std::string, double> found;
+  for (const Figure& candidate : figures(result.runs[0])) {
+    ASSERT_TRUE(candidate.value.has_value()) << candidate.path;
+    found[candidate.path] = *candidate.value;
+  }
+  EXPECT_EQ(found, expected);
+  EXPECT_GT(found.size(), 100U);
+}
+
+TEST(Figures, AnUnknownPathIsAProgrammingError) {
+  EXPECT_THROW(figure(results::Run{}, "acquire.p98"), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace lockbench::results
