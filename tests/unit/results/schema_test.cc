@@ -24,7 +24,7 @@ namespace {
 using nlohmann::json;
 
 const valijson::Schema& schema() {
-  static const auto kSchema = [] {
+  static const auto parsed_schema = [] {
     std::ifstream file(LOCKBENCH_SOURCE_DIR "/results/schema.json");
     const json document = json::parse(file);
     auto parsed = std::make_unique<valijson::Schema>();
@@ -32,7 +32,7 @@ const valijson::Schema& schema() {
                                             *parsed);
     return parsed;
   }();
-  return *kSchema;
+  return *parsed_schema;
 }
 
 /// Empty if the document keeps the schema.

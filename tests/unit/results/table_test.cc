@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <set>
 #include <sstream>
@@ -163,6 +164,16 @@ TEST(Table, NotesAreBounded) {
   }
   EXPECT_LT(lines_of(plain(result)).size(), 40U);
   EXPECT_THAT(plain(result), HasSubstr("and 980 more"));
+}
+
+TEST(Table, TheSameFailureOfSeveralRepetitionsIsSaidOnce) {
+  Result result = minimal_result();
+  result.runs = {run_at(100, 1), run_at(100, 2)};
+  result.runs[0].errors = result.runs[1].errors = {"connection refused"};
+  const std::string text = plain(result);
+  const std::size_t first = text.find("connection refused");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_EQ(text.find("connection refused", first + 1), std::string::npos) << text;
 }
 
 TEST(Table, WithoutRunsThereIsNoTable) {
