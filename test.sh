@@ -11,7 +11,7 @@ export LOCKBENCH_REQUIRE_ALL=1
 export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1
 for preset in tsan asan; do
   echo "== $preset" >&2
-  scripts/build.sh "$preset" -DLOCKBENCH_TESTS=ON
+  scripts/build.sh "$preset" -DLOCKBENCH_TESTS=ON -- sanitized_tests
   ctest --preset "$preset" --label-regex sanitize --parallel 2
 done
 echo "== release" >&2

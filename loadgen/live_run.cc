@@ -275,15 +275,24 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
       if (!used_up) now = env_->now();
       run_.over.request_stop();
     }
-    const bool warm = now >= run_.measure_start;
-    const Duration in_phase = warm ? now - run_.measure_start : now - run_.load_start;
-    const Duration phase = warm ? workload.duration : workload.warmup;
-    report(over   ? Progress::Phase::draining
-           : warm ? Progress::Phase::measuring
-                  : Progress::Phase::warming_up,
-           phase > Duration::zero() ? std::min(1.0, seconds(in_phase) / seconds(phase)) : 1.0);
+    report_load(now, over);
   }
   return now;
+}
+
+void LiveRun::report_load(TimePoint now, bool over) {
+  if (now < run_.measure_start) {
+    const Duration warm = now - run_.load_start;
+    report(Progress::Phase::warming_up, seconds(warm) / seconds(plan_.workload.warmup));
+    return;
+  }
+  // By time or by sections, whichever will end the run first.
+  double done = seconds(now - run_.measure_start) / seconds(plan_.workload.duration);
+  if (plan_.workload.iterations) {
+    done = std::max(done, static_cast<double>(run_.measured_sections.load()) /
+                              static_cast<double>(*plan_.workload.iterations));
+  }
+  report(over ? Progress::Phase::draining : Progress::Phase::measuring, std::min(done, 1.0));
 }
 
 void LiveRun::drain() {

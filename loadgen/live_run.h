@@ -42,6 +42,7 @@ class LiveRun {
   TimePoint drive(SeriesSampler& sampler, std::vector<results::SeriesPoint>& series);
   /// Lets the clients finish what is under way, for a bounded time, and ends their threads.
   void drain();
+  void report_load(TimePoint now, bool over);
   void report(Progress::Phase phase, double done);
   void remove_keys();
 

@@ -1,9 +1,14 @@
 #include "strategies/descriptor.h"
 
+#include <algorithm>
+
 namespace lockbench {
 
 std::unique_ptr<LockStrategy> make_strategy(const Descriptor& descriptor, Context context) {
-  context.waiting = context.options.wait.value_or(descriptor.traits.waiting);
+  const auto& choices = descriptor.traits.waiting_choices;
+  const auto& asked = context.options.wait;
+  const bool possible = asked && std::ranges::find(choices, asked->kind) != choices.end();
+  context.waiting = possible ? *asked : descriptor.traits.waiting;
   return descriptor.make(context);
 }
 

@@ -72,7 +72,7 @@ struct Traits {
 using Endpoints = std::map<std::string, std::vector<std::string>, std::less<>>;
 
 struct StrategyOptions {
-  std::optional<WaitPolicy> wait;                      ///< replaces the strategy's own
+  std::optional<WaitPolicy> wait;  ///< in place of the strategy's own, where it can
   Duration command_timeout = std::chrono::seconds(3);  ///< the longest one answer may take
 };
 
@@ -105,7 +105,8 @@ struct Descriptor {
   std::vector<std::string_view> key_suffixes = {""};
 };
 
-/// One client's instance.
+/// One client's instance. It waits as the options say where its protocol allows that, else in its
+/// own way.
 std::unique_ptr<LockStrategy> make_strategy(const Descriptor& descriptor, Context context);
 
 /// For `Descriptor::make`.

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Is the load generator the bottleneck? Commands per second through redis-set-nx-lua, a key per client,
+# against redis-benchmark sending the same two commands (harmonic mean of their rates) on as many
+# connections to the same server, in turn. Prints the ratio of the medians for each number of clients, and
+# the memory that one client takes.
+# Usage: generator.sh [CLIENTS...]     default: 1 50 8000; ROUNDS=5 SECONDS_EACH=3 change the length
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+clients=("${@:-1}")
+[ $# -gt 0 ] || clients=(1 50 8000)
+rounds=${ROUNDS:-5}
+seconds=${SECONDS_EACH:-3}
+lockbench=${LOCKBENCH:-build/release/lockbench}
+ulimit -n "$(ulimit -Hn)"
+
+work=$(mktemp -d)
+port=$((20000 + RANDOM % 10000))
+redis-server --port "$port" --bind 127.0.0.1 --save "" --appendonly no --dir "$work" \
+  --maxclients 20000 --tcp-backlog 4096 >"$work/log" 2>&1 &
+server=$!
+trap 'kill $server; wait $server 2>/dev/null || true; rm -rf "$work"' EXIT
+for _ in $(seq 100); do redis-cli -p "$port" ping >/dev/null 2>&1 && break; read -rt 0.05 <> <(:) || true; done
+redis-cli -p "$port" ping >/dev/null
+
+token=0123456789abcdef0123456789abcdef
+sha=$(redis-cli -p "$port" -x script load <strategies/redis/release_if_token.lua)
+
+# Requests per second of one command, over about as long as lockbench measures.
+benchmark() { # clients requests command...
+  local connections=$1 requests=$2
+  shift 2
+  redis-benchmark -p "$port" -c "$connections" -n "$requests" -r 1000000000 --csv "$@" 2>/dev/null |
+    awk -F'","' 'END { gsub(/"/, "", $2); print $2 }'
+}
+median() { sort -n | awk '{ v[NR] = $1 } END { print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+
+printf '%8s %22s %22s %7s %s\n' clients "redis-benchmark cmd/s" "lockbench cmd/s" ratio "KiB/client"
+for n in "${clients[@]}"; do
+  # A short sounding, so that both last about as long.
+  rate=$(benchmark "$n" $((20000 + 4 * n)) SET key:__rand_int__ $token NX PX 10000)
+  requests=$(awk -v r="$rate" -v s="$seconds" 'BEGIN { printf "%d", r * s / 2 }')
+  : >"$work/theirs"; : >"$work/ours"; : >"$work/memory"
+  for _ in $(seq "$rounds"); do
+    set_rate=$(benchmark "$n" "$requests" SET key:__rand_int__ $token NX PX 10000)
+    sha_rate=$(benchmark "$n" "$requests" EVALSHA "$sha" 1 key:__rand_int__ $token)
+    awk -v a="$set_rate" -v b="$sha_rate" 'BEGIN { print 2 / (1 / a + 1 / b) }' >>"$work/theirs"
+    redis-cli -p "$port" flushall >/dev/null
+    /usr/bin/env bash -c 'exec "$@"' _ "$lockbench" run redis-set-nx-lua --redis "redis://127.0.0.1:$port" \
+      --clients "$n" --keys per-client --duration "${seconds}s" --quiet --format json \
+      --out "$work/result.json" >/dev/null &
+    pid=$!
+    peak=0
+    while kill -0 $pid 2>/dev/null; do
+      now=$(awk '/^VmHWM/ { print $2 }' /proc/$pid/status 2>/dev/null || true)
+      [ -n "$now" ] && [ "$now" -gt "$peak" ] && peak=$now
+      read -rt 0.1 <> <(:) || true
+    done
+    wait $pid
+    awk -v n="$n" -v peak="$peak" 'BEGIN { print peak / n }' >>"$work/memory"
+    awk -F'[:,]' '/"sections_per_second"/ { s = $2 } /"commands_per_section"/ { c = $2 } END { print s * c }' \
+      "$work/result.json" >>"$work/ours"
+  done
+  theirs=$(median <"$work/theirs")
+  ours=$(median <"$work/ours")
+  awk -v n="$n" -v a="$theirs" -v b="$ours" -v m="$(median <"$work/memory")" \
+    'BEGIN { printf "%8d %22.0f %22.0f %7.3f %.1f\n", n, a, b, b / a, m }'
+done
