@@ -135,6 +135,10 @@ tl::expected<Deployment, UsageError> deploy(const RunOptions& options,
   }
   if (needs(selected, "redis")) {
     if (const auto provided = provide_redis(options, deployment); !provided) {
+      // Whoever names a server wants that server, not a comparison without it.
+      if (!options.redis.empty()) {
+        return tl::unexpected(UsageError{fmt::format("--redis: {}", provided.error())});
+      }
       auto done = skip("redis", provided.error(), selected, skipped);
       if (!done) return tl::unexpected(done.error());
     }

@@ -26,18 +26,17 @@ AcquireResult Client::acquire(const std::string& key, Duration patience, Duratio
   return lock_->acquire({.key = key, .ttl = ttl, .deadline = now() + patience, .stop = stop});
 }
 
-Bench::Bench(const Descriptor& descriptor, StrategyOptions options)
-    : Bench(descriptor, shared_redis(), std::move(options)) {}
+Bench::Bench(const Descriptor& descriptor, const StrategyOptions& options)
+    : Bench(descriptor, shared_redis(), options) {}
 
-Bench::Bench(const Descriptor& descriptor, testbed::RedisServer& server, StrategyOptions options)
-    : Bench(descriptor, server.url(), std::move(options)) {
+Bench::Bench(const Descriptor& descriptor, testbed::RedisServer& server,
+             const StrategyOptions& options)
+    : Bench(descriptor, server.url(), options) {
   RedisProbe(server.port()).ask({"FLUSHALL"});
 }
 
-Bench::Bench(const Descriptor& descriptor, std::string url, StrategyOptions options)
-    : descriptor_(descriptor),
-      endpoints_{{"redis", {std::move(url)}}},
-      options_(std::move(options)) {}
+Bench::Bench(const Descriptor& descriptor, std::string url, const StrategyOptions& options)
+    : descriptor_(descriptor), endpoints_{{"redis", {std::move(url)}}}, options_(options) {}
 
 std::unique_ptr<Client> Bench::client() {
   auto made = unconnected_client();

@@ -52,9 +52,10 @@ class Client {
 class Bench {
  public:
   /// On the shared server, or on `server`; clients reach it by its own URL, or by `url`.
-  explicit Bench(const Descriptor& descriptor, StrategyOptions options = {});
-  Bench(const Descriptor& descriptor, testbed::RedisServer& server, StrategyOptions options = {});
-  Bench(const Descriptor& descriptor, std::string url, StrategyOptions options = {});
+  explicit Bench(const Descriptor& descriptor, const StrategyOptions& options = {});
+  Bench(const Descriptor& descriptor, testbed::RedisServer& server,
+        const StrategyOptions& options = {});
+  Bench(const Descriptor& descriptor, std::string url, const StrategyOptions& options = {});
 
   /// Throws std::runtime_error if it cannot connect.
   std::unique_ptr<Client> client();

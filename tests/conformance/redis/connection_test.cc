@@ -207,6 +207,7 @@ TEST(Store, TellsFactsAndRemovesExactlyTheNamedKeys) {
 
   RedisProbe probe(server->port());
   std::vector<std::string> mine;
+  mine.reserve(1201);
   for (int i = 0; i < 1200; ++i) mine.push_back(fmt::format("mine:{}", i));
   for (const std::string& key : mine) probe.ask({"SET", key, "1"});
   probe.ask({"SET", "another's", "1"});

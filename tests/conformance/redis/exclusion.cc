@@ -27,6 +27,7 @@ class CrowdedCounter {
 
   Tally run() {
     std::vector<std::unique_ptr<Client>> clients;
+    clients.reserve(kThreads);
     for (int i = 0; i < kThreads; ++i) clients.push_back(bench_.client());
     std::vector<std::string> troubles(kThreads);
     std::barrier start(kThreads);

@@ -85,7 +85,7 @@ std::string frozen_server_is_given_up(const Descriptor& descriptor) {
   must(server->freeze());
   const TimePoint begin = std::chrono::steady_clock::now();
   const AcquireResult result = client->acquire(bench.key(), seconds(20));
-  const std::string slow = too_slow(begin, kBound);
+  std::string slow = too_slow(begin, kBound);
   must(server->thaw());
   if (result.outcome != AcquireOutcome::unknown) return unexpected(result, AcquireOutcome::unknown);
   if (!slow.empty()) return slow;
@@ -108,7 +108,7 @@ std::string stop_ends_a_call_to_a_frozen_server(const Descriptor& descriptor) {
   const TimePoint stopped = std::chrono::steady_clock::now();
   source.request_stop();
   calling.join();
-  const std::string slow = too_slow(stopped, kSlack);
+  std::string slow = too_slow(stopped, kSlack);
   must(server->thaw());
   if (!sent) return "it sent nothing";
   const bool fits =
