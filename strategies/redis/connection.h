@@ -59,7 +59,7 @@ class Connection {
   virtual void flush(const std::stop_token& stop = {}) = 0;
 
   /// The answer to the oldest queued command that has none yet. To be called once for each. A stop
-  /// gives up an answer that does not come within 50 ms.
+  /// gives up an answer that does not come within 50 ms of it.
   virtual StoreResult<Reply> receive(const std::stop_token& stop = {}) = 0;
 
   virtual void close() noexcept = 0;

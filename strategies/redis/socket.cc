@@ -20,9 +20,9 @@ namespace {
 std::string describe(int error) { return std::system_category().message(error); }
 
 // How long a blocking call lasts before it looks round.
-constexpr Duration kSlice = std::chrono::milliseconds(40);
+constexpr Duration kSlice = std::chrono::milliseconds(20);
 // How long an answer that is on its way may still take once a stop was requested.
-constexpr Duration kGrace = std::chrono::milliseconds(50);
+constexpr Duration kGrace = std::chrono::milliseconds(30);
 
 /// True if one of the descriptors was ready in time. A signal counts as not ready.
 bool wait_for(std::span<pollfd> descriptors, Duration timeout) {
@@ -64,7 +64,7 @@ class Socket : public Transport {
   /// cost more than the command: then it waits for the answer and the stop at once, which is one
   /// call more.
   Received receive(std::span<char> buffer, Duration timeout, const std::stop_token& stop) override {
-    if (!slow_ && timeout >= kSlice) {
+    if (!slow_ && timeout >= kSlice && !stop.stop_requested()) {
       const Received received = read(buffer, 0);
       if (received.status != Status::timed_out) return received;
       slow_ = true;
