@@ -103,7 +103,7 @@ void harness_against_hiredis(benchmark::State& state) {
   const std::uint64_t commands_before = harness.commands();
   HistogramSnapshot harness_times, bare_times;
   bool harness_first = true;
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     if (harness_first) timed(harness, harness_times);
     timed(bare, bare_times);
     if (!harness_first) timed(harness, harness_times);

@@ -228,7 +228,7 @@ Reply FakeRedis::execute_one(const Words& command) {
     return integer(1);
   }
   if (name == "GET" || name == "GETSET") {
-    const Reply seen = entry == nullptr ? Reply() : text(Reply::Type::string, entry->value);
+    Reply seen = entry == nullptr ? Reply() : text(Reply::Type::string, entry->value);
     if (name == "GETSET") set(key, command.at(2));
     return seen;
   }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "strategies/env.h"
@@ -23,7 +24,9 @@ class SimClock {
   void advance_to(TimePoint time);
 
   /// `action` runs when time gets there.
-  void at(TimePoint time, std::function<void()> action) { actions_.emplace(time, action); }
+  void at(TimePoint time, std::function<void()> action) {
+    actions_.emplace(time, std::move(action));
+  }
 
   /// Runs the next action due by `limit`, or moves there. Throws std::logic_error if that would be
   /// the end of time: nothing could ever end the wait.

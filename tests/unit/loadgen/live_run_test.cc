@@ -78,9 +78,9 @@ AcquireResult wait_in_vain(const Context& context, const AcquireRequest& request
 }
 
 /// Lets everybody in.
-const Behaviour kLeaky{
+const Behaviour leaky{
     .acquire = [](const Context&, const AcquireRequest& request) { return grant(request); }};
-const Descriptor kLeakyLock = scripted("leaky", kLeaky);
+const Descriptor leaky_lock = scripted("leaky", leaky);
 
 class Watcher : public ProgressObserver {
  public:
@@ -173,7 +173,7 @@ TEST_F(LiveRunTest, AMutexLosesNone) {
 TEST_F(LiveRunTest, ALockThatLetsTwoInIsViolated) {
   hold(1ms);
   end_after(100);
-  const results::Run run = run_one(kLeakyLock);
+  const results::Run run = run_one(leaky_lock);
   EXPECT_GT(run.audit.overlaps, 0U);
   EXPECT_GT(run.audit.lost_updates, 0U);
   EXPECT_EQ(run.audit.verdict, Verdict::violated);
@@ -183,7 +183,7 @@ TEST_F(LiveRunTest, ClientsWithKeysOfTheirOwnDoNotMeet) {
   hold(1ms);
   end_after(100);
   plan_.workload.key_per_client = true;
-  const results::Run run = run_one(kLeakyLock);
+  const results::Run run = run_one(leaky_lock);
   EXPECT_EQ(run.audit.overlaps, 0U);
   EXPECT_EQ(run.audit.lost_updates, 0U);
   EXPECT_EQ(run.audit.counter, 100U);
@@ -327,7 +327,7 @@ TEST_F(LiveRunTest, AStopBeforeTheStartLeavesNothingToReport) {
 }
 
 TEST_F(LiveRunTest, AStopWhileConnectingIsNoFailure) {
-  const Behaviour stopping{.acquire = kLeaky.acquire, .connect = [&](const Context& context) {
+  const Behaviour stopping{.acquire = leaky.acquire, .connect = [&](const Context& context) {
                              stop_.request_stop();
                              context.env.wait(nullptr, context.env.now() + 5ms, {});
                              return StoreResult<void>();
@@ -446,7 +446,7 @@ TEST_F(LiveRunTest, AFairLockIsFair) {
 
 TEST_F(LiveRunTest, LostLeasesAreCounted) {
   end_after(30);
-  const results::Run lost = run_one({.acquire = kLeaky.acquire, .release = [](const Lease&) {
+  const results::Run lost = run_one({.acquire = leaky.acquire, .release = [](const Lease&) {
                                        return ReleaseResult{ReleaseOutcome::not_owner, {}};
                                      }});
   EXPECT_EQ(lost.leases_lost, 30U);
@@ -475,7 +475,7 @@ TEST_F(LiveRunTest, ALossThatTheClientKnewOfIsCountedOnce) {
 
 TEST_F(LiveRunTest, AReleaseThatFailedIsCountedWithItsReason) {
   end_after(5);
-  const results::Run run = run_one({.acquire = kLeaky.acquire, .release = [](const Lease&) {
+  const results::Run run = run_one({.acquire = leaky.acquire, .release = [](const Lease&) {
                                       return ReleaseResult{ReleaseOutcome::failed, "no answer"};
                                     }});
   EXPECT_EQ(run.releases_failed, 5U);

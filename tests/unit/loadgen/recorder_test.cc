@@ -76,6 +76,7 @@ TEST(Recorder, CanBeReadWhileItIsWritten) {
   Recorder recorder(kClients);
   {
     std::vector<std::jthread> clients;
+    clients.reserve(kClients);
     for (int number = 0; number < kClients; ++number) {
       clients.emplace_back([&recorder, number] {
         for (std::uint64_t i = 0; i < kSections; ++i) {

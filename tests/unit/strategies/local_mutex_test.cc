@@ -35,6 +35,8 @@ class HookedEnv : public ForwardingEnv {
 class LocalMutexTest : public testing::Test {
  protected:
   struct Client {
+    const Endpoints endpoints{};
+    const StrategyOptions options{};
     std::unique_ptr<Env> world;
     HookedEnv env;
     std::unique_ptr<LockStrategy> lock;
@@ -44,7 +46,7 @@ class LocalMutexTest : public testing::Test {
           env(*world),
           lock(make_strategy(
               *find_strategy("local-mutex"),
-              {.endpoints = kEndpoints, .options = kOptions, .env = env, .services = services})) {}
+              {.endpoints = endpoints, .options = options, .env = env, .services = services})) {}
     AcquireResult acquire(Duration timeout, std::string_view key = "k",
                           const std::stop_token& stop = {}) {
       return lock->acquire({.key = key, .deadline = env.now() + timeout, .stop = stop});
@@ -54,8 +56,6 @@ class LocalMutexTest : public testing::Test {
       EXPECT_EQ(result.outcome, AcquireOutcome::acquired);
       return result.lease.value_or(Lease{});
     }
-    static inline const Endpoints kEndpoints;
-    static inline const StrategyOptions kOptions;
   };
 
   Client& simulated() { return clients_.emplace_back(std::make_unique<SimEnv>(clock_), services_); }
@@ -184,6 +184,7 @@ TEST_F(LocalMutexTest, ExcludesThreads) {
   constexpr int kThreads = 4, kRounds = 500;
   int counter = 0;
   std::vector<std::jthread> threads;
+  threads.reserve(kThreads);
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&counter, &client = real()] {
       for (int round = 0; round < kRounds; ++round) {

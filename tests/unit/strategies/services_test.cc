@@ -76,6 +76,7 @@ TEST(Services, ThreadsShareTheOneInstance) {
   std::vector<Number*> seen(8);
   {
     std::vector<std::jthread> threads;
+    threads.reserve(seen.size());
     for (auto& place : seen) {
       threads.emplace_back([&services, &made, &place] {
         place = &services.get_or_make<Number>([&] { return std::make_shared<Number>(++made); });
