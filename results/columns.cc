@@ -22,11 +22,26 @@ bool all_valid(const Row& row) {
                      [](const Run* run) { return run->generator.valid; });
 }
 
+/// What a repetition proved outweighs what another one does not know.
+int gravity(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::exclusive:
+      return 0;
+    case Verdict::unaudited:
+      return 1;
+    case Verdict::unprotected:
+      return 2;
+    case Verdict::violated:
+      return 3;
+  }
+  return 0;
+}
+
 /// The worst of the repetitions.
 Verdict verdict(const Row& row) {
   Verdict worst = Verdict::exclusive;
   for (const Run* run : row.runs) {
-    if (run->audit.verdict == Verdict::violated || worst == Verdict::exclusive) {
+    if (gravity(run->audit.verdict) > gravity(worst)) {
       worst = run->audit.verdict;
     }
   }

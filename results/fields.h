@@ -77,6 +77,7 @@ void describe(Visitor& v, Is<Audit> auto& audit) {
   v("overlap_seconds", audit.overlap_seconds);
   v("fence_regressions", audit.fence_regressions);
   v("stale_writes_rejected", audit.stale_writes_rejected);
+  v("resource_failures", audit.resource_failures);
   v("verdict", audit.verdict);
 }
 

@@ -132,13 +132,14 @@ class Reader {
   }
 
   void read(const Json& json, const Path& path, Verdict& value) {
-    for (const Verdict verdict : {Verdict::exclusive, Verdict::violated, Verdict::unprotected}) {
+    for (const Verdict verdict :
+         {Verdict::exclusive, Verdict::violated, Verdict::unprotected, Verdict::unaudited}) {
       if (json == to_string(verdict)) {
         value = verdict;
         return;
       }
     }
-    fail(path, "is none of exclusive, violated, unprotected");
+    fail(path, "is none of exclusive, violated, unprotected, unaudited");
   }
 
   void read(const Json& json, const Path& path, Distribution::Bucket& bucket) {

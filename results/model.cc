@@ -10,6 +10,8 @@ std::string_view to_string(Verdict verdict) {
       return "violated";
     case Verdict::unprotected:
       return "unprotected";
+    case Verdict::unaudited:
+      return "unaudited";
   }
   return "unknown";
 }

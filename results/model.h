@@ -46,8 +46,9 @@ struct Fairness {
   std::vector<std::uint64_t> per_client;  ///< sections of each client
 };
 
-/// `unprotected`: a control that promises nothing lost updates, as it should.
-enum class Verdict { exclusive, violated, unprotected };
+/// `unprotected`: a control that promises nothing lost updates, as it should. `unaudited`: nothing
+/// is known, as no write was accepted or the counter could not be read.
+enum class Verdict { exclusive, violated, unprotected, unaudited };
 std::string_view to_string(Verdict verdict);
 
 struct Audit {
@@ -59,6 +60,7 @@ struct Audit {
   double overlap_seconds = 0;
   std::uint64_t fence_regressions = 0;
   std::uint64_t stale_writes_rejected = 0;
+  std::uint64_t resource_failures = 0;  ///< reads and writes of the counter that failed
   Verdict verdict = Verdict::exclusive;
 };
 

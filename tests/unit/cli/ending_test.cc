@@ -62,7 +62,17 @@ TEST(Ending, EveryKindOfErrorCounts) {
   EXPECT_TRUE(with([](results::Run& run) { run.outcomes.failed = 1; }).errors);
   EXPECT_TRUE(with([](results::Run& run) { run.outcomes.unknown = 1; }).errors);
   EXPECT_TRUE(with([](results::Run& run) { run.releases_failed = 1; }).errors);
+  EXPECT_TRUE(with([](results::Run& run) { run.errors.emplace_back("counter lost"); }).errors);
+  EXPECT_TRUE(with([](results::Run& run) { run.audit.resource_failures = 1; }).errors);
   EXPECT_TRUE(with([](results::Run& run) { run.generator.valid = false; }).invalid);
+}
+
+TEST(Ending, SectionsThatNobodyAuditedAreAnError) {
+  results::Result result = result_with("redis-set-nx", results::Verdict::unaudited);
+  EXPECT_FALSE(ending_of(result).errors) << "without a section there is nothing to audit";
+  result.runs.back().sections = 1;
+  EXPECT_TRUE(ending_of(result).errors);
+  EXPECT_FALSE(ending_of(result).exclusion_broken);
 }
 
 TEST(Thresholds, ControlsAreExemptUnlessNamed) {

@@ -52,8 +52,18 @@ TEST(Json, ReadsTheValuesThatWereWritten) {
   EXPECT_EQ(run.releases_failed, 9U);
   EXPECT_EQ(run.herd_factor, 1.5);
   EXPECT_EQ(run.audit.verdict, Verdict::violated);
+  EXPECT_EQ(run.audit.resource_failures, 5U);
   EXPECT_TRUE(run.series.at(0).warmup);
   EXPECT_FALSE(result.runs[1].herd_factor.has_value());
+}
+
+TEST(Json, EveryVerdictIsReadBack) {
+  for (const Verdict verdict :
+       {Verdict::exclusive, Verdict::violated, Verdict::unprotected, Verdict::unaudited}) {
+    Result result = full_result();
+    result.runs[0].audit.verdict = verdict;
+    EXPECT_EQ(read_back(result).runs[0].audit.verdict, verdict) << to_string(verdict);
+  }
 }
 
 TEST(Json, CountsAreExactUpToTheLargest) {

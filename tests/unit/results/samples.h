@@ -59,7 +59,7 @@ inline Run full_run() {
   run.herd_factor = 1.5;
   run.server_cpu_seconds_per_section = 1.3e-5;
   run.fairness = {0.987, 17, 0.25, {15500, 15501}};
-  run.audit = {124000, 123988, 12, 15, 3, 0.001, 1, 2, Verdict::violated};
+  run.audit = {124000, 123988, 12, 15, 3, 0.001, 1, 2, 5, Verdict::violated};
   run.series = {{1, true, 40000, 8e-5, 0.001, 1, 7, 1}, {2, false, 41000, 8e-5, 0.002, 2, 6, 1}};
   run.generator = {2.5, 0.4, false, {"the generator used 95 % of the processor"}};
   run.errors = {"connection refused: 127.0.0.1:6379"};

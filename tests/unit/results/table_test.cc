@@ -113,6 +113,16 @@ TEST(Table, ARangeFromNothingIsDoubtfulAndLostUpdatesAreRed) {
               HasSubstr("\x1b[33munprotected\x1b[0m"));
 }
 
+TEST(Table, ARunWithoutAnAuditIsNeverGreen) {
+  Result result = minimal_result();
+  result.runs = {run_at(100, 1), run_at(100, 2)};
+  result.runs[1].audit.verdict = Verdict::unaudited;
+  EXPECT_THAT(to_table(result, {}, {.color = true, .width = {}}),
+              HasSubstr("\x1b[33munaudited\x1b[0m"));
+  result.runs[0].audit.verdict = Verdict::violated;
+  EXPECT_THAT(plain(result), HasSubstr("violated"));
+}
+
 TEST(Table, NoColourUnlessAskedFor) { EXPECT_THAT(plain(full_result()), Not(HasSubstr("\x1b"))); }
 
 TEST(Table, NoLineIsWiderThanTheTerminal) {
