@@ -79,6 +79,11 @@ void Audit::check_fencing(Slot& slot, std::uint64_t fencing, AcquireMark mark) n
   raise(slot.completed, fencing + 1);
 }
 
+void Audit::restart_streaks() noexcept {
+  for (Slot& slot : slots_) slot.streak.store(0, kRelaxed);
+  longest_streak_.store(0, kRelaxed);
+}
+
 void Audit::count_streak(Slot& slot, int client) noexcept {
   // Not one step: only clients that are inside together can disturb each other's count.
   const std::uint64_t owner = (static_cast<std::uint64_t>(client) & kLowHalf) * kExclusive;

@@ -70,6 +70,9 @@ class Audit {
   /// Right before the release.
   void leave(int key, Entry entry, TimePoint now) noexcept;
 
+  /// Forgets the streaks so far: they are figures of the measured part, not evidence.
+  void restart_streaks() noexcept;
+
   /// At any time. Costs a walk over the keys once there has been an overlap.
   AuditTotals totals(TimePoint now = std::chrono::steady_clock::now()) const noexcept;
 

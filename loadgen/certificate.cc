@@ -14,6 +14,19 @@ constexpr double kHighestCpuShare = 0.9;
 constexpr double kHighestLagShare = 0.2;
 constexpr Duration kLagNoise = std::chrono::milliseconds(1);
 constexpr double kClockJumpSeconds = 0.05;
+constexpr double kOverrunNoise = 0.05, kHighestOverrunShare = 0.05;
+
+/// Is the lag a good part of what is measured as the wait for the lock?
+bool distorts(const HistogramSnapshot& lag, const HistogramSnapshot& acquire) {
+  const Duration late = lag.percentile(0.99);
+  const auto measured = static_cast<double>(acquire.percentile(0.99).count());
+  return late > kLagNoise && static_cast<double>(late.count()) > kHighestLagShare * measured;
+}
+
+std::string p99_text(const HistogramSnapshot& lag) {
+  return fmt::format("{} µs",
+                     std::chrono::round<std::chrono::microseconds>(lag.percentile(0.99)).count());
+}
 
 }  // namespace
 
@@ -32,12 +45,18 @@ results::Generator certify(const RunEvidence& evidence) {
   if (evidence.has_store && generator.cpu_share > kHighestCpuShare) {
     invalid(fmt::format("the load generator used {:.0f} % of the CPU", 100 * generator.cpu_share));
   }
-  const Duration lag = evidence.wake_lag.percentile(0.99);
-  const double allowed =
-      kHighestLagShare * static_cast<double>(evidence.acquire.percentile(0.99).count());
-  if (lag > kLagNoise && static_cast<double>(lag.count()) > allowed) {
-    invalid(fmt::format("idle clients started late: p99 {} µs after the schedule",
-                        std::chrono::round<std::chrono::microseconds>(lag).count()));
+  if (distorts(evidence.wake_lag, evidence.acquire)) {
+    invalid(fmt::format("idle clients started late: p99 {} after the schedule",
+                        p99_text(evidence.wake_lag)));
+  } else if (distorts(evidence.schedule_lag, evidence.acquire)) {
+    invalid(
+        fmt::format("the load was not the one asked for: with all clients busy, sections began "
+                    "late, p99 {} after the schedule",
+                    p99_text(evidence.schedule_lag)));
+  }
+  if (evidence.overrun_seconds > kOverrunNoise + kHighestOverrunShare * evidence.wall_seconds) {
+    invalid(fmt::format("the run's own thread came {:.2f} s late: the machine was overloaded",
+                        evidence.overrun_seconds));
   }
   if (evidence.overflowed_samples > 0) {
     invalid(fmt::format("{} samples were longer than the histograms reach",
@@ -46,9 +65,7 @@ results::Generator certify(const RunEvidence& evidence) {
   if (std::abs(evidence.wall_clock_jump_seconds) > kClockJumpSeconds) {
     invalid(fmt::format("the clock jumped by {:.3f} s", evidence.wall_clock_jump_seconds));
   }
-  for (const std::string& server : evidence.restarted_servers) {
-    invalid(server);
-  }
+  for (const std::string& server : evidence.restarted_servers) invalid(server);
   return generator;
 }
 

@@ -15,9 +15,10 @@ struct RunEvidence {
   double wall_clock_jump_seconds = 0;  ///< by how much the time of day strayed from it
   double cpu_seconds = 0;              ///< of this process, meanwhile
   int cores = 1;
-  bool has_store = true;  ///< false: the lock itself lives in this process
-  HistogramSnapshot
-      wake_lag;  ///< open loop: how late idle clients woke up for their intended start
+  bool has_store = true;           ///< false: the lock itself lives in this process
+  double overrun_seconds = 0;      ///< how late the runner noticed that the time was up
+  HistogramSnapshot schedule_lag;  ///< open loop: actual start after the intended one
+  HistogramSnapshot wake_lag;      ///< the same for clients that were idle and had to wake up
   HistogramSnapshot acquire;
   std::uint64_t overflowed_samples = 0;
   std::vector<std::string> restarted_servers;

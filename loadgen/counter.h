@@ -37,6 +37,8 @@ struct CounterTotals {
 class CounterSession {
  public:
   virtual ~CounterSession() = default;
+  /// Reaches the store, so that the first read inside a section need not.
+  virtual tl::expected<void, std::string> connect() { return {}; }
   /// The error is one line that names the endpoint, never a secret.
   virtual tl::expected<Reading, std::string> read(int key) = 0;
   /// Puts the reading plus one in its place: an update that only the lock protects.

@@ -6,12 +6,10 @@
 
 #include <algorithm>
 #include <random>
-#include <semaphore>
 #include <thread>
 
 #include "loadgen/certificate.h"
 #include "loadgen/redis_counter.h"
-#include "strategies/redis/store.h"
 
 namespace lockbench {
 namespace {
@@ -37,33 +35,6 @@ std::uint64_t random_nonce() {
   return (static_cast<std::uint64_t>(device()) << 32) | device();
 }
 
-std::unique_ptr<Store> store_of(const RunPlan& plan, const Descriptor& strategy) {
-  if (strategy.backend != "redis") return nullptr;
-  const auto endpoint = redis::parse_endpoint(plan.endpoints.at("redis").front());
-  if (!endpoint) return nullptr;  // connecting reports it
-  const auto factory = redis::make_hiredis_factory();
-  return redis::make_store(*endpoint, *factory, plan.workload.strategy.command_timeout);
-}
-
-/// Server CPU per section and a restart in mid-run, from the server's own account of itself.
-void compare_store(const Store& store, const StoreResult<StoreFacts>& before,
-                   const StoreResult<StoreFacts>& after, std::uint64_t all_sections,
-                   results::Run& result, std::vector<std::string>& restarted) {
-  if (!before) return;
-  if (!after) {
-    restarted.push_back(fmt::format("{} did not answer after the run", store.display()));
-    return;
-  }
-  if (before->instance != after->instance) {
-    restarted.push_back(fmt::format("{} restarted during the run", store.display()));
-    return;
-  }
-  if (all_sections > 0) {
-    result.server_cpu_seconds_per_section =
-        (after->cpu_seconds - before->cpu_seconds) / static_cast<double>(all_sections);
-  }
-}
-
 std::uint64_t overflow_of(const results::Run& run) {
   return run.acquire.overflow + run.hold.overflow + run.release.overflow + run.handoff.overflow +
          run.schedule_lag.overflow;
@@ -78,21 +49,25 @@ LiveRun::LiveRun(const RunPlan& plan, const Descriptor& strategy, int repetition
       progress_(progress),
       observer_(observer),
       external_(std::move(external)),
-      env_(make_system_env(random_nonce())),
+      env_(plan.make_env(random_nonce())),
       run_{.strategy = strategy,
            .workload = plan.workload,
            .endpoints = plan.endpoints,
            .key_prefix =
                fmt::format("lockbench:{}:{{{}:{}:", plan.run_id, strategy.name, repetition),
            .nonce = env_->random(),
-           .services = {},
+           .seed = plan.workload.seed + static_cast<std::uint64_t>(repetition) - 1,
+           .make_env = plan.make_env,
            .recorder = Recorder(plan.workload.clients),
+           .services = {},
            .audit = Audit(plan.workload.key_count()),
            .handoff = HandoffTracker(plan.workload.key_count()),
            .keys = KeyChooser(plan.workload.key_count(), plan.workload.key_skew),
            .counter = nullptr,
            .schedule = nullptr},
-      store_(store_of(plan, strategy)) {}
+      housekeeping_(make_stores(strategy, plan.endpoints, plan.workload.strategy.command_timeout)) {
+  if (plan.provide_services) plan.provide_services(run_.services);
+}
 
 tl::expected<results::Run, std::string> LiveRun::execute() {
   if (auto made = make_counter(); !made) return tl::unexpected(made.error());
@@ -100,41 +75,66 @@ tl::expected<results::Run, std::string> LiveRun::execute() {
 
   results::Run result;
   RunEvidence evidence;
-  std::optional<StoreResult<StoreFacts>> facts_before;
-  if (store_) facts_before = store_->facts();
+  housekeeping_.begin();
+  const Duration strayed_before = wall_clock_offset();
   const double cpu_before = own_cpu_seconds();
-  const Duration strayed_before =
-      env_->wall_now().time_since_epoch() - env_->now().time_since_epoch();
-
   SeriesSampler sampler(run_);
   const TimePoint ended_at = drive(sampler, result.series);
+  evidence.cpu_seconds = own_cpu_seconds() - cpu_before;
   drain();
   sampler.complete(result.series.back());
 
-  const Duration measured = std::max(ended_at - run_.measure_start, Duration::zero());
-  const Duration strayed_after =
-      env_->wall_now().time_since_epoch() - env_->now().time_since_epoch();
+  const TimePoint measured_until = std::min(ended_at, run_.load_end);
+  count_never_begun(measured_until);
   result.strategy = run_.strategy.name;
   result.backend = run_.strategy.backend;
   result.repetition = repetition_;
-  summarise(run_, measured, result);
-  if (store_) {
-    compare_store(*store_, *facts_before, store_->facts(),
-                  result.sections + run_.recorder.totals(Phase::warmup)[Count::sections], result,
-                  evidence.restarted_servers);
+  summarise(run_, std::max(measured_until - run_.measure_start, Duration::zero()), result);
+
+  const Housekeeping::Account account = housekeeping_.end();
+  const std::uint64_t all_sections =
+      result.sections + run_.recorder.totals(Phase::unmeasured)[Count::sections];
+  if (account.cpu_seconds && all_sections > 0) {
+    result.server_cpu_seconds_per_section =
+        *account.cpu_seconds / static_cast<double>(all_sections);
   }
+  evidence.restarted_servers = account.restarts;
   evidence.wall_seconds = seconds(ended_at - run_.load_start);
-  evidence.wall_clock_jump_seconds = seconds(strayed_after - strayed_before);
-  evidence.cpu_seconds = own_cpu_seconds() - cpu_before;
-  evidence.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  evidence.has_store = store_ != nullptr;
-  evidence.wake_lag = run_.recorder.histograms(Phase::measured).wake_lag.snapshot();
-  evidence.acquire =
-      run_.recorder.histograms(Phase::measured).acquire_with(AcquireOutcome::acquired).snapshot();
+  evidence.overrun_seconds = seconds(ended_at - run_.load_end);
+  evidence.wall_clock_jump_seconds = seconds(wall_clock_offset() - strayed_before);
   evidence.overflowed_samples = overflow_of(result);
+  complete_evidence(evidence);
   result.generator = certify(evidence);
   remove_keys();
   return result;
+}
+
+Duration LiveRun::wall_clock_offset() {
+  return env_->wall_now().time_since_epoch() - env_->now().time_since_epoch();
+}
+
+void LiveRun::complete_evidence(RunEvidence& evidence) const {
+  const Recorder::Histograms& histograms = run_.recorder.histograms(Phase::measured);
+  evidence.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  evidence.has_store = housekeeping_.has_store();
+  evidence.schedule_lag = histograms.schedule_lag.snapshot();
+  evidence.wake_lag = histograms.wake_lag.snapshot();
+  evidence.acquire = histograms.acquire_with(AcquireOutcome::acquired).snapshot();
+}
+
+void LiveRun::count_never_begun(TimePoint until) {
+  if (!run_.schedule) return;
+  // Due, but no client was free to begin them: they are still waiting, and were so from the start.
+  // The schedule never stands still, so this ends.
+  Recorder::Histograms& histograms = run_.recorder.histograms(Phase::measured);
+  for (TimePoint intended = run_.schedule->next(); intended < until;
+       intended = run_.schedule->next()) {
+    histograms.acquire_with(AcquireOutcome::abandoned).record(until - intended);
+    histograms.schedule_lag.record(until - intended);
+    Counts waited;
+    waited.longest_wait = until - intended;
+    run_.recorder.client(0).add(Phase::measured, waited);
+  }
 }
 
 tl::expected<void, std::string> LiveRun::make_counter() {
@@ -240,35 +240,43 @@ void LiveRun::open_gate() {
 
 bool LiveRun::iterations_used_up() const { return plan_.workload.iterations && working_ == 0; }
 
+TimePoint LiveRun::sample_after(TimePoint sampled_at) const {
+  const TimePoint next = sampled_at + kSeriesInterval;
+  // The warm-up gets points of its own.
+  const bool crosses = sampled_at < run_.measure_start && next > run_.measure_start;
+  return crosses ? run_.measure_start : next;
+}
+
 TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoint>& series) {
   const Workload& workload = plan_.workload;
   run_.load_start = env_->now();
   run_.measure_start = run_.load_start + workload.warmup;
-  const TimePoint planned_end = run_.measure_start + workload.duration;
+  run_.load_end = run_.measure_start + workload.duration;
   if (workload.rate) {
-    run_.schedule = std::make_unique<Schedule>(*workload.rate, workload.arrival, run_.load_start,
-                                               workload.seed);
+    run_.schedule =
+        std::make_unique<Schedule>(*workload.rate, workload.arrival, run_.load_start, run_.seed);
   }
   open_gate();
 
-  TimePoint next_sample = run_.load_start + kSeriesInterval;
+  TimePoint next_sample = sample_after(run_.load_start);
   TimePoint now = run_.load_start;
   bool over = false, used_up = false;
   while (!over) {
     {
       std::unique_lock lock(mutex_);
-      changed_.wait_until(lock, external_, std::min(next_sample, planned_end),
+      changed_.wait_until(lock, external_, std::min(next_sample, run_.load_end),
                           [this] { return iterations_used_up(); });
       now = env_->now();
       used_up = iterations_used_up();
-      over = now >= planned_end || external_.stop_requested() || used_up;
+      over = now >= run_.load_end || external_.stop_requested() || used_up;
     }
     if (over || now >= next_sample) {
       series.push_back(sampler.sample(now));
       progress_.sections += series.back().sections;
       progress_.sections_per_second = static_cast<double>(series.back().sections);
       progress_.failed += series.back().failed;
-      next_sample += kSeriesInterval;
+      if (next_sample == run_.measure_start) run_.audit.restart_streaks();
+      next_sample = sample_after(next_sample);
     }
     if (over) {
       // Those who wait or hold were to be seen in the last point; meanwhile they worked on.
@@ -322,21 +330,10 @@ void LiveRun::remove_keys() {
                                      run_.strategy.name, plan_.run_id, why));
   };
   if (auto removed = run_.counter->remove_keys(); !removed) warn(removed.error());
-  if (!store_) return;
-  std::vector<std::string> batch;
-  const int keys = plan_.workload.key_count();
-  constexpr std::size_t kBatch = 10'000;
-  for (int key = 0; key < keys; ++key) {
-    for (const std::string_view suffix : run_.strategy.key_suffixes) {
-      batch.push_back(run_.key(key) + std::string(suffix));
-    }
-    if (batch.size() < kBatch && key + 1 < keys) continue;
-    if (auto removed = store_->remove_keys(batch); !removed) {
-      warn(removed.error().message);
-      return;
-    }
-    batch.clear();
-  }
+  const auto removed = housekeeping_.remove_keys(
+      plan_.workload.key_count(), [this](int key) { return run_.key(key); },
+      run_.strategy.key_suffixes);
+  if (!removed) warn(removed.error());
 }
 
 }  // namespace lockbench

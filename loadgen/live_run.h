@@ -10,11 +10,12 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "loadgen/certificate.h"
+#include "loadgen/housekeeping.h"
 #include "loadgen/runner.h"
 #include "loadgen/summary.h"
 #include "loadgen/thread.h"
 #include "loadgen/worker.h"
-#include "strategies/store.h"
 
 namespace lockbench {
 
@@ -44,6 +45,13 @@ class LiveRun {
   void drain();
   void report_load(TimePoint now, bool over);
   void report(Progress::Phase phase, double done);
+  /// When the series gets its next point.
+  TimePoint sample_after(TimePoint sampled_at) const;
+  /// Open loop: sections that were due and that no client took count as abandoned.
+  void count_never_begun(TimePoint until);
+  /// By how much the time of day is ahead of the monotonic clock: constant, unless one is set.
+  Duration wall_clock_offset();
+  void complete_evidence(RunEvidence& evidence) const;
   void remove_keys();
 
   const RunPlan& plan_;
@@ -54,7 +62,7 @@ class LiveRun {
 
   std::unique_ptr<Env> env_;
   RunShared run_;
-  std::unique_ptr<Store> store_;  ///< null without a server
+  Housekeeping housekeeping_;
 
   // How the runner and its clients find each other.
   std::mutex mutex_;

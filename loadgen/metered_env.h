@@ -31,8 +31,9 @@ class MeteredEnv : public ForwardingEnv {
 
   WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) override {
     const TimePoint before = now();
-    const WaitResult result =
-        ForwardingEnv::wait(event, deadline, run_over_.stop_possible() ? run_over_ : stop);
+    // A wait that nothing was to stop, in a clean-up for instance, stays so.
+    const bool in_run = run_over_.stop_possible() && stop.stop_possible();
+    const WaitResult result = ForwardingEnv::wait(event, deadline, in_run ? run_over_ : stop);
     const Duration waited = now() - before;
     (event == nullptr ? effort_.backoff : effort_.notified) += waited;
     if (event != nullptr && result == WaitResult::signalled) ++effort_.wakes;

@@ -15,9 +15,10 @@
 
 namespace lockbench {
 
-/// The warm-up is kept apart: seen in the series, in no other figure.
-enum class Phase { warmup, measured };
-inline constexpr std::array kPhases{Phase::warmup, Phase::measured};
+/// What belongs to the warm-up, or was granted while the run was being ended, is kept apart: seen
+/// in the series, in no other figure.
+enum class Phase { unmeasured, measured };
+inline constexpr std::array kPhases{Phase::unmeasured, Phase::measured};
 
 enum class ClientState : std::uint8_t { idle, waiting, holding };
 
@@ -30,9 +31,10 @@ enum class Count : std::size_t {
   sections,
   shared_sections,
   attempts,
-  commands,       ///< the lock's own: acquiring, releasing, renewing
-  wakes,          ///< waits for the lock that were ended by a wake-up
-  round_trip_ns,  ///< where the time of acquiring went
+  granted_attempts,  ///< of the acquisitions that were granted, like the three parts of their time
+  commands,          ///< the lock's own: acquiring, releasing, renewing
+  wakes,             ///< waits for the lock that were ended by a wake-up
+  round_trip_ns,
   backoff_ns,
   notified_ns,
   leases_lost,

@@ -35,6 +35,13 @@ class RedisSession : public CounterSession {
         books_(books),
         connection_(options.connections.make(options.endpoint, options.command_timeout, env)) {}
 
+  tl::expected<void, std::string> connect() override {
+    if (const auto connected = connection_->connect(); !connected) {
+      return tl::unexpected(connected.error().message);
+    }
+    return {};
+  }
+
   tl::expected<Reading, std::string> read(int key) override {
     const auto reply = connection_->call({"GET", options_.key_name(key)});
     if (!reply) return tl::unexpected(reply.error().message);
@@ -71,6 +78,7 @@ class RedisCounter : public Counter {
     if (const auto connected = connection_->connect(); !connected) {
       return tl::unexpected(connected.error().message);
     }
+    instance_ = server_instance();
     return for_each_value([](CounterBook& book, std::uint64_t value) { book.value = value; });
   }
 
@@ -80,6 +88,13 @@ class RedisCounter : public Counter {
 
   tl::expected<CounterTotals, std::string> totals() override {
     CounterTotals totals;
+    // One that idled through the run may have been closed by the server.
+    connection_->close();
+    if (instance_ != server_instance()) {
+      return tl::unexpected(
+          fmt::format("{} restarted: what it forgot cannot be told from what the lock lost",
+                      options_.endpoint.display()));
+    }
     const auto read = for_each_value([&totals](const CounterBook& book, std::uint64_t value) {
       const std::uint64_t initial = book.value;
       book.add_to(totals, std::max(value, initial) - initial);
@@ -94,6 +109,15 @@ class RedisCounter : public Counter {
   }
 
  private:
+  /// Another one after a restart. Empty where INFO is not allowed.
+  std::string server_instance() {
+    const auto info = connection_->call({"INFO", "server"});
+    if (!info) return {};
+    const std::size_t begin = info->text.find("run_id:");
+    if (begin == std::string::npos) return {};
+    return info->text.substr(begin, info->text.find("\r", begin) - begin);
+  }
+
   template <class OnValue>
   tl::expected<void, std::string> for_each_value(OnValue&& on_value) {
     return for_each_key("GET",
@@ -125,6 +149,7 @@ class RedisCounter : public Counter {
   const RedisCounterOptions options_;
   std::vector<CounterBook> books_;
   std::unique_ptr<redis::Connection> connection_;
+  std::string instance_;
 };
 
 }  // namespace

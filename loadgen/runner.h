@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <tl/expected.hpp>
@@ -36,12 +38,18 @@ class ProgressObserver {
   virtual void on_warning(const std::string& line) = 0;
 };
 
+/// Makes one client's world; called on its thread. Tests and faults put their own in place.
+using EnvFactory = std::function<std::unique_ptr<Env>(std::uint64_t seed)>;
+
 struct RunPlan {
   std::string run_id;  ///< names every key: lockbench:<run id>:{...}
   std::vector<const Descriptor*> strategies;
   Workload workload;
   Endpoints endpoints;
   std::string counter_url;  ///< Redis for the counter, with Resource::redis
+  EnvFactory make_env = make_system_env;
+  /// Puts services in place before any strategy is made; may be empty.
+  std::function<void(Services&)> provide_services;
 };
 
 struct RunReport {

@@ -49,7 +49,7 @@ void summarise_counts(const Counts& counts, results::Run& result) {
   result.wait = {.round_trip_seconds = mean_seconds(Count::round_trip_ns),
                  .backoff_seconds = mean_seconds(Count::backoff_ns),
                  .notified_seconds = mean_seconds(Count::notified_ns)};
-  result.attempts_per_grant = per(counts[Count::attempts], sections);
+  result.attempts_per_grant = per(counts[Count::granted_attempts], sections);
   result.commands_per_section = per(counts[Count::commands], sections);
   if (counts[Count::wakes] > 0) result.herd_factor = per(counts[Count::wakes], sections);
 }
@@ -81,6 +81,8 @@ void summarise_audit(const RunShared& run, results::Run& result) {
   } else {
     result.errors.push_back("the counter could not be read: " + counter.error());
   }
+  // Without a write that was accepted nothing was audited, and silence would look like success.
+  if (audit.increments == 0) audit.verdict = results::Verdict::unaudited;
   if (audit.lost_updates > 0 || audit.overlaps > 0 || audit.fence_regressions > 0) {
     audit.verdict = run.strategy.traits.promises_exclusion ? results::Verdict::violated
                                                            : results::Verdict::unprotected;
@@ -115,13 +117,14 @@ results::SeriesPoint SeriesSampler::sample(TimePoint now) {
   }
   const HistogramSnapshot lately = acquired.minus(acquired_);
   const results::SeriesPoint point{.t = seconds(now - run_.load_start),
-                                   .warmup = now <= run_.measure_start,
+                                   .warmup = begun_.value_or(run_.load_start) < run_.measure_start,
                                    .sections = sections - sections_,
                                    .acquire_p50 = seconds(lately.percentile(0.5)),
                                    .acquire_p99 = seconds(lately.percentile(0.99)),
                                    .failed = failed - failed_,
                                    .waiters = run_.recorder.clients_in(ClientState::waiting),
                                    .holders = run_.recorder.clients_in(ClientState::holding)};
+  begun_ = now;
   acquired_ = std::move(acquired);
   sections_ = sections;
   failed_ = failed;
@@ -129,7 +132,7 @@ results::SeriesPoint SeriesSampler::sample(TimePoint now) {
 }
 
 void SeriesSampler::complete(results::SeriesPoint& last) {
-  const results::SeriesPoint late = sample(run_.load_start);
+  const results::SeriesPoint late = sample(begun_.value_or(run_.load_start));
   last.sections += late.sections;
   last.failed += late.failed;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "loadgen/worker.h"
 #include "results/model.h"
 
@@ -21,6 +23,7 @@ class SeriesSampler {
 
  private:
   const RunShared& run_;
+  std::optional<TimePoint> begun_;  ///< of the interval to come, once there was one before it
   HistogramSnapshot acquired_;
   std::uint64_t sections_ = 0, failed_ = 0;
 };

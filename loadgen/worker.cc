@@ -25,7 +25,7 @@ Worker::Worker(RunShared& run, int number)
     : run_(run),
       number_(number),
       over_(run.over.get_token()),
-      world_(make_system_env(client_random(run.nonce, number)())),
+      world_(run.make_env(client_random(run.nonce, number)())),
       env_(*world_, over_),
       strategy_(make_strategy(run.strategy, Context{.endpoints = run.endpoints,
                                                     .options = run.workload.strategy,
@@ -33,13 +33,17 @@ Worker::Worker(RunShared& run, int number)
                                                     .services = run.services,
                                                     .client = number})),
       record_(run.recorder.client(number)),
-      random_(client_random(run.workload.seed, number)) {
+      random_(client_random(run.seed, number)) {
   request_.ttl = run.workload.ttl;
   request_.stop = run.abort.get_token();
 }
 
 StoreResult<void> Worker::connect() {
   counter_ = run_.counter->open(*world_);
+  // Before any lock is held: connecting inside a section would be charged to the lock.
+  if (auto reached = counter_->connect(); !reached) {
+    return tl::unexpected(StoreError{StoreError::Kind::not_sent, "counter: " + reached.error()});
+  }
   return strategy_->connect();
 }
 
@@ -59,21 +63,29 @@ void Worker::work() {
 std::optional<TimePoint> Worker::next_start() {
   const TimePoint now = world_->now();
   TimePoint intended = now;
+  // Each client sees for itself that time is up: with thousands of busy clients the runner's own
+  // thread may be late.
+  if (now >= run_.load_end) return std::nullopt;
   if (run_.schedule) {
     intended = run_.schedule->next();
+    if (intended >= run_.load_end) return std::nullopt;
     if (intended > now) {
       if (world_->wait(nullptr, intended, over_) == WaitResult::stopped) return std::nullopt;
     }
   }
-  phase_ = intended < run_.measure_start ? Phase::warmup : Phase::measured;
+  phase_ = intended < run_.measure_start ? Phase::unmeasured : Phase::measured;
   if (phase_ == Phase::measured && run_.workload.iterations) {
     const auto begun = run_.measured_sections.fetch_add(1, std::memory_order_relaxed);
-    if (begun >= *run_.workload.iterations) return std::nullopt;
+    if (begun >= *run_.workload.iterations) {
+      run_.measured_sections.fetch_sub(1, std::memory_order_relaxed);
+      return std::nullopt;
+    }
   }
   if (run_.schedule) {
     const TimePoint started = world_->now();
     histograms().schedule_lag.record(started - intended);
-    // Late because every client was busy is the system's answer; late to wake up is our own fault.
+    // Late because every client was busy is one thing; late to wake up is the generator's own
+    // fault.
     if (intended > now) histograms().wake_lag.record(started - intended);
   }
   return intended;
@@ -95,13 +107,8 @@ void Worker::section(TimePoint intended) {
   const TimePoint ended = world_->now();
   run_.handoff.end_wait(key);
 
-  const Effort spent = env_.effort() - before;
-  counts_[Count::attempts] = result.attempts;
-  counts_[Count::wakes] = spent.wakes;
-  counts_[Count::round_trip_ns] = nanoseconds(spent.round_trip);
-  counts_[Count::backoff_ns] = nanoseconds(spent.backoff);
-  counts_[Count::notified_ns] = nanoseconds(spent.notified);
-  note_wait(result, intended, started, ended);
+  phase_ = phase_of(result.outcome, ended);
+  note_wait(result, env_.effort() - before, intended, started, ended);
 
   const bool granted = result.outcome == AcquireOutcome::acquired;
   if (granted) {
@@ -114,6 +121,12 @@ void Worker::section(TimePoint intended) {
     counts_[Count::sections] = 1;
     counts_[Count::shared_sections] = result.lease->mode == Mode::shared ? 1 : 0;
   }
+  const bool only_contended =
+      result.outcome == AcquireOutcome::timed_out || result.outcome == AcquireOutcome::refused;
+  if (run_.workload.iterations && phase_ == Phase::measured && only_contended) {
+    // No section came of it: somebody may begin another.
+    run_.measured_sections.fetch_sub(1, std::memory_order_relaxed);
+  }
   record_.state.store(ClientState::idle, std::memory_order_relaxed);
   counts_[Count::commands] = (env_.effort() - before).commands;
   record_.add(phase_, counts_);
@@ -121,21 +134,30 @@ void Worker::section(TimePoint intended) {
                       result.outcome == AcquireOutcome::unknown);
 }
 
-void Worker::note_wait(const AcquireResult& result, TimePoint intended, TimePoint started,
-                       TimePoint ended) {
+Phase Worker::phase_of(AcquireOutcome outcome, TimePoint ended) const {
+  // A bounded number of sections is counted out as they begin.
+  if (run_.workload.iterations) return phase_;
+  // Else a wait belongs to where it ended: who began to wait in the warm-up and was granted the
+  // lock after it took his turn among those that are measured. What is granted once the time is up
+  // does not count; who still waits then does.
+  const bool too_late = over() || ended >= run_.load_end;
+  if (outcome == AcquireOutcome::acquired && too_late) return Phase::unmeasured;
+  return ended < run_.measure_start ? Phase::unmeasured : Phase::measured;
+}
+
+void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoint intended,
+                       TimePoint started, TimePoint ended) {
   histograms().acquire_with(result.outcome).record(ended - intended);
-  if (result.outcome == AcquireOutcome::acquired) {
-    histograms().acquire_service.record(ended - started);
-  }
-  if (!result.reason.empty()) run_.recorder.failure(result.reason);
   counts_.longest_wait = ended - intended;
-  // Who began to wait in the warm-up and still waits has been starved by what is measured.
-  if (phase_ == Phase::warmup && ended > run_.measure_start &&
-      result.outcome != AcquireOutcome::acquired) {
-    Counts starved;
-    starved.longest_wait = ended - intended;
-    record_.add(Phase::measured, starved);
-  }
+  counts_[Count::attempts] = result.attempts;
+  counts_[Count::wakes] = spent.wakes;
+  if (!result.reason.empty()) run_.recorder.failure(result.reason);
+  if (result.outcome != AcquireOutcome::acquired) return;
+  histograms().acquire_service.record(ended - started);
+  counts_[Count::granted_attempts] = result.attempts;
+  counts_[Count::round_trip_ns] = nanoseconds(spent.round_trip);
+  counts_[Count::backoff_ns] = nanoseconds(spent.backoff);
+  counts_[Count::notified_ns] = nanoseconds(spent.notified);
 }
 
 TimePoint Worker::critical_section(int key, const Lease& lease, AcquireMark mark,
@@ -153,6 +175,7 @@ TimePoint Worker::critical_section(int key, const Lease& lease, AcquireMark mark
   }
   if (written == WriteResult::failed || written == WriteResult::unknown) {
     ++counts_[Count::resource_failures];
+    if (seen) run_.recorder.failure("counter: a write failed or got no answer");
   }
   const TimePoint left_at = world_->now();
   run_.audit.leave(key, entry, left_at);
@@ -190,7 +213,7 @@ void Worker::note_loss(const Lease& lease, TimePoint learned_at) {
 void Worker::pause_after_failure(bool failed) {
   failures_in_a_row_ = failed ? failures_in_a_row_ + 1 : 0;
   if (failed) {
-    const Duration pause = kFailurePause.delay(failures_in_a_row_, *world_);
+    const Duration pause = kFailurePause.delay(failures_in_a_row_ - 1, *world_);
     world_->wait(nullptr, world_->now() + pause, over_);
   }
 }

@@ -14,6 +14,7 @@
 #include "loadgen/key_chooser.h"
 #include "loadgen/metered_env.h"
 #include "loadgen/recorder.h"
+#include "loadgen/runner.h"
 #include "loadgen/schedule.h"
 #include "loadgen/workload.h"
 #include "strategies/descriptor.h"
@@ -28,16 +29,18 @@ struct RunShared {
   const Endpoints& endpoints;
   std::string key_prefix;  ///< of every lock; the key's number and a brace follow
   std::uint64_t nonce;     ///< keeps this run's randomness apart from every other's
+  std::uint64_t seed;  ///< of what the clients do: the same for all strategies, not for repetitions
+  EnvFactory make_env;
 
-  Services services;
   Recorder recorder;
+  Services services;  ///< after the recorder, which they may write to as long as they live
   Audit audit;
   HandoffTracker handoff;
   KeyChooser keys;
   std::unique_ptr<Counter> counter;
   std::unique_ptr<Schedule> schedule;  ///< open loop only; made when the load starts
 
-  TimePoint load_start{}, measure_start{};
+  TimePoint load_start{}, measure_start{}, load_end{};
   std::atomic<std::uint64_t> measured_sections{0};  ///< begun, with a bound on iterations
   /// Ends the run, whoever asks for it: no section begins and no wait goes on, but what is under
   /// way gets its answer, as thousands of lost answers at the end of each run would be the tool's
@@ -66,8 +69,9 @@ class Worker {
   /// Inside the lock: reads the counter, holds, writes it back. Returns when it was left.
   TimePoint critical_section(int key, const Lease& lease, AcquireMark mark, TimePoint granted_at);
   void release(int key, const Lease& lease, TimePoint left_at);
-  void note_wait(const AcquireResult& result, TimePoint intended, TimePoint started,
-                 TimePoint ended);
+  Phase phase_of(AcquireOutcome outcome, TimePoint ended) const;
+  void note_wait(const AcquireResult& result, const Effort& spent, TimePoint intended,
+                 TimePoint started, TimePoint ended);
   void note_loss(const Lease& lease, TimePoint learned_at);
   /// A store that is down must not be asked in a tight loop.
   void pause_after_failure(bool failed);
@@ -86,8 +90,8 @@ class Worker {
   std::string key_name_;
   AcquireRequest request_;  ///< one for all, as copying a stop token touches what all clients share
   std::uint32_t failures_in_a_row_ = 0;
-  Phase phase_ = Phase::warmup;
-  Counts counts_;  ///< of the section under way
+  Phase phase_ = Phase::unmeasured;  ///< of the section under way: that in which its wait ended
+  Counts counts_;                    ///< of the section under way
 };
 
 }  // namespace lockbench

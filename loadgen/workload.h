@@ -22,7 +22,7 @@ struct Workload {
   bool key_per_client = false;  ///< each client its own lock: no contention
   double key_skew = 0;          ///< Zipf exponent over the keys
   DurationDistribution hold, think;
-  std::optional<double> rate;  ///< open loop: sections per second over all clients; else closed loop
+  std::optional<double> rate;  ///< open loop: sections per second over all clients
   Arrival arrival = Arrival::poisson;
   Duration duration = std::chrono::seconds(3);  ///< of the measured part, after the warm-up
   std::optional<std::uint64_t> iterations;      ///< ends the run after so many measured sections

@@ -30,7 +30,7 @@ class Services {
   }
 
   /// The run's only T; made by `make()`, which returns something that converts to shared_ptr<T>, if
-  /// there is none yet. `make` must not ask for services itself.
+  /// there is none yet. `make` may ask for other services.
   template <class T, class Make>
   T& get_or_make(Make&& make) {
     const std::scoped_lock lock(mutex_);
@@ -48,7 +48,7 @@ class Services {
     return reference;
   }
 
-  std::mutex mutex_;
+  std::recursive_mutex mutex_;
   std::unordered_map<std::type_index, void*> by_type_;
   std::vector<std::shared_ptr<void>> order_;
 };

@@ -3,6 +3,8 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "strategies/descriptor.h"
 
@@ -26,5 +28,19 @@ class Store {
   /// Removes exactly these keys; returns how many were there.
   virtual StoreResult<std::size_t> remove_keys(std::span<const std::string> keys) = 0;
 };
+
+/// Makes a backend's Store from a URL that has been checked already. Stands beside the backend:
+///   const StoreRegistration registration("redis", make);
+class StoreRegistration {
+ public:
+  using Make = std::unique_ptr<Store> (*)(const std::string& url, Duration command_timeout);
+  StoreRegistration(std::string_view backend, Make make);
+};
+
+/// The servers that a strategy uses: the first endpoint, or all for a quorum; none for a backend
+/// without servers.
+std::vector<std::unique_ptr<Store>> make_stores(const Descriptor& strategy,
+                                                const Endpoints& endpoints,
+                                                Duration command_timeout);
 
 }  // namespace lockbench

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "strategies/redis/single_node.h"
 
@@ -29,5 +30,7 @@ class GetsetLock : public SingleNodeLock {
                                       const Reply& seen);
   std::int64_t wall_milliseconds();
 };
+
+std::vector<KnownHazard> getset_hazards();
 
 }  // namespace lockbench::redis

@@ -69,17 +69,15 @@ std::string_view key_of(Command command) {
 
 class HiredisConnection : public Connection {
  public:
-  HiredisConnection(Endpoint endpoint, Duration timeout, Env& env,
-                    std::shared_ptr<StopSignals> signals)
-      : signals_(std::move(signals)),
-        endpoint_(std::move(endpoint)),
+  HiredisConnection(Endpoint endpoint, Duration timeout, Env& env)
+      : endpoint_(std::move(endpoint)),
         display_(endpoint_.display()),
         timeout_(timeout),
         env_(env) {}
 
   StoreResult<void> connect(const std::stop_token& stop) override {
     if (transport_) return {};
-    auto transport = connect_socket(endpoint_, timeout_, stop, *signals_);
+    auto transport = connect_socket(endpoint_, timeout_, stop);
     if (!transport) return fail(StoreError::Kind::not_sent, transport.error());
     transport_ = std::move(*transport);
     reader_.reset(redisReaderCreate());
@@ -109,6 +107,10 @@ class HiredisConnection : public Connection {
 
   void flush(const std::stop_token& stop) override {
     if (out_.empty()) return;
+    // Interrupted by a stop, and nothing is due any more: what comes now, a clean-up, needs
+    // another.
+    const bool idle = first_ == end_ || pendings_[first_].state == Pending::State::queued;
+    if (transport_ && !transport_->usable() && idle) transport_.reset();
     if (auto connected = connect(stop); !connected) {
       break_connection(std::move(connected.error().message));
       return;
@@ -209,8 +211,17 @@ class HiredisConnection : public Connection {
                                    ? read_reply(stop)
                                    : fail(StoreError::Kind::not_sent, describe(sent));
     env_.after_command(told, reply ? CommandEnd::answered : CommandEnd::lost);
-    if (!reply) return tl::unexpected(std::move(reply.error()));
-    return {};
+    if (reply) return {};
+    // A server may quote the command in its refusal, secrets included: only the error's name is
+    // told.
+    if (reply.error().kind == StoreError::Kind::rejected) {
+      const std::string& said = reply.error().message;
+      const std::size_t begin = display_.size() + 2;
+      return fail(StoreError::Kind::not_sent,
+                  fmt::format("{} was refused: {}", command[0],
+                              said.substr(begin, said.find(' ', begin) - begin)));
+    }
+    return tl::unexpected(std::move(reply.error()));
   }
 
   StoreResult<Reply> read_reply(const std::stop_token& stop) {
@@ -269,7 +280,6 @@ class HiredisConnection : public Connection {
     if (++first_ == end_) first_ = end_ = 0;
   }
 
-  const std::shared_ptr<StopSignals> signals_;
   const Endpoint endpoint_;
   const std::string display_;
   const Duration timeout_;
@@ -286,12 +296,8 @@ class HiredisFactory : public ConnectionFactory {
  public:
   std::unique_ptr<Connection> make(const Endpoint& endpoint, Duration command_timeout,
                                    Env& env) override {
-    return std::make_unique<HiredisConnection>(endpoint, command_timeout, env, signals_);
+    return std::make_unique<HiredisConnection>(endpoint, command_timeout, env);
   }
-
- private:
-  /// Shared with the connections, which may outlive the factory.
-  std::shared_ptr<StopSignals> signals_ = std::make_shared<StopSignals>();
 };
 
 }  // namespace

@@ -24,12 +24,7 @@ const Registration registration(Descriptor{
     .release_commands = {"DEL key"},
     .source = "article 002",
     .traits = {.expiry = Expiry::ttl, .release_check = OwnerCheck::local_clock},
-    .hazards = with_ttl_hazards({{"client-clock-ahead", HazardOutcome::double_grant},
-                                 {"holder-clock-behind", HazardOutcome::foreign_release},
-                                 {"release-race", HazardOutcome::foreign_release},
-                                 {"getset-rewrite", HazardOutcome::foreign_release},
-                                 {"lost-answer-acquire", HazardOutcome::stuck},
-                                 {"lost-answer-release", HazardOutcome::foreign_release}}),
+    .hazards = getset_hazards(),
     .make = construct<GetsetCas>,
 });
 

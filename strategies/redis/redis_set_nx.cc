@@ -5,18 +5,12 @@ namespace lockbench::redis {
 namespace {
 
 /// SET NX PX: lock and TTL in one step. The release does not ask whose lock it deletes.
-class SetNx : public SingleNodeLock {
+class SetNx : public UncheckedLock {
  public:
-  using SingleNodeLock::SingleNodeLock;
+  using UncheckedLock::UncheckedLock;
 
   StoreResult<bool> try_acquire(const AcquireRequest& request, Lease& lease) override {
     return set_nx_px(request, lease, "1");
-  }
-
-  ReleaseResult release(const Lease& lease) override { return release_unchecked(redis(), lease); }
-
-  RenewResult renew(const Lease& lease, Duration ttl) override {
-    return renew_unchecked(redis(), env(), lease, ttl);
   }
 };
 
@@ -30,10 +24,8 @@ const Registration registration(Descriptor{
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::none,
                .renew_check = OwnerCheck::none},
-    .hazards = with_ttl_hazards({{"late-release", HazardOutcome::foreign_release},
-                                 {"release-without-holding", HazardOutcome::foreign_release},
-                                 {"lost-answer-acquire", HazardOutcome::stuck},
-                                 {"lost-answer-release", HazardOutcome::foreign_release}}),
+    .hazards = with_ttl_hazards(with_unchecked_release({{"late-release",
+                                                         HazardOutcome::foreign_release}})),
     .make = construct<SetNx>,
 });
 

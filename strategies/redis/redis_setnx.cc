@@ -30,13 +30,11 @@ const Registration registration(Descriptor{
     .release_commands = {"DEL key"},
     .source = "articles 001, 002",
     .traits = {.expiry = Expiry::none, .release_check = OwnerCheck::none},
-    .hazards = with_one_redis_hazards({{"crash-holding", HazardOutcome::stuck},
-                                       {"crash-mid-acquire", HazardOutcome::stuck},
-                                       {"host-crash", HazardOutcome::stuck},
-                                       {"release-without-holding", HazardOutcome::foreign_release},
-                                       {"lost-answer-acquire", HazardOutcome::stuck},
-                                       {"lost-answer-release", HazardOutcome::foreign_release},
-                                       {"runaway-holder", HazardOutcome::stuck}}),
+    .hazards =
+        with_one_redis_hazards(with_unchecked_release({{"crash-holding", HazardOutcome::stuck},
+                                                       {"crash-mid-acquire", HazardOutcome::stuck},
+                                                       {"host-crash", HazardOutcome::stuck},
+                                                       {"runaway-holder", HazardOutcome::stuck}})),
     .make = construct<Setnx>,
 });
 

@@ -6,9 +6,9 @@ namespace {
 
 /// SETNX, and if that succeeded EXPIRE: a client that dies between the two leaves a lock without
 /// TTL.
-class SetnxExpire : public SingleNodeLock {
+class SetnxExpire : public UncheckedLock {
  public:
-  using SingleNodeLock::SingleNodeLock;
+  using UncheckedLock::UncheckedLock;
 
   StoreResult<bool> try_acquire(const AcquireRequest& request, Lease& lease) override {
     const auto taken = redis().call({"SETNX", lease.key, "1"}, request.stop);
@@ -26,12 +26,6 @@ class SetnxExpire : public SingleNodeLock {
     lease.state = valid_until(asked_at + std::chrono::seconds(seconds));
     return true;
   }
-
-  ReleaseResult release(const Lease& lease) override { return release_unchecked(redis(), lease); }
-
-  RenewResult renew(const Lease& lease, Duration ttl) override {
-    return renew_unchecked(redis(), env(), lease, ttl);
-  }
 };
 
 const Registration registration(Descriptor{
@@ -46,11 +40,9 @@ const Registration registration(Descriptor{
                .release_check = OwnerCheck::none,
                .renew_check = OwnerCheck::none,
                .ttl_in_seconds = true},
-    .hazards = with_ttl_hazards({{"crash-mid-acquire", HazardOutcome::stuck},
-                                 {"late-release", HazardOutcome::foreign_release},
-                                 {"release-without-holding", HazardOutcome::foreign_release},
-                                 {"lost-answer-acquire", HazardOutcome::stuck},
-                                 {"lost-answer-release", HazardOutcome::foreign_release}}),
+    .hazards = with_ttl_hazards(with_unchecked_release({{"crash-mid-acquire", HazardOutcome::stuck},
+                                                        {"late-release",
+                                                         HazardOutcome::foreign_release}})),
     .make = construct<SetnxExpire>,
 });
 

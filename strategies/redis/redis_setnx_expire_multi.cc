@@ -8,9 +8,9 @@ namespace {
 
 /// SETNX and EXPIRE in one transaction. A transaction has no if: EXPIRE runs whoever won, so every
 /// loser prolongs the holder's TTL.
-class SetnxExpireMulti : public SingleNodeLock {
+class SetnxExpireMulti : public UncheckedLock {
  public:
-  using SingleNodeLock::SingleNodeLock;
+  using UncheckedLock::UncheckedLock;
 
   StoreResult<bool> try_acquire(const AcquireRequest& request, Lease& lease) override {
     const auto seconds = ceil_seconds(request.ttl);
@@ -32,12 +32,6 @@ class SetnxExpireMulti : public SingleNodeLock {
     lease.state = valid_until(asked_at + std::chrono::seconds(seconds));
     return true;
   }
-
-  ReleaseResult release(const Lease& lease) override { return release_unchecked(redis(), lease); }
-
-  RenewResult renew(const Lease& lease, Duration ttl) override {
-    return renew_unchecked(redis(), env(), lease, ttl);
-  }
 };
 
 const Registration registration(Descriptor{
@@ -51,13 +45,15 @@ const Registration registration(Descriptor{
                .release_check = OwnerCheck::none,
                .renew_check = OwnerCheck::none,
                .ttl_in_seconds = true},
-    .hazards = with_ttl_hazards({{"crash-holding", HazardOutcome::stuck},
-                                 {"crash-mid-acquire", HazardOutcome::stuck},
-                                 {"host-crash", HazardOutcome::stuck},
-                                 {"late-release", HazardOutcome::foreign_release},
-                                 {"release-without-holding", HazardOutcome::foreign_release},
-                                 {"lost-answer-acquire", HazardOutcome::stuck},
-                                 {"lost-answer-release", HazardOutcome::foreign_release}}),
+    // Losers who keep asking keep the TTL from running out: nothing recovers, and nothing is
+    // overrun.
+    .hazards = with_one_redis_hazards(
+        with_unchecked_release({{"crash-holding", HazardOutcome::stuck},
+                                {"crash-mid-acquire", HazardOutcome::stuck},
+                                {"host-crash", HazardOutcome::stuck},
+                                {"runaway-holder", HazardOutcome::stuck},
+                                {"store-clock-jump", HazardOutcome::double_grant},
+                                {"redis-eviction", HazardOutcome::double_grant}})),
     .make = construct<SetnxExpireMulti>,
 });
 

@@ -113,14 +113,26 @@ std::vector<KnownHazard> with_one_redis_hazards(std::vector<KnownHazard> own) {
   return own;
 }
 
-std::vector<KnownHazard> with_ttl_hazards(std::vector<KnownHazard> own) {
+std::vector<KnownHazard> with_overrun_hazards(std::vector<KnownHazard> own) {
   append_missing(own, {{"overrun-holding", HazardOutcome::double_grant},
                        {"pause-holding", HazardOutcome::lost_update},
                        {"pause-holding-fenced", HazardOutcome::lost_update},
-                       {"partition-holder", HazardOutcome::double_grant},
-                       {"store-clock-jump", HazardOutcome::double_grant},
-                       {"redis-eviction", HazardOutcome::double_grant}});
+                       {"partition-holder", HazardOutcome::double_grant}});
   return with_one_redis_hazards(std::move(own));
+}
+
+std::vector<KnownHazard> with_ttl_hazards(std::vector<KnownHazard> own) {
+  own = with_overrun_hazards(std::move(own));
+  append_missing(own, {{"store-clock-jump", HazardOutcome::double_grant},
+                       {"redis-eviction", HazardOutcome::double_grant}});
+  return own;
+}
+
+std::vector<KnownHazard> with_unchecked_release(std::vector<KnownHazard> own) {
+  append_missing(own, {{"release-without-holding", HazardOutcome::foreign_release},
+                       {"lost-answer-acquire", HazardOutcome::stuck},
+                       {"lost-answer-release", HazardOutcome::foreign_release}});
+  return own;
 }
 
 }  // namespace lockbench::redis

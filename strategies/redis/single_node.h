@@ -64,6 +64,16 @@ ReleaseResult release_unchecked(Connection& redis, const Lease& lease,
 /// PEXPIRE, whoever holds it.
 RenewResult renew_unchecked(Connection& redis, Env& env, const Lease& lease, Duration ttl);
 
+/// For locks that are freed and prolonged without a look at whose they are: DEL and PEXPIRE.
+class UncheckedLock : public SingleNodeLock {
+ public:
+  using SingleNodeLock::SingleNodeLock;
+  ReleaseResult release(const Lease& lease) override { return release_unchecked(redis(), lease); }
+  RenewResult renew(const Lease& lease, Duration ttl) override {
+    return renew_unchecked(redis(), env(), lease, ttl);
+  }
+};
+
 /// The answer to a release or renewal that counts what it changed: 1 or 0.
 ReleaseResult to_release_result(const StoreResult<Reply>& reply);
 RenewResult to_renew_result(const StoreResult<Reply>& reply, const Lease& lease, Env& env,
@@ -73,10 +83,15 @@ inline std::shared_ptr<LeaseState> valid_until(TimePoint end) {
   return std::make_shared<LeaseState>(end);
 }
 
-/// A strategy's own weaknesses, and after them those of every lock that lives on one Redis.
+// What breaks it: a strategy's own weaknesses first, then those that it shares.
+
+/// Every lock that lives on one Redis.
 std::vector<KnownHazard> with_one_redis_hazards(std::vector<KnownHazard> own);
-/// The same for locks that expire by TTL and are not renewed: whatever outlasts the TTL breaks
-/// them.
+/// And is not renewed: whatever outlasts its validity breaks it.
+std::vector<KnownHazard> with_overrun_hazards(std::vector<KnownHazard> own);
+/// And whose key has a TTL, which the server's clock or memory may end early.
 std::vector<KnownHazard> with_ttl_hazards(std::vector<KnownHazard> own);
+/// What a release that does not look at the owner adds: to be put among a strategy's own.
+std::vector<KnownHazard> with_unchecked_release(std::vector<KnownHazard> own);
 
 }  // namespace lockbench::redis

@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
+#include <atomic>
 #include <cerrno>
+#include <cstdint>
+#include <optional>
 #include <system_error>
 
 namespace lockbench::redis {
@@ -19,39 +21,50 @@ namespace {
 
 std::string describe(int error) { return std::system_category().message(error); }
 
-// How long a blocking call lasts before it looks round.
+// How often a wait that cannot be interrupted looks round.
 constexpr Duration kSlice = std::chrono::milliseconds(20);
 // How long an answer that is on its way may still take once a stop was requested.
 constexpr Duration kGrace = std::chrono::milliseconds(30);
 
-/// True if one of the descriptors was ready in time. A signal counts as not ready.
-bool wait_for(std::span<pollfd> descriptors, Duration timeout) {
-  const timespec limit{.tv_sec = std::chrono::floor<std::chrono::seconds>(timeout).count(),
-                       .tv_nsec = (timeout % std::chrono::seconds(1)).count()};
-  return ppoll(descriptors.data(), descriptors.size(), &limit, nullptr) > 0;
-}
-
+/// True if the descriptor was ready in time. A signal counts as not ready.
 bool wait_for(int fd, short events, Duration timeout) {
   pollfd ready{.fd = fd, .events = events, .revents = 0};
-  return wait_for(std::span(&ready, 1), timeout);
+  const timespec limit{.tv_sec = std::chrono::floor<std::chrono::seconds>(timeout).count(),
+                       .tv_nsec = (timeout % std::chrono::seconds(1)).count()};
+  return ppoll(&ready, 1, &limit, nullptr) > 0;
 }
 
+timeval to_timeval(Duration duration) {
+  // Zero would mean for ever.
+  const auto microseconds = std::max<std::int64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(duration).count(), 1);
+  return {.tv_sec = microseconds / 1'000'000, .tv_usec = microseconds % 1'000'000};
+}
+
+/// Waits in one blocking call, whose time-out is the socket's own: a command costs two system
+/// calls, as it does in the plainest client, however many clients there are. A stop interrupts that
+/// call by shutting down the reading side, which ends it at once; TCP still delivers what arrives
+/// later.
 class Socket : public Transport {
  public:
-  Socket(int fd, StopSignals& signals) : fd_(fd), signals_(signals) {}
+  Socket(int fd, Duration blocks_for) : fd_(fd), blocks_for_(blocks_for) {}
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
-  ~Socket() override { ::close(fd_); }
+  ~Socket() override {
+    on_stop_.reset();  // waits for it, if it is running: the descriptor must still be ours
+    ::close(fd_);
+  }
 
   Status send(std::string_view bytes, Duration timeout) override {
-    // The socket's own time-out ends each call after a slice.
-    for (Duration waited{}; !bytes.empty();) {
+    while (!bytes.empty()) {
       const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (sent >= 0) {
         bytes.remove_prefix(static_cast<std::size_t>(sent));
       } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-        waited += kSlice;
-        if (waited >= timeout) return Status::timed_out;
+        // The socket's own time-out has passed; another's rest is waited for once.
+        if (timeout <= blocks_for_ || !wait_for(fd_, POLLOUT, timeout - blocks_for_)) {
+          return Status::timed_out;
+        }
       } else if (errno != EINTR) {
         return Status::closed;
       }
@@ -59,64 +72,53 @@ class Socket : public Transport {
     return Status::ok;
   }
 
-  /// While answers come fast, one blocking call with the socket's own short time-out. Where they
-  /// are slow, thousands of clients on one server for instance, waking up for every slice would
-  /// cost more than the command: then it waits for the answer and the stop at once, which is one
-  /// call more.
   Received receive(std::span<char> buffer, Duration timeout, const std::stop_token& stop) override {
-    if (!slow_ && timeout >= kSlice && !stop.stop_requested()) {
-      const Received received = read(buffer, 0);
-      if (received.status != Status::timed_out) return received;
-      slow_ = true;
-      timeout -= kSlice;
+    heed(stop);
+    if (timeout < blocks_for_ && !wait_for(fd_, POLLIN, timeout)) return {Status::timed_out, 0};
+    ssize_t got = 0;
+    do {
+      got = ::recv(fd_, buffer.data(), buffer.size(), 0);
+    } while (got < 0 && errno == EINTR);
+    if (got > 0) return {Status::ok, static_cast<std::size_t>(got)};
+    if (got < 0) {
+      return {errno == EAGAIN || errno == EWOULDBLOCK ? Status::timed_out : Status::closed, 0};
     }
-    return receive_slowly(buffer, timeout, stop);
+    return usable() ? Received{Status::closed, 0} : receive_interrupted(buffer);
   }
+
+  bool usable() const override { return !interrupted_.load(std::memory_order_acquire); }
 
  private:
-  Received read(std::span<char> buffer, int flags) {
-    const ssize_t got = ::recv(fd_, buffer.data(), buffer.size(), flags);
-    if (got > 0) return {Status::ok, static_cast<std::size_t>(got)};
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
-      return {Status::timed_out, 0};
+  struct Interrupt {
+    Socket& socket;
+    void operator()() const noexcept {
+      socket.interrupted_.store(true, std::memory_order_release);
+      ::shutdown(socket.fd_, SHUT_RD);
     }
-    return {Status::closed, 0};
-  }
-
-  Received receive_slowly(std::span<char> buffer, Duration timeout, const std::stop_token& stop) {
-    // Real time: however a client's clock is skewed, a socket's time-out is not.
-    const auto begun = std::chrono::steady_clock::now();
-    heed(stop);
-    std::array<pollfd, 2> awaited{{{.fd = fd_, .events = POLLIN, .revents = 0},
-                                   {.fd = heeded_ && stop.stop_possible() ? heeded_->fd() : -1,
-                                    .events = POLLIN,
-                                    .revents = 0}}};
-    for (Duration left = timeout; left > Duration::zero();) {
-      wait_for(awaited, left);
-      left = timeout - (std::chrono::steady_clock::now() - begun);
-      if (awaited[0].revents != 0) {
-        slow_ = timeout - left > kSlice / 2;
-        return read(buffer, MSG_DONTWAIT);
-      }
-      if (awaited[1].revents != 0) {
-        if (wait_for(fd_, POLLIN, std::min(left, kGrace))) return read(buffer, MSG_DONTWAIT);
-        return {Status::stopped, 0};
-      }
-    }
-    return {Status::timed_out, 0};
-  }
+  };
 
   void heed(const std::stop_token& stop) {
-    if (!stop.stop_possible() || (heeded_ && heeded_stop_ == stop)) return;
-    heeded_ = signals_.of(stop);
-    heeded_stop_ = stop;
+    if (!stop.stop_possible() || stop == heeded_) return;
+    heeded_ = stop;
+    on_stop_.emplace(stop, Interrupt{*this});
+  }
+
+  /// What is on its way may still come; poll() is of no use, as it sees the end of the stream.
+  Received receive_interrupted(std::span<char> buffer) {
+    constexpr Duration kPause = std::chrono::milliseconds(1);
+    for (Duration waited{}; waited < kGrace; waited += kPause) {
+      wait_for(-1, 0, kPause);
+      const ssize_t got = ::recv(fd_, buffer.data(), buffer.size(), MSG_DONTWAIT);
+      if (got > 0) return {Status::ok, static_cast<std::size_t>(got)};
+    }
+    return {Status::stopped, 0};
   }
 
   const int fd_;
-  StopSignals& signals_;
-  bool slow_ = false;
-  std::stop_token heeded_stop_;
-  std::shared_ptr<StopSignal> heeded_;
+  const Duration blocks_for_;
+  std::atomic<bool> interrupted_{false};
+  std::stop_token heeded_;
+  std::optional<std::stop_callback<Interrupt>> on_stop_;
 };
 
 struct ContextDeleter {
@@ -143,17 +145,14 @@ std::string await_connected(int fd, Duration timeout, const std::stop_token& sto
   return error == 0 ? std::string() : describe(error);
 }
 
-/// From here on calls block, for a slice at the most.
-bool make_blocking(int fd, bool tcp) {
-  const timeval slice{
-      .tv_sec = 0,
-      .tv_usec = std::chrono::duration_cast<std::chrono::microseconds>(kSlice).count()};
+bool make_blocking(int fd, bool tcp, Duration timeout) {
+  const timeval limit = to_timeval(timeout);
   const int on = 1;
   const int flags = ::fcntl(fd, F_GETFL);
   return flags >= 0 && ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0 &&
          ::fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 &&
-         ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &slice, sizeof slice) == 0 &&
-         ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &slice, sizeof slice) == 0 &&
+         ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0 &&
+         ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) == 0 &&
          (!tcp || ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0);
 }
 
@@ -161,16 +160,17 @@ bool make_blocking(int fd, bool tcp) {
 
 tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(const Endpoint& endpoint,
                                                                      Duration timeout,
-                                                                     const std::stop_token& stop,
-                                                                     StopSignals& signals) {
+                                                                     const std::stop_token& stop) {
   ContextPtr context = start_connecting(endpoint);
   if (!context) return tl::unexpected<std::string>("out of memory");
   if (context->err != 0) return tl::unexpected<std::string>(context->errstr);
   if (std::string error = await_connected(context->fd, timeout, stop); !error.empty()) {
     return tl::unexpected(std::move(error));
   }
-  if (!make_blocking(context->fd, endpoint.path.empty())) return tl::unexpected(describe(errno));
-  return std::make_unique<Socket>(redisFreeKeepFd(context.release()), signals);
+  if (!make_blocking(context->fd, endpoint.path.empty(), timeout)) {
+    return tl::unexpected(describe(errno));
+  }
+  return std::make_unique<Socket>(redisFreeKeepFd(context.release()), timeout);
 }
 
 }  // namespace lockbench::redis

@@ -8,7 +8,6 @@
 
 #include "strategies/duration.h"
 #include "strategies/redis/endpoint.h"
-#include "strategies/redis/stop_signal.h"
 
 namespace lockbench::redis {
 
@@ -30,13 +29,14 @@ class Transport {
   /// on its way some time to arrive.
   virtual Received receive(std::span<char> buffer, Duration timeout,
                            const std::stop_token& stop) = 0;
+  /// False once a stop has interrupted it: fit for the answers that are still to come, and no more.
+  virtual bool usable() const = 0;
 };
 
-/// A connected TCP (TCP_NODELAY) or unix socket. The error says why there is none, without the
-/// endpoint. `signals` must outlive it.
+/// A connected TCP (TCP_NODELAY) or unix socket, made for waits of up to `timeout`. The error says
+/// why there is none, without the endpoint.
 tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(const Endpoint& endpoint,
                                                                      Duration timeout,
-                                                                     const std::stop_token& stop,
-                                                                     StopSignals& signals);
+                                                                     const std::stop_token& stop);
 
 }  // namespace lockbench::redis

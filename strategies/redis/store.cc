@@ -25,6 +25,7 @@ class RedisStore : public Store {
   std::string display() const override { return display_; }
 
   StoreResult<StoreFacts> facts() override {
+    renew_connection();
     const auto server = redis_->call({"INFO", "server"});
     if (!server) return tl::unexpected(server.error());
     const auto cpu = redis_->call({"INFO", "cpu"});
@@ -41,6 +42,7 @@ class RedisStore : public Store {
     // Enough for few round trips, and little enough not to hold up a shared server.
     constexpr std::size_t kBatch = 500;
     std::size_t removed = 0;
+    renew_connection();
     while (!keys.empty()) {
       const auto batch = keys.first(std::min(kBatch, keys.size()));
       keys = keys.subspan(batch.size());
@@ -54,10 +56,18 @@ class RedisStore : public Store {
   }
 
  private:
+  /// One that idled through a run may have been closed by the server, which may even be another.
+  void renew_connection() { redis_->close(); }
+
   const std::string display_;
   std::unique_ptr<Env> env_;
   std::unique_ptr<Connection> redis_;
 };
+
+const StoreRegistration registration("redis", [](const std::string& url, Duration timeout) {
+  const auto factory = make_hiredis_factory();
+  return make_store(parse_endpoint(url).value(), *factory, timeout);
+});
 
 }  // namespace
 

@@ -18,7 +18,7 @@ Counts counts(Count what, std::uint64_t value, Duration longest_wait = {}) {
 
 TEST(Recorder, CountsPerClientAndPhase) {
   Recorder recorder(2);
-  recorder.client(0).add(Phase::warmup, counts(Count::sections, 1));
+  recorder.client(0).add(Phase::unmeasured, counts(Count::sections, 1));
   recorder.client(0).add(Phase::measured, counts(Count::sections, 10));
   recorder.client(1).add(Phase::measured, counts(Count::sections, 100));
   recorder.client(1).add(Phase::measured, counts(Count::sections, 1000));
@@ -27,10 +27,10 @@ TEST(Recorder, CountsPerClientAndPhase) {
   EXPECT_EQ(recorder.client_count(), 2);
   EXPECT_EQ(recorder.client_counts(0, Phase::measured)[Count::sections], 10U);
   EXPECT_EQ(recorder.client_counts(1, Phase::measured)[Count::sections], 1100U);
-  EXPECT_EQ(recorder.totals(Phase::warmup)[Count::sections], 1U);
+  EXPECT_EQ(recorder.totals(Phase::unmeasured)[Count::sections], 1U);
   EXPECT_EQ(recorder.totals(Phase::measured)[Count::sections], 1110U);
   EXPECT_EQ(recorder.totals(Phase::measured)[Count::commands], 7U);
-  EXPECT_EQ(recorder.totals(Phase::warmup)[Count::commands], 0U);
+  EXPECT_EQ(recorder.totals(Phase::unmeasured)[Count::commands], 0U);
 }
 
 TEST(Recorder, TheLongestWaitIsTheLongest) {
@@ -39,10 +39,10 @@ TEST(Recorder, TheLongestWaitIsTheLongest) {
     recorder.client(0).add(Phase::measured, counts(Count::attempts, 1, wait));
   }
   recorder.client(1).add(Phase::measured, counts(Count::attempts, 1, 4ms));
-  recorder.client(1).add(Phase::warmup, counts(Count::attempts, 1, 1s));
+  recorder.client(1).add(Phase::unmeasured, counts(Count::attempts, 1, 1s));
   EXPECT_EQ(recorder.client_counts(0, Phase::measured).longest_wait, 5ms);
   EXPECT_EQ(recorder.totals(Phase::measured).longest_wait, 5ms);
-  EXPECT_EQ(recorder.totals(Phase::warmup).longest_wait, 1s);
+  EXPECT_EQ(recorder.totals(Phase::unmeasured).longest_wait, 1s);
 }
 
 TEST(Recorder, OutcomesAreCountedPerPhase) {
@@ -53,9 +53,9 @@ TEST(Recorder, OutcomesAreCountedPerPhase) {
     for (std::uint64_t i = 0; i < n; ++i) {
       recorder.histograms(Phase::measured).acquire_with(outcome).record(1ms);
     }
-    recorder.histograms(Phase::warmup).acquire_with(outcome).record(1ms);
+    recorder.histograms(Phase::unmeasured).acquire_with(outcome).record(1ms);
     EXPECT_EQ(recorder.outcome_count(Phase::measured, outcome), n);
-    EXPECT_EQ(recorder.outcome_count(Phase::warmup, outcome), 1U);
+    EXPECT_EQ(recorder.outcome_count(Phase::unmeasured, outcome), 1U);
   }
 }
 

@@ -147,10 +147,10 @@ TEST_F(SummaryTest, EveryDistributionIsItsOwn) {
 }
 
 TEST_F(SummaryTest, TheWarmUpIsInNoFigureButTheAudit) {
-  grant(1s, Phase::warmup);
-  add(Count::commands, 100, 0, Phase::warmup);
-  add(Count::wakes, 100, 1, Phase::warmup);
-  run_.recorder.histograms(Phase::warmup).hold.record(1s);
+  grant(1s, Phase::unmeasured);
+  add(Count::commands, 100, 0, Phase::unmeasured);
+  add(Count::wakes, 100, 1, Phase::unmeasured);
+  run_.recorder.histograms(Phase::unmeasured).hold.record(1s);
   lose_an_update();
   const results::Run run = summary();
   EXPECT_EQ(run.sections, 0U);
@@ -228,8 +228,8 @@ TEST_F(SummaryTest, ASeriesPointIsWhatHappenedSinceTheLast) {
   run_.load_start = audit_start_;
   run_.measure_start = audit_start_ + 1s;
   SeriesSampler sampler(run_);
-  grant(1ms, Phase::warmup);
-  grant(1ms, Phase::warmup);
+  grant(1ms, Phase::unmeasured);
+  grant(1ms, Phase::unmeasured);
   run_.recorder.client(0).state = ClientState::waiting;
   run_.recorder.client(1).state = ClientState::holding;
   const results::SeriesPoint first = sampler.sample(audit_start_ + 1s);

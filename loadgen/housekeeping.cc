@@ -1,0 +1,56 @@
+#include "loadgen/housekeeping.h"
+
+#include <fmt/format.h>
+
+namespace lockbench {
+
+void Housekeeping::begin() {
+  at_begin_.clear();
+  for (const auto& store : stores_) at_begin_.push_back(store->facts());
+}
+
+Housekeeping::Account Housekeeping::end() {
+  Account account;
+  double cpu_seconds = 0;
+  bool complete = has_store();
+  for (std::size_t i = 0; i < at_begin_.size(); ++i) {
+    const StoreResult<StoreFacts>& before = at_begin_[i];
+    if (!before) {  // not allowed to ask
+      complete = false;
+      continue;
+    }
+    const StoreResult<StoreFacts> after = stores_[i]->facts();
+    if (after && before->instance == after->instance) {
+      cpu_seconds += after->cpu_seconds - before->cpu_seconds;
+      continue;
+    }
+    complete = false;
+    account.restarts.push_back(
+        fmt::format("{} {}", stores_[i]->display(),
+                    after ? "restarted during the run" : "did not answer after the run"));
+  }
+  if (complete) account.cpu_seconds = cpu_seconds;
+  return account;
+}
+
+tl::expected<void, std::string> Housekeeping::remove_keys(
+    int keys, const std::function<std::string(int)>& key_of,
+    const std::vector<std::string_view>& suffixes) {
+  // Bounds memory: a run may have millions of keys.
+  constexpr std::size_t kBatch = 10'000;
+  std::vector<std::string> batch;
+  for (int key = 0; key < keys; ++key) {
+    for (const std::string_view suffix : suffixes)
+      batch.push_back(key_of(key) + std::string(suffix));
+    if (batch.size() < kBatch && key + 1 < keys) continue;
+    for (const auto& store : stores_) {
+      if (auto removed = store->remove_keys(batch); !removed) {
+        return tl::unexpected(removed.error().message);
+      }
+    }
+    batch.clear();
+  }
+  return {};
+}
+
+}  // namespace lockbench
