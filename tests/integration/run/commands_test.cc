@@ -1,0 +1,69 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "strategies/registry.h"
+#include "tests/integration/run/documents.h"
+#include "tests/integration/run/program.h"
+#include "tests/integration/run/watch.h"
+#include "tests/support/servers.h"
+
+namespace lockbench::test {
+namespace {
+
+using Names = std::set<std::string>;
+
+Names declared_by(const Descriptor& strategy) {
+  Names names;
+  for (const auto* commands : {&strategy.acquire_commands, &strategy.release_commands}) {
+    for (const std::string_view command : *commands) {
+      names.emplace(command.substr(0, command.find(' ')));
+    }
+  }
+  return names;
+}
+
+/// What a run sends to the server, less what any run sends before and after its load, and less the
+/// first EVAL of a script that the server does not know yet.
+Names sent_in_run(const Descriptor& strategy, std::vector<std::string> load) {
+  const Scratch scratch;
+  CommandLog log(shared_redis().port());
+  load.insert(load.begin(), {"run", std::string(strategy.name), "--redis", shared_redis().url(),
+                             "--clients", "2", "--warmup", "0ms", "--out", "r.json"});
+  if (!strategy.traits.waiting_choices.empty()) {
+    load.insert(load.end(), {"--wait", "poll:1ms"});
+  }
+  lockbench(scratch, load);
+  EXPECT_EQ(read_result(scratch / "r.json").at("runs").front().at("sections"), 20);
+  Names names;
+  for (const SeenCommand& command : log.take()) names.insert(command.words.front());
+  for (const char* housekeeping : {"INFO", "UNLINK"}) {
+    EXPECT_EQ(names.erase(housekeeping), strategy.backend == "redis" ? 1U : 0U) << housekeeping;
+  }
+  if (names.contains("EVALSHA")) names.erase("EVAL");
+  return names;
+}
+
+class Commands : public testing::TestWithParam<const Descriptor*> {};
+
+TEST_P(Commands, AreTheDeclaredOnes) {
+  const Descriptor& strategy = *GetParam();
+  const Names declared = declared_by(strategy);
+  // With contention, and then with locks that expire while they are held.
+  Names sent = sent_in_run(strategy, {"--iterations", "20", "--hold", "2ms"});
+  EXPECT_TRUE(std::includes(declared.begin(), declared.end(), sent.begin(), sent.end()))
+      << testing::PrintToString(sent);
+  sent.merge(sent_in_run(strategy, {"--iterations", "20", "--ttl", "5ms", "--hold", "10ms"}));
+  EXPECT_EQ(sent, declared);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Commands, testing::ValuesIn(all_strategies()), [](const auto& test) {
+  std::string name(test.param->name);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace lockbench::test

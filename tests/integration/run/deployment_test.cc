@@ -1,0 +1,205 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "tests/integration/run/documents.h"
+#include "tests/integration/run/program.h"
+#include "tests/integration/run/watch.h"
+#include "tests/support/servers.h"
+
+namespace lockbench::test {
+namespace {
+
+using Words = std::vector<std::string>;
+using std::chrono::seconds;
+
+constexpr std::string_view kOwnersPassword = "owner's own";
+constexpr int kOtherDatabase = 3;
+
+/// A Redis that others use too: with a password, data, and a user who may only touch our keys.
+class SharedDeployment : public testing::Test {
+ protected:
+  SharedDeployment()
+      : server_(own_redis({.password = std::string(kOwnersPassword),
+                           .users = {fmt::format("{} on >{} resetkeys ~lockbench:* -@all +@read "
+                                                 "+@write +@scripting +@transaction +@connection "
+                                                 "-@dangerous",
+                                                 kPlainUser, kPlainPassword)}})),
+        url_(fmt::format("redis://{}:{}@127.0.0.1:{}", kPlainUser, kPlainPasswordInUrl,
+                         server_->port())),
+        probe_(server_->port()) {
+    probe_.ask({"AUTH", std::string(kOwnersPassword)});
+    for (const int database : {0, kOtherDatabase}) {
+      probe_.ask({"SELECT", std::to_string(database)});
+      probe_.ask({"SET", "lock", "not yours"});
+      probe_.ask({"SET", "lockbench", "nor this"});
+      probe_.ask({"RPUSH", "queue", "a", "b"});
+      probe_.ask({"HSET", "hash:{lockbench}", "field", "1"});
+      probe_.ask({"SET", "expiring", "1", "PX", "3600000"});
+    }
+    foreign_ = everything();
+  }
+
+  /// Every key of every database with its value, and whether it expires.
+  std::map<std::string, std::string> everything() {
+    std::map<std::string, std::string> found;
+    for (int database = 0; database < 16; ++database) {
+      probe_.ask({"SELECT", std::to_string(database)});
+      for (const std::string& key : probe_.keys()) {
+        found[fmt::format("{}/{}", database, key)] =
+            fmt::format("{} {}", probe_.ask({"DUMP", key}), probe_.time_to_live(key).has_value());
+      }
+    }
+    return found;
+  }
+
+  void expect_untouched() { EXPECT_TRUE(everything() == foreign_) << "other keys than before"; }
+
+  /// In nothing that was written, in neither spelling, whole or in part.
+  static void expect_no_secret(const Outcome& outcome, const Scratch& scratch) {
+    for (const std::string& text : {outcome.out, outcome.err, scratch.all_text()}) {
+      for (const std::string_view secret : {std::string_view("cr/et"), std::string_view("cr%2Fet"),
+                                            std::string_view("t@%1"), kOwnersPassword}) {
+        EXPECT_EQ(text.find(secret), std::string::npos) << secret << " is in: " << text;
+      }
+    }
+  }
+
+  std::unique_ptr<testbed::RedisServer> server_;
+  std::string url_;
+  RedisProbe probe_;
+  std::map<std::string, std::string> foreign_;
+};
+
+TEST_F(SharedDeployment, IsLeftAsItWasAfterARun) {
+  const Scratch scratch;
+  CommandLog log(server_->port(), std::string(kOwnersPassword));
+  const Outcome outcome =
+      lockbench(scratch, {"run", "redis-*", "--redis", url_, "--resource", "redis", "--keys", "3",
+                          "--iterations", "30", "--warmup", "0ms", "--wait", "poll:1ms", "--format",
+                          "json", "--out", "r.json"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::vector<SeenCommand> commands = log.take();
+  expect_untouched();
+  expect_no_secret(outcome, scratch);
+
+  std::set<std::string> owners;
+  const Json result = read_result(scratch / "r.json");
+  const std::string prefix = fmt::format("lockbench:{}:{{", result.at("id").get<std::string>());
+  for (const SeenCommand& command : commands) {
+    for (const std::string& key : command.keys()) {
+      EXPECT_TRUE(key.starts_with(prefix)) << key;
+      owners.insert(key.substr(prefix.size(), key.find(':', prefix.size()) - prefix.size()));
+    }
+  }
+  EXPECT_EQ(owners.size(), result.at("runs").size()) << "every strategy was seen";
+  EXPECT_EQ(result.at("environment").at("servers").at("redis").at("endpoints").dump(),
+            fmt::format("[\"127.0.0.1:{}\"]", server_->port()));
+}
+
+TEST_F(SharedDeployment, IsLeftAsItWasAfterCtrlC) {
+  const Scratch scratch;
+  Program program(scratch, {"run", "redis-*", "--redis", url_, "--resource", "redis", "--warmup",
+                            "0ms", "--duration", "60s", "--hold", "1ms"});
+  ASSERT_TRUE(eventually([&] { return calls_of(probe_, "del") > 20; }));
+  EXPECT_FALSE(everything() == foreign_) << "or nothing could be left behind";
+  program.signal(SIGINT);
+  const Outcome outcome = program.finish(seconds(5));
+  EXPECT_EQ(outcome.code, 105);
+  expect_untouched();
+  expect_no_secret(outcome, scratch);
+}
+
+TEST_F(SharedDeployment, IsLeftAsItWasAfterBrokenConnections) {
+  const Scratch scratch;
+  Program program(
+      scratch, {"run", "redis-set-nx-lua", "--redis", url_, "--resource", "redis", "--warmup",
+                "0ms", "--duration", "1s", "--ttl", "200ms", "--hold", "1ms", "--out", "r.json"});
+  ASSERT_TRUE(eventually([&] { return calls_of(probe_, "evalsha") > 20; }));
+  probe_.ask({"CLIENT", "KILL", "USER", std::string(kPlainUser)});
+  const Outcome outcome = program.finish(seconds(10));
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  EXPECT_FALSE(result.at("runs").front().at("errors").empty());
+  EXPECT_EQ(outcome.err.find("left behind"), std::string::npos) << outcome.err;
+  expect_untouched();
+  expect_no_secret(outcome, scratch);
+}
+
+TEST_F(SharedDeployment, MayCloseConnectionsThatAreIdle) {
+  probe_.ask({"CONFIG", "SET", "timeout", "1"});
+  const Scratch scratch;
+  // The clients are never idle; what sets the run up and clears it away is, for as long as it
+  // lasts.
+  const Outcome outcome = lockbench(
+      scratch, {"run", "redis-set-nx", "--redis",
+                fmt::format("redis://:owner%27s%20own@127.0.0.1:{}", server_->port()), "--resource",
+                "redis", "--warmup", "0ms", "--duration", "2500ms", "--wait", "poll:10ms", "--hold",
+                "1ms", "--clients", "2", "--out", "r.json"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  const Json& run = result.at("runs").front();
+  EXPECT_EQ(run.at("errors"), Json::array());
+  EXPECT_EQ(run.at("generator").at("reasons").dump().find("127.0.0.1"), std::string::npos)
+      << run.at("generator");
+  EXPECT_GT(run.at("audit").at("increments"), 0);
+  EXPECT_EQ(run.at("audit").at("increments"), run.at("audit").at("counter"));
+  expect_no_secret(outcome, scratch);
+}
+
+TEST_F(SharedDeployment, KeepsItsSecretWhenItRefuses) {
+  const std::string wrong = fmt::format("redis://{}:wr%2Fong{}@127.0.0.1:{}", kPlainUser,
+                                        kPlainPasswordInUrl, server_->port());
+  for (const char* format : {"table", "json"}) {
+    const Scratch scratch;
+    const Outcome outcome = lockbench(
+        scratch, {"run", "redis-set-nx", "--redis", wrong, "--format", format, "--out", "r.json"});
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_EQ(lines_of(outcome.err).size(), 1U);
+    EXPECT_NE(outcome.err.find("WRONGPASS"), std::string::npos) << outcome.err;
+    expect_no_secret(outcome, scratch);
+    EXPECT_TRUE(scratch.files().empty());
+  }
+  const Scratch scratch;
+  const Outcome doctor = lockbench(scratch, {"doctor", "--redis", wrong});
+  EXPECT_EQ(doctor.code, 2);
+  EXPECT_NE(doctor.out.find("WRONGPASS"), std::string::npos) << doctor.out;
+  expect_no_secret(doctor, scratch);
+  expect_untouched();
+}
+
+/// In which databases the run's keys were.
+std::set<int> databases_used(const std::string& url) {
+  const Scratch scratch;
+  CommandLog log(shared_redis().port());
+  const Outcome outcome =
+      lockbench(scratch, {"run", "redis-set-nx-lua", "--redis", url, "--resource", "redis",
+                          "--iterations", "20", "--warmup", "0ms", "--out", "r.json"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(read_result(scratch / "r.json").at("runs").front().at("sections"), 20);
+  std::set<int> databases;
+  for (const SeenCommand& command : log.take()) {
+    if (!command.keys().empty()) databases.insert(command.database);
+  }
+  return databases;
+}
+
+TEST(Endpoints, OfAUnixSocketAreUsed) {
+  EXPECT_EQ(databases_used("unix://" + shared_redis().unix_socket().string()), std::set<int>{0});
+  EXPECT_EQ(databases_used(fmt::format("unix://{}:{}@{}?db=2", kPlainUser, kPlainPasswordInUrl,
+                                       shared_redis().unix_socket().string())),
+            std::set<int>{2});
+}
+
+TEST(Endpoints, OfADatabaseKeepTheirKeysThere) {
+  EXPECT_EQ(databases_used(shared_redis().url() + "/7"), std::set<int>{7});
+  EXPECT_EQ(databases_used(shared_redis().url()), std::set<int>{0});
+}
+
+}  // namespace
+}  // namespace lockbench::test

@@ -1,0 +1,93 @@
+#if defined(__GNUC__) && !defined(__clang__)
+// GCC 12 is wrong about std::regex and std::string, inlined into the validator.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wrestrict"
+#endif
+
+#include "tests/integration/run/documents.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <sstream>
+#include <stdexcept>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validator.hpp>
+
+#include "strategies/registry.h"
+#include "tests/integration/run/program.h"
+
+namespace lockbench::test {
+namespace {
+
+const valijson::Schema& schema() {
+  static const auto parsed_schema = [] {
+    const Json document = Json::parse(read_file(LOCKBENCH_SOURCE_DIR "/results/schema.json"));
+    auto parsed = std::make_unique<valijson::Schema>();
+    valijson::SchemaParser().populateSchema(valijson::adapters::NlohmannJsonAdapter(document),
+                                            *parsed);
+    return parsed;
+  }();
+  return *parsed_schema;
+}
+
+std::vector<std::string> fields_of(const std::string& line) {
+  std::vector<std::string> fields;
+  std::istringstream stream(line + ",");
+  for (std::string field; std::getline(stream, field, ',');) fields.push_back(field);
+  return fields;
+}
+
+}  // namespace
+
+std::string violation_of_schema(const Json& document) {
+  valijson::ValidationResults errors;
+  const valijson::adapters::NlohmannJsonAdapter target(document);
+  if (valijson::Validator().validate(schema(), target, &errors)) return "";
+  valijson::ValidationResults::Error error;
+  std::string text = "rejected:";
+  while (errors.popError(error)) {
+    for (const std::string& part : error.context) text += part;
+    text += " " + error.description + ";";
+  }
+  return text;
+}
+
+Json read_result(const std::filesystem::path& path) {
+  Json document = Json::parse(read_file(path));
+  if (const std::string wrong = violation_of_schema(document); !wrong.empty()) {
+    throw std::runtime_error(fmt::format("{}: {}", path.string(), wrong));
+  }
+  return document;
+}
+
+const Json& run_of(const Json& result, std::string_view strategy) {
+  for (const Json& run : result.at("runs")) {
+    if (run.at("strategy") == strategy) return run;
+  }
+  throw std::runtime_error(fmt::format("no run of {}", strategy));
+}
+
+std::vector<std::map<std::string, std::string>> read_csv(std::string_view text) {
+  const std::vector<std::string> lines = lines_of(text);
+  if (lines.empty()) throw std::runtime_error("a CSV without a line of titles");
+  const std::vector<std::string> titles = fields_of(lines.front());
+  std::vector<std::map<std::string, std::string>> rows;
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    const std::vector<std::string> fields = fields_of(lines[i]);
+    if (fields.size() != titles.size()) throw std::runtime_error("uneven CSV: " + lines[i]);
+    auto& row = rows.emplace_back();
+    for (std::size_t c = 0; c < titles.size(); ++c) row[titles[c]] = fields[c];
+  }
+  return rows;
+}
+
+std::vector<std::string> all_strategy_names() {
+  std::vector<std::string> names;
+  for (const Descriptor* strategy : all_strategies()) names.emplace_back(strategy->name);
+  return names;
+}
+
+}  // namespace lockbench::test

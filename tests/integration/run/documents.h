@@ -1,0 +1,29 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockbench::test {
+
+using Json = nlohmann::json;
+
+/// What in the document breaks results/schema.json; empty if nothing does.
+std::string violation_of_schema(const Json& document);
+
+/// A result file that keeps the schema; else std::runtime_error.
+Json read_result(const std::filesystem::path& path);
+
+/// The strategy's first run; std::runtime_error if there is none.
+const Json& run_of(const Json& result, std::string_view strategy);
+
+/// Rows by the titles of their columns; for CSV without quoted fields.
+std::vector<std::map<std::string, std::string>> read_csv(std::string_view text);
+
+/// Of every strategy of the registry, in its order.
+std::vector<std::string> all_strategy_names();
+
+}  // namespace lockbench::test

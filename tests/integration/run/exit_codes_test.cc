@@ -1,0 +1,160 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/integration/run/documents.h"
+#include "tests/integration/run/program.h"
+#include "tests/integration/run/watch.h"
+#include "tests/support/servers.h"
+
+namespace lockbench::test {
+namespace {
+
+using Words = std::vector<std::string>;
+using std::chrono::seconds;
+
+void expect_in(const std::string& text, std::string_view part) {
+  EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
+}
+
+TEST(ExitCode, IsNinetyNineForAMissedThreshold) {
+  const Scratch scratch;
+  const Words load = short_run({"redis-set-nx", "--redis", shared_redis().url()});
+  Words missed = load, kept = load;
+  missed.insert(missed.end(), {"--threshold", "sections_per_second>1e12"});
+  kept.insert(kept.end(),
+              {"--threshold", "sections_per_second>0", "--threshold", "audit.lost_updates==0"});
+  const Outcome slow = lockbench(scratch, missed);
+  EXPECT_EQ(slow.code, 99);
+  expect_in(slow.err, "sections_per_second>1e12 by redis-set-nx");
+  EXPECT_NE(slow.out, "") << "the result is shown all the same";
+  const Outcome fine = lockbench(scratch, kept);
+  EXPECT_EQ(fine.code, 0) << fine.err;
+}
+
+TEST(ExitCode, OfThresholdsExemptsControlsUnlessNamed) {
+  const Scratch scratch;
+  const Words load = {"--hold", "100us", "--threshold", "audit.lost_updates==0"};
+  Words by_glob = short_run(load), by_name = by_glob;
+  by_glob.emplace_back("non*");
+  by_name.emplace_back("none");
+  EXPECT_EQ(lockbench(scratch, by_glob).code, 0);
+  const Outcome named = lockbench(scratch, by_name);
+  EXPECT_EQ(named.code, 99);
+  expect_in(named.err, "by none");
+}
+
+/// Held for longer than its TTL, the lock is granted twice.
+Words overrun(Words more) {
+  more.insert(more.begin(), {"run", "redis-set-nx", "--warmup", "0ms", "--clients", "4", "--wait",
+                             "poll:1ms", "--ttl", "100ms", "--hold", "150ms", "--out", "r.json"});
+  return more;
+}
+
+TEST(ExitCode, IsThreeForABrokenPromise) {
+  const Scratch scratch;
+  const Outcome outcome =
+      lockbench(scratch, overrun({"--redis", shared_redis().url(), "--duration", "500ms",
+                                  "--threshold", "sections_per_second>1e12"}));
+  EXPECT_EQ(outcome.code, 3) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  const Json& audit = run_of(result, "redis-set-nx").at("audit");
+  EXPECT_EQ(audit.at("verdict"), "violated");
+  EXPECT_GT(audit.at("overlaps"), 0);
+  EXPECT_GT(audit.at("lost_updates"), 0);
+}
+
+TEST(ExitCode, IsTwoWhenTheServerDiesInMidRun) {
+  const auto server = own_redis();
+  const Scratch scratch;
+  Program program(scratch,
+                  {"run", "redis-set-nx", "--redis", server->url(), "--clients", "4", "--warmup",
+                   "0ms", "--duration", "1500ms", "--hold", "1ms", "--out", "r.json", "--strict"});
+  {
+    RedisProbe probe(server->port());
+    ASSERT_TRUE(eventually([&] { return calls_of(probe, "del") > 20; }));
+  }
+  ASSERT_TRUE(server->kill_hard());
+  const Outcome outcome = program.finish(seconds(10));
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  expect_in(outcome.err, "left behind");
+  EXPECT_EQ(outcome.err.find("did not start"), std::string::npos);
+  const Json result = read_result(scratch / "r.json");
+  EXPECT_FALSE(result.at("interrupted"));
+  const Json& run = run_of(result, "redis-set-nx");
+  const Json& outcomes = run.at("outcomes");
+  EXPECT_GT(outcomes.at("failed").get<int>() + outcomes.at("unknown").get<int>(), 0);
+  EXPECT_GT(outcomes.at("acquired"), 20);
+  EXPECT_FALSE(run.at("errors").empty());
+  EXPECT_FALSE(run.at("generator").at("valid"));
+}
+
+TEST(ExitCode, IsTwoWhenTheCounterIsLostInMidRun) {
+  const auto counter = own_redis();
+  const Scratch scratch;
+  Program program(scratch, {"run", "local-mutex", "--resource", "redis", "--counter-redis",
+                            counter->url(), "--warmup", "0ms", "--duration", "1s",
+                            "--store-timeout", "500ms", "--out", "r.json"});
+  {
+    RedisProbe probe(counter->port());
+    ASSERT_TRUE(eventually([&] { return calls_of(probe, "set") > 20; }));
+  }
+  ASSERT_TRUE(counter->kill_hard());
+  const Outcome outcome = program.finish(seconds(10));
+  EXPECT_EQ(outcome.code, 2) << "what was not counted is not known to be right";
+  expect_in(outcome.out, "the counter could not be read");
+  expect_in(outcome.err, "left behind");
+  EXPECT_FALSE(read_result(scratch / "r.json").at("runs").front().at("errors").empty());
+}
+
+/// A client that has nothing to do while the server restarts fails at nothing.
+TEST(ExitCode, IsFourForAnInvalidRunIfStrict) {
+  for (const bool strict : {true, false}) {
+    const auto server = own_redis();
+    const Scratch scratch;
+    Words arguments = {"run",        "redis-set-nx", "--redis",   server->url(), "--clients", "1",
+                       "--rate",     "0.001",        "--arrival", "constant",    "--warmup",  "0ms",
+                       "--duration", "1500ms",       "--out",     "r.json"};
+    if (strict) arguments.emplace_back("--strict");
+    Program program(scratch, arguments);
+    {
+      RedisProbe probe(server->port());
+      ASSERT_TRUE(eventually([&] { return calls_of(probe, "del") == 1; }));
+    }
+    const auto restarted = server->restart(true);
+    ASSERT_TRUE(restarted) << restarted.error();
+    const Outcome outcome = program.finish();
+    EXPECT_EQ(outcome.code, strict ? 4 : 0) << outcome.err;
+    const Json result = read_result(scratch / "r.json");
+    const Json& generator = run_of(result, "redis-set-nx").at("generator");
+    EXPECT_FALSE(generator.at("valid"));
+    expect_in(generator.at("reasons").dump(), "restarted during the run");
+    expect_in(outcome.out, "invalid");
+  }
+}
+
+TEST(ExitCode, OfAnInterruptionGoesBeforeABrokenPromise) {
+  const auto server = own_redis();
+  const Scratch scratch;
+  Program program(scratch, overrun({"--redis", server->url(), "--duration", "60s"}));
+  RedisProbe probe(server->port());
+  // The third section cannot end before two of them have met.
+  ASSERT_TRUE(eventually([&] { return calls_of(probe, "del") >= 3; }));
+  program.signal(SIGINT);
+  EXPECT_EQ(program.finish(seconds(10)).code, 105);
+  const Json result = read_result(scratch / "r.json");
+  EXPECT_EQ(run_of(result, "redis-set-nx").at("audit").at("verdict"), "violated");
+}
+
+TEST(ExitCode, IsTwoWhenTheResultCannotBeShown) {
+  const Scratch scratch;
+  const Outcome full =
+      lockbench(scratch, short_run({"local-mutex", "--out", "/dev/full", "--quiet"}));
+  EXPECT_EQ(full.code, 2) << "the disk is full";
+  expect_in(full.err, "No space left");
+  const std::vector<std::string> files = scratch.files();
+  ASSERT_EQ(files.size(), 1U) << "it is saved elsewhere";
+  expect_in(full.err, files.front());
+}
+
+}  // namespace
+}  // namespace lockbench::test

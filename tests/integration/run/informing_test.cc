@@ -1,0 +1,142 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <regex>
+
+#include "tests/integration/run/documents.h"
+#include "tests/integration/run/program.h"
+#include "tests/support/servers.h"
+
+namespace lockbench::test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Setting without_programs() { return {.environment = {{"PATH", "/nonexistent"}}}; }
+
+void expect_in(const std::string& text, std::string_view part) {
+  EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
+}
+
+TEST(List, ShowsEveryStrategyAsText) {
+  const Scratch scratch;
+  const Outcome outcome = lockbench(scratch, {"list"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "");
+  Words names;
+  for (const std::string& line : lines_of(outcome.out)) {
+    if (!line.empty() && line.front() != ' ') names.push_back(line);
+  }
+  EXPECT_EQ(names, all_strategy_names());
+}
+
+TEST(List, ShowsEveryStrategyAsJson) {
+  const Scratch scratch;
+  const Outcome outcome = lockbench(scratch, {"list", "--format", "json"});
+  EXPECT_EQ(outcome.code, 0);
+  Words names;
+  for (const Json& strategy : Json::parse(outcome.out)) {
+    names.push_back(strategy.at("name"));
+    EXPECT_TRUE(strategy.at("available")) << strategy;
+    EXPECT_TRUE(strategy.at("unavailable_because").is_null());
+    EXPECT_FALSE(strategy.at("summary").get<std::string>().empty());
+    EXPECT_EQ(strategy.at("acquire").empty(), strategy.at("backend") == "local") << strategy;
+    EXPECT_TRUE(strategy.at("traits").at("waiting").is_string());
+    EXPECT_FALSE(strategy.at("hazards").empty()) << "everything falls to something";
+  }
+  EXPECT_EQ(names, all_strategy_names());
+}
+
+TEST(List, SaysWhatIsNotAvailableAndWhy) {
+  const Scratch scratch;
+  const Outcome outcome = lockbench(scratch, {"list", "--format", "json"}, without_programs());
+  EXPECT_EQ(outcome.code, 0);
+  for (const Json& strategy : Json::parse(outcome.out)) {
+    EXPECT_EQ(strategy.at("available"), strategy.at("backend") == "local") << strategy;
+    if (!strategy.at("available")) expect_in(strategy.at("unavailable_because"), "redis-server");
+  }
+}
+
+TEST(MissingProgram, SkipsWhatNobodyNamed) {
+  const Scratch scratch;
+  const Outcome outcome =
+      lockbench(scratch, {"run", "all", "--duration", "20ms", "--warmup", "0ms", "--out", "r.json"},
+                without_programs());
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  EXPECT_EQ(result.at("runs").size() + result.at("skipped").size(), all_strategy_names().size());
+  EXPECT_EQ(run_of(result, "local-mutex").at("audit").at("verdict"), "exclusive");
+  for (const Json& skipped : result.at("skipped")) {
+    expect_in(skipped.at("reason"), "redis-server not found: install the package redis-server");
+    expect_in(outcome.err, "skipped: " + skipped.at("strategy").get<std::string>());
+  }
+}
+
+TEST(MissingProgram, IsAnErrorForWhatWasNamed) {
+  const Scratch scratch;
+  const Outcome outcome = lockbench(scratch, {"run", "all", "redis-set-nx"}, without_programs());
+  EXPECT_EQ(outcome.code, 1);
+  expect_in(outcome.err, "redis-set-nx cannot run here: redis-server not found");
+  EXPECT_EQ(lines_of(outcome.err).size(), 1U);
+  EXPECT_TRUE(scratch.files().empty());
+}
+
+TEST(Doctor, FindsNothingWrongHere) {
+  const Scratch scratch;
+  const Outcome outcome = lockbench(scratch, {"doctor", "--redis", shared_redis().url()});
+  EXPECT_EQ(outcome.code, 0) << outcome.out;
+  EXPECT_EQ(outcome.out.find("FAILED"), std::string::npos) << outcome.out;
+  expect_in(outcome.out, fmt::format("127.0.0.1:{}, version ", shared_redis().port()));
+}
+
+TEST(Doctor, NamesWhatIsMissing) {
+  const Scratch scratch;
+  const Outcome program = lockbench(scratch, {"doctor"}, without_programs());
+  EXPECT_EQ(program.code, 2);
+  expect_in(program.out, "FAILED");
+  expect_in(program.out, "redis-server not found: install the package redis-server");
+  const std::string nowhere = fmt::format("127.0.0.1:{}", closed_port());
+  const Outcome endpoint =
+      lockbench(scratch, {"doctor", "--redis", "redis://ann:hunter2@" + nowhere});
+  EXPECT_EQ(endpoint.code, 2);
+  expect_in(endpoint.out, nowhere);
+  EXPECT_EQ(endpoint.out.find("hunter2"), std::string::npos);
+}
+
+TEST(Version, IsOneLine) {
+  const Scratch scratch;
+  const Outcome outcome = lockbench(scratch, {"--version"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_TRUE(std::regex_match(
+      outcome.out, std::regex(R"(lockbench \d+\.\d+\.\d+ \([0-9a-z-]+, [A-Za-z]+\)\n)")))
+      << outcome.out;
+}
+
+TEST(Help, ShowsCommandsAndTheirOptions) {
+  const Scratch scratch;
+  for (const Words& arguments : {Words{"--help"}, Words{"-h"}}) {
+    const Outcome outcome = lockbench(scratch, arguments);
+    EXPECT_EQ(outcome.code, 0);
+    for (const char* command : {"run", "list", "doctor"}) {
+      expect_in(outcome.out, fmt::format("\n  {} ", command));
+    }
+  }
+  const Outcome run = lockbench(scratch, {"run", "all", "--clients", "many", "--help"});
+  EXPECT_EQ(run.code, 0) << "help goes before mistakes";
+  const Json record = [] {
+    const Scratch elsewhere;
+    lockbench(elsewhere, {"run", "none", "--iterations", "1", "--warmup", "0ms", "--out", "r"});
+    return read_result(elsewhere / "r").at("workload");
+  }();
+  for (const auto& [key, value] : record.items()) {
+    if (key == "strategies") continue;
+    std::string option = "--" + key;
+    std::replace(option.begin(), option.end(), '_', '-');
+    expect_in(run.out, "\n  " + option);
+  }
+  EXPECT_TRUE(scratch.files().empty());
+}
+
+}  // namespace
+}  // namespace lockbench::test

@@ -1,0 +1,84 @@
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "tests/integration/run/documents.h"
+#include "tests/integration/run/program.h"
+#include "tests/integration/run/watch.h"
+#include "tests/support/servers.h"
+
+namespace lockbench::test {
+namespace {
+
+using std::chrono::seconds;
+
+class Interrupt : public testing::TestWithParam<int> {};
+
+TEST_P(Interrupt, SavesReportsAndCleansUp) {
+  const auto server = own_redis();
+  RedisProbe probe(server->port());
+  const Scratch scratch;
+  Program program(scratch,
+                  {"run", "redis-setnx", "none", "--redis", server->url(), "--warmup", "0ms",
+                   "--duration", "60s", "--hold", "1ms", "--resource", "redis", "--out", "r.json"});
+  ASSERT_TRUE(eventually([&] { return calls_of(probe, "del") > 20; }));
+  EXPECT_FALSE(probe.keys().empty());
+  program.signal(GetParam());
+  const Outcome outcome = program.finish(seconds(5));
+  EXPECT_EQ(outcome.code, 105) << outcome.err;
+  EXPECT_NE(outcome.err.find("stopping"), std::string::npos);
+  EXPECT_NE(outcome.out.find("redis-setnx"), std::string::npos) << "the table is shown";
+  EXPECT_EQ(probe.keys(), std::vector<std::string>{});
+
+  const Json result = read_result(scratch / "r.json");
+  EXPECT_TRUE(result.at("interrupted"));
+  ASSERT_EQ(result.at("runs").size(), 1U) << "what had not begun does not begin";
+  const Json& run = result.at("runs").front();
+  EXPECT_GT(run.at("sections"), 0);
+  EXPECT_LT(run.at("duration_seconds"), 30);
+  EXPECT_EQ(run.at("outcomes").at("failed"), 0);
+  EXPECT_EQ(run.at("outcomes").at("unknown"), 0);
+  EXPECT_EQ(run.at("audit").at("verdict"), "exclusive");
+}
+
+INSTANTIATE_TEST_SUITE_P(By, Interrupt, testing::Values(SIGINT, SIGTERM), [](const auto& test) {
+  return test.param == SIGINT ? "CtrlC" : "Termination";
+});
+
+TEST(SecondInterrupt, Kills) {
+  const auto server = own_redis();
+  const Scratch scratch;
+  Program program(scratch, {"run", "redis-setnx", "--redis", server->url(), "--warmup", "0ms",
+                            "--duration", "60s", "--store-timeout", "30s", "--out", "r.json"});
+  {
+    RedisProbe probe(server->port());
+    ASSERT_TRUE(eventually([&] { return calls_of(probe, "del") > 0; }));
+  }
+  // All clients wait for answers that do not come, so that the first stop takes long.
+  ASSERT_TRUE(server->freeze());
+  program.signal(SIGINT);
+  ASSERT_TRUE(program.says("stopping"));
+  program.signal(SIGINT);
+  const Outcome outcome = program.finish(seconds(5));
+  EXPECT_EQ(outcome.signal, SIGINT);
+  EXPECT_TRUE(scratch.files().empty());
+}
+
+TEST(SecondInterrupt, TakesPrivateServersWithIt) {
+  const Scratch scratch;
+  Program program(scratch, {"run", "redis-setnx", "--duration", "60s", "--warmup", "0ms"});
+  ASSERT_TRUE(program.says("redis-setnx (1/1)")) << "its server has been started";
+  const auto has_server = [&] {
+    for (const std::string& file : scratch.files()) {
+      if (file.find("redis") != std::string::npos) return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(has_server());
+  program.signal(SIGKILL);
+  EXPECT_EQ(program.finish(seconds(5)).signal, SIGKILL);
+  EXPECT_TRUE(eventually([&] { return !has_server(); }));
+}
+
+}  // namespace
+}  // namespace lockbench::test

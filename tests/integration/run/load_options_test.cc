@@ -1,0 +1,202 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "tests/integration/run/documents.h"
+#include "tests/integration/run/program.h"
+#include "tests/integration/run/watch.h"
+#include "tests/support/servers.h"
+
+namespace lockbench::test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// Runs on the shared server, expects exit code 0, and returns the result.
+Json result_of(Words arguments) {
+  const Scratch scratch;
+  arguments.insert(arguments.begin(), {"run", "--redis", shared_redis().url(), "--out", "r.json"});
+  const Outcome outcome = lockbench(scratch, arguments);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  return read_result(scratch / "r.json");
+}
+
+TEST(Resource, InRedisIsProtectedByALockAndByNothingElse) {
+  CommandLog log(shared_redis().port());
+  const Json result = result_of({"none", "redis-set-nx-lua", "--resource", "redis", "--hold", "1ms",
+                                 "--warmup", "0ms", "--duration", "200ms"});
+  const Json& unprotected = run_of(result, "none").at("audit");
+  EXPECT_GT(unprotected.at("lost_updates"), 0);
+  EXPECT_EQ(unprotected.at("verdict"), "unprotected");
+  const Json& exclusive = run_of(result, "redis-set-nx-lua").at("audit");
+  EXPECT_EQ(exclusive.at("lost_updates"), 0);
+  EXPECT_GT(exclusive.at("counter"), 0);
+  EXPECT_EQ(exclusive.at("counter"), exclusive.at("increments"));
+
+  std::map<std::string, std::set<std::string>> commands_on_counters;
+  for (const SeenCommand& command : log.take()) {
+    for (const std::string& key : command.keys()) {
+      if (key.ends_with(":counter")) commands_on_counters[key].insert(command.words.front());
+    }
+  }
+  ASSERT_EQ(commands_on_counters.size(), 2U) << "one for each run";
+  RedisProbe probe(shared_redis().port());
+  for (const auto& [key, commands] : commands_on_counters) {
+    EXPECT_EQ(commands, (std::set<std::string>{"GET", "SET", "DEL"})) << key;
+    EXPECT_FALSE(probe.exists(key)) << key;
+  }
+}
+
+TEST(OpenLoop, StartsSectionsByTheSchedule) {
+  const Json result = result_of({"redis-set-nx", "--rate", "200", "--arrival", "constant",
+                                 "--duration", "500ms", "--warmup", "100ms", "--keys", "100"});
+  const Json& run = run_of(result, "redis-set-nx");
+  const auto lag = run.at("schedule_lag").at("count").get<int>();
+  EXPECT_LE(lag, 101) << "half a second of 200 a second";
+  EXPECT_GE(lag, 70) << "a closed loop would have made thousands";
+  EXPECT_EQ(result.at("workload").at("rate"), 200);
+}
+
+TEST(Iterations, AreCountedExactly) {
+  for (const char* strategy : {"local-mutex", "redis-set-nx"}) {
+    const Json result = result_of({strategy, "--iterations", "123", "--warmup", "20ms"});
+    const Json& run = run_of(result, strategy);
+    EXPECT_EQ(run.at("sections"), 123);
+    EXPECT_EQ(run.at("outcomes").at("acquired"), 123);
+    EXPECT_LT(run.at("duration_seconds"), 15);
+  }
+}
+
+TEST(Repetitions, AreInterleaved) {
+  const Json result = result_of(
+      {"redis-set-nx", "local-mutex", "--repeat", "3", "--iterations", "10", "--warmup", "0ms"});
+  Words order;
+  for (const Json& run : result.at("runs")) {
+    order.push_back(fmt::format("{} {}", run.at("strategy").get<std::string>(),
+                                run.at("repetition").get<int>()));
+  }
+  EXPECT_EQ(order, (Words{"redis-set-nx 1", "local-mutex 1", "redis-set-nx 2", "local-mutex 2",
+                          "redis-set-nx 3", "local-mutex 3"}));
+}
+
+/// The keys that one client chose among many, by their numbers.
+Words keys_with_seed(const std::string& seed) {
+  CommandLog log(shared_redis().port());
+  const Json result = result_of({"redis-setnx", "--clients", "1", "--keys", "1000", "--iterations",
+                                 "20", "--warmup", "0ms", "--seed", seed});
+  EXPECT_EQ(result.at("workload").at("seed").dump(), seed);
+  Words keys;
+  for (const SeenCommand& command : log.take()) {
+    if (command.words.front() != "SETNX") continue;
+    const std::string& key = command.words.at(1);
+    keys.push_back(key.substr(key.rfind(':')));
+  }
+  EXPECT_EQ(keys.size(), 20U);
+  return keys;
+}
+
+TEST(Seed, DecidesWhichKeysAreChosen) {
+  const Words keys = keys_with_seed("7");
+  EXPECT_EQ(keys_with_seed("7"), keys);
+  EXPECT_NE(keys_with_seed("8"), keys);
+}
+
+TEST(Config, IsReadAndTheCommandLineWins) {
+  const Scratch scratch;
+  scratch.write("load.toml", fmt::format("# as on the command line\n"
+                                         "strategies = [\"local-mutex\", \"redis-set-nx\"]\n"
+                                         "clients = 5\n"
+                                         "hold = \"2ms\"\n"
+                                         "duration = \"60s\"\n"
+                                         "warmup = \"0ms\"\n"
+                                         "quiet = true\n"
+                                         "redis = [\"{}\"]\n"
+                                         "out = \"from-config.json\"\n",
+                                         shared_redis().url()));
+  const Outcome outcome =
+      lockbench(scratch, {"run", "--config", "load.toml", "--clients", "3", "--duration", "100ms"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "");
+  const Json result = read_result(scratch / "from-config.json");
+  EXPECT_EQ(result.at("runs").size(), 2U);
+  const Json& workload = result.at("workload");
+  EXPECT_EQ(workload.at("clients"), 3);
+  EXPECT_EQ(workload.at("hold"), 0.002);
+  const Json& run = run_of(result, "redis-set-nx");
+  EXPECT_EQ(run.at("fairness").at("per_client").size(), 3U);
+  EXPECT_LT(run.at("duration_seconds"), 30);
+  EXPECT_GE(run.at("hold").at("min"), 0.0019);
+}
+
+TEST(Keys, PerClientAreWithoutContention) {
+  CommandLog log(shared_redis().port());
+  const Json result = result_of({"redis-set-nx", "--keys", "per-client", "--clients", "4", "--hold",
+                                 "1ms", "--duration", "150ms", "--warmup", "0ms"});
+  const Json& run = run_of(result, "redis-set-nx");
+  EXPECT_EQ(run.at("attempts_per_grant"), 1);
+  EXPECT_EQ(run.at("handoff").at("count"), 0);
+  for (const Json& sections : run.at("fairness").at("per_client")) EXPECT_GT(sections, 1);
+  std::set<std::string> keys;
+  for (const SeenCommand& command : log.take()) {
+    if (command.words.front() == "SET") keys.insert(command.words.at(1));
+  }
+  EXPECT_EQ(keys.size(), 4U);
+}
+
+TEST(AcquireTimeout, OfNothingIsOneAttempt) {
+  const Json result = result_of({"redis-set-nx", "--acquire-timeout", "0s", "--clients", "4",
+                                 "--hold", "2ms", "--duration", "150ms", "--warmup", "0ms"});
+  const Json& run = run_of(result, "redis-set-nx");
+  const Json& outcomes = run.at("outcomes");
+  EXPECT_GT(outcomes.at("refused"), 0) << "by contention, which is no error";
+  EXPECT_GT(outcomes.at("acquired"), 0);
+  EXPECT_EQ(outcomes.at("timed_out"), 0);
+  EXPECT_EQ(run.at("audit").at("verdict"), "exclusive");
+}
+
+TEST(AcquireTimeout, IsAnOutcome) {
+  const Json result =
+      result_of({"redis-set-nx", "--acquire-timeout", "5ms", "--wait", "poll:1ms", "--clients", "4",
+                 "--hold", "50ms", "--duration", "200ms", "--warmup", "0ms"});
+  EXPECT_GT(run_of(result, "redis-set-nx").at("outcomes").at("timed_out"), 0);
+}
+
+TEST(Output, IsQuietOnStderrIfAskedTo) {
+  const Scratch scratch;
+  const Outcome quiet = lockbench(scratch, short_run({"local-mutex", "--quiet"}));
+  EXPECT_EQ(quiet.code, 0);
+  EXPECT_EQ(quiet.err, "");
+  EXPECT_NE(quiet.out, "");
+  const Outcome talking = lockbench(scratch, short_run({"local-mutex"}));
+  EXPECT_NE(talking.err, "");
+}
+
+/// "\x1b[31m" and its like.
+bool is_colored(const std::string& text) {
+  for (std::size_t at = text.find("\x1b["); at != std::string::npos;
+       at = text.find("\x1b[", at + 1)) {
+    const std::size_t end = text.find_first_not_of("0123456789;", at + 2);
+    if (end != std::string::npos && text[end] == 'm') return true;
+  }
+  return false;
+}
+
+TEST(Output, IsColoredOnATerminalOnlyUnlessNoColorIsSet) {
+  const Scratch scratch;
+  const Words arguments = {"run", "none", "--duration", "20ms", "--warmup", "0ms"};
+  const Outcome terminal = lockbench(scratch, arguments, {.terminal = true});
+  EXPECT_TRUE(is_colored(terminal.out)) << terminal.out;
+  const Outcome plain =
+      lockbench(scratch, arguments, {.environment = {{"NO_COLOR", "1"}}, .terminal = true});
+  EXPECT_EQ(plain.code, 0);
+  EXPECT_NE(plain.out.find("none"), std::string::npos);
+  EXPECT_FALSE(is_colored(plain.out)) << plain.out;
+  const Outcome pipe = lockbench(scratch, arguments);
+  EXPECT_EQ(pipe.out.find('\x1b'), std::string::npos);
+  EXPECT_EQ(pipe.err.find('\x1b'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockbench::test

@@ -1,0 +1,28 @@
+#include <gtest/gtest.h>
+
+#include "tests/integration/run/documents.h"
+#include "tests/integration/run/program.h"
+
+namespace lockbench::test {
+namespace {
+
+TEST(ManyClients, RunInOneProcessThatRaisesItsOpenFiles) {
+  const Scratch scratch;
+  const Outcome outcome =
+      lockbench(scratch,
+                short_run({"redis-set-nx-lua", "--clients", "2000", "--keys", "per-client",
+                           "--resource", "redis", "--out", "r.json"}),
+                {.open_files = 256});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  const Json& run = run_of(result, "redis-set-nx-lua");
+  EXPECT_EQ(run.at("fairness").at("per_client").size(), 2000U);
+  EXPECT_EQ(run.at("errors"), Json::array());
+  EXPECT_EQ(run.at("outcomes").at("failed"), 0);
+  EXPECT_EQ(run.at("outcomes").at("unknown"), 0);
+  EXPECT_GE(run.at("audit").at("increments"), 2000) << "each has had its turn";
+  EXPECT_EQ(run.at("audit").at("verdict"), "exclusive");
+}
+
+}  // namespace
+}  // namespace lockbench::test

@@ -1,0 +1,254 @@
+#include "tests/integration/run/program.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <pty.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace lockbench::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+int checked(int result, const char* what) {
+  if (result < 0) throw std::system_error(errno, std::generic_category(), what);
+  return result;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+std::vector<std::string> environment_of(const Scratch& scratch, const Setting& setting) {
+  std::map<std::string, std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t end = text.find('=');
+    variables[std::string(text.substr(0, end))] = text.substr(std::min(end + 1, text.size()));
+  }
+  variables.erase("NO_COLOR");
+  variables["TERM"] = "xterm";
+  variables["TMPDIR"] = scratch.path();
+  for (const auto& [name, value] : setting.environment) variables[name] = value;
+  std::vector<std::string> entries;
+  entries.reserve(variables.size());
+  for (const auto& [name, value] : variables) entries.push_back(fmt::format("{}={}", name, value));
+  return entries;
+}
+
+/// All that happens between fork and exec, so only calls that are safe there.
+struct ChildPlan {
+  std::string folder;
+  std::vector<char*> argv, envp;
+  rlimit open_files{};
+  int out = -1, err = -1;
+
+  [[noreturn]] void become() const {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setrlimit(RLIMIT_NOFILE, &open_files);
+    const int nothing = open("/dev/null", O_RDONLY);
+    dup2(nothing, STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
+    dup2(err, STDERR_FILENO);
+    if (chdir(folder.c_str()) == 0) execve(argv.front(), argv.data(), envp.data());
+    _exit(127);
+  }
+};
+
+}  // namespace
+
+Scratch::Scratch() {
+  std::string place = (fs::temp_directory_path() / "lockbench-run-test-XXXXXX").string();
+  if (mkdtemp(place.data()) == nullptr) {
+    throw std::system_error(errno, std::generic_category(), "mkdtemp");
+  }
+  path_ = place;
+}
+
+Scratch::~Scratch() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+std::string Scratch::write(std::string_view name, std::string_view text) const {
+  const fs::path path = path_ / name;
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) throw std::runtime_error("cannot write " + path.string());
+  return path.string();
+}
+
+std::vector<std::string> Scratch::files() const {
+  std::vector<std::string> found;
+  for (const auto& entry : fs::recursive_directory_iterator(path_)) {
+    if (!entry.is_directory()) found.push_back(entry.path().lexically_relative(path_).string());
+  }
+  return found;
+}
+
+std::string Scratch::all_text() const {
+  std::string text;
+  for (const std::string& name : files()) text += read_file(path_ / name);
+  return text;
+}
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::runtime_error("cannot read " + path.string());
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.emplace_back(line);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+bool eventually(const std::function<bool()>& condition, milliseconds within) {
+  const auto deadline = Clock::now() + within;
+  while (!condition()) {
+    if (Clock::now() > deadline) return false;
+    std::this_thread::sleep_for(milliseconds(2));
+  }
+  return true;
+}
+
+Program::Program(const Scratch& scratch, const std::vector<std::string>& arguments,
+                 const Setting& setting)
+    : started_(Clock::now()) {
+  if (setting.terminal) {
+    int terminal = -1;
+    checked(openpty(&out_.descriptor, &terminal, nullptr, nullptr, nullptr), "openpty");
+    checked(fcntl(out_.descriptor, F_SETFD, FD_CLOEXEC), "fcntl");
+    start_child(scratch, arguments, setting, terminal, terminal);
+    close(terminal);
+    return;
+  }
+  std::array<int, 2> out{}, err{};
+  checked(pipe2(out.data(), O_CLOEXEC), "pipe");
+  checked(pipe2(err.data(), O_CLOEXEC), "pipe");
+  start_child(scratch, arguments, setting, out[1], err[1]);
+  close(out[1]);
+  close(err[1]);
+  out_.descriptor = out[0];
+  err_.descriptor = err[0];
+}
+
+void Program::start_child(const Scratch& scratch, const std::vector<std::string>& arguments,
+                          const Setting& setting, int out, int err) {
+  std::vector<std::string> words{LOCKBENCH_BINARY_DIR "/lockbench"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<std::string> variables = environment_of(scratch, setting);
+  ChildPlan child{.folder = scratch.path(),
+                  .argv = pointers_to(words),
+                  .envp = pointers_to(variables),
+                  .out = out,
+                  .err = err};
+  checked(getrlimit(RLIMIT_NOFILE, &child.open_files), "getrlimit");
+  if (setting.open_files) child.open_files.rlim_cur = *setting.open_files;
+  pid_ = checked(fork(), "fork");
+  if (pid_ == 0) child.become();
+}
+
+Program::~Program() {
+  if (!reaped_) {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  for (const Pipe* pipe : {&out_, &err_}) {
+    if (pipe->descriptor >= 0) close(pipe->descriptor);
+  }
+}
+
+void Program::signal(int number) const { checked(kill(pid_, number), "kill"); }
+
+bool Program::read_some(TimePoint deadline) {
+  const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+  if (left.count() <= 0) return false;
+  std::array<pollfd, 2> files{{{out_.descriptor, POLLIN, 0}, {err_.descriptor, POLLIN, 0}}};
+  if (poll(files.data(), files.size(), static_cast<int>(left.count())) <= 0) return false;
+  for (Pipe* pipe : {&out_, &err_}) {
+    if (files[pipe == &out_ ? 0 : 1].revents == 0) continue;
+    std::array<char, 65536> bytes{};
+    const ssize_t count = read(pipe->descriptor, bytes.data(), bytes.size());
+    if (count > 0) {
+      pipe->text.append(bytes.data(), static_cast<std::size_t>(count));
+    } else {
+      // The end; of a terminal, an error says so. A negative descriptor is not polled any more.
+      close(std::exchange(pipe->descriptor, -1));
+    }
+  }
+  return out_.descriptor >= 0 || err_.descriptor >= 0;
+}
+
+bool Program::says(std::string_view text, milliseconds within) {
+  const TimePoint deadline = Clock::now() + within;
+  const auto said = [&] {
+    return err_.text.find(text) != std::string::npos || out_.text.find(text) != std::string::npos;
+  };
+  // Bounded by the deadline and by the end of the program.
+  while (!said()) {
+    if (!read_some(deadline)) return said();
+  }
+  return true;
+}
+
+Outcome Program::finish(milliseconds within) {
+  const TimePoint deadline = Clock::now() + within;
+  while (read_some(deadline)) {
+  }
+  int status = 0;
+  reaped_ = eventually(
+      [&] { return waitpid(pid_, &status, WNOHANG) == pid_; },
+      std::max(milliseconds(0), std::chrono::ceil<milliseconds>(deadline - Clock::now())));
+  if (!reaped_) {
+    throw std::runtime_error(
+        fmt::format("no end within {} ms; it said: {}{}", within.count(), out_.text, err_.text));
+  }
+  return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+          .signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
+          .out = out_.text,
+          .err = err_.text,
+          .took = std::chrono::ceil<milliseconds>(Clock::now() - started_)};
+}
+
+Outcome lockbench(const Scratch& scratch, const std::vector<std::string>& arguments,
+                  const Setting& setting) {
+  return Program(scratch, arguments, setting).finish();
+}
+
+std::vector<std::string> short_run(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {"run", "--duration", "200ms", "--warmup", "50ms"});
+  return arguments;
+}
+
+}  // namespace lockbench::test

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockbench::test {
+
+inline constexpr std::chrono::seconds kPatience{20};
+
+/// A private folder, removed with all that is in it.
+class Scratch {
+ public:
+  Scratch();
+  ~Scratch();
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
+  /// Writes a file in it and returns its path.
+  std::string write(std::string_view name, std::string_view text) const;
+  /// Every file that is not a folder, relative to the scratch folder.
+  std::vector<std::string> files() const;
+  /// The text of them all, one after the other.
+  std::string all_text() const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string read_file(const std::filesystem::path& path);
+std::vector<std::string> lines_of(std::string_view text);
+
+/// Whether the condition comes true within the time; asked every few milliseconds.
+bool eventually(const std::function<bool()>& condition,
+                std::chrono::milliseconds within = kPatience);
+
+/// How the program ended, and what it said.
+struct Outcome {
+  int code = -1;   ///< exit code; -1 if a signal ended it
+  int signal = 0;  ///< that signal
+  std::string out, err;
+  std::chrono::milliseconds took{};
+};
+
+/// How the program is started.
+struct Setting {
+  std::map<std::string, std::string> environment;  ///< in place of, or beside, what there is
+  std::optional<std::uint64_t> open_files;         ///< soft limit
+  bool terminal = false;  ///< stdout and stderr are a terminal, read as out
+};
+
+/// lockbench as a process of its own, in a scratch folder, which is its temporary folder too. Its
+/// output is read by the waiting calls only, which fits what is written before the end of a run.
+/// Whatever goes wrong with the process itself throws std::runtime_error.
+class Program {
+ public:
+  Program(const Scratch& scratch, const std::vector<std::string>& arguments,
+          const Setting& setting = {});
+  ~Program();  ///< kills it if it still runs
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  void signal(int number) const;
+  /// Waits until stderr (on a terminal: either) holds the text.
+  bool says(std::string_view text, std::chrono::milliseconds within = kPatience);
+  /// Waits for the end; a program that does not end in time is killed, and throws.
+  Outcome finish(std::chrono::milliseconds within = kPatience);
+
+ private:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  void start_child(const Scratch& scratch, const std::vector<std::string>& arguments,
+                   const Setting& setting, int out, int err);
+  /// Reads what has come until something has, or the deadline; false when nothing can come any more
+  /// or time is up.
+  bool read_some(TimePoint deadline);
+
+  struct Pipe {
+    int descriptor = -1;
+    std::string text;
+  };
+  Pipe out_, err_;
+  pid_t pid_ = -1;
+  bool reaped_ = false;
+  TimePoint started_;
+};
+
+/// Runs it to its end.
+Outcome lockbench(const Scratch& scratch, const std::vector<std::string>& arguments,
+                  const Setting& setting = {});
+
+/// The arguments of a short run, and further ones.
+std::vector<std::string> short_run(std::vector<std::string> arguments);
+
+}  // namespace lockbench::test
