@@ -124,6 +124,8 @@ void LiveRun::complete_evidence(RunEvidence& evidence) const {
 
 void LiveRun::count_never_begun(TimePoint until) {
   if (!run_.schedule) return;
+  // Nobody was to begin more than the number asked for.
+  if (plan_.workload.iterations && run_.measured_sections >= *plan_.workload.iterations) return;
   // Due, but no client was free to begin them: they are still waiting, and were so from the start.
   // The schedule never stands still, so this ends.
   Recorder::Histograms& histograms = run_.recorder.histograms(Phase::measured);

@@ -78,7 +78,9 @@ class RedisCounter : public Counter {
     if (const auto connected = connection_->connect(); !connected) {
       return tl::unexpected(connected.error().message);
     }
-    instance_ = server_instance();
+    auto instance = server_instance();
+    if (!instance) return tl::unexpected(instance.error());
+    instance_ = std::move(*instance);
     return for_each_value([](CounterBook& book, std::uint64_t value) { book.value = value; });
   }
 
@@ -90,7 +92,9 @@ class RedisCounter : public Counter {
     CounterTotals totals;
     // One that idled through the run may have been closed by the server.
     connection_->close();
-    if (instance_ != server_instance()) {
+    const auto instance = server_instance();
+    if (!instance) return tl::unexpected(instance.error());
+    if (*instance != instance_) {
       return tl::unexpected(
           fmt::format("{} restarted: what it forgot cannot be told from what the lock lost",
                       options_.endpoint.display()));
@@ -110,11 +114,12 @@ class RedisCounter : public Counter {
 
  private:
   /// Another one after a restart. Empty where INFO is not allowed.
-  std::string server_instance() {
+  tl::expected<std::string, std::string> server_instance() {
     const auto info = connection_->call({"INFO", "server"});
-    if (!info) return {};
-    const std::size_t begin = info->text.find("run_id:");
-    if (begin == std::string::npos) return {};
+    const bool refused = !info && info.error().kind == StoreError::Kind::rejected;
+    if (!info && !refused) return tl::unexpected(info.error().message);
+    const std::size_t begin = refused ? std::string::npos : info->text.find("run_id:");
+    if (begin == std::string::npos) return std::string();
     return info->text.substr(begin, info->text.find("\r", begin) - begin);
   }
 

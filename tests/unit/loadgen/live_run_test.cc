@@ -252,8 +252,10 @@ TEST_F(LiveRunTest, TheSeriesAddsUpToTheTotals) {
   hold(5ms);  // so that sections are under way when the end comes
   const results::Run run = run_one(named("local-mutex"));
   EXPECT_GT(run.sections, 0U);
-  EXPECT_EQ(sections_of(run.series), run.sections);
-  EXPECT_EQ(run.audit.increments, run.sections);
+  EXPECT_EQ(sections_of(run.series), run.audit.increments);
+  // What was granted when the time was up is in the series and the audit only.
+  EXPECT_LE(run.sections, run.audit.increments);
+  EXPECT_GE(run.sections + 4, run.audit.increments);
 }
 
 TEST_F(LiveRunTest, TheOpenLoopIsNotFasterThanItsRate) {
@@ -376,7 +378,7 @@ TEST_F(LiveRunTest, AStoreThatFailsIsNotAskedInATightLoop) {
     EXPECT_EQ(run.outcomes.failed + run.outcomes.unknown, asked);
     EXPECT_EQ(run.sections, 0U);
     EXPECT_EQ(run.acquire.count, 0U);
-    EXPECT_EQ(run.audit.verdict, Verdict::exclusive);
+    EXPECT_EQ(run.audit.verdict, Verdict::unaudited);
     ASSERT_EQ(run.errors.size(), 1U);
     EXPECT_EQ(run.errors[0], fmt::format("{} × the store is down", asked.load()));
     std::uint64_t in_series = 0;
@@ -387,9 +389,8 @@ TEST_F(LiveRunTest, AStoreThatFailsIsNotAskedInATightLoop) {
 
 TEST_F(LiveRunTest, TimeOutsAreCountedAndAreInTheLongestWait) {
   plan_.workload.acquire_timeout = 5ms;
-  end_after(20);
   const results::Run run = run_one({.acquire = wait_in_vain});
-  EXPECT_EQ(run.outcomes.timed_out, 20U);
+  EXPECT_GT(run.outcomes.timed_out, 4U);
   EXPECT_EQ(run.sections, 0U);
   EXPECT_EQ(run.acquire.count, 0U);
   EXPECT_GE(run.fairness.longest_wait_seconds, 0.005);
@@ -401,8 +402,8 @@ TEST_F(LiveRunTest, WithoutTimeToWaitTheyAreRefused) {
   end_after(300);
   const results::Run run = run_one(named("local-mutex"));
   EXPECT_GT(run.outcomes.refused, 0U);
-  EXPECT_EQ(run.outcomes.refused + run.outcomes.acquired, 300U);
-  EXPECT_EQ(run.sections, run.outcomes.acquired);
+  EXPECT_EQ(run.outcomes.acquired, 300U);
+  EXPECT_EQ(run.sections, 300U);
   EXPECT_EQ(run.audit.verdict, Verdict::exclusive);
 }
 
@@ -419,8 +420,40 @@ TEST_F(LiveRunTest, WhoHasWaitedSinceTheWarmUpHasWaitedTheLongest) {
   plan_.workload.warmup = 60ms;
   plan_.workload.duration = 60ms;
   const results::Run run = run_one({.acquire = wait_in_vain});
-  EXPECT_EQ(run.outcomes.abandoned, 0U);
+  EXPECT_EQ(run.outcomes.abandoned, 4U);
   EXPECT_GE(run.fairness.longest_wait_seconds, 0.06);
+}
+
+TEST_F(LiveRunTest, ThroughputIsThatOfTheLockHoweverManyWait) {
+  // One section at a time, 4 ms each: 50 in 200 ms, though all 32 clients began to wait in the
+  // warm-up.
+  plan_.workload.clients = 32;
+  plan_.workload.warmup = 60ms;
+  plan_.workload.duration = 200ms;
+  hold(4ms);
+  const results::Run run = run_one(named("local-mutex"));
+  EXPECT_LE(run.sections, 51U);
+  // Slower than asked on a busy machine, but as fast as the holds that were measured.
+  EXPECT_GE(static_cast<double>(run.sections) * run.hold.mean, 0.6 * run.duration_seconds);
+  EXPECT_NEAR(run.attempts_per_grant, 1, 1e-9);
+  const double parts =
+      run.wait.round_trip_seconds + run.wait.backoff_seconds + run.wait.notified_seconds;
+  EXPECT_LE(parts, run.acquire_service.mean * 1.02);
+  EXPECT_GE(parts, run.acquire_service.mean * 0.5);
+}
+
+TEST_F(LiveRunTest, SectionsThatNoClientCameToBeginAreAbandonedAndLate) {
+  // 100 are due, of which the only client can do five.
+  plan_.workload.clients = 1;
+  plan_.workload.rate = 1000;
+  plan_.workload.arrival = Arrival::constant;
+  plan_.workload.duration = 100ms;
+  hold(20ms);
+  const results::Run run = run_one(named("local-mutex"));
+  EXPECT_EQ(run.outcomes.acquired + run.outcomes.abandoned, run.schedule_lag.count);
+  EXPECT_GE(run.outcomes.abandoned, 90U);
+  EXPECT_GE(run.fairness.longest_wait_seconds, 0.07);
+  EXPECT_FALSE(run.generator.valid);
 }
 
 TEST_F(LiveRunTest, AClientThatAlwaysWinsIsSeen) {

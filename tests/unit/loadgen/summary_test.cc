@@ -40,6 +40,11 @@ class SummaryTest : public testing::Test {
     session->write(0, *seen, {});
   }
 
+  void update() {
+    const auto session = run_.counter->open(*env_);
+    session->write(0, *session->read(0), {});
+  }
+
   void regress() {
     for (const int number : {5, 4}) {
       const AcquireMark mark = run_.audit.begin_acquire(0);
@@ -65,8 +70,10 @@ class SummaryTest : public testing::Test {
                  .endpoints = endpoints_,
                  .key_prefix = "lockbench:run:{",
                  .nonce = 1,
-                 .services = {},
+                 .seed = 1,
+                 .make_env = make_system_env,
                  .recorder = Recorder(2),
+                 .services = {},
                  .audit = Audit(1, audit_start_),
                  .handoff = HandoffTracker(1),
                  .keys = KeyChooser(1, 0),
@@ -82,14 +89,22 @@ TEST_F(SummaryTest, ARunInWhichNothingHappened) {
   EXPECT_EQ(run.attempts_per_grant, 0);
   EXPECT_EQ(run.acquire.count, 0U);
   EXPECT_EQ(run.fairness.per_client, (std::vector<std::uint64_t>{0, 0}));
-  EXPECT_EQ(run.audit.verdict, Verdict::exclusive);
+  EXPECT_EQ(run.audit.verdict, Verdict::unaudited);
   EXPECT_TRUE(run.errors.empty());
+}
+
+TEST_F(SummaryTest, WithoutAnAcceptedWriteNothingIsAudited) {
+  grant(1ms);
+  EXPECT_EQ(summary().audit.verdict, Verdict::unaudited);
+  update();
+  EXPECT_EQ(summary().audit.verdict, Verdict::exclusive);
 }
 
 TEST_F(SummaryTest, FiguresPerSection) {
   for (int i = 0; i < 4; ++i) grant(10ms);
   add(Count::commands, 10);
-  add(Count::attempts, 6);
+  add(Count::attempts, 9);
+  add(Count::granted_attempts, 6);
   add(Count::round_trip_ns, 8'000);
   add(Count::backoff_ns, 4'000'000);
   add(Count::notified_ns, 2'000'000'000);
@@ -219,6 +234,7 @@ TEST_F(SummaryTest, AFenceRegressionIsAViolation) {
 
 TEST_F(SummaryTest, AControlThatPromisesNothingIsUnprotectedOnlyIfItFailed) {
   strategy_.traits.promises_exclusion = false;
+  update();
   EXPECT_EQ(summary().audit.verdict, Verdict::exclusive);
   overlap();
   EXPECT_EQ(summary().audit.verdict, Verdict::unprotected);

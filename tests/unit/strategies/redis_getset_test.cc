@@ -83,7 +83,7 @@ TEST_P(RedisGetset, ButNotForEver) {
   });
   EXPECT_EQ(client().acquire().outcome, AcquireOutcome::refused);
   const auto sent = commands();
-  EXPECT_EQ(std::count(sent.begin(), sent.end(), "GET k"), 8);
+  EXPECT_EQ(std::count(sent.begin(), sent.end(), "GET k"), 3);
 }
 
 TEST_P(RedisGetset, AClientWhoseClockIsAheadTakesALiveLock) {
@@ -150,8 +150,10 @@ TEST_P(RedisGetset, EveryStepCanFail) {
     redis_->fail(n, Failure::not_sent);
     EXPECT_EQ(client().acquire().outcome, AcquireOutcome::failed) << n;
     EXPECT_EQ(redis_->value("k"), expired_);
+    // A GET, the second, changes nothing: without its answer the lock is as little held as before.
     redis_->fail(n, Failure::answer_lost);
-    EXPECT_EQ(client().acquire().outcome, AcquireOutcome::unknown) << n;
+    EXPECT_EQ(client().acquire().outcome, n == 2 ? AcquireOutcome::failed : AcquireOutcome::unknown)
+        << n;
   }
 }
 
