@@ -212,14 +212,13 @@ class HiredisConnection : public Connection {
                                    : fail(StoreError::Kind::not_sent, describe(sent));
     env_.after_command(told, reply ? CommandEnd::answered : CommandEnd::lost);
     if (reply) return {};
-    // A server may quote the command in its refusal, secrets included: only the error's name is
-    // told.
-    if (reply.error().kind == StoreError::Kind::rejected) {
-      const std::string& said = reply.error().message;
-      const std::size_t begin = display_.size() + 2;
-      return fail(StoreError::Kind::not_sent,
-                  fmt::format("{} was refused: {}", command[0],
-                              said.substr(begin, said.find(' ', begin) - begin)));
+    if (command[0] == "AUTH" && reply.error().kind == StoreError::Kind::rejected) {
+      // A server may quote the command in its refusal, secrets included: only the error's name is
+      // told.
+      const std::string_view said =
+          std::string_view(reply.error().message).substr(display_.size() + 2);
+      return fail(StoreError::Kind::rejected,
+                  fmt::format("AUTH was refused: {}", said.substr(0, said.find(' '))));
     }
     return tl::unexpected(std::move(reply.error()));
   }

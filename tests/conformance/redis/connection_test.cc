@@ -165,6 +165,19 @@ TEST_F(Connection, LogsInWithThePasswordOfTheDefaultUser) {
   EXPECT_EQ(mistaken.error().message.find("barley"), std::string::npos) << mistaken.error().message;
 }
 
+TEST_F(Connection, DoesNotRepeatASecretThatTheServerQuotes) {
+  // It answers: unknown command 'AUTH', with args beginning with: 'open-sesame'.
+  testbed::RedisOptions options;
+  options.config = {"rename-command AUTH \"\""};
+  const auto server = own_redis(options);
+  const auto refused =
+      connect_to(fmt::format("redis://:open-sesame@127.0.0.1:{}", server->port()))->connect();
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_NE(refused.error().message.find("AUTH was refused: ERR"), std::string::npos)
+      << refused.error().message;
+  EXPECT_EQ(refused.error().message.find("sesame"), std::string::npos) << refused.error().message;
+}
+
 TEST_F(Connection, NamesADatabaseThatTheServerLacks) {
   const auto connected = connect_to(shared_redis().url() + "/4711")->connect();
   ASSERT_FALSE(connected.has_value());
