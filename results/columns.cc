@@ -121,43 +121,65 @@ constexpr Column with_spread(Column column) {
   return column;
 }
 
+constexpr Column audited(Column column) {
+  column.needs_audit = true;
+  return column;
+}
+
+// For lack of room, what seldom happens goes first, and a note keeps its counts; then what explains
+// a lock's figures; the figures that people compare go last.
 constexpr std::array kColumns{
     Column{.name = "strategy", .header = "strategy", .text = strategy_text},
     file_text("backend", backend_text),
     file_figure("repetition", "repetition", Unit::count),
     file_figure("duration_seconds", "duration_seconds", Unit::seconds),
     file_figure("sections", "sections", Unit::count),
-    with_spread(ratio("sections", "/s", "sections_per_second", "sections_per_second", 3)),
-    latency("acquire", "p50", "acquire_p50_seconds", "acquire.p50", 11),
-    latency("acquire", "p99", "acquire_p99_seconds", "acquire.p99", 4),
-    merged_as(latency("acquire", "max", "acquire_max_seconds", "acquire.max", 17), Merge::max),
-    latency("handoff", "p50", "handoff_p50_seconds", "handoff.p50", 14),
-    ratio("commands", "/section", "commands_per_section", "commands_per_section", 15),
-    ratio("fairness", "(Jain)", "fairness_jain", "fairness.jain", 16),
+    with_spread(ratio("sections", "/s", "sections_per_second", "sections_per_second", 1)),
+    latency("acquire", "p50", "acquire_p50_seconds", "acquire.p50", 2),
+    latency("acquire", "p99", "acquire_p99_seconds", "acquire.p99", 3),
+    merged_as(latency("acquire", "max", "acquire_max_seconds", "acquire.max", 6), Merge::max),
+    latency("handoff", "p50", "handoff_p50_seconds", "handoff.p50", 7),
+    ratio("cmds/", "sect.", "commands_per_section", "commands_per_section", 8),
+    audited(ratio("fair-", "ness", "fairness_jain", "fairness.jain", 9)),
     file_figure("acquired", "outcomes.acquired", Unit::count),
-    not_granted("timed out", "timed_out", "outcomes.timed_out", 6),
-    not_granted("refused", "refused", "outcomes.refused", 7),
-    not_granted("failed", "failed", "outcomes.failed", 8),
-    not_granted("unknown", "unknown", "outcomes.unknown", 9),
-    not_granted("abandoned", "abandoned", "outcomes.abandoned", 10),
-    alarm("lost", "updates", "lost_updates", "audit.lost_updates", 5, "audit.lost_updates_max"),
-    file_figure("lost_updates_max", "audit.lost_updates_max", Unit::count),
-    alarm("", "overlaps", "overlaps", "audit.overlaps", 13),
-    Column{.name = "verdict", .header = "verdict", .rank = 1, .text = verdict_text},
+    not_granted("timed out", "timed_out", "outcomes.timed_out", 14),
+    not_granted("refused", "refused", "outcomes.refused", 15),
+    not_granted("failed", "failed", "outcomes.failed", 12),
+    not_granted("unknown", "unknown", "outcomes.unknown", 13),
+    file_figure("abandoned", "outcomes.abandoned", Unit::count),
+    audited(alarm("lost", "updates", "lost_updates", "audit.lost_updates", 4,
+                  "audit.lost_updates_max")),
+    audited(file_figure("lost_updates_max", "audit.lost_updates_max", Unit::count)),
+    alarm("", "overlaps", "overlaps", "audit.overlaps", 16),
+    Column{.name = "verdict", .header = "verdict", .rank = 5, .text = verdict_text},
     file_text("valid", valid_text),
-    Column{.name = "run", .show = Show::where_any, .rank = 2, .text = mark_text},
+    Column{.name = "run", .show = Show::where_any, .rank = 11, .text = mark_text},
     file_text("invalid_because", reasons_text),
-    Column{.name = "falls to", .show = Show::where_any, .rank = 12, .text = flaw_text},
+    Column{.name = "falls to", .show = Show::where_any, .rank = 10, .text = flaw_text},
 };
 
-std::vector<double> values(const Row& row, std::string_view path) {
+std::vector<double> values(const Row& row, const Column& column, std::string_view path) {
   std::vector<double> found;
   for (const Run* run : row.runs) {
+    if (column.needs_audit && run->audit.increments == 0) {
+      continue;
+    }
     if (const auto value = figure(*run, path)) {
       found.push_back(*value);
     }
   }
   return found;
+}
+
+std::optional<double> merged(const Row& row, const Column& column, std::string_view path) {
+  const std::vector<double> found = values(row, column, path);
+  if (found.empty() || column.merge == Merge::median) {
+    return median(found);
+  }
+  if (column.merge == Merge::max) {
+    return *std::max_element(found.begin(), found.end());
+  }
+  return *mean(found) * static_cast<double>(found.size());
 }
 
 std::string human(double value, Unit unit) {
@@ -179,14 +201,14 @@ std::string spread(const Row& row, const Column& column, double center) {
     return "";
   }
   double farthest = 0;
-  for (const double value : values(row, column.figure)) {
+  for (const double value : values(row, column, column.figure)) {
     farthest = std::max(farthest, std::abs(value - center));
   }
   return fmt::format(" ±{:.0f}%", 100 * farthest / std::abs(center));
 }
 
 Cell text_cell(const Column& column, const Row& row) {
-  Cell cell{printable(column.text(row)), Tone::plain};
+  Cell cell{printable(column.text(row))};
   if (column.text == verdict_text) {
     const Verdict worst = verdict(row);
     cell.tone = worst == Verdict::exclusive  ? Tone::good
@@ -202,18 +224,19 @@ Cell make_cell(const Column& column, const Row& row) {
   if (column.text != nullptr) {
     return text_cell(column, row);
   }
-  const auto value = merged(row, column.figure, column.merge);
+  const auto value = merged(row, column);
   if (!value) {
-    return {"–", Tone::plain};
+    return {"–"};
   }
-  Cell cell{human(*value, column.unit), Tone::plain};
+  Cell cell{human(*value, column.unit)};
   double most = *value;
   if (!column.figure_max.empty()) {
-    most = std::max(most, merged(row, column.figure_max, column.merge).value_or(most));
+    most = std::max(most, merged(row, column, column.figure_max).value_or(most));
   }
   if (most > *value) {
     cell.text += "–" + human(most, column.unit);
   }
+  cell.counted = column.unit == Unit::count && most > 0;
   if (column.alarming && most > 0) {
     cell.tone = *value > 0 ? Tone::bad : Tone::doubtful;
   }
@@ -244,7 +267,7 @@ bool says_something(const Column& column, const std::vector<Row>& rows) {
     if (column.text != nullptr) {
       return !column.text(row).empty();
     }
-    return merged(row, column.figure, column.merge).value_or(0) > 0;
+    return merged(row, column).value_or(0) > 0;
   });
 }
 
@@ -252,15 +275,18 @@ bool says_something(const Column& column, const std::vector<Row>& rows) {
 
 std::span<const Column> all_columns() { return kColumns; }
 
-std::optional<double> merged(const Row& row, std::string_view figure, Merge merge) {
-  const std::vector<double> found = values(row, figure);
-  if (found.empty() || merge == Merge::median) {
-    return median(found);
+std::string title(const Column& column) {
+  std::string text(column.group);
+  if (text.ends_with('-')) {
+    text.pop_back();
+  } else if (!text.empty() && !text.ends_with('/')) {
+    text += ' ';
   }
-  if (merge == Merge::max) {
-    return *std::max_element(found.begin(), found.end());
-  }
-  return *mean(found) * static_cast<double>(found.size());
+  return text.append(column.name);
+}
+
+std::optional<double> merged(const Row& row, const Column& column) {
+  return merged(row, column, column.figure);
 }
 
 Sheet make_sheet(const Result& result, const KnownFlaws& flaws) {

@@ -29,7 +29,7 @@ struct Row {
 
 /// One column of the table, of Markdown and of CSV: the only list of columns there is.
 struct Column {
-  std::string_view group = {}, name = {};  ///< title in two lines: "acquire", "p99"
+  std::string_view group = {}, name = {};  ///< the two lines of its title: "acquire", "p99"
   std::string_view header = {};            ///< in CSV, with its unit; empty: not there
   std::string_view figure = {};            ///< see figures.h; empty for texts
   Unit unit = Unit::text;
@@ -40,11 +40,13 @@ struct Column {
   std::string_view figure_max = {};               ///< the figure lies between `figure` and this
   bool alarming = false;                          ///< anything above 0 is bad
   bool with_spread = false;
+  bool needs_audit = false;  ///< nothing is known where no write was accepted
 };
 
 struct Cell {
   std::string text;  ///< printable, human units
   Tone tone = Tone::plain;
+  bool counted = false;  ///< something happened: a count above 0
 };
 
 /// A result laid out for people: rows[r][c] belongs to columns[c].
@@ -55,8 +57,11 @@ struct Sheet {
 
 std::span<const Column> all_columns();
 
-/// The figure over a row's repetitions; nothing where no run has it.
-std::optional<double> merged(const Row& row, std::string_view figure, Merge merge);
+/// In one line: "acquire p99"; "fair-", "ness" is "fairness".
+std::string title(const Column& column);
+
+/// The column's figure over a row's repetitions; nothing where no run has it.
+std::optional<double> merged(const Row& row, const Column& column);
 
 /// One row a strategy, in the order of their first runs; columns that say nothing are left out.
 Sheet make_sheet(const Result& result, const KnownFlaws& flaws);

@@ -23,7 +23,7 @@ std::string field(const Column& column, const Row& row) {
   if (column.text != nullptr) {
     return quoted(column.text(row));
   }
-  const auto value = merged(row, column.figure, column.merge);
+  const auto value = merged(row, column);
   return value ? fmt::format("{}", *value) : "";
 }
 

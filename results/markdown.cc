@@ -21,8 +21,7 @@ std::string table(const Sheet& sheet) {
   std::string titles = "|";
   std::string rule = "|";
   for (const Column* column : sheet.columns) {
-    titles +=
-        fmt::format(" {}{}{} |", column->group, column->group.empty() ? "" : " ", column->name);
+    titles += fmt::format(" {} |", title(*column));
     rule += column->unit == Unit::text ? "---|" : "---:|";
   }
   std::string out = titles + "\n" + rule + "\n";

@@ -36,6 +36,18 @@ void add_invalid_runs(const Result& result, int repetitions, std::vector<std::st
   }
 }
 
+/// As many as there are clients is what every run ends with. More is a backlog.
+void add_abandoned(const Result& result, std::vector<std::string>& lines) {
+  std::set<std::string> said;
+  for (const Run& run : result.runs) {
+    const std::uint64_t abandoned = run.outcomes.abandoned;
+    if (abandoned > run.fairness.per_client.size() && said.insert(run.strategy).second) {
+      lines.push_back(fmt::format("abandoned: {}: {} acquisitions still waited when the run ended",
+                                  run.strategy, abandoned));
+    }
+  }
+}
+
 /// The same failure of several repetitions is said once.
 void add_errors(const Result& result, std::vector<std::string>& lines) {
   std::set<std::string> said;
@@ -90,6 +102,7 @@ std::vector<std::string> notes(const Result& result) {
         "the repetition farthest from the median");
   }
   add_invalid_runs(result, repeated, lines);
+  add_abandoned(result, lines);
   add_errors(result, lines);
   add_skipped(result, lines);
   for (std::string& line : lines) {

@@ -28,11 +28,6 @@ std::string_view color_of(Tone tone) {
   return "";
 }
 
-std::string title(const Column& column) {
-  return column.group.empty() ? std::string(column.name)
-                              : fmt::format("{} {}", column.group, column.name);
-}
-
 class Layout {
  public:
   Layout(Sheet sheet, const TableOptions& options) : sheet_(std::move(sheet)), options_(options) {
@@ -65,7 +60,7 @@ class Layout {
     return out;
   }
 
-  /// Titles of the columns that there was no room for.
+  /// Titles of the columns that there was no room for, with what was counted in them.
   const std::vector<std::string>& dropped() const { return dropped_; }
 
  private:
@@ -82,12 +77,23 @@ class Layout {
         std::max_element(sheet_.columns.begin(), sheet_.columns.end(),
                          [](const Column* a, const Column* b) { return a->rank < b->rank; });
     const auto at = least - sheet_.columns.begin();
-    dropped_.push_back(title(**least));
+    dropped_.push_back(title(**least) + counts_of(static_cast<std::size_t>(at)));
     sheet_.columns.erase(least);
     widths_.erase(widths_.begin() + at);
     for (auto& row : sheet_.rows) {
       row.erase(row.begin() + at);
     }
+  }
+
+  /// " (redlock 3, none 12)"; nothing if nothing happened.
+  std::string counts_of(std::size_t c) const {
+    std::vector<std::string> counts;
+    for (const auto& row : sheet_.rows) {
+      if (row[c].counted) {
+        counts.push_back(fmt::format("{} {}", row.front().text, row[c].text));
+      }
+    }
+    return counts.empty() ? "" : fmt::format(" ({})", fmt::join(counts, ", "));
   }
 
   template <class Part>

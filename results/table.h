@@ -15,7 +15,7 @@ struct TableOptions {
 };
 
 /// The console's table with its notes below, ending in a line break. For lack of room the least
-/// important columns go first, and a note names them.
+/// important columns go first; a note names them and keeps what was counted there.
 std::string to_table(const Result& result, const KnownFlaws& flaws, const TableOptions& options);
 
 }  // namespace lockbench::results

@@ -20,4 +20,7 @@ std::string printable(std::string_view text);
 /// continuation lines are indented by two.
 std::string fold(std::string_view line, std::size_t columns);
 
+/// Levenshtein's distance, in bytes.
+std::size_t edit_distance(std::string_view a, std::string_view b);
+
 }  // namespace lockbench::results

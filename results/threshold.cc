@@ -7,7 +7,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "results/figures.h"
@@ -47,27 +46,12 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
-/// Levenshtein's distance.
-std::size_t edits_between(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
-
 /// Figures that contain the text come first ("p99", "acquire"), then those that differ least.
 std::vector<std::string> close_figures(std::string_view text, const std::vector<Figure>& known) {
   std::vector<std::pair<std::size_t, std::string>> ranked;
   for (const Figure& figure : known) {
     const bool contains = !text.empty() && figure.path.find(text) != std::string::npos;
-    ranked.emplace_back(contains ? 0 : edits_between(text, figure.path), figure.path);
+    ranked.emplace_back(contains ? 0 : edit_distance(text, figure.path), figure.path);
   }
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -48,6 +48,8 @@ auto run_at(double sections_per_second, int repetition) {
   run.repetition = repetition;
   run.sections_per_second = sections_per_second;
   run.acquire = sample_distribution();
+  run.audit.increments = 100;
+  run.fairness.per_client = {50, 50};
   return run;
 }
 
@@ -57,7 +59,7 @@ TEST(Table, ShowsEachStrategysFiguresInHumanUnits) {
               AllOf(HasSubstr("redis-set-nx"), HasSubstr("41.2k"), HasSubstr("83 µs"),
                     HasSubstr("1.42 ms"), HasSubstr("12.3 s"), HasSubstr("2.25"), HasSubstr("0.99"),
                     HasSubstr("12–15"), HasSubstr("violated"), HasSubstr("invalid")));
-  EXPECT_THAT(text, AllOf(HasSubstr("timed out"), HasSubstr("abandoned"), HasSubstr("falls to")));
+  EXPECT_THAT(text, AllOf(HasSubstr("timed out"), HasSubstr("failed"), HasSubstr("falls to")));
 }
 
 TEST(Table, ColumnsAreAligned) {
@@ -140,13 +142,65 @@ TEST(Table, NoLineIsWiderThanTheTerminal) {
   }
 }
 
-TEST(Table, TheLeastImportantGoesFirstAndIsNamed) {
-  const std::string text = to_table(full_result(), {}, {.color = false, .width = 80});
+std::string unfolded(std::string text) {
+  for (std::size_t at = 0; (at = text.find("\n  ", at)) != std::string::npos;) {
+    text.replace(at, 3, " ");
+  }
+  return text;
+}
+
+TEST(Table, TheLeastImportantGoesFirstAndIsNamedWithItsCounts) {
+  Result result = full_result();
+  result.runs[1].outcomes.timed_out = 10;
+  result.runs[1].audit.overlaps = 4;
+  const KnownFlaws flaws{{"none", "contention"}};
+  const std::string text = unfolded(to_table(result, flaws, {.color = false, .width = 13}));
+  EXPECT_THAT(text, HasSubstr("no room for: overlaps (redis-set-nx 3, none 4), "
+                              "refused (redis-set-nx 3), timed out (redis-set-nx 12, none 10), "
+                              "unknown (redis-set-nx 5), failed (redis-set-nx 4), run, falls to, "
+                              "fairness, cmds/sect., handoff p50, acquire max, verdict, "
+                              "lost updates (redis-set-nx 12–15), acquire p99, acquire p50, "
+                              "sections /s\n"));
+  EXPECT_THAT(plain(result, flaws), Not(HasSubstr("no room")));
+}
+
+TEST(Table, WhatPeopleCompareFitsIntoAHundredColumnsBesideTheLongestName) {
+  Result result = full_result();
+  result.runs[0].strategy = "redis-setnx-expire-multi";
+  result.runs[1].audit.verdict = Verdict::unprotected;
+  const std::string text = to_table(result, {}, {.color = false, .width = 100});
   const auto lines = lines_of(text);
-  EXPECT_THAT(lines.at(1), AllOf(HasSubstr("verdict"), HasSubstr("/s"), HasSubstr("p99")));
-  EXPECT_THAT(lines.at(1), Not(HasSubstr("max")));
-  EXPECT_THAT(text, HasSubstr("no room for: acquire max"));
-  EXPECT_THAT(plain(full_result()), Not(HasSubstr("no room")));
+  EXPECT_THAT(lines.at(0), AllOf(HasSubstr("sections"), HasSubstr("handoff"), HasSubstr("cmds/"),
+                                 HasSubstr("lost")));
+  EXPECT_THAT(lines.at(1), AllOf(HasSubstr("p50"), HasSubstr("p99"), HasSubstr("max"),
+                                 HasSubstr("updates"), HasSubstr("verdict")));
+  result.runs[0].strategy = "redis-set-nx";
+  const std::string shorter = to_table(result, {}, {.color = false, .width = 100});
+  EXPECT_THAT(lines_of(shorter).at(0), HasSubstr("fair-"));
+}
+
+TEST(Table, WhereNothingWasAuditedNothingIsClaimed) {
+  Result result = minimal_result();
+  result.runs = {run_at(100, 1)};
+  EXPECT_THAT(line_with(plain(result), "redlock"), Not(HasSubstr("–")));
+  result.runs[0].audit.increments = 0;
+  const std::string row = line_with(plain(result), "redlock");
+  EXPECT_NE(row.find("–"), row.rfind("–")) << "lost updates and fairness: " << row;
+  // A repetition that was audited speaks for itself.
+  result.runs.push_back(run_at(100, 2));
+  result.runs[1].audit.lost_updates = result.runs[1].audit.lost_updates_max = 7;
+  EXPECT_THAT(line_with(plain(result), "redlock"), AllOf(HasSubstr(" 7 "), Not(HasSubstr("–"))));
+}
+
+TEST(Table, AbandonedWaitsAreNotedWhereThereAreMoreThanClients) {
+  Result result = minimal_result();
+  result.runs = {run_at(100, 1), run_at(100, 2)};
+  result.runs[0].outcomes.abandoned = 2;
+  EXPECT_THAT(plain(result), Not(HasSubstr("abandoned")));
+  result.runs[0].outcomes.abandoned = result.runs[1].outcomes.abandoned = 3;
+  const std::string text = plain(result);
+  EXPECT_THAT(text, HasSubstr("abandoned: redlock: 3 acquisitions"));
+  EXPECT_EQ(text.find("abandoned"), text.rfind("abandoned")) << text;
 }
 
 TEST(Table, EvenTheStrategyIsCutOnTheNarrowestTerminal) {
@@ -257,6 +311,8 @@ TEST(Markdown, IsATableWithItsNotes) {
   EXPECT_THAT(lines.at(1), testing::StartsWith("|---|---:|"));
   EXPECT_THAT(lines.at(2), AllOf(HasSubstr("| redis-set-nx |"), HasSubstr("pause\\|crash"),
                                  HasSubstr("| 12–15 |")));
+  EXPECT_THAT(lines.at(0),
+              AllOf(HasSubstr("| cmds/sect. | fairness |"), HasSubstr("| lost updates |")));
   EXPECT_THAT(text, HasSubstr("- interrupted"));
   EXPECT_THAT(text, HasSubstr("a \\| b"));
 }
