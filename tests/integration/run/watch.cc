@@ -51,7 +51,7 @@ std::vector<std::string> SeenCommand::keys() const {
   const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
     return std::find(names.begin(), names.end(), words.front()) != names.end();
   };
-  if (is_one_of({"AUTH", "SELECT", "INFO", "MULTI", "EXEC"})) return {};
+  if (is_one_of({"AUTH", "SELECT", "PING", "INFO", "MULTI", "EXEC"})) return {};
   if (is_one_of({"EVAL", "EVALSHA"})) return {words.at(3)};
   if (is_one_of({"DEL", "UNLINK"})) return {words.begin() + 1, words.end()};
   if (is_one_of({"SET", "SETNX", "GET", "GETSET", "EXPIRE"})) return {words.at(1)};
