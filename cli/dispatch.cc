@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <exception>
 
 #include "cli/commands.h"
@@ -50,6 +51,20 @@ UsageError no_such_command(const std::string& name, const std::vector<Command>& 
                       did_you_mean(name, names))};
 }
 
+/// "lockbench --redis URL run": without this, run would be a strategy that nobody knows.
+tl::expected<void, UsageError> check_commands_first(const RunOptions& options) {
+  const std::vector<Command> commands = all_commands();
+  for (const std::string& name : options.strategies) {
+    const bool is_command = std::any_of(commands.begin(), commands.end(),
+                                        [&](const Command& one) { return one.name == name; });
+    if (is_command && find_strategy(name) == nullptr) {
+      return tl::unexpected(UsageError{
+          fmt::format("\"{0}\" is a command, which comes first: lockbench {0} [OPTIONS]", name)});
+    }
+  }
+  return {};
+}
+
 tl::expected<int, UsageError> execute(const Command& command, std::span<const std::string> args) {
   if (asks_for(args, "--help") || asks_for(args, "-h")) {
     fmt::print("{}", help(command));
@@ -57,6 +72,7 @@ tl::expected<int, UsageError> execute(const Command& command, std::span<const st
   }
   const auto options = parse(command, args);
   if (!options) return tl::unexpected(options.error());
+  if (auto placed = check_commands_first(*options); !placed) return tl::unexpected(placed.error());
   return command.execute(*options);
 }
 
@@ -85,9 +101,15 @@ std::vector<Command> all_commands() { return {run_command(), list_command(), doc
 int dispatch(std::span<const std::string> args) {
   try {
     const auto code = choose_and_execute(args);
-    if (code) return *code;
-    fmt::print(stderr, "lockbench: {}\n", presentable(code.error().message));
-    return exit_code::kUsage;
+    if (!code) {
+      fmt::print(stderr, "lockbench: {}\n", presentable(code.error().message));
+      return exit_code::kUsage;
+    }
+    // What ended otherwise has said why.
+    const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+    if (written || *code != exit_code::kFine) return *code;
+    fmt::print(stderr, "lockbench: the output could not be written to stdout\n");
+    return exit_code::kErrors;
   } catch (const std::exception& error) {
     fmt::print(stderr, "lockbench: {}\n", presentable(error.what()));
     return exit_code::kErrors;

@@ -46,7 +46,7 @@ Finding check_endpoint(std::string_view what, const std::string& url, Duration t
 }
 
 Finding check_open_files(const RunOptions& options) {
-  const auto needed = open_files_for(options.workload.clients);
+  const auto needed = open_files_for(options.workload);
   const std::uint64_t limit = testbed::hard_open_file_limit();
   return {"open files", limit >= needed,
           fmt::format("at most {}; {} clients need {}", limit, options.workload.clients, needed)};
@@ -95,7 +95,8 @@ tl::expected<int, UsageError> doctor(const RunOptions& options) {
 Command doctor_command() {
   return {.name = "doctor",
           .summary = "Which servers, programs and endpoints can be used.",
-          .options = some_run_options({"redis", "counter-redis", "store-timeout", "clients"}),
+          .options =
+              some_run_options({"redis", "counter-redis", "store-timeout", "clients", "resource"}),
           .execute = doctor};
 }
 

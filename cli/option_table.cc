@@ -73,7 +73,10 @@ Option wait_option() {
 // Only ever shown without its secrets.
 std::string display(const std::string& url) {
   const auto endpoint = redis::parse_endpoint(url);
-  return endpoint ? endpoint->display() : "?";
+  if (!endpoint) return "?";
+  if (endpoint->database == 0) return endpoint->display();
+  return fmt::format("{}{}{}", endpoint->display(),
+                     endpoint->path.empty() ? "/" : "?db=", endpoint->database);
 }
 
 Option redis_option() {
@@ -180,8 +183,8 @@ std::vector<Option> load_options() {
           "repeat", "N", "runs of each strategy, interleaved", Range<int>{1, 1000},
           [](auto& o) -> auto& { return o.workload.repeat; }),
       number_option(
-          "seed", "N", "of all randomness", Range<std::uint64_t>{0, INT64_MAX},
-          [](auto& o) -> auto& { return o.workload.seed; }),
+          "seed", "N", "of arrivals, keys, hold and think times",
+          Range<std::uint64_t>{0, INT64_MAX}, [](auto& o) -> auto& { return o.workload.seed; }),
   };
 }
 

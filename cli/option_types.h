@@ -130,7 +130,9 @@ Option distribution_option(std::string_view name, std::string_view help, Access 
     const auto distribution = DurationDistribution::parse(text);
     if (!distribution) {
       // Not every such message says what it is about.
-      return tl::unexpected(fmt::format("\"{}\": {}", text, distribution.error()));
+      const bool quotes = distribution.error().find(text) != std::string::npos;
+      return tl::unexpected(quotes ? distribution.error()
+                                   : fmt::format("\"{}\": {}", text, distribution.error()));
     }
     access(options) = *distribution;
     return {};

@@ -66,20 +66,45 @@ tl::expected<void, UsageError> take_leftovers(const Command& command,
   return {};
 }
 
-// CLI11 would take the argument behind it for the value.
-tl::expected<void, UsageError> check_values_there(std::span<const std::string> args) {
-  for (const std::string& argument : args) {
-    if (argument == "--") break;
-    if (argument.starts_with("--") && argument.find('=') == argument.size() - 1) {
-      return tl::unexpected(UsageError{fmt::format("{} needs a value", argument)});
-    }
+const Option* option_named(const Command& command, std::string_view argument) {
+  for (const Option& option : command.options) {
+    if (!option.positional && argument == dashed(option.name)) return &option;
+  }
+  return nullptr;
+}
+
+/// What the option would say of an empty value names what is allowed.
+UsageError value_missing(const Option& option) {
+  RunOptions unused;
+  const auto refused = option.set(unused, "");
+  return {fmt::format("--{} needs a value: {}", option.name,
+                      refused ? std::string(option.help) : refused.error())};
+}
+
+// CLI11 does not know what is allowed, and takes what stands behind "--name=" for its value.
+tl::expected<void, UsageError> check_values_there(const Command& command,
+                                                  std::span<const std::string> args) {
+  const auto ends_option = [&](const std::string& argument) {
+    const std::string name = argument.substr(0, argument.find('='));
+    return argument == "--" || option_named(command, name) != nullptr;
+  };
+  for (std::size_t i = 0; i < args.size() && args[i] != "--"; ++i) {
+    const std::size_t equals = args[i].find('=');
+    const Option* option = option_named(command, args[i].substr(0, equals));
+    if (option == nullptr) continue;
+    const bool flag = option->type == Option::Type::flag;
+    const bool followed = i + 1 < args.size() && !args[i + 1].empty() && !ends_option(args[i + 1]);
+    const bool there = equals == std::string::npos ? flag || followed : equals + 1 < args[i].size();
+    if (!there) return tl::unexpected(value_missing(*option));
+    // A value may look like an option's name.
+    if (equals == std::string::npos && !flag) ++i;
   }
   return {};
 }
 
 tl::expected<GivenValues, UsageError> read_arguments(const Command& command,
                                                      std::span<const std::string> args) {
-  if (auto there = check_values_there(args); !there) return tl::unexpected(there.error());
+  if (auto there = check_values_there(command, args); !there) return tl::unexpected(there.error());
   CLI::App app;
   define(app, command.options);
   try {

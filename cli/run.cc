@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <random>
 
@@ -54,6 +55,18 @@ RunPlan load_of(const RunOptions& options, const Plan& plan, const Deployment& d
   return load;
 }
 
+/// A strategy that a stop left out is not to be missing without a word.
+void add_never_begun(const std::vector<Selected>& selected, results::Result& result) {
+  const auto has = [](const auto& list, std::string_view name) {
+    return std::any_of(list.begin(), list.end(),
+                       [&](const auto& entry) { return entry.strategy == name; });
+  };
+  for (const auto& [strategy, named] : selected) {
+    if (has(result.runs, strategy->name) || has(result.skipped, strategy->name)) continue;
+    result.skipped.push_back({std::string(strategy->name), "interrupted"});
+  }
+}
+
 results::Result result_of(const RunOptions& options, const Plan& plan, const Deployment& deployment,
                           std::vector<results::Skipped> skipped, RunReport report) {
   results::Result result;
@@ -70,6 +83,7 @@ results::Result result_of(const RunOptions& options, const Plan& plan, const Dep
     result.skipped.push_back(std::move(run));
   }
   result.runs = std::move(report.runs);
+  if (result.interrupted) add_never_begun(plan.selected, result);
   return result;
 }
 
@@ -123,7 +137,11 @@ tl::expected<int, UsageError> run(const RunOptions& options) {
   const std::stop_source stop;
   const StopOnSignal on_signal(stop, console);
   std::vector<results::Skipped> skipped;
-  const auto deployment = deploy(options, plan->selected, skipped);
+  const auto deployment = deploy(options, plan->selected, skipped, stop.get_token());
+  if (stop.stop_requested()) {
+    console.warn("interrupted before the load began: nothing was measured");
+    return exit_code::kInterrupted;
+  }
   if (!deployment) return tl::unexpected(deployment.error());
 
   const results::Build build = build_facts();

@@ -39,7 +39,7 @@ tl::expected<std::string, std::string> start_private_redis(const RunOptions& opt
   return deployment.own.back()->url();
 }
 
-Done provide_redis(const RunOptions& options, Deployment& deployment) {
+Done provide_redis(const RunOptions& options, Deployment& deployment, const std::stop_token& stop) {
   std::vector<std::string> urls = options.redis;
   if (urls.empty()) {
     auto url = start_private_redis(options, deployment);
@@ -48,7 +48,7 @@ Done provide_redis(const RunOptions& options, Deployment& deployment) {
   }
   results::Server facts;
   for (const std::string& url : urls) {
-    auto server = ask_redis(url, options.workload.strategy.command_timeout);
+    auto server = ask_redis(url, options.workload.strategy.command_timeout, stop);
     if (!server) return tl::unexpected(server.error());
     facts.version = server->version;
     facts.endpoints.push_back(server->endpoints.front());
@@ -60,7 +60,8 @@ Done provide_redis(const RunOptions& options, Deployment& deployment) {
 
 /// The counter lives apart from the locks, so that its traffic does not slow them, unless the
 /// user's one Redis is all there is.
-Done provide_counter(const RunOptions& options, Deployment& deployment) {
+Done provide_counter(const RunOptions& options, Deployment& deployment,
+                     const std::stop_token& stop) {
   if (options.counter_redis) {
     deployment.counter_url = *options.counter_redis;
   } else if (!options.redis.empty()) {
@@ -70,7 +71,7 @@ Done provide_counter(const RunOptions& options, Deployment& deployment) {
     if (!url) return tl::unexpected(url.error());
     deployment.counter_url = std::move(*url);
   }
-  auto server = ask_redis(deployment.counter_url, options.workload.strategy.command_timeout);
+  auto server = ask_redis(deployment.counter_url, options.workload.strategy.command_timeout, stop);
   if (!server) return tl::unexpected(server.error());
   deployment.facts["counter"] = std::move(*server);
   return {};
@@ -95,12 +96,27 @@ tl::expected<void, UsageError> skip(std::string_view backend, const std::string&
   return {};
 }
 
+/// What a server that can be used answers to PING.
+Done check_answer(const std::string& display, const StoreResult<redis::Reply>& reply) {
+  if (reply) {
+    if (reply->is_text("PONG")) return {};
+    return tl::unexpected(fmt::format("{}: not a Redis: it answers PING otherwise", display));
+  }
+  const std::string& error = reply.error().message;
+  // Who is known, and may not even do that, may still be allowed to lock.
+  if (reply.error().kind == StoreError::Kind::rejected && error.starts_with(display + ": NOPERM")) {
+    return {};
+  }
+  return tl::unexpected(error);
+}
+
 }  // namespace
 
-std::uint64_t open_files_for(int clients) {
-  // One to the store, one to the counter.
-  constexpr std::uint64_t kPerClient = 2, kBesides = 256;
-  return static_cast<std::uint64_t>(clients) * kPerClient + kBesides;
+std::uint64_t open_files_for(const Workload& workload) {
+  constexpr std::uint64_t kBesides = 256;
+  // One to the store, and one to a counter that does not live in this process.
+  const std::uint64_t each = workload.resource == Resource::redis ? 2 : 1;
+  return static_cast<std::uint64_t>(workload.clients) * each + kBesides;
 }
 
 Done can_serve(std::string_view backend) {
@@ -110,31 +126,39 @@ Done can_serve(std::string_view backend) {
   return {};
 }
 
-tl::expected<results::Server, std::string> ask_redis(const std::string& url, Duration timeout) {
+tl::expected<results::Server, std::string> ask_redis(const std::string& url, Duration timeout,
+                                                     const std::stop_token& stop) {
   const auto endpoint = redis::parse_endpoint(url);
   if (!endpoint) return tl::unexpected(endpoint.error());
   const auto env = make_system_env(std::random_device()());
   const auto factory = redis::make_hiredis_factory();
-  const auto connected = factory->make(*endpoint, timeout, *env)->connect();
-  if (!connected) return tl::unexpected(connected.error().message);
+  const auto connection = factory->make(*endpoint, timeout, *env);
+  if (auto connected = connection->connect(stop); !connected) {
+    return tl::unexpected(connected.error().message);
+  }
+  const std::string display = endpoint->display();
+  if (auto usable = check_answer(display, connection->call({"PING"}, stop)); !usable) {
+    return tl::unexpected(usable.error());
+  }
   // A user who may lock need not be allowed to ask for INFO.
   const auto facts = redis::make_store(*endpoint, *factory, timeout)->facts();
-  return results::Server{facts ? facts->version : "unknown", {endpoint->display()}};
+  return results::Server{facts ? facts->version : "unknown", {display}};
 }
 
 tl::expected<Deployment, UsageError> deploy(const RunOptions& options,
                                             std::vector<Selected>& selected,
-                                            std::vector<results::Skipped>& skipped) {
+                                            std::vector<results::Skipped>& skipped,
+                                            const std::stop_token& stop) {
   const bool counter = options.workload.resource == Resource::redis;
   Deployment deployment;
   if (needs(selected, "redis") || counter) {
-    const auto raised = testbed::raise_open_file_limit(open_files_for(options.workload.clients));
+    const auto raised = testbed::raise_open_file_limit(open_files_for(options.workload));
     if (!raised) {
       return tl::unexpected(UsageError{fmt::format("--clients: {}", raised.error())});
     }
   }
   if (needs(selected, "redis")) {
-    if (const auto provided = provide_redis(options, deployment); !provided) {
+    if (const auto provided = provide_redis(options, deployment, stop); !provided) {
       // Whoever names a server wants that server, not a comparison without it.
       if (!options.redis.empty()) {
         return tl::unexpected(UsageError{fmt::format("--redis: {}", provided.error())});
@@ -144,7 +168,7 @@ tl::expected<Deployment, UsageError> deploy(const RunOptions& options,
     }
   }
   if (counter) {
-    if (const auto provided = provide_counter(options, deployment); !provided) {
+    if (const auto provided = provide_counter(options, deployment, stop); !provided) {
       return tl::unexpected(UsageError{fmt::format("the counter's server: {}", provided.error())});
     }
   }

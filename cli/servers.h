@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <tl/expected.hpp>
 #include <vector>
@@ -23,21 +24,25 @@ struct Deployment {
   std::map<std::string, results::Server> facts;  ///< no secrets
 };
 
-/// How many files so many clients may have open at once, all else included.
-std::uint64_t open_files_for(int clients);
+/// How many files its clients may have open at once, all else included.
+std::uint64_t open_files_for(const Workload& workload);
 
 /// Whether strategies of this backend could run here without servers given; the error says what is
 /// missing. Starts nothing.
 tl::expected<void, std::string> can_serve(std::string_view backend);
 
-/// Reaches the Redis at `url` and says what it is; the error names the endpoint, never a secret.
-tl::expected<results::Server, std::string> ask_redis(const std::string& url, Duration timeout);
+/// Reaches the Redis at `url`, makes sure that it is one and lets us in, and says what it is; the
+/// error names the endpoint, never a secret.
+tl::expected<results::Server, std::string> ask_redis(const std::string& url, Duration timeout,
+                                                     const std::stop_token& stop = {});
 
-/// Servers for the selected strategies and the counter. Strategies that cannot run here move from
-/// `selected` to `skipped`; if they were named it is an error, and so is having nothing left to
-/// run.
+/// Servers for the selected strategies and the counter. A server that was given and cannot be used
+/// is an error. Where a private one cannot be had, the strategies that need it move from `selected`
+/// to `skipped`; if they were named it is an error, and so is having nothing left to run. A stop
+/// ends the wait for a server, with an error or without.
 tl::expected<Deployment, UsageError> deploy(const RunOptions& options,
                                             std::vector<Selected>& selected,
-                                            std::vector<results::Skipped>& skipped);
+                                            std::vector<results::Skipped>& skipped,
+                                            const std::stop_token& stop = {});
 
 }  // namespace lockbench

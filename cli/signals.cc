@@ -14,11 +14,18 @@
 namespace lockbench {
 namespace {
 
+/// What nohup does: the end of the terminal is not to end the run.
+bool hangup_is_ignored() {
+  struct sigaction action {};
+  return sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 sigset_t stop_signals() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
+  if (!hangup_is_ignored()) sigaddset(&set, SIGHUP);
   return set;
 }
 
@@ -27,12 +34,16 @@ int checked(int descriptor, const char* what) {
   return descriptor;
 }
 
-[[noreturn]] void die_by(int signal_number) {
-  static_cast<void>(std::signal(signal_number, SIG_DFL));
+/// From here on a stop signal ends the process, whatever its threads are stuck in: this thread
+/// takes it, as long as it lives.
+void let_the_next_one_kill() {
   const sigset_t set = stop_signals();
+  for (const int signal_number : {SIGINT, SIGTERM, SIGHUP}) {
+    if (sigismember(&set, signal_number) == 1) {
+      static_cast<void>(std::signal(signal_number, SIG_DFL));
+    }
+  }
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
-  static_cast<void>(std::raise(signal_number));
-  std::_Exit(128 + signal_number);  // not reached: the default action ends the process
 }
 
 }  // namespace
@@ -61,17 +72,17 @@ StopOnSignal::~StopOnSignal() {
 
 void StopOnSignal::watch() {
   std::array<pollfd, 2> events{{{signals_, POLLIN, 0}, {end_, POLLIN, 0}}};
-  bool asked = false;
   // Ends with the destructor, or with the process.
   while (true) {
     if (poll(events.data(), events.size(), -1) < 0) continue;
     if (events[1].revents != 0) return;
     signalfd_siginfo info{};
     if (read(signals_, &info, sizeof info) != sizeof info) continue;
-    if (asked) die_by(static_cast<int>(info.ssi_signo));
-    asked = true;
-    console_.note("stopping: saving what was measured; press Ctrl-C again to kill");
     stop_.request_stop();
+    let_the_next_one_kill();
+    events[0].fd = -1;
+    // Last, as it may be held up: by a terminal that was paused, for instance.
+    console_.note("stopping: saving what was measured; press Ctrl-C again to kill");
   }
 }
 

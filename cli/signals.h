@@ -7,12 +7,13 @@
 
 namespace lockbench {
 
-/// Makes SIGINT and SIGTERM wait for a StopOnSignal and ignores SIGPIPE. Must come before the first
-/// thread is made, as threads inherit what is blocked.
+/// Makes SIGINT, SIGTERM and SIGHUP (unless nohup ignores it) wait for a StopOnSignal and ignores
+/// SIGPIPE. Must come before the first thread is made, as threads inherit what is blocked.
 void prepare_signals();
 
-/// Turns the first SIGINT or SIGTERM into a stop and lets the second one kill. One thread of its
-/// own; `console` must outlive it. Throws std::system_error if the kernel has no more descriptors.
+/// Turns the first of these signals into a stop and lets the second one kill, even if nothing can
+/// be written to the console. One thread of its own; `console` must outlive it. Throws
+/// std::system_error if the kernel has no more descriptors.
 class StopOnSignal {
  public:
   StopOnSignal(std::stop_source stop, Console& console);

@@ -4,26 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
+
+#include "results/text.h"
 
 namespace lockbench {
 namespace {
-
-// Levenshtein's distance.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row.back();
-}
 
 // A password may itself contain '@' and '/', so everything up to the word's last '@' goes.
 std::string without_credentials(std::string_view message) {
@@ -51,11 +37,7 @@ constexpr std::size_t kMostSuggestions = 3;
 }  // namespace
 
 std::string presentable(std::string_view message) {
-  std::string shown = without_credentials(message);
-  for (char& c : shown) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return shown;
+  return results::printable(without_credentials(message));
 }
 
 std::vector<std::string_view> close_names(std::string_view wrong,
@@ -65,7 +47,7 @@ std::vector<std::string_view> close_names(std::string_view wrong,
   const std::size_t slips = wrong.size() < 3 ? 1 : std::max<std::size_t>(2, wrong.size() / 3);
   std::vector<std::pair<std::size_t, std::string_view>> close;
   for (const std::string_view name : names) {
-    const std::size_t distance = edit_distance(wrong, name);
+    const std::size_t distance = results::edit_distance(wrong, name);
     const bool begins_so = wrong.size() >= 3 && name.starts_with(wrong);
     if (begins_so || distance <= slips) {
       close.emplace_back(distance, name);

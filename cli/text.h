@@ -6,8 +6,8 @@
 
 namespace lockbench {
 
-/// What a message may show: control characters become '?', so that it stays one line, and the
-/// credentials of any URL in it are blotted out.
+/// What a message may show: one line that no terminal takes for commands, with the credentials of
+/// any URL in it blotted out.
 std::string presentable(std::string_view message);
 
 /// Names that somebody who wrote `wrong` may have meant, the closest first, at most three.

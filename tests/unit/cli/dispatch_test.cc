@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "cli/servers.h"
@@ -42,6 +44,7 @@ TEST(Dispatch, AMistakeIsOneLineOnStderr) {
       {"--config", "/no/such\nfile"},
       {"run", "--out", "/dev/null/x", "none"},
       {"--redis", "redis://:hunter2@127.0.0.1:1", "redis-setnx", "run"},
+      {"run", "run"},
       {"run", "--redis", "redis://:hunter2@127.0.0.1:1", "--out", "/dev/null", "redis-setnx"},
       {"run", "--wait", "poll:1ms", "local-mutex"},
       {"list", "--clients", "1"},
@@ -53,6 +56,28 @@ TEST(Dispatch, AMistakeIsOneLineOnStderr) {
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
     EXPECT_THAT(result.err, testing::StartsWith("lockbench: "));
     EXPECT_THAT(result.err, Not(HasSubstr("hunter2")));
+  }
+}
+
+TEST(Dispatch, ACommandBehindItsOptionsIsToldToComeFirst) {
+  for (const std::string command : {"run", "list", "doctor"}) {
+    EXPECT_THAT(ran({"--redis", "redis://127.0.0.1:1", command}).err,
+                HasSubstr("\"" + command + "\" is a command, which comes first"));
+  }
+}
+
+int dispatch_into_a_full_disk(const std::vector<std::string>& args) {
+  if (std::freopen("/dev/full", "w", stdout) == nullptr) return -1;
+  return dispatch(args);
+}
+
+TEST(Dispatch, OutputThatCannotBeWrittenIsAnError) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (const std::vector<std::string>& args : std::vector<std::vector<std::string>>{
+           {"--help"}, {"--version"}, {"list"}, {"doctor"}, {"run", "--help"}}) {
+    EXPECT_EXIT(std::_Exit(dispatch_into_a_full_disk(args)), testing::ExitedWithCode(2),
+                "lockbench: .*writ")
+        << args.front();
   }
 }
 
@@ -84,16 +109,20 @@ TEST(Doctor, FailsWhereAGivenServerCannotBeReached) {
   EXPECT_THAT(result.out, Not(HasSubstr("hunter2")));
 }
 
-/// Strategies of a Redis that nobody serves, beside a local one.
-class Unreachable : public testing::Test {
+/// Strategies of Redis and without a store.
+class Deploy : public testing::Test {
  protected:
-  Unreachable() {
+  Deploy() {
     redis_.name = "redis-x";
     redis_.backend = "redis";
     local_.name = "local-x";
     local_.backend = "local";
-    options_.redis = {"redis://:hunter2@127.0.0.1:1"};
     options_.workload.strategy.command_timeout = 1s;
+  }
+
+  std::string error(std::vector<Selected> selected) {
+    const auto deployment = deploy(options_, selected, skipped_);
+    return deployment ? "deployed" : deployment.error().message;
   }
 
   RunOptions options_;
@@ -101,35 +130,24 @@ class Unreachable : public testing::Test {
   std::vector<results::Skipped> skipped_;
 };
 
-TEST_F(Unreachable, IsAnErrorForWhatWasNamed) {
-  std::vector<Selected> selected = {{&local_, false}, {&redis_, true}};
-  const auto deployment = deploy(options_, selected, skipped_);
-  ASSERT_FALSE(deployment);
-  EXPECT_THAT(deployment.error().message, HasSubstr("redis-x cannot run here: 127.0.0.1:1"));
-}
+/// A Redis that was named, and that nobody serves.
+class Unreachable : public Deploy {
+ protected:
+  Unreachable() { options_.redis = {"redis://:hunter2@127.0.0.1:1"}; }
+};
 
-TEST_F(Unreachable, SkipsWhatAGlobBroughtIn) {
-  std::vector<Selected> selected = {{&redis_, false}, {&local_, false}};
-  const auto deployment = deploy(options_, selected, skipped_);
-  ASSERT_TRUE(deployment) << deployment.error().message;
-  ASSERT_THAT(selected, SizeIs(1));
-  EXPECT_EQ(selected.front().strategy, &local_);
-  ASSERT_THAT(skipped_, SizeIs(1));
-  EXPECT_EQ(skipped_.front().strategy, "redis-x");
-  EXPECT_THAT(skipped_.front().reason, HasSubstr("127.0.0.1:1"));
-}
-
-TEST_F(Unreachable, IsAnErrorIfNothingIsLeft) {
-  std::vector<Selected> selected = {{&redis_, false}};
-  const auto deployment = deploy(options_, selected, skipped_);
-  ASSERT_FALSE(deployment);
-  EXPECT_THAT(deployment.error().message, HasSubstr("nothing can run here"));
+TEST_F(Unreachable, IsAnErrorHoweverItsStrategiesWereChosen) {
+  for (const bool named : {false, true}) {
+    const std::string message = error({{&local_, true}, {&redis_, named}});
+    EXPECT_THAT(message, testing::StartsWith("--redis: 127.0.0.1:1"));
+    EXPECT_THAT(message, Not(HasSubstr("hunter2")));
+    EXPECT_THAT(skipped_, SizeIs(0));
+  }
 }
 
 TEST_F(Unreachable, CounterIsAnErrorAlsoForAGlob) {
-  std::vector<Selected> selected = {{&local_, false}};
   options_.workload.resource = Resource::redis;
-  EXPECT_FALSE(deploy(options_, selected, skipped_));
+  EXPECT_THAT(error({{&local_, false}}), HasSubstr("the counter's server: 127.0.0.1:1"));
 }
 
 TEST_F(Unreachable, DoesNotMatterToWhatNeedsNoStore) {
@@ -137,6 +155,49 @@ TEST_F(Unreachable, DoesNotMatterToWhatNeedsNoStore) {
   const auto deployment = deploy(options_, selected, skipped_);
   ASSERT_TRUE(deployment);
   EXPECT_TRUE(deployment->facts.empty());
+}
+
+/// A machine without redis-server, and no Redis named.
+class WithoutServer : public Deploy {
+ protected:
+  WithoutServer() : path_(std::getenv("PATH")) { setenv("PATH", "/nowhere", 1); }
+  ~WithoutServer() override { setenv("PATH", path_.c_str(), 1); }
+
+ private:
+  const std::string path_;
+};
+
+TEST_F(WithoutServer, WhatAGlobBroughtInIsSkipped) {
+  std::vector<Selected> selected = {{&redis_, false}, {&local_, false}};
+  const auto deployment = deploy(options_, selected, skipped_);
+  ASSERT_TRUE(deployment) << deployment.error().message;
+  ASSERT_THAT(selected, SizeIs(1));
+  EXPECT_EQ(selected.front().strategy, &local_);
+  ASSERT_THAT(skipped_, SizeIs(1));
+  EXPECT_EQ(skipped_.front().strategy, "redis-x");
+  EXPECT_THAT(skipped_.front().reason, HasSubstr("install the package redis-server"));
+}
+
+TEST_F(WithoutServer, WhatWasNamedIsAnError) {
+  EXPECT_THAT(error({{&local_, false}, {&redis_, true}}),
+              HasSubstr("redis-x cannot run here: redis-server not found"));
+}
+
+TEST_F(WithoutServer, NothingLeftToRunIsAnError) {
+  EXPECT_THAT(error({{&redis_, false}}), HasSubstr("nothing can run here: redis-server not found"));
+}
+
+TEST_F(WithoutServer, ACounterThatNeedsOneIsAnError) {
+  options_.workload.resource = Resource::redis;
+  EXPECT_THAT(error({{&local_, false}}), HasSubstr("the counter's server: redis-server not found"));
+}
+
+TEST(OpenFiles, ASecondConnectionIsCountedWhereTheCounterNeedsOne) {
+  Workload workload;
+  workload.clients = 1000;
+  const std::uint64_t in_memory = open_files_for(workload);
+  workload.resource = Resource::redis;
+  EXPECT_EQ(open_files_for(workload), in_memory + 1000);
 }
 
 }  // namespace

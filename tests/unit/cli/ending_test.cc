@@ -176,7 +176,7 @@ TEST(ProgressView, IsQuietWhenAskedToBeAndStillWarns) {
     console.note("note");
     EXPECT_EQ(written.text(), "");
     view.on_warning("redis://:hunter2@h\n");
-    EXPECT_EQ(written.text(), "warning: redis://***@h?\n");
+    EXPECT_EQ(written.text(), "warning: redis://***@h \n");
   }
 }
 

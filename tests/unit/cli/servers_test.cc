@@ -1,0 +1,140 @@
+#include "cli/servers.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <stdexcept>
+#include <thread>
+
+#include "tests/support/servers.h"
+#include "tests/unit/cli/fixtures.h"
+
+namespace lockbench {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+/// Listens on loopback and gives the same answer to whatever it is asked, once per connection.
+class Answering {
+ public:
+  explicit Answering(std::string answer)
+      : answer_(std::move(answer)), listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): what the sockets want
+    auto* const generic = reinterpret_cast<sockaddr*>(&address);
+    if (listener_ < 0 || bind(listener_, generic, size) != 0 || listen(listener_, 8) != 0 ||
+        getsockname(listener_, generic, &size) != 0) {
+      throw std::runtime_error("cannot listen on loopback");
+    }
+    display_ = fmt::format("127.0.0.1:{}", ntohs(address.sin_port));
+    thread_ = std::thread([this] { serve(); });
+  }
+  Answering(const Answering&) = delete;
+  Answering& operator=(const Answering&) = delete;
+  ~Answering() {
+    shutdown(listener_, SHUT_RDWR);
+    thread_.join();
+    close(listener_);
+  }
+
+  const std::string& display() const { return display_; }
+  std::string url() const { return "redis://" + display_; }
+
+ private:
+  void serve() const {
+    // Ends with the destructor.
+    for (int client = 0; (client = accept(listener_, nullptr, nullptr)) >= 0; close(client)) {
+      const timeval limit{.tv_sec = 5, .tv_usec = 0};
+      setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+      std::array<char, 256> asked{};
+      if (recv(client, asked.data(), asked.size(), 0) > 0) {
+        static_cast<void>(send(client, answer_.data(), answer_.size(), MSG_NOSIGNAL));
+      }
+    }
+  }
+
+  const std::string answer_;
+  const int listener_;
+  std::string display_;
+  std::thread thread_;
+};
+
+TEST(AskRedis, SaysWhatItIs) {
+  const auto server = ask_redis(test::shared_redis().url(), 5s);
+  ASSERT_TRUE(server) << server.error();
+  EXPECT_THAT(server->version, testing::MatchesRegex("[0-9]+\\..*"));
+  EXPECT_THAT(server->endpoints, testing::ElementsAre(StartsWith("127.0.0.1:")));
+}
+
+TEST(AskRedis, AServerThatWantsAPasswordIsRefused) {
+  testbed::RedisOptions options;
+  options.password = "hunter2";
+  const auto locked = test::own_redis(options);
+  const auto without = ask_redis(locked->url(), 5s);
+  ASSERT_FALSE(without);
+  EXPECT_THAT(without.error(), HasSubstr("NOAUTH"));
+  const std::string display = locked->url().substr(std::strlen("redis://"));
+  EXPECT_THAT(without.error(), StartsWith(display));
+  EXPECT_TRUE(ask_redis("redis://:hunter2@" + display, 5s));
+  const auto wrong = ask_redis("redis://:hunter3@" + display, 5s);
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error(), Not(HasSubstr("hunter")));
+}
+
+TEST(AskRedis, AUserWhoMayNotPingMayStillLock) {
+  const Answering server("-NOPERM this user has no permissions to run the 'ping' command\r\n");
+  const auto asked = ask_redis(server.url(), 5s);
+  ASSERT_TRUE(asked) << asked.error();
+  EXPECT_EQ(asked->version, "unknown");
+}
+
+TEST(AskRedis, WhateverIsNotARedisIsRefused) {
+  for (const std::string answer :
+       {"HTTP/1.1 400 Bad Request\r\n\r\n", "+OK\r\n", ":1\r\n", "-ERR unknown command\r\n",
+        "-NOAUTH Authentication required.\r\n", "-LOADING not yet\r\n", "+PONGO\r\n", ""}) {
+    const Answering server(answer);
+    const auto asked = ask_redis(server.url(), 5s);
+    ASSERT_FALSE(asked) << answer;
+    EXPECT_THAT(asked.error(), StartsWith(server.display())) << answer;
+  }
+}
+
+TEST(AskRedis, AStopEndsTheWait) {
+  const int silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(listen(silent, 1), 0);
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): what the sockets want
+  ASSERT_EQ(getsockname(silent, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  std::stop_source stop;
+  stop.request_stop();
+  const auto begin = std::chrono::steady_clock::now();
+  const auto url = fmt::format("redis://127.0.0.1:{}", ntohs(address.sin_port));
+  EXPECT_FALSE(ask_redis(url, 60s, stop.get_token()));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);
+  close(silent);
+}
+
+TEST(Doctor, ReportsAServerThatCannotBeUsed) {
+  const Answering server("-NOAUTH Authentication required.\r\n");
+  testing::internal::CaptureStdout();
+  const auto options = parse(doctor_command(), std::vector<std::string>{"--redis", server.url()});
+  ASSERT_TRUE(options);
+  EXPECT_EQ(doctor_command().execute(*options), 2);
+  std::fflush(stdout);
+  EXPECT_THAT(testing::internal::GetCapturedStdout(),
+              testing::ContainsRegex("--redis +FAILED +" + server.display() + ".*NOAUTH"));
+}
+
+}  // namespace
+}  // namespace lockbench
