@@ -120,7 +120,7 @@ class RedisCounter : public Counter {
     if (!info && !refused) return tl::unexpected(info.error().message);
     const std::size_t begin = refused ? std::string::npos : info->text.find("run_id:");
     if (begin == std::string::npos) return std::string();
-    return info->text.substr(begin, info->text.find("\r", begin) - begin);
+    return info->text.substr(begin, info->text.find('\r', begin) - begin);
   }
 
   template <class OnValue>
