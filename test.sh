@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs every test: optimised, under AddressSanitizer and
-# UndefinedBehaviorSanitizer, and under ThreadSanitizer. Every server is required.
-# Usage: test.sh [ctest arguments for the optimised build]
+# Installs what is missing, builds, and runs every test: under ThreadSanitizer, under AddressSanitizer
+# and UndefinedBehaviorSanitizer, and optimised. A server that is missing fails its tests.
+# Usage: test.sh [ctest arguments]: with any, only the optimised build is tested, with them.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")"
 scripts/install_packages.sh build run test
-export LOCKBENCH_REQUIRE_ALL=1
 
 # The sanitizers' reports end a test with a failure of its own.
 export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1
-for preset in tsan asan; do
+sanitizers=(tsan asan)
+[ $# -eq 0 ] || sanitizers=()
+for preset in "${sanitizers[@]}"; do
   echo "== $preset" >&2
   scripts/build.sh "$preset" -DLOCKBENCH_TESTS=ON -- sanitized_tests
   ctest --preset "$preset" --label-regex sanitize --parallel 2
