@@ -58,7 +58,7 @@ for n in "${clients[@]}"; do
       [ -n "$now" ] && [ "$now" -gt "$peak" ] && peak=$now
       read -rt 0.1 <> <(:) || true
     done
-    wait $pid
+    wait $pid || echo "lockbench ended with exit code $?" >&2
     echo "$peak" >>"$work/memory"
     awk -F'[:,]' '/"sections_per_second"/ { s = $2 } /"commands_per_section"/ { c = $2 } END { print s * c }' \
       "$work/result.json" >>"$work/ours"
@@ -69,7 +69,7 @@ for n in "${clients[@]}"; do
   [ "$n" -eq 1 ] && peak_of_one=$peak
   awk -v n="$n" -v a="$theirs" -v b="$ours" -v peak="$peak" -v one="$peak_of_one" 'BEGIN {
     memory = n > 1 ? (peak - one) / (n - 1) : 0
-    printf "%8d %22.0f %22.0f %7.3f %s\n", n, a, b, b / a, n > 1 ? sprintf("%.1f", memory) : "-"
+    printf("%8d %22.0f %22.0f %7.3f %s\n", n, a, b, b / a, (n > 1) ? sprintf("%.1f", memory) : "-")
     exit b / a < (n < 1000 ? 0.95 : 0.8) || memory > (n < 1000 ? 1000 : 64)
   }' || missed=1
 done
