@@ -160,11 +160,15 @@ TEST_F(Unreachable, DoesNotMatterToWhatNeedsNoStore) {
 /// A machine without redis-server, and no Redis named.
 class WithoutServer : public Deploy {
  protected:
-  WithoutServer() : path_(std::getenv("PATH")) { setenv("PATH", "/nowhere", 1); }
-  ~WithoutServer() override { setenv("PATH", path_.c_str(), 1); }
+  void SetUp() override {
+    const char* path = std::getenv("PATH");
+    path_ = path == nullptr ? "" : path;
+    setenv("PATH", "/nowhere", 1);
+  }
+  void TearDown() override { setenv("PATH", path_.c_str(), 1); }
 
  private:
-  const std::string path_;
+  std::string path_;
 };
 
 TEST_F(WithoutServer, WhatAGlobBroughtInIsSkipped) {
