@@ -1,6 +1,7 @@
 #include "loadgen/live_run.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
@@ -28,6 +29,17 @@ double own_cpu_seconds() {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
   };
   return to_seconds(usage.ru_utime) + to_seconds(usage.ru_stime);
+}
+
+/// Neither call can fail for a thread's own self in a way that matters: both only sharpen the
+/// figures.
+void be_a_client_thread() {
+  // Intended starts and think times are to the microsecond: no timer slack.
+  ::prctl(PR_SET_TIMERSLACK, 1UL);
+  // A client that gets its answer must not push aside a server on the same machine, which has other
+  // clients to answer: without this, 50 clients got 15 % less out of the same Redis.
+  const sched_param no_priority{};
+  ::sched_setscheduler(0, SCHED_BATCH, &no_priority);
 }
 
 std::uint64_t random_nonce() {
@@ -211,8 +223,7 @@ tl::expected<void, std::string> LiveRun::await_connected() {
 }
 
 void LiveRun::client_body(int number) {
-  // Intended starts and think times are to the microsecond: no timer slack.
-  ::prctl(PR_SET_TIMERSLACK, 1UL);
+  be_a_client_thread();
   Worker worker(run_, number);
   const StoreResult<void> connected = worker.connect();
   {

@@ -72,6 +72,9 @@ void summarise_audit(const RunShared& run, results::Run& result) {
   audit.overlaps = totals.overlaps;
   audit.overlap_seconds = seconds(totals.overlap_time);
   audit.fence_regressions = totals.fence_regressions;
+  for (const Phase phase : kPhases) {
+    audit.resource_failures += run.recorder.totals(phase)[Count::resource_failures];
+  }
   if (const auto counter = run.counter->totals()) {
     audit.increments = counter->accepted;
     audit.counter = counter->moved;

@@ -8,7 +8,7 @@ namespace lockbench {
 namespace {
 
 // Only what is touched takes memory; sanitizers and the resolver need some room.
-constexpr std::size_t kStackBytes = 256 * 1024;
+constexpr std::size_t kStackBytes = std::size_t{256} * 1024;
 
 void* run_body(void* argument) {
   const std::unique_ptr<std::function<void()>> body(static_cast<std::function<void()>*>(argument));

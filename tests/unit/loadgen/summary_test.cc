@@ -93,6 +93,14 @@ TEST_F(SummaryTest, ARunInWhichNothingHappened) {
   EXPECT_TRUE(run.errors.empty());
 }
 
+TEST_F(SummaryTest, FailuresOfTheResourceAreTheAuditsBusinessWheneverTheyCame) {
+  add(Count::resource_failures, 2);
+  Counts before;
+  before[Count::resource_failures] = 3;
+  run_.recorder.client(0).add(Phase::unmeasured, before);
+  EXPECT_EQ(summary().audit.resource_failures, 5U);
+}
+
 TEST_F(SummaryTest, WithoutAnAcceptedWriteNothingIsAudited) {
   grant(1ms);
   EXPECT_EQ(summary().audit.verdict, Verdict::unaudited);
