@@ -2,7 +2,9 @@
 # Is the load generator the bottleneck? Commands per second through redis-set-nx-lua, a key per client,
 # against redis-benchmark sending the same two commands on as many connections to the same server, in turn:
 # the harmonic mean of their rates, with locks there for the release to free. Prints the ratio of the medians
-# for each number of clients, and the memory that each client adds to that of one. Exits 1 if a ratio is
+# for each number of clients, and the memory that each client adds to that of one. Beside them the bare loop:
+# a thread and a connection per client on the client library and nothing else, as what a generator of that
+# shape can reach on this machine. Needs a build with the tests. Exits 1 if a ratio is
 # below 0.95 (0.8 from 1,000 clients on) or a client takes more than 64 KiB. Wants a machine with nothing
 # else to do.
 # Usage: generator.sh [CLIENTS...]     default: 1 50 8000; ROUNDS=5 SECONDS_EACH=3 change the length
@@ -13,6 +15,7 @@ clients=("${@:-1}")
 rounds=${ROUNDS:-5}
 seconds=${SECONDS_EACH:-3}
 lockbench=${LOCKBENCH:-build/release/lockbench}
+bare_loop=$(dirname "$lockbench")/lockbench_bare_loop
 ulimit -n "$(ulimit -Hn)"
 
 work=$(mktemp -d)
@@ -38,17 +41,19 @@ median() { sort -n | awk '{ v[NR] = $1 } END { print (NR % 2) ? v[(NR + 1) / 2] 
 
 peak_of_one=0
 missed=0
-printf '%8s %22s %22s %7s %s\n' clients "redis-benchmark cmd/s" "lockbench cmd/s" ratio "KiB/client"
+printf '%8s %22s %16s %16s %7s %8s %s\n' clients "redis-benchmark cmd/s" "bare loop cmd/s" "lockbench cmd/s" ratio "to bare" "KiB/client"
 for n in "${clients[@]}"; do
   # A short sounding, so that both last about as long.
   rate=$(benchmark "$n" $((20000 + 4 * n)) SET key:__rand_int__ $token NX PX 10000)
   requests=$(awk -v r="$rate" -v s="$seconds" 'BEGIN { printf "%d", r * s / 2 }')
-  : >"$work/theirs"; : >"$work/ours"; : >"$work/memory"
+  : >"$work/theirs"; : >"$work/bare"; : >"$work/ours"; : >"$work/memory"
   for _ in $(seq "$rounds"); do
     set_rate=$(benchmark "$n" "$requests" SET key:__rand_int__ $token NX PX 10000)
     redis-cli -p "$port" eval "for i=0,$((2 * requests)) do redis.call('SET', string.format('key:%012d', i), ARGV[1]) end" 0 $token >/dev/null
     sha_rate=$(keys=$((2 * requests)) benchmark "$n" "$requests" EVALSHA "$sha" 1 key:__rand_int__ $token)
     awk -v a="$set_rate" -v b="$sha_rate" 'BEGIN { print 2 / (1 / a + 1 / b) }' >>"$work/theirs"
+    redis-cli -p "$port" flushall >/dev/null
+    "$bare_loop" "$port" "$n" "$seconds" "$sha" >>"$work/bare"
     redis-cli -p "$port" flushall >/dev/null
     /usr/bin/env bash -c 'exec "$@"' _ "$lockbench" run redis-set-nx-lua --redis "redis://127.0.0.1:$port" \
       --clients "$n" --keys per-client --duration "${seconds}s" --quiet --format json \
@@ -66,12 +71,13 @@ for n in "${clients[@]}"; do
       "$work/result.json" >>"$work/ours"
   done
   theirs=$(median <"$work/theirs")
+  bare=$(median <"$work/bare")
   ours=$(median <"$work/ours")
   peak=$(median <"$work/memory")
   [ "$n" -eq 1 ] && peak_of_one=$peak
-  awk -v n="$n" -v a="$theirs" -v b="$ours" -v peak="$peak" -v one="$peak_of_one" 'BEGIN {
+  awk -v n="$n" -v a="$theirs" -v c="$bare" -v b="$ours" -v peak="$peak" -v one="$peak_of_one" 'BEGIN {
     memory = n > 1 ? (peak - one) / (n - 1) : 0
-    printf("%8d %22.0f %22.0f %7.3f %s\n", n, a, b, b / a, (n > 1) ? sprintf("%.1f", memory) : "-")
+    printf("%8d %22.0f %16.0f %16.0f %7.3f %8.3f %s\n", n, a, c, b, b / a, b / c, (n > 1) ? sprintf("%.1f", memory) : "-")
     exit b / a < (n < 1000 ? 0.95 : 0.8) || memory > (n < 1000 ? 1000 : 64)
   }' || missed=1
 done
