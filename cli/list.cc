@@ -28,7 +28,7 @@ Json traits_json(const Traits& traits) {
                {"ttl_in_seconds", traits.ttl_in_seconds},
                {"reentrant", traits.reentrant},
                {"fencing", traits.fencing},
-               {"renews", traits.renews},
+               {"renews", traits.renews.has_value()},
                {"fair", traits.fair},
                {"nodes", traits.nodes},
                {"waiting", to_string(traits.waiting)},

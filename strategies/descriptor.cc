@@ -3,12 +3,30 @@
 #include <algorithm>
 
 namespace lockbench {
+namespace {
+
+std::optional<RenewalTiming> timing_of(const Traits& traits,
+                                       const std::optional<RenewPolicy>& asked) {
+  if (!asked || !traits.renewable) return traits.renews;
+  switch (asked->kind) {
+    case RenewPolicy::Kind::off:
+      return std::nullopt;
+    case RenewPolicy::Kind::automatic:
+      return RenewalTiming{};
+    case RenewPolicy::Kind::every:
+      return RenewalTiming{.every = asked->period};
+  }
+  return traits.renews;
+}
+
+}  // namespace
 
 std::unique_ptr<LockStrategy> make_strategy(const Descriptor& descriptor, Context context) {
   const auto& choices = descriptor.traits.waiting_choices;
   const auto& asked = context.options.wait;
   const bool possible = asked && std::ranges::find(choices, asked->kind) != choices.end();
   context.waiting = possible ? *asked : descriptor.traits.waiting;
+  context.renewing = timing_of(descriptor.traits, context.options.renew);
   return descriptor.make(context);
 }
 

@@ -11,6 +11,7 @@
 
 #include "strategies/env.h"
 #include "strategies/lock_strategy.h"
+#include "strategies/renewal_timing.h"
 #include "strategies/services.h"
 #include "strategies/waiting/wait_policy.h"
 
@@ -59,7 +60,10 @@ struct Traits {
   bool ttl_in_seconds = false;
   bool reentrant = false;
   bool fencing = false;
-  bool renews = false;
+  /// When a timer renews it by default; nothing: only where the user asks for it.
+  std::optional<RenewalTiming> renews{};
+  /// A timer can renew it.
+  bool renewable = false;
   bool fair = false;
   /// Independent servers that one lock lives on: 0 = none at all, 1 = one, 2 = a quorum of several.
   int nodes = 1;
@@ -72,7 +76,9 @@ struct Traits {
 using Endpoints = std::map<std::string, std::vector<std::string>, std::less<>>;
 
 struct StrategyOptions {
-  std::optional<WaitPolicy> wait;  ///< in place of the strategy's own, where it can
+  std::optional<WaitPolicy> wait;     ///< in place of the strategy's own, where it can
+  std::optional<RenewPolicy> renew;   ///< likewise
+  std::optional<Duration> renew_cap;  ///< the longest that renewal may prolong one lease
   Duration command_timeout = std::chrono::seconds(3);  ///< the longest one answer may take
 };
 
@@ -82,8 +88,10 @@ struct Context {
   const StrategyOptions& options;
   Env& env;
   Services& services;
-  int client = 0;        ///< this client's number in its process
-  WaitPolicy waiting{};  ///< filled in by make_strategy: the strategy's own, or what replaces it
+  int client = 0;  ///< this client's number in its process
+  // Filled in by make_strategy: the strategy's own, or what replaces it.
+  WaitPolicy waiting{};
+  std::optional<RenewalTiming> renewing{};
 };
 
 /// All that the rest of lockbench knows of a strategy; stands at the end of the strategy's own
@@ -96,7 +104,8 @@ struct Descriptor {
   /// The commands it sends, in words that a manual has: {"SET key token NX PX ttl"}.
   std::vector<std::string_view> acquire_commands;
   std::vector<std::string_view> release_commands;
-  std::string_view source;  ///< article, paper or documentation
+  std::vector<std::string_view> renew_commands{};  ///< where a timer renews it by default
+  std::string_view source;                         ///< article, paper or documentation
   Traits traits;
   /// What breaks it, gravest first; the first is what tables show.
   std::vector<KnownHazard> hazards;

@@ -66,6 +66,11 @@ std::unique_ptr<Env> make_system_env(std::uint64_t seed) {
   return std::make_unique<SystemEnv>(seed);
 }
 
+std::shared_ptr<EnvSource> system_env_source() {
+  return std::make_shared<EnvSource>(
+      EnvSource{[] { return make_system_env(std::random_device()()); }});
+}
+
 std::string random_token(Env& env) {
   return fmt::format("{:016x}{:016x}", env.random(), env.random());
 }

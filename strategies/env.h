@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string_view>
@@ -33,7 +34,11 @@ struct CommandInfo {
 /// dropping its answer leaves the client not knowing whether it took effect.
 enum class CommandFate { proceed, drop };
 
-enum class CommandEnd { answered, lost };
+enum class CommandEnd {
+  answered,
+  in_vain,  ///< a wait at the server that ended without what was waited for
+  lost,
+};
 
 /// All that a strategy may know of the world outside its store: time, waiting, randomness, and what
 /// watches its commands. One per client, used on that client's thread only (events apart), so that
@@ -52,6 +57,10 @@ class Env {
   /// deadline, or a stop, which ends it at once.
   virtual WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) = 0;
 
+  /// What ends a wait at the server, for a request that `stop` belongs to. Not always the same: a
+  /// run that ends lets commands under way finish, but no wait for a lock.
+  virtual std::stop_token waiting_stop(const std::stop_token& stop) { return stop; }
+
   /// Every store's connection reports each of its commands, in order: before it is sent, and when
   /// its answer was read or given up. Counting, tracing, stalls and deaths hang here. Calls nest
   /// where commands are pipelined.
@@ -62,6 +71,14 @@ class Env {
     return CommandFate::proceed;
   }
 };
+
+/// Where services that outlive the client that needed them first get worlds of their own.
+struct EnvSource {
+  std::function<std::unique_ptr<Env>()> make;
+};
+
+/// Real worlds.
+std::shared_ptr<EnvSource> system_env_source();
 
 /// The real world. `seed` must differ between clients and between processes that share a store.
 std::unique_ptr<Env> make_system_env(std::uint64_t seed);
@@ -78,6 +95,9 @@ class ForwardingEnv : public Env {
   std::unique_ptr<Event> make_event() override { return inner_.make_event(); }
   WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) override {
     return inner_.wait(event, deadline, stop);
+  }
+  std::stop_token waiting_stop(const std::stop_token& stop) override {
+    return inner_.waiting_stop(stop);
   }
   CommandFate before_command(const CommandInfo& command) override {
     return inner_.before_command(command);

@@ -16,12 +16,19 @@ enum class Mode { exclusive, shared };
 /// validity and report a loss. All methods are thread-safe and take no lock.
 class LeaseState {
  public:
-  explicit LeaseState(TimePoint valid_until) : valid_until_(valid_until) {}
+  /// `confirmed_at`: when the store is known to have held the lock for us, by its grant.
+  explicit LeaseState(TimePoint valid_until, TimePoint confirmed_at = TimePoint::min())
+      : valid_until_(valid_until), confirmed_at_(confirmed_at) {}
 
   /// By the holder's own reckoning, from the moment before the request was sent; TimePoint::max()
   /// where the lock does not expire.
   TimePoint valid_until() const { return valid_until_.load(std::memory_order_acquire); }
-  void extend(TimePoint valid_until) { valid_until_.store(valid_until, std::memory_order_release); }
+  /// The latest grant or renewal; TimePoint::min() if that is not known.
+  TimePoint confirmed_at() const { return confirmed_at_.load(std::memory_order_acquire); }
+  void extend(TimePoint valid_until, TimePoint confirmed_at) {
+    confirmed_at_.store(confirmed_at, std::memory_order_release);
+    valid_until_.store(valid_until, std::memory_order_release);
+  }
 
   /// When the client learned that the lock is no longer its own. The first report stays.
   std::optional<TimePoint> lost_at() const {
@@ -39,8 +46,11 @@ class LeaseState {
   static constexpr TimePoint kNotLost = TimePoint::min();
 
   std::atomic<TimePoint> valid_until_;
+  std::atomic<TimePoint> confirmed_at_;
   std::atomic<TimePoint> lost_at_{kNotLost};
 };
+
+class Renewal;
 
 /// Proof of ownership of one key. Belongs to the client that acquired it and goes back to the same
 /// strategy instance for release and renewal; only `state` is shared with other threads.
@@ -52,6 +62,8 @@ struct Lease {
   /// Grows with every grant of the key, where the strategy's traits promise it.
   std::optional<std::uint64_t> fencing;
   std::shared_ptr<LeaseState> state;
+  /// Renews it on a timer until it is released, where that was asked for.
+  std::shared_ptr<Renewal> renewal;
 };
 
 }  // namespace lockbench

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -53,9 +54,10 @@ class Connection {
   virtual StoreResult<void> connect(const std::stop_token& stop = {}) = 0;
 
   /// Puts a command on its way; what is queued is sent together, with flush() or the next
-  /// receive(). `name` is what the Env is told, if it is not the first word. Never fails: whatever
-  /// goes wrong is reported by the receive() that belongs to the command.
-  virtual void queue(Command command, std::string_view name = {}) = 0;
+  /// receive(). `name` is what the Env is told, if it is not the first word. `blocks_for`: the
+  /// command waits at the server for so long before it answers nil. Never fails: whatever goes
+  /// wrong is reported by the receive() that belongs to the command.
+  virtual void queue(Command command, std::string_view name = {}, Duration blocks_for = {}) = 0;
   virtual void flush(const std::stop_token& stop = {}) = 0;
 
   /// The answer to the oldest queued command that has none yet. To be called once for each. A stop
@@ -77,10 +79,41 @@ class Connection {
     queue(Command(command.begin(), command.size()));
   }
 
+  /// A command that waits at the server, for at most `blocks_for`; nil if that was in vain.
+  StoreResult<Reply> call_blocking(std::initializer_list<std::string_view> command,
+                                   Duration blocks_for, const std::stop_token& stop) {
+    queue(Command(command.begin(), command.size()), {}, blocks_for);
+    return receive(stop);
+  }
+
   /// EVALSHA, and EVAL where the server does not know the script (yet, or any more).
   StoreResult<Reply> call(const Script& script, std::initializer_list<std::string_view> keys,
                           std::initializer_list<std::string_view> args,
                           const std::stop_token& stop = {});
+};
+
+/// What the server pushes to a subscriber.
+struct Push {
+  enum class Kind { subscribed, unsubscribed, message };
+  Kind kind = Kind::message;
+  std::string channel;
+};
+
+/// A connection on which messages come in: one thread receives, any thread may subscribe meanwhile.
+/// After a failure it is closed, with all subscriptions, until connect() is called again. Reports
+/// its commands to its Env, one at a time.
+class Subscriber {
+ public:
+  virtual ~Subscriber() = default;
+
+  /// On the receiving thread. Does nothing if there is a connection.
+  virtual StoreResult<void> connect(const std::stop_token& stop) = 0;
+  /// Thread-safe. That it holds is told by a Push.
+  virtual StoreResult<void> subscribe(const std::string& channel) = 0;
+  virtual StoreResult<void> unsubscribe(const std::string& channel) = 0;
+  /// The next push; nothing if none comes within `longest`. A stop ends the wait within 100 ms.
+  virtual StoreResult<std::optional<Push>> receive(Duration longest,
+                                                   const std::stop_token& stop) = 0;
 };
 
 /// Makes the connections of one run, so that a test or a fault can put others in their place.
@@ -90,6 +123,9 @@ class ConnectionFactory {
   /// Thread-safe. `env` must outlive the connection.
   virtual std::unique_ptr<Connection> make(const Endpoint& endpoint, Duration command_timeout,
                                            Env& env) = 0;
+  /// Likewise.
+  virtual std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint,
+                                                      Duration command_timeout, Env& env) = 0;
 };
 
 /// Real connections: hiredis speaks the protocol, over TCP or a unix socket.

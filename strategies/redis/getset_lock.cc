@@ -10,7 +10,7 @@ constexpr int kSetnxRounds = 3;
 
 }  // namespace
 
-StoreResult<bool> GetsetLock::try_acquire(const AcquireRequest& request, Lease& lease) {
+StoreResult<TryResult> GetsetLock::try_acquire(const AcquireRequest& request, Lease& lease) {
   for (int round = 0; round < kSetnxRounds; ++round) {
     const TimePoint asked_at = env().now();
     lease.token = std::to_string(wall_milliseconds() + ceil_milliseconds(request.ttl));
@@ -33,8 +33,8 @@ StoreResult<bool> GetsetLock::try_acquire(const AcquireRequest& request, Lease& 
   return false;
 }
 
-StoreResult<bool> GetsetLock::take_over_expired(const AcquireRequest& request, Lease& lease,
-                                                const Reply& seen) {
+StoreResult<TryResult> GetsetLock::take_over_expired(const AcquireRequest& request, Lease& lease,
+                                                     const Reply& seen) {
   const TimePoint asked_at = env().now();
   lease.token = std::to_string(wall_milliseconds() + ceil_milliseconds(request.ttl));
   const auto replaced = redis().call({"GETSET", lease.key, lease.token}, request.stop);
@@ -44,7 +44,7 @@ StoreResult<bool> GetsetLock::take_over_expired(const AcquireRequest& request, L
   return true;
 }
 
-ReleaseResult GetsetLock::release(const Lease& lease) {
+ReleaseResult GetsetLock::give_back(const Lease& lease) {
   const Reply own_expiry{
       .type = Reply::Type::string, .integer = 0, .text = lease.token, .elements = {}};
   if (has_passed(own_expiry)) return {ReleaseOutcome::not_owner, {}};

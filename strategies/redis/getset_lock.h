@@ -13,9 +13,9 @@ class GetsetLock : public SingleNodeLock {
  public:
   using SingleNodeLock::SingleNodeLock;
 
-  StoreResult<bool> try_acquire(const AcquireRequest& request, Lease& lease) override;
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override;
   /// DEL, but only if the own expiry has not passed by the own clock.
-  ReleaseResult release(const Lease& lease) override;
+  ReleaseResult give_back(const Lease& lease) override;
   RenewResult renew(const Lease&, Duration) override { return {RenewOutcome::unsupported, {}}; }
 
  protected:
@@ -26,8 +26,8 @@ class GetsetLock : public SingleNodeLock {
   bool has_passed(const Reply& value);
 
  private:
-  StoreResult<bool> take_over_expired(const AcquireRequest& request, Lease& lease,
-                                      const Reply& seen);
+  StoreResult<TryResult> take_over_expired(const AcquireRequest& request, Lease& lease,
+                                           const Reply& seen);
   std::int64_t wall_milliseconds();
 };
 

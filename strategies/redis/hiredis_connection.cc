@@ -1,65 +1,14 @@
 #include <fmt/format.h>
-#include <hiredis/hiredis.h>
 
 #include <algorithm>
 #include <array>
-#include <new>
 
-#include "strategies/redis/connection.h"
+#include "strategies/redis/hiredis_subscriber.h"
+#include "strategies/redis/protocol.h"
 #include "strategies/redis/socket.h"
 
 namespace lockbench::redis {
 namespace {
-
-/// hiredis reads and writes the protocol; the bytes travel over a Transport, as a hiredis context
-/// is dead after a time-out and knows neither stops nor deadlines.
-struct ReaderDeleter {
-  void operator()(redisReader* reader) const { redisReaderFree(reader); }
-};
-using ReaderPtr = std::unique_ptr<redisReader, ReaderDeleter>;
-
-struct ReplyDeleter {
-  void operator()(redisReply* reply) const { freeReplyObject(reply); }
-};
-using ReplyPtr = std::unique_ptr<redisReply, ReplyDeleter>;
-
-Reply to_reply(const redisReply& raw) {
-  Reply reply;
-  switch (raw.type) {
-    case REDIS_REPLY_INTEGER:
-      reply.type = Reply::Type::integer;
-      reply.integer = raw.integer;
-      break;
-    case REDIS_REPLY_STATUS:
-      reply.type = Reply::Type::status;
-      reply.text.assign(raw.str, raw.len);
-      break;
-    case REDIS_REPLY_ERROR:
-      reply.type = Reply::Type::error;
-      reply.text.assign(raw.str, raw.len);
-      break;
-    case REDIS_REPLY_STRING:
-      reply.type = Reply::Type::string;
-      reply.text.assign(raw.str, raw.len);
-      break;
-    case REDIS_REPLY_ARRAY:
-      reply.type = Reply::Type::array;
-      reply.elements.reserve(raw.elements);
-      for (std::size_t i = 0; i < raw.elements; ++i)
-        reply.elements.push_back(to_reply(*raw.element[i]));
-      break;
-    default:
-      break;
-  }
-  return reply;
-}
-
-void append_formatted(std::string& out, Command command) {
-  fmt::format_to(std::back_inserter(out), "*{}\r\n", command.size());
-  for (const std::string_view word : command) {
-    fmt::format_to(std::back_inserter(out), "${}\r\n{}\r\n", word.size(), word);
-  }
-}
 
 /// The word that is the command's key: what meters and faults may want to know.
 std::string_view key_of(Command command) {
@@ -80,29 +29,30 @@ class HiredisConnection : public Connection {
     auto transport = connect_socket(endpoint_, timeout_, stop);
     if (!transport) return fail(StoreError::Kind::not_sent, transport.error());
     transport_ = std::move(*transport);
-    reader_.reset(redisReaderCreate());
-    if (!reader_) throw std::bad_alloc();
-    if (auto greeted = greet(stop); !greeted) {
+    reader_.emplace();
+    const auto exchange = [&](Command command) { return greet_with(command, stop); };
+    if (auto greeted = greet(endpoint_, exchange); !greeted) {
       close();
       return greeted;
     }
     return {};
   }
 
-  void queue(Command command, std::string_view name) override {
+  void queue(Command command, std::string_view name, Duration blocks_for) override {
     // Behind a failure that has not been fetched yet: the rest of a pipeline must not run on a new
     // connection, without what came before it.
     const bool broken = first_ != end_ && pendings_[end_ - 1].broken();
     Pending& pending = push_pending();
     pending.name = name.empty() ? command[0] : name;
     pending.key = key_of(command);
+    pending.blocks_for = blocks_for;
     pending.state = broken ? Pending::State::never_sent : Pending::State::queued;
     if (env_.before_command(info(pending)) == CommandFate::drop) {
       // As if the connection had broken under it.
       break_connection("the connection was cut");
       return;
     }
-    if (!broken) append_formatted(out_, command);
+    if (!broken) append_command(out_, command);
   }
 
   void flush(const std::stop_token& stop) override {
@@ -126,15 +76,18 @@ class HiredisConnection : public Connection {
     flush(stop);
     Pending& pending = pendings_.at(first_);
     StoreResult<Reply> reply = pending.state == Pending::State::sent
-                                   ? read_reply(stop)
+                                   ? read_reply(timeout_ + pending.blocks_for, stop)
                                    : fail(kind_of(pending), broken_reason_);
     if (!reply && pending.state == Pending::State::sent &&
         reply.error().kind == StoreError::Kind::unanswered) {
       break_connection(reply.error().message);
     }
     const bool answered = reply || reply.error().kind == StoreError::Kind::rejected;
-    const CommandFate fate =
-        env_.after_command(info(pending), answered ? CommandEnd::answered : CommandEnd::lost);
+    const bool in_vain = pending.blocks_for > Duration::zero() && reply && reply->is_nil();
+    const CommandEnd end = !answered ? CommandEnd::lost
+                           : in_vain ? CommandEnd::in_vain
+                                     : CommandEnd::answered;
+    const CommandFate fate = env_.after_command(info(pending), end);
     pop_pending();
     if (answered && fate == CommandFate::drop) {
       break_connection("the answer was lost");
@@ -151,6 +104,7 @@ class HiredisConnection : public Connection {
   struct Pending {
     enum class State { queued, sent, never_sent, unanswered };
     std::string name, key;
+    Duration blocks_for{};
     State state = State::queued;
 
     bool broken() const { return state == State::never_sent || state == State::unanswered; }
@@ -162,7 +116,11 @@ class HiredisConnection : public Connection {
   }
 
   CommandInfo info(const Pending& pending) const {
-    return {.store = "redis", .endpoint = display_, .name = pending.name, .key = pending.key};
+    return {.store = "redis",
+            .endpoint = display_,
+            .name = pending.name,
+            .key = pending.key,
+            .blocks = pending.blocks_for > Duration::zero()};
   }
 
   tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const {
@@ -181,73 +139,51 @@ class HiredisConnection : public Connection {
     }
   }
 
-  /// AUTH and SELECT, before anything else on a new connection.
-  StoreResult<void> greet(const std::stop_token& stop) {
-    if (!endpoint_.password.empty()) {
-      std::vector<std::string_view> auth{"AUTH"};
-      if (!endpoint_.user.empty()) auth.push_back(endpoint_.user);
-      auth.push_back(endpoint_.password);
-      if (auto done = greet_with(auth, stop); !done) return done;
-    }
-    if (endpoint_.database != 0) {
-      return greet_with(
-          std::array<std::string_view, 2>{"SELECT", std::to_string(endpoint_.database)}, stop);
-    }
-    return {};
-  }
-
   /// Past the queue, which holds what waits for the connection. The words may be secret: nobody is
   /// told more than the first.
-  StoreResult<void> greet_with(Command command, const std::stop_token& stop) {
+  StoreResult<Reply> greet_with(Command command, const std::stop_token& stop) {
     const CommandInfo told{.store = "redis", .endpoint = display_, .name = command[0], .key = {}};
     std::string bytes;
-    append_formatted(bytes, command);
+    append_command(bytes, command);
     if (env_.before_command(told) == CommandFate::drop) {
       env_.after_command(told, CommandEnd::lost);
       return fail(StoreError::Kind::not_sent, "the connection was cut");
     }
     const Transport::Status sent = transport_->send(bytes, timeout_);
     StoreResult<Reply> reply = sent == Transport::Status::ok
-                                   ? read_reply(stop)
+                                   ? read_reply(timeout_, stop)
                                    : fail(StoreError::Kind::not_sent, describe(sent));
     env_.after_command(told, reply ? CommandEnd::answered : CommandEnd::lost);
-    if (reply) return {};
-    if (command[0] == "AUTH" && reply.error().kind == StoreError::Kind::rejected) {
-      // A server may quote the command in its refusal, secrets included: only the error's name is
-      // told.
-      const std::string_view said =
-          std::string_view(reply.error().message).substr(display_.size() + 2);
-      return fail(StoreError::Kind::rejected,
-                  fmt::format("AUTH was refused: {}", said.substr(0, said.find(' '))));
+    if (!reply && command[0] == "AUTH" && reply.error().kind == StoreError::Kind::rejected) {
+      return fail(
+          StoreError::Kind::rejected,
+          without_secret(std::string_view(reply.error().message).substr(display_.size() + 2)));
     }
-    return tl::unexpected(std::move(reply.error()));
+    return reply;
   }
 
-  StoreResult<Reply> read_reply(const std::stop_token& stop) {
+  StoreResult<Reply> read_reply(Duration timeout, const std::stop_token& stop) {
     std::array<char, 4096> buffer;
     TimePoint give_up_at = TimePoint::max();
     for (int pieces = 0;; ++pieces) {
-      void* parsed = nullptr;
-      if (redisReaderGetReply(reader_.get(), &parsed) != REDIS_OK) {
-        return fail(StoreError::Kind::unanswered, reader_->errstr);
-      }
-      if (parsed != nullptr) return checked(ReplyPtr(static_cast<redisReply*>(parsed)));
+      auto reply = reader_->next();
+      if (!reply) return fail(StoreError::Kind::unanswered, reply.error());
+      if (*reply) return checked(std::move(**reply));
       // An answer that comes in pieces gets no more time for them all. The clock is not read for
       // those that come whole, which is nearly all.
-      if (pieces == 1) give_up_at = env_.now() + timeout_;
+      if (pieces == 1) give_up_at = env_.now() + timeout;
       if (pieces > 1 && env_.now() > give_up_at) {
         return fail(StoreError::Kind::unanswered, describe(Transport::Status::timed_out));
       }
-      const auto [status, bytes] = transport_->receive(buffer, timeout_, stop);
+      const auto [status, bytes] = transport_->receive(buffer, timeout, stop);
       if (status != Transport::Status::ok) {
         return fail(StoreError::Kind::unanswered, describe(status));
       }
-      redisReaderFeed(reader_.get(), buffer.data(), bytes);
+      reader_->feed({buffer.data(), bytes});
     }
   }
 
-  StoreResult<Reply> checked(const ReplyPtr& raw) const {
-    Reply reply = to_reply(*raw);
+  StoreResult<Reply> checked(Reply reply) const {
     if (reply.type == Reply::Type::error) return fail(StoreError::Kind::rejected, reply.text);
     return reply;
   }
@@ -284,7 +220,7 @@ class HiredisConnection : public Connection {
   const Duration timeout_;
   Env& env_;
   std::unique_ptr<Transport> transport_;
-  ReaderPtr reader_;
+  std::optional<ReplyReader> reader_;
   std::string out_;
   std::vector<Pending> pendings_;  ///< [first_, end_) are waiting for an answer, oldest first
   std::size_t first_ = 0, end_ = 0;
@@ -296,6 +232,10 @@ class HiredisFactory : public ConnectionFactory {
   std::unique_ptr<Connection> make(const Endpoint& endpoint, Duration command_timeout,
                                    Env& env) override {
     return std::make_unique<HiredisConnection>(endpoint, command_timeout, env);
+  }
+  std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint, Duration command_timeout,
+                                              Env& env) override {
+    return make_hiredis_subscriber(endpoint, command_timeout, env);
   }
 };
 

@@ -23,7 +23,9 @@ const Registration registration(Descriptor{
     .acquire_commands = {"SETNX key now+ttl", "GET key", "GETSET key now+ttl"},
     .release_commands = {"DEL key"},
     .source = "article 002",
-    .traits = {.expiry = Expiry::ttl, .release_check = OwnerCheck::local_clock},
+    .traits = {.expiry = Expiry::ttl,
+               .release_check = OwnerCheck::local_clock,
+               .waiting_choices = kWaitingChoices},
     .hazards = getset_hazards(),
     .make = construct<GetsetCas>,
 });

@@ -9,7 +9,7 @@ class SetNx : public UncheckedLock {
  public:
   using UncheckedLock::UncheckedLock;
 
-  StoreResult<bool> try_acquire(const AcquireRequest& request, Lease& lease) override {
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     return set_nx_px(request, lease, "1");
   }
 };
@@ -23,7 +23,9 @@ const Registration registration(Descriptor{
     .source = "articles 000, 001, 002",
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::none,
-               .renew_check = OwnerCheck::none},
+               .renew_check = OwnerCheck::none,
+               .renewable = true,
+               .waiting_choices = kWaitingChoices},
     .hazards = with_ttl_hazards(with_unchecked_release({{"late-release",
                                                          HazardOutcome::foreign_release}})),
     .make = construct<SetNx>,

@@ -21,11 +21,11 @@ class SetNxCheck : public SingleNodeLock {
  public:
   using SingleNodeLock::SingleNodeLock;
 
-  StoreResult<bool> try_acquire(const AcquireRequest& request, Lease& lease) override {
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     return set_nx_px(request, lease, lease.token);
   }
 
-  ReleaseResult release(const Lease& lease) override { return release_if_mine(lease, {}); }
+  ReleaseResult give_back(const Lease& lease) override { return release_if_mine(lease, {}); }
 
   RenewResult renew(const Lease& lease, Duration ttl) override {
     const auto owner = redis().call({"GET", lease.key});
@@ -63,7 +63,8 @@ const Registration registration(Descriptor{
     .source = "article 000",
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::two_steps,
-               .renew_check = OwnerCheck::two_steps},
+               .renew_check = OwnerCheck::two_steps,
+               .waiting_choices = kWaitingChoices},
     .hazards = with_ttl_hazards({{"release-race", HazardOutcome::foreign_release}}),
     .make = construct<SetNxCheck>,
 });

@@ -9,7 +9,7 @@ class SetNxLua : public TokenLock {
  public:
   using TokenLock::TokenLock;
 
-  StoreResult<bool> try_acquire(const AcquireRequest& request, Lease& lease) override {
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     return set_nx_px(request, lease, lease.token);
   }
 };
@@ -24,7 +24,9 @@ const Registration registration(Descriptor{
     .source = "articles 000, 001, 003; redis.io \"Distributed Locks with Redis\"",
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::atomic,
-               .renew_check = OwnerCheck::atomic},
+               .renew_check = OwnerCheck::atomic,
+               .renewable = true,
+               .waiting_choices = kWaitingChoices},
     .hazards = with_ttl_hazards({}),
     .make = construct<SetNxLua>,
 });

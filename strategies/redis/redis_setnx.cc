@@ -9,7 +9,7 @@ class Setnx : public SingleNodeLock {
  public:
   using SingleNodeLock::SingleNodeLock;
 
-  StoreResult<bool> try_acquire(const AcquireRequest& request, Lease& lease) override {
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     const auto reply = redis().call({"SETNX", lease.key, "1"}, request.stop);
     if (!reply) return tl::unexpected(reply.error());
     if (!reply->is_integer(1)) return false;
@@ -17,7 +17,7 @@ class Setnx : public SingleNodeLock {
     return true;
   }
 
-  ReleaseResult release(const Lease& lease) override { return release_unchecked(redis(), lease); }
+  ReleaseResult give_back(const Lease& lease) override { return release_unchecked(redis(), lease); }
 
   RenewResult renew(const Lease&, Duration) override { return {RenewOutcome::unsupported, {}}; }
 };
@@ -29,7 +29,9 @@ const Registration registration(Descriptor{
     .acquire_commands = {"SETNX key 1"},
     .release_commands = {"DEL key"},
     .source = "articles 001, 002",
-    .traits = {.expiry = Expiry::none, .release_check = OwnerCheck::none},
+    .traits = {.expiry = Expiry::none,
+               .release_check = OwnerCheck::none,
+               .waiting_choices = kWaitingChoices},
     .hazards =
         with_one_redis_hazards(with_unchecked_release({{"crash-holding", HazardOutcome::stuck},
                                                        {"crash-mid-acquire", HazardOutcome::stuck},

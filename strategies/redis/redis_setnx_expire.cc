@@ -10,7 +10,7 @@ class SetnxExpire : public UncheckedLock {
  public:
   using UncheckedLock::UncheckedLock;
 
-  StoreResult<bool> try_acquire(const AcquireRequest& request, Lease& lease) override {
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     const auto taken = redis().call({"SETNX", lease.key, "1"}, request.stop);
     if (!taken) return tl::unexpected(taken.error());
     if (!taken->is_integer(1)) return false;
@@ -39,7 +39,9 @@ const Registration registration(Descriptor{
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::none,
                .renew_check = OwnerCheck::none,
-               .ttl_in_seconds = true},
+               .ttl_in_seconds = true,
+               .renewable = true,
+               .waiting_choices = kWaitingChoices},
     .hazards = with_ttl_hazards(with_unchecked_release({{"crash-mid-acquire", HazardOutcome::stuck},
                                                         {"late-release",
                                                          HazardOutcome::foreign_release}})),

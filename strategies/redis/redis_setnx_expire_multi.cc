@@ -12,7 +12,7 @@ class SetnxExpireMulti : public UncheckedLock {
  public:
   using UncheckedLock::UncheckedLock;
 
-  StoreResult<bool> try_acquire(const AcquireRequest& request, Lease& lease) override {
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     const auto seconds = ceil_seconds(request.ttl);
     const TimePoint asked_at = env().now();
     redis().queue({"MULTI"});
@@ -44,7 +44,9 @@ const Registration registration(Descriptor{
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::none,
                .renew_check = OwnerCheck::none,
-               .ttl_in_seconds = true},
+               .ttl_in_seconds = true,
+               .renewable = true,
+               .waiting_choices = kWaitingChoices},
     // Losers who keep asking keep the TTL from running out: nothing recovers, and nothing is
     // overrun.
     .hazards = with_one_redis_hazards(

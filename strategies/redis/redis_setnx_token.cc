@@ -10,7 +10,7 @@ class SetnxToken : public TokenLock {
  public:
   using TokenLock::TokenLock;
 
-  StoreResult<bool> try_acquire(const AcquireRequest& request, Lease& lease) override {
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     const auto reply = redis().call({"SETNX", lease.key, lease.token}, request.stop);
     if (!reply) return tl::unexpected(reply.error());
     if (!reply->is_integer(1)) return false;
@@ -28,7 +28,9 @@ const Registration registration(Descriptor{
     .acquire_commands = {"SETNX key token"},
     .release_commands = {"EVALSHA release_if_token key token"},
     .source = "article 002",
-    .traits = {.expiry = Expiry::none, .release_check = OwnerCheck::atomic},
+    .traits = {.expiry = Expiry::none,
+               .release_check = OwnerCheck::atomic,
+               .waiting_choices = kWaitingChoices},
     .hazards = with_one_redis_hazards({{"crash-holding", HazardOutcome::stuck},
                                        {"crash-mid-acquire", HazardOutcome::stuck},
                                        {"host-crash", HazardOutcome::stuck},

@@ -6,11 +6,22 @@
 
 #include "strategies/descriptor.h"
 #include "strategies/redis/connection.h"
+#include "strategies/redis/notification_hub.h"
+#include "strategies/redis/renewal_channel.h"
 
 namespace lockbench::redis {
 
-/// What all locks on one Redis share: the connection, waiting, and tidying up after a lost answer.
-/// A strategy adds its commands.
+/// What one attempt found.
+struct TryResult {
+  bool granted = false;
+  Duration frees_itself_in = Duration::max();  ///< at the latest, as far as is known
+
+  TryResult(bool is_granted) : granted(is_granted) {}  // NOLINT(google-explicit-constructor)
+  TryResult(bool is_granted, Duration longest) : granted(is_granted), frees_itself_in(longest) {}
+};
+
+/// What all locks on one Redis share: the connection, waiting, renewal on a timer, and tidying up
+/// after a lost answer. A strategy adds its commands.
 class SingleNodeLock : public LockStrategy {
  public:
   /// Uses the first Redis endpoint.
@@ -18,11 +29,26 @@ class SingleNodeLock : public LockStrategy {
 
   StoreResult<void> connect() final { return redis_->connect(); }
   AcquireResult acquire(const AcquireRequest& request) final;
+  /// Stops the renewal, gives the lock back, and tells the waiting if they wait to be told.
+  ReleaseResult release(const Lease& lease) final;
 
  protected:
   /// Asks once. `lease` comes with key and a token that is this acquisition's own; the strategy
-  /// sets its state when granted. False: somebody else has it.
-  virtual StoreResult<bool> try_acquire(const AcquireRequest& request, Lease& lease) = 0;
+  /// sets its state when granted. Not granted: somebody else has it.
+  virtual StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) = 0;
+
+  virtual ReleaseResult give_back(const Lease& lease) = 0;
+
+  /// Between two attempts: by the policy that was chosen. Returns when `longest` is over at the
+  /// latest.
+  virtual WaitResult wait_turn(const AcquireRequest& request, const Lease& lease,
+                               std::uint32_t earlier_waits, Duration longest);
+
+  /// After waiting in vain: takes back what the waiting left in the store.
+  virtual void withdraw(const Lease& /*lease*/, const std::stop_token& /*stop*/) {}
+
+  /// How a timer renews it; nothing where none can.
+  virtual std::optional<RenewalProtocol> renewal_protocol() const { return std::nullopt; }
 
   /// After a lost answer: frees the lock if it turns out to be held by this very acquisition. A
   /// stop ends this too, once the command is on its way. Nothing by default, as a lock without a
@@ -33,27 +59,46 @@ class SingleNodeLock : public LockStrategy {
   virtual std::string make_token() { return {}; }
 
   /// SET key value NX PX ttl, and the lease's validity from the moment before it was sent.
-  StoreResult<bool> set_nx_px(const AcquireRequest& request, Lease& lease, std::string_view value);
+  StoreResult<TryResult> set_nx_px(const AcquireRequest& request, Lease& lease,
+                                   std::string_view value);
 
   Connection& redis() { return *redis_; }
   Env& env() { return env_; }
+  Services& services() { return services_; }
   int client() const { return client_; }
+  /// Where a release of this key is announced.
+  static std::string channel_of(std::string_view key) { return std::string(key) + ":released"; }
 
  private:
+  bool notifies() const { return waiting_.kind == WaitKind::notify; }
+  WaitResult wait_for_message(const AcquireRequest& request, Duration longest);
+  void keep_renewed(Lease& lease, TimePoint granted_at, Duration ttl);
+  bool find_scheduler(Duration ttl);
+
   Env& env_;
+  Services& services_;
+  const StrategyOptions options_;
+  const Endpoint endpoint_;
   const WaitPolicy waiting_;
+  const std::optional<RenewalTiming> renewing_;
   const int client_;
+  ConnectionFactory& factory_;
   std::unique_ptr<Connection> redis_;
+  RenewalScheduler* scheduler_ = nullptr;  ///< and its channel: found when first needed
+  std::string renewal_channel_;
+  std::unique_ptr<Event> woken_;                     ///< by a message; made when first needed
+  std::optional<NotificationHub::Place> listening_;  ///< during an acquisition
 };
 
 /// For locks whose value is the owner's token: the release and renewal that look at it in one step.
 class TokenLock : public SingleNodeLock {
  public:
   using SingleNodeLock::SingleNodeLock;
-  ReleaseResult release(const Lease& lease) override;
   RenewResult renew(const Lease& lease, Duration ttl) override;
 
  protected:
+  ReleaseResult give_back(const Lease& lease) override;
+  std::optional<RenewalProtocol> renewal_protocol() const override;
   void undo(const Lease& lease, const std::stop_token& stop) override;
   std::string make_token() override { return random_token(env()); }
 };
@@ -68,16 +113,23 @@ RenewResult renew_unchecked(Connection& redis, Env& env, const Lease& lease, Dur
 class UncheckedLock : public SingleNodeLock {
  public:
   using SingleNodeLock::SingleNodeLock;
-  ReleaseResult release(const Lease& lease) override { return release_unchecked(redis(), lease); }
   RenewResult renew(const Lease& lease, Duration ttl) override {
     return renew_unchecked(redis(), env(), lease, ttl);
   }
+
+ protected:
+  ReleaseResult give_back(const Lease& lease) override { return release_unchecked(redis(), lease); }
+  std::optional<RenewalProtocol> renewal_protocol() const override { return RenewalProtocol{}; }
 };
 
 /// The answer to a release or renewal that counts what it changed: 1 or 0.
 ReleaseResult to_release_result(const StoreResult<Reply>& reply);
 RenewResult to_renew_result(const StoreResult<Reply>& reply, const Lease& lease, Env& env,
                             TimePoint asked_at, Duration granted);
+
+/// How clients of a lock on one Redis may wait.
+inline const std::vector<WaitKind> kWaitingChoices{WaitKind::poll, WaitKind::backoff,
+                                                   WaitKind::notify};
 
 inline std::shared_ptr<LeaseState> valid_until(TimePoint end) {
   return std::make_shared<LeaseState>(end);
@@ -91,6 +143,8 @@ std::vector<KnownHazard> with_one_redis_hazards(std::vector<KnownHazard> own);
 std::vector<KnownHazard> with_overrun_hazards(std::vector<KnownHazard> own);
 /// And whose key has a TTL, which the server's clock or memory may end early.
 std::vector<KnownHazard> with_ttl_hazards(std::vector<KnownHazard> own);
+/// The same where a timer renews it: no work is too long, and none ends it.
+std::vector<KnownHazard> with_renewal_hazards(std::vector<KnownHazard> own);
 /// What a release that does not look at the owner adds: to be put among a strategy's own.
 std::vector<KnownHazard> with_unchecked_release(std::vector<KnownHazard> own);
 

@@ -74,7 +74,7 @@ class Socket : public Transport {
 
   Received receive(std::span<char> buffer, Duration timeout, const std::stop_token& stop) override {
     heed(stop);
-    if (timeout < blocks_for_ && !wait_for(fd_, POLLIN, timeout)) return {Status::timed_out, 0};
+    if (timeout != blocks_for_ && !wait_for(fd_, POLLIN, timeout)) return {Status::timed_out, 0};
     ssize_t got = 0;
     do {
       got = ::recv(fd_, buffer.data(), buffer.size(), 0);

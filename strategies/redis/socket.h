@@ -12,7 +12,8 @@
 namespace lockbench::redis {
 
 /// The bytes below the protocol: the seam at which TLS, or a network that only exists in a
-/// simulation, can take the place of a socket. One thread at a time.
+/// simulation, can take the place of a socket. One thread at a
+/// time in each direction.
 class Transport {
  public:
   enum class Status { ok, timed_out, stopped, closed };

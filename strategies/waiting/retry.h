@@ -20,12 +20,13 @@ inline AcquireOutcome outcome_of(const StoreError& error, const std::stop_token&
   return stop.stop_requested() ? AcquireOutcome::abandoned : AcquireOutcome::failed;
 }
 
-/// Tries until the lock is granted, the deadline passes or a stop comes, waiting by `policy` after
-/// each attempt that found it taken. Bounded by the deadline; the last wait is cut to end with it,
-/// and one more attempt follows. `try_once(request)` returns an Attempt.
-template <class TryOnce>
-AcquireResult retry(const AcquireRequest& request, Env& env, const WaitPolicy& policy,
-                    TryOnce&& try_once) {
+/// Tries until the lock is granted, the deadline passes or a stop comes. `try_once(request)`
+/// returns an Attempt. After each that found the lock taken, `wait(earlier_waits, left)` waits in
+/// between, and returns when it is worth asking again: after `left` at the latest, upon which one
+/// more attempt follows. Bounded by the deadline.
+template <class Wait, class TryOnce>
+AcquireResult retry_after(Wait&& wait, const AcquireRequest& request, Env& env,
+                          TryOnce&& try_once) {
   AcquireResult result;
   const bool may_wait = request.deadline > env.now();
   while (true) {
@@ -50,13 +51,23 @@ AcquireResult retry(const AcquireRequest& request, Env& env, const WaitPolicy& p
       result.outcome = AcquireOutcome::timed_out;
       return result;
     }
-    // Clipped before it is added: a deadline may be the end of time.
-    const Duration delay = std::min(policy.delay(result.attempts - 1, env), request.deadline - now);
-    if (env.wait(nullptr, now + delay, request.stop) == WaitResult::stopped) {
+    if (wait(result.attempts - 1, request.deadline - now) == WaitResult::stopped) {
       result.outcome = AcquireOutcome::abandoned;
       return result;
     }
   }
+}
+
+/// The same, asleep in between by `policy`.
+template <class TryOnce>
+AcquireResult retry(const AcquireRequest& request, Env& env, const WaitPolicy& policy,
+                    TryOnce&& try_once) {
+  return retry_after(
+      [&](std::uint32_t earlier_waits, Duration left) {
+        const Duration delay = std::min(policy.delay(earlier_waits, env), left);
+        return env.wait(nullptr, env.now() + delay, request.stop);
+      },
+      request, env, try_once);
 }
 
 }  // namespace lockbench

@@ -46,10 +46,11 @@ std::string to_string(const WaitPolicy& policy) {
 tl::expected<WaitPolicy, std::string> parse_wait_policy(std::string_view text) {
   const auto malformed = [&](std::string_view why) {
     return tl::unexpected(
-        fmt::format("\"{}\" is not a way to wait{}: poll:INTERVAL or backoff:MIN..MAX, such as "
-                    "backoff:1ms..100ms",
+        fmt::format("\"{}\" is not a way to wait{}: poll:INTERVAL, backoff:MIN..MAX, such as "
+                    "backoff:1ms..100ms, or notify",
                     text, why));
   };
+  if (text == "notify") return WaitPolicy::notify();
   if (text.starts_with("poll:")) {
     const auto interval = parse_duration(text.substr(5));
     if (!interval) return malformed("");

@@ -18,6 +18,7 @@ struct WaitPolicy {
 
   static WaitPolicy poll(Duration interval) { return {WaitKind::poll, interval, interval}; }
   static WaitPolicy backoff(Duration min, Duration max) { return {WaitKind::backoff, min, max}; }
+  static WaitPolicy notify() { return {.kind = WaitKind::notify}; }
 
   /// The wait after `earlier_waits` others. poll: the interval. backoff: exponential with full
   /// jitter, uniform in [0, min(max, min * 2^earlier_waits)) (Marc Brooker, "Exponential Backoff

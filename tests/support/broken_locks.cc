@@ -137,7 +137,7 @@ struct ForgetsToRelease : Flawed {
 
 struct NeverExpires : redis::TokenLock {
   using TokenLock::TokenLock;
-  StoreResult<bool> try_acquire(const AcquireRequest& request, Lease& lease) override {
+  StoreResult<redis::TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     const TimePoint asked_at = env().now();
     const auto reply = redis().call({"SET", lease.key, lease.token, "NX"}, request.stop);
     if (!reply) return tl::unexpected(reply.error());
@@ -150,7 +150,7 @@ struct CountsValidityFromTheAnswer : Flawed {
   using Flawed::Flawed;
   AcquireResult acquire(const AcquireRequest& request) override {
     AcquireResult result = sound().acquire(request);
-    if (result.lease) result.lease->state->extend(env().now() + request.ttl);
+    if (result.lease) result.lease->state->extend(env().now() + request.ttl, env().now());
     return result;
   }
 };

@@ -101,7 +101,7 @@ struct AssumesTheFirstDatabase : private Databaseless, public Flawed {
 
 struct DoesNotTidyUp : redis::TokenLock {
   using TokenLock::TokenLock;
-  StoreResult<bool> try_acquire(const AcquireRequest& request, Lease& lease) override {
+  StoreResult<redis::TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     return set_nx_px(request, lease, lease.token);
   }
   void undo(const Lease&, const std::stop_token&) override {}
@@ -121,7 +121,7 @@ struct Miscalls : Flawed {
 /// SETNX, and an EXPIRE that never left: the lock is there, but failed means that nothing is.
 struct CallsHalfALockFailure : redis::TokenLock {
   using TokenLock::TokenLock;
-  StoreResult<bool> try_acquire(const AcquireRequest& request, Lease& lease) override {
+  StoreResult<redis::TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     const auto taken = redis().call({"SETNX", lease.key, lease.token}, request.stop);
     if (!taken) return tl::unexpected(taken.error());
     if (!taken->is_integer(1)) return false;

@@ -64,8 +64,9 @@ class FakeRedisConnection : public Connection {
     return {};
   }
 
-  void queue(Command command, std::string_view name) override {
+  void queue(Command command, std::string_view name, Duration blocks_for) override {
     Pending pending{.words = Words(command.begin(), command.end())};
+    pending.blocks = blocks_for > Duration::zero();
     pending.name = name.empty() ? pending.words[0] : name;
     const bool broken =
         !pendings_.empty() && pendings_.back().result && is_broken(*pendings_.back().result);
@@ -112,6 +113,7 @@ class FakeRedisConnection : public Connection {
   struct Pending {
     Words words;
     std::string name;
+    bool blocks = false;
     std::optional<StoreResult<Reply>> result;  ///< nothing until it is sent
   };
 
@@ -123,7 +125,11 @@ class FakeRedisConnection : public Connection {
     const std::size_t place = is_script(pending.words) ? 3 : 1;
     const auto key =
         place < pending.words.size() ? std::string_view(pending.words[place]) : std::string_view();
-    return {.store = "redis", .endpoint = display_, .name = pending.name, .key = key};
+    return {.store = "redis",
+            .endpoint = display_,
+            .name = pending.name,
+            .key = key,
+            .blocks = pending.blocks};
   }
 
   tl::unexpected<StoreError> failure(StoreError::Kind kind, const std::string& why) const {
@@ -146,8 +152,32 @@ class FakeRedisConnection : public Connection {
   std::deque<Pending> pendings_;
 };
 
+/// Pub/sub needs a second thread, and here there is one: it never connects.
+class DeafSubscriber : public Subscriber {
+ public:
+  explicit DeafSubscriber(const Endpoint& endpoint) : display_(endpoint.display()) {}
+
+  StoreResult<void> connect(const std::stop_token&) override { return refusal(); }
+  StoreResult<void> subscribe(const std::string&) override { return refusal(); }
+  StoreResult<void> unsubscribe(const std::string&) override { return refusal(); }
+  StoreResult<std::optional<Push>> receive(Duration, const std::stop_token&) override {
+    return refusal();
+  }
+
+ private:
+  tl::unexpected<StoreError> refusal() const {
+    return tl::unexpected(StoreError{StoreError::Kind::not_sent, display_ + ": no subscribers"});
+  }
+
+  const std::string display_;
+};
+
 std::unique_ptr<Connection> FakeRedis::make(const Endpoint& endpoint, Duration, Env& env) {
   return std::make_unique<FakeRedisConnection>(*this, endpoint, env);
+}
+
+std::unique_ptr<Subscriber> FakeRedis::make_subscriber(const Endpoint& endpoint, Duration, Env&) {
+  return std::make_unique<DeafSubscriber>(endpoint);
 }
 
 std::vector<std::string> FakeRedis::take_commands() { return std::exchange(commands_, {}); }

@@ -27,6 +27,8 @@ class FakeRedis : public ConnectionFactory {
 
   std::unique_ptr<Connection> make(const Endpoint& endpoint, Duration command_timeout,
                                    Env& env) override;
+  std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint, Duration command_timeout,
+                                              Env& env) override;
 
   /// The n-th command from now on fails: 1 is the next.
   void fail(int n, Failure failure) { failures_[arrivals_ + n] = failure; }

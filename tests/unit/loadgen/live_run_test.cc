@@ -493,7 +493,7 @@ TEST_F(LiveRunTest, ALossThatTheClientKnewOfIsCountedOnce) {
   const results::Run run = run_one({.acquire =
                                         [](const Context& context, const AcquireRequest& request) {
                                           AcquireResult granted = grant(request);
-                                          granted.lease->state->extend(context.env.now() - 2s);
+                                          granted.lease->state->extend(context.env.now() - 2s, context.env.now() - 3s);
                                           granted.lease->state->mark_lost(context.env.now());
                                           return granted;
                                         },

@@ -53,7 +53,7 @@ class FakeConnection : public redis::Connection {
     if (!server_.next_failure) return {};
     return tl::unexpected(StoreError{*server_.next_failure, "fake:1: connection refused"});
   }
-  void queue(redis::Command command, std::string_view) override {
+  void queue(redis::Command command, std::string_view, Duration) override {
     queued_.emplace_back(command.begin(), command.end());
   }
   void flush(const std::stop_token&) override {}
@@ -74,6 +74,10 @@ class FakeFactory : public redis::ConnectionFactory {
   explicit FakeFactory(FakeServer& server) : server_(server) {}
   std::unique_ptr<redis::Connection> make(const redis::Endpoint&, Duration, Env&) override {
     return std::make_unique<FakeConnection>(server_);
+  }
+  std::unique_ptr<redis::Subscriber> make_subscriber(const redis::Endpoint&, Duration,
+                                                     Env&) override {
+    return nullptr;  // a counter listens to nobody
   }
 
  private:

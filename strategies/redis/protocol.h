@@ -1,0 +1,56 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <tl/expected.hpp>
+
+#include "strategies/redis/connection.h"
+
+struct redisReader;
+
+namespace lockbench::redis {
+
+/// Appends the command as the server wants it.
+void append_command(std::string& out, Command command);
+
+/// Takes answers out of a stream of bytes: hiredis reads the protocol, the bytes travel over a
+/// Transport, as a hiredis context is dead after a time-out and knows neither stops nor deadlines.
+class ReplyReader {
+ public:
+  ReplyReader();
+
+  void feed(std::span<const char> bytes);
+  /// The next whole answer; nothing until more bytes are fed. The error is the protocol's.
+  tl::expected<std::optional<Reply>, std::string> next();
+
+ private:
+  struct Deleter {
+    void operator()(redisReader* reader) const;
+  };
+  std::unique_ptr<redisReader, Deleter> reader_;
+};
+
+/// AUTH and SELECT, before anything else on a new connection; `exchange` sends one command and
+/// returns its answer. Errors tell no secret.
+template <class Exchange>
+StoreResult<void> greet(const Endpoint& endpoint, Exchange&& exchange) {
+  if (!endpoint.password.empty()) {
+    std::vector<std::string_view> auth{"AUTH"};
+    if (!endpoint.user.empty()) auth.push_back(endpoint.user);
+    auth.push_back(endpoint.password);
+    if (auto done = exchange(Command(auth)); !done) return tl::unexpected(done.error());
+  }
+  if (endpoint.database != 0) {
+    const std::string number = std::to_string(endpoint.database);
+    const std::vector<std::string_view> select{"SELECT", number};
+    if (auto done = exchange(Command(select)); !done) return tl::unexpected(done.error());
+  }
+  return {};
+}
+
+/// A refusal of AUTH may quote the command, secrets included: only the error's name is told.
+std::string without_secret(std::string_view refusal);
+
+}  // namespace lockbench::redis

@@ -1,0 +1,92 @@
+-- A lock that is handed over in the order in which it was asked for.
+-- KEYS[1] lock: the holder's token. KEYS[2] queue: tokens by the numbers of their places.
+-- KEYS[3] liveness: until when each waiter counts as alive. KEYS[4] numbers: the last place and the
+-- last fencing number. Each waiter's own list, KEYS[1]:wake:<token>, is what it blocks on.
+-- ARGV[1] what to do, ARGV[2] token, ARGV[3] how long a sign of life is good for, and for 'ask'
+-- ARGV[4] TTL, both in milliseconds, and ARGV[5] '1' to wait in the queue if it is taken.
+--   ask      {1, fencing number} if the caller has the lock now, else {0, waiters before it}
+--   release  1 if that freed it, 0 if it is not the caller's
+--   leave    takes the caller out of it all, whatever it had
+-- Every step is O(log n) at most, and there are no more of them than kSteps.
+local kSteps = 16
+local lock, queue, liveness, numbers = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local verb, token, alive_for = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local function wake_list(waiter)
+  return lock .. ':wake:' .. waiter
+end
+
+local function forget(waiter)
+  redis.call('ZREM', queue, waiter)
+  redis.call('HDEL', liveness, waiter)
+end
+
+-- The waiter whose turn it is: dead ones before it lose their places. False if nobody waits, nil if
+-- too many were dead to tell: whoever comes next goes on.
+local function first_alive()
+  for _ = 1, kSteps do
+    local waiter = redis.call('ZRANGE', queue, 0, 0)[1]
+    if not waiter then return false end
+    if tonumber(redis.call('HGET', liveness, waiter) or 0) >= now then return waiter end
+    forget(waiter)
+  end
+  return nil
+end
+
+-- A waiter that does not take its grant up in time loses it.
+local function grant(waiter)
+  forget(waiter)
+  redis.call('SET', lock, waiter, 'PX', alive_for)
+  redis.call('RPUSH', wake_list(waiter), '1')
+  redis.call('PEXPIRE', wake_list(waiter), alive_for)
+end
+
+local function take(ttl)
+  forget(token)
+  redis.call('DEL', wake_list(token))
+  redis.call('SET', lock, token, 'PX', ttl)
+  return {1, redis.call('HINCRBY', numbers, 'fencing', 1)}
+end
+
+local function ask(ttl, may_wait)
+  local holder = redis.call('GET', lock)
+  if holder == token then return take(ttl) end
+  local queued = redis.call('ZSCORE', queue, token)
+  if queued then redis.call('HSET', liveness, token, now + alive_for) end
+  if not holder then
+    local first = first_alive()
+    if first == false or first == token then return take(ttl) end
+    if first then grant(first) end
+  end
+  if not may_wait then return {0, 0} end
+  if not queued then redis.call('ZADD', queue, redis.call('HINCRBY', numbers, 'place', 1), token) end
+  local before = redis.call('ZRANK', queue, token)
+  -- Those at the back are asked for signs of life less often.
+  local until_next = alive_for * math.min(1 + math.floor(before / 32), 10)
+  redis.call('HSET', liveness, token, now + until_next)
+  -- When the last of them is gone, so is the queue.
+  for _, key in ipairs({queue, liveness}) do
+    if redis.call('PTTL', key) < 2 * until_next then redis.call('PEXPIRE', key, 4 * until_next) end
+  end
+  return {0, before}
+end
+
+local function give_up_lock()
+  if redis.call('GET', lock) ~= token then return 0 end
+  redis.call('DEL', lock)
+  local first = first_alive()
+  if first then grant(first) end
+  return 1
+end
+
+if verb == 'ask' then
+  return ask(ARGV[4], ARGV[5] == '1')
+elseif verb == 'release' then
+  return give_up_lock()
+end
+forget(token)
+redis.call('DEL', wake_list(token))
+give_up_lock()
+return 1

@@ -1,0 +1,49 @@
+#include "strategies/redis/scripts.h"
+#include "strategies/redis/single_node.h"
+#include "strategies/registry.h"
+
+namespace lockbench::redis {
+namespace {
+
+constexpr std::string_view kCounter = ":fencing";
+
+/// Every grant carries a number that grows: a resource that remembers the highest one it saw can
+/// turn a holder away that does not know yet that it lost the lock.
+class Fenced : public TokenLock {
+ public:
+  using TokenLock::TokenLock;
+
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    const auto milliseconds = ceil_milliseconds(request.ttl);
+    const TimePoint asked_at = env().now();
+    const std::string counter = lease.key + std::string(kCounter);
+    const auto number = redis().call(scripts::fenced_acquire, {lease.key, counter},
+                                     {lease.token, std::to_string(milliseconds)}, request.stop);
+    if (!number) return tl::unexpected(number.error());
+    if (number->type != Reply::Type::integer) return false;
+    lease.fencing = static_cast<std::uint64_t>(number->integer);
+    lease.state = valid_until(asked_at + std::chrono::milliseconds(milliseconds));
+    return true;
+  }
+};
+
+const Registration registration(Descriptor{
+    .name = "redis-fenced",
+    .backend = "redis",
+    .summary = "SET NX PX and INCR in one script: each grant carries a growing fencing number",
+    .acquire_commands = {"EVALSHA fenced_acquire key key:fencing token ttl"},
+    .release_commands = {"EVALSHA release_if_token key token"},
+    .source = "Martin Kleppmann, \"How to do distributed locking\" (article 003)",
+    .traits = {.expiry = Expiry::ttl,
+               .release_check = OwnerCheck::atomic,
+               .renew_check = OwnerCheck::atomic,
+               .fencing = true,
+               .renewable = true,
+               .waiting_choices = kWaitingChoices},
+    .hazards = with_ttl_hazards({{"pause-holding-fenced", HazardOutcome::safe}}),
+    .make = construct<Fenced>,
+    .key_suffixes = {"", kCounter},
+});
+
+}  // namespace
+}  // namespace lockbench::redis

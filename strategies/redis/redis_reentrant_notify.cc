@@ -1,0 +1,58 @@
+#include <fmt/format.h>
+
+#include "strategies/redis/reentrant_lock.h"
+#include "strategies/registry.h"
+
+namespace lockbench::redis {
+namespace {
+
+/// What tells this process's clients from those of all others.
+struct ProcessId {
+  std::string text;
+};
+
+/// Redisson's lock: the owner is unique, a guard renews it, and who waits is told of its end.
+class ReentrantNotify : public ReentrantLock {
+ public:
+  explicit ReentrantNotify(const Context& context)
+      : ReentrantLock(context),
+        owner_(fmt::format("{}:{}",
+                           context.services
+                               .get_or_make<ProcessId>([&] {
+                                 return std::make_shared<ProcessId>(
+                                     ProcessId{random_token(context.env)});
+                               })
+                               .text,
+                           context.client)) {}
+
+ protected:
+  std::string make_token() override { return owner_; }
+  bool release_tells() const override { return true; }
+
+ private:
+  const std::string owner_;
+};
+
+const Registration registration(Descriptor{
+    .name = "redis-reentrant-notify",
+    .backend = "redis",
+    .summary = "Redisson's lock: re-entrant, renewed, and a release wakes who waits by PUBLISH",
+    .acquire_commands = {"EVALSHA reentrant_acquire key owner ttl", "SUBSCRIBE channel",
+                         "UNSUBSCRIBE channel"},
+    .release_commands = {"EVALSHA reentrant_release key owner ttl channel"},
+    .renew_commands = {"EVALSHA reentrant_renew key owner ttl"},
+    .source = "article 004; Redisson's RLock and LockPubSub",
+    .traits = {.expiry = Expiry::ttl,
+               .release_check = OwnerCheck::atomic,
+               .renew_check = OwnerCheck::atomic,
+               .reentrant = true,
+               .renews = RenewalTiming{},
+               .renewable = true,
+               .waiting = WaitPolicy::notify(),
+               .waiting_choices = {}},
+    .hazards = with_renewal_hazards({{"reentry", HazardOutcome::safe}}),
+    .make = construct<ReentrantNotify>,
+});
+
+}  // namespace
+}  // namespace lockbench::redis

@@ -1,0 +1,37 @@
+#include "strategies/redis/single_node.h"
+#include "strategies/registry.h"
+
+namespace lockbench::redis {
+namespace {
+
+/// The textbook lock with a guard that prolongs it as long as it is held, and as its holder's: work
+/// may outlast the TTL.
+class Watchdog : public TokenLock {
+ public:
+  using TokenLock::TokenLock;
+
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    return set_nx_px(request, lease, lease.token);
+  }
+};
+
+const Registration registration(Descriptor{
+    .name = "redis-watchdog",
+    .backend = "redis",
+    .summary = "SET NX PX, renewed every third of the TTL by a script that checks the token",
+    .acquire_commands = {"SET key token NX PX ttl"},
+    .release_commands = {"EVALSHA release_if_token key token"},
+    .renew_commands = {"EVALSHA renew_if_token key token ttl"},
+    .source = "article 000 (the guard thread), made safe as in Redisson",
+    .traits = {.expiry = Expiry::ttl,
+               .release_check = OwnerCheck::atomic,
+               .renew_check = OwnerCheck::atomic,
+               .renews = RenewalTiming{},
+               .renewable = true,
+               .waiting_choices = kWaitingChoices},
+    .hazards = with_renewal_hazards({}),
+    .make = construct<Watchdog>,
+});
+
+}  // namespace
+}  // namespace lockbench::redis

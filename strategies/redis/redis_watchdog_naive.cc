@@ -1,0 +1,49 @@
+#include "strategies/redis/single_node.h"
+#include "strategies/registry.h"
+
+namespace lockbench::redis {
+namespace {
+
+/// The guard thread as the article has it: EXPIRE, whoever holds the lock meanwhile, for the first
+/// time when only a fifth of the TTL is left.
+class WatchdogNaive : public TokenLock {
+ public:
+  using TokenLock::TokenLock;
+
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    return set_nx_px(request, lease, lease.token);
+  }
+
+  RenewResult renew(const Lease& lease, Duration ttl) override {
+    const TimePoint asked_at = env().now();
+    const auto seconds = ceil_seconds(ttl);
+    return to_renew_result(redis().call({"EXPIRE", lease.key, std::to_string(seconds)}), lease,
+                           env(), asked_at, std::chrono::seconds(seconds));
+  }
+
+ protected:
+  std::optional<RenewalProtocol> renewal_protocol() const override {
+    return RenewalProtocol{.unchecked = "EXPIRE"};
+  }
+};
+
+const Registration registration(Descriptor{
+    .name = "redis-watchdog-naive",
+    .backend = "redis",
+    .summary = "SET NX PX, renewed by an EXPIRE (whole seconds) that does not ask whose lock it is",
+    .acquire_commands = {"SET key token NX PX ttl"},
+    .release_commands = {"EVALSHA release_if_token key token"},
+    .renew_commands = {"EXPIRE key seconds"},
+    .source = "article 000 (the guard thread)",
+    .traits = {.expiry = Expiry::ttl,
+               .release_check = OwnerCheck::atomic,
+               .renew_check = OwnerCheck::none,
+               .renews = RenewalTiming{.first_share = 0.8, .share = 0.5},
+               .renewable = true,
+               .waiting_choices = kWaitingChoices},
+    .hazards = with_renewal_hazards({{"foreign-renewal", HazardOutcome::foreign_renewal}}),
+    .make = construct<WatchdogNaive>,
+});
+
+}  // namespace
+}  // namespace lockbench::redis

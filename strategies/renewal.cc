@@ -1,0 +1,197 @@
+#include "strategies/renewal.h"
+
+#include <algorithm>
+
+namespace lockbench {
+namespace {
+
+// Enough for few round trips; little enough that neither a server nor a release waits for long.
+constexpr std::size_t kBatch = 256;
+constexpr Duration kShortestPause = std::chrono::milliseconds(5);
+constexpr Duration kLongestPause = std::chrono::seconds(1);
+
+/// How long a store that failed is left alone: not for so long that a lease could not be saved.
+Duration pause_after(int failures, Duration ttl) {
+  const Duration doubled = kShortestPause * (1 << std::min(failures, 10));
+  return std::min({doubled, std::max(ttl / 20, kShortestPause), kLongestPause});
+}
+
+class DeafObserver : public RenewalObserver {
+  void on_renewal(const RenewalReport&) override {}
+};
+
+}  // namespace
+
+void Renewal::stop() noexcept { scheduler_.stop(*this); }
+
+std::shared_ptr<RenewalObserver> make_deaf_observer() { return std::make_shared<DeafObserver>(); }
+
+RenewalScheduler::RenewalScheduler(std::unique_ptr<Env> env, RenewalObserver& observer, Drive drive)
+    : env_(std::move(env)), observer_(observer), drive_(drive), earlier_(env_->make_event()) {}
+
+RenewalScheduler::~RenewalScheduler() = default;
+
+void RenewalScheduler::provide_channel(
+    const std::string& name, const std::function<std::unique_ptr<RenewalChannel>(Env&)>& make) {
+  const std::scoped_lock lock(mutex_);
+  Channel& channel = channels_[name];
+  if (!channel.store) channel.store = make(*env_);
+}
+
+std::shared_ptr<Renewal> RenewalScheduler::keep(RenewalOrder order) {
+  const TimePoint due = order.granted_at + order.timing.first(order.ttl);
+  auto renewal = std::make_shared<Renewal>(*this, std::move(order));
+  const std::scoped_lock lock(mutex_);
+  put(*renewal, due);
+  if (drive_ == Drive::own_thread && !thread_.joinable()) {
+    thread_ = std::jthread([this](const std::stop_token& stop) { this->drive(stop); });
+  }
+  return renewal;
+}
+
+std::size_t RenewalScheduler::kept() const {
+  const std::scoped_lock lock(mutex_);
+  return due_.size();
+}
+
+void RenewalScheduler::stop(Renewal& renewal) noexcept {
+  const std::scoped_lock lock(mutex_);
+  renewal.stopped_ = true;
+  if (renewal.place_) due_.erase(*renewal.place_);
+  renewal.place_.reset();
+}
+
+void RenewalScheduler::put(Renewal& renewal, TimePoint due) {
+  renewal.place_ = due_.emplace(due, renewal.weak_from_this());
+  if (due < asleep_until_) earlier_->set();
+}
+
+void RenewalScheduler::drive(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    run_due(stop);
+    TimePoint until;
+    {
+      const std::scoped_lock lock(mutex_);
+      until = asleep_until_ = next_due();
+    }
+    env_->wait(earlier_.get(), until, stop);
+    const std::scoped_lock lock(mutex_);
+    asleep_until_ = TimePoint::min();
+  }
+}
+
+TimePoint RenewalScheduler::run_due(const std::stop_token& stop) {
+  // What becomes due meanwhile is for the next time: this one ends.
+  const TimePoint now = env_->now();
+  for (auto batch = take_due(now); !batch.empty() && !stop.stop_requested();
+       batch = take_due(now)) {
+    fly(batch, stop);
+  }
+  const std::scoped_lock lock(mutex_);
+  return next_due();
+}
+
+std::vector<RenewalScheduler::Flight> RenewalScheduler::take_due(TimePoint now) {
+  std::vector<Flight> batch;
+  // Destroyed after the mutex is free, as the last owner of a Renewal stops it.
+  std::vector<std::shared_ptr<Renewal>> done;
+  const std::scoped_lock lock(mutex_);
+  for (auto next = due_.begin();
+       next != due_.end() && next->first <= now && batch.size() < kBatch;) {
+    const auto place = next++;
+    const auto renewal = place->second.lock();
+    if (!renewal) continue;  // on its way out: it waits for the mutex to take itself off
+    const TimePoint due = place->first;
+    due_.erase(place);
+    renewal->place_.reset();
+    const RenewalOrder& order = renewal->order_;
+    const TimePoint latest = order.cap ? order.granted_at + *order.cap : TimePoint::max();
+    if (latest <= order.state->valid_until()) {  // prolonged as far as it may be
+      done.push_back(renewal);
+    } else if (const TimePoint later = askable_at(order, now); later > now) {
+      put(*renewal, later);
+      done.push_back(renewal);
+    } else {
+      const Duration ttl = std::min(order.ttl, latest - now);
+      batch.push_back({.renewal = renewal, .due = due, .ttl = ttl});
+    }
+  }
+  return batch;
+}
+
+TimePoint RenewalScheduler::askable_at(const RenewalOrder& order, TimePoint now) const {
+  std::vector<TimePoint> times;
+  for (const std::string& name : order.channels) times.push_back(channels_.at(name).down_until);
+  std::sort(times.begin(), times.end());
+  return std::max(now, times.at(static_cast<std::size_t>(order.quorum - 1)));
+}
+
+void RenewalScheduler::fly(std::vector<Flight>& batch, const std::stop_token& stop) {
+  std::map<Channel*, std::vector<Flight*>> asked;
+  const TimePoint now = env_->now();
+  {
+    const std::scoped_lock lock(mutex_);
+    for (Flight& flight : batch) {
+      for (const std::string& name : flight.renewal->order_.channels) {
+        Channel& channel = channels_.at(name);
+        if (channel.down_until <= now) asked[&channel].push_back(&flight);
+      }
+    }
+  }
+  for (auto& [channel, flights] : asked) {
+    for (Flight* flight : flights) {
+      const RenewalOrder& order = flight->renewal->order_;
+      channel->store->queue(order.key, order.token, flight->ttl);
+      flight->sent_at = env_->now();
+    }
+    channel->store->flush(stop);
+  }
+  for (auto& [channel, flights] : asked) hear(*channel, flights, stop);
+  for (const Flight& flight : batch) settle(flight);
+}
+
+void RenewalScheduler::hear(Channel& channel, std::vector<Flight*>& asked,
+                            const std::stop_token& stop) {
+  bool failed = false;
+  for (Flight* flight : asked) {
+    const RenewalAnswer answer = channel.store->answer(stop);
+    flight->answered_at = env_->now();
+    flight->renewed += answer == RenewalAnswer::renewed ? 1 : 0;
+    flight->refused += answer == RenewalAnswer::not_owner ? 1 : 0;
+    if (answer != RenewalAnswer::failed) continue;
+    failed = true;
+    flight->reason = channel.store->failure();
+  }
+  const Duration ttl = asked.front()->renewal->order_.ttl;
+  const std::scoped_lock lock(mutex_);
+  channel.failures = failed ? channel.failures + 1 : 0;
+  if (failed) channel.down_until = env_->now() + pause_after(channel.failures, ttl);
+}
+
+void RenewalScheduler::settle(const Flight& flight) {
+  Renewal& renewal = *flight.renewal;
+  const RenewalOrder& order = renewal.order_;
+  const auto all = static_cast<int>(order.channels.size());
+  RenewalReport report{.slip = flight.sent_at - flight.due,
+                       .duration = flight.answered_at - flight.sent_at,
+                       .margin = order.state->valid_until() - flight.answered_at,
+                       .reason = flight.reason};
+  {
+    const std::scoped_lock lock(mutex_);
+    // Released meanwhile: whatever the answer says, it is of a lock that is not held any more.
+    if (renewal.stopped_) return;
+    if (flight.renewed >= order.quorum) {
+      report.outcome = RenewalAnswer::renewed;
+      order.state->extend(flight.sent_at + flight.ttl - order.drift, flight.sent_at);
+      put(renewal, flight.sent_at + order.timing.next(order.ttl));
+    } else if (flight.refused > all - order.quorum) {
+      report.outcome = RenewalAnswer::not_owner;
+      order.state->mark_lost(flight.answered_at);
+    } else {
+      put(renewal, flight.answered_at + pause_after(0, order.ttl));
+    }
+  }
+  observer_.on_renewal(report);
+}
+
+}  // namespace lockbench
