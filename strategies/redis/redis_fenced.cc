@@ -40,7 +40,7 @@ const Registration registration(Descriptor{
                .fencing = true,
                .renewable = true,
                .waiting_choices = kWaitingChoices},
-    .hazards = with_ttl_hazards({{"pause-holding-fenced", HazardOutcome::safe}}),
+    .hazards = without_hazards(with_ttl_hazards({}), {"pause-holding-fenced"}),
     .make = construct<Fenced>,
     .key_suffixes = {"", kCounter},
 });

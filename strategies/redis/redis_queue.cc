@@ -94,7 +94,7 @@ const Registration registration(Descriptor{
                .fair = true,
                .waiting = {.kind = WaitKind::queue},
                .waiting_choices = {}},
-    .hazards = with_renewal_hazards({{"pause-holding-fenced", HazardOutcome::safe}}),
+    .hazards = without_hazards(with_renewal_hazards({}), {"pause-holding-fenced"}),
     .make = construct<Queue>,
     .key_suffixes = {"", kQueue, kLiveness, kNumbers},
 });

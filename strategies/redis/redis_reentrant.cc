@@ -27,8 +27,8 @@ const Registration registration(Descriptor{
                .reentrant = true,
                .renewable = true,
                .waiting_choices = kWaitingChoices},
-    .hazards = with_ttl_hazards({{"owner-collision", HazardOutcome::double_grant},
-                                 {"reentry", HazardOutcome::safe}}),
+    .hazards = without_hazards(with_ttl_hazards({{"owner-collision", HazardOutcome::double_grant}}),
+                               {"reentry"}),
     .make = construct<Reentrant>,
 });
 

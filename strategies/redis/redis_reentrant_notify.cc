@@ -50,7 +50,7 @@ const Registration registration(Descriptor{
                .renewable = true,
                .waiting = WaitPolicy::notify(),
                .waiting_choices = {}},
-    .hazards = with_renewal_hazards({{"reentry", HazardOutcome::safe}}),
+    .hazards = without_hazards(with_renewal_hazards({}), {"reentry"}),
     .make = construct<ReentrantNotify>,
 });
 

@@ -232,6 +232,14 @@ std::vector<KnownHazard> with_renewal_hazards(std::vector<KnownHazard> own) {
   return own;
 }
 
+std::vector<KnownHazard> without_hazards(std::vector<KnownHazard> list,
+                                         std::initializer_list<std::string_view> withstood) {
+  std::erase_if(list, [&](const KnownHazard& hazard) {
+    return std::find(withstood.begin(), withstood.end(), hazard.scenario) != withstood.end();
+  });
+  return list;
+}
+
 std::vector<KnownHazard> with_unchecked_release(std::vector<KnownHazard> own) {
   append_missing(own, {{"release-without-holding", HazardOutcome::foreign_release},
                        {"lost-answer-acquire", HazardOutcome::stuck},

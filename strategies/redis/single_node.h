@@ -145,6 +145,9 @@ std::vector<KnownHazard> with_overrun_hazards(std::vector<KnownHazard> own);
 std::vector<KnownHazard> with_ttl_hazards(std::vector<KnownHazard> own);
 /// The same where a timer renews it: no work is too long, and none ends it.
 std::vector<KnownHazard> with_renewal_hazards(std::vector<KnownHazard> own);
+/// Less those that it withstands after all.
+std::vector<KnownHazard> without_hazards(std::vector<KnownHazard> list,
+                                         std::initializer_list<std::string_view> withstood);
 /// What a release that does not look at the owner adds: to be put among a strategy's own.
 std::vector<KnownHazard> with_unchecked_release(std::vector<KnownHazard> own);
 
