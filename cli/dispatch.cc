@@ -96,7 +96,9 @@ tl::expected<int, UsageError> choose_and_execute(std::span<const std::string> ar
 
 }  // namespace
 
-std::vector<Command> all_commands() { return {run_command(), list_command(), doctor_command()}; }
+std::vector<Command> all_commands() {
+  return {run_command(), renewal_command(), list_command(), doctor_command()};
+}
 
 int dispatch(std::span<const std::string> args) {
   try {

@@ -15,6 +15,13 @@ inline constexpr Duration kLongestCountedRun = std::chrono::hours(1);
 
 enum class Format { table, json, csv, markdown };
 
+/// What `lockbench renewal` measures.
+struct RenewalOptions {
+  std::vector<std::uint64_t> held;  ///< none: 1, 10, … 100,000
+  std::uint64_t most_threads = 10'000;
+  int pairs = 3;
+};
+
 /// All that the user asked for, whichever subcommand it is meant for.
 struct RunOptions {
   std::vector<std::string> strategies;  ///< names and globs as given; none: all
@@ -24,6 +31,7 @@ struct RunOptions {
   std::vector<results::Threshold> thresholds;
   std::string out;  ///< empty: results/runs/<id>.json
   Format format = Format::table;
+  RenewalOptions renewal;
   bool quiet = false, strict = false;
   std::string config;
 };

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include "results/csv.h"
 #include "results/json.h"
 #include "results/markdown.h"
+#include "results/save.h"
 #include "strategies/registry.h"
 
 namespace lockbench {
@@ -61,6 +63,24 @@ std::string render(const results::Result& result, Format format,
       break;
   }
   return results::to_table(result, known_flaws(result), look);
+}
+
+bool save_result(const results::Result& result, const std::string& path, Console& console) {
+  const auto saved = results::save(path, results::to_json(result));
+  if (!saved) {
+    console.warn("not saved: " + saved.error());
+    return false;
+  }
+  if (!saved->warning.empty()) console.warn(saved->warning);
+  console.note("saved in " + saved->path.string());
+  return saved->warning.empty();
+}
+
+bool print_text(const std::string& text, Console& console) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (written && std::fflush(stdout) == 0) return true;
+  console.warn("the result could not be written to stdout");
+  return false;
 }
 
 std::vector<std::string> missed_thresholds(const std::vector<results::Threshold>& thresholds,

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/console.h"
 #include "cli/options.h"
 #include "cli/select.h"
 #include "results/model.h"
@@ -12,6 +13,12 @@ namespace lockbench {
 
 /// The result in the chosen format, as stdout gets it; `look` is for the console's table.
 std::string render(const results::Result& result, Format format, const results::TableOptions& look);
+
+/// Writes the result file and says where. False if it is not where it was to be.
+bool save_result(const results::Result& result, const std::string& path, Console& console);
+
+/// To stdout. False if that failed, which the console is told.
+bool print_text(const std::string& text, Console& console);
 
 /// One line for each run that missed a threshold, with what was measured. Controls are exempt
 /// unless they were named.

@@ -14,7 +14,6 @@
 #include "cli/servers.h"
 #include "cli/signals.h"
 #include "loadgen/runner.h"
-#include "results/json.h"
 #include "results/save.h"
 #include "strategies/registry.h"
 
@@ -87,29 +86,6 @@ results::Result result_of(const RunOptions& options, const Plan& plan, const Dep
   return result;
 }
 
-/// False if the result is not where it was to be.
-bool save_result(const results::Result& result, const std::string& path, Console& console) {
-  const auto saved = results::save(path, results::to_json(result));
-  if (!saved) {
-    console.warn("not saved: " + saved.error());
-    return false;
-  }
-  if (!saved->warning.empty()) console.warn(saved->warning);
-  console.note("saved in " + saved->path.string());
-  return saved->warning.empty();
-}
-
-bool print_result(const results::Result& result, const RunOptions& options, Console& console) {
-  results::TableOptions look;
-  look.color = may_color(stdout);
-  if (is_terminal(stdout)) look.width = static_cast<std::size_t>(terminal_width(stdout));
-  const std::string text = render(result, options.format, look);
-  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-  if (written && std::fflush(stdout) == 0) return true;
-  console.warn("the result could not be written to stdout");
-  return false;
-}
-
 /// Saves and shows the result, and decides how this ends.
 int finish(const RunOptions& options, const Plan& plan, const results::Result& result, bool all_ran,
            Console& console) {
@@ -118,7 +94,10 @@ int finish(const RunOptions& options, const Plan& plan, const results::Result& r
   ending.errors = ending.errors || !all_ran;
   console.status("");
   const bool saved = save_result(result, plan.out, console);
-  const bool printed = print_result(result, options, console);
+  results::TableOptions look;
+  look.color = may_color(stdout);
+  if (is_terminal(stdout)) look.width = static_cast<std::size_t>(terminal_width(stdout));
+  const bool printed = print_text(render(result, options.format, look), console);
   ending.errors = ending.errors || !saved || !printed;
   for (const std::string& line :
        missed_thresholds(options.thresholds, result.runs, plan.selected)) {

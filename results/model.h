@@ -104,6 +104,29 @@ struct Run {
   std::vector<std::string> errors;  ///< distinct failures, the most frequent first, a few
 };
 
+/// So many locks held, and kept by one way to renew, while other clients work. Medians over the
+/// pairs of runs; rates are those of the time of the measurement.
+struct RenewalPoint {
+  std::string strategy;
+  std::uint64_t held = 0;
+  std::string mode;             ///< "batched" or "thread-per-lock"
+  std::uint64_t threads = 0;    ///< that renewing took
+  double server_cpu_share = 0;  ///< of one core
+  double renewals_per_second = 0, commands_per_second = 0;
+  double sections_per_second = 0;           ///< of the other clients, with the locks held
+  double baseline_sections_per_second = 0;  ///< and without
+  double overhead = 0;                      ///< the share of the baseline that renewal cost
+  std::uint64_t failures = 0;               ///< renewals without a usable answer
+  std::uint64_t lost = 0;                   ///< locks that were not kept
+  Distribution margin, slip;
+};
+
+/// A series of measurements that is no run.
+struct Experiment {
+  std::string name;  ///< "renewal"
+  std::vector<RenewalPoint> points;
+};
+
 struct Server {
   std::string version;
   std::vector<std::string> endpoints;
@@ -138,6 +161,7 @@ struct Result {
   std::map<std::string, OptionValue> workload;
   std::vector<Skipped> skipped;
   std::vector<Run> runs;
+  std::optional<Experiment> experiment;
 };
 
 }  // namespace lockbench::results

@@ -1,0 +1,160 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/exit_code.h"
+#include "cli/facts.h"
+#include "cli/option_types.h"
+#include "cli/publish.h"
+#include "cli/servers.h"
+#include "cli/signals.h"
+#include "loadgen/renewal_experiment.h"
+#include "results/experiment_sheet.h"
+#include "results/json.h"
+#include "results/save.h"
+#include "strategies/registry.h"
+
+namespace lockbench {
+namespace {
+
+constexpr std::uint64_t kMostHeld = 1'000'000;
+
+Option held_option() {
+  Option option{.name = "held", .value_name = "N", .type = Option::Type::integer};
+  option.help = "locks to hold; repeatable (1, 10, 100, 1000, 10000, 100000)";
+  option.repeatable = true;
+  option.set = [](RunOptions& options, const std::string& text) -> tl::expected<void, std::string> {
+    const auto held = read_number<std::uint64_t>(text);
+    if (!held || *held < 1 || *held > kMostHeld) {
+      return tl::unexpected(
+          fmt::format("\"{}\" is not a whole number from 1 to {}", text, kMostHeld));
+    }
+    options.renewal.held.push_back(*held);
+    return {};
+  };
+  option.get = [](const RunOptions& options) -> results::OptionValue {
+    std::vector<std::string> texts;
+    for (const std::uint64_t held : options.renewal.held) texts.push_back(std::to_string(held));
+    return texts;
+  };
+  return option;
+}
+
+std::vector<Option> renewal_options() {
+  std::vector<Option> options = {
+      held_option(),
+      number_option(
+          "most-threads", "N", "up to so many held locks also with a thread each",
+          Range<std::uint64_t>{0, 20'000}, [](auto& o) -> auto& { return o.renewal.most_threads; }),
+      number_option(
+          "pairs", "N", "pairs of runs, with the locks held and without", Range<int>{1, 1000},
+          [](auto& o) -> auto& { return o.renewal.pairs; })};
+  auto shared = some_run_options(
+      {"clients", "duration", "ttl", "redis", "store-timeout", "out", "format", "quiet", "config"});
+  std::move(shared.begin(), shared.end(), std::back_inserter(options));
+  return options;
+}
+
+/// The other clients: each on a lock of its own, for at least one period of renewal, so that each
+/// held lock is renewed meanwhile.
+Workload foreground_of(const RunOptions& options) {
+  Workload workload = options.workload;
+  workload.key_per_client = true;
+  workload.duration = std::max(workload.duration, RenewalTiming{}.first(workload.ttl));
+  return workload;
+}
+
+std::string text_of(const results::Result& result, Format format) {
+  const results::TextSheet sheet = results::sheet_of(*result.experiment);
+  if (format == Format::json) return results::to_json(result);
+  if (format == Format::csv) return results::to_csv(sheet);
+  std::string text = format == Format::markdown ? results::to_markdown(sheet) : to_table(sheet);
+  text += "\n";
+  for (const std::string& line : results::readings(*result.experiment)) text += line + "\n";
+  return text;
+}
+
+std::map<std::string, results::OptionValue> record(const RunOptions& options) {
+  auto workload = workload_record(options);
+  for (const Option& option : renewal_options()) {
+    std::string key(option.name);
+    std::replace(key.begin(), key.end(), '-', '_');
+    workload[key] = option.get(options);
+  }
+  return workload;
+}
+
+int finish(const RunOptions& options, const results::Result& result, const std::string& error,
+           const std::string& out, Console& console) {
+  Ending ending{.interrupted = result.interrupted, .errors = !error.empty()};
+  if (!error.empty()) console.warn(error);
+  const bool saved = save_result(result, out, console);
+  const bool printed = print_text(text_of(result, options.format), console);
+  const auto& points = result.experiment->points;
+  const bool lost = std::any_of(points.begin(), points.end(),
+                                [](const results::RenewalPoint& point) { return point.lost > 0; });
+  ending.errors = ending.errors || !saved || !printed || lost;
+  return exit_code_of(ending);
+}
+
+tl::expected<int, UsageError> renewal(const RunOptions& given) {
+  RunOptions options = given;
+  if (options.renewal.held.empty()) options.renewal.held = {1, 10, 100, 1'000, 10'000, 100'000};
+  options.workload = foreground_of(options);
+  const WallTime now = std::chrono::system_clock::now();
+  results::Result result{.id = run_id(now, std::random_device()()), .started_at = rfc3339(now)};
+  const std::string out =
+      options.out.empty() ? fmt::format("results/runs/{}.json", result.id) : options.out;
+  if (auto writable = results::check_writable(out); !writable) {
+    return tl::unexpected(UsageError{fmt::format("--out: {}", writable.error())});
+  }
+
+  prepare_signals();
+  Console console(stderr, is_terminal(stderr), options.quiet);
+  const std::stop_source stop;
+  const StopOnSignal on_signal(stop, console);
+  // A thread for each lock brings a connection for each.
+  RunOptions with_threads = options;
+  with_threads.workload.clients += static_cast<int>(
+      std::min(options.renewal.most_threads, std::ranges::max(options.renewal.held)));
+  std::vector<Selected> selected = {{find_strategy("redis-watchdog"), true},
+                                    {find_strategy("redis-set-nx-lua"), true}};
+  const auto deployment = deploy(with_threads, selected, result.skipped, stop.get_token());
+  if (stop.stop_requested()) {
+    console.warn("interrupted before anything was measured");
+    return exit_code::kInterrupted;
+  }
+  if (!deployment) return tl::unexpected(deployment.error());
+
+  const RenewalPlan plan{.run_id = result.id,
+                         .endpoints = deployment->endpoints,
+                         .held = options.renewal.held,
+                         .most_threads = options.renewal.most_threads,
+                         .pairs = options.renewal.pairs,
+                         .foreground = options.workload};
+  auto measured = measure_renewal(
+      plan, [&](const std::string& line) { console.note(line); }, stop.get_token());
+  result.interrupted = measured.interrupted;
+  result.lockbench = build_facts();
+  result.environment = machine_facts();
+  result.environment.servers = deployment->facts;
+  result.workload = record(options);
+  result.experiment = {.name = "renewal", .points = std::move(measured.points)};
+  return finish(options, result, measured.error, out, console);
+}
+
+}  // namespace
+
+Command renewal_command() {
+  return {.name = "renewal",
+          .summary = "What renewal costs, from 1 to 100,000 held locks.",
+          .options = renewal_options(),
+          .loads = true,
+          .execute = renewal};
+}
+
+}  // namespace lockbench

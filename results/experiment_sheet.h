@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "results/model.h"
+
+namespace lockbench::results {
+
+/// A table of texts: what experiments show. The first column stands to the left, the others to the
+/// right.
+struct TextSheet {
+  std::vector<std::string> titles;
+  std::vector<std::vector<std::string>> rows;
+};
+
+/// One row for each point.
+TextSheet sheet_of(const Experiment& experiment);
+/// What the figures say, in a line each.
+std::vector<std::string> readings(const Experiment& experiment);
+
+std::string to_table(const TextSheet& sheet);
+std::string to_markdown(const TextSheet& sheet);
+std::string to_csv(const TextSheet& sheet);
+
+}  // namespace lockbench::results
