@@ -29,6 +29,7 @@ Json traits_json(const Traits& traits) {
                {"reentrant", traits.reentrant},
                {"fencing", traits.fencing},
                {"renews", traits.renews.has_value()},
+               {"renewable", traits.renewable},
                {"fair", traits.fair},
                {"nodes", traits.nodes},
                {"waiting", to_string(traits.waiting)},
@@ -53,6 +54,7 @@ Json strategy_json(const Descriptor& strategy) {
           {"summary", std::string(strategy.summary)},
           {"acquire", texts(strategy.acquire_commands)},
           {"release", texts(strategy.release_commands)},
+          {"renew", texts(strategy.renew_commands)},
           {"source", std::string(strategy.source)},
           {"traits", traits_json(strategy.traits)},
           {"hazards", std::move(hazards)},
@@ -77,6 +79,7 @@ std::string traits_text(const Json& traits) {
   for (const char* name : {"reentrant", "fencing", "renews", "fair"}) {
     if (traits[name]) words.emplace_back(name);
   }
+  if (traits["renewable"] && !traits["renews"]) words.emplace_back("can be renewed");
   if (traits["nodes"] > 1) words.emplace_back("a quorum of nodes");
   return fmt::format("{}", fmt::join(words, "; "));
 }
@@ -99,6 +102,7 @@ void print_strategy(const Json& strategy) {
   line("", strategy["summary"].get<std::string>());
   line("acquire", joined(strategy["acquire"], "; ", "no command"));
   line("release", joined(strategy["release"], "; ", "no command"));
+  if (!strategy["renew"].empty()) line("renew", joined(strategy["renew"], "; ", ""));
   line("traits", traits_text(traits));
   line("waiting", fmt::format("{}; --wait: {}", traits["waiting"].get<std::string>(),
                               joined(traits["waiting_choices"], ", ", "no choice")));

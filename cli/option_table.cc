@@ -54,7 +54,8 @@ Option keys_option() {
 
 Option wait_option() {
   Option option{.name = "wait", .value_name = "P"};
-  option.help = "how a client waits, where the strategy can: poll:D or backoff:MIN..MAX (its own)";
+  option.help =
+      "how a client waits, where the strategy can: poll:D, backoff:MIN..MAX or notify (its own)";
   option.set = [](RunOptions& options, const std::string& text) -> Set {
     const auto policy = parse_wait_policy(text);
     if (!policy) return tl::unexpected(policy.error());
@@ -66,6 +67,51 @@ Option wait_option() {
     const auto& wait = options.workload.strategy.wait;
     if (!wait) return nullptr;
     return to_string(*wait);
+  };
+  return option;
+}
+
+Option renew_option() {
+  Option option{.name = "renew", .value_name = "P"};
+  option.help =
+      "renewal of held leases, where the strategy can: off, auto (every third of the TTL) or every "
+      "D "
+      "(its own)";
+  option.set = [](RunOptions& options, const std::string& text) -> Set {
+    auto& renew = options.workload.strategy.renew;
+    if (text == "off" || text == "auto") {
+      renew = RenewPolicy{text == "off" ? RenewPolicy::Kind::off : RenewPolicy::Kind::automatic};
+      return {};
+    }
+    const auto period = parse_duration(text);
+    if (!period) return tl::unexpected(fmt::format("\"{}\" is neither off nor auto nor a duration such as 250ms", text));
+    if (auto allowed = check_range(text, *period, {1ms, 24h}); !allowed) return allowed;
+    renew = RenewPolicy{RenewPolicy::Kind::every, *period};
+    return {};
+  };
+  option.get = [](const RunOptions& options) -> results::OptionValue {
+    const auto& renew = options.workload.strategy.renew;
+    if (!renew) return nullptr;
+    if (renew->kind == RenewPolicy::Kind::every) return seconds(renew->period);
+    return std::string(renew->kind == RenewPolicy::Kind::off ? "off" : "auto");
+  };
+  return option;
+}
+
+Option renew_cap_option() {
+  Option option{.name = "renew-cap", .value_name = "D"};
+  option.help = "the longest that renewal may prolong one lease, from its grant (no bound)";
+  option.set = [](RunOptions& options, const std::string& text) -> Set {
+    const auto cap = parse_duration(text);
+    if (!cap) return tl::unexpected(cap.error());
+    if (auto allowed = check_range(text, *cap, {1ms, 168h}); !allowed) return allowed;
+    options.workload.strategy.renew_cap = *cap;
+    return {};
+  };
+  option.get = [](const RunOptions& options) -> results::OptionValue {
+    const auto& cap = options.workload.strategy.renew_cap;
+    if (!cap) return nullptr;
+    return seconds(*cap);
   };
   return option;
 }
@@ -175,9 +221,13 @@ std::vector<Option> load_options() {
           "acquire-timeout", "when a client gives up; 0s: after one attempt", kUpToADay,
           [](auto& o) -> auto& { return o.workload.acquire_timeout; }),
       wait_option(),
+      renew_option(),
+      renew_cap_option(),
       choice_option<Resource>(
           "resource", "where the protected counter lives",
-          {{"memory", Resource::memory}, {"redis", Resource::redis}},
+          {{"memory", Resource::memory},
+           {"redis", Resource::redis},
+           {"redis-fenced", Resource::redis_fenced}},
           [](auto& o) -> auto& { return o.workload.resource; }),
       number_option(
           "repeat", "N", "runs of each strategy, interleaved", Range<int>{1, 1000},

@@ -151,7 +151,7 @@ tl::expected<void, UsageError> check_together(const RunOptions& options, const G
   if (given.contains("arrival") && !load.rate) {
     return tl::unexpected(UsageError{"--arrival spaces an open loop: it needs --rate"});
   }
-  if (options.counter_redis && load.resource != Resource::redis) {
+  if (options.counter_redis && load.resource == Resource::memory) {
     return tl::unexpected(UsageError{"--counter-redis needs --resource redis"});
   }
   if (load.key_skew > 0 && load.key_per_client) {

@@ -83,4 +83,15 @@ tl::expected<void, UsageError> check_waiting(const std::vector<Selected>& select
   return {};
 }
 
+tl::expected<void, UsageError> check_renewal(const std::vector<Selected>& selected,
+                                             const std::optional<RenewPolicy>& renew) {
+  if (!renew || renew->kind == RenewPolicy::Kind::off) return {};
+  for (const auto& [strategy, named] : selected) {
+    if (!named || strategy->traits.renewable) continue;
+    return tl::unexpected(UsageError{fmt::format(
+        "--renew: {} cannot be renewed by a timer: only off is allowed", strategy->name)});
+  }
+  return {};
+}
+
 }  // namespace lockbench

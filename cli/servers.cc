@@ -115,7 +115,7 @@ Done check_answer(const std::string& display, const StoreResult<redis::Reply>& r
 std::uint64_t open_files_for(const Workload& workload) {
   constexpr std::uint64_t kBesides = 256;
   // One to the store, and one to a counter that does not live in this process.
-  const std::uint64_t each = workload.resource == Resource::redis ? 2 : 1;
+  const std::uint64_t each = workload.resource == Resource::memory ? 1 : 2;
   return static_cast<std::uint64_t>(workload.clients) * each + kBesides;
 }
 
@@ -149,7 +149,7 @@ tl::expected<Deployment, UsageError> deploy(const RunOptions& options,
                                             std::vector<Selected>& selected,
                                             std::vector<results::Skipped>& skipped,
                                             const std::stop_token& stop) {
-  const bool counter = options.workload.resource == Resource::redis;
+  const bool counter = options.workload.resource != Resource::memory;
   Deployment deployment;
   if (needs(selected, "redis") || counter) {
     const auto raised = testbed::raise_open_file_limit(open_files_for(options.workload));

@@ -1,18 +1,20 @@
-# Turns .lua files into C++: one `const redis::Script` each, named after its file, with the SHA-1 that
-# EVALSHA wants. Usage: lockbench_embed_scripts(<target> <file.lua>...)
-function(lockbench_embed_scripts target)
-  set(header ${CMAKE_BINARY_DIR}/generated/strategies/redis/scripts.h)
-  set(text "// Generated from the .lua files in strategies/redis.\n#pragma once\n\n")
+# Turns a folder's .lua files into C++: one `const redis::Script` each, named after its file, with the
+# SHA-1 that EVALSHA wants, in <folder>/scripts.h.
+# Usage: lockbench_embed_scripts(<target> <folder> <namespace> <file.lua>...)
+function(lockbench_embed_scripts target folder namespace)
+  set(header ${CMAKE_BINARY_DIR}/generated/${folder}/scripts.h)
+  set(text "// Generated from the .lua files in ${folder}.\n#pragma once\n\n")
   string(APPEND text "// Named after their files.\n// NOLINTBEGIN(readability-identifier-naming)\n")
-  string(APPEND text "#include \"strategies/redis/connection.h\"\n\nnamespace lockbench::redis::scripts {\n\n")
+  string(APPEND text "#include \"strategies/redis/connection.h\"\n\nnamespace ${namespace}::scripts {\n\n")
   foreach(script ${ARGN})
     get_filename_component(name ${script} NAME_WE)
     file(READ ${script} source)
     string(SHA1 sha1 "${source}")
-    string(APPEND text "inline constexpr Script ${name}{\"${name}\", R\"lua(${source})lua\", \"${sha1}\"};\n\n")
+    string(APPEND text
+           "inline constexpr redis::Script ${name}{\"${name}\", R\"lua(${source})lua\", \"${sha1}\"};\n\n")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${script})
   endforeach()
-  string(APPEND text "}  // namespace lockbench::redis::scripts\n// NOLINTEND(readability-identifier-naming)\n")
+  string(APPEND text "}  // namespace ${namespace}::scripts\n// NOLINTEND(readability-identifier-naming)\n")
   file(GENERATE OUTPUT ${header} CONTENT "${text}")
   target_sources(${target} PRIVATE ${header})
 endfunction()

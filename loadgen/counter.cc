@@ -13,8 +13,8 @@ class MemorySession : public CounterSession {
  public:
   explicit MemorySession(std::vector<CounterBook>& books) : books_(books) {}
 
-  tl::expected<Reading, std::string> read(int key) override {
-    return Reading{books_[static_cast<std::size_t>(key)].value.load(kRelaxed)};
+  tl::expected<Reading, std::string> read(int key, std::optional<std::uint64_t>) override {
+    return Reading{.value = books_[static_cast<std::size_t>(key)].value.load(kRelaxed)};
   }
 
   WriteResult write(int key, const Reading& reading, std::optional<std::uint64_t>) override {

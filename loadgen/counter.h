@@ -15,6 +15,7 @@ namespace lockbench {
 
 struct Reading {
   std::uint64_t value = 0;
+  bool stale = false;  ///< refused: the resource has seen a higher fencing number
 };
 
 enum class WriteResult {
@@ -26,7 +27,8 @@ enum class WriteResult {
 
 /// Sums over all keys since the counter was made.
 struct CounterTotals {
-  std::uint64_t accepted = 0, rejected_stale = 0, unknown = 0, failed = 0;  ///< writes
+  std::uint64_t accepted = 0, unknown = 0, failed = 0;  ///< writes
+  std::uint64_t rejected_stale = 0;                     ///< readings and writes
   std::uint64_t moved = 0;     ///< how far the counters really went: final less initial
   std::uint64_t lost = 0;      ///< accepted writes that left no trace
   std::uint64_t lost_max = 0;  ///< the same if every unknown write took effect
@@ -39,8 +41,10 @@ class CounterSession {
   virtual ~CounterSession() = default;
   /// Reaches the store, so that the first read inside a section need not.
   virtual tl::expected<void, std::string> connect() { return {}; }
-  /// The error is one line that names the endpoint, never a secret.
-  virtual tl::expected<Reading, std::string> read(int key) = 0;
+  /// A resource that checks fencing numbers registers the reader's, if there is one, and counts a
+  /// stale reading as a rejection. The error is one line that names the endpoint, never a secret.
+  virtual tl::expected<Reading, std::string> read(int key,
+                                                  std::optional<std::uint64_t> fencing) = 0;
   /// Puts the reading plus one in its place: an update that only the lock protects.
   virtual WriteResult write(int key, const Reading& reading,
                             std::optional<std::uint64_t> fencing) = 0;

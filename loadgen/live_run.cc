@@ -11,6 +11,7 @@
 
 #include "loadgen/certificate.h"
 #include "loadgen/redis_counter.h"
+#include "loadgen/service_world.h"
 
 namespace lockbench {
 namespace {
@@ -78,6 +79,7 @@ LiveRun::LiveRun(const RunPlan& plan, const Descriptor& strategy, int repetition
            .counter = nullptr,
            .schedule = nullptr},
       housekeeping_(make_stores(strategy, plan.endpoints, plan.workload.strategy.command_timeout)) {
+  provide_service_worlds(run_);
   if (plan.provide_services) plan.provide_services(run_.services);
 }
 
@@ -165,7 +167,8 @@ tl::expected<void, std::string> LiveRun::make_counter() {
                           .command_timeout = plan_.workload.strategy.command_timeout,
                           .env = *env_,
                           .keys = plan_.workload.key_count(),
-                          .key_name = [this](int key) { return run_.key(key) + ":counter"; }});
+                          .key_name = [this](int key) { return run_.key(key) + ":counter"; },
+                          .checks_fencing = plan_.workload.resource == Resource::redis_fenced});
   if (!counter) return tl::unexpected(counter.error());
   run_.counter = std::move(*counter);
   return {};
@@ -265,6 +268,7 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
   run_.load_start = env_->now();
   run_.measure_start = run_.load_start + workload.warmup;
   run_.load_end = run_.measure_start + workload.duration;
+  run_.started.store(true, std::memory_order_release);
   if (workload.rate) {
     run_.schedule =
         std::make_unique<Schedule>(*workload.rate, workload.arrival, run_.load_start, run_.seed);

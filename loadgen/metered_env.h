@@ -31,13 +31,17 @@ class MeteredEnv : public ForwardingEnv {
 
   WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) override {
     const TimePoint before = now();
-    // A wait that nothing was to stop, in a clean-up for instance, stays so.
-    const bool in_run = run_over_.stop_possible() && stop.stop_possible();
-    const WaitResult result = ForwardingEnv::wait(event, deadline, in_run ? run_over_ : stop);
+    const WaitResult result = ForwardingEnv::wait(event, deadline, waiting_stop(stop));
     const Duration waited = now() - before;
     (event == nullptr ? effort_.backoff : effort_.notified) += waited;
     if (event != nullptr && result == WaitResult::signalled) ++effort_.wakes;
     return result;
+  }
+
+  std::stop_token waiting_stop(const std::stop_token& stop) override {
+    // A wait that nothing was to stop, in a clean-up for instance, stays so.
+    const bool in_run = run_over_.stop_possible() && stop.stop_possible();
+    return in_run ? run_over_ : stop;
   }
 
   CommandFate before_command(const CommandInfo& command) override {

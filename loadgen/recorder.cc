@@ -62,6 +62,35 @@ std::uint64_t Recorder::outcome_count(Phase phase, AcquireOutcome outcome) const
   return histograms(phase).acquire_with(outcome).snapshot().count();
 }
 
+void Recorder::service_command(Phase phase) {
+  services_[static_cast<std::size_t>(phase)].commands.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Recorder::renewal(Phase phase, const RenewalReport& report) {
+  services_[static_cast<std::size_t>(phase)]
+      .renewals[static_cast<std::size_t>(report.outcome)]
+      .fetch_add(1, std::memory_order_relaxed);
+  if (report.outcome == RenewalAnswer::failed) failure("renewal: " + report.reason);
+  Histograms& into = histograms(phase);
+  into.renewal_slip.record(std::max(report.slip, Duration::zero()));
+  into.renewal_duration.record(report.duration);
+  // One that came too late left nothing.
+  if (report.outcome == RenewalAnswer::renewed) {
+    into.renewal_margin.record(std::max(report.margin, Duration::zero()));
+  }
+}
+
+ServiceCounts Recorder::service_counts(Phase phase) const {
+  const ServiceNumbers& numbers = services_[static_cast<std::size_t>(phase)];
+  const auto renewals = [&](RenewalAnswer outcome) {
+    return numbers.renewals[static_cast<std::size_t>(outcome)].load(std::memory_order_relaxed);
+  };
+  return {.commands = numbers.commands.load(std::memory_order_relaxed),
+          .renewals = renewals(RenewalAnswer::renewed),
+          .renewals_failed = renewals(RenewalAnswer::failed),
+          .renewals_refused = renewals(RenewalAnswer::not_owner)};
+}
+
 void Recorder::failure(const std::string& message) {
   const std::scoped_lock lock(failures_mutex_);
   const bool known = failures_.contains(message);

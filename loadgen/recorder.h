@@ -12,6 +12,7 @@
 #include "loadgen/histogram.h"
 #include "loadgen/metered_env.h"
 #include "strategies/lock_strategy.h"
+#include "strategies/renewal.h"
 
 namespace lockbench {
 
@@ -54,6 +55,12 @@ struct Counts {
   Counts& operator+=(const Counts& more);
 };
 
+/// What the services that clients share do for them: renewal and notification.
+struct ServiceCounts {
+  std::uint64_t commands = 0;
+  std::uint64_t renewals = 0, renewals_failed = 0, renewals_refused = 0;
+};
+
 /// One client's figures. Written by its own thread only, without a lock; readers may look at any
 /// time and see each number whole, though not all of the same instant.
 class alignas(64) ClientRecord {
@@ -86,6 +93,7 @@ class Recorder {
     ShardedHistogram schedule_lag;  ///< actual start after intended start, in open loop
     ShardedHistogram wake_lag;      ///< the part of it that is the generator's own: waking up late
     ShardedHistogram loss_to_knowledge;
+    ShardedHistogram renewal_duration, renewal_slip, renewal_margin;
 
     ShardedHistogram& acquire_with(AcquireOutcome outcome) {
       return acquire[static_cast<std::size_t>(outcome)];
@@ -109,13 +117,24 @@ class Recorder {
   std::uint64_t clients_in(ClientState state) const;
   std::uint64_t outcome_count(Phase phase, AcquireOutcome outcome) const;
 
+  /// Thread-safe, as services are nobody's own.
+  void service_command(Phase phase);
+  void renewal(Phase phase, const RenewalReport& report);
+  ServiceCounts service_counts(Phase phase) const;
+
   /// Keeps distinct messages and how often each came. Takes a lock: for failures only.
   void failure(const std::string& message);
   /// The most frequent first.
   std::vector<std::string> failures() const;
 
  private:
+  struct ServiceNumbers {
+    std::atomic<std::uint64_t> commands{0};
+    std::array<std::atomic<std::uint64_t>, 3> renewals{};  ///< by RenewalAnswer
+  };
+
   std::vector<ClientRecord> clients_;
+  std::array<ServiceNumbers, kPhases.size()> services_;
   std::array<Histograms, kPhases.size()> histograms_;
   mutable std::mutex failures_mutex_;
   std::map<std::string, std::uint64_t> failures_;

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <vector>
 
+#include "loadgen/scripts.h"
+
 namespace lockbench {
 namespace {
 
@@ -18,7 +20,7 @@ using OnReply = std::function<tl::expected<void, std::string>(Key, const redis::
 /// A key that is not there stands at 0.
 tl::expected<Reading, std::string> to_reading(const redis::Reply& reply,
                                               const redis::Endpoint& endpoint) {
-  if (reply.is_nil()) return Reading{0};
+  if (reply.is_nil()) return Reading{};
   Reading reading;
   const char* const end = reply.text.data() + reply.text.size();
   const auto [stopped, error] = std::from_chars(reply.text.data(), end, reading.value);
@@ -42,16 +44,35 @@ class RedisSession : public CounterSession {
     return {};
   }
 
-  tl::expected<Reading, std::string> read(int key) override {
-    const auto reply = connection_->call({"GET", options_.key_name(key)});
+  tl::expected<Reading, std::string> read(int key, std::optional<std::uint64_t> fencing) override {
+    if (!options_.checks_fencing || !fencing) {
+      const auto reply = connection_->call({"GET", options_.key_name(key)});
+      if (!reply) return tl::unexpected(reply.error().message);
+      return to_reading(*reply, options_.endpoint);
+    }
+    const std::string name = options_.key_name(key);
+    const auto reply = connection_->call(
+        scripts::counter_read_fenced, {name, options_.fence_name(key)}, {std::to_string(*fencing)});
     if (!reply) return tl::unexpected(reply.error().message);
-    return to_reading(*reply, options_.endpoint);
+    if (!reply->is_nil()) return to_reading(*reply, options_.endpoint);
+    books_[static_cast<std::size_t>(key)].note(WriteResult::rejected_stale);
+    return Reading{.stale = true};
   }
 
-  WriteResult write(int key, const Reading& reading, std::optional<std::uint64_t>) override {
+  WriteResult write(int key, const Reading& reading,
+                    std::optional<std::uint64_t> fencing) override {
     const std::string value = std::to_string(reading.value + 1);
-    const auto reply = connection_->call({"SET", options_.key_name(key), value});
-    return books_[static_cast<std::size_t>(key)].note(to_result(reply));
+    const std::string name = options_.key_name(key);
+    CounterBook& book = books_[static_cast<std::size_t>(key)];
+    if (!options_.checks_fencing || !fencing) {
+      return book.note(to_result(connection_->call({"SET", name, value})));
+    }
+    const auto reply =
+        connection_->call(scripts::counter_write_fenced, {name, options_.fence_name(key)},
+                          {std::to_string(*fencing), value});
+    if (reply && reply->is_integer(0)) return book.note(WriteResult::rejected_stale);
+    if (reply && reply->is_integer(1)) return book.note(WriteResult::accepted);
+    return book.note(to_result(reply));
   }
 
  private:
@@ -108,8 +129,13 @@ class RedisCounter : public Counter {
   }
 
   tl::expected<void, std::string> remove_keys() override {
+    const auto removed = [](Key, const redis::Reply&) -> tl::expected<void, std::string> {
+      return {};
+    };
+    if (auto done = for_each_key("DEL", options_.key_name, removed); !done) return done;
+    if (!options_.checks_fencing) return {};
     return for_each_key(
-        "DEL", [](Key, const redis::Reply&) -> tl::expected<void, std::string> { return {}; });
+        "DEL", [this](Key key) { return options_.fence_name(key); }, removed);
   }
 
  private:
@@ -125,7 +151,7 @@ class RedisCounter : public Counter {
 
   template <class OnValue>
   tl::expected<void, std::string> for_each_value(OnValue&& on_value) {
-    return for_each_key("GET",
+    return for_each_key("GET", options_.key_name,
                         [&](Key key, const redis::Reply& reply) -> tl::expected<void, std::string> {
                           const auto reading = to_reading(reply, options_.endpoint);
                           if (!reading) return tl::unexpected(reading.error());
@@ -135,10 +161,12 @@ class RedisCounter : public Counter {
   }
 
   /// Sends one command for each key, in batches; stops after the batch in which something failed.
-  tl::expected<void, std::string> for_each_key(std::string_view command, const OnReply& on_reply) {
+  tl::expected<void, std::string> for_each_key(std::string_view command,
+                                               const std::function<std::string(int)>& name_of,
+                                               const OnReply& on_reply) {
     for (Key first = 0; first < options_.keys; first += kBatch) {
       const Key end = std::min(options_.keys, first + kBatch);
-      for (Key key = first; key < end; ++key) connection_->queue({command, options_.key_name(key)});
+      for (Key key = first; key < end; ++key) connection_->queue({command, name_of(key)});
       tl::expected<void, std::string> outcome;
       // Every answer is fetched, also after a failure: the connection counts them.
       for (Key key = first; key < end; ++key) {

@@ -21,6 +21,12 @@ struct RedisCounterOptions {
   Env& env;
   int keys = 1;
   CounterKeyName key_name;
+  /// Turns away fencing numbers lower than one that was seen, when reading and when writing.
+  /// Clients without numbers are not checked.
+  bool checks_fencing = false;
+
+  /// Where the highest number seen stands.
+  std::string fence_name(int key) const { return key_name(key) + ":fence"; }
 };
 
 /// In a Redis server, so that clients may be separate processes. Connects, and notes where the

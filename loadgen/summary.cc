@@ -38,7 +38,7 @@ void summarise_distributions(const Recorder::Histograms& histograms, results::Ru
   result.loss_to_knowledge = distribution(histograms.loss_to_knowledge);
 }
 
-void summarise_counts(const Counts& counts, results::Run& result) {
+void summarise_counts(const Counts& counts, const ServiceCounts& services, results::Run& result) {
   const std::uint64_t sections = counts[Count::sections];
   const auto mean_seconds = [&](Count part) { return per(counts[part], sections) * 1e-9; };
   result.sections = sections;
@@ -50,8 +50,24 @@ void summarise_counts(const Counts& counts, results::Run& result) {
                  .backoff_seconds = mean_seconds(Count::backoff_ns),
                  .notified_seconds = mean_seconds(Count::notified_ns)};
   result.attempts_per_grant = per(counts[Count::granted_attempts], sections);
-  result.commands_per_section = per(counts[Count::commands], sections);
+  result.commands_per_section = per(counts[Count::commands] + services.commands, sections);
   if (counts[Count::wakes] > 0) result.herd_factor = per(counts[Count::wakes], sections);
+}
+
+/// Nothing where nothing was renewed.
+std::optional<results::Renewal> renewal_of(const ServiceCounts& services,
+                                           const Recorder::Histograms& histograms,
+                                           double measured_seconds) {
+  const std::uint64_t sent =
+      services.renewals + services.renewals_failed + services.renewals_refused;
+  if (sent == 0 || measured_seconds <= 0) return std::nullopt;
+  return results::Renewal{.renewals = services.renewals,
+                          .failures = services.renewals_failed,
+                          .lost = services.renewals_refused,
+                          .commands_per_second = static_cast<double>(sent) / measured_seconds,
+                          .duration = to_distribution(histograms.renewal_duration.snapshot()),
+                          .slip = to_distribution(histograms.renewal_slip.snapshot()),
+                          .margin = to_distribution(histograms.renewal_margin.snapshot())};
 }
 
 results::Fairness fairness_of(const RunShared& run) {
@@ -99,7 +115,10 @@ void summarise(const RunShared& run, Duration measured, results::Run& result) {
   result.errors = run.recorder.failures();
   summarise_outcomes(run.recorder, result);
   summarise_distributions(run.recorder.histograms(Phase::measured), result);
-  summarise_counts(counts, result);
+  const ServiceCounts services = run.recorder.service_counts(Phase::measured);
+  summarise_counts(counts, services, result);
+  result.renewal =
+      renewal_of(services, run.recorder.histograms(Phase::measured), seconds(measured));
   result.duration_seconds = seconds(measured);
   if (measured > Duration::zero()) {
     result.sections_per_second = static_cast<double>(result.sections) / seconds(measured);

@@ -163,12 +163,14 @@ void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoi
 TimePoint Worker::critical_section(int key, const Lease& lease, AcquireMark mark,
                                    TimePoint granted_at) {
   const auto entry = run_.audit.enter(key, number_, lease.mode, lease.fencing, mark, granted_at);
-  const auto seen = counter_->read(key);
+  const auto seen = counter_->read(key, lease.fencing);
   if (!run_.workload.hold.is_zero()) {
     world_->wait(nullptr, granted_at + run_.workload.hold.draw(random_), over_);
   }
   WriteResult written = WriteResult::failed;
-  if (seen) {
+  if (seen && seen->stale) {
+    written = WriteResult::rejected_stale;  // and counted: who was refused writes nothing
+  } else if (seen) {
     written = counter_->write(key, *seen, lease.fencing);
   } else {
     run_.recorder.failure("counter: " + seen.error());
@@ -205,9 +207,13 @@ void Worker::release(int key, const Lease& lease, TimePoint left_at) {
 
 void Worker::note_loss(const Lease& lease, TimePoint learned_at) {
   ++counts_[Count::leases_lost];
-  // Lost at the end of its validity as far as one can know; lost earlier, the delay is not known.
-  const TimePoint gone_at = lease.state->valid_until();
-  if (learned_at > gone_at) histograms().loss_to_knowledge.record(learned_at - gone_at);
+  // Lost at the end of its validity as far as one can know. Lost earlier it was at some time since
+  // the store confirmed it last: the longest that it can have been.
+  const TimePoint ended_at = lease.state->valid_until();
+  const TimePoint gone_at = learned_at > ended_at ? ended_at : lease.state->confirmed_at();
+  if (gone_at != TimePoint::min()) {
+    histograms().loss_to_knowledge.record(learned_at - gone_at);
+  }
 }
 
 void Worker::pause_after_failure(bool failed) {

@@ -41,6 +41,7 @@ struct RunShared {
   std::unique_ptr<Schedule> schedule;  ///< open loop only; made when the load starts
 
   TimePoint load_start{}, measure_start{}, load_end{};
+  std::atomic<bool> started{false};                 ///< these times are set
   std::atomic<std::uint64_t> measured_sections{0};  ///< begun, with a bound on iterations
   /// Ends the run, whoever asks for it: no section begins and no wait goes on, but what is under
   /// way gets its answer, as thousands of lost answers at the end of each run would be the tool's

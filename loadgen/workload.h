@@ -13,7 +13,7 @@ namespace lockbench {
 enum class Arrival { constant, poisson };
 
 /// Where the protected counter lives.
-enum class Resource { memory, redis };
+enum class Resource { memory, redis, redis_fenced };
 
 /// What the clients do. The defaults are those of the command line.
 struct Workload {

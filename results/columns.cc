@@ -111,6 +111,29 @@ constexpr Column alarm(std::string_view group, std::string_view name, std::strin
           .alarming = true};
 }
 
+/// No harm in itself.
+constexpr Column counted(std::string_view group, std::string_view name, std::string_view header,
+                         std::string_view figure, int rank) {
+  return {.group = group,
+          .name = name,
+          .header = header,
+          .figure = figure,
+          .unit = Unit::count,
+          .merge = Merge::sum,
+          .show = Show::where_any,
+          .rank = rank};
+}
+
+constexpr Column wakes() {
+  return {.group = "woken/",
+          .name = "grant",
+          .header = "herd_factor",
+          .figure = "herd_factor",
+          .unit = Unit::number,
+          .show = Show::where_any,
+          .rank = 23};
+}
+
 constexpr Column merged_as(Column column, Merge merge) {
   column.merge = merge;
   return column;
@@ -141,6 +164,10 @@ constexpr std::array kColumns{
     latency("handoff", "p50", "handoff_p50_seconds", "handoff.p50", 7),
     ratio("cmds/", "sect.", "commands_per_section", "commands_per_section", 8),
     audited(ratio("fair-", "ness", "fairness_jain", "fairness.jain", 9)),
+    latency("wait:", "trips", "wait_round_trip_seconds", "wait.round_trip_seconds", 17),
+    latency("wait:", "backoff", "wait_backoff_seconds", "wait.backoff_seconds", 18),
+    latency("wait:", "notified", "wait_notified_seconds", "wait.notified_seconds", 19),
+    wakes(),
     file_figure("acquired", "outcomes.acquired", Unit::count),
     not_granted("timed out", "timed_out", "outcomes.timed_out", 14),
     not_granted("refused", "refused", "outcomes.refused", 15),
@@ -151,6 +178,9 @@ constexpr std::array kColumns{
                   "audit.lost_updates_max")),
     audited(file_figure("lost_updates_max", "audit.lost_updates_max", Unit::count)),
     alarm("", "overlaps", "overlaps", "audit.overlaps", 16),
+    counted("stale", "rejected", "stale_writes_rejected", "audit.stale_writes_rejected", 20),
+    counted("leases", "lost", "leases_lost", "leases_lost", 21),
+    counted("", "renewals", "renewals", "renewal.renewals", 22),
     Column{.name = "verdict", .header = "verdict", .rank = 5, .text = verdict_text},
     file_text("valid", valid_text),
     Column{.name = "run", .show = Show::where_any, .rank = 11, .text = mark_text},

@@ -15,7 +15,8 @@ concept Is = std::same_as<std::remove_const_t<T>, U>;
 
 // The one list of what stands in a result file, and in which order. Writing, reading and the
 // figures of thresholds are visitors of it. A visitor offers
-//   v(name, value)                    a field
+//   v(name, value)                    a field; null for an optional that is empty
+//   v.where_there(name, optional)     one that is left out if it is empty
 //   v.measured(name, value, exists)   a number that is null where there was nothing to measure
 //   v.group(name, fill)               an object that is no struct of the model
 //   v.constant(name, text)            a text that is always the same
@@ -65,6 +66,17 @@ void describe(Visitor& v, Is<Fairness> auto& fairness) {
   v("longest_streak", fairness.longest_streak);
   v("longest_wait_seconds", fairness.longest_wait_seconds);
   v("per_client", fairness.per_client);
+}
+
+template <class Visitor>
+void describe(Visitor& v, Is<Renewal> auto& renewal) {
+  v("renewals", renewal.renewals);
+  v("failures", renewal.failures);
+  v("lost", renewal.lost);
+  v("commands_per_second", renewal.commands_per_second);
+  v("duration", renewal.duration);
+  v("slip", renewal.slip);
+  v("margin", renewal.margin);
 }
 
 template <class Visitor>
@@ -129,7 +141,7 @@ void describe(Visitor& v, Is<Run> auto& run) {
   v("herd_factor", run.herd_factor);
   v("server_cpu_seconds_per_section", run.server_cpu_seconds_per_section);
   v("fairness", run.fairness);
-  v.null("renewal");
+  v("renewal", run.renewal);
   v.null("quorum");
   v("audit", run.audit);
   v("series", run.series);
@@ -166,6 +178,30 @@ void describe(Visitor& v, Is<Skipped> auto& skipped) {
 }
 
 template <class Visitor>
+void describe(Visitor& v, Is<RenewalPoint> auto& point) {
+  v("strategy", point.strategy);
+  v("held", point.held);
+  v("mode", point.mode);
+  v("threads", point.threads);
+  v("server_cpu_share", point.server_cpu_share);
+  v("renewals_per_second", point.renewals_per_second);
+  v("commands_per_second", point.commands_per_second);
+  v("sections_per_second", point.sections_per_second);
+  v("baseline_sections_per_second", point.baseline_sections_per_second);
+  v("overhead", point.overhead);
+  v("failures", point.failures);
+  v("lost", point.lost);
+  v("margin", point.margin);
+  v("slip", point.slip);
+}
+
+template <class Visitor>
+void describe(Visitor& v, Is<Experiment> auto& experiment) {
+  v("name", experiment.name);
+  v("points", experiment.points);
+}
+
+template <class Visitor>
 void describe(Visitor& v, Is<Result> auto& result) {
   v.constant("schema", kSchema);
   v("id", result.id);
@@ -176,6 +212,7 @@ void describe(Visitor& v, Is<Result> auto& result) {
   v("workload", result.workload);
   v("skipped", result.skipped);
   v("runs", result.runs);
+  v.where_there("experiment", result.experiment);
 }
 
 }  // namespace lockbench::results

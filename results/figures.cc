@@ -10,8 +10,9 @@ namespace {
 
 class Collector {
  public:
-  Collector(std::string prefix, std::vector<Figure>& figures)
-      : prefix_(std::move(prefix)), figures_(figures) {}
+  /// With `exists` false only the names are collected.
+  Collector(std::string prefix, std::vector<Figure>& figures, bool exists = true)
+      : prefix_(std::move(prefix)), figures_(figures), exists_(exists) {}
 
   template <class T>
   void operator()(const char* name, const T& value) {
@@ -24,13 +25,20 @@ class Collector {
 
   void operator()(const char* name, const std::optional<double>& value) { add(name, value); }
 
+  template <class Struct>
+  void operator()(const char* name, const std::optional<Struct>& value) {
+    Collector inner(prefix_ + name + ".", figures_, exists_ && value.has_value());
+    const Struct described = value.value_or(Struct{});
+    describe(inner, described);
+  }
+
   void measured(const char* name, double value, bool exists) {
     add(name, exists ? std::optional(value) : std::nullopt);
   }
 
   template <class Fill>
   void group(const char* name, Fill fill) {
-    Collector inner(prefix_ + name + ".", figures_);
+    Collector inner(prefix_ + name + ".", figures_, exists_);
     fill(inner);
   }
 
@@ -39,12 +47,13 @@ class Collector {
 
  private:
   void add(const char* name, std::optional<double> value) {
-    const bool exists = value && std::isfinite(*value);
+    const bool exists = exists_ && value && std::isfinite(*value);
     figures_.push_back({prefix_ + name, exists ? value : std::nullopt});
   }
 
   std::string prefix_;
   std::vector<Figure>& figures_;
+  const bool exists_;
 };
 
 }  // namespace

@@ -60,6 +60,11 @@ class Reader {
     }
   }
 
+  template <class T>
+  void where_there(const char* name, std::optional<T>& value) {
+    if (object_.is_object() && object_.contains(name)) (*this)(name, value);
+  }
+
   void constant(const char* name, const char* text) {
     const Json* found = member(name);
     if (found != nullptr && *found != text) {
@@ -124,7 +129,8 @@ class Reader {
     }
     read_if(json.is_number(), json, path, value, "is not a number");
   }
-  void read(const Json& json, const Path& path, std::optional<double>& value) {
+  template <class T>
+  void read(const Json& json, const Path& path, std::optional<T>& value) {
     value.reset();
     if (!json.is_null()) {
       read(json, path, value.emplace());

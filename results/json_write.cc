@@ -28,6 +28,11 @@ class Writer {
     object_[name] = inner.take();
   }
 
+  template <class T>
+  void where_there(const char* name, const std::optional<T>& value) {
+    if (value) object_[name] = write(*value);
+  }
+
   void constant(const char* name, const char* text) { object_[name] = text; }
   void null(const char* name) { object_[name] = nullptr; }
 
@@ -48,7 +53,11 @@ class Writer {
   static Json write(const OptionValue& value) {
     return std::visit([](const auto& alternative) { return write(alternative); }, value);
   }
-  static Json write(const std::optional<double>& value) { return value ? write(*value) : Json(); }
+
+  template <class T>
+  static Json write(const std::optional<T>& value) {
+    return value ? write(*value) : Json();
+  }
 
   template <class T>
   static Json write(const std::vector<T>& values) {

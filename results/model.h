@@ -46,6 +46,15 @@ struct Fairness {
   std::vector<std::uint64_t> per_client;  ///< sections of each client
 };
 
+/// Of held leases, on a timer.
+struct Renewal {
+  std::uint64_t renewals = 0;  ///< that prolonged a lease
+  std::uint64_t failures = 0;  ///< without a usable answer
+  std::uint64_t lost = 0;      ///< by which a lease was found lost
+  double commands_per_second = 0;
+  Distribution duration, slip, margin;
+};
+
 /// `unprotected`: a control that promises nothing lost updates, as it should. `unaudited`: nothing
 /// is known, as no write was accepted or the counter could not be read.
 enum class Verdict { exclusive, violated, unprotected, unaudited };
@@ -98,6 +107,7 @@ struct Run {
   std::optional<double> herd_factor;  ///< nothing where nobody waits for a wake-up
   std::optional<double> server_cpu_seconds_per_section;
   Fairness fairness;
+  std::optional<Renewal> renewal;  ///< nothing where nothing is renewed
   Audit audit;
   std::vector<SeriesPoint> series;
   Generator generator;

@@ -159,11 +159,15 @@ std::vector<Refused> refused_values() {
   refuse("--ttl", duration, {"10"});
   refuse("--acquire-timeout", "0s to 24h", {"25h"});
   refuse("--acquire-timeout", duration, {"-1s", "30"});
-  refuse("--wait", "poll:INTERVAL or backoff:MIN..MAX",
+  refuse("--renew", "neither off nor auto nor a duration", {"on", "5", "-1s", "auto:1s"});
+  refuse("--renew", "1ms to 24h", {"0s", "25h"});
+  refuse("--renew-cap", "1ms to 168h", {"0s", "169h"});
+  refuse("--renew-cap", duration, {"none"});
+  refuse("--wait", "poll:INTERVAL, backoff:MIN..MAX",
          {"poll", "poll:", "poll:-1ms", "backoff:1ms", "spin"});
   refuse("--wait", "(0 < MIN <= MAX)", {"backoff:5ms..1ms"});
   refuse("--wait", "0s to 1h", {"poll:2h", "backoff:1ms..2h"});
-  refuse("--resource", "memory, redis", {"disk"});
+  refuse("--resource", "memory, redis, redis-fenced", {"disk"});
   refuse("--repeat", "1 to 1000", {"0", "1001", "-1"});
   refuse("--seed", "0 to 9223372036854775807", {"-1", "9223372036854775808", "0.5"});
   refuse("--store-timeout", "1ms to 1h", {"0s", "2h"});
@@ -196,6 +200,8 @@ const std::map<std::string, std::string>& wanted_values() {
       {"ttl", duration},
       {"acquire-timeout", duration},
       {"wait", "backoff:MIN..MAX"},
+      {"renew", "off nor auto"},
+      {"renew-cap", duration},
       {"resource", "memory, redis"},
       {"repeat", "1 to 1000"},
       {"seed", "0 to"},
@@ -242,7 +248,7 @@ TEST(Options, UnknownOptionsAreNamedWithCloseOnes) {
               HasSubstr("unknown option --clinets: did you mean --clients"));
   EXPECT_THAT(error_of({"-x"}), HasSubstr("unknown option -x"));
   // Announced for later, and unknown until then.
-  for (const std::string later : {"--renew", "--nodes", "--rtt", "--fault", "--metrics-listen"}) {
+  for (const std::string later : {"--nodes", "--rtt", "--fault", "--metrics-listen"}) {
     EXPECT_THAT(error_of({later, "1"}), StartsWith("unknown option " + later));
   }
 }

@@ -12,7 +12,7 @@ namespace {
 class CounterTest : public testing::Test {
  protected:
   void increment(CounterSession& session, int key = 0) {
-    const auto reading = session.read(key);
+    const auto reading = session.read(key, {});
     ASSERT_TRUE(reading);
     ASSERT_EQ(session.write(key, *reading, std::nullopt), WriteResult::accepted);
   }
@@ -35,8 +35,8 @@ TEST_F(CounterTest, InOrderNothingIsLost) {
 }
 
 TEST_F(CounterTest, TwoThatReadBeforeEitherWritesLoseOne) {
-  const auto first = first_->read(0);
-  const auto second = second_->read(0);
+  const auto first = first_->read(0, {});
+  const auto second = second_->read(0, {});
   first_->write(0, *first, std::nullopt);
   second_->write(0, *second, std::nullopt);
   const auto totals = counter_->totals();
@@ -47,7 +47,7 @@ TEST_F(CounterTest, TwoThatReadBeforeEitherWritesLoseOne) {
 }
 
 TEST_F(CounterTest, AStaleWriteLosesAllThatCameBetween) {
-  const auto stale = first_->read(0);
+  const auto stale = first_->read(0, {});
   for (int i = 0; i < 10; ++i) increment(*second_);
   first_->write(0, *stale, std::nullopt);
   EXPECT_EQ(counter_->totals()->moved, 1U);

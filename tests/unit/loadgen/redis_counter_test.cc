@@ -114,7 +114,7 @@ TEST_F(RedisCounterTest, CountsFromWhereTheKeysStood) {
   ASSERT_TRUE(counter);
   const auto session = (*counter)->open(*env_);
   for (const int key : {0, 1, 599}) {
-    const auto reading = session->read(key);
+    const auto reading = session->read(key, {});
     ASSERT_TRUE(reading);
     EXPECT_EQ(session->write(key, *reading, std::nullopt), WriteResult::accepted);
   }
@@ -130,8 +130,8 @@ TEST_F(RedisCounterTest, TwoThatReadBeforeEitherWritesLoseOne) {
   const auto counter = make();
   const auto first = (*counter)->open(*env_);
   const auto second = (*counter)->open(*env_);
-  const auto first_reading = first->read(7);
-  const auto second_reading = second->read(7);
+  const auto first_reading = first->read(7, {});
+  const auto second_reading = second->read(7, {});
   first->write(7, *first_reading, std::nullopt);
   second->write(7, *second_reading, std::nullopt);
   EXPECT_EQ((*counter)->totals()->lost, 1U);
@@ -141,7 +141,7 @@ TEST_F(RedisCounterTest, TellsFailedAndUnknownWritesApart) {
   const auto counter = make();
   const auto session = (*counter)->open(*env_);
   const auto write = [&](StoreError::Kind failure) {
-    const auto reading = session->read(0);
+    const auto reading = session->read(0, {});
     server_.next_failure = failure;
     return session->write(0, *reading, std::nullopt);
   };
@@ -159,13 +159,13 @@ TEST_F(RedisCounterTest, FailuresToReadAreErrorsThatNameTheEndpoint) {
   const auto counter = make();
   const auto session = (*counter)->open(*env_);
   server_.next_failure = StoreError::Kind::unanswered;
-  EXPECT_EQ(session->read(0).error(), "fake:1: told to fail");
+  EXPECT_EQ(session->read(0, {}).error(), "fake:1: told to fail");
   server_.next_failure = StoreError::Kind::unanswered;
   EXPECT_EQ((*counter)->totals().error(), "fake:1: told to fail");
   EXPECT_TRUE((*counter)->totals());
   for (const char* nonsense : {"", "ten", "10x", "-1"}) {
     server_.values[name(0)] = nonsense;
-    const auto reading = session->read(0);
+    const auto reading = session->read(0, {});
     ASSERT_FALSE(reading) << nonsense;
     EXPECT_NE(reading.error().find("fake:1"), std::string::npos);
   }

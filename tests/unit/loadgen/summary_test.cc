@@ -34,7 +34,7 @@ class SummaryTest : public testing::Test {
   /// Two increments of which one is lost.
   void lose_an_update() {
     const auto session = run_.counter->open(*env_);
-    const auto seen = session->read(0);
+    const auto seen = session->read(0, {});
     ASSERT_TRUE(seen);
     session->write(0, *seen, {});
     session->write(0, *seen, {});
@@ -42,7 +42,7 @@ class SummaryTest : public testing::Test {
 
   void update() {
     const auto session = run_.counter->open(*env_);
-    session->write(0, *session->read(0), {});
+    session->write(0, *session->read(0, {}), {});
   }
 
   void regress() {

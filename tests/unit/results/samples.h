@@ -59,6 +59,13 @@ inline Run full_run() {
   run.herd_factor = 1.5;
   run.server_cpu_seconds_per_section = 1.3e-5;
   run.fairness = {0.987, 17, 0.25, {15500, 15501}};
+  run.renewal = {.renewals = 30,
+                 .failures = 2,
+                 .lost = 1,
+                 .commands_per_second = 10.5,
+                 .duration = sample_distribution(),
+                 .slip = sample_distribution(),
+                 .margin = sample_distribution()};
   run.audit = {124000, 123988, 12, 15, 3, 0.001, 1, 2, 5, Verdict::violated};
   run.series = {{1, true, 40000, 8e-5, 0.001, 1, 7, 1}, {2, false, 41000, 8e-5, 0.002, 2, 6, 1}};
   run.generator = {2.5, 0.4, false, {"the generator used 95 % of the processor"}};
@@ -66,8 +73,27 @@ inline Run full_run() {
   return run;
 }
 
+inline Experiment sample_experiment() {
+  return {.name = "renewal",
+          .points = {{.strategy = "redis-watchdog",
+                      .held = 10'000,
+                      .mode = "batched",
+                      .threads = 1,
+                      .server_cpu_share = 0.75,
+                      .renewals_per_second = 3000,
+                      .commands_per_second = 3001,
+                      .sections_per_second = 48'000,
+                      .baseline_sections_per_second = 50'000,
+                      .overhead = 0.04,
+                      .failures = 2,
+                      .lost = 1,
+                      .margin = sample_distribution(),
+                      .slip = sample_distribution()}}};
+}
+
 inline Result full_result() {
   Result result = minimal_result();
+  result.experiment = sample_experiment();
   result.interrupted = true;
   result.lockbench = {"0.1.0", "05a4e27", "Release"};
   result.environment = {

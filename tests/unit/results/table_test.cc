@@ -155,7 +155,10 @@ TEST(Table, TheLeastImportantGoesFirstAndIsNamedWithItsCounts) {
   result.runs[1].audit.overlaps = 4;
   const KnownFlaws flaws{{"none", "contention"}};
   const std::string text = unfolded(to_table(result, flaws, {.color = false, .width = 13}));
-  EXPECT_THAT(text, HasSubstr("no room for: overlaps (redis-set-nx 3, none 4), "
+  EXPECT_THAT(text, HasSubstr("no room for: woken/grant, renewals (redis-set-nx 30), "
+                              "leases lost (redis-set-nx 2), stale rejected (redis-set-nx 2), "
+                              "wait: notified, wait: backoff, wait: trips, "
+                              "overlaps (redis-set-nx 3, none 4), "
                               "refused (redis-set-nx 3), timed out (redis-set-nx 12, none 10), "
                               "unknown (redis-set-nx 5), failed (redis-set-nx 4), run, falls to, "
                               "fairness, cmds/sect., handoff p50, acquire max, verdict, "
