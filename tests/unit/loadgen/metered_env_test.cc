@@ -95,9 +95,11 @@ TEST_F(MeteredEnvTest, ABlockingCommandIsAWaitForTheServersWakeUp) {
   EXPECT_EQ(env_.effort().round_trip, 0ms);
   EXPECT_EQ(env_.effort().wakes, 1U);
 
-  env_.before_command(kBlocking);
-  env_.after_command(kBlocking, CommandEnd::lost);
-  EXPECT_EQ(env_.effort().wakes, 1U);
+  for (const CommandEnd end : {CommandEnd::lost, CommandEnd::in_vain}) {
+    env_.before_command(kBlocking);
+    env_.after_command(kBlocking, end);
+    EXPECT_EQ(env_.effort().wakes, 1U);
+  }
 }
 
 TEST_F(MeteredEnvTest, EffortIsADifference) {
@@ -127,6 +129,14 @@ TEST_F(MeteredEnvTest, TheEndOfTheRunEndsAWaitAndNotTheRequestsOwnStop) {
   EXPECT_EQ(env.effort().backoff, 7ms);
   // Without a run, it is the request's stop.
   EXPECT_EQ(env_.wait(nullptr, clock_.now() + 5ms, request.get_token()), WaitResult::stopped);
+}
+
+TEST_F(MeteredEnvTest, AWaitAtTheServerHeedsTheEndOfTheRun) {
+  std::stop_source over, request;
+  MeteredEnv env(world_, over.get_token());
+  EXPECT_EQ(env.waiting_stop(request.get_token()), over.get_token());
+  EXPECT_FALSE(env.waiting_stop({}).stop_possible()) << "a clean-up is not to be stopped";
+  EXPECT_EQ(env_.waiting_stop(request.get_token()), request.get_token()) << "without a run";
 }
 
 TEST_F(MeteredEnvTest, WhatWatchesBehindItStillDecides) {

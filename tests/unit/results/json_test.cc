@@ -118,8 +118,8 @@ TEST(Json, EveryMissingFieldIsNamed) {
     const std::string name = place.empty() ? "" : place.back();
     const json& parent = document.at(place.parent_pointer());
     const bool filled_later = name == "quorum";
-    if (place.empty() || name == "schema" || name == "experiment" || filled_later || !parent.is_object() ||
-        place.parent_pointer() == json::json_pointer("/workload") ||
+    if (place.empty() || name == "schema" || name == "experiment" || filled_later ||
+        !parent.is_object() || place.parent_pointer() == json::json_pointer("/workload") ||
         place.parent_pointer() == json::json_pointer("/environment/servers")) {
       continue;
     }

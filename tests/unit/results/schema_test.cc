@@ -125,6 +125,7 @@ json announced() {
                               {"sections_per_second", 900},
                               {"baseline_sections_per_second", 1000},
                               {"overhead", 0.1},
+                              {"failures", 0},
                               {"lost", 0},
                               {"margin", distribution},
                               {"slip", distribution}};
