@@ -247,6 +247,9 @@ std::vector<Option> deployment_and_output_options() {
       redis_option(),
       counter_redis_option(),
       duration_option(
+          "rtt", "round-trip time added between clients and local stores", kUpToAnHour,
+          [](auto& o) -> auto& { return o.workload.rtt; }),
+      duration_option(
           "store-timeout", "how long one answer of a store may take", {1ms, 1h},
           [](auto& o) -> auto& { return o.workload.strategy.command_timeout; }),
       threshold_option(),

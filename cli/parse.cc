@@ -7,6 +7,7 @@
 
 #include "cli/config_file.h"
 #include "cli/text.h"
+#include "strategies/duration.h"
 
 namespace lockbench {
 namespace {
@@ -157,6 +158,14 @@ tl::expected<void, UsageError> check_together(const RunOptions& options, const G
   if (load.key_skew > 0 && load.key_per_client) {
     return tl::unexpected(
         UsageError{"--key-skew needs --keys N: with per-client no key is chosen"});
+  }
+  if (load.rtt > Duration::zero() && !options.redis.empty()) {
+    return tl::unexpected(
+        UsageError{"--rtt is added to private local servers: it does not go with --redis"});
+  }
+  if (load.rtt >= load.strategy.command_timeout) {
+    return tl::unexpected(UsageError{fmt::format("--rtt must be shorter than --store-timeout ({})",
+                                                 format_duration(load.strategy.command_timeout))});
   }
   return {};
 }

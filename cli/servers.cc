@@ -39,6 +39,21 @@ tl::expected<std::string, std::string> start_private_redis(const RunOptions& opt
   return deployment.own.back()->url();
 }
 
+/// The URL of a line of that length to the private Redis that was started last.
+tl::expected<std::string, std::string> lengthen_line(Duration rtt, Deployment& deployment) {
+  if (!deployment.proxies) {
+    auto proxies = testbed::ProxyPool::start();
+    if (!proxies) return tl::unexpected(proxies.error());
+    deployment.proxies = std::move(*proxies);
+  }
+  testbed::ProxyOptions line;
+  line.delay = (rtt + Duration(1)) / 2;  // rounded up
+  auto proxy = testbed::start_proxy(*deployment.proxies, deployment.own.back()->port(), line);
+  if (!proxy) return tl::unexpected(proxy.error());
+  deployment.lines.push_back(std::move(*proxy));
+  return fmt::format("redis://127.0.0.1:{}", deployment.lines.back()->port());
+}
+
 Done provide_redis(const RunOptions& options, Deployment& deployment, const std::stop_token& stop) {
   std::vector<std::string> urls = options.redis;
   if (urls.empty()) {
@@ -52,6 +67,11 @@ Done provide_redis(const RunOptions& options, Deployment& deployment, const std:
     if (!server) return tl::unexpected(server.error());
     facts.version = server->version;
     facts.endpoints.push_back(server->endpoints.front());
+  }
+  if (options.redis.empty() && options.workload.rtt > Duration::zero()) {
+    auto url = lengthen_line(options.workload.rtt, deployment);
+    if (!url) return tl::unexpected(url.error());
+    urls = {std::move(*url)};
   }
   deployment.facts["redis"] = facts;
   deployment.endpoints["redis"] = std::move(urls);
@@ -115,7 +135,9 @@ Done check_answer(const std::string& display, const StoreResult<redis::Reply>& r
 std::uint64_t open_files_for(const Workload& workload) {
   constexpr std::uint64_t kBesides = 256;
   // One to the store, and one to a counter that does not live in this process.
-  const std::uint64_t each = workload.resource == Resource::memory ? 1 : 2;
+  std::uint64_t each = workload.resource == Resource::memory ? 1 : 2;
+  // And both ends of its connection in the proxy.
+  if (workload.rtt > Duration::zero()) each += 2;
   return static_cast<std::uint64_t>(workload.clients) * each + kBesides;
 }
 

@@ -10,6 +10,7 @@
 #include "cli/options.h"
 #include "cli/select.h"
 #include "results/model.h"
+#include "testbed/proxy.h"
 #include "testbed/redis_server.h"
 #include "testbed/testbed.h"
 
@@ -19,9 +20,12 @@ namespace lockbench {
 struct Deployment {
   std::unique_ptr<testbed::Testbed> testbed;  ///< outlives its servers
   std::vector<std::unique_ptr<testbed::RedisServer>> own;
+  std::unique_ptr<testbed::ProxyPool> proxies;
+  std::vector<std::unique_ptr<testbed::Proxy>> lines;  ///< what --rtt puts before own servers
   Endpoints endpoints;
   std::string counter_url;
-  std::map<std::string, results::Server> facts;  ///< no secrets
+  /// No secrets. Of servers themselves, not of the proxies in front of them.
+  std::map<std::string, results::Server> facts;
 };
 
 /// How many files its clients may have open at once, all else included.

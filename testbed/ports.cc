@@ -90,8 +90,9 @@ tl::expected<std::uint16_t, std::string> free_loopback_port() {
   return try_port(0);
 }
 
-tl::expected<std::string, std::string> ask_line(std::uint16_t port, std::string_view request,
-                                                std::chrono::milliseconds within) {
+tl::expected<std::string, std::string> ask_until(
+    std::uint16_t port, std::string_view request, std::chrono::milliseconds within,
+    const std::function<bool(std::string_view)>& whole) {
   const auto deadline = Clock::now() + within;
   const Socket connection(SOCK_NONBLOCK);
   const int fd = connection.fd();
@@ -119,10 +120,19 @@ tl::expected<std::string, std::string> ask_line(std::uint16_t port, std::string_
     const ssize_t got = recv(fd, bytes.data(), bytes.size(), 0);
     if (got < 0) return system_error("recv");
     answer.append(bytes.data(), static_cast<std::size_t>(got));
-    const std::size_t end = answer.find_first_of("\r\n");
-    if (end != std::string::npos || got == 0) return answer.substr(0, end);
+    if (got == 0 || whole(answer)) return answer;
   }
   return tl::unexpected<std::string>("no answer in time");
+}
+
+tl::expected<std::string, std::string> ask_line(std::uint16_t port, std::string_view request,
+                                                std::chrono::milliseconds within) {
+  constexpr std::string_view kLineEnds = "\r\n";
+  auto answer = ask_until(port, request, within, [&](std::string_view text) {
+    return text.find_first_of(kLineEnds) != std::string_view::npos;
+  });
+  if (answer) answer->resize(std::min(answer->size(), answer->find_first_of(kLineEnds)));
+  return answer;
 }
 
 }  // namespace lockbench::testbed

@@ -23,6 +23,12 @@ tl::expected<std::uint16_t, std::string> free_loopback_port();
 tl::expected<std::string, std::string> ask_line(std::uint16_t port, std::string_view request,
                                                 std::chrono::milliseconds within);
 
+/// Sends `request` to the port and returns what comes back until `whole` says that it is all there,
+/// or the other side closes; an error when neither happens within the time. Thread-safe.
+tl::expected<std::string, std::string> ask_until(
+    std::uint16_t port, std::string_view request, std::chrono::milliseconds within,
+    const std::function<bool(std::string_view)>& whole);
+
 /// Tries to start a server on one port after another, while somebody else is quicker to take them.
 template <typename Server>
 tl::expected<std::unique_ptr<Server>, std::string> start_on_free_port(

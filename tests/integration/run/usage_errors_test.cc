@@ -67,6 +67,10 @@ std::vector<Malformed> malformed_options() {
       {"CounterWithoutResource",
        run_with({"--counter-redis", "redis://localhost"}),
        {"--counter-redis", "--resource"}},
+      {"RttOfAServerElsewhere",
+       run_with({"--rtt", "5ms", "--redis", "redis://localhost"}),
+       {"--rtt", "--redis"}},
+      {"RttBeyondTheTimeout", run_with({"--rtt", "3s"}), {"--rtt", "--store-timeout"}},
       {"ListTakesNoStrategies", {"list", "redis-set-nx"}, {"list", "redis-set-nx"}},
   };
 }

@@ -202,6 +202,8 @@ TEST(OpenFiles, ASecondConnectionIsCountedWhereTheCounterNeedsOne) {
   const std::uint64_t in_memory = open_files_for(workload);
   workload.resource = Resource::redis;
   EXPECT_EQ(open_files_for(workload), in_memory + 1000);
+  workload.rtt = std::chrono::milliseconds(1);
+  EXPECT_EQ(open_files_for(workload), in_memory + 3000) << "two of each client in the proxy";
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ TEST(Options, EveryOptionOfTheLoadReachesIt) {
                                   "--resource", "redis",     "--repeat",
                                   "3",          "--seed",    "42",
                                   "--key-skew", "0.99",      "--store-timeout",
-                                  "250ms"});
+                                  "250ms",      "5ms"});
   ASSERT_TRUE(options) << options.error().message;
   const Workload& load = options->workload;
   EXPECT_EQ(load.clients, 64);
@@ -57,6 +57,7 @@ TEST(Options, EveryOptionOfTheLoadReachesIt) {
   EXPECT_EQ(load.acquire_timeout, 0s);
   EXPECT_EQ(load.strategy.wait, WaitPolicy::backoff(1ms, 50ms));
   EXPECT_EQ(load.strategy.command_timeout, 250ms);
+  EXPECT_EQ(load.rtt, 5ms);
   EXPECT_EQ(load.resource, Resource::redis);
   EXPECT_EQ(load.repeat, 3);
   EXPECT_EQ(load.seed, 42U);
@@ -172,6 +173,8 @@ std::vector<Refused> refused_values() {
   refuse("--seed", "0 to 9223372036854775807", {"-1", "9223372036854775808", "0.5"});
   refuse("--store-timeout", "1ms to 1h", {"0s", "2h"});
   refuse("--store-timeout", duration, {"100"});
+  refuse("--rtt", "0s to 1h", {"2h"});
+  refuse("--rtt", duration, {"-1ms", "100"});
   refuse("--threshold", "close ones: acquire.p90", {"acquire.p98<5ms"});
   refuse("--threshold", "one of < <= > >= == !=", {"acquire.p99"});
   refuse("--threshold", "is not a number", {"acquire.p99<"});
@@ -208,6 +211,7 @@ const std::map<std::string, std::string>& wanted_values() {
       {"redis", url},
       {"counter-redis", url},
       {"store-timeout", duration},
+      {"rtt", duration},
       {"threshold", "one of < <= > >= == !="},
       {"out", path},
       {"format", "table, json, csv, markdown"},
@@ -257,6 +261,9 @@ TEST(Options, OnesThatNeedEachOther) {
   EXPECT_THAT(error_of({"--arrival", "constant"}), HasSubstr("needs --rate"));
   EXPECT_THAT(error_of({"--counter-redis", "redis://h"}), HasSubstr("needs --resource redis"));
   EXPECT_THAT(error_of({"--keys", "per-client", "--key-skew", "1"}), HasSubstr("--keys N"));
+  EXPECT_THAT(error_of({"--rtt", "1ms", "--redis", "redis://h"}), HasSubstr("--redis"));
+  EXPECT_EQ(error_of({"--rtt", "0s", "--redis", "redis://h"}), "accepted");
+  EXPECT_THAT(error_of({"--rtt", "5s"}), HasSubstr("shorter than --store-timeout (3s)"));
 }
 
 TEST(Options, ACountedRunIsNotCutAfterTheDefaultDuration) {

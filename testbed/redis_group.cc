@@ -1,0 +1,139 @@
+#include "testbed/redis_group.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <sstream>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+namespace lockbench::testbed {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Facts = std::map<std::string, std::string>;
+using Done = tl::expected<void, std::string>;
+
+constexpr std::chrono::seconds kAnswerWithin{1};
+constexpr std::chrono::seconds kInStepWithin{10};
+
+/// Begin at once, notice soon when the other side is gone, and end when asked to: else a primary
+/// first waits for its replicas, and one that writes its first append-only file does not end at
+/// all.
+const std::vector<std::string> kQuickReplication = {
+    "repl-diskless-sync-delay 0", "repl-ping-replica-period 1", "shutdown-on-sigterm now force"};
+
+using Started = tl::expected<std::unique_ptr<RedisServer>, std::string>;
+
+std::vector<Started> start_side_by_side(Testbed& testbed, const RedisOptions& options, int count) {
+  std::vector<Started> started(static_cast<std::size_t>(count));
+  std::vector<std::jthread> threads;
+  threads.reserve(started.size());
+  for (Started& one : started) {
+    threads.emplace_back([&] { one = start_redis(testbed, options); });
+  }
+  threads.clear();  // waits for them
+  return started;
+}
+
+bool is(const Facts& facts, const std::string& field, std::string_view value) {
+  const auto found = facts.find(field);
+  return found != facts.end() && found->second == value;
+}
+
+/// Empty once the group is in step; else what is missing.
+std::string missing(RedisGroup& group) {
+  for (std::size_t i = 0; i < group.replicas(); ++i) {
+    const auto facts = replication_facts(group.replica(i));
+    if (!facts) return facts.error();
+    if (!is(*facts, "master_link_status", "up")) return fmt::format("replica {} has no link", i);
+  }
+  const auto facts = replication_facts(group.primary());
+  if (!facts) return facts.error();
+  // A replica that is still being sent the data is counted, but not yet "online".
+  const auto online = std::count_if(facts->begin(), facts->end(), [](const auto& field) {
+    return field.first.starts_with("slave") &&
+           field.second.find("state=online") != std::string::npos;
+  });
+  if (static_cast<std::size_t>(online) != group.replicas()) {
+    return fmt::format("the primary has {} of {} replicas", online, group.replicas());
+  }
+  return {};
+}
+
+Done await_in_step(RedisGroup& group) {
+  constexpr std::chrono::milliseconds kPause{5};
+  const auto deadline = Clock::now() + kInStepWithin;
+  std::string still = missing(group);
+  while (!still.empty()) {
+    if (Clock::now() > deadline) {
+      return tl::unexpected(
+          fmt::format("replication did not begin within {} s: {}", kInStepWithin.count(), still));
+    }
+    std::this_thread::sleep_for(kPause);
+    still = missing(group);
+  }
+  return {};
+}
+
+}  // namespace
+
+tl::expected<Facts, std::string> replication_facts(const RedisServer& server) {
+  // A bulk string of lines, each with its end, and the string's own end; an error is one line.
+  const auto whole = [](std::string_view answer) {
+    return answer.ends_with(answer.starts_with('$') ? "\r\n\r\n" : "\r\n");
+  };
+  const auto answer = ask_until(server.port(), "INFO replication\r\n", kAnswerWithin, whole);
+  if (!answer) return tl::unexpected(fmt::format("{}: {}", server.url(), answer.error()));
+  if (!answer->starts_with('$')) {
+    return tl::unexpected(
+        fmt::format("{}: {}", server.url(), answer->substr(0, answer->find("\r\n"))));
+  }
+  Facts facts;
+  std::istringstream lines(*answer);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    facts.emplace(line.substr(0, colon), line.substr(colon + 1, line.find('\r') - colon - 1));
+  }
+  return facts;
+}
+
+Done RedisGroup::promote(std::size_t index) {
+  const auto answer = ask_line(replica(index).port(), "REPLICAOF NO ONE\r\n", kAnswerWithin);
+  if (!answer) return tl::unexpected(fmt::format("promotion: {}", answer.error()));
+  if (!answer->starts_with("+OK")) return tl::unexpected(fmt::format("promotion: {}", *answer));
+  return {};
+}
+
+tl::expected<std::unique_ptr<RedisGroup>, std::string> start_redis_group(
+    Testbed& testbed, const RedisGroupOptions& options) {
+  if (!options.server.password.empty()) {
+    return tl::unexpected<std::string>("a replicated Redis has no password here");
+  }
+  RedisOptions server = options.server;
+  server.config.insert(server.config.end(), kQuickReplication.begin(), kQuickReplication.end());
+  std::unique_ptr<RedisGroup> group(new RedisGroup);
+  auto primary = start_redis(testbed, server);
+  if (!primary) return tl::unexpected(std::move(primary.error()));
+  group->primary_ = *std::move(primary);
+  std::uint16_t source = group->primary_->port();
+  if (options.proxies != nullptr) {
+    auto proxy = start_proxy(*options.proxies, source);
+    if (!proxy) return tl::unexpected(std::move(proxy.error()));
+    group->replication_ = *std::move(proxy);
+    source = group->replication_->port();
+  }
+  // In the configuration rather than by command: a replica that is restarted is a replica again.
+  server.config.push_back(fmt::format("replicaof 127.0.0.1 {}", source));
+  for (Started& replica : start_side_by_side(testbed, server, options.replicas)) {
+    if (!replica) return tl::unexpected(std::move(replica.error()));
+    group->replicas_.push_back(*std::move(replica));
+  }
+  if (auto in_step = await_in_step(*group); !in_step) return tl::unexpected(in_step.error());
+  return group;
+}
+
+}  // namespace lockbench::testbed

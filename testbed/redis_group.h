@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "testbed/proxy.h"
+#include "testbed/redis_server.h"
+
+namespace lockbench::testbed {
+
+struct RedisGroupOptions {
+  int replicas = 2;
+  /// Of each server; without a password, and without replication in its config.
+  RedisOptions server{};
+  /// If given, replicas reach their primary through a proxy, so that faults can be put between
+  /// them. Costs time and CPU on every write.
+  ProxyPool* proxies = nullptr;
+};
+
+/// A primary Redis and its replicas. Thread-safe as its servers are.
+class RedisGroup {
+ public:
+  RedisServer& primary() { return *primary_; }
+  RedisServer& replica(std::size_t index) { return *replicas_.at(index); }
+  std::size_t replicas() const { return replicas_.size(); }
+  /// What lies between primary and replicas: its server is the primary. Null without proxies.
+  Proxy* replication() { return replication_.get(); }
+
+  /// Makes a replica a primary of its own, with the data it has. The others go on following the
+  /// first primary.
+  tl::expected<void, std::string> promote(std::size_t index);
+
+ private:
+  friend tl::expected<std::unique_ptr<RedisGroup>, std::string> start_redis_group(
+      Testbed& testbed, const RedisGroupOptions& options);
+  RedisGroup() = default;
+
+  std::unique_ptr<RedisServer> primary_;
+  std::unique_ptr<Proxy> replication_;
+  std::vector<std::unique_ptr<RedisServer>> replicas_;
+};
+
+/// What a Redis without a password says of its replication: the fields of INFO replication.
+tl::expected<std::map<std::string, std::string>, std::string> replication_facts(
+    const RedisServer& server);
+
+/// Primary and replicas, all in step: every replica's link is up, and the primary counts them all.
+/// The replicas start side by side; the wait for them is bounded by 10 s.
+tl::expected<std::unique_ptr<RedisGroup>, std::string> start_redis_group(
+    Testbed& testbed, const RedisGroupOptions& options = {});
+
+}  // namespace lockbench::testbed

@@ -1,0 +1,111 @@
+#include "testbed/redis_group.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/integration/testbed/support.h"
+
+namespace lockbench::testbed {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Replication : public testing::Test {
+ protected:
+  std::unique_ptr<RedisGroup> start(RedisGroupOptions options = {}) {
+    auto group = start_redis_group(*testbed_, options);
+    if (!group) throw std::runtime_error(group.error());
+    return *std::move(group);
+  }
+
+  std::unique_ptr<Testbed> testbed_ = must_start();
+  std::unique_ptr<ProxyPool> pool_ = ProxyPool::start().value();
+};
+
+std::string fact(const RedisServer& server, const std::string& field) {
+  auto facts = replication_facts(server);
+  if (!facts) return facts.error();
+  return (*facts)[field];
+}
+
+TEST_F(Replication, IsInStepFromTheStart) {
+  const auto group = start({.replicas = 3});
+  ASSERT_EQ(group->replicas(), 3U);
+  EXPECT_EQ(fact(group->primary(), "role"), "master");
+  EXPECT_EQ(fact(group->primary(), "connected_slaves"), "3");
+  EXPECT_EQ(ask(group->primary().port(), "SET key value"), "+OK");
+  for (std::size_t i = 0; i < 3; ++i) {
+    const RedisServer& replica = group->replica(i);
+    EXPECT_EQ(fact(replica, "role"), "slave");
+    EXPECT_EQ(fact(replica, "master_port"), std::to_string(group->primary().port()));
+    EXPECT_TRUE(eventually([&] { return ask(replica.port(), "EXISTS key") == ":1"; }));
+  }
+  EXPECT_EQ(group->replication(), nullptr);
+}
+
+TEST_F(Replication, AcknowledgesToThePrimary) {
+  const auto group = start({.replicas = 2});
+  // On one connection, or WAIT would not know of the write.
+  const auto answer = ask_until(group->primary().port(), "SET key value\r\nWAIT 2 5000\r\n", 6s,
+                                [](std::string_view text) { return text.ends_with(":2\r\n"); });
+  EXPECT_EQ(answer, "+OK\r\n:2\r\n");
+}
+
+TEST_F(Replication, MayHaveNoReplicas) {
+  const auto group = start({.replicas = 0});
+  EXPECT_EQ(fact(group->primary(), "connected_slaves"), "0");
+}
+
+TEST_F(Replication, AReplicaThatIsRestartedIsOneAgain) {
+  const auto group = start({.replicas = 1});
+  ASSERT_TRUE(group->replica(0).restart(true));
+  EXPECT_TRUE(eventually([&] { return fact(group->replica(0), "master_link_status") == "up"; }));
+}
+
+TEST_F(Replication, APromotedReplicaLacksWhatWasHeldBack) {
+  const auto group = start({.replicas = 2, .proxies = pool_.get()});
+  RedisServer& primary = group->primary();
+  RedisServer& heir = group->replica(0);
+  ASSERT_EQ(ask(primary.port(), "SET early value"), "+OK");
+  ASSERT_TRUE(eventually([&] { return ask(heir.port(), "EXISTS early") == ":1"; }));
+  EXPECT_EQ(ask(heir.port(), "SET key value").substr(0, 9), "-READONLY");
+
+  group->replication()->hold();
+  ASSERT_EQ(ask(primary.port(), "SET late value"), "+OK");
+  ASSERT_TRUE(primary.kill_hard());
+  ASSERT_TRUE(group->promote(0));
+  group->replication()->heal();
+  EXPECT_EQ(fact(heir, "role"), "master");
+  EXPECT_EQ(ask(heir.port(), "EXISTS early"), ":1");
+  EXPECT_EQ(ask(heir.port(), "EXISTS late"), ":0");
+  EXPECT_EQ(ask(heir.port(), "SET key value"), "+OK");
+  EXPECT_EQ(fact(group->replica(1), "role"), "slave") << "the other one is left as it was";
+}
+
+TEST_F(Replication, CanBeCut) {
+  const auto group = start({.replicas = 1, .proxies = pool_.get()});
+  const auto link = [&] { return fact(group->replica(0), "master_link_status"); };
+  group->replication()->refuse();
+  group->replication()->cut();
+  EXPECT_TRUE(eventually([&] { return link() == "down"; }));
+  ASSERT_EQ(ask(group->primary().port(), "SET key value"), "+OK");
+  EXPECT_EQ(ask(group->replica(0).port(), "EXISTS key"), ":0");
+  group->replication()->heal();
+  EXPECT_TRUE(eventually([&] { return ask(group->replica(0).port(), "EXISTS key") == ":1"; }));
+}
+
+TEST_F(Replication, PromotionOfADeadReplicaFails) {
+  const auto group = start({.replicas = 1});
+  ASSERT_TRUE(group->replica(0).kill_hard());
+  EXPECT_FALSE(group->promote(0));
+}
+
+TEST_F(Replication, HasNoPassword) {
+  RedisGroupOptions options;
+  options.server.password = "secret";
+  const auto group = start_redis_group(*testbed_, options);
+  ASSERT_FALSE(group);
+  EXPECT_NE(group.error().find("password"), std::string::npos) << group.error();
+}
+
+}  // namespace
+}  // namespace lockbench::testbed
