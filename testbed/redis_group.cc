@@ -20,10 +20,9 @@ using Done = tl::expected<void, std::string>;
 constexpr std::chrono::seconds kAnswerWithin{1};
 constexpr std::chrono::seconds kInStepWithin{10};
 
-/// Begin at once, notice soon when the other side is gone, and end when asked to: else a primary
-/// first waits for its replicas, and one that writes its first append-only file does not end at
-/// all.
-const std::vector<std::string> kQuickReplication = {
+/// Begin at once, and notice soon when the other side is gone. End when asked to: else a primary
+/// first waits for its replicas, and one that writes its first append-only file goes on.
+constexpr std::array<const char*, 3> kQuickReplication = {
     "repl-diskless-sync-delay 0", "repl-ping-replica-period 1", "shutdown-on-sigterm now force"};
 
 using Started = tl::expected<std::unique_ptr<RedisServer>, std::string>;

@@ -25,18 +25,18 @@ constexpr auto kDelay = 30ms;
 class ProxyTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    testbed_ = must_start();
-    server_ = must_start_redis(*testbed_, {.durable = false});
+    testbed = must_start();
+    server = must_start_redis(*testbed, {.durable = false});
   }
   static void TearDownTestSuite() {
-    server_.reset();
-    testbed_.reset();
+    server.reset();
+    testbed.reset();
   }
 
   ProxyTest() { EXPECT_EQ(direct_.ask("FLUSHALL"), "+OK"); }
 
   std::unique_ptr<Proxy> proxy(const ProxyOptions& options = {}) {
-    return proxy_before(server_->port(), options);
+    return proxy_before(server->port(), options);
   }
   std::unique_ptr<Proxy> proxy_before(std::uint16_t port, const ProxyOptions& options = {}) {
     auto started = start_proxy(*pool_, port, options);
@@ -54,10 +54,10 @@ class ProxyTest : public testing::Test {
     return lines - 2;  // the last line is empty
   }
 
-  static inline std::unique_ptr<Testbed> testbed_;
-  static inline std::unique_ptr<RedisServer> server_;
+  static inline std::unique_ptr<Testbed> testbed;
+  static inline std::unique_ptr<RedisServer> server;
   std::unique_ptr<ProxyPool> pool_ = ProxyPool::start().value();
-  TcpClient direct_{server_->port()};
+  TcpClient direct_{server->port()};
 };
 
 std::vector<std::unique_ptr<TcpClient>> connect(const Proxy& proxy, std::size_t count) {
@@ -76,15 +76,17 @@ Clock::duration time_of(TcpClient& client, const std::string& command) {
   return Clock::now() - begin;
 }
 
-std::string echoes(int count) {
+std::string echoes(std::size_t count) {
   std::string commands;
-  for (int i = 0; i < count; ++i) commands += "ECHO " + std::to_string(100'000 + i) + "\r\n";
+  for (std::size_t i = 0; i < count; ++i)
+    commands += "ECHO " + std::to_string(100'000 + i) + "\r\n";
   return commands;
 }
 
-std::string echoed(int count) {
+std::string echoed(std::size_t count) {
   std::string answers;
-  for (int i = 0; i < count; ++i) answers += "$6\r\n" + std::to_string(100'000 + i) + "\r\n";
+  for (std::size_t i = 0; i < count; ++i)
+    answers += "$6\r\n" + std::to_string(100'000 + i) + "\r\n";
   return answers;
 }
 
@@ -93,7 +95,7 @@ TEST_F(ProxyTest, LetsEverythingThrough) {
   TcpClient client(line->port());
   EXPECT_EQ(client.ask("SET key value"), "+OK");
   EXPECT_EQ(direct_.ask("EXISTS key"), ":1");
-  constexpr int kCommands = 3000;
+  constexpr std::size_t kCommands = 3000;
   EXPECT_EQ(client.send(echoes(kCommands)), echoes(kCommands).size());
   EXPECT_TRUE(client.lines(2 * kCommands) == echoed(kCommands));
   const ProxyCounts counts = line->counts();
@@ -108,7 +110,8 @@ TEST_F(ProxyTest, ManyBytesPassThroughASmallBuffer) {
   constexpr std::size_t kBytes = 20'000'000;
   const auto line = proxy({.delay = 1ms, .buffer_bytes = 100'000});
   TcpClient client(line->port());
-  const std::string value(kBytes, 'x');
+  std::string value;
+  value.resize(kBytes, 'x');
   const std::string head = "*3\r\n$3\r\nSET\r\n$3\r\nbig\r\n$20000000\r\n";
   EXPECT_EQ(client.send(head + value + "\r\n"), head.size() + kBytes + 2);
   EXPECT_EQ(client.lines(1), "+OK\r\n");
@@ -120,7 +123,8 @@ TEST_F(ProxyTest, AFullBufferKeepsTheSenderWaiting) {
   const auto line = proxy({.buffer_bytes = 100'000});
   TcpClient client(line->port());
   line->delay(1h, Direction::to_server);
-  const std::string much(64'000'000, 'x');  // what the kernel keeps is a few millions
+  std::string much;
+  much.resize(64'000'000, 'x');  // what the kernel keeps is a few millions
   EXPECT_LT(client.send(much, 1s), much.size());
 }
 
@@ -165,7 +169,7 @@ TEST_F(ProxyTest, TriesAnotherPortWhenItLosesTheRace) {
   int calls = 0;
   ProxyOptions options;
   options.choose_port = [&]() -> tl::expected<std::uint16_t, std::string> {
-    return calls++ == 0 ? server_->port() : good;
+    return calls++ == 0 ? server->port() : good;
   };
   EXPECT_EQ(proxy(options)->port(), good);
 }
@@ -197,7 +201,7 @@ TEST_F(ProxyTest, HealingGoesBackToTheLinesOwnDelay) {
 }
 
 TEST_F(ProxyTest, ADelayIsNoThrottle) {
-  constexpr int kCommands = 5000;
+  constexpr std::size_t kCommands = 5000;
   const auto line = proxy({.delay = kDelay});
   TcpClient client(line->port());
   const auto begin = Clock::now();
@@ -207,7 +211,8 @@ TEST_F(ProxyTest, ADelayIsNoThrottle) {
   EXPECT_TRUE(client.lines(2 * kCommands) == wanted) << "all of it, in order";
   const auto took = Clock::now() - begin;
   EXPECT_GE(took, 2 * kDelay);
-  EXPECT_LT(took, kCommands * 2 * kDelay / 50) << "one after the other takes fifty times as long";
+  EXPECT_LT(took, static_cast<int>(kCommands) * 2 * kDelay / 50)
+      << "one after the other takes fifty times as long";
 }
 
 TEST_F(ProxyTest, AShorterDelayDoesNotOvertakeALongerOne) {
@@ -355,6 +360,7 @@ TEST_F(ProxyTest, ConcernsAShareOfTheConnections) {
   line->refuse(Connections::from_now_on().share(0.5));
   const auto newcomers = [&] {
     std::vector<std::unique_ptr<TcpClient>> more;
+    more.reserve(10);
     for (int i = 0; i < 10; ++i) more.push_back(std::make_unique<TcpClient>(line->port()));
     return more;
   }();
@@ -408,12 +414,14 @@ TEST_F(ProxyTest, EndsWhileItIsBusyAndFaultsComeFromEverywhere) {
   auto line = proxy({.delay = 1ms});
   std::atomic<int> answers = 0;
   std::vector<std::jthread> clients;
+  clients.reserve(6);
   for (int i = 0; i < 6; ++i) {
     clients.emplace_back([&, port = line->port()] { keep_busy(port, answers); });
   }
   EXPECT_TRUE(eventually([&] { return answers > 10; }));
   {
     std::vector<std::jthread> players;
+    players.reserve(3);
     for (int player = 0; player < 3; ++player) {
       players.emplace_back([&] {
         for (int i = 0; i < 20; ++i) {

@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 
 class Replication : public testing::Test {
  protected:
-  std::unique_ptr<RedisGroup> start(RedisGroupOptions options = {}) {
+  std::unique_ptr<RedisGroup> start(const RedisGroupOptions& options = {}) {
     auto group = start_redis_group(*testbed_, options);
     if (!group) throw std::runtime_error(group.error());
     return *std::move(group);
