@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -74,6 +77,13 @@ Clock::duration time_of(TcpClient& client, const std::string& command) {
   const auto begin = Clock::now();
   EXPECT_NE(client.ask(command), "");
   return Clock::now() - begin;
+}
+
+/// Of many tries, as the machine may be busy.
+Clock::duration fastest(TcpClient& client, const std::string& command) {
+  Clock::duration result = time_of(client, command);
+  for (int i = 0; i < 20; ++i) result = std::min(result, time_of(client, command));
+  return result;
 }
 
 std::string echoes(std::size_t count) {
@@ -177,17 +187,17 @@ TEST_F(ProxyTest, TriesAnotherPortWhenItLosesTheRace) {
 TEST_F(ProxyTest, DelaysEachWay) {
   const auto line = proxy();
   TcpClient client(line->port());
-  EXPECT_LT(time_of(client, "PING"), kDelay);
+  EXPECT_LT(fastest(client, "PING"), kDelay);
   line->delay(kDelay);
   EXPECT_GE(time_of(client, "PING"), 2 * kDelay);
   TcpClient later(line->port());
   EXPECT_GE(time_of(later, "PING"), 2 * kDelay);
   line->delay(0ms, Direction::to_server);
-  const auto one_way = time_of(client, "PING");
+  const auto one_way = fastest(client, "PING");
   EXPECT_GE(one_way, kDelay);
   EXPECT_LT(one_way, 2 * kDelay);
   line->heal();
-  EXPECT_LT(time_of(client, "PING"), kDelay);
+  EXPECT_LT(fastest(client, "PING"), kDelay);
 }
 
 TEST_F(ProxyTest, HealingGoesBackToTheLinesOwnDelay) {
@@ -195,7 +205,7 @@ TEST_F(ProxyTest, HealingGoesBackToTheLinesOwnDelay) {
   TcpClient client(line->port());
   EXPECT_GE(time_of(client, "PING"), 2 * kDelay);
   line->delay(0ms);
-  EXPECT_LT(time_of(client, "PING"), kDelay);
+  EXPECT_LT(fastest(client, "PING"), kDelay);
   line->heal();
   EXPECT_GE(time_of(client, "PING"), 2 * kDelay);
 }
@@ -344,12 +354,12 @@ TEST_F(ProxyTest, ConcernsTheChosenConnectionsOnly) {
   EXPECT_EQ(clients[1]->end(), End::reset);
   line->black_hole(Direction::both, Connections::number(3));
   line->delay(kDelay, Direction::both, Connections::number(4));
-  EXPECT_LT(time_of(*clients[0], "PING"), 2 * kDelay);
+  EXPECT_LT(fastest(*clients[0], "PING"), 2 * kDelay);
   EXPECT_EQ(clients[2]->ask("PING", kSilence), "");
   TcpClient fourth(line->port());
   EXPECT_GE(time_of(fourth, "PING"), 2 * kDelay);
   TcpClient fifth(line->port());
-  EXPECT_LT(time_of(fifth, "PING"), 2 * kDelay);
+  EXPECT_LT(fastest(fifth, "PING"), 2 * kDelay);
 }
 
 TEST_F(ProxyTest, ConcernsAShareOfTheConnections) {
@@ -373,14 +383,14 @@ TEST_F(ProxyTest, ConcernsOldOrNewConnectionsOnly) {
   TcpClient old(line->port());
   ASSERT_EQ(old.ask("PING"), "+PONG");
   line->delay(kDelay, Direction::both, Connections::from_now_on());
-  EXPECT_LT(time_of(old, "PING"), 2 * kDelay);
+  EXPECT_LT(fastest(old, "PING"), 2 * kDelay);
   TcpClient later(line->port());
   EXPECT_GE(time_of(later, "PING"), 2 * kDelay);
   line->heal();
   line->delay(kDelay, Direction::both, Connections::open_now());
   EXPECT_GE(time_of(old, "PING"), 2 * kDelay);
   TcpClient last(line->port());
-  EXPECT_LT(time_of(last, "PING"), 2 * kDelay);
+  EXPECT_LT(fastest(last, "PING"), 2 * kDelay);
 }
 
 TEST_F(ProxyTest, ServesAThousandConnectionsAtOnce) {
