@@ -7,6 +7,8 @@ namespace {
 
 // Enough for few round trips; little enough that neither a server nor a release waits for long.
 constexpr std::size_t kBatch = 256;
+// A store that is asked for none ends the lease at once, whoever has it.
+constexpr Duration kLeastTtl = std::chrono::milliseconds(1);
 constexpr Duration kShortestPause = std::chrono::milliseconds(5);
 constexpr Duration kLongestPause = std::chrono::seconds(1);
 
@@ -14,6 +16,17 @@ constexpr Duration kLongestPause = std::chrono::seconds(1);
 Duration pause_after(int failures, Duration ttl) {
   const Duration doubled = kShortestPause * (1 << std::min(failures, 10));
   return std::min({doubled, std::max(ttl / 20, kShortestPause), kLongestPause});
+}
+
+TimePoint latest_end(const RenewalOrder& order) {
+  return order.cap ? order.granted_at + *order.cap : TimePoint::max();
+}
+
+/// It was prolonged as far as it may be, or the time for that has passed.
+bool nothing_to_add(const RenewalOrder& order, TimePoint now) {
+  if (!order.cap) return false;
+  return latest_end(order) - now < kLeastTtl ||
+         latest_end(order) - order.drift <= order.state->valid_until();
 }
 
 class DeafObserver : public RenewalObserver {
@@ -82,22 +95,23 @@ void RenewalScheduler::drive(const std::stop_token& stop) {
 
 TimePoint RenewalScheduler::run_due(const std::stop_token& stop) {
   // What becomes due meanwhile is for the next time: this one ends.
-  const TimePoint now = env_->now();
-  for (auto batch = take_due(now); !batch.empty() && !stop.stop_requested();
-       batch = take_due(now)) {
+  const TimePoint due_by = env_->now();
+  for (auto batch = take_due(due_by); !batch.empty() && !stop.stop_requested();
+       batch = take_due(due_by)) {
     fly(batch, stop);
   }
   const std::scoped_lock lock(mutex_);
   return next_due();
 }
 
-std::vector<RenewalScheduler::Flight> RenewalScheduler::take_due(TimePoint now) {
+std::vector<RenewalScheduler::Flight> RenewalScheduler::take_due(TimePoint due_by) {
   std::vector<Flight> batch;
+  const TimePoint now = env_->now();
   // Destroyed after the mutex is free, as the last owner of a Renewal stops it.
   std::vector<std::shared_ptr<Renewal>> done;
   const std::scoped_lock lock(mutex_);
   for (auto next = due_.begin();
-       next != due_.end() && next->first <= now && batch.size() < kBatch;) {
+       next != due_.end() && next->first <= due_by && batch.size() < kBatch;) {
     const auto place = next++;
     const auto renewal = place->second.lock();
     if (!renewal) continue;  // on its way out: it waits for the mutex to take itself off
@@ -105,15 +119,13 @@ std::vector<RenewalScheduler::Flight> RenewalScheduler::take_due(TimePoint now) 
     due_.erase(place);
     renewal->place_.reset();
     const RenewalOrder& order = renewal->order_;
-    const TimePoint latest = order.cap ? order.granted_at + *order.cap : TimePoint::max();
-    if (latest <= order.state->valid_until()) {  // prolonged as far as it may be
+    if (nothing_to_add(order, now)) {
       done.push_back(renewal);
     } else if (const TimePoint later = askable_at(order, now); later > now) {
       put(*renewal, later);
       done.push_back(renewal);
     } else {
-      const Duration ttl = std::min(order.ttl, latest - now);
-      batch.push_back({.renewal = renewal, .due = due, .ttl = ttl});
+      batch.push_back({.renewal = renewal, .due = due});
     }
   }
   return batch;
@@ -141,8 +153,12 @@ void RenewalScheduler::fly(std::vector<Flight>& batch, const std::stop_token& st
   for (auto& [channel, flights] : asked) {
     for (Flight* flight : flights) {
       const RenewalOrder& order = flight->renewal->order_;
+      const TimePoint sent_at = env_->now();
+      if (flight->sent_at == TimePoint::max()) {
+        flight->sent_at = sent_at;
+        flight->ttl = std::max(std::min(order.ttl, latest_end(order) - sent_at), kLeastTtl);
+      }
       channel->store->queue(order.key, order.token, flight->ttl);
-      flight->sent_at = env_->now();
     }
     channel->store->flush(stop);
   }

@@ -123,7 +123,7 @@ class RenewalScheduler {
   /// Sends every renewal that is due, and returns when the next one is.
   TimePoint run_due() { return run_due(std::stop_token()); }
 
-  /// How many leases it keeps.
+  /// How many leases it keeps, those apart whose renewal is under way.
   std::size_t kept() const;
 
  private:
@@ -137,7 +137,9 @@ class RenewalScheduler {
   /// A renewal under way. Keeps it alive.
   struct Flight {
     std::shared_ptr<Renewal> renewal;
-    TimePoint due{}, sent_at{}, answered_at{};
+    TimePoint due{};
+    TimePoint sent_at = TimePoint::max();  ///< to the first of its channels: validity begins there
+    TimePoint answered_at{};
     Duration ttl{};
     int renewed = 0, refused = 0;
     std::string reason;
@@ -148,7 +150,7 @@ class RenewalScheduler {
   TimePoint run_due(const std::stop_token& stop);
   TimePoint next_due() const { return due_.empty() ? TimePoint::max() : due_.begin()->first; }
   void put(Renewal& renewal, TimePoint due);
-  std::vector<Flight> take_due(TimePoint now);
+  std::vector<Flight> take_due(TimePoint due_by);
   /// When enough of its channels may be asked: now, unless they failed lately.
   TimePoint askable_at(const RenewalOrder& order, TimePoint now) const;
   void fly(std::vector<Flight>& batch, const std::stop_token& stop);
