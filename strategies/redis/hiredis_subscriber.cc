@@ -47,6 +47,7 @@ class HiredisSubscriber : public Subscriber {
     if (!transport_) return fail(StoreError::Kind::not_sent, "not connected");
     std::array<char, 4096> buffer;
     while (true) {
+      if (is_cut()) return broken("the connection was cut");
       auto reply = reader_.next();
       if (!reply) return broken(reply.error());
       if (*reply) return pushed(**reply);
@@ -101,13 +102,20 @@ class HiredisSubscriber : public Subscriber {
     if (!transport_) return fail(StoreError::Kind::not_sent, "not connected");
     const Sent& sent = under_way_.emplace_back(Sent{std::string(name), channel});
     if (env_.before_command(info(sent)) == CommandFate::drop) {
+      cut_ = true;
       return fail(StoreError::Kind::not_sent, "the connection was cut");
     }
     std::string bytes;
     const std::array<std::string_view, 2> words{name, channel};
     append_command(bytes, words);
     if (transport_->send(bytes, timeout_) == Transport::Status::ok) return {};
+    cut_ = true;
     return fail(StoreError::Kind::unanswered, "the connection was closed");
+  }
+
+  bool is_cut() {
+    const std::scoped_lock lock(sending_);
+    return cut_;
   }
 
   StoreResult<std::optional<Push>> pushed(const Reply& reply) {
@@ -131,6 +139,7 @@ class HiredisSubscriber : public Subscriber {
     for (const Sent& sent : under_way_) env_.after_command(info(sent), CommandEnd::lost);
     under_way_.clear();
     transport_.reset();
+    cut_ = false;
     return fail(StoreError::Kind::unanswered, why);
   }
 
@@ -142,6 +151,7 @@ class HiredisSubscriber : public Subscriber {
   std::unique_ptr<Transport> transport_;
   ReplyReader reader_;
   std::deque<Sent> under_way_;
+  bool cut_ = false;  ///< while something was sent: the receiving thread closes it
 };
 
 }  // namespace

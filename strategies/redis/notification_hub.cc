@@ -1,5 +1,7 @@
 #include "strategies/redis/notification_hub.h"
 
+#include <utility>
+
 #include "strategies/waiting/wait_policy.h"
 
 namespace lockbench::redis {
@@ -33,7 +35,12 @@ bool NotificationHub::Place::hears() const {
 
 void NotificationHub::Place::woken() {
   const std::scoped_lock lock(hub_.mutex_);
-  signalled_ = false;
+  if (std::exchange(signalled_, false)) asking_ = true;
+}
+
+void NotificationHub::Place::found_taken() {
+  const std::scoped_lock lock(hub_.mutex_);
+  asking_ = false;
 }
 
 std::size_t NotificationHub::channels() const {
@@ -45,6 +52,7 @@ void NotificationHub::join(Place& place) {
   const std::scoped_lock lock(mutex_);
   const auto [found, added] = channels_.try_emplace(place.channel_);
   found->second.places.push_back(&place);
+  found->second.unused_since.reset();
   // A failure is the listening thread's to find and mend.
   if (added && connected_) (void)subscriber_->subscribe(place.channel_);
   if (!thread_.joinable()) {
@@ -56,8 +64,7 @@ void NotificationHub::leave(Place& place) {
   const std::scoped_lock lock(mutex_);
   Channel& channel = channels_.at(place.channel_);
   channel.places.remove(&place);
-  if (place.signalled_ && !place.satisfied_) wake_one(channel);
-  if (channel.places.empty()) channel.unused_since = env_->now();
+  if ((place.signalled_ || place.asking_) && !place.satisfied_) wake_one(channel);
 }
 
 void NotificationHub::wake_one(Channel& channel) {
@@ -73,17 +80,17 @@ void NotificationHub::listen(const std::stop_token& stop) {
   std::uint32_t failures = 0;
   TimePoint looked_at = env_->now();
   while (!stop.stop_requested()) {
-    if (!connect(stop)) {
+    const auto push = next_push(stop);
+    if (!push) {
+      disconnected();
+      // Also if it broke at once: a server may refuse every subscription.
       env_->wait(nullptr, env_->now() + kReconnect.delay(failures++, *env_), stop);
       continue;
     }
-    const auto push = subscriber_->receive(kTick, stop);
-    if (!push) {
-      disconnected();
-      continue;
+    if (*push) {
+      failures = 0;
+      take(**push);
     }
-    failures = 0;
-    if (*push) take(**push);
     if (const TimePoint now = env_->now(); now - looked_at >= kTick) {
       drop_unused();
       looked_at = now;
@@ -91,18 +98,20 @@ void NotificationHub::listen(const std::stop_token& stop) {
   }
 }
 
-bool NotificationHub::connect(const std::stop_token& stop) {
-  {
-    const std::scoped_lock lock(mutex_);
-    if (connected_) return true;
+StoreResult<std::optional<Push>> NotificationHub::next_push(const std::stop_token& stop) {
+  if (auto connected = subscriber_->connect(stop); !connected) {
+    return tl::unexpected(std::move(connected.error()));
   }
-  if (!subscriber_->connect(stop)) return false;
+  subscribe_to_all();
+  return subscriber_->receive(kTick, stop);
+}
+
+void NotificationHub::subscribe_to_all() {
   const std::scoped_lock lock(mutex_);
-  connected_ = true;
+  if (std::exchange(connected_, true)) return;
   for (const auto& [name, channel] : channels_) {
-    if (!subscriber_->subscribe(name)) return true;  // the next receive() fails
+    if (!subscriber_->subscribe(name)) return;  // the next receive() fails
   }
-  return true;
 }
 
 void NotificationHub::take(const Push& push) {
@@ -118,14 +127,15 @@ void NotificationHub::take(const Push& push) {
       channel.heard = true;
       for (Place* place : channel.places) place->event_.set();
       break;
-    case Push::Kind::unsubscribed:
+    case Push::Kind::unsubscribed:  // and not subscribed to again yet
+      channel.heard = false;
       break;
   }
 }
 
 void NotificationHub::disconnected() {
   const std::scoped_lock lock(mutex_);
-  connected_ = false;
+  if (!std::exchange(connected_, false)) return;
   for (auto& [name, channel] : channels_) {
     channel.heard = false;
     for (Place* place : channel.places) place->event_.set();
@@ -137,8 +147,10 @@ void NotificationHub::drop_unused() {
   const TimePoint now = env_->now();
   for (auto next = channels_.begin(); next != channels_.end();) {
     const auto place = next++;
-    const Channel& channel = place->second;
-    if (!channel.places.empty() || now - channel.unused_since < kKeptUnused) continue;
+    Channel& channel = place->second;
+    if (!channel.places.empty()) continue;
+    if (!channel.unused_since) channel.unused_since = now;
+    if (now - *channel.unused_since < kKeptUnused) continue;
     (void)subscriber_->unsubscribe(place->first);  // a failure: nothing is subscribed any more
     channels_.erase(place);
   }

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -37,8 +38,10 @@ class NotificationHub {
 
     /// Whether messages come in. What was released before that is not heard of.
     bool hears() const;
-    /// After a wait: the wake-up, if there was one, is used.
+    /// After a wait: the lock is asked for next, by a wake-up if there was one.
     void woken();
+    /// Asked for, and it was another's, whose release will be told: that wake-up is used.
+    void found_taken();
     /// The client has the lock: its wake-up needs not be passed on.
     void satisfied() { satisfied_ = true; }
 
@@ -48,7 +51,9 @@ class NotificationHub {
     const std::string channel_;
     Event& event_;
     bool satisfied_ = false;
-    bool signalled_ = false;  ///< by a message, not used yet; guarded by the hub's mutex
+    // By a message; guarded by the hub's mutex.
+    bool signalled_ = false;  ///< not acted on yet
+    bool asking_ = false;     ///< acted on, but the answer is not here yet
   };
 
   /// Channels that are subscribed to, or asked for.
@@ -58,15 +63,16 @@ class NotificationHub {
   struct Channel {
     std::list<Place*> places;  ///< in the order in which they came
     bool heard = false;
-    TimePoint unused_since{};
+    std::optional<TimePoint> unused_since{};  ///< as the listening thread found it
   };
 
   void join(Place& place);
   void leave(Place& place);
   static void wake_one(Channel& channel);
   void listen(const std::stop_token& stop);
-  /// False if that failed: no message comes in.
-  bool connect(const std::stop_token& stop);
+  /// On a connection that is made if there is none.
+  StoreResult<std::optional<Push>> next_push(const std::stop_token& stop);
+  void subscribe_to_all();
   void take(const Push& push);
   void disconnected();
   void drop_unused();
