@@ -57,8 +57,8 @@ class Queue : public TokenLock {
   ReleaseResult give_back(const Lease& lease) override {
     return to_release_result(call("release", lease, {}));
   }
-  void undo(const Lease& lease, const std::stop_token& stop) override {
-    (void)call("leave", lease, stop);
+  bool undo(const Lease& lease, const std::stop_token& stop) override {
+    return call("leave", lease, stop).has_value();
   }
   void withdraw(const Lease& lease, const std::stop_token& stop) override { undo(lease, stop); }
 

@@ -27,7 +27,6 @@ class ReentrantNotify : public ReentrantLock {
 
  protected:
   std::string make_token() override { return owner_; }
-  bool release_tells() const override { return true; }
 
  private:
   const std::string owner_;

@@ -36,8 +36,8 @@ class SetNxCheck : public SingleNodeLock {
   }
 
  protected:
-  void undo(const Lease& lease, const std::stop_token& stop) override {
-    release_if_mine(lease, stop);
+  bool undo(const Lease& lease, const std::stop_token& stop) override {
+    return release_if_mine(lease, stop).outcome == ReleaseOutcome::released;
   }
 
   /// The client's name, the same for all its acquisitions.

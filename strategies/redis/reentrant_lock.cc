@@ -6,6 +6,7 @@ namespace lockbench::redis {
 
 StoreResult<TryResult> ReentrantLock::try_acquire(const AcquireRequest& request, Lease& lease) {
   const auto milliseconds = ceil_milliseconds(request.ttl);
+  latest_ttl_ = request.ttl;
   const TimePoint asked_at = env().now();
   const auto left = redis().call(scripts::reentrant_acquire, {lease.key},
                                  {lease.token, std::to_string(milliseconds)}, request.stop);
@@ -25,7 +26,7 @@ StoreResult<TryResult> ReentrantLock::try_acquire(const AcquireRequest& request,
 StoreResult<Reply> ReentrantLock::release_once(const Lease& lease, Duration ttl,
                                                const std::stop_token& stop) {
   const std::string milliseconds = std::to_string(ceil_milliseconds(ttl));
-  if (!release_tells()) {
+  if (!notifies()) {
     return redis().call(scripts::reentrant_release, {lease.key}, {lease.token, milliseconds}, stop);
   }
   return redis().call(scripts::reentrant_release, {lease.key},
@@ -34,16 +35,18 @@ StoreResult<Reply> ReentrantLock::release_once(const Lease& lease, Duration ttl,
 
 ReleaseResult ReentrantLock::give_back(const Lease& lease) {
   const auto held = held_.find(lease.key);
-  const Duration ttl = held == held_.end() ? Duration() : held->second.ttl;
+  const Duration ttl = held == held_.end() ? latest_ttl_ : held->second.ttl;
   if (held != held_.end() && --held->second.count == 0) held_.erase(held);
   const auto reply = release_once(lease, ttl, {});
   if (!reply) return {ReleaseOutcome::failed, reply.error().message};
   return {reply->is_nil() ? ReleaseOutcome::not_owner : ReleaseOutcome::released, {}};
 }
 
-void ReentrantLock::undo(const Lease& lease, const std::stop_token& stop) {
+bool ReentrantLock::undo(const Lease& lease, const std::stop_token& stop) {
   // Whether it was counted once more cannot be told if it was held already.
-  if (!held_.contains(lease.key)) (void)release_once(lease, {}, stop);
+  if (held_.contains(lease.key)) return false;
+  const auto freed = release_once(lease, latest_ttl_, stop);
+  return freed && freed->is_integer(1);
 }
 
 std::optional<RenewalProtocol> ReentrantLock::renewal_protocol() const {

@@ -18,11 +18,14 @@ class ReentrantLock : public SingleNodeLock {
 
  protected:
   ReleaseResult give_back(const Lease& lease) override;
-  void undo(const Lease& lease, const std::stop_token& stop) override;
+  bool undo(const Lease& lease, const std::stop_token& stop) override;
+  bool decline(const Lease& lease, const std::stop_token&) override {
+    return give_back(lease).outcome == ReleaseOutcome::released;
+  }
   std::optional<RenewalProtocol> renewal_protocol() const override;
 
-  /// Whether the releasing script itself tells those who wait.
-  virtual bool release_tells() const { return false; }
+  /// The script does, when the last release has freed the lock.
+  bool tells_itself() const override { return true; }
 
  private:
   struct Held {
@@ -33,6 +36,7 @@ class ReentrantLock : public SingleNodeLock {
   StoreResult<Reply> release_once(const Lease& lease, Duration ttl, const std::stop_token& stop);
 
   std::map<std::string, Held> held_;
+  Duration latest_ttl_{};  ///< that was asked for, whatever came of it
 };
 
 }  // namespace lockbench::redis

@@ -50,7 +50,14 @@ AcquireResult SingleNodeLock::acquire(const AcquireRequest& request) {
     const StoreResult<TryResult> tried = try_acquire(once, lease);
     if (!tried) return tl::unexpected(tried.error());
     frees_itself_in = tried->frees_itself_in;
-    if (!tried->granted) return std::nullopt;
+    if (!tried->granted) {
+      if (listening_) listening_->found_taken();
+      return std::nullopt;
+    }
+    if (env_.now() >= lease.state->valid_until()) {
+      if (decline(lease, once.stop)) tell_released(lease, once.stop);
+      return std::nullopt;
+    }
     return std::optional(std::move(lease));
   };
   const auto wait = [&](std::uint32_t earlier_waits, Duration left) {
@@ -62,7 +69,7 @@ AcquireResult SingleNodeLock::acquire(const AcquireRequest& request) {
   if (result.lease) {
     keep_renewed(*result.lease, asked_at, request.ttl);
   } else if (result.outcome == AcquireOutcome::unknown) {
-    undo(lease, request.stop);
+    if (undo(lease, request.stop)) tell_released(lease, request.stop);
   } else if (result.outcome != AcquireOutcome::refused) {
     withdraw(lease, request.stop);
   }
@@ -72,11 +79,13 @@ AcquireResult SingleNodeLock::acquire(const AcquireRequest& request) {
 ReleaseResult SingleNodeLock::release(const Lease& lease) {
   if (lease.renewal) lease.renewal->stop();
   const ReleaseResult result = give_back(lease);
-  if (notifies() && result.outcome == ReleaseOutcome::released) {
-    // Lost with the connection it is not worth more than a wait until the lock's end.
-    (void)redis_->call({"PUBLISH", channel_of(lease.key), "released"});
-  }
+  if (result.outcome == ReleaseOutcome::released) tell_released(lease, {});
   return result;
+}
+
+void SingleNodeLock::tell_released(const Lease& lease, const std::stop_token& stop) {
+  if (!notifies() || tells_itself()) return;
+  (void)redis_->call({"PUBLISH", channel_of(lease.key), "released"}, stop);
 }
 
 WaitResult SingleNodeLock::wait_turn(const AcquireRequest& request, const Lease&,
@@ -158,8 +167,9 @@ ReleaseResult TokenLock::give_back(const Lease& lease) {
   return to_release_result(redis().call(scripts::release_if_token, {lease.key}, {lease.token}));
 }
 
-void TokenLock::undo(const Lease& lease, const std::stop_token& stop) {
-  (void)redis().call(scripts::release_if_token, {lease.key}, {lease.token}, stop);
+bool TokenLock::undo(const Lease& lease, const std::stop_token& stop) {
+  const auto freed = redis().call(scripts::release_if_token, {lease.key}, {lease.token}, stop);
+  return freed && freed->is_integer(1);
 }
 
 RenewResult TokenLock::renew(const Lease& lease, Duration ttl) {

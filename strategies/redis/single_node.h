@@ -50,10 +50,19 @@ class SingleNodeLock : public LockStrategy {
   /// How a timer renews it; nothing where none can.
   virtual std::optional<RenewalProtocol> renewal_protocol() const { return std::nullopt; }
 
-  /// After a lost answer: frees the lock if it turns out to be held by this very acquisition. A
-  /// stop ends this too, once the command is on its way. Nothing by default, as a lock without a
-  /// token cannot be told from another's.
-  virtual void undo(const Lease& /*lease*/, const std::stop_token& /*stop*/) {}
+  /// After a lost answer: frees the lock if it turns out to be held by this very acquisition, and
+  /// returns whether it did. A stop ends this too, once the command is on its way. Nothing by
+  /// default, as a lock without a token cannot be told from another's.
+  virtual bool undo(const Lease& /*lease*/, const std::stop_token& /*stop*/) { return false; }
+
+  /// A grant whose answer came when its validity was over already is no use to anybody: takes it
+  /// back, and returns whether that freed the lock.
+  virtual bool decline(const Lease& lease, const std::stop_token& stop) {
+    return undo(lease, stop);
+  }
+
+  /// Whether give_back() and undo() themselves tell those who wait for a message.
+  virtual bool tells_itself() const { return false; }
 
   /// What the store will know this acquisition by, if the protocol writes it down.
   virtual std::string make_token() { return {}; }
@@ -66,11 +75,14 @@ class SingleNodeLock : public LockStrategy {
   Env& env() { return env_; }
   Services& services() { return services_; }
   int client() const { return client_; }
+  /// Whether those who wait do so for a message.
+  bool notifies() const { return waiting_.kind == WaitKind::notify; }
   /// Where a release of this key is announced.
   static std::string channel_of(std::string_view key) { return std::string(key) + ":released"; }
 
  private:
-  bool notifies() const { return waiting_.kind == WaitKind::notify; }
+  /// Lost with the connection it is not worth more than a wait until the lock's end.
+  void tell_released(const Lease& lease, const std::stop_token& stop);
   WaitResult wait_for_message(const AcquireRequest& request, Duration longest);
   void keep_renewed(Lease& lease, TimePoint granted_at, Duration ttl);
   bool find_scheduler(Duration ttl);
@@ -99,7 +111,7 @@ class TokenLock : public SingleNodeLock {
  protected:
   ReleaseResult give_back(const Lease& lease) override;
   std::optional<RenewalProtocol> renewal_protocol() const override;
-  void undo(const Lease& lease, const std::stop_token& stop) override;
+  bool undo(const Lease& lease, const std::stop_token& stop) override;
   std::string make_token() override { return random_token(env()); }
 };
 

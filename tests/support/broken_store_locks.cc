@@ -104,7 +104,7 @@ struct DoesNotTidyUp : redis::TokenLock {
   StoreResult<redis::TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     return set_nx_px(request, lease, lease.token);
   }
-  void undo(const Lease&, const std::stop_token&) override {}
+  bool undo(const Lease&, const std::stop_token&) override { return false; }
 };
 
 /// Tells one outcome of an acquisition as another.
