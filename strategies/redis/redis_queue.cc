@@ -9,6 +9,7 @@
 namespace lockbench::redis {
 namespace {
 
+constexpr Duration kAfterFailure = std::chrono::milliseconds(10);
 constexpr std::string_view kQueue = ":queue", kLiveness = ":liveness", kNumbers = ":numbers";
 
 /// Handed over in the order in which it was asked for. A release grants to the next waiter that is
@@ -49,8 +50,10 @@ class Queue : public TokenLock {
     const std::string list = fmt::format("{}:wake:{}", lease.key, lease.token);
     const std::string seconds =
         fmt::format("{:.3f}", std::chrono::duration<double>(blocks_for).count());
-    // Whatever came of it, the answer is got by asking.
-    (void)redis().call_blocking({"BLPOP", list, seconds}, blocks_for, stop);
+    // Whatever came of it, the answer is got by asking; if it failed, not at once.
+    if (!redis().call_blocking({"BLPOP", list, seconds}, blocks_for, stop)) {
+      env().wait(nullptr, env().now() + std::min(blocks_for, kAfterFailure), stop);
+    }
     return stop.stop_requested() ? WaitResult::stopped : WaitResult::timed_out;
   }
 

@@ -176,6 +176,7 @@ Factories all_factories() {
       {Flaw::counts_validity_from_the_answer, construct<CountsValidityFromTheAnswer>},
   };
   all.merge(locks_broken_towards_the_store());
+  all.merge(locks_broken_towards_the_services());
   return all;
 }
 
@@ -187,6 +188,14 @@ Descriptor declaration_of(Flaw flaw) {
   if (flaw == Flaw::repeats_fencing_numbers) descriptor.traits.fencing = true;
   if (flaw == Flaw::expires_undeclared) descriptor.traits.expiry = Expiry::none;
   if (flaw == Flaw::declares_too_much) descriptor.acquire_commands.emplace_back("WAIT 1 100");
+  if (flaw == Flaw::forgets_to_renew || flaw == Flaw::declares_another_renewal) {
+    descriptor.traits.renews = RenewalTiming{};
+    descriptor.renew_commands = {"EXPIRE key seconds"};
+  }
+  if (flaw == Flaw::lets_newcomers_barge) {
+    descriptor.traits.fair = true;
+    descriptor.traits.waiting = WaitPolicy::backoff(milliseconds(5), milliseconds(100));
+  }
   if (flaw == Flaw::forgets_its_own_expiry) {
     descriptor.traits.release_check = OwnerCheck::local_clock;
   }

@@ -43,6 +43,14 @@ enum class Flaw {
   waits_too_long_for_answers,
   needs_an_administrator,
   assumes_the_first_database,
+  timer_renews_unchecked,
+  forgets_to_renew,
+  keeps_renewing,
+  declares_another_renewal,
+  forgets_to_tell,
+  tells_in_vain,
+  hoards_wakeups,
+  lets_newcomers_barge,
   tells_the_password,
 };
 

@@ -43,5 +43,7 @@ using Factories = std::map<Flaw, std::function<std::unique_ptr<LockStrategy>(con
 
 /// Locks that deal wrongly with their store: what they send, and what they make of its failures.
 Factories locks_broken_towards_the_store();
+/// Locks that deal wrongly with what clients share: renewal and notification.
+Factories locks_broken_towards_the_services();
 
 }  // namespace lockbench::test

@@ -63,10 +63,11 @@ testbed::RedisServer& shared_redis() {
   static const std::unique_ptr<testbed::RedisServer> server = [] {
     testbed::RedisOptions options;
     options.unix_socket = true;
-    options.users = {fmt::format(
-        "{} on >{} ~lockbench:* -@all +@read +@write +@scripting +@transaction +@connection "
-        "-@dangerous",
-        kPlainUser, kPlainPassword)};
+    options.users = {
+        fmt::format("{} on >{} ~lockbench:* &lockbench:* -@all +@read +@write +@scripting "
+                    "+@transaction +@connection "
+                    "+@pubsub +time -@dangerous",
+                    kPlainUser, kPlainPassword)};
     return own_redis(std::move(options));
   }();
   return *server;
@@ -123,7 +124,7 @@ RedisMonitor::RedisMonitor(std::uint16_t port) : marker_(port), context_(connect
   if (!reply || reply->type != REDIS_REPLY_STATUS) throw std::runtime_error("MONITOR was refused");
 }
 
-std::vector<std::string> RedisMonitor::take() {
+std::vector<std::string> RedisMonitor::take(bool with_scripts) {
   const std::string mark = fmt::format("mark-{}", ++marks_);
   marker_.ask({"ECHO", mark});
   std::vector<std::string> words;
@@ -138,7 +139,8 @@ std::vector<std::string> RedisMonitor::take() {
     const std::string line = text_of(*reply);
     if (line.find(mark) != std::string::npos) return words;
     const std::size_t begin = line.find("] \"");
-    if (begin == std::string::npos || line.find(" lua] ") != std::string::npos) continue;
+    if (begin == std::string::npos) continue;
+    if (!with_scripts && line.find(" lua] ") != std::string::npos) continue;
     std::string word = line.substr(begin + 3, line.find('"', begin + 3) - begin - 3);
     std::transform(word.begin(), word.end(), word.begin(),
                    [](unsigned char c) { return static_cast<char>(std::toupper(c)); });

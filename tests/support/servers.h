@@ -16,7 +16,8 @@ namespace lockbench::test {
 
 // Whatever cannot be had from here throws std::runtime_error: without servers nothing is tested.
 
-/// A user of the shared server who may only read and write keys below lockbench:, and run scripts.
+/// A user of the shared server who may only read and write keys and use channels below lockbench:,
+/// run scripts, and ask for the time.
 inline constexpr std::string_view kPlainUser = "plain";
 inline constexpr std::string_view kPlainPassword = "se:cr/et@%1";
 inline constexpr std::string_view kPlainPasswordInUrl = "se%3Acr%2Fet%40%251";
@@ -59,9 +60,13 @@ class RedisMonitor {
  public:
   explicit RedisMonitor(std::uint16_t port);
   /// The first words, in capitals, of what came since the last call; what scripts did apart.
-  std::vector<std::string> take();
+  std::vector<std::string> take() { return take(false); }
+  /// Those that scripts called too.
+  std::vector<std::string> take_with_scripts() { return take(true); }
 
  private:
+  std::vector<std::string> take(bool with_scripts);
+
   RedisProbe marker_;
   ContextPtr context_;
   int marks_ = 0;

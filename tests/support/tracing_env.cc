@@ -19,6 +19,7 @@ CommandFate TracingEnv::before_command(const CommandInfo& command) {
     commands_.push_back({std::string(command.store), std::string(command.endpoint),
                          std::string(command.name), std::string(command.key)});
     ++under_way_;
+    if (command.blocks) ++waits_;
   }
   changed_.notify_all();
   return ForwardingEnv::before_command(command);

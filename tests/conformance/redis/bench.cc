@@ -36,7 +36,9 @@ Bench::Bench(const Descriptor& descriptor, testbed::RedisServer& server,
 }
 
 Bench::Bench(const Descriptor& descriptor, std::string url, const StrategyOptions& options)
-    : descriptor_(descriptor), endpoints_{{"redis", {std::move(url)}}}, options_(options) {}
+    : descriptor_(descriptor), endpoints_{{"redis", {std::move(url)}}}, options_(options) {
+  services_.provide<EnvSource>(worlds_.source());
+}
 
 std::unique_ptr<Client> Bench::client() {
   auto made = unconnected_client();
@@ -77,6 +79,23 @@ StrategyOptions waiting_by(const Descriptor& descriptor, WaitPolicy policy) {
 
 StrategyOptions impatient(const Descriptor& descriptor) {
   return waiting_by(descriptor, WaitPolicy::poll(milliseconds(2)));
+}
+
+StrategyOptions unrenewed(StrategyOptions options) {
+  options.renew = RenewPolicy{.kind = RenewPolicy::Kind::off};
+  return options;
+}
+
+StrategyOptions notified() {
+  StrategyOptions options;
+  options.wait = WaitPolicy::notify();
+  return options;
+}
+
+bool can_notify(const Descriptor& descriptor) {
+  const auto& choices = descriptor.traits.waiting_choices;
+  return descriptor.traits.waiting.kind == WaitKind::notify ||
+         std::find(choices.begin(), choices.end(), WaitKind::notify) != choices.end();
 }
 
 bool uses_redis(const Descriptor& descriptor) { return descriptor.backend == "redis"; }

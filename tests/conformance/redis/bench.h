@@ -11,6 +11,7 @@
 #include "strategies/descriptor.h"
 #include "tests/support/faulty_env.h"
 #include "tests/support/servers.h"
+#include "tests/support/service_worlds.h"
 #include "tests/support/tracing_env.h"
 
 namespace lockbench::test {
@@ -60,11 +61,16 @@ class Bench {
   /// Throws std::runtime_error if it cannot connect.
   std::unique_ptr<Client> client();
   std::unique_ptr<Client> unconnected_client();
+  /// For a bench beside another, whose clients are others.
+  void number_clients_after(int last) { clients_ = last; }
 
   const Descriptor& descriptor() const { return descriptor_; }
   const std::string& key() const { return key_; }
   /// All that the strategy may leave in the store for `key()`.
   std::vector<std::string> named_keys() const;
+  /// What the clients share, and the worlds in which that lives.
+  Services& services() { return services_; }
+  ServiceWorlds& worlds() { return worlds_; }
   /// Whether a client that has nothing to do with the holder is refused. Frees what it is granted.
   bool is_held();
 
@@ -72,6 +78,7 @@ class Bench {
   const Descriptor& descriptor_;
   const Endpoints endpoints_;
   const StrategyOptions options_;
+  ServiceWorlds worlds_;
   Services services_;
   const std::string key_ = "lockbench:conformance:{lock}";
   int clients_ = 0;
@@ -81,6 +88,13 @@ class Bench {
 StrategyOptions waiting_by(const Descriptor& descriptor, WaitPolicy policy);
 /// A strategy's waiting for tests that contend: soon again, without flooding the machine.
 StrategyOptions impatient(const Descriptor& descriptor);
+
+/// Without renewal on a timer, which keeps a held lock for ever.
+StrategyOptions unrenewed(StrategyOptions options = {});
+
+/// Waiting for a message, where the lock can.
+StrategyOptions notified();
+bool can_notify(const Descriptor& descriptor);
 
 bool uses_redis(const Descriptor& descriptor);
 bool has_hazard(const Descriptor& descriptor, std::string_view scenario, HazardOutcome outcome);

@@ -76,6 +76,42 @@ class Watch {
   RedisMonitor monitor_;
 };
 
+bool declares(const std::vector<Declared>& declared, std::string_view name) {
+  return std::any_of(declared.begin(), declared.end(),
+                     [&](const Declared& one) { return one.name == name; });
+}
+
+/// A client that waits sends the declared commands again and again, and its process's subscription
+/// some of them: in any order, but no others, and nothing else arrives.
+std::string check_waiting(Bench& bench, Client& waiter, const std::vector<Declared>& declared,
+                          std::set<std::string>& seen) {
+  RedisMonitor monitor(shared_redis().port());
+  waiter.trace().take();
+  waiter.acquire(bench.key(), milliseconds(30), seconds(10));
+  for (const char* name : {"SUBSCRIBE", "UNSUBSCRIBE"}) {
+    if (declares(declared, name) && !bench.worlds().await(name, 1, seconds(10))) {
+      return fmt::format("{} is declared, but was never sent", name);
+    }
+  }
+  Words reported = names_of(waiter.trace().take());
+  for (TracedCommand& command : bench.worlds().take()) reported.push_back(std::move(command.name));
+  Words wire;
+  for (const std::string& name : reported) {
+    const auto known = std::find_if(declared.begin(), declared.end(),
+                                    [&](const Declared& one) { return one.name == name; });
+    if (known == declared.end()) return name + " is not declared";
+    seen.insert(name);
+    wire.push_back(known->wire);
+  }
+  Words arrived = monitor.take();
+  std::sort(wire.begin(), wire.end());
+  std::sort(arrived.begin(), arrived.end());
+  if (wire != arrived) {
+    return fmt::format("reported {}, but the server saw {}", list(wire), list(arrived));
+  }
+  return {};
+}
+
 std::string expect_all_seen(const std::vector<Declared>& declared,
                             const std::set<std::string>& seen) {
   for (const Declared& command : declared) {
@@ -93,7 +129,7 @@ void warm_up(Client& client, const std::string& key) {
 std::string commands_are_the_declared_ones(const Descriptor& descriptor) {
   const auto to_acquire = parse(descriptor.acquire_commands);
   const auto to_release = parse(descriptor.release_commands);
-  Bench bench(descriptor);
+  Bench bench(descriptor, unrenewed());
   const auto holder = bench.client();
   const auto loser = bench.client();
   warm_up(*holder, bench.key());
@@ -111,12 +147,41 @@ std::string commands_are_the_declared_ones(const Descriptor& descriptor) {
   loser->faults().skew_wall_clock(seconds(11));
   loser->try_once(bench.key(), seconds(10));
   if (wrong = losing.check(to_acquire); !wrong.empty()) return "a late attempt: " + wrong;
+  loser->faults().skew_wall_clock({});
+  wrong = check_waiting(bench, *loser, to_acquire, acquiring);
+  if (!wrong.empty()) return "waiting: " + wrong;
   if (wrong = expect_all_seen(to_acquire, acquiring); !wrong.empty()) return wrong;
 
   Watch leaving(*holder, releasing);
   holder->release(*held.lease);
   if (wrong = leaving.check(to_release); !wrong.empty()) return "release: " + wrong;
   return expect_all_seen(to_release, releasing);
+}
+
+/// On the scheduler's own connection. The first script of a batch goes as EVAL, so that it is
+/// known.
+std::string timer_sends_the_declared_commands(const Descriptor& descriptor) {
+  const auto declared = parse(descriptor.renew_commands);
+  if (declared.size() != 1) return "renewal is declared by one command";
+  const std::string& name = declared.front().name;
+  Bench bench(descriptor);
+  const auto holder = bench.client();
+  const AcquireResult held = holder->try_once(bench.key(), milliseconds(300));
+  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  RedisMonitor monitor(shared_redis().port());
+  if (!bench.worlds().await(name, 2, seconds(5))) {
+    return name + " is declared to renew, but was not sent";
+  }
+  if (holder->release(*held.lease) != ReleaseOutcome::released) return "cannot be released";
+  for (const TracedCommand& command : bench.worlds().take()) {
+    if (command.name != name) return command.name + " renews, but is not declared";
+    if (command.key != bench.key()) return fmt::format("{} has the key {}", name, command.key);
+  }
+  const std::string wire = declared.front().wire == "EVALSHA" ? "EVAL" : declared.front().wire;
+  const Words arrived = monitor.take();
+  return std::count(arrived.begin(), arrived.end(), wire) > 0
+             ? std::string()
+             : fmt::format("the server saw {}, not {}", list(arrived), wire);
 }
 
 /// EVALSHA is answered by NOSCRIPT once, and followed by EVAL, not more.
@@ -161,6 +226,8 @@ std::string every_command_is_labelled(const Descriptor& descriptor) {
   return {};
 }
 
+bool renews_by_itself(const Descriptor& descriptor) { return descriptor.traits.renews.has_value(); }
+
 bool uses_scripts(const Descriptor& descriptor) {
   const auto is_script = [](std::string_view command) { return command.starts_with("EVALSHA"); };
   return std::any_of(descriptor.acquire_commands.begin(), descriptor.acquire_commands.end(),
@@ -173,6 +240,7 @@ bool uses_scripts(const Descriptor& descriptor) {
 
 std::vector<Property> command_properties() {
   return {{"CommandsAreTheDeclaredOnes", uses_redis, commands_are_the_declared_ones},
+          {"TimerSendsTheDeclaredCommands", renews_by_itself, timer_sends_the_declared_commands},
           {"SurvivesAScriptFlush", uses_scripts, survives_a_script_flush},
           {"EveryCommandIsLabelled", uses_redis, every_command_is_labelled}};
 }

@@ -44,7 +44,7 @@ std::string taken_only_when_left_alone(Client& contender, const std::string& key
 
 /// The holder is destroyed without releasing, as in a crash.
 std::string crashed_holders_lock_expires_as_declared(const Descriptor& descriptor) {
-  Bench bench(descriptor, impatient(descriptor));
+  Bench bench(descriptor, unrenewed(impatient(descriptor)));
   auto holder = bench.client();
   const auto contender = bench.client();
   const Duration ttl = granted_ttl(descriptor, kShortTtl);
@@ -97,7 +97,7 @@ std::string check_validity(const Lease& lease, RedisProbe& probe, TimePoint aske
 std::string validity_is_no_longer_than_the_store_keeps(const Descriptor& descriptor) {
   // Not whole seconds, so that rounding down would be seen.
   constexpr milliseconds kTtl{2300}, kRenewed{3400};
-  Bench bench(descriptor);
+  Bench bench(descriptor, unrenewed());
   const auto holder = bench.client();
   RedisProbe probe(shared_redis().port());
   holder->faults().delay_answers(milliseconds(50));

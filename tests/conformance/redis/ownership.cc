@@ -6,7 +6,7 @@ namespace {
 
 /// The lock has gone from one client to another, and the first does not know.
 struct Succession {
-  explicit Succession(const Descriptor& descriptor) : bench(descriptor) {
+  explicit Succession(const Descriptor& descriptor) : bench(descriptor, unrenewed()) {
     former = bench.client();
     successor = bench.client();
     AcquireResult lost = former->try_once(bench.key(), kTtl);

@@ -8,7 +8,8 @@ std::vector<Property> all_properties() {
   std::vector<Property> all;
   for (const auto& group :
        {exclusion_properties(), waiting_properties(), ownership_properties(), leftover_properties(),
-        expiry_properties(), command_properties(), lost_command_properties(), failure_properties(),
+        renewal_properties(), notification_properties(), queue_properties(), expiry_properties(),
+        command_properties(), lost_command_properties(), failure_properties(),
         endpoint_properties()}) {
     all.insert(all.end(), group.begin(), group.end());
   }

@@ -8,10 +8,9 @@
 namespace lockbench::test {
 namespace {
 
-/// With the strategy's own waiting, whose last wait must be cut to end with the deadline.
-std::string deadline_is_honoured(const Descriptor& descriptor) {
+std::string deadline_is_honoured_by(const Descriptor& descriptor, const StrategyOptions& options) {
   constexpr milliseconds kPatience{150};
-  Bench bench(descriptor);
+  Bench bench(descriptor, options);
   const auto holder = bench.client();
   const auto waiter = bench.client();
   if (!holder->try_once(bench.key()).lease) return "the lock was not free";
@@ -25,6 +24,15 @@ std::string deadline_is_honoured(const Descriptor& descriptor) {
   if (waited < kPatience) return fmt::format("gave up after {:.1f} ms of 150", in_ms(waited));
   if (waited > kPatience + kSlack) return fmt::format("gave up after {:.0f} ms", in_ms(waited));
   return {};
+}
+
+/// With the strategy's own waiting, whose last wait must be cut to end with the deadline.
+std::string deadline_is_honoured(const Descriptor& descriptor) {
+  return deadline_is_honoured_by(descriptor, {});
+}
+
+std::string deadline_is_honoured_listening(const Descriptor& descriptor) {
+  return deadline_is_honoured_by(descriptor, notified());
 }
 
 std::string one_attempt_without_patience(const Descriptor& descriptor) {
@@ -60,10 +68,11 @@ std::string waiter_gets_its_turn(const Descriptor& descriptor) {
   return bench.is_held() ? "" : "granted, but a stranger gets it too";
 }
 
-std::string stop_ends_the_wait(const Descriptor& descriptor) {
-  // Any wait that the stop does not end lasts until the deadline.
-  constexpr seconds kPatience{2};
-  Bench bench(descriptor, waiting_by(descriptor, WaitPolicy::poll(kPatience)));
+// Any wait that the stop does not end lasts until the deadline.
+constexpr seconds kPatience{2};
+
+std::string stop_ends_the_wait_by(const Descriptor& descriptor, const StrategyOptions& options) {
+  Bench bench(descriptor, options);
   const auto holder = bench.client();
   const auto waiter = bench.client();
   if (!holder->try_once(bench.key()).lease) return "the lock was not free";
@@ -86,6 +95,14 @@ std::string stop_ends_the_wait(const Descriptor& descriptor) {
   return {};
 }
 
+std::string stop_ends_the_wait(const Descriptor& descriptor) {
+  return stop_ends_the_wait_by(descriptor, waiting_by(descriptor, WaitPolicy::poll(kPatience)));
+}
+
+std::string stop_ends_listening(const Descriptor& descriptor) {
+  return stop_ends_the_wait_by(descriptor, notified());
+}
+
 bool excludes(const Descriptor& descriptor) { return descriptor.traits.promises_exclusion; }
 
 }  // namespace
@@ -94,7 +111,9 @@ std::vector<Property> waiting_properties() {
   return {{"DeadlineIsHonoured", excludes, deadline_is_honoured},
           {"OneAttemptWithoutPatience", excludes, one_attempt_without_patience},
           {"WaiterGetsItsTurn", excludes, waiter_gets_its_turn},
-          {"StopEndsTheWait", excludes, stop_ends_the_wait}};
+          {"StopEndsTheWait", excludes, stop_ends_the_wait},
+          {"ListenerHonoursItsDeadline", can_notify, deadline_is_honoured_listening},
+          {"StopEndsListening", can_notify, stop_ends_listening}};
 }
 
 }  // namespace lockbench::test

@@ -76,7 +76,10 @@ TEST_P(EveryDescriptor, OffersOnlyWaysToWaitThatCanBeAskedFor) {
   std::set<WaitKind> kinds;
   for (const WaitKind kind : traits.waiting_choices) {
     EXPECT_TRUE(kinds.insert(kind).second);
-    EXPECT_TRUE(kind == WaitKind::poll || kind == WaitKind::backoff || kind == traits.waiting.kind)
+    const auto asked = parse_wait_policy(kind == WaitKind::poll      ? "poll:1ms"
+                                         : kind == WaitKind::backoff ? "backoff:1ms..2ms"
+                                                                     : to_string(kind));
+    EXPECT_TRUE((asked && asked->kind == kind) || kind == traits.waiting.kind)
         << to_string(kind) << " cannot be given with --wait";
   }
   // Where there is a choice, the default is one of it.

@@ -104,7 +104,7 @@ TEST(ParseWaitPolicy, RejectsTheRestAndSaysWhatIsAllowed) {
         "backoff:..1ms", "backoff:0s..1s", "backoff:2ms..1ms", "queue", "sleep:1ms", "Poll:1ms"}) {
     const auto policy = parse_wait_policy(text);
     ASSERT_FALSE(policy) << text;
-    EXPECT_NE(policy.error().find("poll:INTERVAL or backoff:MIN..MAX"), std::string::npos);
+    EXPECT_NE(policy.error().find("poll:INTERVAL, backoff:MIN..MAX"), std::string::npos);
   }
 }
 

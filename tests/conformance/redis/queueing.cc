@@ -1,0 +1,118 @@
+#include <algorithm>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "tests/conformance/redis/bench.h"
+#include "tests/conformance/redis/properties.h"
+
+namespace lockbench::test {
+namespace {
+
+/// Clients that come one after the other, while the lock is held, and take it in turn once it is
+/// free. Remembers in which order they had it.
+class Procession {
+ public:
+  explicit Procession(Bench& bench) : bench_(bench) {}
+
+  /// False if he did not begin to wait.
+  bool join(std::unique_ptr<Client> client, Duration patience) {
+    Client& came = *clients_.emplace_back(std::move(client));
+    const int number = static_cast<int>(clients_.size());
+    threads_.emplace_back([this, &came, number, patience] {
+      const AcquireResult result = came.acquire(bench_.key(), patience);
+      if (!result.lease) return;
+      {
+        const std::scoped_lock lock(mutex_);
+        order_.push_back(number);
+        fences_.push_back(result.lease->fencing.value_or(0));
+      }
+      came.release(*result.lease);
+    });
+    return came.trace().await_waiting(seconds(5));
+  }
+
+  void end() {
+    for (std::thread& thread : threads_) thread.join();
+  }
+  const std::vector<int>& order() const { return order_; }
+  const std::vector<std::uint64_t>& fences() const { return fences_; }
+
+ private:
+  Bench& bench_;
+  std::deque<std::unique_ptr<Client>> clients_;
+  std::vector<std::thread> threads_;
+  std::mutex mutex_;
+  std::vector<int> order_;
+  std::vector<std::uint64_t> fences_;
+};
+
+std::string first_come_first_served(const Descriptor& descriptor) {
+  constexpr int kClients = 16, kGivesUp = 7;
+  Bench bench(descriptor);
+  const auto holder = bench.client();
+  const auto newcomer = bench.client();
+  const AcquireResult held = holder->try_once(bench.key());
+  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  Procession procession(bench);
+  bool all_wait = true;
+  std::vector<int> wanted;
+  for (int i = 1; i <= kClients; ++i) {
+    // One gives up in the middle of the queue.
+    const bool stays = i != kGivesUp;
+    all_wait &= procession.join(bench.client(), stays ? Duration(seconds(30)) : milliseconds(50));
+    if (stays) wanted.push_back(i);
+  }
+  std::this_thread::sleep_for(milliseconds(60));  // for the impatient one to be gone
+  holder->release(*held.lease);
+  const AcquireResult barged = newcomer->try_once(bench.key());
+  if (barged.lease) newcomer->release(*barged.lease);
+  procession.end();
+  if (!all_wait) return "somebody did not wait";
+  if (procession.order() != wanted) {
+    return fmt::format("came as {} and were served as {}", fmt::join(wanted, " "),
+                       fmt::join(procession.order(), " "));
+  }
+  const auto& fences = procession.fences();
+  const bool grow = std::ranges::adjacent_find(fences, std::greater_equal<>()) == fences.end();
+  return grow || !descriptor.traits.fencing ? "" : "fencing numbers do not grow";
+}
+
+/// While somebody waits and the lock is free, it is not a newcomer's.
+std::string newcomers_do_not_barge(const Descriptor& descriptor) {
+  constexpr int kRounds = 20;
+  Bench bench(descriptor);
+  const auto holder = bench.client();
+  const auto newcomer = bench.client();
+  for (int round = 0; round < kRounds; ++round) {
+    const AcquireResult held = holder->try_once(bench.key());
+    if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+    const auto waiter = bench.client();
+    AcquireResult gained;
+    std::thread waiting([&] { gained = waiter->acquire(bench.key(), seconds(30)); });
+    const bool waits = waiter->trace().await_waiting(seconds(5));
+    RedisProbe(shared_redis().port()).remove({bench.key()});  // as if its TTL were over
+    const AcquireResult barged = newcomer->try_once(bench.key());
+    if (barged.lease) newcomer->release(*barged.lease);
+    waiting.join();
+    if (!waits) return "it did not wait";
+    if (barged.lease) return "a newcomer barged in";
+    if (!gained.lease) return unexpected(gained, AcquireOutcome::acquired);
+    waiter->release(*gained.lease);
+  }
+  return {};
+}
+
+bool is_fair(const Descriptor& descriptor) { return descriptor.traits.fair; }
+bool is_fair_in_store(const Descriptor& descriptor) {
+  return is_fair(descriptor) && uses_redis(descriptor);
+}
+
+}  // namespace
+
+std::vector<Property> queue_properties() {
+  return {{"FirstComeFirstServed", is_fair, first_come_first_served},
+          {"NewcomersDoNotBarge", is_fair_in_store, newcomers_do_not_barge}};
+}
+
+}  // namespace lockbench::test

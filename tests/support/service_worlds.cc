@@ -1,0 +1,91 @@
+#include "tests/support/service_worlds.h"
+
+#include <random>
+#include <utility>
+
+namespace lockbench::test {
+
+class ServiceWorlds::World : public ForwardingEnv {
+ public:
+  World(std::unique_ptr<Env> system, ServiceWorlds& worlds)
+      : ForwardingEnv(*system), system_(std::move(system)), worlds_(worlds) {}
+
+  CommandFate before_command(const CommandInfo& command) override {
+    worlds_.begin(command);
+    return ForwardingEnv::before_command(command);
+  }
+  CommandFate after_command(const CommandInfo& command, CommandEnd end) override {
+    worlds_.end(command);
+    return ForwardingEnv::after_command(command, end);
+  }
+
+ private:
+  std::unique_ptr<Env> system_;
+  ServiceWorlds& worlds_;
+};
+
+std::shared_ptr<EnvSource> ServiceWorlds::source() {
+  return std::make_shared<EnvSource>(EnvSource{
+      [this] { return std::make_unique<World>(make_system_env(std::random_device()()), *this); }});
+}
+
+std::vector<TracedCommand> ServiceWorlds::take() {
+  const std::scoped_lock lock(mutex_);
+  return std::exchange(commands_, {});
+}
+
+bool ServiceWorlds::await(const std::string& name, int count, Duration bound) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, bound, [&] { return ended_[name] >= count; });
+}
+
+bool ServiceWorlds::await_any(int count, Duration bound) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, bound, [&] { return all_ended_ >= count; });
+}
+
+int ServiceWorlds::ended() const {
+  const std::scoped_lock lock(mutex_);
+  return all_ended_;
+}
+
+void ServiceWorlds::hold_back_all() {
+  const std::scoped_lock lock(mutex_);
+  holds_back_ = true;
+}
+
+bool ServiceWorlds::await_held(Duration bound) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, bound, [this] { return held_ > 0; });
+}
+
+void ServiceWorlds::let_go() {
+  {
+    const std::scoped_lock lock(mutex_);
+    holds_back_ = false;
+  }
+  changed_.notify_all();
+}
+
+void ServiceWorlds::begin(const CommandInfo& command) {
+  constexpr auto kLongest = std::chrono::seconds(10);
+  std::unique_lock lock(mutex_);
+  commands_.push_back({std::string(command.store), std::string(command.endpoint),
+                       std::string(command.name), std::string(command.key)});
+  if (!holds_back_) return;
+  ++held_;
+  changed_.notify_all();
+  changed_.wait_for(lock, kLongest, [this] { return !holds_back_; });
+  --held_;
+}
+
+void ServiceWorlds::end(const CommandInfo& command) {
+  {
+    const std::scoped_lock lock(mutex_);
+    ++ended_[std::string(command.name)];
+    ++all_ended_;
+  }
+  changed_.notify_all();
+}
+
+}  // namespace lockbench::test
