@@ -57,8 +57,10 @@ struct HoardsWakeups : Flawed {
     AcquireResult result = try_once(request);
     if (result.outcome != AcquireOutcome::refused) return result;
     redis::NotificationHub::Place place(hub(), std::string(request.key) + ":released", *woken_);
+    bool asked_listening = false;
     while (env().now() < request.deadline) {
-      env().wait(woken_.get(), request.deadline, request.stop);
+      if (asked_listening) env().wait(woken_.get(), request.deadline, request.stop);
+      asked_listening = true;
       result = try_once(request);
       if (result.outcome != AcquireOutcome::refused) break;
     }

@@ -14,8 +14,8 @@ constexpr seconds kPatience{6};
 class Listener {
  public:
   Listener(Bench& bench, Client& client) : bench_(bench), client_(client) {
-    thread_ = std::jthread([this](const std::stop_token& stop) {
-      result_ = client_.acquire(bench_.key(), kPatience, kLongTtl, stop);
+    thread_ = std::jthread([this] {
+      result_ = client_.acquire(bench_.key(), kPatience);
       ended_ = client_.now();
     });
   }
@@ -31,7 +31,16 @@ class Listener {
     }
     return asked >= 2;
   }
-  void stop() { thread_.request_stop(); }
+  /// Until it sleeps: it asks no more, also not as one who polls for want of a subscription.
+  bool await_quiet() {
+    constexpr milliseconds kSilence{250};
+    const TimePoint limit = client_.now() + seconds(5);
+    do {
+      std::this_thread::sleep_for(kSilence);
+      if (client_.trace().take().empty()) return true;
+    } while (client_.now() < limit);
+    return false;
+  }
   void join() { thread_.join(); }
   const AcquireResult& result() const { return result_; }
   TimePoint ended() const { return ended_; }
@@ -136,6 +145,7 @@ std::string dying_subscription_is_survived(const Descriptor& descriptor) {
   if (!listener.await_listening()) return "it did not subscribe";
   RedisProbe(shared_redis().port()).ask({"CLIENT", "KILL", "TYPE", "pubsub"});
   if (!bench.worlds().await("SUBSCRIBE", 2, seconds(5))) return "it did not subscribe again";
+  if (!listener.await_quiet()) return "it goes on asking after it has subscribed again";
   const TimePoint begin = holder->now();
   holder->release(*held.lease);
   listener.join();
@@ -164,7 +174,7 @@ std::string no_release_is_missed(const Descriptor& descriptor) {
       taken = waiter->now() - begin;
     });
     // From before its first command to well into its waiting.
-    const TimePoint at = holder->now() + std::chrono::microseconds(20) * round;
+    const TimePoint at = holder->now() + std::chrono::microseconds(5) * round * round;
     while (holder->now() < at) std::this_thread::yield();
     holder->release(*held.lease);
     waiting.join();
