@@ -155,6 +155,18 @@ struct CountsValidityFromTheAnswer : Flawed {
   }
 };
 
+struct HandsOutOldLeases : Flawed {
+  using Flawed::Flawed;
+  AcquireResult acquire(const AcquireRequest& request) override {
+    const TimePoint asked_at = env().now();
+    (void)redis().call({"GET", request.key});
+    return {.outcome = AcquireOutcome::acquired,
+            .lease = Lease{.key = std::string(request.key),
+                           .token = "old",
+                           .state = redis::valid_until(asked_at + request.ttl)}};
+  }
+};
+
 Factories all_factories() {
   Factories all{
       {Flaw::lets_two_in, construct<LetsTwoIn>},
@@ -173,6 +185,7 @@ Factories all_factories() {
       {Flaw::leaves_an_unnamed_key, construct<LeavesAnUnnamedKey>},
       {Flaw::forgets_to_release, construct<ForgetsToRelease>},
       {Flaw::never_expires, construct<NeverExpires>},
+      {Flaw::hands_out_old_leases, construct<HandsOutOldLeases>},
       {Flaw::counts_validity_from_the_answer, construct<CountsValidityFromTheAnswer>},
   };
   all.merge(locks_broken_towards_the_store());

@@ -28,6 +28,7 @@ enum class Flaw {
   never_expires,
   expires_undeclared,
   counts_validity_from_the_answer,
+  hands_out_old_leases,
   declares_too_much,
   sends_undeclared,
   sends_unreported,

@@ -1,14 +1,24 @@
 #include "tests/conformance/redis/bench.h"
 
 #include <algorithm>
+#include <atomic>
 #include <stdexcept>
 #include <utility>
 
 namespace lockbench::test {
+namespace {
+
+/// No two clients alike, whatever their numbers: as those of two processes.
+std::uint64_t next_seed() {
+  static std::atomic<std::uint64_t> made{0};
+  return 0x9E3779B97F4A7C15ULL * ++made;
+}
+
+}  // namespace
 
 Client::Client(const Descriptor& descriptor, const Endpoints& endpoints,
                const StrategyOptions& options, Services& services, int number)
-    : system_(make_system_env(0x9E3779B97F4A7C15ULL * static_cast<std::uint64_t>(number))),
+    : system_(make_system_env(next_seed())),
       faults_(*system_),
       trace_(faults_),
       lock_(make_strategy(descriptor, Context{.endpoints = endpoints,

@@ -47,6 +47,7 @@ const std::vector<Rejection>& all_rejections() {
       {"ValidityIsNoLongerThanTheStoreKeeps", Flaw::counts_validity_from_the_answer,
        "longer than the store keeps"},
       {"ValidityIsNoLongerThanTheStoreKeeps", Flaw::never_expires, "for ever"},
+      {"NoLeaseIsPastItsValidity", Flaw::hands_out_old_leases, "past its validity"},
       {"ValidityHasNoEnd", Flaw::expires_undeclared, "validity ends"},
       {"CommandsAreTheDeclaredOnes", Flaw::declares_too_much, "was never sent"},
       {"CommandsAreTheDeclaredOnes", Flaw::sends_undeclared, "is not declared"},

@@ -116,6 +116,20 @@ std::string validity_is_no_longer_than_the_store_keeps(const Descriptor& descrip
   return wrong.empty() ? wrong : "after a renewal: " + wrong;
 }
 
+/// An answer that takes longer than the TTL grants nothing.
+std::string no_lease_is_past_its_validity(const Descriptor& descriptor) {
+  Bench bench(descriptor, unrenewed());
+  const auto client = bench.client();
+  client->faults().delay_answers(granted_ttl(descriptor, kShortTtl) + milliseconds(50));
+  const AcquireResult late = client->try_once(bench.key(), kShortTtl);
+  if (late.lease && !late.lease->state->valid_at(client->now())) {
+    return "the lease is past its validity when it is handed out";
+  }
+  client->faults().delay_answers({});
+  const AcquireResult next = client->acquire(bench.key(), seconds(5), kShortTtl);
+  return next.lease ? std::string() : "afterwards: " + unexpected(next, AcquireOutcome::acquired);
+}
+
 std::string validity_has_no_end(const Descriptor& descriptor) {
   Bench bench(descriptor);
   const auto holder = bench.client();
@@ -136,6 +150,7 @@ std::vector<Property> expiry_properties() {
   return {
       {"CrashedHoldersLockExpiresAsDeclared", excludes, crashed_holders_lock_expires_as_declared},
       {"ValidityIsNoLongerThanTheStoreKeeps", has_ttl, validity_is_no_longer_than_the_store_keeps},
+      {"NoLeaseIsPastItsValidity", has_ttl, no_lease_is_past_its_validity},
       {"ValidityHasNoEnd", has_no_ttl, validity_has_no_end}};
 }
 

@@ -1,0 +1,225 @@
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <thread>
+
+#include "strategies/redis/scripts.h"
+#include "strategies/registry.h"
+#include "tests/conformance/redis/bench.h"
+
+namespace lockbench::test {
+namespace {
+
+constexpr milliseconds kTtl{1000};
+/// What a client of redis-queue with that TTL allows: one sign of life, and how long it is good
+/// for.
+constexpr milliseconds kSign = kTtl / 10, kAlive = 3 * kSign;
+
+/// redis-queue against clients that do only what they are told, such as to die.
+class QueueRaces : public testing::Test {
+ protected:
+  struct Answer {
+    bool granted = false;
+    std::int64_t number = 0;
+  };
+
+  std::string key(std::string_view suffix) const { return bench_.key() + std::string(suffix); }
+
+  /// A puppet's own question, in which its token is all that it is.
+  Answer ask(const std::string& token, milliseconds alive = kAlive, bool may_wait = true) {
+    const std::string said =
+        probe_.ask({"EVAL", std::string(redis::scripts::queue.source), "4", key(""), key(":queue"),
+                    key(":liveness"), key(":numbers"), "ask", token, std::to_string(alive.count()),
+                    std::to_string(kTtl.count()), may_wait ? "1" : "0"});
+    return {said.front() == '1', std::stoll(said.substr(2))};
+  }
+  int waiters() { return std::stoi(probe_.ask({"ZCARD", key(":queue")})); }
+  bool waits(const std::string& token) {
+    return !probe_.ask({"ZSCORE", key(":queue"), token}).empty();
+  }
+
+  template <class What>
+  static bool await(What&& what) {
+    const TimePoint limit = std::chrono::steady_clock::now() + seconds(10);
+    while (!what()) {
+      if (std::chrono::steady_clock::now() > limit) return false;
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    return true;
+  }
+
+  Lease must_acquire(Client& client) {
+    AcquireResult result = client.try_once(bench_.key(), kTtl);
+    if (!result.lease) throw std::runtime_error(unexpected(result, AcquireOutcome::acquired));
+    return *std::move(result.lease);
+  }
+
+  Bench bench_{*find_strategy("redis-queue"), unrenewed()};
+  RedisProbe probe_{shared_redis().port()};
+};
+
+/// A client that waits in the queue, on a thread of its own.
+class Waiter {
+ public:
+  Waiter(Bench& bench, std::unique_ptr<Client> client)
+      : client_(std::move(client)), thread_([this, &bench] {
+          result_ = client_->acquire(bench.key(), seconds(20), kTtl);
+          granted_at_ = client_->now();
+        }) {}
+  bool await_waiting() { return client_->trace().await_waiting(seconds(5)); }
+  const AcquireResult& result() {
+    if (thread_.joinable()) thread_.join();
+    return result_;
+  }
+  TimePoint granted_at() {
+    result();
+    return granted_at_;
+  }
+  void release() { client_->release(*result().lease); }
+
+ private:
+  std::unique_ptr<Client> client_;
+  AcquireResult result_;
+  TimePoint granted_at_;
+  std::jthread thread_;
+};
+
+TEST_F(QueueRaces, ADeadHeadCostsABoundedDelay) {
+  const auto holder = bench_.client();
+  const Lease held = must_acquire(*holder);
+  ASSERT_FALSE(ask("dead").granted);
+  Waiter next(bench_, bench_.client());
+  ASSERT_TRUE(next.await_waiting());
+  const TimePoint begin = holder->now();
+  ASSERT_EQ(holder->release(held), ReleaseOutcome::released);
+  ASSERT_TRUE(next.result().lease);
+  EXPECT_LE(next.granted_at() - begin, kAlive + kSign + kSlack);
+  EXPECT_FALSE(waits("dead"));
+}
+
+TEST_F(QueueRaces, SoDoMoreDeadThanOneStepDrops) {
+  constexpr int kDead = 40;
+  const auto holder = bench_.client();
+  const Lease held = must_acquire(*holder);
+  for (int i = 0; i < kDead; ++i) {
+    ASSERT_FALSE(ask("dead" + std::to_string(i), milliseconds(5)).granted);
+  }
+  Waiter next(bench_, bench_.client());
+  ASSERT_TRUE(next.await_waiting());
+  ASSERT_TRUE(await([&] { return waiters() == kDead + 1; }));
+  std::this_thread::sleep_for(milliseconds(5 * 3));  // good for 5 ms, or for 10 at the back
+  const TimePoint begin = holder->now();
+  ASSERT_EQ(holder->release(held), ReleaseOutcome::released);
+  ASSERT_TRUE(next.result().lease);
+  EXPECT_LE(next.granted_at() - begin, 6 * kSign + kSlack);
+  EXPECT_EQ(waiters(), 0);
+}
+
+TEST_F(QueueRaces, AGrantThatIsNotTakenUpMovesOn) {
+  const auto holder = bench_.client();
+  const Lease held = must_acquire(*holder);
+  ASSERT_FALSE(ask("stopped").granted);
+  Waiter next(bench_, bench_.client());
+  ASSERT_TRUE(next.await_waiting());
+  ASSERT_TRUE(await([&] { return waiters() == 2; }));
+  ASSERT_EQ(holder->release(held), ReleaseOutcome::released);
+  EXPECT_EQ(probe_.get(bench_.key()), "stopped");
+  ASSERT_TRUE(next.result().lease);
+  // It wakes up too late: it does not get in, and queues again.
+  EXPECT_FALSE(ask("stopped").granted);
+  EXPECT_TRUE(waits("stopped"));
+  next.release();
+  EXPECT_TRUE(ask("stopped").granted);
+}
+
+TEST_F(QueueRaces, OneTokenHasOnePlaceHoweverOftenItAsks) {
+  const auto holder = bench_.client();
+  const Lease held = must_acquire(*holder);
+  EXPECT_EQ(ask("one").number, 0);
+  EXPECT_EQ(ask("two").number, 1);
+  EXPECT_EQ(ask("one").number, 0);
+  EXPECT_EQ(waiters(), 2);
+  holder->release(held);
+  const Answer granted = ask("one");
+  EXPECT_TRUE(granted.granted);
+  EXPECT_TRUE(ask("one").granted);  // its own lock does not block it
+  EXPECT_FALSE(ask("two").granted);
+}
+
+TEST_F(QueueRaces, ALostAnswerLeavesNoPlaceBehind) {
+  const auto holder = bench_.client();
+  const auto unlucky = bench_.client();
+  const Lease held = must_acquire(*holder);
+  unlucky->faults().drop_answer(1);
+  EXPECT_EQ(unlucky->acquire(bench_.key(), seconds(5), kTtl).outcome, AcquireOutcome::unknown);
+  EXPECT_EQ(waiters(), 0);
+  EXPECT_EQ(holder->release(held), ReleaseOutcome::released);
+  must_acquire(*unlucky);
+}
+
+TEST_F(QueueRaces, NobodyBargesInWhileSomebodyWaits) {
+  const auto holder = bench_.client();
+  const auto newcomer = bench_.client();
+  const Lease held = must_acquire(*holder);
+  ASSERT_FALSE(ask("waits").granted);
+  probe_.remove({bench_.key()});  // as if the holder's TTL were over
+  EXPECT_EQ(newcomer->try_once(bench_.key(), kTtl).outcome, AcquireOutcome::refused);
+  EXPECT_EQ(probe_.get(bench_.key()), "waits");
+  EXPECT_TRUE(ask("waits").granted);
+}
+
+TEST_F(QueueRaces, AKilledHoldersLockGoesToTheNextAtItsEnd) {
+  auto holder = bench_.client();
+  const TimePoint begin = holder->now();
+  const Lease held = must_acquire(*holder);
+  Waiter next(bench_, bench_.client());
+  ASSERT_TRUE(next.await_waiting());
+  holder.reset();
+  ASSERT_TRUE(next.result().lease);
+  EXPECT_GE(next.granted_at() - begin, kTtl - milliseconds(2));
+  EXPECT_LE(next.granted_at() - begin, kTtl + kSign + kSlack);
+  EXPECT_GT(*next.result().lease->fencing, *held.fencing);
+}
+
+TEST_F(QueueRaces, FencingNumbersGrowThroughDeathsAndReleases) {
+  std::uint64_t last = 0;
+  for (int round = 0; round < 12; ++round) {
+    const auto client = bench_.client();
+    const Lease held = must_acquire(*client);
+    EXPECT_GT(*held.fencing, last);
+    last = *held.fencing;
+    if (round % 3 == 0) probe_.remove({bench_.key()});
+    if (round % 3 == 1) ask("dead", milliseconds(1));
+    if (round % 3 == 1) std::this_thread::sleep_for(milliseconds(2));
+    client->release(held);
+  }
+}
+
+TEST_F(QueueRaces, NothingIsLeftWhenEverybodyIsDead) {
+  for (int i = 0; i < 5; ++i) ask("dead" + std::to_string(i), milliseconds(20));
+  EXPECT_TRUE(await([&] { return probe_.keys() == std::vector<std::string>{key(":numbers")}; }))
+      << probe_.keys().size();
+}
+
+TEST_F(QueueRaces, AStoppedWaiterPassesItsGrantOn) {
+  const auto holder = bench_.client();
+  const auto leaver = bench_.client();
+  const Lease held = must_acquire(*holder);
+  std::stop_source stop;
+  AcquireResult left;
+  std::jthread leaving(
+      [&] { left = leaver->acquire(bench_.key(), seconds(20), kTtl, stop.get_token()); });
+  ASSERT_TRUE(leaver->trace().await_waiting(seconds(5)));
+  Waiter next(bench_, bench_.client());
+  ASSERT_TRUE(next.await_waiting());
+  stop.request_stop();
+  const TimePoint begin = holder->now();
+  ASSERT_EQ(holder->release(held), ReleaseOutcome::released);
+  leaving.join();
+  if (left.lease) leaver->release(*left.lease);  // the grant came first
+  ASSERT_TRUE(next.result().lease);
+  EXPECT_LE(next.granted_at() - begin, kSign + kSlack);
+}
+
+}  // namespace
+}  // namespace lockbench::test
