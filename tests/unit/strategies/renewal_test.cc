@@ -1,0 +1,393 @@
+#include "strategies/renewal.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <deque>
+#include <set>
+
+#include "tests/support/fake_renewal_channel.h"
+
+namespace lockbench {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Reports : RenewalObserver {
+  void on_renewal(const RenewalReport& report) override { all.push_back(report); }
+  std::vector<RenewalReport> all;
+};
+
+/// Driven by hand, on simulated time.
+class RenewalTest : public testing::Test {
+ protected:
+  FakeRenewalStore& store(const std::string& name) {
+    FakeRenewalStore& made = stores_.emplace_back(clock_);
+    scheduler_.provide_channel(name, [&](Env&) { return made.connect(); });
+    return made;
+  }
+
+  RenewalOrder order(const std::string& key, Duration ttl = 9s) {
+    return {.key = key,
+            .token = "token of " + key,
+            .state = std::make_shared<LeaseState>(clock_.now() + ttl, clock_.now()),
+            .granted_at = clock_.now(),
+            .ttl = ttl,
+            .channels = {"one"}};
+  }
+
+  /// As the scheduler's thread would.
+  void run(Duration time) {
+    const TimePoint end = clock_.now() + time;
+    constexpr int kMost = 100'000;
+    for (int i = 0; i < kMost; ++i) {
+      const TimePoint next = scheduler_.run_due();
+      if (next > end) break;
+      clock_.advance_to(std::max(next, clock_.now()));
+    }
+    if (clock_.now() < end) clock_.advance_to(end);
+  }
+
+  std::vector<std::string> keys_asked(const FakeRenewalStore& store) {
+    std::vector<std::string> keys;
+    for (const auto& asked : store.asked()) keys.push_back(asked.key);
+    return keys;
+  }
+
+  SimClock clock_;
+  Reports reports_;
+  std::deque<FakeRenewalStore> stores_;
+  RenewalScheduler scheduler_{std::make_unique<SimEnv>(clock_), reports_,
+                              RenewalScheduler::Drive::by_hand};
+  const TimePoint start_ = clock_.now();
+};
+
+TEST_F(RenewalTest, RenewsInTheOrderOfDueTimes) {
+  FakeRenewalStore& one = store("one");
+  const auto slow = scheduler_.keep(order("slow", 9s));
+  const auto fast = scheduler_.keep(order("fast", 6s));
+  EXPECT_EQ(scheduler_.run_due(), start_ + 2s);
+  EXPECT_TRUE(one.asked().empty());
+  run(4500ms);
+  EXPECT_EQ(keys_asked(one), (std::vector<std::string>{"fast", "slow", "fast"}));
+  EXPECT_EQ(one.asked()[1].at, start_ + 3s);
+  EXPECT_EQ(one.asked()[1].ttl, 9s);
+}
+
+TEST_F(RenewalTest, WhatIsDueOnOneStoreGoesTogether) {
+  FakeRenewalStore& one = store("one");
+  FakeRenewalStore& two = store("two");
+  std::vector<std::shared_ptr<Renewal>> kept;
+  for (int i = 0; i < 600; ++i) {
+    RenewalOrder made = order("key " + std::to_string(i));
+    if (i % 6 == 0) made.channels = {"two"};
+    kept.push_back(scheduler_.keep(std::move(made)));
+  }
+  run(3s);
+  EXPECT_EQ(one.asked().size(), 500U);
+  EXPECT_EQ(two.asked().size(), 100U);
+  EXPECT_LE(one.batches(), 3);
+  EXPECT_LE(two.batches(), 3);
+}
+
+TEST_F(RenewalTest, TheNaiveTimingBeginsLateAndGoesOnFaster) {
+  FakeRenewalStore& one = store("one");
+  RenewalOrder naive = order("k", 10s);
+  naive.timing = {.first_share = 0.8, .share = 0.5};
+  const auto kept = scheduler_.keep(std::move(naive));
+  run(14s);
+  ASSERT_EQ(one.asked().size(), 2U);
+  EXPECT_EQ(one.asked()[0].at, start_ + 8s);
+  EXPECT_EQ(one.asked()[1].at, start_ + 13s);
+}
+
+TEST_F(RenewalTest, AnIntervalThatIsGivenIsKept) {
+  FakeRenewalStore& one = store("one");
+  RenewalOrder often = order("k", 10s);
+  often.timing = {.every = 250ms};
+  const auto kept = scheduler_.keep(std::move(often));
+  run(1s);
+  EXPECT_EQ(one.asked().size(), 4U);
+}
+
+TEST_F(RenewalTest, ValidityCountsFromBeforeTheRequest) {
+  store("one").set_round_trip(80ms);
+  RenewalOrder made = order("k");
+  made.drift = 20ms;
+  const auto state = made.state;
+  const auto kept = scheduler_.keep(std::move(made));
+  run(3s);
+  EXPECT_EQ(state->valid_until(), start_ + 3s + 9s - 20ms);
+  EXPECT_EQ(state->confirmed_at(), start_ + 3s);
+}
+
+TEST_F(RenewalTest, TellsHowLateItWasAndHowMuchWasLeft) {
+  store("one").set_round_trip(80ms);
+  const auto kept = scheduler_.keep(order("k"));
+  clock_.advance(3s + 200ms);
+  scheduler_.run_due();
+  ASSERT_EQ(reports_.all.size(), 1U);
+  const RenewalReport& report = reports_.all.front();
+  EXPECT_EQ(report.outcome, RenewalAnswer::renewed);
+  EXPECT_EQ(report.slip, 200ms);
+  EXPECT_EQ(report.duration, 80ms);
+  EXPECT_EQ(report.margin, 9s - 3s - 280ms);
+}
+
+TEST_F(RenewalTest, ALossIsMarkedWithItsTimeAndIsTheEnd) {
+  FakeRenewalStore& one = store("one");
+  one.set_round_trip(30ms);
+  one.answer_with(RenewalAnswer::not_owner);
+  RenewalOrder made = order("k");
+  const auto state = made.state;
+  const auto kept = scheduler_.keep(std::move(made));
+  run(30s);
+  EXPECT_EQ(state->lost_at(), start_ + 3s + 30ms);
+  EXPECT_EQ(one.asked().size(), 1U);
+  EXPECT_EQ(scheduler_.kept(), 0U);
+  ASSERT_EQ(reports_.all.size(), 1U);
+  EXPECT_EQ(reports_.all.front().outcome, RenewalAnswer::not_owner);
+}
+
+TEST_F(RenewalTest, AFailureIsTriedAgainLessAndLessOften) {
+  FakeRenewalStore& one = store("one");
+  one.answer_with(RenewalAnswer::failed);
+  RenewalOrder made = order("k", 300s);
+  const auto state = made.state;
+  const auto kept = scheduler_.keep(std::move(made));
+  run(100s + 4s);
+  const auto& asked = one.asked();
+  ASSERT_GE(asked.size(), 5U);
+  EXPECT_LE(asked[1].at - asked[0].at, 20ms);
+  for (std::size_t i = 2; i < asked.size(); ++i) {
+    EXPECT_GE(asked[i].at - asked[i - 1].at, asked[i - 1].at - asked[i - 2].at);
+    EXPECT_LE(asked[i].at - asked[i - 1].at, 1s);
+  }
+  EXPECT_EQ(reports_.all.front().reason, "told to fail");
+  EXPECT_EQ(state->lost_at(), std::nullopt);
+  EXPECT_EQ(state->valid_until(), start_ + 300s);
+
+  one.answer_with(RenewalAnswer::renewed);
+  run(2s);
+  EXPECT_GT(state->valid_until(), start_ + 100s + 300s);
+}
+
+TEST_F(RenewalTest, AStoreThatFailedIsLeftAloneByAllWhileOthersAreAsked) {
+  FakeRenewalStore& one = store("one");
+  FakeRenewalStore& two = store("two");
+  one.answer_with(RenewalAnswer::failed);
+  RenewalOrder first = order("a", 300s), second = order("b", 300s), other = order("c", 300s);
+  second.granted_at += 1ms;
+  other.granted_at += 2ms;
+  other.channels = {"two"};
+  const auto kept = {scheduler_.keep(first), scheduler_.keep(second), scheduler_.keep(other)};
+  run(100s);
+  EXPECT_EQ(keys_asked(one), std::vector<std::string>{"a"});
+  run(3ms);  // within the pause
+  EXPECT_EQ(keys_asked(one), std::vector<std::string>{"a"});
+  EXPECT_EQ(keys_asked(two), std::vector<std::string>{"c"});
+  run(100ms);
+  const auto keys = keys_asked(one);
+  EXPECT_EQ(std::set<std::string>(keys.begin(), keys.end()), (std::set<std::string>{"a", "b"}));
+}
+
+class QuorumRenewalTest : public RenewalTest {
+ protected:
+  QuorumRenewalTest() {
+    RenewalOrder made = order("k");
+    made.channels = {"one", "two", "three"};
+    made.quorum = 2;
+    made.drift = 100ms;
+    for (const std::string& name : made.channels) nodes_.push_back(&store(name));
+    state_ = made.state;
+    kept_ = scheduler_.keep(std::move(made));
+  }
+  std::vector<FakeRenewalStore*> nodes_;
+  std::shared_ptr<LeaseState> state_;
+  std::shared_ptr<Renewal> kept_;
+};
+
+TEST_F(QuorumRenewalTest, AMajorityRenewsFromTheFirstRequestLessDrift) {
+  for (FakeRenewalStore* node : nodes_) node->set_round_trip(50ms);
+  nodes_[1]->answer_with(RenewalAnswer::failed);
+  run(3s);
+  EXPECT_EQ(state_->valid_until(), start_ + 3s + 9s - 100ms);
+  EXPECT_EQ(reports_.all.front().outcome, RenewalAnswer::renewed);
+}
+
+TEST_F(QuorumRenewalTest, AMinorityGoesOnTrying) {
+  nodes_[0]->answer_with(RenewalAnswer::failed);
+  nodes_[2]->answer_with(RenewalAnswer::not_owner);
+  run(4s);
+  EXPECT_EQ(state_->valid_until(), start_ + 9s);
+  EXPECT_EQ(state_->lost_at(), std::nullopt);
+  EXPECT_GE(reports_.all.size(), 2U);
+  nodes_[0]->answer_with(RenewalAnswer::renewed);
+  run(1s);
+  EXPECT_GT(state_->valid_until(), start_ + 12s);
+}
+
+TEST_F(QuorumRenewalTest, ARefusalByTheMajorityIsALoss) {
+  nodes_[0]->answer_with(RenewalAnswer::not_owner);
+  nodes_[2]->answer_with(RenewalAnswer::not_owner);
+  run(4s);
+  EXPECT_EQ(state_->lost_at(), start_ + 3s);
+  EXPECT_EQ(scheduler_.kept(), 0U);
+}
+
+TEST_F(RenewalTest, IsNeverProlongedPastItsCap) {
+  FakeRenewalStore& one = store("one");
+  for (const Duration drift : {Duration(0ms), Duration(100ms)}) {
+    RenewalOrder made = order("k");
+    made.cap = 14s;
+    made.drift = drift;
+    const auto state = made.state;
+    const TimePoint granted = clock_.now();
+    const auto kept = scheduler_.keep(std::move(made));
+    const std::size_t before = one.asked().size();
+    run(40s);
+    // At 3 s for 9 s, at 6 s for what is left, and no more.
+    ASSERT_EQ(one.asked().size(), before + 2);
+    EXPECT_EQ(one.asked().back().ttl, 8s);
+    EXPECT_EQ(state->valid_until(), granted + 14s - drift);
+    EXPECT_EQ(state->lost_at(), std::nullopt);
+    EXPECT_EQ(scheduler_.kept(), 0U);
+  }
+}
+
+TEST_F(RenewalTest, AStoreThatFailsUntilTheCapIsNotAskedForNothing) {
+  FakeRenewalStore& one = store("one");
+  one.answer_with(RenewalAnswer::failed);
+  RenewalOrder made = order("k");
+  made.cap = 14s;
+  const auto kept = scheduler_.keep(std::move(made));
+  run(40s);
+  for (const auto& asked : one.asked()) {
+    EXPECT_GT(asked.ttl, 0ms) << "would end the lease at once";
+    EXPECT_LE(asked.at + asked.ttl, start_ + 14s);
+  }
+  EXPECT_EQ(scheduler_.kept(), 0U);
+}
+
+TEST_F(RenewalTest, AStopDuringItsFlightCountsNothing) {
+  FakeRenewalStore& one = store("one");
+  for (const RenewalAnswer answer :
+       {RenewalAnswer::renewed, RenewalAnswer::not_owner, RenewalAnswer::failed}) {
+    one.answer_with(answer);
+    RenewalOrder made = order("k");
+    const auto state = made.state;
+    const TimePoint was = state->valid_until();
+    const auto kept = scheduler_.keep(std::move(made));
+    one.on_flush([&] { kept->stop(); });
+    run(10s);
+    EXPECT_TRUE(reports_.all.empty());
+    EXPECT_EQ(state->lost_at(), std::nullopt);
+    EXPECT_EQ(state->valid_until(), was);
+    EXPECT_EQ(scheduler_.kept(), 0U);
+  }
+  EXPECT_EQ(one.asked().size(), 3U);
+}
+
+TEST_F(RenewalTest, ARenewalMayBeDestroyedDuringItsFlight) {
+  FakeRenewalStore& one = store("one");
+  auto kept = scheduler_.keep(order("k"));
+  one.on_flush([&] { kept.reset(); });
+  run(3s);
+  EXPECT_EQ(one.asked().size(), 1U);
+  run(30s);
+  EXPECT_LE(one.asked().size(), 2U);  // nobody owns it any more
+  EXPECT_EQ(scheduler_.kept(), 0U);
+}
+
+TEST_F(RenewalTest, AHundredThousandComeAndGo) {
+  store("one");
+  constexpr std::size_t kMany = 100'000;
+  std::vector<std::shared_ptr<Renewal>> kept;
+  kept.reserve(kMany);
+  const auto begin = std::chrono::steady_clock::now();
+  for (std::size_t i = 0; i < kMany; ++i) kept.push_back(scheduler_.keep(order("k")));
+  EXPECT_EQ(scheduler_.kept(), kMany);
+  for (std::size_t i = 0; i < kMany; i += 2) kept[i]->stop();
+  EXPECT_EQ(scheduler_.kept(), kMany / 2);
+  kept.clear();
+  EXPECT_EQ(scheduler_.kept(), 0U);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+  EXPECT_EQ(scheduler_.run_due(), TimePoint::max());
+}
+
+/// On a thread of its own, in the real world.
+class LiveChannel : public RenewalChannel {
+ public:
+  explicit LiveChannel(std::atomic<int>& asked) : asked_(asked) {}
+  void queue(std::string_view, std::string_view, Duration) override { ++asked_; }
+  void flush(const std::stop_token&) override {}
+  RenewalAnswer answer(const std::stop_token&) override { return RenewalAnswer::renewed; }
+  std::string failure() const override { return {}; }
+
+ private:
+  std::atomic<int>& asked_;
+};
+
+struct LiveReports : RenewalObserver {
+  void on_renewal(const RenewalReport&) override { ++count; }
+  std::atomic<int> count{0};
+};
+
+RenewalOrder live_order() {
+  const TimePoint now = std::chrono::steady_clock::now();
+  return {.key = "k",
+          .token = "t",
+          .state = std::make_shared<LeaseState>(now + 10s, now),
+          .granted_at = now,
+          .ttl = 10s,
+          .timing = {.every = 1ms},
+          .channels = {"one"}};
+}
+
+TEST(LiveRenewal, ManyThreadsComeAndGoWhileItRuns) {
+  LiveReports reports;
+  std::atomic<int> asked{0};
+  RenewalScheduler scheduler(make_system_env(1), reports);
+  scheduler.provide_channel("one", [&](Env&) { return std::make_unique<LiveChannel>(asked); });
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 8; ++t) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < 300; ++i) {
+          const RenewalOrder made = live_order();
+          const auto kept = scheduler.keep(made);
+          if (i % 3 == 0) std::this_thread::sleep_for(2ms);
+          if (i % 2 == 0) kept->stop();
+          EXPECT_EQ(made.state->lost_at(), std::nullopt);
+        }
+      });
+    }
+  }
+  // Whoever was in flight at the end is let go by the scheduler's thread.
+  const TimePoint limit = std::chrono::steady_clock::now() + 5s;
+  while (scheduler.kept() > 0 && std::chrono::steady_clock::now() < limit) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(scheduler.kept(), 0U);
+  EXPECT_GT(asked, 0);
+}
+
+TEST(LiveRenewal, WhatIsDueSoonerThanTheRestIsNotSleptOver) {
+  LiveReports reports;
+  std::atomic<int> asked{0};
+  RenewalScheduler scheduler(make_system_env(1), reports);
+  scheduler.provide_channel("one", [&](Env&) { return std::make_unique<LiveChannel>(asked); });
+  RenewalOrder late = live_order();
+  late.timing.every = 1h;
+  const auto first = scheduler.keep(std::move(late));
+  std::this_thread::sleep_for(5ms);  // asleep by now, most likely
+  const auto second = scheduler.keep(live_order());
+  const TimePoint limit = std::chrono::steady_clock::now() + 5s;
+  while (reports.count == 0 && std::chrono::steady_clock::now() < limit) {
+    std::this_thread::yield();
+  }
+  EXPECT_GT(reports.count, 0);
+}
+
+}  // namespace
+}  // namespace lockbench
