@@ -1,0 +1,217 @@
+#include "strategies/redis/notification_hub.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/support/fake_pub_sub.h"
+
+namespace lockbench::redis {
+namespace {
+
+using namespace std::chrono_literals;
+
+template <class What>
+bool await(What&& what) {
+  const TimePoint limit = std::chrono::steady_clock::now() + 5s;
+  while (!what()) {
+    if (std::chrono::steady_clock::now() > limit) return false;
+    std::this_thread::sleep_for(1ms);
+  }
+  return true;
+}
+
+/// One client's wait, with its event and world.
+class Waiting {
+ public:
+  explicit Waiting(NotificationHub& hub, const std::string& channel = "c")
+      : place_(std::in_place, hub, channel, *event_) {}
+
+  NotificationHub::Place& place() { return *place_; }
+  void leave() { place_.reset(); }
+  bool await_hearing() {
+    const bool hears = await([this] { return place_->hears(); });
+    is_woken(0ms);  // by the confirmation, which is no message
+    return hears;
+  }
+  bool is_woken(Duration within = 5s) {
+    return env_->wait(event_.get(), env_->now() + within, {}) == WaitResult::signalled;
+  }
+
+ private:
+  std::unique_ptr<Env> env_ = make_system_env(1);
+  std::unique_ptr<Event> event_ = env_->make_event();
+  std::optional<NotificationHub::Place> place_;
+};
+
+class NotificationHubTest : public testing::Test {
+ protected:
+  NotificationHub& hub() {
+    if (!hub_) hub_.emplace(Endpoint{}, 1s, server_, make_system_env(2));
+    return *hub_;
+  }
+
+  FakePubSub server_;
+  std::optional<NotificationHub> hub_;
+};
+
+/// Two clients that wait on one channel; the first has been there longer.
+class TwoWait : public NotificationHubTest {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(first_.await_hearing());
+    ASSERT_TRUE(second_.await_hearing());
+  }
+  /// What the hub has to do for an earlier message is done when a later one has woken its waiter.
+  void settle() {
+    Waiting last(hub(), "other");
+    ASSERT_TRUE(last.await_hearing());
+    server_.publish("other");
+    ASSERT_TRUE(last.is_woken());
+    last.place().satisfied();
+  }
+  Waiting first_{hub()}, second_{hub()};
+};
+
+TEST_F(TwoWait, OneMessageWakesTheOneThatWaitsForLongest) {
+  server_.publish("c");
+  EXPECT_TRUE(first_.is_woken());
+  settle();
+  EXPECT_FALSE(second_.is_woken(0ms));
+}
+
+TEST_F(TwoWait, TwoMessagesWakeTwo) {
+  server_.publish("c");
+  server_.publish("c");
+  EXPECT_TRUE(first_.is_woken());
+  EXPECT_TRUE(second_.is_woken());
+}
+
+TEST_F(TwoWait, WhoLeavesBeforeItSawItsMessagePassesItOn) {
+  server_.publish("c");
+  settle();
+  first_.leave();
+  EXPECT_TRUE(second_.is_woken());
+}
+
+TEST_F(TwoWait, WhoLeavesWithoutAnAnswerPassesItOn) {
+  server_.publish("c");
+  ASSERT_TRUE(first_.is_woken());
+  first_.place().woken();
+  first_.leave();  // stopped, or the store failed it
+  EXPECT_TRUE(second_.is_woken());
+}
+
+TEST_F(TwoWait, WhoHasTheLockPassesNothingOn) {
+  server_.publish("c");
+  ASSERT_TRUE(first_.is_woken());
+  first_.place().woken();
+  first_.place().satisfied();
+  first_.leave();
+  EXPECT_FALSE(second_.is_woken(0ms));
+}
+
+TEST_F(TwoWait, WhoFoundItTakenPassesNothingOn) {
+  server_.publish("c");
+  ASSERT_TRUE(first_.is_woken());
+  first_.place().woken();
+  first_.place().found_taken();
+  first_.leave();
+  EXPECT_FALSE(second_.is_woken(0ms));
+}
+
+TEST_F(TwoWait, AMessageThatCameWhileItAskedIsPassedOn) {
+  server_.publish("c");
+  ASSERT_TRUE(first_.is_woken());
+  first_.place().woken();
+  server_.publish("c");
+  ASSERT_TRUE(first_.is_woken());
+  first_.place().found_taken();
+  first_.leave();  // its deadline has passed
+  EXPECT_TRUE(second_.is_woken());
+}
+
+TEST_F(NotificationHubTest, SaysWhenMessagesComeIn) {
+  server_.confirm_at_once(false);
+  Waiting one(hub());
+  ASSERT_TRUE(await([&] { return server_.is_subscribed("c"); }));
+  EXPECT_FALSE(one.place().hears());
+  EXPECT_FALSE(one.is_woken(0ms));
+  server_.confirm("c");
+  EXPECT_TRUE(one.is_woken());
+  EXPECT_TRUE(one.place().hears());
+}
+
+TEST_F(NotificationHubTest, ABrokenConnectionWakesAllAndIsMadeAnew) {
+  Waiting first(hub()), second(hub()), other(hub(), "other");
+  for (Waiting* one : {&first, &second, &other}) ASSERT_TRUE(one->await_hearing());
+  server_.confirm_at_once(false);
+  server_.break_connection();
+  for (Waiting* one : {&first, &second, &other}) {
+    EXPECT_TRUE(one->is_woken());
+    EXPECT_FALSE(one->place().hears());
+  }
+  ASSERT_TRUE(await([&] { return server_.is_subscribed("c") && server_.is_subscribed("other"); }));
+  EXPECT_EQ(server_.connections(), 2);
+  server_.confirm("c");
+  ASSERT_TRUE(await([&] { return first.place().hears() && second.place().hears(); }));
+  first.is_woken(0ms);
+  server_.publish("c");
+  EXPECT_TRUE(first.is_woken());
+}
+
+TEST_F(NotificationHubTest, AServerThatRefusesIsNotBesieged) {
+  server_.refuse_subscriptions();
+  Waiting one(hub());
+  std::this_thread::sleep_for(300ms);
+  EXPECT_FALSE(one.place().hears());
+  EXPECT_GE(server_.connections(), 1);
+  EXPECT_LE(server_.connections(), 50);
+}
+
+TEST_F(NotificationHubTest, AChannelIsDroppedAWhileAfterItsLastWaiter) {
+  Waiting stays(hub(), "other");
+  {
+    Waiting one(hub());
+    ASSERT_TRUE(one.await_hearing());
+    EXPECT_EQ(hub().channels(), 2U);
+  }
+  EXPECT_EQ(hub().channels(), 2U);  // somebody may come back
+  Waiting back(hub());
+  EXPECT_TRUE(back.place().hears());
+  back.leave();
+  EXPECT_TRUE(await([&] { return hub().channels() == 1; }));
+  EXPECT_TRUE(await([&] { return !server_.is_subscribed("c"); }));
+  EXPECT_TRUE(server_.is_subscribed("other"));
+  Waiting again(hub());
+  EXPECT_TRUE(again.await_hearing());
+}
+
+TEST_F(NotificationHubTest, ManyThreadsComeAndGo) {
+  hub();
+  std::atomic<bool> done{false};
+  std::jthread publisher([&] {
+    while (!done) {
+      server_.publish("c");
+      std::this_thread::sleep_for(100us);
+    }
+  });
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 6; ++t) {
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < 100; ++i) {
+          Waiting one(hub());
+          if (one.is_woken(1ms)) one.place().woken();
+          if ((i + t) % 2 == 0) one.place().satisfied();
+        }
+      });
+    }
+  }
+  done = true;
+  EXPECT_EQ(hub().channels(), 1U);
+}
+
+}  // namespace
+}  // namespace lockbench::redis
