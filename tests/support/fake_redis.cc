@@ -6,37 +6,12 @@
 #include <deque>
 #include <utility>
 
-#include "strategies/redis/scripts.h"
+#include "tests/support/fake_replies.h"
 
 namespace lockbench::redis {
 namespace {
 
 using Words = std::vector<std::string>;
-
-Reply integer(std::int64_t value) {
-  Reply reply;
-  reply.type = Reply::Type::integer;
-  reply.integer = value;
-  return reply;
-}
-
-Reply text(Reply::Type type, std::string value) {
-  Reply reply;
-  reply.type = type;
-  reply.text = std::move(value);
-  return reply;
-}
-
-Reply ok() { return text(Reply::Type::status, "OK"); }
-Reply error(std::string message) { return text(Reply::Type::error, std::move(message)); }
-
-/// The script that EVAL or EVALSHA names; null if it is none of ours.
-const Script* script_of(const Words& command) {
-  for (const Script* script : {&scripts::release_if_token, &scripts::renew_if_token}) {
-    if (command[1] == script->sha1 || command[1] == script->source) return script;
-  }
-  return nullptr;
-}
 
 bool is_script(const Words& command) { return command[0] == "EVAL" || command[0] == "EVALSHA"; }
 
@@ -290,20 +265,6 @@ Reply FakeRedis::execute_set(const Words& command) {
   if (only_new && find(key) != nullptr) return {};
   set(key, command.at(2), ttl);
   return ok();
-}
-
-/// EVALSHA sha 1 key argument..., or EVAL with the source in its place
-Reply FakeRedis::execute_script(const Words& command) {
-  const Script* script = script_of(command);
-  if (script == nullptr || command.at(2) != "1") return error("ERR not a script of this fake's");
-  const std::string name(script->name);
-  if (command[0] == "EVAL") scripts_.insert(name);
-  if (!scripts_.contains(name)) return error("NOSCRIPT No matching script. Please use EVAL.");
-
-  const std::string& key = command.at(3);
-  if (value(key) != command.at(4)) return integer(0);
-  if (script == &scripts::release_if_token) return remove({"DEL", key});
-  return expire(key, std::chrono::milliseconds(std::stoll(command.at(5))));
 }
 
 Reply FakeRedis::expire(const std::string& key, Duration ttl) {

@@ -58,6 +58,7 @@ class FakeRedis : public ConnectionFactory {
   struct Entry {
     std::string value;
     WallTime expires = WallTime::max();
+    std::map<std::string, std::int64_t> counts{};  ///< of a hash
   };
 
   /// What one connection has said between MULTI and EXEC.
@@ -72,6 +73,10 @@ class FakeRedis : public ConnectionFactory {
   Reply execute_one(const Words& command);
   Reply execute_set(const Words& command);
   Reply execute_script(const Words& command);
+  Reply acquire_reentrant(const std::string& key, const std::string& owner, Duration ttl);
+  Reply release_reentrant(const std::string& key, const std::string& owner, Duration ttl);
+  Reply acquire_fenced(const std::string& key, const std::string& counter, const std::string& token,
+                       Duration ttl);
   Reply expire(const std::string& key, Duration ttl);
   Reply remove(const Words& command);
   /// Null if it is not there, or no more.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "strategies/registry.h"
+#include "strategies/renewal.h"
 #include "tests/support/fake_redis.h"
 
 namespace lockbench::redis {
@@ -17,9 +18,10 @@ using namespace std::chrono_literals;
 
 /// The locks on one Redis whose commands FakeRedis knows.
 inline constexpr std::string_view kSingleNodeLocks[] = {
-    "redis-setnx",     "redis-setnx-token", "redis-setnx-expire", "redis-setnx-expire-multi",
-    "redis-getset",    "redis-getset-cas",  "redis-set-nx",       "redis-set-nx-check",
-    "redis-set-nx-lua"};
+    "redis-setnx",      "redis-setnx-token", "redis-setnx-expire",   "redis-setnx-expire-multi",
+    "redis-getset",     "redis-getset-cas",  "redis-set-nx",         "redis-set-nx-check",
+    "redis-set-nx-lua", "redis-watchdog",    "redis-watchdog-naive", "redis-fenced",
+    "redis-reentrant"};
 
 /// One client of one fake server. All share the simulated time; everything happens on one thread.
 struct RedisClient {
@@ -52,7 +54,19 @@ struct RedisClient {
 
 class RedisLockTest : public testing::Test {
  protected:
-  RedisLockTest() { services_.provide<ConnectionFactory>(redis_); }
+  RedisLockTest() {
+    services_.provide<ConnectionFactory>(redis_);
+    services_.provide<RenewalScheduler>(scheduler_);
+  }
+
+  /// As the scheduler's thread would, until then.
+  void renew_for(Duration time) {
+    const TimePoint end = clock_.now() + time;
+    for (TimePoint next = scheduler_->run_due(); next <= end; next = scheduler_->run_due()) {
+      clock_.advance_to(next);
+    }
+    clock_.advance_to(end);
+  }
 
   RedisClient& client(std::string_view strategy) {
     const auto number = static_cast<int>(clients_.size());
@@ -82,6 +96,9 @@ class RedisLockTest : public testing::Test {
   const Endpoints endpoints_{{"redis", {"redis://:hunter2@fake:1"}}};
   SimClock clock_;
   std::shared_ptr<FakeRedis> redis_ = std::make_shared<FakeRedis>(clock_);
+  std::shared_ptr<RenewalObserver> deaf_ = make_deaf_observer();
+  std::shared_ptr<RenewalScheduler> scheduler_ = std::make_shared<RenewalScheduler>(
+      std::make_unique<SimEnv>(clock_), *deaf_, RenewalScheduler::Drive::by_hand);
   Services services_;
   std::deque<RedisClient> clients_;
 };

@@ -109,6 +109,22 @@ TEST_F(RetryTest, AStopEndsTheWait) {
   EXPECT_EQ(clock_.now() - start_, 130ms);
 }
 
+TEST_F(RetryTest, AWaitOfOnesOwnIsToldWhatIsLeftAndMayEndEarly) {
+  std::vector<Duration> left;
+  const AcquireRequest request{.key = "k", .ttl = 10s, .deadline = start_ + 250ms, .stop = {}};
+  const AcquireResult result = retry_after(
+      [&](std::uint32_t earlier_waits, Duration longest) {
+        EXPECT_EQ(earlier_waits, left.size());
+        left.push_back(longest);
+        clock_.advance(std::min<Duration>(longest, 100ms));
+        return earlier_waits == 0 ? WaitResult::signalled : WaitResult::timed_out;
+      },
+      request, env_, [](const AcquireRequest&) { return taken(); });
+  EXPECT_EQ(result.outcome, AcquireOutcome::timed_out);
+  EXPECT_EQ(left, (std::vector<Duration>{250ms, 150ms, 50ms}));
+  EXPECT_EQ(result.attempts, 4U);
+}
+
 TEST_F(RetryTest, AFailureIsFinalAndCarriesItsReason) {
   const AcquireResult not_sent = run(1s, [](int) { return broken(StoreError::Kind::not_sent); });
   EXPECT_EQ(not_sent.outcome, AcquireOutcome::failed);
