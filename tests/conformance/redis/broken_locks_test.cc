@@ -78,6 +78,7 @@ const std::vector<Rejection>& all_rejections() {
       {"OnlyReleasesAreTold", Flaw::forgets_to_tell, "told 0 times"},
       {"UnusedWakeupsArePassedOn", Flaw::hoards_wakeups, "the second was woken after"},
       {"DyingSubscriptionIsSurvived", Flaw::forgets_to_tell, "woken after"},
+      {"ListenerOutlastsACrashedHolder", Flaw::never_expires, "gave timed_out"},
       {"NoReleaseIsMissed", Flaw::forgets_to_tell, "granted after"},
       {"ListenerLeavesNothing", Flaw::leaks_a_connection, "left behind"},
       {"FirstComeFirstServed", Flaw::lets_newcomers_barge, "were served as"},

@@ -8,7 +8,7 @@ namespace lockbench::test {
 namespace {
 
 /// Longer than any noise, shorter than any TTL.
-constexpr seconds kPatience{6};
+constexpr seconds kPatience{3};
 
 /// A client that waits for the lock on a thread of its own, whose messages come in.
 class Listener {
@@ -186,6 +186,18 @@ std::string no_release_is_missed(const Descriptor& descriptor) {
   return {};
 }
 
+/// A lock that nobody releases is told by nobody: who listens finds out by himself.
+std::string listener_outlasts_a_crashed_holder(const Descriptor& descriptor) {
+  constexpr milliseconds kTtl{1000};
+  Bench bench(descriptor, unrenewed(notified()));
+  auto holder = bench.client();
+  const auto waiter = bench.client();
+  if (!holder->try_once(bench.key(), kTtl).lease) return "the lock was not free";
+  holder.reset();
+  const AcquireResult result = waiter->acquire(bench.key(), 2 * kTtl + kSlack, kTtl);
+  return result.lease ? std::string() : unexpected(result, AcquireOutcome::acquired);
+}
+
 /// A client that has waited leaves neither key nor connection nor thread.
 std::string listener_leaves_nothing(const Descriptor& descriptor) {
   RedisProbe probe(shared_redis().port());
@@ -213,6 +225,12 @@ std::string listener_leaves_nothing(const Descriptor& descriptor) {
   return fmt::format("left behind: {} connections", probe.other_connections() - before);
 }
 
+bool can_notify_and_expires(const Descriptor& descriptor) {
+  // Where losers prolong the holder's TTL it has no end.
+  return can_notify(descriptor) && descriptor.traits.expiry == Expiry::ttl &&
+         !has_hazard(descriptor, "crash-holding", HazardOutcome::stuck);
+}
+
 }  // namespace
 
 std::vector<Property> notification_properties() {
@@ -220,6 +238,8 @@ std::vector<Property> notification_properties() {
           {"OnlyReleasesAreTold", can_notify, only_releases_are_told},
           {"UnusedWakeupsArePassedOn", can_notify, unused_wakeups_are_passed_on},
           {"DyingSubscriptionIsSurvived", can_notify, dying_subscription_is_survived},
+          {"ListenerOutlastsACrashedHolder", can_notify_and_expires,
+           listener_outlasts_a_crashed_holder},
           {"NoReleaseIsMissed", can_notify, no_release_is_missed},
           {"ListenerLeavesNothing", can_notify, listener_leaves_nothing}};
 }

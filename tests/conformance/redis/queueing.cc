@@ -32,8 +32,12 @@ class Procession {
     return came.trace().await_waiting(seconds(5));
   }
 
+  /// Until the one of that number has it behind him.
+  void await_gone(int number) { threads_.at(static_cast<std::size_t>(number) - 1).join(); }
   void end() {
-    for (std::thread& thread : threads_) thread.join();
+    for (std::thread& thread : threads_) {
+      if (thread.joinable()) thread.join();
+    }
   }
   const std::vector<int>& order() const { return order_; }
   const std::vector<std::uint64_t>& fences() const { return fences_; }
@@ -63,7 +67,7 @@ std::string first_come_first_served(const Descriptor& descriptor) {
     all_wait &= procession.join(bench.client(), stays ? Duration(seconds(30)) : milliseconds(50));
     if (stays) wanted.push_back(i);
   }
-  std::this_thread::sleep_for(milliseconds(60));  // for the impatient one to be gone
+  procession.await_gone(kGivesUp);
   holder->release(*held.lease);
   const AcquireResult barged = newcomer->try_once(bench.key());
   if (barged.lease) newcomer->release(*barged.lease);
