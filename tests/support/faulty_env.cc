@@ -6,7 +6,7 @@ namespace lockbench::test {
 namespace {
 
 /// Counts down; true for the one that it was set for.
-bool is_due(int& countdown) { return countdown > 0 && --countdown == 0; }
+bool is_due(std::atomic<int>& countdown) { return countdown > 0 && --countdown == 0; }
 
 }  // namespace
 

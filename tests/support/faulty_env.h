@@ -1,11 +1,13 @@
 #pragma once
 
+#include <atomic>
+
 #include "strategies/env.h"
 
 namespace lockbench::test {
 
 /// Loses commands and answers, slows answers down and sets the clock wrong, as it is told. Like any
-/// Env it belongs to its client's thread.
+/// Env it belongs to its client's thread, but for what is to be dropped: any may tell it that.
 class FaultyEnv : public ForwardingEnv {
  public:
   using ForwardingEnv::ForwardingEnv;
@@ -24,8 +26,8 @@ class FaultyEnv : public ForwardingEnv {
   CommandFate after_command(const CommandInfo& command, CommandEnd end) override;
 
  private:
-  int drop_command_ = 0;
-  int drop_answer_ = 0;
+  std::atomic<int> drop_command_ = 0;
+  std::atomic<int> drop_answer_ = 0;
   Duration delay_{};
   Duration skew_{};
 };
