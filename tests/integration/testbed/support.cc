@@ -25,7 +25,9 @@ bool pid_is_gone(pid_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; }
 
 bool has_ended(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  // Reading fails where the process goes meanwhile; getline() does not throw then.
+  std::string text;
+  std::getline(file, text, '\0');
   const std::size_t name_end = text.rfind(')');
   return name_end == std::string::npos || text.substr(name_end, 3) == ") Z";
 }
