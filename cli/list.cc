@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
@@ -19,6 +20,20 @@ Json texts(const std::vector<std::string_view>& items) {
   return list;
 }
 
+/// 1/3 is "ttl/3", 0.8 is "0.8 ttl".
+std::string share_text(double share) {
+  const double parts = 1 / share;
+  const bool whole = std::abs(parts - std::round(parts)) < 1e-6;
+  return whole ? fmt::format("ttl/{:.0f}", parts) : fmt::format("{:.2g} ttl", share);
+}
+
+std::string renewal_text(const RenewalTiming& timing) {
+  if (timing.every) return fmt::format("every {}", format_duration(*timing.every));
+  if (timing.first_share == timing.share) return "every " + share_text(timing.share);
+  return fmt::format("first after {}, then every {}", share_text(timing.first_share),
+                     share_text(timing.share));
+}
+
 Json traits_json(const Traits& traits) {
   Json json = {{"expiry", std::string(to_string(traits.expiry))},
                {"release_check", std::string(to_string(traits.release_check))},
@@ -29,6 +44,7 @@ Json traits_json(const Traits& traits) {
                {"reentrant", traits.reentrant},
                {"fencing", traits.fencing},
                {"renews", traits.renews.has_value()},
+               {"renewal", traits.renews ? Json(renewal_text(*traits.renews)) : Json(nullptr)},
                {"renewable", traits.renewable},
                {"fair", traits.fair},
                {"nodes", traits.nodes},
@@ -76,10 +92,9 @@ std::string traits_text(const Json& traits) {
   if (!traits["promises_exclusion"]) words.emplace_back("a control: promises no exclusion");
   if (traits["one_process"]) words.emplace_back("within one process only");
   if (traits["ttl_in_seconds"]) words.emplace_back("TTL in whole seconds");
-  for (const char* name : {"reentrant", "fencing", "renews", "fair"}) {
+  for (const char* name : {"reentrant", "fencing", "fair"}) {
     if (traits[name]) words.emplace_back(name);
   }
-  if (traits["renewable"] && !traits["renews"]) words.emplace_back("can be renewed");
   if (traits["nodes"] > 1) words.emplace_back("a quorum of nodes");
   return fmt::format("{}", fmt::join(words, "; "));
 }
@@ -93,6 +108,16 @@ std::string hazards_text(const Json& hazards) {
   return words.empty() ? "none known" : fmt::format("{}", fmt::join(words, ", "));
 }
 
+/// When a timer renews it, by what, and what --renew may put in its place.
+std::string renewal_line(const Json& strategy) {
+  const Json& traits = strategy["traits"];
+  if (!traits["renewable"]) return "by no timer";
+  const auto choices = "; --renew: off, auto, an interval";
+  if (!traits["renews"]) return std::string("none by itself") + choices;
+  return fmt::format("{}: {}{}", traits["renewal"].get<std::string>(),
+                     joined(strategy["renew"], "; ", "no command"), choices);
+}
+
 void print_strategy(const Json& strategy) {
   const auto line = [](std::string_view label, const std::string& text) {
     fmt::print("  {:<9} {}\n", label, text);
@@ -102,10 +127,10 @@ void print_strategy(const Json& strategy) {
   line("", strategy["summary"].get<std::string>());
   line("acquire", joined(strategy["acquire"], "; ", "no command"));
   line("release", joined(strategy["release"], "; ", "no command"));
-  if (!strategy["renew"].empty()) line("renew", joined(strategy["renew"], "; ", ""));
   line("traits", traits_text(traits));
   line("waiting", fmt::format("{}; --wait: {}", traits["waiting"].get<std::string>(),
                               joined(traits["waiting_choices"], ", ", "no choice")));
+  line("renewal", renewal_line(strategy));
   line("hazards", hazards_text(strategy["hazards"]));
   line("source", strategy["source"].get<std::string>());
   line("here", strategy["available"]

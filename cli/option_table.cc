@@ -74,9 +74,8 @@ Option wait_option() {
 Option renew_option() {
   Option option{.name = "renew", .value_name = "P"};
   option.help =
-      "renewal of held leases, where the strategy can: off, auto (every third of the TTL) or every "
-      "D "
-      "(its own)";
+      "renewal of held leases, where the strategy can: off, auto (every third of the TTL) or an "
+      "interval (its own)";
   option.set = [](RunOptions& options, const std::string& text) -> Set {
     auto& renew = options.workload.strategy.renew;
     if (text == "off" || text == "auto") {
@@ -84,7 +83,10 @@ Option renew_option() {
       return {};
     }
     const auto period = parse_duration(text);
-    if (!period) return tl::unexpected(fmt::format("\"{}\" is neither off nor auto nor a duration such as 250ms", text));
+    if (!period) {
+      return tl::unexpected(
+          fmt::format("\"{}\" is neither off nor auto nor a duration such as 250ms", text));
+    }
     if (auto allowed = check_range(text, *period, {1ms, 24h}); !allowed) return allowed;
     renew = RenewPolicy{RenewPolicy::Kind::every, *period};
     return {};
@@ -148,7 +150,8 @@ Option redis_option() {
 
 Option counter_redis_option() {
   Option option{.name = "counter-redis", .value_name = "URL"};
-  option.help = "where the counter of --resource redis lives (--redis, or a private server)";
+  option.help =
+      "where the counter of --resource redis and redis-fenced lives (--redis, or a private server)";
   option.set = [](RunOptions& options, const std::string& text) -> Set {
     if (auto endpoint = redis::parse_endpoint(text); !endpoint) {
       return tl::unexpected(endpoint.error());

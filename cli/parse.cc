@@ -153,7 +153,7 @@ tl::expected<void, UsageError> check_together(const RunOptions& options, const G
     return tl::unexpected(UsageError{"--arrival spaces an open loop: it needs --rate"});
   }
   if (options.counter_redis && load.resource == Resource::memory) {
-    return tl::unexpected(UsageError{"--counter-redis needs --resource redis"});
+    return tl::unexpected(UsageError{"--counter-redis needs --resource redis or redis-fenced"});
   }
   if (load.key_skew > 0 && load.key_per_client) {
     return tl::unexpected(

@@ -14,7 +14,7 @@ namespace {
 
 using Done = tl::expected<void, std::string>;
 
-/// Housekeeping's own connections.
+/// Connections of housekeeping, and of what clients share: renewal and notification.
 constexpr std::uint32_t kClientsBesides = 128;
 
 bool needs(const std::vector<Selected>& selected, std::string_view backend) {
@@ -133,6 +133,7 @@ Done check_answer(const std::string& display, const StoreResult<redis::Reply>& r
 }  // namespace
 
 std::uint64_t open_files_for(const Workload& workload) {
+  // Those that clients share, for renewal and notification, are few.
   constexpr std::uint64_t kBesides = 256;
   // One to the store, and one to a counter that does not live in this process.
   std::uint64_t each = workload.resource == Resource::memory ? 1 : 2;

@@ -49,8 +49,17 @@ std::uint64_t random_nonce() {
 }
 
 std::uint64_t overflow_of(const results::Run& run) {
-  return run.acquire.overflow + run.hold.overflow + run.release.overflow + run.handoff.overflow +
-         run.schedule_lag.overflow;
+  std::uint64_t overflow = 0;
+  for (const results::Distribution* distribution :
+       {&run.acquire, &run.hold, &run.release, &run.handoff, &run.schedule_lag,
+        &run.loss_to_knowledge}) {
+    overflow += distribution->overflow;
+  }
+  if (run.renewal) {
+    overflow +=
+        run.renewal->duration.overflow + run.renewal->slip.overflow + run.renewal->margin.overflow;
+  }
+  return overflow;
 }
 
 }  // namespace

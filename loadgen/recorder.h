@@ -33,7 +33,7 @@ enum class Count : std::size_t {
   shared_sections,
   attempts,
   granted_attempts,  ///< of the acquisitions that were granted, like the three parts of their time
-  commands,          ///< the lock's own: acquiring, releasing, renewing
+  commands,          ///< the lock's own, those of services apart
   wakes,             ///< waits for the lock that were ended by a wake-up
   round_trip_ns,
   backoff_ns,
@@ -57,7 +57,7 @@ struct Counts {
 
 /// What the services that clients share do for them: renewal and notification.
 struct ServiceCounts {
-  std::uint64_t commands = 0;
+  std::uint64_t commands = 0;  ///< to be added to those of the clients
   std::uint64_t renewals = 0, renewals_failed = 0, renewals_refused = 0;
 };
 

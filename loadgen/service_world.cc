@@ -7,10 +7,11 @@ namespace {
 
 /// To which part of the run belongs what a service does now.
 Phase phase_at(const RunShared& run, TimePoint now) {
-  // Read before it is set only by services that work while clients connect: before any load.
-  const bool measured =
-      run.started.load(std::memory_order_acquire) && now >= run.measure_start && now < run.load_end;
-  return measured ? Phase::measured : Phase::unmeasured;
+  // Services may work already while clients connect, before any load.
+  if (!run.started.load(std::memory_order_acquire)) return Phase::unmeasured;
+  // A run may end before its time is up.
+  const bool over = now >= run.load_end || run.over.stop_requested();
+  return now < run.measure_start || over ? Phase::unmeasured : Phase::measured;
 }
 
 class ServiceEnv : public ForwardingEnv {

@@ -52,7 +52,7 @@ struct Renewal {
   std::uint64_t failures = 0;  ///< without a usable answer
   std::uint64_t lost = 0;      ///< by which a lease was found lost
   double commands_per_second = 0;
-  Distribution duration, slip, margin;
+  Distribution duration, slip, margin;  ///< a margin below 0 counts as 0
 };
 
 /// `unprotected`: a control that promises nothing lost updates, as it should. `unaudited`: nothing
@@ -98,6 +98,8 @@ struct Run {
   double sections_per_second = 0;
   Outcomes outcomes;
   std::uint64_t leases_lost = 0;
+  /// From the end of validity; of a lease lost earlier from its latest confirmation, which is the
+  /// longest that it can have been.
   Distribution loss_to_knowledge;
   std::uint64_t shared_sections = 0;
   Distribution acquire, acquire_service, hold, release, handoff, schedule_lag;

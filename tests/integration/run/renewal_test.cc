@@ -112,10 +112,65 @@ TEST(FencedResource, TurnsStaleWritersAway) {
   EXPECT_TRUE(probe.keys().empty()) << "nothing of the fence is left";
 }
 
+TEST(FencedResource, RejectionsAreInEveryFormatAndInThresholds) {
+  const Scratch scratch;
+  const auto arguments = [&](const char* format) {
+    return Words{"run",         "redis-fenced",
+                 "--redis",     shared_redis().url(),
+                 "--ttl",       "100ms",
+                 "--hold",      "250ms",
+                 "--clients",   "3",
+                 "--duration",  "700ms",
+                 "--warmup",    "0ms",
+                 "--wait",      "poll:20ms",
+                 "--out",       "r.json",
+                 "--resource",  "redis-fenced",
+                 "--format",    format,
+                 "--threshold", "audit.stale_writes_rejected==0"};
+  };
+  const Outcome table = lockbench(scratch, arguments("table"));
+  EXPECT_NE(table.out.find("rejected"), std::string::npos) << table.out;
+  EXPECT_NE(table.err.find("audit.stale_writes_rejected"), std::string::npos) << table.err;
+  const Outcome csv = lockbench(scratch, arguments("csv"));
+  const auto rows = read_csv(csv.out);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_GT(std::stod(rows[0].at("stale_writes_rejected")), 0);
+  EXPECT_GT(std::stod(rows[0].at("leases_lost")), 0);
+}
+
 TEST(FencedResource, CannotHelpWithoutNumbers) {
   const Ran ran = overrun("redis-set-nx-lua", {"--resource", "redis-fenced"});
   EXPECT_GT(ran.run.at("audit").at("lost_updates"), 0);
   EXPECT_EQ(ran.run.at("audit").at("stale_writes_rejected"), 0);
+}
+
+TEST(Renew, LeavesAGlobsStrategiesTheirOwnWay) {
+  const Scratch scratch;
+  const Outcome outcome =
+      lockbench(scratch, {"run", "redis-setn?", "redis-set-nx-lua", "--redis", shared_redis().url(),
+                          "--renew", "20ms", "--clients", "1", "--hold", "150ms", "--ttl", "5s",
+                          "--duration", "300ms", "--warmup", "0ms", "--out", "r.json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  EXPECT_TRUE(run_of(result, "redis-setnx").at("renewal").is_null());
+  EXPECT_GT(run_of(result, "redis-set-nx-lua").at("renewal").at("renewals"), 0);
+  EXPECT_GT(run_of(result, "redis-set-nx-lua").at("commands_per_section"), 3)
+      << "a lock, a release, and at least two renewals";
+}
+
+TEST(Waiting, NotifyTakesThePlaceOfPolling) {
+  const Scratch scratch;
+  const Outcome outcome =
+      lockbench(scratch, {"run", "redis-set-nx-lua", "--wait", "notify", "--redis",
+                          shared_redis().url(), "--clients", "4", "--hold", "2ms", "--duration",
+                          "500ms", "--warmup", "0ms", "--out", "r.json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  EXPECT_EQ(result.at("workload").at("wait"), "notify");
+  const Json& run = run_of(result, "redis-set-nx-lua");
+  EXPECT_GT(run.at("wait").at("notified_seconds"), 0);
+  EXPECT_EQ(run.at("wait").at("backoff_seconds"), 0);
+  EXPECT_GT(run.at("herd_factor"), 0);
 }
 
 TEST(Waiting, ByNotificationIsNoBackoff) {

@@ -102,6 +102,28 @@ TEST(List, ShowsEveryStrategyInBothFormats) {
   }
 }
 
+TEST(List, SaysWhetherWhenAndByWhatALockIsRenewed) {
+  const auto strategies = nlohmann::json::parse(ran({"list", "--format", "json"}).out);
+  const auto traits = [&](std::string_view name) {
+    for (const auto& strategy : strategies) {
+      if (strategy.at("name") == name) return strategy.at("traits");
+    }
+    return nlohmann::json();
+  };
+  EXPECT_EQ(traits("redis-watchdog").at("renewal"), "every ttl/3");
+  EXPECT_EQ(traits("redis-watchdog-naive").at("renewal"), "first after 0.8 ttl, then every ttl/2");
+  EXPECT_TRUE(traits("redis-set-nx-lua").at("renewal").is_null());
+  EXPECT_TRUE(traits("redis-set-nx-lua").at("renewable"));
+  EXPECT_FALSE(traits("redis-setnx").at("renewable"));
+  EXPECT_EQ(traits("redis-reentrant-notify").at("waiting"), "notify");
+
+  const std::string table = ran({"list"}).out;
+  EXPECT_THAT(table, HasSubstr("  renewal   every ttl/3: EVALSHA renew_if_token key token ttl; "
+                               "--renew: off, auto, an interval\n"));
+  EXPECT_THAT(table, HasSubstr("  renewal   none by itself; --renew: off, auto, an interval\n"));
+  EXPECT_THAT(table, HasSubstr("  renewal   by no timer\n"));
+}
+
 TEST(Doctor, FailsWhereAGivenServerCannotBeReached) {
   const Ran result = ran({"doctor", "--redis", "redis://:hunter2@127.0.0.1:1"});
   EXPECT_EQ(result.code, 2);
@@ -192,16 +214,21 @@ TEST_F(WithoutServer, NothingLeftToRunIsAnError) {
 }
 
 TEST_F(WithoutServer, ACounterThatNeedsOneIsAnError) {
-  options_.workload.resource = Resource::redis;
-  EXPECT_THAT(error({{&local_, false}}), HasSubstr("the counter's server: redis-server not found"));
+  for (const Resource resource : {Resource::redis, Resource::redis_fenced}) {
+    options_.workload.resource = resource;
+    EXPECT_THAT(error({{&local_, false}}),
+                HasSubstr("the counter's server: redis-server not found"));
+  }
 }
 
 TEST(OpenFiles, ASecondConnectionIsCountedWhereTheCounterNeedsOne) {
   Workload workload;
   workload.clients = 1000;
   const std::uint64_t in_memory = open_files_for(workload);
-  workload.resource = Resource::redis;
-  EXPECT_EQ(open_files_for(workload), in_memory + 1000);
+  for (const Resource resource : {Resource::redis, Resource::redis_fenced}) {
+    workload.resource = resource;
+    EXPECT_EQ(open_files_for(workload), in_memory + 1000);
+  }
   workload.rtt = std::chrono::milliseconds(1);
   EXPECT_EQ(open_files_for(workload), in_memory + 3000) << "two of each client in the proxy";
 }

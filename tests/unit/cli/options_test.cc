@@ -63,6 +63,37 @@ TEST(Options, EveryOptionOfTheLoadReachesIt) {
   EXPECT_EQ(load.seed, 42U);
 }
 
+TEST(Options, RenewalAndNotificationReachIt) {
+  using Kind = RenewPolicy::Kind;
+  const auto strategy = [](std::vector<std::string> args) {
+    return parse_run(args).value().workload.strategy;
+  };
+  EXPECT_FALSE(strategy({}).renew);
+  EXPECT_FALSE(strategy({}).renew_cap);
+  EXPECT_EQ(strategy({"--renew", "off"}).renew, RenewPolicy{Kind::off});
+  EXPECT_EQ(strategy({"--renew", "auto"}).renew, RenewPolicy{Kind::automatic});
+  EXPECT_EQ(strategy({"--renew", "250ms"}).renew, (RenewPolicy{Kind::every, 250ms}));
+  EXPECT_EQ(strategy({"--renew-cap", "1m"}).renew_cap, Duration(1min));
+  EXPECT_EQ(strategy({"--wait", "notify"}).wait->kind, WaitKind::notify);
+  EXPECT_EQ(parse_run({"--resource", "redis-fenced"})->workload.resource, Resource::redis_fenced);
+  EXPECT_TRUE(parse_run({"--resource", "redis-fenced", "--counter-redis", "redis://h"}));
+}
+
+TEST(WorkloadRecord, KeepsHowLeasesAreRenewed) {
+  const auto record = [](std::vector<std::string> args) {
+    return workload_record(parse_run(args).value());
+  };
+  EXPECT_EQ(record({}).at("renew"), results::OptionValue(nullptr));
+  EXPECT_EQ(record({}).at("renew_cap"), results::OptionValue(nullptr));
+  EXPECT_EQ(record({"--renew", "auto"}).at("renew"), results::OptionValue(std::string("auto")));
+  EXPECT_EQ(record({"--renew", "off"}).at("renew"), results::OptionValue(std::string("off")));
+  EXPECT_EQ(record({"--renew", "250ms"}).at("renew"), results::OptionValue(0.25));
+  EXPECT_EQ(record({"--renew-cap", "2m"}).at("renew_cap"), results::OptionValue(120.0));
+  EXPECT_EQ(record({"--resource", "redis-fenced"}).at("resource"),
+            results::OptionValue(std::string("redis-fenced")));
+  EXPECT_EQ(record({"--wait", "notify"}).at("wait"), results::OptionValue(std::string("notify")));
+}
+
 TEST(Options, EveryOptionOfDeploymentAndOutputReachesIt) {
   const auto options = parse_run(
       {"redis-setnx", "--redis", "redis://a:1", "--redis=redis://b:2", "redis-*", "--counter-redis",

@@ -91,6 +91,21 @@ TEST_F(Select, WaitingIsRefusedOnlyForNamedStrategies) {
               HasSubstr("it can by backoff"));
 }
 
+TEST_F(Select, RenewalIsRefusedOnlyForNamedStrategiesThatNoTimerCanRenew) {
+  using Kind = RenewPolicy::Kind;
+  px_.traits.renewable = true;
+  EXPECT_TRUE(check_renewal({{&plain_, true}}, std::nullopt));
+  for (const Kind kind : {Kind::automatic, Kind::every}) {
+    const RenewPolicy policy{kind, std::chrono::milliseconds(5)};
+    EXPECT_TRUE(check_renewal({{&plain_, false}, {&px_, true}}, policy)) << "a glob's keep theirs";
+    const auto refused = check_renewal({{&px_, true}, {&plain_, true}}, policy);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().message,
+              "--renew: redis-setnx cannot be renewed by a timer: only off is allowed");
+  }
+  EXPECT_TRUE(check_renewal({{&plain_, true}}, RenewPolicy{Kind::off}));
+}
+
 TEST(Text, IsPresentable) {
   EXPECT_EQ(presentable("a\nb\x1b[31m"), "a b [31m");
   EXPECT_EQ(presentable("redis://:hunter2@host/ and redis://u:p@w/x@h:1 redis://plain"),

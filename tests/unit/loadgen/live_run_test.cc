@@ -129,6 +129,7 @@ class LiveRunTest : public testing::Test {
     plan_.workload.iterations = sections;
     plan_.workload.duration = 60s;
   }
+  results::Distribution losses(Duration valid_until, std::optional<Duration> confirmed);
   void hold(Duration duration) { plan_.workload.hold = DurationDistribution::constant(duration); }
 
   static const Descriptor& named(std::string_view name) { return *find_strategy(name); }
@@ -507,59 +508,60 @@ TEST_F(LiveRunTest, ALossThatTheClientKnewOfIsCountedOnce) {
   EXPECT_GE(run.loss_to_knowledge.min, 2.0);
 }
 
-TEST_F(LiveRunTest, ALockThatWentEarlyWasLostAtSomeTimeSinceItWasConfirmed) {
-  end_after(30);
-  const auto lose = [](const Lease&) { return ReleaseResult{ReleaseOutcome::not_owner, {}}; };
-  const auto grant_confirmed = [](const Context& context, const AcquireRequest& request) {
-    AcquireResult granted = grant(request);
-    granted.lease->state->extend(context.env.now() + 1h, context.env.now() - 4s);
-    return granted;
-  };
-  const results::Run known = run_one({.acquire = grant_confirmed, .release = lose});
-  EXPECT_EQ(known.loss_to_knowledge.count, 30U);
-  EXPECT_GE(known.loss_to_knowledge.min, 3.9);
-  EXPECT_LT(known.loss_to_knowledge.max, 60);
-
-  const results::Run unknown = run_one({.acquire = leaky.acquire, .release = lose});
-  EXPECT_EQ(unknown.leases_lost, 30U);
-  EXPECT_EQ(unknown.loss_to_knowledge.count, 0U) << "nobody knows since when";
-}
-
-/// A lock whose renewals are told of by hand, as a scheduler would.
-TEST_F(LiveRunTest, RenewalsAndTheServicesCommandsAreFiguresOfTheMeasuredPart) {
-  end_after(20);
+/// Runs sections whose leases are lost at once, and end and were confirmed so long before.
+results::Distribution LiveRunTest::losses(Duration valid_until, std::optional<Duration> confirmed) {
+  end_after(10);
   const results::Run run =
-      run_one({.acquire = [](const Context& context, const AcquireRequest& request) {
-        auto& observer = context.services.get_or_make<RenewalObserver>(make_deaf_observer);
-        auto& worlds = context.services.get_or_make<EnvSource>(system_env_source);
-        for (const RenewalAnswer outcome :
-             {RenewalAnswer::renewed, RenewalAnswer::failed, RenewalAnswer::not_owner}) {
-          observer.on_renewal({.outcome = outcome,
-                               .slip = 1ms,
-                               .duration = 2ms,
-                               .margin = -1ms,
-                               .reason = outcome == RenewalAnswer::failed ? "no answer" : ""});
-        }
-        const auto world = worlds.make();
-        world->before_command({.store = "redis", .endpoint = "here", .name = "RENEW", .key = "k"});
-        return grant(request);
-      }});
-  ASSERT_TRUE(run.renewal.has_value());
-  EXPECT_EQ(run.renewal->renewals, 20U);
-  EXPECT_EQ(run.renewal->failures, 20U);
-  EXPECT_EQ(run.renewal->lost, 20U);
-  EXPECT_EQ(run.renewal->margin.count, 20U);
-  EXPECT_EQ(run.renewal->margin.max, 0) << "one that came too late left nothing";
-  EXPECT_NEAR(run.renewal->slip.p50, 1e-3, 1e-5);
-  EXPECT_NEAR(run.renewal->duration.p50, 2e-3, 2e-5);
-  EXPECT_DOUBLE_EQ(run.commands_per_section, 1) << "the service's";
-  EXPECT_GT(run.renewal->commands_per_second, 0);
-  EXPECT_THAT(run.errors, ElementsAre("20 × renewal: no answer"));
+      run_one({.acquire =
+                   [=](const Context& context, const AcquireRequest& request) {
+                     AcquireResult granted = grant(request);
+                     const TimePoint now = context.env.now();
+                     granted.lease->state->extend(now + valid_until,
+                                                  confirmed ? now + *confirmed : TimePoint::min());
+                     return granted;
+                   },
+               .release =
+                   [](const Lease&) {
+                     return ReleaseResult{ReleaseOutcome::not_owner, {}};
+                   }});
+  EXPECT_EQ(run.leases_lost, 10U);
+  return run.loss_to_knowledge;
 }
 
-TEST_F(LiveRunTest, WhereNothingIsRenewedThereAreNoFiguresOfIt) {
-  end_after(5);
-  EXPECT_FALSE(run_one(leaky).renewal.has_value());
+TEST_F(LiveRunTest, ALossCountsFromTheEndOfValidity) {
+  const results::Distribution known_after = losses(-2s, -60s);
+  EXPECT_EQ(known_after.count, 10U);
+  EXPECT_GE(known_after.min, 2.0);
+  EXPECT_LT(known_after.max, 60.0);
+}
+
+TEST_F(LiveRunTest, AnEarlierLossCountsFromTheLatestConfirmation) {
+  const results::Distribution known_after = losses(1h, -60s);
+  EXPECT_EQ(known_after.count, 10U);
+  EXPECT_GE(known_after.min, 60.0);
+}
+
+TEST_F(LiveRunTest, AnEarlierLossWithoutConfirmationHasNoKnownLength) {
+  EXPECT_EQ(losses(1h, std::nullopt).count, 0U);
+}
+
+/// A lock whose clients have a service that sends a command and reports a renewal for each of them.
+TEST_F(LiveRunTest, WhatServicesDoIsCountedInTheRunTheyServe) {
+  end_after(20);
+  const Behaviour served{.acquire = [](const Context& context, const AcquireRequest& request) {
+    const auto world = context.services.get_or_make<EnvSource>(system_env_source).make();
+    const CommandInfo command{.store = "s", .endpoint = "e", .name = "RENEW", .key = "k"};
+    world->before_command(command);
+    world->after_command(command, CommandEnd::answered);
+    context.services.get_or_make<RenewalObserver>(make_deaf_observer)
+        .on_renewal({.outcome = RenewalAnswer::renewed, .duration = 1ms, .margin = 1s});
+    return grant(request);
+  }};
+  const results::Run run = run_one(served);
+  ASSERT_TRUE(run.renewal);
+  EXPECT_EQ(run.renewal->renewals, 20U);
+  EXPECT_DOUBLE_EQ(run.commands_per_section, 1);
+  EXPECT_FALSE(run_one(leaky_lock).renewal) << "another run, where nothing is renewed";
 }
 
 TEST_F(LiveRunTest, AReleaseThatFailedIsCountedWithItsReason) {

@@ -97,9 +97,11 @@ TEST_F(MeteredEnvTest, ABlockingCommandIsAWaitForTheServersWakeUp) {
 
   for (const CommandEnd end : {CommandEnd::lost, CommandEnd::in_vain}) {
     env_.before_command(kBlocking);
+    clock_.advance(5ms);
     env_.after_command(kBlocking, end);
-    EXPECT_EQ(env_.effort().wakes, 1U);
   }
+  EXPECT_EQ(env_.effort().wakes, 1U) << "nothing woke these two";
+  EXPECT_EQ(env_.effort().notified, 19ms) << "but they waited";
 }
 
 TEST_F(MeteredEnvTest, EffortIsADifference) {
@@ -131,7 +133,7 @@ TEST_F(MeteredEnvTest, TheEndOfTheRunEndsAWaitAndNotTheRequestsOwnStop) {
   EXPECT_EQ(env_.wait(nullptr, clock_.now() + 5ms, request.get_token()), WaitResult::stopped);
 }
 
-TEST_F(MeteredEnvTest, AWaitAtTheServerHeedsTheEndOfTheRun) {
+TEST_F(MeteredEnvTest, TheEndOfTheRunEndsAWaitAtTheServerToo) {
   std::stop_source over, request;
   MeteredEnv env(world_, over.get_token());
   EXPECT_EQ(env.waiting_stop(request.get_token()), over.get_token());

@@ -106,6 +106,62 @@ TEST(Recorder, CanBeReadWhileItIsWritten) {
   EXPECT_EQ(recorder.totals(Phase::measured).longest_wait, Duration(kSections - 1));
 }
 
+TEST(Recorder, RenewalsAreCountedByOutcomeAndPhase) {
+  Recorder recorder(1);
+  const auto report = [&](Phase phase, RenewalAnswer outcome, int times) {
+    for (int i = 0; i < times; ++i) {
+      recorder.renewal(phase, {.outcome = outcome,
+                               .slip = 2ms,
+                               .duration = 3ms,
+                               .margin = 40ms,
+                               .reason = outcome == RenewalAnswer::failed ? "no answer" : ""});
+    }
+  };
+  report(Phase::measured, RenewalAnswer::renewed, 5);
+  report(Phase::measured, RenewalAnswer::not_owner, 3);
+  report(Phase::measured, RenewalAnswer::failed, 2);
+  report(Phase::unmeasured, RenewalAnswer::renewed, 1);
+  const ServiceCounts counts = recorder.service_counts(Phase::measured);
+  EXPECT_EQ(counts.renewals, 5U);
+  EXPECT_EQ(counts.renewals_refused, 3U);
+  EXPECT_EQ(counts.renewals_failed, 2U);
+  EXPECT_EQ(recorder.service_counts(Phase::unmeasured).renewals, 1U);
+  EXPECT_EQ(recorder.failures(), (std::vector<std::string>{"2 × renewal: no answer"}));
+
+  const auto& measured = recorder.histograms(Phase::measured);
+  EXPECT_EQ(measured.renewal_slip.snapshot().sum, 20ms);
+  EXPECT_EQ(measured.renewal_duration.snapshot().sum, 30ms);
+  EXPECT_EQ(measured.renewal_margin.snapshot().sum, 200ms) << "what did not land left no margin";
+  EXPECT_EQ(recorder.histograms(Phase::unmeasured).renewal_margin.snapshot().count(), 1U);
+}
+
+TEST(Recorder, AMarginThatWasUsedUpIsNone) {
+  Recorder recorder(1);
+  recorder.renewal(Phase::measured,
+                   {.outcome = RenewalAnswer::renewed, .slip = -1ns, .margin = -5ms});
+  const auto& measured = recorder.histograms(Phase::measured);
+  EXPECT_EQ(measured.renewal_margin.snapshot().count(), 1U);
+  EXPECT_EQ(measured.renewal_margin.snapshot().max, 0ms);
+  EXPECT_EQ(measured.renewal_slip.snapshot().max, 0ms);
+}
+
+TEST(Recorder, ServicesOfManyThreadsAreCounted) {
+  constexpr int kThreads = 4, kCommands = 20'000;
+  Recorder recorder(1);
+  {
+    std::vector<std::jthread> threads;
+    threads.reserve(kThreads);
+    for (int i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&recorder] {
+        for (int n = 0; n < kCommands; ++n) recorder.service_command(Phase::measured);
+      });
+    }
+  }
+  recorder.service_command(Phase::unmeasured);
+  EXPECT_EQ(recorder.service_counts(Phase::measured).commands, kThreads * kCommands);
+  EXPECT_EQ(recorder.service_counts(Phase::unmeasured).commands, 1U);
+}
+
 TEST(Recorder, ListsFailuresTheMostFrequentFirst) {
   Recorder recorder(1);
   EXPECT_TRUE(recorder.failures().empty());

@@ -7,12 +7,14 @@
 #include <optional>
 #include <utility>
 
+#include "loadgen/scripts.h"
+
 namespace lockbench {
 namespace {
 
 using redis::Reply;
 
-/// A server that knows GET, SET and DEL, and fails where it is told to.
+/// A server that knows GET, SET, DEL and the counter's scripts, and fails where it is told to.
 struct FakeServer {
   std::map<std::string, std::string> values;
   std::optional<StoreError::Kind>
@@ -29,6 +31,7 @@ struct FakeServer {
 
  private:
   Reply answer(const std::vector<std::string>& command) {
+    if (command[0] == "EVALSHA") return run_script(command);
     Reply reply;
     if (command[0] == "SET") {
       values[command[1]] = command[2];
@@ -40,6 +43,26 @@ struct FakeServer {
     } else if (const auto found = values.find(command[1]); found != values.end()) {
       reply.type = Reply::Type::string;
       reply.text = found->second;
+    }
+    return reply;
+  }
+
+  /// EVALSHA sha 2 counter fence number [value]: as the .lua files say.
+  Reply run_script(const std::vector<std::string>& command) {
+    const bool writes = command[1] == scripts::counter_write_fenced.sha1;
+    EXPECT_TRUE(writes || command[1] == scripts::counter_read_fenced.sha1);
+    const std::string &counter = command.at(3), &fence = command.at(4), &number = command.at(5);
+    const bool stale = values.contains(fence) && std::stoull(values[fence]) > std::stoull(number);
+    Reply reply;
+    reply.type = writes ? Reply::Type::integer : Reply::Type::nil;
+    if (stale) return reply;
+    values[fence] = number;
+    if (writes) {
+      values[counter] = command.at(6);
+      reply.integer = 1;
+    } else {
+      reply.type = Reply::Type::string;
+      reply.text = values.contains(counter) ? values[counter] : "0";
     }
     return reply;
   }
@@ -92,7 +115,7 @@ class RedisCounterTest : public testing::Test {
     return "lockbench:test:{k" + std::to_string(key) + "}:counter";
   }
 
-  auto make() {
+  auto make(bool checks_fencing = false) {
     redis::Endpoint endpoint;
     endpoint.host = "fake";
     endpoint.port = 1;
@@ -100,7 +123,8 @@ class RedisCounterTest : public testing::Test {
                                .endpoint = endpoint,
                                .env = *env_,
                                .keys = kKeys,
-                               .key_name = name});
+                               .key_name = name,
+                               .checks_fencing = checks_fencing});
   }
 
   std::unique_ptr<Env> env_ = make_system_env(1);
@@ -186,6 +210,71 @@ TEST_F(RedisCounterTest, LeavesNothingBehind) {
   ASSERT_EQ(server_.values.size(), kKeys + 1U);
   ASSERT_TRUE((*counter)->remove_keys());
   EXPECT_EQ(server_.values.size(), 1U);
+}
+
+TEST_F(RedisCounterTest, AFenceTurnsLowerNumbersAwayAndCountsThem) {
+  const auto counter = make(true);
+  const auto session = (*counter)->open(*env_);
+  EXPECT_EQ(session->write(7, *session->read(7, 10), 10), WriteResult::accepted);
+  EXPECT_EQ(session->write(7, *session->read(7, 10), 10), WriteResult::accepted) << "equal";
+  EXPECT_TRUE(session->read(7, 9)->stale);
+  EXPECT_EQ(session->write(7, {.value = 2}, 9), WriteResult::rejected_stale);
+  EXPECT_FALSE(session->read(8, 9)->stale) << "another key";
+  EXPECT_EQ(server_.values[name(7)], "2");
+  const auto totals = (*counter)->totals();
+  EXPECT_EQ(totals->accepted, 2U);
+  EXPECT_EQ(totals->rejected_stale, 2U);
+  EXPECT_EQ(totals->moved, 2U);
+  EXPECT_EQ(totals->lost, 0U);
+}
+
+TEST_F(RedisCounterTest, AFenceKnowsASuccessorByItsReading) {
+  const auto counter = make(true);
+  const auto session = (*counter)->open(*env_);
+  const auto paused = session->read(0, 1);
+  ASSERT_TRUE(session->read(0, 2));
+  EXPECT_EQ(session->write(0, *paused, 1), WriteResult::rejected_stale);
+}
+
+TEST_F(RedisCounterTest, AFenceDoesNotCheckWhoHasNoNumber) {
+  const auto counter = make(true);
+  const auto session = (*counter)->open(*env_);
+  ASSERT_EQ(session->write(0, *session->read(0, 5), 5), WriteResult::accepted);
+  EXPECT_EQ(session->write(0, *session->read(0, {}), {}), WriteResult::accepted);
+  EXPECT_EQ((*counter)->totals()->rejected_stale, 0U);
+}
+
+TEST_F(RedisCounterTest, WithoutAFenceNumbersDoNotMatter) {
+  const auto counter = make();
+  const auto session = (*counter)->open(*env_);
+  ASSERT_EQ(session->write(0, *session->read(0, 5), 5), WriteResult::accepted);
+  EXPECT_EQ(session->write(0, *session->read(0, 4), 4), WriteResult::accepted);
+  EXPECT_EQ((*counter)->totals()->rejected_stale, 0U);
+}
+
+TEST_F(RedisCounterTest, AFenceTellsFailedAndUnknownWritesApart) {
+  const auto counter = make(true);
+  const auto session = (*counter)->open(*env_);
+  const auto write = [&](StoreError::Kind failure) {
+    const auto reading = session->read(0, 1);
+    server_.next_failure = failure;
+    return session->write(0, *reading, 1);
+  };
+  EXPECT_EQ(write(StoreError::Kind::unanswered), WriteResult::unknown);
+  EXPECT_EQ(write(StoreError::Kind::not_sent), WriteResult::failed);
+  EXPECT_EQ(write(StoreError::Kind::rejected), WriteResult::failed);
+  server_.next_failure = StoreError::Kind::unanswered;
+  EXPECT_EQ(session->read(0, 1).error(), "fake:1: told to fail");
+}
+
+TEST_F(RedisCounterTest, AFenceIsRemovedWithItsCounter) {
+  server_.values = {{"other", "1"}};
+  const auto counter = make(true);
+  const auto session = (*counter)->open(*env_);
+  for (const int key : {0, 599}) session->write(key, *session->read(key, 3), 3);
+  EXPECT_EQ(server_.values.size(), 5U);
+  ASSERT_TRUE((*counter)->remove_keys());
+  EXPECT_EQ(server_.values, (std::map<std::string, std::string>{{"other", "1"}}));
 }
 
 }  // namespace

@@ -127,6 +127,38 @@ TEST_F(SummaryTest, FiguresPerSection) {
   EXPECT_DOUBLE_EQ(run.wait.notified_seconds, 0.5);
 }
 
+TEST_F(SummaryTest, CommandsOfServicesAreTheLocksOwnToo) {
+  for (int i = 0; i < 4; ++i) grant(10ms);
+  add(Count::commands, 10);
+  for (int i = 0; i < 6; ++i) run_.recorder.service_command(Phase::measured);
+  run_.recorder.service_command(Phase::unmeasured);
+  EXPECT_DOUBLE_EQ(summary().commands_per_section, 4);
+}
+
+TEST_F(SummaryTest, RenewalIsThereOnlyIfSomethingWasRenewed) {
+  run_.recorder.renewal(Phase::unmeasured, {.outcome = RenewalAnswer::renewed});
+  EXPECT_FALSE(summary().renewal) << "the warm-up is no figure";
+  for (int i = 0; i < 5; ++i) {
+    run_.recorder.renewal(
+        Phase::measured,
+        {.outcome = RenewalAnswer::renewed, .slip = 1ms, .duration = 2ms, .margin = 30ms});
+  }
+  run_.recorder.renewal(Phase::measured, {.outcome = RenewalAnswer::failed, .reason = "gone"});
+  run_.recorder.renewal(Phase::measured, {.outcome = RenewalAnswer::not_owner});
+  const auto renewal = summary(2s).renewal;
+  ASSERT_TRUE(renewal);
+  EXPECT_EQ(renewal->renewals, 5U);
+  EXPECT_EQ(renewal->failures, 1U);
+  EXPECT_EQ(renewal->lost, 1U);
+  EXPECT_DOUBLE_EQ(renewal->commands_per_second, 3.5);
+  EXPECT_EQ(renewal->slip.count, 7U);
+  EXPECT_EQ(renewal->duration.count, 7U);
+  EXPECT_EQ(renewal->margin.count, 5U);
+  EXPECT_DOUBLE_EQ(renewal->margin.max, 0.03);
+  EXPECT_DOUBLE_EQ(renewal->slip.max, 0.001);
+  EXPECT_DOUBLE_EQ(renewal->duration.max, 0.002);
+}
+
 TEST_F(SummaryTest, TheHerdFactorIsThereOnlyIfSomebodyWasWoken) {
   for (int i = 0; i < 4; ++i) grant(1ms);
   EXPECT_EQ(summary().herd_factor, std::nullopt);

@@ -57,6 +57,30 @@ TEST(Json, ReadsTheValuesThatWereWritten) {
   EXPECT_FALSE(result.runs[1].herd_factor.has_value());
 }
 
+TEST(Json, RenewalIsReadBackOrNull) {
+  const Result result = read_back(full_result());
+  ASSERT_TRUE(result.runs[0].renewal.has_value());
+  const Renewal& renewal = *result.runs[0].renewal;
+  EXPECT_EQ(renewal.renewals, 30U);
+  EXPECT_EQ(renewal.failures, 2U);
+  EXPECT_EQ(renewal.lost, 1U);
+  EXPECT_EQ(renewal.commands_per_second, 10.5);
+  EXPECT_EQ(renewal.margin.p99, 0.00142);
+  EXPECT_FALSE(result.runs[1].renewal.has_value());
+  const json runs = json::parse(to_json(full_result())).at("runs");
+  EXPECT_EQ(runs.at(0).at("renewal").at("slip").at("count"), 1000);
+  EXPECT_TRUE(runs.at(1).at("renewal").is_null());
+}
+
+TEST(Json, AnExperimentIsThereOnlyIfThereWasOne) {
+  Result result = full_result();
+  ASSERT_TRUE(read_back(result).experiment.has_value());
+  EXPECT_EQ(read_back(result).experiment->points.at(0).held, 10'000U);
+  result.experiment.reset();
+  EXPECT_FALSE(json::parse(to_json(result)).contains("experiment"));
+  EXPECT_FALSE(read_back(result).experiment.has_value());
+}
+
 TEST(Json, EveryVerdictIsReadBack) {
   for (const Verdict verdict :
        {Verdict::exclusive, Verdict::violated, Verdict::unprotected, Verdict::unaudited}) {

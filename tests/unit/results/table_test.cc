@@ -84,6 +84,20 @@ TEST(Table, WhatNeverHappenedHasNoColumn) {
   EXPECT_THAT(plain(result), HasSubstr("timed out"));
 }
 
+TEST(Table, WaitingRenewalAndRejectionsHaveColumnsOnlyWhereTheyHappened) {
+  const std::vector<std::string> titles = {"trips",    "backoff", "notified", "grant",
+                                           "rejected", "leases",  "renewals"};
+  Result result = minimal_result();
+  result.runs = {run_at(100, 1)};
+  for (const std::string& title : titles) EXPECT_THAT(plain(result), Not(HasSubstr(title)));
+  result.runs.push_back(full_run());
+  for (const std::string& title : titles) EXPECT_THAT(plain(result), HasSubstr(title));
+  EXPECT_THAT(
+      line_with(plain(result), "redis-set-nx"),
+      AllOf(HasSubstr("100 µs"), HasSubstr("100 ms"), HasSubstr("2 ms"), HasSubstr(" 30 ")));
+  EXPECT_THAT(line_with(plain(result), "redlock"), HasSubstr("–")) << "nothing renews there";
+}
+
 TEST(Table, RepetitionsShareARow) {
   Result result = minimal_result();
   result.runs = {run_at(100, 1), run_at(110, 2), run_at(130, 3)};
@@ -290,6 +304,17 @@ TEST(Csv, HasOneRowARunInBaseUnits) {
               std::count(lines[0].begin(), lines[0].end(), ','));
     EXPECT_TRUE(line.ends_with('\r'));
   }
+}
+
+TEST(Csv, HasWaitingRenewalAndRejections) {
+  const auto lines = lines_of(to_csv(full_result()));
+  EXPECT_THAT(lines.at(0),
+              HasSubstr(",wait_round_trip_seconds,wait_backoff_seconds,wait_notified_seconds,"
+                        "herd_factor,"));
+  EXPECT_THAT(lines.at(1), HasSubstr(",0.0001,0.1,0.002,1.5,"));
+  EXPECT_THAT(lines.at(0), HasSubstr(",stale_writes_rejected,leases_lost,renewals,"));
+  EXPECT_THAT(lines.at(1), HasSubstr(",2,2,30,"));
+  EXPECT_THAT(lines.at(2), HasSubstr(",0,0,,")) << "none renewed is not the same as none to renew";
 }
 
 TEST(Csv, QuotesWhatNeedsIt) {

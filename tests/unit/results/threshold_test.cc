@@ -119,6 +119,15 @@ TEST(Figures, AreTheNumbersOfTheFile) {
   EXPECT_GT(found.size(), 100U);
 }
 
+TEST(Figures, OfRenewalAreThereWithoutValuesWhereNothingIsRenewed) {
+  EXPECT_EQ(figure(full_run(), "renewal.lost"), 1);
+  EXPECT_EQ(figure(full_run(), "renewal.margin.p99"), 0.00142);
+  EXPECT_EQ(figure(simple_run("none"), "renewal.lost"), std::nullopt);
+  EXPECT_EQ(figure(simple_run("none"), "renewal.margin.histogram.overflow"), std::nullopt);
+  EXPECT_TRUE(kept("renewal.lost==1"));
+  EXPECT_TRUE(kept("audit.stale_writes_rejected>=2"));
+}
+
 TEST(Figures, AnUnknownPathIsAProgrammingError) {
   EXPECT_THROW(figure(results::Run{}, "acquire.p98"), std::invalid_argument);
 }

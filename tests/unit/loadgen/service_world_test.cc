@@ -1,0 +1,111 @@
+#include "loadgen/service_world.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/sim_env.h"
+
+namespace lockbench {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A run whose load began at 1 s, whose warm-up ends at 2 s and which ends at 5 s.
+class ServiceWorldTest : public testing::Test {
+ protected:
+  ServiceWorldTest() {
+    run_.load_start = origin_ + 1s;
+    run_.measure_start = origin_ + 2s;
+    run_.load_end = origin_ + 5s;
+    provide_service_worlds(run_);
+    world_ = run_.services.get_or_make<EnvSource>(system_env_source).make();
+  }
+
+  void begin() { run_.started = true; }
+  void move_to(Duration time) { clock_.advance_to(origin_ + time); }
+
+  void command() {
+    EXPECT_EQ(world_->before_command(kRenewal), CommandFate::proceed);
+    EXPECT_EQ(world_->after_command(kRenewal, CommandEnd::answered), CommandFate::proceed);
+  }
+  void renewal(RenewalAnswer outcome = RenewalAnswer::renewed) {
+    run_.services.get_or_make<RenewalObserver>(make_deaf_observer)
+        .on_renewal({.outcome = outcome, .duration = 1ms, .margin = 1s});
+  }
+  ServiceCounts counts(Phase phase) const { return run_.recorder.service_counts(phase); }
+
+  static constexpr CommandInfo kRenewal{
+      .store = "s", .endpoint = "e", .name = "renew_if_token", .key = "k"};
+
+  SimClock clock_;
+  const TimePoint origin_ = clock_.now();
+  const Descriptor strategy_{.name = "tested"};
+  const Workload workload_{.clients = 1};
+  const Endpoints endpoints_;
+  RunShared run_{
+      .strategy = strategy_,
+      .workload = workload_,
+      .endpoints = endpoints_,
+      .key_prefix = "lockbench:run:{",
+      .nonce = 1,
+      .seed = 1,
+      .make_env = [this](std::uint64_t seed) { return std::make_unique<SimEnv>(clock_, seed); },
+      .recorder = Recorder(1),
+      .services = {},
+      .audit = Audit(1),
+      .handoff = HandoffTracker(1),
+      .keys = KeyChooser(1, 0),
+      .counter = nullptr,
+      .schedule = nullptr};
+  std::unique_ptr<Env> world_;
+};
+
+TEST_F(ServiceWorldTest, IsOfTheRunsOwnKind) {
+  EXPECT_EQ(world_->now(), clock_.now());
+  world_->wait(nullptr, clock_.now() + 7ms, {});
+  EXPECT_EQ(clock_.now(), origin_ + 7ms);
+}
+
+TEST_F(ServiceWorldTest, WhatServicesDoBelongsToThePhaseInWhichTheyDoIt) {
+  begin();
+  for (const Duration time : {1500ms, 1999ms, 2000ms, 3000ms, 4999ms, 5000ms, 6000ms}) {
+    move_to(time);
+    command();
+    renewal();
+  }
+  EXPECT_EQ(counts(Phase::measured).commands, 3U);
+  EXPECT_EQ(counts(Phase::measured).renewals, 3U);
+  EXPECT_EQ(counts(Phase::unmeasured).commands, 4U);
+  EXPECT_EQ(counts(Phase::unmeasured).renewals, 4U);
+}
+
+TEST_F(ServiceWorldTest, BeforeAnyLoadNothingIsMeasured) {
+  move_to(3s);  // whatever the times may be: they are not set yet
+  command();
+  renewal();
+  EXPECT_EQ(counts(Phase::measured).commands, 0U);
+  EXPECT_EQ(counts(Phase::measured).renewals, 0U);
+}
+
+TEST_F(ServiceWorldTest, NothingIsMeasuredAfterARunThatEndsEarly) {
+  begin();
+  move_to(3s);
+  command();
+  run_.over.request_stop();
+  command();
+  renewal();
+  EXPECT_EQ(counts(Phase::measured).commands, 1U);
+  EXPECT_EQ(counts(Phase::measured).renewals, 0U);
+  EXPECT_EQ(counts(Phase::unmeasured).renewals, 1U);
+}
+
+TEST_F(ServiceWorldTest, EachServiceHasAWorldOfItsOwn) {
+  begin();
+  move_to(3s);
+  const auto other = run_.services.get_or_make<EnvSource>(system_env_source).make();
+  EXPECT_NE(other->random(), world_->random());
+  other->before_command(kRenewal);
+  EXPECT_EQ(counts(Phase::measured).commands, 1U);
+}
+
+}  // namespace
+}  // namespace lockbench
