@@ -11,6 +11,7 @@ if redis.call('HINCRBY', KEYS[1], ARGV[1], -1) > 0 then
 end
 redis.call('DEL', KEYS[1])
 if ARGV[3] then
-  redis.call('PUBLISH', ARGV[3], 'released')
+  -- Who may not publish has released it all the same: the others wait for the TTL.
+  redis.pcall('PUBLISH', ARGV[3], 'released')
 end
 return 1

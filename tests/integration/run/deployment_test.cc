@@ -25,11 +25,12 @@ constexpr int kOtherDatabase = 3;
 class SharedDeployment : public testing::Test {
  protected:
   SharedDeployment()
-      : server_(own_redis({.password = std::string(kOwnersPassword),
-                           .users = {fmt::format("{} on >{} resetkeys ~lockbench:* -@all +@read "
-                                                 "+@write +@scripting +@transaction +@connection "
-                                                 "-@dangerous",
-                                                 kPlainUser, kPlainPassword)}})),
+      : server_(own_redis(
+            {.password = std::string(kOwnersPassword),
+             .users = {fmt::format("{} on >{} resetkeys ~lockbench:* &lockbench:* -@all +@read "
+                                   "+@write +@scripting +@transaction +@connection +@pubsub +time "
+                                   "-@dangerous",
+                                   kPlainUser, kPlainPassword)}})),
         url_(fmt::format("redis://{}:{}@127.0.0.1:{}", kPlainUser, kPlainPasswordInUrl,
                          server_->port())),
         probe_(server_->port()) {

@@ -158,12 +158,14 @@ TEST(Renew, LeavesAGlobsStrategiesTheirOwnWay) {
       << "a lock, a release, and at least two renewals";
 }
 
+// With some time between their sections, as who never pauses takes the lock again before who was
+// told.
 TEST(Waiting, NotifyTakesThePlaceOfPolling) {
   const Scratch scratch;
   const Outcome outcome =
       lockbench(scratch, {"run", "redis-set-nx-lua", "--wait", "notify", "--redis",
-                          shared_redis().url(), "--clients", "4", "--hold", "2ms", "--duration",
-                          "500ms", "--warmup", "0ms", "--out", "r.json"});
+                          shared_redis().url(), "--clients", "4", "--hold", "2ms", "--think", "5ms",
+                          "--duration", "500ms", "--warmup", "0ms", "--out", "r.json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");
   EXPECT_EQ(result.at("workload").at("wait"), "notify");
@@ -176,8 +178,8 @@ TEST(Waiting, NotifyTakesThePlaceOfPolling) {
 TEST(Waiting, ByNotificationIsNoBackoff) {
   const Scratch scratch;
   const Outcome outcome =
-      lockbench(scratch, {"run", "redis-set-nx-lua", "redis-reentrant-notify", "redis-queue",
-                          "--redis", shared_redis().url(), "--clients", "4", "--hold", "2ms",
+      lockbench(scratch, {"run", "redis-reentrant-notify", "redis-queue", "--redis",
+                          shared_redis().url(), "--clients", "4", "--hold", "2ms", "--think", "5ms",
                           "--duration", "500ms", "--warmup", "0ms", "--out", "r.json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");
@@ -187,6 +189,16 @@ TEST(Waiting, ByNotificationIsNoBackoff) {
     EXPECT_EQ(run.at("wait").at("backoff_seconds"), 0) << strategy;
     EXPECT_GT(run.at("herd_factor"), 0) << strategy;
   }
+}
+
+TEST(Waiting, ByPollingIsBackoff) {
+  const Scratch scratch;
+  const Outcome outcome =
+      lockbench(scratch, {"run", "redis-set-nx-lua", "--redis", shared_redis().url(), "--clients",
+                          "4", "--hold", "2ms", "--wait", "poll:1ms", "--iterations", "50",
+                          "--warmup", "0ms", "--out", "r.json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
   const Json& polling = run_of(result, "redis-set-nx-lua");
   EXPECT_EQ(polling.at("wait").at("notified_seconds"), 0);
   EXPECT_GT(polling.at("wait").at("backoff_seconds"), 0);

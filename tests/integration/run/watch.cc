@@ -54,7 +54,9 @@ std::vector<std::string> SeenCommand::keys() const {
   if (is_one_of({"AUTH", "SELECT", "PING", "INFO", "MULTI", "EXEC"})) return {};
   if (is_one_of({"EVAL", "EVALSHA"})) return {words.at(3)};
   if (is_one_of({"DEL", "UNLINK"})) return {words.begin() + 1, words.end()};
-  if (is_one_of({"SET", "SETNX", "GET", "GETSET", "EXPIRE"})) return {words.at(1)};
+  if (is_one_of({"SET", "SETNX", "GET", "GETSET", "EXPIRE", "BLPOP", "PUBLISH", "SUBSCRIBE",
+                 "UNSUBSCRIBE"}))
+    return {words.at(1)};
   throw std::runtime_error(fmt::format("nobody expects {} here", words.front()));
 }
 
