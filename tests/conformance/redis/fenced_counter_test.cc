@@ -49,11 +49,11 @@ TEST_F(FencedCounter, AcceptsNumbersThatDoNotFall) {
 }
 
 TEST_F(FencedCounter, RejectsALowerNumberThatWrites) {
-  EXPECT_FALSE(read(7).stale);
-  EXPECT_FALSE(read(8).stale) << "a successor, which registers by reading";
-  EXPECT_EQ(write(0, 7), WriteResult::rejected_stale);
+  EXPECT_FALSE(read(9).stale);
+  EXPECT_FALSE(read(10).stale) << "a successor, which registers by reading; ten is more than nine";
+  EXPECT_EQ(write(0, 9), WriteResult::rejected_stale);
   EXPECT_FALSE(probe_.exists(kKey));
-  EXPECT_EQ(write(0, 8), WriteResult::accepted);
+  EXPECT_EQ(write(0, 10), WriteResult::accepted);
   EXPECT_EQ(rejections(), 1U);
 }
 
