@@ -46,7 +46,7 @@ struct RunPlan {
   std::vector<const Descriptor*> strategies;
   Workload workload;
   Endpoints endpoints;
-  std::string counter_url;  ///< Redis for the counter, with Resource::redis
+  std::string counter_url;  ///< Redis for the counter, unless that lives in memory
   EnvFactory make_env = make_system_env;
   /// Puts services in place before any strategy is made; may be empty.
   std::function<void(Services&)> provide_services;

@@ -65,7 +65,7 @@ TEST(Options, EveryOptionOfTheLoadReachesIt) {
 
 TEST(Options, RenewalAndNotificationReachIt) {
   using Kind = RenewPolicy::Kind;
-  const auto strategy = [](std::vector<std::string> args) {
+  const auto strategy = [](const std::vector<std::string>& args) {
     return parse_run(args).value().workload.strategy;
   };
   EXPECT_FALSE(strategy({}).renew);
@@ -80,7 +80,7 @@ TEST(Options, RenewalAndNotificationReachIt) {
 }
 
 TEST(WorkloadRecord, KeepsHowLeasesAreRenewed) {
-  const auto record = [](std::vector<std::string> args) {
+  const auto record = [](const std::vector<std::string>& args) {
     return workload_record(parse_run(args).value());
   };
   EXPECT_EQ(record({}).at("renew"), results::OptionValue(nullptr));
