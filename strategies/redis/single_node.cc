@@ -78,7 +78,7 @@ AcquireResult SingleNodeLock::acquire(const AcquireRequest& request) {
 
 ReleaseResult SingleNodeLock::release(const Lease& lease) {
   if (lease.renewal) lease.renewal->stop();
-  const ReleaseResult result = give_back(lease);
+  ReleaseResult result = give_back(lease);
   if (result.outcome == ReleaseOutcome::released) tell_released(lease, {});
   return result;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -140,8 +141,8 @@ RenewResult to_renew_result(const StoreResult<Reply>& reply, const Lease& lease,
                             TimePoint asked_at, Duration granted);
 
 /// How clients of a lock on one Redis may wait.
-inline const std::vector<WaitKind> kWaitingChoices{WaitKind::poll, WaitKind::backoff,
-                                                   WaitKind::notify};
+inline constexpr std::initializer_list<WaitKind> kWaitingChoices{WaitKind::poll, WaitKind::backoff,
+                                                                 WaitKind::notify};
 
 inline std::shared_ptr<LeaseState> valid_until(TimePoint end) {
   return std::make_shared<LeaseState>(end);

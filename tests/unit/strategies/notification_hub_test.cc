@@ -199,6 +199,7 @@ TEST_F(NotificationHubTest, ManyThreadsComeAndGo) {
   });
   {
     std::vector<std::jthread> threads;
+    threads.reserve(6);
     for (int t = 0; t < 6; ++t) {
       threads.emplace_back([&, t] {
         for (int i = 0; i < 100; ++i) {

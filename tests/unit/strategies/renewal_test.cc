@@ -180,7 +180,8 @@ TEST_F(RenewalTest, AStoreThatFailedIsLeftAloneByAllWhileOthersAreAsked) {
   second.granted_at += 1ms;
   other.granted_at += 2ms;
   other.channels = {"two"};
-  const auto kept = {scheduler_.keep(first), scheduler_.keep(second), scheduler_.keep(other)};
+  const std::vector<std::shared_ptr<Renewal>> kept{scheduler_.keep(first), scheduler_.keep(second),
+                                                   scheduler_.keep(other)};
   run(100s);
   EXPECT_EQ(keys_asked(one), std::vector<std::string>{"a"});
   run(3ms);  // within the pause
@@ -351,6 +352,7 @@ TEST(LiveRenewal, ManyThreadsComeAndGoWhileItRuns) {
   scheduler.provide_channel("one", [&](Env&) { return std::make_unique<LiveChannel>(asked); });
   {
     std::vector<std::jthread> threads;
+    threads.reserve(8);
     for (int t = 0; t < 8; ++t) {
       threads.emplace_back([&] {
         for (int i = 0; i < 300; ++i) {
