@@ -17,6 +17,7 @@
 #include "results/json.h"
 #include "results/save.h"
 #include "strategies/registry.h"
+#include "testbed/open_files.h"
 
 namespace lockbench {
 namespace {
@@ -117,10 +118,17 @@ tl::expected<int, UsageError> renewal(const RunOptions& given) {
   Console console(stderr, is_terminal(stderr), options.quiet);
   const std::stop_source stop;
   const StopOnSignal on_signal(stop, console);
-  // A thread for each lock brings a connection for each.
-  RunOptions with_threads = options;
-  with_threads.workload.clients += static_cast<int>(
+  // A thread for each lock brings a connection for each; a private server has room for twice as
+  // many as there are clients.
+  const auto threads = static_cast<int>(
       std::min(options.renewal.most_threads, std::ranges::max(options.renewal.held)));
+  RunOptions with_threads = options;
+  with_threads.workload.clients += threads / 2 + 1;
+  Workload all_connections = options.workload;
+  all_connections.clients += threads;
+  if (auto raised = testbed::raise_open_file_limit(open_files_for(all_connections)); !raised) {
+    return tl::unexpected(UsageError{fmt::format("--most-threads: {}", raised.error())});
+  }
   std::vector<Selected> selected = {{find_strategy("redis-watchdog"), true},
                                     {find_strategy("redis-set-nx-lua"), true}};
   const auto deployment = deploy(with_threads, selected, result.skipped, stop.get_token());
