@@ -5,22 +5,18 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <string_view>
 #include <utility>
 
-#include "testbed/open_files.h"
+#include "testbed/clients.h"
 
 namespace lockbench::testbed {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::uint64_t kFilesBesideClients =
-    128;  // listeners, logs, data; Redis itself reserves 32
 
 /// Quoted as redis.conf wants it.
 std::string config_string(std::string_view text) {
@@ -41,19 +37,6 @@ int longest_backlog() {
   int backlog = 511;
   std::ifstream("/proc/sys/net/core/somaxconn") >> backlog;
   return backlog;
-}
-
-tl::expected<std::uint64_t, std::string> clients_allowed(std::uint32_t wanted) {
-  constexpr std::uint64_t kGenerous = 50'000;
-  const std::uint64_t files = hard_open_file_limit();
-  if (wanted != 0 && wanted + kFilesBesideClients > files) {
-    return tl::unexpected(fmt::format(
-        "redis-server needs {} open files for {} clients, the limit is {}: raise it (ulimit -Hn)",
-        wanted + kFilesBesideClients, wanted, files));
-  }
-  if (wanted != 0) return wanted;
-  const std::uint64_t possible = files - std::min(files, kFilesBesideClients);
-  return std::clamp<std::uint64_t>(possible, 1, kGenerous);
 }
 
 std::string configuration(const RedisOptions& options, const fs::path& folder, std::uint16_t port,
@@ -143,7 +126,7 @@ tl::expected<std::unique_ptr<RedisServer>, std::string> start_redis(Testbed& tes
                                                                     const RedisOptions& options) {
   const auto program = find_program(kRedisServer);
   if (!program) return tl::unexpected(program.error());
-  const auto clients = clients_allowed(options.max_clients);
+  const auto clients = clients_allowed(kRedisServer.name, options.max_clients);
   if (!clients) return tl::unexpected(clients.error());
   const RedisStarter starter(testbed, options, program->string(), *clients);
   return start_on_free_port<RedisServer>(

@@ -70,7 +70,8 @@ std::string Server::log() const {
 std::string Server::failure(std::string_view what) const {
   constexpr int kLines = 10;
   const std::string tail = last_lines(log(), kLines);
-  const std::string name = fs::path(spec_.argv.front()).filename();
+  const std::string name =
+      spec_.name.empty() ? fs::path(spec_.argv.front()).filename().string() : spec_.name;
   return tail.empty() ? fmt::format("{} {}", name, what)
                       : fmt::format("{} {}:\n{}", name, what, tail);
 }

@@ -23,6 +23,7 @@ class Server;
 /// What it takes to run one server. A kind of server fills it in.
 struct ServerSpec {
   std::filesystem::path folder;                ///< from Testbed::make_server_folder
+  std::string name;                            ///< in messages; empty: the program's file name
   std::vector<std::string> argv;               ///< argv[0] is the absolute path of the program
   std::vector<std::uint16_t> ports;            ///< the first is the one that clients use
   std::string user;                            ///< run as this user; empty: as the caller
@@ -34,9 +35,9 @@ struct ServerSpec {
   std::function<bool(const Server&)> ready;
 };
 
-/// One running server: a process group under the testbed's supervisor. Thread-safe; starting and
-/// stopping exclude each other. Every call is bounded: stops by stop_grace and a few seconds,
-/// starts by ready_within and a few seconds.
+/// One running server: a process with all its children under the testbed's supervisor. Thread-safe;
+/// starting and stopping exclude each other. Every call is bounded: stops by stop_grace and a few
+/// seconds, starts by ready_within and a few seconds.
 class Server {
  public:
   /// Returns when the server is ready. If it ends instead, the error carries the end of its log.
@@ -59,6 +60,7 @@ class Server {
   /// What the present process has written so far, or the last 64 KiB of it.
   std::string log() const;
 
+  /// SIGSTOP, SIGCONT and SIGKILL reach the whole tree of processes, others the server's own group.
   tl::expected<void, std::string> signal(int signo);
   tl::expected<void, std::string> freeze() { return signal(SIGSTOP); }
   tl::expected<void, std::string> thaw() { return signal(SIGCONT); }

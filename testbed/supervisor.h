@@ -40,7 +40,8 @@ class Supervisor {
   ~Supervisor();
 
   tl::expected<Handle, std::string> launch(const LaunchSpec& spec);
-  /// To the process's whole group. Fails when the process has ended.
+  /// To the process's whole group; SIGSTOP, SIGCONT and SIGKILL also to its descendants in other
+  /// groups. Fails when the process has ended.
   tl::expected<void, std::string> signal(Handle process, int signo);
   /// Asks the process to end, and kills it when `grace` is over. Does not wait.
   tl::expected<void, std::string> stop(Handle process, std::chrono::milliseconds grace);

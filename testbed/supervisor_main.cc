@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "testbed/launcher.h"
+#include "testbed/process_tree.h"
 #include "testbed/wire.h"
 
 namespace lockbench::testbed {
@@ -114,7 +115,7 @@ void Supervisor::start(const std::vector<std::string>& fields) {
 
 void Supervisor::ask_to_end(const Child& child) {
   kill(-child.pid, child.stop_signal);
-  kill(-child.pid, SIGCONT);  // a frozen server hears nothing
+  signal_tree(child.pid, SIGCONT);  // a frozen server hears nothing
 }
 
 void Supervisor::obey(const std::vector<std::string>& fields) {
@@ -126,7 +127,7 @@ void Supervisor::obey(const std::vector<std::string>& fields) {
   if (child == nullptr) return tell({"failed", id, "the process has ended"});
   const auto number = parse<int>(fields[3]);
   if (verb == "signal" && number) {
-    const bool sent = kill(-child->pid, *number) == 0;
+    const bool sent = signal_tree(child->pid, *number);
     return tell(sent ? std::vector<std::string>{"ok", id}
                      : std::vector<std::string>{"failed", id, "the signal cannot be sent"});
   }
@@ -168,7 +169,7 @@ void Supervisor::reap() {
 void Supervisor::kill_overdue() {
   for (auto& [id, child] : children_) {
     if (!child.kill_at || *child.kill_at > Clock::now()) continue;
-    kill(-child.pid, SIGKILL);
+    signal_tree(child.pid, SIGKILL);
     child.kill_at.reset();
   }
 }
@@ -225,7 +226,7 @@ void Supervisor::wait_for_children(Clock::time_point until, bool orphans_too) {
 void Supervisor::stop_all() {
   for (const auto& [id, child] : children_) ask_to_end(child);
   wait_for_children(Clock::now() + kFinalGrace, false);
-  for (const auto& [id, child] : children_) kill(-child.pid, SIGKILL);
+  for (const auto& [id, child] : children_) signal_tree(child.pid, SIGKILL);
   wait_for_children(Clock::now() + kFinalPatience, true);
 }
 

@@ -41,6 +41,18 @@ tl::expected<fs::path, std::string> make_folder(fs::path temp) {
   return name;
 }
 
+/// The first folder on the way to `path` that not everybody may pass through; empty if there is
+/// none.
+fs::path barred_parent(const fs::path& path) {
+  fs::path way;
+  for (const fs::path& step : path.parent_path()) {
+    way /= step;
+    struct stat facts {};
+    if (stat(way.c_str(), &facts) != 0 || (facts.st_mode & S_IXOTH) == 0) return way;
+  }
+  return {};
+}
+
 /// Gives `folder` to the user and lets him pass through its parents, whose content stays unlisted.
 tl::expected<void, std::string> hand_over(const fs::path& folder, const std::string& user) {
   std::array<char, 4096> buffer{};
@@ -53,6 +65,11 @@ tl::expected<void, std::string> hand_over(const fs::path& folder, const std::str
       chmod(server.c_str(), 0711) != 0 || chmod(server.parent_path().c_str(), 0711) != 0) {
     return tl::unexpected(
         fmt::format("cannot give {} to {}: {}", folder.string(), user, std::strerror(errno)));
+  }
+  if (const fs::path barred = barred_parent(folder); !barred.empty()) {
+    return tl::unexpected(
+        fmt::format("{} may not pass through {}: set TMPDIR to a folder that everybody may enter",
+                    user, barred.string()));
   }
   return {};
 }

@@ -1,0 +1,56 @@
+#include "testbed/process_tree.h"
+
+#include <csignal>
+#include <fstream>
+#include <set>
+#include <string>
+
+namespace lockbench::testbed {
+namespace {
+
+void add_children(pid_t parent, std::set<pid_t>& found) {
+  const std::string process = std::to_string(parent);
+  std::ifstream list("/proc/" + process + "/task/" + process + "/children");
+  for (pid_t pid = 0; list >> pid;) {
+    if (found.insert(pid).second) add_children(pid, found);
+  }
+}
+
+/// All descendants, each stopped, so that none can start another or be reaped by its parent: their
+/// pids stay theirs. The leader has been stopped before.
+std::set<pid_t> stop_descendants(pid_t leader) {
+  // Bounds a tree that grows while it is being stopped.
+  constexpr int kRounds = 10;
+  std::set<pid_t> stopped;
+  for (int round = 0; round < kRounds; ++round) {
+    std::set<pid_t> found;
+    add_children(leader, found);
+    bool all = true;
+    for (const pid_t pid : found) {
+      if (!stopped.insert(pid).second) continue;
+      kill(pid, SIGSTOP);
+      all = false;
+    }
+    if (all) break;
+  }
+  return stopped;
+}
+
+}  // namespace
+
+bool signal_tree(pid_t leader, int signo) {
+  if (signo != SIGSTOP && signo != SIGCONT && signo != SIGKILL) return kill(-leader, signo) == 0;
+  if (signo == SIGCONT) {
+    std::set<pid_t> descendants;
+    add_children(leader, descendants);
+    for (const pid_t pid : descendants) kill(pid, SIGCONT);
+    return kill(-leader, SIGCONT) == 0;
+  }
+  if (kill(-leader, SIGSTOP) != 0) return false;
+  const std::set<pid_t> descendants = stop_descendants(leader);
+  if (signo == SIGSTOP) return true;
+  for (const pid_t pid : descendants) kill(pid, SIGKILL);
+  return kill(-leader, SIGKILL) == 0;
+}
+
+}  // namespace lockbench::testbed

@@ -1,0 +1,169 @@
+#include <dirent.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "testbed/clients.h"
+#include "testbed/postgres_server.h"
+#include "tests/integration/testbed/support.h"
+
+namespace lockbench::testbed {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What psql prints, or "error: ..." with what it complained about; given up after some seconds.
+std::string psql(const PostgresServer& server, const std::string& sql) {
+  const std::string command = fmt::format(
+      "PGCONNECT_TIMEOUT=3 timeout 5 psql -XAtq '{}' -c \"{}\" 2>&1", server.url(), sql);
+  std::FILE* pipe = popen(command.c_str(), "re");
+  if (pipe == nullptr) return "error: no psql";
+  std::string text;
+  std::array<char, 4096> buffer{};
+  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
+    text.append(buffer.data(), got);
+  }
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return pclose(pipe) == 0 ? text : "error: " + text;
+}
+
+/// All children of the server's main process.
+std::set<pid_t> children_of(pid_t pid) {
+  std::ifstream list(fmt::format("/proc/{0}/task/{0}/children", pid));
+  std::set<pid_t> children;
+  for (pid_t child = 0; list >> child;) children.insert(child);
+  return children;
+}
+
+char state_of(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t end = text.rfind(')');
+  return end == std::string::npos ? '-' : text[end + 2];
+}
+
+class Postgres : public testing::Test {
+ protected:
+  std::unique_ptr<Testbed> testbed_ = must_start();
+
+  std::unique_ptr<PostgresServer> must_start_postgres(const PostgresOptions& options = {}) {
+    auto server = start_postgres(*testbed_, options);
+    EXPECT_TRUE(server) << server.error();
+    return server ? *std::move(server) : nullptr;
+  }
+};
+
+TEST_F(Postgres, IsReadyAndDurableAndAllowsAsManyClientsAsAsked) {
+  PostgresOptions options;
+  options.max_clients = 37;
+  const auto server = must_start_postgres(options);
+  EXPECT_EQ(psql(*server, "SELECT 1"), "1");
+  EXPECT_EQ(psql(*server, "SHOW fsync"), "on");
+  EXPECT_EQ(psql(*server, "SHOW synchronous_commit"), "on");
+  EXPECT_EQ(psql(*server, "SHOW max_connections"), "37");
+  EXPECT_EQ(psql(*server, "SHOW listen_addresses"), "127.0.0.1");
+  const std::string folder = psql(*server, "SHOW unix_socket_directories");
+  EXPECT_TRUE(folder.starts_with(testbed_->folder().string())) << folder;
+  EXPECT_TRUE(psql(*server, "SHOW data_directory").starts_with(testbed_->folder().string()));
+}
+
+TEST_F(Postgres, KeepsItsDataThroughAHardKillOrLosesItWhenAsked) {
+  const auto server = must_start_postgres();
+  ASSERT_EQ(psql(*server, "CREATE TABLE t AS SELECT 7 AS x"), "");
+  ASSERT_TRUE(server->kill_hard());
+  ASSERT_TRUE(server->restart(true));
+  EXPECT_EQ(psql(*server, "SELECT x FROM t"), "7");
+  ASSERT_TRUE(server->restart(false));
+  EXPECT_TRUE(psql(*server, "SELECT x FROM t").starts_with("error"));
+}
+
+TEST_F(Postgres, FreezesAndThawsWithAllItsProcesses) {
+  const auto server = must_start_postgres();
+  const std::set<pid_t> children = children_of(server->pid());
+  ASSERT_GE(children.size(), 4U);
+  ASSERT_TRUE(server->freeze());
+  for (const pid_t child : children) {
+    EXPECT_TRUE(eventually([&] { return state_of(child) == 'T'; })) << state_of(child);
+  }
+  ASSERT_TRUE(server->thaw());
+  for (const pid_t child : children)
+    EXPECT_TRUE(eventually([&] { return state_of(child) != 'T'; }));
+  EXPECT_TRUE(eventually([&] { return psql(*server, "SELECT 1") == "1"; }));
+}
+
+TEST_F(Postgres, IsKilledWithAllItsProcessesAlsoWhenFrozen) {
+  const auto server = must_start_postgres();
+  for (const bool frozen : {false, true}) {
+    std::set<pid_t> all = children_of(server->pid());
+    all.insert(server->pid());
+    if (frozen) {
+      ASSERT_TRUE(server->freeze());
+    }
+    ASSERT_TRUE(server->kill_hard());
+    for (const pid_t pid : all) {
+      EXPECT_TRUE(eventually([&] { return has_ended(pid); })) << state_of(pid);
+    }
+    ASSERT_TRUE(server->restart(true));
+  }
+}
+
+TEST_F(Postgres, StopsInOrderEvenWhenFrozen) {
+  const auto server = must_start_postgres();
+  ASSERT_TRUE(server->freeze());
+  ASSERT_TRUE(server->stop());
+  EXPECT_NE(server->log().find("database system is shut down"), std::string::npos);
+}
+
+TEST_F(Postgres, GoesWithItsTestbed) {
+  auto server = must_start_postgres();
+  std::set<pid_t> all = children_of(server->pid());
+  all.insert(server->pid());
+  const fs::path folder = testbed_->folder();
+  testbed_.reset();
+  for (const pid_t pid : all) EXPECT_TRUE(eventually([&] { return has_ended(pid); }));
+  EXPECT_FALSE(fs::exists(folder));
+}
+
+TEST_F(Postgres, TriesAnotherPortWhenItLosesTheRace) {
+  const auto other = must_start_postgres();
+  const std::uint16_t good = free_loopback_port().value();
+  int calls = 0;
+  PostgresOptions options;
+  options.choose_port = [&]() -> tl::expected<std::uint16_t, std::string> {
+    return calls++ == 0 ? other->port() : good;
+  };
+  const auto server = must_start_postgres(options);
+  EXPECT_EQ(server->port(), good);
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_F(Postgres, TellsWhenItsUserCannotGetToItsFolder) {
+  if (unless_root("postgres").empty()) return;  // it runs as the owner of the folder
+  const fs::path& closed =
+      testbed_->folder();  // private, as long as no server of another user is in it
+  const auto inside = Testbed::start({.temp = closed});
+  ASSERT_TRUE(inside) << inside.error();
+  const auto server = start_postgres(**inside);
+  ASSERT_FALSE(server);
+  EXPECT_EQ(server.error(), "postgres may not pass through " + closed.string() +
+                                ": set TMPDIR to a folder that everybody may enter");
+}
+
+TEST_F(Postgres, TellsWhatIsWrongByItsOwnName) {
+  PostgresOptions options;
+  options.config = {"no_such_setting=1"};
+  const auto server = start_postgres(*testbed_, options);
+  ASSERT_FALSE(server);
+  EXPECT_TRUE(server.error().starts_with("postgres ended while starting")) << server.error();
+  EXPECT_NE(server.error().find("no_such_setting"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockbench::testbed
