@@ -23,11 +23,6 @@ T or_throw(tl::expected<T, std::string> result) {
   return *std::move(result);
 }
 
-testbed::Testbed& shared_testbed() {
-  static const std::unique_ptr<testbed::Testbed> testbed = or_throw(testbed::Testbed::start());
-  return *testbed;
-}
-
 ContextPtr connect_to(std::uint16_t port) {
   const timeval limit{.tv_sec = 5, .tv_usec = 0};
   ContextPtr context(redisConnectWithTimeout("127.0.0.1", port, limit));
@@ -58,6 +53,11 @@ std::vector<std::string> lines_of(std::string_view text) {
 }
 
 }  // namespace
+
+testbed::Testbed& shared_testbed() {
+  static const std::unique_ptr<testbed::Testbed> testbed = or_throw(testbed::Testbed::start());
+  return *testbed;
+}
 
 testbed::RedisServer& shared_redis() {
   static const std::unique_ptr<testbed::RedisServer> server = [] {

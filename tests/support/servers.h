@@ -22,6 +22,8 @@ inline constexpr std::string_view kPlainUser = "plain";
 inline constexpr std::string_view kPlainPassword = "se:cr/et@%1";
 inline constexpr std::string_view kPlainPasswordInUrl = "se%3Acr%2Fet%40%251";
 
+/// Ended with the program, and all servers with it.
+testbed::Testbed& shared_testbed();
 /// Started on first use, ended with the program: a Redis that keeps nothing on disk, with a unix
 /// socket and the user above. Leave it running.
 testbed::RedisServer& shared_redis();

@@ -28,8 +28,8 @@ class TracingEnv : public ForwardingEnv {
   std::vector<TracedCommand> take();
   /// Commands whose end was not reported yet: none between a client's calls.
   int under_way() const;
-  /// Until the client has begun a wait, or has a command under way; false when the bound passes
-  /// first.
+  /// Until the client has begun a wait, be it in a queue at the server, or has a command under way;
+  /// false when the bound passes first.
   bool await_waiting(Duration bound);
   bool await_command(Duration bound);
 

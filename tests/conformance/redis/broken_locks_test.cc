@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "tests/conformance/redis/properties.h"
+#include "tests/conformance/common/properties.h"
 
 namespace lockbench::test {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "strategies/redis/scripts.h"
 #include "strategies/redis/store.h"
-#include "tests/conformance/redis/bench.h"
+#include "tests/conformance/common/bench.h"
 
 namespace lockbench::test {
 namespace {

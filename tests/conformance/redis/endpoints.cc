@@ -1,5 +1,5 @@
-#include "tests/conformance/redis/bench.h"
-#include "tests/conformance/redis/properties.h"
+#include "tests/conformance/common/bench.h"
+#include "tests/conformance/redis/own_properties.h"
 
 namespace lockbench::test {
 namespace {

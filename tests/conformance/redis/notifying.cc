@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <thread>
 
-#include "tests/conformance/redis/bench.h"
-#include "tests/conformance/redis/properties.h"
+#include "tests/conformance/common/bench.h"
+#include "tests/conformance/redis/own_properties.h"
 
 namespace lockbench::test {
 namespace {

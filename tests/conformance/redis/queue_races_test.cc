@@ -5,7 +5,7 @@
 
 #include "strategies/redis/scripts.h"
 #include "strategies/registry.h"
-#include "tests/conformance/redis/bench.h"
+#include "tests/conformance/common/bench.h"
 
 namespace lockbench::test {
 namespace {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "strategies/registry.h"
-#include "tests/conformance/redis/bench.h"
+#include "tests/conformance/common/bench.h"
 
 namespace lockbench::test {
 namespace {

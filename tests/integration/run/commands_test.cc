@@ -63,7 +63,16 @@ TEST_P(Commands, AreTheDeclaredOnes) {
   EXPECT_EQ(sent, declared);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Commands, testing::ValuesIn(all_strategies()), [](const auto& test) {
+/// Those whose server shows what it is sent.
+std::vector<const Descriptor*> seen_strategies() {
+  std::vector<const Descriptor*> strategies = all_strategies();
+  std::erase_if(strategies, [](const Descriptor* strategy) {
+    return strategy->backend != "redis" && strategy->backend != "local";
+  });
+  return strategies;
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Commands, testing::ValuesIn(seen_strategies()), [](const auto& test) {
   std::string name(test.param->name);
   std::replace(name.begin(), name.end(), '-', '_');
   return name;

@@ -85,6 +85,8 @@ Scratch::Scratch() {
     throw std::system_error(errno, std::generic_category(), "mkdtemp");
   }
   path_ = place;
+  // Servers that root may not run are run by others, who must get to their data.
+  fs::permissions(path_, fs::perms::group_exec | fs::perms::others_exec, fs::perm_options::add);
 }
 
 Scratch::~Scratch() {

@@ -50,6 +50,8 @@ repeat = 2
 seed = 9
 redis = ["redis://a", "redis://b"]
 counter-redis = "redis://c"
+memcached = "cache:1"
+postgres = "host=db password=hunter2"
 store-timeout = "2s"
 threshold = "acquire.p99<5ms"
 out = "x.json"

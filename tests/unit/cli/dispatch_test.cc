@@ -46,6 +46,16 @@ TEST(Dispatch, AMistakeIsOneLineOnStderr) {
       {"--redis", "redis://:hunter2@127.0.0.1:1", "redis-setnx", "run"},
       {"run", "run"},
       {"run", "--redis", "redis://:hunter2@127.0.0.1:1", "--out", "/dev/null", "redis-setnx"},
+      {"run", "--postgres", "postgresql://ann:hunter2@127.0.0.1:1/x", "--out", "/dev/null",
+       "postgres-lease"},
+      {"run", "--postgres", "host=127.0.0.1 port=1 password=hunter2", "--out", "/dev/null",
+       "postgres-*"},
+      {"run", "--postgres", "hunter2", "none"},
+      {"run", "--postgres", "postgresql://ann:x/hunter2@127.0.0.1:1/x", "none"},
+      {"run", "host=127.0.0.1 password=hunter2"},
+      {"run", "--memcached", "127.0.0.1:1", "--out", "/dev/null", "memcached-add"},
+      {"run", "--memcached", "memcached://hunter2", "none"},
+      {"run", "--wait", "poll:1ms", "postgres-row"},
       {"run", "--wait", "poll:1ms", "local-mutex"},
       {"list", "--clients", "1"},
       {"doctor", "redis"}};
@@ -93,7 +103,7 @@ TEST(List, ShowsEveryStrategyInBothFormats) {
   const Ran json = ran({"list", "--format", "json"});
   EXPECT_EQ(json.code, 0);
   const auto strategies = nlohmann::json::parse(json.out);
-  ASSERT_EQ(strategies.size(), all_strategies().size());
+  ASSERT_EQ(strategies.size(), all_strategies().size() + absent_strategies().size());
   for (const auto& strategy : strategies) {
     EXPECT_THAT(table.out, HasSubstr(strategy.at("name").get<std::string>() + "\n"));
     EXPECT_TRUE(strategy.at("traits").contains("promises_exclusion"));
@@ -151,6 +161,32 @@ class Deploy : public testing::Test {
   Descriptor redis_, local_;
   std::vector<results::Skipped> skipped_;
 };
+
+/// A strategy that this build leaves out.
+class Unbuilt : public Deploy {
+ protected:
+  Unbuilt() {
+    unbuilt_.name = "store-x";
+    unbuilt_.backend = "store";
+    unbuilt_.not_built = "built without libstore: install the package libstore-dev";
+  }
+  Descriptor unbuilt_;
+};
+
+TEST_F(Unbuilt, IsSkippedWhenAGlobBroughtItIn) {
+  std::vector<Selected> selected = {{&unbuilt_, false}, {&local_, false}};
+  ASSERT_TRUE(deploy(options_, selected, skipped_));
+  ASSERT_THAT(selected, SizeIs(1));
+  EXPECT_EQ(selected.front().strategy, &local_);
+  ASSERT_THAT(skipped_, SizeIs(1));
+  EXPECT_EQ(skipped_.front().strategy, "store-x");
+  EXPECT_EQ(skipped_.front().reason, unbuilt_.not_built);
+}
+
+TEST_F(Unbuilt, IsAnErrorWhenNamed) {
+  EXPECT_EQ(error({{&local_, false}, {&unbuilt_, true}}),
+            "store-x cannot run here: built without libstore: install the package libstore-dev");
+}
 
 /// A Redis that was named, and that nobody serves.
 class Unreachable : public Deploy {

@@ -241,6 +241,8 @@ const std::map<std::string, std::string>& wanted_values() {
       {"seed", "0 to"},
       {"redis", url},
       {"counter-redis", url},
+      {"memcached", "HOST:PORT"},
+      {"postgres", "postgresql://[user[:password]@]host"},
       {"store-timeout", duration},
       {"rtt", duration},
       {"threshold", "one of < <= > >= == !="},
@@ -348,7 +350,8 @@ TEST(WorkloadRecord, KeepsTheDatabase) {
 TEST(WorkloadRecord, HasEveryOptionAndNoSecret) {
   const auto options = parse_run({"--redis", "redis://ann:hunter2@host:1/3", "--resource", "redis",
                                   "--counter-redis", "redis://:hunter2@other", "--ttl", "1500ms",
-                                  "--hold", "exp(2ms)", "--rate", "10", "redis-*"});
+                                  "--hold", "exp(2ms)", "--rate", "10", "redis-*", "--postgres",
+                                  "postgresql://ann:hunter2@db/app", "--memcached", "cache"});
   ASSERT_TRUE(options) << options.error().message;
   const auto record = workload_record(*options);
   EXPECT_EQ(record.size(), run_options().size());
@@ -364,6 +367,8 @@ TEST(WorkloadRecord, HasEveryOptionAndNoSecret) {
   EXPECT_EQ(std::get<List>(record.at("strategies")), List{"redis-*"});
   EXPECT_EQ(std::get<List>(record.at("redis")), List{"host:1/3"});
   EXPECT_EQ(std::get<std::string>(record.at("counter_redis")), "other:6379");
+  EXPECT_EQ(std::get<std::string>(record.at("postgres")), "db:5432");
+  EXPECT_EQ(std::get<std::string>(record.at("memcached")), "cache:11211");
 }
 
 }  // namespace

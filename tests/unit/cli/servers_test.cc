@@ -69,47 +69,47 @@ class Answering {
   std::thread thread_;
 };
 
-TEST(AskRedis, SaysWhatItIs) {
-  const auto server = ask_redis(test::shared_redis().url(), 5s);
+TEST(AskServer, SaysWhatItIs) {
+  const auto server = ask_server("redis", test::shared_redis().url(), 5s);
   ASSERT_TRUE(server) << server.error();
   EXPECT_THAT(server->version, testing::MatchesRegex("[0-9]+\\..*"));
   EXPECT_THAT(server->endpoints, testing::ElementsAre(StartsWith("127.0.0.1:")));
 }
 
-TEST(AskRedis, AServerThatWantsAPasswordIsRefused) {
+TEST(AskServer, AServerThatWantsAPasswordIsRefused) {
   testbed::RedisOptions options;
   options.password = "hunter2";
   const auto locked = test::own_redis(options);
-  const auto without = ask_redis(locked->url(), 5s);
+  const auto without = ask_server("redis", locked->url(), 5s);
   ASSERT_FALSE(without);
   EXPECT_THAT(without.error(), HasSubstr("NOAUTH"));
   const std::string display = locked->url().substr(std::strlen("redis://"));
   EXPECT_THAT(without.error(), StartsWith(display));
-  EXPECT_TRUE(ask_redis("redis://:hunter2@" + display, 5s));
-  const auto wrong = ask_redis("redis://:hunter3@" + display, 5s);
+  EXPECT_TRUE(ask_server("redis", "redis://:hunter2@" + display, 5s));
+  const auto wrong = ask_server("redis", "redis://:hunter3@" + display, 5s);
   ASSERT_FALSE(wrong);
   EXPECT_THAT(wrong.error(), Not(HasSubstr("hunter")));
 }
 
-TEST(AskRedis, AUserWhoMayNotPingMayStillLock) {
+TEST(AskServer, AUserWhoMayNotPingMayStillLock) {
   const Answering server("-NOPERM this user has no permissions to run the 'ping' command\r\n");
-  const auto asked = ask_redis(server.url(), 5s);
+  const auto asked = ask_server("redis", server.url(), 5s);
   ASSERT_TRUE(asked) << asked.error();
   EXPECT_EQ(asked->version, "unknown");
 }
 
-TEST(AskRedis, WhateverIsNotARedisIsRefused) {
+TEST(AskServer, WhateverIsNotARedisIsRefused) {
   for (const std::string answer :
        {"HTTP/1.1 400 Bad Request\r\n\r\n", "+OK\r\n", ":1\r\n", "-ERR unknown command\r\n",
         "-NOAUTH Authentication required.\r\n", "-LOADING not yet\r\n", "+PONGO\r\n", ""}) {
     const Answering server(answer);
-    const auto asked = ask_redis(server.url(), 5s);
+    const auto asked = ask_server("redis", server.url(), 5s);
     ASSERT_FALSE(asked) << answer;
     EXPECT_THAT(asked.error(), StartsWith(server.display())) << answer;
   }
 }
 
-TEST(AskRedis, AStopEndsTheWait) {
+TEST(AskServer, AStopEndsTheWait) {
   const int silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   ASSERT_EQ(listen(silent, 1), 0);
   sockaddr_in address{};
@@ -120,7 +120,7 @@ TEST(AskRedis, AStopEndsTheWait) {
   stop.request_stop();
   const auto begin = std::chrono::steady_clock::now();
   const auto url = fmt::format("redis://127.0.0.1:{}", ntohs(address.sin_port));
-  EXPECT_FALSE(ask_redis(url, 60s, stop.get_token()));
+  EXPECT_FALSE(ask_server("redis", url, 60s, stop.get_token()));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);
   close(silent);
 }

@@ -28,6 +28,19 @@ TEST(Registry, KnowsNoOther) {
   EXPECT_EQ(find_strategy("redis-setnx "), nullptr);
 }
 
+const AbsentStrategy absent("store-x", "store", "built without libstore");
+
+TEST(Registry, KeepsTheNamesOfWhatIsLeftOutApart) {
+  const auto strategies = absent_strategies();
+  const auto found = std::find_if(strategies.begin(), strategies.end(),
+                                  [](const auto* strategy) { return strategy->name == "store-x"; });
+  ASSERT_NE(found, strategies.end());
+  EXPECT_EQ((*found)->backend, "store");
+  EXPECT_EQ((*found)->not_built, "built without libstore");
+  EXPECT_EQ(find_strategy("store-x"), nullptr);
+  for (const Descriptor* strategy : all_strategies()) EXPECT_TRUE(strategy->not_built.empty());
+}
+
 TEST(Registry, ANameIsTakenOnce) {
   EXPECT_THROW(Registration(Descriptor{.name = "none"}), std::logic_error);
 }

@@ -1,10 +1,9 @@
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <thread>
 
-#include "tests/conformance/redis/bench.h"
-#include "tests/conformance/redis/properties.h"
+#include "tests/conformance/common/bench.h"
+#include "tests/conformance/common/properties.h"
 
 namespace lockbench::test {
 namespace {
@@ -35,9 +34,8 @@ std::string taken_after(Client& contender, const std::string& key, TimePoint end
 std::string taken_only_when_left_alone(Client& contender, const std::string& key, Duration ttl) {
   const AcquireResult contended = contender.acquire(key, ttl + milliseconds(300), kShortTtl);
   if (contended.lease) return "taken under contention, which is declared to prolong the TTL";
-  RedisProbe probe(shared_redis().port());
   const TimePoint limit = contender.now() + ttl + kSlack;
-  while (probe.exists(key) && contender.now() < limit) std::this_thread::sleep_for(kTick);
+  while (shared_ground().exists(key) && contender.now() < limit) std::this_thread::sleep_for(kTick);
   const AcquireResult next = contender.try_once(key);
   return next.lease ? std::string() : "left alone: " + unexpected(next, AcquireOutcome::acquired);
 }
@@ -52,6 +50,9 @@ std::string crashed_holders_lock_expires_as_declared(const Descriptor& descripto
   if (!holder->try_once(bench.key(), kShortTtl).lease) return "the lock was not free";
   holder.reset();
 
+  // The server ends it with the connection.
+  if (descriptor.traits.expiry == Expiry::session)
+    return taken_after(*contender, bench.key(), asked);
   if (descriptor.traits.expiry == Expiry::none) {
     const AcquireResult next = contender->acquire(bench.key(), ttl + milliseconds(100));
     return next.lease ? "a lock that is declared to have no TTL expired" : "";
@@ -62,24 +63,9 @@ std::string crashed_holders_lock_expires_as_declared(const Descriptor& descripto
   return taken_after(*contender, bench.key(), asked + ttl);
 }
 
-/// When the lock will be free to others, on our steady clock, as the store's content says: by the
-/// key's TTL, or by the time of day that is its value. Nothing if it never will.
-std::optional<TimePoint> end_in_store(RedisProbe& probe, const std::string& key) {
-  const auto left = probe.time_to_live(key);
-  if (left) return std::chrono::steady_clock::now() + *left + kTick;
-  const std::string value = probe.ask({"TYPE", key}) == "string" ? probe.get(key) : "";
-  std::int64_t expiry = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), expiry);
-  constexpr std::int64_t kTimesOfDay = 1'000'000'000'000;
-  if (error != std::errc() || *end != '\0' || expiry < kTimesOfDay) return std::nullopt;
-  // The time of day first: a pause between the clocks then errs on the lenient side.
-  const Duration remaining = WallTime(milliseconds(expiry)) - std::chrono::system_clock::now();
-  return std::chrono::steady_clock::now() + remaining + kTick;
-}
-
-std::string check_validity(const Lease& lease, RedisProbe& probe, TimePoint asked, Duration ttl) {
+std::string check_validity(const Lease& lease, TimePoint asked, Duration ttl) {
   const TimePoint valid_until = lease.state->valid_until();
-  const auto end = end_in_store(probe, lease.key);
+  const auto end = shared_ground().end_of(lease.key);
   if (!end) return "the store keeps the lock for ever, though it is declared to expire";
   if (valid_until > *end) {
     return fmt::format("valid for {:.1f} ms longer than the store keeps the lock",
@@ -99,12 +85,12 @@ std::string validity_is_no_longer_than_the_store_keeps(const Descriptor& descrip
   constexpr milliseconds kTtl{2300}, kRenewed{3400};
   Bench bench(descriptor, unrenewed());
   const auto holder = bench.client();
-  RedisProbe probe(shared_redis().port());
+  warm_up(*holder, bench.key());
   holder->faults().delay_answers(milliseconds(50));
   const TimePoint asked = holder->now();
   const AcquireResult held = holder->try_once(bench.key(), kTtl);
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  if (std::string wrong = check_validity(*held.lease, probe, asked, granted_ttl(descriptor, kTtl));
+  if (std::string wrong = check_validity(*held.lease, asked, granted_ttl(descriptor, kTtl));
       !wrong.empty()) {
     return wrong;
   }
@@ -112,7 +98,7 @@ std::string validity_is_no_longer_than_the_store_keeps(const Descriptor& descrip
   const TimePoint renewed = holder->now();
   const RenewOutcome outcome = holder->lock().renew(*held.lease, kRenewed).outcome;
   if (outcome != RenewOutcome::renewed) return fmt::format("renew gave {}", name_of(outcome));
-  const std::string wrong = check_validity(*held.lease, probe, renewed, kRenewed);
+  const std::string wrong = check_validity(*held.lease, renewed, kRenewed);
   return wrong.empty() ? wrong : "after a renewal: " + wrong;
 }
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <thread>
 
-#include "tests/conformance/redis/bench.h"
-#include "tests/conformance/redis/properties.h"
+#include "tests/conformance/common/bench.h"
+#include "tests/conformance/common/properties.h"
 
 namespace lockbench::test {
 namespace {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "strategies/descriptor.h"
+#include "tests/conformance/common/ground.h"
 #include "tests/support/faulty_env.h"
 #include "tests/support/servers.h"
 #include "tests/support/service_worlds.h"
@@ -52,10 +53,9 @@ class Client {
 /// Where one check takes place: a server without any key, and as many clients as wanted.
 class Bench {
  public:
-  /// On the shared server, or on `server`; clients reach it by its own URL, or by `url`.
+  /// On the shared ground, or on `ground`, which is cleared; or where `url` leads to.
   explicit Bench(const Descriptor& descriptor, const StrategyOptions& options = {});
-  Bench(const Descriptor& descriptor, testbed::RedisServer& server,
-        const StrategyOptions& options = {});
+  Bench(const Descriptor& descriptor, Ground& ground, const StrategyOptions& options = {});
   Bench(const Descriptor& descriptor, std::string url, const StrategyOptions& options = {});
 
   /// Throws std::runtime_error if it cannot connect.
@@ -73,6 +73,8 @@ class Bench {
   ServiceWorlds& worlds() { return worlds_; }
   /// Whether a client that has nothing to do with the holder is refused. Frees what it is granted.
   bool is_held();
+  /// Whether it is free, or will be once the server has seen that a connection is gone.
+  bool becomes_free();
 
  private:
   const Descriptor& descriptor_;
@@ -96,7 +98,12 @@ StrategyOptions unrenewed(StrategyOptions options = {});
 StrategyOptions notified();
 bool can_notify(const Descriptor& descriptor);
 
-bool uses_redis(const Descriptor& descriptor);
+/// Acquires and releases once, so that connection, scripts and the like are there.
+void warm_up(Client& client, const std::string& key);
+
+bool has_store(const Descriptor& descriptor);
+/// Waits in the server's queue, in one command.
+bool waits_at_the_server(const Descriptor& descriptor);
 bool has_hazard(const Descriptor& descriptor, std::string_view scenario, HazardOutcome outcome);
 
 std::string_view name_of(AcquireOutcome outcome);

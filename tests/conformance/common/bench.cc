@@ -1,8 +1,9 @@
-#include "tests/conformance/redis/bench.h"
+#include "tests/conformance/common/bench.h"
 
 #include <algorithm>
 #include <atomic>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 namespace lockbench::test {
@@ -37,16 +38,17 @@ AcquireResult Client::acquire(const std::string& key, Duration patience, Duratio
 }
 
 Bench::Bench(const Descriptor& descriptor, const StrategyOptions& options)
-    : Bench(descriptor, shared_redis(), options) {}
+    : Bench(descriptor, shared_ground(), options) {}
 
-Bench::Bench(const Descriptor& descriptor, testbed::RedisServer& server,
-             const StrategyOptions& options)
-    : Bench(descriptor, server.url(), options) {
-  RedisProbe(server.port()).ask({"FLUSHALL"});
+Bench::Bench(const Descriptor& descriptor, Ground& ground, const StrategyOptions& options)
+    : Bench(descriptor, url_of(ground.server().port()), options) {
+  ground.clear();
 }
 
 Bench::Bench(const Descriptor& descriptor, std::string url, const StrategyOptions& options)
-    : descriptor_(descriptor), endpoints_{{"redis", {std::move(url)}}}, options_(options) {
+    : descriptor_(descriptor),
+      endpoints_{{std::string(descriptor.backend), {std::move(url)}}},
+      options_(options) {
   services_.provide<EnvSource>(worlds_.source());
 }
 
@@ -75,6 +77,15 @@ bool Bench::is_held() {
   const AcquireResult result = stranger->try_once(key_);
   if (!result.lease) return true;
   stranger->release(*result.lease);
+  return false;
+}
+
+bool Bench::becomes_free() {
+  constexpr int kLooks = 50;
+  for (int look = 0; look < kLooks; ++look) {
+    if (!is_held()) return true;
+    std::this_thread::sleep_for(milliseconds(5));
+  }
   return false;
 }
 
@@ -108,7 +119,16 @@ bool can_notify(const Descriptor& descriptor) {
          std::find(choices.begin(), choices.end(), WaitKind::notify) != choices.end();
 }
 
-bool uses_redis(const Descriptor& descriptor) { return descriptor.backend == "redis"; }
+void warm_up(Client& client, const std::string& key) {
+  const AcquireResult result = client.try_once(key);
+  if (result.lease) client.release(*result.lease);
+}
+
+bool has_store(const Descriptor& descriptor) { return descriptor.backend != "local"; }
+
+bool waits_at_the_server(const Descriptor& descriptor) {
+  return has_store(descriptor) && descriptor.traits.waiting.kind == WaitKind::queue;
+}
 
 bool has_hazard(const Descriptor& descriptor, std::string_view scenario, HazardOutcome outcome) {
   return std::any_of(descriptor.hazards.begin(), descriptor.hazards.end(),

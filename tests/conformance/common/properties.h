@@ -18,6 +18,9 @@ struct Property {
 };
 
 std::vector<Property> all_properties();
+/// What a suite checks besides, because only its store has it. Each suite defines it.
+std::vector<Property> own_properties();
+
 /// Throws std::out_of_range for a name that is none.
 Property find_property(std::string_view name);
 
@@ -26,13 +29,10 @@ std::vector<Property> exclusion_properties();
 std::vector<Property> waiting_properties();
 std::vector<Property> ownership_properties();
 std::vector<Property> leftover_properties();
-std::vector<Property> renewal_properties();
-std::vector<Property> notification_properties();
 std::vector<Property> queue_properties();
 std::vector<Property> expiry_properties();
 std::vector<Property> command_properties();
 std::vector<Property> lost_command_properties();
 std::vector<Property> failure_properties();
-std::vector<Property> endpoint_properties();
 
 }  // namespace lockbench::test

@@ -1,4 +1,4 @@
-#include "tests/conformance/redis/properties.h"
+#include "tests/conformance/common/properties.h"
 
 #include <stdexcept>
 
@@ -6,11 +6,9 @@ namespace lockbench::test {
 
 std::vector<Property> all_properties() {
   std::vector<Property> all;
-  for (const auto& group :
-       {exclusion_properties(), waiting_properties(), ownership_properties(), leftover_properties(),
-        renewal_properties(), notification_properties(), queue_properties(), expiry_properties(),
-        command_properties(), lost_command_properties(), failure_properties(),
-        endpoint_properties()}) {
+  for (const auto& group : {exclusion_properties(), waiting_properties(), ownership_properties(),
+                            leftover_properties(), queue_properties(), expiry_properties(), command_properties(),
+                            lost_command_properties(), failure_properties(), own_properties()}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;

@@ -1,5 +1,5 @@
-#include "tests/conformance/redis/bench.h"
-#include "tests/conformance/redis/properties.h"
+#include "tests/conformance/common/bench.h"
+#include "tests/conformance/common/properties.h"
 
 namespace lockbench::test {
 namespace {
@@ -8,7 +8,6 @@ namespace {
 struct Succession {
   explicit Succession(const Descriptor& descriptor) : bench(descriptor, unrenewed()) {
     former = bench.client();
-    successor = bench.client();
     AcquireResult lost = former->try_once(bench.key(), kTtl);
     if (!lost.lease) {
       trouble = unexpected(lost, AcquireOutcome::acquired);
@@ -16,6 +15,7 @@ struct Succession {
     }
     lost_lease = *std::move(lost.lease);
     take_away();
+    successor = bench.client();
     AcquireResult gained = successor->try_once(bench.key(), kTtl);
     if (!gained.lease) {
       trouble = "after a loss: " + unexpected(gained, AcquireOutcome::acquired);
@@ -34,8 +34,8 @@ struct Succession {
  private:
   /// As a failover or an operator would; a lock without a store can only be lost by a release.
   void take_away() {
-    if (uses_redis(bench.descriptor())) {
-      RedisProbe(shared_redis().port()).remove(bench.named_keys());
+    if (has_store(bench.descriptor())) {
+      shared_ground().take_away(bench.named_keys());
     } else {
       former->release(lost_lease);
     }
@@ -92,8 +92,9 @@ std::string holder_renews(const Descriptor& descriptor) {
     return fmt::format("the holder's renewal gave {}", name_of(outcome));
   }
   if (after < before + kRenewed - kFirst - kSlack) return "renewed, yet the validity hardly moved";
-  const auto left = RedisProbe(shared_redis().port()).time_to_live(bench.key());
-  if (!left || *left <= kFirst) return "renewed, yet the store keeps the lock no longer";
+  const auto end = shared_ground().end_of(bench.key());
+  if (!end || *end <= holder->now() + 2 * kFirst)
+    return "renewed, yet the store keeps the lock no longer";
   return holder->release(*held.lease) == ReleaseOutcome::released ? "" : "cannot be released";
 }
 
@@ -101,15 +102,14 @@ std::string foreign_renewal_as_declared(const Descriptor& descriptor) {
   constexpr seconds kRenewed{200};
   Succession s(descriptor);
   if (!s.trouble.empty()) return s.trouble;
-  RedisProbe probe(shared_redis().port());
   const bool unaware = descriptor.traits.renew_check == OwnerCheck::none;
   const RenewOutcome wanted = unaware ? RenewOutcome::renewed : RenewOutcome::not_owner;
   const RenewOutcome got = s.former->lock().renew(s.lost_lease, kRenewed).outcome;
   if (got != wanted) {
     return fmt::format("a former holder's renewal gave {}, not {}", name_of(got), name_of(wanted));
   }
-  const auto left = probe.time_to_live(s.bench.key());
-  const bool prolonged = left && *left > Succession::kTtl;
+  const auto end = shared_ground().end_of(s.bench.key());
+  const bool prolonged = end && *end > s.former->now() + 2 * Succession::kTtl;
   if (prolonged != unaware) {
     return unaware ? "another's lock was not prolonged, as it is declared to be"
                    : "another's lock was prolonged";

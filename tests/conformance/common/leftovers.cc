@@ -5,19 +5,19 @@
 #include <set>
 #include <thread>
 
-#include "tests/conformance/redis/bench.h"
-#include "tests/conformance/redis/properties.h"
+#include "tests/conformance/common/bench.h"
+#include "tests/conformance/common/properties.h"
 
 namespace lockbench::test {
 namespace {
 
 /// The keys in the store that the descriptor does not name, or that should be gone by now: with
 /// nothing held, only one for fencing numbers may stay.
-std::string leftovers(const Bench& bench, RedisProbe& probe, bool held) {
+std::string leftovers(const Bench& bench, Ground& ground, bool held) {
   const std::vector<std::string> named = bench.named_keys();
   std::string found;
   int counters = bench.descriptor().traits.fencing ? 1 : 0;
-  for (const std::string& key : probe.keys()) {
+  for (const std::string& key : ground.keys()) {
     const bool known = std::find(named.begin(), named.end(), key) != named.end();
     const bool may_stay = held || (key != bench.key() && counters-- > 0);
     if (!known || !may_stay) found += " " + key;
@@ -27,21 +27,21 @@ std::string leftovers(const Bench& bench, RedisProbe& probe, bool held) {
 
 std::string nothing_stays_in_the_store(const Descriptor& descriptor) {
   Bench bench(descriptor, impatient(descriptor));
-  RedisProbe probe(shared_redis().port());
+  Ground& ground = shared_ground();
   const auto holder = bench.client();
   const auto waiter = bench.client();
-  if (!probe.keys().empty()) return "connecting leaves keys behind";
+  if (!ground.keys().empty()) return "connecting leaves keys behind";
   const AcquireResult held = holder->try_once(bench.key());
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  if (!probe.exists(bench.key())) return "the lock's own key is not there while it is held";
+  if (!ground.exists(bench.key())) return "the lock's own key is not there while it is held";
 
   const AcquireResult late = waiter->acquire(bench.key(), milliseconds(20));
   if (late.lease) return unexpected(late, AcquireOutcome::timed_out);
-  const std::string unnamed = leftovers(bench, probe, true);
+  const std::string unnamed = leftovers(bench, ground, true);
   if (!unnamed.empty()) return "left in the store, named nowhere:" + unnamed;
 
   holder->release(*held.lease);
-  if (const std::string left = leftovers(bench, probe, false); !left.empty()) {
+  if (const std::string left = leftovers(bench, ground, false); !left.empty()) {
     return "left in the store after a release:" + left;
   }
   return bench.is_held() ? "still held after its release" : "";
@@ -71,15 +71,15 @@ void use_and_destroy(const Descriptor& descriptor) {
 std::string nothing_stays_in_the_process(const Descriptor& descriptor) {
   // Bounded: the server, and the kernel with a thread's entry, need a moment to see what has ended.
   constexpr int kLooks = 200;
-  RedisProbe probe(shared_redis().port());
-  const int connections = probe.other_connections();
+  Ground& ground = shared_ground();
+  const int connections = ground.other_connections();
   const Belongings before;
   use_and_destroy(descriptor);
   Belongings after;
-  int remaining = probe.other_connections();
+  int remaining = ground.other_connections();
   for (int look = 0; look < kLooks; ++look) {
     after = Belongings();
-    remaining = probe.other_connections();
+    remaining = ground.other_connections();
     if (after.threads <= before.threads && after.files <= before.files && remaining <= connections)
       return {};
     std::this_thread::sleep_for(milliseconds(5));
@@ -95,7 +95,7 @@ bool always(const Descriptor& /*descriptor*/) { return true; }
 }  // namespace
 
 std::vector<Property> leftover_properties() {
-  return {{"NothingStaysInTheStore", uses_redis, nothing_stays_in_the_store},
+  return {{"NothingStaysInTheStore", has_store, nothing_stays_in_the_store},
           {"NothingStaysInTheProcess", always, nothing_stays_in_the_process}};
 }
 

@@ -2,8 +2,8 @@
 #include <set>
 #include <span>
 
-#include "tests/conformance/redis/bench.h"
-#include "tests/conformance/redis/properties.h"
+#include "tests/conformance/common/bench.h"
+#include "tests/conformance/common/properties.h"
 
 namespace lockbench::test {
 namespace {
@@ -37,20 +37,19 @@ std::string list(const Words& words) { return fmt::format("[{}]", fmt::join(word
 class Watch {
  public:
   Watch(Client& client, std::set<std::string>& seen)
-      : client_(client), seen_(seen), monitor_(shared_redis().port()) {
+      : client_(client), seen_(seen), monitor_(shared_ground().monitor()) {
     begin();
   }
 
   void begin() {
     client_.trace().take();
-    monitor_.take();
+    if (monitor_) monitor_->take();
   }
 
   /// What is wrong with the commands since begin(): each must be declared, in this
   /// order.
   std::string check(const std::vector<Declared>& declared) {
     const Words reported = names_of(client_.trace().take());
-    const Words arrived = monitor_.take();
     if (client_.trace().under_way() != 0) return "a command was begun that never ended";
     Words wire;
     auto expected = declared.begin();
@@ -64,6 +63,8 @@ class Watch {
       seen_.insert(name);
       wire.push_back(expected++->wire);
     }
+    if (!monitor_) return {};
+    const Words arrived = monitor_->take();
     if (wire != arrived) {
       return fmt::format("reported {}, but the server saw {}", list(wire), list(arrived));
     }
@@ -73,7 +74,7 @@ class Watch {
  private:
   Client& client_;
   std::set<std::string>& seen_;
-  RedisMonitor monitor_;
+  std::unique_ptr<Monitor> monitor_;
 };
 
 bool declares(const std::vector<Declared>& declared, std::string_view name) {
@@ -85,7 +86,7 @@ bool declares(const std::vector<Declared>& declared, std::string_view name) {
 /// some of them: in any order, but no others, and nothing else arrives.
 std::string check_waiting(Bench& bench, Client& waiter, const std::vector<Declared>& declared,
                           std::set<std::string>& seen) {
-  RedisMonitor monitor(shared_redis().port());
+  const auto monitor = shared_ground().monitor();
   waiter.trace().take();
   waiter.acquire(bench.key(), milliseconds(30), seconds(10));
   for (const char* name : {"SUBSCRIBE", "UNSUBSCRIBE"}) {
@@ -103,7 +104,8 @@ std::string check_waiting(Bench& bench, Client& waiter, const std::vector<Declar
     seen.insert(name);
     wire.push_back(known->wire);
   }
-  Words arrived = monitor.take();
+  if (!monitor) return {};
+  Words arrived = monitor->take();
   std::sort(wire.begin(), wire.end());
   std::sort(arrived.begin(), arrived.end());
   if (wire != arrived) {
@@ -120,23 +122,17 @@ std::string expect_all_seen(const std::vector<Declared>& declared,
   return {};
 }
 
-/// So that scripts are known to the server, as they are after any client's first use.
-void warm_up(Client& client, const std::string& key) {
-  const AcquireResult result = client.try_once(key);
-  if (result.lease) client.release(*result.lease);
-}
-
 std::string commands_are_the_declared_ones(const Descriptor& descriptor) {
   const auto to_acquire = parse(descriptor.acquire_commands);
   const auto to_release = parse(descriptor.release_commands);
   Bench bench(descriptor, unrenewed());
   const auto holder = bench.client();
   const auto loser = bench.client();
-  warm_up(*holder, bench.key());
+  for (Client* client : {holder.get(), loser.get()}) warm_up(*client, bench.key());
   std::string wrong;
   std::set<std::string> acquiring, releasing;
   Watch winning(*holder, acquiring);
-  const AcquireResult held = holder->try_once(bench.key(), seconds(10));
+  const AcquireResult held = holder->acquire(bench.key(), seconds(5), seconds(10));
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
   if (wrong = winning.check(to_acquire); !wrong.empty()) return "acquire: " + wrong;
 
@@ -168,7 +164,7 @@ std::string timer_sends_the_declared_commands(const Descriptor& descriptor) {
   const auto holder = bench.client();
   const AcquireResult held = holder->try_once(bench.key(), milliseconds(300));
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  RedisMonitor monitor(shared_redis().port());
+  const auto monitor = shared_ground().monitor();
   if (!bench.worlds().await(name, 2, seconds(5))) {
     return name + " is declared to renew, but was not sent";
   }
@@ -178,33 +174,11 @@ std::string timer_sends_the_declared_commands(const Descriptor& descriptor) {
     if (command.key != bench.key()) return fmt::format("{} has the key {}", name, command.key);
   }
   const std::string wire = declared.front().wire == "EVALSHA" ? "EVAL" : declared.front().wire;
-  const Words arrived = monitor.take();
+  if (!monitor) return {};
+  const Words arrived = monitor->take();
   return std::count(arrived.begin(), arrived.end(), wire) > 0
              ? std::string()
              : fmt::format("the server saw {}, not {}", list(arrived), wire);
-}
-
-/// EVALSHA is answered by NOSCRIPT once, and followed by EVAL, not more.
-std::string survives_a_script_flush(const Descriptor& descriptor) {
-  Bench bench(descriptor);
-  const auto client = bench.client();
-  warm_up(*client, bench.key());
-  RedisProbe(shared_redis().port()).ask({"SCRIPT", "FLUSH"});
-  RedisMonitor monitor(shared_redis().port());
-  const AcquireResult held = client->try_once(bench.key());
-  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  const ReleaseOutcome released = client->release(*held.lease);
-  if (released != ReleaseOutcome::released)
-    return fmt::format("release gave {}", name_of(released));
-  const Words arrived = monitor.take();
-  const auto fallen_back = std::count(arrived.begin(), arrived.end(), "EVAL");
-  if (fallen_back == 0) return "no EVAL, though the server had forgotten all scripts";
-  for (std::size_t i = 0; i < arrived.size(); ++i) {
-    if (arrived[i] == "EVAL" && (i == 0 || arrived[i - 1] != "EVALSHA")) {
-      return "EVAL without EVALSHA before it: " + list(arrived);
-    }
-  }
-  return bench.is_held() ? "still held" : "";
 }
 
 std::string every_command_is_labelled(const Descriptor& descriptor) {
@@ -214,7 +188,7 @@ std::string every_command_is_labelled(const Descriptor& descriptor) {
   warm_up(*client, bench.key());
   const auto commands = client->trace().take();
   if (commands.empty()) return "no command was reported";
-  const std::string endpoint = fmt::format("127.0.0.1:{}", shared_redis().port());
+  const std::string endpoint = fmt::format("127.0.0.1:{}", shared_ground().server().port());
   for (const TracedCommand& command : commands) {
     if (command.store != descriptor.backend) return "store is " + command.store;
     if (command.endpoint != endpoint) return "endpoint is " + command.endpoint;
@@ -228,21 +202,12 @@ std::string every_command_is_labelled(const Descriptor& descriptor) {
 
 bool renews_by_itself(const Descriptor& descriptor) { return descriptor.traits.renews.has_value(); }
 
-bool uses_scripts(const Descriptor& descriptor) {
-  const auto is_script = [](std::string_view command) { return command.starts_with("EVALSHA"); };
-  return std::any_of(descriptor.acquire_commands.begin(), descriptor.acquire_commands.end(),
-                     is_script) ||
-         std::any_of(descriptor.release_commands.begin(), descriptor.release_commands.end(),
-                     is_script);
-}
-
 }  // namespace
 
 std::vector<Property> command_properties() {
-  return {{"CommandsAreTheDeclaredOnes", uses_redis, commands_are_the_declared_ones},
+  return {{"CommandsAreTheDeclaredOnes", has_store, commands_are_the_declared_ones},
           {"TimerSendsTheDeclaredCommands", renews_by_itself, timer_sends_the_declared_commands},
-          {"SurvivesAScriptFlush", uses_scripts, survives_a_script_flush},
-          {"EveryCommandIsLabelled", uses_redis, every_command_is_labelled}};
+          {"EveryCommandIsLabelled", has_store, every_command_is_labelled}};
 }
 
 }  // namespace lockbench::test

@@ -1,0 +1,21 @@
+#include "tests/conformance/common/ground.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace lockbench::test {
+
+bool Ground::exists(const std::string& key) {
+  const std::vector<std::string> all = keys();
+  return std::find(all.begin(), all.end(), key) != all.end();
+}
+
+bool Ground::becomes_empty() {
+  constexpr int kLooks = 50;
+  for (int look = 0; look < kLooks && !keys().empty(); ++look) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return keys().empty();
+}
+
+}  // namespace lockbench::test

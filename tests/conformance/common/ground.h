@@ -1,0 +1,64 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "strategies/duration.h"
+#include "testbed/server.h"
+
+namespace lockbench::test {
+
+/// Sees every command that reaches a server, past the code under test. For one thread.
+class Monitor {
+ public:
+  virtual ~Monitor() = default;
+  /// The first words, in capitals, of what came since the last call.
+  virtual std::vector<std::string> take() = 0;
+};
+
+/// A server of the kind that a suite is about, and what the checks want to know of it past the code
+/// under test. For one thread. Whatever cannot be had throws std::runtime_error.
+class Ground {
+ public:
+  virtual ~Ground() = default;
+  virtual testbed::Server& server() = 0;
+
+  /// Nothing is locked, and nothing left of earlier checks.
+  virtual void clear() = 0;
+  /// The keys of what locks have in the store now; for what is held without a key, some name.
+  virtual std::vector<std::string> keys() = 0;
+  /// When the lock will be free to others at the latest, on our steady clock, as the store's
+  /// content says. Nothing if it never will.
+  virtual std::optional<TimePoint> end_of(const std::string& key) = 0;
+  /// Takes these locks from their holders, as a failover or an operator would.
+  virtual void take_away(const std::vector<std::string>& keys) = 0;
+  /// How many connections there are, our own apart.
+  virtual int other_connections() = 0;
+  /// How many clients wait in the server's own queues.
+  virtual int waiting() { return 0; }
+  /// Null where the server shows no such thing.
+  virtual std::unique_ptr<Monitor> monitor() { return nullptr; }
+
+  bool exists(const std::string& key);
+  /// Whether nothing is in the store, or will be once the server has seen that connections are
+  /// gone.
+  bool becomes_empty();
+};
+
+// What each suite defines for its kind of store.
+
+/// The backends whose strategies it tests.
+std::vector<std::string_view> tested_backends();
+/// Started on first use, ended with the program. Leave its server running.
+Ground& shared_ground();
+/// For checks that kill or freeze its server.
+std::unique_ptr<Ground> own_ground();
+/// Of a server on this port of 127.0.0.1, as its option takes it.
+std::string url_of(std::uint16_t port);
+
+}  // namespace lockbench::test

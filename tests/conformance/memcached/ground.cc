@@ -1,0 +1,63 @@
+#include "tests/conformance/common/ground.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "testbed/memcached_server.h"
+#include "tests/conformance/common/properties.h"
+#include "tests/conformance/memcached/probe.h"
+#include "tests/support/servers.h"
+
+namespace lockbench::test {
+namespace {
+
+class MemcachedGround : public Ground {
+ public:
+  MemcachedGround() : server_(start()) {}
+
+  testbed::Server& server() override { return *server_; }
+  void clear() override {
+    // flush_all counts in seconds too: what is added within the same one would go with it.
+    take_away(keys());
+  }
+  std::vector<std::string> keys() override { return MemcachedProbe(server_->port()).keys(); }
+  std::optional<TimePoint> end_of(const std::string& key) override {
+    const auto left = MemcachedProbe(server_->port()).time_to_live(key);
+    if (!left || *left < 0) return std::nullopt;
+    return std::chrono::steady_clock::now() + std::chrono::seconds(*left);
+  }
+  void take_away(const std::vector<std::string>& keys) override {
+    MemcachedProbe probe(server_->port());
+    for (const std::string& key : keys) probe.ask("delete " + key, "");
+  }
+  int other_connections() override { return std::stoi(probe_->stats().at("curr_connections")); }
+
+ private:
+  static std::unique_ptr<testbed::MemcachedServer> start() {
+    auto server = testbed::start_memcached(shared_testbed());
+    if (!server) throw std::runtime_error(server.error());
+    return *std::move(server);
+  }
+
+  std::unique_ptr<testbed::MemcachedServer> server_;
+  // Kept, so that counting connections does not change their number.
+  std::unique_ptr<MemcachedProbe> probe_ = std::make_unique<MemcachedProbe>(server_->port());
+};
+
+}  // namespace
+
+std::vector<std::string_view> tested_backends() { return {"memcached"}; }
+
+Ground& shared_ground() {
+  static MemcachedGround ground;
+  return ground;
+}
+
+std::unique_ptr<Ground> own_ground() { return std::make_unique<MemcachedGround>(); }
+
+std::string url_of(std::uint16_t port) { return fmt::format("127.0.0.1:{}", port); }
+
+std::vector<Property> own_properties() { return {}; }
+
+}  // namespace lockbench::test

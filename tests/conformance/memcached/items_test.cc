@@ -1,0 +1,158 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "strategies/registry.h"
+#include "strategies/store.h"
+#include "tests/conformance/common/bench.h"
+#include "tests/conformance/memcached/probe.h"
+
+namespace lockbench::test {
+namespace {
+
+MemcachedProbe probe() { return MemcachedProbe(shared_ground().server().port()); }
+
+/// A lease is valid for whole seconds, and the item outlives it, by up to one: asked for one more,
+/// as the server's clock may tick at once.
+TEST(Ttl, CountsInSecondsAndErrsOnTheSafeSide) {
+  for (const char* name : {"memcached-add", "memcached-add-cas"}) {
+    Bench bench(*find_strategy(name));
+    const auto holder = bench.client();
+    const TimePoint asked = holder->now();
+    const AcquireResult held = holder->try_once(bench.key(), milliseconds(1));
+    ASSERT_TRUE(held.lease) << held.reason;
+    EXPECT_GE(held.lease->state->valid_until(), asked + seconds(1));
+    EXPECT_EQ(probe().time_to_live(bench.key()), 2);
+    // As long as the lease is valid nobody else gets the lock.
+    const auto other = bench.client();
+    int refused = 0;
+    while (held.lease->state->valid_at(other->now())) {
+      const TimePoint before = other->now();
+      const AcquireResult late = other->try_once(bench.key());
+      if (!held.lease->state->valid_at(before)) break;
+      if (late.lease && held.lease->state->valid_at(other->now())) FAIL() << "granted too early";
+      ++refused;
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+    EXPECT_GT(refused, 0);
+  }
+}
+
+TEST(Ttl, OfAMonthOrMoreIsRefusedInsteadOfTakenForADate) {
+  Bench bench(*find_strategy("memcached-add"));
+  const auto client = bench.client();
+  const AcquireResult result = client->try_once(bench.key(), std::chrono::hours(24 * 30));
+  EXPECT_EQ(result.outcome, AcquireOutcome::failed);
+  EXPECT_THAT(result.reason, testing::HasSubstr("30 days"));
+  EXPECT_TRUE(client->try_once(bench.key(), std::chrono::hours(24 * 29)).lease);
+}
+
+TEST(Keys, ThatMemcachedCannotHoldAreRefused) {
+  Bench bench(*find_strategy("memcached-add-cas"));
+  const auto client = bench.client();
+  for (const std::string& key : {std::string(251, 'k'), std::string("a key"), std::string()}) {
+    const AcquireResult result = client->try_once(key);
+    EXPECT_EQ(result.outcome, AcquireOutcome::failed);
+    EXPECT_THAT(result.reason, testing::HasSubstr("250 characters"));
+  }
+  EXPECT_TRUE(client->try_once(std::string(250, 'k')).lease);
+}
+
+/// Between the look and the change of a release the lock changes hands.
+TEST(CasRelease, DoesNotRemoveASuccessor) {
+  class Meddler : public ForwardingEnv {
+   public:
+    using ForwardingEnv::ForwardingEnv;
+    CommandFate before_command(const CommandInfo& command) override {
+      if (command.name == "cas") {
+        MemcachedProbe meddling = probe();
+        meddling.ask(fmt::format("delete {}", command.key), "");
+        meddling.ask(fmt::format("add {} 0 100 9\r\nsuccessor", command.key), "");
+      }
+      return ForwardingEnv::before_command(command);
+    }
+  };
+  Bench bench(*find_strategy("memcached-add-cas"));
+  const Endpoints endpoints{{"memcached", {url_of(shared_ground().server().port())}}};
+  const StrategyOptions options;
+  const auto system = make_system_env(7);
+  Meddler meddler(*system);
+  Services services;
+  const auto lock = make_strategy(
+      *find_strategy("memcached-add-cas"),
+      {.endpoints = endpoints, .options = options, .env = meddler, .services = services});
+  const AcquireResult held =
+      lock->acquire({.key = bench.key(), .ttl = kLongTtl, .deadline = TimePoint{}, .stop = {}});
+  ASSERT_TRUE(held.lease) << held.reason;
+  EXPECT_EQ(lock->release(*held.lease).outcome, ReleaseOutcome::not_owner);
+  EXPECT_THAT(probe().ask("get " + bench.key(), "END"), testing::Contains("successor"));
+  // A release that changed it would have been seen: a renewal is refused as well.
+  EXPECT_EQ(lock->renew(*held.lease, kLongTtl).outcome, RenewOutcome::not_owner);
+}
+
+TEST(CasRelease, FreesTheLockAtOnce) {
+  Bench bench(*find_strategy("memcached-add-cas"));
+  const auto holder = bench.client();
+  const auto next = bench.client();
+  for (int round = 0; round < 100; ++round) {
+    const AcquireResult held = holder->try_once(bench.key());
+    ASSERT_TRUE(held.lease) << held.reason;
+    ASSERT_EQ(holder->release(*held.lease), ReleaseOutcome::released);
+    const AcquireResult gained = next->try_once(bench.key());
+    ASSERT_TRUE(gained.lease) << "round " << round;
+    ASSERT_EQ(next->release(*gained.lease), ReleaseOutcome::released);
+  }
+}
+
+TEST(MemcachedStore, TellsVersionCpuAndRestarts) {
+  const auto ground = own_ground();
+  const auto store =
+      find_store_kind("memcached")->make(url_of(ground->server().port()), seconds(5));
+  const auto before = store->facts();
+  ASSERT_TRUE(before) << before.error().message;
+  EXPECT_THAT(before->version, testing::MatchesRegex("[0-9]+\\..*"));
+  EXPECT_GT(before->cpu_seconds.value_or(0), 0);
+  EXPECT_EQ(store->facts()->instance, before->instance);
+  ASSERT_TRUE(ground->server().restart(true));
+  EXPECT_NE(store->facts()->instance, before->instance);
+}
+
+TEST(MemcachedStore, RemovesExactlyTheKeysNamed) {
+  shared_ground().clear();
+  probe().ask("add lockbench:a 0 0 1\r\n1", "");
+  probe().ask("add other 0 0 1\r\n1", "");
+  const auto store =
+      find_store_kind("memcached")->make(url_of(shared_ground().server().port()), seconds(5));
+  const std::vector<std::string> keys = {"lockbench:a", "lockbench:b"};
+  EXPECT_EQ(store->remove_keys(keys).value_or(99), 1U);
+  EXPECT_THAT(shared_ground().keys(), testing::ElementsAre("other"));
+}
+
+/// The stop comes while the answer is awaited, from another thread, far within the time-out.
+TEST(Stop, EndsAWaitForAFrozenServerSoon) {
+  const auto ground = own_ground();
+  StrategyOptions options;
+  options.command_timeout = seconds(30);
+  Bench bench(*find_strategy("memcached-add"), *ground, options);
+  const auto client = bench.client();
+  warm_up(*client, bench.key());
+  ASSERT_TRUE(ground->server().freeze());
+  std::stop_source stop;
+  AcquireResult result;
+  TimePoint ended;
+  std::jthread calling([&] {
+    result = client->acquire(bench.key(), seconds(60), kLongTtl, stop.get_token());
+    ended = client->now();
+  });
+  ASSERT_TRUE(client->trace().await_command(seconds(5)));
+  const TimePoint stopped = std::chrono::steady_clock::now();
+  stop.request_stop();
+  calling.join();
+  EXPECT_EQ(result.outcome, AcquireOutcome::unknown) << result.reason;
+  EXPECT_LT(in_ms(ended - stopped), 100 + in_ms(kSlack));
+  ASSERT_TRUE(ground->server().thaw());
+}
+
+}  // namespace
+}  // namespace lockbench::test

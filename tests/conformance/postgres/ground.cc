@@ -1,0 +1,115 @@
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "strategies/postgres/names.h"
+#include "tests/conformance/common/properties.h"
+#include "tests/conformance/postgres/postgres_ground.h"
+#include "tests/support/servers.h"
+
+namespace lockbench::test {
+namespace {
+
+std::unique_ptr<testbed::PostgresServer> start() {
+  auto server = testbed::start_postgres(shared_testbed());
+  if (!server) throw std::runtime_error(server.error());
+  return *std::move(server);
+}
+
+bool has_schema(PostgresProbe& probe) {
+  return !probe.ask("SELECT 1 FROM pg_namespace WHERE nspname = $1", {kSchema}).empty();
+}
+
+}  // namespace
+
+PostgresGround::PostgresGround() : server_(start()) {}
+
+void PostgresGround::clear() {
+  PostgresProbe look = probe();
+  // What earlier checks left hanging; bounded by the time given, each.
+  look.ask(
+      "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+      "WHERE application_name = 'lockbench'");
+  look.ask(fmt::format("DROP SCHEMA IF EXISTS {} CASCADE", kSchema));
+}
+
+std::vector<std::string> PostgresGround::keys() {
+  PostgresProbe look = probe();
+  std::vector<std::string> keys;
+  // Numbers do not tell their keys: those that a check uses are known by their first words.
+  const std::string key = "lockbench:conformance:{lock}";
+  const std::string number = std::to_string(postgres::advisory_number(key));
+  for (const std::string& held :
+       look.ask("SELECT (classid::bigint << 32) | objid::bigint FROM pg_locks "
+                "WHERE locktype = 'advisory' AND objsubid = 1")) {
+    keys.push_back(held == number ? key : "advisory:" + held);
+  }
+  if (!has_schema(look)) return keys;
+  for (const std::string& row :
+       look.ask(fmt::format("SELECT key FROM {0}.lock_row EXCEPT SELECT * FROM "
+                            "(SELECT key FROM {0}.lock_row FOR UPDATE SKIP LOCKED) AS free",
+                            kSchema))) {
+    keys.push_back(row);
+  }
+  for (const std::string& row :
+       look.ask(fmt::format("SELECT key FROM {}.lease WHERE owner IS NOT NULL", kSchema))) {
+    keys.push_back(row);
+  }
+  return keys;
+}
+
+std::optional<TimePoint> PostgresGround::end_of(const std::string& key) {
+  PostgresProbe look = probe();
+  const auto left = look.ask(
+      fmt::format("SELECT extract(epoch FROM lock_until - clock_timestamp()) FROM {}.lease "
+                  "WHERE key = $1 AND owner IS NOT NULL",
+                  kSchema),
+      {key});
+  if (left.empty()) return std::nullopt;
+  return std::chrono::steady_clock::now() +
+         std::chrono::microseconds(static_cast<std::int64_t>(std::stod(left.front()) * 1e6));
+}
+
+void PostgresGround::take_away(const std::vector<std::string>& keys) {
+  PostgresProbe look = probe();
+  for (const std::string& key : keys) {
+    look.ask(fmt::format("DELETE FROM {}.lease WHERE key = $1", kSchema), {key});
+  }
+  look.ask(
+      "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+      "WHERE application_name = 'lockbench' AND (state LIKE 'idle in transaction%' OR pid IN "
+      "(SELECT pid FROM pg_locks WHERE locktype = 'advisory'))");
+}
+
+int PostgresGround::other_connections() {
+  return std::stoi(probe()
+                       .ask("SELECT count(*) FROM pg_stat_activity WHERE application_name = "
+                            "'lockbench'")
+                       .front());
+}
+
+int PostgresGround::waiting() {
+  return std::stoi(probe()
+                       .ask("SELECT count(*) FROM pg_stat_activity WHERE application_name = "
+                            "'lockbench' AND wait_event_type = 'Lock'")
+                       .front());
+}
+
+PostgresGround& shared_postgres() {
+  static PostgresGround ground;
+  return ground;
+}
+
+std::vector<std::string_view> tested_backends() { return {"postgres"}; }
+
+Ground& shared_ground() { return shared_postgres(); }
+
+std::unique_ptr<Ground> own_ground() { return std::make_unique<PostgresGround>(); }
+
+std::string url_of(std::uint16_t port) {
+  return fmt::format("postgresql://postgres@127.0.0.1:{}/postgres", port);
+}
+
+std::vector<Property> own_properties() { return {}; }
+
+}  // namespace lockbench::test

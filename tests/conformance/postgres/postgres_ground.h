@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "testbed/postgres_server.h"
+#include "tests/conformance/common/ground.h"
+#include "tests/conformance/postgres/probe.h"
+
+namespace lockbench::test {
+
+inline constexpr const char* kSchema = "lockbench_conformance";
+
+class PostgresGround : public Ground {
+ public:
+  PostgresGround();
+
+  testbed::Server& server() override { return *server_; }
+  void clear() override;
+  std::vector<std::string> keys() override;
+  std::optional<TimePoint> end_of(const std::string& key) override;
+  void take_away(const std::vector<std::string>& keys) override;
+  int other_connections() override;
+
+  /// Anew each time: the server may have been killed meanwhile.
+  PostgresProbe probe() const { return PostgresProbe(server_->url()); }
+  int waiting() override;
+
+ private:
+  std::unique_ptr<testbed::PostgresServer> server_;
+};
+
+PostgresGround& shared_postgres();
+
+}  // namespace lockbench::test

@@ -1,0 +1,244 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <thread>
+
+#include "strategies/registry.h"
+#include "strategies/store.h"
+#include "tests/conformance/common/bench.h"
+#include "tests/conformance/postgres/postgres_ground.h"
+
+namespace lockbench::test {
+namespace {
+
+bool eventually(const std::function<bool()>& condition) {
+  constexpr int kLooks = 1000;
+  for (int look = 0; look < kLooks; ++look) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  return false;
+}
+
+/// An acquisition on a thread of its own.
+class Waiter {
+ public:
+  Waiter(Bench& bench, Duration patience) : client_(bench.client()) {
+    // So that connection and schema are there, and the wait is all that is left.
+    warm_up(*client_, bench.key() + ":warm");
+    thread_ = std::jthread([this, &bench, patience] {
+      result_ = client_->acquire(bench.key(), patience, kLongTtl, stop_.get_token());
+      ended_ = client_->now();
+    });
+  }
+
+  void stop() { stop_.request_stop(); }
+  const AcquireResult& join() {
+    if (thread_.joinable()) thread_.join();
+    return result_;
+  }
+  TimePoint ended() const { return ended_; }
+  Client& client() { return *client_; }
+
+ private:
+  std::unique_ptr<Client> client_;
+  std::stop_source stop_;
+  AcquireResult result_;
+  TimePoint ended_;
+  std::jthread thread_;
+};
+
+/// The locks that wait in the server's queue and live in a session.
+class Sessions : public testing::TestWithParam<const char*> {
+ protected:
+  const Descriptor& strategy_ = *find_strategy(GetParam());
+  Bench bench_{strategy_};
+  std::unique_ptr<Client> holder_ = bench_.client();
+
+  Lease must_hold() {
+    AcquireResult held = holder_->try_once(bench_.key());
+    EXPECT_TRUE(held.lease) << held.reason;
+    return held.lease.value_or(Lease{.state = std::make_shared<LeaseState>(TimePoint::max())});
+  }
+
+  static void end_the_holders_session() { shared_postgres().take_away({}); }
+};
+
+TEST_P(Sessions, DieWithTheirConnectionAndTheNextWaiterIsGranted) {
+  const Lease lease = must_hold();
+  Waiter waiter(bench_, seconds(20));
+  ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
+  // The holder's alone: the waiter has no lock, or only waits for one in its transaction.
+  PostgresProbe probe = shared_postgres().probe();
+  probe.ask(
+      "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+      "WHERE application_name = 'lockbench' AND wait_event_type <> 'Lock'");
+  const AcquireResult& next = waiter.join();
+  ASSERT_TRUE(next.lease) << next.reason;
+  EXPECT_FALSE(lease.state->lost_at()) << "nobody has told the holder yet";
+  EXPECT_EQ(holder_->release(lease), ReleaseOutcome::not_owner);
+  EXPECT_TRUE(lease.state->lost_at());
+  EXPECT_TRUE(bench_.is_held());
+  EXPECT_GT(*next.lease->fencing, *lease.fencing);
+  EXPECT_EQ(waiter.client().release(*next.lease), ReleaseOutcome::released);
+}
+
+TEST_P(Sessions, AStopCancelsTheStatementThatWaits) {
+  const Lease lease = must_hold();
+  Waiter waiter(bench_, seconds(60));
+  ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
+  const TimePoint stopped = holder_->now();
+  waiter.stop();
+  EXPECT_EQ(waiter.join().outcome, AcquireOutcome::abandoned) << waiter.join().reason;
+  EXPECT_LT(in_ms(waiter.ended() - stopped), 100 + in_ms(kSlack));
+  EXPECT_EQ(shared_postgres().waiting(), 0);
+  // The waiter's connection has outlived it, and works.
+  EXPECT_EQ(holder_->release(lease), ReleaseOutcome::released);
+  const AcquireResult again = waiter.client().try_once(bench_.key());
+  ASSERT_TRUE(again.lease) << again.reason;
+  EXPECT_EQ(waiter.client().release(*again.lease), ReleaseOutcome::released);
+}
+
+TEST_P(Sessions, GivingUpInTheMiddleOfTheQueueLeavesNothingBehind) {
+  const Lease lease = must_hold();
+  std::vector<std::unique_ptr<Waiter>> queue;
+  for (int i = 0; i < 3; ++i) {
+    queue.push_back(std::make_unique<Waiter>(bench_, i == 1 ? milliseconds(300) : seconds(20)));
+    ASSERT_TRUE(eventually([&] { return shared_postgres().waiting() == i + 1; }));
+  }
+  EXPECT_EQ(queue[1]->join().outcome, AcquireOutcome::timed_out) << queue[1]->join().reason;
+  EXPECT_EQ(shared_postgres().waiting(), 2);
+  EXPECT_EQ(holder_->release(lease), ReleaseOutcome::released);
+  // In the order in which they came.
+  for (const std::size_t i : {0U, 2U}) {
+    const AcquireResult& granted = queue[i]->join();
+    ASSERT_TRUE(granted.lease) << granted.reason;
+    EXPECT_EQ(queue[i]->client().release(*granted.lease), ReleaseOutcome::released);
+  }
+  EXPECT_THAT(shared_postgres().keys(), testing::IsEmpty());
+}
+
+TEST_P(Sessions, TheServerEndsTheWaitAtTheDeadline) {
+  const Lease lease = must_hold();
+  const auto waiter = bench_.client();
+  for (const milliseconds patience : {milliseconds(30), milliseconds(200), milliseconds(80)}) {
+    const TimePoint begin = waiter->now();
+    const AcquireResult late = waiter->acquire(bench_.key(), patience);
+    EXPECT_EQ(late.outcome, AcquireOutcome::timed_out) << late.reason;
+    EXPECT_GE(waiter->now() - begin, patience);
+    EXPECT_LT(waiter->now() - begin, patience + kSlack);
+  }
+  EXPECT_EQ(shared_postgres().waiting(), 0);
+  holder_->release(lease);
+}
+
+TEST_P(Sessions, ALossIsKnownByAllLeasesOfTheSession) {
+  const AcquireResult one = holder_->try_once(bench_.key());
+  ASSERT_TRUE(one.lease);
+  end_the_holders_session();
+  EXPECT_EQ(holder_->release(*one.lease), ReleaseOutcome::not_owner);
+  // No second look at the server is needed to know, and nothing of a successor's is touched.
+  const auto successor = bench_.client();
+  const AcquireResult next = successor->try_once(bench_.key());
+  ASSERT_TRUE(next.lease) << next.reason;
+  EXPECT_EQ(holder_->release(*one.lease), ReleaseOutcome::not_owner);
+  EXPECT_TRUE(bench_.is_held());
+}
+
+TEST_P(Sessions, AWaitIsReportedAsOne) {
+  const Lease lease = must_hold();
+  Waiter waiter(bench_, seconds(20));
+  EXPECT_TRUE(waiter.client().trace().await_waiting(seconds(5)));
+  EXPECT_EQ(holder_->release(lease), ReleaseOutcome::released);
+  ASSERT_TRUE(waiter.join().lease);
+}
+
+TEST_P(Sessions, AFrozenServerDoesNotKeepAStoppedWaiter) {
+  const auto own = own_ground();
+  Bench bench(strategy_, *own);
+  const auto holder = bench.client();
+  const AcquireResult held = holder->try_once(bench.key());
+  ASSERT_TRUE(held.lease);
+  Waiter waiter(bench, seconds(60));
+  auto& ground = dynamic_cast<PostgresGround&>(*own);
+  ASSERT_TRUE(eventually([&] { return ground.waiting() == 1; }));
+  ASSERT_TRUE(own->server().freeze());
+  const TimePoint stopped = holder->now();
+  waiter.stop();
+  EXPECT_EQ(waiter.join().outcome, AcquireOutcome::unknown);
+  EXPECT_LT(in_ms(waiter.ended() - stopped), 100 + in_ms(kSlack));
+  ASSERT_TRUE(own->server().thaw());
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Sessions, testing::Values("postgres-advisory", "postgres-row"),
+                         [](const auto& tested) { return std::string(tested.param).substr(9); });
+
+TEST(Schema, IsMadeByManyAtOnceAndRemovedWithTheRun) {
+  constexpr int kClients = 24;
+  for (const char* name : {"postgres-advisory", "postgres-row", "postgres-lease"}) {
+    Bench bench(*find_strategy(name));
+    std::vector<std::unique_ptr<Client>> clients;
+    for (int i = 0; i < kClients; ++i) clients.push_back(bench.client());
+    std::vector<AcquireResult> results(kClients);
+    {
+      std::vector<std::jthread> threads;
+      for (std::size_t i = 0; i < clients.size(); ++i) {
+        threads.emplace_back(
+            [&, i] { results[i] = clients[i]->try_once(fmt::format("{}:{}", bench.key(), i)); });
+      }
+    }
+    for (const AcquireResult& result : results) EXPECT_TRUE(result.lease) << result.reason;
+  }
+}
+
+TEST(Schema, IsAllThatStaysOfARunUntilItIsRemoved) {
+  const auto tables = [] {
+    return shared_postgres().probe().ask(
+        "SELECT table_schema || '.' || table_name FROM information_schema.tables "
+        "WHERE table_schema NOT IN ('pg_catalog', 'information_schema')");
+  };
+  Bench bench(*find_strategy("postgres-lease"));
+  {
+    const auto client = bench.client();
+    ASSERT_TRUE(client->try_once(bench.key()).lease);
+  }
+  EXPECT_THAT(tables(), testing::Each(testing::StartsWith(std::string(kSchema) + ".")));
+  EXPECT_THAT(tables(), testing::Not(testing::IsEmpty()));
+  const StoreKind* const kind = find_store_kind("postgres");
+  const auto store = kind->make(url_of(shared_postgres().server().port()), seconds(5));
+  const std::vector<std::string> keys = {bench.key(), "lockbench:another:{key}"};
+  EXPECT_EQ(store->remove_keys(keys).value_or(99), 1U);
+  EXPECT_TRUE(store->remove_run("conformance"));
+  EXPECT_THAT(tables(), testing::IsEmpty());
+  EXPECT_TRUE(store->remove_run("conformance")) << "it may have gone before";
+}
+
+TEST(PostgresStore, TellsVersionAndRestarts) {
+  const auto ground = own_ground();
+  const StoreKind* const kind = find_store_kind("postgres");
+  const auto store = kind->make(url_of(ground->server().port()), seconds(5));
+  const auto before = store->facts();
+  ASSERT_TRUE(before) << before.error().message;
+  EXPECT_THAT(before->version, testing::MatchesRegex("[0-9]+\\.[0-9]+"));
+  EXPECT_EQ(store->facts()->instance, before->instance);
+  ASSERT_TRUE(ground->server().restart(true));
+  EXPECT_NE(store->facts()->instance, before->instance);
+}
+
+TEST(PostgresStore, AWrongPasswordStaysSecret) {
+  // Trust asks for none, so the database is what is wrong.
+  const StoreKind* const kind = find_store_kind("postgres");
+  const auto url = fmt::format("postgresql://postgres:hunter2@127.0.0.1:{}/nowhere",
+                               shared_postgres().server().port());
+  const auto reached = kind->make(url, seconds(5))->reach({});
+  ASSERT_FALSE(reached);
+  EXPECT_THAT(reached.error().message, testing::StartsWith(fmt::format(
+                                           "127.0.0.1:{}: ", shared_postgres().server().port())));
+  EXPECT_THAT(reached.error().message, testing::Not(testing::HasSubstr("hunter2")));
+}
+
+}  // namespace
+}  // namespace lockbench::test

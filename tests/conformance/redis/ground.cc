@@ -1,0 +1,79 @@
+#include "tests/conformance/common/ground.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "tests/support/servers.h"
+
+namespace lockbench::test {
+namespace {
+
+/// Servers and clocks of time of day count in whole milliseconds.
+constexpr std::chrono::milliseconds kTick{2};
+
+class Watcher : public Monitor {
+ public:
+  explicit Watcher(std::uint16_t port) : monitor_(port) {}
+  std::vector<std::string> take() override { return monitor_.take(); }
+
+ private:
+  RedisMonitor monitor_;
+};
+
+class RedisGround : public Ground {
+ public:
+  explicit RedisGround(testbed::RedisServer& server)
+      : server_(server), kept_(std::in_place, server.port()) {}
+  explicit RedisGround(std::unique_ptr<testbed::RedisServer> server)
+      : own_(std::move(server)), server_(*own_) {}
+
+  testbed::Server& server() override { return server_; }
+  void clear() override { probe().ask({"FLUSHALL"}); }
+  std::vector<std::string> keys() override { return probe().keys(); }
+  void take_away(const std::vector<std::string>& keys) override { probe().remove(keys); }
+  int other_connections() override { return probe().other_connections(); }
+  std::unique_ptr<Monitor> monitor() override { return std::make_unique<Watcher>(server_.port()); }
+
+  /// By the key's TTL, or by the time of day that is its value.
+  std::optional<TimePoint> end_of(const std::string& key) override {
+    RedisProbe& redis = probe();
+    const auto left = redis.time_to_live(key);
+    if (left) return std::chrono::steady_clock::now() + *left + kTick;
+    const std::string value = redis.ask({"TYPE", key}) == "string" ? redis.get(key) : "";
+    std::int64_t expiry = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), expiry);
+    constexpr std::int64_t kTimesOfDay = 1'000'000'000'000;
+    if (error != std::errc() || *end != '\0' || expiry < kTimesOfDay) return std::nullopt;
+    // The time of day first: a pause between the clocks then errs on the lenient side.
+    const Duration remaining =
+        WallTime(std::chrono::milliseconds(expiry)) - std::chrono::system_clock::now();
+    return std::chrono::steady_clock::now() + remaining + kTick;
+  }
+
+ private:
+  /// The server may have been killed meanwhile, unless it is the shared one.
+  RedisProbe& probe() {
+    if (own_) kept_.emplace(server_.port());
+    return *kept_;
+  }
+
+  std::unique_ptr<testbed::RedisServer> own_;
+  testbed::RedisServer& server_;
+  std::optional<RedisProbe> kept_;
+};
+
+}  // namespace
+
+std::vector<std::string_view> tested_backends() { return {"redis", "local"}; }
+
+Ground& shared_ground() {
+  static RedisGround ground(shared_redis());
+  return ground;
+}
+
+std::unique_ptr<Ground> own_ground() { return std::make_unique<RedisGround>(own_redis()); }
+
+std::string url_of(std::uint16_t port) { return fmt::format("redis://127.0.0.1:{}", port); }
+
+}  // namespace lockbench::test

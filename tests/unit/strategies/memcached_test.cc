@@ -1,0 +1,47 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "strategies/memcached/endpoint.h"
+#include "strategies/memcached/item_ttl.h"
+
+namespace lockbench::memcached {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(MemcachedEndpoint, IsAHostWithAPortOrWithout) {
+  EXPECT_EQ(parse_endpoint("cache")->display(), "cache:11211");
+  EXPECT_EQ(parse_endpoint("127.0.0.1:4242")->display(), "127.0.0.1:4242");
+  EXPECT_EQ(parse_endpoint("[::1]:4242")->display(), "[::1]:4242");
+  EXPECT_EQ(parse_endpoint("[::1]")->port, 11211);
+}
+
+TEST(MemcachedEndpoint, WhateverElseIsRefusedWithoutRepeatingIt) {
+  for (const char* text : {"", ":4242", "host:", "host:0", "host:65536", "host:a", "host:1:2",
+                           "[::1", "[::1]x", "memcached://secret@host", "secret@host", "a b"}) {
+    const auto endpoint = parse_endpoint(text);
+    ASSERT_FALSE(endpoint) << text;
+    EXPECT_THAT(endpoint.error(), testing::HasSubstr("allowed: HOST"));
+    EXPECT_THAT(endpoint.error(), testing::Not(testing::HasSubstr("secret")));
+  }
+}
+
+TEST(ItemTtl, IsRoundedUpAndAskedForWithASecondToSpare) {
+  for (const auto& [ttl, kept] :
+       {std::pair<Duration, Duration>{1ms, 1s}, {1s, 1s}, {1001ms, 2s}, {2300ms, 3s}, {24h, 24h}}) {
+    const auto item = ItemTtl::of(ttl);
+    ASSERT_TRUE(item);
+    EXPECT_EQ(item->kept, kept);
+    EXPECT_EQ(std::chrono::seconds(item->asked), kept + 1s);
+  }
+}
+
+TEST(ItemTtl, StaysBelowWhatMemcachedTakesForADate) {
+  EXPECT_EQ(ItemTtl::of(30 * 24h - 1s)->asked, kLongestExpiry);
+  EXPECT_FALSE(ItemTtl::of(30 * 24h));
+}
+
+}  // namespace
+}  // namespace lockbench::memcached
