@@ -2,13 +2,14 @@
 
 #include <thread>
 
+#include "cli/backends.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/facts.h"
 #include "cli/servers.h"
 #include "cli/text.h"
+#include "strategies/store.h"
 #include "testbed/open_files.h"
-#include "testbed/programs.h"
 
 namespace lockbench {
 namespace {
@@ -19,30 +20,49 @@ struct Finding {
   std::string text;
 };
 
-/// "Redis server v=7.0.15 sha=..." → "7.0.15"
+/// "Redis server v=7.0.15 sha=...", "memcached 1.6.18", "postgres (PostgreSQL) 15.18 (Debian...)"
 std::string program_version(const std::string& path) {
   std::string output(256, '\0');
   std::FILE* pipe = popen(fmt::format("'{}' --version", path).c_str(), "re");
   if (pipe == nullptr) return "unknown";
   output.resize(std::fread(output.data(), 1, output.size(), pipe));
   pclose(pipe);
-  const std::size_t start = output.find("v=");
+  const std::size_t start = output.find_first_of("0123456789");
   if (start == std::string::npos) return "unknown";
-  return output.substr(start + 2, output.find(' ', start) - start - 2);
+  return output.substr(start, output.find_first_of(" \n", start) - start);
 }
 
-Finding check_redis_program() {
-  const auto program = testbed::find_program(testbed::kRedisServer);
-  if (!program) return {"redis-server", false, program.error()};
-  return {"redis-server", true,
-          fmt::format("version {} at {}", program_version(program->string()), program->string())};
+/// With a server given, no program is needed.
+Finding check_program(const Backend& backend, bool needed) {
+  const std::string name(backend.program);
+  const auto program = backend.find_program();
+  if (program) {
+    return {name, true,
+            fmt::format("version {} at {}", program_version(program->string()), program->string())};
+  }
+  if (needed) return {name, false, program.error()};
+  return {name, true, fmt::format("{} (not needed with {})", program.error(), backend.option)};
 }
 
-Finding check_endpoint(std::string_view what, const std::string& url, Duration timeout) {
-  const auto server = ask_redis(url, timeout);
-  if (!server) return {std::string(what), false, presentable(server.error())};
-  return {std::string(what), true,
+Finding check_endpoint(std::string_view option, std::string_view backend, const std::string& url,
+                       Duration timeout) {
+  const auto server = ask_server(backend, url, timeout);
+  if (!server) return {std::string(option), false, presentable(server.error())};
+  return {std::string(option), true,
           fmt::format("{}, version {}", server->endpoints.front(), server->version)};
+}
+
+/// A backend that this build leaves out is no fault.
+std::vector<Finding> check_backend(const Backend& backend, const RunOptions& options) {
+  const std::string name(backend.name);
+  if (find_store_kind(name) == nullptr) return {{name, true, "left out of this build"}};
+  const std::vector<std::string> given = backend.given(options);
+  std::vector<Finding> findings = {check_program(backend, given.empty())};
+  for (const std::string& url : given) {
+    findings.push_back(
+        check_endpoint(backend.option, name, url, options.workload.strategy.command_timeout));
+  }
+  return findings;
 }
 
 Finding check_open_files(const RunOptions& options) {
@@ -68,19 +88,15 @@ Finding check_clock() {
 }
 
 tl::expected<int, UsageError> doctor(const RunOptions& options) {
-  const Duration timeout = options.workload.strategy.command_timeout;
   std::vector<Finding> findings = {check_cores(), check_clock(), check_open_files(options)};
-  // With a Redis given, no program is needed.
-  Finding program = check_redis_program();
-  if (!options.redis.empty() && !program.good) {
-    program = {program.what, true, program.text + " (not needed with --redis)"};
-  }
-  findings.push_back(program);
-  for (const std::string& url : options.redis) {
-    findings.push_back(check_endpoint("--redis", url, timeout));
+  for (const Backend& backend : backends()) {
+    for (Finding& finding : check_backend(backend, options)) {
+      findings.push_back(std::move(finding));
+    }
   }
   if (options.counter_redis) {
-    findings.push_back(check_endpoint("--counter-redis", *options.counter_redis, timeout));
+    findings.push_back(check_endpoint("--counter-redis", "redis", *options.counter_redis,
+                                      options.workload.strategy.command_timeout));
   }
   bool good = true;
   for (const Finding& finding : findings) {
@@ -95,8 +111,8 @@ tl::expected<int, UsageError> doctor(const RunOptions& options) {
 Command doctor_command() {
   return {.name = "doctor",
           .summary = "Which servers, programs and endpoints can be used.",
-          .options =
-              some_run_options({"redis", "counter-redis", "store-timeout", "clients", "resource"}),
+          .options = some_run_options({"redis", "memcached", "postgres", "counter-redis",
+                                       "store-timeout", "clients", "resource"}),
           .execute = doctor};
 }
 

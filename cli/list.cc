@@ -64,7 +64,8 @@ Json strategy_json(const Descriptor& strategy) {
     hazards.push_back({{"scenario", std::string(hazard.scenario)},
                        {"outcome", std::string(to_string(hazard.outcome))}});
   }
-  const auto served = can_serve(strategy.backend);
+  const auto served = strategy.not_built.empty() ? can_serve(strategy.backend)
+                                                 : tl::unexpected(std::string(strategy.not_built));
   return {{"name", std::string(strategy.name)},
           {"backend", std::string(strategy.backend)},
           {"summary", std::string(strategy.summary)},
@@ -124,7 +125,13 @@ void print_strategy(const Json& strategy) {
   };
   const Json& traits = strategy["traits"];
   fmt::print("{}\n", strategy["name"].get<std::string>());
-  line("", strategy["summary"].get<std::string>());
+  const auto summary = strategy["summary"].get<std::string>();
+  if (summary.empty()) {  // left out of this build: nothing else is known of it
+    line("here", "not available: " + strategy["unavailable_because"].get<std::string>());
+    fmt::print("\n");
+    return;
+  }
+  line("", summary);
   line("acquire", joined(strategy["acquire"], "; ", "no command"));
   line("release", joined(strategy["release"], "; ", "no command"));
   line("traits", traits_text(traits));
@@ -141,8 +148,9 @@ void print_strategy(const Json& strategy) {
 
 tl::expected<int, UsageError> list(const RunOptions& options) {
   Json strategies = Json::array();
-  for (const Descriptor* strategy : all_strategies())
-    strategies.push_back(strategy_json(*strategy));
+  for (const auto& catalogue : {all_strategies(), absent_strategies()}) {
+    for (const Descriptor* strategy : catalogue) strategies.push_back(strategy_json(*strategy));
+  }
   if (options.format == Format::json) {
     fmt::print("{}\n", strategies.dump(1));
   } else {

@@ -28,6 +28,8 @@ struct RunOptions {
   Workload workload;
   std::vector<std::string> redis;            ///< URLs, secrets included
   std::optional<std::string> counter_redis;  ///< likewise
+  std::optional<std::string> memcached;      ///< HOST:PORT
+  std::optional<std::string> postgres;       ///< a DSN, secrets included
   std::vector<results::Threshold> thresholds;
   std::string out;  ///< empty: results/runs/<id>.json
   Format format = Format::table;

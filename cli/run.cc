@@ -28,7 +28,10 @@ struct Plan {
 
 tl::expected<Plan, UsageError> make_plan(const RunOptions& options) {
   Plan plan;
-  auto selected = select_strategies(options.strategies, all_strategies());
+  std::vector<const Descriptor*> catalogue = all_strategies();
+  const auto absent = absent_strategies();
+  catalogue.insert(catalogue.end(), absent.begin(), absent.end());
+  auto selected = select_strategies(options.strategies, catalogue);
   if (!selected) return tl::unexpected(selected.error());
   plan.selected = std::move(*selected);
   if (auto fits = check_waiting(plan.selected, options.workload.strategy.wait); !fits) {

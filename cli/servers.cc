@@ -3,131 +3,184 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
+#include <future>
 
-#include "strategies/redis/store.h"
+#include "cli/backends.h"
+#include "strategies/store.h"
 #include "testbed/open_files.h"
-#include "testbed/programs.h"
 
 namespace lockbench {
 namespace {
 
-using Done = tl::expected<void, std::string>;
-
-/// Connections of housekeeping, and of what clients share: renewal and notification.
-constexpr std::uint32_t kClientsBesides = 128;
+using Done = tl::expected<void, UsageError>;
 
 bool needs(const std::vector<Selected>& selected, std::string_view backend) {
   return std::any_of(selected.begin(), selected.end(),
                      [&](const Selected& one) { return one.strategy->backend == backend; });
 }
 
-/// The URL of a private Redis, started now.
-tl::expected<std::string, std::string> start_private_redis(const RunOptions& options,
-                                                           Deployment& deployment) {
-  if (!deployment.testbed) {
-    auto testbed = testbed::Testbed::start();
-    if (!testbed) return tl::unexpected(testbed.error());
-    deployment.testbed = std::move(*testbed);
-  }
-  testbed::RedisOptions redis;
-  // A client that reconnects may be counted twice for a while.
-  redis.max_clients = static_cast<std::uint32_t>(options.workload.clients) * 2 + kClientsBesides;
-  auto server = testbed::start_redis(*deployment.testbed, redis);
-  if (!server) return tl::unexpected(server.error());
-  deployment.own.push_back(std::move(*server));
-  return deployment.own.back()->url();
-}
-
-/// The URL of a line of that length to the private Redis that was started last.
-tl::expected<std::string, std::string> lengthen_line(Duration rtt, Deployment& deployment) {
-  if (!deployment.proxies) {
-    auto proxies = testbed::ProxyPool::start();
-    if (!proxies) return tl::unexpected(proxies.error());
-    deployment.proxies = std::move(*proxies);
-  }
-  testbed::ProxyOptions line;
-  line.delay = (rtt + Duration(1)) / 2;  // rounded up
-  auto proxy = testbed::start_proxy(*deployment.proxies, deployment.own.back()->port(), line);
-  if (!proxy) return tl::unexpected(proxy.error());
-  deployment.lines.push_back(std::move(*proxy));
-  return fmt::format("redis://127.0.0.1:{}", deployment.lines.back()->port());
-}
-
-Done provide_redis(const RunOptions& options, Deployment& deployment, const std::stop_token& stop) {
-  std::vector<std::string> urls = options.redis;
-  if (urls.empty()) {
-    auto url = start_private_redis(options, deployment);
-    if (!url) return tl::unexpected(url.error());
-    urls.push_back(std::move(*url));
-  }
-  results::Server facts;
-  for (const std::string& url : urls) {
-    auto server = ask_redis(url, options.workload.strategy.command_timeout, stop);
-    if (!server) return tl::unexpected(server.error());
-    facts.version = server->version;
-    facts.endpoints.push_back(server->endpoints.front());
-  }
-  if (options.redis.empty() && options.workload.rtt > Duration::zero()) {
-    auto url = lengthen_line(options.workload.rtt, deployment);
-    if (!url) return tl::unexpected(url.error());
-    urls = {std::move(*url)};
-  }
-  deployment.facts["redis"] = facts;
-  deployment.endpoints["redis"] = std::move(urls);
-  return {};
-}
-
-/// The counter lives apart from the locks, so that its traffic does not slow them, unless the
-/// user's one Redis is all there is.
-Done provide_counter(const RunOptions& options, Deployment& deployment,
-                     const std::stop_token& stop) {
-  if (options.counter_redis) {
-    deployment.counter_url = *options.counter_redis;
-  } else if (!options.redis.empty()) {
-    deployment.counter_url = options.redis.front();
-  } else {
-    auto url = start_private_redis(options, deployment);
-    if (!url) return tl::unexpected(url.error());
-    deployment.counter_url = std::move(*url);
-  }
-  auto server = ask_redis(deployment.counter_url, options.workload.strategy.command_timeout, stop);
-  if (!server) return tl::unexpected(server.error());
-  deployment.facts["counter"] = std::move(*server);
-  return {};
-}
-
-/// Takes the strategies of a backend out of the plan.
-tl::expected<void, UsageError> skip(std::string_view backend, const std::string& reason,
-                                    std::vector<Selected>& selected,
-                                    std::vector<results::Skipped>& skipped) {
+/// Takes the strategies that `concerns` out of the plan.
+template <class Concerns>
+Done skip(Concerns&& concerns, std::string_view reason, std::vector<Selected>& selected,
+          std::vector<results::Skipped>& skipped) {
   for (const auto& [strategy, named] : selected) {
-    if (strategy->backend != backend) continue;
+    if (!concerns(*strategy)) continue;
     if (named) {
       return tl::unexpected(
           UsageError{fmt::format("{} cannot run here: {}", strategy->name, reason)});
     }
-    skipped.push_back({std::string(strategy->name), reason});
+    skipped.push_back({std::string(strategy->name), std::string(reason)});
   }
-  std::erase_if(selected, [&](const Selected& one) { return one.strategy->backend == backend; });
+  std::erase_if(selected, [&](const Selected& one) { return concerns(*one.strategy); });
   if (selected.empty()) {
     return tl::unexpected(UsageError{fmt::format("nothing can run here: {}", reason)});
   }
   return {};
 }
 
-/// What a server that can be used answers to PING.
-Done check_answer(const std::string& display, const StoreResult<redis::Reply>& reply) {
-  if (reply) {
-    if (reply->is_text("PONG")) return {};
-    return tl::unexpected(fmt::format("{}: not a Redis: it answers PING otherwise", display));
+Done skip_unbuilt(std::vector<Selected>& selected, std::vector<results::Skipped>& skipped) {
+  // Each round takes one reason's strategies out, so this ends.
+  while (true) {
+    const auto unbuilt = std::find_if(selected.begin(), selected.end(), [](const Selected& one) {
+      return !one.strategy->not_built.empty();
+    });
+    if (unbuilt == selected.end()) return {};
+    const std::string_view reason = unbuilt->strategy->not_built;
+    const auto concerns = [&](const Descriptor& strategy) { return strategy.not_built == reason; };
+    if (auto done = skip(concerns, reason, selected, skipped); !done) return done;
   }
-  const std::string& error = reply.error().message;
-  // Who is known, and may not even do that, may still be allowed to lock.
-  if (reply.error().kind == StoreError::Kind::rejected && error.starts_with(display + ": NOPERM")) {
+}
+
+using Begun = std::future<tl::expected<std::unique_ptr<testbed::Server>, std::string>>;
+
+/// Starts the private servers of one run side by side, and draws lines to them.
+class Starter {
+ public:
+  Starter(const RunOptions& options, Deployment& deployment)
+      : deployment_(deployment),
+        rtt_(options.workload.rtt),
+        // A client that reconnects may be counted twice for a while.
+        connections_(static_cast<std::uint32_t>(options.workload.clients) * 2 + kBesides) {}
+
+  Begun begin(const Backend& backend) {
+    if (!deployment_.testbed && failure_.empty()) {
+      auto testbed = testbed::Testbed::start();
+      if (testbed) {
+        deployment_.testbed = std::move(*testbed);
+      } else {
+        failure_ = testbed.error();
+      }
+    }
+    return std::async(std::launch::async, [this, &backend]() -> decltype(Begun().get()) {
+      if (!failure_.empty()) return tl::unexpected(failure_);
+      return backend.start(*deployment_.testbed, connections_);
+    });
+  }
+
+  /// The port of what was begun.
+  tl::expected<std::uint16_t, std::string> finish(Begun& begun) {
+    auto started = begun.get();
+    if (!started) return tl::unexpected(started.error());
+    deployment_.own.push_back(*std::move(started));
+    return deployment_.own.back()->port();
+  }
+
+  /// The port of a line as long as --rtt asks for to the server on that port; the server's own if
+  /// it does not.
+  tl::expected<std::uint16_t, std::string> line_to(std::uint16_t port) {
+    if (rtt_ <= Duration::zero()) return port;
+    if (!deployment_.proxies) {
+      auto proxies = testbed::ProxyPool::start();
+      if (!proxies) return tl::unexpected(proxies.error());
+      deployment_.proxies = std::move(*proxies);
+    }
+    testbed::ProxyOptions line;
+    line.delay = (rtt_ + Duration(1)) / 2;  // rounded up
+    auto proxy = testbed::start_proxy(*deployment_.proxies, port, line);
+    if (!proxy) return tl::unexpected(proxy.error());
+    deployment_.lines.push_back(std::move(*proxy));
+    return deployment_.lines.back()->port();
+  }
+
+ private:
+  /// Connections of housekeeping, of what clients share, for renewal and notification, and of those
+  /// that cancel a wait.
+  static constexpr std::uint32_t kBesides = 128;
+
+  Deployment& deployment_;
+  const Duration rtt_;
+  const std::uint32_t connections_;
+  std::string failure_;
+};
+
+/// Reaches them all.
+tl::expected<results::Server, std::string> facts_of(std::string_view backend,
+                                                    const std::vector<std::string>& urls,
+                                                    const RunOptions& options,
+                                                    const std::stop_token& stop) {
+  results::Server facts;
+  for (const std::string& url : urls) {
+    auto server = ask_server(backend, url, options.workload.strategy.command_timeout, stop);
+    if (!server) return tl::unexpected(server.error());
+    facts.version = server->version;
+    facts.endpoints.push_back(server->endpoints.front());
+  }
+  return facts;
+}
+
+/// One need for a server: a backend's, or the counter's.
+struct Need {
+  const Backend* backend = nullptr;
+  bool counter = false;
+  std::vector<std::string> given;
+  Begun begun{};
+};
+
+std::vector<Need> needs_of(const RunOptions& options, const std::vector<Selected>& selected) {
+  std::vector<Need> all;
+  for (const Backend& backend : backends()) {
+    if (!needs(selected, backend.name)) continue;
+    all.push_back({.backend = &backend, .given = backend.given(options)});
+  }
+  if (options.workload.resource == Resource::memory) return all;
+  // The counter lives apart from the locks, so that its traffic does not slow them, unless the
+  // user's one Redis is all there is.
+  Need counter{.backend = find_backend("redis"), .counter = true, .given = {}};
+  if (options.counter_redis) {
+    counter.given = {*options.counter_redis};
+  } else if (!options.redis.empty()) {
+    counter.given = {options.redis.front()};
+  }
+  all.push_back(std::move(counter));
+  return all;
+}
+
+/// What the need got, or why not.
+tl::expected<void, std::string> provide(Need& need, Starter& starter, const RunOptions& options,
+                                        Deployment& deployment, const std::stop_token& stop) {
+  const std::string name(need.backend->name);
+  std::vector<std::string> urls = need.given;
+  std::uint16_t port = 0;
+  if (need.given.empty()) {
+    const auto started = starter.finish(need.begun);
+    if (!started) return tl::unexpected(started.error());
+    port = *started;
+    urls = {need.backend->url_on(port)};
+  }
+  auto facts = facts_of(name, urls, options, stop);
+  if (!facts) return tl::unexpected(facts.error());
+  deployment.facts[need.counter ? "counter" : name] = *std::move(facts);
+  if (need.counter) {
+    deployment.counter_url = urls.front();
     return {};
   }
-  return tl::unexpected(error);
+  if (port != 0) {
+    const auto line = starter.line_to(port);
+    if (!line) return tl::unexpected(line.error());
+    urls = {need.backend->url_on(*line)};
+  }
+  deployment.endpoints[name] = std::move(urls);
+  return {};
 }
 
 }  // namespace
@@ -142,58 +195,63 @@ std::uint64_t open_files_for(const Workload& workload) {
   return static_cast<std::uint64_t>(workload.clients) * each + kBesides;
 }
 
-Done can_serve(std::string_view backend) {
-  if (backend != "redis") return {};
-  const auto program = testbed::find_program(testbed::kRedisServer);
+tl::expected<void, std::string> can_serve(std::string_view backend) {
+  const Backend* const known = find_backend(backend);
+  if (known == nullptr) return {};
+  const auto program = known->find_program();
   if (!program) return tl::unexpected(program.error());
   return {};
 }
 
-tl::expected<results::Server, std::string> ask_redis(const std::string& url, Duration timeout,
-                                                     const std::stop_token& stop) {
-  const auto endpoint = redis::parse_endpoint(url);
-  if (!endpoint) return tl::unexpected(endpoint.error());
-  const auto env = make_system_env(std::random_device()());
-  const auto factory = redis::make_hiredis_factory();
-  const auto connection = factory->make(*endpoint, timeout, *env);
-  if (auto connected = connection->connect(stop); !connected) {
-    return tl::unexpected(connected.error().message);
+tl::expected<results::Server, std::string> ask_server(std::string_view backend,
+                                                      const std::string& url, Duration timeout,
+                                                      const std::stop_token& stop) {
+  const StoreKind* const kind = find_store_kind(backend);
+  if (kind == nullptr) return tl::unexpected(fmt::format("this build is without {}", backend));
+  if (auto usable = kind->display(url); !usable) return tl::unexpected(usable.error());
+  const auto store = kind->make(url, timeout);
+  if (auto reached = store->reach(stop); !reached) {
+    return tl::unexpected(reached.error().message);
   }
-  const std::string display = endpoint->display();
-  if (auto usable = check_answer(display, connection->call({"PING"}, stop)); !usable) {
-    return tl::unexpected(usable.error());
-  }
-  // A user who may lock need not be allowed to ask for INFO.
-  const auto facts = redis::make_store(*endpoint, *factory, timeout)->facts();
-  return results::Server{facts ? facts->version : "unknown", {display}};
+  // A user who may lock need not be allowed to ask for facts.
+  const auto facts = store->facts();
+  return results::Server{facts ? facts->version : "unknown", {store->display()}};
 }
 
 tl::expected<Deployment, UsageError> deploy(const RunOptions& options,
                                             std::vector<Selected>& selected,
                                             std::vector<results::Skipped>& skipped,
                                             const std::stop_token& stop) {
-  const bool counter = options.workload.resource != Resource::memory;
+  if (auto done = skip_unbuilt(selected, skipped); !done) return tl::unexpected(done.error());
   Deployment deployment;
-  if (needs(selected, "redis") || counter) {
+  Starter starter(options, deployment);
+  // Last, so that it goes first: whatever is still starting is waited for.
+  std::vector<Need> wanted = needs_of(options, selected);
+  if (!wanted.empty()) {
     const auto raised = testbed::raise_open_file_limit(open_files_for(options.workload));
     if (!raised) {
       return tl::unexpected(UsageError{fmt::format("--clients: {}", raised.error())});
     }
   }
-  if (needs(selected, "redis")) {
-    if (const auto provided = provide_redis(options, deployment, stop); !provided) {
-      // Whoever names a server wants that server, not a comparison without it.
-      if (!options.redis.empty()) {
-        return tl::unexpected(UsageError{fmt::format("--redis: {}", provided.error())});
-      }
-      auto done = skip("redis", provided.error(), selected, skipped);
-      if (!done) return tl::unexpected(done.error());
-    }
+  for (Need& need : wanted) {
+    if (need.given.empty()) need.begun = starter.begin(*need.backend);
   }
-  if (counter) {
-    if (const auto provided = provide_counter(options, deployment, stop); !provided) {
+  for (Need& need : wanted) {
+    const auto provided = provide(need, starter, options, deployment, stop);
+    if (provided) continue;
+    if (need.counter) {
       return tl::unexpected(UsageError{fmt::format("the counter's server: {}", provided.error())});
     }
+    // Whoever names a server wants that server, not a comparison without it.
+    if (!need.given.empty()) {
+      return tl::unexpected(
+          UsageError{fmt::format("{}: {}", need.backend->option, provided.error())});
+    }
+    const auto concerns = [&](const Descriptor& strategy) {
+      return strategy.backend == need.backend->name;
+    };
+    auto done = skip(concerns, provided.error(), selected, skipped);
+    if (!done) return tl::unexpected(done.error());
   }
   return deployment;
 }

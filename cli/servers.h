@@ -11,7 +11,7 @@
 #include "cli/select.h"
 #include "results/model.h"
 #include "testbed/proxy.h"
-#include "testbed/redis_server.h"
+#include "testbed/server.h"
 #include "testbed/testbed.h"
 
 namespace lockbench {
@@ -19,7 +19,7 @@ namespace lockbench {
 /// The servers of one run: private ones that it owns, or the user's.
 struct Deployment {
   std::unique_ptr<testbed::Testbed> testbed;  ///< outlives its servers
-  std::vector<std::unique_ptr<testbed::RedisServer>> own;
+  std::vector<std::unique_ptr<testbed::Server>> own;
   std::unique_ptr<testbed::ProxyPool> proxies;
   std::vector<std::unique_ptr<testbed::Proxy>> lines;  ///< what --rtt puts before own servers
   Endpoints endpoints;
@@ -35,15 +35,17 @@ std::uint64_t open_files_for(const Workload& workload);
 /// missing. Starts nothing.
 tl::expected<void, std::string> can_serve(std::string_view backend);
 
-/// Reaches the Redis at `url`, makes sure that it is one and lets us in, and says what it is; the
-/// error names the endpoint, never a secret.
-tl::expected<results::Server, std::string> ask_redis(const std::string& url, Duration timeout,
-                                                     const std::stop_token& stop = {});
+/// Reaches the backend's server at `url`, makes sure that it is one and lets us in, and says what
+/// it is; the error names the endpoint, never a secret.
+tl::expected<results::Server, std::string> ask_server(std::string_view backend,
+                                                      const std::string& url, Duration timeout,
+                                                      const std::stop_token& stop = {});
 
-/// Servers for the selected strategies and the counter. A server that was given and cannot be used
-/// is an error. Where a private one cannot be had, the strategies that need it move from `selected`
-/// to `skipped`; if they were named it is an error, and so is having nothing left to run. A stop
-/// ends the wait for a server, with an error or without.
+/// Servers for the selected strategies and the counter, all private ones started side by side. A
+/// server that was given and cannot be used is an error. Where a private one cannot be had, the
+/// strategies that need it move from `selected` to `skipped`, and so do those that this build
+/// leaves out; if they were named it is an error, and so is having nothing left to run. A stop ends
+/// the wait for a server, with an error or without.
 tl::expected<Deployment, UsageError> deploy(const RunOptions& options,
                                             std::vector<Selected>& selected,
                                             std::vector<results::Skipped>& skipped,

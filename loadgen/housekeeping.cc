@@ -21,7 +21,8 @@ Housekeeping::Account Housekeeping::end() {
     }
     const StoreResult<StoreFacts> after = stores_[i]->facts();
     if (after && before->instance == after->instance) {
-      cpu_seconds += after->cpu_seconds - before->cpu_seconds;
+      complete = complete && after->cpu_seconds && before->cpu_seconds;
+      cpu_seconds += after->cpu_seconds.value_or(0) - before->cpu_seconds.value_or(0);
       continue;
     }
     complete = false;
@@ -49,6 +50,15 @@ tl::expected<void, std::string> Housekeeping::remove_keys(
       }
     }
     batch.clear();
+  }
+  return {};
+}
+
+tl::expected<void, std::string> Housekeeping::remove_run(std::string_view run_id) {
+  for (const auto& store : stores_) {
+    if (auto removed = store->remove_run(run_id); !removed) {
+      return tl::unexpected(removed.error().message);
+    }
   }
   return {};
 }

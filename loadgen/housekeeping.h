@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tl/expected.hpp>
 #include <vector>
 
@@ -33,6 +34,8 @@ class Housekeeping {
   tl::expected<void, std::string> remove_keys(int keys,
                                               const std::function<std::string(int)>& key_of,
                                               const std::vector<std::string_view>& suffixes);
+  /// Removes what the run's locks share besides their keys.
+  tl::expected<void, std::string> remove_run(std::string_view run_id);
 
  private:
   std::vector<std::unique_ptr<Store>> stores_;

@@ -360,6 +360,7 @@ void LiveRun::remove_keys() {
       plan_.workload.key_count(), [this](int key) { return run_.key(key); },
       run_.strategy.key_suffixes);
   if (!removed) warn(removed.error());
+  if (const auto rest = housekeeping_.remove_run(plan_.run_id); !rest) warn(rest.error());
 }
 
 }  // namespace lockbench

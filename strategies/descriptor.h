@@ -112,6 +112,8 @@ struct Descriptor {
   std::function<std::unique_ptr<LockStrategy>(const Context&)> make;
   /// Appended to a lock's key, these name everything that it may leave in the store.
   std::vector<std::string_view> key_suffixes = {""};
+  /// Why this build cannot make it, in which case name and backend are all that is known of it.
+  std::string_view not_built = {};
 };
 
 /// One client's instance. It waits as the options say where its protocol allows that, else in its

@@ -21,19 +21,25 @@ auto catalogue_order(const Descriptor* strategy) {
                     strategy->backend, strategy->name);
 }
 
-}  // namespace
-
-std::vector<const Descriptor*> all_strategies() {
+std::vector<const Descriptor*> in_catalogue_order(bool built) {
   std::vector<const Descriptor*> strategies;
-  for (const Descriptor& strategy : registered()) strategies.push_back(&strategy);
+  for (const Descriptor& strategy : registered()) {
+    if (strategy.not_built.empty() == built) strategies.push_back(&strategy);
+  }
   std::sort(strategies.begin(), strategies.end(),
             [](const auto* a, const auto* b) { return catalogue_order(a) < catalogue_order(b); });
   return strategies;
 }
 
+}  // namespace
+
+std::vector<const Descriptor*> all_strategies() { return in_catalogue_order(true); }
+
+std::vector<const Descriptor*> absent_strategies() { return in_catalogue_order(false); }
+
 const Descriptor* find_strategy(std::string_view name) {
   for (const Descriptor& strategy : registered()) {
-    if (strategy.name == name) return &strategy;
+    if (strategy.name == name && strategy.not_built.empty()) return &strategy;
   }
   return nullptr;
 }
@@ -43,6 +49,11 @@ Registration::Registration(Descriptor descriptor) {
     throw std::logic_error("two strategies are called " + std::string(descriptor.name));
   }
   registered().push_back(std::move(descriptor));
+}
+
+AbsentStrategy::AbsentStrategy(std::string_view name, std::string_view backend,
+                               std::string_view reason) {
+  registered().push_back(Descriptor{.name = name, .backend = backend, .not_built = reason});
 }
 
 }  // namespace lockbench

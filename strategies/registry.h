@@ -10,7 +10,10 @@ namespace lockbench {
 /// Every strategy of this build: controls first, then by backend and name.
 std::vector<const Descriptor*> all_strategies();
 
-/// Null if there is none of that name.
+/// Those that this build leaves out, in the same order.
+std::vector<const Descriptor*> absent_strategies();
+
+/// Null if there is none of that name in this build.
 const Descriptor* find_strategy(std::string_view name);
 
 /// Puts a strategy into the registry when the program starts:
@@ -18,6 +21,12 @@ const Descriptor* find_strategy(std::string_view name);
 class Registration {
  public:
   explicit Registration(Descriptor descriptor);
+};
+
+/// Puts the name of a strategy there that this build leaves out.
+class AbsentStrategy {
+ public:
+  AbsentStrategy(std::string_view name, std::string_view backend, std::string_view reason);
 };
 
 }  // namespace lockbench

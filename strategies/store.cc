@@ -5,26 +5,31 @@
 namespace lockbench {
 namespace {
 
-std::map<std::string_view, StoreRegistration::Make>& makers() {
-  static std::map<std::string_view, StoreRegistration::Make> by_backend;
+std::map<std::string_view, StoreKind>& kinds() {
+  static std::map<std::string_view, StoreKind> by_backend;
   return by_backend;
 }
 
 }  // namespace
 
-StoreRegistration::StoreRegistration(std::string_view backend, Make make) {
-  makers()[backend] = make;
+StoreRegistration::StoreRegistration(std::string_view backend, const StoreKind& kind) {
+  kinds()[backend] = kind;
+}
+
+const StoreKind* find_store_kind(std::string_view backend) {
+  const auto found = kinds().find(backend);
+  return found == kinds().end() ? nullptr : &found->second;
 }
 
 std::vector<std::unique_ptr<Store>> make_stores(const Descriptor& strategy,
                                                 const Endpoints& endpoints,
                                                 Duration command_timeout) {
   std::vector<std::unique_ptr<Store>> stores;
-  const auto make = makers().find(strategy.backend);
+  const StoreKind* const kind = find_store_kind(strategy.backend);
   const auto urls = endpoints.find(strategy.backend);
-  if (make == makers().end() || urls == endpoints.end()) return stores;
+  if (kind == nullptr || urls == endpoints.end()) return stores;
   for (const std::string& url : urls->second) {
-    stores.push_back(make->second(url, command_timeout));
+    stores.push_back(kind->make(url, command_timeout));
     if (strategy.traits.nodes <= 1) break;
   }
   return stores;

@@ -1,5 +1,7 @@
 #include "strategies/redis/store.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -23,6 +25,23 @@ class RedisStore : public Store {
         redis_(factory.make(endpoint, command_timeout, *env_)) {}
 
   std::string display() const override { return display_; }
+
+  StoreResult<void> reach(const std::stop_token& stop) override {
+    renew_connection();
+    if (auto connected = redis_->connect(stop); !connected) return connected;
+    const auto reply = redis_->call({"PING"}, stop);
+    if (reply) {
+      if (reply->is_text("PONG")) return {};
+      return tl::unexpected(StoreError{StoreError::Kind::rejected,
+                                       display_ + ": not a Redis: it answers PING otherwise"});
+    }
+    // Who is known, and may not even do that, may still be allowed to lock.
+    const StoreError& error = reply.error();
+    const bool known = error.kind == StoreError::Kind::rejected &&
+                       error.message.starts_with(display_ + ": NOPERM");
+    if (known) return {};
+    return tl::unexpected(error);
+  }
 
   StoreResult<StoreFacts> facts() override {
     renew_connection();
@@ -64,10 +83,20 @@ class RedisStore : public Store {
   std::unique_ptr<Connection> redis_;
 };
 
-const StoreRegistration registration("redis", [](const std::string& url, Duration timeout) {
+StoreKind::Text display(const std::string& url) {
+  const auto endpoint = parse_endpoint(url);
+  if (!endpoint) return tl::unexpected(endpoint.error());
+  if (endpoint->database == 0) return endpoint->display();
+  return fmt::format("{}{}{}", endpoint->display(),
+                     endpoint->path.empty() ? "/" : "?db=", endpoint->database);
+}
+
+std::unique_ptr<Store> make(const std::string& url, Duration timeout) {
   const auto factory = make_hiredis_factory();
   return make_store(parse_endpoint(url).value(), *factory, timeout);
-});
+}
+
+const StoreRegistration registration("redis", {display, make});
 
 }  // namespace
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <mutex>
 #include <thread>
@@ -21,6 +22,7 @@ class Procession {
     const int number = static_cast<int>(clients_.size());
     threads_.emplace_back([this, &came, number, patience] {
       const AcquireResult result = came.acquire(bench_.key(), patience);
+      ++gone_;
       if (!result.lease) return;
       {
         const std::scoped_lock lock(mutex_);
@@ -33,11 +35,12 @@ class Procession {
     return !waits_at_the_server(bench_.descriptor()) || await_queued(number);
   }
 
-  /// Until the server has so many in its queue, or in a longer one it had before.
-  static bool await_queued(int number) {
+  /// Until the server has them all in its queue, but for those who have gone.
+  bool await_queued(int number) const {
     constexpr int kLooks = 1000;
     for (int look = 0; look < kLooks; ++look) {
-      if (shared_ground().waiting() >= number) return true;
+      const int gone = gone_;
+      if (shared_ground().waiting() >= number - gone) return true;
       std::this_thread::sleep_for(milliseconds(2));
     }
     return false;
@@ -57,6 +60,7 @@ class Procession {
   Bench& bench_;
   std::deque<std::unique_ptr<Client>> clients_;
   std::vector<std::thread> threads_;
+  std::atomic<int> gone_ = 0;
   std::mutex mutex_;
   std::vector<int> order_;
   std::vector<std::uint64_t> fences_;

@@ -1,0 +1,80 @@
+#include "cli/backends.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "testbed/memcached_server.h"
+#include "testbed/postgres_server.h"
+#include "testbed/redis_server.h"
+
+namespace lockbench {
+namespace {
+
+using Started = tl::expected<std::unique_ptr<testbed::Server>, std::string>;
+
+std::vector<std::string> list_of(const std::optional<std::string>& url) {
+  return url ? std::vector<std::string>{*url} : std::vector<std::string>{};
+}
+
+Backend redis() {
+  return {.name = "redis",
+          .option = "--redis",
+          .program = testbed::kRedisServer.name,
+          .given = [](const RunOptions& options) { return options.redis; },
+          .find_program = [] { return testbed::find_program(testbed::kRedisServer); },
+          .start = [](testbed::Testbed& testbed, std::uint32_t connections) -> Started {
+            testbed::RedisOptions options;
+            options.max_clients = connections;
+            return testbed::start_redis(testbed, options);
+          },
+          .url_on = [](std::uint16_t port) { return fmt::format("redis://127.0.0.1:{}", port); }};
+}
+
+Backend memcached() {
+  return {.name = "memcached",
+          .option = "--memcached",
+          .program = testbed::kMemcached.name,
+          .given = [](const RunOptions& options) { return list_of(options.memcached); },
+          .find_program = [] { return testbed::find_program(testbed::kMemcached); },
+          .start = [](testbed::Testbed& testbed, std::uint32_t connections) -> Started {
+            testbed::MemcachedOptions options;
+            options.max_clients = connections;
+            return testbed::start_memcached(testbed, options);
+          },
+          .url_on = [](std::uint16_t port) { return fmt::format("127.0.0.1:{}", port); }};
+}
+
+Backend postgres() {
+  return {.name = "postgres",
+          .option = "--postgres",
+          .program = testbed::kPostgres.name,
+          .given = [](const RunOptions& options) { return list_of(options.postgres); },
+          .find_program = [] { return testbed::find_postgres(); },
+          .start = [](testbed::Testbed& testbed, std::uint32_t connections) -> Started {
+            testbed::PostgresOptions options;
+            options.max_clients = connections;
+            return testbed::start_postgres(testbed, options);
+          },
+          .url_on =
+              [](std::uint16_t port) {
+                return fmt::format("postgresql://postgres@127.0.0.1:{}/postgres", port);
+              }};
+}
+
+}  // namespace
+
+const std::vector<Backend>& backends() {
+  static const std::vector<Backend> all = {redis(), memcached(), postgres()};
+  return all;
+}
+
+const Backend* find_backend(std::string_view name) {
+  const auto& all = backends();
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const Backend& backend) { return backend.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace lockbench

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "cli/options.h"
+#include "testbed/server.h"
+#include "testbed/testbed.h"
+
+namespace lockbench {
+
+/// One kind of store, as the command line sees it: whose servers they are, and how to have our own.
+/// All else is known to its StoreKind.
+struct Backend {
+  std::string_view name;     ///< as in descriptors
+  std::string_view option;   ///< that names the user's own servers: "--redis"
+  std::string_view program;  ///< of a private server
+  std::vector<std::string> (*given)(const RunOptions& options);
+  tl::expected<std::filesystem::path, std::string> (*find_program)();
+  /// Ready for so many connections. Thread-safe.
+  tl::expected<std::unique_ptr<testbed::Server>, std::string> (*start)(testbed::Testbed& testbed,
+                                                                       std::uint32_t connections);
+  /// Of a private server, or a line to one, on this loopback port.
+  std::string (*url_on)(std::uint16_t port);
+};
+
+const std::vector<Backend>& backends();
+/// Null for what needs no server.
+const Backend* find_backend(std::string_view name);
+
+}  // namespace lockbench

@@ -1,0 +1,77 @@
+#include "strategies/memcached/lock.h"
+
+#include <stdexcept>
+
+#include "strategies/memcached/item_ttl.h"
+#include "strategies/waiting/retry.h"
+
+namespace lockbench::memcached {
+namespace {
+
+Endpoint first_endpoint(const Context& context) {
+  const auto urls = context.endpoints.find("memcached");
+  if (urls == context.endpoints.end() || urls->second.empty()) {
+    throw std::invalid_argument("no memcached endpoint was given");
+  }
+  auto endpoint = parse_endpoint(urls->second.front());
+  if (!endpoint) throw std::invalid_argument(endpoint.error());
+  return *std::move(endpoint);
+}
+
+}  // namespace
+
+AddLock::AddLock(const Context& context)
+    : env_(context.env),
+      waiting_(context.waiting),
+      memcached_(first_endpoint(context), context.options.command_timeout, context.env) {}
+
+AcquireResult AddLock::acquire(const AcquireRequest& request) {
+  Lease lease{.key = std::string(request.key), .token = random_token(env_)};
+  AcquireResult result = retry(request, env_, waiting_, [&](const AcquireRequest& once) -> Attempt {
+    const StoreResult<bool> granted = add(once, lease);
+    if (!granted) return tl::unexpected(granted.error());
+    if (!*granted) return std::nullopt;
+    return std::optional(std::move(lease));
+  });
+  if (result.outcome == AcquireOutcome::unknown) undo(lease, request.stop);
+  return result;
+}
+
+StoreResult<bool> AddLock::add(const AcquireRequest& request, Lease& lease) {
+  const auto expiry = ItemTtl::of(request.ttl);
+  if (!expiry) return tl::unexpected(expiry.error());
+  const TimePoint asked_at = env_.now();
+  const auto added = memcached_.add(lease.key, lease.token, expiry->asked, request.stop);
+  if (added && *added) lease.state = std::make_shared<LeaseState>(asked_at + expiry->kept);
+  return added;
+}
+
+ReleaseResult to_release_result(const StoreResult<bool>& changed) {
+  if (!changed) return {ReleaseOutcome::failed, changed.error().message};
+  return {*changed ? ReleaseOutcome::released : ReleaseOutcome::not_owner, {}};
+}
+
+RenewResult to_renew_result(const StoreResult<bool>& changed, const Lease& lease, Env& env,
+                            TimePoint valid_until) {
+  if (!changed) return {RenewOutcome::failed, changed.error().message};
+  if (!*changed) {
+    lease.state->mark_lost(env.now());
+    return {RenewOutcome::not_owner, {}};
+  }
+  lease.state->extend(valid_until);
+  return {RenewOutcome::renewed, {}};
+}
+
+std::vector<KnownHazard> with_memcached_hazards(std::vector<KnownHazard> own) {
+  own.insert(own.end(), {{"overrun-holding", HazardOutcome::double_grant},
+                         {"pause-holding", HazardOutcome::lost_update},
+                         {"pause-holding-fenced", HazardOutcome::lost_update},
+                         {"partition-holder", HazardOutcome::double_grant},
+                         {"store-restart-empty", HazardOutcome::double_grant},
+                         {"memcached-eviction", HazardOutcome::double_grant},
+                         {"rogue-delete", HazardOutcome::double_grant},
+                         {"reentry", HazardOutcome::self_deadlock}});
+  return own;
+}
+
+}  // namespace lockbench::memcached

@@ -1,0 +1,46 @@
+#include "strategies/memcached/item_ttl.h"
+#include "strategies/memcached/lock.h"
+#include "strategies/registry.h"
+
+namespace lockbench::memcached {
+namespace {
+
+/// Adds the key and deletes it, whoever it belongs to by then.
+class Add : public AddLock {
+ public:
+  using AddLock::AddLock;
+
+  ReleaseResult release(const Lease& lease) override {
+    return to_release_result(memcached().remove(lease.key));
+  }
+
+  RenewResult renew(const Lease& lease, Duration ttl) override {
+    const auto expiry = ItemTtl::of(ttl);
+    if (!expiry) return {RenewOutcome::failed, expiry.error().message};
+    const TimePoint asked_at = env().now();
+    return to_renew_result(memcached().touch(lease.key, expiry->asked), lease, env(),
+                           asked_at + expiry->kept);
+  }
+};
+
+const Registration registration(Descriptor{
+    .name = "memcached-add",
+    .backend = "memcached",
+    .summary = "add and delete: after an overrun it deletes its successor's lock",
+    .acquire_commands = {"add key token ttl"},
+    .release_commands = {"delete key"},
+    .source = "article 004; memcached wiki \"ProgrammingTricks\" (ghetto central locking)",
+    .traits = {.expiry = Expiry::ttl,
+               .release_check = OwnerCheck::none,
+               .renew_check = OwnerCheck::none,
+               .ttl_in_seconds = true},
+    .hazards = with_memcached_hazards({{"late-release", HazardOutcome::foreign_release},
+                                       {"release-without-holding", HazardOutcome::foreign_release},
+                                       {"foreign-renewal", HazardOutcome::foreign_renewal},
+                                       {"lost-answer-acquire", HazardOutcome::stuck},
+                                       {"lost-answer-release", HazardOutcome::foreign_release}}),
+    .make = construct<Add>,
+});
+
+}  // namespace
+}  // namespace lockbench::memcached

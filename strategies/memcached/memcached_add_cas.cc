@@ -1,0 +1,62 @@
+#include "strategies/memcached/item_ttl.h"
+#include "strategies/memcached/lock.h"
+#include "strategies/registry.h"
+
+namespace lockbench::memcached {
+namespace {
+
+/// Already over when it arrives. In the text protocol; the binary one takes it for a time to come.
+constexpr std::int64_t kExpired = -1;
+
+/// Reads the item before it changes it, and changes it only if it is still the one that was read.
+/// As memcached has no conditional delete of old, a release puts an item in its place that has
+/// expired.
+class AddCas : public AddLock {
+ public:
+  using AddLock::AddLock;
+
+  ReleaseResult release(const Lease& lease) override {
+    return to_release_result(replace_own(lease, {}, kExpired, {}));
+  }
+
+  RenewResult renew(const Lease& lease, Duration ttl) override {
+    const auto expiry = ItemTtl::of(ttl);
+    if (!expiry) return {RenewOutcome::failed, expiry.error().message};
+    const TimePoint asked_at = env().now();
+    return to_renew_result(replace_own(lease, lease.token, expiry->asked, {}), lease, env(),
+                           asked_at + expiry->kept);
+  }
+
+ protected:
+  void undo(const Lease& lease, const std::stop_token& stop) override {
+    (void)replace_own(lease, {}, kExpired, stop);
+  }
+
+ private:
+  /// False: the item is not this acquisition's, or is not any more.
+  StoreResult<bool> replace_own(const Lease& lease, std::string_view value, std::int64_t seconds,
+                                const std::stop_token& stop) {
+    const auto item = memcached().gets(lease.key, stop);
+    if (!item) return tl::unexpected(item.error());
+    if (!*item || (*item)->value != lease.token) return false;
+    return memcached().cas(lease.key, value, seconds, (*item)->version, stop);
+  }
+};
+
+const Registration registration(Descriptor{
+    .name = "memcached-add-cas",
+    .backend = "memcached",
+    .summary = "add, released by gets and a cas to an expired item, which cannot hit a successor",
+    .acquire_commands = {"add key token ttl"},
+    .release_commands = {"gets key", "cas key expired"},
+    .source = "article 004; memcached's protocol.txt",
+    .traits = {.expiry = Expiry::ttl,
+               .release_check = OwnerCheck::atomic,
+               .renew_check = OwnerCheck::atomic,
+               .ttl_in_seconds = true},
+    .hazards = with_memcached_hazards({}),
+    .make = construct<AddCas>,
+});
+
+}  // namespace
+}  // namespace lockbench::memcached

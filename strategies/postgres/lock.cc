@@ -1,0 +1,109 @@
+#include "strategies/postgres/lock.h"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+#include "strategies/postgres/names.h"
+#include "strategies/waiting/retry.h"
+
+namespace lockbench::postgres {
+namespace {
+
+/// For lock_timeout. Rounded up, so that nobody gives up early; 0 is for ever.
+std::int64_t milliseconds_until(TimePoint deadline, TimePoint now) {
+  if (deadline == TimePoint::max()) return 0;
+  const std::int64_t left = ceil_milliseconds(std::max(deadline - now, Duration(1)));
+  return std::min<std::int64_t>(left, std::numeric_limits<std::int32_t>::max());
+}
+
+AcquireOutcome outcome_of_grant(Grant::Kind kind, bool may_wait) {
+  switch (kind) {
+    case Grant::Kind::granted:
+      return AcquireOutcome::acquired;
+    case Grant::Kind::taken:
+      return may_wait ? AcquireOutcome::timed_out : AcquireOutcome::refused;
+    case Grant::Kind::stopped:
+      break;
+  }
+  return AcquireOutcome::abandoned;
+}
+
+}  // namespace
+
+Endpoint first_endpoint(const Context& context) {
+  const auto urls = context.endpoints.find("postgres");
+  if (urls == context.endpoints.end() || urls->second.empty()) {
+    throw std::invalid_argument("no PostgreSQL endpoint was given");
+  }
+  auto endpoint = parse_endpoint(urls->second.front());
+  if (!endpoint) throw std::invalid_argument(endpoint.error());
+  return *std::move(endpoint);
+}
+
+StoreResult<void> QueueLock::prepare(const AcquireRequest& request, bool may_wait) {
+  auto ready = session().use_schema(schema_of_key(request.key), request.key, request.stop);
+  if (ready && may_wait) {
+    ready = session().set_lock_timeout(milliseconds_until(request.deadline, env_.now()),
+                                       request.key, request.stop);
+  }
+  // Whatever happened to that, the lock itself has not been asked for.
+  if (!ready && ready.error().kind == StoreError::Kind::unanswered) {
+    ready.error().kind = StoreError::Kind::not_sent;
+  }
+  return ready;
+}
+
+AcquireResult QueueLock::acquire(const AcquireRequest& request) {
+  AcquireResult result;
+  result.attempts = 1;
+  const bool may_wait = request.deadline > env_.now();
+  StoreResult<Grant> grant = Grant{};
+  if (auto ready = prepare(request, may_wait); !ready) {
+    grant = tl::unexpected(std::move(ready.error()));
+  } else {
+    grant = take(request, may_wait);
+  }
+  if (!grant) {
+    result.outcome = outcome_of(grant.error(), request.stop);
+    result.reason = std::move(grant.error().message);
+    return result;
+  }
+  result.outcome = outcome_of_grant(grant->kind, may_wait);
+  if (result.outcome != AcquireOutcome::acquired) return result;
+  result.lease = Lease{.key = std::string(request.key),
+                       .token = random_token(env_),
+                       .fencing = grant->fencing,
+                       .state = std::make_shared<LeaseState>(TimePoint::max())};
+  granted(*result.lease);
+  return result;
+}
+
+StoreResult<Grant> to_grant(const StoreResult<Answer>& answer, const Session& session) {
+  if (!answer) return tl::unexpected(answer.error());
+  switch (answer->kind) {
+    case Answer::Kind::done:
+      if (answer->rows == 0) return Grant{.kind = Grant::Kind::taken};
+      return Grant{.kind = Grant::Kind::granted,
+                   .fencing = std::strtoull(answer->value.c_str(), nullptr, 10)};
+    case Answer::Kind::lock_not_available:
+      return Grant{.kind = Grant::Kind::taken};
+    case Answer::Kind::cancelled:
+      return Grant{.kind = Grant::Kind::stopped};
+    case Answer::Kind::session_over:
+      break;
+  }
+  return tl::unexpected(StoreError{StoreError::Kind::rejected,
+                                   session.display() + ": the server has ended the session"});
+}
+
+std::vector<KnownHazard> with_session_hazards(std::vector<KnownHazard> own) {
+  own.insert(own.end(), {{"host-crash", HazardOutcome::stuck},
+                         {"partition-holder", HazardOutcome::stuck},
+                         {"store-restart-durable", HazardOutcome::double_grant},
+                         {"failover", HazardOutcome::double_grant},
+                         {"runaway-holder", HazardOutcome::stuck}});
+  return own;
+}
+
+}  // namespace lockbench::postgres

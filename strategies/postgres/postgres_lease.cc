@@ -1,0 +1,143 @@
+#include <fmt/format.h>
+
+#include <array>
+
+#include "strategies/postgres/lock.h"
+#include "strategies/postgres/names.h"
+#include "strategies/registry.h"
+#include "strategies/waiting/retry.h"
+
+namespace lockbench::postgres {
+namespace {
+
+/// A row per key with its owner and the time until which it is his, by the database's clock.
+/// Statements ask for clock_timestamp(): now() is the transaction's begin, which may lie before a
+/// wait for the row.
+class LeaseLock : public LockStrategy {
+ public:
+  explicit LeaseLock(const Context& context)
+      : env_(context.env),
+        waiting_(context.waiting),
+        session_(first_endpoint(context), context.options.command_timeout, env_) {}
+
+  StoreResult<void> connect() override { return session_.connect(); }
+
+  AcquireResult acquire(const AcquireRequest& request) override {
+    name_statements(schema_of_key(request.key));
+    Lease lease{.key = std::string(request.key), .token = random_token(env_)};
+    AcquireResult result =
+        retry(request, env_, waiting_, [&](const AcquireRequest& once) -> Attempt {
+          const StoreResult<bool> granted = insert_or_take(once, lease);
+          if (!granted) return tl::unexpected(granted.error());
+          if (!*granted) return std::nullopt;
+          return std::optional(std::move(lease));
+        });
+    if (result.outcome == AcquireOutcome::unknown) {
+      (void)change(release_, lease, {}, request.stop);
+    }
+    return result;
+  }
+
+  ReleaseResult release(const Lease& lease) override {
+    const auto freed = change(release_, lease, {}, {});
+    if (!freed) return {ReleaseOutcome::failed, freed.error().message};
+    return {*freed ? ReleaseOutcome::released : ReleaseOutcome::not_owner, {}};
+  }
+
+  RenewResult renew(const Lease& lease, Duration ttl) override {
+    const TimePoint asked_at = env_.now();
+    const std::int64_t milliseconds = ceil_milliseconds(ttl);
+    const auto prolonged = change(renew_, lease, std::to_string(milliseconds), {});
+    if (!prolonged) return {RenewOutcome::failed, prolonged.error().message};
+    if (!*prolonged) {
+      lease.state->mark_lost(env_.now());
+      return {RenewOutcome::not_owner, {}};
+    }
+    lease.state->extend(asked_at + std::chrono::milliseconds(milliseconds));
+    return {RenewOutcome::renewed, {}};
+  }
+
+ private:
+  StoreResult<bool> insert_or_take(const AcquireRequest& request, Lease& lease) {
+    const TimePoint asked_at = env_.now();
+    const std::int64_t milliseconds = ceil_milliseconds(request.ttl);
+    const auto granted = change(acquire_, lease, std::to_string(milliseconds), request.stop);
+    if (granted && *granted) {
+      lease.state =
+          std::make_shared<LeaseState>(asked_at + std::chrono::milliseconds(milliseconds));
+    }
+    return granted;
+  }
+
+  /// Whether the lease's row was changed. A row that somebody else is just changing for longer than
+  /// the session's lock_timeout is as good as taken.
+  StoreResult<bool> change(const Statement& statement, const Lease& lease,
+                           const std::string& milliseconds, const std::stop_token& stop) {
+    auto ready = session_.use_schema(schema_of_key(lease.key), lease.key, stop);
+    if (!ready) {
+      ready.error().kind = StoreError::Kind::not_sent;
+      return tl::unexpected(ready.error());
+    }
+    const std::array<std::string, 3> parameters{lease.key, lease.token, milliseconds};
+    const auto answer = session_.call(statement, lease.key,
+                                      std::span(parameters).first(milliseconds.empty() ? 2 : 3),
+                                      {.wait_until = {}, .stop = stop});
+    if (!answer) return tl::unexpected(answer.error());
+    if (answer->kind == Answer::Kind::session_over) {
+      return tl::unexpected(to_grant(answer, session_).error());
+    }
+    return answer->done() && answer->rows == 1;
+  }
+
+  void name_statements(std::string schema) {
+    if (schema == schema_) return;
+    const std::string until = "clock_timestamp() + $3::int * interval '1 millisecond'";
+    acquire_ = {.name = "INSERT",
+                .sql = fmt::format(
+                    "INSERT INTO {0}.lease AS l (key, owner, lock_until) VALUES ($1, $2, {1}) "
+                    "ON CONFLICT (key) DO UPDATE SET owner = $2, lock_until = {1} "
+                    "WHERE l.lock_until <= clock_timestamp()",
+                    schema, until)};
+    release_ = {
+        .name = "UPDATE",
+        .sql = fmt::format("UPDATE {}.lease SET owner = NULL, lock_until = clock_timestamp() "
+                           "WHERE key = $1 AND owner = $2",
+                           schema)};
+    renew_ = {
+        .name = "UPDATE",
+        .sql = fmt::format("UPDATE {}.lease SET lock_until = {} WHERE key = $1 AND owner = $2",
+                           schema, until)};
+    schema_ = std::move(schema);
+  }
+
+  Env& env_;
+  const WaitPolicy waiting_;
+  Session session_;
+  std::string schema_;  ///< of the statements
+  Statement acquire_, release_, renew_;
+};
+
+const Registration registration(Descriptor{
+    .name = "postgres-lease",
+    .backend = "postgres",
+    .summary = "A row per key with owner and lock_until, by the database's clock (ShedLock's way)",
+    .acquire_commands = {"INSERT key, owner, lock_until ON CONFLICT DO UPDATE WHERE lock_until <= "
+                         "clock_timestamp()"},
+    .release_commands = {"UPDATE lock_until WHERE key AND owner"},
+    .source = "ShedLock, JdbcTemplateLockProvider with database time",
+    .traits = {.expiry = Expiry::ttl,
+               .release_check = OwnerCheck::atomic,
+               .renew_check = OwnerCheck::atomic},
+    .hazards = {{"overrun-holding", HazardOutcome::double_grant},
+                {"pause-holding", HazardOutcome::lost_update},
+                {"pause-holding-fenced", HazardOutcome::lost_update},
+                {"partition-holder", HazardOutcome::double_grant},
+                {"rogue-delete", HazardOutcome::double_grant},
+                {"store-clock-jump", HazardOutcome::double_grant},
+                {"failover", HazardOutcome::double_grant},
+                {"reentry", HazardOutcome::self_deadlock}},
+    .make = construct<LeaseLock>,
+});
+
+}  // namespace
+}  // namespace lockbench::postgres

@@ -1,0 +1,165 @@
+#include <fmt/format.h>
+
+#include <optional>
+#include <unordered_map>
+
+#include "strategies/postgres/lock.h"
+#include "strategies/postgres/names.h"
+#include "strategies/registry.h"
+
+namespace lockbench::postgres {
+namespace {
+
+const Statement& begin() {
+  static const Statement statement{.name = "BEGIN", .sql = "BEGIN"};
+  return statement;
+}
+const Statement& commit() {
+  static const Statement statement{.name = "COMMIT", .sql = "COMMIT"};
+  return statement;
+}
+const Statement& rollback() {
+  static const Statement statement{.name = "ROLLBACK", .sql = "ROLLBACK"};
+  return statement;
+}
+
+/// The key's row, locked by SELECT ... FOR UPDATE in a transaction that stays open for as long as
+/// the lock is held. A transaction holds one lock, so that each can be released by itself: a client
+/// that holds several has as many connections.
+class Row : public QueueLock {
+ public:
+  explicit Row(const Context& context)
+      : QueueLock(context),
+        endpoint_(first_endpoint(context)),
+        timeout_(context.options.command_timeout) {}
+
+  StoreResult<void> connect() override { return session().connect(); }
+
+  ReleaseResult release(const Lease& lease) override {
+    const auto held = held_.find(lease.token);
+    if (held == held_.end()) return {ReleaseOutcome::not_owner, {}};
+    spare_.push_back(std::move(held->second));
+    held_.erase(held);
+    if (lease.state->lost_at()) return {ReleaseOutcome::not_owner, {}};
+    return end(*spare_.back(), lease);
+  }
+
+ protected:
+  Session& session() override {
+    if (!next_ && !spare_.empty()) {
+      next_ = std::move(spare_.back());
+      spare_.pop_back();
+    }
+    if (!next_) next_ = std::make_unique<Session>(endpoint_, timeout_, env());
+    return *next_;
+  }
+
+  StoreResult<Grant> take(const AcquireRequest& request, bool may_wait) override {
+    name_statements(schema_of_key(request.key));
+    // The row is made by the first client that misses it.
+    StoreResult<std::optional<Grant>> grant = lock_row(request, may_wait);
+    if (grant && !grant->has_value()) {
+      if (auto made = make_row(request); !made) return tl::unexpected(made.error());
+      grant = lock_row(request, may_wait);
+    }
+    if (!grant) {
+      // Whatever stands open ends with the connection.
+      session().close();
+      return tl::unexpected(grant.error());
+    }
+    return grant->value_or(Grant{.kind = Grant::Kind::taken});
+  }
+
+  void granted(const Lease& lease) override {
+    next_->bind(lease.state);
+    held_.emplace(lease.token, std::move(next_));
+  }
+
+ private:
+  /// COMMIT; what it says is ROLLBACK if the transaction could not go on.
+  ReleaseResult end(Session& session, const Lease& lease) {
+    const auto answer = session.call(commit(), lease.key, {});
+    if (!answer) return {ReleaseOutcome::failed, answer.error().message};
+    session.unbind(lease.state);
+    if (answer->done() && answer->tag == "COMMIT") return {ReleaseOutcome::released, {}};
+    lease.state->mark_lost(env().now());
+    return {ReleaseOutcome::not_owner, {}};
+  }
+
+  StoreResult<Answer> ask(const Statement& statement, const AcquireRequest& request,
+                          bool with_key = false) {
+    const std::string key(request.key);
+    auto answer =
+        session().call(statement, request.key, {&key, with_key ? std::size_t{1} : std::size_t{0}},
+                       {.wait_until = request.deadline, .stop = request.stop});
+    if (answer && answer->kind == Answer::Kind::session_over) {
+      return tl::unexpected(to_grant(answer, session()).error());
+    }
+    return answer;
+  }
+
+  /// Nothing: there is no such row.
+  StoreResult<std::optional<Grant>> lock_row(const AcquireRequest& request, bool may_wait) {
+    if (auto begun = ask(begin(), request); !begun) return tl::unexpected(begun.error());
+    const auto locked = ask(may_wait ? select_ : select_nowait_, request, true);
+    if (!locked) return tl::unexpected(locked.error());
+    if (!locked->done() || locked->rows == 0) {
+      if (auto ended = ask(rollback(), request); !ended) return tl::unexpected(ended.error());
+      if (locked->done()) return std::nullopt;
+      return std::optional(to_grant(locked, session()).value());
+    }
+    const auto number = ask(nextval_, request);
+    if (!number) return tl::unexpected(number.error());
+    return std::optional(to_grant(number, session()).value());
+  }
+
+  StoreResult<void> make_row(const AcquireRequest& request) {
+    const auto made = ask(insert_, request, true);
+    if (!made) return tl::unexpected(made.error());
+    return {};
+  }
+
+  void name_statements(std::string schema) {
+    if (schema == schema_) return;
+    const std::string select =
+        fmt::format("SELECT 1 FROM {}.lock_row WHERE key = $1 FOR UPDATE", schema);
+    select_ = {.name = "SELECT", .sql = select, .waits = true};
+    select_nowait_ = {.name = "SELECT", .sql = select + " NOWAIT"};
+    nextval_ = {.name = "nextval", .sql = fmt::format("SELECT nextval('{}.fencing')", schema)};
+    insert_ = {.name = "INSERT",
+               .sql = fmt::format(
+                   "INSERT INTO {}.lock_row (key) VALUES ($1) ON CONFLICT DO NOTHING", schema)};
+    schema_ = std::move(schema);
+  }
+
+  const Endpoint endpoint_;
+  const Duration timeout_;
+  std::unique_ptr<Session> next_;                ///< for the next lock; null until it is needed
+  std::vector<std::unique_ptr<Session>> spare_;  ///< without a transaction, or closed
+  std::unordered_map<std::string, std::unique_ptr<Session>> held_;  ///< by token
+  std::string schema_;                                              ///< of the statements
+  Statement select_, select_nowait_, nextval_, insert_;
+};
+
+const Registration registration(Descriptor{
+    .name = "postgres-row",
+    .backend = "postgres",
+    .summary =
+        "SELECT ... FOR UPDATE on the key's row, in a transaction open as long as it is held",
+    .acquire_commands = {"set_config lock_timeout (when it changes)", "BEGIN",
+                         "SELECT ... FROM row WHERE key FOR UPDATE (NOWAIT without patience)",
+                         "nextval fencing", "ROLLBACK (if not granted)"},
+    .release_commands = {"COMMIT"},
+    .source = "PostgreSQL documentation, 13.3.2 \"Row-Level Locks\"",
+    .traits = {.expiry = Expiry::session,
+               .release_check = OwnerCheck::atomic,
+               .fencing = true,
+               .fair = true,
+               .waiting = {.kind = WaitKind::queue},
+               .waiting_choices = {}},
+    .hazards = with_session_hazards({{"reentry", HazardOutcome::self_deadlock}}),
+    .make = construct<Row>,
+});
+
+}  // namespace
+}  // namespace lockbench::postgres
