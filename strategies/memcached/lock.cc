@@ -31,6 +31,11 @@ AcquireResult AddLock::acquire(const AcquireRequest& request) {
     const StoreResult<bool> granted = add(once, lease);
     if (!granted) return tl::unexpected(granted.error());
     if (!*granted) return std::nullopt;
+    if (env_.now() >= lease.state->valid_until()) {
+      // Granted too late to be of use.
+      (void)release(lease);
+      return std::nullopt;
+    }
     return std::optional(std::move(lease));
   });
   if (result.outcome == AcquireOutcome::unknown) undo(lease, request.stop);
@@ -42,7 +47,8 @@ StoreResult<bool> AddLock::add(const AcquireRequest& request, Lease& lease) {
   if (!expiry) return tl::unexpected(expiry.error());
   const TimePoint asked_at = env_.now();
   const auto added = memcached_.add(lease.key, lease.token, expiry->asked, request.stop);
-  if (added && *added) lease.state = std::make_shared<LeaseState>(asked_at + expiry->kept);
+  if (added && *added)
+    lease.state = std::make_shared<LeaseState>(asked_at + expiry->kept, asked_at);
   return added;
 }
 
@@ -52,13 +58,13 @@ ReleaseResult to_release_result(const StoreResult<bool>& changed) {
 }
 
 RenewResult to_renew_result(const StoreResult<bool>& changed, const Lease& lease, Env& env,
-                            TimePoint valid_until) {
+                            TimePoint asked_at, Duration kept) {
   if (!changed) return {RenewOutcome::failed, changed.error().message};
   if (!*changed) {
     lease.state->mark_lost(env.now());
     return {RenewOutcome::not_owner, {}};
   }
-  lease.state->extend(valid_until);
+  lease.state->extend(asked_at + kept, asked_at);
   return {RenewOutcome::renewed, {}};
 }
 

@@ -37,7 +37,7 @@ class AddLock : public LockStrategy {
 /// The answer to a release or renewal that says whether it changed anything.
 ReleaseResult to_release_result(const StoreResult<bool>& changed);
 RenewResult to_renew_result(const StoreResult<bool>& changed, const Lease& lease, Env& env,
-                            TimePoint valid_until);
+                            TimePoint asked_at, Duration kept);
 
 /// What breaks every lock that lives on one memcached and is not renewed, behind its own
 /// weaknesses.

@@ -18,8 +18,8 @@ class Add : public AddLock {
     const auto expiry = ItemTtl::of(ttl);
     if (!expiry) return {RenewOutcome::failed, expiry.error().message};
     const TimePoint asked_at = env().now();
-    return to_renew_result(memcached().touch(lease.key, expiry->asked), lease, env(),
-                           asked_at + expiry->kept);
+    return to_renew_result(memcached().touch(lease.key, expiry->asked), lease, env(), asked_at,
+                           expiry->kept);
   }
 };
 

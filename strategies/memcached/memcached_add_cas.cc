@@ -24,7 +24,7 @@ class AddCas : public AddLock {
     if (!expiry) return {RenewOutcome::failed, expiry.error().message};
     const TimePoint asked_at = env().now();
     return to_renew_result(replace_own(lease, lease.token, expiry->asked, {}), lease, env(),
-                           asked_at + expiry->kept);
+                           asked_at, expiry->kept);
   }
 
  protected:

@@ -58,6 +58,7 @@ AcquireResult QueueLock::acquire(const AcquireRequest& request) {
   AcquireResult result;
   result.attempts = 1;
   const bool may_wait = request.deadline > env_.now();
+  const TimePoint asked_at = env_.now();
   StoreResult<Grant> grant = Grant{};
   if (auto ready = prepare(request, may_wait); !ready) {
     grant = tl::unexpected(std::move(ready.error()));
@@ -74,7 +75,7 @@ AcquireResult QueueLock::acquire(const AcquireRequest& request) {
   result.lease = Lease{.key = std::string(request.key),
                        .token = random_token(env_),
                        .fencing = grant->fencing,
-                       .state = std::make_shared<LeaseState>(TimePoint::max())};
+                       .state = std::make_shared<LeaseState>(TimePoint::max(), asked_at)};
   granted(*result.lease);
   return result;
 }

@@ -30,6 +30,11 @@ class LeaseLock : public LockStrategy {
           const StoreResult<bool> granted = insert_or_take(once, lease);
           if (!granted) return tl::unexpected(granted.error());
           if (!*granted) return std::nullopt;
+          if (env_.now() >= lease.state->valid_until()) {
+            // Granted too late to be of use.
+            (void)release(lease);
+            return std::nullopt;
+          }
           return std::optional(std::move(lease));
         });
     if (result.outcome == AcquireOutcome::unknown) {
@@ -53,7 +58,7 @@ class LeaseLock : public LockStrategy {
       lease.state->mark_lost(env_.now());
       return {RenewOutcome::not_owner, {}};
     }
-    lease.state->extend(asked_at + std::chrono::milliseconds(milliseconds));
+    lease.state->extend(asked_at + std::chrono::milliseconds(milliseconds), asked_at);
     return {RenewOutcome::renewed, {}};
   }
 
@@ -63,8 +68,8 @@ class LeaseLock : public LockStrategy {
     const std::int64_t milliseconds = ceil_milliseconds(request.ttl);
     const auto granted = change(acquire_, lease, std::to_string(milliseconds), request.stop);
     if (granted && *granted) {
-      lease.state =
-          std::make_shared<LeaseState>(asked_at + std::chrono::milliseconds(milliseconds));
+      lease.state = std::make_shared<LeaseState>(asked_at + std::chrono::milliseconds(milliseconds),
+                                                 asked_at);
     }
     return granted;
   }

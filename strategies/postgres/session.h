@@ -99,12 +99,15 @@ class Session {
                                std::span<const std::string> parameters, const Patience& patience);
   /// Sees to it that the statement has a name.
   StoreResult<Answer> prepare(const std::string& sql, const Patience& patience);
+  // How it talks to the server, in a file of its own.
   bool send(const Statement& statement, std::span<const std::string> parameters);
   StoreResult<ResultPtr> collect(bool waits, std::string_view key, const Patience& patience);
   StoreResult<Answer> understood(const pg_result& result, const std::stop_token& stop);
   /// False when the time is up.
   bool wait_for_socket(short events, TimePoint give_up_at, const std::stop_token& stop);
   void cancel(std::string_view key);
+  /// With what libpq says of it.
+  tl::unexpected<StoreError> broken(StoreError::Kind kind) const;
   tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const;
 
   const Endpoint endpoint_;
