@@ -127,7 +127,8 @@ void warm_up(Client& client, const std::string& key) {
 bool has_store(const Descriptor& descriptor) { return descriptor.backend != "local"; }
 
 bool waits_at_the_server(const Descriptor& descriptor) {
-  return has_store(descriptor) && descriptor.traits.waiting.kind == WaitKind::queue;
+  const Traits& traits = descriptor.traits;
+  return traits.expiry == Expiry::session && traits.waiting.kind == WaitKind::queue;
 }
 
 bool has_hazard(const Descriptor& descriptor, std::string_view scenario, HazardOutcome outcome) {

@@ -102,7 +102,7 @@ bool can_notify(const Descriptor& descriptor);
 void warm_up(Client& client, const std::string& key);
 
 bool has_store(const Descriptor& descriptor);
-/// Waits in the server's queue, in one command.
+/// Waits in the server's own queue, in one command that lasts as long as the wait.
 bool waits_at_the_server(const Descriptor& descriptor);
 bool has_hazard(const Descriptor& descriptor, std::string_view scenario, HazardOutcome outcome);
 

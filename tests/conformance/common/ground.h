@@ -44,7 +44,7 @@ class Ground {
   /// Null where the server shows no such thing.
   virtual std::unique_ptr<Monitor> monitor() { return nullptr; }
 
-  bool exists(const std::string& key);
+  virtual bool exists(const std::string& key);
   /// Whether nothing is in the store, or will be once the server has seen that connections are
   /// gone.
   bool becomes_empty();

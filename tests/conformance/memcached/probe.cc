@@ -9,8 +9,22 @@
 #include <array>
 #include <sstream>
 #include <stdexcept>
+#include <thread>
 
 namespace lockbench::test {
+
+namespace {
+
+bool begins_with_one_of(std::string_view line, std::string_view beginnings) {
+  while (true) {
+    const std::size_t end = beginnings.find('|');
+    if (line.starts_with(beginnings.substr(0, end))) return true;
+    if (end == std::string_view::npos) return false;
+    beginnings.remove_prefix(end + 1);
+  }
+}
+
+}  // namespace
 
 MemcachedProbe::MemcachedProbe(std::uint16_t port)
     : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -43,7 +57,7 @@ std::vector<std::string> MemcachedProbe::ask(const std::string& command, const s
     const std::size_t begin = end == std::string::npos || end == 0 ? 0 : text.rfind('\n', end - 1);
     const std::size_t first = begin == std::string::npos || begin == 0 ? 0 : begin + 1;
     if (end != std::string::npos && end + 2 == text.size() &&
-        text.compare(first, last.size(), last) == 0) {
+        begins_with_one_of(std::string_view(text).substr(first), last)) {
       break;
     }
     const ssize_t got = ::recv(socket_, buffer.data(), buffer.size(), 0);
@@ -65,7 +79,14 @@ std::optional<int> MemcachedProbe::time_to_live(const std::string& key) {
 
 std::vector<std::string> MemcachedProbe::keys() {
   std::vector<std::string> keys;
-  for (const std::string& line : ask("lru_crawler metadump all", "END")) {
+  // One dump at a time, also with the server's own.
+  constexpr int kTries = 1000;
+  std::vector<std::string> dump = ask("lru_crawler metadump all", "END|BUSY");
+  for (int i = 0; i < kTries && dump.front().starts_with("BUSY"); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    dump = ask("lru_crawler metadump all", "END|BUSY");
+  }
+  for (const std::string& line : dump) {
     if (!line.starts_with("key=")) continue;
     // Percent-encoded, what our tests' keys contain of it at least.
     std::string key;

@@ -17,7 +17,8 @@ class MemcachedProbe {
   MemcachedProbe& operator=(const MemcachedProbe&) = delete;
   ~MemcachedProbe();
 
-  /// Sends one command, whose answer ends with a line of this beginning; its lines.
+  /// Sends one command, whose answer ends with a line of this beginning, or one of several with |
+  /// between; its lines.
   std::vector<std::string> ask(const std::string& command, const std::string& last);
   std::vector<std::string> keys();
   /// Seconds until the item expires, rounded up; nothing if it is not there.
