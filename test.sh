@@ -6,6 +6,9 @@ set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")"
 scripts/install_packages.sh build run test
 
+# Most suites wait more than they work.
+parallel=(--parallel "$(($(nproc) * 2))")
+
 # The sanitizers' reports end a test with a failure of its own.
 export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1
 sanitizers=(tsan asan)
@@ -13,8 +16,8 @@ sanitizers=(tsan asan)
 for preset in "${sanitizers[@]}"; do
   echo "== $preset" >&2
   scripts/build.sh "$preset" -DLOCKBENCH_TESTS=ON -- sanitized_tests
-  ctest --preset "$preset" --label-regex sanitize --parallel 2
+  ctest --preset "$preset" --label-regex sanitize "${parallel[@]}"
 done
 echo "== release" >&2
 scripts/build.sh release -DLOCKBENCH_TESTS=ON
-ctest --preset release --parallel 2 "$@"
+ctest --preset release "${parallel[@]}" "$@"
