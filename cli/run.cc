@@ -37,7 +37,9 @@ tl::expected<Plan, UsageError> make_plan(const RunOptions& options) {
   if (auto fits = check_waiting(plan.selected, options.workload.strategy.wait); !fits) {
     return tl::unexpected(fits.error());
   }
-  if (auto fits = check_renewal(plan.selected, options.workload.strategy.renew); !fits) {
+  if (auto fits =
+          check_renewal(plan.selected, options.workload.strategy.renew, options.workload.ttl);
+      !fits) {
     return tl::unexpected(fits.error());
   }
   const WallTime now = std::chrono::system_clock::now();

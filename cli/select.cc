@@ -84,8 +84,14 @@ tl::expected<void, UsageError> check_waiting(const std::vector<Selected>& select
 }
 
 tl::expected<void, UsageError> check_renewal(const std::vector<Selected>& selected,
-                                             const std::optional<RenewPolicy>& renew) {
+                                             const std::optional<RenewPolicy>& renew,
+                                             Duration ttl) {
   if (!renew || renew->kind == RenewPolicy::Kind::off) return {};
+  if (renew->kind == RenewPolicy::Kind::every && renew->period >= ttl) {
+    return tl::unexpected(UsageError{fmt::format(
+        "--renew: {} is too late for a TTL of {}: off, auto or a shorter time is allowed",
+        format_duration(renew->period), format_duration(ttl))});
+  }
   for (const auto& [strategy, named] : selected) {
     if (!named || strategy->traits.renewable) continue;
     return tl::unexpected(UsageError{fmt::format(

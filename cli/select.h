@@ -24,8 +24,8 @@ tl::expected<std::vector<Selected>, UsageError> select_strategies(
 tl::expected<void, UsageError> check_waiting(const std::vector<Selected>& selected,
                                              const std::optional<WaitPolicy>& wait);
 
-/// The same for --renew: a strategy that was named must be one that a timer can renew.
+/// The same for --renew: a strategy that was named must be one that a timer can renew, and in time.
 tl::expected<void, UsageError> check_renewal(const std::vector<Selected>& selected,
-                                             const std::optional<RenewPolicy>& renew);
+                                             const std::optional<RenewPolicy>& renew, Duration ttl);
 
 }  // namespace lockbench

@@ -93,17 +93,28 @@ TEST_F(Select, WaitingIsRefusedOnlyForNamedStrategies) {
 
 TEST_F(Select, RenewalIsRefusedOnlyForNamedStrategiesThatNoTimerCanRenew) {
   using Kind = RenewPolicy::Kind;
+  constexpr Duration kTtl = std::chrono::seconds(1);
   px_.traits.renewable = true;
-  EXPECT_TRUE(check_renewal({{&plain_, true}}, std::nullopt));
+  EXPECT_TRUE(check_renewal({{&plain_, true}}, std::nullopt, kTtl));
   for (const Kind kind : {Kind::automatic, Kind::every}) {
     const RenewPolicy policy{kind, std::chrono::milliseconds(5)};
-    EXPECT_TRUE(check_renewal({{&plain_, false}, {&px_, true}}, policy)) << "a glob's keep theirs";
-    const auto refused = check_renewal({{&px_, true}, {&plain_, true}}, policy);
+    EXPECT_TRUE(check_renewal({{&plain_, false}, {&px_, true}}, policy, kTtl))
+        << "a glob's keep theirs";
+    const auto refused = check_renewal({{&px_, true}, {&plain_, true}}, policy, kTtl);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().message,
               "--renew: redis-setnx cannot be renewed by a timer: only off is allowed");
   }
-  EXPECT_TRUE(check_renewal({{&plain_, true}}, RenewPolicy{Kind::off}));
+  EXPECT_TRUE(check_renewal({{&plain_, true}}, RenewPolicy{Kind::off}, kTtl));
+}
+
+TEST_F(Select, RenewalMustComeBeforeTheEnd) {
+  px_.traits.renewable = true;
+  const RenewPolicy policy{RenewPolicy::Kind::every, std::chrono::seconds(2)};
+  EXPECT_TRUE(check_renewal({{&px_, true}}, policy, std::chrono::milliseconds(2001)));
+  const auto late = check_renewal({{&px_, false}}, policy, std::chrono::seconds(2));
+  ASSERT_FALSE(late);
+  EXPECT_THAT(late.error().message, HasSubstr("2s is too late for a TTL of 2s"));
 }
 
 TEST(Text, IsPresentable) {
