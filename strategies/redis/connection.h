@@ -52,6 +52,11 @@ class Connection {
   virtual ~Connection() = default;
 
   virtual StoreResult<void> connect(const std::stop_token& stop = {}) = 0;
+  /// Begins to connect, or goes on with it, for at most `longest` (zero: does not wait): true once
+  /// there is a connection, false while it is under way.
+  virtual StoreResult<bool> connect_within(Duration /*longest*/, const std::stop_token& stop = {}) {
+    return connect(stop).map([] { return true; });
+  }
 
   /// Puts a command on its way; what is queued is sent together, with flush() or the next
   /// receive(). `name` is what the Env is told, if it is not the first word. `blocks_for`: the
@@ -63,6 +68,15 @@ class Connection {
   /// The answer to the oldest queued command that has none yet. To be called once for each. A stop
   /// gives up an answer that does not come within 50 ms of it.
   virtual StoreResult<Reply> receive(const std::stop_token& stop = {}) = 0;
+
+  /// The same, if the answer comes within `longest`; nothing if it does not: it is due as before,
+  /// and the connection as good. Sends nothing.
+  virtual std::optional<StoreResult<Reply>> receive_within(Duration longest,
+                                                           const std::stop_token& stop = {}) = 0;
+
+  /// To be polled for input while an answer is due; -1 if there is nothing to wait for, as the
+  /// answer is known already.
+  virtual int descriptor() const = 0;
 
   virtual void close() noexcept = 0;
 
@@ -91,6 +105,16 @@ class Connection {
                           std::initializer_list<std::string_view> args,
                           const std::stop_token& stop = {});
 };
+
+/// A connection that an answer is awaited from.
+struct Watched {
+  int descriptor = -1;
+  bool ready = false;
+};
+
+/// Waits until one of these has input, for at most `longest`, and marks those that have it; a stop
+/// ends it within 50 ms. Returns at once, with all marked, if a descriptor is -1.
+void wait_for_any(std::span<Watched> watched, Duration longest, const std::stop_token& stop);
 
 /// What the server pushes to a subscriber.
 struct Push {

@@ -26,16 +26,28 @@ class HiredisConnection : public Connection {
 
   StoreResult<void> connect(const std::stop_token& stop) override {
     if (transport_) return {};
+    connecting_.reset();
     auto transport = connect_socket(endpoint_, timeout_, stop);
     if (!transport) return fail(StoreError::Kind::not_sent, transport.error());
-    transport_ = std::move(*transport);
-    reader_.emplace();
-    const auto exchange = [&](Command command) { return greet_with(command, stop); };
-    if (auto greeted = greet(endpoint_, exchange); !greeted) {
-      close();
-      return greeted;
+    return start_on(*std::move(transport), stop);
+  }
+
+  StoreResult<bool> connect_within(Duration longest, const std::stop_token& stop) override {
+    if (transport_) return true;
+    if (!connecting_) {
+      auto begun = begin_connecting(endpoint_, timeout_);
+      if (!begun) return fail(StoreError::Kind::not_sent, begun.error());
+      connecting_ = *std::move(begun);
+      connecting_since_ = env_.now();
     }
-    return {};
+    auto transport = connecting_->get(longest, stop);
+    if (transport && !*transport) {
+      if (env_.now() - connecting_since_ < timeout_) return false;
+      transport = tl::unexpected("no connection within " + format_duration(timeout_));
+    }
+    connecting_.reset();
+    if (!transport) return fail(StoreError::Kind::not_sent, transport.error());
+    return start_on(*std::move(transport), stop).map([] { return true; });
   }
 
   void queue(Command command, std::string_view name, Duration blocks_for) override {
@@ -74,26 +86,23 @@ class HiredisConnection : public Connection {
 
   StoreResult<Reply> receive(const std::stop_token& stop) override {
     flush(stop);
-    Pending& pending = pendings_.at(first_);
-    StoreResult<Reply> reply = pending.state == Pending::State::sent
-                                   ? read_reply(timeout_ + pending.blocks_for, stop)
-                                   : fail(kind_of(pending), broken_reason_);
-    if (!reply && pending.state == Pending::State::sent &&
-        reply.error().kind == StoreError::Kind::unanswered) {
-      break_connection(reply.error().message);
-    }
-    const bool answered = reply || reply.error().kind == StoreError::Kind::rejected;
-    const bool in_vain = pending.blocks_for > Duration::zero() && reply && reply->is_nil();
-    const CommandEnd end = !answered ? CommandEnd::lost
-                           : in_vain ? CommandEnd::in_vain
-                                     : CommandEnd::answered;
-    const CommandFate fate = env_.after_command(info(pending), end);
-    pop_pending();
-    if (answered && fate == CommandFate::drop) {
-      break_connection("the answer was lost");
-      return fail(StoreError::Kind::unanswered, "the answer was lost");
-    }
-    return reply;
+    const Pending& pending = pendings_.at(first_);
+    auto reply = take(timeout_ + pending.blocks_for, stop);
+    if (reply) return std::move(*reply);
+    const StoreResult<Reply> late =
+        fail(StoreError::Kind::unanswered, describe(Transport::Status::timed_out));
+    break_connection(late.error().message);
+    return settled(late);
+  }
+
+  std::optional<StoreResult<Reply>> receive_within(Duration longest,
+                                                   const std::stop_token& stop) override {
+    return take(longest, stop);
+  }
+
+  int descriptor() const override {
+    const bool known = first_ == end_ || pendings_[first_].broken();
+    return known || !transport_ || reader_->holds_bytes() ? -1 : transport_->descriptor();
   }
 
   void close() noexcept override { break_connection("closed"); }
@@ -109,6 +118,47 @@ class HiredisConnection : public Connection {
 
     bool broken() const { return state == State::never_sent || state == State::unanswered; }
   };
+
+  StoreResult<void> start_on(std::unique_ptr<Transport> transport, const std::stop_token& stop) {
+    transport_ = std::move(transport);
+    reader_.emplace();
+    const auto exchange = [&](Command command) { return greet_with(command, stop); };
+    auto greeted = greet(endpoint_, exchange);
+    if (!greeted) close();
+    return greeted;
+  }
+
+  /// The oldest command's answer, told to the Env; nothing if none came in time.
+  std::optional<StoreResult<Reply>> take(Duration longest, const std::stop_token& stop) {
+    const Pending& pending = pendings_.at(first_);
+    if (pending.state == Pending::State::queued) return std::nullopt;
+    if (pending.broken()) {
+      return settled(fail(kind_of(pending), broken_reason_));
+    }
+    auto reply = read_reply(longest, stop);
+    if (!reply) return std::nullopt;
+    if (!*reply && reply->error().kind == StoreError::Kind::unanswered) {
+      break_connection(reply->error().message);
+    }
+    return settled(std::move(*reply));
+  }
+
+  /// The oldest command is done with.
+  StoreResult<Reply> settled(StoreResult<Reply> reply) {
+    const Pending& pending = pendings_[first_];
+    const bool answered = reply || reply.error().kind == StoreError::Kind::rejected;
+    const bool in_vain = pending.blocks_for > Duration::zero() && reply && reply->is_nil();
+    const CommandEnd end = !answered ? CommandEnd::lost
+                           : in_vain ? CommandEnd::in_vain
+                                     : CommandEnd::answered;
+    const CommandFate fate = env_.after_command(info(pending), end);
+    pop_pending();
+    if (answered && fate == CommandFate::drop) {
+      break_connection("the answer was lost");
+      return fail(StoreError::Kind::unanswered, "the answer was lost");
+    }
+    return reply;
+  }
 
   static StoreError::Kind kind_of(const Pending& pending) {
     return pending.state == Pending::State::unanswered ? StoreError::Kind::unanswered
@@ -150,9 +200,12 @@ class HiredisConnection : public Connection {
       return fail(StoreError::Kind::not_sent, "the connection was cut");
     }
     const Transport::Status sent = transport_->send(bytes, timeout_);
-    StoreResult<Reply> reply = sent == Transport::Status::ok
-                                   ? read_reply(timeout_, stop)
-                                   : fail(StoreError::Kind::not_sent, describe(sent));
+    StoreResult<Reply> reply = fail(StoreError::Kind::not_sent, describe(sent));
+    if (sent == Transport::Status::ok) {
+      auto read = read_reply(timeout_, stop);
+      reply = read ? std::move(*read)
+                   : fail(StoreError::Kind::unanswered, describe(Transport::Status::timed_out));
+    }
     env_.after_command(told, reply ? CommandEnd::answered : CommandEnd::lost);
     if (!reply && command[0] == "AUTH" && reply.error().kind == StoreError::Kind::rejected) {
       return fail(
@@ -162,7 +215,8 @@ class HiredisConnection : public Connection {
     return reply;
   }
 
-  StoreResult<Reply> read_reply(Duration timeout, const std::stop_token& stop) {
+  /// Nothing if it does not come within `longest`.
+  std::optional<StoreResult<Reply>> read_reply(Duration longest, const std::stop_token& stop) {
     std::array<char, 4096> buffer;
     TimePoint give_up_at = TimePoint::max();
     for (int pieces = 0;; ++pieces) {
@@ -171,11 +225,10 @@ class HiredisConnection : public Connection {
       if (*reply) return checked(std::move(**reply));
       // An answer that comes in pieces gets no more time for them all. The clock is not read for
       // those that come whole, which is nearly all.
-      if (pieces == 1) give_up_at = env_.now() + timeout;
-      if (pieces > 1 && env_.now() > give_up_at) {
-        return fail(StoreError::Kind::unanswered, describe(Transport::Status::timed_out));
-      }
-      const auto [status, bytes] = transport_->receive(buffer, timeout, stop);
+      if (pieces == 1) give_up_at = env_.now() + longest;
+      if (pieces > 1 && env_.now() > give_up_at) return std::nullopt;
+      const auto [status, bytes] = transport_->receive(buffer, longest, stop);
+      if (status == Transport::Status::timed_out) return std::nullopt;
       if (status != Transport::Status::ok) {
         return fail(StoreError::Kind::unanswered, describe(status));
       }
@@ -219,6 +272,8 @@ class HiredisConnection : public Connection {
   const std::string display_;
   const Duration timeout_;
   Env& env_;
+  std::unique_ptr<Connecting> connecting_;
+  TimePoint connecting_since_{};
   std::unique_ptr<Transport> transport_;
   std::optional<ReplyReader> reader_;
   std::string out_;

@@ -72,6 +72,8 @@ tl::expected<std::optional<Reply>, std::string> ReplyReader::next() {
   return to_reply(*ReplyPtr(static_cast<redisReply*>(parsed)));
 }
 
+bool ReplyReader::holds_bytes() const { return reader_->pos < reader_->len; }
+
 std::string without_secret(std::string_view refusal) {
   return fmt::format("AUTH was refused: {}", refusal.substr(0, refusal.find(' ')));
 }

@@ -24,6 +24,8 @@ class ReplyReader {
   void feed(std::span<const char> bytes);
   /// The next whole answer; nothing until more bytes are fed. The error is the protocol's.
   tl::expected<std::optional<Reply>, std::string> next();
+  /// Whether some were fed that no answer has used yet.
+  bool holds_bytes() const;
 
  private:
   struct Deleter {

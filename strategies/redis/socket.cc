@@ -15,6 +15,9 @@
 #include <cstdint>
 #include <optional>
 #include <system_error>
+#include <vector>
+
+#include "strategies/redis/connection.h"
 
 namespace lockbench::redis {
 namespace {
@@ -74,10 +77,12 @@ class Socket : public Transport {
 
   Received receive(std::span<char> buffer, Duration timeout, const std::stop_token& stop) override {
     heed(stop);
-    if (timeout != blocks_for_ && !wait_for(fd_, POLLIN, timeout)) return {Status::timed_out, 0};
+    const bool only_look = timeout <= Duration::zero();
+    const bool own_time = timeout == blocks_for_ || only_look;
+    if (!own_time && !wait_for(fd_, POLLIN, timeout)) return {Status::timed_out, 0};
     ssize_t got = 0;
     do {
-      got = ::recv(fd_, buffer.data(), buffer.size(), 0);
+      got = ::recv(fd_, buffer.data(), buffer.size(), only_look ? MSG_DONTWAIT : 0);
     } while (got < 0 && errno == EINTR);
     if (got > 0) return {Status::ok, static_cast<std::size_t>(got)};
     if (got < 0) {
@@ -85,6 +90,8 @@ class Socket : public Transport {
     }
     return usable() ? Received{Status::closed, 0} : receive_interrupted(buffer);
   }
+
+  int descriptor() const override { return fd_; }
 
   bool usable() const override { return !interrupted_.load(std::memory_order_acquire); }
 
@@ -121,6 +128,15 @@ class Socket : public Transport {
   std::optional<std::stop_callback<Interrupt>> on_stop_;
 };
 
+/// As often as kSlice has room: a stop is looked for in between.
+void poll_in_slices(std::vector<pollfd>& polled, Duration longest, const std::stop_token& stop) {
+  for (Duration waited{}; waited <= longest && !stop.stop_requested(); waited += kSlice) {
+    const Duration slice = std::min(longest - waited, kSlice);
+    const timespec limit{.tv_sec = 0, .tv_nsec = slice.count()};
+    if (ppoll(polled.data(), polled.size(), &limit, nullptr) > 0) return;
+  }
+}
+
 struct ContextDeleter {
   void operator()(redisContext* context) const { redisFree(context); }
 };
@@ -133,12 +149,7 @@ ContextPtr start_connecting(const Endpoint& endpoint) {
 }
 
 /// Empty if the connection stands.
-std::string await_connected(int fd, Duration timeout, const std::stop_token& stop) {
-  for (Duration waited{}; !wait_for(fd, POLLOUT, std::min(timeout, kSlice));) {
-    waited += kSlice;
-    if (stop.stop_requested()) return "stopped while connecting";
-    if (waited >= timeout) return "no connection within " + format_duration(timeout);
-  }
+std::string error_of(int fd) {
   int error = 0;
   socklen_t size = sizeof error;
   if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
@@ -156,21 +167,62 @@ bool make_blocking(int fd, bool tcp, Duration timeout) {
          (!tcp || ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0);
 }
 
+class SocketInTheMaking : public Connecting {
+ public:
+  SocketInTheMaking(ContextPtr context, bool tcp, Duration timeout)
+      : context_(std::move(context)), tcp_(tcp), timeout_(timeout) {}
+
+  tl::expected<std::unique_ptr<Transport>, std::string> get(Duration longest,
+                                                            const std::stop_token& stop) override {
+    const int fd = context_->fd;
+    for (Duration waited{}; !wait_for(fd, POLLOUT, std::min(longest - waited, kSlice));) {
+      waited += kSlice;
+      if (waited >= longest || stop.stop_requested()) return nullptr;
+    }
+    if (std::string error = error_of(fd); !error.empty()) return tl::unexpected(std::move(error));
+    if (!make_blocking(fd, tcp_, timeout_)) return tl::unexpected(describe(errno));
+    return std::make_unique<Socket>(redisFreeKeepFd(context_.release()), timeout_);
+  }
+
+ private:
+  ContextPtr context_;
+  const bool tcp_;
+  const Duration timeout_;
+};
+
 }  // namespace
+
+void wait_for_any(std::span<Watched> watched, Duration longest, const std::stop_token& stop) {
+  std::vector<pollfd> polled;
+  polled.reserve(watched.size());
+  for (const Watched& one : watched) {
+    polled.push_back({.fd = one.descriptor, .events = POLLIN, .revents = 0});
+  }
+  const bool known =
+      std::ranges::any_of(watched, [](const auto& one) { return one.descriptor < 0; });
+  if (!known) poll_in_slices(polled, longest, stop);
+  for (std::size_t i = 0; i < watched.size(); ++i) {
+    watched[i].ready = known || polled[i].revents != 0;
+  }
+}
+
+tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(const Endpoint& endpoint,
+                                                                        Duration timeout) {
+  ContextPtr context = start_connecting(endpoint);
+  if (!context) return tl::unexpected<std::string>("out of memory");
+  if (context->err != 0) return tl::unexpected<std::string>(context->errstr);
+  return std::make_unique<SocketInTheMaking>(std::move(context), endpoint.path.empty(), timeout);
+}
 
 tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(const Endpoint& endpoint,
                                                                      Duration timeout,
                                                                      const std::stop_token& stop) {
-  ContextPtr context = start_connecting(endpoint);
-  if (!context) return tl::unexpected<std::string>("out of memory");
-  if (context->err != 0) return tl::unexpected<std::string>(context->errstr);
-  if (std::string error = await_connected(context->fd, timeout, stop); !error.empty()) {
-    return tl::unexpected(std::move(error));
-  }
-  if (!make_blocking(context->fd, endpoint.path.empty(), timeout)) {
-    return tl::unexpected(describe(errno));
-  }
-  return std::make_unique<Socket>(redisFreeKeepFd(context.release()), timeout);
+  const auto connecting = begin_connecting(endpoint, timeout);
+  if (!connecting) return tl::unexpected(connecting.error());
+  auto connected = (*connecting)->get(timeout, stop);
+  if (!connected || *connected) return connected;
+  return tl::unexpected(stop.stop_requested() ? std::string("stopped while connecting")
+                                              : "no connection within " + format_duration(timeout));
 }
 
 }  // namespace lockbench::redis

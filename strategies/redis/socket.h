@@ -32,10 +32,25 @@ class Transport {
                            const std::stop_token& stop) = 0;
   /// False once a stop has interrupted it: fit for the answers that are still to come, and no more.
   virtual bool usable() const = 0;
+  /// To be polled for input.
+  virtual int descriptor() const = 0;
 };
 
-/// A connected TCP (TCP_NODELAY) or unix socket, made for waits of up to `timeout`. The error says
-/// why there is none, without the endpoint.
+/// A TCP (TCP_NODELAY) or unix socket on its way to being connected.
+class Connecting {
+ public:
+  virtual ~Connecting() = default;
+  /// Null if it is not connected within `longest`. The error says why it never will be, without the
+  /// endpoint. Not to be called again once it has given something.
+  virtual tl::expected<std::unique_ptr<Transport>, std::string> get(
+      Duration longest, const std::stop_token& stop) = 0;
+};
+
+/// Does not wait. The socket is made for waits of up to `timeout`.
+tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(const Endpoint& endpoint,
+                                                                        Duration timeout);
+
+/// The same, waited for. The error says why there is none, without the endpoint.
 tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(const Endpoint& endpoint,
                                                                      Duration timeout,
                                                                      const std::stop_token& stop);

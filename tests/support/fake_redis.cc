@@ -1,8 +1,10 @@
 #include "tests/support/fake_redis.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <deque>
 #include <utility>
 
@@ -62,6 +64,7 @@ class FakeRedisConnection : public Connection {
       if (!std::exchange(travelled, true)) server_.clock_.advance(server_.round_trip_ / 2);
       const StoreResult<Reply> result = server_.arrive(pending.words, transaction_);
       pending.result = result ? result : failure(result.error().kind, result.error().message);
+      pending.ready_at = server_.clock_.now() + server_.answer_delay_;
       if (is_broken(*pending.result)) {
         return break_connection(result.error().kind, result.error().message);
       }
@@ -71,6 +74,41 @@ class FakeRedisConnection : public Connection {
 
   StoreResult<Reply> receive(const std::stop_token& stop) override {
     flush(stop);
+    server_.clock_.advance_to(std::max(server_.clock_.now(), pendings_.at(0).ready_at));
+    return take();
+  }
+
+  std::optional<StoreResult<Reply>> receive_within(Duration longest,
+                                                   const std::stop_token& /*stop*/) override {
+    // Looking takes time, so that who looks again and again gets somewhere.
+    constexpr Duration kLook = std::chrono::microseconds(50);
+    if (!answer_is_there()) {
+      server_.clock_.advance(std::min(std::max(longest, kLook), until_ready()));
+    }
+    if (!answer_is_there()) return std::nullopt;
+    return take();
+  }
+
+  int descriptor() const override {
+    // Always ready to be read: nobody waits in real time.
+    static const int always_ready = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return pendings_.empty() || answer_is_there() ? -1 : always_ready;
+  }
+
+  void close() noexcept override {
+    connected_ = false;
+    for (Pending& pending : pendings_) {
+      if (pending.ready_at <= server_.clock_.now()) continue;
+      pending.result = failure(StoreError::Kind::unanswered, "closed");
+      pending.ready_at = {};
+    }
+  }
+
+ private:
+  Duration until_ready() const { return pendings_.at(0).ready_at - server_.clock_.now(); }
+  bool answer_is_there() const { return until_ready() <= Duration::zero(); }
+
+  StoreResult<Reply> take() {
     Pending pending = std::move(pendings_.at(0));
     pendings_.pop_front();
     const bool answered = !is_broken(*pending.result);
@@ -82,14 +120,12 @@ class FakeRedisConnection : public Connection {
     return failure(StoreError::Kind::unanswered, "the answer was lost");
   }
 
-  void close() noexcept override { connected_ = false; }
-
- private:
   struct Pending {
     Words words;
     std::string name;
     bool blocks = false;
     std::optional<StoreResult<Reply>> result;  ///< nothing until it is sent
+    TimePoint ready_at{};
   };
 
   static bool is_broken(const StoreResult<Reply>& result) {

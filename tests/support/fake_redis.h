@@ -35,6 +35,8 @@ class FakeRedis : public ConnectionFactory {
   void refuse_connections(bool refuse) { refuses_ = refuse; }
   /// Each command travels and each answer too: half of it either way.
   void set_round_trip(Duration round_trip) { round_trip_ = round_trip; }
+  /// Each answer is ready to be read only so long after its command arrived.
+  void set_answer_delay(Duration delay) { answer_delay_ = delay; }
   /// Called with each command that arrives, before it takes effect: a race's other party.
   void on_arrival(std::function<void(const std::string&)> action) {
     on_arrival_ = std::move(action);
@@ -89,7 +91,7 @@ class FakeRedis : public ConnectionFactory {
   std::map<int, Failure> failures_;
   std::vector<std::string> commands_;
   std::function<void(const std::string&)> on_arrival_;
-  Duration round_trip_{};
+  Duration round_trip_{}, answer_delay_{};
   bool refuses_ = false;
 };
 

@@ -85,6 +85,10 @@ class FakeConnection : public redis::Connection {
     queued_.pop_front();
     return server_.execute(command);
   }
+  std::optional<StoreResult<Reply>> receive_within(Duration, const std::stop_token& stop) override {
+    return receive(stop);
+  }
+  int descriptor() const override { return -1; }
   void close() noexcept override {}
 
  private:
