@@ -4,17 +4,41 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <utility>
 
 namespace lockbench {
 
+namespace {
+
+/// [0, 1)
+double random_share(Env& env) { return static_cast<double>(env.random() >> 11) * 0x1p-53; }
+
+Duration share_of(double nanoseconds, Env& env) {
+  return Duration(static_cast<std::int64_t>(nanoseconds * random_share(env)));
+}
+
+/// "1ms..100ms"
+std::optional<std::pair<Duration, Duration>> parse_bounds(std::string_view text) {
+  const std::size_t dots = text.find("..");
+  if (dots == std::string_view::npos) return std::nullopt;
+  const auto min = parse_duration(text.substr(0, dots));
+  const auto max = parse_duration(text.substr(dots + 2));
+  if (!min || !max) return std::nullopt;
+  return std::pair(*min, *max);
+}
+
+}  // namespace
+
 Duration WaitPolicy::delay(std::uint32_t earlier_waits, Env& env) const {
+  if (kind == WaitKind::random) {
+    return min + share_of(static_cast<double>((max - min).count()), env);
+  }
   if (kind != WaitKind::backoff) return min;
   // 2^40 times even a nanosecond is past any bound; a larger shift would overflow.
   const double doubled =
       static_cast<double>(min.count()) * static_cast<double>(1ULL << std::min(earlier_waits, 40U));
-  const double bound = std::min(doubled, static_cast<double>(max.count()));
-  const double share = static_cast<double>(env.random() >> 11) * 0x1p-53;  // [0, 1)
-  return Duration(static_cast<std::int64_t>(bound * share));
+  return share_of(std::min(doubled, static_cast<double>(max.count())), env);
 }
 
 std::string_view to_string(WaitKind kind) {
@@ -23,6 +47,8 @@ std::string_view to_string(WaitKind kind) {
       return "poll";
     case WaitKind::backoff:
       return "backoff";
+    case WaitKind::random:
+      return "random";
     case WaitKind::notify:
       return "notify";
     case WaitKind::queue:
@@ -36,7 +62,8 @@ std::string to_string(const WaitPolicy& policy) {
     case WaitKind::poll:
       return fmt::format("poll:{}", format_duration(policy.min));
     case WaitKind::backoff:
-      return fmt::format("backoff:{}..{}", format_duration(policy.min),
+    case WaitKind::random:
+      return fmt::format("{}:{}..{}", to_string(policy.kind), format_duration(policy.min),
                          format_duration(policy.max));
     default:
       return std::string(to_string(policy.kind));
@@ -47,7 +74,7 @@ tl::expected<WaitPolicy, std::string> parse_wait_policy(std::string_view text) {
   const auto malformed = [&](std::string_view why) {
     return tl::unexpected(
         fmt::format("\"{}\" is not a way to wait{}: poll:INTERVAL, backoff:MIN..MAX, such as "
-                    "backoff:1ms..100ms, or notify",
+                    "backoff:1ms..100ms, random:MIN..MAX or notify",
                     text, why));
   };
   if (text == "notify") return WaitPolicy::notify();
@@ -56,15 +83,14 @@ tl::expected<WaitPolicy, std::string> parse_wait_policy(std::string_view text) {
     if (!interval) return malformed("");
     return WaitPolicy::poll(*interval);
   }
-  if (text.starts_with("backoff:")) {
-    const std::string_view bounds = text.substr(8);
-    const std::size_t dots = bounds.find("..");
-    if (dots == std::string_view::npos) return malformed("");
-    const auto min = parse_duration(bounds.substr(0, dots));
-    const auto max = parse_duration(bounds.substr(dots + 2));
-    if (!min || !max) return malformed("");
-    if (*min <= Duration::zero() || *min > *max) return malformed(" (0 < MIN <= MAX)");
-    return WaitPolicy::backoff(*min, *max);
+  for (const WaitKind kind : {WaitKind::backoff, WaitKind::random}) {
+    const std::string prefix = std::string(to_string(kind)) + ":";
+    if (!text.starts_with(prefix)) continue;
+    const auto bounds = parse_bounds(text.substr(prefix.size()));
+    if (!bounds) return malformed("");
+    const auto [min, max] = *bounds;
+    if (min <= Duration::zero() || min > max) return malformed(" (0 < MIN <= MAX)");
+    return WaitPolicy{kind, min, max};
   }
   return malformed("");
 }

@@ -54,6 +54,20 @@ TEST_F(WaitPolicyTest, BackoffDoublesItsBoundUpToTheCap) {
   }
 }
 
+TEST_F(WaitPolicyTest, RandomIsBetweenItsBoundsFromTheFirstWaitOn) {
+  const WaitPolicy policy = WaitPolicy::random(50ms, 250ms);
+  FixedRandom lowest(env_, 0);
+  for (const std::uint32_t earlier : {0U, 7U, 1000U}) {
+    EXPECT_EQ(policy.delay(earlier, lowest), 50ms);
+    EXPECT_LE(highest(policy, earlier), 250ms);
+    EXPECT_GT(highest(policy, earlier), 250ms - 2ns);
+  }
+  EXPECT_EQ(parse_wait_policy("random:50ms..250ms"), policy);
+  EXPECT_EQ(to_string(policy), "random:50ms..250ms");
+  EXPECT_FALSE(parse_wait_policy("random:250ms..50ms"));
+  EXPECT_FALSE(parse_wait_policy("random:50ms"));
+}
+
 TEST_F(WaitPolicyTest, BackoffDoesNotOverflow) {
   const WaitPolicy policy = WaitPolicy::backoff(20h, 24h * 365 * 90);
   for (const std::uint32_t earlier : {0U, 10U, 40U, 64U, ~0U}) {
