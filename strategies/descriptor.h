@@ -76,9 +76,10 @@ struct Traits {
 using Endpoints = std::map<std::string, std::vector<std::string>, std::less<>>;
 
 struct StrategyOptions {
-  std::optional<WaitPolicy> wait;     ///< in place of the strategy's own, where it can
-  std::optional<RenewPolicy> renew;   ///< likewise
-  std::optional<Duration> renew_cap;  ///< the longest that renewal may prolong one lease
+  std::optional<WaitPolicy> wait;        ///< in place of the strategy's own, where it can
+  std::optional<RenewPolicy> renew;      ///< likewise
+  std::optional<Duration> renew_cap;     ///< the longest that renewal may prolong one lease
+  std::optional<Duration> node_timeout;  ///< how long one node of a quorum is waited for
   Duration command_timeout = std::chrono::seconds(3);  ///< the longest one answer may take
 };
 

@@ -1,0 +1,26 @@
+#include "strategies/redis/redlock_lock.h"
+#include "strategies/registry.h"
+
+namespace lockbench::redis {
+namespace {
+
+/// Redlock as it is described: the nodes one after the other.
+class Redlock : public RedlockLock {
+ public:
+  explicit Redlock(const Context& context) : RedlockLock(context, Asking::one_by_one) {}
+};
+
+const Registration registration(Descriptor{
+    .name = "redlock",
+    .backend = "redis",
+    .summary = "SET NX PX on a majority of independent nodes, asked one after the other",
+    .acquire_commands = {"SET key token NX PX ttl", "EVALSHA release_if_token key token"},
+    .release_commands = {"EVALSHA release_if_token key token"},
+    .source = "articles 001, 003; redis.io \"Distributed Locks with Redis\"",
+    .traits = redlock_traits(),
+    .hazards = redlock_hazards(),
+    .make = construct<Redlock>,
+});
+
+}  // namespace
+}  // namespace lockbench::redis

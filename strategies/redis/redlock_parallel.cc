@@ -1,0 +1,27 @@
+#include "strategies/redis/redlock_lock.h"
+#include "strategies/registry.h"
+
+namespace lockbench::redis {
+namespace {
+
+/// Redlock at the speed of its majority: all nodes at once, and whoever is late is not waited for.
+class RedlockParallel : public RedlockLock {
+ public:
+  explicit RedlockParallel(const Context& context) : RedlockLock(context, Asking::all_at_once) {}
+};
+
+const Registration registration(Descriptor{
+    .name = "redlock-parallel",
+    .backend = "redis",
+    .summary = "SET NX PX on all of several independent nodes at once, granted by the majority",
+    .acquire_commands = {"SET key token NX PX ttl", "EVALSHA release_if_token key token"},
+    .release_commands = {"EVALSHA release_if_token key token"},
+    .source = "redis.io \"Distributed Locks with Redis\", \"send the SET commands to the N "
+              "instances at the same time\"",
+    .traits = redlock_traits(),
+    .hazards = redlock_hazards(),
+    .make = construct<RedlockParallel>,
+});
+
+}  // namespace
+}  // namespace lockbench::redis

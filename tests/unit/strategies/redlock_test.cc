@@ -1,0 +1,272 @@
+#include "tests/unit/strategies/redlock_test.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "strategies/redis/quorum.h"
+
+namespace lockbench::redis {
+namespace {
+
+using Commands = std::vector<std::string>;
+using Failure = FakeRedis::Failure;
+using testing::HasSubstr;
+
+TEST(Quorum, AMajorityIsMoreThanHalf) {
+  const std::map<int, int> majorities{{1, 1}, {2, 2}, {3, 2}, {4, 3},
+                                      {5, 3}, {6, 4}, {7, 4}, {15, 8}};
+  for (const auto& [nodes, majority] : majorities) EXPECT_EQ(majority_of(nodes), majority) << nodes;
+}
+
+TEST(Quorum, DriftIsAHundredthOfTheTtlAndTwoMilliseconds) {
+  EXPECT_EQ(drift_of(10s), 102ms);
+  EXPECT_EQ(drift_of(100ms), 3ms);
+  EXPECT_EQ(validity_of(10s, 398ms), 9500ms);
+  EXPECT_EQ(validity_of(100ms, 97ms), 0ms);
+  EXPECT_LT(validity_of(1ms, 0ms), 0ms) << "shorter than its own drift";
+}
+
+TEST(Quorum, ANodeIsWaitedForLittleAgainstTheTtl) {
+  EXPECT_EQ(node_timeout_of(10s), 50ms);
+  EXPECT_EQ(node_timeout_of(1s), 50ms);
+  EXPECT_EQ(node_timeout_of(200ms), 10ms);
+}
+
+TEST_P(RedlockTest, AsksEveryNodeAndReleasesOnAll) {
+  const TimePoint start = clock_.now();
+  const Lease lease = client().must_acquire(1500ms);
+  for (FakeRedis& node : nodes_->all()) {
+    EXPECT_EQ(node.take_commands(), (Commands{"SET k " + lease.token + " NX PX 1500"}));
+  }
+  EXPECT_EQ(lease.state->valid_until(), start + 1500ms - 17ms);
+  EXPECT_EQ(clients_[0].lock->release(lease).outcome, ReleaseOutcome::released);
+  for (FakeRedis& node : nodes_->all()) {
+    EXPECT_EQ(node.take_commands(), (Commands{"EVAL release_if_token 1 k " + lease.token}));
+  }
+  EXPECT_EQ(held(), 0);
+}
+
+TEST_P(RedlockTest, AScriptIsNamedOnceItIsKnown) {
+  RedlockClient& a = client();
+  a.lock->release(a.must_acquire());
+  const Lease lease = a.must_acquire();
+  forget_commands();
+  a.lock->release(lease);
+  EXPECT_EQ((*nodes_)[0].take_commands(),
+            (Commands{"EVALSHA release_if_token 1 k " + lease.token}));
+  const Lease next = a.must_acquire();
+  for (FakeRedis& node : nodes_->all()) node.forget_scripts();
+  EXPECT_EQ(a.lock->release(next).outcome, ReleaseOutcome::released);
+  const int late_ones = in_parallel() ? 2 : 0;  // who has not been heard yet
+  EXPECT_LE(held(), late_ones);
+}
+
+TEST_P(RedlockTest, ThreeOfFiveAreAMajorityAndTwoAreNot) {
+  occupy({1, 4});
+  RedlockClient& a = client();
+  const Lease lease = a.must_acquire();
+  EXPECT_EQ(held(), 3);
+  EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::released);
+  EXPECT_EQ(held(), 0);
+
+  occupy({0});
+  forget_commands();
+  EXPECT_EQ(a.acquire().outcome, AcquireOutcome::refused);
+  EXPECT_EQ(held(), 0) << "what was granted is given back";
+  for (FakeRedis& node : nodes_->all()) {
+    const Commands sent = node.take_commands();
+    ASSERT_EQ(sent.size(), 2U) << "and so it is where it was refused";
+    EXPECT_THAT(sent[1], HasSubstr("release_if_token"));
+  }
+}
+
+TEST_P(RedlockTest, ARoundThatIsSplitIsToldAsSuch) {
+  occupy({3, 4});
+  RedlockClient& a = client();
+  a.lock->release(a.must_acquire());
+  ASSERT_EQ(votes_->rounds.size(), 1U);
+  EXPECT_FALSE(votes_->rounds[0].first) << "won";
+  ASSERT_TRUE(votes_->rounds[0].second);
+  EXPECT_GT(*votes_->rounds[0].second, 9s);
+  occupy({2});
+  a.acquire();
+  EXPECT_TRUE(votes_->rounds.at(1).first);
+  EXPECT_FALSE(votes_->rounds[1].second);
+  occupy({0, 1});
+  a.acquire();
+  EXPECT_FALSE(votes_->rounds.at(2).first) << "all somebody else's";
+}
+
+TEST_P(RedlockTest, VotesThatComeTooLateForTheValidityGrantNothing) {
+  options_.node_timeout = 1s;
+  for (FakeRedis& node : nodes_->all()) node.set_answer_delay(98ms);
+  RedlockClient& a = client();
+  EXPECT_EQ(a.acquire(100ms).outcome, AcquireOutcome::refused)
+      << "2 ms less than the TTL, 3 are drift";
+  EXPECT_EQ(votes_->rounds.back().second, std::nullopt);
+  clock_.advance(1s);
+  EXPECT_EQ(held(), 0);
+  for (FakeRedis& node : nodes_->all()) {
+    EXPECT_THAT(node.take_commands().back(), HasSubstr("release_if_token"));
+  }
+}
+
+TEST_P(RedlockTest, ASilentNodeIsWaitedForOnceAndItsVoteIsLate) {
+  (*nodes_)[1].set_answer_delay(2s);
+  RedlockClient& a = client();
+  TimePoint begin = clock_.now();
+  Lease lease = a.must_acquire();
+  EXPECT_LE(clock_.now() - begin, in_parallel() ? 2ms : 52ms);
+  EXPECT_EQ(held(), 5);
+  a.lock->release(lease);
+  clock_.advance(60ms);
+  begin = clock_.now();
+  for (int i = 0; i < 100; ++i) a.lock->release(a.must_acquire());
+  EXPECT_LE(clock_.now() - begin, in_parallel() ? 200ms : 60ms) << "it is left alone";
+  EXPECT_EQ(held(), 0) << "and what it was asked for is released behind it";
+  EXPECT_EQ(votes_->count(Vote::granted, true) > 0, false);
+  (*nodes_)[1].set_answer_delay(0s);
+  clock_.advance(2s);
+  a.must_acquire();
+  EXPECT_GT(votes_->count(Vote::granted, true), 0) << "read when there was time";
+  EXPECT_EQ(held(), 5) << "it is asked again";
+}
+
+TEST_P(RedlockTest, ALostVoteIsTakenBackOverANewConnection) {
+  occupy({0, 1, 2});
+  RedlockClient& a = client();
+  (*nodes_)[3].fail(1, Failure::answer_lost);
+  EXPECT_EQ(a.acquire().outcome, AcquireOutcome::refused);
+  EXPECT_EQ(held(), 0);
+}
+
+TEST_P(RedlockTest, AMajorityThatDidNotAnswerMayHoldIt) {
+  for (const std::size_t node : {0, 2, 4}) (*nodes_)[node].fail(1, Failure::answer_lost);
+  RedlockClient& a = client();
+  const AcquireResult result = a.acquire(10s, 1s);
+  EXPECT_EQ(result.outcome, AcquireOutcome::unknown);
+  EXPECT_THAT(result.reason, HasSubstr("3 of 5 nodes failed: node0:1: "));
+  EXPECT_EQ(held(), 0) << "given back as far as possible";
+}
+
+TEST_P(RedlockTest, WithoutAMajorityNothingIsGrantedAndNothingLeft) {
+  for (const std::size_t node : {1, 2, 3}) (*nodes_)[node].refuse_connections(true);
+  RedlockClient& a = client();
+  const TimePoint begin = clock_.now();
+  const AcquireResult result = a.acquire(10s, 1s);
+  EXPECT_EQ(result.outcome, AcquireOutcome::failed);
+  EXPECT_LE(clock_.now() - begin, 50ms);
+  EXPECT_EQ(held(), 0);
+  // It is asked again as soon as there is a majority.
+  (*nodes_)[2].refuse_connections(false);
+  a.must_acquire();
+}
+
+TEST_P(RedlockTest, ADeadMinorityIsLeftAlone) {
+  for (const std::size_t node : {0, 4}) (*nodes_)[node].refuse_connections(true);
+  RedlockClient& a = client();
+  a.lock->release(a.must_acquire());
+  EXPECT_EQ(votes_->count(Vote::failed), 2);
+  for (const std::size_t node : {0, 4}) (*nodes_)[node].refuse_connections(false);
+  for (int i = 0; i < 200 && held() < 5; ++i) {
+    clock_.advance(10ms);
+    const Lease lease = a.must_acquire();
+    if (held() < 5) a.lock->release(lease);
+  }
+  EXPECT_EQ(held(), 5) << "but not for ever";
+}
+
+TEST_P(RedlockTest, AReleaseThatWasLostIsRepeated) {
+  RedlockClient& a = client();
+  const Lease lease = a.must_acquire();
+  (*nodes_)[0].fail(1, Failure::request_lost);
+  (*nodes_)[0].refuse_connections(true);
+  EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::released);
+  EXPECT_EQ(held(), 1) << "it could not be reached";
+  (*nodes_)[0].refuse_connections(false);
+  clock_.advance(5s);
+  const Lease next = a.must_acquire();
+  EXPECT_NE((*nodes_)[0].value("k"), lease.token);
+  a.lock->release(next);
+  EXPECT_EQ(held(), 0);
+}
+
+TEST_P(RedlockTest, RoundsAreHeldApartByARandomWait) {
+  occupy({0, 1, 2, 3, 4});
+  RedlockClient& a = client();
+  const TimePoint begin = clock_.now();
+  EXPECT_EQ(a.acquire(10s, 2s).outcome, AcquireOutcome::timed_out);
+  EXPECT_GE(clock_.now() - begin, 2s);
+  EXPECT_LE(clock_.now() - begin, 2s + 50ms);
+  const auto& waits = a.env.waits();
+  ASSERT_GE(waits.size(), 8U);
+  Duration shortest = 1h, longest{};
+  for (std::size_t i = 0; i + 1 < waits.size(); ++i) {  // the last is cut
+    shortest = std::min(shortest, waits[i].asked);
+    longest = std::max(longest, waits[i].asked);
+  }
+  EXPECT_GE(shortest, 50ms);
+  EXPECT_LE(longest, 250ms);
+  EXPECT_GT(longest - shortest, 50ms);
+}
+
+TEST_P(RedlockTest, ARoundEndsSoonAfterTheDeadline) {
+  options_.node_timeout = 100ms;
+  for (FakeRedis& node : nodes_->all()) node.set_answer_delay(10s);
+  RedlockClient& a = client();
+  const TimePoint begin = clock_.now();
+  // Of those that were asked in time a majority may have granted it, or cannot have.
+  EXPECT_EQ(a.acquire(10s, 20ms).outcome,
+            in_parallel() ? AcquireOutcome::unknown : AcquireOutcome::failed);
+  EXPECT_LE(clock_.now() - begin, 20ms + 100ms + 1ms);
+}
+
+TEST_P(RedlockTest, RenewalNeedsAMajorityToo) {
+  RedlockClient& a = client();
+  const Lease lease = a.must_acquire(1s);
+  occupy({0, 1});
+  const TimePoint start = clock_.now();
+  EXPECT_EQ(a.lock->renew(lease, 5s).outcome, RenewOutcome::renewed);
+  EXPECT_EQ(lease.state->valid_until(), start + 5s - 52ms);
+  for (const std::size_t node : {2, 3}) (*nodes_)[node].refuse_connections(true);
+  for (const std::size_t node : {2, 3}) (*nodes_)[node].fail(1, Failure::request_lost);
+  EXPECT_EQ(a.lock->renew(lease, 7s).outcome, RenewOutcome::failed);
+  EXPECT_EQ(lease.state->valid_until(), start + 5s - 52ms) << "unchanged";
+  EXPECT_FALSE(lease.state->lost_at());
+}
+
+TEST_P(RedlockTest, AMajorityThatIsAnothersIsALoss) {
+  RedlockClient& a = client();
+  const Lease lease = a.must_acquire(1s);
+  occupy({0, 2, 4});
+  EXPECT_EQ(a.lock->renew(lease, 5s).outcome, RenewOutcome::not_owner);
+  EXPECT_TRUE(lease.state->lost_at());
+  EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::not_owner);
+  EXPECT_EQ(held(), 0);
+}
+
+TEST_P(RedlockTest, ATimerRenewsOnAllNodes) {
+  options_.renew = RenewPolicy{.kind = RenewPolicy::Kind::automatic};
+  RedlockClient& a = client();
+  const Lease lease = a.must_acquire(900ms);
+  forget_commands();
+  (*nodes_)[3].refuse_connections(true);
+  clock_.advance(300ms);
+  const TimePoint renewed_at = clock_.now();
+  scheduler_->run_due();
+  EXPECT_EQ(lease.state->valid_until(), renewed_at + 900ms - 11ms);
+  for (const std::size_t node : {0, 1, 2, 4}) {
+    EXPECT_THAT((*nodes_)[node].take_commands().at(0), HasSubstr("renew_if_token"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, RedlockTest, testing::Values("redlock", "redlock-parallel"),
+                         [](const auto& tested) {
+                           std::string name(tested.param);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace lockbench::redis

@@ -1,0 +1,141 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "strategies/quorum_observer.h"
+#include "strategies/registry.h"
+#include "strategies/renewal.h"
+#include "tests/support/fake_redis.h"
+
+namespace lockbench::redis {
+
+using namespace std::chrono_literals;
+
+/// Fake servers on the same simulated time: node0, node1, …
+class FakeNodes : public ConnectionFactory {
+ public:
+  FakeNodes(SimClock& clock, int nodes) {
+    for (int i = 0; i < nodes; ++i) nodes_.emplace_back(clock);
+  }
+
+  std::unique_ptr<Connection> make(const Endpoint& endpoint, Duration command_timeout,
+                                   Env& env) override {
+    return of(endpoint).make(endpoint, command_timeout, env);
+  }
+  std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint, Duration command_timeout,
+                                              Env& env) override {
+    return of(endpoint).make_subscriber(endpoint, command_timeout, env);
+  }
+
+  FakeRedis& operator[](std::size_t node) { return nodes_.at(node); }
+  std::deque<FakeRedis>& all() { return nodes_; }
+
+ private:
+  FakeRedis& of(const Endpoint& endpoint) {
+    return nodes_.at(static_cast<std::size_t>(std::stoi(endpoint.host.substr(4))));
+  }
+
+  std::deque<FakeRedis> nodes_;
+};
+
+/// Remembers what it is told.
+struct Votes : QuorumObserver {
+  struct Told {
+    int node = 0;
+    Vote vote = Vote::failed;
+    Duration taken{};
+    bool late = false;
+  };
+
+  void on_vote(int node, Vote vote, Duration taken, bool late) override {
+    told.push_back({node, vote, taken, late});
+  }
+  void on_round(bool split, std::optional<Duration> validity) override {
+    rounds.emplace_back(split, validity);
+  }
+  int count(Vote vote, bool late = false) const {
+    int found = 0;
+    for (const Told& one : told) found += one.vote == vote && one.late == late ? 1 : 0;
+    return found;
+  }
+
+  std::vector<Told> told;
+  std::vector<std::pair<bool, std::optional<Duration>>> rounds;
+};
+
+struct RedlockClient {
+  RedlockClient(SimClock& clock, std::string_view strategy, const Endpoints& endpoints,
+                const StrategyOptions& options, Services& services, int number)
+      : env(clock, static_cast<std::uint64_t>(number)),
+        lock(make_strategy(*find_strategy(strategy), {.endpoints = endpoints,
+                                                      .options = options,
+                                                      .env = env,
+                                                      .services = services,
+                                                      .client = number})) {}
+
+  AcquireResult acquire(Duration ttl = 10s, Duration timeout = 0s) {
+    return lock->acquire({.key = "k", .ttl = ttl, .deadline = env.now() + timeout, .stop = {}});
+  }
+  Lease must_acquire(Duration ttl = 10s) {
+    AcquireResult result = acquire(ttl);
+    EXPECT_EQ(result.outcome, AcquireOutcome::acquired) << result.reason;
+    if (!result.lease) throw std::runtime_error("not acquired");
+    return *std::move(result.lease);
+  }
+
+  SimEnv env;
+  std::unique_ptr<LockStrategy> lock;
+};
+
+/// Of both ways of asking.
+class RedlockTest : public testing::TestWithParam<std::string_view> {
+ protected:
+  static constexpr std::size_t kNodes = 5;
+
+  RedlockTest() {
+    for (std::size_t i = 0; i < kNodes; ++i) {
+      endpoints_["redis"].push_back("redis://node" + std::to_string(i) + ":1");
+    }
+    services_.provide<ConnectionFactory>(nodes_);
+    services_.provide<QuorumObserver>(votes_);
+    services_.provide<RenewalScheduler>(scheduler_);
+  }
+
+  RedlockClient& client() {
+    const auto number = static_cast<int>(clients_.size());
+    return clients_.emplace_back(clock_, GetParam(), endpoints_, options_, services_, number);
+  }
+  bool in_parallel() const { return GetParam() == "redlock-parallel"; }
+
+  /// Somebody else has it there.
+  void occupy(std::initializer_list<std::size_t> nodes) {
+    for (const std::size_t node : nodes) (*nodes_)[node].set("k", "another");
+  }
+  /// How many nodes have the key for us.
+  int held() {
+    int found = 0;
+    for (FakeRedis& node : nodes_->all()) found += node.value("k").value_or("another") != "another";
+    return found;
+  }
+  void forget_commands() {
+    for (FakeRedis& node : nodes_->all()) node.take_commands();
+  }
+
+  SimClock clock_;
+  Endpoints endpoints_;
+  StrategyOptions options_;
+  std::shared_ptr<FakeNodes> nodes_ = std::make_shared<FakeNodes>(clock_, kNodes);
+  std::shared_ptr<Votes> votes_ = std::make_shared<Votes>();
+  std::shared_ptr<RenewalObserver> deaf_ = make_deaf_observer();
+  std::shared_ptr<RenewalScheduler> scheduler_ = std::make_shared<RenewalScheduler>(
+      std::make_unique<SimEnv>(clock_), *deaf_, RenewalScheduler::Drive::by_hand);
+  Services services_;
+  std::deque<RedlockClient> clients_;
+};
+
+}  // namespace lockbench::redis
