@@ -21,8 +21,9 @@ struct Effort {
 };
 
 /// Takes a client's waiting apart by watching its commands and waits. Commands that overlap,
-/// pipelined or on several connections, count as one stretch of time. In a run, what ends a wait is
-/// the run's end and not the request's own stop, which comes only if commands under way stay
+/// pipelined or on several connections, count as one stretch of time, which ends when nobody waits
+/// for the rest: a sleep begins, or the acquisition is over. In a run, what ends a wait is the
+/// run's end and not the request's own stop, which comes only if commands under way stay
 /// unanswered.
 class MeteredEnv : public ForwardingEnv {
  public:
@@ -30,6 +31,7 @@ class MeteredEnv : public ForwardingEnv {
       : ForwardingEnv(inner), run_over_(std::move(run_over)) {}
 
   WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) override {
+    leave_behind();
     const TimePoint before = now();
     const WaitResult result = ForwardingEnv::wait(event, deadline, waiting_stop(stop));
     const Duration waited = now() - before;
@@ -51,12 +53,22 @@ class MeteredEnv : public ForwardingEnv {
   }
 
   CommandFate after_command(const CommandInfo& command, CommandEnd end) override {
-    if (--under_way_ == 0) {
+    // One may be taken for another here: the stretch still ends with the last of them.
+    if (left_behind_ > 0) {
+      --left_behind_;
+    } else if (--under_way_ == 0) {
       const Duration taken = now() - since_;
       (command.blocks ? effort_.notified : effort_.round_trip) += taken;
       if (command.blocks && end == CommandEnd::answered) ++effort_.wakes;
     }
     return ForwardingEnv::after_command(command, end);
+  }
+
+  /// Whatever is under way is not waited for any more: it was counted, and takes no more time.
+  void leave_behind() {
+    if (under_way_ == 0) return;
+    effort_.round_trip += now() - since_;
+    left_behind_ += std::exchange(under_way_, 0);
   }
 
   const Effort& effort() const { return effort_; }
@@ -65,6 +77,7 @@ class MeteredEnv : public ForwardingEnv {
   const std::stop_token run_over_;
   Effort effort_;
   int under_way_ = 0;
+  int left_behind_ = 0;  ///< under way as well, but nobody waits
   TimePoint since_{};
 };
 

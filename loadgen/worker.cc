@@ -105,6 +105,7 @@ void Worker::section(TimePoint intended) {
   request_.deadline = started + run_.workload.acquire_timeout;
   const AcquireResult result = strategy_->acquire(request_);
   const TimePoint ended = world_->now();
+  env_.leave_behind();
   run_.handoff.end_wait(key);
 
   phase_ = phase_of(result.outcome, ended);
@@ -128,6 +129,7 @@ void Worker::section(TimePoint intended) {
     run_.measured_sections.fetch_sub(1, std::memory_order_relaxed);
   }
   record_.state.store(ClientState::idle, std::memory_order_relaxed);
+  env_.leave_behind();
   counts_[Count::commands] = (env_.effort() - before).commands;
   record_.add(phase_, counts_);
   pause_after_failure(result.outcome == AcquireOutcome::failed ||

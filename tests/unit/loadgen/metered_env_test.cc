@@ -64,6 +64,35 @@ TEST_F(MeteredEnvTest, APipelineIsOneRoundTrip) {
   EXPECT_EQ(env_.effort().round_trip, 80ms);
 }
 
+TEST_F(MeteredEnvTest, WhatNobodyWaitsForAnyMoreTakesNoTime) {
+  for (int i = 0; i < 3; ++i) env_.before_command(kCommand);
+  clock_.advance(2ms);
+  env_.after_command(kCommand, CommandEnd::answered);
+  env_.leave_behind();  // granted: two answers are still to come
+  EXPECT_EQ(env_.effort().round_trip, 2ms);
+  clock_.advance(1s);  // the section
+  for (int i = 0; i < 3; ++i) env_.before_command(kCommand);
+  clock_.advance(4ms);
+  for (int i = 0; i < 5; ++i) env_.after_command(kCommand, CommandEnd::answered);
+  EXPECT_EQ(env_.effort().round_trip, 6ms);
+  EXPECT_EQ(env_.effort().commands, 6U);
+  clock_.advance(1s);
+  env_.leave_behind();
+  EXPECT_EQ(env_.effort().round_trip, 6ms) << "nothing is under way";
+}
+
+TEST_F(MeteredEnvTest, ASleepIsNoRoundTripWhateverIsUnderWay) {
+  env_.before_command(kCommand);
+  clock_.advance(1ms);
+  env_.wait(nullptr, clock_.now() + 50ms, {});
+  env_.before_command(kCommand);
+  clock_.advance(2ms);
+  env_.after_command(kCommand, CommandEnd::answered);
+  env_.after_command(kCommand, CommandEnd::answered);
+  EXPECT_EQ(env_.effort().backoff, 50ms);
+  EXPECT_EQ(env_.effort().round_trip, 3ms);
+}
+
 TEST_F(MeteredEnvTest, SleepIsBackoffAndAnAwaitedEventIsNotification) {
   env_.wait(nullptr, clock_.now() + 5ms, {});
   EXPECT_EQ(env_.effort().backoff, 5ms);
