@@ -55,7 +55,8 @@ Option keys_option() {
 Option wait_option() {
   Option option{.name = "wait", .value_name = "P"};
   option.help =
-      "how a client waits, where the strategy can: poll:D, backoff:MIN..MAX or notify (its own)";
+      "how a client waits, where the strategy can: poll:D, backoff:MIN..MAX, random:MIN..MAX "
+      "or notify (its own)";
   option.set = [](RunOptions& options, const std::string& text) -> Set {
     const auto policy = parse_wait_policy(text);
     if (!policy) return tl::unexpected(policy.error());
@@ -118,6 +119,25 @@ Option renew_cap_option() {
   return option;
 }
 
+Option node_timeout_option() {
+  Option option{.name = "node-timeout", .value_name = "D"};
+  option.help =
+      "how long one Redlock node is waited for (50ms, or a twentieth of the TTL if that is less)";
+  option.set = [](RunOptions& options, const std::string& text) -> Set {
+    const auto timeout = parse_duration(text);
+    if (!timeout) return tl::unexpected(timeout.error());
+    if (auto allowed = check_range(text, *timeout, {100us, 1h}); !allowed) return allowed;
+    options.workload.strategy.node_timeout = *timeout;
+    return {};
+  };
+  option.get = [](const RunOptions& options) -> results::OptionValue {
+    const auto& timeout = options.workload.strategy.node_timeout;
+    if (!timeout) return nullptr;
+    return seconds(*timeout);
+  };
+  return option;
+}
+
 // Only ever shown without its secrets.
 std::string display(const std::string& url) {
   const auto endpoint = redis::parse_endpoint(url);
@@ -131,7 +151,7 @@ Option redis_option() {
   Option option{.name = "redis", .value_name = "URL", .repeatable = true};
   option.help =
       "use this Redis instead of a private one: redis://[[user]:password@]host[:port][/db] or "
-      "unix://[[user]:password@]/path; repeatable";
+      "unix://[[user]:password@]/path; repeatable: Redlock's nodes, the first is for all others";
   option.set = [](RunOptions& options, const std::string& text) -> Set {
     if (auto endpoint = redis::parse_endpoint(text); !endpoint) {
       return tl::unexpected(endpoint.error());
@@ -226,6 +246,10 @@ std::vector<Option> load_options() {
       wait_option(),
       renew_option(),
       renew_cap_option(),
+      number_option(
+          "nodes", "N", "Redlock's private nodes, unless --redis names them", Range<int>{1, 15},
+          [](auto& o) -> auto& { return o.workload.nodes; }),
+      node_timeout_option(),
       choice_option<Resource>(
           "resource", "where the protected counter lives",
           {{"memory", Resource::memory},

@@ -136,6 +136,7 @@ tl::expected<int, UsageError> run(const RunOptions& options) {
     console.warn(fmt::format("warning: this is a {} build: its figures are not to be trusted",
                              build.build_type.empty() ? "non-optimised" : build.build_type));
   }
+  for (const std::string& line : deployment->warnings) console.warn("warning: " + line);
   for (const results::Skipped& one : skipped) {
     console.note(fmt::format("skipped: {}: {}", one.strategy, one.reason));
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <future>
+#include <set>
 
 #include "cli/backends.h"
 #include "strategies/store.h"
@@ -17,6 +18,18 @@ using Done = tl::expected<void, UsageError>;
 bool needs(const std::vector<Selected>& selected, std::string_view backend) {
   return std::any_of(selected.begin(), selected.end(),
                      [&](const Selected& one) { return one.strategy->backend == backend; });
+}
+
+bool needs_quorum(const std::vector<Selected>& selected, std::string_view backend) {
+  return std::any_of(selected.begin(), selected.end(), [&](const Selected& one) {
+    return one.strategy->backend == backend && one.strategy->traits.nodes > 1;
+  });
+}
+
+bool needs_one(const std::vector<Selected>& selected, std::string_view backend) {
+  return std::any_of(selected.begin(), selected.end(), [&](const Selected& one) {
+    return one.strategy->backend == backend && one.strategy->traits.nodes <= 1;
+  });
 }
 
 /// Takes the strategies that `concerns` out of the plan.
@@ -113,34 +126,69 @@ class Starter {
   std::string failure_;
 };
 
-/// Reaches them all.
-tl::expected<results::Server, std::string> facts_of(std::string_view backend,
-                                                    const std::vector<std::string>& urls,
-                                                    const RunOptions& options,
-                                                    const std::stop_token& stop) {
-  results::Server facts;
-  for (const std::string& url : urls) {
-    auto server = ask_server(backend, url, options.workload.strategy.command_timeout, stop);
-    if (!server) return tl::unexpected(server.error());
-    facts.version = server->version;
-    facts.endpoints.push_back(server->endpoints.front());
-  }
-  return facts;
-}
-
-/// One need for a server: a backend's, or the counter's.
+/// One need for servers: a backend's, or the counter's.
 struct Need {
   const Backend* backend = nullptr;
   bool counter = false;
+  bool quorum = false;     ///< a lock lives on all of them
+  bool first_only = true;  ///< some lock lives on the first
   std::vector<std::string> given;
-  Begun begun{};
+  std::vector<Begun> begun{};
 };
+
+/// Reaches the first, and of a quorum all that can be reached.
+tl::expected<results::Server, std::string> facts_of(const Need& need,
+                                                    const std::vector<std::string>& urls,
+                                                    const RunOptions& options,
+                                                    std::vector<std::string>& warnings,
+                                                    const std::stop_token& stop) {
+  const StoreKind* const kind = find_store_kind(need.backend->name);
+  results::Server facts;
+  int reached = 0;
+  std::string first_failure;
+  for (const std::string& url : urls) {
+    auto server =
+        ask_server(need.backend->name, url, options.workload.strategy.command_timeout, stop);
+    const bool may_be_missing = need.quorum && !(need.first_only && facts.endpoints.empty());
+    if (!server && !may_be_missing) return tl::unexpected(server.error());
+    facts.endpoints.push_back(server ? server->endpoints.front()
+                                     : kind->display(url).value_or("?"));
+    if (server) {
+      if (reached++ == 0) facts.version = server->version;
+    } else {
+      if (first_failure.empty()) first_failure = server.error();
+      warnings.push_back(
+          fmt::format("one of {} nodes is missing: {}", urls.size(), server.error()));
+    }
+  }
+  if (reached == 0) return tl::unexpected(first_failure);
+  return facts;
+}
+
+/// The same server twice would vote against itself.
+Done check_distinct(const Need& need) {
+  if (!need.quorum) return {};
+  const StoreKind* const kind = find_store_kind(need.backend->name);
+  std::set<std::string> seen;
+  for (const std::string& url : need.given) {
+    const std::string shown = kind->display(url).value_or("?");
+    if (!seen.insert(shown).second) {
+      return tl::unexpected(
+          UsageError{fmt::format("{}: {} is given twice: a quorum needs independent servers",
+                                 need.backend->option, shown)});
+    }
+  }
+  return {};
+}
 
 std::vector<Need> needs_of(const RunOptions& options, const std::vector<Selected>& selected) {
   std::vector<Need> all;
   for (const Backend& backend : backends()) {
     if (!needs(selected, backend.name)) continue;
-    all.push_back({.backend = &backend, .given = backend.given(options)});
+    all.push_back({.backend = &backend,
+                   .quorum = needs_quorum(selected, backend.name),
+                   .first_only = needs_one(selected, backend.name),
+                   .given = backend.given(options)});
   }
   if (options.workload.resource == Resource::memory) return all;
   // The counter lives apart from the locks, so that its traffic does not slow them, unless the
@@ -160,38 +208,50 @@ tl::expected<void, std::string> provide(Need& need, Starter& starter, const RunO
                                         Deployment& deployment, const std::stop_token& stop) {
   const std::string name(need.backend->name);
   std::vector<std::string> urls = need.given;
-  std::uint16_t port = 0;
-  if (need.given.empty()) {
-    const auto started = starter.finish(need.begun);
+  std::vector<std::uint16_t> ports;
+  for (Begun& begun : need.begun) {
+    const auto started = starter.finish(begun);
     if (!started) return tl::unexpected(started.error());
-    port = *started;
-    urls = {need.backend->url_on(port)};
+    ports.push_back(*started);
+    urls.push_back(need.backend->url_on(*started));
   }
-  auto facts = facts_of(name, urls, options, stop);
+  auto facts = facts_of(need, urls, options, deployment.warnings, stop);
   if (!facts) return tl::unexpected(facts.error());
   deployment.facts[need.counter ? "counter" : name] = *std::move(facts);
   if (need.counter) {
     deployment.counter_url = urls.front();
     return {};
   }
-  if (port != 0) {
-    const auto line = starter.line_to(port);
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    const auto line = starter.line_to(ports[i]);
     if (!line) return tl::unexpected(line.error());
-    urls = {need.backend->url_on(*line)};
+    urls[i] = need.backend->url_on(*line);
   }
   deployment.endpoints[name] = std::move(urls);
   return {};
 }
 
+/// Of one store, that a client uses.
+int most_servers(const RunOptions& options, const std::vector<Need>& wanted) {
+  int most = 1;
+  for (const Need& need : wanted) {
+    if (!need.quorum) continue;
+    most = std::max(
+        most, need.given.empty() ? options.workload.nodes : static_cast<int>(need.given.size()));
+  }
+  return most;
+}
+
 }  // namespace
 
-std::uint64_t open_files_for(const Workload& workload) {
+std::uint64_t open_files_for(const Workload& workload, int servers) {
   // Those that clients share, for renewal and notification, are few.
   constexpr std::uint64_t kBesides = 256;
-  // One to the store, and one to a counter that does not live in this process.
-  std::uint64_t each = workload.resource == Resource::memory ? 1 : 2;
-  // And both ends of its connection in the proxy.
-  if (workload.rtt > Duration::zero()) each += 2;
+  auto each = static_cast<std::uint64_t>(servers);
+  // And both ends of each connection in the proxy.
+  if (workload.rtt > Duration::zero()) each *= 3;
+  // One to a counter that does not live in this process.
+  if (workload.resource != Resource::memory) ++each;
   return static_cast<std::uint64_t>(workload.clients) * each + kBesides;
 }
 
@@ -228,13 +288,19 @@ tl::expected<Deployment, UsageError> deploy(const RunOptions& options,
   // Last, so that it goes first: whatever is still starting is waited for.
   std::vector<Need> wanted = needs_of(options, selected);
   if (!wanted.empty()) {
-    const auto raised = testbed::raise_open_file_limit(open_files_for(options.workload));
+    const auto raised = testbed::raise_open_file_limit(
+        open_files_for(options.workload, most_servers(options, wanted)));
     if (!raised) {
       return tl::unexpected(UsageError{fmt::format("--clients: {}", raised.error())});
     }
   }
   for (Need& need : wanted) {
-    if (need.given.empty()) need.begun = starter.begin(*need.backend);
+    if (auto distinct = check_distinct(need); !distinct) return tl::unexpected(distinct.error());
+  }
+  for (Need& need : wanted) {
+    if (!need.given.empty()) continue;
+    const int servers = need.quorum ? options.workload.nodes : 1;
+    for (int i = 0; i < servers; ++i) need.begun.push_back(starter.begin(*need.backend));
   }
   for (Need& need : wanted) {
     const auto provided = provide(need, starter, options, deployment, stop);

@@ -26,10 +26,13 @@ struct Deployment {
   std::string counter_url;
   /// No secrets. Of servers themselves, not of the proxies in front of them.
   std::map<std::string, results::Server> facts;
+  /// What the user should know: a line for each of a quorum's servers that cannot be reached.
+  std::vector<std::string> warnings;
 };
 
-/// How many files its clients may have open at once, all else included.
-std::uint64_t open_files_for(const Workload& workload);
+/// How many files its clients may have open at once, all else included; each uses so many servers
+/// of a store.
+std::uint64_t open_files_for(const Workload& workload, int servers = 1);
 
 /// Whether strategies of this backend could run here without servers given; the error says what is
 /// missing. Starts nothing.
@@ -41,11 +44,12 @@ tl::expected<results::Server, std::string> ask_server(std::string_view backend,
                                                       const std::string& url, Duration timeout,
                                                       const std::stop_token& stop = {});
 
-/// Servers for the selected strategies and the counter, all private ones started side by side. A
-/// server that was given and cannot be used is an error. Where a private one cannot be had, the
-/// strategies that need it move from `selected` to `skipped`, and so do those that this build
-/// leaves out; if they were named it is an error, and so is having nothing left to run. A stop ends
-/// the wait for a server, with an error or without.
+/// Servers for the selected strategies and the counter, all private ones started side by side;
+/// several where a lock lives on a quorum of them. A server that was given and cannot be used is an
+/// error, but for those of a quorum: there only one that nobody else uses may be missing, and not
+/// all. Where a private one cannot be had, the strategies that need it move from `selected` to
+/// `skipped`, and so do those that this build leaves out; if they were named it is an error, and so
+/// is having nothing left to run. A stop ends the wait for a server, with an error or without.
 tl::expected<Deployment, UsageError> deploy(const RunOptions& options,
                                             std::vector<Selected>& selected,
                                             std::vector<results::Skipped>& skipped,

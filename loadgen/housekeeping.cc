@@ -40,18 +40,22 @@ tl::expected<void, std::string> Housekeeping::remove_keys(
   // Bounds memory: a run may have millions of keys.
   constexpr std::size_t kBatch = 10'000;
   std::vector<std::string> batch;
+  // One that fails does not keep the others from being tidied up, and is not asked again and again.
+  std::vector<bool> failed(stores_.size(), false);
+  tl::expected<void, std::string> first_failure;
   for (int key = 0; key < keys; ++key) {
     for (const std::string_view suffix : suffixes)
       batch.push_back(key_of(key) + std::string(suffix));
     if (batch.size() < kBatch && key + 1 < keys) continue;
-    for (const auto& store : stores_) {
-      if (auto removed = store->remove_keys(batch); !removed) {
-        return tl::unexpected(removed.error().message);
-      }
+    for (std::size_t store = 0; store < stores_.size(); ++store) {
+      if (failed[store]) continue;
+      const auto removed = stores_[store]->remove_keys(batch);
+      failed[store] = !removed;
+      if (!removed && first_failure) first_failure = tl::unexpected(removed.error().message);
     }
     batch.clear();
   }
-  return {};
+  return first_failure;
 }
 
 tl::expected<void, std::string> Housekeeping::remove_run(std::string_view run_id) {

@@ -30,6 +30,7 @@ struct Workload {
   Duration ttl = std::chrono::seconds(10);
   Duration acquire_timeout = std::chrono::seconds(30);  ///< zero: one attempt
   Resource resource = Resource::memory;
+  int nodes = 5;   ///< private servers of a lock that lives on several
   Duration rtt{};  ///< added between the clients and the locks' private servers
   int repeat = 1;
   std::uint64_t seed = 1;

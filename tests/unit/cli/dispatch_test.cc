@@ -267,6 +267,7 @@ TEST(OpenFiles, ASecondConnectionIsCountedWhereTheCounterNeedsOne) {
   }
   workload.rtt = std::chrono::milliseconds(1);
   EXPECT_EQ(open_files_for(workload), in_memory + 3000) << "two of each client in the proxy";
+  EXPECT_EQ(open_files_for(workload, 5), in_memory + 15'000) << "and that to each node";
 }
 
 }  // namespace

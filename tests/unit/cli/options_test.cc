@@ -74,6 +74,8 @@ TEST(Options, RenewalAndNotificationReachIt) {
   EXPECT_EQ(strategy({"--renew", "auto"}).renew, RenewPolicy{Kind::automatic});
   EXPECT_EQ(strategy({"--renew", "250ms"}).renew, (RenewPolicy{Kind::every, 250ms}));
   EXPECT_EQ(strategy({"--renew-cap", "1m"}).renew_cap, Duration(1min));
+  EXPECT_FALSE(strategy({}).node_timeout);
+  EXPECT_EQ(strategy({"--node-timeout", "20ms"}).node_timeout, Duration(20ms));
   EXPECT_EQ(strategy({"--wait", "notify"}).wait->kind, WaitKind::notify);
   EXPECT_EQ(parse_run({"--resource", "redis-fenced"})->workload.resource, Resource::redis_fenced);
   EXPECT_TRUE(parse_run({"--resource", "redis-fenced", "--counter-redis", "redis://h"}));
@@ -88,6 +90,10 @@ TEST(WorkloadRecord, KeepsHowLeasesAreRenewed) {
   EXPECT_EQ(record({"--renew", "auto"}).at("renew"), results::OptionValue(std::string("auto")));
   EXPECT_EQ(record({"--renew", "off"}).at("renew"), results::OptionValue(std::string("off")));
   EXPECT_EQ(record({"--renew", "250ms"}).at("renew"), results::OptionValue(0.25));
+  EXPECT_EQ(record({}).at("nodes"), results::OptionValue(std::int64_t{5}));
+  EXPECT_EQ(record({"--nodes", "7"}).at("nodes"), results::OptionValue(std::int64_t{7}));
+  EXPECT_EQ(record({}).at("node_timeout"), results::OptionValue(nullptr));
+  EXPECT_EQ(record({"--node-timeout", "20ms"}).at("node_timeout"), results::OptionValue(0.02));
   EXPECT_EQ(record({"--renew-cap", "2m"}).at("renew_cap"), results::OptionValue(120.0));
   EXPECT_EQ(record({"--resource", "redis-fenced"}).at("resource"),
             results::OptionValue(std::string("redis-fenced")));
@@ -195,6 +201,9 @@ std::vector<Refused> refused_values() {
   refuse("--renew", "1ms to 24h", {"0s", "25h"});
   refuse("--renew-cap", "1ms to 168h", {"0s", "169h"});
   refuse("--renew-cap", duration, {"none"});
+  refuse("--nodes", "whole number from 1 to 15", {"0", "16", "-1", "five", "3.5"});
+  refuse("--node-timeout", "100us to 1h", {"0s", "2h"});
+  refuse("--node-timeout", duration, {"50"});
   refuse("--wait", "poll:INTERVAL, backoff:MIN..MAX",
          {"poll", "poll:", "poll:-1ms", "backoff:1ms", "spin"});
   refuse("--wait", "(0 < MIN <= MAX)", {"backoff:5ms..1ms"});
@@ -236,6 +245,8 @@ const std::map<std::string, std::string>& wanted_values() {
       {"wait", "backoff:MIN..MAX"},
       {"renew", "off nor auto"},
       {"renew-cap", duration},
+      {"nodes", "whole number from"},
+      {"node-timeout", duration},
       {"resource", "memory, redis"},
       {"repeat", "1 to 1000"},
       {"seed", "0 to"},
@@ -285,7 +296,7 @@ TEST(Options, UnknownOptionsAreNamedWithCloseOnes) {
               HasSubstr("unknown option --clinets: did you mean --clients"));
   EXPECT_THAT(error_of({"-x"}), HasSubstr("unknown option -x"));
   // Announced for later, and unknown until then.
-  for (const std::string later : {"--nodes", "--fault", "--metrics-listen"}) {
+  for (const std::string later : {"--fault", "--metrics-listen"}) {
     EXPECT_THAT(error_of({later, "1"}), StartsWith("unknown option " + later));
   }
 }
