@@ -3,21 +3,20 @@
 #include <thread>
 
 namespace lockbench::test {
-namespace {
-
-/// Counts down; true for the one that it was set for.
-bool is_due(std::atomic<int>& countdown) { return countdown > 0 && --countdown == 0; }
-
-}  // namespace
+bool FaultyEnv::Countdown::strikes() {
+  if (next_ == 0 || --next_ > 0) return false;
+  if (--count_ > 0) next_ = 1;
+  return true;
+}
 
 CommandFate FaultyEnv::before_command(const CommandInfo& command) {
-  if (is_due(drop_command_)) return CommandFate::drop;
+  if (commands_.strikes()) return CommandFate::drop;
   return ForwardingEnv::before_command(command);
 }
 
 CommandFate FaultyEnv::after_command(const CommandInfo& command, CommandEnd end) {
   if (delay_ > Duration::zero()) std::this_thread::sleep_for(delay_);
-  if (is_due(drop_answer_)) return CommandFate::drop;
+  if (answers_.strikes()) return CommandFate::drop;
   return ForwardingEnv::after_command(command, end);
 }
 

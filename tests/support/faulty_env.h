@@ -12,10 +12,11 @@ class FaultyEnv : public ForwardingEnv {
  public:
   using ForwardingEnv::ForwardingEnv;
 
-  /// The n-th command from now (1 is the next) never leaves; once.
-  void drop_command(int n) { drop_command_ = n; }
-  /// The n-th answer from now is lost; once.
-  void drop_answer(int n) { drop_answer_ = n; }
+  /// The n-th command from now (1 is the next) never leaves, nor do those behind it, `count` in
+  /// all.
+  void drop_command(int n, int count = 1) { commands_.set(n, count); }
+  /// The n-th answer from now is lost; likewise.
+  void drop_answer(int n, int count = 1) { answers_.set(n, count); }
   /// Every answer takes this much longer.
   void delay_answers(Duration delay) { delay_ = delay; }
   /// The time of day is off by this much.
@@ -26,8 +27,21 @@ class FaultyEnv : public ForwardingEnv {
   CommandFate after_command(const CommandInfo& command, CommandEnd end) override;
 
  private:
-  std::atomic<int> drop_command_ = 0;
-  std::atomic<int> drop_answer_ = 0;
+  /// Counts down; strikes the one that it was set for, and so many behind it.
+  class Countdown {
+   public:
+    void set(int n, int count) {
+      count_ = count;
+      next_ = n;
+    }
+    bool strikes();
+
+   private:
+    std::atomic<int> next_ = 0;
+    std::atomic<int> count_ = 0;
+  };
+
+  Countdown commands_, answers_;
   Duration delay_{};
   Duration skew_{};
 };

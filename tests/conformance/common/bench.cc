@@ -15,6 +15,20 @@ std::uint64_t next_seed() {
   return 0x9E3779B97F4A7C15ULL * ++made;
 }
 
+std::vector<std::string> urls_of(Ground& ground) {
+  const auto servers = ground.servers();
+  std::vector<std::string> urls;
+  urls.reserve(servers.size());
+  for (testbed::Server* server : servers) urls.push_back(url_of(server->port()));
+  return urls;
+}
+
+/// A noisy machine's pauses are not what a quorum's nodes are tested for.
+StrategyOptions with_patience(const Descriptor& descriptor, StrategyOptions options) {
+  if (is_quorum(descriptor) && !options.node_timeout) options.node_timeout = milliseconds(300);
+  return options;
+}
+
 }  // namespace
 
 Client::Client(const Descriptor& descriptor, const Endpoints& endpoints,
@@ -41,14 +55,18 @@ Bench::Bench(const Descriptor& descriptor, const StrategyOptions& options)
     : Bench(descriptor, shared_ground(), options) {}
 
 Bench::Bench(const Descriptor& descriptor, Ground& ground, const StrategyOptions& options)
-    : Bench(descriptor, url_of(ground.server().port()), options) {
+    : Bench(descriptor, urls_of(ground), options) {
   ground.clear();
 }
 
 Bench::Bench(const Descriptor& descriptor, std::string url, const StrategyOptions& options)
+    : Bench(descriptor, std::vector<std::string>{std::move(url)}, options) {}
+
+Bench::Bench(const Descriptor& descriptor, std::vector<std::string> urls,
+             const StrategyOptions& options)
     : descriptor_(descriptor),
-      endpoints_{{std::string(descriptor.backend), {std::move(url)}}},
-      options_(options) {
+      endpoints_{{std::string(descriptor.backend), std::move(urls)}},
+      options_(with_patience(descriptor, options)) {
   services_.provide<EnvSource>(worlds_.source());
 }
 
@@ -125,6 +143,18 @@ void warm_up(Client& client, const std::string& key) {
 }
 
 bool has_store(const Descriptor& descriptor) { return descriptor.backend != "local"; }
+
+bool is_quorum(const Descriptor& descriptor) { return descriptor.traits.nodes > 1; }
+
+std::vector<std::string> shared_endpoints() {
+  const auto servers = shared_ground().servers();
+  std::vector<std::string> endpoints;
+  endpoints.reserve(servers.size());
+  for (testbed::Server* server : servers) {
+    endpoints.push_back(fmt::format("127.0.0.1:{}", server->port()));
+  }
+  return endpoints;
+}
 
 bool waits_at_the_server(const Descriptor& descriptor) {
   const Traits& traits = descriptor.traits;

@@ -57,6 +57,8 @@ class Bench {
   explicit Bench(const Descriptor& descriptor, const StrategyOptions& options = {});
   Bench(const Descriptor& descriptor, Ground& ground, const StrategyOptions& options = {});
   Bench(const Descriptor& descriptor, std::string url, const StrategyOptions& options = {});
+  Bench(const Descriptor& descriptor, std::vector<std::string> urls,
+        const StrategyOptions& options = {});
 
   /// Throws std::runtime_error if it cannot connect.
   std::unique_ptr<Client> client();
@@ -102,6 +104,10 @@ bool can_notify(const Descriptor& descriptor);
 void warm_up(Client& client, const std::string& key);
 
 bool has_store(const Descriptor& descriptor);
+/// Where one server's failure changes nothing.
+bool is_quorum(const Descriptor& descriptor);
+/// Of the shared ground's servers, as the Env is told them.
+std::vector<std::string> shared_endpoints();
 /// Waits in the server's own queue, in one command that lasts as long as the wait.
 bool waits_at_the_server(const Descriptor& descriptor);
 bool has_hazard(const Descriptor& descriptor, std::string_view scenario, HazardOutcome outcome);

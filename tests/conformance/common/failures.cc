@@ -16,6 +16,12 @@ void must(const tl::expected<void, std::string>& done) {
   if (!done) throw std::runtime_error(done.error());
 }
 
+using Step = tl::expected<void, std::string> (testbed::Server::*)();
+
+void on_all(Ground& ground, Step step) {
+  for (testbed::Server* server : ground.servers()) must((server->*step)());
+}
+
 StrategyOptions with_timeout(const Descriptor& descriptor, Duration timeout) {
   StrategyOptions options = impatient(descriptor);
   options.command_timeout = timeout;
@@ -48,7 +54,6 @@ std::string unreachable_server_is_named(const Descriptor& descriptor) {
 /// Killed while one client holds the lock and another waits for it.
 std::string death_of_the_server_is_survived(const Descriptor& descriptor) {
   const auto ground = own_ground();
-  testbed::Server* const server = &ground->server();
   Bench bench(descriptor, *ground, with_timeout(descriptor, kTimeout));
   const auto holder = bench.client();
   const auto waiter = bench.client();
@@ -57,7 +62,7 @@ std::string death_of_the_server_is_survived(const Descriptor& descriptor) {
   AcquireResult waited;
   std::thread waiting([&] { waited = waiter->acquire(bench.key(), seconds(20)); });
   const bool has_waited = waiter->trace().await_waiting(seconds(5));
-  must(server->kill_hard());
+  on_all(*ground, &testbed::Server::kill_hard);
   const TimePoint begin = std::chrono::steady_clock::now();
   waiting.join();
   if (!has_waited) return "it did not wait";
@@ -70,7 +75,7 @@ std::string death_of_the_server_is_survived(const Descriptor& descriptor) {
   if (dead.outcome != AcquireOutcome::failed) return unexpected(dead, AcquireOutcome::failed);
   if (std::string slow = too_slow(begin, kBound); !slow.empty()) return slow;
 
-  must(server->restart(false));
+  for (testbed::Server* server : ground->servers()) must(server->restart(false));
   for (Client* client : {holder.get(), waiter.get()}) {
     const AcquireResult again = client->try_once(bench.key());
     if (!again.lease) return "after a restart: " + unexpected(again, AcquireOutcome::acquired);
@@ -81,7 +86,6 @@ std::string death_of_the_server_is_survived(const Descriptor& descriptor) {
 
 std::string frozen_server_is_given_up(const Descriptor& descriptor) {
   const auto ground = own_ground();
-  testbed::Server* const server = &ground->server();
   Bench bench(descriptor, *ground, with_timeout(descriptor, kTimeout));
   const auto client = bench.client();
   // From within a queue at the server a client cannot tell its silence from waiting.
@@ -92,11 +96,12 @@ std::string frozen_server_is_given_up(const Descriptor& descriptor) {
     if (!warm.lease) return unexpected(warm, AcquireOutcome::acquired);
     client->release(*warm.lease);
   }
-  must(server->freeze());
+  on_all(*ground, &testbed::Server::freeze);
   const TimePoint begin = std::chrono::steady_clock::now();
   const AcquireResult result = client->acquire(bench.key(), patience);
-  std::string slow = too_slow(begin, kBound);
-  must(server->thaw());
+  // One may be asked after the other.
+  std::string slow = too_slow(begin, kBound + (ground->servers().size() - 1) * kTimeout);
+  on_all(*ground, &testbed::Server::thaw);
   if (result.outcome != AcquireOutcome::unknown) return unexpected(result, AcquireOutcome::unknown);
   if (!slow.empty()) return slow;
   const AcquireResult next = client->try_once(bench.key() + ":next");
@@ -107,11 +112,10 @@ std::string frozen_server_is_given_up(const Descriptor& descriptor) {
 /// The time-out is far away: only the stop can end the call.
 std::string stop_ends_a_call_to_a_frozen_server(const Descriptor& descriptor) {
   const auto ground = own_ground();
-  testbed::Server* const server = &ground->server();
   Bench bench(descriptor, *ground, with_timeout(descriptor, milliseconds(1500)));
   const auto client = bench.client();
   warm_up(*client, bench.key());
-  must(server->freeze());
+  on_all(*ground, &testbed::Server::freeze);
   std::stop_source source;
   AcquireResult result;
   std::thread calling(
@@ -121,7 +125,7 @@ std::string stop_ends_a_call_to_a_frozen_server(const Descriptor& descriptor) {
   source.request_stop();
   calling.join();
   std::string slow = too_slow(stopped, kSlack);
-  must(server->thaw());
+  on_all(*ground, &testbed::Server::thaw);
   if (!sent) return "it sent nothing";
   const bool fits =
       result.outcome == AcquireOutcome::unknown || result.outcome == AcquireOutcome::abandoned;

@@ -21,12 +21,16 @@ class Monitor {
   virtual std::vector<std::string> take() = 0;
 };
 
-/// A server of the kind that a suite is about, and what the checks want to know of it past the code
-/// under test. For one thread. Whatever cannot be had throws std::runtime_error.
+/// A server of the kind that a suite is about, or several independent ones, and what the checks
+/// want to know of it past the code under test. For one thread. Whatever cannot be had throws
+/// std::runtime_error.
 class Ground {
  public:
   virtual ~Ground() = default;
+  /// The only one, or the first.
   virtual testbed::Server& server() = 0;
+  /// All that one lock lives on.
+  virtual std::vector<testbed::Server*> servers() { return {&server()}; }
 
   /// Nothing is locked, and nothing left of earlier checks.
   virtual void clear() = 0;
@@ -41,8 +45,8 @@ class Ground {
   virtual int other_connections() = 0;
   /// How many clients wait in the server's own queues.
   virtual int waiting() { return 0; }
-  /// Null where the server shows no such thing.
-  virtual std::unique_ptr<Monitor> monitor() { return nullptr; }
+  /// Of one of the servers. Null where it shows no such thing.
+  virtual std::unique_ptr<Monitor> monitor(std::size_t /*server*/ = 0) { return nullptr; }
 
   virtual bool exists(const std::string& key);
   /// Whether nothing is in the store, or will be once the server has seen that connections are
@@ -52,7 +56,8 @@ class Ground {
 
 // What each suite defines for its kind of store.
 
-/// The backends whose strategies it tests.
+/// The backends whose strategies it tests; with "-quorum" behind it: those that live on several of
+/// its servers.
 std::vector<std::string_view> tested_backends();
 /// Started on first use, ended with the program. Leave its server running.
 Ground& shared_ground();

@@ -33,7 +33,9 @@ class RedisGround : public Ground {
   std::vector<std::string> keys() override { return probe().keys(); }
   void take_away(const std::vector<std::string>& keys) override { probe().remove(keys); }
   int other_connections() override { return probe().other_connections(); }
-  std::unique_ptr<Monitor> monitor() override { return std::make_unique<Watcher>(server_.port()); }
+  std::unique_ptr<Monitor> monitor(std::size_t /*server*/) override {
+    return std::make_unique<Watcher>(server_.port());
+  }
 
   /// By the key's TTL, or by the time of day that is its value.
   std::optional<TimePoint> end_of(const std::string& key) override {

@@ -1,0 +1,155 @@
+#include "tests/conformance/common/ground.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <future>
+#include <set>
+#include <stdexcept>
+
+#include "tests/conformance/redlock/own_properties.h"
+#include "tests/conformance/redlock/quorum_ground.h"
+
+namespace lockbench::test {
+namespace {
+
+/// Servers count in whole milliseconds.
+constexpr std::chrono::milliseconds kTick{2};
+
+class Watcher : public Monitor {
+ public:
+  explicit Watcher(std::uint16_t port) : probe_(port), monitor_(port) {}
+  std::vector<std::string> take() override {
+    probe_.ask({"PING"});  // what was sent before it has arrived
+    auto words = monitor_.take();
+    std::erase(words, "PING");
+    return words;
+  }
+
+ private:
+  RedisProbe probe_;
+  RedisMonitor monitor_;
+};
+
+void must(const tl::expected<void, std::string>& done) {
+  if (!done) throw std::runtime_error(done.error());
+}
+
+}  // namespace
+
+QuorumGround::QuorumGround() : probes_(kNodes) {
+  shared_testbed();
+  std::vector<std::future<std::unique_ptr<testbed::RedisServer>>> begun;
+  begun.reserve(kNodes);
+  for (std::size_t i = 0; i < kNodes; ++i) {
+    begun.push_back(std::async(std::launch::async, [] { return own_redis(); }));
+  }
+  nodes_.reserve(kNodes);
+  for (auto& node : begun) nodes_.push_back(node.get());
+}
+
+std::vector<testbed::Server*> QuorumGround::servers() {
+  std::vector<testbed::Server*> all;
+  all.reserve(kNodes);
+  for (const auto& node : nodes_) all.push_back(node.get());
+  return all;
+}
+
+RedisProbe& QuorumGround::probe(std::size_t number) {
+  auto& probe = probes_.at(number);
+  if (probe) {
+    try {
+      probe->ask({"PING"});
+      return *probe;
+    } catch (const std::runtime_error&) {
+      probe.reset();
+    }
+  }
+  probe = std::make_unique<RedisProbe>(node(number).port());
+  return *probe;
+}
+
+void QuorumGround::clear() {
+  for (std::size_t i = 0; i < kNodes; ++i) probe(i).ask({"FLUSHALL"});
+}
+
+std::vector<std::string> QuorumGround::keys() {
+  std::set<std::string> all;
+  for (std::size_t i = 0; i < kNodes; ++i) {
+    if (!node(i).alive()) continue;
+    for (const std::string& key : probe(i).keys()) all.insert(key);
+  }
+  return {all.begin(), all.end()};
+}
+
+std::optional<TimePoint> QuorumGround::end_of(const std::string& key) {
+  std::vector<TimePoint> ends;
+  for (std::size_t i = 0; i < kNodes; ++i) {
+    const TimePoint now = std::chrono::steady_clock::now();
+    if (!probe(i).exists(key)) {
+      ends.push_back(now);
+    } else if (const auto left = probe(i).time_to_live(key)) {
+      ends.push_back(std::chrono::steady_clock::now() + *left + kTick);
+    }
+  }
+  std::sort(ends.begin(), ends.end());
+  if (ends.size() < kMajority) return std::nullopt;
+  return ends[kMajority - 1];
+}
+
+void QuorumGround::take_away(const std::vector<std::string>& keys) {
+  for (std::size_t i = 0; i < kNodes; ++i) probe(i).remove(keys);
+}
+
+int QuorumGround::other_connections() {
+  int connections = 0;
+  for (std::size_t i = 0; i < kNodes; ++i) connections += probe(i).other_connections();
+  return connections;
+}
+
+std::unique_ptr<Monitor> QuorumGround::monitor(std::size_t server) {
+  return std::make_unique<Watcher>(node(server).port());
+}
+
+std::size_t QuorumGround::holding(const std::string& key) {
+  std::size_t nodes = 0;
+  for (std::size_t i = 0; i < kNodes; ++i) {
+    nodes += node(i).alive() && probe(i).exists(key) ? 1U : 0U;
+  }
+  return nodes;
+}
+
+void QuorumGround::repair() {
+  for (std::size_t i = 0; i < kNodes; ++i) {
+    if (!node(i).alive()) must(node(i).restart(false));
+    must(node(i).thaw());
+  }
+  clear();
+}
+
+std::vector<std::string_view> tested_backends() { return {"redis-quorum"}; }
+
+Ground& shared_ground() {
+  static QuorumGround ground;
+  return ground;
+}
+
+QuorumGround& rough_ground() {
+  static QuorumGround ground;
+  ground.repair();
+  return ground;
+}
+
+std::unique_ptr<Ground> own_ground() { return std::make_unique<QuorumGround>(); }
+
+std::string url_of(std::uint16_t port) { return fmt::format("redis://127.0.0.1:{}", port); }
+
+std::vector<Property> own_properties() {
+  std::vector<Property> own;
+  for (const auto& group : {vote_properties(), outage_properties(), repair_properties()}) {
+    own.insert(own.end(), group.begin(), group.end());
+  }
+  return own;
+}
+
+}  // namespace lockbench::test

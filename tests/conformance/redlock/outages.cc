@@ -1,0 +1,242 @@
+#include <stdexcept>
+#include <stop_token>
+#include <thread>
+
+#include "strategies/quorum_observer.h"
+#include "tests/conformance/common/bench.h"
+#include "tests/conformance/redlock/own_properties.h"
+#include "tests/conformance/redlock/quorum_ground.h"
+
+namespace lockbench::test {
+namespace {
+
+using Nodes = std::initializer_list<std::size_t>;
+constexpr Nodes kTwo{1, 3};
+constexpr Nodes kThree{0, 2, 4};
+
+void must(const tl::expected<void, std::string>& done) {
+  if (!done) throw std::runtime_error(done.error());
+}
+
+using Step = tl::expected<void, std::string> (testbed::Server::*)();
+
+void on(QuorumGround& ground, Nodes nodes, Step step) {
+  for (const std::size_t node : nodes) must((ground.node(node).*step)());
+}
+
+constexpr Step kKill = &testbed::Server::kill_hard;
+constexpr Step kFreeze = &testbed::Server::freeze;
+constexpr Step kThaw = &testbed::Server::thaw;
+
+/// No question may take longer than a round, however many nodes are silent.
+constexpr milliseconds kPerNode{200};
+constexpr Duration kRound = kNodes * kPerNode;
+
+StrategyOptions with_node_timeout(Duration timeout) {
+  StrategyOptions options;
+  options.node_timeout = timeout;
+  return options;
+}
+
+std::string too_slow(TimePoint begin, Duration bound) {
+  const Duration taken = std::chrono::steady_clock::now() - begin;
+  return taken <= bound ? std::string() : fmt::format("took {:.0f} ms", in_ms(taken));
+}
+
+std::string expect_empty(QuorumGround& ground) {
+  return ground.becomes_empty() ? std::string()
+                                : fmt::format("left behind: {}", fmt::join(ground.keys(), " "));
+}
+
+/// Sections in a row, none of which may be refused.
+std::string sections(Client& client, const std::string& key, int count) {
+  for (int i = 0; i < count; ++i) {
+    const AcquireResult held = client.try_once(key);
+    if (!held.lease)
+      return fmt::format("section {}: ", i) + unexpected(held, AcquireOutcome::acquired);
+    const ReleaseResult released = client.lock().release(*held.lease);
+    if (released.outcome != ReleaseOutcome::released) {
+      return fmt::format("release {} gave {} {}", i, name_of(released.outcome), released.reason);
+    }
+  }
+  return {};
+}
+
+std::string works_without_a_minority(const Descriptor& descriptor, Step step) {
+  constexpr int kSections = 100;
+  QuorumGround& ground = rough_ground();
+  Bench bench(descriptor, ground, with_node_timeout(kPerNode));
+  const auto client = bench.client();
+  warm_up(*client, bench.key());
+  on(ground, kTwo, step);
+  const TimePoint begin = client->now();
+  std::string wrong = sections(*client, bench.key(), kSections);
+  // The silent are waited for once, not in each section; a hundred take 40 s if they are.
+  if (wrong.empty()) wrong = too_slow(begin, 2 * kRound + kSlack);
+  if (step == kFreeze) on(ground, kTwo, kThaw);
+  return wrong.empty() ? expect_empty(ground) : wrong;
+}
+
+std::string minority_may_die(const Descriptor& descriptor) {
+  return works_without_a_minority(descriptor, kKill);
+}
+
+std::string minority_may_freeze(const Descriptor& descriptor) {
+  return works_without_a_minority(descriptor, kFreeze);
+}
+
+std::string dead_majority_grants_nothing(const Descriptor& descriptor) {
+  QuorumGround& ground = rough_ground();
+  Bench bench(descriptor, ground, with_node_timeout(kPerNode));
+  const auto client = bench.client();
+  on(ground, kThree, kKill);
+  for (int i = 0; i < 3; ++i) {
+    const TimePoint begin = client->now();
+    const AcquireResult result = client->acquire(bench.key(), seconds(10));
+    if (result.lease) return "granted without a majority";
+    const bool fits =
+        result.outcome == AcquireOutcome::failed || result.outcome == AcquireOutcome::unknown;
+    if (!fits) return unexpected(result, AcquireOutcome::failed);
+    if (std::string slow = too_slow(begin, kRound + kSlack); !slow.empty()) return slow;
+  }
+  // Who comes now finds three dead from the start.
+  const auto late = bench.unconnected_client();
+  if (late->connect()) return "connected without a majority";
+  if (late->try_once(bench.key()).outcome != AcquireOutcome::failed) return "it did not fail";
+  return expect_empty(ground);
+}
+
+std::string frozen_majority_grants_nothing(const Descriptor& descriptor) {
+  QuorumGround& ground = rough_ground();
+  Bench bench(descriptor, ground, with_node_timeout(kPerNode));
+  const auto client = bench.client();
+  warm_up(*client, bench.key());
+  on(ground, kThree, kFreeze);
+  const TimePoint begin = client->now();
+  const AcquireResult result = client->acquire(bench.key(), seconds(10));
+  std::string slow = too_slow(begin, kRound + kSlack);
+  on(ground, kThree, kThaw);
+  if (result.outcome != AcquireOutcome::unknown) return unexpected(result, AcquireOutcome::unknown);
+  if (!slow.empty()) return slow;
+  return expect_empty(ground);
+}
+
+/// By an error, as a server does that has no memory left.
+std::string refusing_majority_grants_nothing(const Descriptor& descriptor) {
+  QuorumGround& ground = rough_ground();
+  Bench bench(descriptor, ground);
+  const auto client = bench.client();
+  for (const std::size_t node : kThree) {
+    ground.probe(node).ask({"CONFIG", "SET", "maxmemory", "1"});
+  }
+  const AcquireResult result = client->acquire(bench.key(), seconds(10));
+  for (const std::size_t node : kThree) {
+    ground.probe(node).ask({"CONFIG", "SET", "maxmemory", "0"});
+  }
+  if (result.outcome != AcquireOutcome::failed) return unexpected(result, AcquireOutcome::failed);
+  if (result.reason.find("OOM") == std::string::npos) return "the reason is " + result.reason;
+  if (std::string left = expect_empty(ground); !left.empty()) return left;
+  return sections(*client, bench.key(), 1);
+}
+
+std::string interrupt_leaves_nothing(const Descriptor& descriptor) {
+  QuorumGround& ground = rough_ground();
+  Bench bench(descriptor, ground, with_node_timeout(seconds(5)));
+  auto client = bench.client();
+  warm_up(*client, bench.key());
+  on(ground, kThree, kFreeze);
+  client->trace().take();
+  std::stop_source source;
+  AcquireResult result;
+  std::thread calling(
+      [&] { result = client->acquire(bench.key(), seconds(20), kLongTtl, source.get_token()); });
+  const bool sent = client->trace().await_command(seconds(5));
+  const TimePoint stopped = client->now();
+  source.request_stop();
+  calling.join();
+  std::string slow = too_slow(stopped, kSlack);
+  client.reset();
+  on(ground, kThree, kThaw);
+  if (!sent) return "it sent nothing";
+  if (result.lease) return "granted without a majority";
+  if (!slow.empty()) return slow;
+  return expect_empty(ground);
+}
+
+std::string holder_gives_back_what_it_can(const Descriptor& descriptor) {
+  QuorumGround& ground = rough_ground();
+  Bench bench(descriptor, ground);
+  const auto client = bench.client();
+  AcquireResult held = client->try_once(bench.key());
+  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  on(ground, kTwo, kKill);
+  ReleaseOutcome released = client->release(*held.lease);
+  if (released != ReleaseOutcome::released)
+    return fmt::format("release gave {}", name_of(released));
+  if (std::string left = expect_empty(ground); !left.empty()) return left;
+
+  held = client->try_once(bench.key());
+  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  on(ground, {0, 4}, kKill);
+  released = client->release(*held.lease);
+  if (released != ReleaseOutcome::failed) return fmt::format("release gave {}", name_of(released));
+  return expect_empty(ground);
+}
+
+/// Whose votes are late, and how many there were at all.
+class LateVotes : public QuorumObserver {
+ public:
+  void on_vote(int node, Vote vote, Duration /*taken*/, bool late) override {
+    if (late && vote == Vote::granted) late_node = node;
+    if (!late) ++votes;
+  }
+  void on_round(bool /*split*/, std::optional<Duration> left) override { validity = left; }
+
+  int late_node = -1, votes = 0;
+  std::optional<Duration> validity;
+};
+
+/// It held the lock's key all the time, and gives it back as the others do.
+std::string late_answer_is_accounted_for(const Descriptor& descriptor) {
+  const auto seen = std::make_shared<LateVotes>();
+  QuorumGround& ground = rough_ground();
+  Bench bench(descriptor, ground);
+  bench.services().provide<QuorumObserver>(seen);
+  const auto client = bench.client();
+  warm_up(*client, bench.key());
+  client->try_once(bench.key() + ":other");  // reads what is late of the warm-up
+  seen->late_node = -1;
+  must(ground.node(2).freeze());
+  const AcquireResult held = client->try_once(bench.key());
+  must(ground.node(2).thaw());
+  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  if (!seen->validity || *seen->validity <= Duration::zero()) return "no validity was told";
+  for (int look = 0; look < 100 && ground.holding(bench.key()) < kNodes; ++look) {
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  if (ground.holding(bench.key()) < kNodes) return "the late node never got the request";
+  const ReleaseOutcome released = client->release(*held.lease);
+  if (released != ReleaseOutcome::released)
+    return fmt::format("release gave {}", name_of(released));
+  client->try_once(bench.key() + ":another");
+  if (seen->late_node != 2) return fmt::format("late was node {}, not 2", seen->late_node);
+  for (int look = 0; look < 100 && ground.holding(bench.key()) > 0; ++look) {
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  return ground.holding(bench.key()) == 0 ? "" : "still held after the release";
+}
+
+}  // namespace
+
+std::vector<Property> outage_properties() {
+  return {{"MinorityMayDie", is_quorum, minority_may_die},
+          {"MinorityMayFreeze", is_quorum, minority_may_freeze},
+          {"DeadMajorityGrantsNothing", is_quorum, dead_majority_grants_nothing},
+          {"FrozenMajorityGrantsNothing", is_quorum, frozen_majority_grants_nothing},
+          {"RefusingMajorityGrantsNothing", is_quorum, refusing_majority_grants_nothing},
+          {"InterruptLeavesNothing", is_quorum, interrupt_leaves_nothing},
+          {"HolderGivesBackWhatItCan", is_quorum, holder_gives_back_what_it_can},
+          {"LateAnswerIsAccountedFor", is_quorum, late_answer_is_accounted_for}};
+}
+
+}  // namespace lockbench::test

@@ -1,0 +1,107 @@
+#include <stdexcept>
+#include <thread>
+
+#include "tests/conformance/common/bench.h"
+#include "tests/conformance/redlock/own_properties.h"
+#include "tests/conformance/redlock/quorum_ground.h"
+
+namespace lockbench::test {
+namespace {
+
+void must(const tl::expected<void, std::string>& done) {
+  if (!done) throw std::runtime_error(done.error());
+}
+
+std::string restarted_node_is_used_again(const Descriptor& descriptor) {
+  constexpr std::size_t kNode = 3;
+  QuorumGround& ground = rough_ground();
+  Bench bench(descriptor, ground, impatient(descriptor));
+  const auto client = bench.client();
+  must(ground.node(kNode).kill_hard());
+  for (int i = 0; i < 20; ++i) warm_up(*client, bench.key());
+  must(ground.node(kNode).restart(false));
+  RedisProbe& probe = ground.probe(kNode);
+  const TimePoint limit = client->now() + seconds(5);
+  bool used = false;
+  while (!used && client->now() < limit) {
+    const AcquireResult held = client->try_once(bench.key());
+    if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+    // A vote that is not waited for may be on its way.
+    std::this_thread::sleep_for(milliseconds(10));
+    used = probe.exists(bench.key());
+    client->release(*held.lease);
+  }
+  return used ? "" : "a node that came back is not asked";
+}
+
+/// Though the client has nothing more to say afterwards.
+std::string release_arrives_over_a_new_connection(const Descriptor& descriptor) {
+  QuorumGround& ground = rough_ground();
+  Bench bench(descriptor, ground);
+  auto client = bench.client();
+  const AcquireResult held = client->try_once(bench.key());
+  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  for (const std::size_t node : {0U, 2U}) {
+    ground.probe(node).ask({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+  }
+  const ReleaseOutcome released = client->release(*held.lease);
+  client.reset();
+  if (released != ReleaseOutcome::released)
+    return fmt::format("release gave {}", name_of(released));
+  return ground.becomes_empty() ? std::string()
+                                : fmt::format("left behind: {}", fmt::join(ground.keys(), " "));
+}
+
+StrategyOptions renewed() {
+  StrategyOptions options;
+  options.renew = RenewPolicy{.kind = RenewPolicy::Kind::automatic};
+  return options;
+}
+
+std::string majority_is_enough_to_renew(const Descriptor& descriptor) {
+  constexpr milliseconds kTtl{600};
+  QuorumGround& ground = rough_ground();
+  Bench bench(descriptor, ground, renewed());
+  const auto holder = bench.client();
+  const auto contender = bench.client();
+  const AcquireResult held = holder->try_once(bench.key(), kTtl);
+  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  for (const std::size_t node : {1U, 4U}) must(ground.node(node).kill_hard());
+  const AcquireResult late = contender->acquire(bench.key(), 3 * kTtl, kTtl);
+  if (late.outcome != AcquireOutcome::timed_out) {
+    return "within three TTLs: " + unexpected(late, AcquireOutcome::timed_out);
+  }
+  if (!held.lease->state->valid_at(holder->now())) return "the lease is not valid any more";
+  if (holder->release(*held.lease) != ReleaseOutcome::released) return "cannot be released";
+  return ground.becomes_empty() ? "" : "still held after its release";
+}
+
+std::string minority_is_not_enough_to_renew(const Descriptor& descriptor) {
+  Bench bench(descriptor, renewed());
+  auto& ground = dynamic_cast<QuorumGround&>(shared_ground());
+  const auto holder = bench.client();
+  const AcquireResult held = holder->try_once(bench.key(), milliseconds(900));
+  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  for (const std::size_t node : {0U, 1U, 2U}) ground.probe(node).remove({bench.key()});
+  const TimePoint limit = holder->now() + seconds(5);
+  while (!held.lease->state->lost_at() && holder->now() < limit) {
+    std::this_thread::sleep_for(milliseconds(2));
+  }
+  if (!held.lease->state->lost_at()) return "the lease does not know that it is lost";
+  const RenewOutcome outcome = holder->lock().renew(*held.lease, seconds(1)).outcome;
+  if (outcome != RenewOutcome::not_owner) return fmt::format("renew gave {}", name_of(outcome));
+  const ReleaseOutcome released = holder->release(*held.lease);
+  return released == ReleaseOutcome::not_owner ? std::string()
+                                               : fmt::format("release gave {}", name_of(released));
+}
+
+}  // namespace
+
+std::vector<Property> repair_properties() {
+  return {{"RestartedNodeIsUsedAgain", is_quorum, restarted_node_is_used_again},
+          {"ReleaseArrivesOverANewConnection", is_quorum, release_arrives_over_a_new_connection},
+          {"MajorityIsEnoughToRenew", is_quorum, majority_is_enough_to_renew},
+          {"MinorityIsNotEnoughToRenew", is_quorum, minority_is_not_enough_to_renew}};
+}
+
+}  // namespace lockbench::test

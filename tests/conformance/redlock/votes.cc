@@ -1,0 +1,145 @@
+#include <barrier>
+#include <thread>
+
+#include "tests/conformance/common/bench.h"
+#include "tests/conformance/redlock/own_properties.h"
+#include "tests/conformance/redlock/quorum_ground.h"
+
+namespace lockbench::test {
+namespace {
+
+QuorumGround& ground() { return dynamic_cast<QuorumGround&>(shared_ground()); }
+
+/// Somebody else has the lock on these nodes.
+void occupy(std::initializer_list<std::size_t> nodes, const std::string& key) {
+  for (const std::size_t node : nodes) ground().probe(node).ask({"SET", key, "another's"});
+}
+
+/// Nodes on which this key is another's than the occupant's.
+std::string ours(const std::string& key) {
+  std::string found;
+  for (std::size_t node = 0; node < kNodes; ++node) {
+    RedisProbe& probe = ground().probe(node);
+    if (probe.exists(key) && probe.get(key) != "another's") found += fmt::format(" {}", node);
+  }
+  return found;
+}
+
+/// A vote that is being taken back needs a moment.
+std::string stays_ours(const std::string& key) {
+  for (int look = 0; look < 100 && !ours(key).empty(); ++look) {
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  return ours(key);
+}
+
+std::string majority_grants(const Descriptor& descriptor) {
+  Bench bench(descriptor);
+  const auto client = bench.client();
+  occupy({0, 3}, bench.key());
+  const AcquireResult held = client->try_once(bench.key());
+  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  if (ours(bench.key()) != " 1 2 4") return "our votes are on" + ours(bench.key());
+  if (client->release(*held.lease) != ReleaseOutcome::released) return "cannot be released";
+  const std::string left = stays_ours(bench.key());
+  return left.empty() ? left : "after the release it is still on" + left;
+}
+
+std::string minority_grants_nothing(const Descriptor& descriptor) {
+  Bench bench(descriptor);
+  const auto client = bench.client();
+  occupy({0, 2, 4}, bench.key());
+  const AcquireResult result = client->try_once(bench.key());
+  if (result.outcome != AcquireOutcome::refused) return unexpected(result, AcquireOutcome::refused);
+  const std::string left = stays_ours(bench.key());
+  return left.empty() ? left : "votes in vain are still on" + left;
+}
+
+/// Two nodes granted it, and one of them could not say so.
+std::string votes_unheard_are_taken_back(const Descriptor& descriptor) {
+  Bench bench(descriptor);
+  const auto client = bench.client();
+  warm_up(*client, bench.key());
+  if (const std::string left = stays_ours(bench.key()); !left.empty()) return "still on" + left;
+  occupy({1, 2, 4}, bench.key());
+  client->faults().drop_answer(1);
+  const AcquireResult result = client->try_once(bench.key());
+  if (result.lease) return "granted by a minority";
+  const std::string left = stays_ours(bench.key());
+  return left.empty() ? left : "a vote that nobody heard is still on" + left;
+}
+
+std::string validity_leaves_room_for_drift(const Descriptor& descriptor) {
+  constexpr seconds kTtl{10};
+  constexpr milliseconds kDrift{102};
+  Bench bench(descriptor);
+  const auto client = bench.client();
+  const TimePoint asked_at = client->now();
+  const AcquireResult held = client->try_once(bench.key(), kTtl);
+  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  // Begun a little after the look at the clock.
+  constexpr milliseconds kBegun{50};
+  const Duration room = asked_at + kTtl + kBegun - held.lease->state->valid_until();
+  client->release(*held.lease);
+  return room >= kDrift ? std::string()
+                        : fmt::format("leaves no room for drift: valid for {:.1f} ms",
+                                      in_ms(held.lease->state->valid_until() - asked_at));
+}
+
+/// Nobody may be kept out by a vote of his own until it expires, nor all by each other's.
+std::string clients_of_one_instant_make_progress(const Descriptor& descriptor) {
+  constexpr int kClients = 8;
+  Bench bench(descriptor);
+  // Of its own: what an earlier check's client sent last may arrive only now.
+  const std::string key = bench.key() + ":instant";
+  std::vector<std::unique_ptr<Client>> clients;
+  clients.reserve(kClients);
+  for (int i = 0; i < kClients; ++i) clients.push_back(bench.client());
+  std::vector<std::string> troubles(kClients);
+  std::barrier start(kClients);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    threads.emplace_back([&, i] {
+      start.arrive_and_wait();
+      const AcquireResult result = clients[i]->acquire(key, seconds(20), kLongTtl);
+      if (!result.lease) {
+        troubles[i] = unexpected(result, AcquireOutcome::acquired);
+      } else if (clients[i]->release(*result.lease) != ReleaseOutcome::released) {
+        troubles[i] = "cannot be released";
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& trouble : troubles) {
+    if (!trouble.empty()) return trouble;
+  }
+  const std::string left = stays_ours(key);
+  return left.empty() ? left : "afterwards it is still on" + left;
+}
+
+std::string survives_a_script_flush(const Descriptor& descriptor) {
+  Bench bench(descriptor);
+  const auto client = bench.client();
+  warm_up(*client, bench.key());
+  const AcquireResult held = client->try_once(bench.key());
+  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  for (std::size_t node = 0; node < kNodes; ++node) ground().probe(node).ask({"SCRIPT", "FLUSH"});
+  const ReleaseOutcome released = client->release(*held.lease);
+  if (released != ReleaseOutcome::released)
+    return fmt::format("release gave {}", name_of(released));
+  const auto next = bench.client();
+  return next->try_once(bench.key()).lease ? "" : "still held";
+}
+
+}  // namespace
+
+std::vector<Property> vote_properties() {
+  return {{"MajorityGrants", is_quorum, majority_grants},
+          {"MinorityGrantsNothing", is_quorum, minority_grants_nothing},
+          {"VotesUnheardAreTakenBack", is_quorum, votes_unheard_are_taken_back},
+          {"ValidityLeavesRoomForDrift", is_quorum, validity_leaves_room_for_drift},
+          {"ClientsOfOneInstantMakeProgress", is_quorum, clients_of_one_instant_make_progress},
+          {"SurvivesAScriptFlush", is_quorum, survives_a_script_flush}};
+}
+
+}  // namespace lockbench::test
