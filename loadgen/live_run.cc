@@ -48,6 +48,11 @@ std::uint64_t random_nonce() {
   return (static_cast<std::uint64_t>(device()) << 32) | device();
 }
 
+int nodes_of_quorum(const Descriptor& strategy, const Endpoints& endpoints) {
+  if (strategy.traits.nodes <= 1) return 0;
+  return static_cast<int>(urls_of(strategy, endpoints).size());
+}
+
 std::uint64_t overflow_of(const results::Run& run) {
   std::uint64_t overflow = 0;
   for (const results::Distribution* distribution :
@@ -59,6 +64,8 @@ std::uint64_t overflow_of(const results::Run& run) {
     overflow +=
         run.renewal->duration.overflow + run.renewal->slip.overflow + run.renewal->margin.overflow;
   }
+  if (run.quorum) overflow += run.quorum->validity.overflow;
+  if (run.replication) overflow += run.replication->wait.overflow;
   return overflow;
 }
 
@@ -80,7 +87,7 @@ LiveRun::LiveRun(const RunPlan& plan, const Descriptor& strategy, int repetition
            .nonce = env_->random(),
            .seed = plan.workload.seed + static_cast<std::uint64_t>(repetition) - 1,
            .make_env = plan.make_env,
-           .recorder = Recorder(plan.workload.clients),
+           .recorder = Recorder(plan.workload.clients, nodes_of_quorum(strategy, plan.endpoints)),
            .services = {},
            .audit = Audit(plan.workload.key_count()),
            .handoff = HandoffTracker(plan.workload.key_count()),

@@ -43,7 +43,11 @@ Counts ClientRecord::counts(Phase phase) const {
   return counts;
 }
 
-Recorder::Recorder(int clients) : clients_(static_cast<std::size_t>(clients)) {}
+Recorder::Recorder(int clients, int nodes) : clients_(static_cast<std::size_t>(clients)) {
+  for (Histograms& histograms : histograms_) {
+    histograms.nodes = std::vector<Histograms::Node>(static_cast<std::size_t>(nodes));
+  }
+}
 
 Counts Recorder::totals(Phase phase) const {
   Counts totals;
@@ -67,9 +71,11 @@ void Recorder::service_command(Phase phase) {
 }
 
 void Recorder::renewal(Phase phase, const RenewalReport& report) {
-  services_[static_cast<std::size_t>(phase)]
-      .renewals[static_cast<std::size_t>(report.outcome)]
-      .fetch_add(1, std::memory_order_relaxed);
+  ServiceNumbers& numbers = services_[static_cast<std::size_t>(phase)];
+  numbers.renewals[static_cast<std::size_t>(report.outcome)].fetch_add(1,
+                                                                       std::memory_order_relaxed);
+  numbers.renewal_commands.fetch_add(static_cast<std::uint64_t>(report.commands),
+                                     std::memory_order_relaxed);
   if (report.outcome == RenewalAnswer::failed) failure("renewal: " + report.reason);
   Histograms& into = histograms(phase);
   into.renewal_slip.record(std::max(report.slip, Duration::zero()));
@@ -88,7 +94,41 @@ ServiceCounts Recorder::service_counts(Phase phase) const {
   return {.commands = numbers.commands.load(std::memory_order_relaxed),
           .renewals = renewals(RenewalAnswer::renewed),
           .renewals_failed = renewals(RenewalAnswer::failed),
-          .renewals_refused = renewals(RenewalAnswer::not_owner)};
+          .renewals_refused = renewals(RenewalAnswer::not_owner),
+          .renewal_commands = numbers.renewal_commands.load(std::memory_order_relaxed)};
+}
+
+void Recorder::vote(Phase phase, int node, Vote vote, Duration taken) {
+  histograms(phase)
+      .nodes.at(static_cast<std::size_t>(node))
+      .votes[static_cast<std::size_t>(vote)]
+      .record(taken);
+}
+
+void Recorder::round(Phase phase, bool split, std::optional<Duration> validity) {
+  ServiceNumbers& numbers = services_[static_cast<std::size_t>(phase)];
+  numbers.rounds.fetch_add(1, std::memory_order_relaxed);
+  if (split) numbers.split_votes.fetch_add(1, std::memory_order_relaxed);
+  if (validity) histograms(phase).validity.record(*validity);
+}
+
+QuorumCounts Recorder::quorum_counts(Phase phase) const {
+  const ServiceNumbers& numbers = services_[static_cast<std::size_t>(phase)];
+  return {.rounds = numbers.rounds.load(std::memory_order_relaxed),
+          .split_votes = numbers.split_votes.load(std::memory_order_relaxed)};
+}
+
+void Recorder::replicas_waited(Phase phase, Duration taken, int acknowledged, int wanted) {
+  ServiceNumbers& numbers = services_[static_cast<std::size_t>(phase)];
+  if (acknowledged < wanted) numbers.replica_refusals.fetch_add(1, std::memory_order_relaxed);
+  numbers.replicas_wanted.store(static_cast<std::uint64_t>(wanted), std::memory_order_relaxed);
+  histograms(phase).replica_wait.record(taken);
+}
+
+ReplicationCounts Recorder::replication_counts(Phase phase) const {
+  const ServiceNumbers& numbers = services_[static_cast<std::size_t>(phase)];
+  return {.refusals = numbers.replica_refusals.load(std::memory_order_relaxed),
+          .wanted = numbers.replicas_wanted.load(std::memory_order_relaxed)};
 }
 
 void Recorder::failure(const std::string& message) {

@@ -6,12 +6,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "loadgen/histogram.h"
 #include "loadgen/metered_env.h"
 #include "strategies/lock_strategy.h"
+#include "strategies/quorum_observer.h"
 #include "strategies/renewal.h"
 
 namespace lockbench {
@@ -59,6 +61,20 @@ struct Counts {
 struct ServiceCounts {
   std::uint64_t commands = 0;  ///< to be added to those of the clients
   std::uint64_t renewals = 0, renewals_failed = 0, renewals_refused = 0;
+  std::uint64_t renewal_commands = 0;
+};
+
+inline constexpr std::array kVotes{Vote::granted, Vote::refused, Vote::failed};
+
+/// What the nodes of a quorum said.
+struct QuorumCounts {
+  std::uint64_t rounds = 0, split_votes = 0;
+};
+
+/// What became of waiting for replicas.
+struct ReplicationCounts {
+  std::uint64_t refusals = 0;  ///< too few acknowledged in time
+  std::uint64_t wanted = 0;    ///< acknowledgements, of the latest wait
 };
 
 /// One client's figures. Written by its own thread only, without a lock; readers may look at any
@@ -83,7 +99,8 @@ class alignas(64) ClientRecord {
 /// stalling them.
 class Recorder {
  public:
-  explicit Recorder(int clients);
+  /// `nodes`: of a quorum; 0 for a lock that has none.
+  explicit Recorder(int clients, int nodes = 0);
 
   struct Histograms {
     /// From the intended start, by outcome.
@@ -94,6 +111,17 @@ class Recorder {
     ShardedHistogram wake_lag;      ///< the part of it that is the generator's own: waking up late
     ShardedHistogram loss_to_knowledge;
     ShardedHistogram renewal_duration, renewal_slip, renewal_margin;
+    /// Of each node of a quorum, how long its votes took.
+    struct Node {
+      std::array<ShardedHistogram, kVotes.size()> votes;
+
+      const ShardedHistogram& with(Vote vote) const {
+        return votes[static_cast<std::size_t>(vote)];
+      }
+    };
+    std::vector<Node> nodes;
+    ShardedHistogram validity;      ///< left at the grant of a quorum
+    ShardedHistogram replica_wait;  ///< for the acknowledgements of replicas
 
     ShardedHistogram& acquire_with(AcquireOutcome outcome) {
       return acquire[static_cast<std::size_t>(outcome)];
@@ -121,6 +149,11 @@ class Recorder {
   void service_command(Phase phase);
   void renewal(Phase phase, const RenewalReport& report);
   ServiceCounts service_counts(Phase phase) const;
+  void vote(Phase phase, int node, Vote vote, Duration taken);
+  void round(Phase phase, bool split, std::optional<Duration> validity);
+  QuorumCounts quorum_counts(Phase phase) const;
+  void replicas_waited(Phase phase, Duration taken, int acknowledged, int wanted);
+  ReplicationCounts replication_counts(Phase phase) const;
 
   /// Keeps distinct messages and how often each came. Takes a lock: for failures only.
   void failure(const std::string& message);
@@ -131,6 +164,9 @@ class Recorder {
   struct ServiceNumbers {
     std::atomic<std::uint64_t> commands{0};
     std::array<std::atomic<std::uint64_t>, 3> renewals{};  ///< by RenewalAnswer
+    std::atomic<std::uint64_t> renewal_commands{0};
+    std::atomic<std::uint64_t> rounds{0}, split_votes{0};
+    std::atomic<std::uint64_t> replica_refusals{0}, replicas_wanted{0};
   };
 
   std::vector<ClientRecord> clients_;

@@ -2,6 +2,9 @@
 
 #include <random>
 
+#include "strategies/quorum_observer.h"
+#include "strategies/replication_observer.h"
+
 namespace lockbench {
 namespace {
 
@@ -29,15 +32,27 @@ class ServiceEnv : public ForwardingEnv {
   std::unique_ptr<Env> world_;
 };
 
-class RecordingObserver : public RenewalObserver {
+/// What strategies and services tell, into the recorder.
+class RecordingObserver : public RenewalObserver,
+                          public QuorumObserver,
+                          public ReplicationObserver {
  public:
   explicit RecordingObserver(RunShared& run) : run_(run), clock_(run.make_env(0)) {}
 
-  void on_renewal(const RenewalReport& report) override {
-    run_.recorder.renewal(phase_at(run_, clock_->now()), report);
+  void on_renewal(const RenewalReport& report) override { run_.recorder.renewal(phase(), report); }
+  void on_vote(int node, Vote vote, Duration taken, bool /*late*/) override {
+    run_.recorder.vote(phase(), node, vote, taken);
+  }
+  void on_round(bool split, std::optional<Duration> validity) override {
+    run_.recorder.round(phase(), split, validity);
+  }
+  void on_acknowledged(Duration taken, int acknowledged, int wanted) override {
+    run_.recorder.replicas_waited(phase(), taken, acknowledged, wanted);
   }
 
  private:
+  Phase phase() { return phase_at(run_, clock_->now()); }
+
   RunShared& run_;
   std::unique_ptr<Env> clock_;
 };
@@ -47,7 +62,10 @@ class RecordingObserver : public RenewalObserver {
 void provide_service_worlds(RunShared& run) {
   run.services.provide<EnvSource>(std::make_shared<EnvSource>(EnvSource{
       [&run] { return std::make_unique<ServiceEnv>(run, run.make_env(std::random_device()())); }}));
-  run.services.provide<RenewalObserver>(std::make_shared<RecordingObserver>(run));
+  const auto observer = std::make_shared<RecordingObserver>(run);
+  run.services.provide<RenewalObserver>(observer);
+  run.services.provide<QuorumObserver>(observer);
+  run.services.provide<ReplicationObserver>(observer);
 }
 
 }  // namespace lockbench

@@ -1,8 +1,10 @@
 #include "loadgen/summary.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "results/statistics.h"
+#include "strategies/store.h"
 
 namespace lockbench {
 namespace {
@@ -61,13 +63,57 @@ std::optional<results::Renewal> renewal_of(const ServiceCounts& services,
   const std::uint64_t sent =
       services.renewals + services.renewals_failed + services.renewals_refused;
   if (sent == 0 || measured_seconds <= 0) return std::nullopt;
+  const auto commands = static_cast<double>(services.renewal_commands);
   return results::Renewal{.renewals = services.renewals,
                           .failures = services.renewals_failed,
                           .lost = services.renewals_refused,
-                          .commands_per_second = static_cast<double>(sent) / measured_seconds,
+                          .commands_per_second = commands / measured_seconds,
                           .duration = to_distribution(histograms.renewal_duration.snapshot()),
                           .slip = to_distribution(histograms.renewal_slip.snapshot()),
                           .margin = to_distribution(histograms.renewal_margin.snapshot())};
+}
+
+/// Of the strategy's servers, as shown to people.
+std::vector<std::string> names_of_nodes(const RunShared& run) {
+  const StoreKind* const kind = find_store_kind(run.strategy.backend);
+  std::vector<std::string> names;
+  for (const std::string& url : urls_of(run.strategy, run.endpoints)) {
+    names.push_back(kind == nullptr ? "?" : kind->display(url).value_or("?"));
+  }
+  return names;
+}
+
+/// Nothing for a lock without one.
+std::optional<results::Quorum> quorum_of(const RunShared& run) {
+  const Recorder::Histograms& histograms = run.recorder.histograms(Phase::measured);
+  if (histograms.nodes.empty()) return std::nullopt;
+  const QuorumCounts counts = run.recorder.quorum_counts(Phase::measured);
+  results::Quorum quorum{.nodes = histograms.nodes.size(),
+                         .split_votes = counts.split_votes,
+                         .validity = to_distribution(histograms.validity.snapshot())};
+  quorum.rounds_per_grant = quorum.validity.count == 0 ? std::numeric_limits<double>::quiet_NaN()
+                                                       : per(counts.rounds, quorum.validity.count);
+  const std::vector<std::string> names = names_of_nodes(run);
+  for (std::size_t i = 0; i < histograms.nodes.size(); ++i) {
+    const auto& node = histograms.nodes[i];
+    HistogramSnapshot answers = node.with(Vote::granted).snapshot();
+    const HistogramSnapshot refused = node.with(Vote::refused).snapshot();
+    quorum.votes.push_back({.node = names.at(i),
+                            .granted = answers.count(),
+                            .refused = refused.count(),
+                            .failed = node.with(Vote::failed).snapshot().count()});
+    answers.merge(refused);
+    quorum.node_seconds.push_back(to_distribution(answers));
+  }
+  return quorum;
+}
+
+/// Nothing where no replica was waited for.
+std::optional<results::Replication> replication_of(const Recorder& recorder) {
+  const auto wait = to_distribution(recorder.histograms(Phase::measured).replica_wait.snapshot());
+  if (wait.count == 0) return std::nullopt;
+  const ReplicationCounts counts = recorder.replication_counts(Phase::measured);
+  return results::Replication{.replicas = counts.wanted, .refusals = counts.refusals, .wait = wait};
 }
 
 results::Fairness fairness_of(const RunShared& run) {
@@ -119,6 +165,8 @@ void summarise(const RunShared& run, Duration measured, results::Run& result) {
   summarise_counts(counts, services, result);
   result.renewal =
       renewal_of(services, run.recorder.histograms(Phase::measured), seconds(measured));
+  result.quorum = quorum_of(run);
+  result.replication = replication_of(run.recorder);
   result.duration_seconds = seconds(measured);
   if (measured > Duration::zero()) {
     result.sections_per_second = static_cast<double>(result.sections) / seconds(measured);

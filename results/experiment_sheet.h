@@ -16,8 +16,13 @@ struct TextSheet {
 
 /// One row for each point.
 TextSheet sheet_of(const Experiment& experiment);
+TextSheet sheet_of(const std::vector<RenewalPoint>& points);
+TextSheet sheet_of(const std::vector<QuorumPoint>& points);
+
 /// What the figures say, in a line each.
 std::vector<std::string> readings(const Experiment& experiment);
+std::vector<std::string> readings(const std::vector<RenewalPoint>& points);
+std::vector<std::string> readings(const std::vector<QuorumPoint>& points);
 
 std::string to_table(const TextSheet& sheet);
 std::string to_markdown(const TextSheet& sheet);

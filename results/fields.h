@@ -20,7 +20,7 @@ concept Is = std::same_as<std::remove_const_t<T>, U>;
 //   v.measured(name, value, exists)   a number that is null where there was nothing to measure
 //   v.group(name, fill)               an object that is no struct of the model
 //   v.constant(name, text)            a text that is always the same
-//   v.null(name)                      a field that the file announces and nothing fills yet
+//   v.points(experiment)              an experiment's name and points
 
 template <class Visitor>
 void describe(Visitor& v, Is<Distribution> auto& d) {
@@ -77,6 +77,23 @@ void describe(Visitor& v, Is<Renewal> auto& renewal) {
   v("duration", renewal.duration);
   v("slip", renewal.slip);
   v("margin", renewal.margin);
+}
+
+template <class Visitor>
+void describe(Visitor& v, Is<Quorum> auto& quorum) {
+  v("nodes", quorum.nodes);
+  v("votes", quorum.votes);
+  v("split_votes", quorum.split_votes);
+  v("rounds_per_grant", quorum.rounds_per_grant);
+  v("node_seconds", quorum.node_seconds);
+  v("validity", quorum.validity);
+}
+
+template <class Visitor>
+void describe(Visitor& v, Is<Replication> auto& replication) {
+  v("replicas", replication.replicas);
+  v("refusals", replication.refusals);
+  v("wait", replication.wait);
 }
 
 template <class Visitor>
@@ -142,7 +159,8 @@ void describe(Visitor& v, Is<Run> auto& run) {
   v("server_cpu_seconds_per_section", run.server_cpu_seconds_per_section);
   v("fairness", run.fairness);
   v("renewal", run.renewal);
-  v.null("quorum");
+  v("quorum", run.quorum);
+  v("replication", run.replication);
   v("audit", run.audit);
   v("series", run.series);
   v("generator", run.generator);
@@ -196,9 +214,26 @@ void describe(Visitor& v, Is<RenewalPoint> auto& point) {
 }
 
 template <class Visitor>
+void describe(Visitor& v, Is<QuorumPoint> auto& point) {
+  v("strategy", point.strategy);
+  v("nodes", point.nodes);
+  v("down", point.down);
+  v("frozen", point.frozen);
+  v("slow", point.slow);
+  v("slow_seconds", point.slow_seconds);
+  v("clients", point.clients);
+  v("sections_per_second", point.sections_per_second);
+  v("acquire", point.acquire);
+  v("commands_per_section", point.commands_per_section);
+  v("split_votes", point.split_votes);
+  v("rounds_per_grant", point.rounds_per_grant);
+  v("granted_share", point.granted_share);
+  v("validity", point.validity);
+}
+
+template <class Visitor>
 void describe(Visitor& v, Is<Experiment> auto& experiment) {
-  v("name", experiment.name);
-  v("points", experiment.points);
+  v.points(experiment);
 }
 
 template <class Visitor>

@@ -43,7 +43,6 @@ class Collector {
   }
 
   void constant(const char* /*name*/, const char* /*text*/) {}
-  void null(const char* /*name*/) {}
 
  private:
   void add(const char* name, std::optional<double> value) {

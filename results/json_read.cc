@@ -1,7 +1,9 @@
 #include "results/json_read.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -72,7 +74,19 @@ class Reader {
     }
   }
 
-  void null(const char* /*name*/) {}
+  void points(Experiment& experiment) {
+    std::string name;
+    (*this)("name", name);
+    const auto& names = Experiment::kNames;
+    const auto known = std::find(names.begin(), names.end(), name);
+    if (known == names.end()) {
+      fail(Path{&path_, "name"}, fmt::format("is none of {}", fmt::join(names, ", ")));
+    } else if (known == names.begin()) {
+      (*this)("points", experiment.points.emplace<std::vector<RenewalPoint>>());
+    } else {
+      (*this)("points", experiment.points.emplace<std::vector<QuorumPoint>>());
+    }
+  }
 
  private:
   const Json* member(const char* name) {
@@ -155,6 +169,17 @@ class Reader {
     }
     read(json[0], Path{&path, {}, 0}, bucket.upper);
     read(json[1], Path{&path, {}, 1}, bucket.count);
+  }
+
+  void read(const Json& json, const Path& path, NodeVotes& votes) {
+    if (!json.is_array() || json.size() != 4) {
+      fail(path, "is not a list [node, granted, refused, failed]");
+      return;
+    }
+    read(json[0], Path{&path, {}, 0}, votes.node);
+    read(json[1], Path{&path, {}, 1}, votes.granted);
+    read(json[2], Path{&path, {}, 2}, votes.refused);
+    read(json[3], Path{&path, {}, 3}, votes.failed);
   }
 
   void read(const Json& json, const Path& path, OptionValue& value) {

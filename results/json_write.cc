@@ -34,7 +34,12 @@ class Writer {
   }
 
   void constant(const char* name, const char* text) { object_[name] = text; }
-  void null(const char* name) { object_[name] = nullptr; }
+
+  void points(const Experiment& experiment) {
+    object_["name"] = experiment.name();
+    object_["points"] =
+        std::visit([](const auto& points) { return write(points); }, experiment.points);
+  }
 
   Json take() { return std::move(object_); }
 
@@ -49,6 +54,9 @@ class Writer {
   static Json write(Verdict value) { return to_string(value); }
   static Json write(const Distribution::Bucket& bucket) {
     return Json::array({write(bucket.upper), bucket.count});
+  }
+  static Json write(const NodeVotes& votes) {
+    return Json::array({votes.node, votes.granted, votes.refused, votes.failed});
   }
   static Json write(const OptionValue& value) {
     return std::visit([](const auto& alternative) { return write(alternative); }, value);

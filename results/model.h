@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -53,6 +54,30 @@ struct Renewal {
   std::uint64_t lost = 0;      ///< by which a lease was found lost
   double commands_per_second = 0;
   Distribution duration, slip, margin;  ///< a margin below 0 counts as 0
+};
+
+/// What one node of a quorum said when it was asked for the lock.
+struct NodeVotes {
+  std::string node;  ///< its endpoint
+  std::uint64_t granted = 0, refused = 0;
+  std::uint64_t failed = 0;  ///< it did not answer in time
+};
+
+/// Of a lock that lives on several independent nodes.
+struct Quorum {
+  std::uint64_t nodes = 0;
+  std::vector<NodeVotes> votes;
+  std::uint64_t split_votes = 0;           ///< rounds in which nobody could have a majority
+  double rounds_per_grant = 0;             ///< not a number where nothing was granted
+  std::vector<Distribution> node_seconds;  ///< how long each node took to answer
+  Distribution validity;                   ///< left at the grant
+};
+
+/// Of a lock that waits until replicas have it.
+struct Replication {
+  std::uint64_t replicas = 0;  ///< that must acknowledge
+  std::uint64_t refusals = 0;  ///< locks given back, as too few did in time
+  Distribution wait;           ///< for them, in vain or not
 };
 
 /// `unprotected`: a control that promises nothing lost updates, as it should. `unaudited`: nothing
@@ -109,7 +134,9 @@ struct Run {
   std::optional<double> herd_factor;  ///< nothing where nobody waits for a wake-up
   std::optional<double> server_cpu_seconds_per_section;
   Fairness fairness;
-  std::optional<Renewal> renewal;  ///< nothing where nothing is renewed
+  std::optional<Renewal> renewal;          ///< nothing where nothing is renewed
+  std::optional<Quorum> quorum;            ///< nothing where there is none
+  std::optional<Replication> replication;  ///< nothing where no replica is waited for
   Audit audit;
   std::vector<SeriesPoint> series;
   Generator generator;
@@ -133,10 +160,31 @@ struct RenewalPoint {
   Distribution margin, slip;
 };
 
+/// A lock in one constellation of its nodes. `strategy` on one node: what a quorum is compared
+/// with.
+struct QuorumPoint {
+  std::string strategy;
+  std::uint64_t nodes = 1;
+  std::uint64_t down = 0, frozen = 0, slow = 0;  ///< so many of them
+  double slow_seconds = 0;                       ///< what the slow ones take longer
+  std::uint64_t clients = 1;
+  double sections_per_second = 0;
+  Distribution acquire;
+  double commands_per_section = 0;
+  std::uint64_t split_votes = 0;
+  double rounds_per_grant = 0;
+  double granted_share = 0;  ///< of the acquisitions that ended
+  Distribution validity;     ///< left at the grant, of a quorum
+};
+
 /// A series of measurements that is no run.
 struct Experiment {
-  std::string name;  ///< "renewal"
-  std::vector<RenewalPoint> points;
+  using Points = std::variant<std::vector<RenewalPoint>, std::vector<QuorumPoint>>;
+
+  Points points;
+
+  std::string_view name() const { return kNames[points.index()]; }
+  static constexpr std::array<std::string_view, 2> kNames{"renewal", "quorum"};
 };
 
 struct Server {

@@ -159,6 +159,7 @@ void RenewalScheduler::fly(std::vector<Flight>& batch, const std::stop_token& st
         flight->ttl = std::max(std::min(order.ttl, latest_end(order) - sent_at), kLeastTtl);
       }
       channel->store->queue(order.key, order.token, flight->ttl);
+      ++flight->asked;
     }
     channel->store->flush(stop);
   }
@@ -188,7 +189,8 @@ void RenewalScheduler::settle(const Flight& flight) {
   Renewal& renewal = *flight.renewal;
   const RenewalOrder& order = renewal.order_;
   const auto all = static_cast<int>(order.channels.size());
-  RenewalReport report{.slip = flight.sent_at - flight.due,
+  RenewalReport report{.commands = flight.asked,
+                       .slip = flight.sent_at - flight.due,
                        .duration = flight.answered_at - flight.sent_at,
                        .margin = order.state->valid_until() - flight.answered_at,
                        .reason = flight.reason};

@@ -55,6 +55,7 @@ struct RenewalOrder {
 /// What became of one renewal.
 struct RenewalReport {
   RenewalAnswer outcome = RenewalAnswer::failed;
+  int commands = 0;     ///< that it took: one for each node that was asked
   Duration slip{};      ///< how late it was sent, against due
   Duration duration{};  ///< from there to its answer
   Duration margin{};    ///< validity that was left when it landed; negative: none was
@@ -141,7 +142,7 @@ class RenewalScheduler {
     TimePoint sent_at = TimePoint::max();  ///< to the first of its channels: validity begins there
     TimePoint answered_at{};
     Duration ttl{};
-    int renewed = 0, refused = 0;
+    int asked = 0, renewed = 0, refused = 0;
     std::string reason;
   };
 
