@@ -21,11 +21,22 @@ std::optional<RenewalTiming> timing_of(const Traits& traits,
 
 }  // namespace
 
+std::string server_set(const Descriptor& descriptor) {
+  return std::string(descriptor.backend) + (descriptor.traits.needs_replicas ? "-replicated" : "");
+}
+
+std::vector<std::string> urls_of(const Descriptor& descriptor, const Endpoints& endpoints) {
+  auto urls = endpoints.find(server_set(descriptor));
+  if (urls == endpoints.end()) urls = endpoints.find(descriptor.backend);
+  return urls == endpoints.end() ? std::vector<std::string>() : urls->second;
+}
+
 std::unique_ptr<LockStrategy> make_strategy(const Descriptor& descriptor, Context context) {
   const auto& choices = descriptor.traits.waiting_choices;
   const auto& asked = context.options.wait;
   const bool possible = asked && std::ranges::find(choices, asked->kind) != choices.end();
   context.waiting = possible ? *asked : descriptor.traits.waiting;
+  context.urls = urls_of(descriptor, context.endpoints);
   context.renewing = timing_of(descriptor.traits, context.options.renew);
   return descriptor.make(context);
 }

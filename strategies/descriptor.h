@@ -67,12 +67,15 @@ struct Traits {
   bool fair = false;
   /// Independent servers that one lock lives on: 0 = none at all, 1 = one, 2 = a quorum of several.
   int nodes = 1;
+  /// Its server must have replicas.
+  bool needs_replicas = false;
   /// How a client waits by default, and what `--wait` may put in its place.
   WaitPolicy waiting = WaitPolicy::poll(std::chrono::milliseconds(100));
   std::vector<WaitKind> waiting_choices = {WaitKind::poll, WaitKind::backoff};
 };
 
-/// Where the stores are: URLs as the user gave them, secrets included, per backend name.
+/// Where the stores are: URLs as the user gave them, secrets included, per set of servers: see
+/// server_set().
 using Endpoints = std::map<std::string, std::vector<std::string>, std::less<>>;
 
 struct StrategyOptions {
@@ -81,6 +84,8 @@ struct StrategyOptions {
   std::optional<Duration> renew_cap;     ///< the longest that renewal may prolong one lease
   std::optional<Duration> node_timeout;  ///< how long one node of a quorum is waited for
   Duration command_timeout = std::chrono::seconds(3);  ///< the longest one answer may take
+  std::optional<int> wait_replicas;  ///< how many must acknowledge a lock; nothing: all there are
+  Duration wait_timeout = std::chrono::milliseconds(100);  ///< within which they must
 };
 
 /// What a strategy is made from. Everything referred to outlives the strategy.
@@ -91,6 +96,7 @@ struct Context {
   Services& services;
   int client = 0;  ///< this client's number in its process
   // Filled in by make_strategy: the strategy's own, or what replaces it.
+  std::vector<std::string> urls{};  ///< of its servers
   WaitPolicy waiting{};
   std::optional<RenewalTiming> renewing{};
 };
@@ -116,6 +122,13 @@ struct Descriptor {
   /// Why this build cannot make it, in which case name and backend are all that is known of it.
   std::string_view not_built = {};
 };
+
+/// The set of servers that a strategy uses, as Endpoints have it: its backend's, unless it needs
+/// others of that kind, so that a private one with replicas is not shared with those that do not.
+std::string server_set(const Descriptor& descriptor);
+
+/// The URLs of that set, or the backend's own if there is no such set; empty without servers.
+std::vector<std::string> urls_of(const Descriptor& descriptor, const Endpoints& endpoints);
 
 /// One client's instance. It waits as the options say where its protocol allows that, else in its
 /// own way.

@@ -11,6 +11,7 @@ struct StoreError {
     not_sent,    ///< The command never left: it took no effect.
     unanswered,  ///< Sent, but no answer came: it may have taken effect.
     rejected,    ///< The store answered with an error: it took no effect.
+    refused,     ///< Done, but not as safely as was asked: it has been taken back.
   };
 
   Kind kind = Kind::not_sent;

@@ -26,9 +26,8 @@ std::vector<std::unique_ptr<Store>> make_stores(const Descriptor& strategy,
                                                 Duration command_timeout) {
   std::vector<std::unique_ptr<Store>> stores;
   const StoreKind* const kind = find_store_kind(strategy.backend);
-  const auto urls = endpoints.find(strategy.backend);
-  if (kind == nullptr || urls == endpoints.end()) return stores;
-  for (const std::string& url : urls->second) {
+  if (kind == nullptr) return stores;
+  for (const std::string& url : urls_of(strategy, endpoints)) {
     stores.push_back(kind->make(url, command_timeout));
     if (strategy.traits.nodes <= 1) break;
   }

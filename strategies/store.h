@@ -19,6 +19,7 @@ struct StoreFacts {
   std::string instance;
   /// User and system CPU of the server process since its start; nothing where it does not tell.
   std::optional<double> cpu_seconds;
+  int replicas = 0;  ///< that are connected to it
 };
 
 /// One server of a deployment, for the housekeeping round a run: not a lock. Not thread-safe.

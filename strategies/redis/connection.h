@@ -78,6 +78,9 @@ class Connection {
   /// answer is known already.
   virtual int descriptor() const = 0;
 
+  /// Grows with every new connection to the server: what one has written, another knows nothing of.
+  virtual std::uint64_t times_connected() const { return 1; }
+
   virtual void close() noexcept = 0;
 
   /// One command, one round trip.

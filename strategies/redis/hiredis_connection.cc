@@ -12,6 +12,7 @@ namespace {
 
 /// The word that is the command's key: what meters and faults may want to know.
 std::string_view key_of(Command command) {
+  if (command[0] == "WAIT" || command[0] == "INFO") return {};
   const std::size_t place = command[0].starts_with("EVAL") ? 3 : 1;
   return place < command.size() ? command[place] : std::string_view();
 }
@@ -105,6 +106,8 @@ class HiredisConnection : public Connection {
     return known || !transport_ || reader_->holds_bytes() ? -1 : transport_->descriptor();
   }
 
+  std::uint64_t times_connected() const override { return times_connected_; }
+
   void close() noexcept override { break_connection("closed"); }
 
  private:
@@ -122,6 +125,7 @@ class HiredisConnection : public Connection {
   StoreResult<void> start_on(std::unique_ptr<Transport> transport, const std::stop_token& stop) {
     transport_ = std::move(transport);
     reader_.emplace();
+    ++times_connected_;
     const auto exchange = [&](Command command) { return greet_with(command, stop); };
     auto greeted = greet(endpoint_, exchange);
     if (!greeted) close();
@@ -280,6 +284,7 @@ class HiredisConnection : public Connection {
   std::vector<Pending> pendings_;  ///< [first_, end_) are waiting for an answer, oldest first
   std::size_t first_ = 0, end_ = 0;
   std::string broken_reason_;
+  std::uint64_t times_connected_ = 0;
 };
 
 class HiredisFactory : public ConnectionFactory {

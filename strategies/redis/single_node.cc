@@ -10,11 +10,8 @@ namespace lockbench::redis {
 namespace {
 
 Endpoint first_endpoint(const Context& context) {
-  const auto urls = context.endpoints.find("redis");
-  if (urls == context.endpoints.end() || urls->second.empty()) {
-    throw std::invalid_argument("no Redis endpoint was given");
-  }
-  auto endpoint = parse_endpoint(urls->second.front());
+  if (context.urls.empty()) throw std::invalid_argument("no Redis endpoint was given");
+  auto endpoint = parse_endpoint(context.urls.front());
   if (!endpoint) throw std::invalid_argument(endpoint.error());
   return *std::move(endpoint);
 }

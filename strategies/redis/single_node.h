@@ -28,12 +28,18 @@ class SingleNodeLock : public LockStrategy {
   /// Uses the first Redis endpoint.
   explicit SingleNodeLock(const Context& context);
 
-  StoreResult<void> connect() final { return redis_->connect(); }
+  StoreResult<void> connect() final {
+    auto connected = redis_->connect();
+    return connected ? prepare() : connected;
+  }
   AcquireResult acquire(const AcquireRequest& request) final;
   /// Stops the renewal, gives the lock back, and tells the waiting if they wait to be told.
   ReleaseResult release(const Lease& lease) final;
 
  protected:
+  /// Asks the server for what has to be known beforehand.
+  virtual StoreResult<void> prepare() { return {}; }
+
   /// Asks once. `lease` comes with key and a token that is this acquisition's own; the strategy
   /// sets its state when granted. Not granted: somebody else has it.
   virtual StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) = 0;
@@ -74,6 +80,8 @@ class SingleNodeLock : public LockStrategy {
 
   Connection& redis() { return *redis_; }
   Env& env() { return env_; }
+  /// As shown to people.
+  std::string endpoint() const { return endpoint_.display(); }
   Services& services() { return services_; }
   int client() const { return client_; }
   /// Whether those who wait do so for a message.

@@ -5,17 +5,10 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "strategies/redis/info.h"
+
 namespace lockbench::redis {
 namespace {
-
-/// The value of "name:value\r\n" in INFO's text; empty if it is not there.
-std::string info_field(std::string_view info, std::string_view name) {
-  const std::string line = "\n" + std::string(name) + ":";
-  const std::size_t at = info.find(line);
-  if (at == std::string_view::npos) return {};
-  const std::size_t begin = at + line.size();
-  return std::string(info.substr(begin, info.find_first_of("\r\n", begin) - begin));
-}
 
 class RedisStore : public Store {
  public:
@@ -49,12 +42,14 @@ class RedisStore : public Store {
     if (!server) return tl::unexpected(server.error());
     const auto cpu = redis_->call({"INFO", "cpu"});
     if (!cpu) return tl::unexpected(cpu.error());
+    const auto replicas = connected_replicas(*redis_);
     const auto seconds = [&](std::string_view name) {
       return std::strtod(info_field(cpu->text, name).c_str(), nullptr);
     };
     return StoreFacts{.version = info_field(server->text, "redis_version"),
                       .instance = info_field(server->text, "run_id"),
-                      .cpu_seconds = seconds("used_cpu_user") + seconds("used_cpu_sys")};
+                      .cpu_seconds = seconds("used_cpu_user") + seconds("used_cpu_sys"),
+                      .replicas = replicas.value_or(0)};
   }
 
   StoreResult<std::size_t> remove_keys(std::span<const std::string> keys) override {

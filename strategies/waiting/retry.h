@@ -17,6 +17,7 @@ using Attempt = StoreResult<std::optional<Lease>>;
 /// client not knowing, like any lost answer.
 inline AcquireOutcome outcome_of(const StoreError& error, const std::stop_token& stop) {
   if (error.kind == StoreError::Kind::unanswered) return AcquireOutcome::unknown;
+  if (error.kind == StoreError::Kind::refused) return AcquireOutcome::refused;
   return stop.stop_requested() ? AcquireOutcome::abandoned : AcquireOutcome::failed;
 }
 
@@ -34,7 +35,9 @@ AcquireResult retry_after(Wait&& wait, const AcquireRequest& request, Env& env,
     Attempt attempt = try_once(request);
     if (!attempt) {
       result.outcome = outcome_of(attempt.error(), request.stop);
-      result.reason = std::move(attempt.error().message);
+      if (result.outcome != AcquireOutcome::refused) {
+        result.reason = std::move(attempt.error().message);
+      }
       return result;
     }
     if (attempt->has_value()) {
