@@ -48,6 +48,7 @@ Json traits_json(const Traits& traits) {
                {"renewable", traits.renewable},
                {"fair", traits.fair},
                {"nodes", traits.nodes},
+               {"needs_replicas", traits.needs_replicas},
                {"waiting", to_string(traits.waiting)},
                {"waiting_choices", Json::array()}};
   if (traits.renew_check) json["renew_check"] = std::string(to_string(*traits.renew_check));
@@ -97,6 +98,7 @@ std::string traits_text(const Json& traits) {
     if (traits[name]) words.emplace_back(name);
   }
   if (traits["nodes"] > 1) words.emplace_back("a quorum of nodes");
+  if (traits["needs_replicas"]) words.emplace_back("needs a server with replicas");
   return fmt::format("{}", fmt::join(words, "; "));
 }
 

@@ -13,6 +13,7 @@ using Set = tl::expected<void, std::string>;
 
 constexpr Range<Duration> kUpToAnHour{0s, 1h};
 constexpr Range<Duration> kUpToADay{0s, 24h};
+constexpr int kMostReplicas = 16;
 
 Option strategies_option() {
   Option option{.name = "strategies", .value_name = "STRATEGY"};
@@ -204,6 +205,42 @@ Option threshold_option() {
   return option;
 }
 
+Option wait_replicas_option() {
+  Option option{.name = "wait-replicas", .value_name = "K", .type = Option::Type::integer_or_text};
+  option.help = "replicas that must acknowledge a lock of redis-wait; all: those there are (all)";
+  option.set = [](RunOptions& options, const std::string& text) -> Set {
+    std::optional<int>& wanted = options.workload.strategy.wait_replicas;
+    wanted.reset();
+    if (text == "all") return {};
+    const auto replicas = read_number<int>(text);
+    if (!replicas || *replicas < 1 || *replicas > kMostReplicas) {
+      return tl::unexpected(fmt::format("\"{}\" is neither a whole number from 1 to {} nor all",
+                                        text, kMostReplicas));
+    }
+    wanted = replicas;
+    return {};
+  };
+  option.get = [](const RunOptions& options) -> results::OptionValue {
+    const auto& wanted = options.workload.strategy.wait_replicas;
+    if (!wanted) return std::string("all");
+    return std::int64_t{*wanted};
+  };
+  return option;
+}
+
+/// What waits for replicas, and how.
+std::vector<Option> replication_options() {
+  return {
+      number_option(
+          "replicas", "N", "replicas of the private Redis that redis-wait locks on",
+          Range<int>{0, kMostReplicas}, [](auto& o) -> auto& { return o.replicas; }),
+      wait_replicas_option(),
+      duration_option(
+          "wait-timeout", "within which they must acknowledge", {1ms, 1h},
+          [](auto& o) -> auto& { return o.workload.strategy.wait_timeout; }),
+  };
+}
+
 std::vector<Option> load_options() {
   return {
       number_option(
@@ -302,7 +339,8 @@ std::vector<Option> deployment_and_output_options() {
 
 std::vector<Option> run_options() {
   std::vector<Option> options = {strategies_option()};
-  for (auto part : {load_options(), server_options(), deployment_and_output_options()}) {
+  for (auto part :
+       {load_options(), replication_options(), server_options(), deployment_and_output_options()}) {
     std::move(part.begin(), part.end(), std::back_inserter(options));
   }
   return options;

@@ -31,7 +31,8 @@ struct RunOptions {
   std::optional<std::string> memcached;      ///< HOST:PORT
   std::optional<std::string> postgres;       ///< a DSN, secrets included
   std::vector<results::Threshold> thresholds;
-  std::string out;  ///< empty: results/runs/<id>.json
+  int replicas = 2;  ///< of the private server of those strategies that need some
+  std::string out;   ///< empty: results/runs/<id>.json
   Format format = Format::table;
   RenewalOptions renewal;
   bool quiet = false, strict = false;

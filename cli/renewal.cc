@@ -95,7 +95,7 @@ int finish(const RunOptions& options, const results::Result& result, const std::
   if (!error.empty()) console.warn(error);
   const bool saved = save_result(result, out, console);
   const bool printed = print_text(text_of(result, options.format), console);
-  const auto& points = result.experiment->points;
+  const auto& points = std::get<std::vector<results::RenewalPoint>>(result.experiment->points);
   const bool lost = std::any_of(points.begin(), points.end(),
                                 [](const results::RenewalPoint& point) { return point.lost > 0; });
   ending.errors = ending.errors || !saved || !printed || lost;
@@ -151,7 +151,7 @@ tl::expected<int, UsageError> renewal(const RunOptions& given) {
   result.environment = machine_facts();
   result.environment.servers = deployment->facts;
   result.workload = record(options);
-  result.experiment = {.name = "renewal", .points = std::move(measured.points)};
+  result.experiment = results::Experiment{.points = std::move(measured.points)};
   return finish(options, result, measured.error, out, console);
 }
 

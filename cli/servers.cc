@@ -15,9 +15,10 @@ namespace {
 
 using Done = tl::expected<void, UsageError>;
 
-bool needs(const std::vector<Selected>& selected, std::string_view backend) {
-  return std::any_of(selected.begin(), selected.end(),
-                     [&](const Selected& one) { return one.strategy->backend == backend; });
+bool needs(const std::vector<Selected>& selected, std::string_view backend, bool replicas) {
+  return std::any_of(selected.begin(), selected.end(), [&](const Selected& one) {
+    return one.strategy->backend == backend && one.strategy->traits.needs_replicas == replicas;
+  });
 }
 
 bool needs_quorum(const std::vector<Selected>& selected, std::string_view backend) {
@@ -65,6 +66,7 @@ Done skip_unbuilt(std::vector<Selected>& selected, std::vector<results::Skipped>
 }
 
 using Begun = std::future<tl::expected<std::unique_ptr<testbed::Server>, std::string>>;
+using BegunGroup = std::future<tl::expected<std::unique_ptr<testbed::RedisGroup>, std::string>>;
 
 /// Starts the private servers of one run side by side, and draws lines to them.
 class Starter {
@@ -72,22 +74,34 @@ class Starter {
   Starter(const RunOptions& options, Deployment& deployment)
       : deployment_(deployment),
         rtt_(options.workload.rtt),
+        replicas_(options.replicas),
         // A client that reconnects may be counted twice for a while.
         connections_(static_cast<std::uint32_t>(options.workload.clients) * 2 + kBesides) {}
 
   Begun begin(const Backend& backend) {
-    if (!deployment_.testbed && failure_.empty()) {
-      auto testbed = testbed::Testbed::start();
-      if (testbed) {
-        deployment_.testbed = std::move(*testbed);
-      } else {
-        failure_ = testbed.error();
-      }
-    }
+    start_testbed();
     return std::async(std::launch::async, [this, &backend]() -> decltype(Begun().get()) {
       if (!failure_.empty()) return tl::unexpected(failure_);
       return backend.start(*deployment_.testbed, connections_);
     });
+  }
+
+  BegunGroup begin_group() {
+    start_testbed();
+    return std::async(std::launch::async, [this]() -> decltype(BegunGroup().get()) {
+      if (!failure_.empty()) return tl::unexpected(failure_);
+      testbed::RedisGroupOptions options{.replicas = replicas_};
+      options.server.max_clients = connections_;
+      return testbed::start_redis_group(*deployment_.testbed, options);
+    });
+  }
+
+  /// The port of its primary.
+  tl::expected<std::uint16_t, std::string> finish(BegunGroup& begun) {
+    auto started = begun.get();
+    if (!started) return tl::unexpected(started.error());
+    deployment_.replicated = *std::move(started);
+    return deployment_.replicated->primary().port();
   }
 
   /// The port of what was begun.
@@ -116,12 +130,23 @@ class Starter {
   }
 
  private:
+  void start_testbed() {
+    if (deployment_.testbed || !failure_.empty()) return;
+    auto testbed = testbed::Testbed::start();
+    if (testbed) {
+      deployment_.testbed = std::move(*testbed);
+    } else {
+      failure_ = testbed.error();
+    }
+  }
+
   /// Connections of housekeeping, of what clients share, for renewal and notification, and of those
   /// that cancel a wait.
   static constexpr std::uint32_t kBesides = 128;
 
   Deployment& deployment_;
   const Duration rtt_;
+  const int replicas_;
   const std::uint32_t connections_;
   std::string failure_;
 };
@@ -130,10 +155,18 @@ class Starter {
 struct Need {
   const Backend* backend = nullptr;
   bool counter = false;
-  bool quorum = false;     ///< a lock lives on all of them
-  bool first_only = true;  ///< some lock lives on the first
+  bool quorum = false;      ///< a lock lives on all of them
+  bool first_only = true;   ///< some lock lives on the first
+  bool replicated = false;  ///< it must have replicas
   std::vector<std::string> given;
   std::vector<Begun> begun{};
+  BegunGroup begun_group{};
+
+  /// In the endpoints.
+  std::string set() const { return std::string(backend->name) + (replicated ? "-replicated" : ""); }
+  bool concerns(const Descriptor& strategy) const {
+    return !counter && server_set(strategy) == set();
+  }
 };
 
 /// Reaches the first, and of a quorum all that can be reached.
@@ -181,14 +214,24 @@ Done check_distinct(const Need& need) {
   return {};
 }
 
+std::vector<std::string> first_of(std::vector<std::string> urls) {
+  if (urls.size() > 1) urls.resize(1);
+  return urls;
+}
+
 std::vector<Need> needs_of(const RunOptions& options, const std::vector<Selected>& selected) {
   std::vector<Need> all;
   for (const Backend& backend : backends()) {
-    if (!needs(selected, backend.name)) continue;
-    all.push_back({.backend = &backend,
-                   .quorum = needs_quorum(selected, backend.name),
-                   .first_only = needs_one(selected, backend.name),
-                   .given = backend.given(options)});
+    if (needs(selected, backend.name, false)) {
+      all.push_back({.backend = &backend,
+                     .quorum = needs_quorum(selected, backend.name),
+                     .first_only = needs_one(selected, backend.name),
+                     .given = backend.given(options)});
+    }
+    if (needs(selected, backend.name, true)) {
+      all.push_back(
+          {.backend = &backend, .replicated = true, .given = first_of(backend.given(options))});
+    }
   }
   if (options.workload.resource == Resource::memory) return all;
   // The counter lives apart from the locks, so that its traffic does not slow them, unless the
@@ -207,8 +250,15 @@ std::vector<Need> needs_of(const RunOptions& options, const std::vector<Selected
 tl::expected<void, std::string> provide(Need& need, Starter& starter, const RunOptions& options,
                                         Deployment& deployment, const std::stop_token& stop) {
   const std::string name(need.backend->name);
+  const std::string set = need.set();
   std::vector<std::string> urls = need.given;
   std::vector<std::uint16_t> ports;
+  if (need.begun_group.valid()) {
+    const auto started = starter.finish(need.begun_group);
+    if (!started) return tl::unexpected(started.error());
+    ports.push_back(*started);
+    urls.push_back(need.backend->url_on(*started));
+  }
   for (Begun& begun : need.begun) {
     const auto started = starter.finish(begun);
     if (!started) return tl::unexpected(started.error());
@@ -217,7 +267,7 @@ tl::expected<void, std::string> provide(Need& need, Starter& starter, const RunO
   }
   auto facts = facts_of(need, urls, options, deployment.warnings, stop);
   if (!facts) return tl::unexpected(facts.error());
-  deployment.facts[need.counter ? "counter" : name] = *std::move(facts);
+  deployment.facts[need.counter ? "counter" : set] = *std::move(facts);
   if (need.counter) {
     deployment.counter_url = urls.front();
     return {};
@@ -227,7 +277,7 @@ tl::expected<void, std::string> provide(Need& need, Starter& starter, const RunO
     if (!line) return tl::unexpected(line.error());
     urls[i] = need.backend->url_on(*line);
   }
-  deployment.endpoints[name] = std::move(urls);
+  deployment.endpoints[set] = std::move(urls);
   return {};
 }
 
@@ -240,6 +290,20 @@ int most_servers(const RunOptions& options, const std::vector<Need>& wanted) {
         most, need.given.empty() ? options.workload.nodes : static_cast<int>(need.given.size()));
   }
   return most;
+}
+
+/// Why not; empty if there are enough, or the server does not tell.
+std::string lacks_replicas(const Need& need, const RunOptions& options,
+                           const Deployment& deployment) {
+  if (!need.replicated) return {};
+  const StrategyOptions& wanted = options.workload.strategy;
+  const std::string& url = deployment.endpoints.at(need.set()).front();
+  const auto store = find_store_kind(need.backend->name)->make(url, wanted.command_timeout);
+  const auto facts = store->facts();
+  const int least = wanted.wait_replicas.value_or(1);
+  if (!facts || facts->replicas >= least) return {};
+  return fmt::format("{} has {} replica{}, and {} must acknowledge", store->display(),
+                     facts->replicas, facts->replicas == 1 ? "" : "s", least);
 }
 
 }  // namespace
@@ -299,12 +363,24 @@ tl::expected<Deployment, UsageError> deploy(const RunOptions& options,
   }
   for (Need& need : wanted) {
     if (!need.given.empty()) continue;
+    if (need.replicated) {
+      need.begun_group = starter.begin_group();
+      continue;
+    }
     const int servers = need.quorum ? options.workload.nodes : 1;
     for (int i = 0; i < servers; ++i) need.begun.push_back(starter.begin(*need.backend));
   }
   for (Need& need : wanted) {
-    const auto provided = provide(need, starter, options, deployment, stop);
-    if (provided) continue;
+    auto provided = provide(need, starter, options, deployment, stop);
+    if (provided) {
+      const std::string lack = lacks_replicas(need, options, deployment);
+      if (lack.empty()) continue;
+      const auto concerns = [&](const Descriptor& strategy) { return need.concerns(strategy); };
+      if (auto done = skip(concerns, lack, selected, skipped); !done) {
+        return tl::unexpected(done.error());
+      }
+      continue;
+    }
     if (need.counter) {
       return tl::unexpected(UsageError{fmt::format("the counter's server: {}", provided.error())});
     }
@@ -313,9 +389,7 @@ tl::expected<Deployment, UsageError> deploy(const RunOptions& options,
       return tl::unexpected(
           UsageError{fmt::format("{}: {}", need.backend->option, provided.error())});
     }
-    const auto concerns = [&](const Descriptor& strategy) {
-      return strategy.backend == need.backend->name;
-    };
+    const auto concerns = [&](const Descriptor& strategy) { return need.concerns(strategy); };
     auto done = skip(concerns, provided.error(), selected, skipped);
     if (!done) return tl::unexpected(done.error());
   }

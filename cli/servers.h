@@ -11,6 +11,7 @@
 #include "cli/select.h"
 #include "results/model.h"
 #include "testbed/proxy.h"
+#include "testbed/redis_group.h"
 #include "testbed/server.h"
 #include "testbed/testbed.h"
 
@@ -20,6 +21,7 @@ namespace lockbench {
 struct Deployment {
   std::unique_ptr<testbed::Testbed> testbed;  ///< outlives its servers
   std::vector<std::unique_ptr<testbed::Server>> own;
+  std::unique_ptr<testbed::RedisGroup> replicated;  ///< for strategies that need replicas
   std::unique_ptr<testbed::ProxyPool> proxies;
   std::vector<std::unique_ptr<testbed::Proxy>> lines;  ///< what --rtt puts before own servers
   Endpoints endpoints;
