@@ -9,6 +9,7 @@ namespace lockbench {
 Command run_command();
 Command list_command();
 Command renewal_command();
+Command quorum_command();
 Command doctor_command();
 
 /// Every subcommand, the default one first.

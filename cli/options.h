@@ -22,6 +22,13 @@ struct RenewalOptions {
   int pairs = 3;
 };
 
+/// What `lockbench quorum` measures.
+struct QuorumOptions {
+  std::vector<int> nodes;                       ///< none: 1, 3, 5, 7
+  Duration duration = std::chrono::seconds(1);  ///< of each point
+  Duration slow = std::chrono::milliseconds(20);
+};
+
 /// All that the user asked for, whichever subcommand it is meant for.
 struct RunOptions {
   std::vector<std::string> strategies;  ///< names and globs as given; none: all
@@ -35,6 +42,7 @@ struct RunOptions {
   std::string out;   ///< empty: results/runs/<id>.json
   Format format = Format::table;
   RenewalOptions renewal;
+  QuorumOptions quorum;
   bool quiet = false, strict = false;
   std::string config;
 };

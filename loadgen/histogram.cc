@@ -156,6 +156,21 @@ results::Distribution to_distribution(const HistogramSnapshot& snapshot) {
   return result;
 }
 
+HistogramSnapshot to_snapshot(const results::Distribution& distribution) {
+  const auto duration = [](double in_seconds) { return Duration(std::llround(in_seconds * 1e9)); };
+  HistogramSnapshot snapshot;
+  for (const results::Distribution::Bucket& bucket : distribution.buckets) {
+    const auto upper =
+        std::clamp<std::int64_t>(duration(bucket.upper).count(), 0, Layout::kHighest);
+    snapshot.buckets[Layout::index(upper)] += bucket.count;
+  }
+  snapshot.overflow = distribution.overflow;
+  snapshot.sum = duration(distribution.mean * static_cast<double>(distribution.count));
+  snapshot.min = duration(distribution.min);
+  snapshot.max = duration(distribution.max);
+  return snapshot;
+}
+
 ShardedHistogram::ShardedHistogram() : ShardedHistogram(std::thread::hardware_concurrency()) {}
 
 ShardedHistogram::ShardedHistogram(std::size_t shards)

@@ -76,6 +76,8 @@ struct HistogramSnapshot {
 
 /// As the result file has it: in seconds.
 results::Distribution to_distribution(const HistogramSnapshot& snapshot);
+/// And back, for a distribution that was made so.
+HistogramSnapshot to_snapshot(const results::Distribution& distribution);
 
 /// What many threads record into at once. One shard per CPU rather than per thread: threads on one
 /// CPU do not run at the same time, and 10,000 clients do not cost gigabytes. All methods are

@@ -106,12 +106,14 @@ tl::expected<results::Run, std::string> LiveRun::execute() {
   results::Run result;
   RunEvidence evidence;
   housekeeping_.begin();
+  if (plan_.before_load) plan_.before_load();
   const Duration strayed_before = wall_clock_offset();
   const double cpu_before = own_cpu_seconds();
   SeriesSampler sampler(run_);
   const TimePoint ended_at = drive(sampler, result.series);
   evidence.cpu_seconds = own_cpu_seconds() - cpu_before;
   drain();
+  if (plan_.after_load) plan_.after_load();
   sampler.complete(result.series.back());
 
   const TimePoint measured_until = std::min(ended_at, run_.load_end);

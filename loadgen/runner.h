@@ -50,6 +50,10 @@ struct RunPlan {
   EnvFactory make_env = make_system_env;
   /// Puts services in place before any strategy is made; may be empty.
   std::function<void(Services&)> provide_services;
+  /// Called once all clients are connected, and when they have ended, before their keys are
+  /// removed: for what is to be done to the servers meanwhile. On the runner's thread; may be
+  /// empty.
+  std::function<void()> before_load, after_load;
 };
 
 struct RunReport {

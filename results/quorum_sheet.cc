@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "results/experiment_sheet.h"
 #include "results/units.h"
@@ -18,8 +19,17 @@ std::string where_any(const Distribution& distribution, double seconds) {
 
 std::string count(std::uint64_t number) { return human_count(static_cast<double>(number)); }
 
+/// Two digits at least, however small.
+std::string factor(double value) {
+  return value > 0 && value < 0.1 ? fmt::format("{:.2g}", value) : human_number(value);
+}
+
 std::string times(double value, double reference) {
-  return reference > 0 ? fmt::format("{} ×", human_number(value / reference)) : "– ×";
+  return reference > 0 ? factor(value / reference) + " ×" : "– ×";
+}
+
+std::string with_clients(std::string_view text, std::uint64_t clients) {
+  return fmt::format("{}, {} client{}", text, clients, clients == 1 ? "" : "s");
 }
 
 bool healthy(const QuorumPoint& point) { return point.down + point.frozen + point.slow == 0; }
@@ -64,21 +74,28 @@ std::string place(const QuorumPoint& point) {
   return fmt::format("{} on {} node{}", point.strategy, point.nodes, point.nodes == 1 ? "" : "s");
 }
 
-/// "redlock on 5 nodes, 1 client: acquire p50 6 × that of redis-set-nx-lua and 4 × that of ...".
+/// "redlock on 5 nodes, 1 client: 6 × the acquire p50 of redis-set-nx-lua (60 µs), 2 × that of
+/// ...".
 std::string against(const QuorumPoint& point, const std::vector<const QuorumPoint*>& others) {
-  Lines latencies;
-  for (const QuorumPoint* other : others) {
-    latencies.push_back(fmt::format("{} that of {}", times(point.acquire.p50, other->acquire.p50),
-                                    other->strategy));
-  }
   const QuorumPoint& single = *others.front();
+  Lines parts = {fmt::format("{} the acquire p50 of {} ({})",
+                             times(point.acquire.p50, single.acquire.p50), single.strategy,
+                             human_seconds(point.acquire.p50))};
+  for (std::size_t i = 1; i < others.size(); ++i) {
+    parts.push_back(fmt::format("{} that of {}", times(point.acquire.p50, others[i]->acquire.p50),
+                                others[i]->strategy));
+  }
+  parts.push_back(fmt::format("{} its sections/s",
+                              times(point.sections_per_second, single.sections_per_second)));
   const double more = point.commands_per_section - single.commands_per_section;
-  return fmt::format(
-      "{}, {} client{}: acquire p50 {} ({}), {} its sections/s, {} commands a section {}",
-      place(point), point.clients, point.clients == 1 ? "" : "s", fmt::join(latencies, " and "),
-      human_seconds(point.acquire.p50),
-      times(point.sections_per_second, single.sections_per_second),
-      human_number(more < 0 ? -more : more), more < 0 ? "less" : "more");
+  parts.push_back(fmt::format("{} commands a section ({}{})",
+                              human_number(point.commands_per_section), more < 0 ? "−" : "+",
+                              human_number(std::abs(more))));
+  if (point.split_votes > 0) {
+    parts.push_back(fmt::format("{} rounds a grant, {} split votes",
+                                human_number(point.rounds_per_grant), count(point.split_votes)));
+  }
+  return fmt::format("{}: {}", with_clients(place(point), point.clients), fmt::join(parts, ", "));
 }
 
 void compare_with_references(const Points& points, Lines& lines) {
@@ -92,10 +109,6 @@ void compare_with_references(const Points& points, Lines& lines) {
     }
     if (others.empty()) continue;
     lines.push_back(against(point, others));
-    if (point.split_votes > 0) {
-      lines.back() += fmt::format(", {} rounds a grant, {} split votes",
-                                  human_number(point.rounds_per_grant), count(point.split_votes));
-    }
   }
 }
 
@@ -117,11 +130,11 @@ void cost_of_a_node(const Points& points, Lines& lines) {
     said.push_back(key);
     const auto more = static_cast<double>(many->nodes - few.nodes);
     const double seconds = (many->acquire.p50 - few.acquire.p50) / more;
-    lines.push_back(fmt::format(
-        "each further node costs {}, {} client{}: {}{} of acquire p50, {} commands a section",
-        few.strategy, few.clients, few.clients == 1 ? "" : "s", seconds < 0 ? "−" : "",
-        human_seconds(seconds < 0 ? -seconds : seconds),
-        human_number((many->commands_per_section - few.commands_per_section) / more)));
+    const double commands = (many->commands_per_section - few.commands_per_section) / more;
+    lines.push_back(
+        fmt::format("each further node costs {}: {}{} of acquire p50, {} commands a section",
+                    with_clients(few.strategy, few.clients), seconds < 0 ? "−" : "",
+                    human_seconds(std::abs(seconds)), human_number(commands)));
   }
 }
 
@@ -133,7 +146,7 @@ void compare_with_healthy(const Points& points, Lines& lines) {
     if (!granted_any(point)) {
       lines.push_back(what + ": nothing is granted");
     } else if (before != nullptr) {
-      lines.push_back(fmt::format("{}: {} of its healthy sections/s, acquire p50 {}, p99 {}", what,
+      lines.push_back(fmt::format("{}: {} its healthy sections/s, acquire p50 {}, p99 {}", what,
                                   times(point.sections_per_second, before->sections_per_second),
                                   human_seconds(point.acquire.p50),
                                   human_seconds(point.acquire.p99)));

@@ -1,0 +1,169 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/exit_code.h"
+#include "cli/facts.h"
+#include "cli/option_types.h"
+#include "cli/publish.h"
+#include "cli/quorum_ground.h"
+#include "cli/servers.h"
+#include "cli/signals.h"
+#include "results/experiment_sheet.h"
+#include "results/json.h"
+#include "results/save.h"
+#include "testbed/open_files.h"
+
+namespace lockbench {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kMostNodes = 15;
+
+Option nodes_option() {
+  Option option{.name = "nodes", .value_name = "N", .type = Option::Type::integer};
+  option.help = "nodes of the quorum; repeatable (1, 3, 5, 7)";
+  option.repeatable = true;
+  option.set = [](RunOptions& options, const std::string& text) -> tl::expected<void, std::string> {
+    const auto nodes = read_number<int>(text);
+    if (!nodes || *nodes < 1 || *nodes > kMostNodes) {
+      return tl::unexpected(
+          fmt::format("\"{}\" is not a whole number from 1 to {}", text, kMostNodes));
+    }
+    auto& all = options.quorum.nodes;
+    if (std::find(all.begin(), all.end(), *nodes) == all.end()) all.push_back(*nodes);
+    return {};
+  };
+  option.get = [](const RunOptions& options) -> results::OptionValue {
+    std::vector<std::string> texts;
+    for (const int nodes : options.quorum.nodes) texts.push_back(std::to_string(nodes));
+    return texts;
+  };
+  return option;
+}
+
+std::vector<Option> quorum_options() {
+  std::vector<Option> options = {
+      nodes_option(),
+      number_option(
+          "clients", "N", "clients of the points at which they contend for one lock",
+          Range<int>{1, 1000}, [](auto& o) -> auto& { return o.workload.clients; }),
+      duration_option(
+          "duration", "how long to measure each point", {10ms, 1h},
+          [](auto& o) -> auto& { return o.quorum.duration; }),
+      duration_option(
+          "slow", "what slow nodes take longer", {1ms, 1h},
+          [](auto& o) -> auto& { return o.quorum.slow; })};
+  auto shared = some_run_options(
+      {"ttl", "replicas", "rtt", "store-timeout", "out", "format", "quiet", "config"});
+  std::move(shared.begin(), shared.end(), std::back_inserter(options));
+  return options;
+}
+
+std::map<std::string, results::OptionValue> record(const RunOptions& options) {
+  auto workload = workload_record(options);
+  for (const Option& option : quorum_options()) {
+    std::string key(option.name);
+    std::replace(key.begin(), key.end(), '-', '_');
+    workload[key] = option.get(options);
+  }
+  return workload;
+}
+
+QuorumPlan plan_of(const RunOptions& options, const std::string& run_id) {
+  QuorumPlan plan{.run_id = run_id,
+                  .nodes = options.quorum.nodes,
+                  .contending = options.workload.clients,
+                  .slow = options.quorum.slow,
+                  .workload = options.workload};
+  plan.workload.duration = options.quorum.duration;
+  plan.workload.warmup = std::min<Duration>(200ms, options.quorum.duration);
+  plan.workload.rtt = {};  // the ground's own
+  return plan;
+}
+
+std::string text_of(const results::Result& result, Format format) {
+  const results::TextSheet sheet = results::sheet_of(*result.experiment);
+  if (format == Format::json) return results::to_json(result);
+  if (format == Format::csv) return results::to_csv(sheet);
+  std::string text = format == Format::markdown ? results::to_markdown(sheet) : to_table(sheet);
+  text += "\n";
+  for (const std::string& line : results::readings(*result.experiment)) {
+    text += format == Format::markdown ? "- " + line + "\n" : line + "\n";
+  }
+  return text;
+}
+
+int finish(const RunOptions& options, const results::Result& result, const QuorumMeasured& measured,
+           const std::string& out, Console& console) {
+  for (const std::string& line : measured.errors) console.warn("failure: " + line);
+  for (const std::string& point : measured.violated) {
+    console.warn("exclusion was broken: " + point);
+  }
+  Ending ending{.interrupted = result.interrupted,
+                .exclusion_broken = !measured.violated.empty(),
+                .errors = !measured.errors.empty()};
+  const bool saved = save_result(result, out, console);
+  const bool printed = print_text(text_of(result, options.format), console);
+  ending.errors = ending.errors || !saved || !printed;
+  return exit_code_of(ending);
+}
+
+tl::expected<int, UsageError> quorum(const RunOptions& given) {
+  RunOptions options = given;
+  if (options.quorum.nodes.empty()) options.quorum.nodes = {1, 3, 5, 7};
+  std::sort(options.quorum.nodes.begin(), options.quorum.nodes.end());
+  const WallTime now = std::chrono::system_clock::now();
+  results::Result result{.id = run_id(now, std::random_device()()), .started_at = rfc3339(now)};
+  const std::string out =
+      options.out.empty() ? fmt::format("results/runs/{}.json", result.id) : options.out;
+  if (auto writable = results::check_writable(out); !writable) {
+    return tl::unexpected(UsageError{fmt::format("--out: {}", writable.error())});
+  }
+
+  prepare_signals();
+  Console console(stderr, is_terminal(stderr), options.quiet);
+  const std::stop_source stop;
+  const StopOnSignal on_signal(stop, console);
+  const int most = options.quorum.nodes.back();
+  // Each client reaches every node, at the worst through a proxy.
+  const std::uint64_t files = static_cast<std::uint64_t>(options.workload.clients * most) * 3 + 256;
+  if (auto raised = testbed::raise_open_file_limit(files); !raised) {
+    return tl::unexpected(UsageError{fmt::format("--clients: {}", raised.error())});
+  }
+  const auto ground = LocalQuorum::start(options, most);
+  if (!ground) return tl::unexpected(UsageError{ground.error()});
+  const auto facts = (*ground)->facts(options.workload.strategy.command_timeout, stop.get_token());
+  if (stop.stop_requested()) {
+    console.warn("interrupted before anything was measured");
+    return exit_code::kInterrupted;
+  }
+  if (!facts) return tl::unexpected(UsageError{facts.error()});
+
+  auto measured = measure_quorum(
+      plan_of(options, result.id), **ground, [&](const std::string& line) { console.note(line); },
+      stop.get_token());
+  result.interrupted = measured.interrupted;
+  result.lockbench = build_facts();
+  result.environment = machine_facts();
+  result.environment.servers = *facts;
+  result.workload = record(options);
+  result.experiment = results::Experiment{.points = measured.points};
+  return finish(options, result, measured, out, console);
+}
+
+}  // namespace
+
+Command quorum_command() {
+  return {.name = "quorum",
+          .summary = "What a quorum costs, by its nodes, down, frozen and slow ones.",
+          .options = quorum_options(),
+          .execute = quorum};
+}
+
+}  // namespace lockbench
