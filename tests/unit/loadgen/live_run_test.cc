@@ -155,6 +155,30 @@ TEST_F(LiveRunTest, NoLockLosesUpdatesAndSaysThatItPromisedNothing) {
   EXPECT_EQ(run.herd_factor, std::nullopt);
 }
 
+TEST_F(LiveRunTest, WhatIsDoneToTheServersIsDoneWhileClientsAreConnectedAndNoneWorks) {
+  std::atomic<int> connected = 0, sections = 0;
+  int connected_before = -1, sections_before = -1, sections_after = -1;
+  Behaviour behaviour;
+  behaviour.connect = [&](const Context&) {
+    ++connected;
+    return StoreResult<void>();
+  };
+  behaviour.acquire = [&](const Context&, const AcquireRequest& request) {
+    ++sections;
+    return grant(request);
+  };
+  plan_.before_load = [&] {
+    connected_before = connected;
+    sections_before = sections;
+  };
+  plan_.after_load = [&] { sections_after = sections; };
+  run_one(behaviour);
+  EXPECT_EQ(connected_before, 4);
+  EXPECT_EQ(sections_before, 0);
+  EXPECT_GT(sections_after, 0);
+  EXPECT_EQ(sections_after, sections) << "all had ended";
+}
+
 TEST_F(LiveRunTest, AMutexLosesNone) {
   hold(100us);
   end_after(400);

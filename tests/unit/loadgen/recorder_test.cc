@@ -111,6 +111,7 @@ TEST(Recorder, RenewalsAreCountedByOutcomeAndPhase) {
   const auto report = [&](Phase phase, RenewalAnswer outcome, int times) {
     for (int i = 0; i < times; ++i) {
       recorder.renewal(phase, {.outcome = outcome,
+                               .commands = 5,
                                .slip = 2ms,
                                .duration = 3ms,
                                .margin = 40ms,
@@ -125,6 +126,7 @@ TEST(Recorder, RenewalsAreCountedByOutcomeAndPhase) {
   EXPECT_EQ(counts.renewals, 5U);
   EXPECT_EQ(counts.renewals_refused, 3U);
   EXPECT_EQ(counts.renewals_failed, 2U);
+  EXPECT_EQ(counts.renewal_commands, 50U) << "whatever came of them";
   EXPECT_EQ(recorder.service_counts(Phase::unmeasured).renewals, 1U);
   EXPECT_EQ(recorder.failures(), (std::vector<std::string>{"2 × renewal: no answer"}));
 
@@ -143,6 +145,77 @@ TEST(Recorder, AMarginThatWasUsedUpIsNone) {
   EXPECT_EQ(measured.renewal_margin.snapshot().count(), 1U);
   EXPECT_EQ(measured.renewal_margin.snapshot().max, 0ms);
   EXPECT_EQ(measured.renewal_slip.snapshot().max, 0ms);
+}
+
+TEST(Recorder, VotesAreKeptByNodeVoteAndPhase) {
+  Recorder recorder(1, 3);
+  recorder.vote(Phase::measured, 0, Vote::granted, 1ms);
+  recorder.vote(Phase::measured, 0, Vote::granted, 3ms);
+  recorder.vote(Phase::measured, 2, Vote::refused, 2ms);
+  recorder.vote(Phase::measured, 2, Vote::failed, 50ms);
+  recorder.vote(Phase::unmeasured, 1, Vote::granted, 1ms);
+  const auto& nodes = recorder.histograms(Phase::measured).nodes;
+  ASSERT_EQ(nodes.size(), 3U);
+  EXPECT_EQ(nodes[0].with(Vote::granted).snapshot().sum, 4ms);
+  EXPECT_EQ(nodes[0].with(Vote::refused).snapshot().count(), 0U);
+  EXPECT_EQ(nodes[1].with(Vote::granted).snapshot().count(), 0U);
+  EXPECT_EQ(nodes[2].with(Vote::refused).snapshot().max, 2ms);
+  EXPECT_EQ(nodes[2].with(Vote::failed).snapshot().max, 50ms);
+  EXPECT_EQ(recorder.histograms(Phase::unmeasured).nodes[1].with(Vote::granted).snapshot().count(),
+            1U);
+  EXPECT_THROW(recorder.vote(Phase::measured, 3, Vote::granted, 1ms), std::out_of_range);
+  EXPECT_TRUE(Recorder(1).histograms(Phase::measured).nodes.empty());
+}
+
+TEST(Recorder, RoundsAreCountedAndAValidityIsAGrants) {
+  Recorder recorder(1, 3);
+  recorder.round(Phase::measured, true, std::nullopt);
+  recorder.round(Phase::measured, false, std::nullopt);
+  recorder.round(Phase::measured, false, 9s);
+  recorder.round(Phase::unmeasured, true, std::nullopt);
+  EXPECT_EQ(recorder.quorum_counts(Phase::measured).rounds, 3U);
+  EXPECT_EQ(recorder.quorum_counts(Phase::measured).split_votes, 1U);
+  EXPECT_EQ(recorder.quorum_counts(Phase::unmeasured).rounds, 1U);
+  EXPECT_EQ(recorder.histograms(Phase::measured).validity.snapshot().count(), 1U);
+  EXPECT_EQ(recorder.histograms(Phase::measured).validity.snapshot().max, 9s);
+}
+
+TEST(Recorder, VotesOfManyThreadsAreCounted) {
+  constexpr int kThreads = 4, kVotesOfEach = 5'000;
+  Recorder recorder(1, 5);
+  {
+    std::vector<std::jthread> threads;
+    threads.reserve(kThreads);
+    for (int i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&recorder] {
+        for (int n = 0; n < kVotesOfEach; ++n) {
+          recorder.vote(Phase::measured, n % 5, Vote::granted, 1us);
+          recorder.round(Phase::measured, n % 2 == 0, 1s);
+          recorder.replicas_waited(Phase::measured, 1us, n % 2, 1);
+        }
+      });
+    }
+  }
+  std::uint64_t votes = 0;
+  for (const auto& node : recorder.histograms(Phase::measured).nodes) {
+    votes += node.with(Vote::granted).snapshot().count();
+  }
+  EXPECT_EQ(votes, kThreads * kVotesOfEach);
+  EXPECT_EQ(recorder.quorum_counts(Phase::measured).rounds, kThreads * kVotesOfEach);
+  EXPECT_EQ(recorder.quorum_counts(Phase::measured).split_votes, kThreads * kVotesOfEach / 2);
+  EXPECT_EQ(recorder.replication_counts(Phase::measured).refusals, kThreads * kVotesOfEach / 2);
+}
+
+TEST(Recorder, WaitingForTooFewReplicasIsARefusal) {
+  Recorder recorder(1);
+  recorder.replicas_waited(Phase::measured, 1ms, 2, 2);
+  recorder.replicas_waited(Phase::measured, 100ms, 1, 2);
+  recorder.replicas_waited(Phase::measured, 100ms, 3, 2);
+  recorder.replicas_waited(Phase::unmeasured, 100ms, 0, 2);
+  EXPECT_EQ(recorder.replication_counts(Phase::measured).refusals, 1U);
+  EXPECT_EQ(recorder.replication_counts(Phase::measured).wanted, 2U);
+  EXPECT_EQ(recorder.histograms(Phase::measured).replica_wait.snapshot().sum, 201ms);
+  EXPECT_EQ(recorder.replication_counts(Phase::unmeasured).refusals, 1U);
 }
 
 TEST(Recorder, ServicesOfManyThreadsAreCounted) {

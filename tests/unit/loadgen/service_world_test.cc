@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "strategies/quorum_observer.h"
+#include "strategies/replication_observer.h"
 #include "tests/support/sim_env.h"
 
 namespace lockbench {
@@ -49,7 +51,7 @@ class ServiceWorldTest : public testing::Test {
       .nonce = 1,
       .seed = 1,
       .make_env = [this](std::uint64_t seed) { return std::make_unique<SimEnv>(clock_, seed); },
-      .recorder = Recorder(1),
+      .recorder = Recorder(1, 3),
       .services = {},
       .audit = Audit(1),
       .handoff = HandoffTracker(1),
@@ -76,6 +78,28 @@ TEST_F(ServiceWorldTest, WhatServicesDoBelongsToThePhaseInWhichTheyDoIt) {
   EXPECT_EQ(counts(Phase::measured).renewals, 3U);
   EXPECT_EQ(counts(Phase::unmeasured).commands, 4U);
   EXPECT_EQ(counts(Phase::unmeasured).renewals, 4U);
+}
+
+TEST_F(ServiceWorldTest, VotesAndReplicasBelongToThePhaseToo) {
+  auto& quorum = run_.services.get_or_make<QuorumObserver>(make_deaf_quorum_observer);
+  auto& replicas = run_.services.get_or_make<ReplicationObserver>(make_deaf_replication_observer);
+  begin();
+  for (const Duration time : {1500ms, 3000ms, 4000ms, 6000ms}) {
+    move_to(time);
+    quorum.on_vote(1, Vote::granted, 2ms, false);
+    quorum.on_vote(2, Vote::refused, 3ms, true);
+    quorum.on_round(true, 9s);
+    replicas.on_acknowledged(4ms, 1, 2);
+  }
+  for (const Phase phase : kPhases) {
+    const auto& nodes = run_.recorder.histograms(phase).nodes;
+    EXPECT_EQ(nodes[1].with(Vote::granted).snapshot().count(), 2U);
+    EXPECT_EQ(nodes[2].with(Vote::refused).snapshot().sum, 6ms) << "late ones too";
+    EXPECT_EQ(run_.recorder.quorum_counts(phase).split_votes, 2U);
+    EXPECT_EQ(run_.recorder.histograms(phase).validity.snapshot().count(), 2U);
+    EXPECT_EQ(run_.recorder.replication_counts(phase).refusals, 2U);
+    EXPECT_EQ(run_.recorder.histograms(phase).replica_wait.snapshot().sum, 8ms);
+  }
 }
 
 TEST_F(ServiceWorldTest, BeforeAnyLoadNothingIsMeasured) {

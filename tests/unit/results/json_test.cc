@@ -75,10 +75,65 @@ TEST(Json, RenewalIsReadBackOrNull) {
 TEST(Json, AnExperimentIsThereOnlyIfThereWasOne) {
   Result result = full_result();
   ASSERT_TRUE(read_back(result).experiment.has_value());
-  EXPECT_EQ(read_back(result).experiment->points.at(0).held, 10'000U);
+  EXPECT_EQ(read_back(result).experiment->name(), "renewal");
+  const auto read = read_back(result);
+  EXPECT_EQ(std::get<std::vector<RenewalPoint>>(read.experiment->points).at(0).held, 10'000U);
   result.experiment.reset();
   EXPECT_FALSE(json::parse(to_json(result)).contains("experiment"));
   EXPECT_FALSE(read_back(result).experiment.has_value());
+}
+
+TEST(Json, AQuorumIsReadBackOrNull) {
+  const Result result = read_back(full_result());
+  ASSERT_TRUE(result.runs[0].quorum.has_value());
+  const Quorum& quorum = *result.runs[0].quorum;
+  EXPECT_EQ(quorum.nodes, 3U);
+  ASSERT_EQ(quorum.votes.size(), 2U);
+  EXPECT_EQ(quorum.votes[1].node, "127.0.0.1:7002");
+  EXPECT_EQ(quorum.votes[1].granted, 51U);
+  EXPECT_EQ(quorum.votes[1].refused, 5U);
+  EXPECT_EQ(quorum.votes[1].failed, 2U);
+  EXPECT_EQ(quorum.split_votes, 4U);
+  EXPECT_EQ(quorum.rounds_per_grant, 1.5);
+  ASSERT_EQ(quorum.node_seconds.size(), 2U);
+  EXPECT_EQ(quorum.node_seconds[0].p99, 0.00142);
+  EXPECT_EQ(quorum.validity.count, 1000U);
+  EXPECT_FALSE(result.runs[1].quorum.has_value());
+  const json runs = json::parse(to_json(full_result())).at("runs");
+  EXPECT_EQ(runs.at(0).at("quorum").at("votes").at(0), json({"127.0.0.1:7001", 50, 6, 1}));
+  EXPECT_TRUE(runs.at(1).at("quorum").is_null());
+}
+
+TEST(Json, ReplicationIsReadBackOrNull) {
+  const Result result = read_back(full_result());
+  ASSERT_TRUE(result.runs[0].replication.has_value());
+  EXPECT_EQ(result.runs[0].replication->replicas, 2U);
+  EXPECT_EQ(result.runs[0].replication->refusals, 3U);
+  EXPECT_EQ(result.runs[0].replication->wait.p50, 8.3e-5);
+  EXPECT_FALSE(result.runs[1].replication.has_value());
+}
+
+TEST(Json, PointsOfAQuorumAreReadBack) {
+  Result result = full_result();
+  result.experiment = Experiment{std::vector<QuorumPoint>{sample_quorum_point()}};
+  result.experiment->points = std::vector<QuorumPoint>{sample_quorum_point(), QuorumPoint()};
+  const Result read = read_back(result);
+  EXPECT_EQ(read.experiment->name(), "quorum");
+  const auto& points = std::get<std::vector<QuorumPoint>>(read.experiment->points);
+  ASSERT_EQ(points.size(), 2U);
+  EXPECT_EQ(points[0].strategy, "redlock");
+  EXPECT_EQ(points[0].slow, 2U);
+  EXPECT_EQ(points[0].slow_seconds, 0.02);
+  EXPECT_EQ(points[0].split_votes, 6U);
+  EXPECT_EQ(points[0].granted_share, 0.75);
+  EXPECT_EQ(points[0].acquire.p99, 0.00142);
+  EXPECT_EQ(to_json(read), to_json(result));
+}
+
+TEST(Json, AnExperimentOfAnotherNameIsRefused) {
+  json document = json::parse(to_json(full_result()));
+  document["experiment"]["name"] = "capacity";
+  EXPECT_EQ(error_of_document(document), "experiment.name is none of renewal, quorum");
 }
 
 TEST(Json, EveryVerdictIsReadBack) {
@@ -141,9 +196,8 @@ TEST(Json, EveryMissingFieldIsNamed) {
        })) {
     const std::string name = place.empty() ? "" : place.back();
     const json& parent = document.at(place.parent_pointer());
-    const bool filled_later = name == "quorum";
-    if (place.empty() || name == "schema" || name == "experiment" || filled_later ||
-        !parent.is_object() || place.parent_pointer() == json::json_pointer("/workload") ||
+    if (place.empty() || name == "schema" || name == "experiment" || !parent.is_object() ||
+        place.parent_pointer() == json::json_pointer("/workload") ||
         place.parent_pointer() == json::json_pointer("/environment/servers")) {
       continue;
     }
@@ -168,6 +222,10 @@ TEST(Json, WrongTypesAreNamedByTheirPath) {
        "runs[0].acquire.histogram.buckets[2] is not a pair"},
       {"/runs/0/acquire/histogram/buckets/2/1", -1,
        "runs[0].acquire.histogram.buckets[2][1] is not a whole number"},
+      {"/runs/0/quorum/votes/1", json::array({"node", 1, 2}),
+       "runs[0].quorum.votes[1] is not a list [node, granted, refused, failed]"},
+      {"/runs/0/quorum/votes/0/3", -1,
+       "runs[0].quorum.votes[0][3] is not a whole number of at least 0"},
       {"/runs/0/outcomes/failed", -1,
        "runs[0].outcomes.failed is not a whole number of at least 0"},
       {"/runs/0/outcomes/failed", 1.5, "runs[0].outcomes.failed is not a whole number"},

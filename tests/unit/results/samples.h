@@ -66,6 +66,13 @@ inline Run full_run() {
                  .duration = sample_distribution(),
                  .slip = sample_distribution(),
                  .margin = sample_distribution()};
+  run.quorum = {.nodes = 3,
+                .votes = {{"127.0.0.1:7001", 50, 6, 1}, {"127.0.0.1:7002", 51, 5, 2}},
+                .split_votes = 4,
+                .rounds_per_grant = 1.5,
+                .node_seconds = {sample_distribution(), Distribution()},
+                .validity = sample_distribution()};
+  run.replication = {.replicas = 2, .refusals = 3, .wait = sample_distribution()};
   run.audit = {124000, 123988, 12, 15, 3, 0.001, 1, 2, 5, Verdict::violated};
   run.series = {{1, true, 40000, 8e-5, 0.001, 1, 7, 1}, {2, false, 41000, 8e-5, 0.002, 2, 6, 1}};
   run.generator = {2.5, 0.4, false, {"the generator used 95 % of the processor"}};
@@ -74,21 +81,37 @@ inline Run full_run() {
 }
 
 inline Experiment sample_experiment() {
-  return {.name = "renewal",
-          .points = {{.strategy = "redis-watchdog",
-                      .held = 10'000,
-                      .mode = "batched",
-                      .threads = 1,
-                      .server_cpu_share = 0.75,
-                      .renewals_per_second = 3000,
-                      .commands_per_second = 3001,
-                      .sections_per_second = 48'000,
-                      .baseline_sections_per_second = 50'000,
-                      .overhead = 0.04,
-                      .failures = 2,
-                      .lost = 1,
-                      .margin = sample_distribution(),
-                      .slip = sample_distribution()}}};
+  return {.points = std::vector<RenewalPoint>{{.strategy = "redis-watchdog",
+                                               .held = 10'000,
+                                               .mode = "batched",
+                                               .threads = 1,
+                                               .server_cpu_share = 0.75,
+                                               .renewals_per_second = 3000,
+                                               .commands_per_second = 3001,
+                                               .sections_per_second = 48'000,
+                                               .baseline_sections_per_second = 50'000,
+                                               .overhead = 0.04,
+                                               .failures = 2,
+                                               .lost = 1,
+                                               .margin = sample_distribution(),
+                                               .slip = sample_distribution()}}};
+}
+
+inline QuorumPoint sample_quorum_point() {
+  return {.strategy = "redlock",
+          .nodes = 5,
+          .down = 1,
+          .frozen = 1,
+          .slow = 2,
+          .slow_seconds = 0.02,
+          .clients = 8,
+          .sections_per_second = 1234.5,
+          .acquire = sample_distribution(),
+          .commands_per_section = 10.5,
+          .split_votes = 6,
+          .rounds_per_grant = 1.25,
+          .granted_share = 0.75,
+          .validity = sample_distribution()};
 }
 
 inline Result full_result() {

@@ -93,14 +93,6 @@ bool is_map(const std::string& at) { return at == "/workload" || at == "/environ
 /// The full result with everything that the file announces beyond it.
 json announced() {
   json document = document_of(full_result());
-  const json distribution = document["runs"][0]["acquire"];
-  document["runs"][0]["quorum"] = {
-      {"nodes", 3},
-      {"votes", {{"127.0.0.1:7001", 5, 1, 0}, {"127.0.0.1:7002", 6, 0, 0}}},
-      {"split_votes", 2},
-      {"rounds_per_grant", 1.5},
-      {"node_seconds", {distribution}},
-      {"validity", distribution}};
   document["hazards"] = {{{"scenario", "pause"},
                           {"strategy", "redis-set-nx"},
                           {"expected", "double_grant"},
@@ -108,33 +100,10 @@ json announced() {
                           {"agrees", true},
                           {"evidence", json::object()},
                           {"timeline", json::array()}}};
-  const json renewal_point = {{"strategy", "redis-watchdog"},
-                              {"held", 100000},
-                              {"mode", "batched"},
-                              {"threads", 1},
-                              {"server_cpu_share", 0.3},
-                              {"renewals_per_second", 30000},
-                              {"commands_per_second", 30000},
-                              {"sections_per_second", 900},
-                              {"baseline_sections_per_second", 1000},
-                              {"overhead", 0.1},
-                              {"failures", 0},
-                              {"lost", 0},
-                              {"margin", distribution},
-                              {"slip", distribution}};
-  const json quorum_point = {{"strategy", "redlock"},
-                             {"nodes", 5},
-                             {"down", 1},
-                             {"frozen", 0},
-                             {"slow_seconds", 0.05},
-                             {"clients", 8},
-                             {"sections_per_second", 100},
-                             {"acquire", distribution},
-                             {"commands_per_section", 10},
-                             {"split_votes", 3},
-                             {"granted_share", 0.9},
-                             {"validity", distribution}};
-  document["experiment"] = {{"name", "renewal"}, {"points", {renewal_point, quorum_point}}};
+  Result quorum = full_result();
+  quorum.experiment = Experiment{std::vector<QuorumPoint>{sample_quorum_point()}};
+  document["experiment"]["points"].push_back(
+      document_of(quorum).at("experiment").at("points").at(0));
   return document;
 }
 
@@ -143,11 +112,20 @@ TEST(Schema, AdmitsWhatIsWritten) {
   EXPECT_EQ(strict_violation(document_of(minimal_result())), "");
 }
 
-TEST(Schema, RenewalMayBeNull) {
-  json document = document_of(full_result());
-  ASSERT_TRUE(document["runs"][0]["renewal"].is_object());
-  document["runs"][0]["renewal"] = nullptr;
-  EXPECT_EQ(strict_violation(document), "");
+TEST(Schema, WhatARunDoesNotHaveMayBeNull) {
+  for (const char* part : {"renewal", "quorum", "replication"}) {
+    json document = document_of(full_result());
+    ASSERT_TRUE(document["runs"][0][part].is_object()) << part;
+    document["runs"][0][part] = nullptr;
+    EXPECT_EQ(strict_violation(document), "") << part;
+  }
+}
+
+TEST(Schema, AdmitsBothExperiments) {
+  Result result = full_result();
+  result.experiment = Experiment{std::vector<QuorumPoint>{sample_quorum_point(), QuorumPoint()}};
+  std::get<std::vector<QuorumPoint>>(result.experiment->points)[1].strategy = "redis-wait";
+  EXPECT_EQ(strict_violation(document_of(result)), "");
 }
 
 TEST(Schema, AdmitsWhatTheFileAnnounces) { EXPECT_EQ(strict_violation(announced()), ""); }
@@ -220,6 +198,9 @@ TEST(Schema, RejectsWhatIsNotAllowedInParticular) {
       {"/runs/0/renewal", 5},
       {"/runs/0/renewal/lost", nullptr},
       {"/runs/0/renewal/margin", nullptr},
+      {"/runs/0/quorum/votes/0", json::array({"node", 1, 2})},
+      {"/runs/0/replication/refusals", nullptr},
+      {"/experiment/points/1/granted_share", 1.5},
       {"/workload/hold", json::object()},
       {"/experiment/points/0/mode", "by hand"},
   };

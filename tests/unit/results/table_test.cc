@@ -85,8 +85,9 @@ TEST(Table, WhatNeverHappenedHasNoColumn) {
 }
 
 TEST(Table, WaitingRenewalAndRejectionsHaveColumnsOnlyWhereTheyHappened) {
-  const std::vector<std::string> titles = {"trips",    "backoff", "notified", "grant",
-                                           "rejected", "leases",  "renewals"};
+  const std::vector<std::string> titles = {"trips",    "backoff",  "notified", "grant",
+                                           "rejected", "leases",   "renewals", "rounds/",
+                                           "split",    "validity", "replica"};
   Result result = minimal_result();
   result.runs = {run_at(100, 1)};
   for (const std::string& title : titles) EXPECT_THAT(plain(result), Not(HasSubstr(title)));
@@ -169,7 +170,9 @@ TEST(Table, TheLeastImportantGoesFirstAndIsNamedWithItsCounts) {
   result.runs[1].audit.overlaps = 4;
   const KnownFlaws flaws{{"none", "contention"}};
   const std::string text = unfolded(to_table(result, flaws, {.color = false, .width = 13}));
-  EXPECT_THAT(text, HasSubstr("no room for: woken/grant, renewals (redis-set-nx 30), "
+  EXPECT_THAT(text, HasSubstr("no room for: replica wait p99, replica wait p50, validity p50, "
+                              "split votes (redis-set-nx 4), rounds/grant, "
+                              "woken/grant, renewals (redis-set-nx 30), "
                               "leases lost (redis-set-nx 2), stale rejected (redis-set-nx 2), "
                               "wait: notified, wait: backoff, wait: trips, "
                               "overlaps (redis-set-nx 3, none 4), "

@@ -104,8 +104,9 @@ TEST(Figures, AreTheNumbersOfTheFile) {
     std::replace(path.begin(), path.end(), '/', '.');
     const bool in_list = path.find_first_of("0123456789") != std::string::npos &&
                          run.at(place.parent_pointer()).is_array();
-    const bool below_list =
-        path.starts_with(".series") || path.find("buckets") != std::string::npos;
+    const bool below_list = path.starts_with(".series") || path.starts_with(".quorum.votes") ||
+                            path.starts_with(".quorum.node_seconds") ||
+                            path.find("buckets") != std::string::npos;
     if (run.at(place).is_number() && !in_list && !below_list) {
       expected[path.substr(1)] = run.at(place).get<double>();
     }
@@ -124,7 +125,10 @@ TEST(Figures, OfRenewalAreThereWithoutValuesWhereNothingIsRenewed) {
   EXPECT_EQ(figure(full_run(), "renewal.margin.p99"), 0.00142);
   EXPECT_EQ(figure(simple_run("none"), "renewal.lost"), std::nullopt);
   EXPECT_EQ(figure(simple_run("none"), "renewal.margin.histogram.overflow"), std::nullopt);
+  EXPECT_EQ(figure(full_run(), "quorum.validity.p99"), 0.00142);
+  EXPECT_EQ(figure(simple_run("none"), "quorum.split_votes"), std::nullopt);
   EXPECT_TRUE(kept("renewal.lost==1"));
+  EXPECT_TRUE(kept("replication.refusals<=3"));
   EXPECT_TRUE(kept("audit.stale_writes_rejected>=2"));
 }
 

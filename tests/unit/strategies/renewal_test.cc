@@ -214,6 +214,7 @@ TEST_F(QuorumRenewalTest, AMajorityRenewsFromTheFirstRequestLessDrift) {
   run(3s);
   EXPECT_EQ(state_->valid_until(), start_ + 3s + 9s - 100ms);
   EXPECT_EQ(reports_.all.front().outcome, RenewalAnswer::renewed);
+  EXPECT_EQ(reports_.all.front().commands, 3) << "each node's is one";
 }
 
 TEST_F(QuorumRenewalTest, AMinorityGoesOnTrying) {
