@@ -52,10 +52,12 @@ std::string missing(RedisGroup& group) {
   }
   const auto facts = replication_facts(group.primary());
   if (!facts) return facts.error();
-  // A replica that is still being sent the data is counted, but not yet "online".
+  // A replica that is still being sent the data is counted, but not yet "online"; one that is, but
+  // has acknowledged nothing yet, is not sent what is written before it does.
   const auto online = std::count_if(facts->begin(), facts->end(), [](const auto& field) {
     return field.first.starts_with("slave") &&
-           field.second.find("state=online") != std::string::npos;
+           field.second.find("state=online") != std::string::npos &&
+           field.second.find("offset=0,") == std::string::npos;
   });
   if (static_cast<std::size_t>(online) != group.replicas()) {
     return fmt::format("the primary has {} of {} replicas", online, group.replicas());
