@@ -228,7 +228,8 @@ std::string every_command_is_labelled(const Descriptor& descriptor) {
     if (std::find(endpoints.begin(), endpoints.end(), command.endpoint) == endpoints.end()) {
       return "endpoint is " + command.endpoint;
     }
-    const bool keyless = command.name == "MULTI" || command.name == "EXEC";
+    const bool keyless =
+        command.name == "MULTI" || command.name == "EXEC" || command.name == "WAIT";
     if (!keyless && command.key != bench.key()) {
       return fmt::format("{} has the key \"{}\"", command.name, command.key);
     }

@@ -76,6 +76,7 @@ std::string death_of_the_server_is_survived(const Descriptor& descriptor) {
   if (std::string slow = too_slow(begin, kBound); !slow.empty()) return slow;
 
   for (testbed::Server* server : ground->servers()) must(server->restart(false));
+  ground->settle();
   for (Client* client : {holder.get(), waiter.get()}) {
     const AcquireResult again = client->try_once(bench.key());
     if (!again.lease) return "after a restart: " + unexpected(again, AcquireOutcome::acquired);

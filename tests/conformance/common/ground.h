@@ -45,6 +45,8 @@ class Ground {
   virtual int other_connections() = 0;
   /// How many clients wait in the server's own queues.
   virtual int waiting() { return 0; }
+  /// Returns when locks can be had again after servers have come back.
+  virtual void settle() {}
   /// Of one of the servers. Null where it shows no such thing.
   virtual std::unique_ptr<Monitor> monitor(std::size_t /*server*/ = 0) { return nullptr; }
 
@@ -57,7 +59,7 @@ class Ground {
 // What each suite defines for its kind of store.
 
 /// The backends whose strategies it tests; with "-quorum" behind it: those that live on several of
-/// its servers.
+/// its servers; with "-replicated": those that need replicas.
 std::vector<std::string_view> tested_backends();
 /// Started on first use, ended with the program. Leave its server running.
 Ground& shared_ground();

@@ -21,7 +21,8 @@ std::ostream& operator<<(std::ostream& out, const Promise& promise) {
 
 /// What a suite must have to test it.
 std::string ground_for(const Descriptor& strategy) {
-  return std::string(strategy.backend) + (strategy.traits.nodes > 1 ? "-quorum" : "");
+  return strategy.traits.nodes > 1 ? std::string(strategy.backend) + "-quorum"
+                                   : server_set(strategy);
 }
 
 /// Every strategy that this suite has servers for, with every promise that it makes.

@@ -1,0 +1,100 @@
+#include "tests/conformance/common/ground.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <thread>
+
+#include "tests/conformance/common/properties.h"
+#include "tests/conformance/redis-wait/replicated_ground.h"
+
+namespace lockbench::test {
+namespace {
+
+/// Servers count in whole milliseconds.
+constexpr std::chrono::milliseconds kTick{2};
+
+class Watcher : public Monitor {
+ public:
+  explicit Watcher(std::uint16_t port) : monitor_(port) {}
+  std::vector<std::string> take() override { return monitor_.take(); }
+
+ private:
+  RedisMonitor monitor_;
+};
+
+}  // namespace
+
+ReplicatedGround::ReplicatedGround() {
+  testbed::RedisGroupOptions options{.replicas = kReplicas};
+  options.server.durable = false;
+  options.server.users = {
+      "lockonly on >secret ~lockbench:* -@all +@read +@write +@scripting +wait"};
+  auto group = testbed::start_redis_group(shared_testbed(), options);
+  if (!group) throw std::runtime_error(group.error());
+  group_ = *std::move(group);
+}
+
+RedisProbe& ReplicatedGround::probe() {
+  probe_.emplace(group_->primary().port());
+  return *probe_;
+}
+
+std::optional<TimePoint> ReplicatedGround::end_of(const std::string& key) {
+  const auto left = probe().time_to_live(key);
+  if (!left) return std::nullopt;
+  return std::chrono::steady_clock::now() + *left + kTick;
+}
+
+int ReplicatedGround::other_connections() {
+  // The probe's own is the one more.
+  const std::string clients = probe().ask({"CLIENT", "LIST", "TYPE", "normal"});
+  return static_cast<int>(std::count(clients.begin(), clients.end(), '\n')) - 1;
+}
+
+std::unique_ptr<Monitor> ReplicatedGround::monitor(std::size_t /*server*/) {
+  return std::make_unique<Watcher>(group_->primary().port());
+}
+
+void ReplicatedGround::settle() {
+  constexpr std::chrono::seconds kWithin{20};
+  const auto deadline = std::chrono::steady_clock::now() + kWithin;
+  while (!replicas_follow()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      throw std::runtime_error("the replicas do not follow their primary");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+bool ReplicatedGround::replicas_follow() {
+  for (std::size_t i = 0; i < kReplicas; ++i) {
+    auto facts = testbed::replication_facts(group_->replica(i));
+    if (!facts || (*facts)["master_link_status"] != "up") return false;
+  }
+  // What was written before they came they are taken to have: it is the second that shows.
+  RedisProbe& primary = probe();
+  const std::string all = std::to_string(kReplicas);
+  for (int i = 0; i < 2; ++i) {
+    primary.ask({"SET", "settled", "1"});
+    if (primary.ask({"WAIT", all, "100"}) != all) return false;
+  }
+  primary.remove({"settled"});
+  return true;
+}
+
+std::vector<std::string_view> tested_backends() { return {"redis-replicated"}; }
+
+Ground& shared_ground() {
+  static ReplicatedGround ground;
+  return ground;
+}
+
+std::unique_ptr<Ground> own_ground() { return std::make_unique<ReplicatedGround>(); }
+
+std::string url_of(std::uint16_t port) { return fmt::format("redis://127.0.0.1:{}", port); }
+
+std::vector<Property> own_properties() { return {}; }
+
+}  // namespace lockbench::test

@@ -1,0 +1,223 @@
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "strategies/registry.h"
+#include "strategies/replication_observer.h"
+#include "tests/conformance/common/bench.h"
+#include "tests/conformance/redis-wait/replicated_ground.h"
+
+namespace lockbench::test {
+namespace {
+
+constexpr milliseconds kBound{150};
+
+void must(const tl::expected<void, std::string>& done) {
+  if (!done) throw std::runtime_error(done.error());
+}
+
+const Descriptor& redis_wait() { return *find_strategy("redis-wait"); }
+
+StrategyOptions within(Duration bound, std::optional<int> replicas = std::nullopt) {
+  StrategyOptions options;
+  options.wait_timeout = bound;
+  options.wait_replicas = replicas;
+  return options;
+}
+
+class Listener : public ReplicationObserver {
+ public:
+  struct Told {
+    Duration taken{};
+    int acknowledged = 0, wanted = 0;
+  };
+  void on_acknowledged(Duration taken, int acknowledged, int wanted) override {
+    const std::scoped_lock lock(mutex_);
+    told_.push_back({taken, acknowledged, wanted});
+  }
+  std::vector<Told> told() const {
+    const std::scoped_lock lock(mutex_);
+    return told_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<Told> told_;
+};
+
+/// One group for all; every replica follows when a test begins.
+class Replicas : public testing::Test {
+ protected:
+  Replicas() : ground_(rough_ground()) {
+    for (std::size_t i = 0; i < kReplicas; ++i) must(ground_.group().replica(i).thaw());
+    ground_.settle();
+    ground_.clear();
+  }
+  ~Replicas() override {
+    for (std::size_t i = 0; i < kReplicas; ++i) (void)ground_.group().replica(i).thaw();
+  }
+
+  static ReplicatedGround& rough_ground() {
+    static ReplicatedGround ground;
+    return ground;
+  }
+
+  Bench bench(const StrategyOptions& options) { return {redis_wait(), ground_, options}; }
+  bool is_on(testbed::RedisServer& server, const std::string& key) {
+    return RedisProbe(server.port()).exists(key);
+  }
+  testbed::RedisServer& primary() { return ground_.group().primary(); }
+  testbed::RedisServer& replica(std::size_t number) { return ground_.group().replica(number); }
+
+  ReplicatedGround& ground_;
+};
+
+TEST_F(Replicas, HaveTheLockOnceItIsGranted) {
+  Bench bench(redis_wait(), ground_, within(seconds(10)));
+  const auto client = bench.client();
+  for (int i = 0; i < 50; ++i) {
+    const std::string key = fmt::format("{}:{}", bench.key(), i);
+    const AcquireResult held = client->try_once(key);
+    ASSERT_TRUE(held.lease) << unexpected(held, AcquireOutcome::acquired);
+    for (std::size_t r = 0; r < kReplicas; ++r) {
+      EXPECT_EQ(RedisProbe(replica(r).port()).get(key), held.lease->token);
+    }
+  }
+}
+
+TEST_F(Replicas, OneThatIsFrozenMeansRefusalWithinTheBound) {
+  Bench bench(redis_wait(), ground_, within(kBound));
+  const auto listener = std::make_shared<Listener>();
+  bench.services().provide<ReplicationObserver>(listener);
+  const auto client = bench.client();
+  warm_up(*client, bench.key());
+  must(replica(1).freeze());
+  const TimePoint begin = client->now();
+  // A wait would not help either: it is asked for, and not made use of.
+  const AcquireResult refused = client->acquire(bench.key(), seconds(20));
+  const Duration taken = client->now() - begin;
+  EXPECT_EQ(refused.outcome, AcquireOutcome::refused) << refused.reason;
+  EXPECT_FALSE(refused.lease);
+  EXPECT_GE(taken, kBound);
+  EXPECT_LE(taken, kBound + kSlack);
+  EXPECT_FALSE(is_on(primary(), bench.key())) << "it was not given back";
+  const auto told = listener->told();
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_EQ(told[0].acknowledged, kReplicas);
+  EXPECT_EQ(told[1].acknowledged, kReplicas - 1);
+  EXPECT_EQ(told[1].wanted, kReplicas);
+  EXPECT_GE(told[1].taken, kBound);
+
+  must(replica(1).thaw());
+  ground_.settle();
+  const AcquireResult again = client->try_once(bench.key());
+  ASSERT_TRUE(again.lease) << unexpected(again, AcquireOutcome::acquired);
+  EXPECT_EQ(client->release(*again.lease), ReleaseOutcome::released);
+}
+
+TEST_F(Replicas, AreNotAllNeededWhereFewerAreAskedFor) {
+  Bench bench(redis_wait(), ground_, within(seconds(10), 1));
+  const auto client = bench.client();
+  must(replica(0).freeze());
+  const AcquireResult held = client->try_once(bench.key());
+  ASSERT_TRUE(held.lease) << unexpected(held, AcquireOutcome::acquired);
+  EXPECT_TRUE(is_on(replica(1), bench.key()));
+  must(replica(1).freeze());
+  Bench impatient(redis_wait(), url_of(primary().port()), within(kBound, 1));
+  EXPECT_EQ(impatient.client()->try_once("lockbench:other").outcome, AcquireOutcome::refused);
+}
+
+TEST_F(Replicas, MoreThanThereAreNeverAcknowledge) {
+  Bench bench(redis_wait(), ground_, within(milliseconds(20), kReplicas + 1));
+  const auto client = bench.client();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(client->try_once(bench.key()).outcome, AcquireOutcome::refused);
+  }
+  EXPECT_TRUE(ground_.keys().empty());
+}
+
+TEST_F(Replicas, AreNotWaitedForByThoseWhoDoNotHaveTheLock) {
+  Bench bench(redis_wait(), ground_, within(seconds(10)));
+  const auto holder = bench.client();
+  const auto loser = bench.client();
+  warm_up(*loser, bench.key());
+  ASSERT_TRUE(holder->try_once(bench.key()).lease);
+  must(replica(0).freeze());
+  loser->trace().take();
+  EXPECT_EQ(loser->try_once(bench.key()).outcome, AcquireOutcome::refused);
+  EXPECT_EQ(names_of(loser->trace().take()), std::vector<std::string>{"SET"});
+}
+
+TEST_F(Replicas, MustKnowOfARenewalToo) {
+  Bench bench(redis_wait(), ground_, within(kBound));
+  const auto client = bench.client();
+  const AcquireResult held = client->try_once(bench.key());
+  ASSERT_TRUE(held.lease);
+  const TimePoint was = held.lease->state->valid_until();
+  must(replica(0).freeze());
+  EXPECT_EQ(client->lock().renew(*held.lease, 2 * kLongTtl).outcome, RenewOutcome::failed);
+  EXPECT_EQ(held.lease->state->valid_until(), was) << "a replica would let it go earlier";
+  must(replica(0).thaw());
+  ground_.settle();
+  EXPECT_EQ(client->lock().renew(*held.lease, 2 * kLongTtl).outcome, RenewOutcome::renewed);
+  EXPECT_GT(held.lease->state->valid_until(), was);
+}
+
+/// Ends the request when the lock was taken and before anybody waits for replicas.
+class StopsAfterSet : public ForwardingEnv {
+ public:
+  StopsAfterSet(Env& inner, std::stop_source& stop) : ForwardingEnv(inner), stop_(stop) {}
+  CommandFate after_command(const CommandInfo& command, CommandEnd end) override {
+    if (command.name == "SET") stop_.request_stop();
+    return ForwardingEnv::after_command(command, end);
+  }
+
+ private:
+  std::stop_source& stop_;
+};
+
+TEST_F(Replicas, HaveNotAcknowledgedWhatAnotherConnectionWrote) {
+  // After a stop the next command needs a new connection, on which WAIT has nothing to wait for.
+  const auto world = make_system_env(1);
+  std::stop_source stop;
+  StopsAfterSet env(*world, stop);
+  Services services;
+  const Endpoints endpoints{{"redis", {url_of(primary().port())}}};
+  const StrategyOptions options = within(kBound);
+  const auto lock = make_strategy(
+      redis_wait(),
+      Context{.endpoints = endpoints, .options = options, .env = env, .services = services});
+  ASSERT_TRUE(lock->connect());
+  for (std::size_t i = 0; i < kReplicas; ++i) must(replica(i).freeze());
+  const AcquireResult result = lock->acquire({.key = "lockbench:stopped",
+                                              .ttl = kLongTtl,
+                                              .deadline = TimePoint::max(),
+                                              .stop = stop.get_token()});
+  EXPECT_NE(result.outcome, AcquireOutcome::acquired) << "no replica has it";
+  EXPECT_FALSE(result.lease);
+  EXPECT_FALSE(is_on(primary(), "lockbench:stopped"));
+}
+
+TEST_F(Replicas, AreCountedOnlyWhereTheUserDoesNotSay) {
+  const std::string url = fmt::format("redis://lockonly:secret@127.0.0.1:{}", primary().port());
+  Bench told(redis_wait(), url, within(seconds(10), kReplicas));
+  const auto client = told.client();
+  EXPECT_TRUE(client->try_once("lockbench:plain").lease);
+  Bench untold(redis_wait(), url, within(seconds(10)));
+  const auto connected = untold.unconnected_client()->connect();
+  ASSERT_FALSE(connected) << "it may not ask";
+  EXPECT_NE(connected.error().message.find("NOPERM"), std::string::npos)
+      << connected.error().message;
+}
+
+TEST(NoReplicas, IsSaidWhenConnecting) {
+  const auto alone = own_redis();
+  Bench bench(redis_wait(), alone->url());
+  const auto connected = bench.unconnected_client()->connect();
+  ASSERT_FALSE(connected);
+  EXPECT_EQ(connected.error().message,
+            fmt::format("127.0.0.1:{}: it has no replicas", alone->port()));
+}
+
+}  // namespace
+}  // namespace lockbench::test
