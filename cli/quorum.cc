@@ -59,8 +59,8 @@ std::vector<Option> quorum_options() {
       duration_option(
           "slow", "what slow nodes take longer", {1ms, 1h},
           [](auto& o) -> auto& { return o.quorum.slow; })};
-  auto shared = some_run_options(
-      {"ttl", "replicas", "rtt", "store-timeout", "out", "format", "quiet", "config"});
+  auto shared = some_run_options({"ttl", "node-timeout", "replicas", "rtt", "store-timeout", "out",
+                                  "format", "quiet", "config"});
   std::move(shared.begin(), shared.end(), std::back_inserter(options));
   return options;
 }

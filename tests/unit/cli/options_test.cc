@@ -100,6 +100,23 @@ TEST(WorkloadRecord, KeepsHowLeasesAreRenewed) {
   EXPECT_EQ(record({"--wait", "notify"}).at("wait"), results::OptionValue(std::string("notify")));
 }
 
+TEST(Options, ReplicasReachIt) {
+  const auto defaults = parse_run({}).value();
+  EXPECT_EQ(defaults.replicas, 2);
+  EXPECT_FALSE(defaults.workload.strategy.wait_replicas);
+  EXPECT_EQ(defaults.workload.strategy.wait_timeout, 100ms);
+  const auto given =
+      parse_run({"--replicas", "5", "--wait-replicas", "3", "--wait-timeout", "20ms"}).value();
+  EXPECT_EQ(given.replicas, 5);
+  EXPECT_EQ(given.workload.strategy.wait_replicas, 3);
+  EXPECT_EQ(given.workload.strategy.wait_timeout, 20ms);
+  EXPECT_FALSE(parse_run({"--wait-replicas", "all"})->workload.strategy.wait_replicas);
+  EXPECT_EQ(workload_record(given).at("wait_replicas"), results::OptionValue(std::int64_t{3}));
+  EXPECT_EQ(workload_record(defaults).at("wait_replicas"),
+            results::OptionValue(std::string("all")));
+  EXPECT_EQ(workload_record(given).at("wait_timeout"), results::OptionValue(0.02));
+}
+
 TEST(Options, EveryOptionOfDeploymentAndOutputReachesIt) {
   const auto options = parse_run(
       {"redis-setnx", "--redis", "redis://a:1", "--redis=redis://b:2", "redis-*", "--counter-redis",
@@ -204,6 +221,10 @@ std::vector<Refused> refused_values() {
   refuse("--nodes", "whole number from 1 to 15", {"0", "16", "-1", "five", "3.5"});
   refuse("--node-timeout", "100us to 1h", {"0s", "2h"});
   refuse("--node-timeout", duration, {"50"});
+  refuse("--replicas", "0 to 16", {"17", "-1", "two"});
+  refuse("--wait-replicas", "1 to 16 nor all", {"0", "17", "none", "1.5"});
+  refuse("--wait-timeout", "1ms to 1h", {"0s", "999us", "2h"});
+  refuse("--wait-timeout", duration, {"100"});
   refuse("--wait", "poll:INTERVAL, backoff:MIN..MAX",
          {"poll", "poll:", "poll:-1ms", "backoff:1ms", "spin"});
   refuse("--wait", "(0 < MIN <= MAX)", {"backoff:5ms..1ms"});
@@ -245,6 +266,9 @@ const std::map<std::string, std::string>& wanted_values() {
       {"wait", "backoff:MIN..MAX"},
       {"renew", "off nor auto"},
       {"renew-cap", duration},
+      {"replicas", "0 to 16"},
+      {"wait-replicas", "1 to 16 nor all"},
+      {"wait-timeout", duration},
       {"nodes", "whole number from"},
       {"node-timeout", duration},
       {"resource", "memory, redis"},
@@ -334,6 +358,40 @@ TEST(Options, OtherCommandsTakeTheirOwnOnly) {
   EXPECT_FALSE(parse(list_command(), std::vector<std::string>{"redis-setnx"}));
   EXPECT_TRUE(parse(doctor_command(), std::vector<std::string>{"--redis", "redis://h"}));
   EXPECT_FALSE(parse(doctor_command(), std::vector<std::string>{"--hold", "1ms"}));
+}
+
+TEST(QuorumCommand, TakesAListOfNodes) {
+  const auto quorum = [](const std::vector<std::string>& args) {
+    return parse(quorum_command(), args);
+  };
+  EXPECT_TRUE(quorum({})->quorum.nodes.empty());
+  EXPECT_EQ(quorum({})->quorum.duration, 1s);
+  const auto options =
+      quorum({"--nodes",    "5",  "--nodes",        "3",   "--nodes", "5",  "--duration", "2s",
+              "--clients",  "20", "--slow",         "5ms", "--ttl",   "1s", "--rtt",      "1ms",
+              "--replicas", "1",  "--node-timeout", "20ms"});
+  ASSERT_TRUE(options) << options.error().message;
+  EXPECT_THAT(options->quorum.nodes, testing::ElementsAre(5, 3)) << "each once";
+  EXPECT_EQ(options->quorum.duration, 2s);
+  EXPECT_EQ(options->quorum.slow, 5ms);
+  EXPECT_EQ(options->workload.clients, 20);
+  EXPECT_EQ(options->workload.ttl, 1s);
+  EXPECT_EQ(options->workload.rtt, 1ms);
+  EXPECT_EQ(options->replicas, 1);
+  EXPECT_EQ(options->workload.strategy.node_timeout, Duration(20ms));
+}
+
+TEST(QuorumCommand, NamesWhatIsWrong) {
+  const auto error = [](const std::vector<std::string>& args) {
+    const auto options = parse(quorum_command(), args);
+    return options ? "accepted" : options.error().message;
+  };
+  EXPECT_THAT(error({"--nodes", "0"}), HasSubstr("from 1 to 15"));
+  EXPECT_THAT(error({"--nodes", "16"}), HasSubstr("from 1 to 15"));
+  EXPECT_THAT(error({"--clients", "0"}), HasSubstr("from 1 to 1000"));
+  EXPECT_THAT(error({"--slow", "0s"}), HasSubstr("1ms to 1h"));
+  EXPECT_THAT(error({"--redis", "redis://h"}), HasSubstr("--redis")) << "it harms its own servers";
+  EXPECT_THAT(error({"redlock"}), HasSubstr("redlock"));
 }
 
 TEST(Secrets, NeverStandInAMessage) {

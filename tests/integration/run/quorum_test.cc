@@ -1,0 +1,226 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "testbed/redis_group.h"
+#include "tests/integration/run/documents.h"
+#include "tests/integration/run/program.h"
+#include "tests/support/servers.h"
+
+namespace lockbench::test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+Words wait_run(Words more) {
+  Words arguments = {"run",      "redis-wait", "--duration", "300ms",
+                     "--warmup", "0ms",        "--out",      "r.json"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+std::unique_ptr<testbed::RedisGroup> group_of(int replicas) {
+  testbed::RedisGroupOptions options{.replicas = replicas};
+  options.server.durable = false;
+  auto group = testbed::start_redis_group(shared_testbed(), options);
+  if (!group) throw std::runtime_error(group.error());
+  return *std::move(group);
+}
+
+TEST(RedisWait, RunsOnAPrivatePrimaryWithReplicas) {
+  const Scratch scratch;
+  const Outcome outcome =
+      lockbench(scratch, {"run", "redis-wait", "redis-set-nx-lua", "--replicas", "3", "--clients",
+                          "2", "--duration", "300ms", "--warmup", "0ms", "--out", "r.json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  EXPECT_EQ(violation_of_schema(result), "");
+  const Json& run = run_of(result, "redis-wait");
+  const Json& replication = run.at("replication");
+  EXPECT_EQ(replication.at("replicas"), 3);
+  EXPECT_EQ(replication.at("refusals"), 0);
+  EXPECT_GE(replication.at("wait").at("count"), run.at("sections"));
+  EXPECT_GT(run.at("sections"), 0);
+  EXPECT_EQ(run.at("audit").at("verdict"), "exclusive");
+  EXPECT_TRUE(run_of(result, "redis-set-nx-lua").at("replication").is_null());
+  const Json& servers = result.at("environment").at("servers");
+  EXPECT_NE(servers.at("redis").at("endpoints"), servers.at("redis-replicated").at("endpoints"))
+      << "the others do not pay for replicas";
+  EXPECT_TRUE(has(outcome.out, "wait p50")) << outcome.out;
+}
+
+TEST(RedisWait, OthersRunWithoutReplicas) {
+  const Scratch scratch;
+  const Outcome outcome = lockbench(scratch, short_run({"redis-set-nx", "--out", "r.json"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  EXPECT_FALSE(result.at("environment").at("servers").contains("redis-replicated"));
+  EXPECT_FALSE(has(outcome.out, "wait p50")) << outcome.out;
+}
+
+TEST(RedisWait, UsesTheReplicasOfAServerThatIsGiven) {
+  const auto group = group_of(2);
+  const Scratch scratch;
+  const Outcome outcome =
+      lockbench(scratch, wait_run({"--redis", group->primary().url(), "--wait-replicas", "1"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  EXPECT_EQ(run_of(result, "redis-wait").at("replication").at("replicas"), 1);
+  EXPECT_TRUE(RedisProbe(group->primary().port()).keys().empty());
+}
+
+TEST(RedisWait, WithoutEnoughReplicasCannotRun) {
+  const Scratch scratch;
+  const Outcome alone = lockbench(scratch, wait_run({"--redis", shared_redis().url()}));
+  EXPECT_EQ(alone.code, 1);
+  EXPECT_TRUE(has(alone.err, fmt::format("redis-wait cannot run here: 127.0.0.1:{} has 0 replicas",
+                                         shared_redis().port())))
+      << alone.err;
+  const Outcome few = lockbench(scratch, wait_run({"--replicas", "1", "--wait-replicas", "2"}));
+  EXPECT_EQ(few.code, 1);
+  EXPECT_TRUE(has(few.err, "has 1 replica, and 2 must acknowledge")) << few.err;
+}
+
+TEST(RedisWait, IsSkippedWhereAGlobBroughtItIn) {
+  const Scratch scratch;
+  const Outcome outcome =
+      lockbench(scratch, {"run", "redis-w*", "--redis", shared_redis().url(), "--clients", "2",
+                          "--duration", "50ms", "--warmup", "0ms", "--out", "r.json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  ASSERT_EQ(result.at("skipped").size(), 1U);
+  EXPECT_EQ(result.at("skipped")[0].at("strategy"), "redis-wait");
+  EXPECT_TRUE(has(result.at("skipped")[0].at("reason"), "has 0 replicas"));
+  EXPECT_GT(result.at("runs").size(), 0U);
+}
+
+TEST(RedisWait, RefusalsAreCountedAndLeaveNothing) {
+  const auto group = group_of(2);
+  ASSERT_TRUE(group->replica(0).freeze());
+  const Scratch scratch;
+  const Outcome outcome = lockbench(
+      scratch,
+      wait_run({"--redis", group->primary().url(), "--wait-timeout", "20ms", "--clients", "2"}));
+  EXPECT_EQ(outcome.code, 0) << "to refuse is what it is for: " << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  const Json& run = run_of(result, "redis-wait");
+  EXPECT_EQ(run.at("sections"), 0);
+  EXPECT_GT(run.at("outcomes").at("refused"), 0);
+  EXPECT_GT(run.at("replication").at("refusals"), 0);
+  EXPECT_GE(run.at("replication").at("wait").at("min"), 0.019);
+  EXPECT_TRUE(RedisProbe(group->primary().port()).keys().empty());
+}
+
+TEST(Redlock, ARunHasTheFiguresOfItsNodes) {
+  const Scratch scratch;
+  const Outcome outcome =
+      lockbench(scratch, {"run", "redlock", "--nodes", "3", "--clients", "1", "--duration", "300ms",
+                          "--warmup", "0ms", "--out", "r.json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  EXPECT_EQ(violation_of_schema(result), "");
+  const Json& run = run_of(result, "redlock");
+  const Json& quorum = run.at("quorum");
+  EXPECT_EQ(quorum.at("nodes"), 3);
+  ASSERT_EQ(quorum.at("votes").size(), 3U);
+  const auto& endpoints = result.at("environment").at("servers").at("redis").at("endpoints");
+  for (std::size_t node = 0; node < 3; ++node) {
+    EXPECT_EQ(quorum.at("votes")[node][0], endpoints[node]);
+    EXPECT_GE(quorum.at("votes")[node][1], run.at("sections"));
+    EXPECT_EQ(quorum.at("votes")[node][3], 0);
+    EXPECT_GT(quorum.at("node_seconds")[node].at("p50"), 0);
+  }
+  EXPECT_DOUBLE_EQ(quorum.at("rounds_per_grant").get<double>(), 1);
+  EXPECT_GE(quorum.at("validity").at("count"), run.at("sections"));
+  EXPECT_LE(quorum.at("validity").at("max"), 10 - 0.102);
+  EXPECT_TRUE(has(outcome.out, "rounds/")) << outcome.out;
+}
+
+const Json& point_of(const Json& points, std::string_view strategy, int nodes, int clients,
+                     int down = 0, int frozen = 0, int slow = 0) {
+  for (const Json& point : points) {
+    if (point.at("strategy") == strategy && point.at("nodes") == nodes &&
+        point.at("clients") == clients && point.at("down") == down &&
+        point.at("frozen") == frozen && point.at("slow") == slow) {
+      return point;
+    }
+  }
+  throw std::runtime_error("no such point");
+}
+
+TEST(QuorumCommand, MeasuresEveryConstellation) {
+  const Scratch scratch;
+  const Outcome outcome =
+      lockbench(scratch, {"quorum", "--nodes", "1", "--nodes", "3", "--duration", "200ms",
+                          "--clients", "3", "--out", "r.json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  EXPECT_EQ(violation_of_schema(result), "");
+  EXPECT_EQ(result.at("experiment").at("name"), "quorum");
+  const Json& points = result.at("experiment").at("points");
+  EXPECT_EQ(points.size(), 20U);
+  for (const char* strategy : {"redis-set-nx-lua", "redis-wait"}) {
+    EXPECT_GT(point_of(points, strategy, 1, 1).at("sections_per_second"), 0);
+    EXPECT_EQ(point_of(points, strategy, 1, 1).at("granted_share"), 1);
+    EXPECT_GT(point_of(points, strategy, 1, 3).at("sections_per_second"), 0);
+  }
+  for (const char* strategy : {"redlock", "redlock-parallel"}) {
+    const Json& one = point_of(points, strategy, 1, 1);
+    const Json& three = point_of(points, strategy, 3, 1);
+    EXPECT_GT(one.at("acquire").at("count"), 0);
+    EXPECT_EQ(three.at("granted_share"), 1);
+    EXPECT_GT(three.at("commands_per_section"), one.at("commands_per_section"));
+    EXPECT_GT(three.at("validity").at("count"), 0);
+    EXPECT_GT(point_of(points, strategy, 3, 1, 1).at("sections_per_second"), 0) << "one is down";
+    EXPECT_GT(point_of(points, strategy, 3, 1, 0, 1).at("sections_per_second"), 0);
+    EXPECT_EQ(point_of(points, strategy, 3, 1, 2).at("granted_share"), 0) << "two are down";
+    EXPECT_EQ(point_of(points, strategy, 3, 1, 2).at("acquire").at("count"), 0);
+  }
+  // Who asks one after the other waits for the slow one, who asks all at once does not.
+  EXPECT_GE(point_of(points, "redlock", 3, 1, 0, 0, 1).at("acquire").at("p50"), 0.02);
+  EXPECT_LT(point_of(points, "redlock-parallel", 3, 1, 0, 0, 1).at("acquire").at("p50"), 0.02);
+  EXPECT_TRUE(has(outcome.out, "redlock with 2 of 3 nodes down: nothing is granted"))
+      << outcome.out;
+  EXPECT_TRUE(has(outcome.out, "the acquire p50 of redis-set-nx-lua")) << outcome.out;
+  EXPECT_TRUE(has(outcome.err, "point 20 of 20")) << outcome.err;
+}
+
+TEST(QuorumCommand, IsInterruptedAndSavesWhatItHas) {
+  const Scratch scratch;
+  Program program(scratch, {"quorum", "--nodes", "1", "--duration", "400ms", "--clients", "2",
+                            "--out", "r.json"});
+  ASSERT_TRUE(program.says("point 3 of 8"));
+  program.signal(SIGINT);
+  const Outcome outcome = program.finish();
+  EXPECT_EQ(outcome.code, 105) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  EXPECT_EQ(violation_of_schema(result), "");
+  EXPECT_TRUE(result.at("interrupted"));
+  EXPECT_GE(result.at("experiment").at("points").size(), 2U);
+  EXPECT_EQ(scratch.files(), Words{"r.json"}) << "the servers and their folders are gone";
+}
+
+TEST(QuorumCommand, SpeaksEveryFormat) {
+  const Scratch scratch;
+  const auto shown = [&](const char* format) {
+    const Outcome outcome =
+        lockbench(scratch, {"quorum", "--nodes", "1", "--duration", "20ms", "--clients", "1",
+                            "--quiet", "--format", format, "--out", "r.json"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "") << "nothing, as it was told to be quiet";
+    return outcome.out;
+  };
+  const Json json = Json::parse(shown("json"));
+  EXPECT_EQ(json, read_result(scratch / "r.json"));
+  EXPECT_EQ(read_csv(shown("csv")).size(), 4U);
+  EXPECT_TRUE(has(shown("markdown"), "| redlock-parallel | 1 |"));
+}
+
+}  // namespace
+}  // namespace lockbench::test
