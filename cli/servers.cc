@@ -292,7 +292,7 @@ int most_servers(const RunOptions& options, const std::vector<Need>& wanted) {
   return most;
 }
 
-/// Why not; empty if there are enough, or the server does not tell.
+/// Why not; empty if there are enough, or the user says how many and the server does not.
 std::string lacks_replicas(const Need& need, const RunOptions& options,
                            const Deployment& deployment) {
   if (!need.replicated) return {};
@@ -301,6 +301,10 @@ std::string lacks_replicas(const Need& need, const RunOptions& options,
   const auto store = find_store_kind(need.backend->name)->make(url, wanted.command_timeout);
   const auto facts = store->facts();
   const int least = wanted.wait_replicas.value_or(1);
+  if (!facts && !wanted.wait_replicas) {
+    return fmt::format("how many replicas there are is not known ({}): --wait-replicas says it",
+                       facts.error().message);
+  }
   if (!facts || facts->replicas >= least) return {};
   return fmt::format("{} has {} replica{}, and {} must acknowledge", store->display(),
                      facts->replicas, facts->replicas == 1 ? "" : "s", least);

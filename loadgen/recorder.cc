@@ -98,11 +98,10 @@ ServiceCounts Recorder::service_counts(Phase phase) const {
           .renewal_commands = numbers.renewal_commands.load(std::memory_order_relaxed)};
 }
 
-void Recorder::vote(Phase phase, int node, Vote vote, Duration taken) {
-  histograms(phase)
-      .nodes.at(static_cast<std::size_t>(node))
-      .votes[static_cast<std::size_t>(vote)]
-      .record(taken);
+void Recorder::vote(Phase phase, int node, Vote vote, Duration taken, bool late) {
+  Histograms::Node& of = histograms(phase).nodes.at(static_cast<std::size_t>(node));
+  of.votes[static_cast<std::size_t>(vote)].fetch_add(1, std::memory_order_relaxed);
+  if (!late) of.taken[static_cast<std::size_t>(vote)].record(taken);
 }
 
 void Recorder::round(Phase phase, bool split, std::optional<Duration> validity) {

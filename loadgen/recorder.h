@@ -111,12 +111,17 @@ class Recorder {
     ShardedHistogram wake_lag;      ///< the part of it that is the generator's own: waking up late
     ShardedHistogram loss_to_knowledge;
     ShardedHistogram renewal_duration, renewal_slip, renewal_margin;
-    /// Of each node of a quorum, how long its votes took.
+    /// One of a quorum's nodes, by what it said.
     struct Node {
-      std::array<ShardedHistogram, kVotes.size()> votes;
+      std::array<std::atomic<std::uint64_t>, kVotes.size()> votes{};
+      /// How long those took that were waited for: when a late one came is not known.
+      std::array<ShardedHistogram, kVotes.size()> taken;
 
-      const ShardedHistogram& with(Vote vote) const {
-        return votes[static_cast<std::size_t>(vote)];
+      std::uint64_t count(Vote vote) const {
+        return votes[static_cast<std::size_t>(vote)].load(std::memory_order_relaxed);
+      }
+      const ShardedHistogram& taken_by(Vote vote) const {
+        return taken[static_cast<std::size_t>(vote)];
       }
     };
     std::vector<Node> nodes;
@@ -149,7 +154,7 @@ class Recorder {
   void service_command(Phase phase);
   void renewal(Phase phase, const RenewalReport& report);
   ServiceCounts service_counts(Phase phase) const;
-  void vote(Phase phase, int node, Vote vote, Duration taken);
+  void vote(Phase phase, int node, Vote vote, Duration taken, bool late = false);
   void round(Phase phase, bool split, std::optional<Duration> validity);
   QuorumCounts quorum_counts(Phase phase) const;
   void replicas_waited(Phase phase, Duration taken, int acknowledged, int wanted);

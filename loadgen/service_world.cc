@@ -40,8 +40,8 @@ class RecordingObserver : public RenewalObserver,
   explicit RecordingObserver(RunShared& run) : run_(run), clock_(run.make_env(0)) {}
 
   void on_renewal(const RenewalReport& report) override { run_.recorder.renewal(phase(), report); }
-  void on_vote(int node, Vote vote, Duration taken, bool /*late*/) override {
-    run_.recorder.vote(phase(), node, vote, taken);
+  void on_vote(int node, Vote vote, Duration taken, bool late) override {
+    run_.recorder.vote(phase(), node, vote, taken, late);
   }
   void on_round(bool split, std::optional<Duration> validity) override {
     run_.recorder.round(phase(), split, validity);

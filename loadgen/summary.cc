@@ -96,13 +96,12 @@ std::optional<results::Quorum> quorum_of(const RunShared& run) {
   const std::vector<std::string> names = names_of_nodes(run);
   for (std::size_t i = 0; i < histograms.nodes.size(); ++i) {
     const auto& node = histograms.nodes[i];
-    HistogramSnapshot answers = node.with(Vote::granted).snapshot();
-    const HistogramSnapshot refused = node.with(Vote::refused).snapshot();
     quorum.votes.push_back({.node = names.at(i),
-                            .granted = answers.count(),
-                            .refused = refused.count(),
-                            .failed = node.with(Vote::failed).snapshot().count()});
-    answers.merge(refused);
+                            .granted = node.count(Vote::granted),
+                            .refused = node.count(Vote::refused),
+                            .failed = node.count(Vote::failed)});
+    HistogramSnapshot answers = node.taken_by(Vote::granted).snapshot();
+    answers.merge(node.taken_by(Vote::refused).snapshot());
     quorum.node_seconds.push_back(to_distribution(answers));
   }
   return quorum;

@@ -58,9 +58,9 @@ struct Renewal {
 
 /// What one node of a quorum said when it was asked for the lock.
 struct NodeVotes {
-  std::string node;  ///< its endpoint
-  std::uint64_t granted = 0, refused = 0;
-  std::uint64_t failed = 0;  ///< it did not answer in time
+  std::string node;                        ///< its endpoint
+  std::uint64_t granted = 0, refused = 0;  ///< in time or later
+  std::uint64_t failed = 0;                ///< not answered in time, or not asked as it is down
 };
 
 /// Of a lock that lives on several independent nodes.
@@ -69,7 +69,7 @@ struct Quorum {
   std::vector<NodeVotes> votes;
   std::uint64_t split_votes = 0;           ///< rounds in which nobody could have a majority
   double rounds_per_grant = 0;             ///< not a number where nothing was granted
-  std::vector<Distribution> node_seconds;  ///< how long each node took to answer
+  std::vector<Distribution> node_seconds;  ///< how long each node took to answer in time
   Distribution validity;                   ///< left at the grant
 };
 

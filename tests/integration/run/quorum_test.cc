@@ -100,6 +100,26 @@ TEST(RedisWait, IsSkippedWhereAGlobBroughtItIn) {
   EXPECT_GT(result.at("runs").size(), 0U);
 }
 
+TEST(RedisWait, IsSkippedWhereTheServerMayNotBeAsked) {
+  testbed::RedisGroupOptions options{.replicas = 1};
+  options.server.durable = false;
+  options.server.users = {
+      "lockonly on >secret ~lockbench:* -@all +@read +@write +@scripting "
+      "+@connection +wait +unlink"};
+  const auto group = testbed::start_redis_group(shared_testbed(), options);
+  ASSERT_TRUE(group) << group.error();
+  const std::string url =
+      fmt::format("redis://lockonly:secret@127.0.0.1:{}", (*group)->primary().port());
+  const Scratch scratch;
+  const Outcome untold = lockbench(scratch, wait_run({"--redis", url}));
+  EXPECT_EQ(untold.code, 1);
+  EXPECT_TRUE(has(untold.err, "--wait-replicas says it")) << untold.err;
+  EXPECT_FALSE(has(untold.err, "secret"));
+  const Outcome told = lockbench(scratch, wait_run({"--redis", url, "--wait-replicas", "1"}));
+  EXPECT_EQ(told.code, 0) << told.err;
+  EXPECT_GT(run_of(read_result(scratch / "r.json"), "redis-wait").at("sections"), 0);
+}
+
 TEST(RedisWait, RefusalsAreCountedAndLeaveNothing) {
   const auto group = group_of(2);
   ASSERT_TRUE(group->replica(0).freeze());

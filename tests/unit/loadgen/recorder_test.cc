@@ -156,15 +156,26 @@ TEST(Recorder, VotesAreKeptByNodeVoteAndPhase) {
   recorder.vote(Phase::unmeasured, 1, Vote::granted, 1ms);
   const auto& nodes = recorder.histograms(Phase::measured).nodes;
   ASSERT_EQ(nodes.size(), 3U);
-  EXPECT_EQ(nodes[0].with(Vote::granted).snapshot().sum, 4ms);
-  EXPECT_EQ(nodes[0].with(Vote::refused).snapshot().count(), 0U);
-  EXPECT_EQ(nodes[1].with(Vote::granted).snapshot().count(), 0U);
-  EXPECT_EQ(nodes[2].with(Vote::refused).snapshot().max, 2ms);
-  EXPECT_EQ(nodes[2].with(Vote::failed).snapshot().max, 50ms);
-  EXPECT_EQ(recorder.histograms(Phase::unmeasured).nodes[1].with(Vote::granted).snapshot().count(),
-            1U);
+  EXPECT_EQ(nodes[0].count(Vote::granted), 2U);
+  EXPECT_EQ(nodes[0].taken_by(Vote::granted).snapshot().sum, 4ms);
+  EXPECT_EQ(nodes[0].count(Vote::refused), 0U);
+  EXPECT_EQ(nodes[1].count(Vote::granted), 0U);
+  EXPECT_EQ(nodes[2].count(Vote::refused), 1U);
+  EXPECT_EQ(nodes[2].taken_by(Vote::refused).snapshot().max, 2ms);
+  EXPECT_EQ(nodes[2].taken_by(Vote::failed).snapshot().max, 50ms);
+  EXPECT_EQ(recorder.histograms(Phase::unmeasured).nodes[1].count(Vote::granted), 1U);
   EXPECT_THROW(recorder.vote(Phase::measured, 3, Vote::granted, 1ms), std::out_of_range);
   EXPECT_TRUE(Recorder(1).histograms(Phase::measured).nodes.empty());
+}
+
+TEST(Recorder, ALateVoteCountsButNobodyKnowsHowLongItTook) {
+  Recorder recorder(1, 1);
+  recorder.vote(Phase::measured, 0, Vote::granted, 1ms);
+  recorder.vote(Phase::measured, 0, Vote::granted, 10s, true);
+  const auto& node = recorder.histograms(Phase::measured).nodes[0];
+  EXPECT_EQ(node.count(Vote::granted), 2U);
+  EXPECT_EQ(node.taken_by(Vote::granted).snapshot().count(), 1U);
+  EXPECT_EQ(node.taken_by(Vote::granted).snapshot().max, 1ms);
 }
 
 TEST(Recorder, RoundsAreCountedAndAValidityIsAGrants) {
@@ -198,7 +209,8 @@ TEST(Recorder, VotesOfManyThreadsAreCounted) {
   }
   std::uint64_t votes = 0;
   for (const auto& node : recorder.histograms(Phase::measured).nodes) {
-    votes += node.with(Vote::granted).snapshot().count();
+    votes += node.count(Vote::granted);
+    EXPECT_EQ(node.taken_by(Vote::granted).snapshot().count(), node.count(Vote::granted));
   }
   EXPECT_EQ(votes, kThreads * kVotesOfEach);
   EXPECT_EQ(recorder.quorum_counts(Phase::measured).rounds, kThreads * kVotesOfEach);

@@ -93,8 +93,10 @@ TEST_F(ServiceWorldTest, VotesAndReplicasBelongToThePhaseToo) {
   }
   for (const Phase phase : kPhases) {
     const auto& nodes = run_.recorder.histograms(phase).nodes;
-    EXPECT_EQ(nodes[1].with(Vote::granted).snapshot().count(), 2U);
-    EXPECT_EQ(nodes[2].with(Vote::refused).snapshot().sum, 6ms) << "late ones too";
+    EXPECT_EQ(nodes[1].count(Vote::granted), 2U);
+    EXPECT_EQ(nodes[1].taken_by(Vote::granted).snapshot().sum, 4ms);
+    EXPECT_EQ(nodes[2].count(Vote::refused), 2U) << "late ones too";
+    EXPECT_EQ(nodes[2].taken_by(Vote::refused).snapshot().count(), 0U);
     EXPECT_EQ(run_.recorder.quorum_counts(phase).split_votes, 2U);
     EXPECT_EQ(run_.recorder.histograms(phase).validity.snapshot().count(), 2U);
     EXPECT_EQ(run_.recorder.replication_counts(phase).refusals, 2U);
