@@ -1,0 +1,131 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "testbed/clients.h"
+#include "testbed/zookeeper_server.h"
+#include "tests/integration/testbed/support.h"
+
+namespace lockbench::testbed {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What a server says of itself.
+std::string environment_of(const ZookeeperServer& server) {
+  const auto whole = [](std::string_view) { return false; };
+  return ask_until(server.port(), "envi", std::chrono::seconds(2), whole).value_or("");
+}
+
+class Zookeeper : public testing::Test {
+ protected:
+  std::unique_ptr<Testbed> testbed_ = must_start();
+
+  std::unique_ptr<ZookeeperServer> must_start_zookeeper(const ZookeeperOptions& options = {}) {
+    auto server = start_zookeeper(*testbed_, options);
+    EXPECT_TRUE(server) << server.error();
+    return server ? *std::move(server) : nullptr;
+  }
+};
+
+TEST_F(Zookeeper, ServesOnAPortOfItsOwnWithDataOfItsOwn) {
+  const auto server = must_start_zookeeper();
+  EXPECT_EQ(zookeeper_mode(*server), "standalone");
+  EXPECT_EQ(server->address(), "127.0.0.1:" + std::to_string(server->port()));
+  EXPECT_THAT(environment_of(*server),
+              testing::HasSubstr("user.dir=" + server->data_folder().string()));
+  if (!unless_root("nobody").empty()) {
+    EXPECT_THAT(environment_of(*server), testing::HasSubstr("user.name=nobody"));
+  }
+  EXPECT_FALSE(fs::is_empty(server->data_folder()));
+  EXPECT_TRUE(server->data_folder().string().starts_with(testbed_->folder().string()));
+}
+
+TEST_F(Zookeeper, IsKilledAndRestartedWithItsDataOrWithout) {
+  const auto server = must_start_zookeeper();
+  const std::uint16_t port = server->port();
+  const pid_t pid = server->pid();
+  ASSERT_TRUE(server->kill_hard());
+  EXPECT_TRUE(pid_is_gone(pid));
+  EXPECT_EQ(zookeeper_mode(*server), "");
+  std::ofstream(server->data_folder() / "trace") << "of the first";
+  ASSERT_TRUE(server->restart(true));
+  EXPECT_EQ(server->port(), port);
+  EXPECT_TRUE(fs::exists(server->data_folder() / "trace"));
+  ASSERT_TRUE(server->restart(false));
+  EXPECT_FALSE(fs::exists(server->data_folder() / "trace"));
+  EXPECT_EQ(zookeeper_mode(*server), "standalone");
+}
+
+TEST_F(Zookeeper, FreezesAndThaws) {
+  const auto server = must_start_zookeeper();
+  ASSERT_TRUE(server->freeze());
+  EXPECT_EQ(zookeeper_mode(*server), "");
+  ASSERT_TRUE(server->thaw());
+  EXPECT_TRUE(eventually([&] { return zookeeper_mode(*server) == "standalone"; }));
+}
+
+TEST_F(Zookeeper, GoesWithItsTestbed) {
+  const auto server = must_start_zookeeper();
+  const pid_t pid = server->pid();
+  const fs::path folder = testbed_->folder();
+  testbed_.reset();
+  EXPECT_TRUE(eventually([&] { return has_ended(pid); }));
+  EXPECT_FALSE(fs::exists(folder));
+}
+
+TEST_F(Zookeeper, AnEnsembleHasOneLeaderAndGetsAnother) {
+  const auto servers = start_zookeeper_ensemble(*testbed_);
+  ASSERT_TRUE(servers) << servers.error();
+  const auto modes = [&] {
+    std::multiset<std::string> all;
+    for (const auto& server : *servers) all.insert(zookeeper_mode(*server));
+    return all;
+  };
+  EXPECT_THAT(modes(), testing::ElementsAre("follower", "follower", "leader"));
+  const auto leader = std::find_if(servers->begin(), servers->end(), [](const auto& server) {
+    return zookeeper_mode(*server) == "leader";
+  });
+  ASSERT_NE(leader, servers->end());
+  ASSERT_TRUE((*leader)->kill_hard());
+  EXPECT_TRUE(eventually([&] { return modes().contains("leader"); }));
+  ASSERT_TRUE((*leader)->restart(false)) << "a member knows its number without its data";
+  EXPECT_THAT(modes(), testing::ElementsAre("follower", "follower", "leader"));
+}
+
+TEST_F(Zookeeper, TriesAnotherPortWhenItLosesTheRace) {
+  const auto other = must_start_zookeeper();  // answers, but is not ours
+  const std::uint16_t good = free_loopback_port().value();
+  int calls = 0;
+  ZookeeperOptions options;
+  options.choose_port = [&]() -> tl::expected<std::uint16_t, std::string> {
+    return calls++ == 0 ? other->port() : good;
+  };
+  const auto server = must_start_zookeeper(options);
+  ASSERT_NE(server, nullptr);
+  EXPECT_EQ(server->port(), good);
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_F(Zookeeper, TellsWhatIsWrongByItsOwnName) {
+  ZookeeperOptions options;
+  options.config = {"tickTime=often"};
+  const auto server = start_zookeeper(*testbed_, options);
+  ASSERT_FALSE(server);
+  EXPECT_TRUE(server.error().starts_with("zookeeper ended while starting")) << server.error();
+  EXPECT_THAT(server.error(), testing::HasSubstr("often"));
+}
+
+TEST(ZookeeperProgram, HasAVersion) {
+  const auto jar = find_zookeeper();
+  ASSERT_TRUE(jar) << jar.error();
+  EXPECT_THAT(zookeeper_version(*jar), testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
+  EXPECT_EQ(zookeeper_version("/nowhere/zookeeper.jar"), "unknown");
+}
+
+}  // namespace
+}  // namespace lockbench::testbed
