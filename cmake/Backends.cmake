@@ -2,7 +2,9 @@
 # Usage: lockbench_backend(<NAME> <pkg-config module> <Debian package>). Gives the library as
 # PkgConfig::<module>, and LOCKBENCH_<NAME>_REASON where the switch is off.
 macro(lockbench_backend name module package)
-  pkg_check_modules(${module} QUIET IMPORTED_TARGET ${module})
+  if(NOT TARGET PkgConfig::${module})
+    pkg_check_modules(${module} QUIET IMPORTED_TARGET ${module})
+  endif()
   if(NOT DEFINED LOCKBENCH_${name})
     set(LOCKBENCH_${name} ${${module}_FOUND})
     set(LOCKBENCH_${name}_REASON "built without ${module}: install the package ${package} and build again")
@@ -16,6 +18,17 @@ macro(lockbench_backend name module package)
     message(STATUS "The strategies of LOCKBENCH_${name} are left out: ${LOCKBENCH_${name}_REASON}")
   endif()
 endmacro()
+
+# ZooKeeper's library brings no pkg-config file.
+find_path(ZOOKEEPER_INCLUDE zookeeper/zookeeper.h)
+find_library(ZOOKEEPER_LIBRARY zookeeper_mt)
+if(ZOOKEEPER_INCLUDE AND ZOOKEEPER_LIBRARY)
+  set(zookeeper_mt_FOUND 1)
+  add_library(PkgConfig::zookeeper_mt INTERFACE IMPORTED)
+  target_include_directories(PkgConfig::zookeeper_mt INTERFACE ${ZOOKEEPER_INCLUDE})
+  target_link_libraries(PkgConfig::zookeeper_mt INTERFACE ${ZOOKEEPER_LIBRARY})
+  target_compile_definitions(PkgConfig::zookeeper_mt INTERFACE THREADED)
+endif()
 
 # Adds strategies/<folder> to `target`; where the switch is off, the names of its strategies alone, which
 # are read from their descriptors, with the reason. Usage: lockbench_backend_sources(<target> <NAME> <folder>

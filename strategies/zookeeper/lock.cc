@@ -1,0 +1,151 @@
+#include "strategies/zookeeper/lock.h"
+
+#include <stdexcept>
+
+#include "strategies/waiting/retry.h"
+#include "strategies/zookeeper/keeper.h"
+#include "strategies/zookeeper/paths.h"
+
+namespace lockbench::zookeeper {
+namespace {
+
+/// Of a session that is begun before anybody has asked for a lock.
+constexpr Duration kFirstTtl = std::chrono::seconds(10);
+
+}  // namespace
+
+Endpoint first_endpoint(const Context& context) {
+  const auto urls = context.endpoints.find("zookeeper");
+  if (urls == context.endpoints.end() || urls->second.empty()) {
+    throw std::invalid_argument("no ZooKeeper endpoint was given");
+  }
+  auto endpoint = parse_endpoint(urls->second.front());
+  if (!endpoint) throw std::invalid_argument(endpoint.error());
+  return *std::move(endpoint);
+}
+
+NodeLock::NodeLock(const Context& context)
+    : env_(context.env),
+      session_(std::make_shared<Session>(first_endpoint(context), context.options.command_timeout,
+                                         context.env, world_of_callbacks(context.services),
+                                         &session_keeper(context.services))) {}
+
+StoreResult<void> NodeLock::connect() { return session_->connect(kFirstTtl); }
+
+AcquireResult NodeLock::acquire(const AcquireRequest& request) {
+  Claim claim{.key = std::string(request.key), .lock = node_of_key(request.key), .node = {}};
+  begin(claim);
+  const auto attempt = [&](const AcquireRequest& once) -> Attempt {
+    const StoreResult<bool> granted = try_once(once, claim);
+    if (!granted) return tl::unexpected(granted.error());
+    if (!*granted) return std::nullopt;
+    auto state = session_->bind(claim.node);
+    if (!state) return std::nullopt;  // past its validity already
+    return std::optional(Lease{.key = claim.key,
+                               .token = claim.node,
+                               .fencing = claim.fencing,
+                               .state = std::move(state)});
+  };
+  const auto wait = [&](std::uint32_t, Duration left) {
+    const TimePoint now = env_.now();
+    const TimePoint deadline = left > TimePoint::max() - now ? TimePoint::max() : now + left;
+    return wait_turn(claim, deadline, request.stop);
+  };
+  AcquireResult result = retry_after(wait, request, env_, attempt);
+  if (!result.lease) withdraw(result, claim, request.stop);
+  // Another is had sooner than the library finds back into this one.
+  if (!session_->connected() && !session_->has_leases()) session_->close();
+  return result;
+}
+
+StoreResult<bool> NodeLock::try_once(const AcquireRequest& request, Claim& claim) {
+  // A session that turns out to have ended takes all that it had with it: once more in another.
+  for (bool again = true;; again = false) {
+    if (auto ready = session_->connect(request.ttl, request.stop); !ready) {
+      return tl::unexpected(ready.error());
+    }
+    if (claimed_in_ != session_->number()) {
+      claimed_in_ = session_->number();
+      claim.node.clear();
+      abandoned_.clear();
+    }
+    give_up_abandoned(request.stop);
+    auto granted = ask(claim, request.stop);
+    if (granted || !again || !session_->is_over(claimed_in_)) return granted;
+  }
+}
+
+void NodeLock::withdraw(AcquireResult& result, const Claim& claim, const std::stop_token& stop) {
+  if (claim.node.empty() || session_->is_over(claimed_in_)) return;
+  const StoreResult<void> gone = give_up(claim, stop);
+  if (gone) return;
+  result.outcome = AcquireOutcome::unknown;
+  if (result.reason.empty()) result.reason = gone.error().message;
+  abandon(claim);
+}
+
+void NodeLock::abandon(Claim claim) {
+  if (session_->has_leases()) {
+    abandoned_.push_back(std::move(claim));
+  } else {
+    session_->close();
+  }
+}
+
+void NodeLock::give_up_abandoned(const std::stop_token& stop) {
+  while (!abandoned_.empty() && give_up(abandoned_.back(), stop)) abandoned_.pop_back();
+}
+
+ReleaseResult NodeLock::release(const Lease& lease) {
+  if (lease.state->lost_at()) return {ReleaseOutcome::not_owner, {}};
+  session_->unbind(lease.state);
+  const auto removed = call(Request::Kind::remove, lease.token, lease.key, {});
+  if (removed && removed->done()) return {ReleaseOutcome::released, {}};
+  if (removed || session_->is_over(claimed_in_)) {
+    lease.state->mark_lost(env_.now());
+    return {ReleaseOutcome::not_owner, {}};
+  }
+  const Claim claim{.key = lease.key, .lock = node_of_key(lease.key), .node = lease.token};
+  // Whether or not it has gone already, it must not stay. Where there is no connection, it has been
+  // waited for.
+  const bool hopeless =
+      removed.error().kind == StoreError::Kind::not_sent && !session_->connected();
+  if (hopeless || !give_up(claim, {})) abandon(claim);
+  return {ReleaseOutcome::failed, removed.error().message};
+}
+
+StoreResult<Reply> NodeLock::call(Request::Kind kind, std::string path, std::string_view key,
+                                  const std::stop_token& stop) {
+  const Request request{kind, std::move(path)};
+  auto replies = session_->call({&request, 1}, key, stop);
+  if (!replies) return tl::unexpected(std::move(replies.error()));
+  return std::move(replies->front());
+}
+
+StoreResult<void> NodeLock::make_path(std::string_view path, std::string_view key,
+                                      const std::stop_token& stop) {
+  std::vector<Request> requests;
+  for (std::size_t end = path.find('/', 1); end != std::string_view::npos;
+       end = path.find('/', end + 1)) {
+    requests.push_back({Request::Kind::make, std::string(path.substr(0, end))});
+  }
+  requests.push_back({Request::Kind::make, std::string(path)});
+  const auto made = session_->call(requests, key, stop);
+  if (made) return {};
+  // The lock itself has not been asked for.
+  StoreError error = made.error();
+  if (error.kind == StoreError::Kind::unanswered) error.kind = StoreError::Kind::not_sent;
+  return tl::unexpected(std::move(error));
+}
+
+std::vector<KnownHazard> with_session_hazards(std::vector<KnownHazard> own) {
+  own.insert(own.end(), {{"pause-holding", HazardOutcome::lost_update},
+                         {"runaway-holder", HazardOutcome::stuck},
+                         {"partition-holder", HazardOutcome::double_grant},
+                         {"store-restart-empty", HazardOutcome::double_grant},
+                         {"rogue-delete", HazardOutcome::double_grant},
+                         {"reentry", HazardOutcome::self_deadlock}});
+  return own;
+}
+
+}  // namespace lockbench::zookeeper

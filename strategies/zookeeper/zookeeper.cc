@@ -1,0 +1,127 @@
+#include <fmt/format.h>
+
+#include <array>
+
+#include "strategies/registry.h"
+#include "strategies/zookeeper/lock.h"
+#include "strategies/zookeeper/paths.h"
+
+namespace lockbench::zookeeper {
+namespace {
+
+/// A queue of ephemeral sequential nodes. Whoever has the lowest number has the lock; the others
+/// watch the one ahead of them, so that the end of one wakes one. To join and to look round is one
+/// round trip: ZooKeeper keeps the order of a session's requests.
+class Queue : public NodeLock {
+ public:
+  using NodeLock::NodeLock;
+
+ protected:
+  void begin(const Claim& /*claim*/) override {
+    // Unlike any other's, so that a node is known for ours whose making was not answered.
+    name_ = random_token(env()) + "-";
+    ahead_.clear();
+  }
+
+  StoreResult<bool> ask(Claim& claim, const std::stop_token& stop) override {
+    if (is_complete(claim.node)) {
+      const auto there = call(Request::Kind::children, claim.lock, claim.key, stop);
+      if (!there) return tl::unexpected(there.error());
+      const Place place = look_round(there->children, claim);
+      if (place.there) return !place.ahead;
+      // Somebody has removed it: join the queue anew.
+    }
+    return join(claim, stop);
+  }
+
+  WaitResult wait_turn(const Claim& claim, TimePoint deadline,
+                       const std::stop_token& stop) override {
+    if (ahead_.empty()) return WaitResult::signalled;
+    session().listen(ahead_);
+    const auto seen = call(Request::Kind::look, ahead_, claim.key, stop);
+    // Failed, or gone meanwhile: asking again will tell.
+    if (!seen || !seen->done()) return WaitResult::signalled;
+    return session().wait(deadline, stop);
+  }
+
+  StoreResult<void> give_up(const Claim& claim, const std::stop_token& stop) override {
+    std::vector<Request> removals;
+    if (is_complete(claim.node)) {
+      removals.push_back({Request::Kind::remove, claim.node});
+    } else {
+      const auto there = call(Request::Kind::children, claim.lock, claim.key, stop);
+      if (!there) return tl::unexpected(there.error());
+      for (const std::string& child : there->children) {
+        std::string path = claim.lock + "/" + child;
+        if (path.starts_with(claim.node)) removals.push_back({Request::Kind::remove, path});
+      }
+      if (removals.empty()) return {};
+    }
+    const auto removed = session().call(removals, claim.key, stop);
+    if (!removed) return tl::unexpected(removed.error());
+    return {};
+  }
+
+ private:
+  static bool is_complete(std::string_view node) { return sequence_of(node).has_value(); }
+
+  StoreResult<bool> join(Claim& claim, const std::stop_token& stop) {
+    const std::string path = claim.lock + "/" + name_;
+    const std::array<Request, 2> requests{Request{Request::Kind::make_sequential, path},
+                                          {Request::Kind::children, claim.lock}};
+    // The second time the lock's own node has been made.
+    for (int i = 0; i < 2; ++i) {
+      claim.node = path;
+      const auto replies = session().call(requests, claim.key, stop);
+      if (!replies) {
+        if (replies.error().kind != StoreError::Kind::unanswered) claim.node.clear();
+        return tl::unexpected(replies.error());
+      }
+      const Reply& made = replies->front();
+      if (made.done()) {
+        claim.node = made.path;
+        claim.fencing = static_cast<std::uint64_t>(made.created_by);
+        const Place place = look_round(replies->back().children, claim);
+        return place.there && !place.ahead;
+      }
+      claim.node.clear();
+      if (auto path_made = make_path(claim.lock, claim.key, stop); !path_made) {
+        return tl::unexpected(path_made.error());
+      }
+    }
+    return false;
+  }
+
+  Place look_round(const std::vector<std::string>& children, const Claim& claim) {
+    const Place place =
+        place_among(children, std::string_view(claim.node).substr(claim.lock.size() + 1));
+    ahead_ = place.ahead ? fmt::format("{}/{}", claim.lock, *place.ahead) : "";
+    return place;
+  }
+
+  std::string name_;   ///< of the node, without its number
+  std::string ahead_;  ///< the path of whom it waits for
+};
+
+const Registration registration(Descriptor{
+    .name = "zookeeper",
+    .backend = "zookeeper",
+    .summary = "A queue of ephemeral sequential nodes, each of which watches the one ahead of it",
+    .acquire_commands = {"create key/token- (ephemeral, sequential)",
+                         "getChildren key (sent along with it, and after each wait)",
+                         "getData of the node ahead (with a watch)",
+                         "delete key/token-number (where it gives up)"},
+    .release_commands = {"delete key/token-number"},
+    .source = "article 004; ZooKeeper Recipes, \"Locks\"; fencing by czxid",
+    .traits = {.expiry = Expiry::session,
+               .release_check = OwnerCheck::atomic,
+               .fencing = true,
+               .fair = true,
+               .waiting = WaitPolicy::notify(),
+               .waiting_choices = {}},
+    .hazards = with_session_hazards({}),
+    .make = construct<Queue>,
+});
+
+}  // namespace
+}  // namespace lockbench::zookeeper

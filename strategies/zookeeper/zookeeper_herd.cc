@@ -1,0 +1,94 @@
+#include <array>
+
+#include "strategies/registry.h"
+#include "strategies/zookeeper/lock.h"
+#include "strategies/zookeeper/paths.h"
+
+namespace lockbench::zookeeper {
+namespace {
+
+/// One ephemeral node: whoever makes it has the lock, and everybody watches it. Its end wakes them
+/// all, though only one can make it anew. The watch tells the holder, too, if somebody removes it.
+class Herd : public NodeLock {
+ public:
+  using NodeLock::NodeLock;
+
+ protected:
+  void begin(const Claim& /*claim*/) override {}
+
+  StoreResult<bool> ask(Claim& claim, const std::stop_token& stop) override {
+    const std::array<Request, 2> requests{Request{Request::Kind::make_ephemeral, claim.lock},
+                                          {Request::Kind::look, claim.lock}};
+    // The second time the nodes above it have been made.
+    for (int i = 0; i < 2; ++i) {
+      claim.node = claim.lock;
+      watched_ = true;
+      session().listen(claim.lock);
+      const auto replies = session().call(requests, claim.key, stop);
+      if (!replies) {
+        if (replies.error().kind != StoreError::Kind::unanswered) claim.node.clear();
+        return tl::unexpected(replies.error());
+      }
+      const Reply& made = replies->front();
+      const Reply& seen = replies->back();
+      // One that is there already is ours all the same, if its making was not answered.
+      const bool ours = made.done() || (seen.done() && is_ours(seen, claim));
+      if (ours) {
+        claim.fencing = static_cast<std::uint64_t>(made.done() ? made.created_by : seen.created_by);
+        return true;
+      }
+      claim.node.clear();
+      watched_ = seen.done();
+      if (made.kind != Reply::Kind::no_node) return false;
+      if (auto path = make_path(parent_of(claim.lock), claim.key, stop); !path) {
+        return tl::unexpected(path.error());
+      }
+    }
+    return false;
+  }
+
+  WaitResult wait_turn(const Claim& /*claim*/, TimePoint deadline,
+                       const std::stop_token& stop) override {
+    // Gone between the two requests.
+    if (!watched_) return WaitResult::signalled;
+    return session().wait(deadline, stop);
+  }
+
+  StoreResult<void> give_up(const Claim& claim, const std::stop_token& stop) override {
+    const auto seen = call(Request::Kind::look, claim.lock, claim.key, stop);
+    if (!seen) return tl::unexpected(seen.error());
+    if (!seen->done() || !is_ours(*seen, claim)) return {};
+    // It cannot become another's meanwhile: as long as the session lives, it is ours.
+    const auto removed = call(Request::Kind::remove, claim.lock, claim.key, stop);
+    if (!removed) return tl::unexpected(removed.error());
+    return {};
+  }
+
+ private:
+  /// Of this session, but not held by a lease.
+  bool is_ours(const Reply& node, const Claim& claim) {
+    return node.owner == session().id() && !session().is_bound(claim.lock);
+  }
+
+  bool watched_ = false;
+};
+
+const Registration registration(Descriptor{
+    .name = "zookeeper-herd",
+    .backend = "zookeeper",
+    .summary = "One ephemeral node that everybody watches: its end wakes the whole herd",
+    .acquire_commands = {"create key (ephemeral)",
+                         "getData key (with a watch, sent along with it)"},
+    .release_commands = {"delete key"},
+    .source = "article 004; the herd effect of ZooKeeper Recipes, \"Locks\"",
+    .traits = {.expiry = Expiry::session,
+               .release_check = OwnerCheck::two_steps,
+               .fencing = true,
+               .waiting = WaitPolicy::notify(),
+               .waiting_choices = {}},
+    .hazards = with_session_hazards({}),
+    .make = construct<Herd>,
+});
+
+}  // namespace
+}  // namespace lockbench::zookeeper

@@ -1,0 +1,79 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "tests/conformance/zookeeper/zookeeper_ground.h"
+#include "tests/support/servers.h"
+
+namespace lockbench::test {
+namespace {
+
+std::unique_ptr<testbed::ZookeeperServer> start() {
+  auto server = testbed::start_zookeeper(shared_testbed());
+  if (!server) throw std::runtime_error(server.error());
+  return *std::move(server);
+}
+
+/// How many connections have a session.
+int connections(std::uint16_t port) {
+  const std::string list = four_letters(port, "cons");
+  int count = 0;
+  for (std::size_t at = 0; (at = list.find("sid=", at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
+}  // namespace
+
+ZookeeperGround::ZookeeperGround()
+    : server_(start()), probe_(std::make_unique<ZookeeperProbe>(server_->port())) {}
+
+std::vector<std::string> ZookeeperGround::keys() {
+  std::vector<std::string> keys;
+  for (const std::string& run : probe_->children("/lockbench")) {
+    const std::string path = "/lockbench/" + run;
+    for (const std::string& name : probe_->children(path)) {
+      const std::string node = path + "/" + name;
+      // What stands for a key is there for a run; what is in it, or lasts as long as a session, is
+      // a lock.
+      const bool held = probe_->look(node).owner != 0 || !probe_->children(node).empty();
+      if (held) keys.push_back(fmt::format("lockbench:{}:{}", run, name));
+    }
+  }
+  return keys;
+}
+
+std::optional<TimePoint> ZookeeperGround::end_of(const std::string& /*key*/) {
+  return std::nullopt;  // as long as the session lives
+}
+
+void ZookeeperGround::take_away(const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) {
+    const std::string node = node_of(key);
+    for (const std::string& child : probe_->children(node)) probe_->remove(node + "/" + child);
+    if (probe_->look(node).owner != 0) probe_->remove(node);
+  }
+}
+
+int ZookeeperGround::other_connections() { return connections(server_->port()) - 1; }
+
+std::string node_of(const std::string& key) {
+  std::string path = "/" + key;
+  std::replace(path.begin(), path.end(), ':', '/');
+  return path;
+}
+
+ZookeeperGround& shared_zookeeper() {
+  static ZookeeperGround ground;
+  return ground;
+}
+
+std::vector<std::string_view> tested_backends() { return {"zookeeper"}; }
+
+Ground& shared_ground() { return shared_zookeeper(); }
+
+std::unique_ptr<Ground> own_ground() { return std::make_unique<ZookeeperGround>(); }
+
+std::string url_of(std::uint16_t port) { return fmt::format("127.0.0.1:{}", port); }
+
+}  // namespace lockbench::test

@@ -1,0 +1,202 @@
+#include <functional>
+#include <thread>
+
+#include "testbed/proxy.h"
+#include "tests/conformance/common/bench.h"
+#include "tests/conformance/common/properties.h"
+#include "tests/conformance/zookeeper/waiter.h"
+#include "tests/conformance/zookeeper/zookeeper_ground.h"
+
+namespace lockbench::test {
+namespace {
+
+constexpr seconds kBound{10};
+
+/// The session whose node has the lock.
+std::int64_t owner_of(const std::string& key) {
+  ZookeeperProbe& probe = shared_zookeeper().probe();
+  const std::string node = node_of(key);
+  const auto children = probe.children(node);
+  return probe.look(children.empty() ? node : node + "/" + children.front()).owner;
+}
+
+std::unique_ptr<testbed::Proxy> proxy_to(std::uint16_t port) {
+  static const auto pool = testbed::ProxyPool::start();
+  if (!pool) throw std::runtime_error(pool.error());
+  auto proxy = testbed::start_proxy(**pool, port);
+  if (!proxy) throw std::runtime_error(proxy.error());
+  return *std::move(proxy);
+}
+
+/// The server ends the holder's session while another waits.
+std::string end_of_the_session_is_known(const Descriptor& descriptor) {
+  shared_ground().clear();
+  const std::uint16_t port = shared_ground().server().port();
+  const auto proxy = proxy_to(port);
+  Bench distant(descriptor, url_of(proxy->port()));
+  Bench bench(descriptor, url_of(port));
+  const auto holder = distant.client();
+  const AcquireResult held = holder->try_once(bench.key(), kBound);
+  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  const std::int64_t session = owner_of(bench.key());
+  Waiter waiter(bench.client(), bench.key(), kBound);
+  if (!waiter.waits()) return "it did not wait";
+  // Else it would come back before its session has ended.
+  proxy->refuse();
+  proxy->cut();
+  ZookeeperProbe::end_session(port, session);
+  proxy->heal();
+  const AcquireResult& next = waiter.join();
+  if (!next.lease) return "the next: " + unexpected(next, AcquireOutcome::acquired);
+  if (*next.lease->fencing <= *held.lease->fencing) return "fencing numbers do not grow";
+  if (!eventually([&] { return held.lease->state->lost_at().has_value(); })) {
+    return "the lease does not know that it is lost";
+  }
+  const ReleaseOutcome released = holder->release(*held.lease);
+  if (released != ReleaseOutcome::not_owner)
+    return fmt::format("release gave {}", name_of(released));
+  if (!bench.is_held()) return "another's lock was freed";
+  waiter.client().release(*next.lease);
+  const AcquireResult again = holder->try_once(bench.key(), kBound);
+  return again.lease ? "" : "in a new session: " + unexpected(again, AcquireOutcome::acquired);
+}
+
+/// The connections break, the sessions do not.
+std::string a_broken_connection_costs_nothing(const Descriptor& descriptor) {
+  shared_ground().clear();
+  const auto proxy = proxy_to(shared_ground().server().port());
+  Bench bench(descriptor, url_of(proxy->port()));
+  const auto holder = bench.client();
+  const AcquireResult held = holder->try_once(bench.key(), kBound);
+  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  Waiter waiter(bench.client(), bench.key(), kBound);
+  if (!waiter.waits()) return "it did not wait";
+  const auto nodes = shared_zookeeper().probe().children(node_of(bench.key()));
+  proxy->cut();
+  if (!eventually([&] { return proxy->counts().accepted >= 4; })) return "they do not reconnect";
+  if (!held.lease->state->valid_at(holder->now())) return "the lease is lost with its connection";
+  const ReleaseOutcome released = holder->release(*held.lease);
+  if (released != ReleaseOutcome::released)
+    return fmt::format("release gave {}", name_of(released));
+  const AcquireResult& next = waiter.join();
+  if (!next.lease) return "the next: " + unexpected(next, AcquireOutcome::acquired);
+  const bool same = nodes.empty() || std::any_of(nodes.begin(), nodes.end(), [&](const auto& node) {
+                      return next.lease->token == node_of(bench.key()) + "/" + node;
+                    });
+  return same ? "" : "the place in the queue was lost";
+}
+
+/// As for a stopped process: its own belief ends first, then its session, and then another has it.
+std::string belief_ends_before_the_session(const Descriptor& descriptor) {
+  constexpr milliseconds kTtl{600};
+  shared_ground().clear();
+  const auto proxy = proxy_to(shared_ground().server().port());
+  Bench bench(descriptor, url_of(proxy->port()));
+  Bench reachable(descriptor, url_of(shared_ground().server().port()));
+  const auto holder = bench.client();
+  const auto contender = reachable.client();
+  const TimePoint asked = holder->now();
+  const AcquireResult held = holder->try_once(bench.key(), kTtl);
+  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  const LeaseState& state = *held.lease->state;
+  if (state.valid_until() > holder->now() + kTtl) return "valid for longer than the session lasts";
+  if (!eventually([&] { return state.valid_until() > asked + 3 * kTtl; })) {
+    return "held by a live client, its validity ends";
+  }
+  proxy->black_hole();
+  const TimePoint cut = holder->now();
+  const AcquireResult next = contender->acquire(bench.key(), kBound, kTtl);
+  const TimePoint granted = contender->now();
+  if (!next.lease) return "the next: " + unexpected(next, AcquireOutcome::acquired);
+  if (state.valid_until() > granted) {
+    return fmt::format("believes for {:.1f} ms longer than it is true",
+                       in_ms(state.valid_until() - granted));
+  }
+  if (granted > cut + 2 * kTtl + kSlack)
+    return fmt::format("granted after {}", in_ms(granted - cut));
+  proxy->heal();
+  if (!eventually([&] { return state.lost_at().has_value(); })) return "the loss is never known";
+  const ReleaseOutcome released = holder->release(*held.lease);
+  if (released != ReleaseOutcome::not_owner)
+    return fmt::format("release gave {}", name_of(released));
+  const ReleaseOutcome own = contender->release(*next.lease);
+  return own == ReleaseOutcome::released ? "" : "another's lock was freed";
+}
+
+/// Two strangers' nodes lie between the holder and the waiter, one whose name comes first by the
+/// alphabet and one whose name comes last; the nearer one dies.
+std::string dead_contenders_change_no_turns(const Descriptor& descriptor) {
+  Bench bench(descriptor);
+  ZookeeperProbe& probe = shared_zookeeper().probe();
+  const auto holder = bench.client();
+  const AcquireResult held = holder->try_once(bench.key());
+  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  const std::string last = probe.make_contender(node_of(bench.key()) + "/~-");
+  const std::string first = probe.make_contender(node_of(bench.key()) + "/!-");
+  Waiter waiter(bench.client(), bench.key(), kBound);
+  if (!waiter.waits()) return "it did not wait";
+  holder->release(*held.lease);
+  if (waiter.joins_within(milliseconds(100))) return "granted with two ahead of it";
+  waiter.client().trace().take();
+  probe.remove(first);
+  // It has looked round, and found the other.
+  const auto looked = [&] { return waiter.has_sent("getData") || waiter.is_done(); };
+  if (!eventually(looked)) return "it does not look round";
+  if (waiter.joins_within(milliseconds(50))) return "granted with one ahead of it";
+  probe.remove(last);
+  const AcquireResult& next = waiter.join();
+  return next.lease ? "" : unexpected(next, AcquireOutcome::acquired);
+}
+
+/// The making of a node was not answered, nor could it be undone, and the session lives on for
+/// another lock's sake.
+std::string unanswered_node_is_given_up_later(const Descriptor& descriptor) {
+  Bench bench(descriptor);
+  const auto client = bench.client();
+  const auto stranger = bench.client();
+  const std::string other = bench.key() + "-other", third = bench.key() + "-third";
+  const AcquireResult held = client->try_once(other);
+  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  warm_up(*client, bench.key());
+  client->faults().drop_answer(1);
+  client->faults().drop_command(3);
+  const AcquireResult lost = client->try_once(bench.key());
+  if (lost.outcome != AcquireOutcome::unknown) return unexpected(lost, AcquireOutcome::unknown);
+  if (!held.lease->state->valid_at(client->now())) return "it cost the other lock";
+  if (stranger->try_once(bench.key()).lease) return "nothing was left, so this shows nothing";
+  client->try_once(third);
+  const AcquireResult free = stranger->try_once(bench.key());
+  if (!free.lease) return "an orphan: " + unexpected(free, AcquireOutcome::acquired);
+  return client->release(*held.lease) == ReleaseOutcome::released ? "" : "the other lock is lost";
+}
+
+/// Its answer took longer than the session may be silent.
+std::string late_grant_is_not_handed_out(const Descriptor& descriptor) {
+  Bench bench(descriptor);
+  const auto client = bench.client();
+  warm_up(*client, bench.key());
+  client->faults().delay_answers(milliseconds(400));
+  const AcquireResult late = client->try_once(bench.key(), milliseconds(300));
+  if (late.lease && !late.lease->state->valid_at(client->now())) {
+    return "the lease is past its validity when it is handed out";
+  }
+  client->faults().delay_answers({});
+  const AcquireResult next = client->try_once(bench.key(), kBound);
+  return next.lease ? "" : "afterwards: " + unexpected(next, AcquireOutcome::acquired);
+}
+
+bool always(const Descriptor& /*descriptor*/) { return true; }
+bool is_fair(const Descriptor& descriptor) { return descriptor.traits.fair; }
+
+}  // namespace
+
+std::vector<Property> own_properties() {
+  return {{"EndOfTheSessionIsKnown", always, end_of_the_session_is_known},
+          {"ABrokenConnectionCostsNothing", always, a_broken_connection_costs_nothing},
+          {"BeliefEndsBeforeTheSession", always, belief_ends_before_the_session},
+          {"DeadContendersChangeNoTurns", is_fair, dead_contenders_change_no_turns},
+          {"UnansweredNodeIsGivenUpLater", always, unanswered_node_is_given_up_later},
+          {"LateGrantIsNotHandedOut", always, late_grant_is_not_handed_out}};
+}
+
+}  // namespace lockbench::test

@@ -1,0 +1,215 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "strategies/registry.h"
+#include "strategies/store.h"
+#include "tests/conformance/common/bench.h"
+#include "tests/conformance/zookeeper/waiter.h"
+#include "tests/conformance/zookeeper/zookeeper_ground.h"
+#include "tests/support/servers.h"
+
+namespace lockbench::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr seconds kTtl{10};
+
+class Sessions : public testing::TestWithParam<const char*> {
+ protected:
+  const Descriptor& strategy_ = *find_strategy(GetParam());
+};
+
+TEST_P(Sessions, OutliveAServerThatIsKilledAndRestarted) {
+  ZookeeperGround own;
+  Bench bench(strategy_, own);
+  const auto holder = bench.client();
+  const AcquireResult held = holder->try_once(bench.key(), kTtl);
+  ASSERT_TRUE(held.lease) << held.reason;
+  Waiter waiter(bench.client(), bench.key(), seconds(30));
+  ASSERT_TRUE(waiter.waits());
+  ASSERT_TRUE(own.server().kill_hard());
+  ASSERT_TRUE(own.server().restart(true));
+  EXPECT_FALSE(waiter.is_done());
+  EXPECT_FALSE(held.lease->state->lost_at());
+  EXPECT_EQ(holder->release(*held.lease), ReleaseOutcome::released);
+  const AcquireResult& next = waiter.join();
+  ASSERT_TRUE(next.lease) << next.reason;
+  EXPECT_GT(*next.lease->fencing, *held.lease->fencing);
+}
+
+TEST_P(Sessions, OfAServerThatForgetsThemAreLost) {
+  ZookeeperGround own;
+  Bench bench(strategy_, own);
+  const auto holder = bench.client();
+  const AcquireResult held = holder->try_once(bench.key(), seconds(2));
+  ASSERT_TRUE(held.lease) << held.reason;
+  ASSERT_TRUE(own.server().restart(false));
+  EXPECT_TRUE(eventually([&] { return held.lease->state->lost_at().has_value(); }));
+  EXPECT_EQ(holder->release(*held.lease), ReleaseOutcome::not_owner);
+  const AcquireResult again = holder->acquire(bench.key(), seconds(5), kTtl);
+  EXPECT_TRUE(again.lease) << again.reason;
+}
+
+TEST_P(Sessions, GoOnWithAnotherServerWhenTheLeaderIsKilled) {
+  const auto servers = testbed::start_zookeeper_ensemble(shared_testbed());
+  ASSERT_TRUE(servers) << servers.error();
+  std::string hosts;
+  for (const auto& server : *servers) hosts += (hosts.empty() ? "" : ",") + server->address();
+  Bench bench(strategy_, hosts);
+  const auto holder = bench.client();
+  const AcquireResult held = holder->try_once(bench.key(), kTtl);
+  ASSERT_TRUE(held.lease) << held.reason;
+  Waiter waiter(bench.client(), bench.key(), seconds(30));
+  ASSERT_TRUE(waiter.waits());
+  const auto leader = std::find_if(servers->begin(), servers->end(), [](const auto& server) {
+    return testbed::zookeeper_mode(*server) == "leader";
+  });
+  ASSERT_NE(leader, servers->end());
+  ASSERT_TRUE((*leader)->kill_hard());
+  ASSERT_TRUE(eventually([&] {
+    return std::any_of(servers->begin(), servers->end(), [](const auto& server) {
+      return server->alive() && testbed::zookeeper_mode(*server) == "leader";
+    });
+  }));
+  EXPECT_FALSE(held.lease->state->lost_at());
+  // A release that finds no server within its time may be repeated by nobody: so wait for one.
+  EXPECT_EQ(holder->release(*held.lease), ReleaseOutcome::released);
+  const AcquireResult& next = waiter.join();
+  ASSERT_TRUE(next.lease) << next.reason;
+  EXPECT_GT(*next.lease->fencing, *held.lease->fencing);
+}
+
+TEST_P(Sessions, WithAPasswordMakeNodesThatNobodyElseMayTouch) {
+  shared_ground().clear();
+  const std::string address = url_of(shared_ground().server().port());
+  Bench bench(strategy_, "zk://ann:se%3Acret@" + address);
+  const auto client = bench.client();
+  const AcquireResult held = client->try_once(bench.key(), kTtl);
+  ASSERT_TRUE(held.lease) << held.reason;
+  EXPECT_THROW(shared_zookeeper().probe().remove(held.lease->token), std::runtime_error);
+  Bench other(strategy_, address);
+  const auto stranger = other.client();
+  const AcquireResult refused = stranger->try_once(bench.key(), kTtl);
+  EXPECT_EQ(refused.outcome, AcquireOutcome::failed);
+  EXPECT_THAT(refused.reason, HasSubstr("not authenticated"));
+  EXPECT_EQ(client->release(*held.lease), ReleaseOutcome::released);
+  const auto store =
+      find_store_kind("zookeeper")->make("zk://ann:se%3Acret@" + address, seconds(5));
+  EXPECT_EQ(store->display(), address);
+  ASSERT_TRUE(store->remove_run("conformance"));
+  EXPECT_FALSE(shared_zookeeper().probe().look("/lockbench").there);
+}
+
+TEST_P(Sessions, MayBeginBelowAPath) {
+  shared_ground().clear();
+  ZookeeperProbe& probe = shared_zookeeper().probe();
+  const std::string address = url_of(shared_ground().server().port());
+  Bench nowhere(strategy_, address + "/app");
+  const auto missing = nowhere.unconnected_client()->connect();
+  ASSERT_FALSE(missing);
+  EXPECT_THAT(missing.error().message, HasSubstr("there is no node /app"));
+  probe.make("/app");
+  {
+    Bench bench(strategy_, address + "/app");
+    const auto client = bench.client();
+    Waiter waiter(bench.client(), bench.key(), seconds(10));
+    const AcquireResult& held = waiter.join();
+    ASSERT_TRUE(held.lease) << held.reason;
+    EXPECT_TRUE(probe.look("/app" + node_of(bench.key())).there);
+    Waiter second(bench.client(), bench.key(), seconds(10));
+    EXPECT_TRUE(second.waits());
+    EXPECT_EQ(waiter.client().release(*held.lease), ReleaseOutcome::released);
+    EXPECT_TRUE(second.join().lease) << "watches work below a path too";
+  }
+  probe.remove_tree("/app");
+}
+
+TEST_P(Sessions, AreThoseOfTheTtlThatIsAskedFor) {
+  Bench bench(strategy_);
+  const auto client = bench.client();
+  const auto valid_for = [&](const std::string& key, Duration ttl) {
+    const TimePoint asked = client->now();
+    const AcquireResult held = client->try_once(key, ttl);
+    EXPECT_TRUE(held.lease) << held.reason;
+    return held.lease ? held.lease->state->valid_until() - asked : Duration{};
+  };
+  EXPECT_GT(valid_for(bench.key(), seconds(20)), seconds(19));
+  // While it holds a lock the session stays what it is.
+  EXPECT_GT(valid_for(bench.key() + "-second", seconds(5)), seconds(19));
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Sessions, testing::Values("zookeeper", "zookeeper-herd"),
+                         [](const auto& tested) {
+                           return std::string(tested.param) == "zookeeper" ? "zookeeper" : "herd";
+                         });
+
+TEST(Herd, RecognisesItsOwnNode) {
+  Bench bench(*find_strategy("zookeeper-herd"));
+  const auto client = bench.client();
+  const AcquireResult other = client->try_once(bench.key() + "-other", kTtl);
+  ASSERT_TRUE(other.lease);
+  warm_up(*client, bench.key());
+  client->faults().drop_answer(1);
+  client->faults().drop_command(3);  // nor can it be undone
+  EXPECT_EQ(client->try_once(bench.key(), kTtl).outcome, AcquireOutcome::unknown);
+  client->faults().drop_command(1);  // nor later
+  const AcquireResult mine = client->try_once(bench.key(), kTtl);
+  ASSERT_TRUE(mine.lease) << mine.reason;
+  EXPECT_TRUE(bench.is_held());
+  EXPECT_EQ(client->release(*mine.lease), ReleaseOutcome::released);
+}
+
+TEST(Herd, HolderLearnsAtOnceThatItsNodeWasRemoved) {
+  Bench bench(*find_strategy("zookeeper-herd"));
+  const auto client = bench.client();
+  const AcquireResult held = client->try_once(bench.key(), kTtl);
+  ASSERT_TRUE(held.lease);
+  shared_ground().take_away({bench.key()});
+  EXPECT_TRUE(eventually([&] { return held.lease->state->lost_at().has_value(); }));
+}
+
+TEST(ZookeeperStore, RemovesWhatARunHasLeftAndNothingElse) {
+  shared_ground().clear();
+  ZookeeperProbe& probe = shared_zookeeper().probe();
+  Bench bench(*find_strategy("zookeeper"));
+  warm_up(*bench.client(), bench.key());
+  warm_up(*bench.client(), "lockbench:another:{lock}");
+  probe.make("/not-ours");
+  const auto store =
+      find_store_kind("zookeeper")->make(url_of(shared_ground().server().port()), seconds(5));
+  const std::vector<std::string> keys = {bench.key(), "lockbench:conformance:{none}"};
+  EXPECT_EQ(store->remove_keys(keys).value_or(99), 1U);
+  ASSERT_TRUE(store->remove_run("conformance"));
+  EXPECT_THAT(probe.children("/lockbench"), ElementsAre("another"));
+  ASSERT_TRUE(store->remove_run("another"));
+  EXPECT_FALSE(probe.look("/lockbench").there);
+  EXPECT_TRUE(probe.look("/not-ours").there);
+  EXPECT_TRUE(store->remove_run("another")) << "it may have gone before";
+  probe.remove("/not-ours");
+}
+
+TEST(ZookeeperStore, TellsVersionAndRestarts) {
+  ZookeeperGround ground;
+  const auto store = find_store_kind("zookeeper")->make(url_of(ground.server().port()), seconds(5));
+  const auto before = store->facts();
+  ASSERT_TRUE(before) << before.error().message;
+  EXPECT_THAT(before->version, testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
+  EXPECT_EQ(store->facts()->instance, before->instance);
+  ASSERT_TRUE(ground.server().restart(true));
+  EXPECT_NE(store->facts()->instance, before->instance);
+}
+
+TEST(ZookeeperStore, NamesTheServerThatItCannotReachWithoutSecrets) {
+  const std::string url = fmt::format("zk://ann:hunter2@127.0.0.1:{}", closed_port());
+  const auto reached = find_store_kind("zookeeper")->make(url, seconds(5))->reach({});
+  ASSERT_FALSE(reached);
+  EXPECT_THAT(reached.error().message, testing::StartsWith(url.substr(url.find('@') + 1)));
+  EXPECT_THAT(reached.error().message, Not(HasSubstr("hunter2")));
+}
+
+}  // namespace
+}  // namespace lockbench::test

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "tests/conformance/common/bench.h"
+
+namespace lockbench::test {
+
+/// Whether it comes true within some seconds.
+inline bool eventually(const std::function<bool()>& condition) {
+  constexpr int kLooks = 1000;
+  for (int look = 0; look < kLooks; ++look) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  return false;
+}
+
+/// An acquisition on a thread of its own.
+class Waiter {
+ public:
+  Waiter(std::unique_ptr<Client> client, std::string key, Duration patience,
+         Duration ttl = seconds(10))
+      : client_(std::move(client)), thread_([this, key = std::move(key), patience, ttl] {
+          result_ = client_->acquire(key, patience, ttl);
+          done_ = true;
+        }) {}
+
+  /// Until it waits; false if it does not.
+  bool waits() { return client_->trace().await_waiting(seconds(5)); }
+  bool is_done() const { return done_; }
+  /// To show that it is not done, which takes that long.
+  bool joins_within(Duration time) {
+    const TimePoint until = std::chrono::steady_clock::now() + time;
+    while (!done_ && std::chrono::steady_clock::now() < until) {
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    return done_;
+  }
+  bool has_sent(std::string_view name) {
+    for (const TracedCommand& command : client_->trace().take()) {
+      if (command.name == name) return true;
+    }
+    return false;
+  }
+  const AcquireResult& join() {
+    if (thread_.joinable()) thread_.join();
+    return result_;
+  }
+  Client& client() { return *client_; }
+
+ private:
+  std::unique_ptr<Client> client_;
+  AcquireResult result_;
+  std::atomic<bool> done_ = false;
+  std::jthread thread_;
+};
+
+}  // namespace lockbench::test
