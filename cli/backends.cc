@@ -8,6 +8,7 @@
 #include "testbed/memcached_server.h"
 #include "testbed/postgres_server.h"
 #include "testbed/redis_server.h"
+#include "testbed/zookeeper_server.h"
 
 namespace lockbench {
 namespace {
@@ -63,10 +64,23 @@ Backend postgres() {
               }};
 }
 
+Backend zookeeper() {
+  return {.name = "zookeeper",
+          .option = "--zookeeper",
+          .program = testbed::kZookeeper,
+          .given = [](const RunOptions& options) { return list_of(options.zookeeper); },
+          .find_program = [] { return testbed::find_zookeeper(); },
+          .start = [](testbed::Testbed& testbed, std::uint32_t /*connections*/) -> Started {
+            return testbed::start_zookeeper(testbed);
+          },
+          .url_on = [](std::uint16_t port) { return fmt::format("127.0.0.1:{}", port); },
+          .program_version = testbed::zookeeper_version};
+}
+
 }  // namespace
 
 const std::vector<Backend>& backends() {
-  static const std::vector<Backend> all = {redis(), memcached(), postgres()};
+  static const std::vector<Backend> all = {redis(), memcached(), postgres(), zookeeper()};
   return all;
 }
 

@@ -27,6 +27,8 @@ struct Backend {
                                                                        std::uint32_t connections);
   /// Of a private server, or a line to one, on this loopback port.
   std::string (*url_on)(std::uint16_t port);
+  /// Null where the program itself tells, asked with --version.
+  std::string (*program_version)(const std::filesystem::path& program) = nullptr;
 };
 
 const std::vector<Backend>& backends();

@@ -38,7 +38,10 @@ Finding check_program(const Backend& backend, bool needed) {
   const auto program = backend.find_program();
   if (program) {
     return {name, true,
-            fmt::format("version {} at {}", program_version(program->string()), program->string())};
+            fmt::format("version {} at {}",
+                        backend.program_version != nullptr ? backend.program_version(*program)
+                                                           : program_version(program->string()),
+                        program->string())};
   }
   if (needed) return {name, false, program.error()};
   return {name, true, fmt::format("{} (not needed with {})", program.error(), backend.option)};
@@ -111,8 +114,8 @@ tl::expected<int, UsageError> doctor(const RunOptions& options) {
 Command doctor_command() {
   return {.name = "doctor",
           .summary = "Which servers, programs and endpoints can be used.",
-          .options = some_run_options({"redis", "memcached", "postgres", "counter-redis",
-                                       "store-timeout", "clients", "resource"}),
+          .options = some_run_options({"redis", "memcached", "postgres", "zookeeper",
+                                       "counter-redis", "store-timeout", "clients", "resource"}),
           .execute = doctor};
 }
 

@@ -37,6 +37,7 @@ struct RunOptions {
   std::optional<std::string> counter_redis;  ///< likewise
   std::optional<std::string> memcached;      ///< HOST:PORT
   std::optional<std::string> postgres;       ///< a DSN, secrets included
+  std::optional<std::string> zookeeper;      ///< servers, secrets included
   std::vector<results::Threshold> thresholds;
   int replicas = 2;  ///< of the private server of those strategies that need some
   std::string out;   ///< empty: results/runs/<id>.json

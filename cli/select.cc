@@ -24,7 +24,9 @@ UsageError no_such_strategy(const std::string& pattern,
                             const std::vector<const Descriptor*>& catalogue) {
   // Most likely an option without its value in front; its secret is not to be repeated.
   if (pattern.find("://") != std::string::npos || pattern.find('=') != std::string::npos) {
-    return {"a URL is not a strategy: servers are given with --redis URL, --postgres DSN"};
+    return {
+        "a URL is not a strategy: servers are given with --redis URL, --postgres DSN, --zookeeper "
+        "HOSTS"};
   }
   if (is_glob(pattern)) {
     return {fmt::format("no strategy matches \"{}\" (lockbench list shows all)", pattern)};

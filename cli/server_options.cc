@@ -34,7 +34,11 @@ std::vector<Option> server_options() {
                         "use this PostgreSQL database instead of a private one: "
                         "postgresql://[user[:password]@]host[:port]/database or "
                         "\"host=... dbname=...\"",
-                        &RunOptions::postgres)};
+                        &RunOptions::postgres),
+          server_option("zookeeper", "HOSTS",
+                        "use this ZooKeeper instead of a private one: "
+                        "[zk://[user:password@]]host[:port][,host[:port]...][/chroot]",
+                        &RunOptions::zookeeper)};
 }
 
 }  // namespace lockbench

@@ -281,10 +281,13 @@ tl::expected<void, std::string> provide(Need& need, Starter& starter, const RunO
   return {};
 }
 
-/// Of one store, that a client uses.
-int most_servers(const RunOptions& options, const std::vector<Need>& wanted) {
+/// That a client has open to one store.
+int most_files(const RunOptions& options, const std::vector<Need>& wanted) {
+  // ZooKeeper's library keeps a pipe besides.
+  constexpr int kZooKeeper = 3;
   int most = 1;
   for (const Need& need : wanted) {
+    if (need.backend->name == "zookeeper") most = std::max(most, kZooKeeper);
     if (!need.quorum) continue;
     most = std::max(
         most, need.given.empty() ? options.workload.nodes : static_cast<int>(need.given.size()));
@@ -312,10 +315,10 @@ std::string lacks_replicas(const Need& need, const RunOptions& options,
 
 }  // namespace
 
-std::uint64_t open_files_for(const Workload& workload, int servers) {
+std::uint64_t open_files_for(const Workload& workload, int files) {
   // Those that clients share, for renewal and notification, are few.
   constexpr std::uint64_t kBesides = 256;
-  auto each = static_cast<std::uint64_t>(servers);
+  auto each = static_cast<std::uint64_t>(files);
   // And both ends of each connection in the proxy.
   if (workload.rtt > Duration::zero()) each *= 3;
   // One to a counter that does not live in this process.
@@ -357,7 +360,7 @@ tl::expected<Deployment, UsageError> deploy(const RunOptions& options,
   std::vector<Need> wanted = needs_of(options, selected);
   if (!wanted.empty()) {
     const auto raised = testbed::raise_open_file_limit(
-        open_files_for(options.workload, most_servers(options, wanted)));
+        open_files_for(options.workload, most_files(options, wanted)));
     if (!raised) {
       return tl::unexpected(UsageError{fmt::format("--clients: {}", raised.error())});
     }

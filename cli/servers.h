@@ -32,9 +32,9 @@ struct Deployment {
   std::vector<std::string> warnings;
 };
 
-/// How many files its clients may have open at once, all else included; each uses so many servers
-/// of a store.
-std::uint64_t open_files_for(const Workload& workload, int servers = 1);
+/// How many files its clients may have open at once, all else included; each has so many to a
+/// store.
+std::uint64_t open_files_for(const Workload& workload, int files = 1);
 
 /// Whether strategies of this backend could run here without servers given; the error says what is
 /// missing. Starts nothing.

@@ -18,6 +18,13 @@ Setting without_programs() { return {.environment = {{"PATH", "/nonexistent"}}};
 /// Debian keeps its programs elsewhere, where they are looked for too.
 bool is_found_without_path(const std::string& backend) { return backend == "postgres"; }
 
+/// ZooKeeper is Java's to run.
+std::string missing_of(const std::string& backend) {
+  if (backend == "zookeeper") return "java not found: install the package default-jre-headless";
+  const std::string program = backend == "redis" ? "redis-server" : backend;
+  return program + " not found: install the package " + program;
+}
+
 void expect_in(const std::string& text, std::string_view part) {
   EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
 }
@@ -60,8 +67,7 @@ TEST(List, SaysWhatIsNotAvailableAndWhy) {
     if (is_found_without_path(backend)) continue;
     EXPECT_EQ(strategy.at("available"), backend == "local") << strategy;
     if (strategy.at("available")) continue;
-    expect_in(strategy.at("unavailable_because"), backend);
-    expect_in(strategy.at("unavailable_because"), "not found: install the package " + backend);
+    expect_in(strategy.at("unavailable_because"), missing_of(backend));
   }
 }
 
@@ -76,8 +82,7 @@ TEST(MissingProgram, SkipsWhatNobodyNamed) {
   EXPECT_EQ(run_of(result, "local-mutex").at("audit").at("verdict"), "exclusive");
   for (const Json& skipped : result.at("skipped")) {
     const auto name = skipped.at("strategy").get<std::string>();
-    const std::string program = name.starts_with("red") ? "redis-server" : "memcached";
-    expect_in(skipped.at("reason"), program + " not found: install the package " + program);
+    expect_in(skipped.at("reason"), missing_of(std::string(find_strategy(name)->backend)));
     expect_in(outcome.err, "skipped: " + skipped.at("strategy").get<std::string>());
   }
 }

@@ -57,6 +57,7 @@ redis = ["redis://a", "redis://b"]
 counter-redis = "redis://c"
 memcached = "cache:1"
 postgres = "host=db password=hunter2"
+zookeeper = "zk://ann:hunter2@zoo:1"
 store-timeout = "2s"
 threshold = "acquire.p99<5ms"
 out = "x.json"

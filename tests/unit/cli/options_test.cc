@@ -278,6 +278,7 @@ const std::map<std::string, std::string>& wanted_values() {
       {"counter-redis", url},
       {"memcached", "HOST:PORT"},
       {"postgres", "postgresql://[user[:password]@]host"},
+      {"zookeeper", "[zk://[user:password@]]host"},
       {"store-timeout", duration},
       {"rtt", duration},
       {"threshold", "one of < <= > >= == !="},
@@ -420,7 +421,8 @@ TEST(WorkloadRecord, HasEveryOptionAndNoSecret) {
   const auto options = parse_run({"--redis", "redis://ann:hunter2@host:1/3", "--resource", "redis",
                                   "--counter-redis", "redis://:hunter2@other", "--ttl", "1500ms",
                                   "--hold", "exp(2ms)", "--rate", "10", "redis-*", "--postgres",
-                                  "postgresql://ann:hunter2@db/app", "--memcached", "cache"});
+                                  "postgresql://ann:hunter2@db/app", "--memcached", "cache",
+                                  "--zookeeper", "zk://ann:hunter2@a,b:1/app"});
   ASSERT_TRUE(options) << options.error().message;
   const auto record = workload_record(*options);
   EXPECT_EQ(record.size(), run_options().size());
@@ -438,6 +440,7 @@ TEST(WorkloadRecord, HasEveryOptionAndNoSecret) {
   EXPECT_EQ(std::get<std::string>(record.at("counter_redis")), "other:6379");
   EXPECT_EQ(std::get<std::string>(record.at("postgres")), "db:5432");
   EXPECT_EQ(std::get<std::string>(record.at("memcached")), "cache:11211");
+  EXPECT_EQ(std::get<std::string>(record.at("zookeeper")), "a:2181,b:1/app");
 }
 
 }  // namespace
