@@ -147,7 +147,7 @@ std::string zookeeper_version(const fs::path& jar) {
   for (const auto& entry : fs::directory_iterator(jar.parent_path(), error)) {
     const std::string name = entry.path().stem();
     if (!name.starts_with(kFront) || entry.path().extension() != ".jar") continue;
-    const std::string version = name.substr(kFront.size());
+    std::string version = name.substr(kFront.size());
     if (version.find_first_not_of("0123456789.") == std::string::npos) return version;
   }
   return "unknown";
