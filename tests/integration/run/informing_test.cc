@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <regex>
 
+#include "strategies/registry.h"
 #include "tests/integration/run/documents.h"
 #include "tests/integration/run/program.h"
 #include "tests/support/servers.h"
