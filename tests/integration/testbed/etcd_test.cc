@@ -1,0 +1,108 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "testbed/etcd_server.h"
+#include "tests/integration/testbed/support.h"
+
+namespace lockbench::testbed {
+namespace {
+
+using testing::HasSubstr;
+
+/// etcd's gateway from HTTP to its API.
+std::string post(std::uint16_t port, const std::string& path, const std::string& body) {
+  const std::string request = "POST " + path +
+                              " HTTP/1.0\r\nContent-Length: " + std::to_string(body.size()) +
+                              "\r\n\r\n" + body;
+  const auto answer =
+      ask_until(port, request, std::chrono::seconds(5), [](std::string_view) { return false; });
+  return answer ? *answer : answer.error();
+}
+
+// "k" and "v", in base 64.
+std::string put(std::uint16_t port) {
+  return post(port, "/v3/kv/put", R"({"key":"aw==","value":"dg=="})");
+}
+std::string get(std::uint16_t port) { return post(port, "/v3/kv/range", R"({"key":"aw=="})"); }
+
+class Etcd : public testing::Test {
+ protected:
+  std::unique_ptr<Testbed> testbed_ = must_start();
+
+  std::unique_ptr<EtcdServer> must_start_etcd(const EtcdOptions& options = {}) {
+    auto server = start_etcd(*testbed_, options);
+    EXPECT_TRUE(server) << server.error();
+    return server ? *std::move(server) : nullptr;
+  }
+};
+
+TEST_F(Etcd, AnswersOnAPortOfItsOwnWithDataOfItsOwn) {
+  const auto one = must_start_etcd();
+  const auto two = must_start_etcd();
+  ASSERT_NE(one->port(), two->port());
+  EXPECT_EQ(one->url(), "http://127.0.0.1:" + std::to_string(one->port()));
+  put(one->port());
+  EXPECT_THAT(get(one->port()), HasSubstr("dg=="));
+  EXPECT_THAT(get(two->port()), Not(HasSubstr("dg==")));
+}
+
+TEST_F(Etcd, KeepsItsDataThroughAKillUnlessToldOtherwise) {
+  const auto server = must_start_etcd();
+  put(server->port());
+  const pid_t pid = server->pid();
+  ASSERT_TRUE(server->kill_hard());
+  EXPECT_TRUE(pid_is_gone(pid));
+  ASSERT_TRUE(server->restart(true));
+  EXPECT_THAT(get(server->port()), HasSubstr("dg=="));
+  ASSERT_TRUE(server->restart(false));
+  EXPECT_THAT(get(server->port()), Not(HasSubstr("dg==")));
+}
+
+TEST_F(Etcd, FreezesAndThaws) {
+  const auto server = must_start_etcd();
+  ASSERT_TRUE(server->freeze());
+  EXPECT_FALSE(
+      ask_line(server->port(), "GET /health HTTP/1.0\r\n\r\n", std::chrono::milliseconds(200)));
+  ASSERT_TRUE(server->thaw());
+  EXPECT_TRUE(eventually([&] { return put(server->port()).find(" 200 ") != std::string::npos; }));
+}
+
+TEST_F(Etcd, TriesOtherPortsWhenItLosesTheRace) {
+  const auto other = must_start_etcd();
+  int calls = 0;
+  EtcdOptions options;
+  options.choose_port = [&]() -> tl::expected<std::uint16_t, std::string> {
+    return calls++ == 0 ? other->port() : free_loopback_port();
+  };
+  const auto server = must_start_etcd(options);
+  ASSERT_TRUE(server);
+  EXPECT_NE(server->port(), other->port());
+  EXPECT_EQ(calls, 4);
+}
+
+TEST_F(Etcd, AClusterOutlivesAnyOneOfItsMembers) {
+  const auto cluster = start_etcd_cluster(*testbed_);
+  ASSERT_TRUE(cluster) << cluster.error();
+  ASSERT_EQ((*cluster)->size(), 3U);
+  const std::string url = (*cluster)->url();
+  EXPECT_EQ(std::count(url.begin(), url.end(), ','), 2) << url;
+  put((*cluster)->member(0).port());
+  EXPECT_THAT(get((*cluster)->member(2).port()), HasSubstr("dg=="));
+  for (std::size_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE((*cluster)->member(i).kill_hard());
+    const std::uint16_t neighbour = (*cluster)->member((i + 1) % 3).port();
+    EXPECT_TRUE(eventually([&] { return put(neighbour).find(" 200 ") != std::string::npos; }));
+    ASSERT_TRUE((*cluster)->member(i).restart(true));
+  }
+}
+
+TEST_F(Etcd, TellsWhatIsMissing) {
+  const auto found = find_program(kEtcd, "/nowhere");
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error(), "etcd not found: install the package etcd-server");
+}
+
+}  // namespace
+}  // namespace lockbench::testbed
