@@ -51,7 +51,7 @@ Entry Audit::enter(int key, int client, Mode mode, std::optional<std::uint64_t> 
     overlaps_.fetch_add(1, kRelaxed);
     if (!conflicting(before)) slot.conflict.begin(now - origin_);
   }
-  if (fencing) check_fencing(slot, *fencing, mark);
+  if (fencing) check_fencing(slot, mode, *fencing, mark);
   count_streak(slot, client);
   return {mode};
 }
@@ -74,9 +74,12 @@ AuditTotals Audit::totals(TimePoint now) const noexcept {
   return totals;
 }
 
-void Audit::check_fencing(Slot& slot, std::uint64_t fencing, AcquireMark mark) noexcept {
-  if (fencing < mark.floor) fence_regressions_.fetch_add(1, kRelaxed);
-  raise(slot.completed, fencing + 1);
+void Audit::check_fencing(Slot& slot, Mode mode, std::uint64_t fencing, AcquireMark mark) noexcept {
+  const bool shared = mode == Mode::shared;
+  // Those who share the lock may share their number; nobody else may have it.
+  const std::uint64_t fits_from = 2 * fencing + (shared ? 1 : 0);
+  if (fits_from < mark.floor) fence_regressions_.fetch_add(1, kRelaxed);
+  raise(slot.completed, 2 * fencing + (shared ? 1 : 2));
 }
 
 void Audit::restart_streaks() noexcept {

@@ -13,7 +13,8 @@ namespace lockbench {
 
 /// The highest fencing number whose acquisition had completed when another one began.
 struct AcquireMark {
-  std::uint64_t floor = 0;  ///< that number plus one; 0 = there is none
+  /// Twice that number, plus one if it was shared, plus two if it was exclusive; 0: there is none.
+  std::uint64_t floor = 0;
 };
 
 /// Who went in: to be handed back on leaving.
@@ -63,7 +64,8 @@ class Audit {
   AcquireMark begin_acquire(int key) const noexcept;
 
   /// Right after the grant. Counts an overlap if the client meets one inside that excludes it, and
-  /// a regression if its fencing number does not exceed the mark's.
+  /// a regression if its fencing number does not exceed the mark's; two shared ones may be equal.
+  /// Numbers below 2^63.
   Entry enter(int key, int client, Mode mode, std::optional<std::uint64_t> fencing,
               AcquireMark mark, TimePoint now) noexcept;
 
@@ -79,12 +81,12 @@ class Audit {
  private:
   struct alignas(kCacheLine) Slot {
     std::atomic<std::uint64_t> inside{0};  ///< exclusive clients above, shared ones below 32 bits
-    std::atomic<std::uint64_t> completed{0};  ///< highest fencing number plus one
+    std::atomic<std::uint64_t> completed{0};  ///< highest fencing number, as in AcquireMark
     std::atomic<std::uint64_t> streak{0};     ///< client above, its grants in a row below 32 bits
     IntervalSum conflict;
   };
 
-  void check_fencing(Slot& slot, std::uint64_t fencing, AcquireMark mark) noexcept;
+  void check_fencing(Slot& slot, Mode mode, std::uint64_t fencing, AcquireMark mark) noexcept;
   void count_streak(Slot& slot, int client) noexcept;
 
   const TimePoint origin_;

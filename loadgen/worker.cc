@@ -91,11 +91,19 @@ std::optional<TimePoint> Worker::next_start() {
   return intended;
 }
 
+Mode Worker::pick_mode() {
+  const double share = run_.workload.shared_share;
+  // Randomness is drawn only where it is needed: the same seed is to give the same load as ever.
+  if (share <= 0) return Mode::exclusive;
+  return std::uniform_real_distribution<double>()(random_) < share ? Mode::shared : Mode::exclusive;
+}
+
 void Worker::section(TimePoint intended) {
   counts_ = {};
   const int key = run_.workload.key_per_client ? number_ : run_.keys.pick(random_);
   key_name_ = run_.key(key);
   request_.key = key_name_;
+  request_.mode = pick_mode();
 
   const Effort before = env_.effort();
   run_.handoff.begin_wait(key);
@@ -165,12 +173,16 @@ void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoi
 TimePoint Worker::critical_section(int key, const Lease& lease, AcquireMark mark,
                                    TimePoint granted_at) {
   const auto entry = run_.audit.enter(key, number_, lease.mode, lease.fencing, mark, granted_at);
-  const auto seen = counter_->read(key, lease.fencing);
+  const bool shared = lease.mode == Mode::shared;
+  // Those who share a lock may come in any order: a number of theirs must not shut others out.
+  const auto seen = counter_->read(key, shared ? std::nullopt : lease.fencing);
   if (!run_.workload.hold.is_zero()) {
     world_->wait(nullptr, granted_at + run_.workload.hold.draw(random_), over_);
   }
   WriteResult written = WriteResult::failed;
-  if (seen && seen->stale) {
+  if (seen && shared) {
+    written = WriteResult::accepted;  // in that there was nothing to write
+  } else if (seen && seen->stale) {
     written = WriteResult::rejected_stale;  // and counted: who was refused writes nothing
   } else if (seen) {
     written = counter_->write(key, *seen, lease.fencing);
@@ -190,10 +202,12 @@ TimePoint Worker::critical_section(int key, const Lease& lease, AcquireMark mark
 
 void Worker::release(int key, const Lease& lease, TimePoint left_at) {
   if (lease.state->lost_at()) note_loss(lease, *lease.state->lost_at());
-  run_.handoff.release_started(key, left_at);
+  // Who shares the lock hands nothing on: others may still have it.
+  const bool hands_on = lease.mode == Mode::exclusive;
+  if (hands_on) run_.handoff.release_started(key, left_at);
   const ReleaseResult result = strategy_->release(lease);
   const TimePoint done_at = world_->now();
-  const bool released = result.outcome == ReleaseOutcome::released;
+  const bool released = hands_on && result.outcome == ReleaseOutcome::released;
   if (const auto handed_over = run_.handoff.release_finished(key, left_at, released)) {
     histograms().handoff.record(*handed_over);
   }

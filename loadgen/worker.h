@@ -67,7 +67,9 @@ class Worker {
   /// Nothing when the run is over.
   std::optional<TimePoint> next_start();
   void section(TimePoint intended);
-  /// Inside the lock: reads the counter, holds, writes it back. Returns when it was left.
+  Mode pick_mode();
+  /// Inside the lock: reads the counter, holds, writes it back unless others share the lock.
+  /// Returns when it was left.
   TimePoint critical_section(int key, const Lease& lease, AcquireMark mark, TimePoint granted_at);
   void release(int key, const Lease& lease, TimePoint left_at);
   Phase phase_of(AcquireOutcome outcome, TimePoint ended) const;

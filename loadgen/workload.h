@@ -21,6 +21,7 @@ struct Workload {
   int keys = 1;                 ///< distinct locks; not used with key_per_client
   bool key_per_client = false;  ///< each client its own lock: no contention
   double key_skew = 0;          ///< Zipf exponent over the keys
+  double shared_share = 0;      ///< of the sections that take the lock's shared mode
   DurationDistribution hold, think;
   std::optional<double> rate;  ///< open loop: sections per second over all clients
   Arrival arrival = Arrival::poisson;

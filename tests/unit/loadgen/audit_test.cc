@@ -151,6 +151,23 @@ TEST_F(AuditTest, DecreasingFencingNumbersAreRegressions) {
   EXPECT_EQ(audit_.totals().fence_regressions, 2U);
 }
 
+TEST_F(AuditTest, ThoseWhoShareMayShareTheirNumber) {
+  const auto pass_as = [&](Mode mode, std::uint64_t number) {
+    const AcquireMark mark = audit_.begin_acquire(0);
+    audit_.leave(0, audit_.enter(0, 0, mode, number, mark, at(0)), at(0));
+    return audit_.totals().fence_regressions;
+  };
+  EXPECT_EQ(pass_as(kExclusive, 4), 0U);
+  EXPECT_EQ(pass_as(kShared, 5), 0U);
+  EXPECT_EQ(pass_as(kShared, 5), 0U);
+  EXPECT_EQ(pass_as(kExclusive, 6), 0U);
+  // But not with an exclusive one, before them or after them, nor may it decrease.
+  EXPECT_EQ(pass_as(kShared, 6), 1U);
+  EXPECT_EQ(pass_as(kShared, 7), 1U);
+  EXPECT_EQ(pass_as(kExclusive, 7), 2U);
+  EXPECT_EQ(pass_as(kShared, 6), 3U);
+}
+
 TEST_F(AuditTest, OnlyAcquisitionsThatHadCompletedCount) {
   // Both were under way at once: the store numbered them in one order, the clients learned in the
   // other.
