@@ -65,6 +65,8 @@ struct Traits {
   /// A timer can renew it.
   bool renewable = false;
   bool fair = false;
+  /// Has a shared mode: its holders exclude exclusive ones, but not each other.
+  bool shared = false;
   /// Independent servers that one lock lives on: 0 = none at all, 1 = one, 2 = a quorum of several.
   int nodes = 1;
   /// Its server must have replicas.
@@ -83,6 +85,7 @@ struct StrategyOptions {
   std::optional<RenewPolicy> renew;      ///< likewise
   std::optional<Duration> renew_cap;     ///< the longest that renewal may prolong one lease
   std::optional<Duration> node_timeout;  ///< how long one node of a quorum is waited for
+  Duration lock_delay = std::chrono::seconds(1);  ///< chubby: after a failure nobody is granted
   Duration command_timeout = std::chrono::seconds(3);  ///< the longest one answer may take
   std::optional<int> wait_replicas;  ///< how many must acknowledge a lock; nothing: all there are
   Duration wait_timeout = std::chrono::milliseconds(100);  ///< within which they must

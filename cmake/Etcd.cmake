@@ -1,0 +1,35 @@
+# Compiles strategies/etcd/rpc.proto into the library lockbench_etcd_api, whose code is not ours and so has
+# none of our warnings. Switches the backend off where its tools are missing.
+lockbench_backend(ETCD grpc++ libgrpc++-dev)
+if(LOCKBENCH_ETCD)
+  pkg_check_modules(protobuf QUIET IMPORTED_TARGET protobuf)
+  find_program(PROTOC protoc)
+  find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin)
+  if(NOT protobuf_FOUND OR NOT PROTOC OR NOT GRPC_CPP_PLUGIN)
+    set(LOCKBENCH_ETCD OFF)
+    set(LOCKBENCH_ETCD_REASON "built without protoc: install the packages libprotobuf-dev protobuf-compiler protobuf-compiler-grpc and build again")
+    message(STATUS "The strategies of LOCKBENCH_ETCD are left out: ${LOCKBENCH_ETCD_REASON}")
+  endif()
+endif()
+if(LOCKBENCH_ETCD)
+  set(proto ${CMAKE_SOURCE_DIR}/strategies/etcd/rpc.proto)
+  set(folder ${CMAKE_BINARY_DIR}/proto)
+  set(outputs)
+  foreach(suffix pb.h pb.cc grpc.pb.h grpc.pb.cc)
+    list(APPEND outputs ${folder}/strategies/etcd/rpc.${suffix})
+  endforeach()
+  file(MAKE_DIRECTORY ${folder})
+  add_custom_command(
+    OUTPUT ${outputs}
+    COMMAND ${PROTOC} --proto_path=${CMAKE_SOURCE_DIR} --cpp_out=${folder} --grpc_out=${folder}
+            --plugin=protoc-gen-grpc=${GRPC_CPP_PLUGIN} ${proto}
+    DEPENDS ${proto}
+    VERBATIM)
+  add_library(lockbench_etcd_api STATIC ${outputs})
+  set_target_properties(lockbench_etcd_api PROPERTIES CXX_CLANG_TIDY "")
+  target_include_directories(lockbench_etcd_api SYSTEM PUBLIC ${folder})
+  target_link_libraries(lockbench_etcd_api PUBLIC PkgConfig::grpc++ PkgConfig::protobuf)
+  if(LOCKBENCH_SANITIZE)
+    target_compile_options(lockbench_etcd_api PRIVATE -fsanitize=${LOCKBENCH_SANITIZE})
+  endif()
+endif()

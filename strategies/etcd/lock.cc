@@ -1,0 +1,231 @@
+#include "strategies/etcd/lock.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "strategies/waiting/retry.h"
+
+namespace lockbench::etcd {
+namespace {
+
+/// After a watch that broke, so that a store that refuses them all is not asked in a tight loop.
+constexpr Duration kAfterFailure = std::chrono::milliseconds(10);
+
+Endpoint first_endpoint(const Context& context) {
+  const auto urls = context.endpoints.find("etcd");
+  if (urls == context.endpoints.end() || urls->second.empty()) {
+    throw std::invalid_argument("no etcd endpoint was given");
+  }
+  auto endpoint = parse_endpoint(urls->second.front());
+  if (!endpoint) throw std::invalid_argument(endpoint.error());
+  return *std::move(endpoint);
+}
+
+}  // namespace
+
+QueuedLock::QueuedLock(const Context& context)
+    : context_(context),
+      endpoint_(first_endpoint(context)),
+      env_(context.env),
+      etcd_(endpoint_, context.options.command_timeout, context.env) {}
+
+QueuedLock::~QueuedLock() {
+  try {
+    std::vector<std::shared_ptr<Session>> all;
+    for (const auto& [seconds, session] : sessions_) all.push_back(session);
+    for (const auto& [token, place] : held_) all.push_back(place.session);
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    for (const auto& session : all) end(*session, {}, {});
+  } catch (...) {  // NOLINT(bugprone-empty-catch): what is left behind lapses with its leases
+  }
+}
+
+StoreResult<std::shared_ptr<Session>> QueuedLock::open_session(const AcquireRequest& request) {
+  auto session = std::make_shared<Session>();
+  for (const Duration ttl : lease_ttls(request.ttl)) {
+    const TimePoint asked_at = env_.now();
+    auto granted = etcd_.grant_lease(ceil_seconds(ttl), request.key, request.stop);
+    if (!granted) {
+      end(*session, request.key, request.stop);
+      // Whatever became of that, the lock itself has not been asked for.
+      granted.error().kind = StoreError::Kind::not_sent;
+      return tl::unexpected(std::move(granted.error()));
+    }
+    session->leases.emplace_back(context_, endpoint_, *granted, asked_at);
+  }
+  return session;
+}
+
+StoreResult<std::shared_ptr<Session>> QueuedLock::session_for(const AcquireRequest& request) {
+  const std::int64_t seconds = ceil_seconds(request.ttl);
+  if (const auto known = sessions_.find(seconds); known != sessions_.end()) {
+    const std::shared_ptr<Session> session = known->second;
+    if (usable(*session, request)) return session;
+    retire(session);
+    if (session->places == 0) end(*session, request.key, request.stop);
+  }
+  auto opened = open_session(request);
+  if (opened) sessions_[seconds] = *opened;
+  return opened;
+}
+
+bool QueuedLock::usable(const Session& session, const AcquireRequest&) {
+  return session.state().valid_at(env_.now());
+}
+
+void QueuedLock::retire(const std::shared_ptr<Session>& session) {
+  session->retired = true;
+  std::erase_if(sessions_, [&](const auto& known) { return known.second == session; });
+}
+
+void QueuedLock::end(Session& session, std::string_view key, const std::stop_token& stop) {
+  for (KeptLease& lease : session.leases) lease.stop();
+  // What was lost took its locks with it; a lease that is to outlive that lapses by itself.
+  const bool lost = !session.leases.empty() && session.state().lost_at();
+  if (lost) return;
+  for (const KeptLease& lease : session.leases) (void)etcd_.revoke_lease(lease.id(), key, stop);
+}
+
+void QueuedLock::give_up(Place& place, const std::stop_token& stop) {
+  const auto session = std::exchange(place.session, nullptr);
+  if (--session->places == 0 && session->retired) end(*session, place.lock, stop);
+}
+
+/// One call of acquire(). What it has in the store goes with it, unless it was granted.
+class QueuedLock::Acquisition {
+ public:
+  Acquisition(QueuedLock& lock, const AcquireRequest& request) : lock_(lock), request_(request) {}
+
+  Attempt try_once() {
+    // Twice at most: a session may turn out to be over only when it is used.
+    for (int attempt = 0;; ++attempt) {
+      if (!place_.session) {
+        if (auto session = begin(); !session) return tl::unexpected(session.error());
+      }
+      const bool entering = place_.revision == 0;
+      Looked looked =
+          entering ? lock_.enter(place_, request_.stop) : lock_.look(place_, request_.stop);
+      if (!looked) return failed(looked.error(), entering);
+      const bool gone = !*looked || !(*looked)->there;
+      if (!gone) return judge(**looked);
+      if (!*looked) place_.session->state().mark_lost(lock_.env_.now());
+      drop_place();
+      if (attempt == 1) {
+        return tl::unexpected(
+            StoreError{.kind = StoreError::Kind::not_sent,
+                       .message = lock_.etcd_.display() + ": sessions end as soon as they begin"});
+      }
+    }
+  }
+
+  WaitResult wait(Duration left) {
+    const std::stop_token stop = lock_.env_.waiting_stop(request_.stop);
+    if (stop.stop_requested()) return WaitResult::stopped;
+    if (!behind_) return WaitResult::signalled;
+    // In time to see that the session has ended meanwhile, and with it the place.
+    const TimePoint until = lock_.env_.now() + std::min(left, place_.session->own().ttl());
+    const auto watched = lock_.etcd_.await_deletion(request_.key, *behind_, until, stop);
+    if (!watched) {
+      lock_.env_.wait(nullptr, lock_.env_.now() + std::min(left, kAfterFailure), stop);
+    }
+    return stop.stop_requested() ? WaitResult::stopped : WaitResult::signalled;
+  }
+
+  /// Leaves nothing behind, and says so in the outcome if that may have failed.
+  void withdraw(AcquireResult& result) {
+    if (!place_.session) return;
+    const bool doubtful = result.outcome == AcquireOutcome::unknown;
+    // Of a place that may come to be only later there is nothing to delete.
+    const bool left = !doubtful && lock_.leave(place_, request_.stop).has_value();
+    if (!left) {
+      lock_.retire(place_.session);
+      if (result.outcome == AcquireOutcome::failed) result.outcome = AcquireOutcome::unknown;
+    }
+    drop_place();
+  }
+
+ private:
+  StoreResult<void> begin() {
+    auto session = lock_.session_for(request_);
+    if (!session) return tl::unexpected(std::move(session.error()));
+    ++(*session)->places;
+    place_ = {.lock = std::string(request_.key),
+              .token = random_token(lock_.env_),
+              .mode = request_.mode,
+              .revision = 0,
+              .session = *std::move(session)};
+    return {};
+  }
+
+  Attempt failed(StoreError& error, bool entering) {
+    // What never left has created nothing.
+    if (entering && error.kind != StoreError::Kind::unanswered) drop_place();
+    return tl::unexpected(std::move(error));
+  }
+
+  Attempt judge(const Standing& standing) {
+    behind_ = standing.behind;
+    if (behind_) return std::nullopt;
+    const auto& state = place_.session->own().state();
+    if (!state->valid_at(lock_.env_.now())) {
+      // Granted to a session whose end is near, or here already: of no use.
+      lock_.retire(place_.session);
+      (void)lock_.leave(place_, request_.stop);
+      drop_place();
+      return std::nullopt;
+    }
+    Lease lease{.key = place_.lock,
+                .token = place_.token,
+                .mode = place_.mode,
+                .fencing = standing.fencing,
+                .state = state};
+    lock_.held_.emplace(lease.token, std::exchange(place_, {}));
+    return std::optional(std::move(lease));
+  }
+
+  void drop_place() {
+    lock_.give_up(place_, request_.stop);
+    place_ = {};
+  }
+
+  QueuedLock& lock_;
+  const AcquireRequest& request_;
+  Place place_;
+  std::optional<std::string> behind_;
+};
+
+AcquireResult QueuedLock::acquire(const AcquireRequest& request) {
+  Acquisition acquisition(*this, request);
+  AcquireResult result =
+      retry_after([&](std::uint32_t, Duration left) { return acquisition.wait(left); }, request,
+                  env_, [&](const AcquireRequest&) { return acquisition.try_once(); });
+  acquisition.withdraw(result);
+  return result;
+}
+
+ReleaseResult QueuedLock::release(const Lease& lease) {
+  const auto held = held_.find(lease.token);
+  if (held == held_.end()) return {ReleaseOutcome::not_owner, {}};
+  Place place = std::move(held->second);
+  held_.erase(held);
+  auto left = leave(place, {});
+  // The lock must not stay with a client that believes to have no part in it any more.
+  if (!left) retire(place.session);
+  give_up(place, {});
+  if (!left) return {ReleaseOutcome::failed, std::move(left.error().message)};
+  return {*left ? ReleaseOutcome::released : ReleaseOutcome::not_owner, {}};
+}
+
+std::vector<KnownHazard> with_session_hazards(std::vector<KnownHazard> own) {
+  own.insert(own.end(), {{"pause-holding", HazardOutcome::lost_update},
+                         {"partition-holder", HazardOutcome::double_grant},
+                         {"store-restart-empty", HazardOutcome::double_grant},
+                         {"rogue-delete", HazardOutcome::double_grant},
+                         {"runaway-holder", HazardOutcome::stuck},
+                         {"reentry", HazardOutcome::self_deadlock}});
+  return own;
+}
+
+}  // namespace lockbench::etcd

@@ -1,0 +1,169 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "strategies/etcd/chubby_keys.h"
+#include "strategies/etcd/endpoint.h"
+#include "strategies/etcd/jeopardy.h"
+#include "strategies/etcd/sequencer.h"
+#include "strategies/etcd/txn.h"
+#include "strategies/registry.h"
+#include "strategies/store.h"
+#include "tests/support/sim_env.h"
+
+namespace lockbench::etcd {
+namespace {
+
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(EtcdEndpoint, HasOneMemberOrSeveral) {
+  const Endpoint one = parse_endpoint("db").value();
+  ASSERT_EQ(one.members.size(), 1U);
+  EXPECT_EQ(one.display(), "db:2379");
+  EXPECT_TRUE(one.user.empty());
+  EXPECT_EQ(parse_endpoint("http://db:1/").value().display(), "db:1");
+  EXPECT_EQ(parse_endpoint("etcd://a:1,b,[::1]:3").value().display(), "a:1,b:2379,[::1]:3");
+}
+
+TEST(EtcdEndpoint, NamesAreLookedUpAndAddressesAreNot) {
+  const Endpoint endpoint = parse_endpoint("db:1,127.0.0.1:2,[::1]:3").value();
+  EXPECT_EQ(endpoint.members[0].target(), "dns:///db:1");
+  EXPECT_EQ(endpoint.members[1].target(), "ipv4:127.0.0.1:2");
+  EXPECT_EQ(endpoint.members[2].target(), "ipv6:[::1]:3");
+}
+
+TEST(EtcdEndpoint, CredentialsAreDecodedAndNeverShown) {
+  const Endpoint endpoint = parse_endpoint("etcd://an%40n:hun%2Cter%3A2@db:1,db2").value();
+  EXPECT_EQ(endpoint.user, "an@n");
+  EXPECT_EQ(endpoint.password, "hun,ter:2");
+  EXPECT_EQ(endpoint.display(), "db:1,db2:2379");
+}
+
+TEST(EtcdEndpoint, WhatIsWrongIsNamedAndNotRepeated) {
+  for (const auto& [url, wrong] : std::vector<std::pair<std::string, std::string>>{
+           {"", "the host is missing"},
+           {"etcd://", "the host is missing"},
+           {"a,,b", "the host is missing"},
+           {"a,", "the host is missing"},
+           {"https://hunter2", "TLS is not supported"},
+           {"redis://hunter2", "not the address of an etcd"},
+           {"hunter2:0", "port must be a number"},
+           {"hunter2:65536", "port must be a number"},
+           {"hunter2:1x", "port must be a number"},
+           {"[::1", "a [ without its ]"},
+           {"[::1]x", "unexpected text"},
+           {"hunter2@db", "credentials"},
+           {"ann:@db", "credentials"},
+           {":hunter2@db", "credentials"},
+           {"ann:hunter2@@db", "credentials"},
+           {"ann:hunter2/@db", "credentials"},
+           {"ann:hunter2,@db", "credentials"},
+           {"ann:hunter2%4@db", "credentials"},
+           {"hunter2/path", "not the address"}}) {
+    const auto endpoint = parse_endpoint(url);
+    ASSERT_FALSE(endpoint) << url;
+    EXPECT_THAT(endpoint.error(), HasSubstr(wrong)) << url;
+    EXPECT_THAT(endpoint.error(), HasSubstr("allowed: "));
+    EXPECT_THAT(endpoint.error(), Not(HasSubstr("hunter2")));
+  }
+}
+
+TEST(EtcdStoreKind, IsShownWithoutItsSecrets) {
+  const StoreKind* const kind = find_store_kind("etcd");
+  ASSERT_NE(kind, nullptr);
+  EXPECT_EQ(kind->display("etcd://ann:hunter2@db").value(), "db:2379");
+  EXPECT_EQ(kind->make("etcd://ann:hunter2@db", seconds(1))->display(), "db:2379");
+}
+
+/// The range of a prefix holds what begins with it, and of two locks never both.
+TEST(EtcdKeys, OfALockAreAPrefixsOwn) {
+  const std::string prefix = "lock{1}/";
+  const std::string end = end_of_prefix(prefix);
+  const auto within = [&](const std::string& key) { return prefix <= key && key < end; };
+  EXPECT_TRUE(within("lock{1}/0123"));
+  EXPECT_TRUE(within(queue_of("lock{1}", Mode::shared) + "ff"));
+  EXPECT_FALSE(within("lock{1}"));
+  EXPECT_FALSE(within("lock{10}/0123"));
+  EXPECT_FALSE(within("lock{1}0"));
+  EXPECT_FALSE(within("lock{0}/0123"));
+}
+
+TEST(EtcdKeys, OfTheExclusiveAreApartFromTheShared) {
+  EXPECT_TRUE(queue_of("l", Mode::shared).starts_with(queue_of("l")));
+  EXPECT_TRUE(queue_of("l", Mode::exclusive).starts_with(queue_of("l")));
+  EXPECT_NE(queue_of("l", Mode::shared), queue_of("l", Mode::exclusive));
+  EXPECT_FALSE(guards_of("l", Mode::exclusive).starts_with(queue_of("l")));
+}
+
+class Jeopardy : public testing::Test {
+ protected:
+  static constexpr seconds kTtl{10}, kGrace{4};
+
+  SessionStanding standing() { return standing_of(session_, env_.now(), kGrace); }
+
+  SimClock clock_;
+  SimEnv env_{clock_};
+  LeaseState session_{env_.now() + kTtl, env_.now()};
+};
+
+TEST_F(Jeopardy, BeginsWithTheEndOfValidity) {
+  EXPECT_EQ(standing(), SessionStanding::safe);
+  clock_.advance(kTtl - Duration(1));
+  EXPECT_EQ(standing(), SessionStanding::safe);
+  clock_.advance(Duration(1));
+  EXPECT_EQ(standing(), SessionStanding::jeopardy);
+}
+
+TEST_F(Jeopardy, EndsInSafetyWhenTheStoreConfirmsTheSession) {
+  clock_.advance(kTtl + kGrace / 2);
+  ASSERT_EQ(standing(), SessionStanding::jeopardy);
+  session_.extend(env_.now() + kTtl, env_.now());
+  EXPECT_EQ(standing(), SessionStanding::safe);
+  clock_.advance(kTtl);
+  EXPECT_EQ(standing(), SessionStanding::jeopardy);
+}
+
+TEST_F(Jeopardy, EndsInExpiryAfterTheGracePeriod) {
+  clock_.advance(kTtl + kGrace - Duration(1));
+  EXPECT_EQ(standing(), SessionStanding::jeopardy);
+  clock_.advance(Duration(1));
+  EXPECT_EQ(standing(), SessionStanding::expired);
+}
+
+TEST_F(Jeopardy, ALossIsTheEndWhateverTheTime) {
+  session_.mark_lost(env_.now());
+  EXPECT_EQ(standing(), SessionStanding::expired);
+  session_.extend(env_.now() + kTtl, env_.now());
+  EXPECT_EQ(standing(), SessionStanding::expired);
+}
+
+TEST_F(Jeopardy, WithoutAGracePeriodThereIsNone) {
+  clock_.advance(kTtl);
+  EXPECT_EQ(standing_of(session_, env_.now(), {}), SessionStanding::expired);
+}
+
+TEST(ChubbySequencer, IsATextThatAServerCanBeShown) {
+  const Sequencer sequencer{.name = "lock:{a:1}", .mode = Mode::shared, .generation = 42};
+  EXPECT_EQ(to_string(sequencer), "shared:42:lock:{a:1}");
+  EXPECT_EQ(parse_sequencer("shared:42:lock:{a:1}").value(), sequencer);
+  EXPECT_EQ(parse_sequencer("exclusive:1:x").value().mode, Mode::exclusive);
+  for (const char* text : {"", "x", "shared", "shared:1", "shared:1:", "both:1:x", "shared::x",
+                           "shared:-1:x", "shared:1x:x", "exclusive:99999999999999999999:x"}) {
+    EXPECT_FALSE(parse_sequencer(text)) << text;
+  }
+}
+
+TEST(ChubbySequencer, IsThatOfALease) {
+  const Lease lease{.key = "k", .token = "t", .mode = Mode::shared, .fencing = 7};
+  EXPECT_EQ(sequencer_of(lease), (Sequencer{"k", Mode::shared, 7}));
+}
+
+TEST(Chubby, AloneHasASharedMode) {
+  for (const Descriptor* strategy : all_strategies()) {
+    EXPECT_EQ(strategy->traits.shared, strategy->name == "chubby") << strategy->name;
+  }
+}
+
+}  // namespace
+}  // namespace lockbench::etcd
