@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "testbed/etcd_server.h"
 #include "testbed/memcached_server.h"
 #include "testbed/postgres_server.h"
 #include "testbed/redis_server.h"
@@ -77,10 +78,23 @@ Backend zookeeper() {
           .program_version = testbed::zookeeper_version};
 }
 
+Backend etcd() {
+  return {.name = "etcd",
+          .option = "--etcd",
+          .program = testbed::kEtcd.name,
+          .given = [](const RunOptions& options) { return list_of(options.etcd); },
+          .find_program = [] { return testbed::find_program(testbed::kEtcd); },
+          // Its connections have no bound of their own.
+          .start = [](testbed::Testbed& testbed, std::uint32_t) -> Started {
+            return testbed::start_etcd(testbed);
+          },
+          .url_on = [](std::uint16_t port) { return fmt::format("http://127.0.0.1:{}", port); }};
+}
+
 }  // namespace
 
 const std::vector<Backend>& backends() {
-  static const std::vector<Backend> all = {redis(), memcached(), postgres(), zookeeper()};
+  static const std::vector<Backend> all = {redis(), memcached(), postgres(), zookeeper(), etcd()};
   return all;
 }
 

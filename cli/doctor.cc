@@ -20,7 +20,8 @@ struct Finding {
   std::string text;
 };
 
-/// "Redis server v=7.0.15 sha=...", "memcached 1.6.18", "postgres (PostgreSQL) 15.18 (Debian...)"
+/// "Redis server v=7.0.15 sha=...", "memcached 1.6.18", "postgres (PostgreSQL) 15.18 (Debian...)",
+/// "etcd Version: 3.4.23"
 std::string program_version(const std::string& path) {
   std::string output(256, '\0');
   std::FILE* pipe = popen(fmt::format("'{}' --version", path).c_str(), "re");
@@ -114,7 +115,7 @@ tl::expected<int, UsageError> doctor(const RunOptions& options) {
 Command doctor_command() {
   return {.name = "doctor",
           .summary = "Which servers, programs and endpoints can be used.",
-          .options = some_run_options({"redis", "memcached", "postgres", "zookeeper",
+          .options = some_run_options({"redis", "memcached", "postgres", "zookeeper", "etcd",
                                        "counter-redis", "store-timeout", "clients", "resource"}),
           .execute = doctor};
 }

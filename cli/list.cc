@@ -47,6 +47,7 @@ Json traits_json(const Traits& traits) {
                {"renewal", traits.renews ? Json(renewal_text(*traits.renews)) : Json(nullptr)},
                {"renewable", traits.renewable},
                {"fair", traits.fair},
+               {"shared", traits.shared},
                {"nodes", traits.nodes},
                {"needs_replicas", traits.needs_replicas},
                {"waiting", to_string(traits.waiting)},
@@ -97,6 +98,7 @@ std::string traits_text(const Json& traits) {
   for (const char* name : {"reentrant", "fencing", "fair"}) {
     if (traits[name]) words.emplace_back(name);
   }
+  if (traits["shared"]) words.emplace_back("a shared mode");
   if (traits["nodes"] > 1) words.emplace_back("a quorum of nodes");
   if (traits["needs_replicas"]) words.emplace_back("needs a server with replicas");
   return fmt::format("{}", fmt::join(words, "; "));

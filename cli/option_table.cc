@@ -287,6 +287,12 @@ std::vector<Option> load_options() {
           "nodes", "N", "Redlock's private nodes, unless --redis names them", Range<int>{1, 15},
           [](auto& o) -> auto& { return o.workload.nodes; }),
       node_timeout_option(),
+      number_option(
+          "shared-share", "F", "share of the sections in shared mode, where a strategy has one",
+          Range<double>{0, 1}, [](auto& o) -> auto& { return o.workload.shared_share; }),
+      duration_option(
+          "lock-delay", "chubby: how long nobody is granted the lock after a failure", {0s, 1h},
+          [](auto& o) -> auto& { return o.workload.strategy.lock_delay; }),
       choice_option<Resource>(
           "resource", "where the protected counter lives",
           {{"memory", Resource::memory},

@@ -36,6 +36,7 @@ struct RunOptions {
   std::vector<std::string> redis;            ///< URLs, secrets included
   std::optional<std::string> counter_redis;  ///< likewise
   std::optional<std::string> memcached;      ///< HOST:PORT
+  std::optional<std::string> etcd;           ///< a URL, secrets included
   std::optional<std::string> postgres;       ///< a DSN, secrets included
   std::optional<std::string> zookeeper;      ///< servers, secrets included
   std::vector<results::Threshold> thresholds;

@@ -30,6 +30,10 @@ Option server_option(std::string_view name, std::string_view value_name, std::st
 std::vector<Option> server_options() {
   return {server_option("memcached", "HOST:PORT", "use this memcached instead of a private one",
                         &RunOptions::memcached),
+          server_option("etcd", "URL",
+                        "use this etcd instead of a private one: "
+                        "etcd://[user:password@]host[:port][,host[:port]...]",
+                        &RunOptions::etcd),
           server_option("postgres", "DSN",
                         "use this PostgreSQL database instead of a private one: "
                         "postgresql://[user[:password]@]host[:port]/database or "

@@ -65,6 +65,14 @@ Done skip_unbuilt(std::vector<Selected>& selected, std::vector<results::Skipped>
   }
 }
 
+/// Those without a shared mode, if some sections are to take it.
+Done skip_unshared(const RunOptions& options, std::vector<Selected>& selected,
+                   std::vector<results::Skipped>& skipped) {
+  if (options.workload.shared_share <= 0) return {};
+  return skip([](const Descriptor& strategy) { return !strategy.traits.shared; },
+              "it has no shared mode, which --shared-share asks for", selected, skipped);
+}
+
 using Begun = std::future<tl::expected<std::unique_ptr<testbed::Server>, std::string>>;
 using BegunGroup = std::future<tl::expected<std::unique_ptr<testbed::RedisGroup>, std::string>>;
 
@@ -354,6 +362,9 @@ tl::expected<Deployment, UsageError> deploy(const RunOptions& options,
                                             std::vector<results::Skipped>& skipped,
                                             const std::stop_token& stop) {
   if (auto done = skip_unbuilt(selected, skipped); !done) return tl::unexpected(done.error());
+  if (auto done = skip_unshared(options, selected, skipped); !done) {
+    return tl::unexpected(done.error());
+  }
   Deployment deployment;
   Starter starter(options, deployment);
   // Last, so that it goes first: whatever is still starting is waited for.

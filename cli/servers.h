@@ -50,8 +50,9 @@ tl::expected<results::Server, std::string> ask_server(std::string_view backend,
 /// several where a lock lives on a quorum of them. A server that was given and cannot be used is an
 /// error, but for those of a quorum: there only one that nobody else uses may be missing, and not
 /// all. Where a private one cannot be had, the strategies that need it move from `selected` to
-/// `skipped`, and so do those that this build leaves out; if they were named it is an error, and so
-/// is having nothing left to run. A stop ends the wait for a server, with an error or without.
+/// `skipped`, and so do those that this build leaves out or that have no shared mode if one is
+/// asked for; if they were named it is an error, and so is having nothing left to run. A stop ends
+/// the wait for a server, with an error or without.
 tl::expected<Deployment, UsageError> deploy(const RunOptions& options,
                                             std::vector<Selected>& selected,
                                             std::vector<results::Skipped>& skipped,

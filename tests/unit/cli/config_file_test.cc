@@ -47,6 +47,8 @@ renew = "auto"
 renew-cap = "1m"
 nodes = 7
 node-timeout = "20ms"
+shared-share = 0.5
+lock-delay = "2s"
 resource = "redis"
 replicas = 4
 wait-replicas = 3
@@ -56,6 +58,7 @@ seed = 9
 redis = ["redis://a", "redis://b"]
 counter-redis = "redis://c"
 memcached = "cache:1"
+etcd = "etcd://ann:hunter2@db"
 postgres = "host=db password=hunter2"
 zookeeper = "zk://ann:hunter2@zoo:1"
 store-timeout = "2s"

@@ -240,6 +240,8 @@ std::vector<Refused> refused_values() {
   refuse("--threshold", "one of < <= > >= == !=", {"acquire.p99"});
   refuse("--threshold", "is not a number", {"acquire.p99<"});
   refuse("--threshold", "close ones: ", {"<5ms"});
+  refuse("--shared-share", "from 0 to 1", {"-0.1", "1.1", "half"});
+  refuse("--lock-delay", "0s to 1h", {"2h"});
   refuse("--format", "table, json, csv, markdown", {"xml", "Table"});
   return refused;
 }
@@ -271,12 +273,15 @@ const std::map<std::string, std::string>& wanted_values() {
       {"wait-timeout", duration},
       {"nodes", "whole number from"},
       {"node-timeout", duration},
+      {"shared-share", "0 to 1"},
+      {"lock-delay", duration},
       {"resource", "memory, redis"},
       {"repeat", "1 to 1000"},
       {"seed", "0 to"},
       {"redis", url},
       {"counter-redis", url},
       {"memcached", "HOST:PORT"},
+      {"etcd", "etcd://[user:password@]host"},
       {"postgres", "postgresql://[user[:password]@]host"},
       {"zookeeper", "[zk://[user:password@]]host"},
       {"store-timeout", duration},
@@ -418,11 +423,27 @@ TEST(WorkloadRecord, KeepsTheDatabase) {
 }
 
 TEST(WorkloadRecord, HasEveryOptionAndNoSecret) {
-  const auto options = parse_run({"--redis", "redis://ann:hunter2@host:1/3", "--resource", "redis",
-                                  "--counter-redis", "redis://:hunter2@other", "--ttl", "1500ms",
-                                  "--hold", "exp(2ms)", "--rate", "10", "redis-*", "--postgres",
-                                  "postgresql://ann:hunter2@db/app", "--memcached", "cache",
-                                  "--zookeeper", "zk://ann:hunter2@a,b:1/app"});
+  const auto options = parse_run({"--redis",
+                                  "redis://ann:hunter2@host:1/3",
+                                  "--resource",
+                                  "redis",
+                                  "--counter-redis",
+                                  "redis://:hunter2@other",
+                                  "--ttl",
+                                  "1500ms",
+                                  "--hold",
+                                  "exp(2ms)",
+                                  "--rate",
+                                  "10",
+                                  "redis-*",
+                                  "--postgres",
+                                  "postgresql://ann:hunter2@db/app",
+                                  "--memcached",
+                                  "cache",
+                                  "--zookeeper",
+                                  "zk://ann:hunter2@a,b:1/app",
+                                  "--etcd",
+                                  "etcd://ann:hunter2@db,db2"});
   ASSERT_TRUE(options) << options.error().message;
   const auto record = workload_record(*options);
   EXPECT_EQ(record.size(), run_options().size());
@@ -441,6 +462,7 @@ TEST(WorkloadRecord, HasEveryOptionAndNoSecret) {
   EXPECT_EQ(std::get<std::string>(record.at("postgres")), "db:5432");
   EXPECT_EQ(std::get<std::string>(record.at("memcached")), "cache:11211");
   EXPECT_EQ(std::get<std::string>(record.at("zookeeper")), "a:2181,b:1/app");
+  EXPECT_EQ(std::get<std::string>(record.at("etcd")), "db:2379,db2:2379");
 }
 
 }  // namespace
