@@ -1,0 +1,104 @@
+#include <gtest/gtest.h>
+
+#include <ostream>
+
+#include "strategies/etcd/lock.h"
+#include "strategies/etcd/txn.h"
+#include "tests/conformance/common/properties.h"
+
+namespace lockbench::test {
+namespace {
+
+using etcd::Place;
+using etcd::Standing;
+
+/// The plainest queue of etcd keys, which each broken lock is but for its flaw.
+class PlainQueue : public etcd::QueuedLock {
+ public:
+  using QueuedLock::QueuedLock;
+
+ protected:
+  virtual etcd::LeaseId lease_of(const Place& place) { return place.session->own().id(); }
+
+  Looked enter(Place& place, const std::stop_token& stop) override {
+    etcdserverpb::TxnRequest request;
+    etcd::add_put(*request.mutable_success(), own_key(place), lease_of(place));
+    etcd::add_youngest(*request.mutable_success(), place.lock + "/", 2);
+    const auto answer = etcd().transact("Txn", place.lock, request, stop);
+    if (!answer) return tl::unexpected(answer.error());
+    if (!*answer) return std::nullopt;
+    place.revision = (*answer)->header().revision();
+    const auto& before = etcd::found(**answer, 1);
+    Standing standing{.fencing = static_cast<std::uint64_t>(place.revision)};
+    if (before.size() > 1) standing.behind = before[1].key();
+    return standing;
+  }
+
+  /// What was waited for has gone: that must be the holder.
+  Looked look(const Place& place, const std::stop_token&) override {
+    return Standing{.fencing = static_cast<std::uint64_t>(place.revision)};
+  }
+
+  StoreResult<bool> leave(const Place& place, const std::stop_token& stop) override {
+    etcdserverpb::DeleteRangeRequest request;
+    request.set_key(own_key(place));
+    const auto deleted = etcd().remove(place.lock, request, stop);
+    if (!deleted) return tl::unexpected(deleted.error());
+    return *deleted > 0;
+  }
+
+  static std::string own_key(const Place& place) { return place.lock + "/" + place.token; }
+};
+
+/// Its contenders belong to no session.
+struct Leaseless : PlainQueue {
+  using PlainQueue::PlainQueue;
+  etcd::LeaseId lease_of(const Place&) override { return 0; }
+};
+
+/// Leases that hear of nothing.
+struct Deaf : LockStrategy {
+  explicit Deaf(const Context& context) : heedful(context) {}
+  StoreResult<void> connect() override { return heedful.connect(); }
+  AcquireResult acquire(const AcquireRequest& request) override {
+    AcquireResult result = heedful.acquire(request);
+    if (result.lease) result.lease->state = std::make_shared<LeaseState>(TimePoint::max());
+    return result;
+  }
+  ReleaseResult release(const Lease& lease) override { return heedful.release(lease); }
+  RenewResult renew(const Lease& lease, Duration ttl) override { return heedful.renew(lease, ttl); }
+  PlainQueue heedful;
+};
+
+struct Rejection {
+  std::string_view property;
+  std::unique_ptr<LockStrategy> (*make)(const Context&);
+  std::string_view reason;
+  bool claims_lock_delay = false;
+};
+
+std::ostream& operator<<(std::ostream& out, const Rejection& rejection) {
+  return out << rejection.reason;
+}
+
+class BrokenEtcdLocks : public testing::TestWithParam<Rejection> {};
+
+TEST_P(BrokenEtcdLocks, AreRejected) {
+  Descriptor lock{.name = "broken", .backend = "etcd", .make = GetParam().make};
+  lock.traits.expiry = Expiry::session;
+  lock.traits.shared = GetParam().claims_lock_delay;
+  const std::string said = find_property(GetParam().property).check(lock);
+  EXPECT_NE(said.find(GetParam().reason), std::string::npos) << "said: \"" << said << "\"";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, BrokenEtcdLocks,
+    testing::Values(
+        Rejection{"DeadPredecessorHandsNothingOn", construct<PlainQueue>, "what another holds"},
+        Rejection{"StoppedHolderIsSucceededInTime", construct<PlainQueue>, "too soon", true},
+        Rejection{"StoppedHolderIsSucceededInTime", construct<Deaf>, "lease was valid"},
+        Rejection{"RevokedSessionIsLearnedOf", construct<Deaf>, "does not know"},
+        Rejection{"LateCreationLeavesNoContender", construct<Leaseless>, "is left in the queue"}));
+
+}  // namespace
+}  // namespace lockbench::test

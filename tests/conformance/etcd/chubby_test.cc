@@ -1,0 +1,174 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "strategies/etcd/jeopardy.h"
+#include "strategies/etcd/sequencer.h"
+#include "strategies/registry.h"
+#include "tests/conformance/common/bench.h"
+#include "tests/conformance/etcd/etcd_ground.h"
+
+namespace lockbench::test {
+namespace {
+
+using etcd::SessionStanding;
+
+constexpr seconds kTtl{2};
+
+class ChubbyTest : public testing::Test {
+ protected:
+  const Descriptor& strategy_ = *find_strategy("chubby");
+
+  static AcquireResult acquire(Client& client, const std::string& key, Mode mode,
+                               Duration patience = {}) {
+    return client.lock().acquire(
+        {.key = key, .ttl = kTtl, .deadline = client.now() + patience, .mode = mode, .stop = {}});
+  }
+};
+
+TEST_F(ChubbyTest, SharedHoldersAreTogetherAndAnExclusiveOneIsAlone) {
+  Bench bench(strategy_);
+  const auto one = bench.client();
+  const auto two = bench.client();
+  const auto three = bench.client();
+  const AcquireResult first = acquire(*one, bench.key(), Mode::shared);
+  const AcquireResult second = acquire(*two, bench.key(), Mode::shared);
+  ASSERT_TRUE(first.lease) << first.reason;
+  ASSERT_TRUE(second.lease) << second.reason;
+  EXPECT_EQ(first.lease->mode, Mode::shared);
+  EXPECT_EQ(acquire(*three, bench.key(), Mode::exclusive).outcome, AcquireOutcome::refused);
+  EXPECT_EQ(one->release(*first.lease), ReleaseOutcome::released);
+  EXPECT_EQ(acquire(*three, bench.key(), Mode::exclusive).outcome, AcquireOutcome::refused);
+  EXPECT_EQ(two->release(*second.lease), ReleaseOutcome::released);
+  const AcquireResult alone = acquire(*three, bench.key(), Mode::exclusive);
+  ASSERT_TRUE(alone.lease) << alone.reason;
+  EXPECT_EQ(acquire(*one, bench.key(), Mode::shared).outcome, AcquireOutcome::refused);
+  EXPECT_EQ(acquire(*one, bench.key(), Mode::exclusive).outcome, AcquireOutcome::refused);
+  EXPECT_EQ(three->release(*alone.lease), ReleaseOutcome::released);
+  EXPECT_TRUE(shared_etcd().keys().empty());
+}
+
+TEST_F(ChubbyTest, WhoSharesDoesNotOvertakeAnExclusiveOneThatWaits) {
+  Bench bench(strategy_);
+  const auto reader = bench.client();
+  const auto writer = bench.client();
+  const auto late = bench.client();
+  const AcquireResult first = acquire(*reader, bench.key(), Mode::shared);
+  ASSERT_TRUE(first.lease) << first.reason;
+  AcquireResult written;
+  std::thread waiting(
+      [&] { written = acquire(*writer, bench.key(), Mode::exclusive, seconds(20)); });
+  EXPECT_TRUE(writer->trace().await_waiting(seconds(5)));
+  EXPECT_EQ(acquire(*late, bench.key(), Mode::shared).outcome, AcquireOutcome::refused);
+  reader->release(*first.lease);
+  waiting.join();
+  ASSERT_TRUE(written.lease) << written.reason;
+  EXPECT_EQ(writer->release(*written.lease), ReleaseOutcome::released);
+}
+
+TEST_F(ChubbyTest, AnOrderlyReleaseIsFollowedByNoDelay) {
+  StrategyOptions options;
+  options.lock_delay = seconds(30);
+  Bench bench(strategy_, options);
+  const auto one = bench.client();
+  const auto two = bench.client();
+  const AcquireResult held = one->try_once(bench.key(), kTtl);
+  ASSERT_TRUE(held.lease) << held.reason;
+  EXPECT_EQ(one->release(*held.lease), ReleaseOutcome::released);
+  const AcquireResult next = two->try_once(bench.key(), kTtl);
+  EXPECT_TRUE(next.lease) << next.reason;
+}
+
+TEST_F(ChubbyTest, AFailureIsFollowedByTheDelayWhichALateReleaseDoesNotEnd) {
+  StrategyOptions options;
+  options.lock_delay = seconds(2);
+  Bench bench(strategy_, options);
+  Bench other(strategy_, url_of(shared_etcd().server().port()), options);
+  const auto holder = bench.client();
+  const auto successor = other.client();
+  const AcquireResult held = acquire(*holder, bench.key(), Mode::shared);
+  ASSERT_TRUE(held.lease) << held.reason;
+  bench.worlds().hold_back_all();
+  const LeaseState& state = *held.lease->state;
+  // Until the server has ended the session: its place goes, its guard stays.
+  while (shared_etcd().waiting() >= 0 && shared_etcd().probe().keys().size() > 1 &&
+         holder->now() < state.valid_until() + seconds(2)) {
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  ASSERT_EQ(shared_etcd().probe().keys().size(), 1U);
+  EXPECT_EQ(holder->release(*held.lease), ReleaseOutcome::not_owner);
+  EXPECT_EQ(shared_etcd().probe().keys().size(), 1U);
+  // Who shares it is not in the way of those who share it too.
+  const AcquireResult shared = acquire(*successor, bench.key(), Mode::shared);
+  ASSERT_TRUE(shared.lease) << shared.reason;
+  successor->release(*shared.lease);
+  EXPECT_EQ(acquire(*successor, bench.key(), Mode::exclusive).outcome, AcquireOutcome::refused);
+  const AcquireResult next = acquire(*successor, bench.key(), Mode::exclusive, seconds(20));
+  EXPECT_TRUE(next.lease) << next.reason;
+  EXPECT_GE(successor->now(), state.valid_until() + options.lock_delay);
+  bench.worlds().let_go();
+}
+
+TEST_F(ChubbyTest, InJeopardyAClientWaitsAndIsSafeAgainWhenTheStoreComesBack) {
+  const auto ground = own_ground();
+  StrategyOptions options;
+  options.lock_delay = seconds(20);
+  options.command_timeout = milliseconds(300);
+  Bench bench(strategy_, *ground, options);
+  const auto client = bench.client();
+  const AcquireResult held = client->acquire(bench.key(), seconds(5), kTtl);
+  ASSERT_TRUE(held.lease) << held.reason;
+  const LeaseState& session = *held.lease->state;
+  const auto standing = [&] {
+    return etcd::standing_of(session, client->now(), options.lock_delay);
+  };
+  EXPECT_EQ(standing(), SessionStanding::safe);
+  ASSERT_TRUE(ground->server().kill_hard());
+  while (session.valid_at(client->now())) std::this_thread::sleep_for(milliseconds(5));
+  EXPECT_EQ(standing(), SessionStanding::jeopardy);
+  AcquireResult another;
+  std::thread waiting(
+      [&] { another = client->acquire(bench.key() + ":other", seconds(20), kTtl); });
+  ASSERT_TRUE(client->trace().await_waiting(seconds(5)));
+  ASSERT_TRUE(ground->server().restart(true));
+  waiting.join();
+  EXPECT_EQ(standing(), SessionStanding::safe);
+  ASSERT_TRUE(another.lease) << another.reason;
+  EXPECT_EQ(another.lease->state, held.lease->state) << "it is another session";
+  EXPECT_EQ(client->release(*held.lease), ReleaseOutcome::released);
+}
+
+TEST_F(ChubbyTest, ASequencerIsGoodForAsLongAsItsLockIsHeldSo) {
+  Bench bench(strategy_);
+  const auto client = bench.client();
+  const auto env = make_system_env(1);
+  etcd::Connection server(etcd::parse_endpoint(url_of(shared_etcd().server().port())).value(),
+                          seconds(5), *env);
+  const auto good = [&](const etcd::Sequencer& sequencer) {
+    return etcd::check_sequencer(server, sequencer).value();
+  };
+  const AcquireResult first = acquire(*client, bench.key(), Mode::exclusive);
+  ASSERT_TRUE(first.lease) << first.reason;
+  const etcd::Sequencer shown = etcd::sequencer_of(*first.lease);
+  EXPECT_TRUE(good(shown));
+  EXPECT_FALSE(good({shown.name, Mode::shared, shown.generation}));
+  EXPECT_FALSE(good({shown.name, shown.mode, shown.generation + 1}));
+  EXPECT_FALSE(good({shown.name + "x", shown.mode, shown.generation}));
+  client->release(*first.lease);
+  EXPECT_FALSE(good(shown));
+  const AcquireResult second = acquire(*client, bench.key(), Mode::shared);
+  ASSERT_TRUE(second.lease) << second.reason;
+  EXPECT_FALSE(good(shown));
+  const etcd::Sequencer shared = etcd::sequencer_of(*second.lease);
+  EXPECT_GT(shared.generation, shown.generation);
+  EXPECT_TRUE(good(shared));
+  // Its session fails: the guard that stays does not vouch for it.
+  EtcdProbe& probe = shared_etcd().probe();
+  for (const auto& key : probe.keys(bench.key() + "/queue/")) probe.revoke(key.lease());
+  ASSERT_FALSE(probe.keys(bench.key() + "/guard/").empty());
+  EXPECT_FALSE(good(shared));
+}
+
+}  // namespace
+}  // namespace lockbench::test

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "testbed/etcd_server.h"
+#include "tests/conformance/common/ground.h"
+#include "tests/conformance/etcd/probe.h"
+
+namespace lockbench::test {
+
+class EtcdGround : public Ground {
+ public:
+  EtcdGround();
+
+  testbed::Server& server() override { return *server_; }
+  void clear() override { probe_.remove_all(); }
+  /// Of a lock's keys their common beginning, which is the lock's own.
+  std::vector<std::string> keys() override;
+  /// An end is put off for as long as its client lives.
+  std::optional<TimePoint> end_of(const std::string&) override { return std::nullopt; }
+  void take_away(const std::vector<std::string>& keys) override;
+  int other_connections() override;
+  /// All in a queue but the first.
+  int waiting() override;
+
+  EtcdProbe& probe() { return probe_; }
+
+ private:
+  std::unique_ptr<testbed::EtcdServer> server_;
+  EtcdProbe probe_;
+};
+
+EtcdGround& shared_etcd();
+
+}  // namespace lockbench::test

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "strategies/etcd/connection.h"
+#include "strategies/etcd/rpc.pb.h"
+
+namespace lockbench::test {
+
+/// Looks into an etcd past the code under test. For one thread. Throws std::runtime_error where a
+/// call fails; waits for a server that is on its way up.
+class EtcdProbe {
+ public:
+  explicit EtcdProbe(std::uint16_t port);
+  EtcdProbe(const EtcdProbe&) = delete;
+  EtcdProbe& operator=(const EtcdProbe&) = delete;
+  ~EtcdProbe();
+
+  /// Those below `prefix` (empty: all), the oldest first.
+  std::vector<etcdserverpb::KeyValue> keys(const std::string& prefix = {});
+  void put(const std::string& key, etcd::LeaseId lease = 0);
+  void remove(const std::string& key);
+  void remove_all(const std::string& prefix = {});
+  etcd::LeaseId grant(std::int64_t seconds);
+  void revoke(etcd::LeaseId lease);
+  /// Nothing left to live, in seconds: it is gone.
+  bool is_alive(etcd::LeaseId lease);
+
+ private:
+  struct Stubs;
+  std::unique_ptr<Stubs> stubs_;
+};
+
+}  // namespace lockbench::test

@@ -1,0 +1,206 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <thread>
+
+#include "strategies/registry.h"
+#include "strategies/store.h"
+#include "testbed/proxy.h"
+#include "tests/conformance/common/bench.h"
+#include "tests/conformance/etcd/etcd_ground.h"
+
+namespace lockbench::test {
+namespace {
+
+constexpr seconds kTtl{2};
+
+bool eventually(const std::function<bool()>& condition) {
+  constexpr int kLooks = 1000;
+  for (int look = 0; look < kLooks; ++look) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  return false;
+}
+
+/// Sends a request to etcd's gateway, which the API for users and roles is asked by here.
+std::string post(std::uint16_t port, const std::string& path, const std::string& body,
+                 const std::string& token = {}) {
+  const std::string authorization = token.empty() ? "" : "Authorization: " + token + "\r\n";
+  const auto answer = testbed::ask_until(
+      port,
+      fmt::format("POST {} HTTP/1.0\r\nContent-Type: application/json\r\n{}Content-Length: "
+                  "{}\r\n\r\n{}",
+                  path, authorization, body.size(), body),
+      seconds(5), [](std::string_view) { return false; });
+  return answer ? *answer : answer.error();
+}
+
+/// Root's password is what its URL says.
+void require_passwords(std::uint16_t port) {
+  post(port, "/v3/auth/user/add", R"({"name":"root","password":"se:cr/et@1"})");
+  post(port, "/v3/auth/role/add", R"({"name":"root"})");
+  post(port, "/v3/auth/user/grant", R"({"user":"root","role":"root"})");
+  EXPECT_THAT(post(port, "/v3/auth/enable", "{}"), testing::HasSubstr(" 200 "));
+}
+
+class EtcdSessions : public testing::TestWithParam<const char*> {
+ protected:
+  const Descriptor& strategy_ = *find_strategy(GetParam());
+};
+
+TEST_P(EtcdSessions, OutliveTheirConnections) {
+  auto pool = testbed::ProxyPool::start();
+  ASSERT_TRUE(pool);
+  auto proxy = testbed::start_proxy(**pool, shared_etcd().server().port());
+  ASSERT_TRUE(proxy);
+  shared_etcd().clear();
+  Bench bench(strategy_, url_of((*proxy)->port()));
+  const auto holder = bench.client();
+  const AcquireResult held = holder->try_once(bench.key(), kTtl);
+  ASSERT_TRUE(held.lease) << held.reason;
+  ASSERT_TRUE(bench.worlds().await("LeaseKeepAlive", 1, seconds(5)));
+  (*proxy)->cut();
+  const TimePoint cut_at = holder->now();
+  const LeaseState& state = *held.lease->state;
+  EXPECT_TRUE(eventually([&] { return state.confirmed_at() > cut_at; }));
+  EXPECT_FALSE(state.lost_at());
+  EXPECT_TRUE(bench.is_held());
+  EXPECT_EQ(holder->release(*held.lease), ReleaseOutcome::released);
+  EXPECT_TRUE(holder->try_once(bench.key(), kTtl).lease);
+}
+
+TEST_P(EtcdSessions, OutliveTheirServersProcess) {
+  const auto ground = own_ground();
+  Bench bench(strategy_, *ground);
+  const auto holder = bench.client();
+  const AcquireResult held = holder->try_once(bench.key(), kTtl);
+  ASSERT_TRUE(held.lease) << held.reason;
+  ASSERT_TRUE(ground->server().kill_hard());
+  ASSERT_TRUE(ground->server().restart(true));
+  const TimePoint back_at = holder->now();
+  EXPECT_TRUE(eventually([&] { return held.lease->state->confirmed_at() > back_at; }));
+  EXPECT_FALSE(held.lease->state->lost_at());
+  EXPECT_TRUE(bench.is_held());
+  EXPECT_EQ(holder->release(*held.lease), ReleaseOutcome::released);
+}
+
+TEST_P(EtcdSessions, EndWithTheirClients) {
+  EtcdProbe& probe = shared_etcd().probe();
+  Bench bench(strategy_);
+  std::vector<etcdserverpb::KeyValue> keys;
+  {
+    const auto holder = bench.client();
+    ASSERT_TRUE(holder->try_once(bench.key()).lease);
+    keys = probe.keys();
+    ASSERT_THAT(keys, testing::Not(testing::IsEmpty()));
+    for (const auto& key : keys) EXPECT_TRUE(probe.is_alive(key.lease()));
+  }
+  for (const auto& key : keys) EXPECT_FALSE(probe.is_alive(key.lease()));
+}
+
+TEST_P(EtcdSessions, AreSharedByTheLocksOfAClientAndByNobodyElse) {
+  EtcdProbe& probe = shared_etcd().probe();
+  Bench bench(strategy_);
+  const auto one = bench.client();
+  const auto two = bench.client();
+  ASSERT_TRUE(one->try_once(bench.key() + ":1").lease);
+  const auto first = probe.keys(bench.key());
+  ASSERT_TRUE(one->try_once(bench.key() + ":2").lease);
+  ASSERT_TRUE(two->try_once(bench.key() + ":3").lease);
+  EXPECT_EQ(probe.keys(bench.key() + ":2").front().lease(), first.front().lease());
+  EXPECT_NE(probe.keys(bench.key() + ":3").front().lease(), first.front().lease());
+}
+
+TEST_P(EtcdSessions, ArePromisedNoLongerThanTheServerKeepsThem) {
+  Bench bench(strategy_);
+  const auto holder = bench.client();
+  // A fraction of a second is rounded up, as the store counts in whole ones.
+  const TimePoint asked_at = holder->now();
+  const AcquireResult held = holder->try_once(bench.key(), milliseconds(1500));
+  ASSERT_TRUE(held.lease) << held.reason;
+  EXPECT_GE(held.lease->state->valid_until(), asked_at + seconds(2));
+  EXPECT_LT(held.lease->state->valid_until(), holder->now() + seconds(2));
+  const TimePoint granted_until = held.lease->state->valid_until();
+  ASSERT_TRUE(bench.worlds().await("LeaseKeepAlive", 1, seconds(5)));
+  EXPECT_TRUE(eventually([&] { return held.lease->state->valid_until() > granted_until; }));
+  EXPECT_LT(held.lease->state->valid_until(), holder->now() + seconds(2));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EtcdSessions, testing::Values("etcd", "chubby"));
+
+TEST(EtcdCluster, FailsOverWithoutLosingALock) {
+  auto cluster = testbed::start_etcd_cluster(shared_testbed());
+  ASSERT_TRUE(cluster) << cluster.error();
+  StrategyOptions options;
+  options.command_timeout = seconds(1);
+  Bench bench(*find_strategy("etcd"), (*cluster)->url(), options);
+  const auto holder = bench.client();
+  const AcquireResult held = holder->acquire(bench.key(), seconds(5), seconds(10));
+  ASSERT_TRUE(held.lease) << held.reason;
+  ASSERT_TRUE((*cluster)->member(0).kill_hard());  // whose client the holder is
+  EXPECT_TRUE(eventually([&] {
+    return holder->lock().release(*held.lease).outcome != ReleaseOutcome::failed ||
+           holder->now() > held.lease->state->valid_until();
+  }));
+  AcquireResult next;
+  EXPECT_TRUE(eventually([&] {
+    next = holder->acquire(bench.key(), seconds(20), seconds(10));
+    return next.lease.has_value();
+  })) << next.reason;
+  ASSERT_TRUE(next.lease);
+  EXPECT_GT(*next.lease->fencing, *held.lease->fencing);
+}
+
+TEST(EtcdUsers, AreLetInByTheirPasswordAndAgainAfterARestart) {
+  EtcdGround ground;
+  const std::uint16_t port = ground.server().port();
+  require_passwords(port);
+  const auto url = fmt::format("etcd://root:se%3Acr%2Fet%401@127.0.0.1:{}", port);
+  Bench bench(*find_strategy("etcd"), url);
+  const auto client = bench.client();
+  const AcquireResult held = client->try_once(bench.key());
+  ASSERT_TRUE(held.lease) << held.reason;
+  EXPECT_EQ(client->release(*held.lease), ReleaseOutcome::released);
+  // It forgets the tokens that it has given out.
+  ASSERT_TRUE(ground.server().restart(true));
+  AcquireResult again;
+  // The first is lost: nobody has listened to a connection that ended while it was idle.
+  EXPECT_TRUE(eventually([&] {
+    again = client->acquire(bench.key(), seconds(10));
+    return again.lease.has_value();
+  })) << again.reason;
+  ASSERT_TRUE(again.lease);
+  EXPECT_EQ(client->release(*again.lease), ReleaseOutcome::released);
+  const StoreKind* const kind = find_store_kind("etcd");
+  EXPECT_TRUE(kind->make(url, seconds(5))->reach({}));
+  for (const std::string user : {"root:hunter2@", ""}) {
+    const auto reached =
+        kind->make(fmt::format("etcd://{}127.0.0.1:{}", user, port), seconds(5))->reach({});
+    ASSERT_FALSE(reached);
+    EXPECT_THAT(reached.error().message, testing::StartsWith(fmt::format("127.0.0.1:{}: ", port)));
+    EXPECT_THAT(reached.error().message, testing::Not(testing::HasSubstr("hunter2")));
+  }
+}
+
+TEST(EtcdStore, TellsVersionAndRestartsAndRemovesTheKeysOfALock) {
+  EtcdGround ground;
+  const StoreKind* const kind = find_store_kind("etcd");
+  const auto store = kind->make(url_of(ground.server().port()), seconds(5));
+  const auto before = store->facts();
+  ASSERT_TRUE(before) << before.error().message;
+  EXPECT_THAT(before->version, testing::MatchesRegex("3\\.[0-9]+\\.[0-9]+"));
+  ground.probe().put("lockbench:r:{1}/a");
+  ground.probe().put("lockbench:r:{1}/b/c");
+  ground.probe().put("lockbench:r:{10}/a");
+  const std::vector<std::string> keys = {"lockbench:r:{1}", "lockbench:r:{2}"};
+  EXPECT_EQ(store->remove_keys(keys).value_or(99), 2U);
+  EXPECT_THAT(ground.keys(), testing::ElementsAre("lockbench:r:{10}"));
+  EXPECT_EQ(store->facts()->instance, before->instance);
+  ASSERT_TRUE(ground.server().restart(true));
+  EXPECT_NE(store->facts().value().instance, before->instance);
+}
+
+}  // namespace
+}  // namespace lockbench::test
