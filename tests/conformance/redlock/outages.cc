@@ -187,12 +187,13 @@ std::string holder_gives_back_what_it_can(const Descriptor& descriptor) {
 class LateVotes : public QuorumObserver {
  public:
   void on_vote(int node, Vote vote, Duration /*taken*/, bool late) override {
-    if (late && vote == Vote::granted) late_node = node;
+    if (late && vote == Vote::granted && node == 2) late_on_two = true;
     if (!late) ++votes;
   }
   void on_round(bool /*split*/, std::optional<Duration> left) override { validity = left; }
 
-  int late_node = -1, votes = 0;
+  bool late_on_two = false;
+  int votes = 0;
   std::optional<Duration> validity;
 };
 
@@ -205,7 +206,7 @@ std::string late_answer_is_accounted_for(const Descriptor& descriptor) {
   const auto client = bench.client();
   warm_up(*client, bench.key());
   client->try_once(bench.key() + ":other");  // reads what is late of the warm-up
-  seen->late_node = -1;
+  seen->late_on_two = false;
   must(ground.node(2).freeze());
   const AcquireResult held = client->try_once(bench.key());
   must(ground.node(2).thaw());
@@ -218,8 +219,9 @@ std::string late_answer_is_accounted_for(const Descriptor& descriptor) {
   const ReleaseOutcome released = client->release(*held.lease);
   if (released != ReleaseOutcome::released)
     return fmt::format("release gave {}", name_of(released));
-  client->try_once(bench.key() + ":another");
-  if (seen->late_node != 2) return fmt::format("late was node {}, not 2", seen->late_node);
+  // It is read when there is time, which is not each time.
+  for (int i = 0; i < 100 && !seen->late_on_two; ++i) warm_up(*client, bench.key() + ":another");
+  if (!seen->late_on_two) return "the late vote was not told";
   for (int look = 0; look < 100 && ground.holding(bench.key()) > 0; ++look) {
     std::this_thread::sleep_for(milliseconds(5));
   }
