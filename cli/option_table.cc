@@ -313,6 +313,10 @@ std::vector<Option> deployment_and_output_options() {
       "config", "a TOML file with these options as keys",
       [](auto& o) -> auto& { return o.config; });
   config.in_file = false;
+  Option hdr = path_option(
+      "hdr", "a directory for HdrHistogram's files of each run: .hgrm in µs, .hlog",
+      [](auto& o) -> auto& { return o.hdr; });
+  hdr.value_name = "DIR";
   return {
       redis_option(),
       counter_redis_option(),
@@ -326,6 +330,7 @@ std::vector<Option> deployment_and_output_options() {
       path_option(
           "out", "where the result file goes (results/runs/<id>.json)",
           [](auto& o) -> auto& { return o.out; }),
+      hdr,
       choice_option<Format>(
           "format", "what stdout shows",
           {{"table", Format::table},

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "loadgen/workload.h"
+#include "results/regression.h"
 #include "results/threshold.h"
 
 namespace lockbench {
@@ -29,6 +30,14 @@ struct QuorumOptions {
   Duration slow = std::chrono::milliseconds(20);
 };
 
+/// What `lockbench compare` compares.
+struct CompareOptions {
+  std::vector<std::string> files;  ///< as given: there must be two
+  std::vector<results::Regression> fail_on;
+  double confidence = 0.95;
+  bool force = false;
+};
+
 /// All that the user asked for, whichever subcommand it is meant for.
 struct RunOptions {
   std::vector<std::string> strategies;  ///< names and globs as given; none: all
@@ -45,6 +54,8 @@ struct RunOptions {
   Format format = Format::table;
   RenewalOptions renewal;
   QuorumOptions quorum;
+  CompareOptions compare;
+  std::string hdr;  ///< directory for HdrHistogram's formats; empty: none
   bool quiet = false, strict = false;
   std::string config;
 };

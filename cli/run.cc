@@ -8,6 +8,7 @@
 #include "cli/console.h"
 #include "cli/exit_code.h"
 #include "cli/facts.h"
+#include "cli/hdr_files.h"
 #include "cli/progress.h"
 #include "cli/publish.h"
 #include "cli/select.h"
@@ -23,6 +24,7 @@ namespace {
 /// What is settled before anything starts.
 struct Plan {
   std::vector<Selected> selected;
+  WallTime begun;
   std::string id, started_at, out;
 };
 
@@ -43,11 +45,17 @@ tl::expected<Plan, UsageError> make_plan(const RunOptions& options) {
     return tl::unexpected(fits.error());
   }
   const WallTime now = std::chrono::system_clock::now();
+  plan.begun = now;
   plan.id = run_id(now, std::random_device()());
   plan.started_at = rfc3339(now);
   plan.out = options.out.empty() ? fmt::format("results/runs/{}.json", plan.id) : options.out;
   if (auto writable = results::check_writable(plan.out); !writable) {
     return tl::unexpected(UsageError{fmt::format("--out: {}", writable.error())});
+  }
+  if (!options.hdr.empty()) {
+    if (auto writable = check_hdr_directory(options.hdr); !writable) {
+      return tl::unexpected(UsageError{fmt::format("--hdr: {}", writable.error())});
+    }
   }
   return plan;
 }
@@ -102,11 +110,13 @@ int finish(const RunOptions& options, const Plan& plan, const results::Result& r
   ending.errors = ending.errors || !all_ran;
   console.status("");
   const bool saved = save_result(result, plan.out, console);
+  const bool exported =
+      options.hdr.empty() || save_hdr_files(result, plan.begun, options.hdr, console);
   results::TableOptions look;
   look.color = may_color(stdout);
   if (is_terminal(stdout)) look.width = static_cast<std::size_t>(terminal_width(stdout));
   const bool printed = print_text(render(result, options.format, look), console);
-  ending.errors = ending.errors || !saved || !printed;
+  ending.errors = ending.errors || !saved || !exported || !printed;
   for (const std::string& line :
        missed_thresholds(options.thresholds, result.runs, plan.selected)) {
     console.warn(line);

@@ -64,6 +64,7 @@ zookeeper = "zk://ann:hunter2@zoo:1"
 store-timeout = "2s"
 threshold = "acquire.p99<5ms"
 out = "x.json"
+hdr = "histograms"
 format = "json"
 quiet = true
 strict = true

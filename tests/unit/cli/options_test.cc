@@ -288,6 +288,7 @@ const std::map<std::string, std::string>& wanted_values() {
       {"rtt", duration},
       {"threshold", "one of < <= > >= == !="},
       {"out", path},
+      {"hdr", path},
       {"format", "table, json, csv, markdown"},
       {"config", path},
   };
