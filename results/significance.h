@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace lockbench::results {
+
+/// Student's t: the value that is not exceeded with probability `p` (0 < p < 1), for at least one
+/// degree of freedom.
+double student_quantile(double p, double degrees_of_freedom);
+
+/// Several figures measured in the same repetitions of two results: values[i] belongs to repetition
+/// i, the first `of_a` of which are A's. What a repetition lacks is nothing.
+struct Feature {
+  std::vector<std::optional<double>> values;
+  double noise = 0;  ///< standard deviation that a value has at the least
+};
+
+/// The two-sample t of one figure under one division of the repetitions; 0 where a side has fewer
+/// than two values.
+struct TwoSample {
+  double difference = 0;  ///< mean of B less mean of A
+  double error = 0;       ///< standard error of the difference, variances pooled
+  double t() const { return error > 0 ? difference / error : 0; }
+};
+TwoSample two_sample(const Feature& feature, const std::vector<bool>& in_b);
+
+/// Westfall and Young's permutation test (Resampling-Based Multiple Testing, 1993): repetitions are
+/// dealt out to A and B anew, whole, so that figures of one repetition stay together. What the
+/// largest |t| of all figures exceeds with probability `1 - confidence` when A and B do not differ
+/// is exceeded by any of them no more often. Assumes no distribution, only that repetitions could
+/// have changed places.
+class PermutationTest {
+ public:
+  /// At most 2,000 divisions are tried, all there are if they are fewer.
+  PermutationTest(const std::vector<Feature>& features, std::size_t of_a);
+
+  /// The |t| that must be exceeded. Nothing if too few repetitions make that impossible.
+  std::optional<double> critical(double confidence) const;
+  /// How often the largest |t| of all reaches this one.
+  double p_value(double t) const;
+
+ private:
+  std::vector<double> largest_;  ///< of each division, sorted
+};
+
+}  // namespace lockbench::results

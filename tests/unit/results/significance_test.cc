@@ -1,0 +1,123 @@
+#include "results/significance.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <stdexcept>
+
+namespace lockbench::results {
+namespace {
+
+TEST(StudentQuantile, IsThatOfTheTables) {
+  EXPECT_NEAR(student_quantile(0.975, 1), 12.7062, 1e-4);
+  EXPECT_NEAR(student_quantile(0.995, 2), 9.92484, 1e-5);
+  EXPECT_NEAR(student_quantile(0.975, 4), 2.77645, 1e-5);
+  EXPECT_NEAR(student_quantile(0.95, 8), 1.85955, 1e-5);
+  EXPECT_NEAR(student_quantile(0.9995, 30), 3.64596, 1e-5);
+  EXPECT_NEAR(student_quantile(0.975, 1e6), 1.95996, 1e-4);
+  EXPECT_NEAR(student_quantile(0.025, 4), -2.77645, 1e-5);
+  EXPECT_NEAR(student_quantile(0.5, 4), 0, 1e-9);
+  EXPECT_THROW(student_quantile(1, 4), std::invalid_argument);
+  EXPECT_THROW(student_quantile(0.5, 0), std::invalid_argument);
+}
+
+/// The first seven are A's.
+Feature mice() {
+  // Survival times from Efron and Tibshirani, An Introduction to the Bootstrap, table 2.1.
+  return {{94, 197, 16, 38, 99, 141, 23, 52, 104, 146, 10, 51, 30, 40, 27, 46}};
+}
+
+std::vector<bool> split(std::size_t of_a, std::size_t of_b) {
+  std::vector<bool> in_b(of_a, false);
+  in_b.resize(of_a + of_b, true);
+  return in_b;
+}
+
+TEST(TwoSample, IsStudentsWithPooledVariance) {
+  const TwoSample sample = two_sample(mice(), split(7, 9));
+  EXPECT_NEAR(sample.difference, -30.63, 0.01);
+  EXPECT_NEAR(sample.t(), -1.12, 0.01);
+}
+
+TEST(TwoSample, LacksWhatARepetitionLacks) {
+  Feature feature{{1, std::nullopt, 3, 10, 12, std::nullopt}};
+  const TwoSample sample = two_sample(feature, split(3, 3));
+  EXPECT_DOUBLE_EQ(sample.difference, 9);
+  feature.values = {1, std::nullopt, std::nullopt, 10, 12, 14};
+  EXPECT_EQ(two_sample(feature, split(3, 3)).t(), 0) << "one value has no spread";
+}
+
+TEST(TwoSample, NoiseKeepsWhatRepeatsFromLookingExact) {
+  Feature feature{{1, 1, 1.01, 1.01}};
+  feature.noise = 0.01;
+  EXPECT_NEAR(two_sample(feature, split(2, 2)).t(), 1, 1e-9);
+}
+
+TEST(PermutationTest, FindsThePublishedLevelOfTheMice) {
+  // The book has 0.132 one-sided from 1,000 permutations; all 11,440 two-sided give 0.278 by
+  // difference of means.
+  const PermutationTest test({mice()}, 7);
+  EXPECT_NEAR(test.p_value(two_sample(mice(), split(7, 9)).t()), 0.278, 0.015);
+}
+
+TEST(PermutationTest, TriesAllDivisionsOfFewRepetitions) {
+  const Feature apart{{1, 2, 3, 4, 11, 12, 13, 14}};
+  const PermutationTest test({apart}, 4);
+  const double t = two_sample(apart, split(4, 4)).t();
+  EXPECT_DOUBLE_EQ(test.p_value(t), 2.0 / 70);
+  EXPECT_DOUBLE_EQ(test.p_value(0), 1);
+  ASSERT_TRUE(test.critical(0.95).has_value());
+  EXPECT_LT(*test.critical(0.95), t);
+}
+
+TEST(PermutationTest, ThreeAgainstThreeCannotShowAnything) {
+  const Feature apart{{1, 2, 3, 11, 12, 13}};
+  EXPECT_FALSE(PermutationTest({apart}, 3).critical(0.95).has_value());
+  EXPECT_FALSE(PermutationTest({}, 0).critical(0.95).has_value());
+}
+
+/// How often the largest of `figures` exceeds the critical value, in 200 tries with nothing to
+/// find.
+int false_alarms(std::size_t figures, double (*draw)(std::mt19937_64&)) {
+  int alarms = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    std::mt19937_64 random(seed);
+    std::vector<Feature> features(figures);
+    for (Feature& feature : features) {
+      for (int i = 0; i < 10; ++i) feature.values.emplace_back(draw(random));
+    }
+    const PermutationTest test(features, 5);
+    bool found = false;
+    for (const Feature& feature : features) {
+      found = found || std::abs(two_sample(feature, split(5, 5)).t()) > *test.critical(0.95);
+    }
+    alarms += found ? 1 : 0;
+  }
+  return alarms;
+}
+
+TEST(PermutationTest, HoldsItsLevelForManyFiguresOfAnyDistribution) {
+  // 10 are expected of 200, and more than 20 in one of a thousand series of tries.
+  EXPECT_LE(false_alarms(1, [](auto& random) { return std::normal_distribution<>()(random); }), 20);
+  EXPECT_LE(false_alarms(20, [](auto& random) { return std::normal_distribution<>()(random); }),
+            20);
+  EXPECT_LE(false_alarms(20, [](auto& random) { return std::cauchy_distribution<>()(random); }),
+            20);
+  EXPECT_LE(false_alarms(20, [](auto& random) { return std::lognormal_distribution<>()(random); }),
+            20);
+}
+
+TEST(PermutationTest, SearchesManyRepetitionsInBoundedTime) {
+  std::mt19937_64 random(1);
+  std::vector<Feature> features(50);
+  for (Feature& feature : features) {
+    for (int i = 0; i < 400; ++i) feature.values.emplace_back(std::normal_distribution<>()(random));
+  }
+  for (int i = 200; i < 400; ++i) *features[7].values[static_cast<std::size_t>(i)] += 1;
+  const PermutationTest test(features, 200);
+  EXPECT_GT(std::abs(two_sample(features[7], split(200, 200)).t()), *test.critical(0.95));
+}
+
+}  // namespace
+}  // namespace lockbench::results
