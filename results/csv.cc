@@ -7,21 +7,9 @@
 namespace lockbench::results {
 namespace {
 
-std::string quoted(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
-    return std::string(text);
-  }
-  std::string out = "\"";
-  for (const char c : text) {
-    out.append(c == '"' ? 2 : 1, c);
-  }
-  out += '"';
-  return out;
-}
-
 std::string field(const Column& column, const Row& row) {
   if (column.text != nullptr) {
-    return quoted(column.text(row));
+    return csv_field(column.text(row));
   }
   const auto value = merged(row, column);
   return value ? fmt::format("{}", *value) : "";
@@ -41,8 +29,20 @@ std::string line(Field field_of) {
 
 }  // namespace
 
+std::string csv_field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
+    return std::string(text);
+  }
+  std::string out = "\"";
+  for (const char c : text) {
+    out.append(c == '"' ? 2 : 1, c);
+  }
+  out += '"';
+  return out;
+}
+
 std::string to_csv(const Result& result) {
-  std::string out = line([](const Column& column) { return quoted(column.header); });
+  std::string out = line([](const Column& column) { return csv_field(column.header); });
   for (const Run& run : result.runs) {
     const Row row{{&run}, ""};
     out += line([&row](const Column& column) { return field(column, row); });

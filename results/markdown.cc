@@ -5,18 +5,6 @@
 namespace lockbench::results {
 namespace {
 
-/// So that no text ends a cell or starts markup.
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (std::string_view("\\|`*_<>[]").find(c) != std::string_view::npos) {
-      out += '\\';
-    }
-    out += c;
-  }
-  return out;
-}
-
 std::string table(const Sheet& sheet) {
   std::string titles = "|";
   std::string rule = "|";
@@ -28,7 +16,7 @@ std::string table(const Sheet& sheet) {
   for (const auto& row : sheet.rows) {
     out += "|";
     for (const Cell& cell : row) {
-      out += fmt::format(" {} |", escaped(cell.text));
+      out += fmt::format(" {} |", markdown_text(cell.text));
     }
     out += "\n";
   }
@@ -37,12 +25,23 @@ std::string table(const Sheet& sheet) {
 
 }  // namespace
 
+std::string markdown_text(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (std::string_view("\\|`*_<>[]").find(c) != std::string_view::npos) {
+      out += '\\';
+    }
+    out += c;
+  }
+  return out;
+}
+
 std::string to_markdown(const Result& result, const KnownFlaws& flaws) {
   std::string out = result.runs.empty() ? "no runs\n" : table(make_sheet(result, flaws));
   const std::vector<std::string> lines = notes(result);
   out += lines.empty() ? "" : "\n";
   for (const std::string& line : lines) {
-    out += fmt::format("- {}\n", escaped(line));
+    out += fmt::format("- {}\n", markdown_text(line));
   }
   return out;
 }

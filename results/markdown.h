@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "results/columns.h"
 #include "results/model.h"
@@ -9,5 +10,8 @@ namespace lockbench::results {
 
 /// The console's table with all its columns as a GitHub table, its notes as a list below.
 std::string to_markdown(const Result& result, const KnownFlaws& flaws);
+
+/// So that no text ends a cell or starts markup.
+std::string markdown_text(std::string_view text);
 
 }  // namespace lockbench::results

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "results/comparison.h"
+
+namespace lockbench::results {
+
+enum class Good { higher, lower, unknown };
+
+/// A figure that results are compared by.
+struct ComparedFigure {
+  std::string path;
+  FigureKind kind = FigureKind::number;
+  Good good = Good::unknown;
+};
+
+/// The usual ones, and those of these paths.
+std::vector<ComparedFigure> compared_figures(std::span<const std::string> more);
+
+/// One side of the comparison of one figure: what each repetition measured.
+struct Repetitions {
+  struct One {
+    int repetition = 1;
+    double value = 0;
+  };
+  std::vector<One> values;
+  std::vector<const Run*> runs;  ///< that they come from
+};
+
+/// What one run alone tells of how far its figure may be off, as a share of it (of a count: in
+/// itself); and how many values that rests on.
+struct WithinRun {
+  double error = 0;
+  double effective_values = 1;
+};
+WithinRun within_run(const Run& run, const ComparedFigure& figure, double value);
+
+}  // namespace lockbench::results

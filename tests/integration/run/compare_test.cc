@@ -1,0 +1,149 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <sstream>
+#include <stdexcept>
+
+#include "tests/integration/run/documents.h"
+#include "tests/integration/run/program.h"
+
+namespace lockbench::test {
+namespace {
+
+using testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+/// Four short runs of a lock without a server, whose work takes so long.
+void record(const Scratch& scratch, const std::string& file, const std::string& hold) {
+  const Outcome run =
+      lockbench(scratch, {"run", "local-mutex", "--clients", "1", "--hold", hold, "--repeat", "4",
+                          "--duration", "250ms", "--warmup", "20ms", "--quiet", "--out", file});
+  ASSERT_EQ(run.code, 0) << run.err;
+}
+
+const Json& difference(const Json& document, std::string_view figure) {
+  for (const Json& one : document.at("differences")) {
+    if (one.at("figure") == figure) return one;
+  }
+  throw std::runtime_error("not compared: " + std::string(figure));
+}
+
+TEST(CompareRuns, ALongerSectionIsFoundAndFails) {
+  const Scratch scratch;
+  record(scratch, "a.json", "1ms");
+  record(scratch, "b.json", "20ms");
+  const Outcome refused = lockbench(scratch, {"compare", "a.json", "b.json"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("hold 0.001 and 0.02"));
+
+  const Outcome slower = lockbench(scratch, {"compare", "a.json", "b.json", "--force", "--format",
+                                             "json", "--fail-on", "sections_per_second<-50%"});
+  EXPECT_EQ(slower.code, 99) << slower.err;
+  EXPECT_THAT(slower.err, HasSubstr("sections_per_second<-50%: local-mutex is worse"));
+  const Json document = Json::parse(slower.out);
+  const Json& rate = difference(document, "sections_per_second");
+  EXPECT_EQ(rate.at("finding"), "worse");
+  EXPECT_LT(rate.at("high").get<double>(), 0);
+
+  const Outcome faster = lockbench(scratch, {"compare", "b.json", "a.json", "--force", "--format",
+                                             "json", "--fail-on", "sections_per_second<-50%"});
+  EXPECT_EQ(faster.code, 0) << faster.err;
+  EXPECT_EQ(difference(Json::parse(faster.out), "sections_per_second").at("finding"), "better");
+}
+
+TEST(CompareRuns, ARunDoesNotDifferFromItself) {
+  const Scratch scratch;
+  record(scratch, "a.json", "1ms");
+  const Outcome same = lockbench(scratch, {"compare", "a.json", "a.json", "--format", "json"});
+  EXPECT_EQ(same.code, 0) << same.err;
+  for (const Json& one : Json::parse(same.out).at("differences")) {
+    EXPECT_EQ(one.at("change"), 0);
+    EXPECT_EQ(one.at("finding"), "no difference that can be shown");
+  }
+}
+
+/// What a command prints.
+std::string output_of(const std::string& command) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(::popen(command.c_str(), "r"),
+                                                             ::pclose);
+  if (!pipe) throw std::runtime_error("cannot be started: " + command);
+  std::string text;
+  std::array<char, 4096> piece{};
+  while (const std::size_t got = std::fread(piece.data(), 1, piece.size(), pipe.get())) {
+    text.append(piece.data(), got);
+  }
+  return text;
+}
+
+/// HdrHistogram's own program for logs: percentile output of all intervals of a tag.
+std::string processed(const std::filesystem::path& log, const std::string& tag) {
+  return output_of(
+      "java -cp /usr/share/java/hdrhistogram.jar org.HdrHistogram.HistogramLogProcessor "
+      "-outputValueUnitRatio 1000 -i '" +
+      log.string() + "' -tag " + tag + " 2>&1");
+}
+
+/// The lines of a percentile output that hold numbers.
+std::vector<std::array<double, 3>> percentiles(const std::string& text) {
+  std::vector<std::array<double, 3>> rows;
+  for (const std::string& line : lines_of(text)) {
+    std::istringstream numbers(line);
+    std::array<double, 3> row{};
+    if (numbers >> row[0] >> row[1] >> row[2]) rows.push_back(row);
+  }
+  return rows;
+}
+
+TEST(HdrFiles, AreReadByHdrHistogramsOwnProgram) {
+  const Scratch scratch;
+  const Outcome run = lockbench(scratch, short_run({"local-mutex", "--hold", "exp(50us)", "--out",
+                                                    "r.json", "--hdr", "deep/er"}));
+  ASSERT_EQ(run.code, 0) << run.err;
+  const Json result = read_result(scratch / "r.json");
+  for (const char* tag : {"acquire", "hold", "release", "handoff"}) {
+    const Json& ours = run_of(result, "local-mutex").at(tag);
+    if (ours.at("count") == 0) continue;
+    const auto theirs = percentiles(processed(scratch / "deep/er/local-mutex.hlog", tag));
+    ASSERT_GT(theirs.size(), 10U) << tag << ": is libhdrhistogram-java there, and java?";
+    EXPECT_EQ(theirs.back()[2], ours.at("count").get<double>());
+    EXPECT_NEAR(theirs.back()[0], ours.at("max").get<double>() * 1e6, theirs.back()[0] * 0.0011);
+    for (const auto& [value, share, count] : theirs) {
+      if (share != 0.5) continue;
+      EXPECT_NEAR(value, ours.at("p50").get<double>() * 1e6, value * 0.009 + 0.002) << tag;
+    }
+    // One repetition: the log's percentiles are those of the other file.
+    const auto written =
+        percentiles(read_file(scratch / ("deep/er/local-mutex.1." + std::string(tag) + ".hgrm")));
+    ASSERT_EQ(written.size(), theirs.size()) << tag;
+    for (std::size_t i = 0; i < written.size(); ++i) {
+      EXPECT_NEAR(written[i][0], theirs[i][0], 0.0015) << tag;
+      EXPECT_NEAR(written[i][1], theirs[i][1], 1e-11) << tag;
+      EXPECT_EQ(written[i][2], theirs[i][2]) << tag;
+    }
+  }
+}
+
+TEST(HdrFiles, EachRepetitionIsAnInterval) {
+  const Scratch scratch;
+  const Outcome run =
+      lockbench(scratch, short_run({"local-mutex", "none", "--repeat", "3", "--hdr", "h"}));
+  ASSERT_EQ(run.code, 0) << run.err;
+  for (const char* strategy : {"local-mutex", "none"}) {
+    const std::string log = read_file(scratch / ("h/" + std::string(strategy) + ".hlog"));
+    int intervals = 0;
+    for (const std::string& line : lines_of(log)) intervals += line.starts_with("Tag=acquire,");
+    EXPECT_EQ(intervals, 3) << strategy;
+    for (const char* repetition : {"1", "2", "3"}) {
+      EXPECT_THAT(read_file(scratch / fmt::format("h/{}.{}.acquire.hgrm", strategy, repetition)),
+                  HasSubstr("1/(1-Percentile)"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockbench::test

@@ -1,0 +1,178 @@
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/dispatch.h"
+#include "results/json.h"
+#include "tests/support/simulated_results.h"
+#include "tests/unit/cli/fixtures.h"
+
+namespace lockbench {
+namespace {
+
+using test::simulated_result;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+struct Ran {
+  int code = 0;
+  std::string out, err;
+};
+
+Ran compare(std::vector<std::string> args) {
+  args.insert(args.begin(), "compare");
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  Ran result;
+  result.code = dispatch(args);
+  std::fflush(stdout);
+  result.out = testing::internal::GetCapturedStdout();
+  result.err = testing::internal::GetCapturedStderr();
+  return result;
+}
+
+void expect_refused(const Ran& ran, const testing::Matcher<const std::string&>& message) {
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_EQ(ran.out, "");
+  EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+  EXPECT_THAT(ran.err, StartsWith("lockbench: "));
+  EXPECT_THAT(ran.err, message);
+}
+
+/// Two results of one kind, the second slower by half.
+class Compare : public testing::Test {
+ protected:
+  const results::Result fast_ = simulated_result({}, 1);
+  const results::Result slow_ = simulated_result({.slowdown = 0.5}, 2);
+  const TemporaryFile a_{"a.json", to_json(fast_)};
+  const TemporaryFile b_{"b.json", to_json(slow_)};
+};
+
+TEST_F(Compare, ShowsEveryFigureWithItsUnit) {
+  const Ran ran = compare({a_.path(), b_.path()});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.err, "");
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("strategy-0"), HasSubstr("acquire.p50"), HasSubstr(" µs"),
+                             HasSubstr("95 % interval"), HasSubstr(" worse\n"),
+                             HasSubstr("no difference that can be shown")));
+  EXPECT_THAT(compare({b_.path(), a_.path()}).out, HasSubstr(" better\n"));
+}
+
+TEST_F(Compare, EveryFormatHasTheSameFindings) {
+  const auto rows = [&](const char* format) {
+    const std::string out = compare({a_.path(), b_.path(), "--format", format}).out;
+    return std::pair(out, std::count(out.begin(), out.end(), '\n'));
+  };
+  const auto document = nlohmann::json::parse(rows("json").first);
+  const auto& differences = document.at("differences");
+  const auto count = static_cast<std::ptrdiff_t>(differences.size());
+  EXPECT_GT(count, 20);
+  EXPECT_EQ(rows("csv").second, count + 1);
+  EXPECT_EQ(rows("markdown").second, count + 2);
+  EXPECT_EQ(rows("table").second, count + 1);
+  EXPECT_THAT(rows("csv").first, HasSubstr("strategy,figure,a,b,relative,change,low,high,p,"));
+  const auto& first = differences.at(0);
+  EXPECT_EQ(first.at("figure"), "sections_per_second");
+  EXPECT_EQ(first.at("finding"), "worse");
+  EXPECT_LT(first.at("low"), first.at("change"));
+}
+
+TEST_F(Compare, FailsOnARegressionBeyondTheBound) {
+  const Ran missed = compare({a_.path(), b_.path(), "--fail-on", "acquire.p50>+10%", "--fail-on",
+                              "sections_per_second<-99%"});
+  EXPECT_EQ(missed.code, 99);
+  EXPECT_THAT(missed.err, AllOf(HasSubstr("acquire.p50>+10%: strategy-0 is worse"),
+                                Not(HasSubstr("sections_per_second"))));
+  EXPECT_NE(missed.out, "") << "the comparison is shown all the same";
+  EXPECT_EQ(compare({a_.path(), b_.path(), "--fail-on", "acquire.p50>+500%"}).code, 0);
+  EXPECT_EQ(compare({b_.path(), a_.path(), "--fail-on", "acquire.p50>+10%"}).code, 0);
+  EXPECT_EQ(compare({a_.path(), a_.path(), "--fail-on", "acquire.p50>+0%"}).code, 0);
+}
+
+TEST_F(Compare, AFigureBeyondTheUsualOnesCanFail) {
+  EXPECT_EQ(compare({a_.path(), b_.path(), "--fail-on", "acquire.max>+5%"}).code, 99);
+  EXPECT_THAT(compare({a_.path(), b_.path(), "--fail-on", "acquire.max>+5%"}).out,
+              HasSubstr("acquire.max"));
+}
+
+TEST_F(Compare, RefusesAnotherKindUnlessForced) {
+  results::Result other = slow_;
+  other.workload["clients"] = std::int64_t{16};
+  other.environment.cpu = "Another\nCPU";
+  results::Result first = fast_;
+  first.workload["clients"] = std::int64_t{8};
+  const TemporaryFile a("c.json", to_json(first));
+  const TemporaryFile b("d.json", to_json(other));
+  expect_refused(
+      compare({a.path(), b.path()}),
+      AllOf(HasSubstr("clients 8 and 16"), HasSubstr("Another CPU"), HasSubstr("--force")));
+  const Ran forced = compare({a.path(), b.path(), "--force"});
+  EXPECT_EQ(forced.code, 0);
+  EXPECT_THAT(forced.out, HasSubstr("they differ in clients 8 and 16"));
+}
+
+TEST_F(Compare, StrategiesOfOneFileAreListed) {
+  const TemporaryFile more("e.json", to_json(simulated_result({.strategies = 4}, 3)));
+  EXPECT_THAT(compare({a_.path(), more.path()}).out, HasSubstr("only in B: strategy-3"));
+  EXPECT_THAT(compare({more.path(), a_.path()}).out, HasSubstr("only in A: strategy-3"));
+}
+
+TEST_F(Compare, WhatCannotBeReadIsNamed) {
+  const TemporaryFile text("f.json", "not a result");
+  const TemporaryFile empty("g.json", "{}");
+  const TemporaryFile nested("h.json", std::string(100'000, '['));
+  results::Result without_runs = fast_;
+  without_runs.runs.clear();
+  const TemporaryFile no_runs("i.json", to_json(without_runs));
+  expect_refused(compare({"/no/such.json", a_.path()}),
+                 HasSubstr("/no/such.json: cannot be read: No such file"));
+  expect_refused(compare({a_.path(), "/tmp"}), HasSubstr("/tmp: cannot be read: Is a directory"));
+  expect_refused(compare({a_.path(), text.path()}), HasSubstr(text.path() + ": not JSON"));
+  expect_refused(compare({empty.path(), a_.path()}), HasSubstr("not a result of lockbench"));
+  expect_refused(compare({nested.path(), a_.path()}), HasSubstr("nested too deep"));
+  expect_refused(compare({a_.path(), no_runs.path()}), HasSubstr("no runs in it to compare"));
+}
+
+TEST_F(Compare, NothingInCommonIsAnError) {
+  results::Result other = fast_;
+  for (results::Run& run : other.runs) run.strategy += "-renamed";
+  const TemporaryFile renamed("j.json", to_json(other));
+  expect_refused(compare({a_.path(), renamed.path()}), HasSubstr("no strategy in common"));
+}
+
+TEST_F(Compare, MistakesAreOneLine) {
+  expect_refused(compare({}), HasSubstr("two result files are wanted"));
+  expect_refused(compare({a_.path()}), HasSubstr("given: 1"));
+  expect_refused(compare({a_.path(), b_.path(), a_.path()}), HasSubstr("given: 3"));
+  expect_refused(compare({a_.path(), b_.path(), "--fail-on", "acquire.p9>+1%"}),
+                 HasSubstr("no such figure"));
+  expect_refused(compare({a_.path(), b_.path(), "--confidence", "1"}), HasSubstr("0.5 to 0.999"));
+  expect_refused(compare({a_.path(), b_.path(), "--confidense", "0.9"}),
+                 HasSubstr("did you mean --confidence"));
+}
+
+TEST_F(Compare, HostileNamesAreInert) {
+  const std::string hostile = "\x1b[2Jx|y,\"z\"\n=cmd()" + std::string(500, 'x');
+  results::Result result = fast_;
+  for (results::Run& run : result.runs) run.strategy = hostile;
+  const TemporaryFile file("k.json", to_json(result));
+  for (const char* format : {"table", "markdown", "json", "csv"}) {
+    const Ran ran = compare({file.path(), file.path(), "--format", format});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_THAT(ran.out, Not(HasSubstr("\x1b"))) << format;
+  }
+  EXPECT_THAT(compare({file.path(), file.path(), "--format", "markdown"}).out, HasSubstr("x\\|y"));
+}
+
+TEST(Hdr, ADirectoryThatCannotBeWrittenIsAnErrorBeforeTheRun) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(dispatch(std::vector<std::string>{"run", "none", "--out", "/dev/null", "--hdr",
+                                              "/dev/null/x"}),
+            1);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), StartsWith("lockbench: --hdr: "));
+}
+
+}  // namespace
+}  // namespace lockbench

@@ -1,0 +1,224 @@
+#include "results/comparison.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+#include "tests/support/simulated_results.h"
+#include "tests/unit/results/samples.h"
+
+namespace lockbench::results {
+namespace {
+
+using test::simulated_result;
+using test::Simulation;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const Difference& found(const ResultComparison& comparison, std::string_view figure) {
+  const auto at = std::find_if(comparison.differences.begin(), comparison.differences.end(),
+                               [&](const Difference& one) { return one.figure == figure; });
+  if (at == comparison.differences.end()) throw std::runtime_error("not compared");
+  return *at;
+}
+
+bool finds_anything(const ResultComparison& comparison) {
+  return std::any_of(comparison.differences.begin(), comparison.differences.end(),
+                     [](const Difference& one) { return one.finding != Finding::none_shown; });
+}
+
+/// In how many of 100 pairs something is found.
+int alarms(const Simulation& a, const Simulation& b) {
+  int count = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const auto comparison =
+        compare(simulated_result(a, 2 * seed), simulated_result(b, 2 * seed + 1), {});
+    count += finds_anything(comparison) ? 1 : 0;
+  }
+  return count;
+}
+
+TEST(Compare, SeldomFindsADifferenceWhereThereIsNone) {
+  const std::vector<Simulation> settings = {
+      {},
+      {.repetitions = 1, .seconds = 30, .memory = 0.8},
+      {.repetitions = 1},
+      {.repetitions = 2, .between_runs = 0.05},
+      {.strategies = 12, .repetitions = 4},
+      {.between_calls = 0.01},
+      {.repetitions = 10, .between_runs = 0.2, .within_runs = 0.3, .memory = 0.9},
+  };
+  for (const Simulation& setting : settings) {
+    EXPECT_LE(alarms(setting, setting), 5)
+        << setting.strategies << " strategies, " << setting.repetitions << " repetitions";
+  }
+}
+
+TEST(Compare, FindsATenthInMostPairs) {
+  EXPECT_GE(alarms({}, {.slowdown = 0.1}), 80);
+  EXPECT_GE(alarms({.repetitions = 10}, {.repetitions = 10, .slowdown = 0.1}), 95);
+}
+
+TEST(Compare, FindsLargeDifferencesOfSingleRuns) {
+  EXPECT_GE(
+      alarms({.repetitions = 1, .seconds = 10}, {.repetitions = 1, .seconds = 10, .slowdown = 1}),
+      90);
+}
+
+TEST(Compare, SaysWhichIsBetterByHowMuch) {
+  const Simulation slower{.slowdown = 0.5};
+  const auto comparison = compare(simulated_result({}, 1), simulated_result(slower, 2), {});
+  const Difference& rate = found(comparison, "sections_per_second");
+  EXPECT_EQ(rate.finding, Finding::worse);
+  EXPECT_TRUE(rate.relative);
+  EXPECT_NEAR(rate.change, 1 / 1.5 - 1, 0.05);
+  EXPECT_LT(*rate.low, rate.change);
+  EXPECT_GT(*rate.high, rate.change);
+  EXPECT_LT(*rate.high, 0);
+  EXPECT_NEAR(rate.a, 20'000, 1'000);
+  const Difference& latency = found(comparison, "acquire.p50");
+  EXPECT_EQ(latency.finding, Finding::worse);
+  EXPECT_GT(*latency.low, 0);
+  EXPECT_EQ(found(comparison, "commands_per_section").finding, Finding::none_shown);
+
+  const auto back = compare(simulated_result(slower, 2), simulated_result({}, 1), {});
+  EXPECT_EQ(found(back, "sections_per_second").finding, Finding::better);
+  EXPECT_EQ(found(back, "acquire.p50").finding, Finding::better);
+}
+
+TEST(Compare, MoreConfidenceMakesWiderIntervals) {
+  const Result a = simulated_result({}, 1);
+  const Result b = simulated_result({}, 2);
+  const auto width = [&](double confidence) {
+    const auto comparison = compare(a, b, {.confidence = confidence, .more_figures = {}});
+    const Difference& one = found(comparison, "acquire.p99");
+    return *one.high - *one.low;
+  };
+  EXPECT_GT(width(0.98), width(0.9));
+}
+
+TEST(Compare, AResultDoesNotDifferFromItself) {
+  for (const int repetitions : {1, 2, 5}) {
+    const Result result = simulated_result({.repetitions = repetitions}, 7);
+    const auto comparison = compare(result, result, {});
+    EXPECT_FALSE(finds_anything(comparison)) << repetitions;
+    for (const Difference& one : comparison.differences) EXPECT_EQ(one.change, 0) << one.figure;
+  }
+}
+
+TEST(Compare, AFigureThatIsAskedForIsCompared) {
+  const Result result = simulated_result({}, 1);
+  const auto comparison =
+      compare(result, result, {.confidence = 0.95, .more_figures = {"attempts_per_grant"}});
+  EXPECT_EQ(found(comparison, "attempts_per_grant").a, 1);
+  EXPECT_THROW(found(compare(result, result, {}), "attempts_per_grant"), std::runtime_error);
+}
+
+TEST(Compare, StrategiesOfOneSideAreNamed) {
+  Result a = simulated_result({.strategies = 3}, 1);
+  Result b = simulated_result({.strategies = 2}, 2);
+  b.runs.push_back(simple_run("extra"));
+  const auto comparison = compare(a, b, {});
+  EXPECT_THAT(comparison.only_in_a, ElementsAre("strategy-2"));
+  EXPECT_THAT(comparison.only_in_b, ElementsAre("extra"));
+}
+
+TEST(Compare, CountsFromNothingAreFoundAndNotDividedBy) {
+  Result a = simulated_result({}, 1);
+  Result b = a;
+  for (auto& run : b.runs) run.audit.lost_updates = 40 + static_cast<unsigned>(run.repetition);
+  const auto comparison = compare(a, b, {});
+  const Difference& lost = found(comparison, "audit.lost_updates");
+  EXPECT_FALSE(lost.relative);
+  EXPECT_EQ(lost.a, 0);
+  EXPECT_NEAR(lost.change, 43, 1e-9);
+  EXPECT_EQ(lost.finding, Finding::worse);
+  EXPECT_THROW(found(comparison, "leases_lost"), std::runtime_error) << "never on either side";
+}
+
+TEST(Compare, AFewLostByChanceShowNothing) {
+  Result a = simulated_result({}, 1);
+  Result b = a;
+  for (auto& run : b.runs) run.leases_lost = run.repetition == 3 ? 1 : 0;
+  EXPECT_EQ(found(compare(a, b, {}), "leases_lost").finding, Finding::none_shown);
+}
+
+TEST(Compare, SaysWhatLimitsTheFindings) {
+  Result a = simulated_result({.repetitions = 1}, 1);
+  Result b = simulated_result({.repetitions = 1}, 2);
+  b.interrupted = true;
+  b.runs[1].generator.valid = false;
+  const auto notes = compare(a, b, {}).notes;
+  EXPECT_THAT(notes, Contains(HasSubstr("--repeat 5")));
+  EXPECT_THAT(notes, Contains("B was interrupted"));
+  EXPECT_THAT(notes, Contains(HasSubstr("1 of 3 runs of B is invalid")));
+  EXPECT_THAT(compare(simulated_result({}, 1), simulated_result({}, 2), {}).notes, IsEmpty());
+}
+
+TEST(Compare, StrangeNumbersDoNoHarm) {
+  Result a = simulated_result({}, 1);
+  Result b = simulated_result({}, 2);
+  b.runs[0].sections_per_second = std::numeric_limits<double>::quiet_NaN();
+  b.runs[1].acquire.p50 = -1;
+  b.runs[2].acquire.p99 = 1e-320;
+  b.runs[3].handoff.p50 = 1e308;
+  b.runs[4].repetition = std::numeric_limits<int>::max();
+  b.runs[5].series.clear();
+  b.runs[6].series = {{.t = -5}, {.t = std::numeric_limits<double>::infinity()}};
+  EXPECT_NO_THROW(compare(a, b, {}));
+  Result few = b;
+  few.runs.resize(3);
+  EXPECT_NO_THROW(compare(few, b, {}));
+  few.runs = {simple_run("strategy-0")};
+  EXPECT_NO_THROW(compare(few, b, {}));
+  EXPECT_NO_THROW(compare(b, few, {}));
+}
+
+TEST(Incompatibilities, AreNamedWithBothValues) {
+  const Result a = full_result();
+  EXPECT_THAT(incompatibilities(a, a), IsEmpty());
+  Result b = a;
+  b.workload["clients"] = std::int64_t{16};
+  b.workload["hold"] = std::string("exp(2ms)");
+  b.environment.cpu = "Another CPU";
+  b.environment.servers["redis"].version = "6.0.16";
+  b.lockbench.build_type = "Debug";
+  EXPECT_THAT(
+      incompatibilities(a, b),
+      ElementsAre("clients 8 and 16", "hold 0.002 and exp(2ms)", "cpu Example CPU and Another CPU",
+                  "redis 7.0.15 and 6.0.16", "build Release and Debug"));
+}
+
+TEST(Incompatibilities, WhatDoesNotTouchTheLoadMayDiffer) {
+  const Result a = full_result();
+  Result b = a;
+  b.workload["quiet"] = true;
+  b.workload["repeat"] = std::int64_t{9};
+  b.workload["seed"] = std::int64_t{9};
+  b.workload["threshold"] = nullptr;
+  b.workload["newer"] = std::int64_t{1};
+  b.workload["clients"] = 8.0;
+  b.environment.servers["redis"].endpoints = {"127.0.0.1:7777"};
+  b.environment.memory_bytes += 1 << 20;
+  b.lockbench.commit = "another";
+  EXPECT_THAT(incompatibilities(a, b), IsEmpty());
+}
+
+TEST(Incompatibilities, HostileTextsStayShortAndPrintable) {
+  Result a = full_result();
+  Result b = a;
+  b.workload["wait"] = "\x1b[2J\n" + std::string(5000, 'x');
+  b.environment.kernel = std::string(5000, '\n');
+  for (const std::string& line : incompatibilities(a, b)) {
+    EXPECT_LE(line.size(), 120U);
+    EXPECT_THAT(line, testing::Not(testing::ContainsRegex("[\x1b\n]")));
+  }
+}
+
+}  // namespace
+}  // namespace lockbench::results
