@@ -13,7 +13,6 @@
 namespace lockbench::test {
 namespace {
 
-using zookeeper::Reply;
 using zookeeper::Request;
 
 enum class Flaw {

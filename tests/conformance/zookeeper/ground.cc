@@ -33,7 +33,7 @@ std::vector<std::string> ZookeeperGround::keys() {
   for (const std::string& run : probe_->children("/lockbench")) {
     const std::string path = "/lockbench/" + run;
     for (const std::string& name : probe_->children(path)) {
-      const std::string node = path + "/" + name;
+      const std::string node = fmt::format("{}/{}", path, name);
       // What stands for a key is there for a run; what is in it, or lasts as long as a session, is
       // a lock.
       const bool held = probe_->look(node).owner != 0 || !probe_->children(node).empty();
@@ -50,7 +50,8 @@ std::optional<TimePoint> ZookeeperGround::end_of(const std::string& /*key*/) {
 void ZookeeperGround::take_away(const std::vector<std::string>& keys) {
   for (const std::string& key : keys) {
     const std::string node = node_of(key);
-    for (const std::string& child : probe_->children(node)) probe_->remove(node + "/" + child);
+    for (const std::string& child : probe_->children(node))
+      probe_->remove(fmt::format("{}/{}", node, child));
     if (probe_->look(node).owner != 0) probe_->remove(node);
   }
 }

@@ -115,7 +115,7 @@ bool ZookeeperProbe::remove(const std::string& path) {
 }
 
 void ZookeeperProbe::remove_tree(const std::string& path) {
-  for (const std::string& child : children(path)) remove_tree(path + "/" + child);
+  for (const std::string& child : children(path)) remove_tree(fmt::format("{}/{}", path, child));
   // Somebody who is just leaving may come between.
   const int code = zoo_delete(handle_.get(), path.c_str(), -1);
   if (code == ZNOTEMPTY) return remove_tree(path);
