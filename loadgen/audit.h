@@ -75,6 +75,12 @@ class Audit {
   /// Forgets the streaks so far: they are figures of the measured part, not evidence.
   void restart_streaks() noexcept;
 
+  /// So far, at no cost.
+  std::uint64_t overlaps() const noexcept { return overlaps_.load(std::memory_order_relaxed); }
+  std::uint64_t fence_regressions() const noexcept {
+    return fence_regressions_.load(std::memory_order_relaxed);
+  }
+
   /// At any time. Costs a walk over the keys once there has been an overlap.
   AuditTotals totals(TimePoint now = std::chrono::steady_clock::now()) const noexcept;
 

@@ -11,6 +11,7 @@
 
 #include "loadgen/certificate.h"
 #include "loadgen/redis_counter.h"
+#include "loadgen/run_watcher.h"
 #include "loadgen/service_world.h"
 
 namespace lockbench {
@@ -71,6 +72,28 @@ std::uint64_t overflow_of(const results::Run& run) {
 
 }  // namespace
 
+/// Tells the watcher of one run, whatever its end.
+class LiveRun::Watch {
+ public:
+  Watch(RunWatcher* watcher, const RunShared& run) : watcher_(watcher), run_(run) {
+    if (watcher_ != nullptr) watcher_->run_begins(run_);
+  }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  ~Watch() { tell(nullptr); }
+
+  void end(const results::Run& result) { tell(&result); }
+
+ private:
+  void tell(const results::Run* result) {
+    if (watcher_ != nullptr) watcher_->run_ends(run_, result);
+    watcher_ = nullptr;
+  }
+
+  RunWatcher* watcher_;
+  const RunShared& run_;
+};
+
 LiveRun::LiveRun(const RunPlan& plan, const Descriptor& strategy, int repetition,
                  const Progress& progress, ProgressObserver& observer, std::stop_token external)
     : plan_(plan),
@@ -101,6 +124,7 @@ LiveRun::LiveRun(const RunPlan& plan, const Descriptor& strategy, int repetition
 
 tl::expected<results::Run, std::string> LiveRun::execute() {
   if (auto made = make_counter(); !made) return tl::unexpected(made.error());
+  Watch watch(plan_.watcher, run_);
   if (auto connected = start_clients(); !connected) return tl::unexpected(connected.error());
 
   results::Run result;
@@ -122,10 +146,13 @@ tl::expected<results::Run, std::string> LiveRun::execute() {
   result.backend = run_.strategy.backend;
   result.repetition = repetition_;
   summarise(run_, std::max(measured_until - run_.measure_start, Duration::zero()), result);
+  watch.end(result);
 
   const Housekeeping::Account account = housekeeping_.end();
-  const std::uint64_t all_sections =
-      result.sections + run_.recorder.totals(Phase::unmeasured)[Count::sections];
+  std::uint64_t all_sections = 0;
+  for (const Phase phase : kPhases) {
+    all_sections += run_.recorder.totals(phase)[Count::sections];
+  }
   if (account.cpu_seconds && all_sections > 0) {
     result.server_cpu_seconds_per_section =
         *account.cpu_seconds / static_cast<double>(all_sections);

@@ -30,6 +30,8 @@ class LiveRun {
   tl::expected<results::Run, std::string> execute();
 
  private:
+  class Watch;
+
   /// What a client's thread does.
   void client_body(int number);
   tl::expected<void, std::string> make_counter();

@@ -18,10 +18,10 @@
 
 namespace lockbench {
 
-/// What belongs to the warm-up, or was granted while the run was being ended, is kept apart: seen
-/// in the series, in no other figure.
-enum class Phase { unmeasured, measured };
-inline constexpr std::array kPhases{Phase::unmeasured, Phase::measured};
+/// What belongs to the warm-up (unmeasured), or was granted while the run was being ended, is kept
+/// apart: seen in the series, in no other figure of the run.
+enum class Phase { unmeasured, measured, ending };
+inline constexpr std::array kPhases{Phase::unmeasured, Phase::measured, Phase::ending};
 
 enum class ClientState : std::uint8_t { idle, waiting, holding };
 
@@ -43,6 +43,7 @@ enum class Count : std::size_t {
   leases_lost,
   releases_not_owner,
   releases_failed,
+  stale_rejected,     ///< by a counter that checks fencing numbers: readings and writes
   resource_failures,  ///< the protected counter could not be read or written
   kinds,
 };

@@ -41,6 +41,8 @@ class ProgressObserver {
 /// Makes one client's world; called on its thread. Tests and faults put their own in place.
 using EnvFactory = std::function<std::unique_ptr<Env>(std::uint64_t seed)>;
 
+class RunWatcher;
+
 struct RunPlan {
   std::string run_id;  ///< names every key: lockbench:<run id>:{...}
   std::vector<const Descriptor*> strategies;
@@ -54,6 +56,7 @@ struct RunPlan {
   /// removed: for what is to be done to the servers meanwhile. On the runner's thread; may be
   /// empty.
   std::function<void()> before_load, after_load;
+  RunWatcher* watcher = nullptr;  ///< of every run, while it is under way; may be null
 };
 
 struct RunReport {

@@ -13,8 +13,8 @@ Phase phase_at(const RunShared& run, TimePoint now) {
   // Services may work already while clients connect, before any load.
   if (!run.started.load(std::memory_order_acquire)) return Phase::unmeasured;
   // A run may end before its time is up.
-  const bool over = now >= run.load_end || run.over.stop_requested();
-  return now < run.measure_start || over ? Phase::unmeasured : Phase::measured;
+  if (now >= run.load_end || run.over.stop_requested()) return Phase::ending;
+  return now < run.measure_start ? Phase::unmeasured : Phase::measured;
 }
 
 class ServiceEnv : public ForwardingEnv {

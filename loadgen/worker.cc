@@ -68,6 +68,11 @@ std::optional<TimePoint> Worker::next_start() {
   if (now >= run_.load_end) return std::nullopt;
   if (run_.schedule) {
     intended = run_.schedule->next();
+    // The schedule never stands still, so this ends.
+    while (run_.workload.longest_lag && now - intended > *run_.workload.longest_lag) {
+      shed(intended, now);
+      intended = run_.schedule->next();
+    }
     if (intended >= run_.load_end) return std::nullopt;
     if (intended > now) {
       if (world_->wait(nullptr, intended, over_) == WaitResult::stopped) return std::nullopt;
@@ -96,6 +101,12 @@ Mode Worker::pick_mode() {
   // Randomness is drawn only where it is needed: the same seed is to give the same load as ever.
   if (share <= 0) return Mode::exclusive;
   return std::uniform_real_distribution<double>()(random_) < share ? Mode::shared : Mode::exclusive;
+}
+
+void Worker::shed(TimePoint intended, TimePoint now) {
+  phase_ = now < run_.measure_start ? Phase::unmeasured : Phase::measured;
+  histograms().acquire_with(AcquireOutcome::abandoned).record(now - intended);
+  histograms().schedule_lag.record(now - intended);
 }
 
 void Worker::section(TimePoint intended) {
@@ -151,7 +162,7 @@ Phase Worker::phase_of(AcquireOutcome outcome, TimePoint ended) const {
   // lock after it took his turn among those that are measured. What is granted once the time is up
   // does not count; who still waits then does.
   const bool too_late = over() || ended >= run_.load_end;
-  if (outcome == AcquireOutcome::acquired && too_late) return Phase::unmeasured;
+  if (outcome == AcquireOutcome::acquired && too_late) return Phase::ending;
   return ended < run_.measure_start ? Phase::unmeasured : Phase::measured;
 }
 
@@ -189,6 +200,7 @@ TimePoint Worker::critical_section(int key, const Lease& lease, AcquireMark mark
   } else {
     run_.recorder.failure("counter: " + seen.error());
   }
+  if (written == WriteResult::rejected_stale) ++counts_[Count::stale_rejected];
   if (written == WriteResult::failed || written == WriteResult::unknown) {
     ++counts_[Count::resource_failures];
     if (seen) run_.recorder.failure("counter: a write failed or got no answer");

@@ -66,6 +66,8 @@ class Worker {
  private:
   /// Nothing when the run is over.
   std::optional<TimePoint> next_start();
+  /// Counts a section that is too late to be made up for.
+  void shed(TimePoint intended, TimePoint now);
   void section(TimePoint intended);
   Mode pick_mode();
   /// Inside the lock: reads the counter, holds, writes it back unless others share the lock.

@@ -25,6 +25,9 @@ struct Workload {
   DurationDistribution hold, think;
   std::optional<double> rate;  ///< open loop: sections per second over all clients
   Arrival arrival = Arrival::poisson;
+  /// Sections of an open loop that are later than this are not made up for but count as abandoned,
+  /// so that a store that comes back is not flooded. Nothing: all are made up for.
+  std::optional<Duration> longest_lag;
   Duration duration = std::chrono::seconds(3);  ///< of the measured part, after the warm-up
   std::optional<std::uint64_t> iterations;      ///< ends the run after so many measured sections
   Duration warmup = std::chrono::milliseconds(500);

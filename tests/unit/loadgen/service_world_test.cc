@@ -76,8 +76,10 @@ TEST_F(ServiceWorldTest, WhatServicesDoBelongsToThePhaseInWhichTheyDoIt) {
   }
   EXPECT_EQ(counts(Phase::measured).commands, 3U);
   EXPECT_EQ(counts(Phase::measured).renewals, 3U);
-  EXPECT_EQ(counts(Phase::unmeasured).commands, 4U);
-  EXPECT_EQ(counts(Phase::unmeasured).renewals, 4U);
+  EXPECT_EQ(counts(Phase::unmeasured).commands, 2U);
+  EXPECT_EQ(counts(Phase::unmeasured).renewals, 2U);
+  EXPECT_EQ(counts(Phase::ending).commands, 2U);
+  EXPECT_EQ(counts(Phase::ending).renewals, 2U);
 }
 
 TEST_F(ServiceWorldTest, VotesAndReplicasBelongToThePhaseToo) {
@@ -121,7 +123,7 @@ TEST_F(ServiceWorldTest, NothingIsMeasuredAfterARunThatEndsEarly) {
   renewal();
   EXPECT_EQ(counts(Phase::measured).commands, 1U);
   EXPECT_EQ(counts(Phase::measured).renewals, 0U);
-  EXPECT_EQ(counts(Phase::unmeasured).renewals, 1U);
+  EXPECT_EQ(counts(Phase::ending).renewals, 1U);
 }
 
 TEST_F(ServiceWorldTest, EachServiceHasAWorldOfItsOwn) {

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "loadgen/runner.h"
+#include "results/model.h"
+
+namespace lockbench {
+
+struct RunShared;
+
+/// Sees every run while it is under way. Called on the runner's thread, or threads where several
+/// runners work side by side; must return soon.
+class RunWatcher {
+ public:
+  virtual ~RunWatcher() = default;
+  /// Clients are about to connect. What the run's clients share may be read on any thread, until
+  /// run_ends() has returned.
+  virtual void run_begins(const RunShared& run) = 0;
+  /// No client works any more. `result` holds the figures so far, the audit's among them; null if
+  /// the run could not start.
+  virtual void run_ends(const RunShared& run, const results::Run* result) = 0;
+};
+
+}  // namespace lockbench
