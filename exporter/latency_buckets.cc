@@ -1,0 +1,46 @@
+#include "exporter/latency_buckets.h"
+
+#include <numeric>
+
+namespace lockbench::exporter {
+namespace {
+
+using Places = std::array<std::uint8_t, kHistogramBuckets>;
+
+Places make_places() {
+  Places places{};
+  std::size_t coarse = 0;
+  for (std::size_t fine = 0; fine < places.size(); ++fine) {
+    const std::int64_t middle = HistogramLayout::midpoint(fine);
+    while (coarse < LatencyBuckets::kBounds && middle > LatencyBuckets::bound(coarse)) ++coarse;
+    places[fine] = static_cast<std::uint8_t>(coarse);
+  }
+  return places;
+}
+
+}  // namespace
+
+void LatencyBuckets::add(const HistogramSnapshot& fine) {
+  static const Places places = make_places();
+  for (std::size_t i = 0; i < places.size(); ++i) counts_[places[i]] += fine.buckets[i];
+  counts_[kBounds] += fine.overflow;
+  sum_ += fine.sum;
+}
+
+LatencyBuckets& LatencyBuckets::operator+=(const LatencyBuckets& more) {
+  for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += more.counts_[i];
+  sum_ += more.sum_;
+  return *this;
+}
+
+std::uint64_t LatencyBuckets::count() const {
+  return std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
+}
+
+std::array<std::uint64_t, LatencyBuckets::kBounds> LatencyBuckets::cumulative() const {
+  std::array<std::uint64_t, kBounds> sums{};
+  std::partial_sum(counts_.begin(), counts_.begin() + kBounds, sums.begin());
+  return sums;
+}
+
+}  // namespace lockbench::exporter

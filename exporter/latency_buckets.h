@@ -1,0 +1,35 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "loadgen/histogram.h"
+
+namespace lockbench::exporter {
+
+/// A histogram as Prometheus gets it: 25 bounds, 5 µs · 2^n, and what lies above. Plain data.
+class LatencyBuckets {
+ public:
+  static constexpr std::size_t kBounds = 25;
+  /// In nanoseconds, inclusive. Needs n < kBounds.
+  static constexpr std::int64_t bound(std::size_t n) { return std::int64_t{5'000} << n; }
+
+  /// A bucket of the fine histogram goes where its midpoint lies, as none of its bounds meets one
+  /// of these: a sample within 0.8 % of a bound may be counted on its other side. Count and sum are
+  /// exact.
+  void add(const HistogramSnapshot& fine);
+  LatencyBuckets& operator+=(const LatencyBuckets& more);
+
+  std::uint64_t count() const;
+  double sum_seconds() const { return std::chrono::duration<double>(sum_).count(); }
+  /// How many lie at or below bound n.
+  std::array<std::uint64_t, kBounds> cumulative() const;
+
+ private:
+  std::array<std::uint64_t, kBounds + 1> counts_{};
+  Duration sum_{};
+};
+
+}  // namespace lockbench::exporter

@@ -1,0 +1,98 @@
+#include "exporter/listen_address.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+namespace lockbench::exporter {
+namespace {
+
+// Waiting for their turn to be accepted: a burst of connections must not push a scrape away.
+constexpr int kBacklog = 1024;
+
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+};
+
+bool fill(const ListenAddress& address, SocketAddress& filled) {
+  auto& v4 = reinterpret_cast<sockaddr_in&>(filled.storage);
+  if (inet_pton(AF_INET, address.host.c_str(), &v4.sin_addr) == 1) {
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(address.port);
+    filled.length = sizeof v4;
+    return true;
+  }
+  auto& v6 = reinterpret_cast<sockaddr_in6&>(filled.storage);
+  if (inet_pton(AF_INET6, address.host.c_str(), &v6.sin6_addr) != 1) return false;
+  v6.sin6_family = AF_INET6;
+  v6.sin6_port = htons(address.port);
+  filled.length = sizeof v6;
+  return true;
+}
+
+std::uint16_t port_of(int socket) {
+  SocketAddress bound;
+  bound.length = sizeof bound.storage;
+  if (getsockname(socket, bound.get(), &bound.length) != 0) return 0;
+  // Both kinds of address have it in the same place.
+  return ntohs(reinterpret_cast<sockaddr_in&>(bound.storage).sin_port);
+}
+
+std::string why_not(int error) {
+  return error == EADDRINUSE ? "something else listens there" : std::strerror(error);
+}
+
+}  // namespace
+
+std::string ListenAddress::to_string() const {
+  const bool v6 = host.find(':') != std::string::npos;
+  return v6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+}
+
+tl::expected<ListenAddress, std::string> parse_listen_address(std::string_view text) {
+  const auto refuse = [&] {
+    return tl::unexpected(fmt::format(
+        "\"{}\" is not an address to listen on, such as 127.0.0.1:9464 or [::1]:9464", text));
+  };
+  const std::size_t colon = text.rfind(':');
+  std::string_view host = colon == std::string_view::npos ? "" : text.substr(0, colon);
+  const std::string_view port = colon == std::string_view::npos ? text : text.substr(colon + 1);
+  ListenAddress address;
+  const auto [rest, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
+  if (port.empty() || error != std::errc() || rest != port.data() + port.size()) return refuse();
+  const bool brackets = host.starts_with('[') && host.ends_with(']');
+  if (brackets) host = host.substr(1, host.size() - 2);
+  if (brackets != (host.find(':') != std::string_view::npos)) return refuse();
+  if (!host.empty() && host != "localhost") address.host = host;
+  if (SocketAddress unused; (brackets && host.empty()) || !fill(address, unused)) return refuse();
+  return address;
+}
+
+tl::expected<int, std::string> listen_on(ListenAddress& address) {
+  SocketAddress wanted;
+  if (!fill(address, wanted)) return tl::unexpected(address.host + " is not an IP address");
+  const int listener =
+      ::socket(wanted.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  // A port whose last connections are only just over can be had.
+  const int on = 1;
+  if (listener >= 0 && ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+      ::bind(listener, wanted.get(), wanted.length) == 0 && ::listen(listener, kBacklog) == 0) {
+    address.port = port_of(listener);
+    return listener;
+  }
+  const int error = errno;
+  if (listener >= 0) ::close(listener);
+  return tl::unexpected(
+      fmt::format("cannot listen on {}: {}", address.to_string(), why_not(error)));
+}
+
+}  // namespace lockbench::exporter

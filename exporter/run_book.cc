@@ -1,0 +1,154 @@
+#include "exporter/run_book.h"
+
+#include <algorithm>
+
+#include "loadgen/worker.h"
+#include "results/statistics.h"
+
+namespace lockbench::exporter {
+namespace {
+
+/// What the result file leaves out at a run's end is left out here too, so that both agree.
+constexpr std::array kCounted{Phase::unmeasured, Phase::measured};
+
+void add_histograms(const Recorder::Histograms& from, Totals& to) {
+  for (std::size_t i = 0; i < kOutcomes.size(); ++i) to.acquire[i].add(from.acquire[i].snapshot());
+  to.hold.add(from.hold.snapshot());
+  to.release.add(from.release.snapshot());
+  to.handoff.add(from.handoff.snapshot());
+  to.schedule_lag.add(from.schedule_lag.snapshot());
+  to.loss_to_knowledge.add(from.loss_to_knowledge.snapshot());
+  to.renewal_duration.add(from.renewal_duration.snapshot());
+  to.renewal_slip.add(from.renewal_slip.snapshot());
+  to.renewal_margin.add(from.renewal_margin.snapshot());
+}
+
+void add(const ServiceCounts& more, ServiceCounts& to) {
+  to.commands += more.commands;
+  to.renewals += more.renewals;
+  to.renewals_failed += more.renewals_failed;
+  to.renewals_refused += more.renewals_refused;
+}
+
+/// Of a run that may be under way.
+Totals totals_of(const RunShared& run) {
+  Totals totals;
+  for (const Phase phase : kCounted) {
+    add_histograms(run.recorder.histograms(phase), totals);
+    totals.counts += run.recorder.totals(phase);
+    add(run.recorder.service_counts(phase), totals.services);
+  }
+  // The audit spans the whole run.
+  for (const Phase phase : kPhases) {
+    totals.stale_rejected += run.recorder.totals(phase)[Count::stale_rejected];
+  }
+  totals.overlaps = run.audit.overlaps();
+  totals.fence_regressions = run.audit.fence_regressions();
+  return totals;
+}
+
+double jain_of(const RunShared& run) {
+  std::vector<std::uint64_t> sections;
+  sections.reserve(static_cast<std::size_t>(run.recorder.client_count()));
+  std::uint64_t all = 0;
+  for (int client = 0; client < run.recorder.client_count(); ++client) {
+    std::uint64_t own = 0;
+    for (const Phase phase : kCounted) {
+      own += run.recorder.client_counts(client, phase)[Count::sections];
+    }
+    all += own;
+    sections.push_back(own);
+  }
+  return all == 0 ? 0 : results::jain_index(sections);
+}
+
+}  // namespace
+
+Totals& Totals::operator+=(const Totals& more) {
+  for (std::size_t i = 0; i < acquire.size(); ++i) acquire[i] += more.acquire[i];
+  for (const auto part :
+       {&Totals::hold, &Totals::release, &Totals::handoff, &Totals::schedule_lag,
+        &Totals::loss_to_knowledge, &Totals::renewal_duration, &Totals::renewal_slip,
+        &Totals::renewal_margin, &Totals::quorum_validity}) {
+    this->*part += more.*part;
+  }
+  quorum_nodes.resize(std::max(quorum_nodes.size(), more.quorum_nodes.size()));
+  for (std::size_t node = 0; node < more.quorum_nodes.size(); ++node) {
+    for (std::size_t vote = 0; vote < kVotes.size(); ++vote) {
+      quorum_nodes[node][vote] += more.quorum_nodes[node][vote];
+    }
+  }
+  counts += more.counts;
+  add(more.services, services);
+  for (const auto sum : {&Totals::quorum_rounds, &Totals::split_votes, &Totals::overlaps,
+                         &Totals::fence_regressions, &Totals::stale_rejected,
+                         &Totals::lost_updates}) {
+    this->*sum += more.*sum;
+  }
+  return *this;
+}
+
+RunBook::RunBook(const std::vector<const Descriptor*>& strategies) {
+  for (const Descriptor* strategy : strategies) {
+    entries_.push_back({.account = {.strategy = strategy, .totals = {}, .present = {}}});
+  }
+}
+
+std::vector<Account> RunBook::accounts() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<Account> accounts;
+  accounts.reserve(entries_.size());
+  for (const Entry& entry : entries_) {
+    Account& account = accounts.emplace_back(entry.account);
+    if (entry.live == nullptr) continue;
+    const RunShared& run = *entry.live;
+    account.totals += totals_of(run);
+    account.present.holders = run.recorder.clients_in(ClientState::holding);
+    account.present.waiters = run.recorder.clients_in(ClientState::waiting);
+    account.present.clients = run.recorder.client_count();
+    account.present.target_sections_per_second = run.workload.rate.value_or(0);
+    account.present.jain = jain_of(run);
+  }
+  return accounts;
+}
+
+void RunBook::run_begins(const RunShared& run) {
+  const std::scoped_lock lock(mutex_);
+  if (Entry* entry = find(run.strategy.name)) entry->live = &run;
+}
+
+void RunBook::run_ends(const RunShared& run, const results::Run* result) {
+  const std::scoped_lock lock(mutex_);
+  Entry* const entry = find(run.strategy.name);
+  if (entry == nullptr || entry->live != &run) return;
+  entry->live = nullptr;
+  entry->account.totals += totals_of(run);
+  entry->account.present.jain = jain_of(run);
+  if (result != nullptr) entry->account.totals.lost_updates += result->audit.lost_updates;
+}
+
+void RunBook::not_connected(const Descriptor& strategy, Duration after) {
+  HistogramSnapshot one;
+  one.record(after);
+  const std::scoped_lock lock(mutex_);
+  if (Entry* entry = find(strategy.name)) {
+    entry->account.totals.acquire[static_cast<std::size_t>(AcquireOutcome::failed)].add(one);
+  }
+}
+
+void RunBook::set_fault(std::string_view strategy, std::string_view fault, bool active) {
+  const auto* const known = std::find(kFaults.begin(), kFaults.end(), fault);
+  const std::scoped_lock lock(mutex_);
+  Entry* const entry = find(strategy);
+  if (entry == nullptr || known == kFaults.end()) return;
+  entry->account.present.faults[static_cast<std::size_t>(known - kFaults.begin())] = active;
+}
+
+RunBook::Entry* RunBook::find(std::string_view strategy) {
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return entry.account.strategy->name == strategy;
+  });
+  return found == entries_.end() ? nullptr : &*found;
+}
+
+}  // namespace lockbench::exporter

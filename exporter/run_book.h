@@ -1,0 +1,85 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "exporter/latency_buckets.h"
+#include "loadgen/recorder.h"
+#include "loadgen/run_watcher.h"
+#include "strategies/descriptor.h"
+
+namespace lockbench::exporter {
+
+/// How a node of a quorum may answer.
+inline constexpr std::array<std::string_view, 3> kVotes = {"granted", "refused", "failed"};
+
+/// The faults that can be played in mid-run.
+inline constexpr std::array<std::string_view, 7> kFaults = {
+    "crash", "freeze", "partition", "slow-network", "clock-jump", "restart", "failover"};
+
+/// What only grows, from the start of the process, warm-up included. Plain data.
+struct Totals {
+  std::array<LatencyBuckets, kOutcomes.size()> acquire;
+  LatencyBuckets hold, release, handoff, schedule_lag, loss_to_knowledge;
+  LatencyBuckets renewal_duration, renewal_slip, renewal_margin, quorum_validity;
+  std::vector<std::array<LatencyBuckets, kVotes.size()>> quorum_nodes;  ///< by vote
+  Counts counts;
+  ServiceCounts services;
+  std::uint64_t quorum_rounds = 0, split_votes = 0;
+  std::uint64_t overlaps = 0, fence_regressions = 0, stale_rejected = 0;
+  std::uint64_t lost_updates = 0;  ///< of runs that are over: known only then
+
+  Totals& operator+=(const Totals& more);
+};
+
+/// How things are now.
+struct Present {
+  std::uint64_t holders = 0, waiters = 0;
+  int clients = 0;
+  double target_sections_per_second = 0;  ///< 0: closed loop, or no run
+  double jain = 0;                        ///< of the latest run; 0 before its first section
+  std::array<bool, kFaults.size()> faults{};
+};
+
+/// All that is known of one strategy.
+struct Account {
+  const Descriptor* strategy = nullptr;
+  Totals totals;
+  Present present;
+};
+
+/// Keeps account of every run for whoever asks while they are under way. Thread-safe; nobody who
+/// asks ever holds up a client, as clients know nothing of it.
+class RunBook : public RunWatcher {
+ public:
+  explicit RunBook(const std::vector<const Descriptor*>& strategies);
+
+  /// Of every strategy, in the order given.
+  std::vector<Account> accounts() const;
+
+  void run_begins(const RunShared& run) override;
+  void run_ends(const RunShared& run, const results::Run* result) override;
+
+  /// A strategy that did not even reach its store, after so long.
+  void not_connected(const Descriptor& strategy, Duration after);
+
+  /// Whether the fault, one of kFaults, strikes runs of the strategy now.
+  void set_fault(std::string_view strategy, std::string_view fault, bool active);
+
+ private:
+  struct Entry {
+    Account account;  ///< of the runs that are over
+    const RunShared* live = nullptr;
+  };
+
+  Entry* find(std::string_view strategy);
+
+  mutable std::mutex mutex_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace lockbench::exporter
