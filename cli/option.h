@@ -49,6 +49,9 @@ std::vector<Option> run_options();
 /// Those among them that name the user's own servers, Redis apart.
 std::vector<Option> server_options();
 
+/// Those among them that say who gets metrics.
+std::vector<Option> metrics_options();
+
 /// The options of that name from `run_options()`, for a subcommand that shares them.
 std::vector<Option> some_run_options(std::initializer_list<std::string_view> names);
 

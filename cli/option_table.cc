@@ -350,8 +350,8 @@ std::vector<Option> deployment_and_output_options() {
 
 std::vector<Option> run_options() {
   std::vector<Option> options = {strategies_option()};
-  for (auto part :
-       {load_options(), replication_options(), server_options(), deployment_and_output_options()}) {
+  for (auto part : {load_options(), replication_options(), server_options(), metrics_options(),
+                    deployment_and_output_options()}) {
     std::move(part.begin(), part.end(), std::back_inserter(options));
   }
   return options;

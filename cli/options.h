@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "exporter/listen_address.h"
 #include "loadgen/workload.h"
 #include "results/regression.h"
 #include "results/threshold.h"
@@ -38,6 +39,13 @@ struct CompareOptions {
   bool force = false;
 };
 
+/// Who is to have metrics.
+struct MetricsOptions {
+  std::optional<exporter::ListenAddress> listen;
+  Duration linger{};
+  std::optional<std::string> push;  ///< a URL, secrets included
+};
+
 /// All that the user asked for, whichever subcommand it is meant for.
 struct RunOptions {
   std::vector<std::string> strategies;  ///< names and globs as given; none: all
@@ -56,6 +64,7 @@ struct RunOptions {
   QuorumOptions quorum;
   CompareOptions compare;
   std::string hdr;  ///< directory for HdrHistogram's formats; empty: none
+  MetricsOptions metrics;
   bool quiet = false, strict = false;
   std::string config;
 };

@@ -163,6 +163,9 @@ tl::expected<void, UsageError> check_together(const RunOptions& options, const G
     return tl::unexpected(
         UsageError{"--rtt is added to private local servers: it does not go with --redis"});
   }
+  if (options.metrics.linger > Duration::zero() && !options.metrics.listen) {
+    return tl::unexpected(UsageError{"--linger keeps up --metrics-listen: it needs that"});
+  }
   if (load.rtt >= load.strategy.command_timeout) {
     return tl::unexpected(UsageError{fmt::format("--rtt must be shorter than --store-timeout ({})",
                                                  format_duration(load.strategy.command_timeout))});

@@ -9,6 +9,7 @@
 #include "cli/exit_code.h"
 #include "cli/facts.h"
 #include "cli/hdr_files.h"
+#include "cli/metrics.h"
 #include "cli/progress.h"
 #include "cli/publish.h"
 #include "cli/select.h"
@@ -103,11 +104,11 @@ results::Result result_of(const RunOptions& options, const Plan& plan, const Dep
 }
 
 /// Saves and shows the result, and decides how this ends.
-int finish(const RunOptions& options, const Plan& plan, const results::Result& result, bool all_ran,
+int finish(const RunOptions& options, const Plan& plan, const results::Result& result, bool all_well,
            Console& console) {
   Ending ending = ending_of(result);
   ending.strict = options.strict;
-  ending.errors = ending.errors || !all_ran;
+  ending.errors = ending.errors || !all_well;
   console.status("");
   const bool saved = save_result(result, plan.out, console);
   const bool exported =
@@ -133,6 +134,8 @@ tl::expected<int, UsageError> run(const RunOptions& options) {
   Console console(stderr, is_terminal(stderr), options.quiet);
   const std::stop_source stop;
   const StopOnSignal on_signal(stop, console);
+  auto metrics = Metrics::start(options, plan->selected, plan->id, console);
+  if (!metrics) return tl::unexpected(metrics.error());
   std::vector<results::Skipped> skipped;
   const auto deployment = deploy(options, plan->selected, skipped, stop.get_token());
   if (stop.stop_requested()) {
@@ -151,14 +154,19 @@ tl::expected<int, UsageError> run(const RunOptions& options) {
     console.note(fmt::format("skipped: {}: {}", one.strategy, one.reason));
   }
   ProgressView progress(console, std::chrono::steady_clock::now);
-  RunReport report = run_plan(load_of(options, *plan, *deployment), progress, stop.get_token());
+  RunPlan load = load_of(options, *plan, *deployment);
+  load.watcher = metrics->watcher();
+  RunReport report = run_plan(load, progress, stop.get_token());
   for (const results::Skipped& one : report.not_started) {
     console.warn(fmt::format("did not start: {}: {}", one.strategy, one.reason));
   }
-  const bool all_ran = report.not_started.empty();
+  // Both are errors at run time.
+  const bool all_well = metrics->push(console) && report.not_started.empty();
   const results::Result result =
       result_of(options, *plan, *deployment, std::move(skipped), std::move(report));
-  return finish(options, *plan, result, all_ran, console);
+  const int code = finish(options, *plan, result, all_well, console);
+  metrics->linger(console, stop.get_token());
+  return code;
 }
 
 }  // namespace

@@ -51,9 +51,10 @@ class RealExporter : public Exporter {
 
   RunBook& book() override { return *book_; }
 
-  tl::expected<ListenAddress, std::string> serve(const ListenAddress& address) override {
+  tl::expected<ListenAddress, std::string> serve(const ListenAddress& address,
+                                                 unsigned connections) override {
     auto endpoint = HttpEndpoint::start(
-        address, [this](std::string_view path) { return answer(path); });
+        address, [this](std::string_view path) { return answer(path); }, connections);
     if (!endpoint) return tl::unexpected(endpoint.error());
     endpoint_ = std::move(*endpoint);
     return endpoint_->address();

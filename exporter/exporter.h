@@ -13,6 +13,9 @@
 
 namespace lockbench::exporter {
 
+/// How many HTTP connections are held at most.
+inline constexpr unsigned kMostConnections = 1280;
+
 /// Whether this build can export; the error says what it lacks.
 tl::expected<void, std::string> available();
 
@@ -27,7 +30,8 @@ class Exporter {
   virtual RunBook& book() = 0;
   /// Serves /metrics, /-/healthy and a front page until the end of this object. Returns where; the
   /// error names the address. Signals that a thread must not take are to be blocked before.
-  virtual tl::expected<ListenAddress, std::string> serve(const ListenAddress& address) = 0;
+  virtual tl::expected<ListenAddress, std::string> serve(const ListenAddress& address,
+                                                         unsigned connections) = 0;
   /// Once, to a Pushgateway. Blocks, but not for long.
   virtual tl::expected<void, std::string> push(const PushTarget& target) = 0;
 };

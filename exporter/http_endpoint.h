@@ -26,13 +26,9 @@ class HttpEndpoint {
   /// Called on the endpoint's thread, with the path alone; must not throw.
   using Answer = std::function<Page(std::string_view path)>;
 
-  /// How many connections it holds at most.
-  static constexpr unsigned kMostConnections = 1280;
-
-  /// `connections`: fewer than kMostConnections where files are scarce. The error names the
-  /// address.
+  /// Holds so many connections at most. The error names the address.
   static tl::expected<std::unique_ptr<HttpEndpoint>, std::string> start(
-      ListenAddress address, Answer answer, unsigned connections = kMostConnections);
+      ListenAddress address, Answer answer, unsigned connections);
   HttpEndpoint(const HttpEndpoint&) = delete;
   HttpEndpoint& operator=(const HttpEndpoint&) = delete;
   /// Closes every connection.
