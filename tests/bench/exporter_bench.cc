@@ -1,0 +1,40 @@
+#include <benchmark/benchmark.h>
+#include <prometheus/text_serializer.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "exporter/collector.h"
+#include "strategies/registry.h"
+#include "tests/support/run_shared.h"
+
+namespace lockbench {
+namespace {
+
+/// A scrape with so many strategies, one of which is being run. CPU time is the figure: there is a
+/// bound on it.
+void scrape(benchmark::State& state) {
+  const auto catalogue = all_strategies();
+  std::vector<const Descriptor*> strategies;
+  for (std::int64_t i = 0; i < state.range(0); ++i) {
+    strategies.push_back(catalogue[static_cast<std::size_t>(i) % catalogue.size()]);
+  }
+  auto book = std::make_shared<exporter::RunBook>(strategies);
+  test::RunUnderTest run(*strategies.front());
+  book->run_begins(run.shared());
+  const exporter::Collector collector(book, {.run = {{"run", "bench"}}, .build = {}});
+  std::size_t bytes = 0;
+  for (auto _ : state) {
+    const std::string page = prometheus::TextSerializer().Serialize(collector.Collect());
+    bytes = page.size();
+    benchmark::DoNotOptimize(page.data());
+  }
+  state.counters["bytes"] = static_cast<double>(bytes);
+  book->run_ends(run.shared(), nullptr);
+}
+// One, and as many as there are.
+BENCHMARK(scrape)->Arg(1)->Arg(29)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace lockbench

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "loadgen/worker.h"
+
+namespace lockbench::test {
+
+/// A run without a load: what recorders, watchers and summaries look at. One key.
+class RunUnderTest {
+ public:
+  explicit RunUnderTest(const Descriptor& strategy, int clients = 2)
+      : workload_{.clients = clients},
+        run_{.strategy = strategy,
+             .workload = workload_,
+             .endpoints = endpoints_,
+             .key_prefix = "lockbench:run:{",
+             .nonce = 1,
+             .seed = 1,
+             .make_env = make_system_env,
+             .recorder = Recorder(clients),
+             .services = {},
+             .audit = Audit(1),
+             .handoff = HandoffTracker(1),
+             .keys = KeyChooser(1, 0),
+             .counter = nullptr,
+             .schedule = nullptr} {}
+
+  RunShared& shared() { return run_; }
+  Workload& workload() { return workload_; }
+  Recorder& recorder() { return run_.recorder; }
+
+  void add(Count what, std::uint64_t value, Phase phase = Phase::measured, int client = 0) {
+    Counts counts;
+    counts[what] = value;
+    run_.recorder.client(client).add(phase, counts);
+  }
+  void grant(Duration waited, Phase phase = Phase::measured, int client = 0) {
+    run_.recorder.histograms(phase).acquire_with(AcquireOutcome::acquired).record(waited);
+    add(Count::sections, 1, phase, client);
+  }
+
+ private:
+  Workload workload_;
+  Endpoints endpoints_;
+  RunShared run_;
+};
+
+}  // namespace lockbench::test
