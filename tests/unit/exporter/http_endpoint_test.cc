@@ -1,0 +1,102 @@
+#include "exporter/http_endpoint.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <deque>
+
+#include "testbed/open_files.h"
+#include "tests/support/http_client.h"
+
+namespace lockbench::exporter {
+namespace {
+
+using namespace std::chrono_literals;
+using test::http_get;
+using test::RawConnection;
+
+constexpr unsigned kConnections = 1280;
+
+class HttpEndpointTest : public testing::Test {
+ protected:
+  HttpEndpointTest() {
+    static_cast<void>(testbed::raise_open_file_limit(4096));
+    auto started = HttpEndpoint::start(
+        {},
+        [](std::string_view path) {
+          if (path == "/page") return Page{.body = std::string(kBody)};
+          return Page{.status = 404, .body = "none\n"};
+        },
+        kConnections);
+    if (!started) throw std::runtime_error(started.error());
+    endpoint_ = std::move(*started);
+  }
+
+  std::uint16_t port() const { return endpoint_->address().port; }
+
+  static constexpr std::string_view kBody = "hello\n";
+  std::unique_ptr<HttpEndpoint> endpoint_;
+};
+
+TEST_F(HttpEndpointTest, AnswersByPath) {
+  const auto page = http_get(port(), "/page?a=b");
+  EXPECT_EQ(page.status, 200);
+  EXPECT_EQ(page.body, kBody);
+  EXPECT_NE(page.head.find("text/plain"), std::string::npos);
+  EXPECT_EQ(http_get(port(), "/other").status, 404);
+}
+
+TEST_F(HttpEndpointTest, OnlyReads) {
+  const RawConnection connection(port());
+  connection.send("POST /page HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
+  EXPECT_TRUE(connection.receive_all().starts_with("HTTP/1.1 405"));
+  const RawConnection head(port());
+  head.send("HEAD /page HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  EXPECT_TRUE(head.receive_all().ends_with("\r\n\r\n"));
+}
+
+TEST_F(HttpEndpointTest, AThousandThatSayNothingHoldNobodyUp) {
+  std::deque<RawConnection> silent;
+  for (int i = 0; i < 1000; ++i) {
+    silent.emplace_back(port());
+    ASSERT_TRUE(silent.back().connected()) << i;
+    if (i % 2 == 0) silent.back().send("GET /page HT");
+  }
+  const auto asked_at = std::chrono::steady_clock::now();
+  EXPECT_EQ(http_get(port(), "/page").status, 200);
+  EXPECT_LT(std::chrono::steady_clock::now() - asked_at, 2s);
+  // Nor do they stay for ever.
+  EXPECT_EQ(silent.back().receive_all(), "");
+}
+
+TEST_F(HttpEndpointTest, RubbishHarmsNobody) {
+  std::string noise;
+  for (int i = 0; i < 100'000; ++i) noise.push_back(static_cast<char>(i * 7919 % 251));
+  for (const std::string& rubbish :
+       {noise, std::string("\r\n\r\n\r\n"), std::string(100'000, 'A'),
+        "GET /page HTTP/1.1\r\n" + std::string(100'000, 'h') + ": x\r\n\r\n",
+        std::string("GET http://[::: HTTP/9.9\r\n\r\n"), std::string("\0\0\0\0", 4)}) {
+    const RawConnection connection(port());
+    connection.send(rubbish);
+    EXPECT_EQ(http_get(port(), "/page").status, 200);
+  }
+}
+
+TEST_F(HttpEndpointTest, EndsWhileConnectionsAreOpen) {
+  const RawConnection open(port());
+  open.send("GET /page");
+  const std::uint16_t was = port();
+  const auto asked_at = std::chrono::steady_clock::now();
+  endpoint_.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - asked_at, 2s);
+  EXPECT_FALSE(RawConnection(was).connected());
+}
+
+TEST_F(HttpEndpointTest, APortThatIsTakenIsNamed) {
+  const auto second = HttpEndpoint::start(endpoint_->address(), {}, kConnections);
+  ASSERT_FALSE(second);
+  EXPECT_NE(second.error().find(endpoint_->address().to_string()), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockbench::exporter
