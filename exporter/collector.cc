@@ -205,6 +205,8 @@ const auto kAudited = std::to_array<Metric>({
      [](const Account& account, Series& series) {
        series.number(account.present.target_sections_per_second);
      }},
+    {"lockbench_ttl_seconds", kGauge, "Time to live that the latest run asks for.",
+     [](const Account& account, Series& series) { series.number(account.present.ttl_seconds); }},
     {"lockbench_fairness_jain", kGauge,
      "Jain's index over the clients' sections of the latest run; 0 before the first section.",
      [](const Account& account, Series& series) { series.number(account.present.jain); }},
@@ -243,7 +245,12 @@ std::vector<MetricFamily> Collector::Collect() const {
   add(kAudited);
 
   MetricFamily run{"lockbench_run_info", "What the runs are made of, as labels; always 1.", kGauge, {}};
-  for (const Account& account : accounts) Series(run, account).number(1.0, to_labels(facts_.run));
+  for (const Account& account : accounts) {
+    Labels labels = to_labels(facts_.run);
+    const bool promises = account.strategy->traits.promises_exclusion;
+    labels.push_back({"promises_exclusion", promises ? "true" : "false"});
+    Series(run, account).number(1.0, labels);
+  }
   families.push_back(std::move(run));
   MetricFamily build{"lockbench_build_info", "Of this lockbench, as labels; always 1.", kGauge, {}};
   build.metric.emplace_back().label = to_labels(facts_.build);

@@ -114,7 +114,10 @@ std::vector<Account> RunBook::accounts() const {
 
 void RunBook::run_begins(const RunShared& run) {
   const std::scoped_lock lock(mutex_);
-  if (Entry* entry = find(run.strategy.name)) entry->live = &run;
+  Entry* const entry = find(run.strategy.name);
+  if (entry == nullptr) return;
+  entry->live = &run;
+  entry->account.present.ttl_seconds = std::chrono::duration<double>(run.workload.ttl).count();
 }
 
 void RunBook::run_ends(const RunShared& run, const results::Run* result) {

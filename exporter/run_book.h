@@ -41,6 +41,7 @@ struct Present {
   std::uint64_t holders = 0, waiters = 0;
   int clients = 0;
   double target_sections_per_second = 0;  ///< 0: closed loop, or no run
+  double ttl_seconds = 0;                 ///< of the latest run
   double jain = 0;                        ///< of the latest run; 0 before its first section
   std::array<bool, kFaults.size()> faults{};
 };

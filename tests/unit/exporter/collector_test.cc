@@ -39,7 +39,7 @@ TEST_F(CollectorTest, EverySeriesIsThereBeforeTheFirstRun) {
   EXPECT_THAT(text, HasSubstr("part=\"notified\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("fault=\"partition\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("lockbench_build_info{version=\"1.2\"} 1\n"));
-  EXPECT_THAT(text, HasSubstr("backend=\"store\",run=\"r1\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("backend=\"store\",run=\"r1\",promises_exclusion=\"true\"} 1\n"));
 }
 
 TEST_F(CollectorTest, NamesAndHelpAreThereAndNoneTwice) {
