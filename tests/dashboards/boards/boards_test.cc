@@ -1,0 +1,168 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <regex>
+
+#include "exporter/collector.h"
+#include "strategies/registry.h"
+#include "tests/dashboards/boards/lint.h"
+
+namespace lockbench::test {
+namespace {
+
+using testing::IsEmpty;
+using testing::Not;
+
+const std::filesystem::path kFolder = LOCKBENCH_SOURCE_DIR "/dashboards";
+
+std::vector<Board> boards() { return read_boards(kFolder / "grafana"); }
+
+std::string text_of(const std::string& name) {
+  std::ifstream file(kFolder / name);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::set<std::string> exported() {
+  std::set<std::string> names;
+  const auto book = std::make_shared<exporter::RunBook>(all_strategies());
+  for (const auto& family : exporter::Collector(book, {}).Collect()) names.insert(family.name);
+  return names;
+}
+
+std::set<std::string> recorded() {
+  const std::string rules = text_of("prometheus/recording.yml");
+  static const std::regex record(R"(record: (\S+))");
+  std::set<std::string> names;
+  std::sregex_iterator found(rules.begin(), rules.end(), record);
+  for (; found != std::sregex_iterator(); ++found) names.insert((*found)[1]);
+  return names;
+}
+
+/// What the boards and rules ask for.
+std::set<std::string> queried() {
+  std::string text;
+  for (const Board& board : boards()) {
+    for (const Query& query : queries_of(board)) text += query.expression + "\n";
+  }
+  for (const char* rules : {"prometheus/recording.yml", "prometheus/alerts.yml"}) {
+    static const std::regex no_metric(R"(- name:.*|job="[^"]*"|record:.*)");
+    text += std::regex_replace(text_of(rules), no_metric, "");
+  }
+  return metrics_in(text);
+}
+
+TEST(BoardsTest, ThereAreFour) {
+  std::set<std::string> uids;
+  for (const Board& board : boards()) uids.insert(board.at("uid").get<std::string>());
+  EXPECT_THAT(uids, testing::ElementsAre("lockbench-comparison", "lockbench-probe",
+                                         "lockbench-redlock", "lockbench-strategy"));
+}
+
+TEST(BoardsTest, FollowTheLintersRules) {
+  for (const Board& board : boards()) {
+    for (const LintRule& rule : lint_rules()) {
+      // One strategy in depth is chosen as one.
+      EXPECT_THAT(rule.check(board), IsEmpty()) << board.at("title") << ": " << rule.name;
+    }
+  }
+}
+
+TEST(BoardsTest, LinkToEachOtherAndMarkFaults) {
+  for (const Board& board : boards()) {
+    EXPECT_THAT(board.at("tags"), testing::Contains("lockbench"));
+    EXPECT_EQ(board.at("links").at(0).at("tags").at(0), "lockbench");
+    const std::string annotation = board.at("annotations").at("list").at(0).at("expr");
+    EXPECT_THAT(annotation, testing::HasSubstr("lockbench_fault_active"));
+  }
+}
+
+TEST(BoardsTest, PanelsNeitherOverlapNorShareAnId) {
+  for (const Board& board : boards()) {
+    std::set<int> ids;
+    std::map<std::pair<int, int>, std::string> cells;
+    for (const Board& panel : board.at("panels")) {
+      EXPECT_TRUE(ids.insert(panel.at("id").get<int>()).second) << panel.at("title");
+      const Board& place = panel.at("gridPos");
+      const int left = place.at("x"), top = place.at("y");
+      EXPECT_LE(left + place.at("w").get<int>(), 24) << panel.at("title");
+      for (int x = left; x < left + place.at("w").get<int>(); ++x) {
+        for (int y = top; y < top + place.at("h").get<int>(); ++y) {
+          const auto [cell, free] = cells.emplace(std::pair(x, y), panel.at("title"));
+          EXPECT_TRUE(free) << panel.at("title") << " lies on " << cell->second;
+        }
+      }
+    }
+  }
+}
+
+TEST(BoardsTest, EveryMetricQueriedIsExported) {
+  const auto families = exported();
+  const auto rules = recorded();
+  for (const std::string& metric : queried()) {
+    EXPECT_TRUE(rules.contains(metric) || families.contains(metric) ||
+                families.contains(family_of(metric)))
+        << metric;
+  }
+}
+
+TEST(BoardsTest, EveryMetricExportedIsShown) {
+  std::set<std::string> shown;
+  for (const Board& board : boards()) {
+    for (const Query& query : queries_of(board)) {
+      for (const std::string& metric : metrics_in(query.expression)) {
+        shown.insert(metric);
+        shown.insert(family_of(metric));
+      }
+    }
+  }
+  for (const std::string& metric : exported()) EXPECT_TRUE(shown.contains(metric)) << metric;
+}
+
+TEST(LintTest, EachRuleFindsWhatBreaksIt) {
+  const Board good = boards().front();
+  const auto with = [&](const auto& change) {
+    Board bad = good;
+    change(bad);
+    return bad;
+  };
+  const auto broken_query = [&](const std::string& expression) {
+    return with([&](Board& board) { board["panels"][1]["targets"][0]["expr"] = expression; });
+  };
+  const auto broken_panel = [&](const std::string& key, const Board& value) {
+    return with([&](Board& board) { board["panels"][1][key] = value; });
+  };
+  const auto broken_variable = [&](int number, const std::string& key, const Board& value) {
+    return with([&](Board& board) {
+      board["templating"]["list"][static_cast<std::size_t>(number)][key] = value;
+    });
+  };
+  const std::map<std::string, Board> bad = {
+      {"template-datasource-rule", broken_variable(0, "label", "Source")},
+      {"template-job-rule", broken_variable(1, "multi", false)},
+      {"template-instance-rule", broken_variable(2, "allValue", ".*")},
+      {"template-label-promql-rule", broken_variable(1, "definition", "label_values(job")},
+      {"template-on-time-change-reload-rule", broken_variable(1, "refresh", 1)},
+      {"panel-datasource-rule", broken_panel("datasource", {{"uid", "abc"}})},
+      {"panel-title-description-rule", broken_panel("description", "")},
+      {"panel-units-rule", broken_panel("fieldConfig", {{"defaults", {{"unit", "parsec"}}}})},
+      {"panel-no-targets-rule", broken_panel("targets", Board::array())},
+      {"target-job-rule", broken_query("lockbench_holders{instance=~\"$instance\"}")},
+      {"target-instance-rule", broken_query("up{job=~\"$job\"} + lockbench_holders")},
+      {"target-rate-interval-rule",
+       broken_query("rate(lockbench_sections_total{job=~\"$job\", instance=~\"$instance\"}[5m])")},
+      {"target-counter-agg-rule",
+       broken_query("sum(lockbench_sections_total{job=~\"$job\", instance=~\"$instance\"})")},
+      {"uneditable-dashboard", with([](Board& board) { board["editable"] = true; })},
+  };
+  for (const LintRule& rule : lint_rules()) {
+    ASSERT_TRUE(bad.contains(rule.name)) << rule.name;
+    EXPECT_THAT(complaints(rule.name, bad.at(rule.name)), Not(IsEmpty())) << rule.name;
+    EXPECT_THAT(complaints(rule.name, good), IsEmpty()) << rule.name;
+  }
+}
+
+}  // namespace
+}  // namespace lockbench::test

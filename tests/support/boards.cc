@@ -1,0 +1,78 @@
+#include "tests/support/boards.h"
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <regex>
+
+namespace lockbench::test {
+
+std::vector<Board> read_boards(const std::filesystem::path& folder) {
+  std::map<std::string, Board> boards;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    std::ifstream file(entry.path());
+    boards.emplace(entry.path().filename().string(), Board::parse(file));
+  }
+  std::vector<Board> sorted;
+  for (auto& [name, board] : boards) sorted.push_back(std::move(board));
+  return sorted;
+}
+
+std::vector<Board> panels_of(const Board& board) {
+  std::vector<Board> panels;
+  for (const Board& panel : board.at("panels")) {
+    if (panel.at("type") != "row") panels.push_back(panel);
+  }
+  return panels;
+}
+
+std::vector<Query> queries_of(const Board& board) {
+  std::vector<Query> queries;
+  const std::string title = board.at("title");
+  for (const Board& panel : panels_of(board)) {
+    for (const Board& target : panel.value("targets", Board::array())) {
+      queries.push_back({title + ": " + panel.value("title", ""), target.at("expr")});
+    }
+  }
+  for (const Board& annotation : board.at("annotations").at("list")) {
+    queries.push_back({title + ": annotations", annotation.at("expr")});
+  }
+  return queries;
+}
+
+std::set<std::string> metrics_in(std::string_view text) {
+  static const std::regex metric("\\blockbench[a-z0-9_:]*[a-z0-9]");
+  std::set<std::string> metrics;
+  for (std::cregex_iterator found(text.data(), text.data() + text.size(), metric), end;
+       found != end; ++found) {
+    // A label's value in quotes is none.
+    const auto at = static_cast<std::size_t>(found->position());
+    if (at == 0 || text[at - 1] != '"') metrics.insert(found->str());
+  }
+  return metrics;
+}
+
+std::string family_of(std::string_view metric) {
+  for (const std::string_view suffix : {"_bucket", "_sum", "_count"}) {
+    if (metric.ends_with(suffix)) metric.remove_suffix(suffix.size());
+  }
+  return std::string(metric);
+}
+
+std::string with_variables(std::string expression, std::string_view rate_interval,
+                           std::string_view range) {
+  const auto replace = [&](std::string_view name, std::string_view value) {
+    for (std::size_t at = expression.find(name); at != std::string::npos;
+         at = expression.find(name, at + value.size())) {
+      expression.replace(at, name.size(), value);
+    }
+  };
+  replace("$__rate_interval", rate_interval);
+  replace("$__range", range);
+  for (const std::string_view name : {"$job", "$instance", "$backend", "$strategy"}) {
+    replace(name, ".+");
+  }
+  return expression;
+}
+
+}  // namespace lockbench::test
