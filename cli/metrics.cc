@@ -14,7 +14,7 @@ namespace lockbench {
 namespace {
 
 /// Those of the workload that tell runs apart, in few words.
-constexpr std::array kRunFacts = {"clients", "keys", "hold", "think",    "rate", "arrival",
+constexpr std::array kRunFacts = {"clients", "keys", "hold",  "think",    "rate", "arrival",
                                   "ttl",     "wait", "renew", "resource", "rtt"};
 
 std::string text_of(const results::OptionValue& value) {
@@ -54,8 +54,8 @@ tl::expected<Metrics, UsageError> Metrics::start(const RunOptions& options,
   const MetricsOptions& asked = options.metrics;
   if (!asked.listen && !asked.push) return metrics;
   if (auto can = exporter::available(); !can) {
-    return tl::unexpected(UsageError{fmt::format(
-        "{}: {}", asked.listen ? "--metrics-listen" : "--push", can.error())});
+    return tl::unexpected(UsageError{
+        fmt::format("{}: {}", asked.listen ? "--metrics-listen" : "--push", can.error())});
   }
   metrics.linger_ = asked.linger;
   if (asked.push) {
@@ -91,8 +91,8 @@ bool Metrics::push(Console& console) {
 
 void Metrics::linger(Console& console, const std::stop_token& stop) {
   if (!serving_ || linger_ <= Duration::zero() || stop.stop_requested()) return;
-  console.note(fmt::format("metrics are served for another {}; Ctrl-C ends it",
-                           format_duration(linger_)));
+  console.note(
+      fmt::format("metrics are served for another {}; Ctrl-C ends it", format_duration(linger_)));
   std::mutex mutex;
   std::unique_lock lock(mutex);
   std::condition_variable_any never;

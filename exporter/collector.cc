@@ -44,8 +44,7 @@ class Series {
     const auto cumulative = buckets.cumulative();
     into.bucket.reserve(cumulative.size() + 1);
     for (std::size_t n = 0; n < cumulative.size(); ++n) {
-      into.bucket.push_back(
-          {cumulative[n], static_cast<double>(LatencyBuckets::bound(n)) / 1e9});
+      into.bucket.push_back({cumulative[n], static_cast<double>(LatencyBuckets::bound(n)) / 1e9});
     }
   }
 
@@ -90,9 +89,7 @@ const auto kWaiting = std::to_array<Metric>({
      [](const Account& account, Series& series) { series.histogram(account.totals.handoff); }},
     {"lockbench_schedule_lag_seconds", kHistogram,
      "Open loop: how late sections began, against their intended start.",
-     [](const Account& account, Series& series) {
-       series.histogram(account.totals.schedule_lag);
-     }},
+     [](const Account& account, Series& series) { series.histogram(account.totals.schedule_lag); }},
     {"lockbench_acquire_attempts_total", kCounter, "Attempts to get the lock.",
      [](const Account& account, Series& series) {
        series.number(account.totals.counts[Count::attempts]);
@@ -107,9 +104,9 @@ const auto kWaiting = std::to_array<Metric>({
      [](const Account& account, Series& series) {
        for (std::size_t i = 0; i < kOutcomes.size(); ++i) {
          const bool acquired = kOutcomes[i] == AcquireOutcome::acquired;
-         series.number(acquired ? account.totals.counts[Count::sections]
-                                : account.totals.acquire[i].count(),
-                       {{"outcome", kOutcomeNames[i]}});
+         series.number(
+             acquired ? account.totals.counts[Count::sections] : account.totals.acquire[i].count(),
+             {{"outcome", kOutcomeNames[i]}});
        }
      }},
     {"lockbench_wait_seconds_total", kCounter, "What granted acquisitions spent their time on.",
@@ -133,14 +130,13 @@ const auto kRenewing = std::to_array<Metric>({
        series.number(services.renewals_refused, {{"outcome", "lost"}});
        series.number(services.renewals_failed, {{"outcome", "failed"}});
      }},
-    {"lockbench_renewal_duration_seconds", kHistogram, "Time from a renewal's sending to its answer.",
+    {"lockbench_renewal_duration_seconds", kHistogram,
+     "Time from a renewal's sending to its answer.",
      [](const Account& account, Series& series) {
        series.histogram(account.totals.renewal_duration);
      }},
     {"lockbench_renewal_slip_seconds", kHistogram, "How late renewals were sent, against due.",
-     [](const Account& account, Series& series) {
-       series.histogram(account.totals.renewal_slip);
-     }},
+     [](const Account& account, Series& series) { series.histogram(account.totals.renewal_slip); }},
     {"lockbench_renewal_margin_seconds", kHistogram,
      "Validity that a lease had left when its renewal landed.",
      [](const Account& account, Series& series) {
@@ -156,9 +152,9 @@ const auto kRenewing = std::to_array<Metric>({
      [](const Account& account, Series& series) {
        for (std::size_t node = 0; node < account.totals.quorum_nodes.size(); ++node) {
          for (std::size_t vote = 0; vote < kVotes.size(); ++vote) {
-           series.histogram(account.totals.quorum_nodes[node][vote],
-                            {{"node", std::to_string(node)},
-                             {"outcome", std::string(kVotes[vote])}});
+           series.histogram(
+               account.totals.quorum_nodes[node][vote],
+               {{"node", std::to_string(node)}, {"outcome", std::string(kVotes[vote])}});
          }
        }
      }},
@@ -213,8 +209,7 @@ const auto kAudited = std::to_array<Metric>({
     {"lockbench_fault_active", kGauge, "1 while the fault strikes.",
      [](const Account& account, Series& series) {
        for (std::size_t i = 0; i < kFaults.size(); ++i) {
-         series.number(account.present.faults[i] ? 1.0 : 0.0,
-                       {{"fault", std::string(kFaults[i])}});
+         series.number(account.present.faults[i] ? 1.0 : 0.0, {{"fault", std::string(kFaults[i])}});
        }
      }},
 });
@@ -232,8 +227,8 @@ std::vector<MetricFamily> Collector::Collect() const {
   std::vector<MetricFamily> families;
   const auto add = [&](const auto& metrics) {
     for (const Metric& metric : metrics) {
-      MetricFamily& family = families.emplace_back(
-          MetricFamily{.name = metric.name, .help = metric.help, .type = metric.type, .metric = {}});
+      MetricFamily& family = families.emplace_back(MetricFamily{
+          .name = metric.name, .help = metric.help, .type = metric.type, .metric = {}});
       for (const Account& account : accounts) {
         Series series(family, account);
         metric.fill(account, series);
@@ -244,7 +239,8 @@ std::vector<MetricFamily> Collector::Collect() const {
   add(kRenewing);
   add(kAudited);
 
-  MetricFamily run{"lockbench_run_info", "What the runs are made of, as labels; always 1.", kGauge, {}};
+  MetricFamily run{
+      "lockbench_run_info", "What the runs are made of, as labels; always 1.", kGauge, {}};
   for (const Account& account : accounts) {
     Labels labels = to_labels(facts_.run);
     const bool promises = account.strategy->traits.promises_exclusion;

@@ -38,8 +38,9 @@ MHD_Result on_request(void* endpoint, MHD_Connection* connection, const char* pa
 
 }  // namespace
 
-tl::expected<std::unique_ptr<HttpEndpoint>, std::string> HttpEndpoint::start(
-    ListenAddress address, Answer answer, unsigned connections) {
+tl::expected<std::unique_ptr<HttpEndpoint>, std::string> HttpEndpoint::start(ListenAddress address,
+                                                                             Answer answer,
+                                                                             unsigned connections) {
   const auto listener = listen_on(address);
   if (!listener) return tl::unexpected(listener.error());
   std::unique_ptr<HttpEndpoint> endpoint(new HttpEndpoint(std::move(address), std::move(answer)));

@@ -27,8 +27,9 @@ class HttpEndpoint {
   using Answer = std::function<Page(std::string_view path)>;
 
   /// Holds so many connections at most. The error names the address.
-  static tl::expected<std::unique_ptr<HttpEndpoint>, std::string> start(
-      ListenAddress address, Answer answer, unsigned connections);
+  static tl::expected<std::unique_ptr<HttpEndpoint>, std::string> start(ListenAddress address,
+                                                                        Answer answer,
+                                                                        unsigned connections);
   HttpEndpoint(const HttpEndpoint&) = delete;
   HttpEndpoint& operator=(const HttpEndpoint&) = delete;
   /// Closes every connection.

@@ -25,10 +25,9 @@ tl::expected<void, std::string> push(const PushTarget& target,
   // The library knows neither time-outs nor paths: it puts a colon between its first two arguments
   // and /metrics behind them.
   std::packaged_task<int()> task([target, metrics] {
-    prometheus::Gateway gateway(fmt::format("{}://{}", target.scheme, target.host),
-                                target.port + target.path, "lockbench",
-                                prometheus::Gateway::GetInstanceLabel(host_name()), target.user,
-                                target.password);
+    prometheus::Gateway gateway(
+        fmt::format("{}://{}", target.scheme, target.host), target.port + target.path, "lockbench",
+        prometheus::Gateway::GetInstanceLabel(host_name()), target.user, target.password);
     gateway.RegisterCollectable(metrics);
     return gateway.Push();
   });
@@ -36,8 +35,8 @@ tl::expected<void, std::string> push(const PushTarget& target,
   // It owns all that it uses, so that it can be left alone.
   std::thread(std::move(task)).detach();
   if (answer.wait_for(within) != std::future_status::ready) {
-    return tl::unexpected(fmt::format("no answer from {} within {}", target.display(),
-                                      format_duration(within)));
+    return tl::unexpected(
+        fmt::format("no answer from {} within {}", target.display(), format_duration(within)));
   }
   const int status = answer.get();
   if (status >= 200 && status < 300) return {};

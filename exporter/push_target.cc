@@ -35,8 +35,8 @@ std::optional<std::string> percent_decoded(std::string_view text) {
 
 bool is_plain(std::string_view text, std::string_view besides) {
   return std::all_of(text.begin(), text.end(), [&](char c) {
-    const bool alphanumeric = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                              (c >= '0' && c <= '9');
+    const bool alphanumeric =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
     return alphanumeric || besides.find(c) != std::string_view::npos;
   });
 }

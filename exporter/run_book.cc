@@ -80,9 +80,9 @@ Totals& Totals::operator+=(const Totals& more) {
   }
   counts += more.counts;
   add(more.services, services);
-  for (const auto sum : {&Totals::quorum_rounds, &Totals::split_votes, &Totals::overlaps,
-                         &Totals::fence_regressions, &Totals::stale_rejected,
-                         &Totals::lost_updates}) {
+  for (const auto sum :
+       {&Totals::quorum_rounds, &Totals::split_votes, &Totals::overlaps, &Totals::fence_regressions,
+        &Totals::stale_rejected, &Totals::lost_updates}) {
     this->*sum += more.*sum;
   }
   return *this;

@@ -53,7 +53,7 @@ HttpReply http_get(std::uint16_t port, const std::string& path) {
   const RawConnection connection(port);
   if (!connection.connected()) return {};
   connection.send(
-      fmt::format("GET {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path));
+      fmt::format("GET {} HTTP/1.0\r\nHost: localhost\r\n\r\n", path));  // not in chunks
   const std::string received = connection.receive_all();
   const std::size_t end = received.find("\r\n\r\n");
   constexpr std::size_t kStatusAt = std::string_view("HTTP/1.1 ").size();

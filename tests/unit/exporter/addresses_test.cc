@@ -70,9 +70,9 @@ TEST(PushTargetTest, PortsHaveDefaults) {
 
 TEST(PushTargetTest, RefusesWithoutRepeatingASecret) {
   for (const std::string url :
-       {"", "gw:9091", "ftp://me:secret@gw", "http://", "http://me:secret@", "http://me:secret@gw:0",
-        "http://me:secret@gw:99999", "http://me:secret%zz@gw", "http://me:secret@g w",
-        "http://me:secret@gw/a?b", "http://me:secret%4"}) {
+       {"", "gw:9091", "ftp://me:secret@gw", "http://", "http://me:secret@",
+        "http://me:secret@gw:0", "http://me:secret@gw:99999", "http://me:secret%zz@gw",
+        "http://me:secret@g w", "http://me:secret@gw/a?b", "http://me:secret%4"}) {
     const auto target = parse_push_target(url);
     ASSERT_FALSE(target) << url;
     EXPECT_EQ(target.error().find("secret"), std::string::npos) << url;

@@ -34,7 +34,8 @@ TEST_F(CollectorTest, EverySeriesIsThereBeforeTheFirstRun) {
   const std::string text = page();
   EXPECT_THAT(text, HasSubstr("lockbench_sections_total{strategy=\"tested\",backend=\"store\","
                               "outcome=\"acquired\"} 0\n"));
-  EXPECT_THAT(text, HasSubstr("lockbench_lost_updates_total{strategy=\"tested\",backend=\"store\"} 0\n"));
+  EXPECT_THAT(text,
+              HasSubstr("lockbench_lost_updates_total{strategy=\"tested\",backend=\"store\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("outcome=\"abandoned\",le=\"+Inf\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("part=\"notified\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("fault=\"partition\"} 0\n"));

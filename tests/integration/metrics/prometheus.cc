@@ -1,0 +1,98 @@
+#include "tests/integration/metrics/prometheus.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <stdexcept>
+
+#include "testbed/ports.h"
+#include "testbed/programs.h"
+#include "tests/support/http_client.h"
+
+namespace lockbench::test {
+namespace {
+
+constexpr testbed::Program kPrometheus{"prometheus", "prometheus"};
+
+std::string encoded(const std::string& text) {
+  std::string result;
+  for (const char c : text) result += fmt::format("%{:02x}", static_cast<unsigned char>(c));
+  return result;
+}
+
+/// Short intervals, so that a run of seconds has samples enough.
+std::string configuration(std::uint16_t scraped, const std::filesystem::path& rules) {
+  std::string text = fmt::format(
+      "global: {{scrape_interval: 250ms, scrape_timeout: 250ms, evaluation_interval: 500ms}}\n"
+      "rule_files: ['{0}/recording.yml', '{0}/alerts.yml']\nscrape_configs:\n",
+      rules.string());
+  for (const char* job : {"lockbench", "lockbench-probe"}) {
+    text += fmt::format("  - {{job_name: {}, static_configs: [{{targets: ['127.0.0.1:{}']}}]}}\n",
+                        job, scraped);
+  }
+  return text;
+}
+
+template <class T>
+T value_or_throw(tl::expected<T, std::string> result) {
+  if (!result) throw std::runtime_error(result.error());
+  return *std::move(result);
+}
+
+double number_in(const nlohmann::json& sample) {
+  return std::stod(sample.at(1).get<std::string>());
+}
+
+}  // namespace
+
+Prometheus::Prometheus(std::uint16_t scraped, const std::filesystem::path& rules)
+    : testbed_(value_or_throw(testbed::Testbed::start())) {
+  testbed::ServerSpec spec;
+  spec.folder = value_or_throw(testbed_->make_server_folder("prometheus"));
+  const std::uint16_t port = value_or_throw(testbed::free_loopback_port());
+  std::ofstream(spec.folder / "prometheus.yml") << configuration(scraped, rules);
+  spec.argv = {value_or_throw(testbed::find_program(kPrometheus)).string(),
+               fmt::format("--config.file={}", (spec.folder / "prometheus.yml").string()),
+               fmt::format("--storage.tsdb.path={}", (spec.folder / "data").string()),
+               fmt::format("--web.listen-address=127.0.0.1:{}", port), "--log.level=warn"};
+  spec.ports = {port};
+  spec.ready = [](const testbed::Server& server) {
+    return http_get(server.port(), "/-/ready").status == 200;
+  };
+  server_ = value_or_throw(testbed::Server::start(*testbed_, std::move(spec)));
+}
+
+nlohmann::json Prometheus::get(const std::string& path) const {
+  const HttpReply reply = http_get(server_->port(), path);
+  const auto start = reply.body.find('{');
+  const auto end = reply.body.rfind('}');
+  if (start == std::string::npos) throw std::runtime_error("no answer to " + path);
+  auto answer = nlohmann::json::parse(reply.body.substr(start, end - start + 1));
+  if (answer.at("status") != "success") throw std::runtime_error(answer.dump());
+  return answer.at("data");
+}
+
+std::size_t Prometheus::samples_of(const std::string& expression) const {
+  const auto now = std::chrono::duration_cast<std::chrono::seconds>(
+                       std::chrono::system_clock::now().time_since_epoch())
+                       .count();
+  const auto data = get(fmt::format("/api/v1/query_range?query={}&start={}&end={}&step=1",
+                                    encoded(expression), now - 60, now));
+  std::size_t samples = 0;
+  for (const auto& series : data.at("result")) {
+    for (const auto& sample : series.at("values")) {
+      if (!std::isnan(number_in(sample))) ++samples;
+    }
+  }
+  return samples;
+}
+
+std::optional<double> Prometheus::value_of(const std::string& expression) const {
+  const auto data = get("/api/v1/query?query=" + encoded("sum(" + expression + ")"));
+  if (data.at("result").empty()) return std::nullopt;
+  return number_in(data.at("result").at(0).at("value"));
+}
+
+}  // namespace lockbench::test

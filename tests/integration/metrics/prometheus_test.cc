@@ -1,0 +1,239 @@
+#include "tests/integration/metrics/prometheus.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <map>
+#include <regex>
+
+#include "strategies/registry.h"
+#include "testbed/ports.h"
+#include "tests/integration/run/documents.h"
+#include "tests/integration/run/program.h"
+#include "tests/support/boards.h"
+#include "tests/support/http_client.h"
+
+namespace lockbench::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+const std::filesystem::path kFolder = LOCKBENCH_SOURCE_DIR "/dashboards";
+
+bool has_quorums() {
+  const auto all = all_strategies();
+  return std::any_of(all.begin(), all.end(),
+                     [](const Descriptor* strategy) { return strategy->traits.nodes > 1; });
+}
+
+std::vector<std::string> strategies() {
+  std::vector<std::string> names = {"none", "redis-set-nx-lua", "redis-watchdog", "redis-fenced"};
+  if (has_quorums()) names.emplace_back("redlock");
+  return names;
+}
+
+/// What an alert compares, without the comparison: that has data also while nothing is wrong.
+std::vector<std::string> operands_of(const std::string& alert) {
+  static const std::regex comparison(R"( [<>] [0-9.]+( and )?)");
+  std::sregex_token_iterator operand(alert.begin(), alert.end(), comparison, -1), end;
+  return {operand, end};
+}
+
+/// One run, in which leases are renewed, lost and violated, watched by a Prometheus from its start
+/// until after its end.
+class MetricsTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    scratch_ = std::make_unique<Scratch>();
+    port_ = testbed::free_loopback_port().value();
+    prometheus_ = std::make_unique<Prometheus>(port_, kFolder / "prometheus");
+    // It takes seconds until it begins, and the start of the run is to be seen.
+    ASSERT_TRUE(eventually([] { return prometheus_->value_of("up").has_value(); }));
+    // Sections of 40 ms under a TTL of 30 ms: only who renews keeps its lease.
+    std::vector<std::string> arguments = {"run",
+                                          "--ttl",
+                                          "30ms",
+                                          "--hold",
+                                          "exp(40ms)",
+                                          "--rate",
+                                          "60",
+                                          "--warmup",
+                                          "0s",
+                                          "--duration",
+                                          "3s",
+                                          "--resource",
+                                          "redis-fenced",
+                                          "--linger",
+                                          "600s",
+                                          "--out",
+                                          "result.json",
+                                          "--metrics-listen",
+                                          fmt::format("127.0.0.1:{}", port_)};
+    for (const std::string& name : strategies()) arguments.push_back(name);
+    program_ = std::make_unique<Program>(*scratch_, arguments);
+    ASSERT_TRUE(program_->says("metrics on"));
+    first_page_ = http_get(port_, "/metrics").body;
+    ASSERT_TRUE(program_->says("metrics are served for another", 60s));
+    ASSERT_TRUE(eventually([] { return scraped_the_end(); }));
+    result_ = read_result(*scratch_ / "result.json");
+  }
+
+  static void TearDownTestSuite() {
+    program_->signal(SIGTERM);
+    // Whoever loses leases breaks exclusion, and says so.
+    const Outcome ended = program_->finish();
+    EXPECT_EQ(ended.code, 3) << ended.err;
+    program_.reset();
+    prometheus_.reset();
+    scratch_.reset();
+  }
+
+  /// Whether Prometheus has seen what the page says now, and has had the time to evaluate rules.
+  static bool scraped_the_end() {
+    const auto seen = prometheus_->value_of(
+        "lockbench_sections_total{job=\"lockbench\",strategy=\"redis-fenced\",outcome="
+        "\"acquired\"}");
+    return seen && *seen > 0 && prometheus_->value_of("lockbench_waiters") == 0 &&
+           prometheus_->samples_of("lockbench:error:ratio6h") > 0;
+  }
+
+  static std::optional<double> metric(const std::string& name, const std::string& strategy,
+                                      const std::string& labels = "") {
+    return prometheus_->value_of(
+        fmt::format("{}{{job=\"lockbench\",strategy=\"{}\"{}}}", name, strategy, labels));
+  }
+
+  static inline std::unique_ptr<Scratch> scratch_;
+  static inline std::unique_ptr<Prometheus> prometheus_;
+  static inline std::unique_ptr<Program> program_;
+  static inline std::uint16_t port_ = 0;
+  static inline std::string first_page_;
+  static inline Json result_;
+};
+
+TEST_F(MetricsTest, EverySeriesIsThereBeforeTheFirstSection) {
+  for (const std::string& name : strategies()) {
+    EXPECT_THAT(first_page_,
+                testing::ContainsRegex(fmt::format(
+                    "lockbench_sections_total.strategy=\"{}\".*acquired\". 0\n", name)));
+    EXPECT_THAT(first_page_,
+                testing::ContainsRegex(fmt::format(
+                    "lockbench_overlaps_total.strategy=\"{}\",backend=\"[a-z]*\". 0\n", name)));
+  }
+  // Nor does Prometheus see it otherwise; the first strategy begins between two scrapes.
+  EXPECT_EQ(
+      prometheus_
+          ->value_of("count(min_over_time(lockbench_sections_total{strategy!=\"none\"}[2m]) > 0)")
+          .value_or(0),
+      0);
+}
+
+TEST_F(MetricsTest, PromtoolFindsNoFault) {
+  const std::string page = scratch_->write("page", http_get(port_, "/metrics").body);
+  const std::string said = scratch_->write("said", "");
+  const std::string command = fmt::format("promtool check metrics <{} >{} 2>&1", page, said);
+  EXPECT_EQ(std::system(command.c_str()), 0) << read_file(said);
+  EXPECT_EQ(read_file(said), "");
+}
+
+TEST_F(MetricsTest, PromtoolAgreesWithTheRulesAndTheirTests) {
+  const std::string said = scratch_->write("said", "");
+  for (const char* check : {"check rules recording.yml alerts.yml", "check config prometheus.yml",
+                            "test rules alerts_test.yml"}) {
+    const std::string command = fmt::format("cd {} && promtool {} >{} 2>&1",
+                                            (kFolder / "prometheus").string(), check, said);
+    EXPECT_EQ(std::system(command.c_str()), 0) << check << ": " << read_file(said);
+  }
+}
+
+TEST_F(MetricsTest, EveryQueryOfEveryPanelHasData) {
+  for (const Board& board : read_boards(kFolder / "grafana")) {
+    for (const Query& query : queries_of(board)) {
+      std::string expression = with_variables(query.expression, "2s", "60s");
+      // Faults are marked only where there are some.
+      if (expression.ends_with(" > 0")) expression.resize(expression.size() - 4);
+      const std::size_t samples = prometheus_->samples_of(expression);
+      // Votes come from strategies that ask several nodes.
+      const bool votes = expression.find("quorum") != std::string::npos ||
+                         expression.find("split_votes") != std::string::npos;
+      if (votes && !has_quorums()) continue;
+      EXPECT_GT(samples, 0U) << query.where << ": " << expression;
+    }
+  }
+}
+
+TEST_F(MetricsTest, EveryRuleIsEvaluatedAndHasData) {
+  int rules = 0;
+  const Json loaded = prometheus_->get("/api/v1/rules");
+  for (const auto& group : loaded.at("groups")) {
+    for (const auto& rule : group.at("rules")) {
+      ++rules;
+      EXPECT_EQ(rule.at("health"), "ok") << rule.dump();
+      for (const std::string& operand : operands_of(rule.at("query"))) {
+        if (!has_quorums() && operand.find("split_votes") != std::string::npos) continue;
+        EXPECT_GT(prometheus_->samples_of(operand), 0U) << operand;
+      }
+    }
+  }
+  EXPECT_EQ(rules, 20);
+}
+
+TEST_F(MetricsTest, ViolationsRaiseTheAlarm) {
+  EXPECT_TRUE(eventually([] {
+    return prometheus_
+        ->value_of("ALERTS{alertname=\"LockbenchExclusionBroken\",strategy=\"redis-set-nx-lua\"}")
+        .has_value();
+  }));
+  EXPECT_FALSE(
+      prometheus_->value_of("ALERTS{alertname=\"LockbenchExclusionBroken\",strategy=\"none\"}"));
+}
+
+TEST_F(MetricsTest, SumsAgreeWithTheSavedResult) {
+  for (const std::string& name : strategies()) {
+    const Json& run = run_of(result_, name);
+    const auto agree = [&](const char* series, const Json& saved, const std::string& labels = "") {
+      EXPECT_EQ(metric(series, name, labels), saved.get<double>())
+          << name << ": " << series << labels;
+    };
+    for (const auto& [outcome, count] : run.at("outcomes").items()) {
+      const std::string label = fmt::format(",outcome=\"{}\"", outcome);
+      agree("lockbench_sections_total", count, label);
+      agree("lockbench_acquire_duration_seconds_count", count, label);
+    }
+    agree("lockbench_hold_duration_seconds_count", run.at("hold").at("count"));
+    agree("lockbench_release_duration_seconds_count", run.at("release").at("count"));
+    agree("lockbench_handoff_duration_seconds_count", run.at("handoff").at("count"));
+    agree("lockbench_schedule_lag_seconds_count", run.at("schedule_lag").at("count"));
+    agree("lockbench_leases_lost_total", run.at("leases_lost"));
+    const Json& audit = run.at("audit");
+    agree("lockbench_lost_updates_total", audit.at("lost_updates"));
+    agree("lockbench_overlaps_total", audit.at("overlaps"));
+    agree("lockbench_fence_regressions_total", audit.at("fence_regressions"));
+    agree("lockbench_stale_writes_rejected_total", audit.at("stale_writes_rejected"));
+    const Json& renewal = run.at("renewal");
+    if (!renewal.is_null()) {
+      agree("lockbench_renewals_total", renewal.at("renewals"), ",outcome=\"renewed\"");
+      agree("lockbench_renewal_margin_seconds_count", renewal.at("margin").at("count"));
+    }
+    const double mean = run.at("acquire").at("mean");
+    const double count = run.at("acquire").at("count");
+    EXPECT_NEAR(metric("lockbench_acquire_duration_seconds_sum", name, ",outcome=\"acquired\"")
+                    .value_or(-1),
+                mean * count, 1e-6 * (1 + mean * count));
+  }
+}
+
+TEST_F(MetricsTest, TheRunHeldWhatTheTestsNeed) {
+  EXPECT_GT(metric("lockbench_lost_updates_total", "none"), 0);
+  EXPECT_GT(metric("lockbench_leases_lost_total", "redis-set-nx-lua"), 0);
+  EXPECT_GT(metric("lockbench_stale_writes_rejected_total", "redis-fenced"), 0);
+  EXPECT_GT(metric("lockbench_renewals_total", "redis-watchdog", ",outcome=\"renewed\""), 0);
+}
+
+}  // namespace
+}  // namespace lockbench::test
