@@ -11,6 +11,7 @@ Command list_command();
 Command renewal_command();
 Command quorum_command();
 Command compare_command();
+Command probe_command();
 Command doctor_command();
 
 /// Every subcommand, the default one first.

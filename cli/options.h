@@ -46,6 +46,16 @@ struct MetricsOptions {
   std::optional<std::string> push;  ///< a URL, secrets included
 };
 
+/// What `lockbench probe` does otherwise than a run.
+struct ProbeOptions {
+  int clients = 2;
+  Duration acquire_timeout = std::chrono::seconds(2);
+  std::optional<Duration> duration;  ///< nothing: until it is stopped
+};
+
+/// Where a probe serves its metrics, unless told otherwise.
+inline const exporter::ListenAddress kProbeListens{.host = "127.0.0.1", .port = 9465};
+
 /// All that the user asked for, whichever subcommand it is meant for.
 struct RunOptions {
   std::vector<std::string> strategies;  ///< names and globs as given; none: all
@@ -65,6 +75,7 @@ struct RunOptions {
   CompareOptions compare;
   std::string hdr;  ///< directory for HdrHistogram's formats; empty: none
   MetricsOptions metrics;
+  ProbeOptions probe;
   bool quiet = false, strict = false;
   std::string config;
 };

@@ -54,8 +54,8 @@ void prepare_signals() {
   static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
 }
 
-StopOnSignal::StopOnSignal(std::stop_source stop, Console& console)
-    : stop_(std::move(stop)), console_(console) {
+StopOnSignal::StopOnSignal(std::stop_source stop, Console& console, std::string note)
+    : stop_(std::move(stop)), console_(console), note_(std::move(note)) {
   const sigset_t set = stop_signals();
   signals_ = checked(signalfd(-1, &set, SFD_CLOEXEC), "signalfd");
   end_ = checked(eventfd(0, EFD_CLOEXEC), "eventfd");
@@ -82,7 +82,7 @@ void StopOnSignal::watch() {
     let_the_next_one_kill();
     events[0].fd = -1;
     // Last, as it may be held up: by a terminal that was paused, for instance.
-    console_.note("stopping: saving what was measured; press Ctrl-C again to kill");
+    console_.note(note_);
   }
 }
 

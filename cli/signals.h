@@ -1,6 +1,7 @@
 #pragma once
 
 #include <stop_token>
+#include <string>
 #include <thread>
 
 #include "cli/console.h"
@@ -16,7 +17,9 @@ void prepare_signals();
 /// std::system_error if the kernel has no more descriptors.
 class StopOnSignal {
  public:
-  StopOnSignal(std::stop_source stop, Console& console);
+  /// `note` is shown when the first one comes.
+  StopOnSignal(std::stop_source stop, Console& console,
+               std::string note = "stopping: saving what was measured; press Ctrl-C again to kill");
   StopOnSignal(const StopOnSignal&) = delete;
   StopOnSignal& operator=(const StopOnSignal&) = delete;
   ~StopOnSignal();
@@ -26,6 +29,7 @@ class StopOnSignal {
 
   std::stop_source stop_;
   Console& console_;
+  const std::string note_;
   int signals_ = -1, end_ = -1;
   std::thread thread_;
 };

@@ -1,0 +1,42 @@
+#include "cli/probe_health.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "cli/facts.h"
+
+namespace lockbench {
+
+void ProbeHealth::on_progress(const Progress& progress) {
+  if (progress.phase == Progress::Phase::connecting) sections_ = failed_ = 0;
+  const bool failed = progress.failed > std::exchange(failed_, progress.failed);
+  const bool worked = progress.sections > std::exchange(sections_, progress.sections);
+  if (failed) {
+    fails("acquisitions fail");
+  } else if (worked) {
+    works();
+  }
+}
+
+void ProbeHealth::on_warning(const std::string& line) { console_.warn("warning: " + line); }
+
+void ProbeHealth::not_reached(const std::string& why) { fails(why); }
+
+void ProbeHealth::fails(const std::string& how) {
+  if (failing_since_) return;
+  failing_since_ = TimePoint::clock::now();
+  console_.warn(
+      fmt::format("{} {}: fails: {}", rfc3339(std::chrono::system_clock::now()), strategy_, how));
+}
+
+void ProbeHealth::works() {
+  if (!failing_since_) return;
+  const Duration failed = TimePoint::clock::now() - *failing_since_;
+  failing_since_.reset();
+  console_.warn(fmt::format("{} {}: works again after {:.0f} s",
+                            rfc3339(std::chrono::system_clock::now()), strategy_,
+                            std::chrono::duration<double>(failed).count()));
+}
+
+}  // namespace lockbench
