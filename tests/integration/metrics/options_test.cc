@@ -1,0 +1,152 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <future>
+
+#include "exporter/listen_address.h"
+#include "testbed/ports.h"
+#include "tests/integration/run/documents.h"
+#include "tests/integration/run/program.h"
+#include "tests/support/http_client.h"
+#include "tests/support/servers.h"
+
+namespace lockbench::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::Not;
+
+/// Takes one push and answers it.
+class Gateway {
+ public:
+  explicit Gateway(std::string answer) {
+    listener_ = exporter::listen_on(address_).value();
+    request_ = std::async(std::launch::async, [this, answer] { return serve_one(answer); });
+  }
+  ~Gateway() { close(listener_); }
+
+  std::string host() const { return address_.to_string(); }
+  std::string request() { return request_.get(); }
+
+ private:
+  std::string serve_one(const std::string& answer) const {
+    int connection = -1;
+    if (!eventually([&] { return (connection = accept(listener_, nullptr, nullptr)) >= 0; })) {
+      return "nobody came";
+    }
+    const timeval patience{.tv_sec = 5, .tv_usec = 0};
+    setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    std::string request;
+    std::array<char, 65536> bytes{};
+    // The text ends with the build's series.
+    while (request.find("lockbench_build_info{") == std::string::npos || !request.ends_with('\n')) {
+      const ssize_t count = recv(connection, bytes.data(), bytes.size(), 0);
+      if (count <= 0) break;
+      request.append(bytes.data(), static_cast<std::size_t>(count));
+    }
+    send(connection, answer.data(), answer.size(), MSG_NOSIGNAL);
+    close(connection);
+    return request;
+  }
+
+  exporter::ListenAddress address_;
+  int listener_ = -1;
+  std::future<std::string> request_;
+};
+
+std::vector<std::string> quick(std::vector<std::string> more) {
+  more.insert(more.begin(), "local-mutex");
+  more.insert(more.end(), {"--out", "result.json"});
+  return short_run(more);
+}
+
+TEST(MetricsOptionsTest, APortThatIsTakenIsAnErrorBeforeTheLoad) {
+  const Scratch scratch;
+  exporter::ListenAddress taken;
+  const int listener = exporter::listen_on(taken).value();
+  const Outcome outcome = lockbench(scratch, quick({"--metrics-listen", taken.to_string()}));
+  close(listener);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("--metrics-listen"));
+  EXPECT_THAT(outcome.err, HasSubstr(taken.to_string()));
+  EXPECT_THAT(scratch.files(), Not(testing::Contains("result.json")));
+}
+
+TEST(MetricsOptionsTest, AMistakeIsQuoted) {
+  const Scratch scratch;
+  const Outcome outcome = lockbench(scratch, quick({"--metrics-listen", "example.org:99"}));
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("\"example.org:99\""));
+  EXPECT_EQ(lockbench(scratch, quick({"--linger", "1s"})).code, 1);
+}
+
+TEST(MetricsOptionsTest, LingersUntilItIsStoppedWithoutChangingTheOutcome) {
+  const Scratch scratch;
+  const std::uint16_t port = testbed::free_loopback_port().value();
+  Program program(scratch, quick({"--metrics-listen", std::to_string(port), "--linger", "600s"}));
+  ASSERT_TRUE(program.says("metrics are served for another"));
+  EXPECT_EQ(read_result(scratch / "result.json").at("runs").size(), 1U);
+  EXPECT_EQ(http_get(port, "/-/healthy").body, "healthy\n");
+  EXPECT_EQ(http_get(port, "/").status, 200);
+  EXPECT_THAT(http_get(port, "/metrics").body, HasSubstr("lockbench_build_info{version="));
+  program.signal(SIGINT);
+  EXPECT_EQ(program.finish().code, 0);
+  EXPECT_EQ(http_get(port, "/").status, 0);
+}
+
+TEST(MetricsOptionsTest, PushesWhatThereIsAtTheEnd) {
+  const Scratch scratch;
+  Gateway gateway("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+  const std::string url = fmt::format("http://ci:t0psecret@{}/prefix", gateway.host());
+  const Outcome outcome = lockbench(scratch, quick({"--push", url}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("metrics pushed to http://" + gateway.host() + "/prefix"));
+  const std::string request = gateway.request();
+  EXPECT_THAT(request, HasSubstr("/prefix/metrics/job/lockbench/instance/"));
+  EXPECT_THAT(request, HasSubstr("Authorization: Basic Y2k6dDBwc2VjcmV0"));
+  EXPECT_THAT(request, HasSubstr("lockbench_sections_total{strategy=\"local-mutex\""));
+  EXPECT_THAT(outcome.err + outcome.out + scratch.all_text(), Not(HasSubstr("t0psecret")));
+}
+
+TEST(MetricsOptionsTest, APushThatFailsIsReported) {
+  const Scratch scratch;
+  Gateway gateway("HTTP/1.1 500 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+  const Outcome refused =
+      lockbench(scratch, quick({"--push", fmt::format("http://ci:t0psecret@{}", gateway.host())}));
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("answered with status 500"));
+  const Outcome nobody = lockbench(
+      scratch, quick({"--push", fmt::format("http://ci:t0psecret@127.0.0.1:{}", closed_port())}));
+  EXPECT_EQ(nobody.code, 2);
+  EXPECT_THAT(nobody.err, HasSubstr("cannot be reached"));
+  EXPECT_THAT(refused.err + nobody.err + scratch.all_text(), Not(HasSubstr("t0psecret")));
+  EXPECT_EQ(read_result(scratch / "result.json").at("runs").size(), 1U);
+}
+
+TEST(MetricsOptionsTest, AThousandSilentConnectionsAndRubbishDoNotReachTheLoad) {
+  const Scratch scratch;
+  const std::uint16_t port = testbed::free_loopback_port().value();
+  Program program(scratch, {"run", "redis-set-nx-lua", "--duration", "3s", "--out", "result.json",
+                            "--metrics-listen", std::to_string(port)});
+  ASSERT_TRUE(program.says("metrics on"));
+  std::vector<RawConnection> silent;
+  for (int i = 0; i < 1000; ++i) {
+    silent.emplace_back(port);
+    if (i % 3 == 0) silent.back().send(std::string(1000, static_cast<char>(i)));
+  }
+  EXPECT_EQ(http_get(port, "/metrics").status, 200);
+  const Outcome outcome = program.finish();
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "result.json");
+  EXPECT_EQ(run_of(result, "redis-set-nx-lua").at("outcomes").at("failed"), 0);
+}
+
+}  // namespace
+}  // namespace lockbench::test
