@@ -67,7 +67,9 @@ tl::expected<Metrics, UsageError> Metrics::start(const RunOptions& options,
   for (const Selected& one : selected) {
     if (one.strategy->not_built.empty()) strategies.push_back(one.strategy);
   }
-  metrics.exporter_ = exporter::Exporter::make(strategies, facts_of(options, run_id));
+  const int nodes =
+      options.redis.empty() ? options.workload.nodes : static_cast<int>(options.redis.size());
+  metrics.exporter_ = exporter::Exporter::make(strategies, nodes, facts_of(options, run_id));
   if (!asked.listen) return metrics;
   const auto serving =
       metrics.exporter_->serve(*asked.listen, connections_beside(options.workload));

@@ -190,7 +190,8 @@ tl::expected<int, UsageError> probe(const RunOptions& given) {
   if (auto fits = check_waiting(*selected, options.workload.strategy.wait); !fits) {
     return tl::unexpected(fits.error());
   }
-  if (auto fits = check_renewal(*selected, options.workload.strategy.renew); !fits) {
+  if (auto fits = check_renewal(*selected, options.workload.strategy.renew, options.workload.ttl);
+      !fits) {
     return tl::unexpected(fits.error());
   }
 

@@ -15,6 +15,9 @@ using Labels = std::vector<ClientMetric::Label>;
 constexpr std::array<const char*, kOutcomes.size()> kOutcomeNames = {
     "acquired", "timed_out", "refused", "failed", "unknown", "abandoned"};
 
+/// By Vote.
+constexpr std::array<const char*, kVotes.size()> kVoteNames = {"granted", "refused", "failed"};
+
 constexpr double kNanosecond = 1e-9;
 
 /// Puts one strategy's series into a family.
@@ -59,6 +62,16 @@ class Series {
   MetricFamily& family_;
   Labels labels_;
 };
+
+template <class Visit>
+void for_each_vote(const Account& account, const Visit& visit) {
+  for (std::size_t node = 0; node < account.totals.nodes.size(); ++node) {
+    for (std::size_t vote = 0; vote < kVotes.size(); ++vote) {
+      visit(account.totals.nodes[node], vote,
+            Labels{{"node", std::to_string(node)}, {"outcome", kVoteNames[vote]}});
+    }
+  }
+}
 
 /// A family and what one strategy puts into it.
 struct Metric {
@@ -148,21 +161,26 @@ const auto kRenewing = std::to_array<Metric>({
        series.histogram(account.totals.loss_to_knowledge);
      }},
     {"lockbench_quorum_node_duration_seconds", kHistogram,
-     "Time until a node of a quorum answered, by its vote.",
+     "Time until a node of a quorum answered, by its vote; of those that were waited for.",
      [](const Account& account, Series& series) {
-       for (std::size_t node = 0; node < account.totals.quorum_nodes.size(); ++node) {
-         for (std::size_t vote = 0; vote < kVotes.size(); ++vote) {
-           series.histogram(
-               account.totals.quorum_nodes[node][vote],
-               {{"node", std::to_string(node)}, {"outcome", std::string(kVotes[vote])}});
-         }
-       }
+       for_each_vote(account, [&](const NodeTotals& node, std::size_t vote, const Labels& labels) {
+         series.histogram(node.taken[vote], labels);
+       });
+     }},
+    {"lockbench_quorum_votes_total", kCounter,
+     "Votes of a quorum's nodes, those that came late included.",
+     [](const Account& account, Series& series) {
+       for_each_vote(account, [&](const NodeTotals& node, std::size_t vote, const Labels& labels) {
+         series.number(node.votes[vote], labels);
+       });
      }},
     {"lockbench_quorum_rounds_total", kCounter, "Rounds in which a quorum was asked.",
-     [](const Account& account, Series& series) { series.number(account.totals.quorum_rounds); }},
+     [](const Account& account, Series& series) { series.number(account.totals.quorum.rounds); }},
     {"lockbench_quorum_split_votes_total", kCounter,
      "Rounds that nobody won because several clients had votes.",
-     [](const Account& account, Series& series) { series.number(account.totals.split_votes); }},
+     [](const Account& account, Series& series) {
+       series.number(account.totals.quorum.split_votes);
+     }},
     {"lockbench_quorum_validity_seconds", kHistogram,
      "Validity that was left when a quorum had granted.",
      [](const Account& account, Series& series) {

@@ -44,8 +44,8 @@ class MetricsPage {
 
 class RealExporter : public Exporter {
  public:
-  RealExporter(const std::vector<const Descriptor*>& strategies, const Facts& facts)
-      : book_(std::make_shared<RunBook>(strategies)),
+  RealExporter(const std::vector<const Descriptor*>& strategies, int nodes, const Facts& facts)
+      : book_(std::make_shared<RunBook>(strategies, nodes)),
         collector_(std::make_shared<Collector>(book_, facts)),
         page_(*collector_) {}
 
@@ -85,8 +85,8 @@ class RealExporter : public Exporter {
 tl::expected<void, std::string> available() { return {}; }
 
 std::unique_ptr<Exporter> Exporter::make(const std::vector<const Descriptor*>& strategies,
-                                         const Facts& facts) {
-  return std::make_unique<RealExporter>(strategies, facts);
+                                         int nodes, const Facts& facts) {
+  return std::make_unique<RealExporter>(strategies, nodes, facts);
 }
 
 }  // namespace lockbench::exporter

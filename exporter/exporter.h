@@ -23,7 +23,8 @@ tl::expected<void, std::string> available();
 class Exporter {
  public:
   /// Every series of these strategies is there from now on, at 0. Nothing is served yet.
-  static std::unique_ptr<Exporter> make(const std::vector<const Descriptor*>& strategies,
+  /// `nodes`: of locks on a quorum.
+  static std::unique_ptr<Exporter> make(const std::vector<const Descriptor*>& strategies, int nodes,
                                         const Facts& facts);
   virtual ~Exporter() = default;
 

@@ -21,6 +21,14 @@ void add_histograms(const Recorder::Histograms& from, Totals& to) {
   to.renewal_duration.add(from.renewal_duration.snapshot());
   to.renewal_slip.add(from.renewal_slip.snapshot());
   to.renewal_margin.add(from.renewal_margin.snapshot());
+  to.quorum_validity.add(from.validity.snapshot());
+  to.nodes.resize(std::max(to.nodes.size(), from.nodes.size()));
+  for (std::size_t node = 0; node < from.nodes.size(); ++node) {
+    for (std::size_t vote = 0; vote < kVotes.size(); ++vote) {
+      to.nodes[node].votes[vote] += from.nodes[node].count(kVotes[vote]);
+      to.nodes[node].taken[vote].add(from.nodes[node].taken[vote].snapshot());
+    }
+  }
 }
 
 void add(const ServiceCounts& more, ServiceCounts& to) {
@@ -30,6 +38,11 @@ void add(const ServiceCounts& more, ServiceCounts& to) {
   to.renewals_refused += more.renewals_refused;
 }
 
+void add(const QuorumCounts& more, QuorumCounts& to) {
+  to.rounds += more.rounds;
+  to.split_votes += more.split_votes;
+}
+
 /// Of a run that may be under way.
 Totals totals_of(const RunShared& run) {
   Totals totals;
@@ -37,6 +50,7 @@ Totals totals_of(const RunShared& run) {
     add_histograms(run.recorder.histograms(phase), totals);
     totals.counts += run.recorder.totals(phase);
     add(run.recorder.service_counts(phase), totals.services);
+    add(run.recorder.quorum_counts(phase), totals.quorum);
   }
   // The audit spans the whole run.
   for (const Phase phase : kPhases) {
@@ -64,6 +78,14 @@ double jain_of(const RunShared& run) {
 
 }  // namespace
 
+NodeTotals& NodeTotals::operator+=(const NodeTotals& more) {
+  for (std::size_t vote = 0; vote < kVotes.size(); ++vote) {
+    votes[vote] += more.votes[vote];
+    taken[vote] += more.taken[vote];
+  }
+  return *this;
+}
+
 Totals& Totals::operator+=(const Totals& more) {
   for (std::size_t i = 0; i < acquire.size(); ++i) acquire[i] += more.acquire[i];
   for (const auto part :
@@ -72,25 +94,23 @@ Totals& Totals::operator+=(const Totals& more) {
         &Totals::renewal_margin, &Totals::quorum_validity}) {
     this->*part += more.*part;
   }
-  quorum_nodes.resize(std::max(quorum_nodes.size(), more.quorum_nodes.size()));
-  for (std::size_t node = 0; node < more.quorum_nodes.size(); ++node) {
-    for (std::size_t vote = 0; vote < kVotes.size(); ++vote) {
-      quorum_nodes[node][vote] += more.quorum_nodes[node][vote];
-    }
-  }
+  nodes.resize(std::max(nodes.size(), more.nodes.size()));
+  for (std::size_t node = 0; node < more.nodes.size(); ++node) nodes[node] += more.nodes[node];
   counts += more.counts;
   add(more.services, services);
-  for (const auto sum :
-       {&Totals::quorum_rounds, &Totals::split_votes, &Totals::overlaps, &Totals::fence_regressions,
-        &Totals::stale_rejected, &Totals::lost_updates}) {
+  add(more.quorum, quorum);
+  for (const auto sum : {&Totals::overlaps, &Totals::fence_regressions, &Totals::stale_rejected,
+                         &Totals::lost_updates}) {
     this->*sum += more.*sum;
   }
   return *this;
 }
 
-RunBook::RunBook(const std::vector<const Descriptor*>& strategies) {
+RunBook::RunBook(const std::vector<const Descriptor*>& strategies, int nodes) {
   for (const Descriptor* strategy : strategies) {
-    entries_.push_back({.account = {.strategy = strategy, .totals = {}, .present = {}}});
+    Account& account = entries_.emplace_back().account;
+    account.strategy = strategy;
+    if (strategy->traits.nodes > 1) account.totals.nodes.resize(static_cast<std::size_t>(nodes));
   }
 }
 

@@ -14,8 +14,13 @@
 
 namespace lockbench::exporter {
 
-/// How a node of a quorum may answer.
-inline constexpr std::array<std::string_view, 3> kVotes = {"granted", "refused", "failed"};
+/// Of one node of a quorum, each by what it said.
+struct NodeTotals {
+  std::array<std::uint64_t, kVotes.size()> votes{};
+  std::array<LatencyBuckets, kVotes.size()> taken;  ///< of those that were waited for
+
+  NodeTotals& operator+=(const NodeTotals& more);
+};
 
 /// The faults that can be played in mid-run.
 inline constexpr std::array<std::string_view, 7> kFaults = {
@@ -26,10 +31,10 @@ struct Totals {
   std::array<LatencyBuckets, kOutcomes.size()> acquire;
   LatencyBuckets hold, release, handoff, schedule_lag, loss_to_knowledge;
   LatencyBuckets renewal_duration, renewal_slip, renewal_margin, quorum_validity;
-  std::vector<std::array<LatencyBuckets, kVotes.size()>> quorum_nodes;  ///< by vote
+  std::vector<NodeTotals> nodes;
   Counts counts;
   ServiceCounts services;
-  std::uint64_t quorum_rounds = 0, split_votes = 0;
+  QuorumCounts quorum;
   std::uint64_t overlaps = 0, fence_regressions = 0, stale_rejected = 0;
   std::uint64_t lost_updates = 0;  ///< of runs that are over: known only then
 
@@ -57,7 +62,8 @@ struct Account {
 /// asks ever holds up a client, as clients know nothing of it.
 class RunBook : public RunWatcher {
  public:
-  explicit RunBook(const std::vector<const Descriptor*>& strategies);
+  /// `nodes`: of which locks on a quorum will ask.
+  explicit RunBook(const std::vector<const Descriptor*>& strategies, int nodes = 0);
 
   /// Of every strategy, in the order given.
   std::vector<Account> accounts() const;

@@ -215,6 +215,22 @@ TEST_F(MetricsTest, SumsAgreeWithTheSavedResult) {
     agree("lockbench_overlaps_total", audit.at("overlaps"));
     agree("lockbench_fence_regressions_total", audit.at("fence_regressions"));
     agree("lockbench_stale_writes_rejected_total", audit.at("stale_writes_rejected"));
+    const Json& quorum = run.at("quorum");
+    if (!quorum.is_null()) {
+      agree("lockbench_quorum_split_votes_total", quorum.at("split_votes"));
+      agree("lockbench_quorum_validity_seconds_count", quorum.at("validity").at("count"));
+      int node = 0;
+      for (const Json& votes : quorum.at("votes")) {
+        const auto label = [&](const char* vote) {
+          return fmt::format(",node=\"{}\",outcome=\"{}\"", node, vote);
+        };
+        agree("lockbench_quorum_votes_total", votes.at(1), label("granted"));
+        agree("lockbench_quorum_votes_total", votes.at(2), label("refused"));
+        agree("lockbench_quorum_votes_total", votes.at(3), label("failed"));
+        ++node;
+      }
+      EXPECT_EQ(node, quorum.at("nodes"));
+    }
     const Json& renewal = run.at("renewal");
     if (!renewal.is_null()) {
       agree("lockbench_renewals_total", renewal.at("renewals"), ",outcome=\"renewed\"");
