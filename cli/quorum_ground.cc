@@ -10,7 +10,6 @@
 namespace lockbench {
 namespace {
 
-using testbed::RedisGroup;
 using testbed::RedisServer;
 
 /// Of housekeeping, and of clients that reconnect.
@@ -44,6 +43,7 @@ LocalQuorum::Done LocalQuorum::start_servers(int nodes) {
     return testbed::start_redis_group(*testbed_, with_replicas);
   });
   std::vector<std::future<decltype(testbed::start_redis(*testbed_, server))>> begun;
+  begun.reserve(static_cast<std::size_t>(nodes));
   for (int i = 0; i < nodes; ++i) {
     begun.push_back(std::async(
         std::launch::async, [this, &server] { return testbed::start_redis(*testbed_, server); }));
