@@ -53,9 +53,6 @@ struct ProbeOptions {
   std::optional<Duration> duration;  ///< nothing: until it is stopped
 };
 
-/// Where a probe serves its metrics, unless told otherwise.
-inline const exporter::ListenAddress kProbeListens{.host = "127.0.0.1", .port = 9465};
-
 /// All that the user asked for, whichever subcommand it is meant for.
 struct RunOptions {
   std::vector<std::string> strategies;  ///< names and globs as given; none: all

@@ -29,6 +29,8 @@ using namespace std::chrono_literals;
 
 // A probe is many runs, one after the other, so that nothing grows for ever.
 constexpr Duration kRound = 1h;
+// On the loopback, where it serves its metrics unless told otherwise.
+constexpr std::uint16_t kPort = 9465;
 // Between attempts to reach a store that cannot be reached.
 constexpr WaitPolicy kReconnecting = {.kind = WaitKind::backoff, .min = 200ms, .max = 10s};
 
@@ -184,7 +186,7 @@ tl::expected<int, UsageError> probe(const RunOptions& given) {
   RunOptions options = given;
   options.workload = workload_of(given);
   const bool exports = exporter::available().has_value();
-  if (!options.metrics.listen && exports) options.metrics.listen = kProbeListens;
+  if (!options.metrics.listen && exports) options.metrics.listen = exporter::ListenAddress{.port = kPort};
   auto selected = select(options);
   if (!selected) return tl::unexpected(selected.error());
   if (auto fits = check_waiting(*selected, options.workload.strategy.wait); !fits) {
