@@ -186,7 +186,8 @@ tl::expected<int, UsageError> probe(const RunOptions& given) {
   RunOptions options = given;
   options.workload = workload_of(given);
   const bool exports = exporter::available().has_value();
-  if (!options.metrics.listen && exports) options.metrics.listen = exporter::ListenAddress{.port = kPort};
+  if (!options.metrics.listen && exports)
+    options.metrics.listen = exporter::ListenAddress{.port = kPort};
   auto selected = select(options);
   if (!selected) return tl::unexpected(selected.error());
   if (auto fits = check_waiting(*selected, options.workload.strategy.wait); !fits) {

@@ -104,8 +104,8 @@ results::Result result_of(const RunOptions& options, const Plan& plan, const Dep
 }
 
 /// Saves and shows the result, and decides how this ends.
-int finish(const RunOptions& options, const Plan& plan, const results::Result& result, bool all_well,
-           Console& console) {
+int finish(const RunOptions& options, const Plan& plan, const results::Result& result,
+           bool all_well, Console& console) {
   Ending ending = ending_of(result);
   ending.strict = options.strict;
   ending.errors = ending.errors || !all_well;
