@@ -85,7 +85,7 @@ constexpr auto kCounter = MetricType::Counter;
 constexpr auto kGauge = MetricType::Gauge;
 constexpr auto kHistogram = MetricType::Histogram;
 
-const auto kWaiting = std::to_array<Metric>({
+constexpr auto kWaiting = std::to_array<Metric>({
     {"lockbench_acquire_duration_seconds", kHistogram,
      "Time from a section's intended start until its acquisition ended, by outcome.",
      [](const Account& account, Series& series) {
@@ -134,7 +134,7 @@ const auto kWaiting = std::to_array<Metric>({
      }},
 });
 
-const auto kRenewing = std::to_array<Metric>({
+constexpr auto kRenewing = std::to_array<Metric>({
     {"lockbench_renewals_total", kCounter,
      "Renewals of held leases: renewed, lost (the store knew the owner no more) or failed.",
      [](const Account& account, Series& series) {
@@ -188,7 +188,7 @@ const auto kRenewing = std::to_array<Metric>({
      }},
 });
 
-const auto kAudited = std::to_array<Metric>({
+constexpr auto kAudited = std::to_array<Metric>({
     {"lockbench_lost_updates_total", kCounter,
      "Updates of the protected counter that were lost; known at each run's end.",
      [](const Account& account, Series& series) { series.number(account.totals.lost_updates); }},
