@@ -35,6 +35,8 @@ class MemcachedStarter {
                  "--udp-port=0",
                  fmt::format("--conn-limit={}", clients),
                  fmt::format("--memory-limit={}", options.memory_megabytes)};
+    spec.name = kMemcached.name;
+    if (options.clock != nullptr) spec.argv = options.clock->wrap(std::move(spec.argv));
     spec.ports = {port};
     spec.ready = ready;
     std::unique_ptr<MemcachedServer> server(new MemcachedServer(testbed, std::move(spec)));

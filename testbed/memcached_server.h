@@ -5,6 +5,7 @@
 #include <string>
 #include <tl/expected.hpp>
 
+#include "testbed/clock_shim.h"
 #include "testbed/ports.h"
 #include "testbed/programs.h"
 #include "testbed/server.h"
@@ -16,6 +17,7 @@ inline constexpr Program kMemcached{"memcached", "memcached"};
 struct MemcachedOptions {
   std::uint32_t max_clients = 0;  ///< 0: as many as the open-file limit allows, at most 50,000
   std::uint32_t memory_megabytes = 64;
+  const ClockShim* clock = nullptr;  ///< runs by this clock; null: by the machine's
   PortChooser choose_port = free_loopback_port;
 };
 

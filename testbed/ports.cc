@@ -109,10 +109,11 @@ tl::expected<std::string, std::string> ask_until(
   if (refusal != 0) {
     return tl::unexpected(fmt::format("connect: {}", std::strerror(refusal)));
   }
-  // A request of one packet into an empty buffer: sent whole or not at all.
-  if (send(fd, request.data(), request.size(), MSG_NOSIGNAL) !=
-      static_cast<ssize_t>(request.size())) {
-    return system_error("send");
+  while (!request.empty()) {
+    if (!await(fd, POLLOUT, deadline)) return tl::unexpected<std::string>("send: timed out");
+    const ssize_t sent = send(fd, request.data(), request.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno != EAGAIN) return system_error("send");
+    request.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(sent, 0)));
   }
   std::string answer;
   while (await(fd, POLLIN, deadline)) {

@@ -7,6 +7,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "testbed/clock_shim.h"
 #include "testbed/ports.h"
 #include "testbed/programs.h"
 #include "testbed/server.h"
@@ -17,7 +18,8 @@ inline constexpr Program kPostgres{"postgres", "postgresql"};
 
 struct PostgresOptions {
   std::uint32_t max_clients = 100;
-  std::vector<std::string> config;  ///< further settings: "deadlock_timeout=2s"
+  std::vector<std::string> config;   ///< further settings: "deadlock_timeout=2s"
+  const ClockShim* clock = nullptr;  ///< runs by this clock; null: by the machine's
   PortChooser choose_port = free_loopback_port;
 };
 

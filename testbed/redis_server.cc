@@ -102,7 +102,9 @@ class RedisStarter {
 
     ServerSpec spec;
     spec.folder = *folder;
+    spec.name = kRedisServer.name;
     spec.argv = {program_, config.string()};
+    if (options_.clock != nullptr) spec.argv = options_.clock->wrap(std::move(spec.argv));
     spec.ports = {port};
     spec.ready = ready;
     std::unique_ptr<RedisServer> server(new RedisServer(testbed_, std::move(spec), unix_socket));

@@ -7,6 +7,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "testbed/clock_shim.h"
 #include "testbed/ports.h"
 #include "testbed/programs.h"
 #include "testbed/server.h"
@@ -22,7 +23,8 @@ struct RedisOptions {
   std::string password;           ///< of the default user; empty: none
   std::vector<std::string> users;  ///< as in redis.conf after "user ": "ann on >secret ~* &* +@all"
   bool debug_command = false;      ///< allow DEBUG
-  std::vector<std::string> config;  ///< further lines of redis.conf, for instance "replicaof ..."
+  std::vector<std::string> config;   ///< further lines of redis.conf, for instance "replicaof ..."
+  const ClockShim* clock = nullptr;  ///< runs by this clock; null: by the machine's
   PortChooser choose_port = free_loopback_port;
 };
 
