@@ -237,6 +237,24 @@ void describe(Visitor& v, Is<Experiment> auto& experiment) {
 }
 
 template <class Visitor>
+void describe(Visitor& v, Is<HazardEvent> auto& event) {
+  v("t", event.t);
+  v("who", event.who);
+  v("what", event.what);
+}
+
+template <class Visitor>
+void describe(Visitor& v, Is<Hazard> auto& hazard) {
+  v("scenario", hazard.scenario);
+  v("strategy", hazard.strategy);
+  v("expected", hazard.expected);
+  v("observed", hazard.observed);
+  v("agrees", hazard.agrees);
+  v("evidence", hazard.evidence);
+  v("timeline", hazard.timeline);
+}
+
+template <class Visitor>
 void describe(Visitor& v, Is<Result> auto& result) {
   v.constant("schema", kSchema);
   v("id", result.id);
@@ -247,6 +265,7 @@ void describe(Visitor& v, Is<Result> auto& result) {
   v("workload", result.workload);
   v("skipped", result.skipped);
   v("runs", result.runs);
+  v.where_there("hazards", result.hazards);
   v.where_there("experiment", result.experiment);
 }
 

@@ -212,6 +212,22 @@ struct Skipped {
 using OptionValue =
     std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, std::vector<std::string>>;
 
+/// Something that happened in a hazard's play, `t` seconds after its beginning.
+struct HazardEvent {
+  double t = 0;
+  std::string who, what;
+};
+
+/// One fault played against one strategy. Outcomes are words: "safe", "double-grant".
+struct Hazard {
+  std::string scenario, strategy;
+  std::string expected;  ///< what the strategy declares
+  std::string observed;  ///< what was seen
+  bool agrees = true;
+  std::map<std::string, OptionValue> evidence;  ///< "reason" says it in plain words
+  std::vector<HazardEvent> timeline;
+};
+
 struct Result {
   std::string id;
   std::string started_at;  ///< RFC 3339
@@ -221,6 +237,7 @@ struct Result {
   std::map<std::string, OptionValue> workload;
   std::vector<Skipped> skipped;
   std::vector<Run> runs;
+  std::optional<std::vector<Hazard>> hazards;
   std::optional<Experiment> experiment;
 };
 

@@ -114,8 +114,20 @@ inline QuorumPoint sample_quorum_point() {
           .validity = sample_distribution()};
 }
 
+inline std::vector<Hazard> sample_hazards() {
+  return {{.scenario = "late-release",
+           .strategy = "redis-set-nx",
+           .expected = "foreign-release",
+           .observed = "safe",
+           .agrees = false,
+           .evidence = {{"reason", std::string("the \"second\" still held its lock afterwards")},
+                        {"belief_gap_seconds", -0.25}},
+           .timeline = {{0.001, "holder", "asks for the lock"}}}};
+}
+
 inline Result full_result() {
   Result result = minimal_result();
+  result.hazards = sample_hazards();
   result.experiment = sample_experiment();
   result.interrupted = true;
   result.lockbench = {"0.1.0", "05a4e27", "Release"};

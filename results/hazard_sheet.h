@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "results/model.h"
+
+namespace lockbench::results {
+
+struct MatrixOptions {
+  bool color = false;
+  int width = 0;  ///< in columns; 0: as wide as it gets
+};
+
+/// Scenarios by strategies, a word a cell, in as many blocks as the width asks for, and a legend of
+/// the words that occur.
+std::string to_matrix(const std::vector<Hazard>& hazards, const MatrixOptions& options);
+std::string to_matrix_markdown(const std::vector<Hazard>& hazards);
+/// One line a cell.
+std::string to_csv(const std::vector<Hazard>& hazards);
+
+/// Whether the outcome is one that somebody should worry about.
+bool is_unsafe(std::string_view outcome);
+
+/// For each cell that is not what was declared, and for each unsafe one: two lines.
+std::string reasons(const std::vector<Hazard>& hazards, const MatrixOptions& options);
+
+/// The whole play: what was asked, who believed what and when, what came out.
+std::string explain(const Hazard& hazard);
+
+}  // namespace lockbench::results

@@ -1,0 +1,97 @@
+#include "results/hazard_sheet.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "results/text.h"
+#include "tests/unit/results/samples.h"
+
+namespace lockbench::results {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+Hazard cell(std::string scenario, std::string strategy, std::string observed) {
+  return {.scenario = std::move(scenario),
+          .strategy = std::move(strategy),
+          .expected = observed,
+          .observed = observed,
+          .evidence = {{"reason", "because of " + observed}}};
+}
+
+std::vector<Hazard> some_cells() {
+  return {cell("late-release", "one", "safe"), cell("late-release", "two", "foreign-release"),
+          cell("crash-holding", "one", "recovers"), cell("crash-holding", "two", "not-applicable")};
+}
+
+TEST(HazardMatrix, HasARowForAScenarioAndANumberForAStrategy) {
+  const std::string text = to_matrix(some_cells(), {});
+  EXPECT_THAT(text, HasSubstr("   1 one\n   2 two\n"));
+  EXPECT_THAT(text, HasSubstr("late-release   safe     freed"));
+  EXPECT_THAT(text, HasSubstr("crash-holding  back     ·"));
+}
+
+TEST(HazardMatrix, ExplainsTheWordsThatOccurAndNoOthers) {
+  const std::string text = to_matrix(some_cells(), {});
+  EXPECT_THAT(text, HasSubstr("freed    foreign-release: "));
+  EXPECT_THAT(text, Not(HasSubstr("lost-update")));
+  EXPECT_THAT(text, Not(HasSubstr("not what the strategy declares")));
+}
+
+TEST(HazardMatrix, MarksWhatWasNotDeclared) {
+  auto cells = some_cells();
+  cells[0].expected = "double-grant";
+  cells[0].agrees = false;
+  const std::string text = to_matrix(cells, {});
+  EXPECT_THAT(text, HasSubstr("late-release   safe!"));
+  EXPECT_THAT(text, HasSubstr("not what the strategy declares"));
+  EXPECT_THAT(reasons(cells, {}), HasSubstr("late-release / one: safe (declared: double-grant)\n"));
+}
+
+TEST(HazardMatrix, IsFoldedToTheWidth) {
+  const std::string text = to_matrix(some_cells(), {.width = 25});
+  EXPECT_THAT(text, HasSubstr("late-release   safe   \n"));
+  EXPECT_THAT(text, HasSubstr("late-release   freed  \n"));
+}
+
+TEST(HazardMatrix, IsColoredOnlyWhereAsked) {
+  EXPECT_THAT(to_matrix(some_cells(), {}), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(to_matrix(some_cells(), {.color = true}), HasSubstr("\x1b[31mfreed"));
+}
+
+TEST(HazardMatrix, LeavesRoomForACellThatWasNotPlayed) {
+  auto cells = some_cells();
+  cells.erase(cells.begin());
+  EXPECT_THAT(to_matrix(cells, {}), HasSubstr("late-release   freed           \n"));
+  EXPECT_THAT(to_matrix_markdown(cells), HasSubstr("| late-release | freed |  |\n"));
+}
+
+TEST(HazardReasons, AreGivenForUnsafeCellsOnly) {
+  EXPECT_EQ(reasons(some_cells(), {}),
+            "late-release / two: foreign-release\n  because of foreign-release\n");
+}
+
+TEST(HazardReasons, RecoveryAndRefusalDiffer) {
+  EXPECT_FALSE(is_unsafe("recovers"));
+  EXPECT_FALSE(is_unsafe("not-applicable"));
+  EXPECT_TRUE(is_unsafe("stuck"));
+  EXPECT_TRUE(is_unsafe("refused"));
+}
+
+TEST(HazardExplained, TellsTheWholePlay) {
+  const std::string text = explain(sample_hazards().front());
+  EXPECT_THAT(text, HasSubstr("late-release / redis-set-nx: safe (foreign-release declared)\n"));
+  EXPECT_THAT(text, HasSubstr("0.001 s  holder  asks for the lock\n"));
+  EXPECT_THAT(text, HasSubstr("belief_gap_seconds: -0.250\n"));
+}
+
+TEST(HazardCsv, HasALineForACell) {
+  EXPECT_EQ(to_csv(sample_hazards()),
+            "scenario,strategy,expected,observed,agrees,reason\n"
+            "late-release,redis-set-nx,foreign-release,safe,false,"
+            "\"the \"\"second\"\" still held its lock afterwards\"\n");
+}
+
+}  // namespace
+}  // namespace lockbench::results
