@@ -35,6 +35,7 @@ const Registration registration(Descriptor{
                .renew_check = OwnerCheck::none,
                .ttl_in_seconds = true},
     .hazards = with_memcached_hazards({{"late-release", HazardOutcome::foreign_release},
+                                       {"release-race", HazardOutcome::foreign_release},
                                        {"release-without-holding", HazardOutcome::foreign_release},
                                        {"foreign-renewal", HazardOutcome::foreign_renewal},
                                        {"lost-answer-acquire", HazardOutcome::stuck},

@@ -100,7 +100,6 @@ StoreResult<Grant> to_grant(const StoreResult<Answer>& answer, const Session& se
 
 std::vector<KnownHazard> with_session_hazards(std::vector<KnownHazard> own) {
   own.insert(own.end(), {{"host-crash", HazardOutcome::stuck},
-                         {"partition-holder", HazardOutcome::stuck},
                          {"store-restart-durable", HazardOutcome::double_grant},
                          {"failover", HazardOutcome::double_grant},
                          {"runaway-holder", HazardOutcome::stuck}});

@@ -26,8 +26,7 @@ const Registration registration(Descriptor{
                .renew_check = OwnerCheck::none,
                .renewable = true,
                .waiting_choices = kWaitingChoices},
-    .hazards = with_ttl_hazards(with_unchecked_release({{"late-release",
-                                                         HazardOutcome::foreign_release}})),
+    .hazards = with_ttl_hazards(with_unchecked_overrun({})),
     .make = construct<SetNx>,
 });
 

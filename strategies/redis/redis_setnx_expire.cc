@@ -42,9 +42,8 @@ const Registration registration(Descriptor{
                .ttl_in_seconds = true,
                .renewable = true,
                .waiting_choices = kWaitingChoices},
-    .hazards = with_ttl_hazards(with_unchecked_release({{"crash-mid-acquire", HazardOutcome::stuck},
-                                                        {"late-release",
-                                                         HazardOutcome::foreign_release}})),
+    .hazards = with_ttl_hazards(with_unchecked_overrun({{"crash-mid-acquire",
+                                                         HazardOutcome::stuck}})),
     .make = construct<SetnxExpire>,
 });
 

@@ -254,4 +254,11 @@ std::vector<KnownHazard> with_unchecked_release(std::vector<KnownHazard> own) {
   return own;
 }
 
+std::vector<KnownHazard> with_unchecked_overrun(std::vector<KnownHazard> own) {
+  append_missing(own, {{"late-release", HazardOutcome::foreign_release},
+                       {"release-race", HazardOutcome::foreign_release},
+                       {"foreign-renewal", HazardOutcome::foreign_renewal}});
+  return with_unchecked_release(std::move(own));
+}
+
 }  // namespace lockbench::redis

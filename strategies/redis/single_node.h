@@ -171,5 +171,7 @@ std::vector<KnownHazard> without_hazards(std::vector<KnownHazard> list,
                                          std::initializer_list<std::string_view> withstood);
 /// What a release that does not look at the owner adds: to be put among a strategy's own.
 std::vector<KnownHazard> with_unchecked_release(std::vector<KnownHazard> own);
+/// And what it and such a renewal add where the lock can run out under its holder.
+std::vector<KnownHazard> with_unchecked_overrun(std::vector<KnownHazard> own);
 
 }  // namespace lockbench::redis
