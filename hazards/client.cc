@@ -1,0 +1,260 @@
+#include "hazards/client.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <stdexcept>
+
+#include "hazards/fault_env.h"
+#include "loadgen/redis_counter.h"
+#include "strategies/registry.h"
+
+namespace lockbench::hazards {
+namespace {
+
+using Json = nlohmann::json;
+
+/// A pipe as lines.
+class Lines {
+ public:
+  Lines(int in, int out) : in_(in), out_(out) {}
+
+  /// Nothing at the end.
+  std::optional<std::string> next() {
+    std::size_t newline = 0;
+    while ((newline = buffered_.find('\n')) == std::string::npos) {
+      std::array<char, 4096> bytes{};
+      const ssize_t count = read(in_, bytes.data(), bytes.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) return std::nullopt;
+      buffered_.append(bytes.data(), static_cast<std::size_t>(count));
+    }
+    std::string line = buffered_.substr(0, newline);
+    buffered_.erase(0, newline + 1);
+    return line;
+  }
+
+  /// A line is shorter than what a pipe takes at once.
+  void tell(const Json& message) {
+    const std::string line = message.dump() + "\n";
+    if (write(out_, line.data(), line.size()) < 0) _exit(1);  // nobody listens any more
+  }
+
+ private:
+  const int in_, out_;
+  std::string buffered_;
+};
+
+std::int64_t nanoseconds(TimePoint time) { return time.time_since_epoch().count(); }
+
+Json optional_nanoseconds(std::optional<TimePoint> time) {
+  return time ? Json(nanoseconds(*time)) : Json(nullptr);
+}
+
+/// Nothing where the lock does not expire.
+Json valid_until_of(const Lease& lease) {
+  const TimePoint end = lease.state ? lease.state->valid_until() : TimePoint::max();
+  return end == TimePoint::max() ? Json(nullptr) : Json(nanoseconds(end));
+}
+
+StrategyOptions options_of(const Json& who) {
+  StrategyOptions options;
+  options.command_timeout = Duration(who.at("command_timeout_ns").get<std::int64_t>());
+  if (!who.at("renew").get<bool>()) options.renew = RenewPolicy{.kind = RenewPolicy::Kind::off};
+  if (!who.at("wait").is_null()) {
+    auto policy = parse_wait_policy(who.at("wait").get<std::string>());
+    if (!policy) throw std::runtime_error(policy.error());
+    options.wait = *policy;
+  }
+  return options;
+}
+
+class Client {
+ public:
+  Client(const Json& who, Lines& lines)
+      : options_(options_of(who)),
+        env_(make_system_env(std::random_device()()),
+             [&lines] {
+               lines.tell({{"event", "waiting"}});
+             }),
+        counter_url_(who.at("counter").get<std::string>()),
+        checks_fencing_(who.at("checks_fencing").get<bool>()) {
+    for (const auto& [backend, urls] : who.at("endpoints").items()) {
+      endpoints_[backend] = urls.get<std::vector<std::string>>();
+    }
+    const Descriptor* const strategy = find_strategy(who.at("strategy").get<std::string>());
+    if (strategy == nullptr) throw std::runtime_error("no such strategy");
+    strategy_ = make_strategy(*strategy, {.endpoints = endpoints_,
+                                          .options = options_,
+                                          .env = env_,
+                                          .services = services_,
+                                          .client = who.at("client").get<int>()});
+    if (auto reached = strategy_->connect(); !reached) {
+      throw std::runtime_error(reached.error().message);
+    }
+    env_.take_count();
+  }
+
+  Json serve(const Json& request) {
+    const auto what = request.at("do").get<std::string>();
+    if (what == "acquire") return acquire(request);
+    if (what == "release") return release(request);
+    if (what == "renew") return renew(request);
+    if (what == "read") return read(request);
+    if (what == "write") return write(request);
+    if (what == "belief") return belief(lease(request));
+    if (what == "arm") return arm(request);
+    if (what == "shift_clock") {
+      env_.shift_wall_clock(Duration(request.at("by_ns").get<std::int64_t>()));
+      return Json::object();
+    }
+    throw std::runtime_error("no such request: " + what);
+  }
+
+ private:
+  Lease& lease(const Json& request) { return leases_.at(request.at("lease").get<int>()); }
+
+  Json acquire(const Json& request) {
+    const auto key = request.at("key").get<std::string>();
+    const TimePoint asked_at = env_.now();
+    const Duration wait(request.at("wait_ns").get<std::int64_t>());
+    env_.expect_wait(wait > Duration::zero());
+    env_.take_count();
+    AcquireResult result =
+        strategy_->acquire({.key = key,
+                            .ttl = Duration(request.at("ttl_ns").get<std::int64_t>()),
+                            .deadline = asked_at + wait});
+    env_.expect_wait(false);
+    Json answer = {{"outcome", static_cast<int>(result.outcome)},
+                   {"asked_ns", nanoseconds(asked_at)},
+                   {"answered_ns", nanoseconds(env_.now())},
+                   {"commands", env_.take_count()},
+                   {"reason", result.reason}};
+    if (!result.lease) return answer;
+    answer["lease"] = next_lease_;
+    answer["valid_until_ns"] = valid_until_of(*result.lease);
+    answer["fencing"] = result.lease->fencing ? Json(*result.lease->fencing) : Json(nullptr);
+    leases_.emplace(next_lease_++, *std::move(result.lease));
+    return answer;
+  }
+
+  /// What the clean-up of one that never held the lock has in hand: a token of its own, no grant.
+  Lease never_granted(const Json& request) {
+    return {.key = request.at("key").get<std::string>(),
+            .token = random_token(env_),
+            .state = std::make_shared<LeaseState>(env_.now() + std::chrono::hours(1))};
+  }
+
+  Json release(const Json& request) {
+    env_.take_count();
+    const bool granted = request.at("lease").get<int>() >= 0;
+    const ReleaseResult result =
+        strategy_->release(granted ? lease(request) : never_granted(request));
+    return {{"outcome", static_cast<int>(result.outcome)},
+            {"answered_ns", nanoseconds(env_.now())},
+            {"commands", env_.take_count()},
+            {"reason", result.reason}};
+  }
+
+  Json renew(const Json& request) {
+    const RenewResult result =
+        strategy_->renew(lease(request), Duration(request.at("ttl_ns").get<std::int64_t>()));
+    return {{"outcome", static_cast<int>(result.outcome)},
+            {"answered_ns", nanoseconds(env_.now())},
+            {"reason", result.reason}};
+  }
+
+  Json belief(const Lease& lease) {
+    const TimePoint now = env_.now();
+    return {{"valid", lease.state->valid_at(now)},
+            {"valid_until_ns", valid_until_of(lease)},
+            {"lost_at_ns", optional_nanoseconds(lease.state->lost_at())},
+            {"now_ns", nanoseconds(now)}};
+  }
+
+  Json arm(const Json& request) {
+    env_.arm({.action = static_cast<CommandFault::Action>(request.at("action").get<int>()),
+              .command = request.at("command").get<int>(),
+              .place = static_cast<CommandFault::Place>(request.at("place").get<int>())});
+    return Json::object();
+  }
+
+  Json read(const Json& request) {
+    reading_ = Reading{};
+    auto reading = session(request).read(0, fencing(request));
+    if (!reading) throw std::runtime_error(reading.error());
+    reading_ = *reading;
+    return {{"value", reading->value}, {"stale", reading->stale}};
+  }
+
+  Json write(const Json& request) {
+    const WriteResult result = session(request).write(0, reading_, fencing(request));
+    return {{"result", static_cast<int>(result)}, {"answered_ns", nanoseconds(plain_->now())}};
+  }
+
+  std::optional<std::uint64_t> fencing(const Json& request) { return lease(request).fencing; }
+
+  /// The counter of the key that is worked on. Its commands are none of the lock's, so faults leave
+  /// them alone.
+  CounterSession& session(const Json& request) {
+    if (session_) return *session_;
+    auto endpoint = redis::parse_endpoint(counter_url_);
+    if (!endpoint) throw std::runtime_error(endpoint.error());
+    auto counter = make_redis_counter(
+        {.connections =
+             services_.get_or_make<redis::ConnectionFactory>(redis::make_hiredis_factory),
+         .endpoint = *endpoint,
+         .env = *plain_,
+         .key_name = [name =
+                          request.at("key").get<std::string>() + ":counter"](int) { return name; },
+         .checks_fencing = checks_fencing_});
+    if (!counter) throw std::runtime_error(counter.error());
+    counter_ = *std::move(counter);
+    session_ = counter_->open(*plain_);
+    return *session_;
+  }
+
+  Endpoints endpoints_;
+  const StrategyOptions options_;
+  FaultEnv env_;
+  const std::string counter_url_;
+  const bool checks_fencing_;
+  const std::unique_ptr<Env> plain_ = make_system_env(std::random_device()());
+  Services services_;
+  std::unique_ptr<LockStrategy> strategy_;
+  std::map<int, Lease> leases_;  ///< go before the strategy and its services
+  int next_lease_ = 0;
+  std::unique_ptr<Counter> counter_;
+  std::unique_ptr<CounterSession> session_;
+  Reading reading_;
+};
+
+}  // namespace
+
+int serve_client(int in, int out) {
+  std::signal(SIGPIPE, SIG_IGN);
+  Lines lines(in, out);
+  std::unique_ptr<Client> client;
+  // Ends with its input.
+  while (const auto line = lines.next()) {
+    try {
+      const Json request = Json::parse(*line);
+      if (client) {
+        lines.tell(client->serve(request));
+      } else {
+        client = std::make_unique<Client>(request, lines);
+        lines.tell(Json::object());
+      }
+    } catch (const std::exception& error) {
+      lines.tell({{"error", error.what()}});
+    }
+  }
+  return 0;
+}
+
+}  // namespace lockbench::hazards

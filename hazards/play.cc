@@ -1,0 +1,49 @@
+#include "hazards/play.h"
+
+#include <fmt/format.h>
+
+#include "strategies/redis/connection.h"
+
+namespace lockbench::hazards {
+namespace {
+
+/// Short, so that plays are, but long enough for a busy machine not to be the fault that is seen:
+/// where a timer renews a lock, the timer must come in time.
+Duration usual_ttl(const Traits& traits) {
+  if (traits.renews) return std::chrono::milliseconds(1500);
+  if (traits.ttl_in_seconds) return std::chrono::seconds(1);
+  return std::chrono::milliseconds(500);
+}
+
+}  // namespace
+
+Play::Play(House& house, std::shared_ptr<Stage> stage, const Descriptor& strategy, std::string key)
+    : house_(house),
+      stage_(std::move(stage)),
+      strategy_(strategy),
+      first_key_(std::move(key)),
+      key_(first_key_ + "}"),
+      ttl_(usual_ttl(strategy.traits)) {}
+
+Actor& Play::client(std::string_view name, const ActorSettings& settings) {
+  ActorSettings own = settings;
+  if (own.number == 0) own.number = ++clients_;
+  return actors_.emplace_back(*this, std::string(name), own);
+}
+
+void Play::ask_for_ttl(Duration ttl) { ttl_ = ttl; }
+
+void Play::change_key() { key_ = fmt::format("{}-{}}}", first_key_, ++keys_); }
+
+std::uint64_t Play::counter() {
+  const auto env = make_system_env(0);
+  const auto endpoint = redis::parse_endpoint(house_.counter_url());
+  const auto connection =
+      redis::make_hiredis_factory()->make(*endpoint, std::chrono::seconds(5), *env);
+  const std::string name = key_ + ":counter";
+  const auto value = connection->call({"GET", name});
+  if (!value) throw StageFailure(value.error().message);
+  return value->is_nil() ? 0 : std::stoull(value->text);
+}
+
+}  // namespace lockbench::hazards

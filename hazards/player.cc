@@ -1,0 +1,85 @@
+#include "hazards/player.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <mutex>
+#include <random>
+#include <thread>
+
+namespace lockbench::hazards {
+namespace {
+
+/// The beginning of a key that no other play has; the brace is left open.
+std::string fresh_key() {
+  static std::atomic<unsigned> plays{0};
+  static const unsigned process = std::random_device()();
+  return fmt::format("lockbench:{:08x}:{{{}", process, ++plays);
+}
+
+void play_on(Cell& cell, House& house, std::shared_ptr<Stage> stage) {
+  Play play(house, std::move(stage), *cell.strategy, fresh_key());
+  try {
+    Verdict verdict = cell.scenario->play(play);
+    cell.observed = verdict.outcome;
+    cell.reason = std::move(verdict.reason);
+  } catch (const std::exception& failure) {
+    cell.reason = failure.what();
+    cell.failed = true;
+  }
+  cell.evidence = play.evidence();
+  cell.timeline = play.timeline().entries();
+}
+
+}  // namespace
+
+Cell make_cell(const Scenario& scenario, const Descriptor& strategy) {
+  Cell cell{.scenario = &scenario,
+            .strategy = &strategy,
+            .expected = expected_outcome(scenario, strategy)};
+  if (auto why = not_applicable(scenario, strategy)) {
+    cell.expected = HazardOutcome::not_applicable;
+    cell.observed = HazardOutcome::not_applicable;
+    cell.reason = *std::move(why);
+  }
+  return cell;
+}
+
+Cell play(House& house, const Scenario& scenario, const Descriptor& strategy) {
+  Cell cell = make_cell(scenario, strategy);
+  if (cell.played()) return cell;
+  auto stage = house.stage(strategy, scenario.ground);
+  cell.began = std::chrono::steady_clock::now();
+  if (stage) {
+    play_on(cell, house, *std::move(stage));
+  } else {
+    cell.reason = stage.error().reason;
+    if (stage.error().by_nature) {
+      cell.expected = HazardOutcome::not_applicable;
+      cell.observed = HazardOutcome::not_applicable;
+    }
+  }
+  cell.took = std::chrono::steady_clock::now() - cell.began;
+  return cell;
+}
+
+void play_all(House& house, std::vector<Cell>& cells, int at_once,
+              const std::function<void(const Cell&)>& on_done, const std::stop_token& stop) {
+  std::atomic<std::size_t> next{0};
+  std::mutex telling;
+  const auto work = [&] {
+    while (!stop.stop_requested()) {
+      const std::size_t index = next++;
+      if (index >= cells.size()) return;
+      Cell& cell = cells[index];
+      if (!cell.played()) cell = play(house, *cell.scenario, *cell.strategy);
+      const std::scoped_lock lock(telling);
+      on_done(cell);
+    }
+  };
+  std::vector<std::jthread> workers;
+  workers.reserve(static_cast<std::size_t>(at_once));
+  for (int worker = 0; worker < at_once; ++worker) workers.emplace_back(work);
+}
+
+}  // namespace lockbench::hazards

@@ -1,0 +1,49 @@
+#include "hazards/scenario.h"
+
+#include <map>
+#include <stdexcept>
+
+namespace lockbench::hazards {
+namespace {
+
+std::map<std::string_view, Scenario>& registry() {
+  static std::map<std::string_view, Scenario> all;
+  return all;
+}
+
+}  // namespace
+
+ScenarioRegistration::ScenarioRegistration(Scenario scenario) {
+  const std::string_view name = scenario.name;
+  if (!registry().emplace(name, std::move(scenario)).second) {
+    throw std::logic_error("two scenarios of one name");
+  }
+}
+
+std::vector<const Scenario*> all_scenarios() {
+  std::vector<const Scenario*> all;
+  for (const auto& [name, scenario] : registry()) all.push_back(&scenario);
+  return all;
+}
+
+const Scenario* find_scenario(std::string_view name) {
+  const auto found = registry().find(name);
+  return found == registry().end() ? nullptr : &found->second;
+}
+
+std::optional<std::string> not_applicable(const Scenario& scenario, const Descriptor& strategy) {
+  if (!scenario.for_controls) {
+    if (!strategy.traits.promises_exclusion) return "a control: it promises nothing to break";
+    if (strategy.traits.one_process) return "it lives in one process, which dies as a whole";
+  }
+  return scenario.exempts ? scenario.exempts(strategy) : std::nullopt;
+}
+
+HazardOutcome expected_outcome(const Scenario& scenario, const Descriptor& strategy) {
+  for (const KnownHazard& known : strategy.hazards) {
+    if (known.scenario == scenario.name) return known.outcome;
+  }
+  return scenario.unless_declared;
+}
+
+}  // namespace lockbench::hazards

@@ -1,0 +1,30 @@
+#include "hazards/steps.h"
+
+namespace lockbench::hazards {
+namespace {
+
+Verdict crash_waiting(Play& play) {
+  play.ask_for_ttl(std::chrono::seconds(3));
+  Actor& holder = play.client("holder");
+  Actor& waiter = play.client("waiter");
+  Actor& next = play.client("next");
+  const Grant held = holder.hold();
+  waiter.ask(play.patience());
+  waiter.await_waiting();
+  next.ask(play.patience());
+  next.await_waiting();
+  waiter.kill();
+  holder.release(held);
+  const TimePoint released_at = std::chrono::steady_clock::now();
+  return verdict_of_return(play, next.answer(), released_at);
+}
+
+const ScenarioRegistration registration({
+    .name = "crash-waiting",
+    .question = "A client dies while it waits, then the holder releases: does the queue go on?",
+    .unless_declared = HazardOutcome::recovers,
+    .play = crash_waiting,
+});
+
+}  // namespace
+}  // namespace lockbench::hazards

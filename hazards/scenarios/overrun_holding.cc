@@ -1,0 +1,35 @@
+#include "hazards/steps.h"
+
+namespace lockbench::hazards {
+namespace {
+
+Verdict overrun_holding(Play& play) {
+  Actor& holder = play.client("holder");
+  const Grant held = holder.hold();
+  const Grant second = play.client("second").acquire(play.patience());
+  if (second.granted()) note_belief_gap(play, holder, held, second.answered_at);
+  return verdict_of_two(play, second, "the work took longer than the lock lasts");
+}
+
+Verdict runaway_holder(Play& play) {
+  const Grant held = play.client("holder").hold();
+  const Grant next = play.client("contender").acquire(play.patience());
+  return verdict_of_return(play, next, held.answered_at);
+}
+
+const ScenarioRegistration overrun({
+    .name = "overrun-holding",
+    .question = "The work simply takes longer than the lock lasts: do two hold it?",
+    .quick = true,
+    .play = overrun_holding,
+});
+
+const ScenarioRegistration runaway({
+    .name = "runaway-holder",
+    .question = "The holder lives, and its work never ends: does the lock ever come back?",
+    .unless_declared = HazardOutcome::recovers,
+    .play = runaway_holder,
+});
+
+}  // namespace
+}  // namespace lockbench::hazards

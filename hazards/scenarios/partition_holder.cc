@@ -1,0 +1,30 @@
+#include "hazards/steps.h"
+
+namespace lockbench::hazards {
+namespace {
+
+Verdict partition_holder(Play& play) {
+  Actor& holder = play.client("holder", {.behind_line = true});
+  const Grant held = holder.hold();
+  holder.line().hold();
+  play.tell("the holder is cut off from the store");
+  // Twice the TTL, and what stores add to it.
+  const Grant second = play.client("second").acquire(3 * play.ttl());
+  holder.line().heal();
+  play.tell("the holder's line is whole again");
+  if (second.granted()) note_belief_gap(play, holder, held, second.answered_at);
+  return verdict_of_two(play, second, "the holder was cut off");
+}
+
+const ScenarioRegistration registration({
+    .name = "partition-holder",
+    .question = "The holder is cut off from the store for two TTLs: do two hold the lock?",
+    .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
+      if (strategy.backend == "local") return "it has no connections";
+      return std::nullopt;
+    },
+    .play = partition_holder,
+});
+
+}  // namespace
+}  // namespace lockbench::hazards

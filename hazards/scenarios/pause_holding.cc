@@ -1,0 +1,56 @@
+#include <fmt/format.h>
+
+#include "hazards/steps.h"
+
+namespace lockbench::hazards {
+namespace {
+
+/// Stopped between reading and writing the protected counter, until a successor has worked.
+Verdict pause(Play& play, bool checks_fencing) {
+  Actor& holder = play.client("holder", {.checks_fencing = checks_fencing});
+  Actor& successor = play.client("successor", {.checks_fencing = checks_fencing});
+  const Grant held = holder.hold();
+  holder.read(held);
+  holder.stop();
+  const Grant next = successor.acquire(play.patience());
+  play.note("successor_granted", next.granted());
+  if (next.granted()) {
+    successor.read(next);
+    successor.write(next);
+    successor.release(next);
+  }
+  holder.resume();
+  const WriteResult written = holder.write(held);
+  holder.release(held);
+
+  const std::uint64_t lost = play.accepted_writes() - play.counter();
+  play.note("lost_updates", static_cast<std::int64_t>(lost));
+  if (lost > 0) {
+    return {HazardOutcome::lost_update,
+            "the holder woke up and wrote what it had read before its successor worked: the "
+            "successor's update is gone"};
+  }
+  if (written == WriteResult::rejected_stale) {
+    return {HazardOutcome::safe, "the counter turned the late write away by its fencing number"};
+  }
+  return {HazardOutcome::safe,
+          fmt::format("no update was lost; the successor {}",
+                      next.granted() ? "got the lock" : "had to wait for the stopped holder")};
+}
+
+const ScenarioRegistration plain({
+    .name = "pause-holding",
+    .question = "The holder stands still for longer than its lock lasts: does a stale write come?",
+    .quick = true,
+    .play = [](Play& play) { return pause(play, false); },
+});
+
+const ScenarioRegistration fenced({
+    .name = "pause-holding-fenced",
+    .question = "The same, with a counter that checks fencing numbers: is the stale write stopped?",
+    .quick = true,
+    .play = [](Play& play) { return pause(play, true); },
+});
+
+}  // namespace
+}  // namespace lockbench::hazards

@@ -1,0 +1,26 @@
+#include "hazards/steps.h"
+
+namespace lockbench::hazards {
+namespace {
+
+Verdict rogue_delete(Play& play) {
+  play.ask_for_ttl(std::chrono::seconds(6));
+  Actor& holder = play.client("holder");
+  Actor& contender = play.client("contender");
+  const Grant held = holder.hold();
+  const bool deleted = play.stage().remove_key(play.key());
+  play.tell(deleted ? "somebody deletes the key" : "somebody tries to delete the key, and cannot");
+  play.note("key_deleted", deleted);
+  const Grant second = contender.acquire(std::chrono::seconds(1));
+  if (second.granted()) note_belief_gap(play, holder, held, second.answered_at);
+  return verdict_of_two(play, second, "somebody deleted the key");
+}
+
+const ScenarioRegistration registration({
+    .name = "rogue-delete",
+    .question = "Somebody deletes the key from outside: do two hold the lock?",
+    .play = rogue_delete,
+});
+
+}  // namespace
+}  // namespace lockbench::hazards

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+
+#include "strategies/descriptor.h"
+#include "testbed/proxy.h"
+#include "testbed/server.h"
+#include "testbed/testbed.h"
+
+namespace lockbench::hazards {
+
+/// What a play needs of the servers that it is played on.
+enum class Ground {
+  shared,      ///< any: it leaves them alone
+  volatile_,   ///< its own, which keep nothing on disk
+  durable,     ///< its own, which keep everything on disk
+  clocked,     ///< its own, whose wall clock can be moved
+  replicated,  ///< its own, with a replica that can be promoted
+  cramped,     ///< its own, with little memory
+};
+
+/// One backend's private servers, and what can be done to them. Faults throw StageFailure where
+/// they cannot be had, or go wrong. A shared one is thread-safe; the others are for one play.
+class Stage {
+ public:
+  virtual ~Stage() = default;
+
+  /// Where clients find the lock's store; by way of `port`, if that is not 0.
+  virtual Endpoints endpoints(std::uint16_t port = 0) const = 0;
+  /// Of the store, to draw a line to.
+  virtual std::uint16_t port() const = 0;
+
+  /// Somebody deletes exactly this key. Returns whether he did: it may not be there, or be locked
+  /// against that too.
+  bool remove_key(const std::string& key);
+  /// What stands under the key; empty if nothing does.
+  virtual std::string value_of(const std::string& key);
+  /// The server dies without warning and comes back.
+  virtual void restart();
+  /// The server's wall clock jumps ahead.
+  virtual void jump_clock(Duration ahead);
+  /// Memory fills up with what lives longer than the key, until the key is gone or memory has been
+  /// filled several times over.
+  virtual void fill_memory(const std::string& key);
+  /// Nothing more reaches the replica.
+  virtual void cut_replication();
+  /// The primary dies and the replica takes its place, for those who ask from now on.
+  virtual void fail_over();
+};
+
+/// Why there is no such stage.
+struct NoStage {
+  std::string reason;
+  bool by_nature = false;  ///< there can be none for this backend; else: not here, not now
+};
+
+/// What all plays of a matrix share: the testbed, servers that plays leave alone, the protected
+/// counter's server, lines to servers, and the program that clients run. Thread-safe.
+class House {
+ public:
+  struct Options {
+    std::filesystem::path client_program;  ///< understands `client`; empty: this program
+    testbed::TestbedOptions testbed;
+    std::filesystem::path clock_shim;  ///< empty: beside this program
+  };
+
+  static tl::expected<std::unique_ptr<House>, std::string> open(Options options);
+
+  /// A stage for plays of this strategy. Shared ones are started when first asked for.
+  tl::expected<std::shared_ptr<Stage>, NoStage> stage(const Descriptor& strategy, Ground ground);
+  /// A Redis that no fault touches.
+  const std::string& counter_url() const { return counter_url_; }
+  const std::filesystem::path& client_program() const { return options_.client_program; }
+  std::unique_ptr<testbed::Proxy> line_to(std::uint16_t port);
+
+  testbed::Testbed& testbed() { return *testbed_; }
+  const Options& options() const { return options_; }
+
+ private:
+  House() = default;
+
+  Options options_;
+  std::unique_ptr<testbed::Testbed> testbed_;
+  std::unique_ptr<testbed::ProxyPool> proxies_;
+  std::unique_ptr<testbed::Server> counter_;
+  std::string counter_url_;
+  std::mutex mutex_;
+  /// By backend; what could not be had is not tried again.
+  std::map<std::string, tl::expected<std::shared_ptr<Stage>, NoStage>, std::less<>> shared_;
+};
+
+/// How one backend's stages are set up. Each stands beside its stage:
+///   const StageRegistration registration("redis", make_stage);
+using MakeStage = tl::expected<std::shared_ptr<Stage>, NoStage> (*)(House& house, Ground ground);
+class StageRegistration {
+ public:
+  StageRegistration(std::string_view backend, MakeStage make);
+};
+
+}  // namespace lockbench::hazards

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "hazards/play.h"
+
+namespace lockbench::hazards {
+
+// What many scenarios have in common. All tell the timeline what they do.
+
+/// Long enough for nothing in a play to run out by itself.
+inline constexpr std::chrono::seconds kLongTtl{20};
+
+/// "412 ms"
+std::string milliseconds(Duration duration);
+
+/// Whether somebody who kept asking got a lock that nobody lives to release: `recovers`, with the
+/// time since `since`, or `stuck`.
+Verdict verdict_of_return(Play& play, const Grant& grant, TimePoint since);
+
+/// The first client stops, and a second is granted the lock, for long: the grant, unless the lock
+/// does not run out while its holder stands still. The first is left stopped.
+Grant overtake(Play& play, Actor& holder, Actor& second);
+
+/// After a release that may have freed what `owner` holds, a third client asks once:
+/// `foreign-release` if it is granted the lock, else `safe`.
+Verdict verdict_of_release(Play& play, std::string_view owner);
+
+/// Two hold at once if the contender's was granted before the holder left: `double-grant`, or
+/// `safe` because it had to wait.
+Verdict verdict_of_two(Play& play, const Grant& contender, std::string_view why);
+
+/// From when the store gave the lock to another to when its holder stopped to believe in it;
+/// negative is good. Nothing while it still believes and will go on.
+void note_belief_gap(Play& play, Actor& holder, const Grant& held, TimePoint granted_to_another);
+
+}  // namespace lockbench::hazards
