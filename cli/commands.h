@@ -12,6 +12,7 @@ Command renewal_command();
 Command quorum_command();
 Command compare_command();
 Command probe_command();
+Command hazards_command();
 Command doctor_command();
 
 /// Every subcommand, the default one first.

@@ -1,6 +1,7 @@
 #include "cli/dispatch.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -11,6 +12,7 @@
 #include "cli/facts.h"
 #include "cli/parse.h"
 #include "cli/text.h"
+#include "hazards/client.h"
 #include "strategies/registry.h"
 
 namespace lockbench {
@@ -87,6 +89,10 @@ tl::expected<int, UsageError> choose_and_execute(std::span<const std::string> ar
     print_version();
     return exit_code::kFine;
   }
+  // For the plays of `hazards` alone.
+  if (first == "client" && args.size() == 1) {
+    return hazards::serve_client(STDIN_FILENO, STDOUT_FILENO);
+  }
   if (first.starts_with('-') || args.empty()) return execute(commands.front(), args);
   for (const Command& command : commands) {
     if (command.name == first) return execute(command, args.subspan(1));
@@ -97,8 +103,8 @@ tl::expected<int, UsageError> choose_and_execute(std::span<const std::string> ar
 }  // namespace
 
 std::vector<Command> all_commands() {
-  return {run_command(),   renewal_command(), quorum_command(), compare_command(),
-          probe_command(), list_command(),    doctor_command()};
+  return {run_command(),     renewal_command(), quorum_command(), hazards_command(),
+          compare_command(), probe_command(),   list_command(),   doctor_command()};
 }
 
 int dispatch(std::span<const std::string> args) {

@@ -53,6 +53,14 @@ struct ProbeOptions {
   std::optional<Duration> duration;  ///< nothing: until it is stopped
 };
 
+/// What `lockbench hazards` plays.
+struct HazardOptions {
+  std::vector<std::string> scenarios;  ///< names and globs as given; none: all
+  std::string explain;                 ///< "SCENARIO/STRATEGY", or empty
+  bool quick = false;
+  int at_once = 6;
+};
+
 /// All that the user asked for, whichever subcommand it is meant for.
 struct RunOptions {
   std::vector<std::string> strategies;  ///< names and globs as given; none: all
@@ -73,6 +81,7 @@ struct RunOptions {
   std::string hdr;  ///< directory for HdrHistogram's formats; empty: none
   MetricsOptions metrics;
   ProbeOptions probe;
+  HazardOptions hazards;
   bool quiet = false, strict = false;
   std::string config;
 };
