@@ -1,0 +1,36 @@
+#include <gtest/gtest.h>
+
+#include <iostream>
+
+#include "strategies/registry.h"
+#include "tests/hazards/support/house.h"
+
+namespace lockbench::hazards::test {
+namespace {
+
+/// Every strategy of lockbench in every play: what is seen is what is declared.
+TEST(Matrix, IsAsDeclared) {
+  std::vector<Cell> cells;
+  for (const Descriptor* strategy : all_strategies()) {
+    if (strategy->name.starts_with("test-")) continue;
+    for (const Scenario* scenario : all_scenarios())
+      cells.push_back(make_cell(*scenario, *strategy));
+  }
+  ASSERT_FALSE(cells.empty());
+  int played = 0;
+  play_all(house(), cells, 6,
+           [&](const Cell& cell) { played += cell.took > Duration::zero() ? 1 : 0; }, {});
+  for (const Cell& cell : cells) {
+    EXPECT_FALSE(cell.failed) << told(cell);
+    if (cell.played()) {
+      EXPECT_TRUE(cell.agrees()) << told(cell);
+    } else if (!cell.failed) {
+      std::cout << "not played: " << cell.scenario->name << " / " << cell.strategy->name << ": "
+                << cell.reason << "\n";
+    }
+  }
+  EXPECT_GT(played, 0);
+}
+
+}  // namespace
+}  // namespace lockbench::hazards::test

@@ -1,0 +1,151 @@
+// Locks with one thing wrong, which declare what a sound one does: the plays must see the
+// difference. They register themselves in the programs that they are linked into.
+
+#include "strategies/redis/scripts.h"
+#include "strategies/redis/single_node.h"
+#include "strategies/registry.h"
+
+namespace lockbench::redis {
+namespace {
+
+class Sound : public TokenLock {
+ public:
+  using TokenLock::TokenLock;
+
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    return set_nx_px(request, lease, lease.token);
+  }
+};
+
+/// Without the script that looks at the owner.
+class UncheckedRelease : public Sound {
+ public:
+  using Sound::Sound;
+
+ protected:
+  ReleaseResult give_back(const Lease& lease) override { return release_unchecked(redis(), lease); }
+};
+
+class UncheckedRenewal : public Sound {
+ public:
+  using Sound::Sound;
+  RenewResult renew(const Lease& lease, Duration ttl) override {
+    return renew_unchecked(redis(), env(), lease, ttl);
+  }
+};
+
+/// Leaves what it may have acquired.
+class Untidy : public Sound {
+ public:
+  using Sound::Sound;
+
+ protected:
+  bool undo(const Lease& /*lease*/, const std::stop_token& /*stop*/) override { return false; }
+};
+
+/// Hands out the same fencing number again and again.
+class SameNumber : public Sound {
+ public:
+  using Sound::Sound;
+
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    lease.fencing = 1;
+    return Sound::try_acquire(request, lease);
+  }
+};
+
+/// Never expires.
+class Eternal : public Sound {
+ public:
+  using Sound::Sound;
+
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    const TimePoint asked_at = env().now();
+    const auto set = redis().call({"SET", lease.key, lease.token, "NX"}, request.stop);
+    if (!set) return tl::unexpected(set.error());
+    if (!set->is_text("OK")) return false;
+    lease.state = valid_until(asked_at + request.ttl);
+    return true;
+  }
+};
+
+/// Takes a lock for its own if the client's number is, and does not count.
+class Confused : public Sound {
+ public:
+  using Sound::Sound;
+
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    auto tried = Sound::try_acquire(request, lease);
+    if (!tried || tried->granted) return tried;
+    const auto owner = redis().call({"GET", lease.key}, request.stop);
+    if (!owner) return tl::unexpected(owner.error());
+    if (!owner->is_text(lease.token)) return false;
+    lease.state = valid_until(env().now() + request.ttl);
+    return true;
+  }
+
+ protected:
+  std::string make_token() override { return std::to_string(client()); }
+};
+
+/// Lets everybody in.
+class Blind : public Sound {
+ public:
+  using Sound::Sound;
+
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    lease.state = valid_until(env().now() + request.ttl);
+    return true;
+  }
+};
+
+template <class Mutant>
+Descriptor described(std::string_view name) {
+  return {.name = name,
+          .backend = "redis",
+          .summary = "a sound lock with one thing wrong",
+          .acquire_commands = {"SET key token NX PX ttl"},
+          .release_commands = {"EVALSHA release_if_token key token"},
+          .source = "our own",
+          .traits = {.expiry = Expiry::ttl,
+                     .release_check = OwnerCheck::atomic,
+                     .renew_check = OwnerCheck::atomic,
+                     .renewable = true,
+                     .waiting_choices = kWaitingChoices},
+          .hazards = with_ttl_hazards({}),
+          .make = construct<Mutant>};
+}
+
+Descriptor with_numbers(Descriptor mutant) {
+  mutant.traits.fencing = true;
+  mutant.hazards = without_hazards(std::move(mutant.hazards), {"pause-holding-fenced"});
+  return mutant;
+}
+
+Descriptor with_timer(Descriptor mutant) {
+  mutant.traits.renews = RenewalTiming{};
+  mutant.hazards = with_renewal_hazards({});
+  return mutant;
+}
+
+/// Has a timer by its traits, and none in fact: nothing that could be renewed.
+class ForgetsToRenew : public Sound {
+ public:
+  using Sound::Sound;
+
+ protected:
+  std::optional<RenewalProtocol> renewal_protocol() const override { return std::nullopt; }
+};
+
+const Registration sound(described<Sound>("test-sound"));
+const Registration unchecked_release(described<UncheckedRelease>("test-unchecked-release"));
+const Registration unchecked_renewal(described<UncheckedRenewal>("test-unchecked-renewal"));
+const Registration untidy(described<Untidy>("test-untidy"));
+const Registration same_number(with_numbers(described<SameNumber>("test-same-number")));
+const Registration eternal(described<Eternal>("test-eternal"));
+const Registration confused(described<Confused>("test-confused"));
+const Registration blind(described<Blind>("test-blind"));
+const Registration forgetful(with_timer(described<ForgetsToRenew>("test-forgets-to-renew")));
+
+}  // namespace
+}  // namespace lockbench::redis

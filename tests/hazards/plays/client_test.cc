@@ -1,0 +1,142 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "hazards/play.h"
+#include "strategies/registry.h"
+#include "tests/hazards/support/house.h"
+
+// A client process does what a play tells it, and dies and stands still where it is told to.
+
+namespace lockbench::hazards::test {
+namespace {
+
+using namespace std::chrono_literals;
+using Action = CommandFault::Action;
+using Place = CommandFault::Place;
+
+class Clients : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto stage = house().stage(strategy("redis-set-nx-check"), Ground::shared);
+    ASSERT_TRUE(stage) << stage.error().reason;
+    static int plays = 0;
+    play_.emplace(house(), *stage, strategy("redis-set-nx-check"),
+                  "lockbench:clients:{" + std::to_string(++plays));
+  }
+
+  Actor& client(std::string_view name) { return play_->client(name); }
+
+  std::optional<Play> play_;
+};
+
+TEST_F(Clients, ExcludeEachOther) {
+  Actor& one = client("one");
+  Actor& other = client("other");
+  const Grant held = one.hold();
+  EXPECT_EQ(other.acquire().outcome, AcquireOutcome::refused);
+  other.ask(5s);
+  other.await_waiting();
+  EXPECT_EQ(one.release(held), ReleaseOutcome::released);
+  const Grant next = other.answer();
+  EXPECT_TRUE(next.granted());
+  EXPECT_GT(next.answered_at, held.answered_at);
+  EXPECT_EQ(*next.valid_until - next.asked_at >= play_->ttl(), true);
+}
+
+TEST_F(Clients, CountTheCommandsOfAnAcquisitionAndARelease) {
+  Actor& one = client("one");
+  one.rehearse();
+  EXPECT_EQ(one.acquire_commands(), 1);  // SET
+  EXPECT_EQ(one.release_commands(), 2);  // GET, DEL
+}
+
+TEST_F(Clients, DieBetweenTwoCommands) {
+  play_->ask_for_ttl(30s);
+  Actor& one = client("one");
+  const Grant held = one.hold();
+  one.arm(Action::die, Place::after, 1);
+  one.begin_release(held);
+  one.await_death();
+  // Looked at, but not deleted.
+  EXPECT_NE(play_->stage().value_of(play_->key()), "");
+  EXPECT_THROW(one.release(held), StageFailure);
+}
+
+TEST_F(Clients, StandStillBetweenTwoCommandsAndGoOn) {
+  play_->ask_for_ttl(30s);
+  Actor& one = client("one");
+  const Grant held = one.hold();
+  one.arm(Action::stall, Place::before, 2);
+  one.begin_release(held);
+  one.await_stop();
+  EXPECT_NE(play_->stage().value_of(play_->key()), "");
+  one.resume();
+  EXPECT_EQ(one.end_release(), ReleaseOutcome::released);
+  EXPECT_EQ(play_->stage().value_of(play_->key()), "");
+}
+
+TEST_F(Clients, AreNotToldWhatTookEffect) {
+  play_->ask_for_ttl(30s);
+  Actor& one = client("one");
+  const Grant held = one.hold();
+  one.arm(Action::drop_answer, Place::after, 2);
+  EXPECT_EQ(one.release(held), ReleaseOutcome::failed);
+  EXPECT_EQ(play_->stage().value_of(play_->key()), "");
+  EXPECT_EQ(one.release(held), ReleaseOutcome::not_owner) << "a fault strikes once";
+}
+
+TEST_F(Clients, DoNothingWhileTheyAreStopped) {
+  play_->ask_for_ttl(30s);
+  Actor& one = client("one");
+  const Grant held = one.hold();
+  one.stop();
+  one.begin_release(held);
+  EXPECT_FALSE(client("other").acquire(200ms).granted());
+  one.resume();
+  EXPECT_EQ(one.end_release(), ReleaseOutcome::released);
+}
+
+TEST_F(Clients, SayWhatTheyBelieve) {
+  Actor& one = client("one");
+  const Grant held = one.hold();
+  const Belief belief = one.belief(held);
+  EXPECT_TRUE(belief.valid);
+  EXPECT_EQ(belief.until, held.valid_until);
+  // From outside; a renewal finds out.
+  EXPECT_TRUE(play_->stage().remove_key(play_->key()));
+  EXPECT_FALSE(play_->stage().remove_key(play_->key()));
+  EXPECT_EQ(one.renew(held, 1s), RenewOutcome::not_owner);
+  EXPECT_FALSE(one.belief(held).valid);
+}
+
+TEST_F(Clients, WorkOnACounterThatTheLockAloneProtects) {
+  Actor& one = client("one");
+  Actor& other = client("other");
+  const Grant held = one.hold();
+  EXPECT_EQ(play_->counter(), 0U);
+  one.read(held);
+  EXPECT_EQ(one.write(held), WriteResult::accepted);
+  one.release(held);
+  const Grant next = other.hold();
+  other.read(next);
+  EXPECT_EQ(other.write(next), WriteResult::accepted);
+  EXPECT_EQ(play_->counter(), 2U);
+  EXPECT_EQ(play_->accepted_writes(), 2U);
+}
+
+TEST_F(Clients, SayWhyTheyCannotDoSomething) {
+  ClientProcess process(house().client_program());
+  process.send({{"strategy", "no-such-lock"}});
+  const auto answer = process.receive(10s);
+  ASSERT_TRUE(answer);
+  EXPECT_TRUE(answer->contains("error"));
+}
+
+TEST_F(Clients, ThatCannotBeStartedAreAFailureOfTheStage) {
+  EXPECT_THROW(ClientProcess("/no/such/program"), StageFailure);
+}
+
+}  // namespace
+}  // namespace lockbench::hazards::test

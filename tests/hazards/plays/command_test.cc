@@ -1,0 +1,97 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+// `lockbench hazards` as a program, with the tests' own strategies among its own.
+
+namespace lockbench::hazards::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+class Command : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "hazards-XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  /// Its exit code.
+  int run(const std::string& arguments) {
+    const std::string command = LOCKBENCH_BINARY_DIR "/lockbench_with_mutants hazards " +
+                                arguments + " --out " + (folder_ / "result.json").string() + " >" +
+                                (folder_ / "out").string() + " 2>" + (folder_ / "err").string();
+    const int status = std::system(command.c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  std::string out() const { return read_file(folder_ / "out"); }
+  std::string err() const { return read_file(folder_ / "err"); }
+  nlohmann::json result() const {
+    return nlohmann::json::parse(read_file(folder_ / "result.json"));
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(Command, ShowsAndSavesWhatWasSeen) {
+  EXPECT_EQ(run("late-release contention --strategies redis-set-nx,redis-set-nx-lua,none"), 0)
+      << err();
+  EXPECT_THAT(out(), HasSubstr("late-release  freed    safe     ·"));
+  EXPECT_THAT(out(), HasSubstr("contention    safe     safe     lost"));
+  EXPECT_THAT(out(),
+              HasSubstr("late-release / redis-set-nx: foreign-release\n  the release freed"));
+  EXPECT_THAT(out(), Not(HasSubstr("late-release / redis-set-nx-lua")));
+  EXPECT_THAT(out(), Not(HasSubstr("\x1b")));
+  const auto saved = result();
+  ASSERT_EQ(saved.at("hazards").size(), 6U);
+  const auto& cell = saved.at("hazards").at(0);
+  EXPECT_EQ(cell.at("strategy"), "redis-set-nx");
+  EXPECT_EQ(cell.at("observed"), "foreign-release");
+  EXPECT_EQ(cell.at("agrees"), true);
+  EXPECT_GT(cell.at("timeline").size(), 5U);
+}
+
+TEST_F(Command, EndsWithThreeWhereADeclarationIsWrong) {
+  EXPECT_EQ(run("late-release --strategies test-unchecked-release"), 3);
+  EXPECT_THAT(out(), HasSubstr("freed!"));
+  EXPECT_THAT(out(), HasSubstr("foreign-release (declared: safe)"));
+  EXPECT_THAT(err(), HasSubstr("safe is declared"));
+  EXPECT_EQ(result().at("hazards").at(0).at("agrees"), false);
+}
+
+TEST_F(Command, ExplainsOnePlay) {
+  EXPECT_EQ(run("--explain pause-holding/redis-set-nx-lua"), 0) << err();
+  EXPECT_THAT(out(), HasSubstr("pause-holding / redis-set-nx-lua: lost-update"));
+  EXPECT_THAT(out(), HasSubstr("holder is stopped"));
+  EXPECT_THAT(out(), HasSubstr("successor  is granted the lock"));
+  EXPECT_THAT(out(), HasSubstr("lost_updates: 1"));
+}
+
+TEST_F(Command, NamesWhatItDoesNotKnow) {
+  EXPECT_EQ(run("late-relase --strategies redis-set-nx"), 1);
+  EXPECT_THAT(err(), HasSubstr("no such scenario \"late-relase\""));
+  EXPECT_THAT(err(), HasSubstr("late-release"));
+  EXPECT_EQ(run("late-release --strategies redis-set-ny"), 1);
+  EXPECT_THAT(err(), HasSubstr("no such strategy"));
+  EXPECT_EQ(run("--explain late-release"), 1);
+  EXPECT_THAT(err(), HasSubstr("SCENARIO/STRATEGY"));
+}
+
+}  // namespace
+}  // namespace lockbench::hazards::test

@@ -1,0 +1,97 @@
+#include "hazards/scenario.h"
+
+#include <gtest/gtest.h>
+
+#include "strategies/registry.h"
+#include "tests/hazards/support/house.h"
+
+namespace lockbench::hazards::test {
+namespace {
+
+TEST(Scenarios, AreFoundByName) {
+  for (const Scenario* scenario : all_scenarios())
+    EXPECT_EQ(find_scenario(scenario->name), scenario);
+  EXPECT_EQ(find_scenario("no-such-thing"), nullptr);
+}
+
+TEST(Scenarios, HaveOneNameEach) {
+  EXPECT_THROW(ScenarioRegistration({.name = "late-release"}), std::logic_error);
+}
+
+TEST(Scenarios, AskAQuestionAndExpectASafeAnswer) {
+  for (const Scenario* scenario : all_scenarios()) {
+    EXPECT_EQ(scenario->question.back(), '?') << scenario->name;
+    EXPECT_TRUE(scenario->unless_declared == HazardOutcome::safe ||
+                scenario->unless_declared == HazardOutcome::recovers)
+        << scenario->name;
+    EXPECT_TRUE(scenario->play) << scenario->name;
+  }
+}
+
+/// A hazard that is declared and can never be met would go unchecked.
+TEST(Scenarios, ConcernTheStrategiesThatDeclareThem) {
+  for (const Descriptor* strategy : all_strategies()) {
+    for (const KnownHazard& known : strategy->hazards) {
+      const Scenario* const scenario = find_scenario(known.scenario);
+      if (scenario == nullptr) continue;  // not written yet
+      EXPECT_EQ(not_applicable(*scenario, *strategy), std::nullopt)
+          << strategy->name << " declares " << known.scenario;
+    }
+  }
+}
+
+TEST(Scenarios, ExpectWhatIsDeclaredElseTheSafeAnswer) {
+  const Scenario& late = scenario("late-release");
+  EXPECT_EQ(expected_outcome(late, strategy("redis-set-nx")), HazardOutcome::foreign_release);
+  EXPECT_EQ(expected_outcome(late, strategy("redis-set-nx-lua")), HazardOutcome::safe);
+  const Scenario& crash = scenario("crash-holding");
+  EXPECT_EQ(expected_outcome(crash, strategy("redis-set-nx")), HazardOutcome::recovers);
+}
+
+TEST(Scenarios, ThatDoNotConcernAStrategySayWhy) {
+  const Cell control = make_cell(scenario("late-release"), strategy("none"));
+  EXPECT_EQ(control.observed, HazardOutcome::not_applicable);
+  EXPECT_TRUE(control.agrees());
+  EXPECT_NE(control.reason, "");
+  const Cell other = make_cell(scenario("memcached-eviction"), strategy("redis-set-nx"));
+  EXPECT_EQ(other.observed, HazardOutcome::not_applicable);
+}
+
+TEST(Plays, ThatBreakOffAreNoVerdict) {
+  const Scenario broken{.name = "broken", .question = "?", .play = [](Play& play) -> Verdict {
+                          play.client("one").hold();
+                          play.client("two").hold();
+                          return {};
+                        }};
+  const Cell cell = play(house(), broken, strategy("redis-setnx"));
+  EXPECT_FALSE(cell.played());
+  EXPECT_FALSE(cell.agrees());
+  EXPECT_TRUE(cell.failed);
+  EXPECT_NE(cell.reason.find("two was to get the lock"), std::string::npos) << cell.reason;
+}
+
+TEST(Plays, AreStoppedBetweenTwo) {
+  std::vector<Cell> cells(3, make_cell(scenario("contention"), strategy("redis-setnx")));
+  const std::stop_source stop;
+  std::stop_source ending = stop;
+  play_all(
+      house(), cells, 1, [&](const Cell&) { ending.request_stop(); }, stop.get_token());
+  EXPECT_TRUE(cells[0].played());
+  EXPECT_FALSE(cells[1].played());
+  EXPECT_FALSE(cells[2].played());
+}
+
+TEST(Timeline, IsInOrderHoweverItWasHeardOf) {
+  Timeline timeline;
+  const TimePoint now{};
+  using std::chrono::seconds;
+  timeline.add(now + seconds(2), "b", "second");
+  timeline.add(now + seconds(1), "a", "first");
+  timeline.add(now + seconds(2), "c", "third");
+  ASSERT_EQ(timeline.entries().size(), 3U);
+  EXPECT_EQ(timeline.entries()[0].what, "first");
+  EXPECT_EQ(timeline.entries()[2].what, "third");
+}
+
+}  // namespace
+}  // namespace lockbench::hazards::test

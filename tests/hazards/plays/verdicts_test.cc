@@ -1,0 +1,77 @@
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/hazards/support/house.h"
+
+// A play sees what is really there: each verdict is shown to come about, and to be another one
+// where the lock is sound.
+
+namespace lockbench::hazards::test {
+namespace {
+
+struct Mutation {
+  std::string_view scenario, mutant;
+  HazardOutcome seen, sound;
+
+  friend void PrintTo(const Mutation& mutation, std::ostream* out) {
+    *out << mutation.scenario << " / " << mutation.mutant;
+  }
+};
+
+class Mutations : public testing::TestWithParam<Mutation> {};
+
+TEST_P(Mutations, ChangeTheVerdictOfThePlayThatConcernsThem) {
+  const auto& [name, mutant, seen, sound] = GetParam();
+  const Cell cell = play(house(), scenario(name), strategy(mutant));
+  ASSERT_TRUE(cell.played()) << told(cell);
+  EXPECT_EQ(to_string(*cell.observed), to_string(seen)) << told(cell);
+  EXPECT_FALSE(cell.agrees()) << "what it declares is what a sound one would show";
+  EXPECT_EQ(to_string(cell.expected), to_string(sound));
+}
+
+using enum HazardOutcome;
+
+INSTANTIATE_TEST_SUITE_P(
+    , Mutations,
+    testing::Values(
+        Mutation{"late-release", "test-unchecked-release", foreign_release, safe},
+        Mutation{"release-race", "test-unchecked-release", foreign_release, safe},
+        Mutation{"release-without-holding", "test-unchecked-release", foreign_release, safe},
+        Mutation{"lost-answer-release", "test-unchecked-release", foreign_release, safe},
+        Mutation{"holder-clock-behind", "test-unchecked-release", foreign_release, safe},
+        Mutation{"foreign-renewal", "test-unchecked-renewal", foreign_renewal, safe},
+        Mutation{"lost-answer-acquire", "test-untidy", stuck, safe},
+        Mutation{"pause-holding-fenced", "test-same-number", lost_update, safe},
+        Mutation{"crash-mid-acquire", "test-eternal", stuck, recovers},
+        Mutation{"crash-holding", "test-eternal", stuck, recovers},
+        Mutation{"host-crash", "test-eternal", stuck, recovers},
+        Mutation{"runaway-holder", "test-eternal", stuck, recovers},
+        Mutation{"owner-collision", "test-confused", double_grant, safe},
+        Mutation{"reentry", "test-confused", double_grant, self_deadlock},
+        Mutation{"contention", "test-blind", lost_update, safe},
+        Mutation{"several-processes", "test-blind", double_grant, safe},
+        Mutation{"client-clock-ahead", "test-blind", double_grant, safe},
+        Mutation{"overrun-holding", "test-forgets-to-renew", double_grant, safe},
+        // What outlives its validity is no lock that runs out: these two are then safe.
+        Mutation{"overrun-holding", "test-eternal", safe, double_grant},
+        Mutation{"partition-holder", "test-eternal", safe, double_grant},
+        Mutation{"pause-holding", "test-eternal", safe, lost_update},
+        Mutation{"store-clock-jump", "test-eternal", safe, double_grant}),
+    [](const auto& tested) {
+      std::string name =
+          std::string(tested.param.scenario) + "_" + std::string(tested.param.mutant);
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name;
+    });
+
+TEST(Verdicts, OfASoundLockAreWhatItDeclares) {
+  for (const std::string_view name : {"late-release", "foreign-renewal", "owner-collision",
+                                      "lost-answer-acquire", "crash-holding"}) {
+    const Cell cell = play(house(), scenario(name), strategy("test-sound"));
+    EXPECT_TRUE(cell.agrees()) << told(cell);
+  }
+}
+
+}  // namespace
+}  // namespace lockbench::hazards::test

@@ -1,0 +1,43 @@
+#include "tests/hazards/support/house.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "strategies/registry.h"
+
+namespace lockbench::hazards::test {
+
+House& house() {
+  static const std::unique_ptr<House> open = [] {
+    auto opened = House::open({.client_program = LOCKBENCH_BINARY_DIR "/lockbench_with_mutants"});
+    if (!opened) throw std::runtime_error(opened.error());
+    return *std::move(opened);
+  }();
+  return *open;
+}
+
+const Scenario& scenario(std::string_view name) {
+  const Scenario* const found = find_scenario(name);
+  if (found == nullptr) throw std::runtime_error(fmt::format("no scenario {}", name));
+  return *found;
+}
+
+const Descriptor& strategy(std::string_view name) {
+  const Descriptor* const found = find_strategy(name);
+  if (found == nullptr) throw std::runtime_error(fmt::format("no strategy {}", name));
+  return *found;
+}
+
+std::string told(const Cell& cell) {
+  std::string text =
+      fmt::format("{} / {}: {}\n", cell.scenario->name, cell.strategy->name, cell.reason);
+  for (const auto& entry : cell.timeline) {
+    text += fmt::format("  {:8.3f}  {}  {}\n",
+                        std::chrono::duration<double>(entry.at - cell.began).count(), entry.who,
+                        entry.what);
+  }
+  return text;
+}
+
+}  // namespace lockbench::hazards::test
