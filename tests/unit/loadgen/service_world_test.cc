@@ -86,7 +86,7 @@ TEST_F(ServiceWorldTest, VotesAndReplicasBelongToThePhaseToo) {
   auto& quorum = run_.services.get_or_make<QuorumObserver>(make_deaf_quorum_observer);
   auto& replicas = run_.services.get_or_make<ReplicationObserver>(make_deaf_replication_observer);
   begin();
-  for (const Duration time : {1500ms, 3000ms, 4000ms, 6000ms}) {
+  for (const Duration time : {1500ms, 1600ms, 3000ms, 4000ms, 6000ms, 6100ms}) {
     move_to(time);
     quorum.on_vote(1, Vote::granted, 2ms, false);
     quorum.on_vote(2, Vote::refused, 3ms, true);
