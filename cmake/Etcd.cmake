@@ -25,7 +25,9 @@ if(LOCKBENCH_ETCD)
             --plugin=protoc-gen-grpc=${GRPC_CPP_PLUGIN} ${proto}
     DEPENDS ${proto}
     VERBATIM)
+  add_custom_target(lockbench_etcd_messages DEPENDS ${outputs})
   add_library(lockbench_etcd_api STATIC ${outputs})
+  add_dependencies(lockbench_etcd_api lockbench_etcd_messages)
   set_target_properties(lockbench_etcd_api PROPERTIES CXX_CLANG_TIDY "")
   target_include_directories(lockbench_etcd_api SYSTEM PUBLIC ${folder})
   target_link_libraries(lockbench_etcd_api PUBLIC PkgConfig::grpc++ PkgConfig::protobuf)

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 git ls-files '*.h' '*.cc' | xargs clang-format --dry-run -Werror
-scripts/build.sh tidy -DLOCKBENCH_TESTS=ON -- lockbench_version
+scripts/build.sh tidy -DLOCKBENCH_TESTS=ON -- lockbench_generated
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 echo "clang-tidy on $(git ls-files '*.cc' | wc -l) files" >&2
