@@ -53,20 +53,21 @@ class KeylessEnv : public ForwardingEnv {
   }
 };
 
-/// Where the endpoints, options and Env of a lock stand that was given others. A base class, so
+/// Where the servers, options and Env of a lock stand that was given others. A base class, so
 /// that they are there before the lock.
 struct Misled {
   explicit Misled(const Context& context)
-      : endpoints(context.endpoints), options(context.options), keyless(context.env) {}
+      : urls(context.urls), options(context.options), keyless(context.env) {}
   Context lead(const Context& context, Env& env) const {
-    return {.endpoints = endpoints,
+    return {.endpoints = context.endpoints,
             .options = options,
             .env = env,
             .services = context.services,
             .client = context.client,
+            .urls = urls,
             .waiting = context.waiting};
   }
-  Endpoints endpoints;
+  std::vector<std::string> urls;
   StrategyOptions options;
   KeylessEnv keyless;
 };
@@ -89,7 +90,7 @@ struct WaitsTooLongForAnswers : private Patient, public Flawed {
 
 struct Databaseless : Misled {
   explicit Databaseless(const Context& context) : Misled(context) {
-    std::string& url = endpoints["redis"].front();
+    std::string& url = urls.front();
     url = url.substr(0, url.find("?db="));
   }
 };

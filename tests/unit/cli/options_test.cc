@@ -289,6 +289,9 @@ const std::map<std::string, std::string>& wanted_values() {
       {"threshold", "one of < <= > >= == !="},
       {"out", path},
       {"hdr", path},
+      {"metrics-listen", "127.0.0.1:9464"},
+      {"linger", duration},
+      {"push", "http://[user[:password]@]host"},
       {"format", "table, json, csv, markdown"},
       {"config", path},
   };
@@ -327,9 +330,7 @@ TEST(Options, UnknownOptionsAreNamedWithCloseOnes) {
               HasSubstr("unknown option --clinets: did you mean --clients"));
   EXPECT_THAT(error_of({"-x"}), HasSubstr("unknown option -x"));
   // Announced for later, and unknown until then.
-  for (const std::string later : {"--fault", "--metrics-listen"}) {
-    EXPECT_THAT(error_of({later, "1"}), StartsWith("unknown option " + later));
-  }
+  EXPECT_THAT(error_of({"--fault", "1"}), StartsWith("unknown option --fault"));
 }
 
 TEST(Options, OnesThatNeedEachOther) {
