@@ -46,7 +46,7 @@ StoreResult<bool> AddLock::add(const AcquireRequest& request, Lease& lease) {
   const auto expiry = ItemTtl::of(request.ttl);
   if (!expiry) return tl::unexpected(expiry.error());
   const TimePoint asked_at = env_.now();
-  const auto added = memcached_.add(lease.key, lease.token, expiry->asked, request.stop);
+  auto added = memcached_.add(lease.key, lease.token, expiry->asked, request.stop);
   if (added && *added)
     lease.state = std::make_shared<LeaseState>(asked_at + expiry->kept, asked_at);
   return added;

@@ -66,7 +66,7 @@ class LeaseLock : public LockStrategy {
   StoreResult<bool> insert_or_take(const AcquireRequest& request, Lease& lease) {
     const TimePoint asked_at = env_.now();
     const std::int64_t milliseconds = ceil_milliseconds(request.ttl);
-    const auto granted = change(acquire_, lease, std::to_string(milliseconds), request.stop);
+    auto granted = change(acquire_, lease, std::to_string(milliseconds), request.stop);
     if (granted && *granted) {
       lease.state = std::make_shared<LeaseState>(asked_at + std::chrono::milliseconds(milliseconds),
                                                  asked_at);
