@@ -62,6 +62,9 @@ tl::expected<std::shared_ptr<Stage>, NoStage> House::stage(const Descriptor& str
   if (strategy.traits.nodes > 1) {
     return tl::unexpected(NoStage{"there is no stage of several nodes yet"});
   }
+  if (strategy.traits.needs_replicas) {
+    return tl::unexpected(NoStage{"there is no stage with replicas that acknowledge yet"});
+  }
   const auto maker = makers().find(backend);
   if (maker == makers().end()) {
     return tl::unexpected(NoStage{fmt::format("there is no stage for {} yet", backend)});

