@@ -10,7 +10,8 @@ scripts/install_packages.sh build run test
 parallel=(--parallel "$(($(nproc) * 2))")
 
 # The sanitizers' reports end a test with a failure of its own.
-export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1
+export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
+export TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/tests/tsan_suppressions.txt"
 sanitizers=(tsan asan)
 [ $# -eq 0 ] || sanitizers=()
 for preset in "${sanitizers[@]}"; do
