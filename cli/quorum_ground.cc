@@ -39,27 +39,28 @@ LocalQuorum::Done LocalQuorum::start_servers(int nodes) {
   testbed::RedisOptions server;
   server.max_clients = static_cast<std::uint32_t>(options_.workload.clients) * 2 + kBesides;
   const testbed::RedisGroupOptions with_replicas{.replicas = options_.replicas, .server = server};
-  auto group = std::async(std::launch::async, [this, &with_replicas] {
-    return testbed::start_redis_group(*testbed_, with_replicas);
-  });
-  std::vector<std::future<decltype(testbed::start_redis(*testbed_, server))>> begun;
-  begun.reserve(static_cast<std::size_t>(nodes));
-  for (int i = 0; i < nodes; ++i) {
-    begun.push_back(std::async(
-        std::launch::async, [this, &server] { return testbed::start_redis(*testbed_, server); }));
+  // Each fills a place of its own.
+  std::vector<std::future<Done>> begun;
+  begun.reserve(static_cast<std::size_t>(nodes) + 1);
+  begun.push_back(std::async(std::launch::async, [this, &with_replicas]() -> Done {
+    auto started = testbed::start_redis_group(*testbed_, with_replicas);
+    if (!started) return tl::unexpected(started.error());
+    group_ = *std::move(started);
+    return {};
+  }));
+  nodes_.resize(static_cast<std::size_t>(nodes));
+  for (Node& node : nodes_) {
+    begun.push_back(std::async(std::launch::async, [this, &node, &server]() -> Done {
+      auto started = testbed::start_redis(*testbed_, server);
+      if (!started) return tl::unexpected(started.error());
+      node.server = *std::move(started);
+      return {};
+    }));
   }
   Done done;
   for (auto& one : begun) {
-    auto started = one.get();
-    if (started) {
-      nodes_.push_back({.server = *std::move(started)});
-    } else {
-      done = tl::unexpected(started.error());
-    }
+    if (auto started = one.get(); !started) done = std::move(started);
   }
-  auto grouped = group.get();
-  if (!grouped) return tl::unexpected(grouped.error());
-  group_ = *std::move(grouped);
   return done;
 }
 
