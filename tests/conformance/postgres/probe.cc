@@ -19,6 +19,7 @@ PostgresProbe::PostgresProbe(const std::string& dsn) : connection_(PQconnectdb(d
 std::vector<std::string> PostgresProbe::ask(const std::string& sql,
                                             const std::vector<std::string>& values) {
   std::vector<const char*> raw;
+  raw.reserve(values.size());
   for (const std::string& value : values) raw.push_back(value.c_str());
   const std::unique_ptr<PGresult, void (*)(PGresult*)> result(
       PQexecParams(connection_.get(), sql.c_str(), static_cast<int>(raw.size()), nullptr,

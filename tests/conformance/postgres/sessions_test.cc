@@ -181,6 +181,7 @@ TEST(Schema, IsMadeByManyAtOnceAndRemovedWithTheRun) {
   for (const char* name : {"postgres-advisory", "postgres-row", "postgres-lease"}) {
     Bench bench(*find_strategy(name));
     std::vector<std::unique_ptr<Client>> clients;
+    clients.reserve(kClients);
     for (int i = 0; i < kClients; ++i) clients.push_back(bench.client());
     std::vector<AcquireResult> results(kClients);
     {
