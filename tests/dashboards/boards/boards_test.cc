@@ -16,12 +16,12 @@ namespace {
 using testing::IsEmpty;
 using testing::Not;
 
-const std::filesystem::path kFolder = LOCKBENCH_SOURCE_DIR "/dashboards";
+const std::filesystem::path dashboards_folder = LOCKBENCH_SOURCE_DIR "/dashboards";
 
-std::vector<Board> boards() { return read_boards(kFolder / "grafana"); }
+std::vector<Board> boards() { return read_boards(dashboards_folder / "grafana"); }
 
 std::string text_of(const std::string& name) {
-  std::ifstream file(kFolder / name);
+  std::ifstream file(dashboards_folder / name);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

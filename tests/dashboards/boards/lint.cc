@@ -7,7 +7,8 @@
 namespace lockbench::test {
 namespace {
 
-const std::set<std::string> kUnits = {"short", "none", "percentunit", "s", "ops", "bytes", "table"};
+const std::set<std::string> known_units = {"short", "none",  "percentunit", "s",
+                                           "ops",   "bytes", "table"};
 
 const Board* variable(const Board& board, const std::string& name) {
   for (const Board& one : board.at("templating").at("list")) {
@@ -130,7 +131,7 @@ const std::vector<LintRule>& lint_rules() {
        [](const Board& board) {
          return panels(board, [](const Board& panel) {
            const auto& defaults = panel.at("fieldConfig").at("defaults");
-           return !kUnits.contains(defaults.value("unit", ""));
+           return !known_units.contains(defaults.value("unit", ""));
          });
        }},
       {"panel-no-targets-rule",

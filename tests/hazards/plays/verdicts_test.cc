@@ -14,6 +14,7 @@ struct Mutation {
   std::string_view scenario, mutant;
   HazardOutcome seen, sound;
 
+  // NOLINTNEXTLINE(readability-identifier-naming): GoogleTest's name
   friend void PrintTo(const Mutation& mutation, std::ostream* out) {
     *out << mutation.scenario << " / " << mutation.mutant;
   }

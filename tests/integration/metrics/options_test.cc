@@ -28,7 +28,8 @@ class Gateway {
  public:
   explicit Gateway(std::string answer) {
     listener_ = exporter::listen_on(address_).value();
-    request_ = std::async(std::launch::async, [this, answer] { return serve_one(answer); });
+    request_ = std::async(std::launch::async,
+                          [this, answer = std::move(answer)] { return serve_one(answer); });
   }
   ~Gateway() { close(listener_); }
 

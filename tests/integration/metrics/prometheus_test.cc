@@ -21,9 +21,8 @@ namespace lockbench::test {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::HasSubstr;
 
-const std::filesystem::path kFolder = LOCKBENCH_SOURCE_DIR "/dashboards";
+const std::filesystem::path dashboards_folder = LOCKBENCH_SOURCE_DIR "/dashboards";
 
 bool has_quorums() {
   const auto all = all_strategies();
@@ -51,7 +50,7 @@ class MetricsTest : public testing::Test {
   static void SetUpTestSuite() {
     scratch_ = std::make_unique<Scratch>();
     port_ = testbed::free_loopback_port().value();
-    prometheus_ = std::make_unique<Prometheus>(port_, kFolder / "prometheus");
+    prometheus_ = std::make_unique<Prometheus>(port_, dashboards_folder / "prometheus");
     // It takes seconds until it begins, and the start of the run is to be seen.
     ASSERT_TRUE(eventually([] { return prometheus_->value_of("up").has_value(); }));
     // Sections of 40 ms under a TTL of 30 ms: only who renews keeps its lease.
@@ -108,12 +107,14 @@ class MetricsTest : public testing::Test {
         fmt::format("{}{{job=\"lockbench\",strategy=\"{}\"{}}}", name, strategy, labels));
   }
 
+  // NOLINTBEGIN(readability-identifier-naming): members, if of the whole suite
   static inline std::unique_ptr<Scratch> scratch_;
   static inline std::unique_ptr<Prometheus> prometheus_;
   static inline std::unique_ptr<Program> program_;
   static inline std::uint16_t port_ = 0;
   static inline std::string first_page_;
   static inline Json result_;
+  // NOLINTEND(readability-identifier-naming)
 };
 
 TEST_F(MetricsTest, EverySeriesIsThereBeforeTheFirstSection) {
@@ -145,14 +146,14 @@ TEST_F(MetricsTest, PromtoolAgreesWithTheRulesAndTheirTests) {
   const std::string said = scratch_->write("said", "");
   for (const char* check : {"check rules recording.yml alerts.yml", "check config prometheus.yml",
                             "test rules alerts_test.yml"}) {
-    const std::string command = fmt::format("cd {} && promtool {} >{} 2>&1",
-                                            (kFolder / "prometheus").string(), check, said);
+    const std::string command = fmt::format(
+        "cd {} && promtool {} >{} 2>&1", (dashboards_folder / "prometheus").string(), check, said);
     EXPECT_EQ(std::system(command.c_str()), 0) << check << ": " << read_file(said);
   }
 }
 
 TEST_F(MetricsTest, EveryQueryOfEveryPanelHasData) {
-  for (const Board& board : read_boards(kFolder / "grafana")) {
+  for (const Board& board : read_boards(dashboards_folder / "grafana")) {
     for (const Query& query : queries_of(board)) {
       std::string expression = with_variables(query.expression, "2s", "60s");
       // Faults are marked only where there are some.
