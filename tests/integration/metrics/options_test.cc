@@ -8,6 +8,7 @@
 #include <array>
 #include <csignal>
 #include <future>
+#include <utility>
 
 #include "exporter/listen_address.h"
 #include "testbed/ports.h"
