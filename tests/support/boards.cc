@@ -14,6 +14,7 @@ std::vector<Board> read_boards(const std::filesystem::path& folder) {
     boards.emplace(entry.path().filename().string(), Board::parse(file));
   }
   std::vector<Board> sorted;
+  sorted.reserve(boards.size());
   for (auto& [name, board] : boards) sorted.push_back(std::move(board));
   return sorted;
 }
