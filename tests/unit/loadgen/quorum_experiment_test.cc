@@ -15,6 +15,7 @@ using testing::ElementsAre;
 
 std::vector<std::string> texts_of(const std::vector<QuorumPointPlan>& points) {
   std::vector<std::string> texts;
+  texts.reserve(points.size());
   for (const QuorumPointPlan& point : points) texts.push_back(point.text());
   return texts;
 }

@@ -37,7 +37,7 @@ class ObligingLock : public LockStrategy {
   std::function<void(Env&)> before_;
 };
 
-Descriptor obliging(std::function<void(Env&)> before) {
+Descriptor obliging(const std::function<void(Env&)>& before) {
   return {.name = "obliging", .backend = "local", .make = [before](const Context& context) {
             return std::make_unique<ObligingLock>(context, before);
           }};

@@ -12,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-Hazard cell(std::string scenario, std::string strategy, std::string observed) {
+Hazard cell(std::string scenario, std::string strategy, const std::string& observed) {
   return {.scenario = std::move(scenario),
           .strategy = std::move(strategy),
           .expected = observed,
