@@ -46,6 +46,15 @@ struct Command {
 /// Every option of `lockbench run`.
 std::vector<Option> run_options();
 
+/// Those among them that say how held leases are renewed.
+std::vector<Option> renewing_options();
+
+/// Those among them for locks on several nodes: Redlock's, and those that wait for replicas.
+std::vector<Option> replication_options();
+
+/// Those among them that name the user's own Redis.
+std::vector<Option> redis_options();
+
 /// Those among them that name the user's own servers, Redis apart.
 std::vector<Option> server_options();
 

@@ -3,7 +3,6 @@
 
 #include "cli/option.h"
 #include "cli/option_types.h"
-#include "strategies/redis/endpoint.h"
 
 namespace lockbench {
 namespace {
@@ -13,7 +12,6 @@ using Set = tl::expected<void, std::string>;
 
 constexpr Range<Duration> kUpToAnHour{0s, 1h};
 constexpr Range<Duration> kUpToADay{0s, 24h};
-constexpr int kMostReplicas = 16;
 
 Option strategies_option() {
   Option option{.name = "strategies", .value_name = "STRATEGY"};
@@ -73,120 +71,6 @@ Option wait_option() {
   return option;
 }
 
-Option renew_option() {
-  Option option{.name = "renew", .value_name = "P"};
-  option.help =
-      "renewal of held leases, where the strategy can: off, auto (every third of the TTL) or an "
-      "interval (its own)";
-  option.set = [](RunOptions& options, const std::string& text) -> Set {
-    auto& renew = options.workload.strategy.renew;
-    if (text == "off" || text == "auto") {
-      renew = RenewPolicy{text == "off" ? RenewPolicy::Kind::off : RenewPolicy::Kind::automatic};
-      return {};
-    }
-    const auto period = parse_duration(text);
-    if (!period) {
-      return tl::unexpected(
-          fmt::format("\"{}\" is neither off nor auto nor a duration such as 250ms", text));
-    }
-    if (auto allowed = check_range(text, *period, {1ms, 24h}); !allowed) return allowed;
-    renew = RenewPolicy{RenewPolicy::Kind::every, *period};
-    return {};
-  };
-  option.get = [](const RunOptions& options) -> results::OptionValue {
-    const auto& renew = options.workload.strategy.renew;
-    if (!renew) return nullptr;
-    if (renew->kind == RenewPolicy::Kind::every) return seconds(renew->period);
-    return std::string(renew->kind == RenewPolicy::Kind::off ? "off" : "auto");
-  };
-  return option;
-}
-
-Option renew_cap_option() {
-  Option option{.name = "renew-cap", .value_name = "D"};
-  option.help = "the longest that renewal may prolong one lease, from its grant (no bound)";
-  option.set = [](RunOptions& options, const std::string& text) -> Set {
-    const auto cap = parse_duration(text);
-    if (!cap) return tl::unexpected(cap.error());
-    if (auto allowed = check_range(text, *cap, {1ms, 168h}); !allowed) return allowed;
-    options.workload.strategy.renew_cap = *cap;
-    return {};
-  };
-  option.get = [](const RunOptions& options) -> results::OptionValue {
-    const auto& cap = options.workload.strategy.renew_cap;
-    if (!cap) return nullptr;
-    return seconds(*cap);
-  };
-  return option;
-}
-
-Option node_timeout_option() {
-  Option option{.name = "node-timeout", .value_name = "D"};
-  option.help =
-      "how long one Redlock node is waited for (50ms, or a twentieth of the TTL if that is less)";
-  option.set = [](RunOptions& options, const std::string& text) -> Set {
-    const auto timeout = parse_duration(text);
-    if (!timeout) return tl::unexpected(timeout.error());
-    if (auto allowed = check_range(text, *timeout, {100us, 1h}); !allowed) return allowed;
-    options.workload.strategy.node_timeout = *timeout;
-    return {};
-  };
-  option.get = [](const RunOptions& options) -> results::OptionValue {
-    const auto& timeout = options.workload.strategy.node_timeout;
-    if (!timeout) return nullptr;
-    return seconds(*timeout);
-  };
-  return option;
-}
-
-// Only ever shown without its secrets.
-std::string display(const std::string& url) {
-  const auto endpoint = redis::parse_endpoint(url);
-  if (!endpoint) return "?";
-  if (endpoint->database == 0) return endpoint->display();
-  return fmt::format("{}{}{}", endpoint->display(),
-                     endpoint->path.empty() ? "/" : "?db=", endpoint->database);
-}
-
-Option redis_option() {
-  Option option{.name = "redis", .value_name = "URL", .repeatable = true};
-  option.help =
-      "use this Redis instead of a private one: redis://[[user]:password@]host[:port][/db] or "
-      "unix://[[user]:password@]/path; repeatable: Redlock's nodes, the first is for all others";
-  option.set = [](RunOptions& options, const std::string& text) -> Set {
-    if (auto endpoint = redis::parse_endpoint(text); !endpoint) {
-      return tl::unexpected(endpoint.error());
-    }
-    options.redis.push_back(text);
-    return {};
-  };
-  option.get = [](const RunOptions& options) -> results::OptionValue {
-    if (options.redis.empty()) return nullptr;
-    std::vector<std::string> endpoints;
-    for (const std::string& url : options.redis) endpoints.push_back(display(url));
-    return endpoints;
-  };
-  return option;
-}
-
-Option counter_redis_option() {
-  Option option{.name = "counter-redis", .value_name = "URL"};
-  option.help =
-      "where the counter of --resource redis and redis-fenced lives (--redis, or a private server)";
-  option.set = [](RunOptions& options, const std::string& text) -> Set {
-    if (auto endpoint = redis::parse_endpoint(text); !endpoint) {
-      return tl::unexpected(endpoint.error());
-    }
-    options.counter_redis = text;
-    return {};
-  };
-  option.get = [](const RunOptions& options) -> results::OptionValue {
-    if (!options.counter_redis) return nullptr;
-    return display(*options.counter_redis);
-  };
-  return option;
-}
-
 Option threshold_option() {
   Option option{.name = "threshold", .value_name = "EXPR", .repeatable = true};
   option.help = "a figure that must be kept, or the exit code is 99: acquire.p99<5ms; repeatable";
@@ -203,42 +87,6 @@ Option threshold_option() {
     return texts;
   };
   return option;
-}
-
-Option wait_replicas_option() {
-  Option option{.name = "wait-replicas", .value_name = "K", .type = Option::Type::integer_or_text};
-  option.help = "replicas that must acknowledge a lock of redis-wait; all: those there are (all)";
-  option.set = [](RunOptions& options, const std::string& text) -> Set {
-    std::optional<int>& wanted = options.workload.strategy.wait_replicas;
-    wanted.reset();
-    if (text == "all") return {};
-    const auto replicas = read_number<int>(text);
-    if (!replicas || *replicas < 1 || *replicas > kMostReplicas) {
-      return tl::unexpected(fmt::format("\"{}\" is neither a whole number from 1 to {} nor all",
-                                        text, kMostReplicas));
-    }
-    wanted = replicas;
-    return {};
-  };
-  option.get = [](const RunOptions& options) -> results::OptionValue {
-    const auto& wanted = options.workload.strategy.wait_replicas;
-    if (!wanted) return std::string("all");
-    return std::int64_t{*wanted};
-  };
-  return option;
-}
-
-/// What waits for replicas, and how.
-std::vector<Option> replication_options() {
-  return {
-      number_option(
-          "replicas", "N", "replicas of the private Redis that redis-wait locks on",
-          Range<int>{0, kMostReplicas}, [](auto& o) -> auto& { return o.replicas; }),
-      wait_replicas_option(),
-      duration_option(
-          "wait-timeout", "within which they must acknowledge", {1ms, 1h},
-          [](auto& o) -> auto& { return o.workload.strategy.wait_timeout; }),
-  };
 }
 
 std::vector<Option> load_options() {
@@ -281,12 +129,6 @@ std::vector<Option> load_options() {
           "acquire-timeout", "when a client gives up; 0s: after one attempt", kUpToADay,
           [](auto& o) -> auto& { return o.workload.acquire_timeout; }),
       wait_option(),
-      renew_option(),
-      renew_cap_option(),
-      number_option(
-          "nodes", "N", "Redlock's private nodes, unless --redis names them", Range<int>{1, 15},
-          [](auto& o) -> auto& { return o.workload.nodes; }),
-      node_timeout_option(),
       number_option(
           "shared-share", "F", "share of the sections in shared mode, where a strategy has one",
           Range<double>{0, 1}, [](auto& o) -> auto& { return o.workload.shared_share; }),
@@ -318,8 +160,6 @@ std::vector<Option> deployment_and_output_options() {
       [](auto& o) -> auto& { return o.hdr; });
   hdr.value_name = "DIR";
   return {
-      redis_option(),
-      counter_redis_option(),
       duration_option(
           "rtt", "round-trip time added between clients and local stores", kUpToAnHour,
           [](auto& o) -> auto& { return o.workload.rtt; }),
@@ -350,8 +190,8 @@ std::vector<Option> deployment_and_output_options() {
 
 std::vector<Option> run_options() {
   std::vector<Option> options = {strategies_option()};
-  for (auto part : {load_options(), replication_options(), server_options(), metrics_options(),
-                    deployment_and_output_options()}) {
+  for (auto part : {load_options(), renewing_options(), replication_options(), redis_options(),
+                    server_options(), metrics_options(), deployment_and_output_options()}) {
     std::move(part.begin(), part.end(), std::back_inserter(options));
   }
   return options;

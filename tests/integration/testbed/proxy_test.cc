@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <stdexcept>
@@ -11,87 +10,12 @@
 #include <vector>
 
 #include "testbed/open_files.h"
-#include "tests/integration/testbed/support.h"
-#include "tests/integration/testbed/tcp_client.h"
+#include "tests/integration/testbed/proxy_fixture.h"
 
 namespace lockbench::testbed {
 namespace {
 
-using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
-using End = TcpClient::End;
-
-/// How long we listen to be sure that nothing comes; an answer takes a small part of it.
-constexpr auto kSilence = 150ms;
-constexpr auto kDelay = 30ms;
-
-class ProxyTest : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    testbed = must_start();
-    server = must_start_redis(*testbed, {.durable = false});
-  }
-  static void TearDownTestSuite() {
-    server.reset();
-    testbed.reset();
-  }
-
-  ProxyTest() { EXPECT_EQ(direct_.ask("FLUSHALL"), "+OK"); }
-
-  std::unique_ptr<Proxy> proxy(const ProxyOptions& options = {}) {
-    return proxy_before(server->port(), options);
-  }
-  std::unique_ptr<Proxy> proxy_before(std::uint16_t port, const ProxyOptions& options = {}) {
-    auto started = start_proxy(*pool_, port, options);
-    if (!started) throw std::runtime_error(started.error());
-    return *std::move(started);
-  }
-
-  /// How many connections the server has, this one apart.
-  std::size_t server_connections() {
-    const std::string size = direct_.ask("CLIENT LIST TYPE normal");
-    std::size_t lines = 0;
-    for (std::size_t left = std::stoul(size.substr(1)) + 2; left > 0; ++lines) {
-      left -= direct_.lines(1).size();
-    }
-    return lines - 2;  // the last line is empty
-  }
-
-  static inline std::unique_ptr<Testbed> testbed;
-  static inline std::unique_ptr<RedisServer> server;
-  std::unique_ptr<ProxyPool> pool_ = ProxyPool::start().value();
-  TcpClient direct_{server->port()};
-};
-
-std::vector<std::unique_ptr<TcpClient>> connect(const Proxy& proxy, std::size_t count) {
-  std::vector<std::unique_ptr<TcpClient>> clients;
-  for (std::size_t i = 0; i < count; ++i) {
-    clients.push_back(std::make_unique<TcpClient>(proxy.port()));
-    // In this order, so that their numbers are known.
-    EXPECT_TRUE(eventually([&] { return proxy.counts().accepted == i + 1; }));
-  }
-  return clients;
-}
-
-Clock::duration time_of(TcpClient& client, const std::string& command) {
-  const auto begin = Clock::now();
-  EXPECT_NE(client.ask(command), "");
-  return Clock::now() - begin;
-}
-
-/// Of many tries, as the machine may be busy.
-Clock::duration fastest(TcpClient& client, const std::string& command) {
-  Clock::duration result = time_of(client, command);
-  for (int i = 0; i < 20; ++i) result = std::min(result, time_of(client, command));
-  return result;
-}
-
-std::string echoes(std::size_t count) {
-  std::string commands;
-  for (std::size_t i = 0; i < count; ++i)
-    commands += "ECHO " + std::to_string(100'000 + i) + "\r\n";
-  return commands;
-}
+class ProxyTest : public ProxyFixture {};
 
 std::string echoed(std::size_t count) {
   std::string answers;
@@ -239,158 +163,6 @@ TEST_F(ProxyTest, AShorterDelayDoesNotOvertakeALongerOne) {
   client.send("ECHO second\r\n");
   EXPECT_EQ(client.lines(4), "$5\r\nfirst\r\n$6\r\nsecond\r\n");
   EXPECT_GE(Clock::now() - begin, 200ms);
-}
-
-TEST_F(ProxyTest, ABlackHoleIsAHostThatVanished) {
-  const auto line = proxy();
-  const std::size_t before = server_connections();
-  auto gone = std::make_unique<TcpClient>(line->port());
-  TcpClient asking(line->port()), idle(line->port());
-  for (TcpClient* client : {gone.get(), &asking, &idle}) EXPECT_EQ(client->ask("PING"), "+PONG");
-  line->black_hole();
-  asking.send("SET key value\r\n");
-  TcpClient newcomer(line->port());
-  newcomer.send("SET key value\r\n");
-  gone.reset();
-  for (TcpClient* client : {&asking, &newcomer, &idle}) {
-    EXPECT_EQ(client->end(kSilence), End::open);
-  }
-  EXPECT_EQ(server_connections(), before + 3) << "nobody told it that one is gone";
-
-  line->heal();
-  EXPECT_EQ(asking.end(), End::reset) << "its stream has a hole";
-  EXPECT_EQ(newcomer.end(), End::reset);
-  EXPECT_EQ(idle.ask("PING"), "+PONG") << "it has lost nothing";
-  TcpClient later(line->port());
-  EXPECT_EQ(later.ask("EXISTS key"), ":0");
-  EXPECT_TRUE(eventually([&] { return server_connections() == before + 2; }));
-  EXPECT_EQ(line->counts().swallowed, 2 * std::string("SET key value\r\n").size());
-}
-
-TEST_F(ProxyTest, ABlackHoleSwallowsWhatIsUnderWay) {
-  const auto line = proxy({.delay = kDelay});
-  TcpClient client(line->port());
-  ASSERT_EQ(client.ask("PING"), "+PONG");
-  line->delay(1h, Direction::to_server);
-  const std::string set = "SET key value\r\n";
-  client.send(set);
-  const auto swallowed = [&] { return line->counts().swallowed == set.size(); };
-  line->black_hole();
-  EXPECT_TRUE(eventually(swallowed));
-  line->heal();
-  EXPECT_EQ(client.end(), End::reset);
-  EXPECT_EQ(direct_.ask("EXISTS key"), ":0");
-}
-
-TEST_F(ProxyTest, AnAnswerMayGetLostThoughTheRequestWasApplied) {
-  const auto line = proxy();
-  TcpClient client(line->port());
-  ASSERT_EQ(client.ask("PING"), "+PONG");
-  line->black_hole(Direction::to_client);
-  EXPECT_EQ(client.ask("SET key value", kSilence), "");
-  EXPECT_EQ(direct_.ask("EXISTS key"), ":1");
-  TcpClient newcomer(line->port());
-  EXPECT_EQ(newcomer.ask("SET other value", kSilence), "");
-  EXPECT_EQ(direct_.ask("EXISTS other"), ":0") << "connecting needs both directions";
-}
-
-TEST_F(ProxyTest, ARequestMayGetLostAlone) {
-  const auto line = proxy();
-  TcpClient client(line->port());
-  ASSERT_EQ(client.ask("SUBSCRIBE news"), "*3");
-  EXPECT_EQ(client.lines(5), "$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n");
-  line->black_hole(Direction::to_server);
-  EXPECT_EQ(client.ask("PING", kSilence), "");
-  EXPECT_EQ(direct_.ask("PUBLISH news x"), ":1");
-  EXPECT_EQ(client.lines(7), "*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nx\r\n");
-}
-
-TEST_F(ProxyTest, WhatIsHeldArrivesLate) {
-  const auto line = proxy();
-  TcpClient client(line->port());
-  ASSERT_EQ(client.ask("PING"), "+PONG");
-  line->hold();
-  EXPECT_EQ(client.ask("SET key value", kSilence), "");
-  EXPECT_EQ(direct_.ask("EXISTS key"), ":0");
-  TcpClient newcomer(line->port());
-  EXPECT_EQ(newcomer.ask("PING", kSilence), "");
-  line->heal();
-  EXPECT_EQ(client.lines(1), "+OK\r\n");
-  EXPECT_EQ(direct_.ask("EXISTS key"), ":1");
-  EXPECT_EQ(newcomer.end(), End::reset);
-}
-
-TEST_F(ProxyTest, ACutIsSeenAtOnceByBothSides) {
-  const auto line = proxy();
-  const std::size_t before = server_connections();
-  TcpClient client(line->port());
-  ASSERT_EQ(client.ask("PING"), "+PONG");
-  line->cut();
-  EXPECT_EQ(line->counts().open, 0U);
-  EXPECT_EQ(client.end(), End::reset);
-  EXPECT_TRUE(eventually([&] { return server_connections() == before; }));
-  TcpClient later(line->port());
-  EXPECT_EQ(later.ask("PING"), "+PONG");
-}
-
-TEST_F(ProxyTest, RefusesNewConnectionsUntilHealed) {
-  const auto line = proxy();
-  TcpClient old(line->port());
-  ASSERT_EQ(old.ask("PING"), "+PONG");
-  line->refuse();
-  TcpClient refused(line->port());
-  EXPECT_EQ(refused.end(), End::reset);
-  EXPECT_EQ(line->counts().refused, 1U);
-  EXPECT_EQ(old.ask("PING"), "+PONG");
-  line->heal();
-  TcpClient later(line->port());
-  EXPECT_EQ(later.ask("PING"), "+PONG");
-}
-
-TEST_F(ProxyTest, ConcernsTheChosenConnectionsOnly) {
-  const auto line = proxy();
-  const auto clients = connect(*line, 3);
-  line->cut(Connections::number(2));
-  EXPECT_EQ(clients[1]->end(), End::reset);
-  line->black_hole(Direction::both, Connections::number(3));
-  line->delay(kDelay, Direction::both, Connections::number(4));
-  EXPECT_LT(fastest(*clients[0], "PING"), 2 * kDelay);
-  EXPECT_EQ(clients[2]->ask("PING", kSilence), "");
-  TcpClient fourth(line->port());
-  EXPECT_GE(time_of(fourth, "PING"), 2 * kDelay);
-  TcpClient fifth(line->port());
-  EXPECT_LT(fastest(fifth, "PING"), 2 * kDelay);
-}
-
-TEST_F(ProxyTest, ConcernsAShareOfTheConnections) {
-  const auto line = proxy();
-  const auto clients = connect(*line, 12);
-  line->cut(Connections::open_now().share(0.25));
-  EXPECT_EQ(line->counts().open, 9U);
-  line->refuse(Connections::from_now_on().share(0.5));
-  const auto newcomers = [&] {
-    std::vector<std::unique_ptr<TcpClient>> more;
-    more.reserve(10);
-    for (int i = 0; i < 10; ++i) more.push_back(std::make_unique<TcpClient>(line->port()));
-    return more;
-  }();
-  EXPECT_TRUE(eventually([&] { return line->counts().accepted == 22; }));
-  EXPECT_EQ(line->counts().refused, 5U);
-}
-
-TEST_F(ProxyTest, ConcernsOldOrNewConnectionsOnly) {
-  const auto line = proxy();
-  TcpClient old(line->port());
-  ASSERT_EQ(old.ask("PING"), "+PONG");
-  line->delay(kDelay, Direction::both, Connections::from_now_on());
-  EXPECT_LT(fastest(old, "PING"), 2 * kDelay);
-  TcpClient later(line->port());
-  EXPECT_GE(time_of(later, "PING"), 2 * kDelay);
-  line->heal();
-  line->delay(kDelay, Direction::both, Connections::open_now());
-  EXPECT_GE(time_of(old, "PING"), 2 * kDelay);
-  TcpClient last(line->port());
-  EXPECT_LT(fastest(last, "PING"), 2 * kDelay);
 }
 
 TEST_F(ProxyTest, ServesAThousandConnectionsAtOnce) {

@@ -1,9 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
-#include <ostream>
 
+#include "strategies/store.h"
 #include "tests/unit/cli/fixtures.h"
 
 namespace lockbench {
@@ -81,25 +82,6 @@ TEST(Options, RenewalAndNotificationReachIt) {
   EXPECT_TRUE(parse_run({"--resource", "redis-fenced", "--counter-redis", "redis://h"}));
 }
 
-TEST(WorkloadRecord, KeepsHowLeasesAreRenewed) {
-  const auto record = [](const std::vector<std::string>& args) {
-    return workload_record(parse_run(args).value());
-  };
-  EXPECT_EQ(record({}).at("renew"), results::OptionValue(nullptr));
-  EXPECT_EQ(record({}).at("renew_cap"), results::OptionValue(nullptr));
-  EXPECT_EQ(record({"--renew", "auto"}).at("renew"), results::OptionValue(std::string("auto")));
-  EXPECT_EQ(record({"--renew", "off"}).at("renew"), results::OptionValue(std::string("off")));
-  EXPECT_EQ(record({"--renew", "250ms"}).at("renew"), results::OptionValue(0.25));
-  EXPECT_EQ(record({}).at("nodes"), results::OptionValue(std::int64_t{5}));
-  EXPECT_EQ(record({"--nodes", "7"}).at("nodes"), results::OptionValue(std::int64_t{7}));
-  EXPECT_EQ(record({}).at("node_timeout"), results::OptionValue(nullptr));
-  EXPECT_EQ(record({"--node-timeout", "20ms"}).at("node_timeout"), results::OptionValue(0.02));
-  EXPECT_EQ(record({"--renew-cap", "2m"}).at("renew_cap"), results::OptionValue(120.0));
-  EXPECT_EQ(record({"--resource", "redis-fenced"}).at("resource"),
-            results::OptionValue(std::string("redis-fenced")));
-  EXPECT_EQ(record({"--wait", "notify"}).at("wait"), results::OptionValue(std::string("notify")));
-}
-
 TEST(Options, ReplicasReachIt) {
   const auto defaults = parse_run({}).value();
   EXPECT_EQ(defaults.replicas, 2);
@@ -157,96 +139,13 @@ TEST(Options, BoundsThemselvesAreAllowed) {
   }
 }
 
-struct Refused {
-  std::string option, value;
-  /// What the message must say is allowed.
-  std::string allowed;
-
-  friend std::ostream& operator<<(std::ostream& out, const Refused& refused) {
-    return out << refused.option << " \"" << refused.value << '"';
-  }
-};
-
-class RefusedValue : public testing::TestWithParam<Refused> {};
-
-TEST_P(RefusedValue, IsNamedWithWhatIsAllowed) {
-  const auto& [option, value, allowed] = GetParam();
-  ASSERT_EQ(value.find(allowed), std::string::npos) << "the value says it by itself";
-  for (const auto& args :
-       {std::vector{option, value}, std::vector{fmt::format("{}={}", option, value)}}) {
-    const std::string error = error_of(args);
-    EXPECT_THAT(error, StartsWith(option + ": "));
-    EXPECT_THAT(error, HasSubstr(value));
-    EXPECT_THAT(error, HasSubstr(allowed));
-    EXPECT_THAT(error, Not(HasSubstr("\n")));
-  }
+/// Whether the option names servers of a backend that this build leaves out.
+bool left_out(std::string_view option) {
+  const auto backends = server_options();
+  return std::any_of(backends.begin(), backends.end(),
+                     [&](const Option& backend) { return backend.name == option; }) &&
+         find_store_kind(option) == nullptr;
 }
-
-std::vector<Refused> refused_values() {
-  std::vector<Refused> refused;
-  const auto refuse = [&](const std::string& option, const std::string& allowed,
-                          const std::vector<std::string>& values) {
-    for (const std::string& value : values) refused.push_back({option, value, allowed});
-  };
-  const std::string duration = "ns, us, ms, s, m or h, such as 250us";
-  const std::string distribution = "exp(2ms), or uniform(1ms,3ms)";
-  refuse("--clients", "1 to 100000",
-         {"0", "100001", "-1", "abc", "1.5", "99999999999999999999", "8x", " 8", "0x10", "+8"});
-  refuse("--keys", "1 to 10000000 nor per-client",
-         {"0", "10000001", "-1", "per-clinet", "1e3", "nan"});
-  refuse("--key-skew", "0 to 10", {"-0.1", "nan", "inf", "1e999", "10.1", "x"});
-  refuse("--hold", "at most 1h", {"2h", "exp(61m)"});
-  refuse("--hold", distribution, {"-1ms", "1", "abc", "nan", "exp(1ms", "1e30s", "5 ms x"});
-  refuse("--hold", "the first must not be above the second", {"uniform(3ms,1ms)"});
-  refuse("--think", "at most 1h", {"2h"});
-  refuse("--think", distribution, {"-1s", "inf"});
-  refuse("--think", "takes two durations: uniform(1ms,3ms)", {"uniform(1ms)"});
-  refuse("--think", duration, {"exp()"});
-  refuse("--rate", "0.001 to 10000000",
-         {"0", "-1", "nan", "inf", "-inf", "1e8", "1e-9", "1e999", "5/s"});
-  refuse("--arrival", "constant, poisson", {"Poisson", "uniform"});
-  refuse("--duration", "1ms to 168h", {"0s", "169h"});
-  refuse("--duration", duration, {"3", "-3s", "3 seconds", "infs", "nans"});
-  refuse("--iterations", "1 to 1000000000000", {"0", "-5", "1e6", "18446744073709551616"});
-  refuse("--warmup", "0s to 1h", {"61m"});
-  refuse("--warmup", duration, {"5", "-1s"});
-  refuse("--ttl", "1ms to 24h", {"0s", "999us", "25h"});
-  refuse("--ttl", duration, {"10"});
-  refuse("--acquire-timeout", "0s to 24h", {"25h"});
-  refuse("--acquire-timeout", duration, {"-1s", "30"});
-  refuse("--renew", "neither off nor auto nor a duration", {"on", "5", "-1s", "auto:1s"});
-  refuse("--renew", "1ms to 24h", {"0s", "25h"});
-  refuse("--renew-cap", "1ms to 168h", {"0s", "169h"});
-  refuse("--renew-cap", duration, {"none"});
-  refuse("--nodes", "whole number from 1 to 15", {"0", "16", "-1", "five", "3.5"});
-  refuse("--node-timeout", "100us to 1h", {"0s", "2h"});
-  refuse("--node-timeout", duration, {"50"});
-  refuse("--replicas", "0 to 16", {"17", "-1", "two"});
-  refuse("--wait-replicas", "1 to 16 nor all", {"0", "17", "none", "1.5"});
-  refuse("--wait-timeout", "1ms to 1h", {"0s", "999us", "2h"});
-  refuse("--wait-timeout", duration, {"100"});
-  refuse("--wait", "poll:INTERVAL, backoff:MIN..MAX",
-         {"poll", "poll:", "poll:-1ms", "backoff:1ms", "spin"});
-  refuse("--wait", "(0 < MIN <= MAX)", {"backoff:5ms..1ms"});
-  refuse("--wait", "0s to 1h", {"poll:2h", "backoff:1ms..2h"});
-  refuse("--resource", "memory, redis, redis-fenced", {"disk"});
-  refuse("--repeat", "1 to 1000", {"0", "1001", "-1"});
-  refuse("--seed", "0 to 9223372036854775807", {"-1", "9223372036854775808", "0.5"});
-  refuse("--store-timeout", "1ms to 1h", {"0s", "2h"});
-  refuse("--store-timeout", duration, {"100"});
-  refuse("--rtt", "0s to 1h", {"2h"});
-  refuse("--rtt", duration, {"-1ms", "100"});
-  refuse("--threshold", "close ones: acquire.p90", {"acquire.p98<5ms"});
-  refuse("--threshold", "one of < <= > >= == !=", {"acquire.p99"});
-  refuse("--threshold", "is not a number", {"acquire.p99<"});
-  refuse("--threshold", "close ones: ", {"<5ms"});
-  refuse("--shared-share", "from 0 to 1", {"-0.1", "1.1", "half"});
-  refuse("--lock-delay", "0s to 1h", {"2h"});
-  refuse("--format", "table, json, csv, markdown", {"xml", "Table"});
-  return refused;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, RefusedValue, testing::ValuesIn(refused_values()));
 
 /// What must be said where an option has no value.
 const std::map<std::string, std::string>& wanted_values() {
@@ -301,7 +200,9 @@ const std::map<std::string, std::string>& wanted_values() {
 TEST(Options, AMissingValueIsNamedWithWhatIsAllowed) {
   for (const Option& option : run_options()) {
     if (option.positional || option.type == Option::Type::flag) continue;
-    const std::string& wanted = wanted_values().at(std::string(option.name));
+    const std::string wanted = left_out(option.name)
+                                   ? fmt::format("this build is without {}", option.name)
+                                   : wanted_values().at(std::string(option.name));
     const std::string name = "--" + std::string(option.name);
     for (const auto& args : std::vector<std::vector<std::string>>{
              {name}, {name, ""}, {name + "="}, {name, "--quiet"}, {name, "--", "none"}}) {
@@ -368,40 +269,6 @@ TEST(Options, OtherCommandsTakeTheirOwnOnly) {
   EXPECT_FALSE(parse(doctor_command(), std::vector<std::string>{"--hold", "1ms"}));
 }
 
-TEST(QuorumCommand, TakesAListOfNodes) {
-  const auto quorum = [](const std::vector<std::string>& args) {
-    return parse(quorum_command(), args);
-  };
-  EXPECT_TRUE(quorum({})->quorum.nodes.empty());
-  EXPECT_EQ(quorum({})->quorum.duration, 1s);
-  const auto options =
-      quorum({"--nodes",    "5",  "--nodes",        "3",   "--nodes", "5",  "--duration", "2s",
-              "--clients",  "20", "--slow",         "5ms", "--ttl",   "1s", "--rtt",      "1ms",
-              "--replicas", "1",  "--node-timeout", "20ms"});
-  ASSERT_TRUE(options) << options.error().message;
-  EXPECT_THAT(options->quorum.nodes, testing::ElementsAre(5, 3)) << "each once";
-  EXPECT_EQ(options->quorum.duration, 2s);
-  EXPECT_EQ(options->quorum.slow, 5ms);
-  EXPECT_EQ(options->workload.clients, 20);
-  EXPECT_EQ(options->workload.ttl, 1s);
-  EXPECT_EQ(options->workload.rtt, 1ms);
-  EXPECT_EQ(options->replicas, 1);
-  EXPECT_EQ(options->workload.strategy.node_timeout, Duration(20ms));
-}
-
-TEST(QuorumCommand, NamesWhatIsWrong) {
-  const auto error = [](const std::vector<std::string>& args) {
-    const auto options = parse(quorum_command(), args);
-    return options ? "accepted" : options.error().message;
-  };
-  EXPECT_THAT(error({"--nodes", "0"}), HasSubstr("from 1 to 15"));
-  EXPECT_THAT(error({"--nodes", "16"}), HasSubstr("from 1 to 15"));
-  EXPECT_THAT(error({"--clients", "0"}), HasSubstr("from 1 to 1000"));
-  EXPECT_THAT(error({"--slow", "0s"}), HasSubstr("1ms to 1h"));
-  EXPECT_THAT(error({"--redis", "redis://h"}), HasSubstr("--redis")) << "it harms its own servers";
-  EXPECT_THAT(error({"redlock"}), HasSubstr("redlock"));
-}
-
 TEST(Secrets, NeverStandInAMessage) {
   const std::string secret = "hunter2";
   const std::vector<std::vector<std::string>> mistakes = {
@@ -413,58 +280,6 @@ TEST(Secrets, NeverStandInAMessage) {
       {"--redsi=redis://:" + secret + "@host"},
       {"--redsi", "redis://:" + secret + "@host"}};
   for (const auto& args : mistakes) EXPECT_THAT(error_of(args), Not(HasSubstr(secret)));
-}
-
-TEST(WorkloadRecord, KeepsTheDatabase) {
-  const auto options = parse_run({"--redis", "redis://host:1/3", "--redis", "unix:///run/r?db=2",
-                                  "--redis", "redis://host/0"});
-  ASSERT_TRUE(options) << options.error().message;
-  using List = std::vector<std::string>;
-  EXPECT_EQ(std::get<List>(workload_record(*options).at("redis")),
-            (List{"host:1/3", "unix:/run/r?db=2", "host:6379"}));
-}
-
-TEST(WorkloadRecord, HasEveryOptionAndNoSecret) {
-  const auto options = parse_run({"--redis",
-                                  "redis://ann:hunter2@host:1/3",
-                                  "--resource",
-                                  "redis",
-                                  "--counter-redis",
-                                  "redis://:hunter2@other",
-                                  "--ttl",
-                                  "1500ms",
-                                  "--hold",
-                                  "exp(2ms)",
-                                  "--rate",
-                                  "10",
-                                  "redis-*",
-                                  "--postgres",
-                                  "postgresql://ann:hunter2@db/app",
-                                  "--memcached",
-                                  "cache",
-                                  "--zookeeper",
-                                  "zk://ann:hunter2@a,b:1/app",
-                                  "--etcd",
-                                  "etcd://ann:hunter2@db,db2"});
-  ASSERT_TRUE(options) << options.error().message;
-  const auto record = workload_record(*options);
-  EXPECT_EQ(record.size(), run_options().size());
-  using List = std::vector<std::string>;
-  EXPECT_EQ(std::get<double>(record.at("ttl")), 1.5);
-  EXPECT_EQ(std::get<std::string>(record.at("hold")), "exp(2ms)");
-  EXPECT_EQ(std::get<double>(record.at("think")), 0);
-  EXPECT_EQ(std::get<double>(record.at("rate")), 10);
-  EXPECT_EQ(std::get<std::int64_t>(record.at("clients")), 8);
-  EXPECT_EQ(std::get<double>(record.at("acquire_timeout")), 30);
-  EXPECT_EQ(record.at("wait"), results::OptionValue(nullptr));
-  EXPECT_EQ(record.at("iterations"), results::OptionValue(nullptr));
-  EXPECT_EQ(std::get<List>(record.at("strategies")), List{"redis-*"});
-  EXPECT_EQ(std::get<List>(record.at("redis")), List{"host:1/3"});
-  EXPECT_EQ(std::get<std::string>(record.at("counter_redis")), "other:6379");
-  EXPECT_EQ(std::get<std::string>(record.at("postgres")), "db:5432");
-  EXPECT_EQ(std::get<std::string>(record.at("memcached")), "cache:11211");
-  EXPECT_EQ(std::get<std::string>(record.at("zookeeper")), "a:2181,b:1/app");
-  EXPECT_EQ(std::get<std::string>(record.at("etcd")), "db:2379,db2:2379");
 }
 
 }  // namespace

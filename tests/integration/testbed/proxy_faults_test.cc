@@ -1,0 +1,178 @@
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "testbed/proxy.h"
+#include "tests/integration/testbed/proxy_fixture.h"
+
+namespace lockbench::testbed {
+namespace {
+
+class ProxyFaultsTest : public ProxyFixture {};
+
+std::vector<std::unique_ptr<TcpClient>> connect(const Proxy& proxy, std::size_t count) {
+  std::vector<std::unique_ptr<TcpClient>> clients;
+  for (std::size_t i = 0; i < count; ++i) {
+    clients.push_back(std::make_unique<TcpClient>(proxy.port()));
+    // In this order, so that their numbers are known.
+    EXPECT_TRUE(eventually([&] { return proxy.counts().accepted == i + 1; }));
+  }
+  return clients;
+}
+
+TEST_F(ProxyFaultsTest, ABlackHoleIsAHostThatVanished) {
+  const auto line = proxy();
+  const std::size_t before = server_connections();
+  auto gone = std::make_unique<TcpClient>(line->port());
+  TcpClient asking(line->port()), idle(line->port());
+  for (TcpClient* client : {gone.get(), &asking, &idle}) EXPECT_EQ(client->ask("PING"), "+PONG");
+  line->black_hole();
+  asking.send("SET key value\r\n");
+  TcpClient newcomer(line->port());
+  newcomer.send("SET key value\r\n");
+  gone.reset();
+  for (TcpClient* client : {&asking, &newcomer, &idle}) {
+    EXPECT_EQ(client->end(kSilence), End::open);
+  }
+  EXPECT_EQ(server_connections(), before + 3) << "nobody told it that one is gone";
+
+  line->heal();
+  EXPECT_EQ(asking.end(), End::reset) << "its stream has a hole";
+  EXPECT_EQ(newcomer.end(), End::reset);
+  EXPECT_EQ(idle.ask("PING"), "+PONG") << "it has lost nothing";
+  TcpClient later(line->port());
+  EXPECT_EQ(later.ask("EXISTS key"), ":0");
+  EXPECT_TRUE(eventually([&] { return server_connections() == before + 2; }));
+  EXPECT_EQ(line->counts().swallowed, 2 * std::string("SET key value\r\n").size());
+}
+
+TEST_F(ProxyFaultsTest, ABlackHoleSwallowsWhatIsUnderWay) {
+  const auto line = proxy({.delay = kDelay});
+  TcpClient client(line->port());
+  ASSERT_EQ(client.ask("PING"), "+PONG");
+  line->delay(1h, Direction::to_server);
+  const std::string set = "SET key value\r\n";
+  client.send(set);
+  const auto swallowed = [&] { return line->counts().swallowed == set.size(); };
+  line->black_hole();
+  EXPECT_TRUE(eventually(swallowed));
+  line->heal();
+  EXPECT_EQ(client.end(), End::reset);
+  EXPECT_EQ(direct_.ask("EXISTS key"), ":0");
+}
+
+TEST_F(ProxyFaultsTest, AnAnswerMayGetLostThoughTheRequestWasApplied) {
+  const auto line = proxy();
+  TcpClient client(line->port());
+  ASSERT_EQ(client.ask("PING"), "+PONG");
+  line->black_hole(Direction::to_client);
+  EXPECT_EQ(client.ask("SET key value", kSilence), "");
+  EXPECT_EQ(direct_.ask("EXISTS key"), ":1");
+  TcpClient newcomer(line->port());
+  EXPECT_EQ(newcomer.ask("SET other value", kSilence), "");
+  EXPECT_EQ(direct_.ask("EXISTS other"), ":0") << "connecting needs both directions";
+}
+
+TEST_F(ProxyFaultsTest, ARequestMayGetLostAlone) {
+  const auto line = proxy();
+  TcpClient client(line->port());
+  ASSERT_EQ(client.ask("SUBSCRIBE news"), "*3");
+  EXPECT_EQ(client.lines(5), "$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n");
+  line->black_hole(Direction::to_server);
+  EXPECT_EQ(client.ask("PING", kSilence), "");
+  EXPECT_EQ(direct_.ask("PUBLISH news x"), ":1");
+  EXPECT_EQ(client.lines(7), "*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nx\r\n");
+}
+
+TEST_F(ProxyFaultsTest, WhatIsHeldArrivesLate) {
+  const auto line = proxy();
+  TcpClient client(line->port());
+  ASSERT_EQ(client.ask("PING"), "+PONG");
+  line->hold();
+  EXPECT_EQ(client.ask("SET key value", kSilence), "");
+  EXPECT_EQ(direct_.ask("EXISTS key"), ":0");
+  TcpClient newcomer(line->port());
+  EXPECT_EQ(newcomer.ask("PING", kSilence), "");
+  line->heal();
+  EXPECT_EQ(client.lines(1), "+OK\r\n");
+  EXPECT_EQ(direct_.ask("EXISTS key"), ":1");
+  EXPECT_EQ(newcomer.end(), End::reset);
+}
+
+TEST_F(ProxyFaultsTest, ACutIsSeenAtOnceByBothSides) {
+  const auto line = proxy();
+  const std::size_t before = server_connections();
+  TcpClient client(line->port());
+  ASSERT_EQ(client.ask("PING"), "+PONG");
+  line->cut();
+  EXPECT_EQ(line->counts().open, 0U);
+  EXPECT_EQ(client.end(), End::reset);
+  EXPECT_TRUE(eventually([&] { return server_connections() == before; }));
+  TcpClient later(line->port());
+  EXPECT_EQ(later.ask("PING"), "+PONG");
+}
+
+TEST_F(ProxyFaultsTest, RefusesNewConnectionsUntilHealed) {
+  const auto line = proxy();
+  TcpClient old(line->port());
+  ASSERT_EQ(old.ask("PING"), "+PONG");
+  line->refuse();
+  TcpClient refused(line->port());
+  EXPECT_EQ(refused.end(), End::reset);
+  EXPECT_EQ(line->counts().refused, 1U);
+  EXPECT_EQ(old.ask("PING"), "+PONG");
+  line->heal();
+  TcpClient later(line->port());
+  EXPECT_EQ(later.ask("PING"), "+PONG");
+}
+
+TEST_F(ProxyFaultsTest, ConcernsTheChosenConnectionsOnly) {
+  const auto line = proxy();
+  const auto clients = connect(*line, 3);
+  line->cut(Connections::number(2));
+  EXPECT_EQ(clients[1]->end(), End::reset);
+  line->black_hole(Direction::both, Connections::number(3));
+  line->delay(kDelay, Direction::both, Connections::number(4));
+  EXPECT_LT(fastest(*clients[0], "PING"), 2 * kDelay);
+  EXPECT_EQ(clients[2]->ask("PING", kSilence), "");
+  TcpClient fourth(line->port());
+  EXPECT_GE(time_of(fourth, "PING"), 2 * kDelay);
+  TcpClient fifth(line->port());
+  EXPECT_LT(fastest(fifth, "PING"), 2 * kDelay);
+}
+
+TEST_F(ProxyFaultsTest, ConcernsAShareOfTheConnections) {
+  const auto line = proxy();
+  const auto clients = connect(*line, 12);
+  line->cut(Connections::open_now().share(0.25));
+  EXPECT_EQ(line->counts().open, 9U);
+  line->refuse(Connections::from_now_on().share(0.5));
+  const auto newcomers = [&] {
+    std::vector<std::unique_ptr<TcpClient>> more;
+    more.reserve(10);
+    for (int i = 0; i < 10; ++i) more.push_back(std::make_unique<TcpClient>(line->port()));
+    return more;
+  }();
+  EXPECT_TRUE(eventually([&] { return line->counts().accepted == 22; }));
+  EXPECT_EQ(line->counts().refused, 5U);
+}
+
+TEST_F(ProxyFaultsTest, ConcernsOldOrNewConnectionsOnly) {
+  const auto line = proxy();
+  TcpClient old(line->port());
+  ASSERT_EQ(old.ask("PING"), "+PONG");
+  line->delay(kDelay, Direction::both, Connections::from_now_on());
+  EXPECT_LT(fastest(old, "PING"), 2 * kDelay);
+  TcpClient later(line->port());
+  EXPECT_GE(time_of(later, "PING"), 2 * kDelay);
+  line->heal();
+  line->delay(kDelay, Direction::both, Connections::open_now());
+  EXPECT_GE(time_of(old, "PING"), 2 * kDelay);
+  TcpClient last(line->port());
+  EXPECT_LT(fastest(last, "PING"), 2 * kDelay);
+}
+
+}  // namespace
+}  // namespace lockbench::testbed

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "testbed/proxy.h"
+#include "tests/integration/testbed/support.h"
+#include "tests/integration/testbed/tcp_client.h"
+
+namespace lockbench::testbed {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+using End = TcpClient::End;
+
+/// How long we listen to be sure that nothing comes; an answer takes a small part of it.
+constexpr auto kSilence = 150ms;
+constexpr auto kDelay = 30ms;
+
+/// A server with nothing in it, for proxies to stand before.
+class ProxyFixture : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    testbed = must_start();
+    server = must_start_redis(*testbed, {.durable = false});
+  }
+  static void TearDownTestSuite() {
+    server.reset();
+    testbed.reset();
+  }
+
+  ProxyFixture() { EXPECT_EQ(direct_.ask("FLUSHALL"), "+OK"); }
+
+  std::unique_ptr<Proxy> proxy(const ProxyOptions& options = {}) {
+    return proxy_before(server->port(), options);
+  }
+  std::unique_ptr<Proxy> proxy_before(std::uint16_t port, const ProxyOptions& options = {}) {
+    auto started = start_proxy(*pool_, port, options);
+    if (!started) throw std::runtime_error(started.error());
+    return *std::move(started);
+  }
+
+  /// How many connections the server has, this one apart.
+  std::size_t server_connections() {
+    const std::string size = direct_.ask("CLIENT LIST TYPE normal");
+    std::size_t lines = 0;
+    for (std::size_t left = std::stoul(size.substr(1)) + 2; left > 0; ++lines) {
+      left -= direct_.lines(1).size();
+    }
+    return lines - 2;  // the last line is empty
+  }
+
+  static inline std::unique_ptr<Testbed> testbed;
+  static inline std::unique_ptr<RedisServer> server;
+  std::unique_ptr<ProxyPool> pool_ = ProxyPool::start().value();
+  TcpClient direct_{server->port()};
+};
+
+inline Clock::duration time_of(TcpClient& client, const std::string& command) {
+  const auto begin = Clock::now();
+  EXPECT_NE(client.ask(command), "");
+  return Clock::now() - begin;
+}
+
+/// Of many tries, as the machine may be busy.
+inline Clock::duration fastest(TcpClient& client, const std::string& command) {
+  Clock::duration result = time_of(client, command);
+  for (int i = 0; i < 20; ++i) result = std::min(result, time_of(client, command));
+  return result;
+}
+
+inline std::string echoes(std::size_t count) {
+  std::string commands;
+  for (std::size_t i = 0; i < count; ++i)
+    commands += "ECHO " + std::to_string(100'000 + i) + "\r\n";
+  return commands;
+}
+
+}  // namespace lockbench::testbed

@@ -1,0 +1,84 @@
+#include <map>
+
+#include "strategies/store.h"
+#include "tests/unit/cli/fixtures.h"
+
+namespace lockbench {
+namespace {
+
+TEST(WorkloadRecord, KeepsHowLeasesAreRenewed) {
+  const auto record = [](const std::vector<std::string>& args) {
+    return workload_record(parse_run(args).value());
+  };
+  EXPECT_EQ(record({}).at("renew"), results::OptionValue(nullptr));
+  EXPECT_EQ(record({}).at("renew_cap"), results::OptionValue(nullptr));
+  EXPECT_EQ(record({"--renew", "auto"}).at("renew"), results::OptionValue(std::string("auto")));
+  EXPECT_EQ(record({"--renew", "off"}).at("renew"), results::OptionValue(std::string("off")));
+  EXPECT_EQ(record({"--renew", "250ms"}).at("renew"), results::OptionValue(0.25));
+  EXPECT_EQ(record({}).at("nodes"), results::OptionValue(std::int64_t{5}));
+  EXPECT_EQ(record({"--nodes", "7"}).at("nodes"), results::OptionValue(std::int64_t{7}));
+  EXPECT_EQ(record({}).at("node_timeout"), results::OptionValue(nullptr));
+  EXPECT_EQ(record({"--node-timeout", "20ms"}).at("node_timeout"), results::OptionValue(0.02));
+  EXPECT_EQ(record({"--renew-cap", "2m"}).at("renew_cap"), results::OptionValue(120.0));
+  EXPECT_EQ(record({"--resource", "redis-fenced"}).at("resource"),
+            results::OptionValue(std::string("redis-fenced")));
+  EXPECT_EQ(record({"--wait", "notify"}).at("wait"), results::OptionValue(std::string("notify")));
+}
+
+TEST(WorkloadRecord, KeepsTheDatabase) {
+  const auto options = parse_run({"--redis", "redis://host:1/3", "--redis", "unix:///run/r?db=2",
+                                  "--redis", "redis://host/0"});
+  ASSERT_TRUE(options) << options.error().message;
+  using List = std::vector<std::string>;
+  EXPECT_EQ(std::get<List>(workload_record(*options).at("redis")),
+            (List{"host:1/3", "unix:/run/r?db=2", "host:6379"}));
+}
+
+/// What names a server of each backend that is built, and how it is shown.
+const std::map<std::string, std::pair<std::string, std::string>>& servers() {
+  static const auto built = [] {
+    std::map<std::string, std::pair<std::string, std::string>> all = {
+        {"postgres", {"postgresql://ann:hunter2@db/app", "db:5432"}},
+        {"memcached", {"cache", "cache:11211"}},
+        {"zookeeper", {"zk://ann:hunter2@a,b:1/app", "a:2181,b:1/app"}},
+        {"etcd", {"etcd://ann:hunter2@db,db2", "db:2379,db2:2379"}}};
+    std::erase_if(all, [](const auto& server) { return find_store_kind(server.first) == nullptr; });
+    return all;
+  }();
+  return built;
+}
+
+TEST(WorkloadRecord, HasEveryOptionAndNoSecret) {
+  std::vector<std::string> args = {"--redis",         "redis://ann:hunter2@host:1/3",
+                                   "--resource",      "redis",
+                                   "--counter-redis", "redis://:hunter2@other",
+                                   "--ttl",           "1500ms",
+                                   "--hold",          "exp(2ms)",
+                                   "--rate",          "10",
+                                   "redis-*"};
+  for (const auto& [backend, server] : servers()) {
+    args.insert(args.end(), {"--" + backend, server.first});
+  }
+  const auto options = parse_run(args);
+  ASSERT_TRUE(options) << options.error().message;
+  const auto record = workload_record(*options);
+  EXPECT_EQ(record.size(), run_options().size());
+  using List = std::vector<std::string>;
+  EXPECT_EQ(std::get<double>(record.at("ttl")), 1.5);
+  EXPECT_EQ(std::get<std::string>(record.at("hold")), "exp(2ms)");
+  EXPECT_EQ(std::get<double>(record.at("think")), 0);
+  EXPECT_EQ(std::get<double>(record.at("rate")), 10);
+  EXPECT_EQ(std::get<std::int64_t>(record.at("clients")), 8);
+  EXPECT_EQ(std::get<double>(record.at("acquire_timeout")), 30);
+  EXPECT_EQ(record.at("wait"), results::OptionValue(nullptr));
+  EXPECT_EQ(record.at("iterations"), results::OptionValue(nullptr));
+  EXPECT_EQ(std::get<List>(record.at("strategies")), List{"redis-*"});
+  EXPECT_EQ(std::get<List>(record.at("redis")), List{"host:1/3"});
+  EXPECT_EQ(std::get<std::string>(record.at("counter_redis")), "other:6379");
+  for (const auto& [backend, server] : servers()) {
+    EXPECT_EQ(std::get<std::string>(record.at(backend)), server.second);
+  }
+}
+
+}  // namespace
+}  // namespace lockbench

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "loadgen/summary.h"
+
+namespace lockbench {
+
+using namespace std::chrono_literals;
+
+/// A run in which happened what a test says, to be summed up.
+class SummaryTest : public testing::Test {
+ protected:
+  Recorder::Histograms& measured() { return run_.recorder.histograms(Phase::measured); }
+
+  void add(Count what, std::uint64_t value, int client = 0, Phase phase = Phase::measured) {
+    Counts counts;
+    counts[what] = value;
+    run_.recorder.client(client).add(phase, counts);
+  }
+
+  void grant(Duration waited, Phase phase = Phase::measured) {
+    run_.recorder.histograms(phase).acquire_with(AcquireOutcome::acquired).record(waited);
+    add(Count::sections, 1, 0, phase);
+  }
+
+  /// Two clients inside at once.
+  void overlap() {
+    const Entry first = run_.audit.enter(0, 0, Mode::exclusive, {}, {}, audit_start_ + 1ms);
+    const Entry second = run_.audit.enter(0, 1, Mode::exclusive, {}, {}, audit_start_ + 2ms);
+    run_.audit.leave(0, first, audit_start_ + 5ms);
+    run_.audit.leave(0, second, audit_start_ + 6ms);
+  }
+
+  /// Two increments of which one is lost.
+  void lose_an_update() {
+    const auto session = run_.counter->open(*env_);
+    const auto seen = session->read(0, {});
+    ASSERT_TRUE(seen);
+    session->write(0, *seen, {});
+    session->write(0, *seen, {});
+  }
+
+  void update() {
+    const auto session = run_.counter->open(*env_);
+    session->write(0, *session->read(0, {}), {});
+  }
+
+  void regress() {
+    for (const int number : {5, 4}) {
+      const AcquireMark mark = run_.audit.begin_acquire(0);
+      const auto fencing = static_cast<std::uint64_t>(number);
+      run_.audit.leave(0, run_.audit.enter(0, 0, Mode::exclusive, fencing, mark, audit_start_),
+                       audit_start_);
+    }
+  }
+
+  results::Run summary(Duration length = 2s) const {
+    results::Run result;
+    summarise(run_, length, result);
+    return result;
+  }
+
+  Descriptor strategy_{.name = "tested"};
+  Workload workload_{.clients = 2};
+  Endpoints endpoints_;
+  std::unique_ptr<Env> env_ = make_system_env(1);
+  TimePoint audit_start_ = env_->now();
+  RunShared run_{.strategy = strategy_,
+                 .workload = workload_,
+                 .endpoints = endpoints_,
+                 .key_prefix = "lockbench:run:{",
+                 .nonce = 1,
+                 .seed = 1,
+                 .make_env = make_system_env,
+                 .recorder = Recorder(2),
+                 .services = {},
+                 .audit = Audit(1, audit_start_),
+                 .handoff = HandoffTracker(1),
+                 .keys = KeyChooser(1, 0),
+                 .counter = make_memory_counter(1),
+                 .schedule = nullptr};
+};
+
+}  // namespace lockbench
