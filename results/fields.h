@@ -123,6 +123,15 @@ void describe(Visitor& v, Is<SeriesPoint> auto& point) {
 }
 
 template <class Visitor>
+void describe(Visitor& v, Is<FaultMark> auto& mark) {
+  v("fault", mark.fault);
+  v("at_seconds", mark.at_seconds);
+  v("healed_seconds", mark.healed_seconds);
+  v("recovery_seconds", mark.recovery_seconds);
+  v("lowest_share", mark.lowest_share);
+}
+
+template <class Visitor>
 void describe(Visitor& v, Is<Generator> auto& generator) {
   v("cpu_seconds", generator.cpu_seconds);
   v("cpu_share", generator.cpu_share);
@@ -163,6 +172,7 @@ void describe(Visitor& v, Is<Run> auto& run) {
   v("replication", run.replication);
   v("audit", run.audit);
   v("series", run.series);
+  v("faults", run.faults);
   v("generator", run.generator);
   v("errors", run.errors);
 }

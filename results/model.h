@@ -108,6 +108,20 @@ struct SeriesPoint {
   std::uint64_t waiters = 0, holders = 0;
 };
 
+/// A fault that was played in mid-run, and what it did to the throughput. Times are since the load
+/// began, as in the series.
+struct FaultMark {
+  std::string fault;  ///< "store-kill", "partition:0.5"
+  double at_seconds = 0;
+  /// When healing began; nothing: not before the end of the run.
+  std::optional<double> healed_seconds;
+  /// From healing, or from the fault if it was not healed, until throughput was back; nothing: not
+  /// within the run.
+  std::optional<double> recovery_seconds;
+  /// Of the throughput before; not a number where there was none.
+  double lowest_share = 0;
+};
+
 struct Generator {
   double cpu_seconds = 0;
   double cpu_share = 0;  ///< of all cores of this machine
@@ -139,6 +153,7 @@ struct Run {
   std::optional<Replication> replication;  ///< nothing where no replica is waited for
   Audit audit;
   std::vector<SeriesPoint> series;
+  std::vector<FaultMark> faults;  ///< in the order in which they struck
   Generator generator;
   std::vector<std::string> errors;  ///< distinct failures, the most frequent first, a few
 };

@@ -75,6 +75,8 @@ inline Run full_run() {
   run.replication = {.replicas = 2, .refusals = 3, .wait = sample_distribution()};
   run.audit = {124000, 123988, 12, 15, 3, 0.001, 1, 2, 5, Verdict::violated};
   run.series = {{1, true, 40000, 8e-5, 0.001, 1, 7, 1}, {2, false, 41000, 8e-5, 0.002, 2, 6, 1}};
+  run.faults = {{"store-kill", 2.5, 3.5, 0.12, 0.01},
+                {"delay:5ms", 4.5, std::nullopt, std::nullopt, 0.2}};
   run.generator = {2.5, 0.4, false, {"the generator used 95 % of the processor"}};
   run.errors = {"connection refused: 127.0.0.1:6379"};
   return run;
