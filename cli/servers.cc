@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <future>
-#include <set>
 
 #include "cli/backends.h"
+#include "cli/server_needs.h"
+#include "cli/starter.h"
 #include "strategies/store.h"
 #include "testbed/open_files.h"
 
@@ -14,24 +14,6 @@ namespace lockbench {
 namespace {
 
 using Done = tl::expected<void, UsageError>;
-
-bool needs(const std::vector<Selected>& selected, std::string_view backend, bool replicas) {
-  return std::any_of(selected.begin(), selected.end(), [&](const Selected& one) {
-    return one.strategy->backend == backend && one.strategy->traits.needs_replicas == replicas;
-  });
-}
-
-bool needs_quorum(const std::vector<Selected>& selected, std::string_view backend) {
-  return std::any_of(selected.begin(), selected.end(), [&](const Selected& one) {
-    return one.strategy->backend == backend && one.strategy->traits.nodes > 1;
-  });
-}
-
-bool needs_one(const std::vector<Selected>& selected, std::string_view backend) {
-  return std::any_of(selected.begin(), selected.end(), [&](const Selected& one) {
-    return one.strategy->backend == backend && one.strategy->traits.nodes <= 1;
-  });
-}
 
 /// Takes the strategies that `concerns` out of the plan.
 template <class Concerns>
@@ -73,110 +55,6 @@ Done skip_unshared(const RunOptions& options, std::vector<Selected>& selected,
               "it has no shared mode, which --shared-share asks for", selected, skipped);
 }
 
-using Begun = std::future<tl::expected<std::unique_ptr<testbed::Server>, std::string>>;
-using BegunGroup = std::future<tl::expected<std::unique_ptr<testbed::RedisGroup>, std::string>>;
-
-/// Starts the private servers of one run side by side, and draws lines to them.
-class Starter {
- public:
-  Starter(const RunOptions& options, Deployment& deployment)
-      : deployment_(deployment),
-        rtt_(options.workload.rtt),
-        replicas_(options.replicas),
-        // A client that reconnects may be counted twice for a while.
-        connections_(static_cast<std::uint32_t>(options.workload.clients) * 2 + kBesides) {}
-
-  Begun begin(const Backend& backend) {
-    start_testbed();
-    return std::async(std::launch::async, [this, &backend]() -> decltype(Begun().get()) {
-      if (!failure_.empty()) return tl::unexpected(failure_);
-      return backend.start(*deployment_.testbed, connections_);
-    });
-  }
-
-  BegunGroup begin_group() {
-    start_testbed();
-    return std::async(std::launch::async, [this]() -> decltype(BegunGroup().get()) {
-      if (!failure_.empty()) return tl::unexpected(failure_);
-      testbed::RedisGroupOptions options{.replicas = replicas_};
-      options.server.max_clients = connections_;
-      return testbed::start_redis_group(*deployment_.testbed, options);
-    });
-  }
-
-  /// The port of its primary.
-  tl::expected<std::uint16_t, std::string> finish(BegunGroup& begun) {
-    auto started = begun.get();
-    if (!started) return tl::unexpected(started.error());
-    deployment_.replicated = *std::move(started);
-    return deployment_.replicated->primary().port();
-  }
-
-  /// The port of what was begun.
-  tl::expected<std::uint16_t, std::string> finish(Begun& begun) {
-    auto started = begun.get();
-    if (!started) return tl::unexpected(started.error());
-    deployment_.own.push_back(*std::move(started));
-    return deployment_.own.back()->port();
-  }
-
-  /// The port of a line as long as --rtt asks for to the server on that port; the server's own if
-  /// it does not.
-  tl::expected<std::uint16_t, std::string> line_to(std::uint16_t port) {
-    if (rtt_ <= Duration::zero()) return port;
-    if (!deployment_.proxies) {
-      auto proxies = testbed::ProxyPool::start();
-      if (!proxies) return tl::unexpected(proxies.error());
-      deployment_.proxies = std::move(*proxies);
-    }
-    testbed::ProxyOptions line;
-    line.delay = (rtt_ + Duration(1)) / 2;  // rounded up
-    auto proxy = testbed::start_proxy(*deployment_.proxies, port, line);
-    if (!proxy) return tl::unexpected(proxy.error());
-    deployment_.lines.push_back(std::move(*proxy));
-    return deployment_.lines.back()->port();
-  }
-
- private:
-  void start_testbed() {
-    if (deployment_.testbed || !failure_.empty()) return;
-    auto testbed = testbed::Testbed::start();
-    if (testbed) {
-      deployment_.testbed = std::move(*testbed);
-    } else {
-      failure_ = testbed.error();
-    }
-  }
-
-  /// Connections of housekeeping, of what clients share, for renewal and notification, and of those
-  /// that cancel a wait.
-  static constexpr std::uint32_t kBesides = 128;
-
-  Deployment& deployment_;
-  const Duration rtt_;
-  const int replicas_;
-  const std::uint32_t connections_;
-  std::string failure_;
-};
-
-/// One need for servers: a backend's, or the counter's.
-struct Need {
-  const Backend* backend = nullptr;
-  bool counter = false;
-  bool quorum = false;      ///< a lock lives on all of them
-  bool first_only = true;   ///< some lock lives on the first
-  bool replicated = false;  ///< it must have replicas
-  std::vector<std::string> given;
-  std::vector<Begun> begun{};
-  BegunGroup begun_group{};
-
-  /// In the endpoints.
-  std::string set() const { return std::string(backend->name) + (replicated ? "-replicated" : ""); }
-  bool concerns(const Descriptor& strategy) const {
-    return !counter && server_set(strategy) == set();
-  }
-};
-
 /// Reaches the first, and of a quorum all that can be reached.
 tl::expected<results::Server, std::string> facts_of(const Need& need,
                                                     const std::vector<std::string>& urls,
@@ -204,54 +82,6 @@ tl::expected<results::Server, std::string> facts_of(const Need& need,
   }
   if (reached == 0) return tl::unexpected(first_failure);
   return facts;
-}
-
-/// The same server twice would vote against itself.
-Done check_distinct(const Need& need) {
-  if (!need.quorum) return {};
-  const StoreKind* const kind = find_store_kind(need.backend->name);
-  std::set<std::string> seen;
-  for (const std::string& url : need.given) {
-    const std::string shown = kind->display(url).value_or("?");
-    if (!seen.insert(shown).second) {
-      return tl::unexpected(
-          UsageError{fmt::format("{}: {} is given twice: a quorum needs independent servers",
-                                 need.backend->option, shown)});
-    }
-  }
-  return {};
-}
-
-std::vector<std::string> first_of(std::vector<std::string> urls) {
-  if (urls.size() > 1) urls.resize(1);
-  return urls;
-}
-
-std::vector<Need> needs_of(const RunOptions& options, const std::vector<Selected>& selected) {
-  std::vector<Need> all;
-  for (const Backend& backend : backends()) {
-    if (needs(selected, backend.name, false)) {
-      all.push_back({.backend = &backend,
-                     .quorum = needs_quorum(selected, backend.name),
-                     .first_only = needs_one(selected, backend.name),
-                     .given = backend.given(options)});
-    }
-    if (needs(selected, backend.name, true)) {
-      all.push_back(
-          {.backend = &backend, .replicated = true, .given = first_of(backend.given(options))});
-    }
-  }
-  if (options.workload.resource == Resource::memory) return all;
-  // The counter lives apart from the locks, so that its traffic does not slow them, unless the
-  // user's one Redis is all there is.
-  Need counter{.backend = find_backend("redis"), .counter = true, .given = {}};
-  if (options.counter_redis) {
-    counter.given = {*options.counter_redis};
-  } else if (!options.redis.empty()) {
-    counter.given = {options.redis.front()};
-  }
-  all.push_back(std::move(counter));
-  return all;
 }
 
 /// What the need got, or why not.
@@ -287,20 +117,6 @@ tl::expected<void, std::string> provide(Need& need, Starter& starter, const RunO
   }
   deployment.endpoints[set] = std::move(urls);
   return {};
-}
-
-/// That a client has open to one store.
-int most_files(const RunOptions& options, const std::vector<Need>& wanted) {
-  // ZooKeeper's library keeps a pipe besides.
-  constexpr int kZooKeeper = 3;
-  int most = 1;
-  for (const Need& need : wanted) {
-    if (need.backend->name == "zookeeper") most = std::max(most, kZooKeeper);
-    if (!need.quorum) continue;
-    most = std::max(
-        most, need.given.empty() ? options.workload.nodes : static_cast<int>(need.given.size()));
-  }
-  return most;
 }
 
 /// Why not; empty if there are enough, or the user says how many and the server does not.
