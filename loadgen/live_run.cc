@@ -1,8 +1,6 @@
 #include "loadgen/live_run.h"
 
 #include <fmt/format.h>
-#include <sched.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -17,11 +15,6 @@
 namespace lockbench {
 namespace {
 
-constexpr Duration kTick = std::chrono::milliseconds(200);
-constexpr Duration kSeriesInterval = std::chrono::seconds(1);
-// A server's accept queue is short; more at once would make connections wait for retransmissions.
-constexpr int kConnectingAtOnce = 64;
-
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 double own_cpu_seconds() {
@@ -31,17 +24,6 @@ double own_cpu_seconds() {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
   };
   return to_seconds(usage.ru_utime) + to_seconds(usage.ru_stime);
-}
-
-/// Neither call can fail for a thread's own self in a way that matters: both only sharpen the
-/// figures.
-void be_a_client_thread() {
-  // Intended starts and think times are to the microsecond: no timer slack.
-  ::prctl(PR_SET_TIMERSLACK, 1UL);
-  // A client that gets its answer must not push aside a server on the same machine, which has other
-  // clients to answer: without this, 50 clients got 15 % less out of the same Redis.
-  const sched_param no_priority{};
-  ::sched_setscheduler(0, SCHED_BATCH, &no_priority);
 }
 
 std::uint64_t random_nonce() {
@@ -181,23 +163,6 @@ void LiveRun::complete_evidence(RunEvidence& evidence) const {
   evidence.acquire = histograms.acquire_with(AcquireOutcome::acquired).snapshot();
 }
 
-void LiveRun::count_never_begun(TimePoint until) {
-  if (!run_.schedule) return;
-  // Nobody was to begin more than the number asked for.
-  if (plan_.workload.iterations && run_.measured_sections >= *plan_.workload.iterations) return;
-  // Due, but no client was free to begin them: they are still waiting, and were so from the start.
-  // The schedule never stands still, so this ends.
-  Recorder::Histograms& histograms = run_.recorder.histograms(Phase::measured);
-  for (TimePoint intended = run_.schedule->next(); intended < until;
-       intended = run_.schedule->next()) {
-    histograms.acquire_with(AcquireOutcome::abandoned).record(until - intended);
-    histograms.schedule_lag.record(until - intended);
-    Counts waited;
-    waited.longest_wait = until - intended;
-    run_.recorder.client(0).add(Phase::measured, waited);
-  }
-}
-
 tl::expected<void, std::string> LiveRun::make_counter() {
   if (plan_.workload.resource == Resource::memory) {
     run_.counter = make_memory_counter(plan_.workload.key_count());
@@ -217,173 +182,6 @@ tl::expected<void, std::string> LiveRun::make_counter() {
   if (!counter) return tl::unexpected(counter.error());
   run_.counter = std::move(*counter);
   return {};
-}
-
-tl::expected<void, std::string> LiveRun::start_clients() {
-  const int clients = plan_.workload.clients;
-  progress_.clients = clients;
-  threads_.reserve(static_cast<std::size_t>(clients));
-  std::string failed;
-  for (int number = 0; number < clients && failed.empty() && !external_.stop_requested();
-       ++number) {
-    // Bounds how many connect at once, and waits for those that do.
-    std::unique_lock lock(mutex_);
-    changed_.wait(
-        lock, [&] { return number - connected_ < kConnectingAtOnce || !connect_error_.empty(); });
-    failed = connect_error_;
-    lock.unlock();
-    if (!failed.empty()) break;
-    if (number % 256 == 0)
-      report(Progress::Phase::connecting, static_cast<double>(number) / clients);
-    auto thread = SmallThread::start([this, number] { client_body(number); });
-    if (thread) {
-      threads_.push_back(std::move(*thread));
-    } else {
-      failed = fmt::format("client {} of {} could not be started: {}", number + 1, clients,
-                           thread.error());
-    }
-  }
-  if (failed.empty()) {
-    if (auto connected = await_connected(); !connected) failed = connected.error();
-  }
-  if (failed.empty()) return {};
-  run_.over.request_stop();
-  open_gate();
-  threads_.clear();
-  return tl::unexpected(failed);
-}
-
-tl::expected<void, std::string> LiveRun::await_connected() {
-  std::unique_lock lock(mutex_);
-  const auto started = static_cast<int>(threads_.size());
-  // Bounded: every client either connects or fails within the command timeout.
-  while (connected_ < started && connect_error_.empty()) {
-    changed_.wait_for(lock, kTick);
-    const double done = static_cast<double>(connected_) / plan_.workload.clients;
-    lock.unlock();
-    report(Progress::Phase::connecting, done);
-    lock.lock();
-  }
-  if (!connect_error_.empty()) return tl::unexpected(connect_error_);
-  if (started < plan_.workload.clients)
-    return tl::unexpected<std::string>("interrupted while connecting");
-  return {};
-}
-
-void LiveRun::client_body(int number) {
-  be_a_client_thread();
-  Worker worker(run_, number);
-  const StoreResult<void> connected = worker.connect();
-  {
-    const std::scoped_lock lock(mutex_);
-    if (connected) {
-      ++connected_;
-      ++working_;
-    } else if (connect_error_.empty()) {
-      connect_error_ = connected.error().message;
-    }
-  }
-  changed_.notify_one();
-  if (!connected) return;
-  gate_open_.wait(false);
-  worker.work();
-  {
-    const std::scoped_lock lock(mutex_);
-    --working_;
-  }
-  changed_.notify_one();
-}
-
-void LiveRun::open_gate() {
-  gate_open_.store(true);
-  gate_open_.notify_all();
-}
-
-bool LiveRun::iterations_used_up() const { return plan_.workload.iterations && working_ == 0; }
-
-TimePoint LiveRun::sample_after(TimePoint sampled_at) const {
-  const TimePoint next = sampled_at + kSeriesInterval;
-  // The warm-up gets points of its own.
-  const bool crosses = sampled_at < run_.measure_start && next > run_.measure_start;
-  return crosses ? run_.measure_start : next;
-}
-
-TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoint>& series) {
-  const Workload& workload = plan_.workload;
-  run_.load_start = env_->now();
-  run_.measure_start = run_.load_start + workload.warmup;
-  run_.load_end = run_.measure_start + workload.duration;
-  run_.started.store(true, std::memory_order_release);
-  if (workload.rate) {
-    run_.schedule =
-        std::make_unique<Schedule>(*workload.rate, workload.arrival, run_.load_start, run_.seed);
-  }
-  open_gate();
-
-  TimePoint next_sample = sample_after(run_.load_start);
-  TimePoint now = run_.load_start;
-  bool over = false, used_up = false;
-  while (!over) {
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait_until(lock, external_, std::min(next_sample, run_.load_end),
-                          [this] { return iterations_used_up(); });
-      now = env_->now();
-      used_up = iterations_used_up();
-      over = now >= run_.load_end || external_.stop_requested() || used_up;
-    }
-    if (over || now >= next_sample) {
-      series.push_back(sampler.sample(now));
-      progress_.sections += series.back().sections;
-      progress_.sections_per_second = static_cast<double>(series.back().sections);
-      progress_.failed += series.back().failed;
-      if (next_sample == run_.measure_start) run_.audit.restart_streaks();
-      next_sample = sample_after(next_sample);
-    }
-    if (over) {
-      // Those who wait or hold were to be seen in the last point; meanwhile they worked on.
-      if (!used_up) now = env_->now();
-      run_.over.request_stop();
-    }
-    report_load(now, over);
-  }
-  return now;
-}
-
-void LiveRun::report_load(TimePoint now, bool over) {
-  if (now < run_.measure_start) {
-    const Duration warm = now - run_.load_start;
-    report(Progress::Phase::warming_up, seconds(warm) / seconds(plan_.workload.warmup));
-    return;
-  }
-  // By time or by sections, whichever will end the run first.
-  double done = seconds(now - run_.measure_start) / seconds(plan_.workload.duration);
-  if (plan_.workload.iterations) {
-    done = std::max(done, static_cast<double>(run_.measured_sections.load()) /
-                              static_cast<double>(*plan_.workload.iterations));
-  }
-  report(over ? Progress::Phase::draining : Progress::Phase::measuring, std::min(done, 1.0));
-}
-
-void LiveRun::drain() {
-  // Two commands under way, one after the other, each bounded by its own time-out.
-  const TimePoint give_up_at = env_->now() + 2 * plan_.workload.strategy.command_timeout;
-  {
-    std::unique_lock lock(mutex_);
-    while (working_ > 0 && env_->now() < give_up_at) changed_.wait_until(lock, give_up_at);
-  }
-  run_.abort.request_stop();
-  threads_.clear();  // joins
-}
-
-void LiveRun::report(Progress::Phase phase, double done) {
-  progress_.phase = phase;
-  progress_.done = done;
-  {
-    const std::scoped_lock lock(mutex_);
-    progress_.clients_connected = connected_;
-  }
-  observer_.on_progress(progress_);
 }
 
 void LiveRun::remove_keys() {

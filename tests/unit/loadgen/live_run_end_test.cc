@@ -1,0 +1,110 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "tests/unit/loadgen/live_run_fixture.h"
+
+namespace lockbench {
+namespace {
+
+using results::Verdict;
+using testing::ElementsAre;
+
+TEST_F(LiveRunTest, AStopEndsTheRunAndReportsWhatThereIs) {
+  plan_.workload.duration = 60s;
+  std::atomic<int> acquisitions{0};
+  const Behaviour stopping{.acquire = [&](const Context&, const AcquireRequest& request) {
+    if (++acquisitions == 20) stop_.request_stop();
+    return grant(request);
+  }};
+  const Descriptor strategy = scripted("stopping", stopping);
+  const RunReport report = run({&strategy, &named("none")});
+  EXPECT_TRUE(report.interrupted);
+  ASSERT_EQ(report.runs.size(), 1U);
+  EXPECT_EQ(report.runs[0].strategy, "stopping");
+  EXPECT_GE(report.runs[0].sections, 20U);
+  EXPECT_LT(report.runs[0].duration_seconds, 60);
+  EXPECT_TRUE(report.not_started.empty());
+}
+
+TEST_F(LiveRunTest, AStopBeforeTheStartLeavesNothingToReport) {
+  stop_.request_stop();
+  const RunReport report = run({&named("none")});
+  EXPECT_TRUE(report.interrupted);
+  EXPECT_TRUE(report.runs.empty());
+  EXPECT_TRUE(report.not_started.empty());
+}
+
+TEST_F(LiveRunTest, AStopWhileConnectingIsNoFailure) {
+  const Behaviour stopping{.acquire = leaky.acquire, .connect = [&](const Context& context) {
+                             stop_.request_stop();
+                             context.env.wait(nullptr, context.env.now() + 5ms, {});
+                             return StoreResult<void>();
+                           }};
+  plan_.workload.duration = 60s;
+  const Descriptor strategy = scripted("stopping", stopping);
+  const RunReport report = run({&strategy});
+  EXPECT_TRUE(report.interrupted);
+  EXPECT_TRUE(report.not_started.empty());
+}
+
+TEST_F(LiveRunTest, AStoreThatCannotBeReachedIsNotStartedAndTheOthersRun) {
+  std::atomic<int> acquisitions{0};
+  const Behaviour unreachable{
+      .acquire =
+          [&](const Context&, const AcquireRequest& request) {
+            ++acquisitions;
+            return grant(request);
+          },
+      .connect = [](const Context& context) -> StoreResult<void> {
+        if (context.client < 3) return {};
+        return tl::unexpected(StoreError{StoreError::Kind::not_sent, "somewhere:1: no route"});
+      }};
+  const Descriptor strategy = scripted("unreachable", unreachable);
+  end_after(10);
+  const RunReport report = run({&strategy, &named("none")});
+  ASSERT_EQ(report.not_started.size(), 1U);
+  EXPECT_EQ(report.not_started[0].strategy, "unreachable");
+  EXPECT_EQ(report.not_started[0].reason, "somewhere:1: no route");
+  EXPECT_EQ(acquisitions, 0);
+  ASSERT_EQ(report.runs.size(), 1U);
+  EXPECT_EQ(report.runs[0].strategy, "none");
+  EXPECT_FALSE(report.interrupted);
+}
+
+TEST_F(LiveRunTest, AStoreThatFailsIsNotAskedInATightLoop) {
+  for (const AcquireOutcome what : {AcquireOutcome::failed, AcquireOutcome::unknown}) {
+    std::atomic<std::uint64_t> asked{0};
+    const results::Run run = run_one({.acquire = [&](const Context&, const AcquireRequest&) {
+      ++asked;
+      return outcome(what, "the store is down");
+    }});
+    EXPECT_GT(asked, 0U);
+    EXPECT_LT(asked, 400U) << "four clients in 150 ms";
+    EXPECT_EQ(what == AcquireOutcome::failed ? run.outcomes.failed : run.outcomes.unknown, asked);
+    EXPECT_EQ(run.outcomes.failed + run.outcomes.unknown, asked);
+    EXPECT_EQ(run.sections, 0U);
+    EXPECT_EQ(run.acquire.count, 0U);
+    EXPECT_EQ(run.audit.verdict, Verdict::unaudited);
+    ASSERT_EQ(run.errors.size(), 1U);
+    EXPECT_EQ(run.errors[0], fmt::format("{} × the store is down", asked.load()));
+    std::uint64_t in_series = 0;
+    for (const results::SeriesPoint& point : run.series) in_series += point.failed;
+    EXPECT_EQ(in_series, asked);
+  }
+}
+
+TEST_F(LiveRunTest, AReleaseThatFailedIsCountedWithItsReason) {
+  end_after(5);
+  const results::Run run = run_one({.acquire = leaky.acquire, .release = [](const Lease&) {
+                                      return ReleaseResult{ReleaseOutcome::failed, "no answer"};
+                                    }});
+  EXPECT_EQ(run.releases_failed, 5U);
+  EXPECT_EQ(run.leases_lost, 0U);
+  EXPECT_THAT(run.errors, ElementsAre("5 × no answer"));
+}
+
+}  // namespace
+}  // namespace lockbench

@@ -1,0 +1,143 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "loadgen/live_run.h"
+#include "strategies/registry.h"
+
+// What the tests of whole runs have in common.
+namespace lockbench {
+
+using namespace std::chrono_literals;
+
+/// What a lock of the tests' own does. All of it runs on the clients' threads.
+struct Behaviour {
+  std::function<AcquireResult(const Context&, const AcquireRequest&)> acquire;
+  std::function<ReleaseResult(const Lease&)> release = [](const Lease&) {
+    return ReleaseResult{ReleaseOutcome::released, {}};
+  };
+  std::function<StoreResult<void>(const Context&)> connect = [](const Context&) {
+    return StoreResult<void>();
+  };
+};
+
+class ScriptedLock : public LockStrategy {
+ public:
+  ScriptedLock(const Context& context, const Behaviour& behaviour)
+      : context_(context), behaviour_(behaviour) {}
+
+  StoreResult<void> connect() override { return behaviour_.connect(context_); }
+  AcquireResult acquire(const AcquireRequest& request) override {
+    return behaviour_.acquire(context_, request);
+  }
+  ReleaseResult release(const Lease& lease) override { return behaviour_.release(lease); }
+  RenewResult renew(const Lease&, Duration) override { return {RenewOutcome::unsupported, {}}; }
+
+ private:
+  const Context context_;
+  const Behaviour& behaviour_;
+};
+
+/// `behaviour` must outlive the descriptor. It promises exclusion, whether it keeps that or not.
+inline Descriptor scripted(std::string_view name, const Behaviour& behaviour) {
+  return {.name = name, .backend = "local", .make = [&behaviour](const Context& context) {
+            return std::make_unique<ScriptedLock>(context, behaviour);
+          }};
+}
+
+inline AcquireResult grant(const AcquireRequest& request) {
+  AcquireResult result;
+  result.outcome = AcquireOutcome::acquired;
+  result.attempts = 1;
+  result.lease = Lease{.key = std::string(request.key),
+                       .state = std::make_shared<LeaseState>(TimePoint::max())};
+  return result;
+}
+
+inline AcquireResult outcome(AcquireOutcome what, std::string reason = {}) {
+  AcquireResult result;
+  result.outcome = what;
+  result.attempts = 1;
+  result.reason = std::move(reason);
+  return result;
+}
+
+/// Waits until the deadline or a stop, and never gets anything.
+inline AcquireResult wait_in_vain(const Context& context, const AcquireRequest& request) {
+  const WaitResult waited = context.env.wait(nullptr, request.deadline, request.stop);
+  return outcome(waited == WaitResult::stopped ? AcquireOutcome::abandoned
+                                               : AcquireOutcome::timed_out);
+}
+
+/// Lets everybody in.
+inline const Behaviour leaky{
+    .acquire = [](const Context&, const AcquireRequest& request) { return grant(request); }};
+inline const Descriptor leaky_lock = scripted("leaky", leaky);
+
+class Watcher : public ProgressObserver {
+ public:
+  void on_progress(const Progress& progress) override {
+    phases.push_back(progress.phase);
+    runs.insert(progress.run);
+  }
+  void on_warning(const std::string& line) override { warnings.push_back(line); }
+
+  std::vector<Progress::Phase> phases;
+  std::set<int> runs;
+  std::vector<std::string> warnings;
+};
+
+inline std::uint64_t sections_of(const std::vector<results::SeriesPoint>& series) {
+  return std::accumulate(
+      series.begin(), series.end(), std::uint64_t{0},
+      [](std::uint64_t sum, const results::SeriesPoint& point) { return sum + point.sections; });
+}
+
+class LiveRunTest : public testing::Test {
+ protected:
+  LiveRunTest() {
+    plan_.run_id = "test";
+    plan_.workload = {.clients = 4, .duration = 150ms, .warmup = 0ms};
+  }
+
+  RunReport run(std::vector<const Descriptor*> strategies) {
+    plan_.strategies = std::move(strategies);
+    return run_plan(plan_, watcher_, stop_.get_token());
+  }
+
+  /// For runs that must start.
+  results::Run run_one(const Descriptor& strategy) {
+    RunReport report = run({&strategy});
+    EXPECT_TRUE(report.not_started.empty()) << report.not_started.at(0).reason;
+    if (report.runs.size() != 1) throw std::runtime_error("not one run");
+    return std::move(report.runs[0]);
+  }
+  results::Run run_one(const Behaviour& behaviour) {
+    return run_one(scripted("scripted", behaviour));
+  }
+
+  /// Ends after so many sections, however slow the machine is.
+  void end_after(std::uint64_t sections) {
+    plan_.workload.iterations = sections;
+    plan_.workload.duration = 60s;
+  }
+  void hold(Duration duration) { plan_.workload.hold = DurationDistribution::constant(duration); }
+
+  static const Descriptor& named(std::string_view name) { return *find_strategy(name); }
+
+  RunPlan plan_;
+  Watcher watcher_;
+  std::stop_source stop_;
+};
+
+}  // namespace lockbench

@@ -1,0 +1,93 @@
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+
+#include "tests/unit/loadgen/live_run_fixture.h"
+
+namespace lockbench {
+namespace {
+
+using results::Verdict;
+
+/// Grants each section in the mode asked for, by a lock that keeps writers and readers apart, or
+/// not.
+class SharedLock {
+ public:
+  explicit SharedLock(bool excludes) : excludes_(excludes) {}
+
+  Behaviour behaviour() {
+    return {.acquire =
+                [this](const Context&, const AcquireRequest& request) {
+                  if (excludes_) enter(request.mode);
+                  AcquireResult granted = grant(request);
+                  granted.lease->mode = request.mode;
+                  return granted;
+                },
+            .release =
+                [this](const Lease& lease) {
+                  if (excludes_) leave(lease.mode);
+                  return ReleaseResult{ReleaseOutcome::released, {}};
+                }};
+  }
+
+ private:
+  void enter(Mode mode) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !writing_ && (mode == Mode::shared || readers_ == 0); });
+    (mode == Mode::shared ? readers_ : writing_) += 1;
+  }
+  void leave(Mode mode) {
+    const std::scoped_lock lock(mutex_);
+    (mode == Mode::shared ? readers_ : writing_) -= 1;
+    changed_.notify_all();
+  }
+
+  const bool excludes_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int readers_ = 0, writing_ = 0;
+};
+
+TEST_F(LiveRunTest, SharedSectionsReadAndDoNotIncrement) {
+  hold(100us);
+  end_after(400);
+  plan_.workload.shared_share = 0.5;
+  SharedLock lock(true);
+  const Behaviour behaviour = lock.behaviour();
+  const results::Run run = run_one(behaviour);
+  EXPECT_EQ(run.sections, 400U);
+  EXPECT_GT(run.shared_sections, 100U);
+  EXPECT_LT(run.shared_sections, 300U);
+  EXPECT_EQ(run.audit.increments, run.sections - run.shared_sections);
+  EXPECT_EQ(run.audit.counter, run.audit.increments);
+  EXPECT_EQ(run.audit.overlaps, 0U);
+  EXPECT_EQ(run.audit.verdict, Verdict::exclusive);
+}
+
+TEST_F(LiveRunTest, ASharedSectionBesideAnExclusiveOneIsAViolation) {
+  hold(1ms);
+  end_after(200);
+  plan_.workload.shared_share = 0.5;
+  SharedLock lock(false);
+  const Behaviour behaviour = lock.behaviour();
+  const results::Run run = run_one(behaviour);
+  EXPECT_GT(run.audit.overlaps, 0U);
+  EXPECT_EQ(run.audit.verdict, Verdict::violated);
+}
+
+TEST_F(LiveRunTest, SharedSectionsAloneMayOverlap) {
+  hold(1ms);
+  end_after(100);
+  plan_.workload.shared_share = 1;
+  SharedLock lock(false);
+  const Behaviour behaviour = lock.behaviour();
+  const results::Run run = run_one(behaviour);
+  EXPECT_EQ(run.shared_sections, 100U);
+  EXPECT_EQ(run.audit.increments, 0U);
+  EXPECT_EQ(run.audit.overlaps, 0U);
+  EXPECT_EQ(run.audit.verdict, Verdict::unaudited) << "nothing was written";
+}
+
+}  // namespace
+}  // namespace lockbench
