@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "testbed/etcd_server.h"
@@ -15,6 +16,18 @@ namespace lockbench {
 namespace {
 
 using Started = tl::expected<std::unique_ptr<testbed::Server>, std::string>;
+
+using Members = std::vector<std::shared_ptr<testbed::Server>>;
+using StartedCluster = tl::expected<Members, std::string>;
+
+/// "127.0.0.1:1,127.0.0.1:2"
+std::string on_all(const std::vector<std::uint16_t>& ports) {
+  std::string all;
+  for (const std::uint16_t port : ports) {
+    all += fmt::format("{}127.0.0.1:{}", all.empty() ? "" : ",", port);
+  }
+  return all;
+}
 
 std::vector<std::string> list_of(const std::optional<std::string>& url) {
   return url ? std::vector<std::string>{*url} : std::vector<std::string>{};
@@ -75,6 +88,18 @@ Backend zookeeper() {
             return testbed::start_zookeeper(testbed);
           },
           .url_on = [](std::uint16_t port) { return fmt::format("127.0.0.1:{}", port); },
+          .start_cluster = [](testbed::Testbed& testbed, int members) -> StartedCluster {
+            auto started = testbed::start_zookeeper_ensemble(testbed, members);
+            if (!started) return tl::unexpected(started.error());
+            return Members(std::make_move_iterator(started->begin()),
+                           std::make_move_iterator(started->end()));
+          },
+          .url_on_all = [](const std::vector<std::uint16_t>& ports) { return on_all(ports); },
+          .leads =
+              [](const testbed::Server& server) {
+                return testbed::zookeeper_mode(
+                           dynamic_cast<const testbed::ZookeeperServer&>(server)) == "leader";
+              },
           .program_version = testbed::zookeeper_version};
 }
 
@@ -88,7 +113,23 @@ Backend etcd() {
           .start = [](testbed::Testbed& testbed, std::uint32_t) -> Started {
             return testbed::start_etcd(testbed);
           },
-          .url_on = [](std::uint16_t port) { return fmt::format("http://127.0.0.1:{}", port); }};
+          .url_on = [](std::uint16_t port) { return fmt::format("http://127.0.0.1:{}", port); },
+          .start_cluster = [](testbed::Testbed& testbed, int members) -> StartedCluster {
+            auto started = testbed::start_etcd_cluster(testbed, members);
+            if (!started) return tl::unexpected(started.error());
+            const std::shared_ptr<testbed::EtcdCluster> cluster = *std::move(started);
+            Members servers;
+            for (std::size_t i = 0; i < cluster->size(); ++i) {
+              servers.emplace_back(cluster, &cluster->member(i));
+            }
+            return servers;
+          },
+          .url_on_all =
+              [](const std::vector<std::uint16_t>& ports) { return "http://" + on_all(ports); },
+          .leads =
+              [](const testbed::Server& server) {
+                return testbed::etcd_leads(dynamic_cast<const testbed::EtcdServer&>(server));
+              }};
 }
 
 }  // namespace

@@ -27,6 +27,12 @@ struct Backend {
                                                                        std::uint32_t connections);
   /// Of a private server, or a line to one, on this loopback port.
   std::string (*url_on)(std::uint16_t port);
+  /// Several servers that are one store together, for those that can be; null for the others.
+  tl::expected<std::vector<std::shared_ptr<testbed::Server>>, std::string> (*start_cluster)(
+      testbed::Testbed& testbed, int members) = nullptr;
+  std::string (*url_on_all)(const std::vector<std::uint16_t>& ports) = nullptr;
+  /// Whether this one of them leads the others.
+  bool (*leads)(const testbed::Server& server) = nullptr;
   /// Null where the program itself tells, asked with --version.
   std::string (*program_version)(const std::filesystem::path& program) = nullptr;
 };

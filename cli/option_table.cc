@@ -190,8 +190,9 @@ std::vector<Option> deployment_and_output_options() {
 
 std::vector<Option> run_options() {
   std::vector<Option> options = {strategies_option()};
-  for (auto part : {load_options(), renewing_options(), replication_options(), redis_options(),
-                    server_options(), metrics_options(), deployment_and_output_options()}) {
+  for (auto part :
+       {load_options(), renewing_options(), replication_options(), fault_options(), redis_options(),
+        server_options(), metrics_options(), deployment_and_output_options()}) {
     std::move(part.begin(), part.end(), std::back_inserter(options));
   }
   return options;

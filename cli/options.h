@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "exporter/listen_address.h"
+#include "loadgen/fault.h"
 #include "loadgen/workload.h"
 #include "results/regression.h"
 #include "results/threshold.h"
@@ -82,6 +83,7 @@ struct RunOptions {
   MetricsOptions metrics;
   ProbeOptions probe;
   HazardOptions hazards;
+  std::vector<Fault> faults;  ///< in the order in which they strike
   bool quiet = false, strict = false;
   std::string config;
 };

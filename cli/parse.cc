@@ -203,6 +203,9 @@ tl::expected<RunOptions, UsageError> parse(const Command& command,
   if (options.workload.iterations && !given->contains("duration")) {
     options.workload.duration = kLongestCountedRun;
   }
+  auto faults = timetable(std::move(options.faults), options.workload.duration);
+  if (!faults) return tl::unexpected(UsageError{"--fault: " + faults.error()});
+  options.faults = *std::move(faults);
   return options;
 }
 

@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/deployed_faults.h"
 #include "cli/exit_code.h"
 #include "cli/facts.h"
 #include "cli/hdr_files.h"
@@ -156,12 +157,15 @@ tl::expected<int, UsageError> run(const RunOptions& options) {
   ProgressView progress(console, std::chrono::steady_clock::now);
   RunPlan load = load_of(options, *plan, *deployment);
   load.watcher = metrics->watcher();
+  DeployedFaults faults(options, *deployment);
+  load.faults = options.faults;
+  load.fault_ground = &faults;
   RunReport report = run_plan(load, progress, stop.get_token());
   for (const results::Skipped& one : report.not_started) {
     console.warn(fmt::format("did not start: {}: {}", one.strategy, one.reason));
   }
-  // Both are errors at run time.
-  const bool all_well = metrics->push(console) && report.not_started.empty();
+  // All are errors at run time.
+  const bool all_well = metrics->push(console) && report.not_started.empty() && !faults.failed();
   const results::Result result =
       result_of(options, *plan, *deployment, std::move(skipped), std::move(report));
   const int code = finish(options, *plan, result, all_well, console);

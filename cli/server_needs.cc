@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "cli/fault_fit.h"
 #include "strategies/store.h"
 
 namespace lockbench {
@@ -33,22 +34,42 @@ std::vector<std::string> first_of(std::vector<std::string> urls) {
   return urls;
 }
 
+void add_needs_of(const Backend& backend, const RunOptions& options,
+                  const std::vector<Selected>& selected, std::vector<Need>& all) {
+  const bool plain = needs(selected, backend.name, false);
+  const bool replicated = needs(selected, backend.name, true);
+  const bool lines = options.workload.rtt > Duration::zero() || strikes_lines(options);
+  // Whoever takes a primary's place is found by a line that leads there.
+  const bool replaced = backend.name == "redis" && fails_over(options);
+  if (replaced && (plain || replicated)) {
+    all.push_back({.backend = &backend,
+                   .replicated = true,
+                   .lines = true,
+                   .for_all = true,
+                   .given = first_of(backend.given(options))});
+    return;
+  }
+  if (plain) {
+    all.push_back({.backend = &backend,
+                   .quorum = needs_quorum(selected, backend.name),
+                   .first_only = needs_one(selected, backend.name),
+                   .cluster = needs_cluster(options, backend.name),
+                   .lines = lines,
+                   .given = backend.given(options)});
+  }
+  if (replicated) {
+    all.push_back({.backend = &backend,
+                   .replicated = true,
+                   .lines = lines,
+                   .given = first_of(backend.given(options))});
+  }
+}
+
 }  // namespace
 
 std::vector<Need> needs_of(const RunOptions& options, const std::vector<Selected>& selected) {
   std::vector<Need> all;
-  for (const Backend& backend : backends()) {
-    if (needs(selected, backend.name, false)) {
-      all.push_back({.backend = &backend,
-                     .quorum = needs_quorum(selected, backend.name),
-                     .first_only = needs_one(selected, backend.name),
-                     .given = backend.given(options)});
-    }
-    if (needs(selected, backend.name, true)) {
-      all.push_back(
-          {.backend = &backend, .replicated = true, .given = first_of(backend.given(options))});
-    }
-  }
+  for (const Backend& backend : backends()) add_needs_of(backend, options, selected, all);
   if (options.workload.resource == Resource::memory) return all;
   // The counter lives apart from the locks, so that its traffic does not slow them, unless the
   // user's one Redis is all there is.

@@ -17,14 +17,20 @@ struct Need {
   bool quorum = false;      ///< a lock lives on all of them
   bool first_only = true;   ///< some lock lives on the first
   bool replicated = false;  ///< it must have replicas
+  bool cluster = false;     ///< it must be several servers that are one store together
+  bool lines = false;       ///< there must be something between clients and servers
+  /// Locks that could do without its replicas live on it as well.
+  bool for_all = false;
   std::vector<std::string> given;
   std::vector<Begun> begun{};
+  BegunCluster begun_cluster{};
   BegunGroup begun_group{};
 
   /// In the endpoints.
   std::string set() const { return std::string(backend->name) + (replicated ? "-replicated" : ""); }
   bool concerns(const Descriptor& strategy) const {
-    return !counter && server_set(strategy) == set();
+    if (counter || strategy.backend != backend->name) return false;
+    return for_all || server_set(strategy) == set();
   }
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/backends.h"
+#include "cli/fault_fit.h"
 #include "cli/server_needs.h"
 #include "cli/starter.h"
 #include "strategies/store.h"
@@ -55,6 +56,41 @@ Done skip_unshared(const RunOptions& options, std::vector<Selected>& selected,
               "it has no shared mode, which --shared-share asks for", selected, skipped);
 }
 
+/// Those whose servers cannot have one of the faults.
+Done skip_unfit(const RunOptions& options, std::vector<Selected>& selected,
+                std::vector<results::Skipped>& skipped) {
+  for (const Fault& fault : options.faults) {
+    const auto reason_for = [&](const Descriptor& strategy) {
+      return unfit(fault, strategy, options);
+    };
+    // Each round takes one reason's strategies out, so this ends.
+    while (true) {
+      const auto first = std::find_if(selected.begin(), selected.end(), [&](const Selected& one) {
+        return !reason_for(*one.strategy).empty();
+      });
+      if (first == selected.end()) break;
+      const std::string reason = reason_for(*first->strategy);
+      const auto concerns = [&](const Descriptor& strategy) {
+        return reason_for(strategy) == reason;
+      };
+      if (auto done = skip(concerns, reason, selected, skipped); !done) return done;
+    }
+  }
+  return {};
+}
+
+/// Nobody's servers are harmed but our own.
+Done check_own(const RunOptions& options, const std::vector<Need>& wanted) {
+  if (options.faults.empty()) return {};
+  for (const Need& need : wanted) {
+    if (need.counter || need.given.empty()) continue;
+    return tl::unexpected(
+        UsageError{fmt::format("--fault: {} strikes private servers only: it does not go with {}",
+                               options.faults.front().to_string(), need.backend->option)});
+  }
+  return {};
+}
+
 /// Reaches the first, and of a quorum all that can be reached.
 tl::expected<results::Server, std::string> facts_of(const Need& need,
                                                     const std::vector<std::string>& urls,
@@ -84,25 +120,37 @@ tl::expected<results::Server, std::string> facts_of(const Need& need,
   return facts;
 }
 
+/// The private servers that were begun for the need.
+tl::expected<void, std::string> finish(Need& need, Starter& starter, Site& site) {
+  tl::expected<void, std::string> done;
+  if (need.begun_group.valid()) done = starter.finish(need.begun_group, site);
+  if (done && need.begun_cluster.valid()) done = starter.finish(need.begun_cluster, site);
+  for (Begun& begun : need.begun) {
+    if (done) done = starter.finish(begun, site);
+  }
+  return done;
+}
+
+/// URLs by which clients find the site, by its lines where there are some.
+std::vector<std::string> urls_to(const Site& site, const Backend& backend) {
+  std::vector<std::uint16_t> ports;
+  for (std::size_t i = 0; i < site.servers.size(); ++i) {
+    ports.push_back(site.lines.empty() ? site.servers[i]->port() : site.lines[i]->port());
+  }
+  if (site.cluster) return {backend.url_on_all(ports)};
+  std::vector<std::string> urls;
+  for (const std::uint16_t port : ports) urls.push_back(backend.url_on(port));
+  return urls;
+}
+
 /// What the need got, or why not.
 tl::expected<void, std::string> provide(Need& need, Starter& starter, const RunOptions& options,
                                         Deployment& deployment, const std::stop_token& stop) {
-  const std::string name(need.backend->name);
   const std::string set = need.set();
-  std::vector<std::string> urls = need.given;
-  std::vector<std::uint16_t> ports;
-  if (need.begun_group.valid()) {
-    const auto started = starter.finish(need.begun_group);
-    if (!started) return tl::unexpected(started.error());
-    ports.push_back(*started);
-    urls.push_back(need.backend->url_on(*started));
-  }
-  for (Begun& begun : need.begun) {
-    const auto started = starter.finish(begun);
-    if (!started) return tl::unexpected(started.error());
-    ports.push_back(*started);
-    urls.push_back(need.backend->url_on(*started));
-  }
+  Site site;
+  if (auto done = finish(need, starter, site); !done) return done;
+  const bool own = need.given.empty();
+  std::vector<std::string> urls = own ? urls_to(site, *need.backend) : need.given;
   auto facts = facts_of(need, urls, options, deployment.warnings, stop);
   if (!facts) return tl::unexpected(facts.error());
   deployment.facts[need.counter ? "counter" : set] = *std::move(facts);
@@ -110,12 +158,16 @@ tl::expected<void, std::string> provide(Need& need, Starter& starter, const RunO
     deployment.counter_url = urls.front();
     return {};
   }
-  for (std::size_t i = 0; i < ports.size(); ++i) {
-    const auto line = starter.line_to(ports[i]);
-    if (!line) return tl::unexpected(line.error());
-    urls[i] = need.backend->url_on(*line);
+  if (own && need.lines) {
+    if (auto drawn = starter.draw_lines(site); !drawn) return drawn;
+    urls = urls_to(site, *need.backend);
   }
-  deployment.endpoints[set] = std::move(urls);
+  std::vector<std::string> sets = {set};
+  if (need.for_all) sets.emplace_back(need.backend->name);
+  for (const std::string& each : sets) {
+    if (own) deployment.sites[each] = site;
+    deployment.endpoints[each] = urls;
+  }
   return {};
 }
 
@@ -139,12 +191,12 @@ std::string lacks_replicas(const Need& need, const RunOptions& options,
 
 }  // namespace
 
-std::uint64_t open_files_for(const Workload& workload, int files) {
+std::uint64_t open_files_for(const Workload& workload, int files, bool lines) {
   // Those that clients share, for renewal and notification, are few.
   constexpr std::uint64_t kBesides = 256;
   auto each = static_cast<std::uint64_t>(files);
   // And both ends of each connection in the proxy.
-  if (workload.rtt > Duration::zero()) each *= 3;
+  if (lines || workload.rtt > Duration::zero()) each *= 3;
   // One to a counter that does not live in this process.
   if (workload.resource != Resource::memory) ++each;
   return static_cast<std::uint64_t>(workload.clients) * each + kBesides;
@@ -181,13 +233,19 @@ tl::expected<Deployment, UsageError> deploy(const RunOptions& options,
   if (auto done = skip_unshared(options, selected, skipped); !done) {
     return tl::unexpected(done.error());
   }
+  if (auto done = skip_unfit(options, selected, skipped); !done) {
+    return tl::unexpected(done.error());
+  }
   Deployment deployment;
   Starter starter(options, deployment);
   // Last, so that it goes first: whatever is still starting is waited for.
   std::vector<Need> wanted = needs_of(options, selected);
+  if (auto own = check_own(options, wanted); !own) return tl::unexpected(own.error());
   if (!wanted.empty()) {
+    const bool lines =
+        std::any_of(wanted.begin(), wanted.end(), [](const Need& need) { return need.lines; });
     const auto raised = testbed::raise_open_file_limit(
-        open_files_for(options.workload, most_files(options, wanted)));
+        open_files_for(options.workload, most_files(options, wanted), lines));
     if (!raised) {
       return tl::unexpected(UsageError{fmt::format("--clients: {}", raised.error())});
     }
@@ -201,6 +259,10 @@ tl::expected<Deployment, UsageError> deploy(const RunOptions& options,
       need.begun_group = starter.begin_group();
       continue;
     }
+    if (need.cluster) {
+      need.begun_cluster = starter.begin_cluster(*need.backend);
+      continue;
+    }
     const int servers = need.quorum ? options.workload.nodes : 1;
     for (int i = 0; i < servers; ++i) need.begun.push_back(starter.begin(*need.backend));
   }
@@ -209,7 +271,9 @@ tl::expected<Deployment, UsageError> deploy(const RunOptions& options,
     if (provided) {
       const std::string lack = lacks_replicas(need, options, deployment);
       if (lack.empty()) continue;
-      const auto concerns = [&](const Descriptor& strategy) { return need.concerns(strategy); };
+      const auto concerns = [&](const Descriptor& strategy) {
+        return strategy.traits.needs_replicas && need.concerns(strategy);
+      };
       if (auto done = skip(concerns, lack, selected, skipped); !done) {
         return tl::unexpected(done.error());
       }

@@ -17,13 +17,22 @@
 
 namespace lockbench {
 
+/// Private servers that locks live on, and what lies before them.
+struct Site {
+  bool cluster = false;  ///< its servers are one store together
+  std::vector<testbed::Server*> servers;
+  testbed::RedisGroup* group = nullptr;  ///< theirs, if there are replicas
+  std::vector<testbed::Proxy*> lines;    ///< one for each server, or none
+};
+
 /// The servers of one run: private ones that it owns, or the user's.
 struct Deployment {
   std::unique_ptr<testbed::Testbed> testbed;  ///< outlives its servers
-  std::vector<std::unique_ptr<testbed::Server>> own;
+  std::vector<std::shared_ptr<testbed::Server>> own;
   std::unique_ptr<testbed::RedisGroup> replicated;  ///< for strategies that need replicas
   std::unique_ptr<testbed::ProxyPool> proxies;
-  std::vector<std::unique_ptr<testbed::Proxy>> lines;  ///< what --rtt puts before own servers
+  std::vector<std::unique_ptr<testbed::Proxy>> lines;  ///< before own servers, for --rtt and faults
+  std::map<std::string, Site, std::less<>> sites;      ///< of own servers, named as the endpoints
   Endpoints endpoints;
   std::string counter_url;
   /// No secrets. Of servers themselves, not of the proxies in front of them.
@@ -33,8 +42,8 @@ struct Deployment {
 };
 
 /// How many files its clients may have open at once, all else included; each has so many to a
-/// store.
-std::uint64_t open_files_for(const Workload& workload, int files = 1);
+/// store, and with lines even where --rtt asks for none, both ends of each in the proxy.
+std::uint64_t open_files_for(const Workload& workload, int files = 1, bool lines = false);
 
 /// Whether strategies of this backend could run here without servers given; the error says what is
 /// missing. Starts nothing.
@@ -47,12 +56,13 @@ tl::expected<results::Server, std::string> ask_server(std::string_view backend,
                                                       const std::stop_token& stop = {});
 
 /// Servers for the selected strategies and the counter, all private ones started side by side;
-/// several where a lock lives on a quorum of them. A server that was given and cannot be used is an
-/// error, but for those of a quorum: there only one that nobody else uses may be missing, and not
-/// all. Where a private one cannot be had, the strategies that need it move from `selected` to
-/// `skipped`, and so do those that this build leaves out or that have no shared mode if one is
-/// asked for; if they were named it is an error, and so is having nothing left to run. A stop ends
-/// the wait for a server, with an error or without.
+/// several where a lock lives on a quorum of them, or where faults want it. A server that was given
+/// and cannot be used is an error, but for those of a quorum: there only one that nobody else uses
+/// may be missing, and not all. Where a private one cannot be had, the strategies that need it move
+/// from `selected` to `skipped`, and so do those that this build leaves out, that have no shared
+/// mode if one is asked for, or whose servers cannot have a fault; if they were named it is an
+/// error, and so is having nothing left to run. A stop ends the wait for a server, with an error or
+/// without.
 tl::expected<Deployment, UsageError> deploy(const RunOptions& options,
                                             std::vector<Selected>& selected,
                                             std::vector<results::Skipped>& skipped,

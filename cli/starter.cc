@@ -1,5 +1,7 @@
 #include "cli/starter.h"
 
+#include "cli/fault_fit.h"
+
 namespace lockbench {
 namespace {
 
@@ -24,6 +26,14 @@ Begun Starter::begin(const Backend& backend) {
   });
 }
 
+BegunCluster Starter::begin_cluster(const Backend& backend) {
+  start_testbed();
+  return std::async(std::launch::async, [this, &backend]() -> decltype(BegunCluster().get()) {
+    if (!failure_.empty()) return tl::unexpected(failure_);
+    return backend.start_cluster(*deployment_.testbed, kClusterMembers);
+  });
+}
+
 BegunGroup Starter::begin_group() {
   start_testbed();
   return std::async(std::launch::async, [this]() -> decltype(BegunGroup().get()) {
@@ -34,22 +44,35 @@ BegunGroup Starter::begin_group() {
   });
 }
 
-tl::expected<std::uint16_t, std::string> Starter::finish(BegunGroup& begun) {
+tl::expected<void, std::string> Starter::finish(BegunGroup& begun, Site& site) {
   auto started = begun.get();
   if (!started) return tl::unexpected(started.error());
   deployment_.replicated = *std::move(started);
-  return deployment_.replicated->primary().port();
+  site.group = deployment_.replicated.get();
+  site.servers.push_back(&site.group->primary());
+  return {};
 }
 
-tl::expected<std::uint16_t, std::string> Starter::finish(Begun& begun) {
+tl::expected<void, std::string> Starter::finish(BegunCluster& begun, Site& site) {
   auto started = begun.get();
   if (!started) return tl::unexpected(started.error());
-  deployment_.own.push_back(*std::move(started));
-  return deployment_.own.back()->port();
+  site.cluster = true;
+  for (auto& server : *started) {
+    site.servers.push_back(server.get());
+    deployment_.own.push_back(std::move(server));
+  }
+  return {};
 }
 
-tl::expected<std::uint16_t, std::string> Starter::line_to(std::uint16_t port) {
-  if (rtt_ <= Duration::zero()) return port;
+tl::expected<void, std::string> Starter::finish(Begun& begun, Site& site) {
+  auto started = begun.get();
+  if (!started) return tl::unexpected(started.error());
+  site.servers.push_back(started->get());
+  deployment_.own.push_back(*std::move(started));
+  return {};
+}
+
+tl::expected<void, std::string> Starter::draw_lines(Site& site) {
   if (!deployment_.proxies) {
     auto proxies = testbed::ProxyPool::start();
     if (!proxies) return tl::unexpected(proxies.error());
@@ -57,10 +80,13 @@ tl::expected<std::uint16_t, std::string> Starter::line_to(std::uint16_t port) {
   }
   testbed::ProxyOptions line;
   line.delay = (rtt_ + Duration(1)) / 2;  // rounded up
-  auto proxy = testbed::start_proxy(*deployment_.proxies, port, line);
-  if (!proxy) return tl::unexpected(proxy.error());
-  deployment_.lines.push_back(std::move(*proxy));
-  return deployment_.lines.back()->port();
+  for (const testbed::Server* server : site.servers) {
+    auto proxy = testbed::start_proxy(*deployment_.proxies, server->port(), line);
+    if (!proxy) return tl::unexpected(proxy.error());
+    site.lines.push_back(proxy->get());
+    deployment_.lines.push_back(std::move(*proxy));
+  }
+  return {};
 }
 
 void Starter::start_testbed() {

@@ -12,6 +12,8 @@
 namespace lockbench {
 
 using Begun = std::future<tl::expected<std::unique_ptr<testbed::Server>, std::string>>;
+using BegunCluster =
+    std::future<tl::expected<std::vector<std::shared_ptr<testbed::Server>>, std::string>>;
 using BegunGroup = std::future<tl::expected<std::unique_ptr<testbed::RedisGroup>, std::string>>;
 
 /// Starts the private servers of one run side by side, and draws lines to them. For one thread; it
@@ -21,15 +23,16 @@ class Starter {
   Starter(const RunOptions& options, Deployment& deployment);
 
   Begun begin(const Backend& backend);
+  BegunCluster begin_cluster(const Backend& backend);
   BegunGroup begin_group();
 
-  /// The port of what was begun; of a group its primary's.
-  tl::expected<std::uint16_t, std::string> finish(Begun& begun);
-  tl::expected<std::uint16_t, std::string> finish(BegunGroup& begun);
+  /// Adds what was begun to the site; of a group its primary.
+  tl::expected<void, std::string> finish(Begun& begun, Site& site);
+  tl::expected<void, std::string> finish(BegunCluster& begun, Site& site);
+  tl::expected<void, std::string> finish(BegunGroup& begun, Site& site);
 
-  /// The port of a line as long as --rtt asks for to the server on that port; the server's own if
-  /// it does not.
-  tl::expected<std::uint16_t, std::string> line_to(std::uint16_t port);
+  /// Draws a line as long as --rtt asks for to each of the site's servers.
+  tl::expected<void, std::string> draw_lines(Site& site);
 
  private:
   void start_testbed();

@@ -159,12 +159,11 @@ void RunBook::not_connected(const Descriptor& strategy, Duration after) {
   }
 }
 
-void RunBook::set_fault(std::string_view strategy, std::string_view fault, bool active) {
-  const auto* const known = std::find(kFaults.begin(), kFaults.end(), fault);
+void RunBook::fault_changes(const RunShared& run, FaultKind fault, bool active) {
   const std::scoped_lock lock(mutex_);
-  Entry* const entry = find(strategy);
-  if (entry == nullptr || known == kFaults.end()) return;
-  entry->account.present.faults[static_cast<std::size_t>(known - kFaults.begin())] = active;
+  if (Entry* const entry = find(run.strategy.name)) {
+    entry->account.present.faults.at(static_cast<std::size_t>(fault)) = active;
+  }
 }
 
 RunBook::Entry* RunBook::find(std::string_view strategy) {

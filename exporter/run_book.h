@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "exporter/latency_buckets.h"
+#include "loadgen/fault.h"
 #include "loadgen/recorder.h"
 #include "loadgen/run_watcher.h"
 #include "strategies/descriptor.h"
@@ -21,10 +22,6 @@ struct NodeTotals {
 
   NodeTotals& operator+=(const NodeTotals& more);
 };
-
-/// The faults that can be played in mid-run.
-inline constexpr std::array<std::string_view, 7> kFaults = {
-    "crash", "freeze", "partition", "slow-network", "clock-jump", "restart", "failover"};
 
 /// What only grows, from the start of the process, warm-up included. Plain data.
 struct Totals {
@@ -45,10 +42,10 @@ struct Totals {
 struct Present {
   std::uint64_t holders = 0, waiters = 0;
   int clients = 0;
-  double target_sections_per_second = 0;  ///< 0: closed loop, or no run
-  double ttl_seconds = 0;                 ///< of the latest run
-  double jain = 0;                        ///< of the latest run; 0 before its first section
-  std::array<bool, kFaults.size()> faults{};
+  double target_sections_per_second = 0;      ///< 0: closed loop, or no run
+  double ttl_seconds = 0;                     ///< of the latest run
+  double jain = 0;                            ///< of the latest run; 0 before its first section
+  std::array<bool, kFaults.size()> faults{};  ///< by FaultKind: whether it strikes
 };
 
 /// All that is known of one strategy.
@@ -74,8 +71,7 @@ class RunBook : public RunWatcher {
   /// A strategy that did not even reach its store, after so long.
   void not_connected(const Descriptor& strategy, Duration after);
 
-  /// Whether the fault, one of kFaults, strikes runs of the strategy now.
-  void set_fault(std::string_view strategy, std::string_view fault, bool active);
+  void fault_changes(const RunShared& run, FaultKind fault, bool active) override;
 
  private:
   struct Entry {

@@ -1,7 +1,5 @@
 #include "loadgen/housekeeping.h"
 
-#include <fmt/format.h>
-
 namespace lockbench {
 
 void Housekeeping::begin() {
@@ -26,9 +24,11 @@ Housekeeping::Account Housekeeping::end() {
       continue;
     }
     complete = false;
-    account.restarts.push_back(
-        fmt::format("{} {}", stores_[i]->display(),
-                    after ? "restarted during the run" : "did not answer after the run"));
+    if (after) {
+      account.restarts.push_back(stores_[i]->display() + " restarted during the run");
+    } else {
+      account.gone.push_back(stores_[i]->display() + " did not answer after the run");
+    }
   }
   if (complete) account.cpu_seconds = cpu_seconds;
   return account;

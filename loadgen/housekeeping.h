@@ -25,7 +25,8 @@ class Housekeeping {
 
   struct Account {
     std::optional<double> cpu_seconds;  ///< nothing where a server does not tell
-    std::vector<std::string> restarts;  ///< a line for each server that restarted or is gone
+    std::vector<std::string> restarts;  ///< a line for each server that restarted
+    std::vector<std::string> gone;      ///< and for each that does not answer any more
   };
   /// What has happened since then.
   Account end();

@@ -112,12 +112,16 @@ tl::expected<results::Run, std::string> LiveRun::execute() {
   results::Run result;
   RunEvidence evidence;
   housekeeping_.begin();
+  if (!plan_.faults.empty()) {
+    faults_ = std::make_unique<FaultPlayer>(run_, plan_.faults, *plan_.fault_ground, plan_.watcher);
+  }
   if (plan_.before_load) plan_.before_load();
   const Duration strayed_before = wall_clock_offset();
   const double cpu_before = own_cpu_seconds();
   SeriesSampler sampler(run_);
   const TimePoint ended_at = drive(sampler, result.series);
   evidence.cpu_seconds = own_cpu_seconds() - cpu_before;
+  end_faults(result);
   drain();
   if (plan_.after_load) plan_.after_load();
   sampler.complete(result.series.back());
@@ -139,7 +143,11 @@ tl::expected<results::Run, std::string> LiveRun::execute() {
     result.server_cpu_seconds_per_section =
         *account.cpu_seconds / static_cast<double>(all_sections);
   }
-  evidence.restarted_servers = account.restarts;
+  evidence.restarted_servers = account.gone;
+  if (!restarts_expected()) {
+    evidence.restarted_servers.insert(evidence.restarted_servers.end(), account.restarts.begin(),
+                                      account.restarts.end());
+  }
   evidence.wall_seconds = seconds(ended_at - run_.load_start);
   evidence.overrun_seconds = seconds(ended_at - run_.load_end);
   evidence.wall_clock_jump_seconds = seconds(wall_clock_offset() - strayed_before);
@@ -148,6 +156,27 @@ tl::expected<results::Run, std::string> LiveRun::execute() {
   result.generator = certify(evidence);
   remove_keys();
   return result;
+}
+
+void LiveRun::end_faults(results::Run& result) {
+  if (!faults_) return;
+  FaultPlayer::Report report = faults_->finish();
+  result.faults = std::move(report.marks);
+  if (!external_.stop_requested()) {
+    for (const std::string& fault : report.never_struck) {
+      observer_.on_warning(fmt::format("fault {}: the run of {} was over before it could strike",
+                                       fault, run_.strategy.name));
+    }
+  }
+  for (const std::string& line : report.failures) {
+    observer_.on_warning(fmt::format("{}: {}", run_.strategy.name, line));
+    run_.recorder.failure(line);
+  }
+}
+
+bool LiveRun::restarts_expected() const {
+  return std::any_of(plan_.faults.begin(), plan_.faults.end(),
+                     [](const Fault& fault) { return restarts_servers(fault.kind); });
 }
 
 Duration LiveRun::wall_clock_offset() {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "loadgen/certificate.h"
+#include "loadgen/fault_player.h"
 #include "loadgen/housekeeping.h"
 #include "loadgen/runner.h"
 #include "loadgen/summary.h"
@@ -53,6 +54,9 @@ class LiveRun {
   void count_never_begun(TimePoint until);
   /// By how much the time of day is ahead of the monotonic clock: constant, unless one is set.
   Duration wall_clock_offset();
+  /// Ends the faults, and tells what they did.
+  void end_faults(results::Run& result);
+  bool restarts_expected() const;
   void complete_evidence(RunEvidence& evidence) const;
   void remove_keys();
 
@@ -71,8 +75,9 @@ class LiveRun {
   std::condition_variable_any changed_;  ///< the runner waits for it, and nobody else
   int connected_ = 0, working_ = 0;
   std::string connect_error_;
-  std::atomic<bool> gate_open_{false};  ///< the clients wait for it
-  std::vector<SmallThread> threads_;    ///< last: joined before anything they use goes
+  std::atomic<bool> gate_open_{false};   ///< the clients wait for it
+  std::vector<SmallThread> threads_;     ///< joined before anything they use goes
+  std::unique_ptr<FaultPlayer> faults_;  ///< last: healed before the clients are waited for
 };
 
 }  // namespace lockbench

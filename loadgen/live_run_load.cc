@@ -32,6 +32,7 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
         std::make_unique<Schedule>(*workload.rate, workload.arrival, run_.load_start, run_.seed);
   }
   open_gate();
+  if (faults_) faults_->start();
 
   TimePoint next_sample = sample_after(run_.load_start);
   TimePoint now = run_.load_start;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "loadgen/fault.h"
 #include "loadgen/runner.h"
 #include "results/model.h"
 
@@ -18,6 +19,8 @@ class RunWatcher {
   /// No client works any more. `result` holds the figures so far, the audit's among them; null if
   /// the run could not start.
   virtual void run_ends(const RunShared& run, const results::Run* result) = 0;
+  /// A fault strikes, or is healed, in between. Called on a thread of the run's faults.
+  virtual void fault_changes(const RunShared& /*run*/, FaultKind /*fault*/, bool /*active*/) {}
 };
 
 }  // namespace lockbench

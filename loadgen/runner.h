@@ -8,6 +8,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "loadgen/fault_ground.h"
 #include "loadgen/workload.h"
 #include "results/model.h"
 #include "strategies/descriptor.h"
@@ -56,6 +57,9 @@ struct RunPlan {
   /// removed: for what is to be done to the servers meanwhile. On the runner's thread; may be
   /// empty.
   std::function<void()> before_load, after_load;
+  /// Played in every run, as timetable() has them; with some, there is a ground.
+  std::vector<Fault> faults;
+  FaultGround* fault_ground = nullptr;
   RunWatcher* watcher = nullptr;  ///< of every run, while it is under way; may be null
 };
 

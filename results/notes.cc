@@ -2,10 +2,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "results/columns.h"
 #include "results/text.h"
+#include "results/units.h"
 
 namespace lockbench::results {
 namespace {
@@ -44,6 +46,28 @@ void add_abandoned(const Result& result, std::vector<std::string>& lines) {
     if (abandoned > run.fairness.per_client.size() && said.insert(run.strategy).second) {
       lines.push_back(fmt::format("abandoned: {}: {} acquisitions still waited when the run ended",
                                   run.strategy, abandoned));
+    }
+  }
+}
+
+/// "throughput fell to 4 % and was back 120 ms after healing"
+std::string effect_of(const FaultMark& mark) {
+  if (!std::isfinite(mark.lowest_share)) return "nothing was granted before it";
+  std::string effect =
+      fmt::format("throughput fell to {:.0f} %", 100 * std::min(mark.lowest_share, 1.0));
+  if (!mark.recovery_seconds) return effect + " and was not back within the run";
+  return fmt::format("{} and was back {} after {}", effect, human_seconds(*mark.recovery_seconds),
+                     mark.healed_seconds ? "healing" : "the fault");
+}
+
+void add_faults(const Result& result, int repetitions, std::vector<std::string>& lines) {
+  for (const Run& run : result.runs) {
+    for (const FaultMark& mark : run.faults) {
+      const std::string healed =
+          mark.healed_seconds ? ", healed at " + human_seconds(*mark.healed_seconds) : "";
+      lines.push_back(fmt::format("fault: {}: {} at {}{}: {}", run_name(run, repetitions),
+                                  mark.fault, human_seconds(mark.at_seconds), healed,
+                                  effect_of(mark)));
     }
   }
 }
@@ -103,6 +127,7 @@ std::vector<std::string> notes(const Result& result) {
   }
   add_invalid_runs(result, repeated, lines);
   add_abandoned(result, lines);
+  add_faults(result, repeated, lines);
   add_errors(result, lines);
   add_skipped(result, lines);
   for (std::string& line : lines) {

@@ -112,6 +112,29 @@ class EtcdStarter {
   const std::string program_;
 };
 
+/// The text that a JSON object has under the name, by what etcd prints: "name":"text".
+std::string_view text_of(std::string_view json, std::string_view name) {
+  const std::string label = fmt::format("\"{}\":\"", name);
+  const std::size_t at = json.find(label);
+  if (at == std::string_view::npos) return {};
+  json.remove_prefix(at + label.size());
+  return json.substr(0, json.find('"'));
+}
+
+bool etcd_leads(const EtcdServer& server) {
+  constexpr std::chrono::seconds kWithin{1};
+  const std::string request = fmt::format(
+      "POST /v3/maintenance/status HTTP/1.0\r\nHost: 127.0.0.1:{}\r\n"
+      "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}",
+      server.port());
+  const auto answer = ask_until(server.port(), request, kWithin, [](std::string_view text) {
+    return text.find("\r\n\r\n") != std::string_view::npos && text.ends_with('}');
+  });
+  if (!answer) return false;
+  const std::string_view leader = text_of(*answer, "leader");
+  return !leader.empty() && leader == text_of(*answer, "member_id");
+}
+
 std::string EtcdServer::url() const { return url_on(port()); }
 
 std::string EtcdCluster::url() const {

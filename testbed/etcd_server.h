@@ -55,4 +55,7 @@ class EtcdCluster {
 tl::expected<std::unique_ptr<EtcdCluster>, std::string> start_etcd_cluster(
     Testbed& testbed, int members = 3, const EtcdOptions& options = {});
 
+/// Whether it leads its cluster; false if it does not answer.
+bool etcd_leads(const EtcdServer& server);
+
 }  // namespace lockbench::testbed

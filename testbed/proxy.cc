@@ -144,6 +144,10 @@ void Proxy::heal() {
   loop_->call([&] { core_->heal(); });
 }
 
+void Proxy::lead_to(std::uint16_t server) {
+  loop_->call([&] { core_->lead_to(server); });
+}
+
 ProxyCounts Proxy::counts() const {
   return loop_->call([this] { return core_->counts(); });
 }

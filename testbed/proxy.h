@@ -111,6 +111,9 @@ class Proxy {
   /// Ends all faults, and goes back to the line's own delay.
   void heal();
 
+  /// New connections go to the server on this port of the same host. Open ones are reset.
+  void lead_to(std::uint16_t server);
+
   ProxyCounts counts() const;
 
  private:

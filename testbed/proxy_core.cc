@@ -121,6 +121,11 @@ void ProxyCore::heal() {
   for (const auto& connection : chosen(Connections::all())) connection->heal(delay_);
 }
 
+void ProxyCore::lead_to(std::uint16_t server) {
+  shared_.server.port(server);
+  cut(Connections::open_now());
+}
+
 void ProxyCore::close() {
   std::error_code ignored;
   acceptor_.close(ignored);

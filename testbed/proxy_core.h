@@ -44,6 +44,7 @@ class ProxyCore : public std::enable_shared_from_this<ProxyCore> {
   void apply(const Rule& rule);
   void cut(const Connections& which);
   void heal();
+  void lead_to(std::uint16_t server);
   void close();
   ProxyCounts counts() const {
     ProxyCounts counts = shared_.counts;

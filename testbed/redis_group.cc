@@ -80,6 +80,13 @@ Done await_in_step(RedisGroup& group) {
   return {};
 }
 
+Done told(const RedisServer& server, std::string_view command, std::string_view what) {
+  const auto answer = ask_line(server.port(), fmt::format("{}\r\n", command), kAnswerWithin);
+  if (!answer) return tl::unexpected(fmt::format("{}: {}", what, answer.error()));
+  if (!answer->starts_with("+OK")) return tl::unexpected(fmt::format("{}: {}", what, *answer));
+  return {};
+}
+
 }  // namespace
 
 tl::expected<Facts, std::string> replication_facts(const RedisServer& server) {
@@ -104,10 +111,28 @@ tl::expected<Facts, std::string> replication_facts(const RedisServer& server) {
 }
 
 Done RedisGroup::promote(std::size_t index) {
-  const auto answer = ask_line(replica(index).port(), "REPLICAOF NO ONE\r\n", kAnswerWithin);
-  if (!answer) return tl::unexpected(fmt::format("promotion: {}", answer.error()));
-  if (!answer->starts_with("+OK")) return tl::unexpected(fmt::format("promotion: {}", *answer));
-  return {};
+  return told(replica(index), "REPLICAOF NO ONE", "promotion");
+}
+
+Done RedisGroup::follow(std::size_t index) {
+  return told(replica(index), fmt::format("REPLICAOF 127.0.0.1 {}", primary().port()),
+              "following the new primary");
+}
+
+Done RedisGroup::fail_over() {
+  if (replicas_.empty()) return tl::unexpected<std::string>("there is no replica to promote");
+  if (replication_) return tl::unexpected<std::string>("its replication has a proxy");
+  if (auto promoted = promote(0); !promoted) return promoted;
+  std::swap(primary_, replicas_.front());
+  Done done;
+  for (std::size_t i = 1; i < replicas_.size() && done; ++i) done = follow(i);
+  return done;
+}
+
+Done RedisGroup::rejoin() {
+  if (auto started = replica(0).restart(true); !started) return started;
+  if (auto follows = follow(0); !follows) return follows;
+  return await_in_step(*this);
 }
 
 tl::expected<std::unique_ptr<RedisGroup>, std::string> start_redis_group(

@@ -34,10 +34,18 @@ class RedisGroup {
   /// first primary.
   tl::expected<void, std::string> promote(std::size_t index);
 
+  /// After the primary's death its first replica takes its place, and the others follow that. The
+  /// dead one is the first replica from now on. Not for groups whose replication has a proxy.
+  tl::expected<void, std::string> fail_over();
+  /// Brings the first replica, which is dead, back as a replica of the present primary; returns
+  /// when all are in step.
+  tl::expected<void, std::string> rejoin();
+
  private:
   friend tl::expected<std::unique_ptr<RedisGroup>, std::string> start_redis_group(
       Testbed& testbed, const RedisGroupOptions& options);
   RedisGroup() = default;
+  tl::expected<void, std::string> follow(std::size_t index);
 
   std::unique_ptr<RedisServer> primary_;
   std::unique_ptr<Proxy> replication_;

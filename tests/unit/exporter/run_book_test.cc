@@ -110,14 +110,17 @@ TEST_F(RunBookTest, AStoreThatWasNotReachedIsAFailure) {
 }
 
 TEST_F(RunBookTest, FaultsComeAndGo) {
-  book_.set_fault("first", kFaults[2], true);
-  book_.set_fault("first", "no such fault", true);
-  book_.set_fault("no such strategy", kFaults[0], true);
-  EXPECT_TRUE(account().present.faults[2]);
+  constexpr auto kFault = FaultKind::failover;
+  constexpr auto kPlace = static_cast<std::size_t>(kFault);
+  const Descriptor unknown{.name = "unknown", .backend = "store"};
+  test::RunUnderTest other{unknown};
+  book_.fault_changes(run_.shared(), kFault, true);
+  book_.fault_changes(other.shared(), FaultKind::store_kill, true);
+  EXPECT_TRUE(account().present.faults[kPlace]);
   EXPECT_FALSE(account().present.faults[0]);
-  EXPECT_FALSE(account(1).present.faults[2]);
-  book_.set_fault("first", kFaults[2], false);
-  EXPECT_FALSE(account().present.faults[2]);
+  EXPECT_FALSE(account(1).present.faults[kPlace]);
+  book_.fault_changes(run_.shared(), kFault, false);
+  EXPECT_FALSE(account().present.faults[kPlace]);
 }
 
 TEST_F(RunBookTest, CountersNeverGoBackWhileRunsComeAndGo) {
