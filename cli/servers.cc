@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "cli/backends.h"
-#include "cli/fault_fit.h"
 #include "cli/server_needs.h"
+#include "cli/skip.h"
 #include "cli/starter.h"
 #include "strategies/store.h"
 #include "testbed/open_files.h"
@@ -16,72 +16,15 @@ namespace {
 
 using Done = tl::expected<void, UsageError>;
 
-/// Takes the strategies that `concerns` out of the plan.
-template <class Concerns>
-Done skip(Concerns&& concerns, std::string_view reason, std::vector<Selected>& selected,
-          std::vector<results::Skipped>& skipped) {
-  for (const auto& [strategy, named] : selected) {
-    if (!concerns(*strategy)) continue;
-    if (named) {
-      return tl::unexpected(
-          UsageError{fmt::format("{} cannot run here: {}", strategy->name, reason)});
-    }
-    skipped.push_back({std::string(strategy->name), std::string(reason)});
-  }
-  std::erase_if(selected, [&](const Selected& one) { return concerns(*one.strategy); });
-  if (selected.empty()) {
-    return tl::unexpected(UsageError{fmt::format("nothing can run here: {}", reason)});
-  }
-  return {};
-}
-
-Done skip_unbuilt(std::vector<Selected>& selected, std::vector<results::Skipped>& skipped) {
-  // Each round takes one reason's strategies out, so this ends.
-  while (true) {
-    const auto unbuilt = std::find_if(selected.begin(), selected.end(), [](const Selected& one) {
-      return !one.strategy->not_built.empty();
-    });
-    if (unbuilt == selected.end()) return {};
-    const std::string_view reason = unbuilt->strategy->not_built;
-    const auto concerns = [&](const Descriptor& strategy) { return strategy.not_built == reason; };
-    if (auto done = skip(concerns, reason, selected, skipped); !done) return done;
-  }
-}
-
-/// Those without a shared mode, if some sections are to take it.
-Done skip_unshared(const RunOptions& options, std::vector<Selected>& selected,
-                   std::vector<results::Skipped>& skipped) {
-  if (options.workload.shared_share <= 0) return {};
-  return skip([](const Descriptor& strategy) { return !strategy.traits.shared; },
-              "it has no shared mode, which --shared-share asks for", selected, skipped);
-}
-
-/// Those whose servers cannot have one of the faults.
-Done skip_unfit(const RunOptions& options, std::vector<Selected>& selected,
-                std::vector<results::Skipped>& skipped) {
-  for (const Fault& fault : options.faults) {
-    const auto reason_for = [&](const Descriptor& strategy) {
-      return unfit(fault, strategy, options);
-    };
-    // Each round takes one reason's strategies out, so this ends.
-    while (true) {
-      const auto first = std::find_if(selected.begin(), selected.end(), [&](const Selected& one) {
-        return !reason_for(*one.strategy).empty();
-      });
-      if (first == selected.end()) break;
-      const std::string reason = reason_for(*first->strategy);
-      const auto concerns = [&](const Descriptor& strategy) {
-        return reason_for(strategy) == reason;
-      };
-      if (auto done = skip(concerns, reason, selected, skipped); !done) return done;
-    }
-  }
-  return {};
-}
-
-/// Nobody's servers are harmed but our own.
-Done check_own(const RunOptions& options, const std::vector<Need>& wanted) {
+/// Nobody's servers are harmed but our own, and somebody is cut off where that is asked for.
+Done check_faults(const RunOptions& options, const std::vector<Need>& wanted) {
   if (options.faults.empty()) return {};
+  const int clients = options.workload.clients;
+  for (const Fault& fault : options.faults) {
+    if (fault.kind != FaultKind::partition || fault.share * clients >= 1) continue;
+    return tl::unexpected(UsageError{
+        fmt::format("--fault: {} cuts off none of {} clients", fault.to_string(), clients)});
+  }
   for (const Need& need : wanted) {
     if (need.counter || need.given.empty()) continue;
     return tl::unexpected(
@@ -229,18 +172,14 @@ tl::expected<Deployment, UsageError> deploy(const RunOptions& options,
                                             std::vector<Selected>& selected,
                                             std::vector<results::Skipped>& skipped,
                                             const std::stop_token& stop) {
-  if (auto done = skip_unbuilt(selected, skipped); !done) return tl::unexpected(done.error());
-  if (auto done = skip_unshared(options, selected, skipped); !done) {
-    return tl::unexpected(done.error());
-  }
-  if (auto done = skip_unfit(options, selected, skipped); !done) {
+  if (auto done = skip_unable(options, selected, skipped); !done) {
     return tl::unexpected(done.error());
   }
   Deployment deployment;
   Starter starter(options, deployment);
   // Last, so that it goes first: whatever is still starting is waited for.
   std::vector<Need> wanted = needs_of(options, selected);
-  if (auto own = check_own(options, wanted); !own) return tl::unexpected(own.error());
+  if (auto fits = check_faults(options, wanted); !fits) return tl::unexpected(fits.error());
   if (!wanted.empty()) {
     const bool lines =
         std::any_of(wanted.begin(), wanted.end(), [](const Need& need) { return need.lines; });

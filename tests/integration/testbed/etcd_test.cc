@@ -98,6 +98,23 @@ TEST_F(Etcd, AClusterOutlivesAnyOneOfItsMembers) {
   }
 }
 
+TEST_F(Etcd, OneMemberLeadsAndAnotherAfterItsDeath) {
+  const auto cluster = start_etcd_cluster(*testbed_);
+  ASSERT_TRUE(cluster) << cluster.error();
+  const auto leaders = [&] {
+    std::vector<std::size_t> leading;
+    for (std::size_t i = 0; i < (*cluster)->size(); ++i) {
+      if (etcd_leads((*cluster)->member(i))) leading.push_back(i);
+    }
+    return leading;
+  };
+  ASSERT_TRUE(eventually([&] { return leaders().size() == 1; }));
+  const std::size_t first = leaders().front();
+  ASSERT_TRUE((*cluster)->member(first).kill_hard());
+  EXPECT_TRUE(eventually([&] { return leaders().size() == 1; }));
+  EXPECT_FALSE(etcd_leads((*cluster)->member(first))) << "it does not answer";
+}
+
 TEST_F(Etcd, TellsWhatIsMissing) {
   const auto found = find_program(kEtcd, "/nowhere");
   ASSERT_FALSE(found);

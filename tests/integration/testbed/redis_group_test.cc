@@ -107,5 +107,32 @@ TEST_F(Replication, HasNoPassword) {
   EXPECT_NE(group.error().find("password"), std::string::npos) << group.error();
 }
 
+TEST_F(Replication, AReplicaTakesThePlaceOfItsPrimaryWhichFollowsItThen) {
+  const auto group = start({.replicas = 2});
+  const std::uint16_t before = group->primary().port();
+  EXPECT_EQ(ask(before, "SET key value"), "+OK");
+  ASSERT_TRUE(eventually([&] { return ask(group->replica(0).port(), "EXISTS key") == ":1"; }));
+  // Twice, so that who comes back can be the next one to go.
+  for (int round = 0; round < 2; ++round) {
+    const std::uint16_t dead = group->primary().port();
+    ASSERT_TRUE(group->primary().kill_hard());
+    ASSERT_TRUE(group->fail_over());
+    EXPECT_NE(group->primary().port(), dead);
+    EXPECT_EQ(fact(group->primary(), "role"), "master");
+    EXPECT_EQ(ask(group->primary().port(), "EXISTS key"), ":1");
+    const auto back = group->rejoin();
+    ASSERT_TRUE(back) << back.error();
+    EXPECT_EQ(group->replica(0).port(), dead);
+    EXPECT_EQ(fact(group->primary(), "connected_slaves"), "2");
+  }
+  EXPECT_EQ(group->primary().port(), before) << "the first to come back is the first to be next";
+}
+
+TEST_F(Replication, NobodyTakesThePlaceWhereThereIsNobody) {
+  const auto group = start({.replicas = 0});
+  ASSERT_TRUE(group->primary().kill_hard());
+  EXPECT_FALSE(group->fail_over());
+}
+
 }  // namespace
 }  // namespace lockbench::testbed

@@ -67,6 +67,23 @@ TEST(Ending, EveryKindOfErrorCounts) {
   EXPECT_TRUE(with([](results::Run& run) { run.generator.valid = false; }).invalid);
 }
 
+TEST(Ending, WhatFailsBecauseItWasStruckIsNoError) {
+  results::Result result;
+  result.runs.resize(1);
+  results::Run& run = result.runs.front();
+  run.outcomes.failed = 5;
+  run.errors = {"5 × connection refused"};
+  EXPECT_TRUE(ending_of(result).errors);
+  run.faults = {{.fault = "store-kill"}};
+  EXPECT_FALSE(ending_of(result).errors);
+  run.audit.resource_failures = 1;
+  EXPECT_TRUE(ending_of(result).errors) << "no fault strikes the counter";
+  run.audit.resource_failures = 0;
+  run.sections = 1;
+  run.audit.verdict = results::Verdict::unaudited;
+  EXPECT_TRUE(ending_of(result).errors);
+}
+
 TEST(Ending, SectionsThatNobodyAuditedAreAnError) {
   results::Result result = result_with("redis-set-nx", results::Verdict::unaudited);
   EXPECT_FALSE(ending_of(result).errors) << "without a section there is nothing to audit";

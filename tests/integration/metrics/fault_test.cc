@@ -1,0 +1,82 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "testbed/ports.h"
+#include "tests/integration/run/documents.h"
+#include "tests/integration/run/program.h"
+#include "tests/support/http_client.h"
+
+namespace lockbench::test {
+namespace {
+
+using std::chrono::seconds;
+
+/// A run that is watched while its server stands still.
+class FaultMetrics : public testing::Test {
+ protected:
+  std::vector<std::string> arguments(const std::string& fault, const std::string& duration) const {
+    return {"run",
+            "redis-set-nx-lua",
+            "--fault",
+            fault,
+            "--duration",
+            duration,
+            "--ttl",
+            "500ms",
+            "--warmup",
+            "0ms",
+            "--out",
+            "r.json",
+            "--metrics-listen",
+            std::to_string(port_)};
+  }
+  /// The value of lockbench_fault_active; empty while there is no answer.
+  std::string active(const std::string& fault) const {
+    const std::string page = http_get(port_, "/metrics").body;
+    const std::string series = fmt::format(
+        "lockbench_fault_active{{strategy=\"redis-set-nx-lua\",backend=\"redis\",fault=\"{}\"}} ",
+        fault);
+    const std::size_t at = page.find(series);
+    if (at == std::string::npos) return {};
+    const std::size_t from = at + series.size();
+    return page.substr(from, page.find('\n', from) - from);
+  }
+  bool becomes(const std::string& fault, const std::string& value) const {
+    return eventually([&] { return active(fault) == value; });
+  }
+
+  Scratch scratch_;
+  const std::uint16_t port_ = testbed::free_loopback_port().value();
+};
+
+TEST_F(FaultMetrics, AFaultIsActiveWhileItLasts) {
+  Program program(scratch_, arguments("store-freeze@2s+2s", "8s"));
+  EXPECT_TRUE(becomes("store-freeze", "0")) << "there from the start";
+  EXPECT_TRUE(becomes("store-freeze", "1"));
+  EXPECT_EQ(active("store-kill"), "0") << "no other one";
+  EXPECT_TRUE(becomes("store-freeze", "0"));
+  program.signal(SIGINT);
+  EXPECT_EQ(program.finish(seconds(20)).code, 105);
+  const Json& mark =
+      run_of(read_result(scratch_ / "r.json"), "redis-set-nx-lua").at("faults").at(0);
+  EXPECT_GE(mark.at("healed_seconds").get<double>() - mark.at("at_seconds").get<double>(), 1.9);
+}
+
+TEST_F(FaultMetrics, AnInterruptInMidFaultHealsAndSaves) {
+  Program program(scratch_, arguments("store-freeze@100ms+50s", "60s"));
+  ASSERT_TRUE(becomes("store-freeze", "1"));
+  program.signal(SIGINT);
+  const Outcome outcome = program.finish(seconds(20));
+  EXPECT_EQ(outcome.code, 105) << outcome.err;
+  const Json result = read_result(scratch_ / "r.json");
+  const Json& mark = run_of(result, "redis-set-nx-lua").at("faults").at(0);
+  EXPECT_TRUE(mark.at("healed_seconds").is_null());
+  EXPECT_EQ(outcome.err.find("may be left behind"), std::string::npos)
+      << "its server did not answer again: " << outcome.err;
+  EXPECT_EQ(scratch_.files(), std::vector<std::string>{"r.json"}) << "no server is left";
+}
+
+}  // namespace
+}  // namespace lockbench::test

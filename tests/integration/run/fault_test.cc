@@ -1,0 +1,153 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/integration/run/documents.h"
+#include "tests/integration/run/program.h"
+
+namespace lockbench::test {
+namespace {
+
+/// A run of private servers, with faults.
+std::vector<std::string> struck(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "run");
+  // Clients that lose their lock in the fault wait for its TTL.
+  for (const char* word : {"--ttl", "500ms", "--warmup", "200ms", "--out", "r.json"}) {
+    arguments.emplace_back(word);
+  }
+  return arguments;
+}
+
+struct Played {
+  Outcome outcome;
+  Json result;
+};
+
+Played play(const std::vector<std::string>& arguments) {
+  const Scratch scratch;
+  Played played{lockbench(scratch, struck(arguments)), {}};
+  EXPECT_NE(played.outcome.code, 1) << played.outcome.err;
+  played.result = read_result(scratch / "r.json");
+  return played;
+}
+
+/// Of the run's only fault.
+const Json& mark_of(const Json& run) {
+  if (run.at("faults").size() != 1) throw std::runtime_error("not one fault");
+  return run.at("faults").front();
+}
+
+/// Sections of the points whose interval lies after that time.
+int sections_after(const Json& run, double time) {
+  int sections = 0;
+  for (const Json& point : run.at("series")) {
+    if (point.at("t").get<double>() - 1 > time) sections += point.at("sections").get<int>();
+  }
+  return sections;
+}
+
+TEST(RunFault, AKilledStoreComesBackAndTheRunStaysValid) {
+  const auto [outcome, result] =
+      play({"redis-set-nx-lua", "--fault", "store-kill@1s+500ms", "--duration", "5s"});
+  EXPECT_EQ(outcome.code, 0) << "what fails because of the fault is no error: " << outcome.err;
+  const Json& run = run_of(result, "redis-set-nx-lua");
+  const Json& mark = mark_of(run);
+  EXPECT_EQ(mark.at("fault"), "store-kill");
+  EXPECT_GE(mark.at("at_seconds"), 1.2);
+  EXPECT_GE(mark.at("healed_seconds"), 1.7);
+  EXPECT_LT(mark.at("lowest_share"), 0.1);
+  EXPECT_GT(
+      run.at("outcomes").at("failed").get<int>() + run.at("outcomes").at("unknown").get<int>(), 0);
+  EXPECT_GT(sections_after(run, mark.at("healed_seconds")), 0);
+  EXPECT_EQ(run.at("audit").at("verdict"), "exclusive") << "what it had granted was kept";
+  for (const Json& reason : run.at("generator").at("reasons")) {
+    EXPECT_EQ(reason.get<std::string>().find("restarted"), std::string::npos) << reason;
+  }
+  EXPECT_EQ(result.at("workload").at("fault"), Json::array({"store-kill@1s+500ms"}));
+  EXPECT_NE(outcome.out.find("fault: redis-set-nx-lua: store-kill at"), std::string::npos);
+}
+
+TEST(RunFault, AFrozenNodeDoesNotEndTheGrants) {
+  const auto [outcome, result] = play({"redlock-parallel", "--node-timeout", "50ms", "--fault",
+                                       "node-freeze:2@500ms", "--duration", "3s"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Json& run = run_of(result, "redlock-parallel");
+  const Json& mark = mark_of(run);
+  EXPECT_EQ(mark.at("fault"), "node-freeze:2");
+  EXPECT_TRUE(mark.at("healed_seconds").is_null()) << "not before the end";
+  EXPECT_GT(sections_after(run, mark.at("at_seconds")), 0);
+  // The last two stopped answering.
+  const Json& votes = run.at("quorum").at("votes");
+  const auto failed = [&](int node) { return votes.at(node).at(3).get<int>(); };
+  EXPECT_GT(failed(3), failed(0));
+  EXPECT_GT(failed(4), failed(0));
+}
+
+TEST(RunFault, APartitionCutsOffItsShareOfTheClients) {
+  // Each its own lock, so that those who are cut off do not hold up the others.
+  const auto [outcome, result] =
+      play({"redis-set-nx-lua", "--keys", "per-client", "--fault", "partition:0.5@500ms+1500ms",
+            "--duration", "3s", "--think", "1ms"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Json& run = run_of(result, "redis-set-nx-lua");
+  EXPECT_GT(mark_of(run).at("lowest_share"), 0.1) << "half go on";
+  EXPECT_GT(run.at("acquire").at("max").get<double>() + run.at("release").at("max").get<double>(),
+            1.0)
+      << "and the others wait for answers until it is healed";
+  EXPECT_EQ(run.at("outcomes").at("failed"), 0) << "nothing is lost by it";
+  EXPECT_EQ(run.at("audit").at("verdict"), "exclusive");
+}
+
+TEST(RunFault, ADelayIsOverWhenItIsHealed) {
+  const auto [outcome, result] = play({"redis-set-nx-lua", "--clients", "1", "--fault",
+                                       "delay:50ms@500ms+500ms", "--duration", "2s"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Json& run = run_of(result, "redis-set-nx-lua");
+  EXPECT_GE(run.at("acquire").at("max"), 0.050 * 0.99);
+  EXPECT_LT(run.at("acquire").at("p50"), 0.050);
+  EXPECT_LT(mark_of(run).at("lowest_share"), 0.5);
+}
+
+TEST(RunFault, AReplicaTakesThePlaceOfItsPrimary) {
+  const auto [outcome, result] = play({"redis-set-nx-lua", "redis-wait", "--replicas", "2",
+                                       "--fault", "failover@1s+300ms", "--duration", "4s"});
+  EXPECT_TRUE(outcome.code == 0 || outcome.code == 3) << outcome.err;
+  for (const char* name : {"redis-set-nx-lua", "redis-wait"}) {
+    const Json& run = run_of(result, name);
+    EXPECT_LT(mark_of(run).at("lowest_share"), 0.1);
+    EXPECT_GT(sections_after(run, mark_of(run).at("healed_seconds")), 0) << name;
+  }
+  EXPECT_EQ(run_of(result, "redis-wait").at("audit").at("verdict"), "exclusive");
+}
+
+/// Its lock is gone with its memory, while the holder is still at work.
+TEST(RunFault, ABrokenPromiseStaysOne) {
+  const auto [outcome, result] =
+      play({"memcached-add", "--hold", "700ms", "--clients", "4", "--acquire-timeout", "10s",
+            "--fault", "store-kill@1s+1ms", "--duration", "4s", "--ttl", "30s"});
+  EXPECT_EQ(outcome.code, 3) << outcome.err;
+  EXPECT_EQ(run_of(result, "memcached-add").at("audit").at("verdict"), "violated");
+}
+
+TEST(RunFault, WhatIsWrongIsSaidInOneLine) {
+  const Scratch scratch;
+  const auto line_for = [&](std::vector<std::string> arguments) {
+    const Outcome outcome = lockbench(scratch, struck(std::move(arguments)));
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_EQ(lines_of(outcome.err).size(), 1U) << outcome.err;
+    return outcome.err;
+  };
+  for (const auto& [fault, wanted] : std::vector<std::pair<std::string, std::string>>{
+           {"crash@1s", "none of store-kill"},
+           {"store-kill@1h", "when the run is over"},
+           {"node-kill@1s", "it lives on one server"}}) {
+    const std::string line = line_for({"redis-setnx", "--fault", fault});
+    EXPECT_NE(line.find(wanted), std::string::npos) << line;
+  }
+  EXPECT_TRUE(scratch.files().empty());
+}
+
+}  // namespace
+}  // namespace lockbench::test

@@ -1,0 +1,117 @@
+#include "cli/fault_fit.h"
+#include "cli/option.h"
+#include "cli/servers.h"
+#include "strategies/registry.h"
+#include "tests/unit/cli/fixtures.h"
+
+namespace lockbench {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::StartsWith;
+
+TEST(FaultOption, IsRepeatableAndSorted) {
+  const auto options =
+      parse_run({"--fault", "delay:2ms@2s+500ms", "--fault", "store-kill@1s+500ms"}).value();
+  ASSERT_THAT(options.faults, SizeIs(2));
+  EXPECT_EQ(options.faults[0].kind, FaultKind::store_kill);
+  EXPECT_EQ(options.faults[1].delay, 2ms);
+  EXPECT_EQ(
+      workload_record(options).at("fault"),
+      results::OptionValue(std::vector<std::string>{"store-kill@1s+500ms", "delay:2ms@2s+500ms"}));
+  EXPECT_EQ(workload_record(parse_run({}).value()).at("fault"), results::OptionValue(nullptr));
+}
+
+TEST(FaultOption, MustFitIntoTheRun) {
+  EXPECT_THAT(error_of({"--fault", "crash@1s"}), StartsWith("--fault: \"crash\" is none of"));
+  EXPECT_THAT(error_of({"--fault", "store-kill@5s"}),
+              StartsWith("--fault: store-kill@5s strikes when the run is over, after 3s"));
+  EXPECT_EQ(error_of({"--fault", "store-kill@5s", "--duration", "6s"}), "accepted");
+  EXPECT_EQ(error_of({"--fault", "store-kill@5s", "--iterations", "10"}), "accepted");
+  EXPECT_THAT(error_of({"--fault", "store-kill@1s", "--fault", "delay:1ms@2s"}),
+              HasSubstr("one at a time"));
+}
+
+TEST(FaultOption, MayStandInAFile) {
+  const TemporaryFile file("faults.toml", "fault = [\"store-freeze@1s+1s\"]\n");
+  const auto options = parse_run({"--config", file.path()});
+  ASSERT_TRUE(options) << options.error().message;
+  ASSERT_THAT(options->faults, SizeIs(1));
+  EXPECT_EQ(options->faults[0].kind, FaultKind::store_freeze);
+}
+
+/// Why the servers of a strategy cannot have a fault.
+std::string unfit_for(const std::string& strategy, const std::string& fault,
+                      const RunOptions& options = {}) {
+  return unfit(parse_fault(fault).value(), *find_strategy(strategy), options);
+}
+
+TEST(FaultFit, FollowsFromWhereALockLives) {
+  EXPECT_THAT(unfit_for("local-mutex", "delay:1ms@1s"), StartsWith("it has no server"));
+  EXPECT_THAT(unfit_for("redlock", "store-kill@1s"), HasSubstr("node-kill is for those"));
+  EXPECT_THAT(unfit_for("redlock", "store-freeze@1s"), HasSubstr("node-freeze is for those"));
+  EXPECT_THAT(unfit_for("redlock", "node-kill:5@1s"), IsEmpty());
+  EXPECT_THAT(unfit_for("redlock", "node-kill:6@1s"), HasSubstr("more than its 5 nodes"));
+  EXPECT_THAT(unfit_for("redlock", "failover@1s"), StartsWith("its servers are independent"));
+  EXPECT_THAT(unfit_for("redis-setnx", "node-freeze@1s"), StartsWith("it lives on one server"));
+  for (const char* fault : {"store-kill@1s", "store-freeze@1s", "failover@1s", "partition@1s"}) {
+    EXPECT_THAT(unfit_for("redis-setnx", fault), IsEmpty()) << fault;
+    EXPECT_THAT(unfit_for("redis-wait", fault), IsEmpty()) << fault;
+  }
+  RunOptions alone;
+  alone.replicas = 0;
+  EXPECT_THAT(unfit_for("redis-setnx", "failover@1s", alone), HasSubstr("--replicas"));
+}
+
+TEST(FaultFit, ClustersAreForFaultsThatTheySurvive) {
+  RunOptions options;
+  EXPECT_FALSE(needs_cluster(options, "etcd"));
+  options.faults = {parse_fault("store-kill@1s").value()};
+  EXPECT_FALSE(needs_cluster(options, "etcd"));
+  options.faults = {parse_fault("node-kill@1s").value()};
+  EXPECT_TRUE(needs_cluster(options, "etcd"));
+  EXPECT_TRUE(needs_cluster(options, "zookeeper"));
+  EXPECT_FALSE(needs_cluster(options, "redis"));
+  EXPECT_FALSE(strikes_lines(options));
+}
+
+class FaultDeploy : public testing::Test {
+ protected:
+  std::string error(std::vector<Selected> selected) {
+    const auto deployment = deploy(options_, selected, skipped_);
+    return deployment ? "deployed" : deployment.error().message;
+  }
+
+  RunOptions options_ = parse_run({"--fault", "store-kill@1s"}).value();
+  std::vector<results::Skipped> skipped_;
+  const Descriptor& mutex_ = *find_strategy("local-mutex");
+  const Descriptor& redis_ = *find_strategy("redis-setnx");
+};
+
+TEST_F(FaultDeploy, AStrategyThatCannotHaveItIsAnErrorWhenNamed) {
+  EXPECT_EQ(error({{&mutex_, true}}),
+            "local-mutex cannot run here: it has no server that store-kill@1s could strike");
+}
+
+TEST_F(FaultDeploy, AndSkippedWhenAGlobBroughtItIn) {
+  EXPECT_THAT(error({{&mutex_, false}}), StartsWith("nothing can run here: it has no server"));
+  ASSERT_THAT(skipped_, SizeIs(1));
+  EXPECT_EQ(skipped_[0].strategy, "local-mutex");
+}
+
+TEST_F(FaultDeploy, NobodysServersAreHarmed) {
+  options_.redis = {"redis://127.0.0.1:1"};
+  EXPECT_EQ(error({{&redis_, true}}),
+            "--fault: store-kill@1s strikes private servers only: it does not go with --redis");
+}
+
+TEST_F(FaultDeploy, APartitionMustCutSomebodyOff) {
+  options_ = parse_run({"--fault", "partition:0.1@1s", "--clients", "9"}).value();
+  EXPECT_EQ(error({{&redis_, true}}), "--fault: partition:0.1@1s cuts off none of 9 clients");
+}
+
+}  // namespace
+}  // namespace lockbench

@@ -1,0 +1,223 @@
+#include "loadgen/fault_player.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <functional>
+#include <mutex>
+
+#include "tests/unit/loadgen/live_run_fixture.h"
+
+namespace lockbench {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// Remembers what it was asked for; while it is struck, nobody is granted the lock.
+class FakeGround : public FaultGround {
+ public:
+  using Done = tl::expected<void, std::string>;
+
+  Done inject(const Descriptor& strategy, const Fault& fault) override {
+    note(std::string(strategy.name) + " " + fault.what);
+    struck = true;
+    if (on_inject) on_inject();
+    if (refuses) return tl::unexpected<std::string>("it would not die");
+    return {};
+  }
+  Done heal(const Descriptor&, const Fault& fault) override {
+    note("heal " + fault.what);
+    struck = false;
+    if (cannot_heal) return tl::unexpected<std::string>("it would not start");
+    return {};
+  }
+  std::vector<std::string> calls() const {
+    const std::scoped_lock lock(mutex_);
+    return calls_;
+  }
+
+  std::atomic<bool> struck{false};
+  bool refuses = false, cannot_heal = false;
+  std::function<void()> on_inject;
+
+ private:
+  void note(std::string call) {
+    const std::scoped_lock lock(mutex_);
+    calls_.push_back(std::move(call));
+  }
+
+  mutable std::mutex mutex_;
+  std::vector<std::string> calls_;
+};
+
+/// Says when faults came and went, in between the run's beginning and end.
+class FaultWatcher : public RunWatcher {
+ public:
+  void run_begins(const RunShared&) override { note("begins"); }
+  void run_ends(const RunShared&, const results::Run* result) override {
+    note(result != nullptr && !result->faults.empty() ? "ends with faults" : "ends");
+  }
+  void fault_changes(const RunShared&, FaultKind fault, bool active) override {
+    note(std::string(to_string(fault)) + (active ? " on" : " off"));
+  }
+  std::vector<std::string> seen() const {
+    const std::scoped_lock lock(mutex_);
+    return seen_;
+  }
+
+ private:
+  void note(std::string what) {
+    const std::scoped_lock lock(mutex_);
+    seen_.push_back(std::move(what));
+  }
+
+  mutable std::mutex mutex_;
+  std::vector<std::string> seen_;
+};
+
+class FaultPlayerTest : public LiveRunTest {
+ protected:
+  FaultPlayerTest() {
+    plan_.fault_ground = &ground_;
+    plan_.watcher = &faults_seen_;
+    // In an open loop what was missed is made up for, so that throughput is back on any machine.
+    plan_.workload.rate = 2000;
+    plan_.workload.arrival = Arrival::constant;
+    plan_.workload.duration = 1s;
+  }
+
+  void strike(const std::string& fault) { plan_.faults.push_back(parse_fault(fault).value()); }
+  results::Run run_struck() { return run_one(lock_); }
+
+  FakeGround ground_;
+  FaultWatcher faults_seen_;
+  const Behaviour behaviour_{
+      .acquire = [this](const Context& context, const AcquireRequest& request) {
+        // Ends with the fault or the run.
+        while (ground_.struck) {
+          const TimePoint soon = context.env.now() + 1ms;
+          if (context.env.wait(nullptr, soon, request.stop) == WaitResult::stopped) {
+            return outcome(AcquireOutcome::abandoned);
+          }
+        }
+        return grant(request);
+      }};
+  const Descriptor lock_ = scripted("lock", behaviour_);
+};
+
+TEST_F(FaultPlayerTest, MakesAFaultAndHealsItAndTellsWhatItDid) {
+  strike("store-freeze@300ms+300ms");
+  const results::Run run = run_struck();
+  EXPECT_THAT(ground_.calls(), ElementsAre("lock store-freeze", "heal store-freeze"));
+  ASSERT_EQ(run.faults.size(), 1U);
+  const results::FaultMark& mark = run.faults[0];
+  EXPECT_EQ(mark.fault, "store-freeze");
+  EXPECT_GE(mark.at_seconds, 0.3);
+  ASSERT_TRUE(mark.healed_seconds);
+  EXPECT_GE(*mark.healed_seconds, 0.6);
+  EXPECT_LT(mark.lowest_share, 0.2);
+  ASSERT_TRUE(mark.recovery_seconds);
+  EXPECT_GE(*mark.recovery_seconds, 0);
+  EXPECT_THAT(run.errors, IsEmpty());
+  EXPECT_THAT(watcher_.warnings, IsEmpty());
+}
+
+TEST_F(FaultPlayerTest, TimeRunsFromTheMeasuredPartAndMarksFromTheLoadsBeginning) {
+  plan_.workload.warmup = 200ms;
+  plan_.workload.duration = 400ms;
+  strike("delay:1ms@100ms+100ms");
+  const results::Run run = run_struck();
+  ASSERT_EQ(run.faults.size(), 1U);
+  EXPECT_EQ(run.faults[0].fault, "delay:1ms");
+  EXPECT_GE(run.faults[0].at_seconds, 0.3);
+}
+
+TEST_F(FaultPlayerTest, TheWatcherSeesItComeAndGo) {
+  strike("partition@100ms+100ms");
+  plan_.workload.duration = 500ms;
+  run_struck();
+  EXPECT_THAT(faults_seen_.seen(),
+              ElementsAre("begins", "partition on", "partition off", "ends with faults"));
+}
+
+TEST_F(FaultPlayerTest, SeveralAreMadeOneAfterTheOther) {
+  strike("store-freeze@100ms+100ms");
+  strike("delay:1ms@300ms+100ms");
+  plan_.workload.duration = 600ms;
+  const results::Run run = run_struck();
+  EXPECT_THAT(ground_.calls(), ElementsAre("lock store-freeze", "heal store-freeze",
+                                           "lock delay:1ms", "heal delay:1ms"));
+  ASSERT_EQ(run.faults.size(), 2U);
+  EXPECT_GT(run.faults[1].at_seconds, run.faults[0].healed_seconds.value());
+}
+
+TEST_F(FaultPlayerTest, WhatLastsUntilTheEndIsHealedThen) {
+  strike("store-kill@100ms");
+  plan_.workload.duration = 300ms;
+  const results::Run run = run_struck();
+  EXPECT_THAT(ground_.calls(), ElementsAre("lock store-kill", "heal store-kill"));
+  ASSERT_EQ(run.faults.size(), 1U);
+  EXPECT_EQ(run.faults[0].healed_seconds, std::nullopt);
+  EXPECT_EQ(run.faults[0].recovery_seconds, std::nullopt);
+  EXPECT_THAT(faults_seen_.seen(), Contains("store-kill off"));
+}
+
+TEST_F(FaultPlayerTest, AStopInMidFaultHealsAndKeepsTheMark) {
+  strike("store-freeze@50ms+30s");
+  plan_.workload.duration = 60s;
+  ground_.on_inject = [this] { stop_.request_stop(); };
+  const RunReport report = run({&lock_});
+  EXPECT_TRUE(report.interrupted);
+  EXPECT_THAT(ground_.calls(), ElementsAre("lock store-freeze", "heal store-freeze"));
+  ASSERT_EQ(report.runs.size(), 1U);
+  ASSERT_EQ(report.runs[0].faults.size(), 1U);
+  EXPECT_EQ(report.runs[0].faults[0].healed_seconds, std::nullopt);
+  EXPECT_THAT(watcher_.warnings, IsEmpty());
+}
+
+TEST_F(FaultPlayerTest, ARunWithNothingBeforeTheFaultHasNoShare) {
+  strike("store-freeze@0s");
+  plan_.workload.duration = 100ms;
+  const results::Run run = run_struck();
+  ASSERT_EQ(run.faults.size(), 1U);
+  EXPECT_TRUE(std::isnan(run.faults[0].lowest_share));
+  EXPECT_EQ(run.faults[0].recovery_seconds, std::nullopt);
+}
+
+TEST_F(FaultPlayerTest, WhatCannotBeMadeIsHealedAndSaid) {
+  ground_.refuses = true;
+  strike("store-kill@50ms+50ms");
+  plan_.workload.duration = 200ms;
+  const results::Run run = run_struck();
+  EXPECT_THAT(ground_.calls(), ElementsAre("lock store-kill", "heal store-kill"));
+  EXPECT_THAT(run.faults, IsEmpty());
+  EXPECT_THAT(run.errors, ElementsAre(HasSubstr("fault store-kill@50ms+50ms: it would not die")));
+  EXPECT_THAT(watcher_.warnings, ElementsAre(HasSubstr("it would not die")));
+}
+
+TEST_F(FaultPlayerTest, WhatCannotBeHealedIsSaid) {
+  ground_.cannot_heal = true;
+  strike("store-kill@50ms+50ms");
+  plan_.workload.duration = 300ms;
+  const results::Run run = run_struck();
+  EXPECT_EQ(run.faults.size(), 1U);
+  EXPECT_THAT(watcher_.warnings, ElementsAre(HasSubstr("it would not start")));
+}
+
+TEST_F(FaultPlayerTest, AFaultThatTheRunDidNotLiveToSeeIsNotPassedOver) {
+  strike("store-kill@50s+1s");
+  end_after(20);
+  const results::Run run = run_struck();
+  EXPECT_THAT(run.faults, IsEmpty());
+  EXPECT_THAT(ground_.calls(), IsEmpty());
+  EXPECT_THAT(watcher_.warnings,
+              ElementsAre(HasSubstr("store-kill@50s+1s: the run of lock was over before")));
+}
+
+}  // namespace
+}  // namespace lockbench
