@@ -152,6 +152,7 @@ const std::map<std::string, std::string>& wanted_values() {
   static const std::string duration = "such as 250us", url = "allowed: redis://";
   static const std::string path = "the path of a file is wanted";
   static const std::map<std::string, std::string> wanted = {
+      {"fault", "store-kill"},
       {"clients", "1 to 100000"},
       {"keys", "per-client"},
       {"key-skew", "0 to 10"},
