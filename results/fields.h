@@ -16,7 +16,7 @@ concept Is = std::same_as<std::remove_const_t<T>, U>;
 // The one list of what stands in a result file, and in which order. Writing, reading and the
 // figures of thresholds are visitors of it. A visitor offers
 //   v(name, value)                    a field; null for an optional that is empty
-//   v.where_there(name, optional)     one that is left out if it is empty
+//   v.where_there(name, value)        an optional or a list that is left out if it is empty
 //   v.measured(name, value, exists)   a number that is null where there was nothing to measure
 //   v.group(name, fill)               an object that is no struct of the model
 //   v.constant(name, text)            a text that is always the same
@@ -242,6 +242,17 @@ void describe(Visitor& v, Is<QuorumPoint> auto& point) {
 }
 
 template <class Visitor>
+void describe(Visitor& v, Is<DosePoint> auto& point) {
+  v("scenario", point.scenario);
+  v("strategy", point.strategy);
+  v("ratio", point.ratio);
+  v("ttl_seconds", point.ttl_seconds);
+  v("plays", point.plays);
+  v("violated", point.violated);
+  v("violated_share", point.violated_share);
+}
+
+template <class Visitor>
 void describe(Visitor& v, Is<Experiment> auto& experiment) {
   v.points(experiment);
 }
@@ -265,6 +276,15 @@ void describe(Visitor& v, Is<Hazard> auto& hazard) {
 }
 
 template <class Visitor>
+void describe(Visitor& v, Is<BeliefGap> auto& gap) {
+  v("scenario", gap.scenario);
+  v("strategy", gap.strategy);
+  v("seconds", gap.seconds);
+  v("p50", gap.p50);
+  v("max", gap.max);
+}
+
+template <class Visitor>
 void describe(Visitor& v, Is<Result> auto& result) {
   v.constant("schema", kSchema);
   v("id", result.id);
@@ -276,6 +296,7 @@ void describe(Visitor& v, Is<Result> auto& result) {
   v("skipped", result.skipped);
   v("runs", result.runs);
   v.where_there("hazards", result.hazards);
+  v.where_there("belief_gaps", result.belief_gaps);
   v.where_there("experiment", result.experiment);
 }
 

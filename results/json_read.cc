@@ -63,7 +63,7 @@ class Reader {
   }
 
   template <class T>
-  void where_there(const char* name, std::optional<T>& value) {
+  void where_there(const char* name, T& value) {
     if (object_.is_object() && object_.contains(name)) (*this)(name, value);
   }
 
@@ -83,8 +83,10 @@ class Reader {
       fail(Path{&path_, "name"}, fmt::format("is none of {}", fmt::join(names, ", ")));
     } else if (known == names.begin()) {
       (*this)("points", experiment.points.emplace<std::vector<RenewalPoint>>());
-    } else {
+    } else if (known == names.begin() + 1) {
       (*this)("points", experiment.points.emplace<std::vector<QuorumPoint>>());
+    } else {
+      (*this)("points", experiment.points.emplace<std::vector<DosePoint>>());
     }
   }
 

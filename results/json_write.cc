@@ -33,6 +33,11 @@ class Writer {
     if (value) object_[name] = write(*value);
   }
 
+  template <class T>
+  void where_there(const char* name, const std::vector<T>& values) {
+    if (!values.empty()) object_[name] = write(values);
+  }
+
   void constant(const char* name, const char* text) { object_[name] = text; }
 
   void points(const Experiment& experiment) {

@@ -192,14 +192,25 @@ struct QuorumPoint {
   Distribution validity;     ///< left at the grant, of a quorum
 };
 
+/// How often a fault of one length did harm.
+struct DosePoint {
+  std::string scenario, strategy;
+  double ratio = 0;         ///< of the section, from its grant to its write, to the TTL
+  double ttl_seconds = 0;   ///< that was granted
+  std::uint64_t plays = 0;  ///< that came out at this ratio
+  std::uint64_t violated = 0;
+  double violated_share = 0;  ///< of the plays
+};
+
 /// A series of measurements that is no run.
 struct Experiment {
-  using Points = std::variant<std::vector<RenewalPoint>, std::vector<QuorumPoint>>;
+  using Points =
+      std::variant<std::vector<RenewalPoint>, std::vector<QuorumPoint>, std::vector<DosePoint>>;
 
   Points points;
 
   std::string_view name() const { return kNames[points.index()]; }
-  static constexpr std::array<std::string_view, 2> kNames{"renewal", "quorum"};
+  static constexpr std::array<std::string_view, 3> kNames{"renewal", "quorum", "dose"};
 };
 
 struct Server {
@@ -243,6 +254,14 @@ struct Hazard {
   std::vector<HazardEvent> timeline;
 };
 
+/// From when the store gave a lock to another to when its holder stopped to believe in it, one for
+/// each play of a scenario. Negative is good; infinite (null in the file) where it went on.
+struct BeliefGap {
+  std::string scenario, strategy;
+  std::vector<double> seconds;  ///< growing
+  double p50 = 0, max = 0;
+};
+
 struct Result {
   std::string id;
   std::string started_at;  ///< RFC 3339
@@ -253,6 +272,7 @@ struct Result {
   std::vector<Skipped> skipped;
   std::vector<Run> runs;
   std::optional<std::vector<Hazard>> hazards;
+  std::vector<BeliefGap> belief_gaps;
   std::optional<Experiment> experiment;
 };
 

@@ -99,6 +99,9 @@ json announced() {
   quorum.experiment = Experiment{std::vector<QuorumPoint>{sample_quorum_point()}};
   document["experiment"]["points"].push_back(
       document_of(quorum).at("experiment").at("points").at(0));
+  Result dose = full_result();
+  dose.experiment = Experiment{std::vector<DosePoint>{sample_dose_point()}};
+  document["experiment"]["points"].push_back(document_of(dose).at("experiment").at("points").at(0));
   return document;
 }
 
@@ -123,14 +126,20 @@ TEST(Schema, AdmitsBothExperiments) {
   EXPECT_EQ(strict_violation(document_of(result)), "");
 }
 
+TEST(Schema, AdmitsADose) {
+  Result result = full_result();
+  result.experiment = Experiment{std::vector<DosePoint>{sample_dose_point()}};
+  EXPECT_EQ(strict_violation(document_of(result)), "");
+}
+
 TEST(Schema, AdmitsWhatTheFileAnnounces) { EXPECT_EQ(strict_violation(announced()), ""); }
 
 TEST(Schema, RejectsEveryMissingField) {
   const json document = announced();
   int removed = 0;
   for (const auto& place : places(document, is_map)) {
-    const bool optional =
-        place == json::json_pointer("/hazards") || place == json::json_pointer("/experiment");
+    const std::string at = place.to_string();
+    const bool optional = at == "/hazards" || at == "/experiment" || at == "/belief_gaps";
     if (place.empty() || optional || !document.at(place.parent_pointer()).is_object()) {
       continue;
     }
@@ -171,7 +180,9 @@ TEST(Schema, RejectsWrongTypesAndNegativeNumbersEverywhere) {
     // No field may be an object of anything, and text stands where no number does.
     broken.at(place) = document.at(place).is_object() ? json("text") : json{{"surprise", 1}};
     EXPECT_NE(violation(broken), "") << "wrong type at " << place;
-    if (document.at(place).is_number() && at != "/experiment/points/0/overhead") {
+    const bool signed_figure =
+        at == "/experiment/points/0/overhead" || at.starts_with("/belief_gaps");
+    if (document.at(place).is_number() && !signed_figure) {
       broken.at(place) = -1;
       EXPECT_NE(violation(broken), "") << "negative at " << place;
     }
