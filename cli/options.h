@@ -59,7 +59,11 @@ struct HazardOptions {
   std::vector<std::string> scenarios;  ///< names and globs as given; none: all
   std::string explain;                 ///< "SCENARIO/STRATEGY", or empty
   bool quick = false;
-  int at_once = 6;
+  std::optional<int> at_once;  ///< nothing: what plays of this kind do not disturb each other at
+  int repeat = 1;              ///< plays of each cell
+  bool dose = false;
+  std::optional<int> dose_plays;    ///< of each point
+  std::vector<double> dose_ratios;  ///< none: the usual ones
 };
 
 /// All that the user asked for, whichever subcommand it is meant for.

@@ -2,20 +2,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <random>
 
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/exit_code.h"
-#include "cli/facts.h"
+#include "cli/finish.h"
 #include "cli/option_types.h"
-#include "cli/publish.h"
 #include "cli/quorum_ground.h"
 #include "cli/servers.h"
 #include "cli/signals.h"
-#include "results/experiment_sheet.h"
-#include "results/json.h"
-#include "results/save.h"
 #include "testbed/open_files.h"
 
 namespace lockbench {
@@ -65,16 +60,6 @@ std::vector<Option> quorum_options() {
   return options;
 }
 
-std::map<std::string, results::OptionValue> record(const RunOptions& options) {
-  auto workload = workload_record(options);
-  for (const Option& option : quorum_options()) {
-    std::string key(option.name);
-    std::replace(key.begin(), key.end(), '-', '_');
-    workload[key] = option.get(options);
-  }
-  return workload;
-}
-
 QuorumPlan plan_of(const RunOptions& options, const std::string& run_id) {
   QuorumPlan plan{.run_id = run_id,
                   .nodes = options.quorum.nodes,
@@ -87,44 +72,25 @@ QuorumPlan plan_of(const RunOptions& options, const std::string& run_id) {
   return plan;
 }
 
-std::string text_of(const results::Result& result, Format format) {
-  const results::TextSheet sheet = results::sheet_of(*result.experiment);
-  if (format == Format::json) return results::to_json(result);
-  if (format == Format::csv) return results::to_csv(sheet);
-  std::string text = format == Format::markdown ? results::to_markdown(sheet) : to_table(sheet);
-  text += "\n";
-  for (const std::string& line : results::readings(*result.experiment)) {
-    text += format == Format::markdown ? "- " + line + "\n" : line + "\n";
-  }
-  return text;
-}
-
-int finish(const RunOptions& options, const results::Result& result, const QuorumMeasured& measured,
-           const std::string& out, Console& console) {
+int finish_quorum(const RunOptions& options, const results::Result& result,
+                  const QuorumMeasured& measured, const std::string& out, Console& console) {
   for (const std::string& line : measured.errors) console.warn("failure: " + line);
   for (const std::string& point : measured.violated) {
     console.warn("exclusion was broken: " + point);
   }
-  Ending ending{.interrupted = result.interrupted,
-                .exclusion_broken = !measured.violated.empty(),
-                .errors = !measured.errors.empty()};
-  const bool saved = save_result(result, out, console);
-  const bool printed = print_text(text_of(result, options.format), console);
-  ending.errors = ending.errors || !saved || !printed;
-  return exit_code_of(ending);
+  return finish(
+      result, experiment_text(result, options.format), out,
+      {.exclusion_broken = !measured.violated.empty(), .errors = !measured.errors.empty()},
+      console);
 }
 
 tl::expected<int, UsageError> quorum(const RunOptions& given) {
   RunOptions options = given;
   if (options.quorum.nodes.empty()) options.quorum.nodes = {1, 3, 5, 7};
   std::sort(options.quorum.nodes.begin(), options.quorum.nodes.end());
-  const WallTime now = std::chrono::system_clock::now();
-  results::Result result{.id = run_id(now, std::random_device()()), .started_at = rfc3339(now)};
-  const std::string out =
-      options.out.empty() ? fmt::format("results/runs/{}.json", result.id) : options.out;
-  if (auto writable = results::check_writable(out); !writable) {
-    return tl::unexpected(UsageError{fmt::format("--out: {}", writable.error())});
-  }
+  results::Result result = begin_result();
+  const auto out = out_path(options, result.id);
+  if (!out) return tl::unexpected(out.error());
 
   prepare_signals();
   Console console(stderr, is_terminal(stderr), options.quiet);
@@ -149,12 +115,10 @@ tl::expected<int, UsageError> quorum(const RunOptions& given) {
       plan_of(options, result.id), **ground, [&](const std::string& line) { console.note(line); },
       stop.get_token());
   result.interrupted = measured.interrupted;
-  result.lockbench = build_facts();
-  result.environment = machine_facts();
   result.environment.servers = *facts;
-  result.workload = record(options);
+  result.workload = record_of(options, quorum_options());
   result.experiment = results::Experiment{.points = measured.points};
-  return finish(options, result, measured, out, console);
+  return finish_quorum(options, result, measured, *out, console);
 }
 
 }  // namespace

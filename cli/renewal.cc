@@ -1,21 +1,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <random>
 
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/exit_code.h"
-#include "cli/facts.h"
+#include "cli/finish.h"
 #include "cli/option_types.h"
-#include "cli/publish.h"
 #include "cli/servers.h"
 #include "cli/signals.h"
 #include "loadgen/renewal_experiment.h"
-#include "results/experiment_sheet.h"
-#include "results/json.h"
-#include "results/save.h"
 #include "strategies/registry.h"
 #include "testbed/open_files.h"
 
@@ -69,50 +63,23 @@ Workload foreground_of(const RunOptions& options) {
   return workload;
 }
 
-std::string text_of(const results::Result& result, Format format) {
-  const results::TextSheet sheet = results::sheet_of(*result.experiment);
-  if (format == Format::json) return results::to_json(result);
-  if (format == Format::csv) return results::to_csv(sheet);
-  std::string text = format == Format::markdown ? results::to_markdown(sheet) : to_table(sheet);
-  text += "\n";
-  for (const std::string& line : results::readings(*result.experiment)) text += line + "\n";
-  return text;
-}
-
-std::map<std::string, results::OptionValue> record(const RunOptions& options) {
-  auto workload = workload_record(options);
-  for (const Option& option : renewal_options()) {
-    std::string key(option.name);
-    std::replace(key.begin(), key.end(), '-', '_');
-    workload[key] = option.get(options);
-  }
-  return workload;
-}
-
-int finish(const RunOptions& options, const results::Result& result, const std::string& error,
-           const std::string& out, Console& console) {
-  Ending ending{.interrupted = result.interrupted, .errors = !error.empty()};
+int finish_renewal(const RunOptions& options, const results::Result& result,
+                   const std::string& error, const std::string& out, Console& console) {
   if (!error.empty()) console.warn(error);
-  const bool saved = save_result(result, out, console);
-  const bool printed = print_text(text_of(result, options.format), console);
   const auto& points = std::get<std::vector<results::RenewalPoint>>(result.experiment->points);
   const bool lost = std::any_of(points.begin(), points.end(),
                                 [](const results::RenewalPoint& point) { return point.lost > 0; });
-  ending.errors = ending.errors || !saved || !printed || lost;
-  return exit_code_of(ending);
+  return finish(result, experiment_text(result, options.format), out,
+                {.errors = !error.empty() || lost}, console);
 }
 
 tl::expected<int, UsageError> renewal(const RunOptions& given) {
   RunOptions options = given;
   if (options.renewal.held.empty()) options.renewal.held = {1, 10, 100, 1'000, 10'000, 100'000};
   options.workload = foreground_of(options);
-  const WallTime now = std::chrono::system_clock::now();
-  results::Result result{.id = run_id(now, std::random_device()()), .started_at = rfc3339(now)};
-  const std::string out =
-      options.out.empty() ? fmt::format("results/runs/{}.json", result.id) : options.out;
-  if (auto writable = results::check_writable(out); !writable) {
-    return tl::unexpected(UsageError{fmt::format("--out: {}", writable.error())});
-  }
+  results::Result result = begin_result();
+  const auto out = out_path(options, result.id);
+  if (!out) return tl::unexpected(out.error());
 
   prepare_signals();
   Console console(stderr, is_terminal(stderr), options.quiet);
@@ -147,12 +114,10 @@ tl::expected<int, UsageError> renewal(const RunOptions& given) {
   auto measured = measure_renewal(
       plan, [&](const std::string& line) { console.note(line); }, stop.get_token());
   result.interrupted = measured.interrupted;
-  result.lockbench = build_facts();
-  result.environment = machine_facts();
   result.environment.servers = deployment->facts;
-  result.workload = record(options);
+  result.workload = record_of(options, renewal_options());
   result.experiment = results::Experiment{.points = std::move(measured.points)};
-  return finish(options, result, measured.error, out, console);
+  return finish_renewal(options, result, measured.error, *out, console);
 }
 
 }  // namespace

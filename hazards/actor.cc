@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "hazards/play.h"
+#include "hazards/words.h"
 
 namespace lockbench::hazards {
 namespace {
@@ -17,63 +18,6 @@ std::int64_t nanoseconds(Duration duration) { return duration.count(); }
 TimePoint time_of(const Json& value) { return TimePoint(Duration(value.get<std::int64_t>())); }
 std::optional<TimePoint> time_if_any(const Json& value) {
   return value.is_null() ? std::nullopt : std::optional(time_of(value));
-}
-
-std::string_view words(AcquireOutcome outcome) {
-  switch (outcome) {
-    case AcquireOutcome::acquired:
-      return "is granted the lock";
-    case AcquireOutcome::timed_out:
-      return "has waited in vain";
-    case AcquireOutcome::refused:
-      return "finds the lock taken";
-    case AcquireOutcome::failed:
-      return "cannot ask for the lock";
-    case AcquireOutcome::unknown:
-      return "does not know whether it was granted the lock";
-    case AcquireOutcome::abandoned:
-      return "has given up";
-  }
-  return "?";
-}
-
-std::string_view words(ReleaseOutcome outcome) {
-  switch (outcome) {
-    case ReleaseOutcome::released:
-      return "has released a lock";
-    case ReleaseOutcome::not_owner:
-      return "is told at its release that the lock is not its own";
-    case ReleaseOutcome::failed:
-      return "does not know whether it has released the lock";
-  }
-  return "?";
-}
-
-std::string_view words(RenewOutcome outcome) {
-  switch (outcome) {
-    case RenewOutcome::renewed:
-      return "has renewed a lock";
-    case RenewOutcome::not_owner:
-      return "is told at its renewal that the lock is not its own";
-    case RenewOutcome::failed:
-      return "does not know whether it has renewed the lock";
-    case RenewOutcome::unsupported:
-      return "has nothing to renew";
-  }
-  return "?";
-}
-
-std::string_view words(WriteResult result) {
-  switch (result) {
-    case WriteResult::accepted:
-      return "has written the counter";
-    case WriteResult::rejected_stale:
-      return "is turned away by the counter: its fencing number is old";
-    case WriteResult::unknown:
-    case WriteResult::failed:
-      return "could not write the counter";
-  }
-  return "?";
 }
 
 }  // namespace
@@ -97,12 +41,17 @@ Actor::Actor(Play& play, std::string name, const ActorSettings& settings)
         {"command_timeout_ns", nanoseconds(kCommandTimeout)}});
 }
 
-Json Actor::receive(Duration within) {
+std::optional<Json> Actor::hear(Duration within) {
   auto message = process_.receive(within);
-  if (!message) throw StageFailure(name_ + " does not answer");
-  if (message->contains("error")) {
+  if (message && message->contains("error")) {
     throw StageFailure(name_ + ": " + message->at("error").get<std::string>());
   }
+  return message;
+}
+
+Json Actor::receive(Duration within) {
+  auto message = hear(within);
+  if (!message) throw StageFailure(name_ + " does not answer");
   return *std::move(message);
 }
 
@@ -151,6 +100,13 @@ Grant Actor::answer() {
   Json answer = receive(wait_ + kSoon);
   if (answer.contains("event")) answer = receive(wait_ + kSoon);
   return to_grant(answer);
+}
+
+std::optional<Grant> Actor::answer_until(TimePoint deadline) {
+  while (const auto message = hear(deadline - std::chrono::steady_clock::now())) {
+    if (!message->contains("event")) return to_grant(*message);
+  }
+  return std::nullopt;
 }
 
 Grant Actor::to_grant(const Json& answer) {

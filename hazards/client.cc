@@ -202,19 +202,21 @@ class Client {
   /// The counter of the key that is worked on. Its commands are none of the lock's, so faults leave
   /// them alone.
   CounterSession& session(const Json& request) {
-    if (session_) return *session_;
+    const auto key = request.at("key").get<std::string>();
+    if (session_ && counted_key_ == key) return *session_;
+    session_.reset();
     auto endpoint = redis::parse_endpoint(counter_url_);
     if (!endpoint) throw std::runtime_error(endpoint.error());
-    auto counter = make_redis_counter(
-        {.connections =
-             services_.get_or_make<redis::ConnectionFactory>(redis::make_hiredis_factory),
-         .endpoint = *endpoint,
-         .env = *plain_,
-         .key_name = [name =
-                          request.at("key").get<std::string>() + ":counter"](int) { return name; },
-         .checks_fencing = checks_fencing_});
+    auto counter =
+        make_redis_counter({.connections = services_.get_or_make<redis::ConnectionFactory>(
+                                redis::make_hiredis_factory),
+                            .endpoint = *endpoint,
+                            .env = *plain_,
+                            .key_name = [name = key + ":counter"](int) { return name; },
+                            .checks_fencing = checks_fencing_});
     if (!counter) throw std::runtime_error(counter.error());
     counter_ = *std::move(counter);
+    counted_key_ = key;
     session_ = counter_->open(*plain_);
     return *session_;
   }
@@ -230,6 +232,7 @@ class Client {
   std::map<int, Lease> leases_;  ///< go before the strategy and its services
   int next_lease_ = 0;
   std::unique_ptr<Counter> counter_;
+  std::string counted_key_;
   std::unique_ptr<CounterSession> session_;
   Reading reading_;
 };

@@ -70,6 +70,8 @@ class Actor {
   /// Until it has found the lock taken and waits.
   void await_waiting();
   Grant answer();
+  /// Nothing if there is none yet by then: it is still to be fetched.
+  std::optional<Grant> answer_until(TimePoint deadline);
 
   ReleaseOutcome release(const Grant& grant);
   /// A clean-up that releases although nothing was granted.
@@ -98,6 +100,8 @@ class Actor {
 
  private:
   nlohmann::json call(const nlohmann::json& request);
+  /// What it says next; nothing if it says nothing in time.
+  std::optional<nlohmann::json> hear(Duration within);
   nlohmann::json receive(Duration within);
   nlohmann::json acquire_request(Duration wait) const;
   Grant to_grant(const nlohmann::json& answer);

@@ -5,17 +5,11 @@
 #include <atomic>
 #include <mutex>
 #include <random>
-#include <thread>
+
+#include "hazards/side_by_side.h"
 
 namespace lockbench::hazards {
 namespace {
-
-/// The beginning of a key that no other play has; the brace is left open.
-std::string fresh_key() {
-  static std::atomic<unsigned> plays{0};
-  static const unsigned process = std::random_device()();
-  return fmt::format("lockbench:{:08x}:{{{}", process, ++plays);
-}
 
 void play_on(Cell& cell, House& house, std::shared_ptr<Stage> stage) {
   Play play(house, std::move(stage), *cell.strategy, fresh_key());
@@ -32,6 +26,12 @@ void play_on(Cell& cell, House& house, std::shared_ptr<Stage> stage) {
 }
 
 }  // namespace
+
+std::string fresh_key() {
+  static std::atomic<unsigned> plays{0};
+  static const unsigned process = std::random_device()();
+  return fmt::format("lockbench:{:08x}:{{{}", process, ++plays);
+}
 
 Cell make_cell(const Scenario& scenario, const Descriptor& strategy) {
   Cell cell{.scenario = &scenario,
@@ -65,21 +65,16 @@ Cell play(House& house, const Scenario& scenario, const Descriptor& strategy) {
 
 void play_all(House& house, std::vector<Cell>& cells, int at_once,
               const std::function<void(const Cell&)>& on_done, const std::stop_token& stop) {
-  std::atomic<std::size_t> next{0};
   std::mutex telling;
-  const auto work = [&] {
-    while (!stop.stop_requested()) {
-      const std::size_t index = next++;
-      if (index >= cells.size()) return;
-      Cell& cell = cells[index];
-      if (!cell.played()) cell = play(house, *cell.scenario, *cell.strategy);
-      const std::scoped_lock lock(telling);
-      on_done(cell);
-    }
-  };
-  std::vector<std::jthread> workers;
-  workers.reserve(static_cast<std::size_t>(at_once));
-  for (int worker = 0; worker < at_once; ++worker) workers.emplace_back(work);
+  side_by_side(
+      cells.size(), at_once,
+      [&](std::size_t index) {
+        Cell& cell = cells[index];
+        if (!cell.played()) cell = play(house, *cell.scenario, *cell.strategy);
+        const std::scoped_lock lock(telling);
+        on_done(cell);
+      },
+      stop);
 }
 
 }  // namespace lockbench::hazards

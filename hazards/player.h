@@ -31,6 +31,9 @@ struct Cell {
   bool agrees() const { return observed == expected; }
 };
 
+/// The beginning of a key that no other play has, as Play wants it.
+std::string fresh_key();
+
 /// What is expected of a scenario and a strategy, not played yet.
 Cell make_cell(const Scenario& scenario, const Descriptor& strategy);
 

@@ -19,6 +19,12 @@ struct Verdict {
   std::string reason;
 };
 
+/// A fault that can be given in doses: how the section is drawn out, and which oracle is asked.
+enum class Dose {
+  stall,  ///< the holder stands still: does a stale write reach the counter?
+  hold,   ///< its work takes long: are two inside?
+};
+
 /// One fault as a small play. Knows strategies by their traits only.
 struct Scenario {
   std::string_view name;
@@ -30,6 +36,8 @@ struct Scenario {
   bool quick = false;
   /// For controls too, which promise nothing that a fault could break.
   bool for_controls = false;
+  /// How it can be given in doses; nothing: it is there or it is not.
+  std::optional<Dose> dose{};
   /// Why a strategy cannot meet this fault; nothing if it can. May be empty.
   std::function<std::optional<std::string>(const Descriptor&)> exempts{};
   std::function<Verdict(Play&)> play;

@@ -21,6 +21,11 @@ TextSheet sheet_of(const Experiment& experiment) {
   return std::visit([](const auto& points) { return sheet_of(points); }, experiment.points);
 }
 
+TextSheet list_of(const Experiment& experiment) {
+  const auto* const doses = std::get_if<std::vector<DosePoint>>(&experiment.points);
+  return doses != nullptr ? list_of(*doses) : sheet_of(experiment);
+}
+
 std::vector<std::string> readings(const Experiment& experiment) {
   return std::visit([](const auto& points) { return readings(points); }, experiment.points);
 }

@@ -14,15 +14,21 @@ struct TextSheet {
   std::vector<std::vector<std::string>> rows;
 };
 
-/// One row for each point.
+/// One row for each point; of a dose one for each curve.
 TextSheet sheet_of(const Experiment& experiment);
 TextSheet sheet_of(const std::vector<RenewalPoint>& points);
 TextSheet sheet_of(const std::vector<QuorumPoint>& points);
+TextSheet sheet_of(const std::vector<DosePoint>& points);
+
+/// One row for each point, which is what CSV gets.
+TextSheet list_of(const Experiment& experiment);
+TextSheet list_of(const std::vector<DosePoint>& points);
 
 /// What the figures say, in a line each.
 std::vector<std::string> readings(const Experiment& experiment);
 std::vector<std::string> readings(const std::vector<RenewalPoint>& points);
 std::vector<std::string> readings(const std::vector<QuorumPoint>& points);
+std::vector<std::string> readings(const std::vector<DosePoint>& points);
 
 std::string to_table(const TextSheet& sheet);
 std::string to_markdown(const TextSheet& sheet);

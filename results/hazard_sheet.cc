@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <functional>
 #include <map>
-#include <set>
 
+#include "results/csv.h"
+#include "results/hazard_words.h"
 #include "results/text.h"
 
 namespace lockbench::results {
@@ -15,29 +16,18 @@ namespace {
 constexpr std::string_view kGreen = "\x1b[32m", kRed = "\x1b[31m", kYellow = "\x1b[33m",
                            kDim = "\x1b[2m", kBold = "\x1b[1m", kReset = "\x1b[0m";
 
-/// An outcome as a cell shows it, and as the legend explains it.
-struct Word {
-  std::string_view outcome, shown, color, meaning;
-};
-
-constexpr std::array<Word, 11> kWords{{
-    {"safe", "safe", kGreen, "what the scenario asks about did not happen"},
-    {"recovers", "back", kGreen, "the lock came back by itself"},
-    {"double-grant", "double", kRed, "two held it at once"},
-    {"lost-update", "lost", kRed, "a stale write reached the protected counter"},
-    {"foreign-release", "freed", kRed, "a release freed another's lock"},
-    {"foreign-renewal", "renewed", kRed, "a renewal prolonged another's lock"},
-    {"stuck", "stuck", kYellow, "nobody gets the lock any more"},
-    {"self-deadlock", "self", kYellow, "its holder waits for itself"},
-    {"unavailable", "down", kYellow, "nobody can lock"},
-    {"refused", "refused", kYellow, "no lock rather than a doubtful one"},
-    {"not-applicable", "·", kDim, "does not concern it"},
-}};
-
-const Word* find_word(std::string_view outcome) {
-  const auto found = std::find_if(kWords.begin(), kWords.end(),
-                                  [&](const Word& word) { return word.outcome == outcome; });
-  return found == kWords.end() ? nullptr : found;
+std::string_view color_of(const OutcomeWord& word) {
+  switch (word.kind) {
+    case OutcomeWord::Kind::fine:
+      return kGreen;
+    case OutcomeWord::Kind::harm:
+      return kRed;
+    case OutcomeWord::Kind::standing:
+      return kYellow;
+    case OutcomeWord::Kind::none:
+      break;
+  }
+  return kDim;
 }
 
 std::string padded(std::string_view text, std::size_t width) {
@@ -59,11 +49,7 @@ std::vector<std::string> in_order(const std::vector<Hazard>& hazards, Name name)
 class Matrix {
  public:
   Matrix(const std::vector<Hazard>& hazards, const MatrixOptions& options)
-      : options_(options),
-        scenarios_(in_order(
-            hazards, [](const Hazard& h) -> auto& { return h.scenario; })),
-        strategies_(in_order(
-            hazards, [](const Hazard& h) -> auto& { return h.strategy; })) {
+      : options_(options), scenarios_(scenarios_of(hazards)), strategies_(strategies_of(hazards)) {
     for (const Hazard& hazard : hazards) cells_[{hazard.scenario, hazard.strategy}] = &hazard;
     for (const std::string& name : scenarios_) {
       name_width_ = std::max(name_width_, display_width(name));
@@ -88,24 +74,6 @@ class Matrix {
     return out + "\n" + legend();
   }
 
-  std::string markdown() const {
-    std::string head = "| scenario |", rule = "|---|";
-    for (const std::string& strategy : strategies_) {
-      head += fmt::format(" {} |", strategy);
-      rule += "---|";
-    }
-    std::string out = head + "\n" + rule + "\n";
-    for (const std::string& scenario : scenarios_) {
-      out += fmt::format("| {} |", scenario);
-      for (const std::string& strategy : strategies_) {
-        const Hazard* const cell = find(scenario, strategy);
-        out += fmt::format(" {} |", cell == nullptr ? "" : shown(*cell));
-      }
-      out += "\n";
-    }
-    return out;
-  }
-
  private:
   static constexpr std::size_t kCell = 9;
 
@@ -115,9 +83,8 @@ class Matrix {
   }
 
   static std::string shown(const Hazard& cell) {
-    const Word* const word = find_word(cell.observed);
-    const std::string text(word == nullptr ? "?" : word->shown);
-    return cell.agrees ? text : text + "!";
+    const OutcomeWord* const word = find_outcome(cell.observed);
+    return fmt::format("{}{}", word == nullptr ? "?" : word->shown, outcome_suffix(cell));
   }
 
   std::string block(std::size_t from, std::size_t to) const {
@@ -138,26 +105,28 @@ class Matrix {
   }
 
   std::string colored(const std::string& text, const Hazard& cell) const {
-    const Word* const word = find_word(cell.observed);
+    const OutcomeWord* const word = find_outcome(cell.observed);
     if (!options_.color || word == nullptr) return text;
-    return fmt::format("{}{}{}{}", cell.agrees ? "" : kBold, word->color, text, kReset);
+    return fmt::format("{}{}{}{}", cell.agrees ? "" : kBold, color_of(*word), text, kReset);
+  }
+
+  bool any(const std::function<bool(const Hazard&)>& is_so) const {
+    return std::any_of(cells_.begin(), cells_.end(),
+                       [&](const auto& cell) { return is_so(*cell.second); });
   }
 
   std::string legend() const {
     std::string out;
-    bool surprises = false;
-    for (const Word& word : kWords) {
-      const bool occurs = std::any_of(cells_.begin(), cells_.end(), [&](const auto& cell) {
-        return cell.second->observed == word.outcome;
-      });
-      if (!occurs) continue;
+    for (const OutcomeWord& word : outcome_words()) {
+      if (!any([&](const Hazard& cell) { return cell.observed == word.outcome; })) continue;
       const std::string shown = padded(word.shown, kCell);
-      out += fmt::format("{}{}: {}\n",
-                         options_.color ? fmt::format("{}{}{}", word.color, shown, kReset) : shown,
-                         word.outcome, word.meaning);
+      out += options_.color ? fmt::format("{}{}{}", color_of(word), shown, kReset) : shown;
+      out += fmt::format("{}: {}\n", word.outcome, word.meaning);
     }
-    for (const auto& [place, cell] : cells_) surprises = surprises || !cell->agrees;
-    if (surprises) out += padded("!", kCell) + "not what the strategy declares\n";
+    if (any([](const Hazard& cell) { return outcome_suffix(cell) == "!"; })) {
+      out += padded("!", kCell) + "not what the strategy declares\n";
+    }
+    if (any(is_unstable)) out += padded("~", kCell) + "not the same in every play\n";
     return out;
   }
 
@@ -167,8 +136,8 @@ class Matrix {
   std::size_t name_width_ = 0;
 };
 
-std::string reason_of(const Hazard& hazard) {
-  const auto found = hazard.evidence.find("reason");
+std::string evidence_text(const Hazard& hazard, const char* name) {
+  const auto found = hazard.evidence.find(name);
   const auto* text =
       found == hazard.evidence.end() ? nullptr : std::get_if<std::string>(&found->second);
   return text == nullptr ? "" : *text;
@@ -182,33 +151,35 @@ std::string text_of(const OptionValue& value) {
   return "";
 }
 
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? "\"\"" : std::string(1, c);
-  return out + "\"";
+}  // namespace
+
+std::vector<std::string> scenarios_of(const std::vector<Hazard>& hazards) {
+  return in_order(
+      hazards, [](const Hazard& hazard) -> auto& { return hazard.scenario; });
 }
 
-}  // namespace
+std::vector<std::string> strategies_of(const std::vector<Hazard>& hazards) {
+  return in_order(
+      hazards, [](const Hazard& hazard) -> auto& { return hazard.strategy; });
+}
 
 std::string to_matrix(const std::vector<Hazard>& hazards, const MatrixOptions& options) {
   return Matrix(hazards, options).text();
-}
-
-std::string to_matrix_markdown(const std::vector<Hazard>& hazards) {
-  return Matrix(hazards, {}).markdown();
 }
 
 std::string to_csv(const std::vector<Hazard>& hazards) {
   std::string out = "scenario,strategy,expected,observed,agrees,reason\n";
   for (const Hazard& hazard : hazards) {
     out += fmt::format("{},{},{},{},{},{}\n", hazard.scenario, hazard.strategy, hazard.expected,
-                       hazard.observed, hazard.agrees, quoted(reason_of(hazard)));
+                       hazard.observed, hazard.agrees, csv_field(evidence_text(hazard, "reason")));
   }
   return out;
 }
 
 bool is_unsafe(std::string_view outcome) {
-  return outcome != "safe" && outcome != "recovers" && outcome != "not-applicable";
+  const OutcomeWord* const word = find_outcome(outcome);
+  return word == nullptr || word->kind == OutcomeWord::Kind::harm ||
+         word->kind == OutcomeWord::Kind::standing;
 }
 
 std::string reasons(const std::vector<Hazard>& hazards, const MatrixOptions& options) {
@@ -218,8 +189,13 @@ std::string reasons(const std::vector<Hazard>& hazards, const MatrixOptions& opt
     std::string line =
         fmt::format("{} / {}: {}", hazard.scenario, hazard.strategy, hazard.observed);
     if (!hazard.agrees) line += fmt::format(" (declared: {})", hazard.expected);
+    if (is_unstable(hazard)) {
+      line += fmt::format(", unstable: {}", evidence_text(hazard, "outcomes"));
+    }
     if (options.color && !hazard.agrees) line = fmt::format("{}{}{}", kBold, line, kReset);
-    out += fmt::format("{}\n  {}\n", line, reason_of(hazard));
+    const std::string why = evidence_text(hazard, "reason");
+    const auto width = static_cast<std::size_t>(std::max(options.width - 2, 0));
+    out += fmt::format("{}\n  {}\n", line, width > 0 ? fold(why, width) : why);
   }
   return out;
 }

@@ -21,6 +21,7 @@ const ScenarioRegistration overrun({
     .name = "overrun-holding",
     .question = "The work simply takes longer than the lock lasts: do two hold it?",
     .quick = true,
+    .dose = Dose::hold,
     .play = overrun_holding,
 });
 

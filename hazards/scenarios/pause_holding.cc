@@ -42,6 +42,7 @@ const ScenarioRegistration plain({
     .name = "pause-holding",
     .question = "The holder stands still for longer than its lock lasts: does a stale write come?",
     .quick = true,
+    .dose = Dose::stall,
     .play = [](Play& play) { return pause(play, false); },
 });
 

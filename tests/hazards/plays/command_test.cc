@@ -83,6 +83,49 @@ TEST_F(Command, ExplainsOnePlay) {
   EXPECT_THAT(out(), HasSubstr("lost_updates: 1"));
 }
 
+TEST_F(Command, ReportsACellThatDoesNotAlwaysEndAlike) {
+  EXPECT_EQ(run("late-release --strategies test-flickers --repeat 4"), 3);
+  EXPECT_THAT(err(), HasSubstr("unstable: late-release / test-flickers: "
+                               "safe 2 times, foreign-release 2 times"));
+  EXPECT_THAT(out(), HasSubstr("freed~"));
+  const auto saved = result();
+  ASSERT_EQ(saved.at("hazards").size(), 1U);
+  EXPECT_EQ(saved.at("hazards").at(0).at("evidence").at("unstable"), true);
+}
+
+TEST_F(Command, ShowsBeliefGapsOfRepeatedPlays) {
+  EXPECT_EQ(run("partition-holder --strategies redis-set-nx-lua --repeat 2"), 0) << err();
+  EXPECT_THAT(out(), HasSubstr("partition-holder / redis-set-nx-lua      2"));
+  const auto gap = result().at("belief_gaps").at(0);
+  EXPECT_EQ(gap.at("seconds").size(), 2U);
+  // Its own clock ends its belief no later than the store ends the lock.
+  EXPECT_LE(gap.at("max"), 0.0);
+}
+
+TEST_F(Command, GivesAFaultInDoses) {
+  EXPECT_EQ(run("overrun-holding --dose --dose-plays 2 --dose-ratio 0.5 --dose-ratio 2 "
+                "--strategies redis-set-nx-lua,none"),
+            0)
+      << err();
+  EXPECT_THAT(out(), HasSubstr("% violated, by length in TTLs       0.5    2"));
+  EXPECT_THAT(out(), HasSubstr("overrun-holding / redis-set-nx-lua    0  100"));
+  const auto saved = result();
+  EXPECT_EQ(saved.at("experiment").at("name"), "dose");
+  EXPECT_EQ(saved.at("experiment").at("points").size(), 2U);
+  EXPECT_EQ(saved.at("workload").at("dose_plays"), 2);
+}
+
+TEST_F(Command, RefusesWhatDoesNotFitTogether) {
+  EXPECT_EQ(run("--dose --quick"), 1);
+  EXPECT_THAT(err(), HasSubstr("--quick"));
+  EXPECT_EQ(run("--dose-plays 3"), 1);
+  EXPECT_THAT(err(), HasSubstr("only with --dose"));
+  EXPECT_EQ(run("--dose late-release"), 1);
+  EXPECT_THAT(err(), HasSubstr("late-release has no length: overrun-holding, pause-holding"));
+  EXPECT_EQ(run("--dose --dose-ratio 0"), 1);
+  EXPECT_THAT(err(), HasSubstr("\"0\" is not a number from 0.1 to 100"));
+}
+
 TEST_F(Command, NamesWhatItDoesNotKnow) {
   EXPECT_EQ(run("late-relase --strategies redis-set-nx"), 1);
   EXPECT_THAT(err(), HasSubstr("no such scenario \"late-relase\""));

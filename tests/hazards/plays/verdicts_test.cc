@@ -54,6 +54,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mutation{"several-processes", "test-blind", double_grant, safe},
         Mutation{"client-clock-ahead", "test-blind", double_grant, safe},
         Mutation{"overrun-holding", "test-forgets-to-renew", double_grant, safe},
+        Mutation{"overrun-holding", "test-skips-the-recheck", double_grant, safe},
         // What outlives its validity is no lock that runs out: these two are then safe.
         Mutation{"overrun-holding", "test-eternal", safe, double_grant},
         Mutation{"partition-holder", "test-eternal", safe, double_grant},

@@ -49,6 +49,18 @@ TEST(HazardMatrix, MarksWhatWasNotDeclared) {
   EXPECT_THAT(reasons(cells, {}), HasSubstr("late-release / one: safe (declared: double-grant)\n"));
 }
 
+TEST(HazardMatrix, MarksWhatIsNotAlwaysSo) {
+  auto cells = some_cells();
+  cells[0].observed = "double-grant";
+  cells[0].agrees = false;
+  cells[0].evidence["unstable"] = true;
+  cells[0].evidence["outcomes"] = std::string("safe 19 times, double-grant once");
+  EXPECT_THAT(to_matrix(cells, {}), HasSubstr("late-release   double~"));
+  EXPECT_THAT(to_matrix(cells, {}), HasSubstr("~        not the same in every play"));
+  EXPECT_THAT(reasons(cells, {}),
+              HasSubstr("double-grant (declared: safe), unstable: safe 19 times"));
+}
+
 TEST(HazardMatrix, IsFoldedToTheWidth) {
   const std::string text = to_matrix(some_cells(), {.width = 25});
   EXPECT_THAT(text, HasSubstr("late-release   safe   \n"));
@@ -64,12 +76,16 @@ TEST(HazardMatrix, LeavesRoomForACellThatWasNotPlayed) {
   auto cells = some_cells();
   cells.erase(cells.begin());
   EXPECT_THAT(to_matrix(cells, {}), HasSubstr("late-release   freed           \n"));
-  EXPECT_THAT(to_matrix_markdown(cells), HasSubstr("| late-release | freed |  |\n"));
 }
 
 TEST(HazardReasons, AreGivenForUnsafeCellsOnly) {
   EXPECT_EQ(reasons(some_cells(), {}),
             "late-release / two: foreign-release\n  because of foreign-release\n");
+}
+
+TEST(HazardReasons, AreFoldedToTheWidth) {
+  EXPECT_EQ(reasons(some_cells(), {.width = 20}),
+            "late-release / two: foreign-release\n  because of\n  foreign-release\n");
 }
 
 TEST(HazardReasons, RecoveryAndRefusalDiffer) {

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "cli/console.h"
+#include "cli/exit_code.h"
+#include "cli/option.h"
+
+namespace lockbench {
+
+// What subcommands do around what they measure: from the result's first lines to the exit code.
+
+/// A result that says what is known beforehand: its id and time, this build, this machine.
+results::Result begin_result();
+
+/// Where the result file goes. An error if it could not be written there.
+tl::expected<std::string, UsageError> out_path(const RunOptions& options, const std::string& id);
+
+/// workload_record(), with the values of a subcommand's own options.
+std::map<std::string, results::OptionValue> record_of(const RunOptions& options,
+                                                      const std::vector<Option>& own);
+
+/// An experiment's points and what they say, as stdout gets them.
+std::string experiment_text(const results::Result& result, Format format);
+
+/// Saves the result and prints `text`. The exit code.
+int finish(const results::Result& result, const std::string& text, const std::string& out,
+           Ending ending, Console& console);
+
+}  // namespace lockbench

@@ -1,0 +1,198 @@
+#include "hazards/dose.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "hazards/player.h"
+#include "hazards/side_by_side.h"
+
+namespace lockbench::hazards {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// What all plays of one point may take together.
+constexpr Duration kPointBudget = 20s;
+constexpr int kFewestPlays = 2;
+/// A section that comes out longer by more than this share of the TTL is another dose.
+constexpr double kTolerance = 0.05;
+/// Of the plays wanted: so many are tried in all until enough have come out as asked.
+constexpr int kMostTries = 3;
+constexpr int kMostBreaks = 2;
+
+/// As short as the store allows; where a timer renews, long enough for it to come in time on a busy
+/// machine.
+Duration dose_ttl(const Traits& traits) {
+  if (traits.ttl_in_seconds) return 1s;
+  return traits.renews ? 500ms : 300ms;
+}
+
+Duration times(Duration duration, double factor) {
+  return std::chrono::round<Duration>(std::chrono::duration<double, std::nano>(duration) * factor);
+}
+
+struct Trial {
+  bool violated = false;
+  bool late = false;
+};
+
+/// A section in the contender's hands.
+void work(Actor& contender, const Grant& grant) {
+  if (!grant.granted()) return;
+  contender.read(grant);
+  contender.write(grant);
+  contender.release(grant);
+}
+
+/// `arrival`: of the contender, as a share of the time in which the lock is still held.
+Trial play_once(Play& play, Actor& holder, Actor& contender, const DosePoint& point,
+                double arrival) {
+  const bool stalls = point.scenario->dose == Dose::stall;
+  const std::uint64_t written = play.accepted_writes();
+  const Grant held = holder.hold();
+  holder.read(held);
+  if (stalls) holder.stop();
+  const Duration section = times(play.ttl(), point.ratio);
+  const TimePoint end = held.answered_at + section;
+  std::this_thread::sleep_until(held.answered_at +
+                                times(play.ttl(), std::min(point.ratio, 1.0) * arrival));
+  contender.ask(section + 2 * play.ttl() + 1s);
+  std::optional<Grant> next = contender.answer_until(end);
+  if (next) work(contender, *next);
+  std::this_thread::sleep_until(end);
+  if (stalls) holder.resume();
+  const TimePoint left_at = std::chrono::steady_clock::now();
+  holder.write(held);
+  holder.release(held);
+  if (!next) {
+    next = contender.answer();
+    work(contender, *next);
+  }
+  const bool two_inside = next->granted() && next->answered_at < left_at;
+  const bool update_lost = play.accepted_writes() - written > play.counter();
+  return {.violated = stalls ? update_lost : two_inside,
+          .late = left_at - end > times(play.ttl(), kTolerance)};
+}
+
+/// What all plays of one point have in common.
+class PointPlayer {
+ public:
+  PointPlayer(House& house, std::shared_ptr<Stage> stage, const DosePlan& plan, DosePoint& point,
+              std::uint64_t seed)
+      : house_(house), stage_(std::move(stage)), plan_(plan), point_(point), random_(seed) {}
+
+  /// Until there are enough plays, with new clients where some broke off.
+  void run(const std::stop_token& stop) {
+    for (int breaks = 0; wants_more(stop); ++breaks) {
+      try {
+        play_on(stop);
+      } catch (const std::exception& failure) {
+        point_.reason = failure.what();
+        point_.failed = breaks == kMostBreaks;
+        if (point_.failed) return;
+      }
+    }
+    if (point_.plays == 0 && point_.late > 0) {
+      point_.reason = "this machine is too busy: every play came out longer than asked";
+    }
+  }
+
+ private:
+  bool wants_more(const std::stop_token& stop) const {
+    const int wanted = plays_that_fit(plan_.plays, times(point_.ttl, point_.ratio));
+    return !stop.stop_requested() && point_.plays < wanted &&
+           point_.plays + point_.late < kMostTries * wanted;
+  }
+
+  void play_on(const std::stop_token& stop) {
+    Play play(house_, stage_, *point_.strategy, fresh_key());
+    play.ask_for_ttl(dose_ttl(play.traits()));
+    Actor& holder = play.client("holder");
+    Actor& contender = play.client("contender");
+    holder.rehearse();
+    contender.rehearse();
+    while (wants_more(stop)) {
+      play.change_key();
+      const double arrival = std::uniform_real_distribution<double>(0, 1)(random_);
+      const Trial trial = play_once(play, holder, contender, point_, arrival);
+      point_.ttl = play.ttl();
+      if (trial.late) {
+        ++point_.late;
+      } else {
+        ++point_.plays;
+        point_.violated += trial.violated ? 1 : 0;
+      }
+    }
+  }
+
+  House& house_;
+  const std::shared_ptr<Stage> stage_;
+  const DosePlan& plan_;
+  DosePoint& point_;
+  std::mt19937_64 random_;
+};
+
+}  // namespace
+
+double DosePoint::violated_share() const {
+  return static_cast<double>(violated) / static_cast<double>(plays);
+}
+
+bool DosePoint::surprises() const {
+  if (violated == 0) return false;
+  const HazardOutcome expected = expected_outcome(*scenario, *strategy);
+  return expected == HazardOutcome::safe || ratio + kTolerance < 1;
+}
+
+const std::vector<double>& usual_ratios() {
+  static const std::vector<double> ratios{0.5, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.25, 1.5, 2, 3};
+  return ratios;
+}
+
+std::vector<DosePoint> dose_points(const std::vector<const Scenario*>& scenarios,
+                                   const std::vector<const Descriptor*>& strategies,
+                                   std::vector<double> ratios) {
+  std::sort(ratios.begin(), ratios.end(), std::greater<>());
+  ratios.erase(std::unique(ratios.begin(), ratios.end()), ratios.end());
+  std::vector<DosePoint> points;
+  for (const double ratio : ratios) {
+    for (const Scenario* scenario : scenarios) {
+      for (const Descriptor* strategy : strategies) {
+        if (!scenario->dose || not_applicable(*scenario, *strategy)) continue;
+        points.push_back({.scenario = scenario, .strategy = strategy, .ratio = ratio});
+      }
+    }
+  }
+  return points;
+}
+
+int plays_that_fit(int wanted, Duration one) {
+  if (one <= Duration::zero()) return wanted;
+  const auto fitting = static_cast<int>(std::min<std::int64_t>(kPointBudget / one, wanted));
+  return std::min(wanted, std::max(fitting, kFewestPlays));
+}
+
+void measure_doses(House& house, std::vector<DosePoint>& points, const DosePlan& plan,
+                   const std::function<void(const DosePoint&)>& on_done,
+                   const std::stop_token& stop) {
+  std::mutex telling;
+  side_by_side(
+      points.size(), plan.at_once,
+      [&](std::size_t index) {
+        DosePoint& point = points[index];
+        if (auto stage = house.stage(*point.strategy, point.scenario->ground)) {
+          PointPlayer(house, *std::move(stage), plan, point, plan.seed + index).run(stop);
+        } else {
+          point.reason = stage.error().reason;
+        }
+        const std::scoped_lock lock(telling);
+        on_done(point);
+      },
+      stop);
+}
+
+}  // namespace lockbench::hazards

@@ -1,0 +1,61 @@
+#include "hazards/repeat.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace lockbench::hazards {
+namespace {
+
+std::optional<double> belief_gap_of(const Cell& cell) {
+  const auto gap = cell.evidence.find("belief_gap_seconds");
+  if (gap != cell.evidence.end()) return std::get<double>(gap->second);
+  const auto believes = cell.evidence.find("holder_still_believes");
+  if (believes == cell.evidence.end() || !std::get<bool>(believes->second)) return std::nullopt;
+  return std::numeric_limits<double>::infinity();
+}
+
+/// Whether it tells more than what is shown so far.
+bool is_worth_more(const Cell& cell, const Cell& shown) {
+  if (!shown.played()) return cell.played() || (cell.failed && !shown.failed);
+  return cell.played() && !cell.agrees() && shown.agrees();
+}
+
+}  // namespace
+
+std::string Repeated::tally() const {
+  std::string text;
+  for (const auto& [outcome, seen] : outcomes) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", to_string(outcome),
+                        seen == 1 ? "once" : fmt::format("{} times", seen));
+  }
+  return text;
+}
+
+std::vector<Cell> repeated(const std::vector<Cell>& cells, int times) {
+  std::vector<Cell> plays;
+  plays.reserve(cells.size() * static_cast<std::size_t>(times));
+  for (int round = 0; round < times; ++round) {
+    plays.insert(plays.end(), cells.begin(), cells.end());
+  }
+  return plays;
+}
+
+std::vector<Repeated> gather(const std::vector<Cell>& plays, std::size_t cells) {
+  std::vector<Repeated> all;
+  all.reserve(cells);
+  for (std::size_t i = 0; i < plays.size(); ++i) {
+    const Cell& play = plays[i];
+    if (i < cells) all.push_back({.shown = play});
+    Repeated& cell = all[i % cells];
+    if (is_worth_more(play, cell.shown)) cell.shown = play;
+    if (play.played()) ++cell.outcomes[*play.observed];
+    if (play.failed) cell.failures.push_back(play.reason);
+    if (const auto gap = belief_gap_of(play)) cell.belief_gaps.push_back(*gap);
+  }
+  for (Repeated& cell : all) std::sort(cell.belief_gaps.begin(), cell.belief_gaps.end());
+  return all;
+}
+
+}  // namespace lockbench::hazards
