@@ -127,9 +127,7 @@ Grant Actor::to_grant(const Json& answer) {
           std::chrono::ceil<std::chrono::milliseconds>(*grant.valid_until - grant.answered_at);
       text += fmt::format(", and believes in it for {} ms", left.count());
       // Some stores have a shortest lease of their own.
-      const Duration granted =
-          std::chrono::floor<std::chrono::milliseconds>(*grant.valid_until - grant.asked_at);
-      if (granted > play_.ttl_ * 3 / 2) play_.ttl_ = granted;
+      if (left > play_.ttl_ * 3 / 2) play_.ttl_ = left;
     }
     if (grant.fencing) text += fmt::format(", with fencing number {}", *grant.fencing);
   } else if (!grant.reason.empty()) {

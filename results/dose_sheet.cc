@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -50,7 +51,8 @@ std::string plays_of(const std::vector<DosePoint>& points) {
       points.begin(), points.end(), [](const auto& a, const auto& b) { return a.plays < b.plays; });
   return fewest->plays == most->plays
              ? fmt::format("{} plays a point", most->plays)
-             : fmt::format("{} to {} plays a point", fewest->plays, most->plays);
+             : fmt::format("{} to {} plays a point, the fewest of the longest", fewest->plays,
+                           most->plays);
 }
 
 /// How it was measured: TTLs differ, as stores and timers do.
@@ -79,14 +81,16 @@ std::vector<std::string> readings_of(const std::string& scenario,
                                      const std::vector<Curve>& curves) {
   std::map<double, std::vector<std::string>> from;
   std::vector<std::string> never, seldom;
-  double longest = 0;
+  double known_to = std::numeric_limits<double>::infinity();  // of those never violated
   for (const Curve& curve : curves) {
     if (curve.scenario != scenario) continue;
-    longest = std::max(longest, curve.points.rbegin()->first);
     if (const DosePoint* const half = curve.half()) {
       from[half->ratio].push_back(curve.strategy);
+    } else if (curve.ever()) {
+      seldom.push_back(curve.strategy);
     } else {
-      (curve.ever() ? seldom : never).push_back(curve.strategy);
+      never.push_back(curve.strategy);
+      known_to = std::min(known_to, curve.points.rbegin()->first);
     }
   }
   std::vector<std::string> lines;
@@ -99,7 +103,7 @@ std::vector<std::string> readings_of(const std::string& scenario,
                                 fmt::join(seldom, ", ")));
   }
   if (!never.empty()) {
-    lines.push_back(fmt::format("{}: none was violated up to {} TTL: {}", scenario, longest,
+    lines.push_back(fmt::format("{}: none was violated up to {} TTL: {}", scenario, known_to,
                                 fmt::join(never, ", ")));
   }
   return lines;

@@ -74,6 +74,12 @@ std::vector<Column> columns_of(const std::vector<Hazard>& hazards,
   return columns;
 }
 
+/// Nothing is known of it: no scenario that concerns it was played.
+bool unplayed(const Column& column) {
+  return std::all_of(column.cells.begin(), column.cells.end(),
+                     [](const Hazard* cell) { return cell == nullptr || text_of(cell) == kNone; });
+}
+
 /// As many columns as a page has room for; a family is torn only if it is wider than that.
 std::vector<std::vector<Column>> tables_of(const std::vector<Column>& columns) {
   std::vector<std::vector<Column>> tables;
@@ -93,7 +99,16 @@ std::vector<std::vector<Column>> tables_of(const std::vector<Column>& columns) {
   return tables;
 }
 
-/// Rows are the scenarios that harm one of these; the others that concern them are named below.
+std::string names_of(const std::vector<Column>& columns, std::string_view separator) {
+  std::vector<std::string> names;
+  for (const Column& column : columns) {
+    names.insert(names.end(), column.strategies.begin(), column.strategies.end());
+  }
+  return fmt::format("{}", fmt::join(names, separator));
+}
+
+/// Rows are the scenarios that harm one of these; those that are known to harm none are named
+/// below.
 std::string table_of(const std::vector<Column>& columns,
                      const std::vector<std::string>& scenarios) {
   std::string head = "| scenario |", rule = "|---|", rows;
@@ -103,25 +118,22 @@ std::string table_of(const std::vector<Column>& columns,
   }
   std::vector<std::string> harmless;
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
-    bool concerns = false, harms = false;
+    bool fine = false, harms = false, unknown = false;
     std::string row = fmt::format("| {} |", scenarios[i]);
     for (const Column& column : columns) {
       const std::string text = text_of(column.cells[i]);
-      concerns = concerns || text == kFine;
+      fine = fine || text == kFine;
+      unknown = unknown || text.empty();
       harms = harms || !(text.empty() || text == kFine || text == kNone);
       row += fmt::format(" {} |", text);
     }
-    if (harms) rows += row + "\n";
-    if (!harms && concerns) harmless.push_back(scenarios[i]);
+    if (harms || (fine && unknown)) rows += row + "\n";
+    if (fine && !harms && !unknown) harmless.push_back(scenarios[i]);
   }
   std::string out = rows.empty() ? "" : fmt::format("{}\n{}\n{}\n", head, rule, rows);
   if (harmless.empty()) return out;
-  std::vector<std::string> names;
-  for (const Column& column : columns) {
-    names.insert(names.end(), column.strategies.begin(), column.strategies.end());
-  }
-  return out +
-         fmt::format("No harm to {}: {}.\n\n", fmt::join(names, ", "), fmt::join(harmless, ", "));
+  return out + fmt::format("None of {} is harmed by {}.\n\n", names_of(columns, ", "),
+                           fmt::join(harmless, ", "));
 }
 
 std::string legend_of(const std::vector<Hazard>& hazards) {
@@ -143,16 +155,22 @@ std::string legend_of(const std::vector<Hazard>& hazards) {
                   [](const Hazard& cell) { return outcome_suffix(cell) == "!"; })) {
     parts.emplace_back("! not what the strategy declares");
   }
-  return fmt::format("{}\n", fmt::join(parts, " · "));
+  return fmt::format("{}\n", fmt::join(parts, "; "));
 }
 
 }  // namespace
 
 std::string to_matrix_markdown(const std::vector<Hazard>& hazards) {
   const std::vector<std::string> scenarios = scenarios_of(hazards);
+  std::vector<Column> columns = columns_of(hazards, scenarios);
+  const auto played = std::stable_partition(columns.begin(), columns.end(),
+                                            [](const Column& column) { return !unplayed(column); });
+  const std::vector<Column> left_out(played, columns.end());
+  columns.erase(played, columns.end());
   std::string out;
-  for (const auto& columns : tables_of(columns_of(hazards, scenarios))) {
-    out += table_of(columns, scenarios);
+  for (const auto& table : tables_of(columns)) out += table_of(table, scenarios);
+  if (!left_out.empty()) {
+    out += fmt::format("Met by none of these: {}.\n\n", names_of(left_out, ", "));
   }
   return out + legend_of(hazards);
 }

@@ -20,11 +20,11 @@ Verdict foreign_renewal(Play& play) {
   // Where a timer renews it goes on by itself.
   if (!play.traits().renews) holder.renew(held, 4 * ttl);
   const Grant last = third.acquire(5 * ttl);
-  const Duration lasted = last.answered_at - next.asked_at;
+  const Duration lasted = last.answered_at - next.answered_at;
   play.note("second_lasted_seconds", lasted);
   if (last.granted() && lasted < ttl * 5 / 2) {
     return {HazardOutcome::safe, "the second's lock ended when it should, " + milliseconds(lasted) +
-                                     " after it was asked for"};
+                                     " after it was granted"};
   }
   return {HazardOutcome::foreign_renewal,
           "the first holder renewed, and with it the second's lock: asked for " +

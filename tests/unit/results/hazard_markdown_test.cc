@@ -37,7 +37,8 @@ TEST(HazardMarkdown, HasARowForAScenarioThatHarmsAndAColumnForThoseThatFareAlike
 
 TEST(HazardMarkdown, NamesWhatHarmsNoneAndLeavesOutWhatConcernsNone) {
   const std::string text = to_matrix_markdown(some_cells());
-  EXPECT_THAT(text, HasSubstr("No harm to redis-one, redis-two, redis-three: crash-holding.\n"));
+  EXPECT_THAT(text,
+              HasSubstr("None of redis-one, redis-two, redis-three is harmed by crash-holding.\n"));
   EXPECT_THAT(text, Not(HasSubstr("eviction")));
 }
 
@@ -72,6 +73,16 @@ TEST(HazardMarkdown, BreaksTablesThatWouldBeTooWide) {
   const std::string text = to_matrix_markdown(cells);
   EXPECT_THAT(text, HasSubstr("| redis-3 | redis-4 |\n"));
   EXPECT_THAT(text, HasSubstr("| scenario | zookeeper-0 | zookeeper-1 |"));
+}
+
+TEST(HazardMarkdown, SaysNothingGoodOfWhatWasNotPlayed) {
+  auto cells = some_cells();
+  cells.erase(cells.begin() + 3);
+  EXPECT_THAT(to_matrix_markdown(cells), HasSubstr("| crash-holding |  | ✓ |\n"));
+  EXPECT_THAT(to_matrix_markdown(cells), Not(HasSubstr("None of")));
+  cells.push_back(cell("eviction", "etcd", "not-applicable"));
+  EXPECT_THAT(to_matrix_markdown(cells), HasSubstr("Met by none of these: etcd.\n"));
+  EXPECT_THAT(to_matrix_markdown(cells), Not(HasSubstr("| etcd |")));
 }
 
 TEST(HazardMarkdown, LeavesRoomForWhatWasNotPlayed) {
