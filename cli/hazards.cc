@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -102,10 +103,10 @@ class HazardProgress {
     ++done_;
     const std::string name = fmt::format("{} / {}", cell.scenario->name, cell.strategy->name);
     if (!cell.played()) {
-      console_.warn(fmt::format("{} could not be played: {}", name, cell.reason));
+      tell(fmt::format("{} could not be played: {}", name, cell.reason));
     } else if (!cell.agrees()) {
-      console_.warn(fmt::format("{}: {}, but {} is declared", name, to_string(*cell.observed),
-                                to_string(cell.expected)));
+      tell(fmt::format("{}: {}, but {} is declared", name, to_string(*cell.observed),
+                       to_string(cell.expected)));
     }
     const std::string line = fmt::format("{} of {} played", done_, total_);
     if (console_.terminal()) {
@@ -116,9 +117,15 @@ class HazardProgress {
   }
 
  private:
+  /// Of plays that are repeated, once.
+  void tell(const std::string& line) {
+    if (told_.insert(line).second) console_.warn(line);
+  }
+
   Console& console_;
   const std::ptrdiff_t total_;
   std::ptrdiff_t done_ = 0;
+  std::set<std::string> told_;
 };
 
 /// What was not played is skipped, and says why.

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cli/commands.h"
 #include "cli/option_types.h"
@@ -104,13 +106,22 @@ std::string traits_text(const Json& traits) {
   return fmt::format("{}", fmt::join(words, "; "));
 }
 
-std::string hazards_text(const Json& hazards) {
-  std::vector<std::string> words;
+/// What breaks it, a line for each way in which it shows.
+std::vector<std::string> hazard_lines(const Json& hazards) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_outcome;
   for (const Json& hazard : hazards) {
-    words.push_back(fmt::format("{} ({})", hazard["scenario"].get<std::string>(),
-                                hazard["outcome"].get<std::string>()));
+    const auto outcome = hazard["outcome"].get<std::string>();
+    auto known = std::find_if(by_outcome.begin(), by_outcome.end(),
+                              [&](const auto& one) { return one.first == outcome; });
+    if (known == by_outcome.end()) known = by_outcome.insert(known, {outcome, {}});
+    known->second.push_back(hazard["scenario"].get<std::string>());
   }
-  return words.empty() ? "none known" : fmt::format("{}", fmt::join(words, ", "));
+  if (by_outcome.empty()) return {"none known"};
+  std::vector<std::string> lines;
+  for (const auto& [outcome, scenarios] : by_outcome) {
+    lines.push_back(fmt::format("{}: {}", outcome, fmt::join(scenarios, ", ")));
+  }
+  return lines;
 }
 
 /// When a timer renews it, by what, and what --renew may put in its place.
@@ -142,7 +153,10 @@ void print_strategy(const Json& strategy) {
   line("waiting", fmt::format("{}; --wait: {}", traits["waiting"].get<std::string>(),
                               joined(traits["waiting_choices"], ", ", "no choice")));
   line("renewal", renewal_line(strategy));
-  line("hazards", hazards_text(strategy["hazards"]));
+  std::string_view label = "hazards";
+  for (const std::string& text : hazard_lines(strategy["hazards"])) {
+    line(std::exchange(label, ""), text);
+  }
   line("source", strategy["source"].get<std::string>());
   line("here", strategy["available"]
                    ? "available"

@@ -46,6 +46,24 @@ INSTANTIATE_TEST_SUITE_P(By, Interrupt, testing::Values(SIGINT, SIGTERM), [](con
   return test.param == SIGINT ? "CtrlC" : "Termination";
 });
 
+TEST(InterruptedDose, SavesThePointsThatWerePlayed) {
+  const Scratch scratch;
+  Program program(scratch,
+                  {"hazards", "--dose", "--strategies", "redis-set-nx-lua", "--dose-plays", "1",
+                   "--at-once", "1", "--out", "r.json"},
+                  {.terminal = true});
+  ASSERT_TRUE(program.says("1 of 22 points played"));
+  program.signal(SIGINT);
+  const Outcome outcome = program.finish(seconds(20));
+  EXPECT_EQ(outcome.code, 105) << outcome.out;
+  const Json result = read_result(scratch / "r.json");
+  EXPECT_TRUE(result.at("interrupted"));
+  const Json& points = result.at("experiment").at("points");
+  EXPECT_GE(points.size(), 1U);
+  EXPECT_LT(points.size(), 22U);
+  EXPECT_NE(outcome.out.find("overrun-holding / redis-set-nx-lua"), std::string::npos);
+}
+
 TEST(SecondInterrupt, Kills) {
   const auto server = own_redis();
   const Scratch scratch;

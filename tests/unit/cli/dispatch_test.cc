@@ -120,6 +120,15 @@ TEST(List, ShowsEveryStrategyInBothFormats) {
   }
 }
 
+TEST(List, ShowsWhatBreaksALockByTheWayItShows) {
+  const std::string table = ran({"list"}).out;
+  const std::size_t at = table.find("\nredis-set-nx\n");
+  ASSERT_NE(at, std::string::npos);
+  const std::string one = table.substr(at, table.find("\n\n", at) - at);
+  EXPECT_THAT(one, HasSubstr("\n  hazards   foreign-release: late-release, "));
+  EXPECT_THAT(one, HasSubstr("\n            lost-update: pause-holding, pause-holding-fenced\n"));
+}
+
 TEST(List, SaysWhetherWhenAndByWhatALockIsRenewed) {
   const auto strategies = nlohmann::json::parse(ran({"list", "--format", "json"}).out);
   const auto traits = [&](std::string_view name) {

@@ -73,7 +73,7 @@ TEST(DoseReadings, SayWherePlaysAreFewerAndTtlsLonger) {
   points[4].plays = 3;
   points[4].ttl_seconds = 2;
   const auto lines = readings(points);
-  EXPECT_THAT(lines, Contains("3 to 10 plays a point, the fewest of the longest"));
+  EXPECT_THAT(lines, Contains("3 to 10 plays a point"));
   EXPECT_THAT(lines, Contains("TTL 2 s: etcd"));
 }
 
