@@ -1,6 +1,7 @@
 #include "results/hazard_sheet.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
@@ -151,6 +152,26 @@ std::string text_of(const OptionValue& value) {
   return "";
 }
 
+/// Cells of one scenario that ended alike, for the same reason.
+struct Same {
+  std::string scenario, what, why;
+  std::vector<std::string> strategies;
+  bool agrees = true;
+};
+
+Same same_as(const Hazard& hazard) {
+  std::string what = hazard.observed;
+  if (!hazard.agrees) what += fmt::format(" (declared: {})", hazard.expected);
+  if (is_unstable(hazard)) {
+    what += fmt::format(", unstable: {}", evidence_text(hazard, "outcomes"));
+  }
+  return {.scenario = hazard.scenario,
+          .what = std::move(what),
+          .why = evidence_text(hazard, "reason"),
+          .strategies = {hazard.strategy},
+          .agrees = hazard.agrees};
+}
+
 }  // namespace
 
 std::vector<std::string> scenarios_of(const std::vector<Hazard>& hazards) {
@@ -183,19 +204,27 @@ bool is_unsafe(std::string_view outcome) {
 }
 
 std::string reasons(const std::vector<Hazard>& hazards, const MatrixOptions& options) {
-  std::string out;
+  std::vector<Same> all;
   for (const Hazard& hazard : hazards) {
     if (hazard.agrees && !is_unsafe(hazard.observed)) continue;
-    std::string line =
-        fmt::format("{} / {}: {}", hazard.scenario, hazard.strategy, hazard.observed);
-    if (!hazard.agrees) line += fmt::format(" (declared: {})", hazard.expected);
-    if (is_unstable(hazard)) {
-      line += fmt::format(", unstable: {}", evidence_text(hazard, "outcomes"));
+    Same one = same_as(hazard);
+    const auto known = std::find_if(all.begin(), all.end(), [&](const Same& other) {
+      return other.scenario == one.scenario && other.what == one.what && other.why == one.why;
+    });
+    if (known == all.end()) {
+      all.push_back(std::move(one));
+    } else {
+      known->strategies.push_back(hazard.strategy);
     }
-    if (options.color && !hazard.agrees) line = fmt::format("{}{}{}", kBold, line, kReset);
-    const std::string why = evidence_text(hazard, "reason");
-    const auto width = static_cast<std::size_t>(std::max(options.width - 2, 0));
-    out += fmt::format("{}\n  {}\n", line, width > 0 ? fold(why, width) : why);
+  }
+  const auto width = static_cast<std::size_t>(std::max(options.width, 0));
+  std::string out;
+  for (const Same& one : all) {
+    std::string line =
+        fmt::format("{} / {}: {}", one.scenario, fmt::join(one.strategies, ", "), one.what);
+    if (width > 0) line = fold(line, width);
+    if (options.color && !one.agrees) line = fmt::format("{}{}{}", kBold, line, kReset);
+    out += fmt::format("{}\n  {}\n", line, width > 2 ? fold(one.why, width - 2) : one.why);
   }
   return out;
 }

@@ -29,7 +29,8 @@ std::string to_csv(const std::vector<Hazard>& hazards);
 /// Whether the outcome is one that somebody should worry about.
 bool is_unsafe(std::string_view outcome);
 
-/// For each cell that is not what was declared, and for each unsafe one: two lines.
+/// Of each cell that is not what was declared, and of each unsafe one: two lines, which those of a
+/// scenario that ended alike for the same reason share.
 std::string reasons(const std::vector<Hazard>& hazards, const MatrixOptions& options);
 
 /// The whole play: what was asked, who believed what and when, what came out.

@@ -83,9 +83,20 @@ TEST(HazardReasons, AreGivenForUnsafeCellsOnly) {
             "late-release / two: foreign-release\n  because of foreign-release\n");
 }
 
+TEST(HazardReasons, AreSharedByCellsThatEndedAlike) {
+  auto cells = some_cells();
+  cells[0] = cell("late-release", "one", "foreign-release");
+  EXPECT_EQ(reasons(cells, {}),
+            "late-release / one, two: foreign-release\n  because of foreign-release\n");
+  cells[0].evidence["reason"] = std::string("another one");
+  EXPECT_EQ(reasons(cells, {}),
+            "late-release / one: foreign-release\n  another one\n"
+            "late-release / two: foreign-release\n  because of foreign-release\n");
+}
+
 TEST(HazardReasons, AreFoldedToTheWidth) {
   EXPECT_EQ(reasons(some_cells(), {.width = 20}),
-            "late-release / two: foreign-release\n  because of\n  foreign-release\n");
+            "late-release / two:\n  foreign-release\n  because of\n  foreign-release\n");
 }
 
 TEST(HazardReasons, RecoveryAndRefusalDiffer) {
