@@ -34,6 +34,37 @@ class UncheckedRenewal : public Sound {
   }
 };
 
+/// Takes the end of a wait for a grant, without asking again.
+class SkipsTheRecheck : public Sound {
+ public:
+  using Sound::Sound;
+
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    if (lease.key == waited_for_) {
+      lease.state = valid_until(env().now() + request.ttl);
+      return true;
+    }
+    waited_for_ = lease.key;
+    return Sound::try_acquire(request, lease);
+  }
+
+ private:
+  std::string waited_for_;
+};
+
+/// Looks at the owner in every other play only: keys are numbered.
+class Flickers : public Sound {
+ public:
+  using Sound::Sound;
+
+ protected:
+  ReleaseResult give_back(const Lease& lease) override {
+    const std::size_t number = lease.key.find('{') + 1;
+    const bool careless = std::stoul(lease.key.substr(number)) % 2 == 0;
+    return careless ? release_unchecked(redis(), lease) : Sound::give_back(lease);
+  }
+};
+
 /// Leaves what it may have acquired.
 class Untidy : public Sound {
  public:
@@ -137,47 +168,16 @@ class ForgetsToRenew : public Sound {
   std::optional<RenewalProtocol> renewal_protocol() const override { return std::nullopt; }
 };
 
-/// Takes the end of a wait for a grant, without asking again.
-class SkipsTheRecheck : public Sound {
- public:
-  using Sound::Sound;
-
-  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    if (lease.key == waited_for_) {
-      lease.state = valid_until(env().now() + request.ttl);
-      return true;
-    }
-    waited_for_ = lease.key;
-    return Sound::try_acquire(request, lease);
-  }
-
- private:
-  std::string waited_for_;
-};
-
-/// Looks at the owner in every other play only: keys are numbered.
-class Flickers : public Sound {
- public:
-  using Sound::Sound;
-
- protected:
-  ReleaseResult give_back(const Lease& lease) override {
-    const std::size_t number = lease.key.find('{') + 1;
-    const bool careless = std::stoul(lease.key.substr(number)) % 2 == 0;
-    return careless ? release_unchecked(redis(), lease) : Sound::give_back(lease);
-  }
-};
-
 const Registration sound(described<Sound>("test-sound"));
 const Registration unchecked_release(described<UncheckedRelease>("test-unchecked-release"));
 const Registration unchecked_renewal(described<UncheckedRenewal>("test-unchecked-renewal"));
+const Registration hasty(with_timer(described<SkipsTheRecheck>("test-skips-the-recheck")));
+const Registration flickering(described<Flickers>("test-flickers"));
 const Registration untidy(described<Untidy>("test-untidy"));
 const Registration same_number(with_numbers(described<SameNumber>("test-same-number")));
 const Registration eternal(described<Eternal>("test-eternal"));
 const Registration confused(described<Confused>("test-confused"));
 const Registration blind(described<Blind>("test-blind"));
-const Registration hasty(with_timer(described<SkipsTheRecheck>("test-skips-the-recheck")));
-const Registration flickering(described<Flickers>("test-flickers"));
 const Registration forgetful(with_timer(described<ForgetsToRenew>("test-forgets-to-renew")));
 
 }  // namespace
