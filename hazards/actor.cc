@@ -37,6 +37,8 @@ Actor::Actor(Play& play, std::string name, const ActorSettings& settings)
         {"checks_fencing", settings.checks_fencing},
         {"client", settings.number},
         {"renew", settings.renews},
+        {"renew_cap_ns",
+         settings.renew_cap ? Json(nanoseconds(*settings.renew_cap)) : Json(nullptr)},
         {"wait", settings.wait.empty() ? Json(nullptr) : Json(settings.wait)},
         {"command_timeout_ns", nanoseconds(kCommandTimeout)}});
 }

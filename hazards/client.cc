@@ -66,6 +66,9 @@ StrategyOptions options_of(const Json& who) {
   StrategyOptions options;
   options.command_timeout = Duration(who.at("command_timeout_ns").get<std::int64_t>());
   if (!who.at("renew").get<bool>()) options.renew = RenewPolicy{.kind = RenewPolicy::Kind::off};
+  if (!who.at("renew_cap_ns").is_null()) {
+    options.renew_cap = Duration(who.at("renew_cap_ns").get<std::int64_t>());
+  }
   if (!who.at("wait").is_null()) {
     auto policy = parse_wait_policy(who.at("wait").get<std::string>());
     if (!policy) throw std::runtime_error(policy.error());

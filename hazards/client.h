@@ -5,7 +5,8 @@ namespace lockbench::hazards {
 /// The life of one client process: reads requests from `in`, one JSON object a line, and answers
 /// each on `out`, until `in` ends. The first says who it is: {"strategy", "endpoints": {backend:
 /// [url, ...]}, "counter": a Redis URL, "checks_fencing", "client": its number, "renew": false to
-/// have no timer, "wait": a policy, "command_timeout_ns"}. Then come
+/// have no timer, "renew_cap_ns" and "wait": null for the strategy's own, "command_timeout_ns"}.
+/// Then come
 ///
 ///   {"do": "acquire", "key", "ttl_ns", "wait_ns"}   → {"outcome", "lease", "asked_ns",
 ///         "answered_ns", "valid_until_ns", "fencing", "commands", "reason"}; if it has to wait,

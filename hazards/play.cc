@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "strategies/redis/connection.h"
 
 namespace lockbench::hazards {
@@ -23,7 +25,7 @@ Play::Play(House& house, std::shared_ptr<Stage> stage, const Descriptor& strateg
       strategy_(strategy),
       first_key_(std::move(key)),
       key_(first_key_ + "}"),
-      ttl_(usual_ttl(strategy.traits)) {}
+      ttl_(std::max(usual_ttl(strategy.traits), stage_->shortest_session())) {}
 
 Actor& Play::client(std::string_view name, const ActorSettings& settings) {
   ActorSettings own = settings;

@@ -47,6 +47,7 @@ struct ActorSettings {
   bool behind_line = false;     ///< its connections go through a line that can be cut
   bool checks_fencing = false;  ///< its counter is one that turns stale writes away
   std::string wait;             ///< in place of the strategy's own way to wait
+  std::optional<Duration> renew_cap{};  ///< the longest that a timer may prolong one lease
 };
 
 /// A client process with a part in a play. What it does and is told goes into the timeline. Every

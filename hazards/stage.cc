@@ -34,6 +34,10 @@ void Stage::jump_clock(Duration /*ahead*/) { cannot("move its clock"); }
 void Stage::fill_memory(const std::string& /*key*/) { cannot("fill its memory"); }
 void Stage::cut_replication() { cannot("cut its replication"); }
 void Stage::fail_over() { cannot("fail over"); }
+void Stage::end_session(const std::string& /*key*/) { cannot("end a session"); }
+void Stage::limit(Limit /*what*/, std::chrono::seconds /*time*/) { cannot("limit its sessions"); }
+void Stage::begin_transaction() { cannot("open a transaction"); }
+bool Stage::commit_transaction() { cannot("commit a transaction"); }
 
 StageRegistration::StageRegistration(std::string_view backend, MakeStage make) {
   makers().emplace(backend, make);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -19,11 +20,18 @@ namespace lockbench::hazards {
 /// What a play needs of the servers that it is played on.
 enum class Ground {
   shared,      ///< any: it leaves them alone
-  volatile_,   ///< its own, which keep nothing on disk
+  volatile_,   ///< its own, which come back without what they held
   durable,     ///< its own, which keep everything on disk
   clocked,     ///< its own, whose wall clock can be moved
-  replicated,  ///< its own, with a replica that can be promoted
+  replicated,  ///< its own, with a replica that can be promoted, or of several members
   cramped,     ///< its own, with little memory
+};
+
+/// What a server puts up with for a time only.
+enum class Limit {
+  statement,         ///< one that takes long, waiting included
+  idle_transaction,  ///< one that is open and does nothing
+  silent_client,     ///< one whose host answers nothing, TCP's own probes included
 };
 
 /// One backend's private servers, and what can be done to them. Faults throw StageFailure where
@@ -36,6 +44,8 @@ class Stage {
   virtual Endpoints endpoints(std::uint16_t port = 0) const = 0;
   /// Of the store, to draw a line to.
   virtual std::uint16_t port() const = 0;
+  /// Of a session that clients keep alive reliably on a busy machine; zero where they need not.
+  virtual Duration shortest_session() const { return {}; }
 
   /// Somebody deletes exactly this key. Returns whether he did: it may not be there, or be locked
   /// against that too.
@@ -53,6 +63,14 @@ class Stage {
   virtual void cut_replication();
   /// The primary dies and the replica takes its place, for those who ask from now on.
   virtual void fail_over();
+  /// Somebody else ends the session of whoever holds the key's lock.
+  virtual void end_session(const std::string& key);
+  /// For sessions that begin from now on.
+  virtual void limit(Limit what, std::chrono::seconds time);
+  /// A client's work in the store beside the lock: a transaction is opened, and left idle.
+  virtual void begin_transaction();
+  /// Whether it was still there to be committed.
+  virtual bool commit_transaction();
 };
 
 /// Why there is no such stage.

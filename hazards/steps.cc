@@ -40,6 +40,9 @@ Verdict verdict_of_release(Play& play, std::string_view owner) {
 }
 
 Verdict verdict_of_two(Play& play, const Grant& contender, std::string_view why) {
+  if (contender.outcome == AcquireOutcome::failed) {
+    throw StageFailure("the contender could not ask for the lock: " + contender.reason);
+  }
   play.note("second_granted", contender.granted());
   if (contender.granted()) {
     return {HazardOutcome::double_grant,

@@ -21,15 +21,25 @@ namespace fs = std::filesystem;
 /// writes reaches the disk with the first checkpoint; only the server's own work must survive a
 /// crash.
 constexpr std::string_view kScript = R"(
-cluster=$1; bin=$2; shift 2
-[ -e "$cluster/PG_VERSION" ] || "$bin/initdb" --pgdata="$cluster" --username=postgres --auth=trust \
-  --encoding=UTF8 --locale=C --no-sync --no-instructions >/dev/null || exit 1
+cluster=$1; bin=$2; primary=$3; shift 3
+if [ ! -e "$cluster/PG_VERSION" ] && [ "$primary" = 0 ]; then
+  "$bin/initdb" --pgdata="$cluster" --username=postgres --auth=trust \
+    --encoding=UTF8 --locale=C --no-sync --no-instructions >/dev/null || exit 1
+elif [ ! -e "$cluster/PG_VERSION" ]; then
+  "$bin/pg_basebackup" --pgdata="$cluster" --host=127.0.0.1 --port="$primary" --username=postgres \
+    --write-recovery-conf --checkpoint=fast --no-sync || exit 1
+fi
 exec "$bin/postgres" -D "$cluster" "$@"
 )";
 
 /// Only the server that could listen writes this to our log.
 bool ready(const Server& server) {
-  return server.log().find("database system is ready to accept connections") != std::string::npos;
+  const std::string log = server.log();
+  for (const auto* ready : {"database system is ready to accept connections",
+                            "database system is ready to accept read-only connections"}) {
+    if (log.find(ready) != std::string::npos) return true;
+  }
+  return false;
 }
 
 /// /usr/lib/postgresql/VERSION/bin, newest first, as a PATH.
@@ -83,8 +93,13 @@ class PostgresStarter {
  private:
   std::vector<std::string> arguments(const fs::path& cluster, const fs::path& socket_folder,
                                      std::uint16_t port) const {
-    std::vector<std::string> argv = {
-        "/bin/sh", "-c", std::string(kScript), "postgres", cluster.string(), bin_.string()};
+    std::vector<std::string> argv = {"/bin/sh",
+                                     "-c",
+                                     std::string(kScript),
+                                     "postgres",
+                                     cluster.string(),
+                                     bin_.string(),
+                                     std::to_string(options_.primary_port)};
     std::vector<std::string> settings = {
         "listen_addresses=127.0.0.1",
         fmt::format("port={}", port),

@@ -19,6 +19,7 @@ inline constexpr Program kPostgres{"postgres", "postgresql"};
 struct PostgresOptions {
   std::uint32_t max_clients = 100;
   std::vector<std::string> config;   ///< further settings: "deadlock_timeout=2s"
+  std::uint16_t primary_port = 0;    ///< follows the one there, as its replica; 0: a primary
   const ClockShim* clock = nullptr;  ///< runs by this clock; null: by the machine's
   PortChooser choose_port = free_loopback_port;
 };

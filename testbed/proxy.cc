@@ -128,6 +128,12 @@ void Proxy::black_hole(Direction direction, const Connections& which) {
   loop_->call([&] { core_->apply({which, direction, Obstacle::black_hole}); });
 }
 
+tl::expected<void, std::string> Proxy::vanish(const Connections& which) {
+  const std::error_code error = loop_->call([&] { return core_->vanish(which); });
+  if (error) return tl::unexpected("to drop what comes from a server: " + error.message());
+  return {};
+}
+
 void Proxy::hold(Direction direction, const Connections& which) {
   loop_->call([&] { core_->apply({which, direction, Obstacle::hold}); });
 }

@@ -98,6 +98,11 @@ class Proxy {
   void black_hole(Direction direction = Direction::both,
                   const Connections& which = Connections::all());
 
+  /// The clients' host has vanished: a black hole both ways, in which the server's kernel gets no
+  /// answer either, neither acknowledgements nor what its keepalive asks for, which it would get
+  /// from a proxy that keeps silent. The error says why the kernel would not do that.
+  tl::expected<void, std::string> vanish(const Connections& which = Connections::all());
+
   /// The network is parted, and TCP will try again: nothing arrives, but nothing is lost, and
   /// heal() lets it all go on, however late. New connections fare as in a black hole.
   void hold(Direction direction = Direction::both, const Connections& which = Connections::all());

@@ -1,8 +1,12 @@
 #include "testbed/proxy_connection.h"
 
+#include <linux/filter.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <asio/buffer.hpp>
 #include <asio/error.hpp>
+#include <cerrno>
 #include <utility>
 
 namespace lockbench::testbed {
@@ -210,11 +214,24 @@ void ProxyConnection::input_was_swallowed() {
 }
 
 void ProxyConnection::heal(std::chrono::nanoseconds delay) {
-  if (in_vain_ || to_server_.lost_something() || to_client_.lost_something()) return abort();
+  if (in_vain_ || lost_server_ || to_server_.lost_something() || to_client_.lost_something())
+    return abort();
   for (ProxyWay* way : {&to_server_, &to_client_}) {
     way->set_delay(delay);
     if (!closed_) way->set_obstacle(Obstacle::none);
   }
+}
+
+std::error_code ProxyConnection::deafen() {
+  lost_server_ = true;
+  if (!server_.is_open()) return {};
+  sock_filter drop_all = BPF_STMT(BPF_RET | BPF_K, 0);
+  const sock_fprog program{.len = 1, .filter = &drop_all};
+  if (setsockopt(server_.native_handle(), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) !=
+      0) {
+    return {errno, std::generic_category()};
+  }
+  return {};
 }
 
 void ProxyConnection::way_is_over() {

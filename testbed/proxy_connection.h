@@ -101,6 +101,8 @@ class ProxyConnection : public std::enable_shared_from_this<ProxyConnection> {
   ProxyWay& to_client() { return to_client_; }
   /// Obstacles are gone: goes on, or is reset if it cannot.
   void heal(std::chrono::nanoseconds delay);
+  /// What the server sends is dropped before the kernel's TCP sees it. For good.
+  std::error_code deafen();
   /// Resets both ends.
   void abort();
 
@@ -118,7 +120,8 @@ class ProxyConnection : public std::enable_shared_from_this<ProxyConnection> {
   ProxyShared& shared_;
   ProxyWay to_server_, to_client_;
   std::function<void()> on_end_;
-  bool in_vain_ = false;  // the client waits for a server that it will never reach
+  bool in_vain_ = false;      // the client waits for a server that it will never reach
+  bool lost_server_ = false;  // it no longer hears the server
   bool closed_ = false;
 };
 

@@ -103,6 +103,15 @@ void ProxyCore::apply(const Rule& rule) {
   }
 }
 
+std::error_code ProxyCore::vanish(const Connections& which) {
+  apply({which, Direction::both, Obstacle::black_hole});
+  if (!which.concerns_open()) return {};
+  for (const auto& connection : chosen(which)) {
+    if (const std::error_code error = connection->deafen()) return error;
+  }
+  return {};
+}
+
 std::vector<std::shared_ptr<ProxyConnection>> ProxyCore::chosen(const Connections& which) const {
   std::vector<std::shared_ptr<ProxyConnection>> result;
   for (const auto& [number, connection] : open_) {

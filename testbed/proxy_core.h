@@ -42,6 +42,7 @@ class ProxyCore : public std::enable_shared_from_this<ProxyCore> {
 
   std::error_code listen(std::uint16_t port);
   void apply(const Rule& rule);
+  std::error_code vanish(const Connections& which);
   void cut(const Connections& which);
   void heal();
   void lead_to(std::uint16_t server);

@@ -8,6 +8,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "testbed/clock_shim.h"
 #include "testbed/ports.h"
 #include "testbed/server.h"
 
@@ -21,7 +22,8 @@ struct ZookeeperOptions {
   std::chrono::milliseconds tick{100};
   std::chrono::milliseconds min_session{200};
   std::chrono::milliseconds max_session{3'600'000};
-  std::vector<std::string> config;  ///< further settings: "snapCount=1000"
+  std::vector<std::string> config;   ///< further settings: "snapCount=1000"
+  const ClockShim* clock = nullptr;  ///< runs by this clock; null: by the machine's
   PortChooser choose_port = free_loopback_port;
 };
 

@@ -22,10 +22,19 @@ Verdict crash_holding(Play& play) {
 Verdict host_crash(Play& play) {
   Actor& holder = play.client("holder", {.behind_line = true});
   return dies(play, holder, [&] {
-    holder.line().black_hole();
+    if (const auto gone = holder.line().vanish(); !gone) throw StageFailure(gone.error());
     play.tell("the holder's host vanishes: nothing more comes from there, not even the end");
     holder.kill();
   });
+}
+
+/// Long enough for TCP, which counts in seconds.
+Verdict host_crash_keepalive(Play& play) {
+  constexpr std::chrono::seconds kSilence{3};
+  play.ask_for_ttl(kSilence);
+  play.stage().limit(Limit::silent_client, kSilence);
+  play.tell("the store is to ask clients that are silent for a second whether they are there");
+  return host_crash(play);
 }
 
 const ScenarioRegistration crash({
@@ -45,6 +54,19 @@ const ScenarioRegistration host({
       return std::nullopt;
     },
     .play = host_crash,
+});
+
+const ScenarioRegistration keepalive({
+    .name = "host-crash-keepalive",
+    .question = "The same, and the store's TCP asks silent clients: does the lock come back?",
+    .unless_declared = HazardOutcome::recovers,
+    .ground = Ground::durable,
+    .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
+      const bool lasts = strategy.traits.expiry == Expiry::session;
+      if (lasts && strategy.backend == "postgres") return std::nullopt;
+      return "its lock does not last as long as a connection does";
+    },
+    .play = host_crash_keepalive,
 });
 
 }  // namespace

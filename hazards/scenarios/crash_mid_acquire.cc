@@ -15,6 +15,7 @@ Verdict crash_mid_acquire(Play& play) {
     places = victim.acquire_commands();
     if (places == 0) break;
     play.change_key();
+    contender.release(contender.hold());  // makes what there is but once per lock
     victim.arm(CommandFault::Action::die, CommandFault::Place::after, place);
     victim.ask(std::chrono::seconds(5));
     victim.await_death();

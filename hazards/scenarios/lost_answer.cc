@@ -15,6 +15,7 @@ Verdict lost_answer_acquire(Play& play) {
     places = client.acquire_commands();
     if (places == 0) break;
     play.change_key();
+    client.release(client.hold());  // makes what there is but once per lock
     client.arm(CommandFault::Action::drop_answer, CommandFault::Place::after, place);
     const Grant first = client.acquire(std::chrono::seconds(1));
     if (first.granted()) {

@@ -74,7 +74,7 @@ const Registration registration(Descriptor{
                .fair = true,
                .waiting = {.kind = WaitKind::queue},
                .waiting_choices = {}},
-    .hazards = with_session_hazards({{"session-expiry", HazardOutcome::double_grant}}),
+    .hazards = with_session_hazards({}),
     .make = construct<Etcd>,
 });
 

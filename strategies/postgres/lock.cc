@@ -100,9 +100,11 @@ StoreResult<Grant> to_grant(const StoreResult<Answer>& answer, const Session& se
 
 std::vector<KnownHazard> with_session_hazards(std::vector<KnownHazard> own) {
   own.insert(own.end(), {{"host-crash", HazardOutcome::stuck},
+                         {"store-restart-empty", HazardOutcome::double_grant},
                          {"store-restart-durable", HazardOutcome::double_grant},
                          {"failover", HazardOutcome::double_grant},
-                         {"runaway-holder", HazardOutcome::stuck}});
+                         {"runaway-holder", HazardOutcome::stuck},
+                         {"transaction-timeout-statement", HazardOutcome::unavailable}});
   return own;
 }
 

@@ -79,7 +79,7 @@ const Registration registration(Descriptor{
                .fair = true,
                .waiting = {.kind = WaitKind::queue},
                .waiting_choices = {}},
-    .hazards = with_session_hazards({}),
+    .hazards = with_session_hazards({{"transaction-timeout-idle", HazardOutcome::unavailable}}),
     .make = construct<Advisory>,
 });
 

@@ -139,7 +139,9 @@ const Registration registration(Descriptor{
                 {"partition-holder", HazardOutcome::double_grant},
                 {"rogue-delete", HazardOutcome::double_grant},
                 {"store-clock-jump", HazardOutcome::double_grant},
+                {"store-restart-empty", HazardOutcome::double_grant},
                 {"failover", HazardOutcome::double_grant},
+                {"transaction-timeout-idle", HazardOutcome::unavailable},
                 {"reentry", HazardOutcome::self_deadlock}},
     .make = construct<LeaseLock>,
 });

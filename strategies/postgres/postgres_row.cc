@@ -157,7 +157,8 @@ const Registration registration(Descriptor{
                .fair = true,
                .waiting = {.kind = WaitKind::queue},
                .waiting_choices = {}},
-    .hazards = with_session_hazards({{"reentry", HazardOutcome::self_deadlock}}),
+    .hazards = with_session_hazards({{"transaction-timeout-idle", HazardOutcome::double_grant},
+                                     {"reentry", HazardOutcome::self_deadlock}}),
     .make = construct<Row>,
 });
 

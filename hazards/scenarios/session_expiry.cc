@@ -1,0 +1,49 @@
+#include <fmt/format.h>
+
+#include "hazards/steps.h"
+
+namespace lockbench::hazards {
+namespace {
+
+/// The holder lives, is connected and keeps its session alive; all the same the store ends it.
+Verdict session_expiry(Play& play) {
+  Actor& holder = play.client("holder", {.checks_fencing = true});
+  Actor& successor = play.client("successor", {.checks_fencing = true});
+  const Grant held = holder.hold();
+  holder.read(held);
+  play.stage().end_session(play.key());
+  const TimePoint ended_at = std::chrono::steady_clock::now();
+  play.tell("the store has ended the holder's session");
+  const Grant next = successor.acquire(play.patience());
+  if (!next.granted()) {
+    return {HazardOutcome::stuck, "the session ended, and its lock did not"};
+  }
+  note_belief_gap(play, holder, held, ended_at);
+  play.note("successor_waited_seconds", next.answered_at - ended_at);
+  successor.read(next);
+  successor.write(next);
+  const WriteResult written = holder.write(held);
+  const std::uint64_t lost = play.accepted_writes() - play.counter();
+  play.note("lost_updates", static_cast<std::int64_t>(lost));
+  if (written == WriteResult::rejected_stale) {
+    return {HazardOutcome::safe,
+            fmt::format("the next client got the lock after {}, and the counter turned the first "
+                        "one's late write away by its fencing number",
+                        milliseconds(std::max(next.answered_at - ended_at, Duration::zero())))};
+  }
+  return {HazardOutcome::lost_update,
+          "the first client went on writing when the lock was another's already"};
+}
+
+const ScenarioRegistration registration({
+    .name = "session-expiry",
+    .question = "The store ends the session of a client at work: is its late write stopped?",
+    .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
+      if (strategy.traits.expiry == Expiry::session) return std::nullopt;
+      return "it lives in no session";
+    },
+    .play = session_expiry,
+});
+
+}  // namespace
+}  // namespace lockbench::hazards
