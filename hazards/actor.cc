@@ -180,8 +180,9 @@ RenewOutcome Actor::renew(const Grant& grant, Duration ttl) {
   return outcome;
 }
 
-Belief Actor::belief(const Grant& grant) {
-  const Json answer = call({{"do", "belief"}, {"lease", grant.lease}});
+Belief Actor::belief(const Grant& grant, Duration within) {
+  const Json answer =
+      call({{"do", "belief"}, {"lease", grant.lease}, {"within_ns", nanoseconds(within)}});
   Belief belief{.valid = answer.at("valid").get<bool>(),
                 .until = time_if_any(answer.at("valid_until_ns"))};
   const auto lost = time_if_any(answer.at("lost_at_ns"));

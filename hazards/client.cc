@@ -110,7 +110,7 @@ class Client {
     if (what == "renew") return renew(request);
     if (what == "read") return read(request);
     if (what == "write") return write(request);
-    if (what == "belief") return belief(lease(request));
+    if (what == "belief") return belief(request);
     if (what == "arm") return arm(request);
     if (what == "shift_clock") {
       env_.shift_wall_clock(Duration(request.at("by_ns").get<std::int64_t>()));
@@ -172,8 +172,13 @@ class Client {
             {"reason", result.reason}};
   }
 
-  Json belief(const Lease& lease) {
-    const TimePoint now = env_.now();
+  Json belief(const Json& request) {
+    const Lease& lease = this->lease(request);
+    const TimePoint give_up_at = env_.now() + Duration(request.at("within_ns").get<std::int64_t>());
+    TimePoint now = env_.now();
+    for (; lease.state->valid_at(now) && now < give_up_at; now = env_.now()) {
+      plain_->wait(nullptr, now + std::chrono::milliseconds(1), {});
+    }
     return {{"valid", lease.state->valid_at(now)},
             {"valid_until_ns", valid_until_of(lease)},
             {"lost_at_ns", optional_nanoseconds(lease.state->lost_at())},

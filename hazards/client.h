@@ -15,7 +15,8 @@ namespace lockbench::hazards {
 ///   {"do": "renew", "lease", "ttl_ns"}
 ///   {"do": "read", "lease", "key"}         the protected counter
 ///   {"do": "write", "lease", "key"}        what was read, plus one
-///   {"do": "belief", "lease"}              → {"valid", "valid_until_ns", "lost_at_ns", "now_ns"}
+///   {"do": "belief", "lease", "within_ns"} → {"valid", "valid_until_ns", "lost_at_ns", "now_ns"}
+///         as soon as it is not valid, or when that time is up
 ///   {"do": "arm", "action", "place", "command"}     a CommandFault
 ///   {"do": "shift_clock", "by_ns"}         the wall clock, as this client sees it
 ///

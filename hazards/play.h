@@ -81,7 +81,8 @@ class Actor {
   void begin_release(const Grant& grant);
   ReleaseOutcome end_release();
   RenewOutcome renew(const Grant& grant, Duration ttl);
-  Belief belief(const Grant& grant);
+  /// What it believes now, or as soon as it stops to within that time.
+  Belief belief(const Grant& grant, Duration within = {});
   /// The protected counter: read, and written back plus one.
   void read(const Grant& grant);
   WriteResult write(const Grant& grant);

@@ -24,6 +24,7 @@ TimePoint latest_end(const RenewalOrder& order) {
 
 /// It was prolonged as far as it may be, or the time for that has passed.
 bool nothing_to_add(const RenewalOrder& order, TimePoint now) {
+  if (order.tied_to && order.tied_to->lost_at()) return true;
   if (!order.cap) return false;
   return latest_end(order) - now < kLeastTtl ||
          latest_end(order) - order.drift <= order.state->valid_until();

@@ -50,6 +50,8 @@ struct RenewalOrder {
   std::optional<Duration> cap{};      ///< how long after the grant renewal may reach at most
   std::vector<std::string> channels;  ///< one, or those of all nodes
   int quorum = 1;                     ///< how many must renew it
+  /// Another lease: once that is lost, this one is left to run out. Null: it stands alone.
+  std::shared_ptr<const LeaseState> tied_to{};
 };
 
 /// What became of one renewal.

@@ -18,11 +18,13 @@ Verdict session_expiry(Play& play) {
   if (!next.granted()) {
     return {HazardOutcome::stuck, "the session ended, and its lock did not"};
   }
-  note_belief_gap(play, holder, held, ended_at);
   play.note("successor_waited_seconds", next.answered_at - ended_at);
   successor.read(next);
   successor.write(next);
   const WriteResult written = holder.write(held);
+  const Belief belief = holder.belief(held, 2 * play.ttl());
+  play.note("holder_still_believes", belief.valid);
+  if (belief.until) play.note("belief_gap_seconds", *belief.until - ended_at);
   const std::uint64_t lost = play.accepted_writes() - play.counter();
   play.note("lost_updates", static_cast<std::int64_t>(lost));
   if (written == WriteResult::rejected_stale) {

@@ -177,7 +177,7 @@ std::unique_ptr<RenewalChannel> make_keep_alive_channel(const Endpoint& endpoint
 }
 
 KeptLease::KeptLease(const Context& context, const Endpoint& endpoint, const GrantedLease& granted,
-                     TimePoint asked_at)
+                     TimePoint asked_at, std::shared_ptr<const LeaseState> tied_to)
     : granted_(granted), state_(std::make_shared<LeaseState>(asked_at + granted.ttl, asked_at)) {
   RenewalScheduler& scheduler = scheduler_of(context.services);
   const std::string channel = endpoint.display() + " leases";
@@ -190,7 +190,8 @@ KeptLease::KeptLease(const Context& context, const Endpoint& endpoint, const Gra
                              .state = state_,
                              .granted_at = asked_at,
                              .ttl = granted.ttl,
-                             .channels = {channel}});
+                             .channels = {channel},
+                             .tied_to = std::move(tied_to)});
 }
 
 }  // namespace lockbench::etcd

@@ -18,9 +18,10 @@ std::unique_ptr<RenewalChannel> make_keep_alive_channel(const Endpoint& endpoint
 /// stop(). Its state tells the end of its validity, by TTL as granted, and its loss.
 class KeptLease {
  public:
-  /// `asked_at`: before it was asked for.
+  /// `asked_at`: before it was asked for. `tied_to`: another's state, once that is lost this one is
+  /// kept no longer; null: it stands alone.
   KeptLease(const Context& context, const Endpoint& endpoint, const GrantedLease& granted,
-            TimePoint asked_at);
+            TimePoint asked_at, std::shared_ptr<const LeaseState> tied_to);
 
   LeaseId id() const { return granted_.id; }
   Duration ttl() const { return granted_.ttl; }

@@ -53,7 +53,9 @@ StoreResult<std::shared_ptr<Session>> QueuedLock::open_session(const AcquireRequ
       granted.error().kind = StoreError::Kind::not_sent;
       return tl::unexpected(std::move(granted.error()));
     }
-    session->leases.emplace_back(context_, endpoint_, *granted, asked_at);
+    // What outlives the session must not be kept for its own sake.
+    const auto first = session->leases.empty() ? nullptr : session->own().state();
+    session->leases.emplace_back(context_, endpoint_, *granted, asked_at, first);
   }
   return session;
 }

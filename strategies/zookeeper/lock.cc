@@ -111,6 +111,8 @@ ReleaseResult NodeLock::release(const Lease& lease) {
   const bool hopeless =
       removed.error().kind == StoreError::Kind::not_sent && !session_->connected();
   if (hopeless || !give_up(claim, {})) abandon(claim);
+  // To be repeated by nobody: by then the node may be another's.
+  lease.state->mark_lost(env_.now());
   return {ReleaseOutcome::failed, removed.error().message};
 }
 

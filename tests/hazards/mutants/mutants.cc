@@ -168,6 +168,15 @@ class ForgetsToRenew : public Sound {
   std::optional<RenewalProtocol> renewal_protocol() const override { return std::nullopt; }
 };
 
+/// Likewise, and never expires.
+class Endless : public Eternal {
+ public:
+  using Eternal::Eternal;
+
+ protected:
+  std::optional<RenewalProtocol> renewal_protocol() const override { return std::nullopt; }
+};
+
 const Registration sound(described<Sound>("test-sound"));
 const Registration unchecked_release(described<UncheckedRelease>("test-unchecked-release"));
 const Registration unchecked_renewal(described<UncheckedRenewal>("test-unchecked-renewal"));
@@ -179,6 +188,8 @@ const Registration eternal(described<Eternal>("test-eternal"));
 const Registration confused(described<Confused>("test-confused"));
 const Registration blind(described<Blind>("test-blind"));
 const Registration forgetful(with_timer(described<ForgetsToRenew>("test-forgets-to-renew")));
+
+const Registration endless(with_timer(described<Endless>("test-endless")));
 
 }  // namespace
 }  // namespace lockbench::redis

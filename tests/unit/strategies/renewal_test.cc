@@ -149,6 +149,22 @@ TEST_F(RenewalTest, ALossIsMarkedWithItsTimeAndIsTheEnd) {
   EXPECT_EQ(reports_.all.front().outcome, RenewalAnswer::not_owner);
 }
 
+TEST_F(RenewalTest, WhatIsTiedToALeaseThatIsLostIsLeftToRunOut) {
+  const FakeRenewalStore& one = store("one");
+  const auto session = std::make_shared<LeaseState>(start_ + 9s, start_);
+  RenewalOrder made = order("k");
+  made.tied_to = session;
+  const auto state = made.state;
+  const auto kept = scheduler_.keep(std::move(made));
+  run(4s);
+  EXPECT_EQ(one.asked().size(), 1U);
+  session->mark_lost(clock_.now());
+  run(30s);
+  EXPECT_EQ(one.asked().size(), 1U);
+  EXPECT_EQ(scheduler_.kept(), 0U);
+  EXPECT_EQ(state->lost_at(), std::nullopt) << "it runs out, which is no loss";
+}
+
 TEST_F(RenewalTest, AFailureIsTriedAgainLessAndLessOften) {
   FakeRenewalStore& one = store("one");
   one.answer_with(RenewalAnswer::failed);
