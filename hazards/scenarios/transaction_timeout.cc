@@ -7,7 +7,7 @@ namespace {
 
 /// The waiter has a transaction open in the store beside its wait, which outlasts the limit.
 Verdict wait_in_transaction(Play& play, Limit limit, std::string_view called) {
-  constexpr std::chrono::seconds kLimit{1};
+  constexpr std::chrono::seconds kLimit{2};
   play.ask_for_ttl(kLongTtl);
   play.stage().limit(limit, kLimit);
   play.tell(fmt::format("{} are ended after {} s", called, kLimit.count()));
@@ -16,7 +16,7 @@ Verdict wait_in_transaction(Play& play, Limit limit, std::string_view called) {
   const Grant held = holder.hold();
   play.stage().begin_transaction();
   play.timeline().add_now(waiter.name(), "opens a transaction beside the lock");
-  const Grant waited = waiter.acquire(3 * kLimit);
+  const Grant waited = waiter.acquire(2 * kLimit);
   const bool committed = play.stage().commit_transaction();
   play.timeline().add_now(waiter.name(), committed ? "commits its transaction"
                                                    : "has lost its transaction: it was ended");

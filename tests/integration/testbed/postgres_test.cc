@@ -165,5 +165,21 @@ TEST_F(Postgres, TellsWhatIsWrongByItsOwnName) {
   EXPECT_NE(server.error().find("no_such_setting"), std::string::npos);
 }
 
+TEST_F(Postgres, AReplicaFollowsUntilItIsPromoted) {
+  const auto primary = must_start_postgres();
+  ASSERT_TRUE(primary);
+  EXPECT_EQ(psql(*primary, "CREATE TABLE before AS SELECT 41 AS x"), "");
+  const auto replica = must_start_postgres({.primary_port = primary->port()});
+  ASSERT_TRUE(replica);
+  EXPECT_EQ(psql(*replica, "SELECT x FROM before"), "41");
+  EXPECT_EQ(psql(*primary, "CREATE TABLE after AS SELECT 42 AS x"), "");
+  EXPECT_TRUE(eventually([&] { return psql(*replica, "SELECT x FROM after") == "42"; }));
+  EXPECT_NE(psql(*replica, "DELETE FROM after"), "") << "it only follows";
+
+  ASSERT_TRUE(primary->kill_hard());
+  EXPECT_EQ(psql(*replica, "SELECT pg_promote()"), "t");
+  EXPECT_EQ(psql(*replica, "DELETE FROM after"), "");
+}
+
 }  // namespace
 }  // namespace lockbench::testbed
