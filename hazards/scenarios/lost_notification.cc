@@ -57,7 +57,7 @@ const ScenarioRegistration registration({
       const auto& ways = strategy.traits.waiting_choices;
       const bool listens = std::find(ways.begin(), ways.end(), WaitKind::notify) != ways.end();
       if (listens || strategy.traits.waiting.kind == WaitKind::notify) return std::nullopt;
-      return "nobody waits for a message";
+      return "its waiters do not listen on a connection of their own";
     },
     .play = lost_notification,
 });

@@ -40,6 +40,7 @@ Verdict session_expiry(Play& play) {
 const ScenarioRegistration registration({
     .name = "session-expiry",
     .question = "The store ends the session of a client at work: is its late write stopped?",
+    .quick = true,
     .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
       if (strategy.traits.expiry == Expiry::session) return std::nullopt;
       return "it lives in no session";
