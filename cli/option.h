@@ -27,6 +27,8 @@ struct Option {
   bool in_file = true;
   /// The positional arguments.
   bool positional = false;
+  /// Under which heading help shows it.
+  std::string_view group = "Options";
 
   /// Takes one value as text; called once per value. The error quotes it and says what is allowed.
   std::function<tl::expected<void, std::string>(RunOptions&, const std::string&)> set{};

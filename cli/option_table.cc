@@ -150,7 +150,19 @@ std::vector<Option> load_options() {
   };
 }
 
-std::vector<Option> deployment_and_output_options() {
+/// The way to the stores.
+std::vector<Option> network_options() {
+  return {
+      duration_option(
+          "rtt", "round-trip time added between clients and local stores", kUpToAnHour,
+          [](auto& o) -> auto& { return o.workload.rtt; }),
+      duration_option(
+          "store-timeout", "how long one answer of a store may take", {1ms, 1h},
+          [](auto& o) -> auto& { return o.workload.strategy.command_timeout; }),
+  };
+}
+
+std::vector<Option> output_options() {
   Option config = path_option(
       "config", "a TOML file with these options as keys",
       [](auto& o) -> auto& { return o.config; });
@@ -160,12 +172,6 @@ std::vector<Option> deployment_and_output_options() {
       [](auto& o) -> auto& { return o.hdr; });
   hdr.value_name = "DIR";
   return {
-      duration_option(
-          "rtt", "round-trip time added between clients and local stores", kUpToAnHour,
-          [](auto& o) -> auto& { return o.workload.rtt; }),
-      duration_option(
-          "store-timeout", "how long one answer of a store may take", {1ms, 1h},
-          [](auto& o) -> auto& { return o.workload.strategy.command_timeout; }),
       threshold_option(),
       path_option(
           "out", "where the result file goes (results/runs/<id>.json)",
@@ -190,11 +196,19 @@ std::vector<Option> deployment_and_output_options() {
 
 std::vector<Option> run_options() {
   std::vector<Option> options = {strategies_option()};
-  for (auto part :
-       {load_options(), renewing_options(), replication_options(), fault_options(), redis_options(),
-        server_options(), metrics_options(), deployment_and_output_options()}) {
+  const auto add = [&](std::string_view group, std::vector<Option> part) {
+    for (Option& option : part) option.group = group;
     std::move(part.begin(), part.end(), std::back_inserter(options));
-  }
+  };
+  add("Load", load_options());
+  add("Renewal", renewing_options());
+  add("Several nodes", replication_options());
+  add("Faults", fault_options());
+  add("Stores", redis_options());
+  add("Stores", server_options());
+  add("Stores", network_options());
+  add("Metrics", metrics_options());
+  add("Results", output_options());
   return options;
 }
 

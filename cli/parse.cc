@@ -28,11 +28,12 @@ void define(CLI::App& app, const std::vector<Option>& options) {
     if (option.positional) continue;
     const std::string name = dashed(option.name);
     if (option.type == Option::Type::flag) {
-      app.add_flag(name)->description(option.help);
+      app.add_flag(name)->description(option.help)->group(std::string(option.group));
       continue;
     }
     CLI::Option* defined = app.add_option(name)->description(option.help);
     defined->type_name(std::string(option.value_name))->take_all();
+    defined->group(std::string(option.group));
     // One value after each mention, however often it is mentioned.
     defined->expected(1, option.repeatable ? CLI::detail::expected_max_vector_size : 1);
     defined->allow_extra_args(false);

@@ -4,10 +4,11 @@
 
 namespace lockbench::test {
 
-/// A run without a load: what recorders, watchers and summaries look at. One key.
+/// A run without a load: what recorders, watchers and summaries look at. One key; `nodes`: of a
+/// quorum.
 class RunUnderTest {
  public:
-  explicit RunUnderTest(const Descriptor& strategy, int clients = 2)
+  explicit RunUnderTest(const Descriptor& strategy, int clients = 2, int nodes = 0)
       : workload_{.clients = clients},
         run_{.strategy = strategy,
              .workload = workload_,
@@ -16,7 +17,7 @@ class RunUnderTest {
              .nonce = 1,
              .seed = 1,
              .make_env = make_system_env,
-             .recorder = Recorder(clients),
+             .recorder = Recorder(clients, nodes),
              .services = {},
              .audit = Audit(1),
              .handoff = HandoffTracker(1),

@@ -86,6 +86,7 @@ std::vector<std::string> MemcachedProbe::keys() {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
     dump = ask("lru_crawler metadump all", "END|BUSY");
   }
+  if (dump.front().starts_with("BUSY")) throw std::runtime_error("memcached's crawler stays busy");
   for (const std::string& line : dump) {
     if (!line.starts_with("key=")) continue;
     // Percent-encoded, what our tests' keys contain of it at least.

@@ -1,4 +1,5 @@
 #include <chrono>
+#include <sstream>
 
 #include "tests/unit/cli/fixtures.h"
 
@@ -27,8 +28,18 @@ std::string file_error(const std::string& text) {
   return name == std::string::npos ? "no file named: " + message : message.substr(name + 16);
 }
 
+/// Without the lines that name servers which this build leaves out.
+std::string of_this_build(const std::string& text) {
+  std::istringstream lines(text);
+  std::string kept;
+  for (std::string line; std::getline(lines, line);) {
+    if (!left_out(line.substr(0, line.find(' ')))) kept += line + "\n";
+  }
+  return kept;
+}
+
 TEST(ConfigFile, HoldsEveryOption) {
-  const auto options = parse_file(R"toml(
+  const auto options = parse_file(of_this_build(R"toml(
 strategies = ["redis-setnx", "redis-getset*"]
 clients = 64
 keys = 10
@@ -71,7 +82,7 @@ push = "http://gateway:9091"
 format = "json"
 quiet = true
 strict = true
-)toml");
+)toml"));
   ASSERT_TRUE(options) << options.error().message;
   EXPECT_EQ(options->strategies.size(), 2U);
   EXPECT_EQ(options->workload.clients, 64);
@@ -88,6 +99,7 @@ strict = true
   ASSERT_TRUE(local) << local.error().message;
   record["rtt"] = workload_record(*local).at("rtt");
   for (const auto& [key, value] : workload_record({})) {
+    if (left_out(key)) continue;
     EXPECT_NE(record.at(key), value) << key << " was not taken from the file";
   }
 }

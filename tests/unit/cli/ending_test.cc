@@ -152,28 +152,6 @@ TEST(ProgressBar, FitsIntoTheTerminal) {
               testing::StartsWith("[====                ] redis"));
 }
 
-/// What a console writes.
-class Written {
- public:
-  Written() : stream_(open_memstream(&text_, &size_)) {}
-  Written(const Written&) = delete;
-  Written& operator=(const Written&) = delete;
-  ~Written() {
-    static_cast<void>(std::fclose(stream_));
-    std::free(text_);  // NOLINT(cppcoreguidelines-no-malloc): open_memstream wants it
-  }
-  std::FILE* stream() { return stream_; }
-  std::string text() {
-    static_cast<void>(std::fflush(stream_));
-    return {text_, size_};
-  }
-
- private:
-  char* text_ = nullptr;
-  std::size_t size_ = 0;
-  std::FILE* stream_;
-};
-
 TEST(ProgressView, SpacesItsLinesWhereThereIsNoTerminal) {
   Written written;
   Console console(written.stream(), false, false);

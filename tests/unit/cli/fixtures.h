@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -11,6 +14,7 @@
 
 #include "cli/commands.h"
 #include "cli/parse.h"
+#include "strategies/store.h"
 
 namespace lockbench {
 
@@ -22,6 +26,14 @@ inline tl::expected<RunOptions, UsageError> parse_run(const std::vector<std::str
 inline std::string error_of(const std::vector<std::string>& args) {
   const auto options = parse_run(args);
   return options ? "accepted" : options.error().message;
+}
+
+/// Whether the option names servers of a backend that this build leaves out.
+inline bool left_out(std::string_view option) {
+  const auto backends = server_options();
+  return std::any_of(backends.begin(), backends.end(),
+                     [&](const Option& backend) { return backend.name == option; }) &&
+         find_store_kind(option) == nullptr;
 }
 
 /// A file that is gone after the test.
@@ -41,6 +53,28 @@ class TemporaryFile {
 
  private:
   std::filesystem::path path_;
+};
+
+/// What a console writes.
+class Written {
+ public:
+  Written() : stream_(open_memstream(&text_, &size_)) {}
+  Written(const Written&) = delete;
+  Written& operator=(const Written&) = delete;
+  ~Written() {
+    static_cast<void>(std::fclose(stream_));
+    std::free(text_);  // NOLINT(cppcoreguidelines-no-malloc): open_memstream wants it
+  }
+  std::FILE* stream() { return stream_; }
+  std::string text() {
+    static_cast<void>(std::fflush(stream_));
+    return {text_, size_};
+  }
+
+ private:
+  char* text_ = nullptr;
+  std::size_t size_ = 0;
+  std::FILE* stream_;
 };
 
 }  // namespace lockbench

@@ -1,10 +1,8 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <map>
 
-#include "strategies/store.h"
 #include "tests/unit/cli/fixtures.h"
 
 namespace lockbench {
@@ -139,14 +137,6 @@ TEST(Options, BoundsThemselvesAreAllowed) {
   }
 }
 
-/// Whether the option names servers of a backend that this build leaves out.
-bool left_out(std::string_view option) {
-  const auto backends = server_options();
-  return std::any_of(backends.begin(), backends.end(),
-                     [&](const Option& backend) { return backend.name == option; }) &&
-         find_store_kind(option) == nullptr;
-}
-
 /// What must be said where an option has no value.
 const std::map<std::string, std::string>& wanted_values() {
   static const std::string duration = "such as 250us", url = "allowed: redis://";
@@ -255,6 +245,18 @@ TEST(Options, HelpKnowsEveryOption) {
       EXPECT_THAT(text, HasSubstr("--" + std::string(option.name)));
     }
     EXPECT_THAT(text, HasSubstr(option.help.substr(0, 12)));
+  }
+}
+
+TEST(Options, HelpShowsThemInGroups) {
+  const std::string text = help(run_command());
+  std::size_t place = 0;
+  for (const char* shown : {"\nLoad:", "--clients", "\nRenewal:", "--renew-cap", "\nSeveral nodes:",
+                            "--wait-replicas", "\nFaults:", "--fault", "\nStores:", "--redis",
+                            "--rtt", "\nMetrics:", "--linger", "\nResults:", "--hdr"}) {
+    const std::size_t next = text.find(shown, place);
+    ASSERT_NE(next, std::string::npos) << shown;
+    place = next;
   }
 }
 
