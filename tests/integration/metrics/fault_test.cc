@@ -59,8 +59,8 @@ TEST_F(FaultMetrics, AFaultIsActiveWhileItLasts) {
   EXPECT_TRUE(becomes("store-freeze", "0"));
   program.signal(SIGINT);
   EXPECT_EQ(program.finish(seconds(20)).code, 105);
-  const Json& mark =
-      run_of(read_result(scratch_ / "r.json"), "redis-set-nx-lua").at("faults").at(0);
+  const Json result = read_result(scratch_ / "r.json");
+  const Json& mark = run_of(result, "redis-set-nx-lua").at("faults").at(0);
   EXPECT_GE(mark.at("healed_seconds").get<double>() - mark.at("at_seconds").get<double>(), 1.9);
 }
 
