@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <future>
 #include <limits>
 #include <system_error>
@@ -26,6 +27,16 @@ std::future<std::invoke_result_t<Work>> begin(Work work) {
     return std::async(std::launch::async, work);
   } catch (const std::system_error&) {
     return std::async(std::launch::deferred, work);
+  }
+}
+
+/// What goes wrong there must not end the program: no thread to be had, most likely.
+template <class Work>
+tl::expected<void, std::string> guarded(Work work) {
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    return tl::unexpected<std::string>(error.what());
   }
 }
 
@@ -92,11 +103,12 @@ void FaultPlayer::strike(const Fault& fault, std::optional<TimePoint> next_at, c
     dip->read(now.at, now.sections);
   }
   tell(fault, true);
-  if (note(fault, ground_.inject(run_.strategy, fault))) {
+  const auto inject = [&] { return ground_.inject(run_.strategy, fault); };
+  if (note(fault, guarded(inject))) {
     watch(fault, next_at, dip, mark, stop);
     report_.marks.push_back(std::move(mark));
   } else {
-    note(fault, ground_.heal(run_.strategy, fault));
+    note(fault, guarded([&] { return ground_.heal(run_.strategy, fault); }));
     tell(fault, false);
   }
 }
@@ -104,11 +116,9 @@ void FaultPlayer::strike(const Fault& fault, std::optional<TimePoint> next_at, c
 void FaultPlayer::watch(const Fault& fault, std::optional<TimePoint> next_at,
                         std::optional<DipMeter>& dip, results::FaultMark& mark,
                         const std::stop_token& stop) {
-  const TimePoint struck_at = env_->now();
   const std::optional<Duration> heals_at = fault.heals_at();
-  const auto heal = [&] { return ground_.heal(run_.strategy, fault); };
+  const auto heal = [&] { return guarded([&] { return ground_.heal(run_.strategy, fault); }); };
   std::future<Done> healing;
-  TimePoint asked_back_from = struck_at;
   bool told = false;
   const Duration step =
       dip ? std::min(dip->window() / kReadingsInWindow, kLongestStep) : kLongestStep;
@@ -120,7 +130,6 @@ void FaultPlayer::watch(const Fault& fault, std::optional<TimePoint> next_at,
       // Servers take their time to start, which is part of the recovery.
       healing = begin(heal);
       mark.healed_seconds = since_load(now.at);
-      asked_back_from = now.at;
       if (dip) dip->healed(now.at);
     }
     const bool healed = healing.valid() && !is_under_way(healing);
@@ -136,7 +145,10 @@ void FaultPlayer::watch(const Fault& fault, std::optional<TimePoint> next_at,
   if (!told) tell(fault, false);
   if (!dip) return;
   mark.lowest_share = dip->lowest_share();
-  if (dip->back_at()) mark.recovery_seconds = seconds(*dip->back_at() - asked_back_from);
+  if (dip->back_at()) {
+    mark.recovery_seconds =
+        since_load(*dip->back_at()) - mark.healed_seconds.value_or(mark.at_seconds);
+  }
 }
 
 FaultPlayer::Reading FaultPlayer::read() const {

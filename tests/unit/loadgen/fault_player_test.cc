@@ -167,6 +167,24 @@ TEST_F(FaultPlayerTest, WhatLastsUntilTheEndIsHealedThen) {
   EXPECT_THAT(faults_seen_.seen(), Contains("store-kill off"));
 }
 
+TEST_F(FaultPlayerTest, WhatDoesNoHarmIsOvercomeAtOnce) {
+  ground_.on_inject = [this] { ground_.struck = false; };
+  strike("node-freeze@200ms");
+  const results::Run run = run_struck();
+  ASSERT_EQ(run.faults.size(), 1U);
+  ASSERT_TRUE(run.faults[0].recovery_seconds);
+  EXPECT_GE(*run.faults[0].recovery_seconds, 0) << "never before the fault";
+}
+
+TEST_F(FaultPlayerTest, AnExceptionOfTheGroundIsAFailure) {
+  ground_.on_inject = [] { throw std::runtime_error("no more threads"); };
+  strike("store-kill@50ms+50ms");
+  plan_.workload.duration = 200ms;
+  run_struck();
+  EXPECT_THAT(ground_.calls(), ElementsAre("lock store-kill", "heal store-kill"));
+  EXPECT_THAT(watcher_.warnings, ElementsAre(HasSubstr("no more threads")));
+}
+
 TEST_F(FaultPlayerTest, AStopInMidFaultHealsAndKeepsTheMark) {
   strike("store-freeze@50ms+30s");
   plan_.workload.duration = 60s;
