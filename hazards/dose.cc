@@ -24,9 +24,11 @@ constexpr double kTolerance = 0.05;
 constexpr int kMostTries = 3;
 constexpr int kMostBreaks = 2;
 
-/// As short as the store allows; where a timer renews, long enough for it to come in time on a busy
-/// machine.
-Duration dose_ttl(const Traits& traits) {
+/// Shorter than plays usually take, as there are many; where a timer renews, long enough for it to
+/// come in time on a busy machine. Sessions are as short as plays have them already.
+Duration dose_ttl(const Play& play) {
+  const Traits& traits = play.traits();
+  if (traits.expiry == Expiry::session) return play.ttl();
   if (traits.ttl_in_seconds) return 1s;
   return traits.renews ? 500ms : 300ms;
 }
@@ -110,7 +112,7 @@ class PointPlayer {
 
   void play_on(const std::stop_token& stop) {
     Play play(house_, stage_, *point_.strategy, fresh_key());
-    play.ask_for_ttl(dose_ttl(play.traits()));
+    play.ask_for_ttl(dose_ttl(play));
     Actor& holder = play.client("holder");
     Actor& contender = play.client("contender");
     holder.rehearse();
