@@ -51,8 +51,7 @@ std::string plays_of(const std::vector<DosePoint>& points) {
       points.begin(), points.end(), [](const auto& a, const auto& b) { return a.plays < b.plays; });
   return fewest->plays == most->plays
              ? fmt::format("{} plays a point", most->plays)
-             : fmt::format("{} to {} plays a point", fewest->plays,
-                           most->plays);
+             : fmt::format("{} to {} plays a point", fewest->plays, most->plays);
 }
 
 /// How it was measured: TTLs differ, as stores and timers do.
