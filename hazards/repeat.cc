@@ -45,10 +45,11 @@ std::vector<Cell> repeated(const std::vector<Cell>& cells, int times) {
 std::vector<Repeated> gather(const std::vector<Cell>& plays, std::size_t cells) {
   std::vector<Repeated> all;
   all.reserve(cells);
-  for (std::size_t i = 0; i < plays.size(); ++i) {
-    const Cell& play = plays[i];
-    if (i < cells) all.push_back({.shown = play});
-    Repeated& cell = all[i % cells];
+  std::size_t place = 0;
+  for (const Cell& play : plays) {
+    if (all.size() < cells) all.push_back({.shown = play});
+    Repeated& cell = all.at(place);
+    place = place + 1 < cells ? place + 1 : 0;
     if (is_worth_more(play, cell.shown)) cell.shown = play;
     if (play.played()) ++cell.outcomes[*play.observed];
     if (play.failed) cell.failures.push_back(play.reason);

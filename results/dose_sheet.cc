@@ -93,6 +93,7 @@ std::vector<std::string> readings_of(const std::string& scenario,
     }
   }
   std::vector<std::string> lines;
+  lines.reserve(from.size() + 2);
   for (const auto& [ratio, names] : from) {
     lines.push_back(fmt::format("{}: at least half of the sections are violated from {} TTL on: {}",
                                 scenario, ratio, fmt::join(names, ", ")));
