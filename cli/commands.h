@@ -10,6 +10,7 @@ Command run_command();
 Command list_command();
 Command renewal_command();
 Command quorum_command();
+Command capacity_command();
 Command compare_command();
 Command probe_command();
 Command hazards_command();

@@ -103,8 +103,9 @@ tl::expected<int, UsageError> choose_and_execute(std::span<const std::string> ar
 }  // namespace
 
 std::vector<Command> all_commands() {
-  return {run_command(),     renewal_command(), quorum_command(), hazards_command(),
-          compare_command(), probe_command(),   list_command(),   doctor_command()};
+  return {run_command(),      renewal_command(), quorum_command(),
+          capacity_command(), hazards_command(), compare_command(),
+          probe_command(),    list_command(),    doctor_command()};
 }
 
 int dispatch(std::span<const std::string> args) {

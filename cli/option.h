@@ -66,6 +66,9 @@ std::vector<Option> metrics_options();
 /// Those among them that say what is to strike a run.
 std::vector<Option> fault_options();
 
+/// Every option of `lockbench capacity`.
+std::vector<Option> capacity_options();
+
 /// The options of that name from `run_options()`, for a subcommand that shares them.
 std::vector<Option> some_run_options(std::initializer_list<std::string_view> names);
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "exporter/listen_address.h"
+#include "loadgen/extrapolation.h"
 #include "loadgen/fault.h"
 #include "loadgen/workload.h"
 #include "results/regression.h"
@@ -30,6 +31,17 @@ struct QuorumOptions {
   std::vector<int> nodes;                       ///< none: 1, 3, 5, 7
   Duration duration = std::chrono::seconds(1);  ///< of each point
   Duration slow = std::chrono::milliseconds(20);
+};
+
+/// What `lockbench capacity` looks for.
+struct CapacityOptions {
+  std::vector<results::Threshold> objective;  ///< all of them; there must be one
+  int clients = 32;
+  Duration duration = std::chrono::seconds(3);  ///< of each step
+  bool sweep = true;
+  std::vector<int> sweep_clients, sweep_keys;  ///< none: see capacity_sweep()
+  std::optional<double> planned_rate;
+  std::vector<Extrapolation> extrapolations;
 };
 
 /// What `lockbench compare` compares.
@@ -82,6 +94,7 @@ struct RunOptions {
   Format format = Format::table;
   RenewalOptions renewal;
   QuorumOptions quorum;
+  CapacityOptions capacity;
   CompareOptions compare;
   std::string hdr;  ///< directory for HdrHistogram's formats; empty: none
   MetricsOptions metrics;

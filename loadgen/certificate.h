@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "loadgen/histogram.h"
@@ -23,6 +24,10 @@ struct RunEvidence {
   std::uint64_t overflowed_samples = 0;
   std::vector<std::string> restarted_servers;
 };
+
+/// How the reason begins that is no fault of the generator's: with all clients busy, sections began
+/// late.
+inline constexpr std::string_view kNotTheLoadAskedFor = "the load was not the one asked for";
 
 /// Says whether the figures are those of the lock, or of the generator and its machine: every
 /// reason why they are not is a line.

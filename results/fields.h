@@ -1,17 +1,12 @@
 #pragma once
 
-#include <concepts>
-#include <type_traits>
-
+#include "results/capacity_fields.h"
+#include "results/is.h"
 #include "results/model.h"
 
 namespace lockbench::results {
 
 inline constexpr const char* kSchema = "lockbench.result/1";
-
-/// T is U, const or not.
-template <class T, class U>
-concept Is = std::same_as<std::remove_const_t<T>, U>;
 
 // The one list of what stands in a result file, and in which order. Writing, reading and the
 // figures of thresholds are visitors of it. A visitor offers
@@ -298,6 +293,7 @@ void describe(Visitor& v, Is<Result> auto& result) {
   v.where_there("hazards", result.hazards);
   v.where_there("belief_gaps", result.belief_gaps);
   v.where_there("experiment", result.experiment);
+  v.where_there("capacity", result.capacity);
 }
 
 }  // namespace lockbench::results

@@ -9,27 +9,15 @@
 #include <variant>
 #include <vector>
 
+#include "results/capacity.h"
+#include "results/distribution.h"
+
 namespace lockbench::results {
 
 /// The result file as plain data: what a run writes and everything else reads. Names follow the
 /// file; times are in seconds. `schema.json` beside this file is the file's JSON Schema. A figure
 /// that could not be measured is null in the file and not a number here; those of a distribution
 /// without samples are null there and 0 here.
-
-/// One measured distribution. Percentiles come from the fine histogram.
-struct Distribution {
-  struct Bucket {
-    double upper = 0;
-    std::uint64_t count = 0;
-  };
-
-  std::uint64_t count = 0;
-  double mean = 0, stddev = 0, min = 0;
-  double p50 = 0, p90 = 0, p95 = 0, p99 = 0, p999 = 0, max = 0;
-  double relative_error = 0;
-  std::vector<Bucket> buckets;  ///< only those that hold something, growing
-  std::uint64_t overflow = 0;   ///< samples above the histogram's range, counted in `count`
-};
 
 struct Outcomes {
   std::uint64_t acquired = 0, timed_out = 0, refused = 0, failed = 0, unknown = 0, abandoned = 0;
@@ -274,6 +262,7 @@ struct Result {
   std::optional<std::vector<Hazard>> hazards;
   std::vector<BeliefGap> belief_gaps;
   std::optional<Experiment> experiment;
+  std::optional<std::vector<Capacity>> capacity;
 };
 
 }  // namespace lockbench::results

@@ -188,16 +188,30 @@ TEST(Json, UnknownFieldsArePassedOver) {
   EXPECT_TRUE(from_json(document.dump()).has_value());
 }
 
+TEST(Json, CapacityIsReadBackAsWritten) {
+  Result result = full_result();
+  const Result read = read_back(result);
+  ASSERT_TRUE(read.capacity.has_value());
+  EXPECT_EQ(to_json(read), to_json(result));
+  EXPECT_EQ(read.capacity->at(0).models.at(0).predictions.at(0).error, -0.1);
+  result.capacity->at(0).highest = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_TRUE(json::parse(to_json(result)).at("capacity").at(0).at("highest").is_null());
+  EXPECT_TRUE(std::isnan(read_back(result).capacity->at(0).highest));
+  result.capacity.reset();
+  EXPECT_FALSE(json::parse(to_json(result)).contains("capacity"));
+}
+
 TEST(Json, EveryMissingFieldIsNamed) {
   const json document = json::parse(to_json(full_result()));
   int removed = 0;
   for (const auto& place : places(document, [](const std::string& at) {
-         return at == "/workload" || at == "/environment/servers" || at == "/hazards/0/evidence";
+         return at == "/workload" || at == "/environment/servers" || at == "/hazards/0/evidence" ||
+                at == "/capacity/0/models/0/parameters";
        })) {
     const std::string name = place.empty() ? "" : place.back();
     const json& parent = document.at(place.parent_pointer());
     if (place.empty() || name == "schema" || name == "experiment" || name == "hazards" ||
-        name == "belief_gaps" || !parent.is_object() ||
+        name == "belief_gaps" || place == json::json_pointer("/capacity") || !parent.is_object() ||
         place.parent_pointer() == json::json_pointer("/workload") ||
         place.parent_pointer() == json::json_pointer("/environment/servers")) {
       continue;

@@ -145,8 +145,46 @@ inline std::vector<BeliefGap> sample_belief_gaps() {
            .max = 0.5}};
 }
 
+inline std::vector<Capacity> sample_capacity() {
+  return {{.strategy = "redis-queue",
+           .objective = "acquire.p99<20ms",
+           .clients = 32,
+           .keys = 2,
+           .lowest = 400,
+           .highest = 420,
+           .limit = "lock",
+           .limit_reason = "hold 2 ms and handoff 0.2 ms leave 455 sections/s",
+           .confirmed = true,
+           .planned_rate = 200,
+           .utilisation = 0.5,
+           .headroom = 1,
+           .steps = {{.purpose = "confirm-above",
+                      .rate = 420,
+                      .achieved = 415.5,
+                      .acquire = sample_distribution(),
+                      .met = true,
+                      .valid = false,
+                      .server_cpu_share = 0.1,
+                      .generator_cpu_share = 0.2,
+                      .reason = "idle clients started late"}},
+           .sweep = {{.over = "keys",
+                      .at = 2,
+                      .sections_per_second = 800,
+                      .acquire = sample_distribution()}},
+           .models = {{.name = "queue",
+                       .parameters = {{"service_seconds", 0.0022}},
+                       .predictions = {{.at = "rate=400",
+                                        .figure = "acquire.p99",
+                                        .predicted = 0.018,
+                                        .measured = 0.02,
+                                        .error = -0.1,
+                                        .unit = "s",
+                                        .extrapolated = true}}}}}};
+}
+
 inline Result full_result() {
   Result result = minimal_result();
+  result.capacity = sample_capacity();
   result.hazards = sample_hazards();
   result.belief_gaps = sample_belief_gaps();
   result.experiment = sample_experiment();

@@ -89,7 +89,8 @@ json document_of(const Result& result) { return json::parse(to_json(result)); }
 
 /// Where any name may stand.
 bool is_map(const std::string& at) {
-  return at == "/workload" || at == "/environment/servers" || at == "/hazards/0/evidence";
+  return at == "/workload" || at == "/environment/servers" || at == "/hazards/0/evidence" ||
+         at == "/capacity/0/models/0/parameters";
 }
 
 /// The full result with everything that the file announces beyond it.
@@ -139,7 +140,8 @@ TEST(Schema, RejectsEveryMissingField) {
   int removed = 0;
   for (const auto& place : places(document, is_map)) {
     const std::string at = place.to_string();
-    const bool optional = at == "/hazards" || at == "/experiment" || at == "/belief_gaps";
+    const bool optional =
+        at == "/hazards" || at == "/experiment" || at == "/belief_gaps" || at == "/capacity";
     if (place.empty() || optional || !document.at(place.parent_pointer()).is_object()) {
       continue;
     }
@@ -180,8 +182,9 @@ TEST(Schema, RejectsWrongTypesAndNegativeNumbersEverywhere) {
     // No field may be an object of anything, and text stands where no number does.
     broken.at(place) = document.at(place).is_object() ? json("text") : json{{"surprise", 1}};
     EXPECT_NE(violation(broken), "") << "wrong type at " << place;
-    const bool signed_figure =
-        at == "/experiment/points/0/overhead" || at.starts_with("/belief_gaps");
+    const bool signed_figure = at == "/experiment/points/0/overhead" ||
+                               at.starts_with("/belief_gaps") || at == "/capacity/0/headroom" ||
+                               at.ends_with("/predictions/0/error");
     if (document.at(place).is_number() && !signed_figure) {
       broken.at(place) = -1;
       EXPECT_NE(violation(broken), "") << "negative at " << place;

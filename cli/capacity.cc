@@ -1,0 +1,204 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/exit_code.h"
+#include "cli/facts.h"
+#include "cli/publish.h"
+#include "cli/select.h"
+#include "cli/servers.h"
+#include "cli/signals.h"
+#include "loadgen/capacity_experiment.h"
+#include "results/capacity_sheet.h"
+#include "results/json.h"
+#include "results/save.h"
+#include "strategies/registry.h"
+
+namespace lockbench {
+namespace {
+
+/// Three for the fit, one to check it with.
+constexpr std::size_t kFewestForScalability = 4;
+
+/// 1, 2, 4, ... and the last one itself.
+std::vector<int> doubling_up_to(int last) {
+  std::vector<int> numbers;
+  for (int number = 1; number < last; number *= 2) numbers.push_back(number);
+  numbers.push_back(last);
+  return numbers;
+}
+
+/// What was not said is decided here.
+RunOptions completed(RunOptions options) {
+  CapacityOptions& capacity = options.capacity;
+  options.workload.duration = capacity.duration;
+  options.workload.clients = capacity.clients;
+  const bool listed = !capacity.sweep_clients.empty() || !capacity.sweep_keys.empty();
+  if (capacity.sweep && !listed) {
+    capacity.sweep_clients = doubling_up_to(capacity.clients);
+    if (!options.workload.key_per_client) capacity.sweep_keys = {1, 2, 4};
+  }
+  return options;
+}
+
+tl::expected<std::vector<Selected>, UsageError> choose(const RunOptions& options) {
+  const CapacityOptions& capacity = options.capacity;
+  if (options.strategies.empty()) {
+    return tl::unexpected(
+        UsageError{"capacity needs a strategy: lockbench capacity redis-queue --slo EXPR"});
+  }
+  if (capacity.objective.empty()) {
+    return tl::unexpected(UsageError{"capacity needs an objective: --slo 'acquire.p99<20ms'"});
+  }
+  const bool by_clients =
+      std::any_of(capacity.extrapolations.begin(), capacity.extrapolations.end(),
+                  [](const Extrapolation& load) { return load.clients; });
+  if (by_clients && capacity.sweep_clients.size() < kFewestForScalability) {
+    return tl::unexpected(UsageError{
+        fmt::format("--extrapolate: for clients, --sweep clients=N,N,... needs at least {} numbers",
+                    kFewestForScalability)});
+  }
+  if (options.workload.key_per_client && !capacity.sweep_keys.empty()) {
+    return tl::unexpected(UsageError{"--sweep keys does not go with --keys per-client"});
+  }
+  std::vector<const Descriptor*> catalogue = all_strategies();
+  const auto absent = absent_strategies();
+  catalogue.insert(catalogue.end(), absent.begin(), absent.end());
+  auto selected = select_strategies(options.strategies, catalogue);
+  if (!selected) return selected;
+  if (auto fits = check_waiting(*selected, options.workload.strategy.wait); !fits) {
+    return tl::unexpected(fits.error());
+  }
+  const auto& renew = options.workload.strategy.renew;
+  if (auto fits = check_renewal(*selected, renew, options.workload.ttl); !fits) {
+    return tl::unexpected(fits.error());
+  }
+  return selected;
+}
+
+std::map<std::string, results::OptionValue> record(const RunOptions& options) {
+  auto workload = workload_record(options);
+  for (const Option& option : capacity_options()) {
+    std::string key(option.name);
+    std::replace(key.begin(), key.end(), '-', '_');
+    workload[key] = option.get(options);
+  }
+  return workload;
+}
+
+CapacityPlan plan_of(const RunOptions& options, const Deployment& deployment,
+                     const Descriptor& strategy, const std::string& run_id) {
+  return {.run_id = run_id,
+          .strategy = &strategy,
+          .workload = options.workload,
+          .endpoints = deployment.endpoints,
+          .counter_url = deployment.counter_url,
+          .objective = options.capacity.objective,
+          .sweep_clients = options.capacity.sweep_clients,
+          .sweep_keys = options.capacity.sweep_keys,
+          .sweep_duration = std::min<Duration>(std::chrono::seconds(1), options.capacity.duration),
+          .planned_rate = options.capacity.planned_rate,
+          .extrapolations = options.capacity.extrapolations};
+}
+
+/// One strategy after the other; what a stop left out is named.
+void measure_all(const RunOptions& options, const Deployment& deployment,
+                 const std::vector<Selected>& selected, results::Result& result, Ending& ending,
+                 Console& console, const std::stop_token& stop) {
+  auto& capacities = result.capacity.emplace();
+  for (const Selected& one : selected) {
+    const std::string name(one.strategy->name);
+    if (stop.stop_requested()) {
+      result.skipped.push_back({name, "interrupted"});
+      continue;
+    }
+    CapacityMeasured measured = measure_capacity(
+        plan_of(options, deployment, *one.strategy, result.id),
+        [&](const std::string& line) { console.note(line); }, stop);
+    for (const std::string& line : measured.errors) console.warn("failure: " + line);
+    if (measured.violated) console.warn("exclusion was broken: " + name);
+    const results::Capacity& capacity = measured.capacity;
+    ending.errors = ending.errors || !measured.errors.empty();
+    ending.exclusion_broken = ending.exclusion_broken || measured.violated;
+    ending.invalid = ending.invalid || capacity.limit == "generator";
+    const bool too_much = capacity.planned_rate && *capacity.planned_rate > capacity.lowest;
+    ending.threshold_missed = ending.threshold_missed || too_much || capacity.lowest <= 0;
+    capacities.push_back(std::move(measured.capacity));
+  }
+  result.interrupted = ending.interrupted = stop.stop_requested();
+}
+
+std::string text_of(const results::Result& result, Format format) {
+  if (format == Format::json) return results::to_json(result);
+  if (format == Format::csv) return results::capacity_csv(*result.capacity);
+  const bool markdown = format == Format::markdown;
+  const results::TextSheet sheet = results::sheet_of(*result.capacity);
+  std::string text = markdown ? results::to_markdown(sheet) : results::to_table(sheet);
+  for (const results::Capacity& capacity : *result.capacity) {
+    const std::string chart = results::chart(capacity);
+    text += fmt::format("\n{}{}\n", markdown ? "## " : "", capacity.strategy);
+    if (!chart.empty()) text += markdown ? fmt::format("\n```\n{}```\n\n", chart) : chart;
+    for (const std::string& line : results::readings(capacity)) {
+      text += fmt::format("{}{}\n", markdown ? "- " : "", line);
+    }
+  }
+  for (const results::Skipped& one : result.skipped) {
+    text += fmt::format("{}skipped: {}: {}\n", markdown ? "- " : "", one.strategy, one.reason);
+  }
+  return text;
+}
+
+tl::expected<int, UsageError> capacity(const RunOptions& given) {
+  RunOptions options = completed(given);
+  auto selected = choose(options);
+  if (!selected) return tl::unexpected(selected.error());
+  const WallTime now = std::chrono::system_clock::now();
+  results::Result result{.id = run_id(now, std::random_device()()), .started_at = rfc3339(now)};
+  const std::string out =
+      options.out.empty() ? fmt::format("results/runs/{}.json", result.id) : options.out;
+  if (auto writable = results::check_writable(out); !writable) {
+    return tl::unexpected(UsageError{fmt::format("--out: {}", writable.error())});
+  }
+
+  prepare_signals();
+  Console console(stderr, is_terminal(stderr), options.quiet);
+  const std::stop_source stop;
+  const StopOnSignal on_signal(stop, console);
+  RunOptions widest = options;  // the servers are to take all clients that there ever are
+  for (const int clients : options.capacity.sweep_clients) {
+    widest.workload.clients = std::max(widest.workload.clients, clients);
+  }
+  const auto deployment = deploy(widest, *selected, result.skipped, stop.get_token());
+  if (stop.stop_requested()) {
+    console.warn("interrupted before the load began: nothing was measured");
+    return exit_code::kInterrupted;
+  }
+  if (!deployment) return tl::unexpected(deployment.error());
+  for (const std::string& line : deployment->warnings) console.warn("warning: " + line);
+
+  Ending ending{.strict = options.strict};
+  measure_all(options, *deployment, *selected, result, ending, console, stop.get_token());
+  result.lockbench = build_facts();
+  result.environment = machine_facts();
+  result.environment.servers = deployment->facts;
+  result.workload = record(options);
+  const bool saved = save_result(result, out, console);
+  const bool printed = print_text(text_of(result, options.format), console);
+  ending.errors = ending.errors || !saved || !printed;
+  return exit_code_of(ending);
+}
+
+}  // namespace
+
+Command capacity_command() {
+  return {.name = "capacity",
+          .summary = "The highest load that keeps an objective, and what limits it.",
+          .options = capacity_options(),
+          .loads = true,
+          .execute = capacity};
+}
+
+}  // namespace lockbench

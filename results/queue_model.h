@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+
+namespace lockbench::results {
+
+/// One lock as a queue with one server: sections come by themselves (Poisson), and each keeps the
+/// lock from the next for its hold and the handoff. M/G/1, so first come first served; a fair
+/// lock's waits are nearest to it, an unfair lock's have the same mean and a longer tail. Times in
+/// seconds, rates in sections per second at this one lock.
+struct QueueModel {
+  double service_mean = 0, service_variance = 0;
+  double free_seconds = 0;  ///< what it takes to get a free lock
+
+  double utilisation(double rate) const { return rate * service_mean; }
+  double capacity() const { return 1 / service_mean; }
+
+  /// Pollaczek (1930), Khinchine (1932). Nothing where sections come faster than they are served.
+  std::optional<double> mean_wait(double rate) const;
+
+  /// A share of 0.99 is p99. Of those who wait at all, waits are taken for exponential: true of
+  /// M/M/1 and, near saturation, of every M/G/1 (Kingman 1961); below it somewhat too long where
+  /// holds hardly vary.
+  std::optional<double> wait_percentile(double rate, double share) const;
+
+  /// The wait, and for those who find it free the way to the lock.
+  std::optional<double> mean_acquire(double rate) const;
+  std::optional<double> acquire_percentile(double rate, double share) const;
+};
+
+}  // namespace lockbench::results
