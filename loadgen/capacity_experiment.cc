@@ -192,13 +192,23 @@ class Experiment {
     const double store_cores = plan_.strategy->backend == "redis"
                                    ? static_cast<double>(std::max<std::size_t>(servers, 1))
                                    : cores;
+    std::size_t invalid = 0;
+    std::string reason;
+    for (const results::CapacityStep& one : capacity.steps) {
+      if (one.valid) continue;
+      ++invalid;
+      reason = one.reason;
+    }
     Limit limit = name_limit({.run = run,
                               .clients = capacity.clients,
                               .busiest_key_share = busiest_key_share(plan_.workload),
                               .excludes = run.audit.verdict == results::Verdict::exclusive,
                               .store_cores = store_cores,
                               .cores = cores,
-                              .step_valid = step.valid});
+                              .step_valid = step.valid,
+                              .steps = capacity.steps.size(),
+                              .invalid_steps = invalid,
+                              .invalid_reason = reason});
     capacity.limit = std::move(limit.name);
     capacity.limit_reason = std::move(limit.reason);
   }

@@ -35,7 +35,8 @@ std::string failure_of(const results::Run& run, std::span<const results::Thresho
   std::vector<std::string> reasons;
   for (const results::Threshold& threshold : objective) {
     for (const auto& outcome : results::evaluate(threshold, {&run, 1})) {
-      if (!outcome.kept) reasons.push_back(fmt::format("{}: {}", threshold.text, outcome.reason));
+      if (outcome.kept) continue;
+      reasons.push_back(outcome.measured ? threshold.text + " missed" : outcome.reason);
     }
   }
   if (given_up > kGivenUpShare * due) {

@@ -23,6 +23,9 @@ struct LimitEvidence {
   double store_cores = 1;        ///< that the store can keep busy: 1 where one thread serves all
   int cores = 1;                 ///< of this machine
   bool step_valid = true;
+  /// Of the whole search: with idle clients late every other time, so is all else.
+  std::size_t steps = 0, invalid_steps = 0;
+  std::string invalid_reason{};  ///< of the last such step
 };
 
 struct Limit {

@@ -1,0 +1,78 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/commands.h"
+#include "cli/parse.h"
+
+namespace lockbench {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+tl::expected<RunOptions, UsageError> parsed(const std::vector<std::string>& args) {
+  return parse(capacity_command(), args);
+}
+
+std::string error_of(const std::vector<std::string>& args) {
+  const auto options = parsed(args);
+  return options ? "accepted" : options.error().message;
+}
+
+/// What the command itself refuses, before anything starts.
+std::string refusal_of(const std::vector<std::string>& args) {
+  const auto options = parsed(args);
+  if (!options) return options.error().message;
+  const auto code = capacity_command().execute(*options);
+  return code ? "accepted" : code.error().message;
+}
+
+TEST(CapacityOptions, AreRead) {
+  const auto options =
+      parsed({"redis-queue", "--slo", "acquire.p99<20ms", "--slo", "acquire.p50<1ms", "--clients",
+              "64", "--duration", "1s", "--sweep", "clients=8,1,2,2,4", "--planned-rate", "120.5",
+              "--extrapolate", "clients=2000,rtt=1ms"});
+  ASSERT_TRUE(options) << options.error().message;
+  const CapacityOptions& capacity = options->capacity;
+  ASSERT_EQ(capacity.objective.size(), 2U);
+  EXPECT_EQ(capacity.objective[1].figure, "acquire.p50");
+  EXPECT_EQ(capacity.clients, 64);
+  EXPECT_EQ(capacity.duration, 1s);
+  EXPECT_THAT(capacity.sweep_clients, ElementsAre(1, 2, 4, 8));
+  EXPECT_THAT(capacity.sweep_keys, IsEmpty());
+  EXPECT_EQ(capacity.planned_rate, 120.5);
+  EXPECT_EQ(capacity.extrapolations.at(0).text(), "clients=2000,rtt=1ms");
+}
+
+TEST(CapacityOptions, SayWhatIsWrong) {
+  EXPECT_THAT(error_of({"--slo", "acquire.p77<20ms"}),
+              AllOf(HasSubstr("--slo"), HasSubstr("acquire.p77"), HasSubstr("close ones")));
+  EXPECT_THAT(error_of({"--sweep", "threads=1"}), HasSubstr("\"threads=1\" is not clients=N"));
+  EXPECT_THAT(error_of({"--sweep", "clients=1,x"}), HasSubstr("whole numbers from 1 to"));
+  EXPECT_THAT(error_of({"--sweep", "keys="}), HasSubstr("--sweep"));
+  EXPECT_THAT(error_of({"--sweep", "off", "--sweep", "keys=1"}), HasSubstr("off alone"));
+  EXPECT_THAT(error_of({"--sweep", "keys=1", "--sweep", "off"}), HasSubstr("off alone"));
+  EXPECT_THAT(error_of({"--sweep", "keys=1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17"}),
+              HasSubstr("at most 16"));
+  EXPECT_THAT(error_of({"--planned-rate", "0"}), HasSubstr("\"0\" is not a number from"));
+  EXPECT_THAT(error_of({"--extrapolate", "keys=4"}), HasSubstr("clients=N or rtt=D"));
+  EXPECT_THAT(error_of({"--rate", "5"}), HasSubstr("--rate"));
+}
+
+TEST(CapacityOptions, NothingStartsWithoutStrategyAndObjective) {
+  EXPECT_THAT(refusal_of({"--slo", "acquire.p99<20ms"}), HasSubstr("needs a strategy"));
+  EXPECT_THAT(refusal_of({"redis-queue"}), HasSubstr("needs an objective: --slo"));
+  const auto with = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"redis-queue", "--slo", "acquire.p99<20ms"});
+    return refusal_of(more);
+  };
+  EXPECT_THAT(with({"--extrapolate", "clients=9", "--sweep", "off"}), HasSubstr("at least 4"));
+  EXPECT_THAT(with({"--keys", "per-client", "--sweep", "keys=1,2"}), HasSubstr("per-client"));
+  EXPECT_THAT(with({"redis-qeue"}), HasSubstr("redis-qeue"));
+}
+
+}  // namespace
+}  // namespace lockbench

@@ -1,0 +1,126 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "loadgen/capacity_experiment.h"
+
+namespace lockbench {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+results::Distribution around(double seconds, std::uint64_t count = 1000) {
+  return {.count = count, .mean = seconds, .p50 = seconds, .p99 = 2 * seconds};
+}
+
+/// A lock that is kept for 2 ms by each section, at whose door 32 clients waited.
+class CapacityPredictionTest : public testing::Test {
+ protected:
+  CapacityPredictionTest() {
+    plan_.workload.clients = 32;
+    contended_.audit.verdict = results::Verdict::exclusive;
+    contended_.hold = around(0.0018);
+    contended_.handoff = around(0.0002);
+    contended_.release = around(100e-6);
+    contended_.commands_per_section = 2;
+    capacity_.lowest = 400;
+    for (const double rate : {100.0, 200.0, 400.0, 400.0, 450.0}) {
+      capacity_.steps.push_back(
+          {.rate = rate, .acquire = around(0.004), .met = rate <= capacity_.lowest});
+    }
+    for (const std::uint64_t clients : {1, 2, 4, 8, 16, 32}) {
+      // Four fifths of a section can only be done by one at a time.
+      const auto n = static_cast<double>(clients);
+      capacity_.sweep.push_back({"clients", clients, 400 * n / (1 + 0.8 * (n - 1)), around(0.001)});
+    }
+  }
+
+  const results::CapacityModel* model(const char* name) {
+    models_ = model_capacity(plan_, capacity_, {contended_});
+    const auto found = std::find_if(models_.begin(), models_.end(),
+                                    [&](const auto& one) { return one.name == name; });
+    return found == models_.end() ? nullptr : &*found;
+  }
+
+  CapacityPlan plan_;
+  results::Capacity capacity_;
+  results::Run contended_;
+  std::vector<results::CapacityModel> models_;
+};
+
+TEST_F(CapacityPredictionTest, TheQueueIsCheckedAtRatesThatWereRun) {
+  const auto* queue = model("queue");
+  ASSERT_NE(queue, nullptr);
+  EXPECT_DOUBLE_EQ(queue->parameters.at("service_mean_seconds"), 0.002);
+  ASSERT_EQ(queue->predictions.size(), 4U);
+  const results::Prediction& mean = queue->predictions[2];
+  EXPECT_EQ(mean.at, "rate=400");
+  EXPECT_EQ(mean.figure, "acquire.mean");
+  // Waits by Pollaczek and Khinchine: 400 · 2 ms² / (2 · 0.2) = 4 ms; one in five finds it free.
+  EXPECT_NEAR(mean.predicted, 0.004 + 0.2 * 100e-6, 1e-9);
+  ASSERT_TRUE(mean.error.has_value());
+  EXPECT_NEAR(*mean.error, 0.005, 1e-6);
+  EXPECT_EQ(queue->predictions[0].at, "rate=200");
+}
+
+TEST_F(CapacityPredictionTest, TheQueueNeedsALockThatIsWaitedFor) {
+  contended_.handoff = around(0.0002, 3);
+  EXPECT_EQ(model("queue"), nullptr);
+  contended_.handoff = around(0.0002);
+  plan_.workload.keys = 4;
+  EXPECT_NE(model("queue"), nullptr);
+  plan_.workload.key_skew = 1;
+  EXPECT_EQ(model("queue"), nullptr) << "a queue for each key is not what the model has";
+  plan_.workload.key_skew = 0;
+  contended_.audit.verdict = results::Verdict::unprotected;
+  EXPECT_EQ(model("queue"), nullptr);
+}
+
+TEST_F(CapacityPredictionTest, ScalabilityIsCheckedAtTheLargestWhichItWasNotFittedTo) {
+  capacity_.sweep.back().sections_per_second *= 2;  // must not move the fit
+  const auto* usl = model("usl");
+  ASSERT_NE(usl, nullptr);
+  EXPECT_NEAR(usl->parameters.at("sigma"), 0.8, 1e-6);
+  EXPECT_EQ(usl->parameters.at("fitted_to_clients"), 16);
+  ASSERT_EQ(usl->predictions.size(), 1U);
+  EXPECT_EQ(usl->predictions[0].at, "clients=32");
+  ASSERT_TRUE(usl->predictions[0].error.has_value());
+  EXPECT_NEAR(*usl->predictions[0].error, -0.5, 1e-6);
+  EXPECT_FALSE(usl->predictions[0].extrapolated);
+}
+
+TEST_F(CapacityPredictionTest, WhatWasNotMeasuredIsMarked) {
+  plan_.extrapolations = {{.clients = 2000, .rtt = 1ms}, {.clients = 12}, {.rtt = 1ms}};
+  const auto* usl = model("usl");
+  ASSERT_NE(usl, nullptr);
+  ASSERT_EQ(usl->predictions.size(), 4U);
+  const results::Prediction& far = usl->predictions[1];
+  EXPECT_EQ(far.at, "clients=2000,rtt=1ms");
+  EXPECT_TRUE(far.extrapolated);
+  EXPECT_FALSE(far.measured.has_value());
+  EXPECT_NEAR(far.predicted, 1 / 0.003, 1) << "2 ms, and one round trip for the handoff";
+  EXPECT_FALSE(usl->predictions[2].extrapolated) << "between what was measured";
+  const auto* queue = model("queue");
+  ASSERT_NE(queue, nullptr);
+  EXPECT_NEAR(queue->predictions.back().predicted, 1 / 0.003, 1e-6);
+  EXPECT_TRUE(queue->predictions.back().extrapolated);
+}
+
+TEST(Extrapolation, IsReadAndWritten) {
+  const auto both = parse_extrapolation("clients=2000,rtt=1ms");
+  ASSERT_TRUE(both) << both.error();
+  EXPECT_EQ(both->clients, 2000);
+  EXPECT_EQ(both->rtt, Duration(1ms));
+  EXPECT_EQ(both->text(), "clients=2000,rtt=1ms");
+  EXPECT_EQ(parse_extrapolation("rtt=250us")->text(), "rtt=250us");
+  for (const char* wrong : {"", "clients", "clients=", "clients=0", "clients=2.5", "rtt=5",
+                            "rtt=-1ms", "keys=3", "clients=2,clients=3", "clients=2,"}) {
+    EXPECT_FALSE(parse_extrapolation(wrong)) << wrong;
+  }
+  EXPECT_THAT(parse_extrapolation("keys=3").error(), HasSubstr("\"keys=3\""));
+}
+
+}  // namespace
+}  // namespace lockbench
