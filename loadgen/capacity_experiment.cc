@@ -180,7 +180,9 @@ class Experiment {
 
   void name_what_limits() {
     results::Capacity& capacity = measured_.capacity;
-    const auto found = shown_.find(capacity.highest);
+    // Where nothing failed it is not a number, which no map can look for.
+    const auto found =
+        std::isfinite(capacity.highest) ? shown_.find(capacity.highest) : shown_.end();
     if (found == shown_.end()) {
       capacity.limit_reason = "no rate was found at which the objective is missed";
       return;

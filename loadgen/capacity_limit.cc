@@ -14,6 +14,7 @@
 namespace lockbench {
 namespace {
 
+using results::human_count;
 using results::human_number;
 using results::human_seconds;
 
@@ -41,11 +42,11 @@ std::string failure_of(const results::Run& run, std::span<const results::Thresho
   }
   if (given_up > kGivenUpShare * due) {
     reasons.push_back(fmt::format("{} of {} sections timed out, were refused or failed",
-                                  human_number(given_up), human_number(due)));
+                                  human_count(given_up), human_count(due)));
   }
   if (all(o.abandoned) > kUnservedShare * due + kUnservedAnyway) {
     reasons.push_back(fmt::format("a backlog grew: {} of {} sections still waited at the end",
-                                  human_number(all(o.abandoned)), human_number(due)));
+                                  human_count(all(o.abandoned)), human_count(due)));
   }
   if (o.acquired == 0) reasons.emplace_back("nothing was granted");
   return fmt::format("{}", fmt::join(reasons, "; "));
@@ -123,6 +124,11 @@ results::CapacityStep judge_step(const results::Run& run, std::string_view purpo
 Limit name_limit(const LimitEvidence& evidence) {
   const results::Run& run = evidence.run;
   const Shares shares = shares_of(evidence);
+  if (evidence.steps > 0 && 2 * evidence.invalid_steps >= evidence.steps) {
+    return {"generator",
+            fmt::format("{} of {} steps were not valid, so this is not the lock's own limit: {}",
+                        evidence.invalid_steps, evidence.steps, evidence.invalid_reason)};
+  }
   if (!evidence.step_valid) {
     return {"generator",
             fmt::format("not the lock's own limit: {}", fmt::join(run.generator.reasons, "; "))};

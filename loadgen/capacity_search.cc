@@ -61,8 +61,9 @@ std::optional<double> CapacitySearch::next_rate(const CapacityInterval& interval
 std::vector<bool> CapacitySearch::missing(const CapacityInterval& interval) {
   std::vector<bool> order;  // true: at the end that held
   for (const bool at : {true, false}) {
-    const auto tally = tallies_.find(at ? interval.held : interval.failed);
-    if (tally == tallies_.end()) continue;  // that end is open
+    const double end = at ? interval.held : interval.failed;
+    if (!(end > 0)) continue;  // that end is open
+    const auto tally = tallies_.find(end);
     const int lacking = std::max(0, plan_.confirmations - tally->second.confirming);
     order.insert(order.end(), static_cast<std::size_t>(lacking), at);
   }

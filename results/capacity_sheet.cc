@@ -136,7 +136,10 @@ TextSheet sheet_of(const std::vector<Capacity>& capacities) {
 
 std::vector<std::string> readings(const Capacity& capacity) {
   Lines lines;
-  if (std::isfinite(capacity.highest)) {
+  if (capacity.lowest <= 0) {
+    lines.push_back(fmt::format("{} is kept at no rate that was tried, down to {}/s",
+                                capacity.objective, human_number(capacity.highest)));
+  } else if (std::isfinite(capacity.highest)) {
     lines.push_back(fmt::format("{} is kept up to {}/s and missed from {}/s{}", capacity.objective,
                                 held(capacity), human_number(capacity.highest),
                                 capacity.confirmed ? "" : " (not confirmed)"));
