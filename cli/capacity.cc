@@ -104,6 +104,20 @@ CapacityPlan plan_of(const RunOptions& options, const Deployment& deployment,
           .extrapolations = options.capacity.extrapolations};
 }
 
+/// Nothing that was asked for is silently left out.
+void complain_of_unanswered(const std::vector<Extrapolation>& asked,
+                            const results::Capacity& capacity, Console& console) {
+  for (const Extrapolation& load : asked) {
+    const auto answers = [&](const results::CapacityModel& model) {
+      return std::any_of(model.predictions.begin(), model.predictions.end(),
+                         [&](const auto& prediction) { return prediction.at == load.text(); });
+    };
+    if (std::any_of(capacity.models.begin(), capacity.models.end(), answers)) continue;
+    console.warn(fmt::format("--extrapolate {}: no model could be fitted to what {} did",
+                             load.text(), capacity.strategy));
+  }
+}
+
 /// One strategy after the other; what a stop left out is named.
 void measure_all(const RunOptions& options, const Deployment& deployment,
                  const std::vector<Selected>& selected, results::Result& result, Ending& ending,
@@ -121,6 +135,9 @@ void measure_all(const RunOptions& options, const Deployment& deployment,
     for (const std::string& line : measured.errors) console.warn("failure: " + line);
     if (measured.violated) console.warn("exclusion was broken: " + name);
     const results::Capacity& capacity = measured.capacity;
+    if (!stop.stop_requested()) {
+      complain_of_unanswered(options.capacity.extrapolations, capacity, console);
+    }
     ending.errors = ending.errors || !measured.errors.empty();
     ending.exclusion_broken = ending.exclusion_broken || measured.violated;
     ending.invalid = ending.invalid || capacity.limit == "generator";
@@ -178,10 +195,13 @@ tl::expected<int, UsageError> capacity(const RunOptions& given) {
   }
   if (!deployment) return tl::unexpected(deployment.error());
   for (const std::string& line : deployment->warnings) console.warn("warning: " + line);
+  result.lockbench = build_facts();
+  if (!figures_can_be_trusted(result.lockbench)) {
+    console.warn("warning: this build is not optimised: its figures are not to be trusted");
+  }
 
   Ending ending{.strict = options.strict};
   measure_all(options, *deployment, *selected, result, ending, console, stop.get_token());
-  result.lockbench = build_facts();
   result.environment = machine_facts();
   result.environment.servers = deployment->facts;
   result.workload = record(options);
