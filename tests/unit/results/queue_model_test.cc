@@ -45,12 +45,12 @@ struct Service {
 
 std::vector<Service> services() {
   return {
-      {"fixed", 0, [](auto&) { return kMean; }, 0.25},
+      {"fixed", 0, [](auto&) { return kMean; }, 0.35},
       {"exponential", kMean * kMean,
        [](auto& random) { return std::exponential_distribution<double>(1 / kMean)(random); }, 0.05},
       {"uniform", kMean * kMean / 3,
        [](auto& random) { return std::uniform_real_distribution<double>(0, 2 * kMean)(random); },
-       0.15}};
+       0.25}};
 }
 
 TEST(QueueModel, WaitsAreThoseOfASimulatedQueue) {
