@@ -24,7 +24,9 @@ void print_overview(const std::vector<Command>& commands) {
   fmt::print(
       "A benchmark and observability toolkit for distributed lock strategies.\n\n"
       "Usage: lockbench [COMMAND] [OPTIONS]\n\n");
-  for (const Command& command : commands) fmt::print("  {:<8} {}\n", command.name, command.summary);
+  for (const Command& command : commands) {
+    if (!command.hidden) fmt::print("  {:<8} {}\n", command.name, command.summary);
+  }
   fmt::print("\nWithout a command: {}, over all strategies. {}\n", commands.front().name,
              kMoreHelp);
 }
@@ -103,9 +105,9 @@ tl::expected<int, UsageError> choose_and_execute(std::span<const std::string> ar
 }  // namespace
 
 std::vector<Command> all_commands() {
-  return {run_command(),      renewal_command(), quorum_command(),
-          capacity_command(), hazards_command(), compare_command(),
-          probe_command(),    list_command(),    doctor_command()};
+  return {run_command(),     renewal_command(), quorum_command(), capacity_command(),
+          hazards_command(), compare_command(), choose_command(), probe_command(),
+          list_command(),    doctor_command(),  thin_command(),   readme_tables_command()};
 }
 
 int dispatch(std::span<const std::string> args) {

@@ -43,6 +43,8 @@ struct Command {
   /// Its options make up one load, and must fit together.
   bool loads = false;
   std::function<tl::expected<int, UsageError>(const RunOptions&)> execute{};
+  /// Not among those that help shows: for the project's own files.
+  bool hidden = false;
 };
 
 /// Every option of `lockbench run`.
@@ -68,6 +70,9 @@ std::vector<Option> fault_options();
 
 /// Every option of `lockbench capacity`.
 std::vector<Option> capacity_options();
+
+/// What `choose` can be asked to look for.
+std::vector<Option> requirement_options();
 
 /// The options of that name from `run_options()`, for a subcommand that shares them.
 std::vector<Option> some_run_options(std::initializer_list<std::string_view> names);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "choose/requirements.h"
 #include "exporter/listen_address.h"
 #include "loadgen/extrapolation.h"
 #include "loadgen/fault.h"
@@ -52,6 +53,12 @@ struct CompareOptions {
   bool force = false;
 };
 
+/// What `lockbench choose` looks for, and in which files.
+struct ChooseOptions {
+  choose::Requirements requirements;
+  std::vector<std::string> files;  ///< as given; none: the reference results
+};
+
 /// Who is to have metrics.
 struct MetricsOptions {
   std::optional<exporter::ListenAddress> listen;
@@ -96,6 +103,7 @@ struct RunOptions {
   QuorumOptions quorum;
   CapacityOptions capacity;
   CompareOptions compare;
+  ChooseOptions choose;
   std::string hdr;  ///< directory for HdrHistogram's formats; empty: none
   MetricsOptions metrics;
   ProbeOptions probe;

@@ -25,7 +25,16 @@ bool does_harm(HazardOutcome outcome) {
   }
 }
 
-/// What each strategy is known to fall to, in a word: its gravest hazard.
+bool is_exempt(const std::string& name, const std::vector<Selected>& selected) {
+  const auto found = std::find_if(selected.begin(), selected.end(),
+                                  [&](const Selected& one) { return one.strategy->name == name; });
+  if (found == selected.end() || found->named) return false;
+  const Traits& traits = found->strategy->traits;
+  return !traits.promises_exclusion || traits.one_process;
+}
+
+}  // namespace
+
 results::KnownFlaws known_flaws(const results::Result& result) {
   results::KnownFlaws flaws;
   for (const results::Run& run : result.runs) {
@@ -39,16 +48,6 @@ results::KnownFlaws known_flaws(const results::Result& result) {
   }
   return flaws;
 }
-
-bool is_exempt(const std::string& name, const std::vector<Selected>& selected) {
-  const auto found = std::find_if(selected.begin(), selected.end(),
-                                  [&](const Selected& one) { return one.strategy->name == name; });
-  if (found == selected.end() || found->named) return false;
-  const Traits& traits = found->strategy->traits;
-  return !traits.promises_exclusion || traits.one_process;
-}
-
-}  // namespace
 
 std::string render(const results::Result& result, Format format,
                    const results::TableOptions& look) {

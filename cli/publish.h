@@ -11,6 +11,9 @@
 
 namespace lockbench {
 
+/// What each strategy of the result's runs is known to fall to, in a word: its gravest hazard.
+results::KnownFlaws known_flaws(const results::Result& result);
+
 /// The result in the chosen format, as stdout gets it; `look` is for the console's table.
 std::string render(const results::Result& result, Format format, const results::TableOptions& look);
 

@@ -1,0 +1,92 @@
+#include "choose/answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "results/provenance.h"
+#include "results/units.h"
+
+namespace lockbench::choose {
+namespace {
+
+using results::human_number;
+using results::human_seconds;
+
+double in_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+/// The requirement that alone stands in its way; empty if it is none of the user's, or several.
+std::string only_obstacle(const Candidate& candidate) {
+  if (candidate.against.empty()) return "";
+  const std::string& first = candidate.against.front().requirement;
+  const bool alone = std::all_of(candidate.against.begin(), candidate.against.end(),
+                                 [&](const Reason& one) { return one.requirement == first; });
+  return alone ? first : "";
+}
+
+std::vector<Concession> concessions_of(const std::vector<Candidate>& candidates) {
+  std::map<std::string, std::vector<std::string>> by_requirement;
+  for (const Candidate& candidate : candidates) {
+    const std::string obstacle = only_obstacle(candidate);
+    if (!obstacle.empty()) by_requirement[obstacle].emplace_back(candidate.strategy->name);
+  }
+  std::vector<Concession> concessions;
+  for (auto& [requirement, strategies] : by_requirement) {
+    concessions.push_back({requirement, std::move(strategies)});
+  }
+  return concessions;
+}
+
+/// What no lock can change.
+std::vector<std::string> observations_of(const Requirements& requirements) {
+  std::vector<std::string> lines;
+  const auto work = requirements.work_p50 ? requirements.work_p50 : requirements.work_p99;
+  if (!work || *work <= Duration::zero()) return lines;
+  const char* const which = requirements.work_p50 ? "p50" : "p99";
+  const double most = 1 / in_seconds(*work);
+  if (requirements.rate && *requirements.rate > most) {
+    lines.push_back(fmt::format(
+        "{} sections a second of {} ({}) do not fit on one lock, which allows {}: at least {:.0f} "
+        "locks (keys) are needed, whatever the strategy",
+        human_number(*requirements.rate), human_seconds(in_seconds(*work)), which,
+        human_number(most), std::ceil(*requirements.rate / most)));
+  }
+  if (requirements.clients.value_or(1) > 1) {
+    const int others = *requirements.clients - 1;
+    lines.push_back(fmt::format(
+        "if all {} clients want one lock at once, the last waits about {} ({} × {}), whatever the "
+        "strategy",
+        *requirements.clients, human_seconds(others * in_seconds(*work)), others,
+        human_seconds(in_seconds(*work))));
+  }
+  return lines;
+}
+
+}  // namespace
+
+Answer choose(const Requirements& requirements, const std::vector<const Descriptor*>& catalogue,
+              const Evidence& evidence) {
+  Answer answer;
+  answer.requirements = requirements;
+  for (const Descriptor* strategy : catalogue) {
+    answer.candidates.push_back(examine(*strategy, requirements, evidence));
+  }
+  answer.yardstick = yardstick_of(requirements);
+  answer.observations = observations_of(requirements);
+  answer.ranked = rank(answer.candidates, answer.yardstick, requirements, evidence);
+  if (const Source* source = evidence.first_with_runs()) {
+    answer.measured_in = fmt::format("{}: {}", source->name, results::load_of(source->result));
+  }
+  if (answer.ranked.empty()) {
+    answer.concessions = concessions_of(answer.candidates);
+    return answer;
+  }
+  const Descriptor& best = *answer.ranked.front().candidate->strategy;
+  answer.settings = settings_for(best, requirements, evidence);
+  answer.check = check_command(best, requirements, answer.settings);
+  return answer;
+}
+
+}  // namespace lockbench::choose

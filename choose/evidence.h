@@ -1,0 +1,61 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hazards/scenario.h"
+#include "results/model.h"
+
+namespace lockbench::choose {
+
+/// A result, and what it is called in sentences: its file.
+struct Source {
+  std::string name;
+  results::Result result;
+};
+
+/// What a fault does to a strategy, and how that is known.
+struct FaultReport {
+  std::string scenario, outcome;
+  bool harmful = false;  ///< two holders, a lost update, another's lock touched, or no lock at all
+  bool played = false;   ///< in `source`; else it is what the strategy declares
+  std::string reason;    ///< in plain words; may be empty
+  std::string source;
+};
+
+/// The results that answers rest on. The user's files come first; the reference fills in runs,
+/// plays or an experiment where no file has any. Immutable, and so safe to share.
+class Evidence {
+ public:
+  Evidence(std::vector<Source> files, std::vector<Source> reference);
+
+  struct Runs {
+    std::vector<const results::Run*> runs;  ///< of one strategy; empty: it was not measured
+    const Source* source = nullptr;
+  };
+  Runs runs_of(std::string_view strategy) const;
+  /// The first one that figures come from; null without any.
+  const Source* first_with_runs() const;
+
+  /// What was seen counts, and so does a worse declaration.
+  FaultReport report(const hazards::Scenario& scenario, const Descriptor& strategy) const;
+
+  template <class Point>
+  struct Points {
+    std::vector<Point> points;
+    std::string source;
+  };
+  /// Of the first source that has such an experiment.
+  Points<results::RenewalPoint> renewal() const;
+  Points<results::QuorumPoint> quorum() const;
+
+ private:
+  template <class Point>
+  Points<Point> points_of() const;
+
+  std::vector<Source> files_, reference_;
+};
+
+}  // namespace lockbench::choose

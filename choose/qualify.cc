@@ -1,0 +1,187 @@
+#include "choose/qualify.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "choose/figure_text.h"
+#include "choose/survival.h"
+#include "results/provenance.h"
+
+namespace lockbench::choose {
+namespace {
+
+constexpr std::string_view kTraits = "lockbench list";
+
+void check_promise(Candidate& candidate) {
+  const Traits& traits = candidate.strategy->traits;
+  if (!traits.promises_exclusion) {
+    candidate.against.push_back({"", "a control: it promises no exclusion", std::string(kTraits)});
+  } else if (traits.one_process) {
+    candidate.against.push_back(
+        {"", "it excludes the threads of one process only", std::string(kTraits)});
+  }
+}
+
+void check_store(Candidate& candidate, const Requirements& requirements) {
+  const auto& stores = requirements.stores;
+  const std::string backend(candidate.strategy->backend);
+  if (stores.empty() || std::find(stores.begin(), stores.end(), backend) != stores.end()) return;
+  candidate.against.push_back({fmt::format("--stores {}", fmt::join(stores, ",")),
+                               fmt::format("it needs {}", backend), std::string(kTraits)});
+}
+
+void check_trait(Candidate& candidate, bool asked, bool there, std::string_view option,
+                 std::string_view what) {
+  if (!asked) return;
+  auto& reasons = there ? candidate.in_favour : candidate.against;
+  reasons.push_back(
+      {std::string(option), fmt::format("{}{}", there ? "" : "not ", what), std::string(kTraits)});
+}
+
+/// What becomes of the strategy in all these scenarios.
+struct Trial {
+  std::vector<FaultReport> reports;
+
+  const FaultReport* harmful() const {
+    const auto found = std::find_if(reports.begin(), reports.end(),
+                                    [](const FaultReport& report) { return report.harmful; });
+    return found == reports.end() ? nullptr : &*found;
+  }
+};
+
+Trial try_out(const std::vector<std::string>& scenarios, const Descriptor& strategy,
+              const Evidence& evidence) {
+  Trial trial;
+  for (const std::string& name : scenarios) {
+    const hazards::Scenario* scenario = hazards::find_scenario(name);
+    if (scenario != nullptr) trial.reports.push_back(evidence.report(*scenario, strategy));
+  }
+  return trial;
+}
+
+std::string outcomes_of(const Trial& trial) {
+  std::vector<std::string> words;
+  for (const FaultReport& report : trial.reports) {
+    words.push_back(fmt::format("{}: {}", report.scenario, report.outcome));
+  }
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+/// Of what was survived: the file, or that nobody played it.
+std::string sources_of(const Trial& trial, const Descriptor& strategy) {
+  std::vector<std::string> sources;
+  for (const FaultReport& report : trial.reports) {
+    if (report.outcome == to_string(HazardOutcome::not_applicable)) continue;
+    const std::string source = report.played ? "seen in " + report.source : "declared, not played";
+    if (std::find(sources.begin(), sources.end(), source) == sources.end()) {
+      sources.push_back(source);
+    }
+  }
+  if (sources.empty()) return "lockbench hazards --strategies " + std::string(strategy.name);
+  return fmt::format("{}", fmt::join(sources, "; "));
+}
+
+void add_survived(Candidate& candidate, const std::string& requirement, const Trial& trial) {
+  candidate.in_favour.push_back(
+      {requirement, outcomes_of(trial), sources_of(trial, *candidate.strategy)});
+  for (const FaultReport& report : trial.reports) {
+    if (report.outcome == to_string(HazardOutcome::refused)) {
+      candidate.conditions.push_back(
+          {requirement,
+           fmt::format("{}: meanwhile nobody is granted the lock, as it would be doubtful",
+                       report.scenario),
+           where_shown(report, *candidate.strategy)});
+    }
+  }
+}
+
+void check_survival(Candidate& candidate, const Survival& survival, std::optional<bool> fenced,
+                    const Evidence& evidence) {
+  const Descriptor& strategy = *candidate.strategy;
+  const std::string requirement = "--survive " + survival.word;
+  const Trial plain = try_out(survival.scenarios, strategy, evidence);
+  const FaultReport* harm = plain.harmful();
+  if (harm == nullptr) return add_survived(candidate, requirement, plain);
+
+  const Trial rescue = try_out(survival.fenced, strategy, evidence);
+  const bool rescued = strategy.traits.fencing && !rescue.reports.empty() && !rescue.harmful();
+  std::string text = fmt::format("{}: {}", harm->scenario, harm->outcome);
+  if (!harm->reason.empty()) text += fmt::format(" ({})", harm->reason);
+  if (rescued && fenced.value_or(true)) {
+    add_survived(candidate, requirement, rescue);
+    candidate.conditions.push_back(
+        {requirement,
+         fmt::format("{} the protected resource checks its fencing numbers; one that does not: {}",
+                     fenced ? "as" : "only if", text),
+         where_shown(*harm, strategy)});
+    return;
+  }
+  if (rescued) text += "; its fencing numbers are no help where nothing checks them";
+  candidate.against.push_back({requirement, text, where_shown(*harm, strategy)});
+}
+
+void check_exclusion(Candidate& candidate, const Evidence& evidence) {
+  const auto measured = evidence.runs_of(candidate.strategy->name);
+  for (const results::Run* run : measured.runs) {
+    if (run->audit.verdict != results::Verdict::violated) continue;
+    candidate.against.push_back({"",
+                                 fmt::format("it broke exclusion: {} lost updates, {} overlaps",
+                                             run->audit.lost_updates, run->audit.overlaps),
+                                 measured.source->name});
+    return;
+  }
+}
+
+void check_slo(Candidate& candidate, const results::Threshold& slo, const Evidence& evidence) {
+  const std::string requirement = fmt::format("--slo '{}'", slo.text);
+  const auto measured = evidence.runs_of(candidate.strategy->name);
+  if (measured.runs.empty()) {
+    candidate.conditions.push_back(
+        {requirement, "nobody has measured it", "no run of it in the files"});
+    return;
+  }
+  std::vector<results::Run> runs;
+  for (const results::Run* run : measured.runs) runs.push_back(*run);
+  const auto outcomes = results::evaluate(slo, runs);
+  const auto worst = std::find_if(outcomes.begin(), outcomes.end(),
+                                  [](const auto& outcome) { return !outcome.kept; });
+  const auto& outcome = worst == outcomes.end() ? outcomes.front() : *worst;
+  const std::string what =
+      outcome.measured
+          ? fmt::format("{} is {}", slo.figure, shown_figure(slo.figure, *outcome.measured))
+          : outcome.reason;
+  const std::string where =
+      fmt::format("{}: {}", measured.source->name, results::load_of(measured.source->result));
+  (outcome.kept ? candidate.in_favour : candidate.against).push_back({requirement, what, where});
+}
+
+}  // namespace
+
+std::string where_shown(const FaultReport& report, const Descriptor& strategy) {
+  return fmt::format("{}; lockbench hazards --explain {}/{}",
+                     report.played ? "seen in " + report.source : "declared, not played",
+                     report.scenario, strategy.name);
+}
+
+Candidate examine(const Descriptor& strategy, const Requirements& requirements,
+                  const Evidence& evidence) {
+  Candidate candidate{.strategy = &strategy};
+  check_promise(candidate);
+  if (!candidate.qualifies()) return candidate;
+  const Traits& traits = strategy.traits;
+  check_store(candidate, requirements);
+  check_trait(candidate, requirements.fair, traits.fair, "--fair", "first come, first served");
+  check_trait(candidate, requirements.reentrant, traits.reentrant, "--reentrant",
+              "taken again by its holder");
+  check_trait(candidate, requirements.shared, traits.shared, "--shared", "with a shared mode");
+  for (const Survival& survival : requirements.survive) {
+    check_survival(candidate, survival, requirements.fencing_resource, evidence);
+  }
+  check_exclusion(candidate, evidence);
+  for (const results::Threshold& slo : requirements.slos) check_slo(candidate, slo, evidence);
+  return candidate;
+}
+
+}  // namespace lockbench::choose

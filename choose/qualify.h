@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "choose/evidence.h"
+#include "choose/requirements.h"
+#include "strategies/descriptor.h"
+
+namespace lockbench::choose {
+
+/// One sentence of the answer, with where it can be checked.
+struct Reason {
+  std::string requirement;  ///< as an option: "--survive pause"; empty: none of the user's
+  std::string text;
+  std::string evidence;
+};
+
+struct Candidate {
+  const Descriptor* strategy = nullptr;
+  std::vector<Reason> against;     ///< what rules it out; empty: it qualifies
+  std::vector<Reason> in_favour;   ///< how it meets what was asked
+  std::vector<Reason> conditions;  ///< on which it qualifies, and what nobody has shown yet
+
+  bool qualifies() const { return against.empty(); }
+};
+
+/// Holds the strategy against every requirement.
+Candidate examine(const Descriptor& strategy, const Requirements& requirements,
+                  const Evidence& evidence);
+
+/// "seen in FILE: lockbench hazards --explain SCENARIO/STRATEGY".
+std::string where_shown(const FaultReport& report, const Descriptor& strategy);
+
+}  // namespace lockbench::choose

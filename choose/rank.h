@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "choose/qualify.h"
+
+namespace lockbench::choose {
+
+/// What qualifying strategies are ranked by.
+struct Yardstick {
+  std::string figure;  ///< path of a run's number
+  std::string why;
+  bool higher_is_better = false;
+};
+
+Yardstick yardstick_of(const Requirements& requirements);
+
+struct Ranked {
+  const Candidate* candidate = nullptr;
+  std::optional<double> value{};  ///< median of the repetitions; nothing: not measured
+  /// One that qualifies too, on the same servers, and survives all that this one survives and more.
+  const Candidate* better = nullptr;
+  std::vector<std::string> falls_to{};  ///< what `better` survives beyond
+};
+
+/// Those that qualify, the best first: a strategy that another one makes superfluous comes behind
+/// all others, as a figure is no consolation for a fault; then by the figure, what was not measured
+/// last; then by name.
+std::vector<Ranked> rank(const std::vector<Candidate>& candidates, const Yardstick& yardstick,
+                         const Requirements& requirements, const Evidence& evidence);
+
+}  // namespace lockbench::choose

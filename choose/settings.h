@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "choose/qualify.h"
+
+namespace lockbench::choose {
+
+/// One option of `lockbench run` and of the lock in production.
+struct Setting {
+  std::string option, value;  ///< "--ttl", "2400ms"; no value: as it is by itself
+  std::string because;
+  std::string evidence;
+};
+
+/// For the strategy under these requirements, from its traits and what was measured.
+std::vector<Setting> settings_for(const Descriptor& strategy, const Requirements& requirements,
+                                  const Evidence& evidence);
+
+/// The options that make `lockbench run` check them under the load that was described.
+std::string check_command(const Descriptor& strategy, const Requirements& requirements,
+                          const std::vector<Setting>& settings);
+
+}  // namespace lockbench::choose

@@ -1,0 +1,88 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/exit_code.h"
+#include "cli/publish.h"
+#include "results/json.h"
+#include "results/load.h"
+#include "results/readme_tables.h"
+#include "results/thin.h"
+
+namespace lockbench {
+namespace {
+
+Option files_option(std::string_view help) {
+  Option option{.name = "files", .value_name = "FILE", .help = std::string(help)};
+  option.repeatable = true;
+  option.in_file = false;
+  option.positional = true;
+  option.set = [](RunOptions& options, const std::string& text) -> tl::expected<void, std::string> {
+    options.choose.files.push_back(text);
+    return {};
+  };
+  option.get = [](const RunOptions& options) { return options.choose.files; };
+  return option;
+}
+
+tl::expected<int, UsageError> thin(const RunOptions& options) {
+  const auto& files = options.choose.files;
+  if (files.size() != 1) {
+    return tl::unexpected(UsageError{"one result file is wanted: lockbench thin FILE > THIN.json"});
+  }
+  auto result = results::load(files.front());
+  if (!result) return tl::unexpected(UsageError{result.error()});
+  Console console(stderr, is_terminal(stderr), false);
+  const bool printed = print_text(results::to_json(results::thinned(std::move(*result))), console);
+  return printed ? exit_code::kFine : exit_code::kErrors;
+}
+
+tl::expected<int, UsageError> draw_tables(const RunOptions& options) {
+  const auto& files = options.choose.files;
+  if (files.size() < 2) {
+    return tl::unexpected(UsageError{
+        "a page and results are wanted: lockbench readme-tables README.md RESULT.json..."});
+  }
+  std::ifstream page(files.front(), std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(page), {}};
+  if (!page.is_open() || page.bad()) {
+    return tl::unexpected(UsageError{fmt::format("{}: cannot be read", files.front())});
+  }
+  std::vector<results::Result> sources;
+  for (std::size_t i = 1; i < files.size(); ++i) {
+    auto result = results::load(files[i]);
+    if (!result) return tl::unexpected(UsageError{result.error()});
+    sources.push_back(std::move(*result));
+  }
+  results::KnownFlaws flaws;
+  for (const results::Result& source : sources) flaws.merge(known_flaws(source));
+  const auto drawn = results::with_tables(text, results::readme_tables(sources, flaws));
+  if (!drawn)
+    return tl::unexpected(UsageError{fmt::format("{}: {}", files.front(), drawn.error())});
+  Console console(stderr, is_terminal(stderr), false);
+  return print_text(*drawn, console) ? exit_code::kFine : exit_code::kErrors;
+}
+
+}  // namespace
+
+Command thin_command() {
+  return {.name = "thin",
+          .summary = "A result file without histograms, series and timelines, on stdout.",
+          .options = {files_option("the result file")},
+          .execute = thin,
+          .hidden = true};
+}
+
+Command readme_tables_command() {
+  return {.name = "readme-tables",
+          .summary = "A page with its tables drawn anew from results, on stdout.",
+          .options = {files_option("the page, then the result files")},
+          .execute = draw_tables,
+          .hidden = true};
+}
+
+}  // namespace lockbench
