@@ -14,6 +14,7 @@ Json reasons(const std::vector<Reason>& list) {
   for (const Reason& reason : list) {
     array.push_back({{"requirement", reason.requirement},
                      {"text", reason.text},
+                     {"detail", reason.detail},
                      {"evidence", reason.evidence}});
   }
   return array;

@@ -4,7 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
+#include <utility>
+#include <vector>
 
 #include "choose/figure_text.h"
 #include "results/experiment_sheet.h"
@@ -64,6 +65,13 @@ std::string sentence(const Reason& reason) {
   return with_evidence(text, reason.evidence);
 }
 
+/// With what was seen.
+std::string full_sentence(const Reason& reason) {
+  Reason full = reason;
+  if (!full.detail.empty()) full.text += fmt::format(" ({})", full.detail);
+  return sentence(full);
+}
+
 std::string value_of(const Answer& answer, const Ranked& one) {
   return one.value ? shown_figure(answer.yardstick.figure, *one.value) : "not measured";
 }
@@ -80,10 +88,14 @@ void add_ranking(const Answer& answer, Page& page) {
                            answer.yardstick.why,
                            answer.yardstick.higher_is_better ? "higher" : "lower"));
   results::TextSheet sheet;
-  sheet.titles = {"strategy", answer.yardstick.figure, "but"};
+  const bool remarks = std::any_of(answer.ranked.begin(), answer.ranked.end(),
+                                   [](const Ranked& one) { return one.better != nullptr; });
+  sheet.titles = {"strategy", answer.yardstick.figure};
+  if (remarks) sheet.titles.emplace_back("but");
   for (const Ranked& one : answer.ranked) {
-    sheet.rows.push_back(
-        {std::string(one.candidate->strategy->name), value_of(answer, one), remark(one)});
+    auto& row = sheet.rows.emplace_back();
+    row = {std::string(one.candidate->strategy->name), value_of(answer, one)};
+    if (remarks) row.push_back(remark(one));
   }
   page.table(std::move(sheet));
   if (!answer.measured_in.empty()) {
@@ -96,7 +108,7 @@ void add_best(const Answer& answer, Page& page) {
   const Descriptor& strategy = *best.strategy;
   page.heading(fmt::format("{}: {}", strategy.name, strategy.summary));
   for (const Reason& reason : best.in_favour) page.line(sentence(reason));
-  for (const Reason& reason : best.conditions) page.line("mind " + sentence(reason));
+  for (const Reason& reason : best.conditions) page.line("mind " + full_sentence(reason));
   if (!strategy.source.empty()) page.line(fmt::format("protocol: {}", strategy.source));
   page.heading("Settings");
   for (const Setting& setting : answer.settings) {
@@ -117,26 +129,33 @@ void add_nothing(const Answer& answer, Page& page) {
   if (answer.concessions.empty()) page.line("no single requirement, dropped, would let one in");
 }
 
-/// Stores that are not at hand rule many out for one and the same reason.
+/// What rules it out, in words that fit every strategy that falls to the same.
+std::string in_general(const Candidate& candidate) {
+  std::vector<std::string> sentences;
+  for (const Reason& reason : candidate.against) {
+    std::string words = sentence(reason);
+    const std::string own = fmt::format("/{}]", candidate.strategy->name);
+    if (words.ends_with(own)) words.replace(words.size() - own.size(), own.size(), "/STRATEGY]");
+    sentences.push_back(std::move(words));
+    // The others do not matter where the store is not there.
+    if (reason.requirement.starts_with("--stores")) break;
+  }
+  return fmt::format("{}", fmt::join(sentences, "; "));
+}
+
 void add_ruled_out(const Answer& answer, Page& page) {
-  const auto qualify = answer.ranked.size();
-  if (qualify == answer.candidates.size()) return;
-  page.heading("Ruled out");
-  std::map<std::string, std::vector<std::string_view>> elsewhere;
+  std::vector<std::pair<std::string, std::vector<std::string_view>>> groups;
   for (const Candidate& candidate : answer.candidates) {
     if (candidate.qualifies()) continue;
-    const Reason& first = candidate.against.front();
-    if (first.requirement.starts_with("--stores")) {
-      elsewhere[fmt::format("{}: {}", first.requirement, first.text)].push_back(
-          candidate.strategy->name);
-      continue;
-    }
-    std::vector<std::string> sentences;
-    for (const Reason& reason : candidate.against) sentences.push_back(sentence(reason));
-    page.line(fmt::format("{}: {}", candidate.strategy->name, fmt::join(sentences, "; ")));
+    const std::string why = in_general(candidate);
+    auto group = std::find_if(groups.begin(), groups.end(),
+                              [&](const auto& one) { return one.first == why; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {why, {}});
+    group->second.push_back(candidate.strategy->name);
   }
-  for (const auto& [reason, strategies] : elsewhere) {
-    page.line(fmt::format("{}: {}", reason, fmt::join(strategies, ", ")));
+  if (!groups.empty()) page.heading("Ruled out");
+  for (const auto& [why, strategies] : groups) {
+    page.line(fmt::format("{}: {}", fmt::join(strategies, ", "), why));
   }
 }
 

@@ -87,13 +87,15 @@ void add_survived(Candidate& candidate, const std::string& requirement, const Tr
   candidate.in_favour.push_back(
       {requirement, outcomes_of(trial), sources_of(trial, *candidate.strategy)});
   for (const FaultReport& report : trial.reports) {
+    std::string_view caveat;
     if (report.outcome == to_string(HazardOutcome::refused)) {
-      candidate.conditions.push_back(
-          {requirement,
-           fmt::format("{}: meanwhile nobody is granted the lock, as it would be doubtful",
-                       report.scenario),
-           where_shown(report, *candidate.strategy)});
+      caveat = "meanwhile nobody is granted the lock, as it would be doubtful";
+    } else if (!report.played && report.outcome != to_string(HazardOutcome::not_applicable)) {
+      caveat = "nobody has played it in these files; that it does no harm is declared only";
     }
+    if (caveat.empty()) continue;
+    candidate.conditions.push_back({requirement, fmt::format("{}: {}", report.scenario, caveat),
+                                    where_shown(report, *candidate.strategy)});
   }
 }
 
@@ -108,18 +110,17 @@ void check_survival(Candidate& candidate, const Survival& survival, std::optiona
   const Trial rescue = try_out(survival.fenced, strategy, evidence);
   const bool rescued = strategy.traits.fencing && !rescue.reports.empty() && !rescue.harmful();
   std::string text = fmt::format("{}: {}", harm->scenario, harm->outcome);
-  if (!harm->reason.empty()) text += fmt::format(" ({})", harm->reason);
   if (rescued && fenced.value_or(true)) {
     add_survived(candidate, requirement, rescue);
     candidate.conditions.push_back(
         {requirement,
          fmt::format("{} the protected resource checks its fencing numbers; one that does not: {}",
                      fenced ? "as" : "only if", text),
-         where_shown(*harm, strategy)});
+         where_shown(*harm, strategy), harm->reason});
     return;
   }
   if (rescued) text += "; its fencing numbers are no help where nothing checks them";
-  candidate.against.push_back({requirement, text, where_shown(*harm, strategy)});
+  candidate.against.push_back({requirement, text, where_shown(*harm, strategy), harm->reason});
 }
 
 void check_exclusion(Candidate& candidate, const Evidence& evidence) {

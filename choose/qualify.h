@@ -14,6 +14,7 @@ struct Reason {
   std::string requirement;  ///< as an option: "--survive pause"; empty: none of the user's
   std::string text;
   std::string evidence;
+  std::string detail{};  ///< what was seen, in plain words; may be empty
 };
 
 struct Candidate {

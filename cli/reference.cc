@@ -37,7 +37,8 @@ tl::expected<int, UsageError> thin(const RunOptions& options) {
   auto result = results::load(files.front());
   if (!result) return tl::unexpected(UsageError{result.error()});
   Console console(stderr, is_terminal(stderr), false);
-  const bool printed = print_text(results::to_json(results::thinned(std::move(*result))), console);
+  const bool printed =
+      print_text(results::to_compact_json(results::thinned(std::move(*result))), console);
   return printed ? exit_code::kFine : exit_code::kErrors;
 }
 

@@ -126,6 +126,25 @@ std::string to_json(const Result& result) {
   return out;
 }
 
+std::string to_compact_json(const Result& result) {
+  std::string out = "{";
+  std::string_view before = "\n";
+  const nlohmann::ordered_json document = write_object(result);
+  for (const auto& [key, member] : document.items()) {
+    out += fmt::format("{}{}: ", before, dump_compact(key));
+    before = ",\n";
+    if (!member.is_array() || member.empty()) {
+      out += dump_compact(member);
+      continue;
+    }
+    for (std::size_t i = 0; i < member.size(); ++i) {
+      out += (i == 0 ? "[\n " : ",\n ") + dump_compact(member[i]);
+    }
+    out += "\n]";
+  }
+  return out + "\n}\n";
+}
+
 tl::expected<Result, std::string> from_json(std::string_view text) {
   return read(text).map_error(
       [](const std::string& error) { return clip(printable(error), kMaxErrorColumns); });

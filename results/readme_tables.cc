@@ -23,14 +23,21 @@ constexpr std::array<std::string_view, 10> kCompared{
     "strategy",    "sections /s", "acquire p50", "acquire p99",  "acquire max",
     "handoff p50", "cmds/sect.",  "fairness",    "lost updates", "falls to"};
 
-/// A table without the columns that are the same in every row, which readers need not see.
+/// An experiment's columns for which a page has no room: `lockbench` shows them.
+constexpr std::array<std::string_view, 12> kLeftOut{
+    "clients", "rounds/grant", "split votes", "validity p50", "validity min", "acquire max",
+    "threads", "commands/s",   "baseline",    "slip p50",     "margin p50",   "failures"};
+
+/// Without those columns, and without what is the same in every row, which readers need not see.
 TextSheet narrowed(const TextSheet& sheet) {
   TextSheet narrow;
   std::vector<std::size_t> kept;
   for (std::size_t c = 0; c < sheet.titles.size(); ++c) {
     std::set<std::string> values;
     for (const auto& row : sheet.rows) values.insert(row[c]);
-    if (c == 0 || values.size() > 1) kept.push_back(c);
+    const bool left_out =
+        std::find(kLeftOut.begin(), kLeftOut.end(), sheet.titles[c]) != kLeftOut.end();
+    if (c == 0 || (values.size() > 1 && !left_out)) kept.push_back(c);
   }
   for (const std::size_t c : kept) narrow.titles.push_back(sheet.titles[c]);
   for (const auto& row : sheet.rows) {
@@ -38,6 +45,14 @@ TextSheet narrowed(const TextSheet& sheet) {
     for (const std::size_t c : kept) cells.push_back(row[c]);
   }
   return narrow;
+}
+
+/// A page shows what a quorum costs a client that is alone: contention hides it.
+Experiment for_a_page(Experiment experiment) {
+  if (auto* points = std::get_if<std::vector<QuorumPoint>>(&experiment.points)) {
+    std::erase_if(*points, [](const QuorumPoint& point) { return point.clients > 1; });
+  }
+  return experiment;
 }
 
 TextSheet compared(const Result& result, const KnownFlaws& flaws) {
@@ -69,7 +84,7 @@ void add(NamedTables& tables, const Result& result, const KnownFlaws& flaws) {
     tables.emplace("hazards", to_matrix_markdown(*result.hazards) + origin(result, ""));
   }
   if (result.experiment) {
-    std::string text = to_markdown(narrowed(sheet_of(*result.experiment)));
+    std::string text = to_markdown(narrowed(sheet_of(for_a_page(*result.experiment))));
     tables.emplace(result.experiment->name(), text + origin(result, ""));
   }
 }

@@ -63,13 +63,12 @@ struct ChildPlan {
   std::string folder;
   std::vector<char*> argv, envp;
   rlimit open_files{};
-  int out = -1, err = -1;
+  int in = -1, out = -1, err = -1;
 
   [[noreturn]] void become() const {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setrlimit(RLIMIT_NOFILE, &open_files);
-    const int nothing = open("/dev/null", O_RDONLY);
-    dup2(nothing, STDIN_FILENO);
+    dup2(in >= 0 ? in : open("/dev/null", O_RDONLY), STDIN_FILENO);
     dup2(out, STDOUT_FILENO);
     dup2(err, STDERR_FILENO);
     if (chdir(folder.c_str()) == 0) execve(argv.front(), argv.data(), envp.data());
@@ -153,6 +152,8 @@ Program::Program(const Scratch& scratch, const std::vector<std::string>& argumen
     checked(fcntl(out_.descriptor, F_SETFD, FD_CLOEXEC), "fcntl");
     start_child(scratch, arguments, setting, terminal, terminal);
     close(terminal);
+    const std::string typed = setting.typed.value_or("");
+    checked(static_cast<int>(write(out_.descriptor, typed.data(), typed.size())), "write");
     return;
   }
   std::array<int, 2> out{}, err{};
@@ -173,6 +174,7 @@ void Program::start_child(const Scratch& scratch, const std::vector<std::string>
   ChildPlan child{.folder = scratch.path(),
                   .argv = pointers_to(words),
                   .envp = pointers_to(variables),
+                  .in = setting.typed ? out : -1,
                   .out = out,
                   .err = err};
   checked(getrlimit(RLIMIT_NOFILE, &child.open_files), "getrlimit");

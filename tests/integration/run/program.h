@@ -56,7 +56,8 @@ struct Outcome {
 struct Setting {
   std::map<std::string, std::string> environment;  ///< in place of, or beside, what there is
   std::optional<std::uint64_t> open_files;         ///< soft limit
-  bool terminal = false;  ///< stdout and stderr are a terminal, read as out
+  bool terminal = false;             ///< stdout and stderr are a terminal, read as out
+  std::optional<std::string> typed;  ///< stdin is that terminal, on which somebody types this
 };
 
 /// lockbench as a process of its own, in a scratch folder, which is its temporary folder too. Its

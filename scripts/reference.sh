@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Makes the reference results anew, on this machine, which should have nothing else to do: about ten minutes.
+# README.md's tables and `lockbench choose` rest on them. Arguments: a lockbench to use; else the release build.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+lockbench=${1:-}
+if [ -z "$lockbench" ]; then
+  scripts/install_packages.sh build run
+  scripts/build.sh release -DLOCKBENCH_TESTS=OFF -- lockbench lockbench-supervisor
+  lockbench=build/release/lockbench
+fi
+whole=$(mktemp -d)
+trap 'rm -rf "$whole"' EXIT
+mkdir -p results/reference
+
+# Usage: make NAME COMMAND...: what the command measured becomes results/reference/NAME.json.
+make() {
+  local name=$1 code=0
+  shift
+  echo "reference: $*" >&2
+  "$lockbench" "$@" --quiet --out "$whole/$name.json" >/dev/null || code=$?
+  # 3: a play that is not what is declared, which the tables show.
+  if [ $code -ne 0 ] && [ $code -ne 3 ]; then
+    echo "reference: lockbench $* ended with exit code $code" >&2
+    exit $code
+  fi
+  "$lockbench" thin "$whole/$name.json" >"$whole/thin.json"
+  mv "$whole/thin.json" "results/reference/$name.json"
+}
+
+make runs run all --duration 3s
+make hazards hazards
+make renewal renewal --held 1 --held 100 --held 1000 --held 10000 --most-threads 1000
+make quorum quorum
+if "$lockbench" hazards --help | grep -q -e '--dose'; then make dose hazards --dose; fi
+scripts/readme_tables.sh "$lockbench"

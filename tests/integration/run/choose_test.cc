@@ -1,0 +1,61 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/integration/run/program.h"
+
+namespace lockbench::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+/// Answers to the questions from the first on, and then nothing to all others.
+Setting typing(const std::string& answers) {
+  return {.terminal = true, .typed = answers + std::string(12, '\n')};
+}
+
+TEST(ChooseOnATerminal, AsksForTheRequirementsOneByOne) {
+  const Scratch scratch;
+  const Outcome outcome = lockbench(scratch, {"choose"}, typing("redis\ncrash,failover\n"));
+  EXPECT_EQ(outcome.code, 0) << outcome.out;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("stores: "), HasSubstr("survive: "),
+                                 HasSubstr("strategies qualify"), HasSubstr("--stores redis")));
+}
+
+TEST(ChooseOnATerminal, AsksAgainThreeTimesAtMost) {
+  const Scratch scratch;
+  const Outcome twice = lockbench(scratch, {"choose"}, typing("rdis\noracle\nredis\n"));
+  EXPECT_EQ(twice.code, 0) << twice.out;
+  EXPECT_THAT(twice.out, AllOf(HasSubstr("\"rdis\" is not one of"), HasSubstr("\"oracle\"")));
+  const Outcome thrice = lockbench(scratch, {"choose"}, typing("a\nb\nc\nredis\n"));
+  EXPECT_EQ(thrice.code, 1);
+  EXPECT_THAT(thrice.out, AllOf(HasSubstr("lockbench: stores: \"c\" is not one of"),
+                                Not(HasSubstr("survive: "))));
+}
+
+TEST(ChooseOnATerminal, TheEndOfTheInputEndsIt) {
+  const Scratch scratch;
+  const Outcome outcome =
+      lockbench(scratch, {"choose"}, {.terminal = true, .typed = "redis\n\x04"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.out, HasSubstr("lockbench: the answers ended before the questions did"));
+}
+
+TEST(ChooseOnATerminal, AsksNothingWhereSomethingIsRequired) {
+  const Scratch scratch;
+  const Outcome outcome = lockbench(scratch, {"choose", "--fair"}, {.terminal = true, .typed = ""});
+  EXPECT_EQ(outcome.code, 0) << outcome.out;
+  EXPECT_THAT(outcome.out, Not(HasSubstr("> ")));
+}
+
+TEST(Choose, ElsewhereSaysWhatIsWanted) {
+  const Scratch scratch;
+  const Outcome outcome = lockbench(scratch, {"choose"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(lines_of(outcome.err).size(), 1U);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("--stores"), HasSubstr("--work-time-p99")));
+}
+
+}  // namespace
+}  // namespace lockbench::test

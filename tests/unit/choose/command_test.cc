@@ -1,0 +1,112 @@
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/dispatch.h"
+#include "results/json.h"
+#include "tests/unit/choose/fixtures.h"
+#include "tests/unit/cli/fixtures.h"
+
+namespace lockbench {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct Ran {
+  int code = 0;
+  std::string out, err;
+};
+
+Ran choose(std::vector<std::string> args) {
+  args.insert(args.begin(), "choose");
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  Ran ran;
+  ran.code = dispatch(args);
+  std::fflush(stdout);
+  ran.out = testing::internal::GetCapturedStdout();
+  ran.err = testing::internal::GetCapturedStderr();
+  return ran;
+}
+
+void expect_refused(const std::vector<std::string>& args,
+                    const testing::Matcher<const std::string&>& message) {
+  const Ran ran = choose(args);
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_EQ(ran.out, "");
+  EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+  EXPECT_THAT(ran.err, AllOf(StartsWith("lockbench: "), message));
+}
+
+TEST(ChooseCommand, MistakesAreOneLine) {
+  expect_refused({"--stores", "rdis"}, HasSubstr("\"rdis\" is not one of"));
+  expect_refused({"--stores", "redis,"}, HasSubstr("\"\" is not one of"));
+  expect_refused({"--survive", "crsh"}, HasSubstr("\"crsh\" is no fault: did you mean crash"));
+  expect_refused({"--survive", "the end of the world"}, HasSubstr("crash, host-crash, pause"));
+  expect_refused({"--work-time-p99", "800"}, HasSubstr("800"));
+  expect_refused({"--work-time-p99", "0s"}, HasSubstr("too short: 1us to 24h"));
+  expect_refused({"--work-time-p50", "2s", "--work-time-p99", "1s"},
+                 HasSubstr("must not be longer"));
+  expect_refused({"--clients", "0"}, HasSubstr("1 to 100000"));
+  expect_refused({"--slo", "acquire.p9<1s"}, HasSubstr("no such figure 'acquire.p9'"));
+  expect_refused({"--fencing-resource", "maybe"}, HasSubstr("is not yes or no"));
+  expect_refused({"--fair", "--rank-by", "acquire.p9"}, HasSubstr("no such figure"));
+  expect_refused({"--fair", "--format", "csv"}, HasSubstr("table, json, markdown"));
+  expect_refused({"--fair", "/nowhere.json"}, HasSubstr("/nowhere.json: cannot be read"));
+  const TemporaryFile empty("choose-empty.json", to_json(results::minimal_result()));
+  expect_refused({"--fair", empty.path()}, HasSubstr("no runs, plays or points"));
+}
+
+TEST(ChooseCommand, ExitsWith99WhereNothingQualifies) {
+  const Ran ran = choose({"--stores", "memcached", "--fair"});
+  EXPECT_EQ(ran.code, 99);
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("qualifies\n"), HasSubstr("without --fair: memcached")));
+}
+
+TEST(ChooseCommand, JudgesByTheFilesGiven) {
+  results::Result result = results::minimal_result();
+  result.runs = {choose::measured("redis-fenced", 0.125, 0.125)};
+  const TemporaryFile file("choose-mine.json", to_json(result));
+  const Ran ran = choose({"--stores", "redis", "--format", "json", file.path()});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const auto document = nlohmann::json::parse(ran.out);
+  EXPECT_THAT(document.at("ranked_by").at("measured_in").get<std::string>(),
+              StartsWith(file.path()));
+  EXPECT_EQ(document.at("qualify").at(0).at("strategy"), "redis-fenced");
+  EXPECT_EQ(document.at("qualify").at(0).at("value"), 0.125);
+}
+
+TEST(ChooseCommand, EveryRequirementIsAKeyOfTheFileToo) {
+  const TemporaryFile file("choose.toml", R"(
+stores = ["redis", "etcd"]
+survive = "crash,pause"
+work-time-p50 = "10ms"
+work-time-p99 = "800ms"
+clients = 200
+rate = 5.5
+slo = ["acquire.p99<20s", "acquire.p50<10s"]
+fair = true
+fencing-resource = "yes"
+reentrant = true
+shared = true
+rank-by = "acquire.mean"
+)");
+  const auto options = parse(choose_command(), std::vector<std::string>{"--config", file.path()});
+  ASSERT_TRUE(options) << options.error().message;
+  const choose::Requirements& asked = options->choose.requirements;
+  EXPECT_THAT(asked.stores, ElementsAre("redis", "etcd"));
+  EXPECT_EQ(asked.survive.size(), 2U);
+  EXPECT_EQ(asked.work_p50, std::chrono::milliseconds(10));
+  EXPECT_EQ(asked.work_p99, std::chrono::milliseconds(800));
+  EXPECT_EQ(asked.clients, 200);
+  EXPECT_EQ(asked.rate, 5.5);
+  EXPECT_EQ(asked.slos.size(), 2U);
+  EXPECT_TRUE(asked.fair && asked.reentrant && asked.shared && asked.fencing_resource.value());
+  EXPECT_EQ(asked.rank_by, "acquire.mean");
+}
+
+}  // namespace
+}  // namespace lockbench

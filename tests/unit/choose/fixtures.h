@@ -1,0 +1,86 @@
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "choose/answer.h"
+#include "choose/survival.h"
+#include "tests/unit/results/samples.h"
+
+namespace lockbench::choose {
+
+/// A made-up strategy on the store "redis". By itself it falls to nothing.
+inline Descriptor made_up(std::string_view name, Traits traits = {},
+                          std::vector<KnownHazard> hazards = {}) {
+  return {.name = name,
+          .backend = "redis",
+          .summary = "made up",
+          .source = "this test",
+          .traits = std::move(traits),
+          .hazards = std::move(hazards)};
+}
+
+inline results::Run measured(std::string_view strategy, double acquire_p50,
+                             double longest_wait = 1) {
+  results::Run run = results::simple_run(std::string(strategy));
+  run.acquire = {.count = 10, .p50 = acquire_p50, .p99 = 2 * acquire_p50};
+  run.fairness.longest_wait_seconds = longest_wait;
+  run.wait = {.round_trip_seconds = 1e-3, .backoff_seconds = 3e-3};
+  return run;
+}
+
+inline results::Hazard played(std::string_view scenario, std::string_view strategy,
+                              std::string_view outcome) {
+  return {.scenario = std::string(scenario),
+          .strategy = std::string(strategy),
+          .expected = std::string(outcome),
+          .observed = std::string(outcome),
+          .evidence = {{"reason", std::string("it was seen")}}};
+}
+
+/// The requirements, with these words to survive.
+inline Requirements surviving(const std::vector<std::string>& words,
+                              Requirements requirements = {}) {
+  for (const std::string& word : words) {
+    requirements.survive.push_back(find_survival(word).value());
+  }
+  return requirements;
+}
+
+/// Descriptors that live as long as it does, and what is known of them.
+class World {
+ public:
+  const Descriptor& add(Descriptor descriptor) {
+    return *catalogue_.emplace_back(&descriptors_.emplace_back(std::move(descriptor)));
+  }
+  results::Result& file() { return file_; }
+
+  Evidence evidence() const { return Evidence({{"mine.json", file_}}, {}); }
+  Answer choose(const Requirements& requirements) const {
+    return lockbench::choose::choose(requirements, catalogue_, evidence());
+  }
+
+ private:
+  std::deque<Descriptor> descriptors_;
+  std::vector<const Descriptor*> catalogue_;
+  results::Result file_ = results::minimal_result();
+};
+
+inline std::vector<std::string> names(const std::vector<Ranked>& ranked) {
+  std::vector<std::string> found;
+  for (const Ranked& one : ranked) found.emplace_back(one.candidate->strategy->name);
+  return found;
+}
+
+inline const Candidate& candidate(const Answer& answer, std::string_view name) {
+  for (const Candidate& one : answer.candidates) {
+    if (one.strategy->name == name) return one;
+  }
+  throw std::out_of_range(std::string(name));
+}
+
+}  // namespace lockbench::choose

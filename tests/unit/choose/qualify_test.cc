@@ -1,0 +1,191 @@
+#include "tests/unit/choose/fixtures.h"
+
+namespace lockbench::choose {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+const Traits kFenced{.fencing = true};
+
+/// Requirements, a strategy, and why it does not qualify; empty: it does.
+struct Case {
+  std::string what;
+  Requirements requirements;
+  Descriptor strategy;
+  std::vector<results::Hazard> plays;
+  std::string requirement, text;
+};
+
+std::vector<Case> cases() {
+  const KnownHazard stale{"pause-holding", HazardOutcome::lost_update};
+  const KnownHazard stale_too{"pause-holding-fenced", HazardOutcome::lost_update};
+  const KnownHazard stuck{"crash-holding", HazardOutcome::stuck};
+  Descriptor etcd = made_up("x");
+  etcd.backend = "etcd";
+  Requirements with_resource, without_resource;
+  with_resource.fencing_resource = true;
+  without_resource.fencing_resource = false;
+  return {
+      {"nothing", {}, made_up("x", {}, {stale, stuck}), {}, "", ""},
+      {"control", {}, made_up("x", {.promises_exclusion = false}), {}, "", "a control"},
+      {"process", {}, made_up("x", {.one_process = true}), {}, "", "one process"},
+      {"store", {.stores = {"redis"}}, etcd, {}, "--stores redis", "it needs etcd"},
+      {"store_there", {.stores = {"redis", "etcd"}}, etcd, {}, "", ""},
+      {"fair", {.fair = true}, made_up("x"), {}, "--fair", "not first come"},
+      {"is_fair", {.fair = true}, made_up("x", {.fair = true}), {}, "", ""},
+      {"reentrant", {.reentrant = true}, made_up("x"), {}, "--reentrant", "not taken again"},
+      {"shared", {.shared = true}, made_up("x"), {}, "--shared", "not with a shared mode"},
+      {"stuck",
+       surviving({"crash"}),
+       made_up("x", {}, {stuck}),
+       {},
+       "--survive crash",
+       "crash-holding: stuck"},
+      {"seen",
+       surviving({"crash"}),
+       made_up("x"),
+       {played("crash-holding", "x", "stuck")},
+       "--survive crash",
+       "crash-holding: stuck"},
+      {"seen_only",
+       surviving({"crash"}),
+       made_up("x", {}, {stuck}),
+       {played("crash-holding", "x", "recovers")},
+       "--survive crash",
+       "crash-holding: stuck"},
+      {"other_fault", surviving({"failover"}), made_up("x", {}, {stuck}), {}, "", ""},
+      {"refused",
+       surviving({"failover"}),
+       made_up("x"),
+       {played("failover", "x", "refused")},
+       "",
+       ""},
+      {"pause",
+       surviving({"pause"}),
+       made_up("x", {}, {stale, stale_too}),
+       {},
+       "--survive pause",
+       "pause-holding: lost-update"},
+      {"pause_fenced", surviving({"pause"}), made_up("x", kFenced, {stale}), {}, "", ""},
+      {"pause_checked",
+       surviving({"pause"}, with_resource),
+       made_up("x", kFenced, {stale}),
+       {},
+       "",
+       ""},
+      {"pause_unchecked",
+       surviving({"pause"}, without_resource),
+       made_up("x", kFenced, {stale}),
+       {},
+       "--survive pause",
+       "no help where nothing checks them"},
+      {"pause_fence_fails",
+       surviving({"pause"}),
+       made_up("x", kFenced, {stale, stale_too}),
+       {},
+       "--survive pause",
+       "pause-holding: lost-update"},
+      {"glob",
+       surviving({"crash-*"}),
+       made_up("x", {}, {stuck}),
+       {},
+       "--survive crash-*",
+       "crash-holding: stuck"},
+  };
+}
+
+class Examined : public testing::TestWithParam<Case> {};
+
+TEST_P(Examined, IsRuledOutForThatReasonAlone) {
+  const Case& c = GetParam();
+  World world;
+  world.add(c.strategy);
+  world.file().hazards = c.plays;
+  const Answer answer = world.choose(c.requirements);
+  const auto& against = answer.candidates.front().against;
+  if (c.text.empty()) {
+    EXPECT_THAT(against, IsEmpty()) << against.front().text;
+    return;
+  }
+  ASSERT_THAT(against, SizeIs(1));
+  EXPECT_EQ(against.front().requirement, c.requirement);
+  EXPECT_THAT(against.front().text, HasSubstr(c.text));
+  EXPECT_NE(against.front().evidence, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, Examined, testing::ValuesIn(cases()),
+                         [](const auto& one) { return one.param.what; });
+
+TEST(Evidence, NamesThePlayAndTheFile) {
+  World world;
+  world.add(made_up("x"));
+  world.file().hazards = {played("failover", "x", "double-grant")};
+  const Answer answer = world.choose(surviving({"failover"}));
+  const Reason& reason = candidate(answer, "x").against.at(0);
+  EXPECT_EQ(reason.evidence, "seen in mine.json; lockbench hazards --explain failover/x");
+  EXPECT_EQ(reason.detail, "it was seen");
+}
+
+TEST(Evidence, WhatNobodyPlayedIsACondition) {
+  World world;
+  world.add(made_up("x"));
+  const Answer unplayed = world.choose(surviving({"failover"}));
+  EXPECT_THAT(candidate(unplayed, "x").conditions,
+              ElementsAre(Field(&Reason::text, HasSubstr("declared only"))));
+  world.file().hazards = {played("failover", "x", "safe")};
+  EXPECT_THAT(candidate(world.choose(surviving({"failover"})), "x").conditions, IsEmpty());
+}
+
+TEST(Evidence, FencingThatNobodyPromisedToCheckIsACondition) {
+  World world;
+  world.add(made_up("x", kFenced, {{"pause-holding", HazardOutcome::lost_update}}));
+  world.file().hazards = {played("pause-holding-fenced", "x", "safe")};
+  const Answer answer = world.choose(surviving({"pause"}));
+  EXPECT_THAT(candidate(answer, "x").conditions,
+              ElementsAre(Field(&Reason::text, AllOf(HasSubstr("only if"),
+                                                     HasSubstr("pause-holding: lost-update")))));
+}
+
+TEST(Slo, WhatMissesItIsOutAndWhatNobodyMeasuredIsSaid) {
+  World world;
+  for (const char* name : {"quick", "slow", "unknown"}) world.add(made_up(name));
+  world.file().runs = {measured("quick", 1e-3), measured("slow", 1)};
+  Requirements requirements;
+  requirements.slos = {results::parse_threshold("acquire.p99<20ms").value()};
+  const Answer answer = world.choose(requirements);
+  EXPECT_THAT(names(answer.ranked), ElementsAre("quick", "unknown"));
+  EXPECT_THAT(candidate(answer, "slow").against.at(0).text, HasSubstr("acquire.p99 is 2 s"));
+  EXPECT_THAT(candidate(answer, "slow").against.at(0).evidence, HasSubstr("mine.json"));
+  EXPECT_THAT(candidate(answer, "unknown").conditions.at(0).text, HasSubstr("nobody"));
+}
+
+TEST(Exclusion, ThatWasSeenBrokenRulesOut) {
+  World world;
+  world.add(made_up("x"));
+  world.file().runs = {measured("x", 1)};
+  world.file().runs[0].audit.verdict = results::Verdict::violated;
+  EXPECT_THAT(world.choose({.clients = 2}).ranked, IsEmpty());
+}
+
+TEST(Concessions, NameTheOneRequirementThatLetsOthersIn) {
+  World world;
+  world.add(made_up("a", {}, {{"failover", HazardOutcome::double_grant}}));
+  world.add(made_up(
+      "b", {},
+      {{"failover", HazardOutcome::double_grant}, {"crash-holding", HazardOutcome::stuck}}));
+  world.add(made_up("c", {.promises_exclusion = false}));
+  Requirements requirements = surviving({"failover", "crash"});
+  const Answer answer = world.choose(requirements);
+  EXPECT_THAT(answer.ranked, IsEmpty());
+  ASSERT_THAT(answer.concessions, SizeIs(1));
+  EXPECT_EQ(answer.concessions[0].requirement, "--survive failover");
+  EXPECT_THAT(answer.concessions[0].strategies, ElementsAre("a"));
+}
+
+}  // namespace
+}  // namespace lockbench::choose

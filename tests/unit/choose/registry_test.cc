@@ -1,0 +1,121 @@
+#include "strategies/registry.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "choose/answer_text.h"
+#include "choose/reference.h"
+#include "tests/unit/choose/fixtures.h"
+
+namespace lockbench::choose {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+Answer ask(const Requirements& requirements) {
+  return choose(requirements, all_strategies(), Evidence({}, reference()));
+}
+
+TEST(FaultWords, StandForScenariosThatExist) {
+  for (const FaultWord& word : fault_words()) {
+    std::istringstream names(fmt::format("{} {}", word.scenarios, word.fenced));
+    for (std::string name; names >> name;) {
+      EXPECT_NE(hazards::find_scenario(name), nullptr) << word.word << ": " << name;
+    }
+  }
+}
+
+TEST(FaultWords, ScenariosAndGlobsAreWordsToo) {
+  EXPECT_EQ(find_survival("rogue-delete")->scenarios, std::vector<std::string>{"rogue-delete"});
+  EXPECT_GE(find_survival("crash-*")->scenarios.size(), 3U);
+  EXPECT_EQ(find_survival("crush"), std::nullopt);
+  EXPECT_EQ(find_survival(""), std::nullopt);
+}
+
+TEST(Registry, ALockThatNeverExpiresDoesNotSurviveACrash) {
+  const Answer answer = ask(surviving({"crash"}));
+  ASSERT_FALSE(answer.ranked.empty());
+  for (const Candidate& one : answer.candidates) {
+    const bool stays =
+        one.strategy->traits.expiry == Expiry::none && !one.strategy->traits.one_process;
+    EXPECT_FALSE(stays && one.qualifies()) << one.strategy->name;
+  }
+}
+
+/// Whether the lock waits for its holder, dead or alive.
+bool waits_for_its_holder(const Descriptor& strategy) {
+  const auto* crash = hazards::find_scenario("crash-holding");
+  return strategy.traits.expiry != Expiry::ttl ||
+         Evidence({}, reference()).report(*crash, strategy).harmful;
+}
+
+TEST(Registry, APauseIsSurvivedByFencingOrByLocksThatWaitForTheirHolder) {
+  Requirements requirements = surviving({"pause"});
+  for (const Ranked& one : ask(requirements).ranked) {
+    const Descriptor& strategy = *one.candidate->strategy;
+    EXPECT_TRUE(strategy.traits.fencing || waits_for_its_holder(strategy)) << strategy.name;
+  }
+  requirements.fencing_resource = false;
+  for (const Ranked& one : ask(requirements).ranked) {
+    EXPECT_TRUE(waits_for_its_holder(*one.candidate->strategy)) << one.candidate->strategy->name;
+  }
+}
+
+TEST(Registry, OneRedisDoesNotSurviveAFailoverOrLosingItsData) {
+  for (const char* word : {"failover", "data-loss"}) {
+    Requirements requirements = surviving({word});
+    requirements.stores = {"redis"};
+    for (const Ranked& one : ask(requirements).ranked) {
+      const Traits& traits = one.candidate->strategy->traits;
+      EXPECT_TRUE(traits.nodes > 1 || traits.needs_replicas) << one.candidate->strategy->name;
+    }
+  }
+}
+
+TEST(Registry, EveryReasonSaysWhereToLook) {
+  const Answer answer = ask(surviving({"crash", "pause", "failover"}));
+  for (const Candidate& one : answer.candidates) {
+    for (const auto* reasons : {&one.against, &one.in_favour, &one.conditions}) {
+      for (const Reason& reason : *reasons) EXPECT_NE(reason.evidence, "") << reason.text;
+    }
+  }
+  for (const Setting& setting : answer.settings) EXPECT_NE(setting.evidence, "") << setting.option;
+}
+
+TEST(Text, HasTheAnswerInEveryForm) {
+  Requirements requirements = surviving({"crash", "pause"});
+  requirements.stores = {"redis"};
+  requirements.work_p99 = std::chrono::milliseconds(800);
+  requirements.clients = 200;
+  const Answer answer = ask(requirements);
+  ASSERT_FALSE(answer.ranked.empty());
+  const std::string best(answer.ranked.front().candidate->strategy->name);
+  EXPECT_THAT(to_text(answer, {}),
+              AllOf(HasSubstr("\nSettings\n"), HasSubstr("\nRuled out\n"),
+                    HasSubstr("try it: lockbench run " + best), HasSubstr("hazards --explain")));
+  EXPECT_THAT(to_text(answer, {.markdown = true}),
+              AllOf(HasSubstr("### Settings\n"), HasSubstr("| " + best + " |")));
+  const auto document = nlohmann::json::parse(to_json(answer));
+  EXPECT_EQ(document.at("qualify").at(0).at("strategy"), best);
+  EXPECT_EQ(document.at("qualify").size() + document.at("ruled_out").size(),
+            all_strategies().size());
+  EXPECT_EQ(document.at("requirements").at("clients"), 200);
+  EXPECT_FALSE(document.at("settings").empty());
+}
+
+TEST(Text, SaysWhatWouldHelpWhereNothingQualifies) {
+  World world;
+  world.add(made_up("x\x1b|y", {}, {{"failover", HazardOutcome::double_grant}}));
+  const Answer answer = world.choose(surviving({"failover"}));
+  EXPECT_THAT(to_text(answer, {}),
+              AllOf(HasSubstr("none of 1 strategies qualifies"),
+                    HasSubstr("without --survive failover: x"), Not(HasSubstr("\x1b"))));
+  EXPECT_THAT(to_text(answer, {.markdown = true}), HasSubstr("\\|"));
+}
+
+}  // namespace
+}  // namespace lockbench::choose

@@ -1,0 +1,121 @@
+#include "choose/settings.h"
+
+#include "tests/unit/choose/fixtures.h"
+
+namespace lockbench::choose {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+
+const Traits kRenewed{.renews = RenewalTiming{}, .renewable = true};
+
+/// The setting of that option; one without a name where there is none.
+Setting setting(const Answer& answer, std::string_view option) {
+  for (const Setting& one : answer.settings) {
+    if (one.option == option) return one;
+  }
+  return {};
+}
+
+Answer answer_for(Traits traits, const Requirements& requirements,
+                  std::vector<KnownHazard> hazards = {}) {
+  // Answers refer to the descriptors: each stays until the next.
+  static std::optional<World> world;
+  world.emplace();
+  world->add(made_up("x", std::move(traits), std::move(hazards)));
+  world->file().runs = {measured("x", 1e-3)};
+  return world->choose(requirements);
+}
+
+TEST(Ttl, OutlastsTheWorkWhereNothingRenews) {
+  EXPECT_EQ(setting(answer_for({}, {.work_p99 = 800ms}), "--ttl").value, "2400ms");
+  EXPECT_EQ(setting(answer_for({}, {.work_p50 = 1s}), "--ttl").value, "3s");
+  EXPECT_EQ(setting(answer_for({.ttl_in_seconds = true}, {.work_p99 = 800ms}), "--ttl").value,
+            "3s");
+  EXPECT_EQ(setting(answer_for({}, {.work_p99 = 1us}), "--ttl").value, "100ms");
+  EXPECT_THAT(setting(answer_for({}, {.clients = 2}), "--ttl").because, HasSubstr("default"));
+}
+
+TEST(Ttl, IsShortWhereSomethingRenews) {
+  const Answer answer = answer_for(kRenewed, {.work_p99 = 1h});
+  EXPECT_EQ(setting(answer, "--ttl").value, "3s");
+  EXPECT_THAT(setting(answer, "--ttl").because, HasSubstr("renewal"));
+  EXPECT_EQ(setting(answer_for({.expiry = Expiry::session}, {.work_p99 = 1h}), "--ttl").value,
+            "3s");
+  EXPECT_EQ(setting(answer_for({.expiry = Expiry::none}, {.work_p99 = 1h}), "--ttl").value, "");
+}
+
+TEST(Ttl, LeavesRoomForRenewalsThatComeLate) {
+  World world;
+  world.add(made_up("x", kRenewed));
+  results::RenewalPoint few{.strategy = "x", .held = 10, .mode = "batched"}, many = few;
+  few.slip = {.count = 1, .max = 0.001};
+  many.held = 1000;
+  many.slip = {.count = 1, .max = 0.7};
+  world.file().experiment = {.points = std::vector{many, few}};
+  EXPECT_EQ(setting(world.choose({.clients = 5}), "--ttl").value, "3s");
+  const Answer answer = world.choose({.clients = 11});
+  EXPECT_EQ(setting(answer, "--ttl").value, "7s");
+  EXPECT_THAT(setting(answer, "--ttl").evidence,
+              AllOf(HasSubstr("700 ms late"), HasSubstr("mine.json")));
+}
+
+TEST(Renewal, IsAdvisedForWorkThatVariesMuch) {
+  const Traits can{.renewable = true};
+  EXPECT_EQ(setting(answer_for(can, {.work_p50 = 10ms, .work_p99 = 5s}), "--renew").value, "auto");
+  EXPECT_EQ(setting(answer_for(can, {.work_p50 = 1s, .work_p99 = 5s}), "--renew").option, "");
+  EXPECT_EQ(setting(answer_for({}, {.work_p50 = 10ms, .work_p99 = 5s}), "--renew").option, "");
+}
+
+TEST(Renewal, HasACapWhereAHolderThatHangsWouldBlockAll) {
+  const std::vector<KnownHazard> stuck{{"runaway-holder", HazardOutcome::stuck}};
+  EXPECT_EQ(setting(answer_for(kRenewed, {.work_p99 = 1s}, stuck), "--renew-cap").value, "20s");
+  EXPECT_EQ(setting(answer_for(kRenewed, {.work_p99 = 1s}), "--renew-cap").option, "");
+}
+
+TEST(Waiting, BacksOffAmongManyAndNotAlone) {
+  const Answer many = answer_for({}, {.work_p99 = 800ms, .clients = 101});
+  EXPECT_EQ(setting(many, "--wait").value, "backoff:20ms..200ms");
+  EXPECT_THAT(setting(many, "--wait").because, HasSubstr("some 1k tries a second"));
+  EXPECT_THAT(setting(many, "--wait").evidence, HasSubstr("75 % were asleep"));
+  EXPECT_EQ(setting(answer_for({}, {.work_p99 = 800ms}), "--wait").value, "");
+  const Traits told{.waiting = WaitPolicy::notify(), .waiting_choices = {}};
+  EXPECT_THAT(setting(answer_for(told, {.clients = 101}), "--wait").because, HasSubstr("told"));
+}
+
+TEST(AcquireTimeout, CoversTheQueue) {
+  const Answer answer = answer_for({}, {.work_p99 = 800ms, .clients = 200});
+  EXPECT_EQ(setting(answer, "--acquire-timeout").value, "199s");
+  EXPECT_THAT(setting(answer, "--acquire-timeout").because, HasSubstr("not fair"));
+}
+
+TEST(Nodes, AreFiveWithTheirMeasuredCost) {
+  World world;
+  world.add(made_up("x", {.nodes = 2}));
+  results::QuorumPoint point{.strategy = "x", .nodes = 5};
+  point.acquire = {.count = 1, .p50 = 0.002};
+  world.file().experiment = {.points = std::vector{point}};
+  const Answer answer = world.choose({.work_p99 = 100ms});
+  EXPECT_EQ(setting(answer, "--nodes").value, "5");
+  EXPECT_THAT(setting(answer, "--nodes").evidence, HasSubstr("5 nodes 2 ms (mine.json)"));
+  EXPECT_EQ(setting(answer, "--node-timeout").value, "15ms") << "a twentieth of the TTL";
+}
+
+TEST(CheckCommand, HasTheLoadAndTheSettings) {
+  EXPECT_EQ(answer_for({}, {.work_p99 = 800ms, .clients = 200}).check,
+            "lockbench run x --clients 200 --hold 800ms --ttl 2400ms --wait backoff:20ms..200ms "
+            "--acquire-timeout 199s");
+}
+
+TEST(Observations, SayWhatNoLockCanChange) {
+  const Answer answer = answer_for({}, {.work_p99 = 500ms, .clients = 3, .rate = 7});
+  ASSERT_EQ(answer.observations.size(), 2U);
+  EXPECT_THAT(answer.observations[0], HasSubstr("at least 4 locks"));
+  EXPECT_THAT(answer.observations[1], HasSubstr("1 s (2 × 500 ms)"));
+  EXPECT_TRUE(answer_for({}, {.work_p99 = 500ms, .rate = 1}).observations.empty());
+}
+
+}  // namespace
+}  // namespace lockbench::choose

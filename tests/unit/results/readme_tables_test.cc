@@ -1,0 +1,58 @@
+#include "results/readme_tables.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/results/samples.h"
+
+namespace lockbench::results {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+const NamedTables kTables{{"one", "| 1 |\n"}, {"two", "| 2 |\n"}};
+
+TEST(WithTables, ReplacesWhatStandsBetweenTheMarks) {
+  const std::string page =
+      "a\n<!-- reference: two -->old\nold<!-- end -->\nb <!-- reference: one --><!-- end -->c";
+  const auto drawn = with_tables(page, kTables);
+  ASSERT_TRUE(drawn) << drawn.error();
+  EXPECT_EQ(*drawn,
+            "a\n<!-- reference: two -->\n\n| 2 |\n\n<!-- end -->\nb <!-- reference: one -->\n\n| 1 "
+            "|\n\n<!-- end -->c");
+  EXPECT_EQ(with_tables(*drawn, kTables), drawn) << "drawn twice is drawn once";
+}
+
+TEST(WithTables, LeavesAPageWithoutMarksAlone) {
+  EXPECT_EQ(with_tables("a | b\n", kTables).value(), "a | b\n");
+  EXPECT_EQ(with_tables("", kTables).value(), "");
+}
+
+TEST(WithTables, SaysWhatIsWrongAndWhere) {
+  EXPECT_THAT(with_tables("a\n<!-- reference: three --><!-- end -->", kTables).error(),
+              AllOf(HasSubstr("line 2"), HasSubstr("\"three\""), HasSubstr("one, two")));
+  EXPECT_THAT(with_tables("<!-- reference: one -->", kTables).error(),
+              HasSubstr("no <!-- end -->"));
+  EXPECT_THAT(with_tables("<!-- reference: one", kTables).error(), HasSubstr("line 1"));
+}
+
+TEST(ReadmeTables, HaveOneForEachKindOfResult) {
+  Result other = minimal_result();
+  QuorumPoint alone = sample_quorum_point(), among_others = alone;
+  alone.clients = 1;
+  among_others.strategy = "redlock-among-others";
+  other.experiment = {.points = std::vector{alone, among_others}};
+  const NamedTables tables = readme_tables({full_result(), other}, {{"redis-set-nx", "a-fault"}});
+  EXPECT_THAT(tables.at("comparison"),
+              AllOf(HasSubstr("| strategy |"), HasSubstr("| acquire p50 |"), HasSubstr("a-fault"),
+                    HasSubstr("2 × Example CPU"), Not(HasSubstr("unknown"))));
+  EXPECT_THAT(tables.at("hazards"), HasSubstr("late-release"));
+  EXPECT_THAT(tables.at("renewal"), HasSubstr("redis-watchdog"));
+  EXPECT_THAT(tables.at("quorum"), AllOf(HasSubstr("redlock"), Not(HasSubstr("among"))));
+  EXPECT_EQ(tables.size(), 4U);
+}
+
+}  // namespace
+}  // namespace lockbench::results
