@@ -37,7 +37,7 @@ TextSheet narrowed(const TextSheet& sheet) {
     for (const auto& row : sheet.rows) values.insert(row[c]);
     const bool left_out =
         std::find(kLeftOut.begin(), kLeftOut.end(), sheet.titles[c]) != kLeftOut.end();
-    if (c == 0 || (values.size() > 1 && !left_out)) kept.push_back(c);
+    if (c == 0 || ((values.size() > 1 || sheet.rows.size() < 2) && !left_out)) kept.push_back(c);
   }
   for (const std::size_t c : kept) narrow.titles.push_back(sheet.titles[c]);
   for (const auto& row : sheet.rows) {

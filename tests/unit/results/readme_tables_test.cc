@@ -49,7 +49,7 @@ TEST(ReadmeTables, HaveOneForEachKindOfResult) {
               AllOf(HasSubstr("| strategy |"), HasSubstr("| acquire p50 |"), HasSubstr("a-fault"),
                     HasSubstr("2 × Example CPU"), Not(HasSubstr("unknown"))));
   EXPECT_THAT(tables.at("hazards"), HasSubstr("late-release"));
-  EXPECT_THAT(tables.at("renewal"), HasSubstr("redis-watchdog"));
+  EXPECT_THAT(tables.at("renewal"), HasSubstr("batched"));
   EXPECT_THAT(tables.at("quorum"), AllOf(HasSubstr("redlock"), Not(HasSubstr("among"))));
   EXPECT_EQ(tables.size(), 4U);
 }
