@@ -108,7 +108,8 @@ Setting cap(const Descriptor& strategy, const Requirements& requirements, Durati
           fmt::format("{} × the work's p99: without a cap a holder that hangs blocks everybody for "
                       "ever",
                       kCapMargin),
-          outcome_at("runaway-holder", strategy, evidence)};
+          fmt::format("{}; {}", outcome_at("runaway-holder", strategy, evidence),
+                      outcome_at("runaway-holder-capped", strategy, evidence))};
 }
 
 }  // namespace

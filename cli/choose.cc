@@ -12,29 +12,17 @@
 #include "cli/option_types.h"
 #include "cli/publish.h"
 #include "cli/questions.h"
+#include "cli/result_files.h"
 #include "results/load.h"
 #include "strategies/registry.h"
 
 namespace lockbench {
 namespace {
 
-Option files_option() {
-  Option option{.name = "files", .value_name = "FILE"};
-  option.help = "result files to judge by (the reference results that lockbench carries along)";
-  option.repeatable = true;
-  option.in_file = false;
-  option.positional = true;
-  option.set = [](RunOptions& options, const std::string& text) -> tl::expected<void, std::string> {
-    options.choose.files.push_back(text);
-    return {};
-  };
-  option.get = [](const RunOptions& options) { return options.choose.files; };
-  return option;
-}
-
 std::vector<Option> choose_options() {
   std::vector<Option> options = requirement_options();
-  options.push_back(files_option());
+  options.push_back(result_files_option(
+      "result files to judge by (the reference results that lockbench carries along)"));
   options.push_back(choice_option<Format>(
       "format", "what stdout shows",
       {{"table", Format::table}, {"json", Format::json}, {"markdown", Format::markdown}},

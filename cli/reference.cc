@@ -8,6 +8,7 @@
 #include "cli/console.h"
 #include "cli/exit_code.h"
 #include "cli/publish.h"
+#include "cli/result_files.h"
 #include "results/json.h"
 #include "results/load.h"
 #include "results/readme_tables.h"
@@ -15,19 +16,6 @@
 
 namespace lockbench {
 namespace {
-
-Option files_option(std::string_view help) {
-  Option option{.name = "files", .value_name = "FILE", .help = std::string(help)};
-  option.repeatable = true;
-  option.in_file = false;
-  option.positional = true;
-  option.set = [](RunOptions& options, const std::string& text) -> tl::expected<void, std::string> {
-    options.choose.files.push_back(text);
-    return {};
-  };
-  option.get = [](const RunOptions& options) { return options.choose.files; };
-  return option;
-}
 
 tl::expected<int, UsageError> thin(const RunOptions& options) {
   const auto& files = options.choose.files;
@@ -73,7 +61,7 @@ tl::expected<int, UsageError> draw_tables(const RunOptions& options) {
 Command thin_command() {
   return {.name = "thin",
           .summary = "A result file without histograms, series and timelines, on stdout.",
-          .options = {files_option("the result file")},
+          .options = {result_files_option("the result file")},
           .execute = thin,
           .hidden = true};
 }
@@ -81,7 +69,7 @@ Command thin_command() {
 Command readme_tables_command() {
   return {.name = "readme-tables",
           .summary = "A page with its tables drawn anew from results, on stdout.",
-          .options = {files_option("the page, then the result files")},
+          .options = {result_files_option("the page, then the result files")},
           .execute = draw_tables,
           .hidden = true};
 }

@@ -80,7 +80,7 @@ void add(NamedTables& tables, const Result& result, const KnownFlaws& flaws) {
     tables.emplace("comparison",
                    to_markdown(compared(result, flaws)) + origin(result, load_of(result)));
   }
-  if (result.hazards) {
+  if (result.hazards && !result.hazards->empty()) {
     tables.emplace("hazards", to_matrix_markdown(*result.hazards) + origin(result, ""));
   }
   if (result.experiment) {

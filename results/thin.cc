@@ -33,8 +33,8 @@ class Thinner {
     fill(*this);
   }
   template <class T>
-  void where_there(const char* /*name*/, std::optional<T>& value) {
-    if (value) thin(*value);
+  void where_there(const char* /*name*/, T& value) {
+    thin(value);
   }
   void constant(const char* /*name*/, const char* /*text*/) {}
   void points(Experiment& experiment) {
