@@ -12,6 +12,7 @@ Command renewal_command();
 Command quorum_command();
 Command capacity_command();
 Command compare_command();
+Command report_command();
 Command choose_command();
 Command thin_command();
 Command readme_tables_command();

@@ -74,6 +74,9 @@ std::vector<Option> capacity_options();
 /// What `choose` can be asked to look for.
 std::vector<Option> requirement_options();
 
+/// Those among them that say where the result goes as a page.
+std::vector<Option> report_options();
+
 /// The options of that name from `run_options()`, for a subcommand that shares them.
 std::vector<Option> some_run_options(std::initializer_list<std::string_view> names);
 

@@ -209,6 +209,7 @@ std::vector<Option> run_options() {
   add("Stores", network_options());
   add("Metrics", metrics_options());
   add("Results", output_options());
+  add("Results", report_options());
   return options;
 }
 

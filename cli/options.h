@@ -85,6 +85,12 @@ struct HazardOptions {
   std::vector<double> dose_ratios;  ///< none: the usual ones
 };
 
+/// What `lockbench report` shows, and where `--report` of other subcommands goes.
+struct ReportOptions {
+  std::vector<std::string> files;  ///< as given
+  std::string page;                ///< empty: none
+};
+
 /// All that the user asked for, whichever subcommand it is meant for.
 struct RunOptions {
   std::vector<std::string> strategies;  ///< names and globs as given; none: all
@@ -109,6 +115,7 @@ struct RunOptions {
   ProbeOptions probe;
   HazardOptions hazards;
   std::vector<Fault> faults;  ///< in the order in which they strike
+  ReportOptions report;
   bool quiet = false, strict = false;
   std::string config;
 };

@@ -13,6 +13,7 @@
 #include "cli/metrics.h"
 #include "cli/progress.h"
 #include "cli/publish.h"
+#include "cli/report_page.h"
 #include "cli/select.h"
 #include "cli/servers.h"
 #include "cli/signals.h"
@@ -54,6 +55,7 @@ tl::expected<Plan, UsageError> make_plan(const RunOptions& options) {
   if (auto writable = results::check_writable(plan.out); !writable) {
     return tl::unexpected(UsageError{fmt::format("--out: {}", writable.error())});
   }
+  if (auto fits = check_report(options, plan.out); !fits) return tl::unexpected(fits.error());
   if (!options.hdr.empty()) {
     if (auto writable = check_hdr_directory(options.hdr); !writable) {
       return tl::unexpected(UsageError{fmt::format("--hdr: {}", writable.error())});
@@ -114,11 +116,12 @@ int finish(const RunOptions& options, const Plan& plan, const results::Result& r
   const bool saved = save_result(result, plan.out, console);
   const bool exported =
       options.hdr.empty() || save_hdr_files(result, plan.begun, options.hdr, console);
+  const bool reported = save_report(result, options, plan.out, console);
   results::TableOptions look;
   look.color = may_color(stdout);
   if (is_terminal(stdout)) look.width = static_cast<std::size_t>(terminal_width(stdout));
   const bool printed = print_text(render(result, options.format, look), console);
-  ending.errors = ending.errors || !saved || !exported || !printed;
+  ending.errors = ending.errors || !saved || !exported || !reported || !printed;
   for (const std::string& line :
        missed_thresholds(options.thresholds, result.runs, plan.selected)) {
     console.warn(line);

@@ -1,0 +1,88 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/exit_code.h"
+#include "cli/option_types.h"
+#include "cli/report_page.h"
+#include "results/load.h"
+#include "results/save.h"
+
+namespace lockbench {
+namespace {
+
+namespace fs = std::filesystem;
+using results::report::kMostFiles;
+using Set = tl::expected<void, std::string>;
+
+Option files_option() {
+  Option option{.name = "files", .value_name = "FILE"};
+  option.help = fmt::format("result files, at most {}: each has its part of the page", kMostFiles);
+  option.repeatable = true;
+  option.in_file = false;
+  option.positional = true;
+  option.set = [](RunOptions& options, const std::string& text) -> Set {
+    options.report.files.push_back(text);
+    return {};
+  };
+  option.get = [](const RunOptions& options) { return options.report.files; };
+  return option;
+}
+
+std::vector<Option> options_of_report() {
+  std::vector<Option> options = {files_option(), path_option(
+                                                     "out", "where the page goes (report.html)",
+                                                     [](auto& o) -> auto& { return o.out; })};
+  auto shared = some_run_options({"quiet"});
+  std::move(shared.begin(), shared.end(), std::back_inserter(options));
+  return options;
+}
+
+tl::expected<void, UsageError> check_out(const std::string& out,
+                                         const std::vector<std::string>& files) {
+  std::error_code ignored;
+  for (const std::string& file : files) {
+    if (fs::equivalent(file, out, ignored)) {
+      return tl::unexpected(UsageError{
+          fmt::format("--out: {} is one of the results: the page would replace it", out)});
+    }
+  }
+  if (auto writable = results::check_writable(out); !writable) {
+    return tl::unexpected(UsageError{fmt::format("--out: {}", writable.error())});
+  }
+  return {};
+}
+
+tl::expected<int, UsageError> report(const RunOptions& options) {
+  const std::vector<std::string>& files = options.report.files;
+  if (files.empty() || files.size() > kMostFiles) {
+    return tl::unexpected(UsageError{
+        fmt::format("1 to {} result files are wanted: lockbench report FILE... (given: {})",
+                    kMostFiles, files.size())});
+  }
+  const std::string out = options.out.empty() ? "report.html" : options.out;
+  std::vector<results::report::Source> sources;
+  for (const std::string& file : files) {
+    auto result = results::load(file);
+    if (!result) return tl::unexpected(UsageError{result.error()});
+    sources.push_back(report_source(std::move(*result), file));
+  }
+  if (auto fits = check_out(out, files); !fits) return tl::unexpected(fits.error());
+  Console console(stderr, is_terminal(stderr), options.quiet);
+  const bool saved = save_page(results::report::make_view(sources), out, console);
+  return exit_code_of({.errors = !saved});
+}
+
+}  // namespace
+
+Command report_command() {
+  return {.name = "report",
+          .summary = "Results as one page for browsers, which needs no network.",
+          .options = options_of_report(),
+          .execute = report};
+}
+
+}  // namespace lockbench

@@ -1,0 +1,47 @@
+# Turns the report's page into C++: page.html as files::kTemplate, every other file in files::kAll under its
+# own name, in results/report/page_files.h. Chart.js comes from the system.
+# Usage: lockbench_embed_page(<target> <template.html> <file>...)
+find_file(LOCKBENCH_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js NO_DEFAULT_PATH)
+if(NOT LOCKBENCH_CHART_JS)
+  message(FATAL_ERROR "Chart.js, which draws the report's charts, is not there: install the package "
+                      "libjs-chart.js, or set LOCKBENCH_CHART_JS to version 3's chart.min.js")
+endif()
+
+# The file's text as a raw string of C++.
+function(lockbench_raw_string file variable)
+  file(READ ${file} source)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  if(source MATCHES "</script|\\)page\"")
+    message(FATAL_ERROR "${file} cannot be embedded: it holds what would end it")
+  endif()
+  set(${variable} "R\"page(${source})page\"" PARENT_SCOPE)
+endfunction()
+
+function(lockbench_embed_page target template)
+  set(header ${CMAKE_BINARY_DIR}/generated/results/report/page_files.h)
+  file(READ ${template} page)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${template})
+  set(entries "")
+  foreach(file ${ARGN} ${LOCKBENCH_CHART_JS})
+    get_filename_component(name ${file} NAME)
+    lockbench_raw_string(${file} text)
+    string(APPEND entries "    {\"${name}\", ${text}},\n")
+  endforeach()
+  list(LENGTH ARGN count)
+  math(EXPR count "${count} + 1")
+  set(text "// Generated from the files in results/report and Chart.js.\n#pragma once\n\n")
+  string(APPEND text "#include <array>\n#include <string_view>\n#include <utility>\n\n")
+  string(APPEND text "namespace lockbench::results::report::files {\n\n")
+  string(APPEND text "inline constexpr std::string_view kTemplate = R\"page(${page})page\";\n\n")
+  string(APPEND text "inline constexpr std::array<std::pair<std::string_view, std::string_view>, ${count}> "
+         "kAll{{\n${entries}}};\n\n}  // namespace lockbench::results::report::files\n")
+  # Not file(GENERATE), which would look for generator expressions in it; only when it has changed.
+  set(before "")
+  if(EXISTS ${header})
+    file(READ ${header} before)
+  endif()
+  if(NOT before STREQUAL text)
+    file(WRITE ${header} "${text}")
+  endif()
+  target_sources(${target} PRIVATE ${header})
+endfunction()

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "results/model.h"
+#include "results/report/view.h"
+
+namespace lockbench::results::report {
+
+/// x is 1 / (1 - p), y the value at p: HdrHistogram's steps, five for each halving of the distance
+/// to 100 %, and the maximum at the end. Empty without samples.
+std::vector<Point> percentile_curve(const Distribution& distribution);
+
+/// All samples in one, as far as a curve needs them: no percentiles, no mean.
+Distribution merged(std::span<const Distribution* const> distributions);
+
+/// The share of samples up to x, for a growing list; infinite samples count, but have no point.
+std::vector<Point> cumulative(std::span<const double> samples);
+
+/// A run's seconds, thinned out to what a chart can show: rates are means over the seconds that
+/// share a point, latencies the worst of them, so that no peak is lost.
+struct OverTime {
+  std::vector<Point> rate, p99;
+};
+OverTime over_time(std::span<const SeriesPoint> series);
+
+}  // namespace lockbench::results::report

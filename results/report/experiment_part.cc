@@ -1,0 +1,147 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "results/belief_sheet.h"
+#include "results/report/curves.h"
+#include "results/report/parts.h"
+#include "results/units.h"
+
+namespace lockbench::results::report {
+namespace {
+
+/// Lines by name, each with its points in growing order.
+class Lines {
+ public:
+  void add(const std::string& name, double x, double y) {
+    if (!std::isfinite(x) || !std::isfinite(y)) return;
+    const auto [at, fresh] = by_name_.try_emplace(name, lines_.size());
+    if (fresh) lines_.push_back({.name = name});
+    lines_[at->second].points.emplace_back(x, y);
+  }
+
+  std::vector<Line> take() {
+    for (Line& line : lines_) std::sort(line.points.begin(), line.points.end());
+    return std::move(lines_);
+  }
+
+ private:
+  std::map<std::string, std::size_t> by_name_;
+  std::vector<Line> lines_;
+};
+
+/// A table that shows the same stands beside it.
+LineChart chart(std::string title, std::string note, Axis x, Axis y, Lines& lines) {
+  return {.title = std::move(title),
+          .note = std::move(note),
+          .x = std::move(x),
+          .y = std::move(y),
+          .lines = lines.take()};
+}
+
+std::vector<Block> charts_of(const std::vector<RenewalPoint>& points) {
+  Lines overhead, cpu;
+  for (const RenewalPoint& point : points) {
+    const std::string name = fmt::format("{}, {}", point.strategy, point.mode);
+    overhead.add(name, static_cast<double>(point.held), point.overhead);
+    cpu.add(name, static_cast<double>(point.held), point.server_cpu_share);
+  }
+  const Axis held{"locks held", Measure::number, Scale::log};
+  return {chart("What renewal takes from others", "Throughput lost by clients that work meanwhile.",
+                held, {"share of their throughput", Measure::share}, overhead),
+          chart("What renewal takes from the server", "Of one core.", held,
+                {"share of one core", Measure::share}, cpu)};
+}
+
+std::vector<Block> charts_of(const std::vector<QuorumPoint>& points) {
+  Lines healthy;
+  BarChart ill{.title = "With nodes that are ill",
+               .note = "Time to acquire.",
+               .form = BarChart::Form::dots,
+               .x = {"time to acquire", Measure::seconds, Scale::log},
+               .series = {{"p50", {}}, {"p99", {}}}};
+  for (const QuorumPoint& point : points) {
+    if (point.acquire.count == 0) continue;
+    if (point.down + point.frozen + point.slow == 0) {
+      const std::string clients =
+          point.clients == 1 ? "1 client" : fmt::format("{} clients", point.clients);
+      healthy.add(fmt::format("{}, {}", point.strategy, clients), static_cast<double>(point.nodes),
+                  point.acquire.p50);
+      continue;
+    }
+    ill.categories.push_back(fmt::format("{} on {}: {} down, {} frozen, {} slow", point.strategy,
+                                         point.nodes, point.down, point.frozen, point.slow));
+    ill.series[0].values.push_back(point.acquire.p50);
+    ill.series[1].values.push_back(point.acquire.p99);
+  }
+  std::vector<Block> blocks{chart("What more nodes cost", "All nodes healthy.",
+                                  {"nodes", Measure::number},
+                                  {"time to acquire, p50", Measure::seconds, Scale::log}, healthy)};
+  if (!ill.categories.empty()) blocks.emplace_back(std::move(ill));
+  return blocks;
+}
+
+std::vector<Block> charts_of(const std::vector<DosePoint>& points) {
+  std::map<std::string, Lines> by_scenario;
+  for (const DosePoint& point : points) {
+    by_scenario[point.scenario].add(point.strategy, point.ratio, point.violated_share);
+  }
+  std::vector<Block> blocks;
+  for (auto& [scenario, lines] : by_scenario) {
+    blocks.emplace_back(chart(fmt::format("How much it takes: {}", scenario),
+                              "The share of plays in which exclusion broke.",
+                              {"length of the section over the TTL", Measure::number},
+                              {"plays that broke it", Measure::share}, lines));
+  }
+  return blocks;
+}
+
+std::string_view title_of(const Experiment& experiment) {
+  if (experiment.name() == "renewal") return "The cost of renewal";
+  return experiment.name() == "quorum" ? "The cost of a quorum" : "Dose and response";
+}
+
+}  // namespace
+
+void add_experiment_section(const Result& result, Part& part) {
+  if (!result.experiment) return;
+  const Experiment& experiment = *result.experiment;
+  Section section{.title = std::string(title_of(experiment))};
+  Remarks said;
+  for (std::string& line : readings(experiment)) said.push_back({Tone::plain, std::move(line)});
+  if (!said.empty()) section.blocks.emplace_back(std::move(said));
+  std::visit(
+      [&](const auto& points) {
+        for (Block& block : charts_of(points)) section.blocks.push_back(std::move(block));
+      },
+      experiment.points);
+  section.blocks.emplace_back(plain_table("All points", sheet_of(experiment)));
+  part.sections.push_back(std::move(section));
+}
+
+void add_belief_section(const Result& result, Part& part) {
+  if (result.belief_gaps.empty()) return;
+  Section section{.title = "Belief gaps",
+                  .intro =
+                      "From when the store gave a lock to another to when its holder stopped "
+                      "to believe in it. Left of zero the holder stopped first, which is "
+                      "good."};
+  std::map<std::string, std::vector<Line>> by_scenario;
+  for (const BeliefGap& gap : result.belief_gaps) {
+    Line line{.name = gap.strategy, .points = cumulative(gap.seconds)};
+    if (!line.points.empty()) by_scenario[gap.scenario].push_back(std::move(line));
+  }
+  for (auto& [scenario, lines] : by_scenario) {
+    section.blocks.emplace_back(LineChart{.title = fmt::format("Belief gap: {}", scenario),
+                                          .note = "The share of plays with at most that gap.",
+                                          .x = {"seconds", Measure::seconds},
+                                          .y = {"share of plays", Measure::share},
+                                          .lines = std::move(lines)});
+  }
+  section.blocks.emplace_back(plain_table("Belief gaps in figures", sheet_of(result.belief_gaps)));
+  part.sections.push_back(std::move(section));
+}
+
+}  // namespace lockbench::results::report

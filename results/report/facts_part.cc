@@ -1,0 +1,84 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "results/report/limits.h"
+#include "results/report/parts.h"
+#include "results/units.h"
+
+namespace lockbench::results::report {
+namespace {
+
+struct ValueText {
+  std::string operator()(std::nullptr_t) const { return ""; }
+  std::string operator()(bool value) const { return value ? "yes" : "no"; }
+  std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
+  std::string operator()(double value) const { return fmt::format("{:.6g}", value); }
+  std::string operator()(const std::string& value) const { return value; }
+  std::string operator()(const std::vector<std::string>& value) const {
+    return fmt::format("{}", fmt::join(value, " "));
+  }
+};
+
+std::string joined(const std::vector<std::string>& list) {
+  return fmt::format("{}", fmt::join(list, ", "));
+}
+
+Table environment_table(const Result& result) {
+  const Environment& environment = result.environment;
+  constexpr double kGiB = 1024.0 * 1024 * 1024;
+  Table table{.caption = "Environment", .titles = {"what", "which"}};
+  const auto add = [&table](std::string what, std::string which) {
+    if (!which.empty()) table.rows.push_back({{std::move(what)}, {std::move(which)}});
+  };
+  add("begun", result.started_at);
+  add("result", result.id);
+  add("lockbench",
+      joined({result.lockbench.version, result.lockbench.commit, result.lockbench.build_type}));
+  add("processor", fmt::format("{}, {} cores", environment.cpu, environment.cores));
+  add("memory", fmt::format("{:.1f} GiB", static_cast<double>(environment.memory_bytes) / kGiB));
+  add("kernel", environment.kernel);
+  for (const auto& [name, server] : environment.servers) {
+    add(name, fmt::format("{} at {}", server.version, joined(server.endpoints)));
+  }
+  return table;
+}
+
+Table workload_table(const Result& result) {
+  Table table{.caption = "All settings (durations in seconds)", .titles = {"option", "value"}};
+  for (const auto& [name, value] : result.workload) {
+    const std::string text = value_text(value);
+    if (!text.empty()) table.rows.push_back({{name}, {text}});
+  }
+  return table;
+}
+
+}  // namespace
+
+std::string value_text(const OptionValue& value) { return std::visit(ValueText{}, value); }
+
+Table plain_table(std::string caption, const TextSheet& sheet) {
+  Table table{.caption = std::move(caption), .titles = sheet.titles};
+  for (const auto& row : sheet.rows) {
+    auto& cells = table.rows.emplace_back();
+    for (const std::string& text : row) cells.push_back({text});
+  }
+  return table;
+}
+
+void add_facts_section(const Source& source, Part& part) {
+  Section section{.title = "How it was made"};
+  if (!source.command.empty()) {
+    section.blocks.emplace_back(Code{"The command to repeat it", source.command});
+  }
+  Remarks said;
+  for (const std::string& note : notes(source.result)) {
+    const bool bad = note.starts_with("invalid") || note.starts_with("failure");
+    said.push_back({bad ? Tone::doubtful : Tone::plain, note});
+  }
+  if (!said.empty()) section.blocks.emplace_back(std::move(said));
+  section.blocks.emplace_back(environment_table(source.result));
+  section.blocks.emplace_back(workload_table(source.result));
+  part.sections.push_back(std::move(section));
+}
+
+}  // namespace lockbench::results::report

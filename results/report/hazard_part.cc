@@ -1,0 +1,125 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "results/hazard_words.h"
+#include "results/report/limits.h"
+#include "results/report/parts.h"
+
+namespace lockbench::results::report {
+namespace {
+
+std::size_t index_of(std::vector<std::string>& names, const std::string& name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  names.push_back(name);
+  return names.size() - 1;
+}
+
+Tone tone_of(const OutcomeWord* word) {
+  if (word == nullptr) return Tone::doubtful;
+  switch (word->kind) {
+    case OutcomeWord::Kind::fine:
+      return Tone::good;
+    case OutcomeWord::Kind::harm:
+      return Tone::bad;
+    case OutcomeWord::Kind::standing:
+      return Tone::doubtful;
+    case OutcomeWord::Kind::none:
+      break;
+  }
+  return Tone::plain;
+}
+
+/// So that a file full of endless tales does not make an endless page.
+class Room {
+ public:
+  bool takes(const Hazard& hazard) {
+    std::size_t bytes = 0;
+    for (const HazardEvent& event : hazard.timeline) bytes += event.who.size() + event.what.size();
+    for (const auto& [name, value] : hazard.evidence) {
+      bytes += name.size() + value_text(value).size();
+    }
+    if (used_ + bytes > kMostPlayBytes) return false;
+    used_ += bytes;
+    return true;
+  }
+
+ private:
+  std::size_t used_ = 0;
+};
+
+void add_tale(const Hazard& hazard, HazardMatrix::Play& play) {
+  for (const auto& [name, value] : hazard.evidence) {
+    if (name == "reason") {
+      play.reason = value_text(value);
+    } else {
+      play.evidence.emplace_back(name, value_text(value));
+    }
+  }
+  const auto events = std::min(hazard.timeline.size(), kMostEvents);
+  play.timeline.assign(hazard.timeline.begin(),
+                       hazard.timeline.begin() + static_cast<std::ptrdiff_t>(events));
+  if (events < hazard.timeline.size()) {
+    play.timeline.push_back({hazard.timeline.back().t, "…",
+                             fmt::format("{} more, in the file", hazard.timeline.size() - events)});
+  }
+}
+
+Remarks legend_of(const std::set<std::string>& outcomes, bool surprises, bool unstable) {
+  Remarks legend;
+  for (const OutcomeWord& word : outcome_words()) {
+    if (!outcomes.contains(std::string(word.outcome))) continue;
+    legend.push_back(
+        {tone_of(&word), fmt::format("{}: {} ({})", word.shown, word.meaning, word.outcome)});
+  }
+  if (surprises) legend.push_back({Tone::doubtful, "!: not what the strategy declares"});
+  if (unstable) legend.push_back({Tone::doubtful, "~: not always so when played again"});
+  return legend;
+}
+
+}  // namespace
+
+void add_hazard_section(const Result& result, Part& part) {
+  if (!result.hazards || result.hazards->empty()) return;
+  HazardMatrix matrix;
+  Room room;
+  std::set<std::string> outcomes;
+  bool surprises = false, unstable = false;
+  std::size_t untold = 0;
+  for (const Hazard& hazard : *result.hazards) {
+    const OutcomeWord* const word = find_outcome(hazard.observed);
+    HazardMatrix::Play play{.scenario = index_of(matrix.scenarios, hazard.scenario),
+                            .strategy = index_of(matrix.strategies, hazard.strategy),
+                            .word = std::string(word == nullptr ? "?" : word->shown),
+                            .tone = tone_of(word),
+                            .outcome = hazard.observed};
+    play.word += outcome_suffix(hazard);
+    if (!hazard.agrees) play.outcome += fmt::format(", but {} is declared", hazard.expected);
+    if (room.takes(hazard)) {
+      add_tale(hazard, play);
+    } else {
+      ++untold;
+    }
+    outcomes.insert(hazard.observed);
+    surprises = surprises || !hazard.agrees;
+    unstable = unstable || is_unstable(hazard);
+    matrix.plays.push_back(std::move(play));
+  }
+  matrix.legend = legend_of(outcomes, surprises, unstable);
+  Section section{.title = "What breaks which lock",
+                  .intro =
+                      "Each cell is a fault that was played on real servers. Choose one to "
+                      "read what happened."};
+  if (untold > 0) {
+    section.blocks.emplace_back(Remarks{
+        {Tone::doubtful, fmt::format("{} plays are shown without their timeline, for lack of room; "
+                                     "the file has them all",
+                                     untold)}});
+  }
+  section.blocks.emplace_back(std::move(matrix));
+  part.sections.push_back(std::move(section));
+}
+
+}  // namespace lockbench::results::report

@@ -1,0 +1,196 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "results/hazard_sheet.h"
+#include "results/report/parts.h"
+#include "results/units.h"
+
+namespace lockbench::results::report {
+namespace {
+
+constexpr std::size_t kMostNames = 6;
+
+/// "a, b and c"; beyond a few their number.
+std::string listed(const std::vector<std::string>& names) {
+  const std::size_t shown = std::min(names.size(), kMostNames);
+  std::string text;
+  for (std::size_t i = 0; i < shown; ++i) {
+    const bool last = i + 1 == names.size();
+    text += i == 0 ? "" : last ? " and " : ", ";
+    text += names[i];
+  }
+  if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
+  return text;
+}
+
+bool any_run(const Group& group, Verdict verdict) {
+  return std::any_of(group.runs.begin(), group.runs.end(),
+                     [&](const Run* run) { return run->audit.verdict == verdict; });
+}
+
+std::vector<std::string> names_with(const std::vector<Group>& groups, Verdict verdict) {
+  std::vector<std::string> names;
+  for (const Group& group : groups) {
+    if (any_run(group, verdict)) names.push_back(group.strategy);
+  }
+  return names;
+}
+
+std::string harm_of(const Group& group) {
+  std::uint64_t lost = 0, overlaps = 0, regressions = 0;
+  for (const Run* run : group.runs) {
+    lost += run->audit.lost_updates;
+    overlaps += run->audit.overlaps;
+    regressions += run->audit.fence_regressions;
+  }
+  std::vector<std::string> harm;
+  if (lost > 0) harm.push_back(human_count(static_cast<double>(lost)) + " lost updates");
+  if (overlaps > 0) {
+    harm.push_back(human_count(static_cast<double>(overlaps)) + " overlaps of two holders");
+  }
+  if (regressions > 0) {
+    harm.push_back(human_count(static_cast<double>(regressions)) +
+                   " fencing numbers that did not grow");
+  }
+  return listed(harm);
+}
+
+void add_verdicts(const std::vector<Group>& groups, Remarks& headline) {
+  for (const Group& group : groups) {
+    if (!any_run(group, Verdict::violated)) continue;
+    const std::string harm = harm_of(group);
+    headline.push_back({Tone::bad, fmt::format("{} did not keep clients apart{}{}.", group.strategy,
+                                               harm.empty() ? "" : ": ", harm)});
+  }
+  std::size_t kept = 0;
+  for (const Group& group : groups) {
+    kept += std::all_of(group.runs.begin(), group.runs.end(),
+                        [](const Run* run) { return run->audit.verdict == Verdict::exclusive; })
+                ? 1
+                : 0;
+  }
+  if (kept > 0) {
+    headline.push_back(
+        {Tone::good, kept == 1 && groups.size() == 1
+                         ? fmt::format("{} kept clients apart: no update was lost, no two held it "
+                                       "at once.",
+                                       groups.front().strategy)
+                         : fmt::format("{} of {} strategies kept clients apart: no update was "
+                                       "lost, no two held a lock at once.",
+                                       kept, groups.size())});
+  }
+  if (const auto controls = names_with(groups, Verdict::unprotected); !controls.empty()) {
+    headline.push_back({Tone::plain, fmt::format("{} promises nothing and lost updates, as it "
+                                                 "should: the audit sees what goes wrong.",
+                                                 listed(controls))});
+  }
+  if (const auto unknown = names_with(groups, Verdict::unaudited); !unknown.empty()) {
+    headline.push_back({Tone::doubtful, fmt::format("Nothing is known of {}: the audit had "
+                                                    "nothing to look at.",
+                                                    listed(unknown))});
+  }
+}
+
+/// Real locks that kept their promise: what somebody may choose between.
+std::vector<const Run*> candidates(const std::vector<Group>& groups) {
+  std::vector<const Run*> runs;
+  for (const Group& group : groups) {
+    const Run& run = group.typical();
+    if (run.backend != "local" && run.sections > 0 && run.audit.verdict == Verdict::exclusive) {
+      runs.push_back(&run);
+    }
+  }
+  return runs;
+}
+
+void add_extremes(const std::vector<Group>& groups, Remarks& headline) {
+  const std::vector<const Run*> runs = candidates(groups);
+  if (runs.size() < 2) {
+    for (const Run* run : runs) {
+      headline.push_back(
+          {Tone::plain,
+           fmt::format("{}: {} sections a second; half of all acquisitions took {} or less, 1 of "
+                       "100 more than {}.",
+                       run->strategy, human_number(run->sections_per_second),
+                       human_seconds(run->acquire.p50), human_seconds(run->acquire.p99))});
+    }
+    return;
+  }
+  const auto best = [&](auto less) { return *std::min_element(runs.begin(), runs.end(), less); };
+  const Run* fastest = best(
+      [](const Run* a, const Run* b) { return a->sections_per_second > b->sections_per_second; });
+  const Run* slowest = best(
+      [](const Run* a, const Run* b) { return a->sections_per_second < b->sections_per_second; });
+  const Run* steadiest = best([](const Run* a, const Run* b) {
+    return a->fairness.longest_wait_seconds < b->fairness.longest_wait_seconds;
+  });
+  headline.push_back(
+      {Tone::plain, fmt::format("Most work: {} with {} sections a second ({}: {}).",
+                                fastest->strategy, human_number(fastest->sections_per_second),
+                                slowest->strategy, human_number(slowest->sections_per_second))});
+  headline.push_back(
+      {Tone::plain,
+       fmt::format("Nobody waited longer than {} with {}; with {} somebody waited {}.",
+                   human_seconds(steadiest->fairness.longest_wait_seconds), steadiest->strategy,
+                   fastest->strategy, human_seconds(fastest->fairness.longest_wait_seconds))});
+}
+
+void add_faults(const std::vector<Group>& groups, Remarks& headline) {
+  for (const Group& group : groups) {
+    for (const FaultMark& mark : group.typical().faults) {
+      const std::string recovery =
+          mark.recovery_seconds ? fmt::format("throughput was back {} after {}",
+                                              human_seconds(*mark.recovery_seconds),
+                                              mark.healed_seconds ? "healing" : "it struck")
+                                : std::string("throughput was not back before the run ended");
+      headline.push_back({mark.recovery_seconds ? Tone::plain : Tone::bad,
+                          fmt::format("{} under {}: {}.", group.strategy, mark.fault, recovery)});
+    }
+  }
+}
+
+}  // namespace
+
+void add_run_headline(const Result& result, Remarks& headline) {
+  if (result.runs.empty()) return;
+  const std::vector<Group> groups = groups_of(result);
+  add_verdicts(groups, headline);
+  add_extremes(groups, headline);
+  add_faults(groups, headline);
+}
+
+void add_hazard_headline(const Result& result, Remarks& headline) {
+  if (!result.hazards || result.hazards->empty()) return;
+  std::size_t played = 0, surprises = 0, unsafe = 0;
+  std::map<std::string, std::size_t> harmed;
+  for (const Hazard& hazard : *result.hazards) {
+    harmed.try_emplace(hazard.strategy, 0);
+    surprises += hazard.agrees ? 0 : 1;
+    if (hazard.observed == "not-applicable") continue;
+    ++played;
+    if (!is_unsafe(hazard.observed)) continue;
+    ++unsafe;
+    ++harmed[hazard.strategy];
+  }
+  headline.push_back({unsafe > 0 ? Tone::bad : Tone::good,
+                      fmt::format("{} of {} plays of faults ended badly.", unsafe, played)});
+  const auto fewest =
+      std::min_element(harmed.begin(), harmed.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::vector<std::string> names;
+  for (const auto& [strategy, times] : harmed) {
+    if (times == fewest->second) names.push_back(strategy);
+  }
+  headline.push_back(
+      {Tone::plain, fmt::format("Fewest faults harm {} ({}).", listed(names), fewest->second)});
+  headline.push_back(surprises == 0
+                         ? Remark{Tone::good, "Every outcome is the one that is declared."}
+                         : Remark{Tone::bad, fmt::format("{} outcomes are not those that are "
+                                                         "declared.",
+                                                         surprises)});
+}
+
+}  // namespace lockbench::results::report

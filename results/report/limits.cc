@@ -1,0 +1,57 @@
+#include "results/report/limits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace lockbench::results::report {
+namespace {
+
+constexpr std::size_t kMostServers = 20, kMostSeries = 700'000;
+
+template <class T>
+void cut(std::vector<T>& list, std::size_t most, std::string_view what, Remarks& said) {
+  if (list.size() <= most) return;
+  said.push_back({Tone::doubtful, fmt::format("{} of {} {} are shown; the file has them all", most,
+                                              list.size(), what)});
+  list.resize(most);
+}
+
+void trim_runs(Result& result, Remarks& said) {
+  std::set<std::string> strategies;
+  const std::size_t before = result.runs.size();
+  std::erase_if(result.runs, [&](const Run& run) {
+    if (strategies.contains(run.strategy)) return false;
+    if (strategies.size() == kMostStrategies) return true;
+    strategies.insert(run.strategy);
+    return false;
+  });
+  if (result.runs.size() < before) {
+    said.push_back({Tone::doubtful,
+                    fmt::format("only the first {} strategies are shown; the file has them all",
+                                kMostStrategies)});
+  }
+  cut(result.runs, kMostRuns, "runs", said);
+  for (Run& run : result.runs) {
+    cut(run.series, kMostSeries, "points of a series", said);
+    cut(run.faults, kMostRows, "faults of a run", said);
+  }
+}
+
+}  // namespace
+
+void trim(Result& result, Remarks& said) {
+  trim_runs(result, said);
+  cut(result.skipped, kMostRows, "skipped strategies", said);
+  if (result.hazards) cut(*result.hazards, kMostPlays, "plays", said);
+  cut(result.belief_gaps, kMostRows, "belief gaps", said);
+  if (result.experiment) {
+    std::visit([&](auto& points) { cut(points, kMostRows, "points", said); },
+               result.experiment->points);
+  }
+  auto& servers = result.environment.servers;
+  while (servers.size() > kMostServers) servers.erase(std::prev(servers.end()));
+}
+
+}  // namespace lockbench::results::report

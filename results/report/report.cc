@@ -1,0 +1,83 @@
+#include "results/report/report.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <stdexcept>
+
+#include "results/report/limits.h"
+#include "results/report/parts.h"
+
+namespace lockbench::results::report {
+namespace {
+
+void add_experiment_headline(const Result& result, Remarks& headline) {
+  if (!result.experiment) return;
+  constexpr std::size_t kMost = 4;
+  auto lines = readings(*result.experiment);
+  if (lines.size() > kMost) lines.resize(kMost);
+  for (std::string& line : lines) headline.push_back({Tone::plain, std::move(line)});
+}
+
+void add_trust(const Result& result, Remarks& headline) {
+  std::size_t invalid = 0;
+  for (const Run& run : result.runs) invalid += run.generator.valid ? 0 : 1;
+  if (result.interrupted) {
+    headline.push_back({Tone::doubtful, "It was interrupted: this is what there was until then."});
+  }
+  if (invalid > 0) {
+    headline.push_back(
+        {Tone::doubtful, fmt::format("{} of {} runs are invalid: their figures are not the lock's "
+                                     "own. The reasons stand below.",
+                                     invalid, result.runs.size())});
+  }
+  if (!result.skipped.empty()) {
+    headline.push_back({Tone::plain, fmt::format("{} were skipped; the reasons stand below.",
+                                                 result.skipped.size())});
+  }
+}
+
+Part part_of(const Source& given) {
+  Source source = given;
+  Part part;
+  Remarks left_out;
+  trim(source.result, left_out);
+  const Result& result = source.result;
+  const std::string name = std::filesystem::path(source.file).filename().string();
+  part.title = name.empty() ? result.id : name;
+  part.subtitle = fmt::format("{} · {}, {} cores", result.started_at, result.environment.cpu,
+                              result.environment.cores);
+  const std::vector<Group> groups = groups_of(result);
+  const std::vector<Picked> order = pick(groups);
+  add_run_headline(result, part.headline);
+  add_hazard_headline(result, part.headline);
+  add_experiment_headline(result, part.headline);
+  add_trust(result, part.headline);
+  part.headline.insert(part.headline.end(), left_out.begin(), left_out.end());
+  if (part.headline.empty()) part.headline.push_back({Tone::doubtful, "There is nothing in it."});
+  if (groups.size() > 1) part.strategies = order;
+  add_hazard_section(result, part);
+  add_belief_section(result, part);
+  add_experiment_section(result, part);
+  add_run_sections(source, order, part);
+  add_time_section(groups, order, part);
+  add_cost_sections(groups, part);
+  add_facts_section(source, part);
+  return part;
+}
+
+}  // namespace
+
+View make_view(std::span<const Source> sources) {
+  if (sources.empty() || sources.size() > kMostFiles) {
+    throw std::invalid_argument("a report of no result, or of too many");
+  }
+  View view;
+  for (const Source& source : sources) view.parts.push_back(part_of(source));
+  view.overview = overview_of(sources);
+  view.title = sources.size() == 1 ? "lockbench: " + view.parts.front().title
+                                   : fmt::format("lockbench: {} results", sources.size());
+  return view;
+}
+
+}  // namespace lockbench::results::report

@@ -1,0 +1,188 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "results/report/curves.h"
+#include "results/report/limits.h"
+#include "results/report/parts.h"
+#include "results/units.h"
+
+namespace lockbench::results::report {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+double where_any(const Distribution& distribution, double value) {
+  return distribution.count > 0 ? value : kNone;
+}
+
+Table figures_table(const Source& source) {
+  const Sheet sheet = make_sheet(source.result, source.flaws);
+  Table table{.caption = "Every strategy, audited", .rows = sheet.rows};
+  for (const Column* column : sheet.columns) table.titles.push_back(title(*column));
+  // The verdict first: what is not exclusive need not be fast.
+  for (std::size_t c = 1; c < table.titles.size(); ++c) {
+    if (table.titles[c] != "verdict") continue;
+    const auto to_front = [c](auto& row) {
+      const auto at = row.begin() + static_cast<std::ptrdiff_t>(c);
+      std::rotate(row.begin() + 1, at, at + 1);
+    };
+    to_front(table.titles);
+    for (auto& row : table.rows) to_front(row);
+  }
+  return table;
+}
+
+/// The best first: the rows of one chart.
+std::vector<const Run*> typical_runs(const std::vector<Group>& groups) {
+  std::vector<const Run*> runs;
+  for (const Group& group : groups) runs.push_back(&group.typical());
+  std::stable_sort(runs.begin(), runs.end(), [](const Run* a, const Run* b) {
+    return a->sections_per_second > b->sections_per_second;
+  });
+  return runs;
+}
+
+BarChart throughput(const std::vector<const Run*>& runs) {
+  BarChart chart{.title = "Throughput",
+                 .note = "Sections a second, on a logarithmic scale.",
+                 .form = BarChart::Form::dots,
+                 .x = {"sections a second", Measure::number, Scale::log},
+                 .series = {{"sections a second", {}}}};
+  for (const Run* run : runs) {
+    chart.categories.push_back(run->strategy);
+    chart.series[0].values.push_back(run->sections_per_second);
+  }
+  return chart;
+}
+
+BarChart latencies(const std::vector<const Run*>& runs) {
+  BarChart chart{.title = "Time to acquire",
+                 .note =
+                     "From the intended start to the grant. The distance between the dots is "
+                     "what clients feel as unsteadiness.",
+                 .form = BarChart::Form::dots,
+                 .x = {"time to acquire", Measure::seconds, Scale::log},
+                 .series = {{"p50", {}}, {"p99", {}}, {"max", {}}}};
+  for (const Run* run : runs) {
+    chart.categories.push_back(run->strategy);
+    const Distribution& acquire = run->acquire;
+    chart.series[0].values.push_back(where_any(acquire, acquire.p50));
+    chart.series[1].values.push_back(where_any(acquire, acquire.p99));
+    chart.series[2].values.push_back(where_any(acquire, acquire.max));
+  }
+  return chart;
+}
+
+Distribution acquire_of(const Group& group) {
+  std::vector<const Distribution*> all;
+  for (const Run* run : group.runs) all.push_back(&run->acquire);
+  return merged(all);
+}
+
+/// At one x of a growing line.
+std::string at(const std::vector<Point>& points, double x) {
+  for (const Point& point : points) {
+    if (point.first >= x) return human_seconds(point.second);
+  }
+  return "–";
+}
+
+LineChart percentile_curves(const std::vector<Group>& groups, const std::vector<Picked>& order) {
+  static constexpr std::array<std::pair<double, const char*>, 6> kStops{
+      {{2, "p50"}, {10, "p90"}, {100, "p99"}, {1e3, "p99.9"}, {1e4, "p99.99"}, {1e5, "p99.999"}}};
+  LineChart chart{.title = "Time to acquire by percentile",
+                  .note =
+                      "Each line ends with its longest sample. Flat is steady; a wall on the "
+                      "right is what a few clients suffer.",
+                  .x = {"percentile", Measure::share, Scale::percentile},
+                  .y = {"time to acquire", Measure::seconds, Scale::log}};
+  chart.table = {.caption = chart.title, .titles = {"strategy"}};
+  for (const auto& [x, name] : kStops) chart.table.titles.emplace_back(name);
+  chart.table.titles.emplace_back("max");
+  for (const Picked& picked : order) {
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& one) {
+      return one.strategy == picked.strategy;
+    });
+    Line line{.name = picked.strategy,
+              .strategy = picked.strategy,
+              .points = percentile_curve(acquire_of(*group))};
+    auto& row = chart.table.rows.emplace_back();
+    row.push_back({line.name});
+    for (const auto& [x, name] : kStops) row.push_back({at(line.points, x)});
+    row.push_back({line.points.empty() ? "–" : human_seconds(line.points.back().second)});
+    if (!line.points.empty()) chart.lines.push_back(std::move(line));
+  }
+  return chart;
+}
+
+}  // namespace
+
+const Run& Group::typical() const {
+  std::vector<const Run*> sorted = runs;
+  std::sort(sorted.begin(), sorted.end(), [](const Run* a, const Run* b) {
+    return a->sections_per_second < b->sections_per_second;
+  });
+  return *sorted[sorted.size() / 2];
+}
+
+std::vector<Group> groups_of(const Result& result) {
+  std::vector<Group> groups;
+  for (const Run& run : result.runs) {
+    const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
+      return group.strategy == run.strategy;
+    });
+    if (same == groups.end()) {
+      groups.push_back({run.strategy, {&run}});
+    } else {
+      same->runs.push_back(&run);
+    }
+  }
+  return groups;
+}
+
+std::vector<Picked> pick(const std::vector<Group>& groups) {
+  std::vector<Picked> order;
+  if (groups.size() <= kMostShownAtFirst) {
+    for (const Group& group : groups) order.push_back({group.strategy, true});
+    return order;
+  }
+  // The lock with most work of each store.
+  std::map<std::string, const Group*> best;
+  for (const Group& group : groups) {
+    const Run& run = group.typical();
+    if (run.audit.verdict != Verdict::exclusive) continue;
+    const Group*& leader = best[run.backend];
+    if (leader == nullptr || run.sections_per_second > leader->typical().sections_per_second) {
+      leader = &group;
+    }
+  }
+  for (const auto& [backend, group] : best) {
+    if (order.size() < kMostShownAtFirst) order.push_back({group->strategy, true});
+  }
+  const bool none = order.empty();
+  for (const Group& group : groups) {
+    const bool there = std::any_of(order.begin(), order.end(), [&](const Picked& picked) {
+      return picked.strategy == group.strategy;
+    });
+    if (!there) order.push_back({group.strategy, none && order.size() < kMostShownAtFirst});
+  }
+  return order;
+}
+
+void add_run_sections(const Source& source, const std::vector<Picked>& order, Part& part) {
+  const std::vector<Group> groups = groups_of(source.result);
+  if (groups.empty()) return;
+  const std::vector<const Run*> runs = typical_runs(groups);
+  part.sections.push_back({.title = "Strategies",
+                           .intro = "A verdict other than exclusive means that the lock let two "
+                                    "clients in or lost updates.",
+                           .blocks = {figures_table(source), throughput(runs), latencies(runs)}});
+  part.sections.push_back(
+      {.title = "Percentiles", .intro = {}, .blocks = {percentile_curves(groups, order)}});
+}
+
+}  // namespace lockbench::results::report
