@@ -8,6 +8,7 @@
 
 #include "cli/facts.h"
 #include "cli/publish.h"
+#include "cli/report_page.h"
 #include "results/experiment_sheet.h"
 #include "results/json.h"
 #include "results/save.h"
@@ -27,6 +28,7 @@ tl::expected<std::string, UsageError> out_path(const RunOptions& options, const 
   if (auto writable = results::check_writable(out); !writable) {
     return tl::unexpected(UsageError{fmt::format("--out: {}", writable.error())});
   }
+  if (auto fits = check_report(options, out); !fits) return tl::unexpected(fits.error());
   return out;
 }
 
@@ -54,12 +56,13 @@ std::string experiment_text(const results::Result& result, Format format) {
 }
 
 int finish(const results::Result& result, const std::string& text, const std::string& out,
-           Ending ending, Console& console) {
+           Ending ending, Console& console, const std::string& page) {
   console.status("");
   ending.interrupted = ending.interrupted || result.interrupted;
   const bool saved = save_result(result, out, console);
+  const bool reported = save_report(result, page, out, console);
   const bool printed = print_text(text, console);
-  ending.errors = ending.errors || !saved || !printed;
+  ending.errors = ending.errors || !saved || !reported || !printed;
   return exit_code_of(ending);
 }
 

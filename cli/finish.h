@@ -16,7 +16,8 @@ namespace lockbench {
 /// A result that says what is known beforehand: its id and time, this build, this machine.
 results::Result begin_result();
 
-/// Where the result file goes. An error if it could not be written there.
+/// Where the result file goes. An error if it could not be written there, or the page of --report
+/// not where that goes.
 tl::expected<std::string, UsageError> out_path(const RunOptions& options, const std::string& id);
 
 /// workload_record(), with the values of a subcommand's own options.
@@ -26,8 +27,8 @@ std::map<std::string, results::OptionValue> record_of(const RunOptions& options,
 /// An experiment's points and what they say, as stdout gets them.
 std::string experiment_text(const results::Result& result, Format format);
 
-/// Saves the result and prints `text`. The exit code.
+/// Saves the result, also as a page if `page` says where, and prints `text`. The exit code.
 int finish(const results::Result& result, const std::string& text, const std::string& out,
-           Ending ending, Console& console);
+           Ending ending, Console& console, const std::string& page);
 
 }  // namespace lockbench

@@ -189,7 +189,7 @@ tl::expected<int, UsageError> play_matrix(const RunOptions& options) {
   collect(hazards::gather(plays, cells->size()), result, ending, console);
   result.interrupted = ending.interrupted;
   result.workload = record_of(options, hazard_options());
-  return finish(result, text_of(result, options), *out, ending, console);
+  return finish(result, text_of(result, options), *out, ending, console, options.report.page);
 }
 
 tl::expected<int, UsageError> play_hazards(const RunOptions& options) {

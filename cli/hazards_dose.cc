@@ -148,7 +148,8 @@ tl::expected<int, UsageError> play_doses(const RunOptions& options) {
   result.interrupted = ending.interrupted;
   collect(points, result, ending, console);
   result.workload = record_of(options, hazard_options());
-  return finish(result, experiment_text(result, options.format), *out, ending, console);
+  return finish(result, experiment_text(result, options.format), *out, ending, console,
+                options.report.page);
 }
 
 }  // namespace lockbench

@@ -106,7 +106,7 @@ std::vector<Option> hazard_options() {
       number_option(
           "at-once", "N", "plays side by side (6; 24 with --dose)", Range<int>{1, 64},
           [](auto& o) -> auto& { return o.hazards.at_once; })};
-  auto shared = some_run_options({"out", "format", "quiet", "config"});
+  auto shared = some_run_options({"out", "report", "format", "quiet", "config"});
   std::move(shared.begin(), shared.end(), std::back_inserter(options));
   return options;
 }

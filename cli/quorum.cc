@@ -55,7 +55,7 @@ std::vector<Option> quorum_options() {
           "slow", "what slow nodes take longer", {1ms, 1h},
           [](auto& o) -> auto& { return o.quorum.slow; })};
   auto shared = some_run_options({"ttl", "node-timeout", "replicas", "rtt", "store-timeout", "out",
-                                  "format", "quiet", "config"});
+                                  "report", "format", "quiet", "config"});
   std::move(shared.begin(), shared.end(), std::back_inserter(options));
   return options;
 }
@@ -80,8 +80,8 @@ int finish_quorum(const RunOptions& options, const results::Result& result,
   }
   return finish(
       result, experiment_text(result, options.format), out,
-      {.exclusion_broken = !measured.violated.empty(), .errors = !measured.errors.empty()},
-      console);
+      {.exclusion_broken = !measured.violated.empty(), .errors = !measured.errors.empty()}, console,
+      options.report.page);
 }
 
 tl::expected<int, UsageError> quorum(const RunOptions& given) {

@@ -48,8 +48,8 @@ std::vector<Option> renewal_options() {
       number_option(
           "pairs", "N", "pairs of runs, with the locks held and without", Range<int>{1, 1000},
           [](auto& o) -> auto& { return o.renewal.pairs; })};
-  auto shared = some_run_options(
-      {"clients", "duration", "ttl", "redis", "store-timeout", "out", "format", "quiet", "config"});
+  auto shared = some_run_options({"clients", "duration", "ttl", "redis", "store-timeout", "out",
+                                  "report", "format", "quiet", "config"});
   std::move(shared.begin(), shared.end(), std::back_inserter(options));
   return options;
 }
@@ -70,7 +70,7 @@ int finish_renewal(const RunOptions& options, const results::Result& result,
   const bool lost = std::any_of(points.begin(), points.end(),
                                 [](const results::RenewalPoint& point) { return point.lost > 0; });
   return finish(result, experiment_text(result, options.format), out,
-                {.errors = !error.empty() || lost}, console);
+                {.errors = !error.empty() || lost}, console, options.report.page);
 }
 
 tl::expected<int, UsageError> renewal(const RunOptions& given) {

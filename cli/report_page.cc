@@ -46,11 +46,11 @@ bool save_page(const results::report::View& view, const std::string& path, Conso
   return saved->warning.empty();
 }
 
-bool save_report(const results::Result& result, const RunOptions& options, const std::string& out,
+bool save_report(const results::Result& result, const std::string& page, const std::string& out,
                  Console& console) {
-  if (options.report.page.empty()) return true;
+  if (page.empty()) return true;
   const results::report::Source source = report_source(result, out);
-  return save_page(results::report::make_view(std::span(&source, 1)), options.report.page, console);
+  return save_page(results::report::make_view(std::span(&source, 1)), page, console);
 }
 
 }  // namespace lockbench

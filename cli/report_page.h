@@ -16,9 +16,9 @@ results::report::Source report_source(results::Result result, const std::string&
 /// To be asked before a load: whether --report, if it is given, can be written, and is not `out`.
 tl::expected<void, UsageError> check_report(const RunOptions& options, const std::string& out);
 
-/// Writes the page that --report asks for, if it does, and says where. False if it is not where it
+/// Writes the result as a page, if `page` is not empty, and says where. False if it is not where it
 /// was to be. `out`: where the result was saved.
-bool save_report(const results::Result& result, const RunOptions& options, const std::string& out,
+bool save_report(const results::Result& result, const std::string& page, const std::string& out,
                  Console& console);
 
 /// Likewise, of any view.

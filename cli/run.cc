@@ -116,7 +116,7 @@ int finish(const RunOptions& options, const Plan& plan, const results::Result& r
   const bool saved = save_result(result, plan.out, console);
   const bool exported =
       options.hdr.empty() || save_hdr_files(result, plan.begun, options.hdr, console);
-  const bool reported = save_report(result, options, plan.out, console);
+  const bool reported = save_report(result, options.report.page, plan.out, console);
   results::TableOptions look;
   look.color = may_color(stdout);
   if (is_terminal(stdout)) look.width = static_cast<std::size_t>(terminal_width(stdout));
