@@ -8,6 +8,7 @@
 #include "cli/exit_code.h"
 #include "cli/facts.h"
 #include "cli/publish.h"
+#include "cli/report_page.h"
 #include "cli/select.h"
 #include "cli/servers.h"
 #include "cli/signals.h"
@@ -179,6 +180,7 @@ tl::expected<int, UsageError> capacity(const RunOptions& given) {
   if (auto writable = results::check_writable(out); !writable) {
     return tl::unexpected(UsageError{fmt::format("--out: {}", writable.error())});
   }
+  if (auto fits = check_report(options, out); !fits) return tl::unexpected(fits.error());
 
   prepare_signals();
   Console console(stderr, is_terminal(stderr), options.quiet);
@@ -206,8 +208,9 @@ tl::expected<int, UsageError> capacity(const RunOptions& given) {
   result.environment.servers = deployment->facts;
   result.workload = record(options);
   const bool saved = save_result(result, out, console);
+  const bool reported = save_report(result, options.report.page, out, console);
   const bool printed = print_text(text_of(result, options.format), console);
-  ending.errors = ending.errors || !saved || !printed;
+  ending.errors = ending.errors || !saved || !reported || !printed;
   return exit_code_of(ending);
 }
 

@@ -133,7 +133,8 @@ std::vector<Option> capacity_options() {
        "replicas",      "lock-delay", "resource", "wait-replicas", "wait-timeout",
        "counter-redis", "seed",       "redis",    "memcached",     "etcd",
        "postgres",      "zookeeper",  "rtt",      "out",           "store-timeout",
-       "format",        "quiet",      "strict",   "config",        "acquire-timeout"});
+       "format",        "quiet",      "strict",   "config",        "acquire-timeout",
+       "report"});
   std::move(shared.begin(), shared.end(), std::back_inserter(options));
   return options;
 }

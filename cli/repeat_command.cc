@@ -24,6 +24,7 @@ constexpr std::array<std::string_view, 9> kOutputOnly{
 
 std::string_view command_name(const results::Result& result) {
   if (result.hazards || !result.belief_gaps.empty()) return "hazards";
+  if (result.capacity) return "capacity";
   if (!result.experiment) return "run";
   const std::string_view name = result.experiment->name();
   return name == "dose" ? "hazards" : name;

@@ -71,8 +71,9 @@ Remarks legend_of(const std::set<std::string>& outcomes, bool surprises, bool un
   Remarks legend;
   for (const OutcomeWord& word : outcome_words()) {
     if (!outcomes.contains(std::string(word.outcome))) continue;
-    legend.push_back(
-        {tone_of(&word), fmt::format("{}: {} ({})", word.shown, word.meaning, word.outcome)});
+    legend.push_back({tone_of(&word), word.kind == OutcomeWord::Kind::none
+                                          ? std::string(word.meaning)
+                                          : fmt::format("{}: {}", word.shown, word.meaning)});
   }
   if (surprises) legend.push_back({Tone::doubtful, "!: not what the strategy declares"});
   if (unstable) legend.push_back({Tone::doubtful, "~: not always so when played again"});

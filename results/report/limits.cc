@@ -8,7 +8,8 @@
 namespace lockbench::results::report {
 namespace {
 
-constexpr std::size_t kMostServers = 20, kMostSeries = 700'000;
+constexpr std::size_t kMostServers = 20, kMostCapacities = 32, kMostModels = 4,
+                      kMostSeries = 700'000;
 
 template <class T>
 void cut(std::vector<T>& list, std::size_t most, std::string_view what, Remarks& said) {
@@ -49,6 +50,17 @@ void trim(Result& result, Remarks& said) {
   if (result.experiment) {
     std::visit([&](auto& points) { cut(points, kMostRows, "points", said); },
                result.experiment->points);
+  }
+  if (result.capacity) {
+    cut(*result.capacity, kMostCapacities, "strategies", said);
+    for (Capacity& capacity : *result.capacity) {
+      cut(capacity.steps, kMostRows, "steps", said);
+      cut(capacity.sweep, kMostRows, "points of a sweep", said);
+      cut(capacity.models, kMostModels, "models", said);
+      for (CapacityModel& model : capacity.models) {
+        cut(model.predictions, kMostRows, "predictions", said);
+      }
+    }
   }
   auto& servers = result.environment.servers;
   while (servers.size() > kMostServers) servers.erase(std::prev(servers.end()));

@@ -68,6 +68,6 @@
         ...block.strategies.map((_, column) => cell(row, column))))));
     return el("div", { class: "block" },
       el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Scenarios by strategies" }, table),
-      report.remarks(block.legend), el("h4", {}, "Play by play"), tales);
+      report.remarks(block.legend, "legend"), el("h4", {}, "Play by play"), tales);
   };
 })();

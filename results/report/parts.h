@@ -29,6 +29,8 @@ std::vector<Group> groups_of(const Result& result);
 void add_run_headline(const Result& result, Remarks& headline);
 void add_hazard_headline(const Result& result, Remarks& headline);
 
+void add_capacity_headline(const Result& result, Remarks& headline);
+
 /// Which strategies have lines in charts, those to be seen at first in front.
 std::vector<Picked> pick(const std::vector<Group>& groups);
 
@@ -39,6 +41,7 @@ void add_cost_sections(const std::vector<Group>& groups, Part& part);
 void add_hazard_section(const Result& result, Part& part);
 void add_experiment_section(const Result& result, Part& part);
 void add_belief_section(const Result& result, Part& part);
+void add_capacity_sections(const Result& result, Part& part);
 void add_facts_section(const Source& source, Part& part);
 
 /// Several results side by side.

@@ -1,0 +1,172 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "results/capacity_sheet.h"
+#include "results/report/parts.h"
+#include "results/units.h"
+
+namespace lockbench::results::report {
+namespace {
+
+/// Of "rate=400" where "rate" is asked for; nothing for anything else.
+std::optional<double> place_of(const Prediction& prediction, std::string_view over) {
+  std::string_view at = prediction.at;
+  if (!at.starts_with(over) || at.substr(over.size()).find('=') != 0) return std::nullopt;
+  at.remove_prefix(over.size() + 1);
+  double value = 0;
+  const auto [rest, error] = std::from_chars(at.data(), at.data() + at.size(), value);
+  if (error != std::errc() || rest != at.data() + at.size()) return std::nullopt;
+  return value;
+}
+
+/// What the models say, one dashed line each.
+void add_predictions(const Capacity& capacity, std::string_view over, std::string_view figure,
+                     std::vector<Line>& lines) {
+  for (const CapacityModel& model : capacity.models) {
+    Line line{.name = fmt::format("model {}: {}", model.name, figure), .dashed = true};
+    for (const Prediction& prediction : model.predictions) {
+      const auto at = place_of(prediction, over);
+      if (at && prediction.figure == figure && std::isfinite(prediction.predicted)) {
+        line.points.emplace_back(*at, prediction.predicted);
+      }
+    }
+    std::sort(line.points.begin(), line.points.end());
+    if (!line.points.empty()) lines.push_back(std::move(line));
+  }
+}
+
+/// Only steps that can be trusted.
+LineChart by_rate(const Capacity& capacity) {
+  LineChart chart{.title = "Time to acquire by load",
+                  .note = fmt::format("Objective: {}. It is kept up to where the stretch begins, "
+                                      "and missed from where it ends.",
+                                      capacity.objective),
+                  .x = {"offered sections a second", Measure::number},
+                  .y = {"time to acquire", Measure::seconds, Scale::log}};
+  Line p50{.name = "p50"}, p99{.name = "p99"}, missed{.name = "objective missed (p99)"};
+  missed.dots_only = true;
+  for (const CapacityStep& step : capacity.steps) {
+    if (!step.valid || step.acquire.count == 0) continue;
+    p50.points.emplace_back(step.rate, step.acquire.p50);
+    p99.points.emplace_back(step.rate, step.acquire.p99);
+    if (!step.met) missed.points.emplace_back(step.rate, step.acquire.p99);
+  }
+  for (Line* line : {&p50, &p99, &missed}) {
+    std::sort(line->points.begin(), line->points.end());
+    if (!line->points.empty()) chart.lines.push_back(std::move(*line));
+  }
+  add_predictions(capacity, "rate", "acquire.p99", chart.lines);
+  if (capacity.lowest > 0 && std::isfinite(capacity.highest)) {
+    chart.marks.push_back({"capacity", "", capacity.lowest, capacity.highest});
+  }
+  return chart;
+}
+
+LineChart by_sweep(const Capacity& capacity, const std::string& over) {
+  LineChart chart{.title = fmt::format("Throughput by {}", over),
+                  .note = "As many sections as they can, one after the other.",
+                  .x = {over, Measure::number, Scale::log},
+                  .y = {"sections a second", Measure::number}};
+  Line measured{.name = "measured"};
+  for (const CapacitySweepPoint& point : capacity.sweep) {
+    if (point.over == over) {
+      measured.points.emplace_back(static_cast<double>(point.at), point.sections_per_second);
+    }
+  }
+  if (measured.points.empty()) return chart;
+  std::sort(measured.points.begin(), measured.points.end());
+  chart.lines.push_back(std::move(measured));
+  add_predictions(capacity, over, "sections_per_second", chart.lines);
+  return chart;
+}
+
+Table steps_table(const Capacity& capacity) {
+  Table table{.caption = fmt::format("{}: every step", capacity.strategy),
+              .titles = {"step", "offered /s", "served /s", "acquire p50", "acquire p99",
+                         "objective", "CPU of servers", "of the generator", "why"}};
+  for (const CapacityStep& step : capacity.steps) {
+    const auto share = [](double value) {
+      return Cell{std::isfinite(value) ? fmt::format("{:.0f} %", 100 * value) : "–"};
+    };
+    Cell met{step.met ? "kept" : "missed", step.met ? Tone::good : Tone::bad};
+    if (!step.valid) met = {"invalid", Tone::doubtful};
+    const bool any = step.acquire.count > 0;
+    table.rows.push_back({{step.purpose},
+                          {human_number(step.rate)},
+                          {human_number(step.achieved)},
+                          {any ? human_seconds(step.acquire.p50) : "–"},
+                          {any ? human_seconds(step.acquire.p99) : "–"},
+                          met,
+                          share(step.server_cpu_share),
+                          share(step.generator_cpu_share),
+                          {step.reason}});
+  }
+  return table;
+}
+
+Table models_table(const Capacity& capacity) {
+  Table table{.caption = fmt::format("{}: what the models say", capacity.strategy),
+              .titles = {"model", "at", "figure", "predicted", "measured", "error", ""}};
+  const auto amount = [](double value, const std::string& unit) {
+    return unit == "s" ? human_seconds(value) : human_number(value);
+  };
+  for (const CapacityModel& model : capacity.models) {
+    for (const Prediction& one : model.predictions) {
+      table.rows.push_back({{model.name},
+                            {one.at},
+                            {one.figure},
+                            {amount(one.predicted, one.unit)},
+                            {one.measured ? amount(*one.measured, one.unit) : "–"},
+                            {one.error ? fmt::format("{:+.0f} %", 100 * *one.error) : "–"},
+                            {one.extrapolated ? "beyond what was measured" : "",
+                             one.extrapolated ? Tone::doubtful : Tone::plain}});
+    }
+  }
+  return table;
+}
+
+}  // namespace
+
+void add_capacity_headline(const Result& result, Remarks& headline) {
+  if (!result.capacity) return;
+  for (const Capacity& capacity : *result.capacity) {
+    const std::string until =
+        std::isfinite(capacity.highest)
+            ? fmt::format("{} to {}", human_number(capacity.lowest), human_number(capacity.highest))
+            : fmt::format("at least {}", human_number(capacity.lowest));
+    headline.push_back(
+        capacity.lowest > 0
+            ? Remark{capacity.confirmed ? Tone::good : Tone::doubtful,
+                     fmt::format("{} keeps {} up to {} sections a second{}; what limits it: {}.",
+                                 capacity.strategy, capacity.objective, until,
+                                 capacity.confirmed ? "" : " (not confirmed)", capacity.limit)}
+            : Remark{Tone::bad, fmt::format("{} keeps {} under no load that was tried.",
+                                            capacity.strategy, capacity.objective)});
+  }
+}
+
+void add_capacity_sections(const Result& result, Part& part) {
+  if (!result.capacity || result.capacity->empty()) return;
+  Section summary{.title = "Capacity"};
+  summary.blocks.emplace_back(plain_table("The highest load", sheet_of(*result.capacity)));
+  part.sections.push_back(std::move(summary));
+  for (const Capacity& capacity : *result.capacity) {
+    Section section{.title = fmt::format("Capacity of {}", capacity.strategy)};
+    Remarks said;
+    for (std::string& line : readings(capacity)) said.push_back({Tone::plain, std::move(line)});
+    if (!said.empty()) section.blocks.emplace_back(std::move(said));
+    for (LineChart chart :
+         {by_rate(capacity), by_sweep(capacity, "clients"), by_sweep(capacity, "keys")}) {
+      if (!chart.lines.empty()) section.blocks.emplace_back(std::move(chart));
+    }
+    for (Table table : {steps_table(capacity), models_table(capacity)}) {
+      if (!table.rows.empty()) section.blocks.emplace_back(std::move(table));
+    }
+    part.sections.push_back(std::move(section));
+  }
+}
+
+}  // namespace lockbench::results::report

@@ -1,0 +1,120 @@
+"""Opens a report in a headless Chromium and prints, as one line of JSON, what a reader would meet.
+
+Usage: browse.py PAGE SCHEME WIDTH [SCREENSHOT]
+SCHEME is light or dark, WIDTH in pixels. Needs Debian's chromium, chromium-driver, python3-selenium.
+"""
+import json
+import pathlib
+import sys
+
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+PATIENCE = 120  # seconds; machines are busy
+
+# Pixels that are not transparent, over a grid of each canvas.
+CANVASES = """
+return [...document.querySelectorAll('canvas')].map((canvas) => {
+  const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+  const colors = new Set();
+  for (let i = 0; i < pixels.length; i += 4) {
+    if (pixels[i + 3] > 0) colors.add((pixels[i] << 16) | (pixels[i + 1] << 8) | pixels[i + 2]);
+  }
+  return {label: canvas.getAttribute('aria-label'), role: canvas.getAttribute('role'),
+          colors: colors.size, width: canvas.getBoundingClientRect().width};
+});
+"""
+
+FACTS = """
+const style = getComputedStyle(document.body);
+return {
+  title: document.title, text: document.body.innerText, background: style.backgroundColor, ink: style.color,
+  width: document.documentElement.scrollWidth, inner: innerWidth,
+  scripts: [...document.scripts].length, hacked: window.hacked ?? null,
+  images: document.images.length, frames: document.querySelectorAll('iframe,object,embed,link').length,
+  tables: document.querySelectorAll('table').length,
+  unnamed: [...document.querySelectorAll('button,summary,a')].filter((one) => !one.textContent.trim()).length,
+};
+"""
+
+
+def start(width, scheme):
+    options = Options()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia",
+                           {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                           {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600})
+    return driver
+
+
+def requests_of(driver):
+    """Every address that was asked for, whether an answer came or not."""
+    asked = []
+    for entry in driver.get_log("performance"):
+        message = json.loads(entry["message"])["message"]
+        if message["method"] in ("Network.requestWillBeSent", "Network.webSocketCreated"):
+            parameters = message["params"]
+            asked.append(parameters.get("url") or parameters["request"]["url"])
+    return asked
+
+
+def unfold(driver):
+    """By the keyboard alone: the first cell of the matrix, then back by its own summary."""
+    cells = driver.find_elements(By.CSS_SELECTOR, ".matrix button")
+    if not cells:
+        return None
+    hidden = len(driver.find_elements(By.CSS_SELECTOR, ".tale"))
+    cells[0].send_keys(Keys.ENTER)
+    play = driver.switch_to.active_element
+    WebDriverWait(driver, PATIENCE).until(lambda _: driver.find_elements(By.CSS_SELECTOR, ".tale"))
+    tale = driver.find_element(By.CSS_SELECTOR, ".tale")
+    told = tale.text
+    play.send_keys(Keys.ENTER)
+    WebDriverWait(driver, PATIENCE).until(lambda _: not tale.is_displayed())
+    return {"before": hidden, "focused": play.tag_name, "told": told}
+
+
+def pick(driver):
+    """Whether a strategy that is picked or dropped changes the charts."""
+    picker = driver.find_elements(By.CSS_SELECTOR, ".picker.all button[aria-pressed]")
+    if not picker:
+        return None
+    picture = "return document.querySelectorAll('.picker.all ~ section canvas')[0].toDataURL()"
+    before = driver.execute_script(picture)
+    picker[0].send_keys(Keys.SPACE)
+    after = driver.execute_script(picture)
+    pressed = picker[0].get_attribute("aria-pressed")
+    picker[0].send_keys(Keys.SPACE)
+    return {"changed": before != after, "back": driver.execute_script(picture) == before, "pressed": pressed}
+
+
+def main(page, scheme, width, screenshot=None):
+    driver = start(int(width), scheme)
+    try:
+        driver.set_page_load_timeout(PATIENCE)
+        driver.get(pathlib.Path(page).resolve().as_uri())
+        WebDriverWait(driver, PATIENCE).until(
+            lambda _: driver.execute_script("return document.documentElement.dataset.ready"))
+        if screenshot:
+            driver.save_screenshot(screenshot)
+        seen = driver.execute_script(FACTS)
+        seen["canvases"] = driver.execute_script(CANVASES)
+        seen["unfolded"] = unfold(driver)
+        seen["picked"] = pick(driver)
+        seen["requests"] = requests_of(driver)
+        seen["console"] = [entry["message"] for entry in driver.get_log("browser")]
+        print(json.dumps(seen))
+    finally:
+        driver.quit()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,164 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <stdexcept>
+
+#include "results/json.h"
+#include "tests/integration/run/documents.h"
+#include "tests/integration/run/program.h"
+#include "tests/unit/results/samples.h"
+
+namespace lockbench::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr const char* kHostile =
+    "\"><img src=x onerror=hacked=1><script>hacked=1</script></script><!--{{nonce}}${hacked=1}'`";
+
+/// What browse.py says of the page.
+Json browse(const std::string& page, const std::string& scheme = "light", int width = 1200) {
+  const std::string script =
+      std::string(LOCKBENCH_SOURCE_DIR) + "/tests/integration/report/browse.py";
+  const std::string command =
+      fmt::format("/usr/bin/python3 {} {} {} {} 2>&1", script, page, scheme, width);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(::popen(command.c_str(), "r"),
+                                                             &::pclose);
+  std::string said;
+  std::array<char, 4096> piece{};
+  while (pipe && std::fgets(piece.data(), piece.size(), pipe.get()) != nullptr) {
+    said += piece.data();
+  }
+  if (!Json::accept(said)) throw std::runtime_error("browse.py: " + said);
+  return Json::parse(said);
+}
+
+/// A result of every kind there is, in which all texts are `text`, where it is given.
+results::Result sample(const std::string& text = "") {
+  results::Result result = results::full_result();
+  for (int i = 0; i < 3; ++i) {
+    results::Run run = results::full_run();
+    run.strategy = fmt::format("strategy-{}", i);
+    run.faults = {{"store-kill", 1.2, 1.6, 0.5, 0.1}};
+    for (int t = 3; t < 30; ++t) {
+      run.series.push_back({.t = static_cast<double>(t), .sections = 1000, .acquire_p99 = 0.001});
+    }
+    result.runs.push_back(run);
+  }
+  if (text.empty()) return result;
+  for (results::Run& run : result.runs) {
+    run.strategy += text;
+    run.errors = {text};
+    run.generator.reasons = {text};
+    run.faults = {{text, 1, 2, 1, 0}};
+  }
+  for (results::Hazard& hazard : *result.hazards) {
+    hazard.scenario = hazard.strategy = hazard.observed = hazard.expected = text;
+    hazard.evidence = {{text, text}, {"reason", text}};
+    hazard.timeline = {{1, text, text}};
+  }
+  (*result.capacity)[0].strategy = (*result.capacity)[0].objective = text;
+  result.belief_gaps[0].scenario = result.belief_gaps[0].strategy = text;
+  result.workload["clients"] = text;
+  result.environment.cpu = text;
+  result.environment.servers = {{text, {text, {text}}}};
+  result.skipped = {{text, text}};
+  result.id = result.started_at = text;
+  return result;
+}
+
+struct Report {
+  Scratch scratch;
+  std::string page = (scratch / "report.html").string();
+
+  Outcome make(const std::vector<results::Result>& results) const {
+    std::vector<std::string> arguments{"report", "--out", page};
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      arguments.push_back(scratch.write(fmt::format("r{}.json", i), results::to_json(results[i])));
+    }
+    return lockbench(scratch, arguments);
+  }
+};
+
+void expect_all_drawn(const Json& seen) {
+  EXPECT_GE(seen.at("canvases").size(), 8U);
+  for (const Json& canvas : seen.at("canvases")) {
+    // Axes alone have a few greys; lines and bars bring more, by their soft edges.
+    EXPECT_GT(canvas.at("colors"), 10) << canvas;
+    EXPECT_EQ(canvas.at("role"), "img");
+    EXPECT_NE(canvas.at("label"), nullptr);
+  }
+}
+
+TEST(Report, IsDrawnInABrowserWithoutAnErrorAndWithoutANetwork) {
+  const Report report;
+  const Outcome made = report.make({sample()});
+  ASSERT_EQ(made.code, 0) << made.err;
+  const Json seen = browse(report.page);
+  expect_all_drawn(seen);
+  EXPECT_THAT(seen.at("console").get<std::vector<std::string>>(), IsEmpty());
+  EXPECT_THAT(seen.at("requests").get<std::vector<std::string>>(),
+              ElementsAre(EndsWith("/report.html")));
+  EXPECT_EQ(seen.at("title"), "lockbench: r0.json");
+  EXPECT_EQ(seen.at("unnamed"), 0);
+  EXPECT_THAT(seen.at("text").get<std::string>(), HasSubstr("did not keep clients apart"));
+}
+
+TEST(Report, PlaysUnfoldByTheKeyboard) {
+  const Report report;
+  ASSERT_EQ(report.make({sample()}).code, 0);
+  const Json unfolded = browse(report.page).at("unfolded");
+  EXPECT_EQ(unfolded.at("before"), 0) << "something was unfolded from the start";
+  EXPECT_EQ(unfolded.at("focused"), "summary");
+  EXPECT_THAT(unfolded.at("told").get<std::string>(), HasSubstr("asks for the lock"));
+}
+
+TEST(Report, StrategiesCanBePickedAndDropped) {
+  const Report report;
+  ASSERT_EQ(report.make({sample()}).code, 0);
+  const Json picked = browse(report.page).at("picked");
+  EXPECT_TRUE(picked.at("changed"));
+  EXPECT_TRUE(picked.at("back"));
+  EXPECT_EQ(picked.at("pressed"), "false");
+}
+
+TEST(Report, HostileTextsAreShownAndNotObeyed) {
+  const Report report;
+  const Outcome made = report.make({sample(kHostile), sample(kHostile)});
+  ASSERT_EQ(made.code, 0) << made.err;
+  const Report tame;
+  ASSERT_EQ(tame.make({sample(), sample()}).code, 0);
+  const Json seen = browse(report.page), expected = browse(tame.page);
+  EXPECT_EQ(seen.at("hacked"), nullptr);
+  EXPECT_EQ(seen.at("images"), 0);
+  EXPECT_EQ(seen.at("frames"), 0);
+  EXPECT_EQ(seen.at("scripts"), expected.at("scripts"));
+  EXPECT_THAT(seen.at("console").get<std::vector<std::string>>(), IsEmpty());
+  EXPECT_EQ(seen.at("requests").size(), 1U);
+  EXPECT_THAT(seen.at("text").get<std::string>(), HasSubstr("<script>hacked=1</script>"));
+  EXPECT_THAT(seen.at("unfolded").at("told").get<std::string>(), HasSubstr("onerror=hacked=1"));
+}
+
+TEST(Report, FollowsTheReadersColorsAndFitsAPhone) {
+  const Report report;
+  ASSERT_EQ(report.make({sample()}).code, 0);
+  const Json light = browse(report.page, "light", 1200), dark = browse(report.page, "dark", 390);
+  EXPECT_EQ(light.at("background"), "rgb(255, 255, 255)");
+  EXPECT_NE(dark.at("background"), light.at("background"));
+  EXPECT_NE(dark.at("ink"), light.at("ink"));
+  expect_all_drawn(dark);
+  // Wide tables scroll by themselves; the page does not.
+  EXPECT_EQ(dark.at("inner"), 390);
+  EXPECT_LE(dark.at("width"), 390);
+  for (const Json& canvas : dark.at("canvases")) EXPECT_LE(canvas.at("width"), 390);
+}
+
+}  // namespace
+}  // namespace lockbench::test

@@ -1,0 +1,139 @@
+#include <fstream>
+
+#include "cli/commands.h"
+#include "cli/dispatch.h"
+#include "cli/repeat_command.h"
+#include "cli/report_page.h"
+#include "results/json.h"
+#include "tests/integration/run/program.h"
+#include "tests/unit/cli/fixtures.h"
+#include "tests/unit/results/samples.h"
+
+namespace lockbench {
+namespace {
+
+using results::minimal_result;
+using results::OptionValue;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+results::Result result_with(std::map<std::string, OptionValue> workload) {
+  results::Result result = minimal_result();
+  result.workload = std::move(workload);
+  return result;
+}
+
+TEST(RepeatCommand, SaysWhatIsNotTheDefaultInTheUnitsOfPeople) {
+  const auto result = result_with({{"strategies", std::vector<std::string>{"redis-*", "etcd"}},
+                                   {"clients", std::int64_t{32}},
+                                   {"keys", std::int64_t{1}},
+                                   {"hold", 0.002},
+                                   {"ttl", 10.0},
+                                   {"duration", 90.0},
+                                   {"rate", 400.0},
+                                   {"wait", std::string("poll:10ms")},
+                                   {"strict", true},
+                                   {"renew", nullptr}});
+  EXPECT_EQ(repeat_command(result),
+            "lockbench run 'redis-*' etcd --clients 32 --hold 2ms --rate 400.0 --duration 90s "
+            "--wait poll:10ms --strict");
+}
+
+TEST(RepeatCommand, LeavesOutWhereOutputWent) {
+  EXPECT_EQ(repeat_command(result_with({{"out", std::string("/tmp/x")},
+                                        {"report", std::string("x.html")},
+                                        {"format", std::string("json")},
+                                        {"quiet", true}})),
+            "lockbench run");
+}
+
+TEST(RepeatCommand, NamesTheSubcommandThatMadeIt) {
+  auto result = result_with({{"scenarios", std::vector<std::string>{"crash-*"}}, {"quick", true}});
+  result.hazards.emplace();
+  EXPECT_EQ(repeat_command(result), "lockbench hazards 'crash-*' --quick");
+  result.hazards.reset();
+  result.experiment = results::sample_experiment();
+  EXPECT_THAT(repeat_command(result), StartsWith("lockbench renewal"));
+}
+
+TEST(RepeatCommand, IsOneHarmlessLineWhateverTheFileHolds) {
+  const auto result =
+      result_with({{"strategies", std::vector<std::string>{"a'; rm -rf /\n#", "$(reboot)"}},
+                   {"clients", std::string("; rm -rf /")},
+                   {"hold", -1.0}});
+  EXPECT_EQ(repeat_command(result),
+            "lockbench run 'a'\\''; rm -rf / #' '$(reboot)'\n"
+            "# as this version cannot say it: clients, hold");
+}
+
+class ReportCommand : public testing::Test {
+ protected:
+  std::string file(const std::string& name) {
+    return scratch_.write(name, results::to_json(minimal_result()));
+  }
+  int run(std::vector<std::string> args) {
+    args.insert(args.begin(), "report");
+    testing::internal::CaptureStderr();
+    const int code = dispatch(args);
+    said_ = testing::internal::GetCapturedStderr();
+    return code;
+  }
+
+  test::Scratch scratch_;
+  std::string said_;
+};
+
+TEST_F(ReportCommand, WritesAPage) {
+  const std::string page = scratch_ / "deep/er/page.html";
+  EXPECT_EQ(run({file("a.json"), "--out", page}), 0) << said_;
+  EXPECT_THAT(test::read_file(page), StartsWith("<!doctype html>"));
+  EXPECT_THAT(said_, HasSubstr("report in " + page));
+}
+
+TEST_F(ReportCommand, MistakesAreOneLineThatNamesTheCulprit) {
+  const std::string a = file("a.json");
+  const std::string broken = scratch_.write("broken.json", "{\"schema\": 7}");
+  const std::string page = scratch_ / "page.html";
+  std::vector<std::string> many(13, a);
+  const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes{
+      {{}, "1 to 12 result files are wanted"},
+      {many, "(given: 13)"},
+      {{"/no/such.json"}, "/no/such.json: cannot be read"},
+      {{a, broken, "--out", page}, "broken.json: schema 7 is not one that can be read"},
+      {{a, "--out", a}, "is one of the results"},
+      {{a, "--out", scratch_.path().string()}, "is a directory"},
+      {{a, "--out", "/dev/null/x/y.html"}, "--out: cannot"}};
+  for (const auto& [args, text] : mistakes) {
+    EXPECT_EQ(run(args), 1);
+    EXPECT_THAT(said_, HasSubstr(text));
+    EXPECT_EQ(std::count(said_.begin(), said_.end(), '\n'), 1) << said_;
+  }
+  EXPECT_FALSE(std::filesystem::exists(page));
+  EXPECT_EQ(test::read_file(a), results::to_json(minimal_result()));
+}
+
+TEST_F(ReportCommand, OtherCommandsLookBeforeTheyMeasure) {
+  RunOptions options;
+  EXPECT_TRUE(check_report(options, "out.json"));
+  options.report.page = (scratch_ / "a.json").string();
+  EXPECT_TRUE(check_report(options, (scratch_ / "b.json").string()));
+  EXPECT_FALSE(check_report(options, (scratch_ / "./a.json").string())) << "one file for both";
+  options.report.page = "/dev/null/x/y.html";
+  const auto refused = check_report(options, "out.json");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, StartsWith("--report: cannot"));
+}
+
+TEST_F(ReportCommand, AFullDiskIsReported) {
+  testing::internal::CaptureStderr();
+  bool saved = true;
+  {
+    Console console(stderr, false, true);
+    saved = save_report(minimal_result(), "/dev/full", "a.json", console);
+  }
+  EXPECT_FALSE(saved);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("cannot write /dev/full"));
+}
+
+}  // namespace
+}  // namespace lockbench

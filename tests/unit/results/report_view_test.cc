@@ -1,0 +1,210 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <type_traits>
+
+#include "results/report/report.h"
+#include "tests/unit/results/samples.h"
+
+namespace lockbench::results::report {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Part part_of(const Result& result) {
+  const Source source{.file = "runs/a.json", .result = result, .command = "lockbench", .flaws = {}};
+  return make_view(std::span(&source, 1)).parts.front();
+}
+
+std::vector<std::string> titles(const Part& part) {
+  std::vector<std::string> titles;
+  for (const Section& section : part.sections) titles.push_back(section.title);
+  return titles;
+}
+
+template <class Wanted>
+const Wanted* find_block(const Part& part, std::string_view title) {
+  for (const Section& section : part.sections) {
+    for (const Block& block : section.blocks) {
+      const auto* found = std::get_if<Wanted>(&block);
+      if constexpr (std::is_same_v<Wanted, Table>) {
+        if (found != nullptr && found->caption == title) return found;
+      } else {
+        if (found != nullptr && found->title == title) return found;
+      }
+    }
+  }
+  return nullptr;
+}
+
+auto says(Tone tone, const std::string& text) {
+  return Contains(AllOf(Field(&Remark::tone, tone), Field(&Remark::text, HasSubstr(text))));
+}
+
+Run exclusive_run(const std::string& strategy, const std::string& backend, double rate) {
+  Run run = simple_run(strategy);
+  run.backend = backend;
+  run.sections = 1000;
+  run.sections_per_second = rate;
+  run.acquire = sample_distribution();
+  run.audit.increments = 1000;
+  return run;
+}
+
+TEST(ReportView, SaysFirstWhatBroke) {
+  Result result = minimal_result();
+  result.runs = {exclusive_run("good", "redis", 100), full_run()};
+  const Part part = part_of(result);
+  EXPECT_THAT(part.headline.front().text,
+              "redis-set-nx did not keep clients apart: 12 lost updates, 2 overlaps of two holders "
+              "and 1 fencing numbers that did not grow.");
+  EXPECT_EQ(part.headline.front().tone, Tone::bad);
+  EXPECT_THAT(part.headline, says(Tone::good, "1 of 2 strategies kept clients apart"));
+  EXPECT_THAT(part.headline, says(Tone::doubtful, "1 of 2 runs are invalid"));
+}
+
+TEST(ReportView, PraisesNoLockThatBrokeItsPromise) {
+  Result result = minimal_result();
+  Run fast = full_run();
+  fast.sections_per_second = 1e6;
+  result.runs = {fast, exclusive_run("a", "redis", 100), exclusive_run("b", "etcd", 50)};
+  EXPECT_THAT(part_of(result).headline, says(Tone::plain, "Most work: a with 100 sections"));
+}
+
+TEST(ReportView, SaysWhetherThroughputCameBackAfterAFault) {
+  Result result = minimal_result();
+  Run run = exclusive_run("a", "redis", 100);
+  run.faults = {{"store-kill", 2, 3, 1.5, 0.1}, {"partition", 5, std::nullopt, std::nullopt, 0}};
+  run.series = {{.t = 1, .sections = 1}, {.t = 2, .sections = 2}};
+  result.runs = {run};
+  const Part part = part_of(result);
+  EXPECT_THAT(part.headline, says(Tone::plain, "store-kill: throughput was back 1.5 s after heal"));
+  EXPECT_THAT(part.headline, says(Tone::bad, "partition: throughput was not back"));
+  const auto* chart = find_block<LineChart>(part, "Throughput over time");
+  ASSERT_NE(chart, nullptr);
+  ASSERT_EQ(chart->marks.size(), 2U);
+  EXPECT_EQ(chart->marks[0].from, 2);
+  EXPECT_EQ(chart->marks[0].until, 3);
+  EXPECT_EQ(chart->marks[1].until, std::nullopt);
+  EXPECT_NE(find_block<Table>(part, "Faults in mid-run"), nullptr);
+}
+
+TEST(ReportView, ShowsAtFirstTheBestLockOfEachStoreWhereThereAreMany) {
+  Result result = minimal_result();
+  for (int i = 0; i < 10; ++i) {
+    result.runs.push_back(exclusive_run("redis-" + std::to_string(i), "redis", 100 + i));
+  }
+  result.runs.push_back(exclusive_run("etcd", "etcd", 5));
+  std::vector<std::string> shown;
+  for (const Picked& picked : part_of(result).strategies) {
+    if (picked.shown) shown.push_back(picked.strategy);
+  }
+  EXPECT_THAT(shown, ElementsAre("etcd", "redis-9"));
+}
+
+TEST(ReportView, HasEachStrategyInEveryChartOfRuns) {
+  Result result = minimal_result();
+  result.runs = {exclusive_run("slow", "redis", 10), exclusive_run("fast", "redis", 20)};
+  const Part part = part_of(result);
+  const auto* bars = find_block<BarChart>(part, "Throughput");
+  ASSERT_NE(bars, nullptr);
+  EXPECT_THAT(bars->categories, ElementsAre("fast", "slow"));
+  EXPECT_THAT(bars->series.front().values, ElementsAre(20, 10));
+  const auto* curves = find_block<LineChart>(part, "Time to acquire by percentile");
+  ASSERT_NE(curves, nullptr);
+  EXPECT_EQ(curves->lines.size(), 2U);
+  EXPECT_EQ(curves->table.rows.size(), 2U);
+}
+
+TEST(ReportView, TheWaitIsTakenApartInShares) {
+  Result result = minimal_result();
+  Run run = exclusive_run("a", "redis", 10);
+  run.wait = {0.001, 0.003, 0};
+  result.runs = {run};
+  const Part part = part_of(result);
+  const auto* wait = find_block<BarChart>(part, "Where a grant's wait goes");
+  ASSERT_NE(wait, nullptr);
+  EXPECT_THAT(wait->categories, ElementsAre("a · 4 ms"));
+  EXPECT_DOUBLE_EQ(wait->series[0].values[0], 0.25);
+  EXPECT_DOUBLE_EQ(wait->series[1].values[0], 0.75);
+}
+
+TEST(ReportView, HazardsBecomeAMatrixWithEveryPlay) {
+  Result result = minimal_result();
+  result.hazards = sample_hazards();
+  const Part part = part_of(result);
+  const HazardMatrix* matrix = nullptr;
+  for (const Block& block : part.sections.front().blocks) {
+    if (const auto* found = std::get_if<HazardMatrix>(&block)) matrix = found;
+  }
+  ASSERT_NE(matrix, nullptr);
+  ASSERT_EQ(matrix->plays.size(), 1U);
+  EXPECT_EQ(matrix->plays[0].word, "safe!");
+  EXPECT_EQ(matrix->plays[0].reason, "the \"second\" still held its lock afterwards");
+  EXPECT_EQ(matrix->plays[0].timeline.size(), 1U);
+  EXPECT_THAT(part.headline, says(Tone::bad, "1 outcomes are not those that are declared"));
+}
+
+TEST(ReportView, EveryKindOfResultHasItsSections) {
+  Result result = full_result();
+  result.experiment = Experiment{.points = std::vector<QuorumPoint>{sample_quorum_point()}};
+  EXPECT_THAT(titles(part_of(result)),
+              ElementsAre("What breaks which lock", "Belief gaps", "Capacity",
+                          "Capacity of redis-queue", "The cost of a quorum", "Strategies",
+                          "Percentiles", "Over time", "Anatomy of the wait", "Handoff and fairness",
+                          "Renewal, votes and replicas", "How it was made"));
+}
+
+TEST(ReportView, CapacityIsShownWithItsModels) {
+  const Part part = part_of(full_result());
+  EXPECT_THAT(part.headline,
+              says(Tone::good, "redis-queue keeps acquire.p99<20ms up to 400 to 420 sections"));
+  const auto* chart = find_block<LineChart>(part, "Throughput by keys");
+  ASSERT_NE(chart, nullptr);
+  EXPECT_THAT(chart->lines.front().points, ElementsAre(Point(2, 800)));
+}
+
+TEST(ReportView, AnEmptyResultSaysSo) {
+  const Part part = part_of(minimal_result());
+  EXPECT_THAT(part.headline, says(Tone::doubtful, "There is nothing in it."));
+  EXPECT_THAT(titles(part), ElementsAre("How it was made"));
+}
+
+TEST(ReportView, SeveralResultsStandSideBySide) {
+  Result a = minimal_result(), b = minimal_result();
+  a.runs = {exclusive_run("x", "redis", 10), exclusive_run("only-a", "redis", 10)};
+  b.runs = {exclusive_run("x", "redis", 30)};
+  b.environment.cpu = "another";
+  const std::vector<Source> sources{{"1/a.json", a, "", {}}, {"2/b.json", b, "", {}}};
+  const View view = make_view(sources);
+  ASSERT_EQ(view.overview.size(), 1U);
+  EXPECT_THAT(std::get<Remarks>(view.overview[0].blocks[0]),
+              says(Tone::doubtful, "a.json and b.json differ in"));
+  const auto& chart = std::get<BarChart>(view.overview[0].blocks[1]);
+  EXPECT_THAT(chart.categories, ElementsAre("x"));
+  EXPECT_THAT(chart.series[1].values, ElementsAre(30));
+}
+
+TEST(ReportView, ResultsWithNothingInCommonHaveNoOverview) {
+  Result a = minimal_result(), b = minimal_result();
+  a.runs = {exclusive_run("x", "redis", 10)};
+  const std::vector<Source> sources{{"a.json", a, "", {}}, {"b.json", b, "", {}}};
+  EXPECT_THAT(make_view(sources).overview, IsEmpty());
+}
+
+TEST(ReportView, OfNoFileOrTooManyIsAMistake) {
+  EXPECT_THROW(make_view({}), std::invalid_argument);
+  EXPECT_THROW(make_view(std::vector<Source>(kMostFiles + 1)), std::invalid_argument);
+}
+
+TEST(ReportView, TellsHowToRepeatIt) {
+  const Part part = part_of(minimal_result());
+  EXPECT_EQ(std::get<Code>(part.sections.back().blocks.front()).text, "lockbench");
+}
+
+}  // namespace
+}  // namespace lockbench::results::report
