@@ -185,7 +185,7 @@ void add_hazard_headline(const Result& result, Remarks& headline) {
     if (times == fewest->second) names.push_back(strategy);
   }
   headline.push_back(
-      {Tone::plain, fmt::format("Fewest faults harm {} ({}).", listed(names), fewest->second)});
+      {Tone::plain, fmt::format("Harmed by the fewest, {}: {}.", fewest->second, listed(names))});
   headline.push_back(surprises == 0
                          ? Remark{Tone::good, "Every outcome is the one that is declared."}
                          : Remark{Tone::bad, fmt::format("{} outcomes are not those that are "

@@ -85,7 +85,11 @@
 
   report.draw_all();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", report.draw_all);
-  addEventListener("beforeprint", report.draw_all);
-  addEventListener("afterprint", report.draw_all);
+  const print = (now) => {
+    document.documentElement.classList.toggle("printing", now);
+    report.draw_all();
+  };
+  addEventListener("beforeprint", () => print(true));
+  addEventListener("afterprint", () => print(false));
   document.documentElement.dataset.ready = "yes";  // for those who wait for it
 })();
