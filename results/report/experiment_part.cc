@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -55,6 +56,15 @@ std::vector<Block> charts_of(const std::vector<RenewalPoint>& points) {
                 {"share of one core", Measure::share}, cpu)};
 }
 
+/// "2 down, 1 slow".
+std::string faults_of(const QuorumPoint& point) {
+  std::vector<std::string> faults;
+  if (point.down > 0) faults.push_back(fmt::format("{} down", point.down));
+  if (point.frozen > 0) faults.push_back(fmt::format("{} frozen", point.frozen));
+  if (point.slow > 0) faults.push_back(fmt::format("{} slow", point.slow));
+  return fmt::format("{}", fmt::join(faults, ", "));
+}
+
 std::vector<Block> charts_of(const std::vector<QuorumPoint>& points) {
   Lines healthy;
   BarChart ill{.title = "With nodes that are ill",
@@ -71,8 +81,8 @@ std::vector<Block> charts_of(const std::vector<QuorumPoint>& points) {
                   point.acquire.p50);
       continue;
     }
-    ill.categories.push_back(fmt::format("{} on {}: {} down, {} frozen, {} slow", point.strategy,
-                                         point.nodes, point.down, point.frozen, point.slow));
+    ill.categories.push_back(
+        fmt::format("{} on {}: {}", point.strategy, point.nodes, faults_of(point)));
     ill.series[0].values.push_back(point.acquire.p50);
     ill.series[1].values.push_back(point.acquire.p99);
   }
@@ -111,12 +121,12 @@ void add_experiment_section(const Result& result, Part& part) {
   Section section{.title = std::string(title_of(experiment))};
   Remarks said;
   for (std::string& line : readings(experiment)) said.push_back({Tone::plain, std::move(line)});
-  if (!said.empty()) section.blocks.emplace_back(std::move(said));
   std::visit(
       [&](const auto& points) {
         for (Block& block : charts_of(points)) section.blocks.push_back(std::move(block));
       },
       experiment.points);
+  if (!said.empty()) section.blocks.emplace_back(std::move(said));
   section.blocks.emplace_back(plain_table("All points", sheet_of(experiment)));
   part.sections.push_back(std::move(section));
 }

@@ -16,16 +16,17 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 PATIENCE = 120  # seconds; machines are busy
 
-# Pixels that are not transparent, over a grid of each canvas.
+# Pixels that are no shade of grey: axes and their texts have none, lines, bars and dots have many.
 CANVASES = """
 return [...document.querySelectorAll('canvas')].map((canvas) => {
   const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
-  const colors = new Set();
+  let colored = 0;
   for (let i = 0; i < pixels.length; i += 4) {
-    if (pixels[i + 3] > 0) colors.add((pixels[i] << 16) | (pixels[i + 1] << 8) | pixels[i + 2]);
+    const r = pixels[i], g = pixels[i + 1], b = pixels[i + 2];
+    if (pixels[i + 3] > 100 && Math.max(r, g, b) - Math.min(r, g, b) > 60) colored++;
   }
   return {label: canvas.getAttribute('aria-label'), role: canvas.getAttribute('role'),
-          colors: colors.size, width: canvas.getBoundingClientRect().width};
+          colored, width: canvas.getBoundingClientRect().width};
 });
 """
 

@@ -1,4 +1,6 @@
-#include <fstream>
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 
 #include "cli/commands.h"
 #include "cli/dispatch.h"
@@ -35,7 +37,7 @@ TEST(RepeatCommand, SaysWhatIsNotTheDefaultInTheUnitsOfPeople) {
                                    {"strict", true},
                                    {"renew", nullptr}});
   EXPECT_EQ(repeat_command(result),
-            "lockbench run 'redis-*' etcd --clients 32 --hold 2ms --rate 400.0 --duration 90s "
+            "lockbench run 'redis-*' etcd --clients 32 --hold 2ms --rate 400 --duration 90s "
             "--wait poll:10ms --strict");
 }
 
@@ -125,13 +127,17 @@ TEST_F(ReportCommand, OtherCommandsLookBeforeTheyMeasure) {
 }
 
 TEST_F(ReportCommand, AFullDiskIsReported) {
+  // What cannot go there goes to a temporary file.
+  ::setenv("TMPDIR", scratch_.path().c_str(), 1);
   testing::internal::CaptureStderr();
   bool saved = true;
   {
     Console console(stderr, false, true);
     saved = save_report(minimal_result(), "/dev/full", "a.json", console);
   }
+  ::unsetenv("TMPDIR");
   EXPECT_FALSE(saved);
+  EXPECT_THAT(scratch_.all_text(), StartsWith("<!doctype html>")) << "nothing is lost";
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("cannot write /dev/full"));
 }
 
