@@ -98,7 +98,7 @@ TEST(Page, NoncesDiffer) { EXPECT_NE(make_nonce(), make_nonce()); }
 TEST(Page, OfThirtyStrategiesWithFullHistogramsIsLight) {
   Result result = minimal_result();
   for (int s = 0; s < 30; ++s) {
-    Run run = full_run();
+    auto run = full_run();
     run.strategy = fmt::format("strategy-{}", s);
     run.acquire = {.count = 5'000'000, .max = 1};
     for (int i = 1; i <= 5000; ++i) run.acquire.buckets.push_back({i * 0.0001234567, 1000});

@@ -46,7 +46,7 @@ auto says(Tone tone, const std::string& text) {
 }
 
 Run exclusive_run(const std::string& strategy, const std::string& backend, double rate) {
-  Run run = simple_run(strategy);
+  auto run = simple_run(strategy);
   run.backend = backend;
   run.sections = 1000;
   run.sections_per_second = rate;
@@ -69,7 +69,7 @@ TEST(ReportView, SaysFirstWhatBroke) {
 
 TEST(ReportView, PraisesNoLockThatBrokeItsPromise) {
   Result result = minimal_result();
-  Run fast = full_run();
+  auto fast = full_run();
   fast.sections_per_second = 1e6;
   result.runs = {fast, exclusive_run("a", "redis", 100), exclusive_run("b", "etcd", 50)};
   EXPECT_THAT(part_of(result).headline, says(Tone::plain, "Most work: a with 100 sections"));
@@ -77,7 +77,7 @@ TEST(ReportView, PraisesNoLockThatBrokeItsPromise) {
 
 TEST(ReportView, SaysWhetherThroughputCameBackAfterAFault) {
   Result result = minimal_result();
-  Run run = exclusive_run("a", "redis", 100);
+  auto run = exclusive_run("a", "redis", 100);
   run.faults = {{"store-kill", 2, 3, 1.5, 0.1}, {"partition", 5, std::nullopt, std::nullopt, 0}};
   run.series = {{.t = 1, .sections = 1}, {.t = 2, .sections = 2}};
   result.runs = {run};
@@ -122,7 +122,7 @@ TEST(ReportView, HasEachStrategyInEveryChartOfRuns) {
 
 TEST(ReportView, TheWaitIsTakenApartInShares) {
   Result result = minimal_result();
-  Run run = exclusive_run("a", "redis", 10);
+  auto run = exclusive_run("a", "redis", 10);
   run.wait = {0.001, 0.003, 0};
   result.runs = {run};
   const Part part = part_of(result);
