@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
 
 #include "results/capacity_sheet.h"
 #include "results/report/parts.h"
+#include "results/statistics.h"
 #include "results/units.h"
 
 namespace lockbench::results::report {
@@ -38,6 +40,13 @@ void add_predictions(const Capacity& capacity, std::string_view over, std::strin
   }
 }
 
+/// Of the steps at each rate.
+Line medians(std::string name, const std::map<double, std::vector<double>>& steps) {
+  Line line{.name = std::move(name)};
+  for (const auto& [rate, values] : steps) line.points.emplace_back(rate, *median(values));
+  return line;
+}
+
 /// Only steps that can be trusted.
 LineChart by_rate(const Capacity& capacity) {
   LineChart chart{.title = "Time to acquire by load",
@@ -46,17 +55,18 @@ LineChart by_rate(const Capacity& capacity) {
                                       capacity.objective),
                   .x = {"offered sections a second", Measure::number},
                   .y = {"time to acquire", Measure::seconds, Scale::log}};
-  Line p50{.name = "p50"}, p99{.name = "p99"}, missed{.name = "objective missed (p99)"};
+  std::map<double, std::vector<double>> p50, p99;
+  Line missed{.name = "objective missed (p99)"};
   missed.dots_only = true;
   for (const CapacityStep& step : capacity.steps) {
     if (!step.valid || step.acquire.count == 0) continue;
-    p50.points.emplace_back(step.rate, step.acquire.p50);
-    p99.points.emplace_back(step.rate, step.acquire.p99);
+    p50[step.rate].push_back(step.acquire.p50);
+    p99[step.rate].push_back(step.acquire.p99);
     if (!step.met) missed.points.emplace_back(step.rate, step.acquire.p99);
   }
-  for (Line* line : {&p50, &p99, &missed}) {
-    std::sort(line->points.begin(), line->points.end());
-    if (!line->points.empty()) chart.lines.push_back(std::move(*line));
+  if (!missed.points.empty()) chart.lines.push_back(std::move(missed));
+  for (const auto& [name, steps] : {std::pair("p50", &p50), std::pair("p99", &p99)}) {
+    if (!steps->empty()) chart.lines.push_back(medians(name, *steps));
   }
   add_predictions(capacity, "rate", "acquire.p99", chart.lines);
   if (capacity.lowest > 0 && std::isfinite(capacity.highest)) {

@@ -138,7 +138,7 @@
         },
         options: {
           parsing: false, interaction: { mode: "nearest", intersect: false },
-          scales: { x: axis(block.x, values(([x]) => x), narrow), y: axis(block.y, values(([, y]) => y), narrow) },
+          scales: { x: axis(block.x, values(([x]) => x), narrow), y: { ...axis(block.y, values(([, y]) => y), narrow), beginAtZero: true } },
           plugins: {
             legend: { display: false },
             tooltip: { callbacks: {

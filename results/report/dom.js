@@ -44,16 +44,17 @@ report.remarks = (block, style = "") => report.el("ul", { class: "remarks " + st
 
 report.table = (block) => {
   const { el } = report;
-  const cell = (given) => {
-    const [text, tone] = Array.isArray(given) ? given : [given, ""];
-    const words = text.length > 32 || block.titles.length === 2;
-    return el("td", { class: (tone + (words ? " words" : "")).trim() }, text);
-  };
+  const text_of = (given) => (Array.isArray(given) ? given[0] : given);
+  // Columns of words stand to the left and may be folded.
+  const words = block.titles.map((_, column) => block.titles.length === 2 ||
+    block.rows.some((row) => text_of(row[column] ?? "").length > 32));
+  const cell = (given, column) => el("td",
+    { class: ((Array.isArray(given) ? given[1] : "") + (words[column + 1] ? " words" : "")).trim() }, text_of(given));
   const table = el("table", {},
     el("caption", {}, block.caption),
     el("thead", {}, el("tr", {}, ...block.titles.map((title) => el("th", { scope: "col" }, title)))),
     el("tbody", {}, ...block.rows.map(([name, ...rest]) => el("tr", {},
-      el("th", { scope: "row" }, Array.isArray(name) ? name[0] : name), ...rest.map(cell)))));
+      el("th", { scope: "row" }, text_of(name)), ...rest.map(cell)))));
   const box = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": block.caption }, table);
   if (block.left_out > 0) box.append(el("p", { class: "soft" }, `${block.left_out} more rows are in the file.`));
   return box;
