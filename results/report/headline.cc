@@ -26,6 +26,10 @@ std::string listed(const std::vector<std::string>& names) {
   return text;
 }
 
+std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", human_count(static_cast<double>(count)), count == 1 ? one : many);
+}
+
 bool any_run(const Group& group, Verdict verdict) {
   return std::any_of(group.runs.begin(), group.runs.end(),
                      [&](const Run* run) { return run->audit.verdict == verdict; });
@@ -47,13 +51,13 @@ std::string harm_of(const Group& group) {
     regressions += run->audit.fence_regressions;
   }
   std::vector<std::string> harm;
-  if (lost > 0) harm.push_back(human_count(static_cast<double>(lost)) + " lost updates");
+  if (lost > 0) harm.push_back(counted(lost, "lost update", "lost updates"));
   if (overlaps > 0) {
-    harm.push_back(human_count(static_cast<double>(overlaps)) + " overlaps of two holders");
+    harm.push_back(counted(overlaps, "overlap of two holders", "overlaps of two holders"));
   }
   if (regressions > 0) {
-    harm.push_back(human_count(static_cast<double>(regressions)) +
-                   " fencing numbers that did not grow");
+    harm.push_back(counted(regressions, "fencing number that did not grow",
+                           "fencing numbers that did not grow"));
   }
   return listed(harm);
 }
@@ -188,9 +192,9 @@ void add_hazard_headline(const Result& result, Remarks& headline) {
       {Tone::plain, fmt::format("Harmed by the fewest, {}: {}.", fewest->second, listed(names))});
   headline.push_back(surprises == 0
                          ? Remark{Tone::good, "Every outcome is the one that is declared."}
-                         : Remark{Tone::bad, fmt::format("{} outcomes are not those that are "
-                                                         "declared.",
-                                                         surprises)});
+                         : Remark{Tone::bad, counted(surprises, "outcome is not the one",
+                                                     "outcomes are not those") +
+                                                 " that the strategy declares."});
 }
 
 }  // namespace lockbench::results::report

@@ -60,8 +60,8 @@ TEST(ReportView, SaysFirstWhatBroke) {
   result.runs = {exclusive_run("good", "redis", 100), full_run()};
   const Part part = part_of(result);
   EXPECT_THAT(part.headline.front().text,
-              "redis-set-nx did not keep clients apart: 12 lost updates, 2 overlaps of two holders "
-              "and 1 fencing numbers that did not grow.");
+              "redis-set-nx did not keep clients apart: 12 lost updates, 3 overlaps of two holders "
+              "and 1 fencing number that did not grow.");
   EXPECT_EQ(part.headline.front().tone, Tone::bad);
   EXPECT_THAT(part.headline, says(Tone::good, "1 of 2 strategies kept clients apart"));
   EXPECT_THAT(part.headline, says(Tone::doubtful, "1 of 2 runs are invalid"));
@@ -146,7 +146,8 @@ TEST(ReportView, HazardsBecomeAMatrixWithEveryPlay) {
   EXPECT_EQ(matrix->plays[0].word, "safe!");
   EXPECT_EQ(matrix->plays[0].reason, "the \"second\" still held its lock afterwards");
   EXPECT_EQ(matrix->plays[0].timeline.size(), 1U);
-  EXPECT_THAT(part.headline, says(Tone::bad, "1 outcomes are not those that are declared"));
+  EXPECT_THAT(part.headline,
+              says(Tone::bad, "1 outcome is not the one that the strategy declares"));
 }
 
 TEST(ReportView, EveryKindOfResultHasItsSections) {
