@@ -29,6 +29,6 @@ std::string experiment_text(const results::Result& result, Format format);
 
 /// Saves the result, also as a page if `page` says where, and prints `text`. The exit code.
 int finish(const results::Result& result, const std::string& text, const std::string& out,
-           Ending ending, Console& console, const std::string& page);
+           Ending ending, Console& console, const std::string& page = "");
 
 }  // namespace lockbench

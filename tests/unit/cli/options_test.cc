@@ -179,6 +179,7 @@ const std::map<std::string, std::string>& wanted_values() {
       {"threshold", "one of < <= > >= == !="},
       {"out", path},
       {"hdr", path},
+      {"report", path},
       {"metrics-listen", "127.0.0.1:9464"},
       {"linger", duration},
       {"push", "http://[user[:password]@]host"},
