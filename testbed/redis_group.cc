@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <functional>
 #include <sstream>
 #include <string_view>
 #include <thread>
@@ -27,12 +28,33 @@ constexpr std::array<const char*, 3> kQuickReplication = {
 
 using Started = tl::expected<std::unique_ptr<RedisServer>, std::string>;
 
-std::vector<Started> start_side_by_side(Testbed& testbed, const RedisOptions& options, int count) {
+/// Until nothing is missing any more.
+Done await_nothing(const std::function<std::string()>& missing) {
+  constexpr std::chrono::milliseconds kPause{5};
+  const auto deadline = Clock::now() + kInStepWithin;
+  std::string still = missing();
+  while (!still.empty()) {
+    if (Clock::now() > deadline) {
+      return tl::unexpected(
+          fmt::format("replication did not begin within {} s: {}", kInStepWithin.count(), still));
+    }
+    std::this_thread::sleep_for(kPause);
+    still = missing();
+  }
+  return {};
+}
+
+/// Each follows the next of these ports, in turn.
+std::vector<Started> start_replicas(Testbed& testbed, const RedisOptions& options, int count,
+                                    const std::vector<std::uint16_t>& sources) {
   std::vector<Started> started(static_cast<std::size_t>(count));
   std::vector<std::jthread> threads;
   threads.reserve(started.size());
-  for (Started& one : started) {
-    threads.emplace_back([&] { one = start_redis(testbed, options); });
+  for (std::size_t i = 0; i < started.size(); ++i) {
+    // In the configuration rather than by command: a replica that is restarted is a replica again.
+    RedisOptions own = options;
+    own.config.push_back(fmt::format("replicaof 127.0.0.1 {}", sources[i % sources.size()]));
+    threads.emplace_back([&testbed, &one = started[i], own] { one = start_redis(testbed, own); });
   }
   threads.clear();  // waits for them
   return started;
@@ -61,21 +83,6 @@ std::string missing(RedisGroup& group) {
   });
   if (static_cast<std::size_t>(online) != group.replicas()) {
     return fmt::format("the primary has {} of {} replicas", online, group.replicas());
-  }
-  return {};
-}
-
-Done await_in_step(RedisGroup& group) {
-  constexpr std::chrono::milliseconds kPause{5};
-  const auto deadline = Clock::now() + kInStepWithin;
-  std::string still = missing(group);
-  while (!still.empty()) {
-    if (Clock::now() > deadline) {
-      return tl::unexpected(
-          fmt::format("replication did not begin within {} s: {}", kInStepWithin.count(), still));
-    }
-    std::this_thread::sleep_for(kPause);
-    still = missing(group);
   }
   return {};
 }
@@ -110,6 +117,14 @@ tl::expected<Facts, std::string> replication_facts(const RedisServer& server) {
   return facts;
 }
 
+Proxy* RedisGroup::replication(std::size_t replica) {
+  return lines_.empty() ? nullptr : lines_.at(replica % lines_.size()).get();
+}
+
+Done RedisGroup::await_in_step() {
+  return await_nothing([this] { return missing(*this); });
+}
+
 Done RedisGroup::promote(std::size_t index) {
   return told(replica(index), "REPLICAOF NO ONE", "promotion");
 }
@@ -121,7 +136,7 @@ Done RedisGroup::follow(std::size_t index) {
 
 Done RedisGroup::fail_over() {
   if (replicas_.empty()) return tl::unexpected<std::string>("there is no replica to promote");
-  if (replication_) return tl::unexpected<std::string>("its replication has a proxy");
+  if (!lines_.empty()) return tl::unexpected<std::string>("its replication has a proxy");
   if (auto promoted = promote(0); !promoted) return promoted;
   std::swap(primary_, replicas_.front());
   Done done;
@@ -132,7 +147,24 @@ Done RedisGroup::fail_over() {
 Done RedisGroup::rejoin() {
   if (auto started = replica(0).restart(true); !started) return started;
   if (auto follows = follow(0); !follows) return follows;
-  return await_in_step(*this);
+  return await_in_step();
+}
+
+Done RedisGroup::rally(std::size_t promoted) {
+  const std::string port = std::to_string(replica(promoted).port());
+  for (std::size_t i = 0; i < replicas(); ++i) {
+    if (i == promoted) continue;
+    auto following = told(replica(i), "REPLICAOF 127.0.0.1 " + port, "following the new primary");
+    if (!following) return following;
+    following = await_nothing([&]() -> std::string {
+      const auto facts = replication_facts(replica(i));
+      if (!facts) return facts.error();
+      const bool there = is(*facts, "master_port", port) && is(*facts, "master_link_status", "up");
+      return there ? "" : fmt::format("replica {} has no link", i);
+    });
+    if (!following) return following;
+  }
+  return {};
 }
 
 tl::expected<std::unique_ptr<RedisGroup>, std::string> start_redis_group(
@@ -146,20 +178,20 @@ tl::expected<std::unique_ptr<RedisGroup>, std::string> start_redis_group(
   auto primary = start_redis(testbed, server);
   if (!primary) return tl::unexpected(std::move(primary.error()));
   group->primary_ = *std::move(primary);
-  std::uint16_t source = group->primary_->port();
-  if (options.proxies != nullptr) {
-    auto proxy = start_proxy(*options.proxies, source);
+  std::vector<std::uint16_t> sources;
+  const int lines = options.proxies == nullptr ? 0 : options.proxy_each ? options.replicas : 1;
+  for (int line = 0; line < lines; ++line) {
+    auto proxy = start_proxy(*options.proxies, group->primary_->port());
     if (!proxy) return tl::unexpected(std::move(proxy.error()));
-    group->replication_ = *std::move(proxy);
-    source = group->replication_->port();
+    sources.push_back((*proxy)->port());
+    group->lines_.push_back(*std::move(proxy));
   }
-  // In the configuration rather than by command: a replica that is restarted is a replica again.
-  server.config.push_back(fmt::format("replicaof 127.0.0.1 {}", source));
-  for (Started& replica : start_side_by_side(testbed, server, options.replicas)) {
+  if (sources.empty()) sources.push_back(group->primary_->port());
+  for (Started& replica : start_replicas(testbed, server, options.replicas, sources)) {
     if (!replica) return tl::unexpected(std::move(replica.error()));
     group->replicas_.push_back(*std::move(replica));
   }
-  if (auto in_step = await_in_step(*group); !in_step) return tl::unexpected(in_step.error());
+  if (auto in_step = group->await_in_step(); !in_step) return tl::unexpected(in_step.error());
   return group;
 }
 

@@ -19,6 +19,8 @@ struct RedisGroupOptions {
   /// If given, replicas reach their primary through a proxy, so that faults can be put between
   /// them. Costs time and CPU on every write.
   ProxyPool* proxies = nullptr;
+  /// A proxy for each replica, rather than one for all.
+  bool proxy_each = false;
 };
 
 /// A primary Redis and its replicas. Thread-safe as its servers are.
@@ -27,12 +29,19 @@ class RedisGroup {
   RedisServer& primary() { return *primary_; }
   RedisServer& replica(std::size_t index) { return *replicas_.at(index); }
   std::size_t replicas() const { return replicas_.size(); }
-  /// What lies between primary and replicas: its server is the primary. Null without proxies.
-  Proxy* replication() { return replication_.get(); }
+  /// What lies between the primary and this replica: its server is the primary. Null without
+  /// proxies; the same for all, unless each has its own.
+  Proxy* replication(std::size_t replica = 0);
+
+  /// Waits until every replica's link is up and the primary counts them all, as after the start;
+  /// for 10 s.
+  tl::expected<void, std::string> await_in_step();
 
   /// Makes a replica a primary of its own, with the data it has. The others go on following the
   /// first primary.
   tl::expected<void, std::string> promote(std::size_t index);
+  /// The others follow the one that was promoted, and have its data when this returns.
+  tl::expected<void, std::string> rally(std::size_t promoted);
 
   /// After the primary's death its first replica takes its place, and the others follow that. The
   /// dead one is the first replica from now on. Not for groups whose replication has a proxy.
@@ -48,7 +57,7 @@ class RedisGroup {
   tl::expected<void, std::string> follow(std::size_t index);
 
   std::unique_ptr<RedisServer> primary_;
-  std::unique_ptr<Proxy> replication_;
+  std::vector<std::unique_ptr<Proxy>> lines_;  ///< one for all, or each its own
   std::vector<std::unique_ptr<RedisServer>> replicas_;
 };
 

@@ -81,6 +81,19 @@ TEST_F(Replication, APromotedReplicaLacksWhatWasHeldBack) {
   EXPECT_EQ(fact(group->replica(1), "role"), "slave") << "the other one is left as it was";
 }
 
+TEST_F(Replication, MayLackOnOneReplicaOnly) {
+  const auto group = start({.replicas = 2, .proxies = pool_.get(), .proxy_each = true});
+  ASSERT_NE(group->replication(0), group->replication(1));
+  group->replication(0)->hold();
+  ASSERT_EQ(ask(group->primary().port(), "SET key value"), "+OK");
+  EXPECT_TRUE(eventually([&] { return ask(group->replica(1).port(), "EXISTS key") == ":1"; }));
+  EXPECT_EQ(ask(group->replica(0).port(), "EXISTS key"), ":0");
+  ASSERT_TRUE(group->primary().kill_hard());
+  ASSERT_TRUE(group->promote(0));
+  ASSERT_TRUE(group->rally(0));
+  EXPECT_EQ(ask(group->replica(1).port(), "EXISTS key"), ":0") << "it has what its new primary has";
+}
+
 TEST_F(Replication, CanBeCut) {
   const auto group = start({.replicas = 1, .proxies = pool_.get()});
   const auto link = [&] { return fact(group->replica(0), "master_link_status"); };

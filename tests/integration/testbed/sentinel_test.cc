@@ -1,0 +1,70 @@
+#include "testbed/sentinel.h"
+
+#include <gtest/gtest.h>
+
+#include "strategies/redis/connection.h"
+#include "testbed/redis_group.h"
+#include "tests/integration/testbed/support.h"
+
+// A lock behind real sentinels: whoever connects is led to the master, before and after one died.
+
+namespace lockbench::testbed {
+namespace {
+
+class Watched : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto group = start_redis_group(*testbed_, {.replicas = 1});
+    ASSERT_TRUE(group) << group.error();
+    group_ = *std::move(group);
+    auto sentinels = start_sentinels(*testbed_, {.primary = group_->primary().port()});
+    ASSERT_TRUE(sentinels) << sentinels.error();
+    sentinels_ = *std::move(sentinels);
+  }
+
+  std::unique_ptr<redis::Connection> connect_to(const std::string& url) {
+    return factory_->make(redis::parse_endpoint(url).value(), std::chrono::seconds(2), *env_);
+  }
+
+  std::unique_ptr<Testbed> testbed_ = must_start();
+  std::unique_ptr<RedisGroup> group_;
+  std::unique_ptr<SentinelGroup> sentinels_;
+  const std::unique_ptr<Env> env_ = make_system_env(1);
+  const std::unique_ptr<redis::ConnectionFactory> factory_ = redis::make_hiredis_factory();
+};
+
+TEST_F(Watched, AConnectionFindsTheMasterAndItsSuccessor) {
+  const auto redis = connect_to(sentinels_->url());
+  ASSERT_TRUE(redis->call({"SET", "key", "value"}));
+  // Replicated before the primary dies, so that the successor can show that it is one.
+  ASSERT_TRUE(redis->call({"WAIT", "1", "1000"})->is_integer(1));
+  ASSERT_TRUE(group_->primary().kill_hard());
+  EXPECT_FALSE(redis->call({"GET", "key"}));
+  const auto replaced =
+      sentinels_->await_master(group_->replica(0).port(), std::chrono::seconds(30));
+  ASSERT_TRUE(replaced) << replaced.error();
+  const auto value = redis->call({"GET", "key"});
+  ASSERT_TRUE(value) << value.error().message;
+  EXPECT_TRUE(value->is_text("value"));
+  EXPECT_EQ(redis->times_connected(), 2U);
+}
+
+TEST_F(Watched, ASentinelThatIsGoneIsPassedOver) {
+  ASSERT_TRUE(sentinels_->sentinel(0).kill_hard());
+  const auto redis = connect_to(sentinels_->url());
+  const auto pong = redis->call({"PING"});
+  ASSERT_TRUE(pong) << pong.error().message;
+}
+
+TEST_F(Watched, AnotherNameIsAFailureThatNamesIt) {
+  std::string url = sentinels_->url();
+  url.replace(url.rfind('/'), std::string::npos, "/other");
+  const auto connected = connect_to(url)->connect();
+  ASSERT_FALSE(connected);
+  EXPECT_EQ(connected.error().kind, StoreError::Kind::not_sent);
+  EXPECT_NE(connected.error().message.find("does not watch other"), std::string::npos)
+      << connected.error().message;
+}
+
+}  // namespace
+}  // namespace lockbench::testbed
