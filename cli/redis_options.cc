@@ -21,7 +21,11 @@ Option redis_option() {
   Option option{.name = "redis", .value_name = "URL", .repeatable = true};
   option.help =
       "use this Redis instead of a private one: redis://[[user]:password@]host[:port][/db] or "
-      "unix://[[user]:password@]/path; repeatable: Redlock's nodes, the first is for all others";
+      "unix://[[user]:password@]/path, or "
+      "redis+sentinel://[[user]:password@]host[:port],.../name[/db] "
+      "for the master that these sentinels watch; repeatable: Redlock's nodes, the first is for "
+      "all "
+      "others";
   option.set = [](RunOptions& options, const std::string& text) -> Set {
     if (auto endpoint = redis::parse_endpoint(text); !endpoint) {
       return tl::unexpected(endpoint.error());

@@ -5,17 +5,11 @@
 
 #include "strategies/redis/hiredis_subscriber.h"
 #include "strategies/redis/protocol.h"
+#include "strategies/redis/sentinel.h"
 #include "strategies/redis/socket.h"
 
 namespace lockbench::redis {
 namespace {
-
-/// The word that is the command's key: what meters and faults may want to know.
-std::string_view key_of(Command command) {
-  if (command[0] == "WAIT" || command[0] == "INFO") return {};
-  const std::size_t place = command[0].starts_with("EVAL") ? 3 : 1;
-  return place < command.size() ? command[place] : std::string_view();
-}
 
 class HiredisConnection : public Connection {
  public:
@@ -28,13 +22,15 @@ class HiredisConnection : public Connection {
   StoreResult<void> connect(const std::stop_token& stop) override {
     if (transport_) return {};
     connecting_.reset();
-    auto transport = connect_socket(endpoint_, timeout_, stop);
+    auto transport = connect_server(endpoint_, timeout_, stop);
     if (!transport) return fail(StoreError::Kind::not_sent, transport.error());
     return start_on(*std::move(transport), stop);
   }
 
   StoreResult<bool> connect_within(Duration longest, const std::stop_token& stop) override {
     if (transport_) return true;
+    // Several questions, each of which has its time.
+    if (!endpoint_.sentinels.empty()) return connect(stop).map([] { return true; });
     if (!connecting_) {
       auto begun = begin_connecting(endpoint_, timeout_);
       if (!begun) return fail(StoreError::Kind::not_sent, begun.error());
@@ -182,16 +178,7 @@ class HiredisConnection : public Connection {
         kind, why.starts_with(display_) ? std::string(why) : fmt::format("{}: {}", display_, why)});
   }
 
-  std::string describe(Transport::Status status) const {
-    switch (status) {
-      case Transport::Status::timed_out:
-        return "no answer within " + format_duration(timeout_);
-      case Transport::Status::stopped:
-        return "stopped while waiting for the answer";
-      default:
-        return "the connection was closed";
-    }
-  }
+  std::string describe(Transport::Status status) const { return redis::describe(status, timeout_); }
 
   /// Past the queue, which holds what waits for the connection. The words may be secret: nobody is
   /// told more than the first.

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "strategies/redis/protocol.h"
+#include "strategies/redis/sentinel.h"
 #include "strategies/redis/socket.h"
 
 namespace lockbench::redis {
@@ -23,7 +24,7 @@ class HiredisSubscriber : public Subscriber {
 
   StoreResult<void> connect(const std::stop_token& stop) override {
     if (transport_) return {};
-    auto transport = connect_socket(endpoint_, timeout_, stop);
+    auto transport = connect_server(endpoint_, timeout_, stop);
     if (!transport) return fail(StoreError::Kind::not_sent, transport.error());
     ReplyReader reader;
     const auto exchange = [&](Command command) {

@@ -53,6 +53,12 @@ void append_command(std::string& out, Command command) {
   }
 }
 
+std::string_view key_of(Command command) {
+  if (command[0] == "WAIT" || command[0] == "INFO") return {};
+  const std::size_t place = command[0].starts_with("EVAL") ? 3 : 1;
+  return place < command.size() ? command[place] : std::string_view();
+}
+
 void ReplyReader::Deleter::operator()(redisReader* reader) const { redisReaderFree(reader); }
 
 ReplyReader::ReplyReader() : reader_(redisReaderCreate()) {
@@ -73,6 +79,16 @@ tl::expected<std::optional<Reply>, std::string> ReplyReader::next() {
 }
 
 bool ReplyReader::holds_bytes() const { return reader_->pos < reader_->len; }
+
+bool is_master(const Reply& role) {
+  return role.type == Reply::Type::array && !role.elements.empty() &&
+         role.elements.front().is_text("master");
+}
+
+StoreError not_the_master(const Endpoint& endpoint) {
+  return {StoreError::Kind::not_sent,
+          endpoint.display() + ": what its sentinels call the master is none, or not yet"};
+}
 
 std::string without_secret(std::string_view refusal) {
   return fmt::format("AUTH was refused: {}", refusal.substr(0, refusal.find(' ')));

@@ -15,6 +15,9 @@ namespace lockbench::redis {
 /// Appends the command as the server wants it.
 void append_command(std::string& out, Command command);
 
+/// The word that is the command's key, if it has one: what meters and faults may want to know.
+std::string_view key_of(Command command);
+
 /// Takes answers out of a stream of bytes: hiredis reads the protocol, the bytes travel over a
 /// Transport, as a hiredis context is dead after a time-out and knows neither stops nor deadlines.
 class ReplyReader {
@@ -34,8 +37,13 @@ class ReplyReader {
   std::unique_ptr<redisReader, Deleter> reader_;
 };
 
-/// AUTH and SELECT, before anything else on a new connection; `exchange` sends one command and
-/// returns its answer. Errors tell no secret.
+/// Whether this answer to ROLE is a master's.
+bool is_master(const Reply& role);
+/// Of a server that its sentinels call the master, and that is none.
+StoreError not_the_master(const Endpoint& endpoint);
+
+/// AUTH and SELECT, and a look at the ROLE of what sentinels call the master, before anything else
+/// on a new connection; `exchange` sends one command and returns its answer. Errors tell no secret.
 template <class Exchange>
 StoreResult<void> greet(const Endpoint& endpoint, Exchange&& exchange) {
   if (!endpoint.password.empty()) {
@@ -43,6 +51,12 @@ StoreResult<void> greet(const Endpoint& endpoint, Exchange&& exchange) {
     if (!endpoint.user.empty()) auth.push_back(endpoint.user);
     auth.push_back(endpoint.password);
     if (auto done = exchange(Command(auth)); !done) return tl::unexpected(done.error());
+  }
+  if (!endpoint.sentinels.empty()) {
+    const std::vector<std::string_view> ask_role{"ROLE"};
+    const StoreResult<Reply> role = exchange(Command(ask_role));
+    if (!role) return tl::unexpected(role.error());
+    if (!is_master(*role)) return tl::unexpected(not_the_master(endpoint));
   }
   if (endpoint.database != 0) {
     const std::string number = std::to_string(endpoint.database);

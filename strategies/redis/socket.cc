@@ -192,6 +192,17 @@ class SocketInTheMaking : public Connecting {
 
 }  // namespace
 
+std::string describe(Transport::Status status, Duration timeout) {
+  switch (status) {
+    case Transport::Status::timed_out:
+      return "no answer within " + format_duration(timeout);
+    case Transport::Status::stopped:
+      return "stopped while waiting for the answer";
+    default:
+      return "the connection was closed";
+  }
+}
+
 void wait_for_any(std::span<Watched> watched, Duration longest, const std::stop_token& stop) {
   std::vector<pollfd> polled;
   polled.reserve(watched.size());

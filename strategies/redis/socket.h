@@ -36,6 +36,9 @@ class Transport {
   virtual int descriptor() const = 0;
 };
 
+/// Why a transport has not done what it was asked for within the timeout, in words.
+std::string describe(Transport::Status status, Duration timeout);
+
 /// A TCP (TCP_NODELAY) or unix socket on its way to being connected.
 class Connecting {
  public:

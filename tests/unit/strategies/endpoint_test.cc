@@ -83,6 +83,44 @@ TEST(RedisEndpoint, AUnixSocketsPathHasALongestLength) {
   expect_error("unix://" + longest + "p", "at most 107");
 }
 
+TEST(RedisEndpoint, Sentinels) {
+  const Endpoint one = parsed("redis+sentinel://watch/lock");
+  ASSERT_EQ(one.sentinels.size(), 1U);
+  EXPECT_EQ(one.sentinels[0].host, "watch");
+  EXPECT_EQ(one.sentinels[0].port, 26379);
+  EXPECT_EQ(one.master, "lock");
+  EXPECT_EQ(one.display(), "watch:26379/lock");
+
+  const Endpoint three = parsed("redis+sentinel://ann:hunter2@10.0.0.1:1,[::1]:2,[::1]/lock/7");
+  ASSERT_EQ(three.sentinels.size(), 3U);
+  EXPECT_EQ(three.sentinels[1].host, "::1");
+  EXPECT_EQ(three.sentinels[1].port, 2);
+  EXPECT_EQ(three.user, "ann");
+  EXPECT_EQ(three.password, "hunter2");
+  EXPECT_EQ(three.database, 7);
+  EXPECT_EQ(three.display(), "10.0.0.1:1,[::1]:2,[::1]:26379/lock");
+  EXPECT_TRUE(parsed("redis://h").sentinels.empty());
+}
+
+TEST(RedisEndpoint, SaysWhatIsWrongWithSentinels) {
+  for (const char* url : {"redis+sentinel://h", "redis+sentinel://h/", "redis+sentinel://h//1"}) {
+    expect_error(url, "name is missing");
+  }
+  for (const char* url :
+       {"redis+sentinel:///lock", "redis+sentinel://,h/lock", "redis+sentinel://h,/lock",
+        "redis+sentinel://h,,i/lock", "redis+sentinel://a:b@/lock"}) {
+    expect_error(url, "host is missing");
+  }
+  expect_error("redis+sentinel://h:x/lock", "port must be a number");
+  expect_error("redis+sentinel://h:1,i:0/lock", "port must be a number");
+  expect_error("redis+sentinel://h/lock/x", "database must be a number");
+  expect_error("redis+sentinel://[::1/lock", "[ without its ]");
+  expect_error("redis+sentinels://h/lock", "not a Redis URL");
+  std::string many = "redis+sentinel://h";
+  for (int i = 0; i < 32; ++i) many += ",h";
+  expect_error(many + "/lock", "at most 32");
+}
+
 TEST(RedisEndpoint, SaysWhatIsWrong) {
   for (const char* url : {"", "127.0.0.1:6379", "http://h", "rediss://h", "REDIS://h"}) {
     expect_error(url, "not a Redis URL");
@@ -111,17 +149,18 @@ TEST(RedisEndpoint, SaysWhatIsWrong) {
 }
 
 TEST(RedisEndpoint, NobodyIsShownASecret) {
-  for (const char* url :
-       {"redis://ann:hunter2@h:1/2", "redis://:hunter2@[::1]", "unix://ann:hunter2@/s?db=1"}) {
+  for (const char* url : {"redis://ann:hunter2@h:1/2", "redis://:hunter2@[::1]",
+                          "unix://ann:hunter2@/s?db=1", "redis+sentinel://ann:hunter2@h,i/lock"}) {
     const Endpoint endpoint = parsed(url);
     EXPECT_EQ(endpoint.password, "hunter2");
     EXPECT_EQ(endpoint.display().find("hunter2"), std::string::npos);
     EXPECT_EQ(endpoint.display().find("ann"), std::string::npos);
   }
-  for (const char* url : {"redis://hunter2@h", "redis://:hunter2@", "redis://:hunter2@h:x",
-                          "redis://:hunter2/@h:1", "redis://:hunter2@h/x", "http://:hunter2@h",
-                          "redis://:hunter2%@h", "unix://:hunter2@s", "unix:///s?password=hunter2",
-                          "redis://:hunter2@[::1", "redis://ann:hunter2/@h", "redis://h/hunter2"}) {
+  for (const char* url :
+       {"redis://hunter2@h", "redis://:hunter2@", "redis://:hunter2@h:x", "redis://:hunter2/@h:1",
+        "redis://:hunter2@h/x", "http://:hunter2@h", "redis://:hunter2%@h", "unix://:hunter2@s",
+        "unix:///s?password=hunter2", "redis://:hunter2@[::1", "redis://ann:hunter2/@h",
+        "redis://h/hunter2", "redis+sentinel://:hunter2@h", "redis+sentinel://h:hunter2/lock"}) {
     const auto endpoint = parse_endpoint(url);
     ASSERT_FALSE(endpoint) << url;
     EXPECT_EQ(endpoint.error().find("hunter2"), std::string::npos) << endpoint.error();

@@ -1,0 +1,124 @@
+#include "strategies/redis/sentinel.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "strategies/redis/protocol.h"
+#include "tests/support/fake_replies.h"
+
+namespace lockbench::redis {
+namespace {
+
+Reply array(std::vector<std::string> words) {
+  Reply reply;
+  reply.type = Reply::Type::array;
+  for (std::string& word : words) {
+    reply.elements.push_back(text(Reply::Type::string, std::move(word)));
+  }
+  return reply;
+}
+
+/// Sentinels by their ports; those that are not named cannot be reached.
+class Sentinels {
+ public:
+  std::map<int, Reply> answers;
+  std::vector<int> asked;
+  std::vector<std::string> words;
+
+  AskServer ask() {
+    return [this](const Endpoint& server, Command command) -> tl::expected<Reply, std::string> {
+      asked.push_back(server.port);
+      words.assign(command.begin(), command.end());
+      const auto found = answers.find(server.port);
+      if (found == answers.end()) return tl::unexpected<std::string>("Connection refused");
+      return found->second;
+    };
+  }
+};
+
+const Endpoint kWatched = parse_endpoint("redis+sentinel://ann:hunter2@s:1,s:2,s:3/lock/4").value();
+
+TEST(FindMaster, BelievesTheFirstThatKnows) {
+  Sentinels sentinels;
+  sentinels.answers[1] = array({"10.0.0.7", "6380"});
+  sentinels.answers[2] = array({"10.0.0.8", "6381"});
+  const auto master = find_master(kWatched, sentinels.ask());
+  ASSERT_TRUE(master) << master.error();
+  EXPECT_EQ(master->display(), "10.0.0.7:6380");
+  EXPECT_EQ(sentinels.asked, std::vector<int>{1});
+  const std::vector<std::string> question{"SENTINEL", "get-master-addr-by-name", "lock"};
+  EXPECT_EQ(sentinels.words, question);
+  // The rest of what was asked for is the server's.
+  EXPECT_EQ(master->user, "ann");
+  EXPECT_EQ(master->password, "hunter2");
+  EXPECT_EQ(master->database, 4);
+}
+
+TEST(FindMaster, GoesOnToTheNextWhereOneCannotTell) {
+  Sentinels sentinels;
+  sentinels.answers[2] = Reply{};  // watches others
+  sentinels.answers[3] = array({"::1", "6381"});
+  const auto master = find_master(kWatched, sentinels.ask());
+  ASSERT_TRUE(master) << master.error();
+  EXPECT_EQ(master->host, "::1");
+  EXPECT_EQ(sentinels.asked, (std::vector<int>{1, 2, 3}));
+}
+
+TEST(FindMaster, SaysWhoCouldNotTellAndWhy) {
+  Sentinels sentinels;
+  auto master = find_master(kWatched, sentinels.ask());
+  ASSERT_FALSE(master);
+  EXPECT_NE(master.error().find("s:3: Connection refused"), std::string::npos) << master.error();
+  sentinels.answers[3] = Reply{};
+  master = find_master(kWatched, sentinels.ask());
+  ASSERT_FALSE(master);
+  EXPECT_NE(master.error().find("s:3: it does not watch lock"), std::string::npos);
+  sentinels.answers[3] = error("NOAUTH Authentication required.");
+  master = find_master(kWatched, sentinels.ask());
+  ASSERT_FALSE(master);
+  EXPECT_NE(master.error().find("s:3: NOAUTH"), std::string::npos) << master.error();
+  EXPECT_EQ(master.error().find("hunter2"), std::string::npos);
+}
+
+TEST(FindMaster, TakesNoAnswerForAnAddressThatIsNone) {
+  Sentinels sentinels;
+  for (const Reply& odd :
+       {ok(), integer(3), array({"10.0.0.7"}), array({"10.0.0.7", "x"}), array({"10.0.0.7", "0"}),
+        array({"10.0.0.7", "65536"}), array({"10.0.0.7", "6379x"}), array({"", "6379"}),
+        array({"10.0.0.7", "6379", "1"})}) {
+    sentinels.answers[3] = odd;
+    const auto master = find_master(kWatched, sentinels.ask());
+    ASSERT_FALSE(master) << master->display();
+    EXPECT_NE(master.error().find("s:3: its answer is no address"), std::string::npos)
+        << master.error();
+  }
+}
+
+/// What a new connection is greeted with, and with what success.
+StoreResult<void> greeted(const Endpoint& endpoint, const Reply& role,
+                          std::vector<std::string>& commands) {
+  return greet(endpoint, [&](Command command) -> StoreResult<Reply> {
+    commands.emplace_back(command[0]);
+    return command[0] == "ROLE" ? role : ok();
+  });
+}
+
+TEST(Greeting, LooksAtTheRoleOfWhatSentinelsCallTheMaster) {
+  std::vector<std::string> commands;
+  EXPECT_TRUE(greeted(kWatched, array({"master", "0"}), commands));
+  EXPECT_EQ(commands, (std::vector<std::string>{"AUTH", "ROLE", "SELECT"}));
+  for (const Reply& role :
+       {array({"slave", "10.0.0.7"}), array({"sentinel"}), array({}), Reply{}}) {
+    const auto refused = greeted(kWatched, role, commands);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind, StoreError::Kind::not_sent);
+    EXPECT_NE(refused.error().message.find("s:1,s:2,s:3/lock"), std::string::npos);
+  }
+  commands.clear();
+  EXPECT_TRUE(greeted(parse_endpoint("redis://h").value(), Reply{}, commands));
+  EXPECT_TRUE(commands.empty());
+}
+
+}  // namespace
+}  // namespace lockbench::redis
