@@ -24,13 +24,16 @@ std::optional<TimePoint> time_if_any(const Json& value) {
 
 Actor::Actor(Play& play, std::string name, const ActorSettings& settings)
     : play_(play), name_(std::move(name)), process_(play.house_.client_program()) {
-  std::uint16_t port = 0;
-  if (settings.behind_line) {
-    line_ = play_.house_.line_to(play_.stage().port());
-    port = line_->port();
+  std::vector<std::uint16_t> ports;
+  if (settings.behind_line) ports = play_.stage().ports();
+  for (std::uint16_t& port : ports) {
+    lines_.push_back(play_.house_.line_to(port));
+    port = lines_.back()->port();
   }
+  const Endpoints found =
+      ports.empty() ? play_.stage().endpoints() : play_.stage().endpoints_through(ports);
   Json endpoints = Json::object();
-  for (const auto& [backend, urls] : play_.stage().endpoints(port)) endpoints[backend] = urls;
+  for (const auto& [backend, urls] : found) endpoints[backend] = urls;
   call({{"strategy", play_.strategy_.name},
         {"endpoints", endpoints},
         {"counter", play_.house_.counter_url()},
@@ -40,6 +43,9 @@ Actor::Actor(Play& play, std::string name, const ActorSettings& settings)
         {"renew_cap_ns",
          settings.renew_cap ? Json(nanoseconds(*settings.renew_cap)) : Json(nullptr)},
         {"wait", settings.wait.empty() ? Json(nullptr) : Json(settings.wait)},
+        {"node_timeout_ns",
+         settings.node_timeout ? Json(nanoseconds(*settings.node_timeout)) : Json(nullptr)},
+        {"wait_replicas", settings.wait_replicas ? Json(*settings.wait_replicas) : Json(nullptr)},
         {"command_timeout_ns", nanoseconds(kCommandTimeout)}});
 }
 
@@ -92,6 +98,15 @@ void Actor::ask(Duration wait) {
   process_.send(acquire_request(wait));
 }
 
+void Actor::ask_and_release(Duration wait, TimePoint at) {
+  wait_ = wait;
+  Json request = acquire_request(wait);
+  request["at_ns"] = at.time_since_epoch().count();
+  request["release_at_once"] = true;
+  play_.timeline().add(at, name_, "asks for the lock");
+  process_.send(request);
+}
+
 void Actor::await_waiting() {
   const Json event = receive(kSoon);
   if (!event.contains("event")) throw StageFailure(name_ + " was to wait, and need not");
@@ -117,6 +132,8 @@ Grant Actor::to_grant(const Json& answer) {
   grant.asked_at = time_of(answer.at("asked_ns"));
   grant.answered_at = time_of(answer.at("answered_ns"));
   grant.commands = answer.at("commands").get<int>();
+  grant.rounds = answer.at("rounds").get<int>();
+  grant.split_votes = answer.at("split_votes").get<int>();
   grant.reason = answer.at("reason").get<std::string>();
   std::string text(words(grant.outcome));
   if (grant.granted()) {

@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "hazards/fault_env.h"
+#include "hazards/round_counter.h"
 #include "loadgen/redis_counter.h"
 #include "strategies/registry.h"
 
@@ -66,13 +67,19 @@ StrategyOptions options_of(const Json& who) {
   StrategyOptions options;
   options.command_timeout = Duration(who.at("command_timeout_ns").get<std::int64_t>());
   if (!who.at("renew").get<bool>()) options.renew = RenewPolicy{.kind = RenewPolicy::Kind::off};
-  if (!who.at("renew_cap_ns").is_null()) {
-    options.renew_cap = Duration(who.at("renew_cap_ns").get<std::int64_t>());
-  }
   if (!who.at("wait").is_null()) {
     auto policy = parse_wait_policy(who.at("wait").get<std::string>());
     if (!policy) throw std::runtime_error(policy.error());
     options.wait = *policy;
+  }
+  const auto duration_if_any = [&](const char* name) -> std::optional<Duration> {
+    if (who.at(name).is_null()) return std::nullopt;
+    return Duration(who.at(name).get<std::int64_t>());
+  };
+  options.renew_cap = duration_if_any("renew_cap_ns");
+  options.node_timeout = duration_if_any("node_timeout_ns");
+  if (!who.at("wait_replicas").is_null()) {
+    options.wait_replicas = who.at("wait_replicas").get<int>();
   }
   return options;
 }
@@ -90,6 +97,7 @@ class Client {
     for (const auto& [backend, urls] : who.at("endpoints").items()) {
       endpoints_[backend] = urls.get<std::vector<std::string>>();
     }
+    services_.provide<QuorumObserver>(rounds_);
     const Descriptor* const strategy = find_strategy(who.at("strategy").get<std::string>());
     if (strategy == nullptr) throw std::runtime_error("no such strategy");
     strategy_ = make_strategy(*strategy, {.endpoints = endpoints_,
@@ -124,6 +132,9 @@ class Client {
 
   Json acquire(const Json& request) {
     const auto key = request.at("key").get<std::string>();
+    if (request.contains("at_ns")) {
+      plain_->wait(nullptr, TimePoint(Duration(request.at("at_ns").get<std::int64_t>())), {});
+    }
     const TimePoint asked_at = env_.now();
     const Duration wait(request.at("wait_ns").get<std::int64_t>());
     env_.expect_wait(wait > Duration::zero());
@@ -137,8 +148,11 @@ class Client {
                    {"asked_ns", nanoseconds(asked_at)},
                    {"answered_ns", nanoseconds(env_.now())},
                    {"commands", env_.take_count()},
+                   {"rounds", rounds_->take_rounds()},
+                   {"split_votes", rounds_->take_split()},
                    {"reason", result.reason}};
     if (!result.lease) return answer;
+    if (request.contains("release_at_once")) (void)strategy_->release(*result.lease);
     answer["lease"] = next_lease_;
     answer["valid_until_ns"] = valid_until_of(*result.lease);
     answer["fencing"] = result.lease->fencing ? Json(*result.lease->fencing) : Json(nullptr);
@@ -235,6 +249,7 @@ class Client {
   const std::string counter_url_;
   const bool checks_fencing_;
   const std::unique_ptr<Env> plain_ = make_system_env(std::random_device()());
+  const std::shared_ptr<RoundCounter> rounds_ = std::make_shared<RoundCounter>();
   Services services_;
   std::unique_ptr<LockStrategy> strategy_;
   std::map<int, Lease> leases_;  ///< go before the strategy and its services

@@ -27,6 +27,7 @@ struct Grant {
   std::optional<std::uint64_t> fencing;
   int lease = -1;
   int commands = 0;
+  int rounds = 0, split_votes = 0;  ///< of a quorum
   std::string reason;
 
   bool granted() const { return outcome == AcquireOutcome::acquired; }
@@ -44,10 +45,12 @@ struct Belief {
 struct ActorSettings {
   int number = 0;               ///< its own among the clients of its process; 0: the play's next
   bool renews = true;           ///< by a timer, where the strategy does
-  bool behind_line = false;     ///< its connections go through a line that can be cut
+  bool behind_line = false;     ///< its connections go through lines that can be cut
   bool checks_fencing = false;  ///< its counter is one that turns stale writes away
   std::string wait;             ///< in place of the strategy's own way to wait
-  std::optional<Duration> renew_cap{};  ///< the longest that a timer may prolong one lease
+  std::optional<Duration> renew_cap{};     ///< the longest that a timer may prolong one lease
+  std::optional<Duration> node_timeout{};  ///< how long it waits for one node of a quorum
+  std::optional<int> wait_replicas{};      ///< how many must acknowledge; nothing: all
 };
 
 /// A client process with a part in a play. What it does and is told goes into the timeline. Every
@@ -68,6 +71,8 @@ class Actor {
   Grant hold();
   /// Begins an acquisition; its answer is to be fetched.
   void ask(Duration wait);
+  /// The same at this time, and what it is granted it gives back at once.
+  void ask_and_release(Duration wait, TimePoint at);
   /// Until it has found the lock taken and waits.
   void await_waiting();
   Grant answer();
@@ -97,7 +102,10 @@ class Actor {
   void await_death();
   void await_stop();
 
-  testbed::Proxy& line() { return *line_; }
+  /// To the store, or to its first node.
+  testbed::Proxy& line() { return *lines_.front(); }
+  /// To each of the stage's nodes.
+  const std::vector<std::unique_ptr<testbed::Proxy>>& lines() { return lines_; }
   const std::string& name() const { return name_; }
 
  private:
@@ -111,7 +119,7 @@ class Actor {
 
   Play& play_;
   const std::string name_;
-  std::unique_ptr<testbed::Proxy> line_;
+  std::vector<std::unique_ptr<testbed::Proxy>> lines_;
   ClientProcess process_;
   Duration wait_{};  ///< of what was asked last
   int acquire_commands_ = 0, release_commands_ = 0;

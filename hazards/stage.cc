@@ -14,6 +14,10 @@ std::map<std::string, MakeStage, std::less<>>& makers() {
   return all;
 }
 
+std::string kind_of(const Descriptor& strategy) {
+  return server_set(strategy) + (strategy.traits.nodes > 1 ? "-quorum" : "");
+}
+
 [[noreturn]] void cannot(std::string_view what) {
   throw StageFailure(fmt::format("this stage cannot {}", what));
 }
@@ -38,9 +42,13 @@ void Stage::end_session(const std::string& /*key*/) { cannot("end a session"); }
 void Stage::limit(Limit /*what*/, std::chrono::seconds /*time*/) { cannot("limit its sessions"); }
 void Stage::begin_transaction() { cannot("open a transaction"); }
 bool Stage::commit_transaction() { cannot("commit a transaction"); }
+void Stage::cut_off_successor() { cannot("cut off one replica alone"); }
+void Stage::kill_node(std::size_t /*node*/) { cannot("kill one of several nodes"); }
+void Stage::freeze_node(std::size_t /*node*/) { cannot("freeze one of several nodes"); }
+void Stage::revive_node(std::size_t /*node*/) { cannot("revive one of several nodes"); }
 
-StageRegistration::StageRegistration(std::string_view backend, MakeStage make) {
-  makers().emplace(backend, make);
+StageRegistration::StageRegistration(std::string_view kind, MakeStage make) {
+  makers().emplace(kind, make);
 }
 
 tl::expected<std::unique_ptr<House>, std::string> House::open(Options options) {
@@ -62,22 +70,16 @@ tl::expected<std::unique_ptr<House>, std::string> House::open(Options options) {
 
 tl::expected<std::shared_ptr<Stage>, NoStage> House::stage(const Descriptor& strategy,
                                                            Ground ground) {
-  const std::string_view backend = strategy.backend;
-  if (strategy.traits.nodes > 1) {
-    return tl::unexpected(NoStage{"there is no stage of several nodes yet"});
-  }
-  if (strategy.traits.needs_replicas) {
-    return tl::unexpected(NoStage{"there is no stage with replicas that acknowledge yet"});
-  }
-  const auto maker = makers().find(backend);
+  const std::string kind = kind_of(strategy);
+  const auto maker = makers().find(kind);
   if (maker == makers().end()) {
-    return tl::unexpected(NoStage{fmt::format("there is no stage for {} yet", backend)});
+    return tl::unexpected(NoStage{fmt::format("there is no stage for {} yet", kind)});
   }
   if (ground != Ground::shared) return maker->second(*this, ground);
   const std::scoped_lock lock(mutex_);
-  auto found = shared_.find(backend);
+  auto found = shared_.find(kind);
   if (found == shared_.end()) {
-    found = shared_.emplace(backend, maker->second(*this, ground)).first;
+    found = shared_.emplace(kind, maker->second(*this, ground)).first;
   }
   return found->second;
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
+#include <vector>
 
 #include "strategies/descriptor.h"
 #include "testbed/proxy.h"
@@ -25,6 +26,7 @@ enum class Ground {
   clocked,     ///< its own, whose wall clock can be moved
   replicated,  ///< its own, with a replica that can be promoted, or of several members
   cramped,     ///< its own, with little memory
+  watched,     ///< its own, with a replica that its own watchmen promote when the primary dies
 };
 
 /// What a server puts up with for a time only.
@@ -46,6 +48,12 @@ class Stage {
   virtual std::uint16_t port() const = 0;
   /// Of a session that clients keep alive reliably on a busy machine; zero where they need not.
   virtual Duration shortest_session() const { return {}; }
+  /// Of all independent nodes that the lock lives on, each of which takes a line of its own.
+  virtual std::vector<std::uint16_t> ports() const { return {port()}; }
+  /// The same as endpoints(port), by way of a line to each of ports().
+  virtual Endpoints endpoints_through(const std::vector<std::uint16_t>& lines) const {
+    return endpoints(lines.front());
+  }
 
   /// Somebody deletes exactly this key. Returns whether he did: it may not be there, or be locked
   /// against that too.
@@ -71,6 +79,13 @@ class Stage {
   virtual void begin_transaction();
   /// Whether it was still there to be committed.
   virtual bool commit_transaction();
+  /// Nothing more reaches the replica that is to take the primary's place; the others go on.
+  virtual void cut_off_successor();
+  // One of several nodes, from 0. What a fault above says of the server concerns node 0.
+  virtual void kill_node(std::size_t node);
+  virtual void freeze_node(std::size_t node);
+  /// It comes back empty.
+  virtual void revive_node(std::size_t node);
 };
 
 /// Why there is no such stage.
@@ -110,16 +125,18 @@ class House {
   std::unique_ptr<testbed::Server> counter_;
   std::string counter_url_;
   std::mutex mutex_;
-  /// By backend; what could not be had is not tried again.
+  /// By the kind of servers; what could not be had is not tried again.
   std::map<std::string, tl::expected<std::shared_ptr<Stage>, NoStage>, std::less<>> shared_;
 };
 
-/// How one backend's stages are set up. Each stands beside its stage:
+/// How one kind of servers' stages are set up: a backend's; with "-replicated" for strategies that
+/// need replicas, with "-quorum" for those that live on several nodes. Each stands beside its
+/// stage:
 ///   const StageRegistration registration("redis", make_stage);
 using MakeStage = tl::expected<std::shared_ptr<Stage>, NoStage> (*)(House& house, Ground ground);
 class StageRegistration {
  public:
-  StageRegistration(std::string_view backend, MakeStage make);
+  StageRegistration(std::string_view kind, MakeStage make);
 };
 
 }  // namespace lockbench::hazards

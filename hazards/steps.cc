@@ -52,6 +52,30 @@ Verdict verdict_of_two(Play& play, const Grant& contender, std::string_view why)
   return {HazardOutcome::safe, "nobody else got the lock while its holder was at work"};
 }
 
+Verdict while_held(Play& play, const std::function<void(Stage&)>& fault, std::string_view what,
+                   const ActorSettings& settings) {
+  play.ask_for_ttl(kLongTtl);
+  Actor& holder = play.client("holder", settings);
+  const Grant held = holder.acquire(std::chrono::seconds(5));
+  if (held.outcome == AcquireOutcome::refused) {
+    return {HazardOutcome::refused, "no lock is granted that might be lost with the server"};
+  }
+  if (!held.granted()) throw StageFailure("the holder was to get the lock: " + held.reason);
+  fault(play.stage());
+  play.tell(std::string(what));
+  const Grant second = play.client("second", settings).acquire(std::chrono::seconds(2));
+  if (second.granted() && held.valid_until && second.answered_at > *held.valid_until) {
+    throw StageFailure("the fault took longer than the lock lasts");
+  }
+  if (second.granted()) note_belief_gap(play, holder, held, second.answered_at);
+  return verdict_of_two(play, second, what);
+}
+
+std::optional<std::string> unless_on_several_nodes(const Descriptor& strategy) {
+  if (strategy.traits.nodes > 1) return std::nullopt;
+  return "it does not live on several independent nodes";
+}
+
 void note_belief_gap(Play& play, Actor& holder, const Grant& held, TimePoint granted_to_another) {
   const Belief belief = holder.belief(held);
   play.note("holder_still_believes", belief.valid);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "hazards/play.h"
 
 namespace lockbench::hazards {
@@ -27,6 +29,14 @@ Verdict verdict_of_release(Play& play, std::string_view owner);
 /// Two hold at once if the contender's was granted before the holder left: `double-grant`, or
 /// `safe` because it had to wait.
 Verdict verdict_of_two(Play& play, const Grant& contender, std::string_view why);
+
+/// The first client holds a lock that is to last long, a fault comes, and a second asks:
+/// `double-grant` or `safe`. `refused` where the first is not even granted it.
+Verdict while_held(Play& play, const std::function<void(Stage&)>& fault, std::string_view what,
+                   const ActorSettings& settings = {});
+
+/// For a scenario's exempts: locks that live on one server, on none, or on several.
+std::optional<std::string> unless_on_several_nodes(const Descriptor& strategy);
 
 /// From when the store gave the lock to another to when its holder stopped to believe in it;
 /// negative is good. Nothing while it still believes and will go on.

@@ -22,7 +22,9 @@ Verdict crash_holding(Play& play) {
 Verdict host_crash(Play& play) {
   Actor& holder = play.client("holder", {.behind_line = true});
   return dies(play, holder, [&] {
-    if (const auto gone = holder.line().vanish(); !gone) throw StageFailure(gone.error());
+    for (const auto& line : holder.lines()) {
+      if (const auto gone = line->vanish(); !gone) throw StageFailure(gone.error());
+    }
     play.tell("the holder's host vanishes: nothing more comes from there, not even the end");
     holder.kill();
   });

@@ -5,6 +5,23 @@
 namespace lockbench::hazards {
 namespace {
 
+/// Where several nodes are asked at once, answers come in any order, and the last when nobody waits
+/// for them: only what is sent has a place there.
+void die_after(Play& play, Actor& victim, int place, int places) {
+  if (play.traits().nodes > 1 && place == places) {
+    victim.hold();
+    victim.kill();
+    return;
+  }
+  if (play.traits().nodes > 1) {
+    victim.arm(CommandFault::Action::die, CommandFault::Place::before, place + 1);
+  } else {
+    victim.arm(CommandFault::Action::die, CommandFault::Place::after, place);
+  }
+  victim.ask(std::chrono::seconds(5));
+  victim.await_death();
+}
+
 /// After every command of an acquisition in turn: one of them is the first that changes the lock.
 Verdict crash_mid_acquire(Play& play) {
   Actor& contender = play.client("contender");
@@ -16,9 +33,7 @@ Verdict crash_mid_acquire(Play& play) {
     if (places == 0) break;
     play.change_key();
     contender.release(contender.hold());  // makes what there is but once per lock
-    victim.arm(CommandFault::Action::die, CommandFault::Place::after, place);
-    victim.ask(std::chrono::seconds(5));
-    victim.await_death();
+    die_after(play, victim, place, places);
     const TimePoint died_at = std::chrono::steady_clock::now();
     const Grant grant = contender.acquire(play.patience());
     Verdict verdict = verdict_of_return(play, grant, died_at);

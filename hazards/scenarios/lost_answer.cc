@@ -19,6 +19,7 @@ Verdict lost_answer_acquire(Play& play) {
     client.arm(CommandFault::Action::drop_answer, CommandFault::Place::after, place);
     const Grant first = client.acquire(std::chrono::seconds(1));
     if (first.granted()) {
+      verdict.reason = "granted all the same";
       client.release(first);
       continue;
     }

@@ -6,11 +6,11 @@ namespace {
 Verdict partition_holder(Play& play) {
   Actor& holder = play.client("holder", {.behind_line = true});
   const Grant held = holder.hold();
-  holder.line().hold();
+  for (const auto& line : holder.lines()) line->hold();
   play.tell("the holder is cut off from the store");
   // Twice the TTL, and what stores add to it.
   const Grant second = play.client("second").acquire(3 * play.ttl());
-  holder.line().heal();
+  for (const auto& line : holder.lines()) line->heal();
   play.tell("the holder's line is whole again");
   if (second.granted()) note_belief_gap(play, holder, held, second.answered_at);
   return verdict_of_two(play, second, "the holder was cut off");

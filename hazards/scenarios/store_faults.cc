@@ -3,21 +3,6 @@
 namespace lockbench::hazards {
 namespace {
 
-/// The holder's lock is to last long: whoever gets it now gets it through the fault.
-Verdict while_held(Play& play, const std::function<void(Stage&)>& fault, std::string_view what) {
-  play.ask_for_ttl(kLongTtl);
-  Actor& holder = play.client("holder");
-  const Grant held = holder.hold();
-  fault(play.stage());
-  play.tell(std::string(what));
-  const Grant second = play.client("second").acquire(std::chrono::seconds(2));
-  if (second.granted() && held.valid_until && second.answered_at > *held.valid_until) {
-    throw StageFailure("the fault took longer than the lock lasts");
-  }
-  if (second.granted()) note_belief_gap(play, holder, held, second.answered_at);
-  return verdict_of_two(play, second, what);
-}
-
 Verdict restart(Play& play) {
   return while_held(
       play, [](Stage& stage) { stage.restart(); }, "the store was killed and came back");
@@ -31,13 +16,6 @@ Verdict clock_jump(Play& play) {
 Verdict eviction(Play& play) {
   return while_held(
       play, [&](Stage& stage) { stage.fill_memory(play.key()); }, "the store ran out of memory");
-}
-
-Verdict failover(Play& play) {
-  play.stage().cut_replication();
-  play.tell("replication is cut");
-  return while_held(
-      play, [](Stage& stage) { stage.fail_over(); }, "the primary died and its replica took over");
 }
 
 auto only_for(std::string_view backend, std::string_view why) {
@@ -67,14 +45,6 @@ const ScenarioRegistration jump({
     .question = "The store's wall clock jumps ahead: do two hold the lock?",
     .ground = Ground::clocked,
     .play = clock_jump,
-});
-
-const ScenarioRegistration takeover({
-    .name = "failover",
-    .question = "The primary dies with a grant that was not replicated: do two hold the lock?",
-    .ground = Ground::replicated,
-    .quick = true,
-    .play = failover,
 });
 
 const ScenarioRegistration redis_eviction({

@@ -226,6 +226,7 @@ std::vector<KnownHazard> with_session_hazards(std::vector<KnownHazard> own) {
   own.insert(own.end(), {{"pause-holding", HazardOutcome::lost_update},
                          {"partition-holder", HazardOutcome::double_grant},
                          {"store-restart-empty", HazardOutcome::double_grant},
+                         {"restart-fenced", HazardOutcome::unavailable},
                          {"rogue-delete", HazardOutcome::double_grant},
                          {"runaway-holder", HazardOutcome::stuck},
                          {"reentry", HazardOutcome::self_deadlock}});

@@ -103,6 +103,8 @@ std::vector<KnownHazard> with_session_hazards(std::vector<KnownHazard> own) {
                          {"store-restart-empty", HazardOutcome::double_grant},
                          {"store-restart-durable", HazardOutcome::double_grant},
                          {"failover", HazardOutcome::double_grant},
+                         {"failover-fenced", HazardOutcome::lost_update},
+                         {"restart-fenced", HazardOutcome::unavailable},
                          {"runaway-holder", HazardOutcome::stuck},
                          {"transaction-timeout-statement", HazardOutcome::unavailable}});
   return own;

@@ -40,7 +40,9 @@ const Registration registration(Descriptor{
                .fencing = true,
                .renewable = true,
                .waiting_choices = kWaitingChoices},
-    .hazards = without_hazards(with_ttl_hazards({}), {"pause-holding-fenced"}),
+    .hazards = without_hazards(with_ttl_hazards({{"failover-fenced", HazardOutcome::lost_update},
+                                                 {"restart-fenced", HazardOutcome::unavailable}}),
+                               {"pause-holding-fenced"}),
     .make = construct<Fenced>,
     .key_suffixes = {"", kCounter},
 });

@@ -97,7 +97,10 @@ const Registration registration(Descriptor{
                .fair = true,
                .waiting = {.kind = WaitKind::queue},
                .waiting_choices = {}},
-    .hazards = without_hazards(with_renewal_hazards({}), {"pause-holding-fenced"}),
+    .hazards =
+        without_hazards(with_renewal_hazards({{"failover-fenced", HazardOutcome::lost_update},
+                                              {"restart-fenced", HazardOutcome::unavailable}}),
+                        {"pause-holding-fenced"}),
     .make = construct<Queue>,
     .key_suffixes = {"", kQueue, kLiveness, kNumbers},
 });

@@ -11,9 +11,10 @@
 namespace lockbench::redis {
 namespace {
 
-/// As long as all replicas are asked.
+/// As long as all replicas are asked; those of fewer may not be the one that takes over.
 std::vector<KnownHazard> failover_refused(std::vector<KnownHazard> hazards) {
-  hazards = without_hazards(std::move(hazards), {"failover"});
+  hazards = without_hazards(std::move(hazards), {"failover", "failover-sentinel"});
+  hazards.push_back({"failover-wrong-replica", HazardOutcome::double_grant});
   hazards.push_back({"failover", HazardOutcome::refused});
   return hazards;
 }

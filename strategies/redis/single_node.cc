@@ -207,6 +207,7 @@ RenewResult to_renew_result(const StoreResult<Reply>& reply, const Lease& lease,
 
 std::vector<KnownHazard> with_one_redis_hazards(std::vector<KnownHazard> own) {
   append_missing(own, {{"failover", HazardOutcome::double_grant},
+                       {"failover-sentinel", HazardOutcome::double_grant},
                        {"store-restart-empty", HazardOutcome::double_grant},
                        {"rogue-delete", HazardOutcome::double_grant},
                        {"reentry", HazardOutcome::self_deadlock}});

@@ -145,6 +145,7 @@ std::vector<KnownHazard> with_session_hazards(std::vector<KnownHazard> own) {
                          {"runaway-holder", HazardOutcome::stuck},
                          {"partition-holder", HazardOutcome::double_grant},
                          {"store-restart-empty", HazardOutcome::double_grant},
+                         {"restart-fenced", HazardOutcome::unavailable},
                          {"rogue-delete", HazardOutcome::double_grant},
                          {"reentry", HazardOutcome::self_deadlock}});
   return own;

@@ -59,6 +59,10 @@ INSTANTIATE_TEST_SUITE_P(
         Mutation{"client-clock-ahead", "test-blind", double_grant, safe},
         Mutation{"overrun-holding", "test-forgets-to-renew", double_grant, safe},
         Mutation{"overrun-holding", "test-skips-the-recheck", double_grant, safe},
+        Mutation{"redlock-slow-nodes", "test-redlock-late", double_grant, refused},
+        Mutation{"redlock-majority-down", "test-redlock-minority", safe, unavailable},
+        Mutation{"redlock-split-vote", "test-redlock-hoarding", stuck, safe},
+        Mutation{"restart-fenced", "test-same-number", lost_update, safe},
         // What outlives its validity is no lock that runs out: these two are then safe.
         Mutation{"overrun-holding", "test-eternal", safe, double_grant},
         Mutation{"partition-holder", "test-eternal", safe, double_grant},
@@ -77,6 +81,26 @@ TEST(Verdicts, OfASoundLockAreWhatItDeclares) {
     const Cell cell = play(house(), scenario(name), strategy("test-sound"));
     EXPECT_TRUE(cell.agrees()) << told(cell);
   }
+}
+
+TEST(Verdicts, OfASoundRedlockAreWhatItDeclares) {
+  for (const std::string_view name :
+       {"redlock-slow-nodes", "redlock-majority-down", "redlock-split-vote",
+        "redlock-node-restart-empty", "redlock-minority-down", "store-restart-empty"}) {
+    const Cell cell = play(house(), scenario(name), strategy("test-redlock"));
+    EXPECT_TRUE(cell.agrees()) << told(cell);
+  }
+}
+
+TEST(Stages, OfAQuorumAreFiveServersEachWithALineOfItsOwn) {
+  auto stage = house().stage(strategy("redlock"), Ground::volatile_);
+  ASSERT_TRUE(stage) << stage.error().reason;
+  const auto ports = (*stage)->ports();
+  EXPECT_EQ(std::set(ports.begin(), ports.end()).size(), 5U);
+  const auto urls = (*stage)->endpoints_through({1, 2, 3, 4, 5}).at("redis");
+  ASSERT_EQ(urls.size(), 5U);
+  EXPECT_EQ(urls[4], "redis://127.0.0.1:5");
+  EXPECT_EQ((*stage)->endpoints().at("redis")[2], "redis://127.0.0.1:" + std::to_string(ports[2]));
 }
 
 }  // namespace
