@@ -95,7 +95,9 @@ class ZookeeperStage : public Stage {
     if (!held.done()) throw StageFailure("nobody holds the lock");
     for (int i = 0; i < kAttempts; ++i) {
       need(end_zookeeper_session(addresses(), held.owner));
-      if (!ask(*visit, Request::Kind::exists, node).done()) return visit->close();
+      // Somebody who waited may have made it anew already.
+      const Reply now = ask(*visit, Request::Kind::look, node);
+      if (!now.done() || now.owner != held.owner) return visit->close();
     }
     throw StageFailure("the session cannot be ended: its owner always comes back in time");
   }
