@@ -34,6 +34,8 @@ Verdict last_nodes(Play& play, std::size_t count, Fault fault, std::string_view 
   if (!first.granted()) {
     return {HazardOutcome::unavailable, "nobody is granted the lock: " + first.reason};
   }
+  // Whoever meets them first pays; from then on they are left alone for a while.
+  play.note("first_acquire_seconds_after", first.answered_at - first.asked_at);
   const Grant second = other.acquire();
   if (second.granted()) return verdict_of_two(play, second, what);
   client.release(first);
