@@ -104,7 +104,8 @@ TEST(Figures, AreTheNumbersOfTheFile) {
     std::replace(path.begin(), path.end(), '/', '.');
     const bool in_list = path.find_first_of("0123456789") != std::string::npos &&
                          run.at(place.parent_pointer()).is_array();
-    const bool below_list = path.starts_with(".series") || path.starts_with(".quorum.votes") ||
+    const bool below_list = path.starts_with(".series") || path.starts_with(".faults") ||
+                            path.starts_with(".quorum.votes") ||
                             path.starts_with(".quorum.node_seconds") ||
                             path.find("buckets") != std::string::npos;
     if (run.at(place).is_number() && !in_list && !below_list) {
