@@ -1,21 +1,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/exit_code.h"
 #include "cli/facts.h"
-#include "cli/publish.h"
-#include "cli/report_page.h"
+#include "cli/finish.h"
 #include "cli/select.h"
 #include "cli/servers.h"
 #include "cli/signals.h"
 #include "loadgen/capacity_experiment.h"
 #include "results/capacity_sheet.h"
 #include "results/json.h"
-#include "results/save.h"
 #include "strategies/registry.h"
 
 namespace lockbench {
@@ -78,16 +75,6 @@ tl::expected<std::vector<Selected>, UsageError> choose(const RunOptions& options
     return tl::unexpected(fits.error());
   }
   return selected;
-}
-
-std::map<std::string, results::OptionValue> record(const RunOptions& options) {
-  auto workload = workload_record(options);
-  for (const Option& option : capacity_options()) {
-    std::string key(option.name);
-    std::replace(key.begin(), key.end(), '-', '_');
-    workload[key] = option.get(options);
-  }
-  return workload;
 }
 
 CapacityPlan plan_of(const RunOptions& options, const Deployment& deployment,
@@ -173,14 +160,9 @@ tl::expected<int, UsageError> capacity(const RunOptions& given) {
   RunOptions options = completed(given);
   auto selected = choose(options);
   if (!selected) return tl::unexpected(selected.error());
-  const WallTime now = std::chrono::system_clock::now();
-  results::Result result{.id = run_id(now, std::random_device()()), .started_at = rfc3339(now)};
-  const std::string out =
-      options.out.empty() ? fmt::format("results/runs/{}.json", result.id) : options.out;
-  if (auto writable = results::check_writable(out); !writable) {
-    return tl::unexpected(UsageError{fmt::format("--out: {}", writable.error())});
-  }
-  if (auto fits = check_report(options, out); !fits) return tl::unexpected(fits.error());
+  results::Result result = begin_result();
+  const auto out = out_path(options, result.id);
+  if (!out) return tl::unexpected(out.error());
 
   prepare_signals();
   Console console(stderr, is_terminal(stderr), options.quiet);
@@ -197,21 +179,16 @@ tl::expected<int, UsageError> capacity(const RunOptions& given) {
   }
   if (!deployment) return tl::unexpected(deployment.error());
   for (const std::string& line : deployment->warnings) console.warn("warning: " + line);
-  result.lockbench = build_facts();
   if (!figures_can_be_trusted(result.lockbench)) {
     console.warn("warning: this build is not optimised: its figures are not to be trusted");
   }
 
   Ending ending{.strict = options.strict};
   measure_all(options, *deployment, *selected, result, ending, console, stop.get_token());
-  result.environment = machine_facts();
   result.environment.servers = deployment->facts;
-  result.workload = record(options);
-  const bool saved = save_result(result, out, console);
-  const bool reported = save_report(result, options.report.page, out, console);
-  const bool printed = print_text(text_of(result, options.format), console);
-  ending.errors = ending.errors || !saved || !reported || !printed;
-  return exit_code_of(ending);
+  result.workload = record_of(options, capacity_options());
+  return finish(result, text_of(result, options.format), *out, ending, console,
+                options.report.page);
 }
 
 }  // namespace
