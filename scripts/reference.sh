@@ -19,11 +19,9 @@ make() {
   shift
   echo "reference: $*" >&2
   "$lockbench" "$@" --quiet --out "$whole/$name.json" >/dev/null || code=$?
-  # 3: a play that is not what is declared, which the tables show.
-  if [ $code -ne 0 ] && [ $code -ne 3 ]; then
-    echo "reference: lockbench $* ended with exit code $code" >&2
-    exit $code
-  fi
+  # What was measured is saved; 3, a play that is not what is declared, is shown by the tables.
+  if [ $code -ne 0 ]; then echo "reference: lockbench $* ended with exit code $code" >&2; fi
+  [ $code -eq 0 ] || [ $code -eq 2 ] || [ $code -eq 3 ] || exit $code
   "$lockbench" thin "$whole/$name.json" >"$whole/thin.json"
   mv "$whole/thin.json" "results/reference/$name.json"
 }
