@@ -33,6 +33,7 @@ std::vector<Concession> concessions_of(const std::vector<Candidate>& candidates)
     if (!obstacle.empty()) by_requirement[obstacle].emplace_back(candidate.strategy->name);
   }
   std::vector<Concession> concessions;
+  concessions.reserve(by_requirement.size());
   for (auto& [requirement, strategies] : by_requirement) {
     concessions.push_back({requirement, std::move(strategies)});
   }
