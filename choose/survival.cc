@@ -18,10 +18,10 @@ constexpr std::array<FaultWord, 12> kWords{{
     {"overrun", "overrun-holding late-release"},
     {"runaway", "runaway-holder"},
     {"partition", "partition-holder"},
-    {"failover", "failover"},
+    {"failover", "failover failover-sentinel"},
     {"restart", "store-restart-durable"},
-    {"data-loss", "store-restart-empty"},
-    {"clock-jump", "store-clock-jump client-clock-ahead holder-clock-behind"},
+    {"data-loss", "store-restart-empty redlock-node-restart-empty"},
+    {"clock-jump", "store-clock-jump redlock-clock-jump client-clock-ahead holder-clock-behind"},
     {"memory-pressure", "redis-eviction memcached-eviction"},
     {"lost-answer", "lost-answer-acquire lost-answer-release"},
 }};
