@@ -29,7 +29,7 @@ struct Site {
 struct Deployment {
   std::unique_ptr<testbed::Testbed> testbed;  ///< outlives its servers
   std::vector<std::shared_ptr<testbed::Server>> own;
-  std::unique_ptr<testbed::RedisGroup> replicated;  ///< for strategies that need replicas
+  std::shared_ptr<testbed::RedisGroup> replicated;  ///< for strategies that need replicas
   std::unique_ptr<testbed::ProxyPool> proxies;
   std::vector<std::unique_ptr<testbed::Proxy>> lines;  ///< before own servers, for --rtt and faults
   std::map<std::string, Site, std::less<>> sites;      ///< of own servers, named as the endpoints

@@ -14,7 +14,7 @@ namespace lockbench {
 using Begun = std::future<tl::expected<std::unique_ptr<testbed::Server>, std::string>>;
 using BegunCluster =
     std::future<tl::expected<std::vector<std::shared_ptr<testbed::Server>>, std::string>>;
-using BegunGroup = std::future<tl::expected<std::unique_ptr<testbed::RedisGroup>, std::string>>;
+using BegunGroup = std::future<tl::expected<std::shared_ptr<testbed::RedisGroup>, std::string>>;
 
 /// Starts the private servers of one run side by side, and draws lines to them. For one thread; it
 /// and the deployment outlive what has been begun.
