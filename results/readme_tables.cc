@@ -47,12 +47,33 @@ TextSheet narrowed(const TextSheet& sheet) {
   return narrow;
 }
 
+/// The quorum whose faults a page shows; of the others it shows what they cost.
+constexpr std::uint64_t kShownNodes = 5;
+
+bool struck(const QuorumPoint& point) { return point.down + point.frozen + point.slow > 0; }
+
 /// A page shows what a quorum costs a client that is alone: contention hides it.
 Experiment for_a_page(Experiment experiment) {
   if (auto* points = std::get_if<std::vector<QuorumPoint>>(&experiment.points)) {
-    std::erase_if(*points, [](const QuorumPoint& point) { return point.clients > 1; });
+    std::erase_if(*points, [](const QuorumPoint& point) {
+      return point.clients > 1 || (struck(point) && point.nodes != kShownNodes);
+    });
   }
   return experiment;
+}
+
+/// What a quorum's figures say, as a list.
+std::string read_out(Experiment experiment) {
+  auto* const points = std::get_if<std::vector<QuorumPoint>>(&experiment.points);
+  if (points == nullptr) return "";
+  std::erase_if(*points, [](const QuorumPoint& point) {
+    return point.nodes != 1 && point.nodes != kShownNodes;
+  });
+  std::string out = "\n";
+  for (const std::string& line : readings(experiment)) {
+    out += fmt::format("- {}\n", markdown_text(line));
+  }
+  return out;
 }
 
 TextSheet compared(const Result& result, const KnownFlaws& flaws) {
@@ -84,8 +105,9 @@ void add(NamedTables& tables, const Result& result, const KnownFlaws& flaws) {
     tables.emplace("hazards", to_matrix_markdown(*result.hazards) + origin(result, ""));
   }
   if (result.experiment) {
-    std::string text = to_markdown(narrowed(sheet_of(for_a_page(*result.experiment))));
-    tables.emplace(result.experiment->name(), text + origin(result, ""));
+    const Experiment shown = for_a_page(*result.experiment);
+    tables.emplace(result.experiment->name(),
+                   to_markdown(narrowed(sheet_of(shown))) + read_out(shown) + origin(result, ""));
   }
 }
 

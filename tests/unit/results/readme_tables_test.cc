@@ -54,5 +54,20 @@ TEST(ReadmeTables, HaveOneForEachKindOfResult) {
   EXPECT_EQ(tables.size(), 4U);
 }
 
+TEST(ReadmeTables, SayWhatAQuorumCosts) {
+  QuorumPoint one{.strategy = "redlock", .acquire = sample_distribution(), .granted_share = 1};
+  QuorumPoint five = one, seven_struck = one;
+  five.nodes = 5;
+  five.commands_per_section = 8;
+  seven_struck.nodes = 7;
+  seven_struck.down = 3;
+  Result result = minimal_result();
+  result.experiment = {.points = std::vector{one, five, seven_struck}};
+  const NamedTables tables = readme_tables({result}, {});
+  EXPECT_THAT(tables.at("quorum"), AllOf(HasSubstr("\n- each further node costs redlock"),
+                                         HasSubstr("2 commands a section"),
+                                         Not(HasSubstr("| 7 |"))));
+}
+
 }  // namespace
 }  // namespace lockbench::results
