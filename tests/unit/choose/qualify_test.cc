@@ -134,11 +134,11 @@ TEST(Evidence, NamesThePlayAndTheFile) {
 TEST(Evidence, WhatNobodyPlayedIsACondition) {
   World world;
   world.add(made_up("x"));
-  const Answer unplayed = world.choose(surviving({"failover"}));
+  const Answer unplayed = world.choose(surviving({"partition"}));
   EXPECT_THAT(candidate(unplayed, "x").conditions,
               ElementsAre(Field(&Reason::text, HasSubstr("declared only"))));
-  world.file().hazards = {played("failover", "x", "safe")};
-  EXPECT_THAT(candidate(world.choose(surviving({"failover"})), "x").conditions, IsEmpty());
+  world.file().hazards = {played("partition-holder", "x", "safe")};
+  EXPECT_THAT(candidate(world.choose(surviving({"partition"})), "x").conditions, IsEmpty());
 }
 
 TEST(Evidence, FencingThatNobodyPromisedToCheckIsACondition) {

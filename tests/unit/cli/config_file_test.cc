@@ -66,7 +66,6 @@ wait-replicas = 3
 wait-timeout = "20ms"
 repeat = 2
 seed = 9
-fault = "store-kill@1s"
 redis = ["redis://a", "redis://b"]
 counter-redis = "redis://c"
 memcached = "cache:1"
