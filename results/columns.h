@@ -37,6 +37,7 @@ struct Column {
   Show show = Show::always;
   int rank = 0;  ///< the highest is the first to go for lack of room
   std::string (*text)(const Row& row) = nullptr;  ///< of a text
+  Tone (*tone)(const Row& row) = nullptr;         ///< likewise
   std::string_view figure_max = {};               ///< the figure lies between `figure` and this
   bool alarming = false;                          ///< anything above 0 is bad
   bool with_spread = false;

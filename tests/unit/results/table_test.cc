@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <limits>
 #include <set>
-#include <sstream>
 
 #include "results/csv.h"
 #include "results/figures.h"
 #include "results/markdown.h"
 #include "results/text.h"
 #include "tests/unit/results/samples.h"
+#include "tests/unit/results/table_lines.h"
 
 namespace lockbench::results {
 namespace {
@@ -20,15 +20,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) {
-    lines.push_back(line);
-  }
-  return lines;
-}
 
 std::string line_with(const std::string& text, const std::string& part) {
   for (const std::string& line : lines_of(text)) {
@@ -41,16 +32,6 @@ std::string line_with(const std::string& text, const std::string& part) {
 
 std::string plain(const Result& result, const KnownFlaws& flaws = {}) {
   return to_table(result, flaws, {});
-}
-
-auto run_at(double sections_per_second, int repetition) {
-  auto run = simple_run("redlock");
-  run.repetition = repetition;
-  run.sections_per_second = sections_per_second;
-  run.acquire = sample_distribution();
-  run.audit.increments = 100;
-  run.fairness.per_client = {50, 50};
-  return run;
 }
 
 TEST(Table, ShowsEachStrategysFiguresInHumanUnits) {
@@ -274,79 +255,5 @@ TEST(Table, TextsFromAFileCommandNoTerminal) {
   result.runs[0].errors = {"two\nlines\x07"};
   EXPECT_THAT(plain(result), AllOf(Not(HasSubstr("\x1b")), HasSubstr("two lines")));
 }
-
-TEST(Columns, AreFiguresAndHaveHeadersOnce) {
-  std::set<std::string_view> headers;
-  for (const Column& column : all_columns()) {
-    EXPECT_NE(column.text == nullptr, column.figure.empty()) << column.header;
-    for (const auto& path : {column.figure, column.figure_max}) {
-      if (!path.empty()) {
-        EXPECT_NO_THROW(figure(results::Run{}, path)) << path;
-      }
-    }
-    if (!column.header.empty()) {
-      EXPECT_TRUE(headers.insert(column.header).second) << column.header;
-    }
-    EXPECT_TRUE(column.unit != Unit::seconds || column.header.ends_with("_seconds"));
-  }
-}
-
-TEST(Csv, HasOneRowARunInBaseUnits) {
-  Result result = full_result();
-  const std::string text = to_csv(result);
-  const auto lines = lines_of(text);
-  ASSERT_EQ(lines.size(), 3U);
-  EXPECT_TRUE(lines[0].starts_with("strategy,backend,repetition,duration_seconds,sections,"));
-  EXPECT_THAT(lines[0], AllOf(HasSubstr("acquire_p99_seconds"), HasSubstr("lost_updates_max")));
-  EXPECT_TRUE(
-      lines[1].starts_with("redis-set-nx,redis,2,3.01,124000,41234.5,8.3e-05,0.00142,12.3,"))
-      << lines[1];
-  EXPECT_TRUE(lines[2].starts_with("none,redis,1,0,0,0,,,,")) << lines[2];
-  for (const std::string& line : {lines[0], lines[2]}) {
-    EXPECT_EQ(std::count(line.begin(), line.end(), ','),
-              std::count(lines[0].begin(), lines[0].end(), ','));
-    EXPECT_TRUE(line.ends_with('\r'));
-  }
-}
-
-TEST(Csv, HasWaitingRenewalAndRejections) {
-  const auto lines = lines_of(to_csv(full_result()));
-  EXPECT_THAT(lines.at(0),
-              HasSubstr(",wait_round_trip_seconds,wait_backoff_seconds,wait_notified_seconds,"
-                        "herd_factor,"));
-  EXPECT_THAT(lines.at(1), HasSubstr(",0.0001,0.1,0.002,1.5,"));
-  EXPECT_THAT(lines.at(0), HasSubstr(",stale_writes_rejected,leases_lost,renewals,"));
-  EXPECT_THAT(lines.at(1), HasSubstr(",2,2,30,"));
-  EXPECT_THAT(lines.at(2), HasSubstr(",0,0,,")) << "none renewed is not the same as none to renew";
-}
-
-TEST(Csv, QuotesWhatNeedsIt) {
-  Result result = minimal_result();
-  result.runs = {simple_run("none")};
-  result.runs[0].generator = {0, 0, false, {"said \"no\", twice", "two\nlines"}};
-  EXPECT_THAT(to_csv(result), HasSubstr(",\"said \"\"no\"\", twice; two\nlines\""));
-}
-
-TEST(Csv, WhatIsNotANumberIsEmpty) {
-  Result result = minimal_result();
-  result.runs = {run_at(std::numeric_limits<double>::quiet_NaN(), 1)};
-  EXPECT_THAT(to_csv(result), HasSubstr("redlock,redis,1,0,0,,8.3e-05"));
-}
-
-TEST(Markdown, IsATableWithItsNotes) {
-  Result result = full_result();
-  result.runs[0].errors = {"a | b"};
-  const std::string text = to_markdown(result, {{"redis-set-nx", "pause|crash"}});
-  const auto lines = lines_of(text);
-  EXPECT_THAT(lines.at(0), AllOf(testing::StartsWith("| strategy | sections /s | acquire p50 |")));
-  EXPECT_THAT(lines.at(1), testing::StartsWith("|---|---:|"));
-  EXPECT_THAT(lines.at(2), AllOf(HasSubstr("| redis-set-nx |"), HasSubstr("pause\\|crash"),
-                                 HasSubstr("| 12–15 |")));
-  EXPECT_THAT(lines.at(0),
-              AllOf(HasSubstr("| cmds/sect. | fairness |"), HasSubstr("| lost updates |")));
-  EXPECT_THAT(text, HasSubstr("- interrupted"));
-  EXPECT_THAT(text, HasSubstr("a \\| b"));
-}
-
 }  // namespace
 }  // namespace lockbench::results

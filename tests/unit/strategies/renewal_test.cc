@@ -1,66 +1,11 @@
-#include "strategies/renewal.h"
-
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <deque>
 #include <set>
 
-#include "tests/support/fake_renewal_channel.h"
+#include "tests/unit/strategies/renewal_fixture.h"
 
 namespace lockbench {
 namespace {
 
 using namespace std::chrono_literals;
-
-struct Reports : RenewalObserver {
-  void on_renewal(const RenewalReport& report) override { all.push_back(report); }
-  std::vector<RenewalReport> all;
-};
-
-/// Driven by hand, on simulated time.
-class RenewalTest : public testing::Test {
- protected:
-  FakeRenewalStore& store(const std::string& name) {
-    FakeRenewalStore& made = stores_.emplace_back(clock_);
-    scheduler_.provide_channel(name, [&](Env&) { return made.connect(); });
-    return made;
-  }
-
-  RenewalOrder order(const std::string& key, Duration ttl = 9s) {
-    return {.key = key,
-            .token = "token of " + key,
-            .state = std::make_shared<LeaseState>(clock_.now() + ttl, clock_.now()),
-            .granted_at = clock_.now(),
-            .ttl = ttl,
-            .channels = {"one"}};
-  }
-
-  /// As the scheduler's thread would.
-  void run(Duration time) {
-    const TimePoint end = clock_.now() + time;
-    constexpr int kMost = 100'000;
-    for (int i = 0; i < kMost; ++i) {
-      const TimePoint next = scheduler_.run_due();
-      if (next > end) break;
-      clock_.advance_to(std::max(next, clock_.now()));
-    }
-    if (clock_.now() < end) clock_.advance_to(end);
-  }
-
-  std::vector<std::string> keys_asked(const FakeRenewalStore& store) {
-    std::vector<std::string> keys;
-    for (const auto& asked : store.asked()) keys.push_back(asked.key);
-    return keys;
-  }
-
-  SimClock clock_;
-  Reports reports_;
-  std::deque<FakeRenewalStore> stores_;
-  RenewalScheduler scheduler_{std::make_unique<SimEnv>(clock_), reports_,
-                              RenewalScheduler::Drive::by_hand};
-  const TimePoint start_ = clock_.now();
-};
 
 TEST_F(RenewalTest, RenewsInTheOrderOfDueTimes) {
   FakeRenewalStore& one = store("one");
@@ -208,51 +153,6 @@ TEST_F(RenewalTest, AStoreThatFailedIsLeftAloneByAllWhileOthersAreAsked) {
   EXPECT_EQ(std::set<std::string>(keys.begin(), keys.end()), (std::set<std::string>{"a", "b"}));
 }
 
-class QuorumRenewalTest : public RenewalTest {
- protected:
-  QuorumRenewalTest() {
-    RenewalOrder made = order("k");
-    made.channels = {"one", "two", "three"};
-    made.quorum = 2;
-    made.drift = 100ms;
-    for (const std::string& name : made.channels) nodes_.push_back(&store(name));
-    state_ = made.state;
-    kept_ = scheduler_.keep(std::move(made));
-  }
-  std::vector<FakeRenewalStore*> nodes_;
-  std::shared_ptr<LeaseState> state_;
-  std::shared_ptr<Renewal> kept_;
-};
-
-TEST_F(QuorumRenewalTest, AMajorityRenewsFromTheFirstRequestLessDrift) {
-  for (FakeRenewalStore* node : nodes_) node->set_round_trip(50ms);
-  nodes_[1]->answer_with(RenewalAnswer::failed);
-  run(3s);
-  EXPECT_EQ(state_->valid_until(), start_ + 3s + 9s - 100ms);
-  EXPECT_EQ(reports_.all.front().outcome, RenewalAnswer::renewed);
-  EXPECT_EQ(reports_.all.front().commands, 3) << "each node's is one";
-}
-
-TEST_F(QuorumRenewalTest, AMinorityGoesOnTrying) {
-  nodes_[0]->answer_with(RenewalAnswer::failed);
-  nodes_[2]->answer_with(RenewalAnswer::not_owner);
-  run(4s);
-  EXPECT_EQ(state_->valid_until(), start_ + 9s);
-  EXPECT_EQ(state_->lost_at(), std::nullopt);
-  EXPECT_GE(reports_.all.size(), 2U);
-  nodes_[0]->answer_with(RenewalAnswer::renewed);
-  run(1s);
-  EXPECT_GT(state_->valid_until(), start_ + 12s);
-}
-
-TEST_F(QuorumRenewalTest, ARefusalByTheMajorityIsALoss) {
-  nodes_[0]->answer_with(RenewalAnswer::not_owner);
-  nodes_[2]->answer_with(RenewalAnswer::not_owner);
-  run(4s);
-  EXPECT_EQ(state_->lost_at(), start_ + 3s);
-  EXPECT_EQ(scheduler_.kept(), 0U);
-}
-
 TEST_F(RenewalTest, IsNeverProlongedPastItsCap) {
   FakeRenewalStore& one = store("one");
   for (const Duration drift : {Duration(0ms), Duration(100ms)}) {
@@ -332,81 +232,5 @@ TEST_F(RenewalTest, AHundredThousandComeAndGo) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
   EXPECT_EQ(scheduler_.run_due(), TimePoint::max());
 }
-
-/// On a thread of its own, in the real world.
-class LiveChannel : public RenewalChannel {
- public:
-  explicit LiveChannel(std::atomic<int>& asked) : asked_(asked) {}
-  void queue(std::string_view, std::string_view, Duration) override { ++asked_; }
-  void flush(const std::stop_token&) override {}
-  RenewalAnswer answer(const std::stop_token&) override { return RenewalAnswer::renewed; }
-  std::string failure() const override { return {}; }
-
- private:
-  std::atomic<int>& asked_;
-};
-
-struct LiveReports : RenewalObserver {
-  void on_renewal(const RenewalReport&) override { ++count; }
-  std::atomic<int> count{0};
-};
-
-RenewalOrder live_order() {
-  const TimePoint now = std::chrono::steady_clock::now();
-  return {.key = "k",
-          .token = "t",
-          .state = std::make_shared<LeaseState>(now + 10s, now),
-          .granted_at = now,
-          .ttl = 10s,
-          .timing = {.every = 1ms},
-          .channels = {"one"}};
-}
-
-TEST(LiveRenewal, ManyThreadsComeAndGoWhileItRuns) {
-  LiveReports reports;
-  std::atomic<int> asked{0};
-  RenewalScheduler scheduler(make_system_env(1), reports);
-  scheduler.provide_channel("one", [&](Env&) { return std::make_unique<LiveChannel>(asked); });
-  {
-    std::vector<std::jthread> threads;
-    threads.reserve(8);
-    for (int t = 0; t < 8; ++t) {
-      threads.emplace_back([&] {
-        for (int i = 0; i < 300; ++i) {
-          const RenewalOrder made = live_order();
-          const auto kept = scheduler.keep(made);
-          if (i % 3 == 0) std::this_thread::sleep_for(2ms);
-          if (i % 2 == 0) kept->stop();
-          EXPECT_EQ(made.state->lost_at(), std::nullopt);
-        }
-      });
-    }
-  }
-  // Whoever was in flight at the end is let go by the scheduler's thread.
-  const TimePoint limit = std::chrono::steady_clock::now() + 5s;
-  while (scheduler.kept() > 0 && std::chrono::steady_clock::now() < limit) {
-    std::this_thread::yield();
-  }
-  EXPECT_EQ(scheduler.kept(), 0U);
-  EXPECT_GT(asked, 0);
-}
-
-TEST(LiveRenewal, WhatIsDueSoonerThanTheRestIsNotSleptOver) {
-  LiveReports reports;
-  std::atomic<int> asked{0};
-  RenewalScheduler scheduler(make_system_env(1), reports);
-  scheduler.provide_channel("one", [&](Env&) { return std::make_unique<LiveChannel>(asked); });
-  RenewalOrder late = live_order();
-  late.timing.every = 1h;
-  const auto first = scheduler.keep(std::move(late));
-  std::this_thread::sleep_for(5ms);  // asleep by now, most likely
-  const auto second = scheduler.keep(live_order());
-  const TimePoint limit = std::chrono::steady_clock::now() + 5s;
-  while (reports.count == 0 && std::chrono::steady_clock::now() < limit) {
-    std::this_thread::yield();
-  }
-  EXPECT_GT(reports.count, 0);
-}
-
 }  // namespace
 }  // namespace lockbench

@@ -1,0 +1,90 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "strategies/renewal.h"
+
+namespace lockbench {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// On a thread of its own, in the real world.
+class LiveChannel : public RenewalChannel {
+ public:
+  explicit LiveChannel(std::atomic<int>& asked) : asked_(asked) {}
+  void queue(std::string_view, std::string_view, Duration) override { ++asked_; }
+  void flush(const std::stop_token&) override {}
+  RenewalAnswer answer(const std::stop_token&) override { return RenewalAnswer::renewed; }
+  std::string failure() const override { return {}; }
+
+ private:
+  std::atomic<int>& asked_;
+};
+
+struct LiveReports : RenewalObserver {
+  void on_renewal(const RenewalReport&) override { ++count; }
+  std::atomic<int> count{0};
+};
+
+RenewalOrder live_order() {
+  const TimePoint now = std::chrono::steady_clock::now();
+  return {.key = "k",
+          .token = "t",
+          .state = std::make_shared<LeaseState>(now + 10s, now),
+          .granted_at = now,
+          .ttl = 10s,
+          .timing = {.every = 1ms},
+          .channels = {"one"}};
+}
+
+TEST(LiveRenewal, ManyThreadsComeAndGoWhileItRuns) {
+  LiveReports reports;
+  std::atomic<int> asked{0};
+  RenewalScheduler scheduler(make_system_env(1), reports);
+  scheduler.provide_channel("one", [&](Env&) { return std::make_unique<LiveChannel>(asked); });
+  {
+    std::vector<std::jthread> threads;
+    threads.reserve(8);
+    for (int t = 0; t < 8; ++t) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < 300; ++i) {
+          const RenewalOrder made = live_order();
+          const auto kept = scheduler.keep(made);
+          if (i % 3 == 0) std::this_thread::sleep_for(2ms);
+          if (i % 2 == 0) kept->stop();
+          EXPECT_EQ(made.state->lost_at(), std::nullopt);
+        }
+      });
+    }
+  }
+  // Whoever was in flight at the end is let go by the scheduler's thread.
+  const TimePoint limit = std::chrono::steady_clock::now() + 5s;
+  while (scheduler.kept() > 0 && std::chrono::steady_clock::now() < limit) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(scheduler.kept(), 0U);
+  EXPECT_GT(asked, 0);
+}
+
+TEST(LiveRenewal, WhatIsDueSoonerThanTheRestIsNotSleptOver) {
+  LiveReports reports;
+  std::atomic<int> asked{0};
+  RenewalScheduler scheduler(make_system_env(1), reports);
+  scheduler.provide_channel("one", [&](Env&) { return std::make_unique<LiveChannel>(asked); });
+  RenewalOrder late = live_order();
+  late.timing.every = 1h;
+  const auto first = scheduler.keep(std::move(late));
+  std::this_thread::sleep_for(5ms);  // asleep by now, most likely
+  const auto second = scheduler.keep(live_order());
+  const TimePoint limit = std::chrono::steady_clock::now() + 5s;
+  while (reports.count == 0 && std::chrono::steady_clock::now() < limit) {
+    std::this_thread::yield();
+  }
+  EXPECT_GT(reports.count, 0);
+}
+
+}  // namespace
+}  // namespace lockbench
