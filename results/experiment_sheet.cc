@@ -22,8 +22,7 @@ TextSheet sheet_of(const Experiment& experiment) {
 }
 
 TextSheet list_of(const Experiment& experiment) {
-  const auto* const doses = std::get_if<std::vector<DosePoint>>(&experiment.points);
-  return doses != nullptr ? list_of(*doses) : sheet_of(experiment);
+  return std::visit([](const auto& points) { return list_of(points); }, experiment.points);
 }
 
 std::vector<std::string> readings(const Experiment& experiment) {

@@ -20,8 +20,10 @@ TextSheet sheet_of(const std::vector<RenewalPoint>& points);
 TextSheet sheet_of(const std::vector<QuorumPoint>& points);
 TextSheet sheet_of(const std::vector<DosePoint>& points);
 
-/// One row for each point, which is what CSV gets.
+/// One row for each point in base units, which is what CSV gets.
 TextSheet list_of(const Experiment& experiment);
+TextSheet list_of(const std::vector<RenewalPoint>& points);
+TextSheet list_of(const std::vector<QuorumPoint>& points);
 TextSheet list_of(const std::vector<DosePoint>& points);
 
 /// What the figures say, in a line each.

@@ -7,6 +7,7 @@
 
 #include "results/columns.h"
 #include "results/csv.h"
+#include "results/experiment_sheet.h"
 #include "results/figures.h"
 #include "results/markdown.h"
 #include "tests/unit/results/samples.h"
@@ -74,6 +75,22 @@ TEST(Csv, WhatIsNotANumberIsEmpty) {
   Result result = minimal_result();
   result.runs = {run_at(std::numeric_limits<double>::quiet_NaN(), 1)};
   EXPECT_THAT(to_csv(result), HasSubstr("redlock,redis,1,0,0,,8.3e-05"));
+}
+
+TEST(Csv, OfAnExperimentIsInBaseUnits) {
+  const QuorumPoint granted = sample_quorum_point();
+  const QuorumPoint refused{.strategy = "redlock", .nodes = 5, .down = 3};
+  const auto lines = lines_of(to_csv(list_of(Experiment{std::vector{granted, refused}})));
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_THAT(lines[0], HasSubstr(",sections_per_second,acquire_p50_seconds,"));
+  EXPECT_THAT(lines[1], testing::StartsWith("redlock,5,1,1,2,0.02,8,1234.5,8.3e-05,"));
+  EXPECT_THAT(lines[2], testing::StartsWith("redlock,5,3,0,0,0,1,0,,,,0,0,0,0,,"));
+  const auto renewal = lines_of(
+      to_csv(list_of(Experiment{std::vector{RenewalPoint{.strategy = "redis-watchdog",
+                                                         .held = 1000,
+                                                         .mode = "batched",
+                                                         .renewals_per_second = 260.5}}})));
+  EXPECT_THAT(renewal.at(1), testing::StartsWith("redis-watchdog,1000,batched,0,0,260.5,"));
 }
 
 TEST(Markdown, IsATableWithItsNotes) {
