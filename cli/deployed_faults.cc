@@ -53,15 +53,17 @@ DeployedFaults::DeployedFaults(const RunOptions& options, const Deployment& depl
     : deployment_(deployment), rtt_(options.workload.rtt) {}
 
 Done DeployedFaults::inject(const Descriptor& strategy, const Fault& fault) {
-  return noted(make(deployment_.sites.find(server_set(strategy))->second, strategy, fault));
+  // Until it is done: an exception is a failure, too.
+  const bool before = std::exchange(failed_, true);
+  Done done = make(deployment_.sites.find(server_set(strategy))->second, strategy, fault);
+  failed_ = before || !done;
+  return done;
 }
 
 Done DeployedFaults::heal(const Descriptor& strategy, const Fault& fault) {
-  return noted(mend(deployment_.sites.find(server_set(strategy))->second, fault));
-}
-
-Done DeployedFaults::noted(Done done) {
-  failed_ = failed_ || !done;
+  const bool before = std::exchange(failed_, true);
+  Done done = mend(deployment_.sites.find(server_set(strategy))->second, fault);
+  failed_ = before || !done;
   return done;
 }
 
@@ -92,9 +94,12 @@ Done DeployedFaults::make(const Site& site, const Descriptor& strategy, const Fa
 Done DeployedFaults::mend(const Site& site, const Fault& fault) {
   switch (fault.kind) {
     case FaultKind::store_kill:
-    case FaultKind::node_kill:
-      return each(struck(site, fault),
-                  [](testbed::Server& server) { return server.restart(true); });
+    case FaultKind::node_kill: {
+      Done done =
+          each(struck(site, fault), [](testbed::Server& server) { return server.restart(true); });
+      if (done && site.group != nullptr) done = site.group->lead_again();
+      return done;
+    }
     case FaultKind::store_freeze:
     case FaultKind::node_freeze:
       return each(struck(site, fault), [](testbed::Server& server) { return server.thaw(); });

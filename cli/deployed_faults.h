@@ -29,8 +29,6 @@ class DeployedFaults : public FaultGround {
   Done mend(const Site& site, const Fault& fault);
   Done kill_leader(const Site& site, const Descriptor& strategy);
   Done replace_leader(const Site& site);
-  /// Keeps in mind whether it was done.
-  Done noted(Done done);
 
   const Deployment& deployment_;
   const Duration rtt_;

@@ -128,9 +128,12 @@ class HazardProgress {
   std::set<std::string> told_;
 };
 
-/// What was not played is skipped, and says why.
-void collect(const std::vector<Repeated>& cells, results::Result& result, Ending& ending,
-             Console& console) {
+/// What was not played is skipped, and says why; of a strategy that was named it is an error.
+void collect(const std::vector<Repeated>& cells, const RunOptions& options, results::Result& result,
+             Ending& ending, Console& console) {
+  std::set<std::string> named(options.strategies.begin(), options.strategies.end());
+  const std::string& explain = options.hazards.explain;
+  if (!explain.empty()) named = {explain.substr(explain.find('/') + 1)};
   result.hazards.emplace();
   for (const Repeated& cell : cells) {
     const std::string scenario(cell.shown.scenario->name), strategy(cell.shown.strategy->name);
@@ -138,6 +141,7 @@ void collect(const std::vector<Repeated>& cells, results::Result& result, Ending
     if (!cell.shown.played()) {
       if (!cell.shown.reason.empty()) {
         result.skipped.push_back({strategy, fmt::format("{}: {}", scenario, cell.shown.reason)});
+        ending.errors = ending.errors || named.contains(strategy);
       }
       continue;
     }
@@ -152,8 +156,15 @@ void collect(const std::vector<Repeated>& cells, results::Result& result, Ending
   }
 }
 
-tl::expected<void, UsageError> check_together(const HazardOptions& options) {
+tl::expected<void, UsageError> check_together(const RunOptions& given) {
+  const HazardOptions& options = given.hazards;
   const auto error = [](const char* text) { return tl::unexpected(UsageError{text}); };
+  if (!options.explain.empty() && !(options.scenarios.empty() && given.strategies.empty())) {
+    return error("--explain: names its scenario and strategy itself; not with others");
+  }
+  if (options.explain.find_first_of("*?[") != std::string::npos) {
+    return error("--explain: one SCENARIO/STRATEGY, no glob");
+  }
   if (options.dose) {
     if (!options.explain.empty()) return error("--dose: not together with --explain");
     if (options.quick)
@@ -186,14 +197,14 @@ tl::expected<int, UsageError> play_matrix(const RunOptions& options) {
         [&](const Cell& cell) { progress.on_done(cell); }, stop.get_token());
   }
   Ending ending{.interrupted = stop.stop_requested()};
-  collect(hazards::gather(plays, cells->size()), result, ending, console);
+  collect(hazards::gather(plays, cells->size()), options, result, ending, console);
   result.interrupted = ending.interrupted;
   result.workload = record_of(options, hazard_options());
   return finish(result, text_of(result, options), *out, ending, console, options.report.page);
 }
 
 tl::expected<int, UsageError> play_hazards(const RunOptions& options) {
-  if (auto fits = check_together(options.hazards); !fits) return tl::unexpected(fits.error());
+  if (auto fits = check_together(options); !fits) return tl::unexpected(fits.error());
   return options.hazards.dose ? play_doses(options) : play_matrix(options);
 }
 

@@ -30,7 +30,11 @@ Option strategies_option() {
     std::size_t from = 0;
     while (from <= text.size()) {
       const std::size_t comma = std::min(text.find(',', from), text.size());
-      if (comma > from) options.strategies.push_back(text.substr(from, comma - from));
+      if (comma == from) {
+        return tl::unexpected(fmt::format(
+            "\"{}\" names nothing at one place: names and globs, with commas in between", text));
+      }
+      options.strategies.push_back(text.substr(from, comma - from));
       from = comma + 1;
     }
     return {};

@@ -221,6 +221,9 @@ WriteResult Actor::write(const Grant& grant) {
   const auto result = static_cast<WriteResult>(answer.at("result").get<int>());
   if (result == WriteResult::accepted) ++play_.accepted_writes_;
   play_.timeline().add(time_of(answer.at("answered_ns")), name_, std::string(words(result)));
+  if (result == WriteResult::unknown || result == WriteResult::failed) {
+    throw StageFailure(name_ + " could not write the counter, which no fault touches");
+  }
   return result;
 }
 

@@ -74,6 +74,9 @@ Trial play_once(Play& play, Actor& holder, Actor& contender, const DosePoint& po
     next = contender.answer();
     work(contender, *next);
   }
+  if (next->outcome == AcquireOutcome::failed || next->outcome == AcquireOutcome::unknown) {
+    throw StageFailure("the store gave the contender no answer: " + next->reason);
+  }
   const bool two_inside = next->granted() && next->answered_at < left_at;
   const bool update_lost = play.accepted_writes() - written > play.counter();
   return {.violated = stalls ? update_lost : two_inside,

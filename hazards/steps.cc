@@ -8,7 +8,13 @@ std::string milliseconds(Duration duration) {
   return fmt::format("{} ms", std::chrono::round<std::chrono::milliseconds>(duration).count());
 }
 
+void need_answer(const Grant& grant) {
+  if (grant.outcome != AcquireOutcome::failed && grant.outcome != AcquireOutcome::unknown) return;
+  throw StageFailure("the store gave an acquisition no answer: " + grant.reason);
+}
+
 Verdict verdict_of_return(Play& play, const Grant& grant, TimePoint since) {
+  need_answer(grant);
   if (!grant.granted()) {
     return {HazardOutcome::stuck,
             fmt::format("nobody got the lock, though somebody kept asking for "
@@ -25,11 +31,14 @@ Grant overtake(Play& play, Actor& holder, Actor& second) {
   const Duration wait = play.patience();
   holder.stop();
   play.ask_for_ttl(kLongTtl);
-  return second.acquire(wait);
+  Grant grant = second.acquire(wait);
+  need_answer(grant);
+  return grant;
 }
 
 Verdict verdict_of_release(Play& play, std::string_view owner) {
   const Grant third = play.client("third").acquire();
+  need_answer(third);
   if (third.granted()) {
     return {HazardOutcome::foreign_release,
             fmt::format("the release freed the lock of the {}: a third client got it at once while "
@@ -40,9 +49,7 @@ Verdict verdict_of_release(Play& play, std::string_view owner) {
 }
 
 Verdict verdict_of_two(Play& play, const Grant& contender, std::string_view why) {
-  if (contender.outcome == AcquireOutcome::failed) {
-    throw StageFailure("the contender could not ask for the lock: " + contender.reason);
-  }
+  need_answer(contender);
   play.note("second_granted", contender.granted());
   if (contender.granted()) {
     return {HazardOutcome::double_grant,
@@ -77,8 +84,16 @@ std::optional<std::string> unless_on_several_nodes(const Descriptor& strategy) {
 }
 
 void note_belief_gap(Play& play, Actor& holder, const Grant& held, TimePoint granted_to_another) {
-  const Belief belief = holder.belief(held);
+  // A third of the longest TTL, and a little: what prolongs a lease has come by then.
+  constexpr std::chrono::seconds kRenewalComes{8};
+  Belief belief = holder.belief(held);
   play.note("holder_still_believes", belief.valid);
+  const bool prolonged = play.traits().renews || play.traits().expiry == Expiry::session;
+  if (prolonged && belief.valid && belief.until) {
+    const TimePoint before = *belief.until;
+    belief = holder.belief(held, kRenewalComes);
+    if (belief.valid && (!belief.until || *belief.until > before)) return;  // it goes on
+  }
   if (belief.until) play.note("belief_gap_seconds", *belief.until - granted_to_another);
 }
 

@@ -14,6 +14,10 @@ inline constexpr std::chrono::seconds kLongTtl{20};
 /// "412 ms"
 std::string milliseconds(Duration duration);
 
+/// An acquisition that was not granted proves something only if the store said so: StageFailure
+/// where it gave no answer.
+void need_answer(const Grant& grant);
+
 /// Whether somebody who kept asking got a lock that nobody lives to release: `recovers`, with the
 /// time since `since`, or `stuck`.
 Verdict verdict_of_return(Play& play, const Grant& grant, TimePoint since);

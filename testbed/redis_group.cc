@@ -150,6 +150,12 @@ Done RedisGroup::rejoin() {
   return await_in_step();
 }
 
+Done RedisGroup::lead_again() {
+  // Its configuration may still name whom it followed in the beginning.
+  if (auto leads = told(primary(), "REPLICAOF NO ONE", "leading again"); !leads) return leads;
+  return await_in_step();
+}
+
 Done RedisGroup::rally(std::size_t promoted) {
   const std::string port = std::to_string(replica(promoted).port());
   for (std::size_t i = 0; i < replicas(); ++i) {

@@ -49,6 +49,9 @@ class RedisGroup {
   /// Brings the first replica, which is dead, back as a replica of the present primary; returns
   /// when all are in step.
   tl::expected<void, std::string> rejoin();
+  /// After the primary was restarted, which forgets that it was a replica once: it leads, and
+  /// all are in step when this returns.
+  tl::expected<void, std::string> lead_again();
 
  private:
   friend tl::expected<std::unique_ptr<RedisGroup>, std::string> start_redis_group(

@@ -13,13 +13,20 @@ Verdict foreign_renewal(Play& play) {
   holder.stop();
   const Grant next = second.acquire(play.patience());
   holder.resume();
+  need_answer(next);
   if (!next.granted()) {
     return {HazardOutcome::safe, "the lock did not run out while its holder stood still"};
   }
   const Duration ttl = play.ttl();
   // Where a timer renews it goes on by itself.
-  if (!play.traits().renews) holder.renew(held, 4 * ttl);
+  if (!play.traits().renews) {
+    const RenewOutcome renewed = holder.renew(held, 4 * ttl);
+    if (renewed == RenewOutcome::failed || renewed == RenewOutcome::unsupported) {
+      throw StageFailure("the first holder's renewal did not reach the store");
+    }
+  }
   const Grant last = third.acquire(5 * ttl);
+  need_answer(last);
   const Duration lasted = last.answered_at - next.answered_at;
   play.note("second_lasted_seconds", lasted);
   if (last.granted() && lasted < ttl * 5 / 2) {

@@ -19,6 +19,7 @@ Verdict forgotten(Play& play, int earlier_grants, const std::function<void(Stage
   play.tell(std::string(what));
   Actor& second = play.client("second", {.checks_fencing = true});
   const Grant next = second.acquire(std::chrono::seconds(2));
+  need_answer(next);
   if (!next.granted()) {
     return {HazardOutcome::safe, "the lock was not forgotten: nobody else got it"};
   }
@@ -26,7 +27,7 @@ Verdict forgotten(Play& play, int earlier_grants, const std::function<void(Stage
   play.note("second_number", static_cast<std::int64_t>(next.fencing.value_or(0)));
   second.read(next);
   const WriteResult written = second.write(next);
-  holder.write(held);
+  const WriteResult late = holder.write(held);
   const std::uint64_t lost = play.accepted_writes() - play.counter();
   play.note("lost_updates", static_cast<std::int64_t>(lost));
   if (lost > 0) {
@@ -40,6 +41,9 @@ Verdict forgotten(Play& play, int earlier_grants, const std::function<void(Stage
             fmt::format("the counter turns the new holder away, and every later one until the "
                         "numbers, back at {}, have passed {}",
                         next.fencing.value_or(0), *held.fencing)};
+  }
+  if (late != WriteResult::rejected_stale) {
+    throw StageFailure("the late write was not turned away, and yet no update is lost");
   }
   return {HazardOutcome::safe, "the numbers went on growing, and the late write was turned away"};
 }

@@ -13,6 +13,7 @@ Verdict pause(Play& play, bool checks_fencing) {
   holder.read(held);
   holder.stop();
   const Grant next = successor.acquire(play.patience());
+  need_answer(next);
   play.note("successor_granted", next.granted());
   if (next.granted()) {
     successor.read(next);

@@ -37,6 +37,7 @@ Verdict last_nodes(Play& play, std::size_t count, Fault fault, std::string_view 
   // Whoever meets them first pays; from then on they are left alone for a while.
   play.note("first_acquire_seconds_after", first.answered_at - first.asked_at);
   const Grant second = other.acquire();
+  need_answer(second);
   if (second.granted()) return verdict_of_two(play, second, what);
   client.release(first);
   play.note("median_acquire_seconds_after", price(client, "with the nodes that are left"));

@@ -25,6 +25,7 @@ Verdict release_race(Play& play) {
     const Grant next = second.acquire(wait);
     holder.resume();
     holder.end_release();
+    need_answer(next);
     if (!next.granted()) {
       verdict.reason = "the lock did not run out while its holder stood still";
       continue;

@@ -126,6 +126,10 @@ tl::expected<Endpoint, std::string> parse_sentinels(std::string_view addresses, 
   std::string_view name = cut_at(addresses, '/');
   const std::string_view database = cut_at(name, '/');
   if (name.empty()) return unusable("the master's name is missing");
+  // Else a password with a / in it would be taken for a name, and shown.
+  if (name.find('@') != std::string_view::npos) {
+    return unusable("an @ in the master's name; a / in a password is written %2F");
+  }
   endpoint.master = name;
   bool more = true;
   while (more) {

@@ -77,9 +77,13 @@ tl::expected<std::unique_ptr<Transport>, std::string> connect_server(const Endpo
   if (endpoint.sentinels.empty()) return connect_socket(endpoint, timeout, stop);
   // One that hangs must not take the others' time: connecting and answering get a share each.
   const Duration share = timeout / (2 * static_cast<int>(endpoint.sentinels.size()));
-  const auto master = find_master(endpoint, [&](const Endpoint& server, Command command) {
+  const auto ask = [&](const Endpoint& server,
+                       Command command) -> tl::expected<Reply, std::string> {
+    // The rest of them would take their time one after the other.
+    if (stop.stop_requested()) return tl::unexpected<std::string>("stopped before it was asked");
     return ask_once(server, command, share, stop);
-  });
+  };
+  const auto master = find_master(endpoint, ask);
   if (!master) return tl::unexpected(master.error());
   auto transport = connect_socket(*master, timeout, stop);
   if (transport) return transport;

@@ -119,6 +119,17 @@ TEST(RunFault, AReplicaTakesThePlaceOfItsPrimary) {
   EXPECT_EQ(run_of(result, "redis-wait").at("audit").at("verdict"), "exclusive");
 }
 
+/// Its configuration says still whom it followed before it was promoted.
+TEST(RunFault, APromotedReplicaLeadsAgainAfterItsOwnDeath) {
+  const auto [outcome, result] =
+      play({"redis-set-nx-lua", "--replicas", "1", "--fault", "failover@500ms", "--fault",
+            "store-kill@2s+200ms", "--duration", "7s"});
+  EXPECT_TRUE(outcome.code == 0 || outcome.code == 3) << outcome.err;
+  const Json& run = run_of(result, "redis-set-nx-lua");
+  ASSERT_EQ(run.at("faults").size(), 2U);
+  EXPECT_GT(sections_after(run, run.at("faults").back().at("healed_seconds")), 0);
+}
+
 /// Its lock is gone with the server's memory, while the first holder is still at work.
 TEST(RunFault, ABrokenPromiseStaysOne) {
   const auto [outcome, result] =

@@ -63,7 +63,7 @@ TEST(DoseReadings, TellSeldomFromNever) {
   auto points = some_points();
   points[3] = point("two", 1.25, 1);
   EXPECT_THAT(readings(points),
-              Contains("pause-holding: fewer than half are violated at every length: two"));
+              Contains("pause-holding: fewer than half are violated at the greatest length: two"));
   EXPECT_THAT(readings(points), Each(Not(HasSubstr("none was violated"))));
 }
 

@@ -102,6 +102,12 @@ TEST(RedisEndpoint, Sentinels) {
   EXPECT_TRUE(parsed("redis://h").sentinels.empty());
 }
 
+TEST(RedisEndpoint, APasswordIsNotTakenForAMastersName) {
+  const auto endpoint = parse_endpoint("redis+sentinel://ann:123/hunter2@h:26379");
+  ASSERT_FALSE(endpoint);
+  EXPECT_EQ(endpoint.error().find("hunter2"), std::string::npos) << endpoint.error();
+}
+
 TEST(RedisEndpoint, SaysWhatIsWrongWithSentinels) {
   for (const char* url : {"redis+sentinel://h", "redis+sentinel://h/", "redis+sentinel://h//1"}) {
     expect_error(url, "name is missing");
