@@ -64,9 +64,9 @@ TEST(ReadmeTables, SayWhatAQuorumCosts) {
   Result result = minimal_result();
   result.experiment = {.points = std::vector{one, five, seven_struck}};
   const NamedTables tables = readme_tables({result}, {});
-  EXPECT_THAT(tables.at("quorum"), AllOf(HasSubstr("\n- each further node costs redlock"),
-                                         HasSubstr("2 commands a section"),
-                                         Not(HasSubstr("| 7 |"))));
+  EXPECT_THAT(tables.at("quorum"),
+              AllOf(HasSubstr("\n- each further node costs redlock"),
+                    HasSubstr("2 commands a section"), Not(HasSubstr("| 7 |"))));
 }
 
 }  // namespace
