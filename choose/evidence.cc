@@ -27,13 +27,16 @@ struct Seen {
 
 Seen find_play(const std::vector<Source>& sources, std::string_view scenario,
                std::string_view strategy) {
+  Seen first;
   for (const Source& source : sources) {
     if (!source.result.hazards) continue;
     for (const results::Hazard& hazard : *source.result.hazards) {
-      if (hazard.scenario == scenario && hazard.strategy == strategy) return {&hazard, &source};
+      if (hazard.scenario != scenario || hazard.strategy != strategy) continue;
+      if (is_harmful(hazard.observed)) return {&hazard, &source};
+      if (first.hazard == nullptr) first = {&hazard, &source};
     }
   }
-  return {};
+  return first;
 }
 
 bool has_runs(const Source& source) { return !source.result.runs.empty(); }
@@ -64,6 +67,18 @@ Evidence::Runs Evidence::runs_of(std::string_view strategy) const {
   return {};
 }
 
+Evidence::Runs Evidence::violation_of(std::string_view strategy) const {
+  for (const auto* sources : {&files_, &reference_}) {
+    for (const Source& source : *sources) {
+      for (const results::Run& run : source.result.runs) {
+        if (run.strategy != strategy) continue;
+        if (run.audit.verdict == results::Verdict::violated) return {{&run}, &source};
+      }
+    }
+  }
+  return {};
+}
+
 FaultReport Evidence::report(const hazards::Scenario& scenario, const Descriptor& strategy) const {
   FaultReport report{.scenario = std::string(scenario.name)};
   if (auto why = hazards::not_applicable(scenario, strategy)) {
@@ -80,6 +95,7 @@ FaultReport Evidence::report(const hazards::Scenario& scenario, const Descriptor
   if (!report.harmful && applies && is_harmful(declared)) {
     report.outcome = declared;
     report.harmful = true;
+    if (seen.source != nullptr) report.source = seen.source->name;
     return report;
   }
   if (seen.hazard == nullptr) return report;

@@ -22,7 +22,7 @@ struct FaultReport {
   bool harmful = false;  ///< two holders, a lost update, another's lock touched, or no lock at all
   bool played = false;   ///< in `source`; else it is what the strategy declares
   std::string reason;    ///< in plain words; may be empty
-  std::string source;
+  std::string source;    ///< of the play, also where a worse declaration outweighs it; else empty
 };
 
 /// The results that answers rest on. The user's files come first; the reference fills in runs,
@@ -36,6 +36,8 @@ class Evidence {
     const Source* source = nullptr;
   };
   Runs runs_of(std::string_view strategy) const;
+  /// The first run, of all there are, in which it broke exclusion; empty if there is none.
+  Runs violation_of(std::string_view strategy) const;
   /// The first one that figures come from; null without any.
   const Source* first_with_runs() const;
 

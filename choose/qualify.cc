@@ -124,7 +124,7 @@ void check_survival(Candidate& candidate, const Survival& survival, std::optiona
 }
 
 void check_exclusion(Candidate& candidate, const Evidence& evidence) {
-  const auto measured = evidence.runs_of(candidate.strategy->name);
+  const auto measured = evidence.violation_of(candidate.strategy->name);
   for (const results::Run* run : measured.runs) {
     if (run->audit.verdict != results::Verdict::violated) continue;
     candidate.against.push_back({"",
@@ -145,6 +145,15 @@ void check_slo(Candidate& candidate, const results::Threshold& slo, const Eviden
   }
   std::vector<results::Run> runs;
   for (const results::Run* run : measured.runs) runs.push_back(*run);
+  const auto invalid = std::count_if(runs.begin(), runs.end(),
+                                     [](const results::Run& run) { return !run.generator.valid; });
+  if (invalid > 0) {
+    candidate.conditions.push_back(
+        {requirement,
+         fmt::format("{} of {} runs are invalid: their figures are not the lock's own", invalid,
+                     runs.size()),
+         measured.source->name});
+  }
   const auto outcomes = results::evaluate(slo, runs);
   const auto worst = std::find_if(outcomes.begin(), outcomes.end(),
                                   [](const auto& outcome) { return !outcome.kept; });
@@ -161,9 +170,12 @@ void check_slo(Candidate& candidate, const results::Threshold& slo, const Eviden
 }  // namespace
 
 std::string where_shown(const FaultReport& report, const Descriptor& strategy) {
+  const std::string declared = report.source.empty()
+                                   ? "declared, not played"
+                                   : "declared, though not what was seen in " + report.source;
   return fmt::format("{}; lockbench hazards --explain {}/{}",
-                     report.played ? "seen in " + report.source : "declared, not played",
-                     report.scenario, strategy.name);
+                     report.played ? "seen in " + report.source : declared, report.scenario,
+                     strategy.name);
 }
 
 Candidate examine(const Descriptor& strategy, const Requirements& requirements,

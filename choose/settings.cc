@@ -82,13 +82,17 @@ std::optional<Setting> acquire_timeout(const Descriptor& strategy, const Require
   const auto work = requirements.work_p99 ? requirements.work_p99 : requirements.work_p50;
   if (!work || requirements.clients.value_or(1) < 2) return std::nullopt;
   const int others = *requirements.clients - 1;
-  const Duration queue = *work * others;
-  const auto timeout = std::chrono::ceil<std::chrono::seconds>(queue + queue / 4);
+  // A day is the most that the option takes.
+  const Duration longest = std::chrono::hours(24);
+  const Duration queue = std::min<Duration>(*work, longest / others) * others;
+  const Duration timeout =
+      std::min<Duration>(std::chrono::ceil<std::chrono::seconds>(queue + queue / 4), longest);
   Setting setting{.option = "--acquire-timeout", .value = format_duration(timeout)};
   setting.because = fmt::format(
       "{} others ahead at {} each are {} on one lock, and a quarter on top; with more locks than "
       "one divide it by how many share one",
-      human_count(others), format_duration(*work), human_seconds(in_seconds(queue)));
+      human_count(others), format_duration(*work), human_seconds(in_seconds(*work) * others));
+  if (timeout == longest) setting.because += "; a day is the most that there is";
   const auto measured = evidence.runs_of(strategy.name);
   if (strategy.traits.fair) {
     setting.evidence = "first come, first served: lockbench list";

@@ -106,7 +106,7 @@ Option work_option(std::string_view name, std::string_view help,
   option.set = [=](RunOptions& options, const std::string& text) -> Set {
     const auto duration = parse_duration(text);
     if (!duration) return tl::unexpected(duration.error());
-    if (auto allowed = check_range(text, *duration, {1us, 24h}); !allowed) return allowed;
+    if (auto allowed = check_range(text, *duration, {1us, 1h}); !allowed) return allowed;
     options.choose.requirements.*place = *duration;
     return {};
   };

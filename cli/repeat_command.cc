@@ -89,7 +89,8 @@ std::optional<std::vector<std::string>> texts_for(const Option& option, const Op
   for (std::vector<std::string>& texts : spellings(value)) {
     RunOptions options;
     const bool taken = std::all_of(texts.begin(), texts.end(), [&](const std::string& text) {
-      return option.set(options, text).has_value();
+      // What begins like an option would be read as one.
+      return !text.starts_with('-') && option.set(options, text).has_value();
     });
     if (taken && same(option.get(options), value)) return std::move(texts);
   }

@@ -20,7 +20,9 @@ std::optional<double> place_of(const Prediction& prediction, std::string_view ov
   at.remove_prefix(over.size() + 1);
   double value = 0;
   const auto [rest, error] = std::from_chars(at.data(), at.data() + at.size(), value);
-  if (error != std::errc() || rest != at.data() + at.size()) return std::nullopt;
+  if (error != std::errc() || rest != at.data() + at.size() || !std::isfinite(value)) {
+    return std::nullopt;
+  }
   return value;
 }
 

@@ -37,7 +37,8 @@
 
   // From the step of 1, 2, 5 below to the one above.
   const log_bounds = (values) => {
-    const positive = values.filter((value) => value > 0);
+    // Beyond these a step of the grid is 0 or infinite, and ticks would never end.
+    const positive = values.filter((value) => value > 1e-300 && value < 1e300);
     if (positive.length === 0) return [1, 10];
     const grid = (value, up) => {
       const power = 10 ** Math.floor(Math.log10(value) + 1e-9);

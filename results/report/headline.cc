@@ -171,13 +171,17 @@ void add_hazard_headline(const Result& result, Remarks& headline) {
   std::size_t played = 0, surprises = 0, unsafe = 0;
   std::map<std::string, std::size_t> harmed;
   for (const Hazard& hazard : *result.hazards) {
-    harmed.try_emplace(hazard.strategy, 0);
     surprises += hazard.agrees ? 0 : 1;
     if (hazard.observed == "not-applicable") continue;
     ++played;
+    harmed.try_emplace(hazard.strategy, 0);
     if (!is_unsafe(hazard.observed)) continue;
     ++unsafe;
     ++harmed[hazard.strategy];
+  }
+  if (played == 0) {
+    headline.push_back({Tone::doubtful, "None of the faults concerns these strategies."});
+    return;
   }
   headline.push_back({unsafe > 0 ? Tone::bad : Tone::good,
                       fmt::format("{} of {} plays of faults ended badly.", unsafe, played)});

@@ -7,7 +7,7 @@
   const tale = (play) => {
     const facts = play.evidence.map(([name, value]) => el("tr", {}, el("td", {}, name), el("td", { class: "words" }, value)));
     const events = play.timeline.map(([t, who, what]) => el("tr", {},
-      el("td", {}, t.toFixed(3) + " s"), el("td", { class: "words" }, who), el("td", { class: "words" }, what)));
+      el("td", {}, t === null ? "–" : t.toFixed(3) + " s"), el("td", { class: "words" }, who), el("td", { class: "words" }, what)));
     const box = el("div", { class: "tale" });
     if (play.reason) box.append(el("p", {}, play.reason));
     if (events.length > 0) {

@@ -47,7 +47,7 @@ TEST(ChooseCommand, MistakesAreOneLine) {
   expect_refused({"--survive", "crsh"}, HasSubstr("\"crsh\" is no fault: did you mean crash"));
   expect_refused({"--survive", "the end of the world"}, HasSubstr("crash, host-crash, pause"));
   expect_refused({"--work-time-p99", "800"}, HasSubstr("800"));
-  expect_refused({"--work-time-p99", "0s"}, HasSubstr("too short: 1us to 24h"));
+  expect_refused({"--work-time-p99", "0s"}, HasSubstr("too short: 1us to 1h"));
   expect_refused({"--work-time-p50", "2s", "--work-time-p99", "1s"},
                  HasSubstr("must not be longer"));
   expect_refused({"--clients", "0"}, HasSubstr("1 to 100000"));
