@@ -32,3 +32,4 @@ make renewal renewal --held 1 --held 100 --held 1000 --held 10000 --most-threads
 make quorum quorum
 if "$lockbench" hazards --help | grep -q -e '--dose'; then make dose hazards --dose; fi
 scripts/readme_tables.sh "$lockbench"
+"$lockbench" report results/reference/*.json --out results/reference/report.html
