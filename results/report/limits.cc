@@ -48,7 +48,7 @@ void trim(Result& result, Remarks& said) {
   if (result.hazards) cut(*result.hazards, kMostPlays, "plays", said);
   cut(result.belief_gaps, kMostRows, "belief gaps", said);
   if (result.experiment) {
-    std::visit([&](auto& points) { cut(points, kMostRows, "points", said); },
+    std::visit([&](auto& points) { cut(points, kMostMeasured, "points", said); },
                result.experiment->points);
   }
   if (result.capacity) {

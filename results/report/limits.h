@@ -8,11 +8,12 @@ namespace lockbench::results::report {
 
 // A page is for people, and results may come from anywhere: of each thing so many at most.
 inline constexpr std::size_t kMostStrategies = 64, kMostRuns = 2000;
-inline constexpr std::size_t kMostRows = 400;     ///< of a table
-inline constexpr std::size_t kMostRemarks = 60;   ///< of one list
-inline constexpr std::size_t kMostColumns = 300;  ///< of one text
-inline constexpr std::size_t kMostCode = 4000;    ///< characters of a command
-inline constexpr std::size_t kMostPoints = 240;   ///< of one line
+inline constexpr std::size_t kMostRows = 400;       ///< of a table
+inline constexpr std::size_t kMostMeasured = 4000;  ///< points of an experiment
+inline constexpr std::size_t kMostRemarks = 60;     ///< of one list
+inline constexpr std::size_t kMostColumns = 300;    ///< of one text
+inline constexpr std::size_t kMostCode = 4000;      ///< characters of a command
+inline constexpr std::size_t kMostPoints = 240;     ///< of one line
 inline constexpr std::size_t kMostPlays = 3000;
 inline constexpr std::size_t kMostEvents = 80;          ///< of one play
 inline constexpr std::size_t kMostPlayBytes = 900'000;  ///< of all plays' texts
