@@ -160,6 +160,7 @@ Option rank_option() {
   option.set = [](RunOptions& options, const std::string& text) -> Set {
     const std::vector<results::Figure> figures = results::figures(results::Run{});
     std::vector<std::string_view> names;
+    names.reserve(figures.size());
     for (const results::Figure& figure : figures) names.push_back(figure.path);
     if (std::find(names.begin(), names.end(), text) == names.end()) {
       return tl::unexpected(
