@@ -118,6 +118,7 @@ std::vector<std::string> hazard_lines(const Json& hazards) {
   }
   if (by_outcome.empty()) return {"none known"};
   std::vector<std::string> lines;
+  lines.reserve(by_outcome.size());
   for (const auto& [outcome, scenarios] : by_outcome) {
     lines.push_back(fmt::format("{}: {}", outcome, fmt::join(scenarios, ", ")));
   }

@@ -77,11 +77,13 @@ tl::expected<void, std::string> finish(Need& need, Starter& starter, Site& site)
 /// URLs by which clients find the site, by its lines where there are some.
 std::vector<std::string> urls_to(const Site& site, const Backend& backend) {
   std::vector<std::uint16_t> ports;
+  ports.reserve(site.servers.size());
   for (std::size_t i = 0; i < site.servers.size(); ++i) {
     ports.push_back(site.lines.empty() ? site.servers[i]->port() : site.lines[i]->port());
   }
   if (site.cluster) return {backend.url_on_all(ports)};
   std::vector<std::string> urls;
+  urls.reserve(ports.size());
   for (const std::uint16_t port : ports) urls.push_back(backend.url_on(port));
   return urls;
 }

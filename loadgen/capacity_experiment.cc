@@ -82,12 +82,12 @@ class Experiment {
   }
 
  private:
-  std::optional<results::Run> run(Workload workload) {
+  std::optional<results::Run> run(const Workload& workload) {
     if (stop_.stop_requested()) return std::nullopt;
     RunPlan load;
     load.run_id = fmt::format("{}-{}", plan_.run_id, ++runs_);
     load.strategies = {plan_.strategy};
-    load.workload = std::move(workload);
+    load.workload = workload;
     load.workload.repeat = 1;
     load.workload.seed += static_cast<std::uint64_t>(runs_);
     load.endpoints = plan_.endpoints;
