@@ -99,6 +99,7 @@ std::vector<Block> charts_of(const std::vector<DosePoint>& points) {
     by_scenario[point.scenario].add(point.strategy, point.ratio, point.violated_share);
   }
   std::vector<Block> blocks;
+  blocks.reserve(by_scenario.size());
   for (auto& [scenario, lines] : by_scenario) {
     blocks.emplace_back(chart(fmt::format("How much it takes: {}", scenario),
                               "The share of plays in which exclusion broke.",

@@ -40,6 +40,7 @@ Table figures_table(const Source& source) {
 /// The best first: the rows of one chart.
 std::vector<const Run*> typical_runs(const std::vector<Group>& groups) {
   std::vector<const Run*> runs;
+  runs.reserve(groups.size());
   for (const Group& group : groups) runs.push_back(&group.typical());
   std::stable_sort(runs.begin(), runs.end(), [](const Run* a, const Run* b) {
     return a->sections_per_second > b->sections_per_second;
