@@ -49,9 +49,8 @@ results::Generator certify(const RunEvidence& evidence) {
     invalid(fmt::format("idle clients started late: p99 {} after the schedule",
                         p99_text(evidence.wake_lag)));
   } else if (distorts(evidence.schedule_lag, evidence.acquire)) {
-    invalid(
-        fmt::format("{}: with all clients busy, sections began late, p99 {} after the schedule",
-                    kNotTheLoadAskedFor, p99_text(evidence.schedule_lag)));
+    invalid(fmt::format("{}: with all clients busy, sections began late, p99 {} after the schedule",
+                        kNotTheLoadAskedFor, p99_text(evidence.schedule_lag)));
   }
   if (evidence.overrun_seconds > kOverrunNoise + kHighestOverrunShare * evidence.wall_seconds) {
     invalid(fmt::format("the run's own thread came {:.2f} s late: the machine was overloaded",

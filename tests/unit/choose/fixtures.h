@@ -72,6 +72,7 @@ class World {
 
 inline std::vector<std::string> names(const std::vector<Ranked>& ranked) {
   std::vector<std::string> found;
+  found.reserve(ranked.size());
   for (const Ranked& one : ranked) found.emplace_back(one.candidate->strategy->name);
   return found;
 }

@@ -10,7 +10,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-const Traits kFenced{.fencing = true};
+const Traits with_numbers{.fencing = true};
 
 /// Requirements, a strategy, and why it does not qualify; empty: it does.
 struct Case {
@@ -21,6 +21,7 @@ struct Case {
   std::string requirement, text;
 };
 
+// A table, not a procedure.  NOLINTNEXTLINE(readability-function-size)
 std::vector<Case> cases() {
   const KnownHazard stale{"pause-holding", HazardOutcome::lost_update};
   const KnownHazard stale_too{"pause-holding-fenced", HazardOutcome::lost_update};
@@ -71,22 +72,22 @@ std::vector<Case> cases() {
        {},
        "--survive pause",
        "pause-holding: lost-update"},
-      {"pause_fenced", surviving({"pause"}), made_up("x", kFenced, {stale}), {}, "", ""},
+      {"pause_fenced", surviving({"pause"}), made_up("x", with_numbers, {stale}), {}, "", ""},
       {"pause_checked",
        surviving({"pause"}, with_resource),
-       made_up("x", kFenced, {stale}),
+       made_up("x", with_numbers, {stale}),
        {},
        "",
        ""},
       {"pause_unchecked",
        surviving({"pause"}, without_resource),
-       made_up("x", kFenced, {stale}),
+       made_up("x", with_numbers, {stale}),
        {},
        "--survive pause",
        "no help where nothing checks them"},
       {"pause_fence_fails",
        surviving({"pause"}),
-       made_up("x", kFenced, {stale, stale_too}),
+       made_up("x", with_numbers, {stale, stale_too}),
        {},
        "--survive pause",
        "pause-holding: lost-update"},
@@ -143,7 +144,7 @@ TEST(Evidence, WhatNobodyPlayedIsACondition) {
 
 TEST(Evidence, FencingThatNobodyPromisedToCheckIsACondition) {
   World world;
-  world.add(made_up("x", kFenced, {{"pause-holding", HazardOutcome::lost_update}}));
+  world.add(made_up("x", with_numbers, {{"pause-holding", HazardOutcome::lost_update}}));
   world.file().hazards = {played("pause-holding-fenced", "x", "safe")};
   const Answer answer = world.choose(surviving({"pause"}));
   EXPECT_THAT(candidate(answer, "x").conditions,

@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 using testing::AllOf;
 using testing::HasSubstr;
 
-const Traits kRenewed{.renews = RenewalTiming{}, .renewable = true};
+const Traits renewed_traits{.renews = RenewalTiming{}, .renewable = true};
 
 /// The setting of that option; one without a name where there is none.
 Setting setting(const Answer& answer, std::string_view option) {
@@ -39,7 +39,7 @@ TEST(Ttl, OutlastsTheWorkWhereNothingRenews) {
 }
 
 TEST(Ttl, IsShortWhereSomethingRenews) {
-  const Answer answer = answer_for(kRenewed, {.work_p99 = 1h});
+  const Answer answer = answer_for(renewed_traits, {.work_p99 = 1h});
   EXPECT_EQ(setting(answer, "--ttl").value, "3s");
   EXPECT_THAT(setting(answer, "--ttl").because, HasSubstr("renewal"));
   EXPECT_EQ(setting(answer_for({.expiry = Expiry::session}, {.work_p99 = 1h}), "--ttl").value,
@@ -49,7 +49,7 @@ TEST(Ttl, IsShortWhereSomethingRenews) {
 
 TEST(Ttl, LeavesRoomForRenewalsThatComeLate) {
   World world;
-  world.add(made_up("x", kRenewed));
+  world.add(made_up("x", renewed_traits));
   results::RenewalPoint few{.strategy = "x", .held = 10, .mode = "batched"}, many = few;
   few.slip = {.count = 1, .max = 0.001};
   many.held = 1000;
@@ -71,8 +71,9 @@ TEST(Renewal, IsAdvisedForWorkThatVariesMuch) {
 
 TEST(Renewal, HasACapWhereAHolderThatHangsWouldBlockAll) {
   const std::vector<KnownHazard> stuck{{"runaway-holder", HazardOutcome::stuck}};
-  EXPECT_EQ(setting(answer_for(kRenewed, {.work_p99 = 1s}, stuck), "--renew-cap").value, "20s");
-  EXPECT_EQ(setting(answer_for(kRenewed, {.work_p99 = 1s}), "--renew-cap").option, "");
+  EXPECT_EQ(setting(answer_for(renewed_traits, {.work_p99 = 1s}, stuck), "--renew-cap").value,
+            "20s");
+  EXPECT_EQ(setting(answer_for(renewed_traits, {.work_p99 = 1s}), "--renew-cap").option, "");
 }
 
 TEST(Waiting, BacksOffAmongManyAndNotAlone) {

@@ -12,30 +12,30 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-const NamedTables kTables{{"one", "| 1 |\n"}, {"two", "| 2 |\n"}};
+const NamedTables two_tables{{"one", "| 1 |\n"}, {"two", "| 2 |\n"}};
 
 TEST(WithTables, ReplacesWhatStandsBetweenTheMarks) {
   const std::string page =
       "a\n<!-- reference: two -->old\nold<!-- end -->\nb <!-- reference: one --><!-- end -->c";
-  const auto drawn = with_tables(page, kTables);
+  const auto drawn = with_tables(page, two_tables);
   ASSERT_TRUE(drawn) << drawn.error();
   EXPECT_EQ(*drawn,
             "a\n<!-- reference: two -->\n\n| 2 |\n\n<!-- end -->\nb <!-- reference: one -->\n\n| 1 "
             "|\n\n<!-- end -->c");
-  EXPECT_EQ(with_tables(*drawn, kTables), drawn) << "drawn twice is drawn once";
+  EXPECT_EQ(with_tables(*drawn, two_tables), drawn) << "drawn twice is drawn once";
 }
 
 TEST(WithTables, LeavesAPageWithoutMarksAlone) {
-  EXPECT_EQ(with_tables("a | b\n", kTables).value(), "a | b\n");
-  EXPECT_EQ(with_tables("", kTables).value(), "");
+  EXPECT_EQ(with_tables("a | b\n", two_tables).value(), "a | b\n");
+  EXPECT_EQ(with_tables("", two_tables).value(), "");
 }
 
 TEST(WithTables, SaysWhatIsWrongAndWhere) {
-  EXPECT_THAT(with_tables("a\n<!-- reference: three --><!-- end -->", kTables).error(),
+  EXPECT_THAT(with_tables("a\n<!-- reference: three --><!-- end -->", two_tables).error(),
               AllOf(HasSubstr("line 2"), HasSubstr("\"three\""), HasSubstr("one, two")));
-  EXPECT_THAT(with_tables("<!-- reference: one -->", kTables).error(),
+  EXPECT_THAT(with_tables("<!-- reference: one -->", two_tables).error(),
               HasSubstr("no <!-- end -->"));
-  EXPECT_THAT(with_tables("<!-- reference: one", kTables).error(), HasSubstr("line 1"));
+  EXPECT_THAT(with_tables("<!-- reference: one", two_tables).error(), HasSubstr("line 1"));
 }
 
 TEST(ReadmeTables, HaveOneForEachKindOfResult) {

@@ -37,13 +37,14 @@ class Sentinels {
   }
 };
 
-const Endpoint kWatched = parse_endpoint("redis+sentinel://ann:hunter2@s:1,s:2,s:3/lock/4").value();
+const Endpoint watched_by_three =
+    parse_endpoint("redis+sentinel://ann:hunter2@s:1,s:2,s:3/lock/4").value();
 
 TEST(FindMaster, BelievesTheFirstThatKnows) {
   Sentinels sentinels;
   sentinels.answers[1] = array({"10.0.0.7", "6380"});
   sentinels.answers[2] = array({"10.0.0.8", "6381"});
-  const auto master = find_master(kWatched, sentinels.ask());
+  const auto master = find_master(watched_by_three, sentinels.ask());
   ASSERT_TRUE(master) << master.error();
   EXPECT_EQ(master->display(), "10.0.0.7:6380");
   EXPECT_EQ(sentinels.asked, std::vector<int>{1});
@@ -59,7 +60,7 @@ TEST(FindMaster, GoesOnToTheNextWhereOneCannotTell) {
   Sentinels sentinels;
   sentinels.answers[2] = Reply{};  // watches others
   sentinels.answers[3] = array({"::1", "6381"});
-  const auto master = find_master(kWatched, sentinels.ask());
+  const auto master = find_master(watched_by_three, sentinels.ask());
   ASSERT_TRUE(master) << master.error();
   EXPECT_EQ(master->host, "::1");
   EXPECT_EQ(sentinels.asked, (std::vector<int>{1, 2, 3}));
@@ -67,15 +68,15 @@ TEST(FindMaster, GoesOnToTheNextWhereOneCannotTell) {
 
 TEST(FindMaster, SaysWhoCouldNotTellAndWhy) {
   Sentinels sentinels;
-  auto master = find_master(kWatched, sentinels.ask());
+  auto master = find_master(watched_by_three, sentinels.ask());
   ASSERT_FALSE(master);
   EXPECT_NE(master.error().find("s:3: Connection refused"), std::string::npos) << master.error();
   sentinels.answers[3] = Reply{};
-  master = find_master(kWatched, sentinels.ask());
+  master = find_master(watched_by_three, sentinels.ask());
   ASSERT_FALSE(master);
   EXPECT_NE(master.error().find("s:3: it does not watch lock"), std::string::npos);
   sentinels.answers[3] = error("NOAUTH Authentication required.");
-  master = find_master(kWatched, sentinels.ask());
+  master = find_master(watched_by_three, sentinels.ask());
   ASSERT_FALSE(master);
   EXPECT_NE(master.error().find("s:3: NOAUTH"), std::string::npos) << master.error();
   EXPECT_EQ(master.error().find("hunter2"), std::string::npos);
@@ -88,7 +89,7 @@ TEST(FindMaster, TakesNoAnswerForAnAddressThatIsNone) {
         array({"10.0.0.7", "65536"}), array({"10.0.0.7", "6379x"}), array({"", "6379"}),
         array({"10.0.0.7", "6379", "1"})}) {
     sentinels.answers[3] = odd;
-    const auto master = find_master(kWatched, sentinels.ask());
+    const auto master = find_master(watched_by_three, sentinels.ask());
     ASSERT_FALSE(master) << master->display();
     EXPECT_NE(master.error().find("s:3: its answer is no address"), std::string::npos)
         << master.error();
@@ -106,11 +107,11 @@ StoreResult<void> greeted(const Endpoint& endpoint, const Reply& role,
 
 TEST(Greeting, LooksAtTheRoleOfWhatSentinelsCallTheMaster) {
   std::vector<std::string> commands;
-  EXPECT_TRUE(greeted(kWatched, array({"master", "0"}), commands));
+  EXPECT_TRUE(greeted(watched_by_three, array({"master", "0"}), commands));
   EXPECT_EQ(commands, (std::vector<std::string>{"AUTH", "ROLE", "SELECT"}));
   for (const Reply& role :
        {array({"slave", "10.0.0.7"}), array({"sentinel"}), array({}), Reply{}}) {
-    const auto refused = greeted(kWatched, role, commands);
+    const auto refused = greeted(watched_by_three, role, commands);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().kind, StoreError::Kind::not_sent);
     EXPECT_NE(refused.error().message.find("s:1,s:2,s:3/lock"), std::string::npos);
