@@ -21,18 +21,15 @@ struct Case {
   std::string requirement, text;
 };
 
-// A table, not a procedure.  NOLINTNEXTLINE(readability-function-size)
-std::vector<Case> cases() {
-  const KnownHazard stale{"pause-holding", HazardOutcome::lost_update};
-  const KnownHazard stale_too{"pause-holding-fenced", HazardOutcome::lost_update};
-  const KnownHazard stuck{"crash-holding", HazardOutcome::stuck};
+constexpr KnownHazard kStale{"pause-holding", HazardOutcome::lost_update};
+constexpr KnownHazard kStaleThoughFenced{"pause-holding-fenced", HazardOutcome::lost_update};
+constexpr KnownHazard kStuck{"crash-holding", HazardOutcome::stuck};
+
+std::vector<Case> by_nature() {
   Descriptor etcd = made_up("x");
   etcd.backend = "etcd";
-  Requirements with_resource, without_resource;
-  with_resource.fencing_resource = true;
-  without_resource.fencing_resource = false;
   return {
-      {"nothing", {}, made_up("x", {}, {stale, stuck}), {}, "", ""},
+      {"nothing", {}, made_up("x", {}, {kStale, kStuck}), {}, "", ""},
       {"control", {}, made_up("x", {.promises_exclusion = false}), {}, "", "a control"},
       {"process", {}, made_up("x", {.one_process = true}), {}, "", "one process"},
       {"store", {.stores = {"redis"}}, etcd, {}, "--stores redis", "it needs etcd"},
@@ -41,9 +38,17 @@ std::vector<Case> cases() {
       {"is_fair", {.fair = true}, made_up("x", {.fair = true}), {}, "", ""},
       {"reentrant", {.reentrant = true}, made_up("x"), {}, "--reentrant", "not taken again"},
       {"shared", {.shared = true}, made_up("x"), {}, "--shared", "not with a shared mode"},
+  };
+}
+
+std::vector<Case> by_fault() {
+  Requirements with_resource, without_resource;
+  with_resource.fencing_resource = true;
+  without_resource.fencing_resource = false;
+  return {
       {"stuck",
        surviving({"crash"}),
-       made_up("x", {}, {stuck}),
+       made_up("x", {}, {kStuck}),
        {},
        "--survive crash",
        "crash-holding: stuck"},
@@ -55,11 +60,11 @@ std::vector<Case> cases() {
        "crash-holding: stuck"},
       {"seen_only",
        surviving({"crash"}),
-       made_up("x", {}, {stuck}),
+       made_up("x", {}, {kStuck}),
        {played("crash-holding", "x", "recovers")},
        "--survive crash",
        "crash-holding: stuck"},
-      {"other_fault", surviving({"failover"}), made_up("x", {}, {stuck}), {}, "", ""},
+      {"other_fault", surviving({"failover"}), made_up("x", {}, {kStuck}), {}, "", ""},
       {"refused",
        surviving({"failover"}),
        made_up("x"),
@@ -68,32 +73,32 @@ std::vector<Case> cases() {
        ""},
       {"pause",
        surviving({"pause"}),
-       made_up("x", {}, {stale, stale_too}),
+       made_up("x", {}, {kStale, kStaleThoughFenced}),
        {},
        "--survive pause",
        "pause-holding: lost-update"},
-      {"pause_fenced", surviving({"pause"}), made_up("x", with_numbers, {stale}), {}, "", ""},
+      {"pause_fenced", surviving({"pause"}), made_up("x", with_numbers, {kStale}), {}, "", ""},
       {"pause_checked",
        surviving({"pause"}, with_resource),
-       made_up("x", with_numbers, {stale}),
+       made_up("x", with_numbers, {kStale}),
        {},
        "",
        ""},
       {"pause_unchecked",
        surviving({"pause"}, without_resource),
-       made_up("x", with_numbers, {stale}),
+       made_up("x", with_numbers, {kStale}),
        {},
        "--survive pause",
        "no help where nothing checks them"},
       {"pause_fence_fails",
        surviving({"pause"}),
-       made_up("x", with_numbers, {stale, stale_too}),
+       made_up("x", with_numbers, {kStale, kStaleThoughFenced}),
        {},
        "--survive pause",
        "pause-holding: lost-update"},
       {"glob",
        surviving({"crash-*"}),
-       made_up("x", {}, {stuck}),
+       made_up("x", {}, {kStuck}),
        {},
        "--survive crash-*",
        "crash-holding: stuck"},
@@ -119,8 +124,10 @@ TEST_P(Examined, IsRuledOutForThatReasonAlone) {
   EXPECT_NE(against.front().evidence, "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, Examined, testing::ValuesIn(cases()),
-                         [](const auto& one) { return one.param.what; });
+std::string what_of(const testing::TestParamInfo<Case>& one) { return one.param.what; }
+
+INSTANTIATE_TEST_SUITE_P(Natures, Examined, testing::ValuesIn(by_nature()), what_of);
+INSTANTIATE_TEST_SUITE_P(Faults, Examined, testing::ValuesIn(by_fault()), what_of);
 
 TEST(Evidence, NamesThePlayAndTheFile) {
   World world;

@@ -49,13 +49,21 @@ class SharedLock {
   int readers_ = 0, writing_ = 0;
 };
 
-TEST_F(LiveRunTest, SharedSectionsReadAndDoNotIncrement) {
+class SharedRunTest : public LiveRunTest {
+ protected:
+  /// Every so many sections read; the lock keeps writers apart from all others, or it does not.
+  results::Run run_shared(double share, bool excludes) {
+    plan_.workload.shared_share = share;
+    SharedLock lock(excludes);
+    const Behaviour behaviour = lock.behaviour();
+    return run_one(behaviour);
+  }
+};
+
+TEST_F(SharedRunTest, SharedSectionsReadAndDoNotIncrement) {
   hold(100us);
   end_after(400);
-  plan_.workload.shared_share = 0.5;
-  SharedLock lock(true);
-  const Behaviour behaviour = lock.behaviour();
-  const results::Run run = run_one(behaviour);
+  const results::Run run = run_shared(0.5, true);
   EXPECT_EQ(run.sections, 400U);
   EXPECT_GT(run.shared_sections, 100U);
   EXPECT_LT(run.shared_sections, 300U);
@@ -65,24 +73,18 @@ TEST_F(LiveRunTest, SharedSectionsReadAndDoNotIncrement) {
   EXPECT_EQ(run.audit.verdict, Verdict::exclusive);
 }
 
-TEST_F(LiveRunTest, ASharedSectionBesideAnExclusiveOneIsAViolation) {
+TEST_F(SharedRunTest, ASharedSectionBesideAnExclusiveOneIsAViolation) {
   hold(1ms);
   end_after(200);
-  plan_.workload.shared_share = 0.5;
-  SharedLock lock(false);
-  const Behaviour behaviour = lock.behaviour();
-  const results::Run run = run_one(behaviour);
+  const results::Run run = run_shared(0.5, false);
   EXPECT_GT(run.audit.overlaps, 0U);
   EXPECT_EQ(run.audit.verdict, Verdict::violated);
 }
 
-TEST_F(LiveRunTest, SharedSectionsAloneMayOverlap) {
+TEST_F(SharedRunTest, SharedSectionsAloneMayOverlap) {
   hold(1ms);
   end_after(100);
-  plan_.workload.shared_share = 1;
-  SharedLock lock(false);
-  const Behaviour behaviour = lock.behaviour();
-  const results::Run run = run_one(behaviour);
+  const results::Run run = run_shared(1, false);
   EXPECT_EQ(run.shared_sections, 100U);
   EXPECT_EQ(run.audit.increments, 0U);
   EXPECT_EQ(run.audit.overlaps, 0U);

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -24,10 +25,31 @@ class LiveChannel : public RenewalChannel {
   std::atomic<int>& asked_;
 };
 
+/// Tells the test when whoever lives in it goes to sleep.
+class DrowsyWorld : public ForwardingEnv {
+ public:
+  DrowsyWorld(std::unique_ptr<Env> inner, std::atomic<int>& sleeps)
+      : ForwardingEnv(*inner), inner_(std::move(inner)), sleeps_(sleeps) {}
+  WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) override {
+    ++sleeps_;
+    return ForwardingEnv::wait(event, deadline, stop);
+  }
+
+ private:
+  std::unique_ptr<Env> inner_;
+  std::atomic<int>& sleeps_;
+};
+
 struct LiveReports : RenewalObserver {
   void on_renewal(const RenewalReport&) override { ++count; }
   std::atomic<int> count{0};
 };
+
+/// Bounded: what does not come within this does not come.
+void wait_until(const std::function<bool()>& is_so) {
+  const TimePoint limit = std::chrono::steady_clock::now() + 5s;
+  while (!is_so() && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+}
 
 RenewalOrder live_order() {
   const TimePoint now = std::chrono::steady_clock::now();
@@ -61,28 +83,23 @@ TEST(LiveRenewal, ManyThreadsComeAndGoWhileItRuns) {
     }
   }
   // Whoever was in flight at the end is let go by the scheduler's thread.
-  const TimePoint limit = std::chrono::steady_clock::now() + 5s;
-  while (scheduler.kept() > 0 && std::chrono::steady_clock::now() < limit) {
-    std::this_thread::yield();
-  }
+  wait_until([&] { return scheduler.kept() == 0; });
   EXPECT_EQ(scheduler.kept(), 0U);
   EXPECT_GT(asked, 0);
 }
 
 TEST(LiveRenewal, WhatIsDueSoonerThanTheRestIsNotSleptOver) {
   LiveReports reports;
-  std::atomic<int> asked{0};
-  RenewalScheduler scheduler(make_system_env(1), reports);
+  std::atomic<int> asked{0}, sleeps{0};
+  RenewalScheduler scheduler(std::make_unique<DrowsyWorld>(make_system_env(1), sleeps), reports);
   scheduler.provide_channel("one", [&](Env&) { return std::make_unique<LiveChannel>(asked); });
   RenewalOrder late = live_order();
   late.timing.every = 1h;
   const auto first = scheduler.keep(std::move(late));
-  std::this_thread::sleep_for(5ms);  // asleep by now, most likely
+  wait_until([&] { return sleeps > 0; });
+  ASSERT_GT(sleeps, 0);
   const auto second = scheduler.keep(live_order());
-  const TimePoint limit = std::chrono::steady_clock::now() + 5s;
-  while (reports.count == 0 && std::chrono::steady_clock::now() < limit) {
-    std::this_thread::yield();
-  }
+  wait_until([&] { return reports.count > 0; });
   EXPECT_GT(reports.count, 0);
 }
 
