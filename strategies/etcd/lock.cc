@@ -1,9 +1,9 @@
 #include "strategies/etcd/lock.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
+#include "strategies/endpoints.h"
 #include "strategies/waiting/retry.h"
 
 namespace lockbench::etcd {
@@ -12,21 +12,11 @@ namespace {
 /// After a watch that broke, so that a store that refuses them all is not asked in a tight loop.
 constexpr Duration kAfterFailure = std::chrono::milliseconds(10);
 
-Endpoint first_endpoint(const Context& context) {
-  const auto urls = context.endpoints.find("etcd");
-  if (urls == context.endpoints.end() || urls->second.empty()) {
-    throw std::invalid_argument("no etcd endpoint was given");
-  }
-  auto endpoint = parse_endpoint(urls->second.front());
-  if (!endpoint) throw std::invalid_argument(endpoint.error());
-  return *std::move(endpoint);
-}
-
 }  // namespace
 
 QueuedLock::QueuedLock(const Context& context)
     : context_(context),
-      endpoint_(first_endpoint(context)),
+      endpoint_(endpoints_of(context, parse_endpoint).front()),
       env_(context.env),
       etcd_(endpoint_, context.options.command_timeout, context.env) {}
 

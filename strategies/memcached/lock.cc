@@ -1,29 +1,16 @@
 #include "strategies/memcached/lock.h"
 
-#include <stdexcept>
-
+#include "strategies/endpoints.h"
 #include "strategies/memcached/item_ttl.h"
 #include "strategies/waiting/retry.h"
 
 namespace lockbench::memcached {
-namespace {
-
-Endpoint first_endpoint(const Context& context) {
-  const auto urls = context.endpoints.find("memcached");
-  if (urls == context.endpoints.end() || urls->second.empty()) {
-    throw std::invalid_argument("no memcached endpoint was given");
-  }
-  auto endpoint = parse_endpoint(urls->second.front());
-  if (!endpoint) throw std::invalid_argument(endpoint.error());
-  return *std::move(endpoint);
-}
-
-}  // namespace
 
 AddLock::AddLock(const Context& context)
     : env_(context.env),
       waiting_(context.waiting),
-      memcached_(first_endpoint(context), context.options.command_timeout, context.env) {}
+      memcached_(endpoints_of(context, parse_endpoint).front(), context.options.command_timeout,
+                 context.env) {}
 
 AcquireResult AddLock::acquire(const AcquireRequest& request) {
   Lease lease{.key = std::string(request.key), .token = random_token(env_)};

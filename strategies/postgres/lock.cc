@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <stdexcept>
 
 #include "strategies/postgres/names.h"
 #include "strategies/waiting/retry.h"
@@ -30,16 +29,6 @@ AcquireOutcome outcome_of_grant(Grant::Kind kind, bool may_wait) {
 }
 
 }  // namespace
-
-Endpoint first_endpoint(const Context& context) {
-  const auto urls = context.endpoints.find("postgres");
-  if (urls == context.endpoints.end() || urls->second.empty()) {
-    throw std::invalid_argument("no PostgreSQL endpoint was given");
-  }
-  auto endpoint = parse_endpoint(urls->second.front());
-  if (!endpoint) throw std::invalid_argument(endpoint.error());
-  return *std::move(endpoint);
-}
 
 StoreResult<void> QueueLock::prepare(const AcquireRequest& request, bool may_wait) {
   auto ready = session().use_schema(schema_of_key(request.key), request.key, request.stop);

@@ -11,9 +11,6 @@
 
 namespace lockbench::postgres {
 
-/// The first PostgreSQL endpoint. Throws std::invalid_argument if there is none.
-Endpoint first_endpoint(const Context& context);
-
 /// What an attempt at a lock that waits at the server came to.
 struct Grant {
   enum class Kind { granted, taken, stopped };

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "strategies/endpoints.h"
 #include "strategies/postgres/lock.h"
 #include "strategies/postgres/names.h"
 #include "strategies/registry.h"
@@ -14,7 +15,8 @@ class Advisory : public QueueLock {
  public:
   explicit Advisory(const Context& context)
       : QueueLock(context),
-        session_(first_endpoint(context), context.options.command_timeout, env()) {}
+        session_(endpoints_of(context, parse_endpoint).front(), context.options.command_timeout,
+                 env()) {}
 
   StoreResult<void> connect() override { return session_.connect(); }
 

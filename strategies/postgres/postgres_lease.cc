@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "strategies/endpoints.h"
 #include "strategies/postgres/lock.h"
 #include "strategies/postgres/names.h"
 #include "strategies/registry.h"
@@ -18,7 +19,8 @@ class LeaseLock : public LockStrategy {
   explicit LeaseLock(const Context& context)
       : env_(context.env),
         waiting_(context.waiting),
-        session_(first_endpoint(context), context.options.command_timeout, env_) {}
+        session_(endpoints_of(context, parse_endpoint).front(), context.options.command_timeout,
+                 env_) {}
 
   StoreResult<void> connect() override { return session_.connect(); }
 

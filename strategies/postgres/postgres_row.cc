@@ -3,6 +3,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "strategies/endpoints.h"
 #include "strategies/postgres/lock.h"
 #include "strategies/postgres/names.h"
 #include "strategies/registry.h"
@@ -30,7 +31,7 @@ class Row : public QueueLock {
  public:
   explicit Row(const Context& context)
       : QueueLock(context),
-        endpoint_(first_endpoint(context)),
+        endpoint_(endpoints_of(context, parse_endpoint).front()),
         timeout_(context.options.command_timeout) {}
 
   StoreResult<void> connect() override { return session().connect(); }

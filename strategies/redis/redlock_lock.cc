@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
 
+#include "strategies/endpoints.h"
 #include "strategies/redis/quorum.h"
 #include "strategies/redis/renewal_channel.h"
 #include "strategies/redis/scripts.h"
@@ -15,20 +15,6 @@ namespace {
 
 // Where no TTL says how long it may take.
 constexpr Duration kNodeTimeout = std::chrono::milliseconds(50);
-
-std::vector<Endpoint> all_endpoints(const Context& context) {
-  const auto urls = context.endpoints.find("redis");
-  if (urls == context.endpoints.end() || urls->second.empty()) {
-    throw std::invalid_argument("no Redis endpoint was given");
-  }
-  std::vector<Endpoint> endpoints;
-  for (const std::string& url : urls->second) {
-    auto endpoint = parse_endpoint(url);
-    if (!endpoint) throw std::invalid_argument(endpoint.error());
-    endpoints.push_back(*std::move(endpoint));
-  }
-  return endpoints;
-}
 
 QuestionPtr make_question(Question::Kind kind, const Lease& lease, Duration ttl = {}) {
   return std::make_shared<Question>(
@@ -46,7 +32,7 @@ RedlockLock::RedlockLock(const Context& context, Asking asking)
       options_(context.options),
       waiting_(context.waiting),
       renewing_(context.renewing),
-      endpoints_(all_endpoints(context)) {
+      endpoints_(endpoints_of(context, parse_endpoint)) {
   const Duration timeout = options_.command_timeout;
   // Neither connecting nor sending may hold up a round for longer than an answer may.
   const Duration at_once = std::min(options_.node_timeout.value_or(kNodeTimeout), timeout);

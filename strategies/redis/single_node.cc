@@ -1,20 +1,13 @@
 #include "strategies/redis/single_node.h"
 
 #include <algorithm>
-#include <stdexcept>
 
+#include "strategies/endpoints.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/waiting/retry.h"
 
 namespace lockbench::redis {
 namespace {
-
-Endpoint first_endpoint(const Context& context) {
-  if (context.urls.empty()) throw std::invalid_argument("no Redis endpoint was given");
-  auto endpoint = parse_endpoint(context.urls.front());
-  if (!endpoint) throw std::invalid_argument(endpoint.error());
-  return *std::move(endpoint);
-}
 
 void append_missing(std::vector<KnownHazard>& hazards, std::initializer_list<KnownHazard> more) {
   for (const KnownHazard& hazard : more) {
@@ -31,7 +24,7 @@ SingleNodeLock::SingleNodeLock(const Context& context)
     : env_(context.env),
       services_(context.services),
       options_(context.options),
-      endpoint_(first_endpoint(context)),
+      endpoint_(endpoints_of(context, parse_endpoint).front()),
       waiting_(context.waiting),
       renewing_(context.renewing),
       client_(context.client),

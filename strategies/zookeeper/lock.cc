@@ -1,7 +1,6 @@
 #include "strategies/zookeeper/lock.h"
 
-#include <stdexcept>
-
+#include "strategies/endpoints.h"
 #include "strategies/waiting/retry.h"
 #include "strategies/zookeeper/keeper.h"
 #include "strategies/zookeeper/paths.h"
@@ -14,21 +13,11 @@ constexpr Duration kFirstTtl = std::chrono::seconds(10);
 
 }  // namespace
 
-Endpoint first_endpoint(const Context& context) {
-  const auto urls = context.endpoints.find("zookeeper");
-  if (urls == context.endpoints.end() || urls->second.empty()) {
-    throw std::invalid_argument("no ZooKeeper endpoint was given");
-  }
-  auto endpoint = parse_endpoint(urls->second.front());
-  if (!endpoint) throw std::invalid_argument(endpoint.error());
-  return *std::move(endpoint);
-}
-
 NodeLock::NodeLock(const Context& context)
     : env_(context.env),
-      session_(std::make_shared<Session>(first_endpoint(context), context.options.command_timeout,
-                                         context.env, world_of_callbacks(context.services),
-                                         &session_keeper(context.services))) {}
+      session_(std::make_shared<Session>(
+          endpoints_of(context, parse_endpoint).front(), context.options.command_timeout,
+          context.env, world_of_callbacks(context.services), &session_keeper(context.services))) {}
 
 StoreResult<void> NodeLock::connect() { return session_->connect(kFirstTtl); }
 

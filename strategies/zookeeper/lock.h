@@ -9,9 +9,6 @@
 
 namespace lockbench::zookeeper {
 
-/// The first ZooKeeper endpoint. Throws std::invalid_argument if there is none.
-Endpoint first_endpoint(const Context& context);
-
 /// What the locks share whose proof is an ephemeral node: a session per client, which lasts for as
 /// long as the server hears of it within the TTL that it granted; nodes that are given up leave
 /// nothing behind. A session is that of the TTL which was asked for first, while it holds leases.
