@@ -13,7 +13,8 @@ bool promises_exclusion(const results::Run& run) {
 
 bool had_errors(const results::Run& run) {
   // Not all of them are outcomes: without its counter, the audit knows nothing.
-  const bool unaudited = run.sections > 0 && run.audit.verdict == results::Verdict::unaudited;
+  const bool wrote = run.sections > run.shared_sections;
+  const bool unaudited = wrote && run.audit.verdict == results::Verdict::unaudited;
   // What fails in a run that is struck on purpose is what was to be seen.
   if (!run.faults.empty()) return run.audit.resource_failures > 0 || unaudited;
   return !run.errors.empty() || run.outcomes.failed > 0 || run.outcomes.unknown > 0 ||

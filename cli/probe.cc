@@ -139,7 +139,10 @@ class Prober {
  private:
   void note(const results::Run& run) {
     broken_ = broken_ || run.audit.verdict == results::Verdict::violated;
-    troubled_ = troubled_ || run.outcomes.failed + run.outcomes.unknown > 0;
+    // Its clients do not contend: what is not granted is trouble.
+    const results::Outcomes& outcomes = run.outcomes;
+    troubled_ =
+        troubled_ || outcomes.failed + outcomes.unknown + outcomes.timed_out + outcomes.refused > 0;
   }
 
   RunPlan plan_;
@@ -159,6 +162,8 @@ int probe_all(const RunPlan& common, const std::vector<Selected>& selected,
   for (const Selected& one : selected) {
     RunPlan plan = common;
     plan.strategies = {one.strategy};
+    // What one removes at the end of a round is its own.
+    plan.run_id += fmt::format("-{}", probers.size());
     probers.push_back(std::make_unique<Prober>(std::move(plan), metrics.book(), until, console));
   }
   {

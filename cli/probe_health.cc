@@ -9,11 +9,14 @@
 namespace lockbench {
 
 void ProbeHealth::on_progress(const Progress& progress) {
-  if (progress.phase == Progress::Phase::connecting) sections_ = failed_ = 0;
+  if (progress.phase == Progress::Phase::connecting) sections_ = failed_ = in_vain_ = 0;
   const bool failed = progress.failed > std::exchange(failed_, progress.failed);
+  const bool in_vain = progress.in_vain > std::exchange(in_vain_, progress.in_vain);
   const bool worked = progress.sections > std::exchange(sections_, progress.sections);
   if (failed) {
     fails("acquisitions fail");
+  } else if (in_vain) {
+    fails("locks that nobody else wants are not granted");
   } else if (worked) {
     works();
   }

@@ -30,7 +30,7 @@ class ProbeHealth : public ProgressObserver {
 
   const std::string strategy_;
   Console& console_;
-  std::uint64_t sections_ = 0, failed_ = 0;  ///< of the run under way
+  std::uint64_t sections_ = 0, failed_ = 0, in_vain_ = 0;  ///< of the run under way
   std::optional<TimePoint> failing_since_;
 };
 

@@ -10,6 +10,15 @@ constexpr Duration kSeriesInterval = std::chrono::seconds(1);
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
+std::uint64_t in_vain(const Recorder& recorder) {
+  std::uint64_t count = 0;
+  for (const Phase phase : kPhases) {
+    count += recorder.outcome_count(phase, AcquireOutcome::refused) +
+             recorder.outcome_count(phase, AcquireOutcome::timed_out);
+  }
+  return count;
+}
+
 }  // namespace
 
 bool LiveRun::iterations_used_up() const { return plan_.workload.iterations && working_ == 0; }
@@ -51,6 +60,7 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
       progress_.sections += series.back().sections;
       progress_.sections_per_second = static_cast<double>(series.back().sections);
       progress_.failed += series.back().failed;
+      progress_.in_vain = in_vain(run_.recorder);
       if (next_sample == run_.measure_start) run_.audit.restart_streaks();
       next_sample = sample_after(next_sample);
     }

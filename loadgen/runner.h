@@ -28,6 +28,8 @@ struct Progress {
   std::uint64_t sections = 0;
   double sections_per_second = 0;  ///< of the last second
   std::uint64_t failed = 0;
+  /// Acquisitions refused or timed out: contention, or trouble where each client has its own lock.
+  std::uint64_t in_vain = 0;
 };
 
 class ProgressObserver {

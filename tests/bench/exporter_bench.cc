@@ -20,8 +20,11 @@ void scrape(benchmark::State& state) {
   for (std::int64_t i = 0; i < state.range(0); ++i) {
     strategies.push_back(catalogue[static_cast<std::size_t>(i) % catalogue.size()]);
   }
-  auto book = std::make_shared<exporter::RunBook>(strategies);
-  test::RunUnderTest run(*strategies.front());
+  // As five nodes make it: every strategy has its series per node, and the run has samples in them.
+  constexpr int kNodes = 5, kSamples = 1'000;
+  auto book = std::make_shared<exporter::RunBook>(strategies, kNodes);
+  test::RunUnderTest run(*strategies.front(), 2, kNodes);
+  for (int i = 1; i <= kSamples; ++i) run.grant(std::chrono::microseconds(i * i));
   book->run_begins(run.shared());
   const exporter::Collector collector(book, {.run = {{"run", "bench"}}, .build = {}});
   std::size_t bytes = 0;

@@ -50,6 +50,14 @@ TEST_F(ProbeHealthTest, WhoeverFailsAndWorksAtOnceStillFails) {
   EXPECT_EQ(lines(), 1U);
 }
 
+TEST_F(ProbeHealthTest, ALockOfItsOwnThatIsNotGrantedIsAFailure) {
+  for (const std::uint64_t in_vain : {0, 1, 2}) {
+    health_.on_progress({.strategy = "redis-x", .sections = 5, .in_vain = in_vain});
+  }
+  EXPECT_EQ(lines(), 1U);
+  EXPECT_THAT(written_.text(), HasSubstr("redis-x: fails: locks that nobody else wants"));
+}
+
 TEST_F(ProbeHealthTest, AStoreThatIsNotReachedFailsUntilTheNextRunWorks) {
   progress(9, 0);
   health_.not_reached("connection refused");
