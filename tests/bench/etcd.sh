@@ -29,16 +29,25 @@ median() { sort -n | awk '{ v[NR] = $1 } END { print (NR % 2) ? v[(NR + 1) / 2] 
 
 dd if=/dev/zero of="$work/probe" bs=512 count=500 oflag=dsync 2>&1 | awk -F', ' 'END { sub(/ s$/, "", $3); printf("one synchronous write: %.0f us\n", $3 / 500 * 1e6) }'
 : >"$work/theirs"; : >"$work/ours"
-for round in $(seq "$rounds"); do
-  before=$(entries)
-  node "$peer/peer.js" "$address" "$clients" "$seconds" | tee -a "$work/theirs" >"$work/last"
-  between=$(entries)
+run_theirs() {
+  node "$peer/peer.js" "$address" "$clients" "$seconds" | tee -a "$work/theirs" >"$work/last_of_theirs"
+}
+run_ours() {
   "$lockbench" run etcd --etcd "http://$address" --clients "$clients" --keys per-client --duration "${seconds}s" \
     --quiet --format json --out "$work/result.json" >/dev/null
   awk -F'[:,]' '/"sections_per_second"/ { print $2; exit }' "$work/result.json" | tee -a "$work/ours" >"$work/last_of_ours"
-  after=$(entries)
-  awk -v r="$round" -v s="$seconds" -v a="$(cat "$work/last")" -v b="$(cat "$work/last_of_ours")" \
-    -v x=$((between - before)) -v y=$((after - between)) 'BEGIN {
+}
+declare -A entries_of
+for round in $(seq "$rounds"); do
+  sides=(theirs ours)
+  [ $((round % 2)) = 1 ] || sides=(ours theirs) # neither always comes first
+  for side in "${sides[@]}"; do
+    before=$(entries)
+    "run_$side"
+    entries_of[$side]=$(($(entries) - before))
+  done
+  awk -v r="$round" -v s="$seconds" -v a="$(cat "$work/last_of_theirs")" -v b="$(cat "$work/last_of_ours")" \
+    -v x="${entries_of[theirs]}" -v y="${entries_of[ours]}" 'BEGIN {
     printf("round %d: etcd3 %.0f/s, %.1f raft entries a section; lockbench %.0f/s, %.1f\n", r, a, x / (a * (s + 0.5)), b, y / (b * (s + 0.5))) }'
 done
 theirs=$(median <"$work/theirs")

@@ -41,34 +41,44 @@ median() { sort -n | awk '{ v[NR] = $1 } END { print (NR % 2) ? v[(NR + 1) / 2] 
 
 peak_of_one=0
 missed=0
+# One round of each, with $n clients on an empty server.
+run_theirs() {
+  set_rate=$(benchmark "$n" "$requests" SET key:__rand_int__ $token NX PX 10000)
+  redis-cli -p "$port" eval "for i=0,$((2 * requests)) do redis.call('SET', string.format('key:%012d', i), ARGV[1]) end" 0 $token >/dev/null
+  sha_rate=$(keys=$((2 * requests)) benchmark "$n" "$requests" EVALSHA "$sha" 1 key:__rand_int__ $token)
+  awk -v a="$set_rate" -v b="$sha_rate" 'BEGIN { print 2 / (1 / a + 1 / b) }' >>"$work/theirs"
+}
+run_bare() {
+  "$bare_loop" "$port" "$n" "$seconds" "$sha" >>"$work/bare"
+}
+run_ours() {
+  /usr/bin/env bash -c 'exec "$@"' _ "$lockbench" run redis-set-nx-lua --redis "redis://127.0.0.1:$port" \
+    --clients "$n" --keys per-client --duration "${seconds}s" --quiet --format json \
+    --out "$work/result.json" >/dev/null &
+  pid=$!
+  peak=0
+  while kill -0 $pid 2>/dev/null; do
+    now=$(awk '/^VmHWM/ { print $2 }' /proc/$pid/status 2>/dev/null || true)
+    [ -n "$now" ] && [ "$now" -gt "$peak" ] && peak=$now
+    read -rt 0.1 <> <(:) || true
+  done
+  wait $pid || echo "lockbench ended with exit code $?" >&2
+  echo "$peak" >>"$work/memory"
+  awk -F'[:,]' '/"sections_per_second"/ { s = $2 } /"commands_per_section"/ { c = $2 } END { print s * c }' \
+    "$work/result.json" >>"$work/ours"
+}
 printf '%8s %22s %16s %16s %7s %8s %s\n' clients "redis-benchmark cmd/s" "bare loop cmd/s" "lockbench cmd/s" ratio "to bare" "KiB/client"
 for n in "${clients[@]}"; do
   # A short sounding, so that both last about as long.
   rate=$(benchmark "$n" $((20000 + 4 * n)) SET key:__rand_int__ $token NX PX 10000)
   requests=$(awk -v r="$rate" -v s="$seconds" 'BEGIN { printf "%d", r * s / 2 }')
   : >"$work/theirs"; : >"$work/bare"; : >"$work/ours"; : >"$work/memory"
-  for _ in $(seq "$rounds"); do
-    set_rate=$(benchmark "$n" "$requests" SET key:__rand_int__ $token NX PX 10000)
-    redis-cli -p "$port" eval "for i=0,$((2 * requests)) do redis.call('SET', string.format('key:%012d', i), ARGV[1]) end" 0 $token >/dev/null
-    sha_rate=$(keys=$((2 * requests)) benchmark "$n" "$requests" EVALSHA "$sha" 1 key:__rand_int__ $token)
-    awk -v a="$set_rate" -v b="$sha_rate" 'BEGIN { print 2 / (1 / a + 1 / b) }' >>"$work/theirs"
-    redis-cli -p "$port" flushall >/dev/null
-    "$bare_loop" "$port" "$n" "$seconds" "$sha" >>"$work/bare"
-    redis-cli -p "$port" flushall >/dev/null
-    /usr/bin/env bash -c 'exec "$@"' _ "$lockbench" run redis-set-nx-lua --redis "redis://127.0.0.1:$port" \
-      --clients "$n" --keys per-client --duration "${seconds}s" --quiet --format json \
-      --out "$work/result.json" >/dev/null &
-    pid=$!
-    peak=0
-    while kill -0 $pid 2>/dev/null; do
-      now=$(awk '/^VmHWM/ { print $2 }' /proc/$pid/status 2>/dev/null || true)
-      [ -n "$now" ] && [ "$now" -gt "$peak" ] && peak=$now
-      read -rt 0.1 <> <(:) || true
+  for round in $(seq "$rounds"); do
+    sides=(theirs bare ours)
+    for turn in 0 1 2; do
+      redis-cli -p "$port" flushall >/dev/null
+      "run_${sides[(round + turn) % 3]}" # nobody always comes first
     done
-    wait $pid || echo "lockbench ended with exit code $?" >&2
-    echo "$peak" >>"$work/memory"
-    awk -F'[:,]' '/"sections_per_second"/ { s = $2 } /"commands_per_section"/ { c = $2 } END { print s * c }' \
-      "$work/result.json" >>"$work/ours"
   done
   theirs=$(median <"$work/theirs")
   bare=$(median <"$work/bare")

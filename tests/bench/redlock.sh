@@ -52,7 +52,9 @@ median() { sort -n | awk '{ v[NR] = $1 } END { print (NR % 2) ? v[(NR + 1) / 2] 
 contestants=(fan-out-1 fan-out-5 redlock-1 parallel-1 redlock-5 parallel-5)
 [ $peer = no ] || contestants+=(node-redlock-5)
 for round in $(seq "$rounds"); do
-  for one in "${contestants[@]}"; do
+  # Nobody always comes first.
+  in_turn=("${contestants[@]:round % ${#contestants[@]}}" "${contestants[@]:0:round % ${#contestants[@]}}")
+  for one in "${in_turn[@]}"; do
     case $one in
       fan-out-1) got=$("$work/fan_out" "$seconds" "${ports[0]}") ;;
       fan-out-5) got=$("$work/fan_out" "$seconds" "${ports[@]}") ;;
