@@ -141,6 +141,20 @@ class PointPlayer {
   std::mt19937_64 random_;
 };
 
+void measure(House& house, DosePoint& point, const DosePlan& plan, std::uint64_t seed,
+             const std::stop_token& stop) {
+  try {
+    if (auto stage = house.stage(*point.strategy, point.scenario->ground)) {
+      PointPlayer(house, *std::move(stage), plan, point, seed).run(stop);
+    } else {
+      point.reason = stage.error().reason;
+    }
+  } catch (const std::exception& failure) {
+    point.reason = failure.what();
+    point.failed = true;
+  }
+}
+
 }  // namespace
 
 double DosePoint::violated_share() const {
@@ -189,11 +203,7 @@ void measure_doses(House& house, std::vector<DosePoint>& points, const DosePlan&
       points.size(), plan.at_once,
       [&](std::size_t index) {
         DosePoint& point = points[index];
-        if (auto stage = house.stage(*point.strategy, point.scenario->ground)) {
-          PointPlayer(house, *std::move(stage), plan, point, plan.seed + index).run(stop);
-        } else {
-          point.reason = stage.error().reason;
-        }
+        measure(house, point, plan, plan.seed + index, stop);
         const std::scoped_lock lock(telling);
         on_done(point);
       },

@@ -11,6 +11,11 @@
 namespace lockbench::hazards {
 namespace {
 
+void break_off(Cell& cell, const std::exception& failure) {
+  cell.reason = failure.what();
+  cell.failed = true;
+}
+
 void play_on(Cell& cell, House& house, std::shared_ptr<Stage> stage) {
   Play play(house, std::move(stage), *cell.strategy, fresh_key());
   try {
@@ -18,11 +23,21 @@ void play_on(Cell& cell, House& house, std::shared_ptr<Stage> stage) {
     cell.observed = verdict.outcome;
     cell.reason = std::move(verdict.reason);
   } catch (const std::exception& failure) {
-    cell.reason = failure.what();
-    cell.failed = true;
+    break_off(cell, failure);
   }
   cell.evidence = play.evidence();
   cell.timeline = play.timeline().entries();
+}
+
+void open_and_play(Cell& cell, House& house) {
+  auto stage = house.stage(*cell.strategy, cell.scenario->ground);
+  cell.began = std::chrono::steady_clock::now();
+  if (stage) return play_on(cell, house, *std::move(stage));
+  cell.reason = stage.error().reason;
+  if (stage.error().by_nature) {
+    cell.expected = HazardOutcome::not_applicable;
+    cell.observed = HazardOutcome::not_applicable;
+  }
 }
 
 }  // namespace
@@ -48,16 +63,11 @@ Cell make_cell(const Scenario& scenario, const Descriptor& strategy) {
 Cell play(House& house, const Scenario& scenario, const Descriptor& strategy) {
   Cell cell = make_cell(scenario, strategy);
   if (cell.played()) return cell;
-  auto stage = house.stage(strategy, scenario.ground);
   cell.began = std::chrono::steady_clock::now();
-  if (stage) {
-    play_on(cell, house, *std::move(stage));
-  } else {
-    cell.reason = stage.error().reason;
-    if (stage.error().by_nature) {
-      cell.expected = HazardOutcome::not_applicable;
-      cell.observed = HazardOutcome::not_applicable;
-    }
+  try {
+    open_and_play(cell, house);
+  } catch (const std::exception& failure) {
+    break_off(cell, failure);
   }
   cell.took = std::chrono::steady_clock::now() - cell.began;
   return cell;

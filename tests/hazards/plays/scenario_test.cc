@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "hazards/dose.h"
 #include "strategies/registry.h"
 #include "tests/hazards/support/house.h"
 
@@ -68,6 +69,28 @@ TEST(Plays, ThatBreakOffAreNoVerdict) {
   EXPECT_FALSE(cell.agrees());
   EXPECT_TRUE(cell.failed);
   EXPECT_NE(cell.reason.find("two was to get the lock"), std::string::npos) << cell.reason;
+}
+
+using MadeStage = tl::expected<std::shared_ptr<Stage>, NoStage>;
+const StageRegistration collapsing("test-collapsing", [](House&, Ground) -> MadeStage {
+  throw StageFailure("the stage collapses");
+});
+
+TEST(Plays, WhoseStageCollapsesWhileItOpensAreNoVerdictEither) {
+  Descriptor lost = strategy("redis-setnx");
+  lost.backend = "test-collapsing";
+  std::vector<Cell> cells(2, make_cell(scenario("contention"), lost));
+  play_all(house(), cells, 2, [](const Cell&) {}, {});
+  for (const Cell& cell : cells) {
+    EXPECT_FALSE(cell.played());
+    EXPECT_TRUE(cell.failed);
+    EXPECT_EQ(cell.reason, "the stage collapses");
+  }
+  auto points = dose_points({&scenario("pause-holding")}, {&lost}, {1});
+  measure_doses(house(), points, {.plays = 1}, [](const DosePoint&) {}, {});
+  ASSERT_EQ(points.size(), 1U);
+  EXPECT_TRUE(points[0].failed);
+  EXPECT_EQ(points[0].reason, "the stage collapses");
 }
 
 TEST(Plays, AreStoppedBetweenTwo) {
