@@ -1,5 +1,6 @@
 #include "hazards/client.h"
 
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <array>
@@ -263,6 +264,9 @@ class Client {
 }  // namespace
 
 int serve_client(int in, int out) {
+  // A stopped one would outlive whoever started it. What starts us is the thread that the play is
+  // on; had that ended already, our input would have too.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::signal(SIGPIPE, SIG_IGN);
   Lines lines(in, out);
   std::unique_ptr<Client> client;

@@ -31,8 +31,7 @@ std::array<int, 2> make_pipe() {
   return ends;
 }
 
-/// In a group of its own: should we die while it is stopped, the kernel ends it (a stopped group
-/// that nobody is left to continue gets SIGHUP), and so does a terminal's Ctrl-C leave it to us.
+/// In a group of its own, so that a terminal's Ctrl-C leaves it to us.
 int spawn(const std::string& program, int pipe, pid_t& pid) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);

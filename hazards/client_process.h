@@ -20,8 +20,8 @@ class StageFailure : public std::runtime_error {
 };
 
 /// A client in a process of its own (`PROGRAM client`), which is spoken to in lines of JSON over
-/// pipes and can be killed and stopped for real. For one thread. Throws StageFailure where the
-/// process does not do its part.
+/// pipes and can be killed and stopped for real. For one thread, with whose end the process ends,
+/// stopped or not. Throws StageFailure where the process does not do its part.
 class ClientProcess {
  public:
   explicit ClientProcess(const std::filesystem::path& program);
