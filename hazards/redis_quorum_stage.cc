@@ -11,12 +11,6 @@ constexpr std::size_t kNodes = 5;
 /// what befalls "the server" befalls one node.
 class QuorumStage : public Stage {
  public:
-  QuorumStage() = default;
-  ~QuorumStage() override {
-    // One that stands still would not see its end coming.
-    for (const auto& node : nodes_) (void)node->server().thaw();
-  }
-
   tl::expected<void, std::string> open(House& house, Ground ground) {
     const Ground others = ground == Ground::durable ? Ground::durable : Ground::volatile_;
     std::vector<tl::expected<void, std::string>> opened(kNodes);
