@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <thread>
+
 #include "hazards/steps.h"
 
 namespace lockbench::hazards {
@@ -20,6 +22,7 @@ Verdict pause(Play& play, bool checks_fencing) {
     successor.write(next);
     successor.release(next);
   }
+  std::this_thread::sleep_until(held.answered_at + 2 * play.ttl());
   holder.resume();
   const WriteResult written = holder.write(held);
   holder.release(held);
