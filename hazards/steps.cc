@@ -68,13 +68,14 @@ Verdict while_held(Play& play, const std::function<void(Stage&)>& fault, std::st
     return {HazardOutcome::refused, "no lock is granted that might be lost with the server"};
   }
   if (!held.granted()) throw StageFailure("the holder was to get the lock: " + held.reason);
+  const TimePoint struck_at = std::chrono::steady_clock::now();
   fault(play.stage());
   play.tell(std::string(what));
   const Grant second = play.client("second", settings).acquire(std::chrono::seconds(2));
   if (second.granted() && held.valid_until && second.answered_at > *held.valid_until) {
     throw StageFailure("the fault took longer than the lock lasts");
   }
-  if (second.granted()) note_belief_gap(play, holder, held, second.answered_at);
+  if (second.granted()) note_belief_gap(play, holder, held, struck_at);
   return verdict_of_two(play, second, what);
 }
 
@@ -83,7 +84,9 @@ std::optional<std::string> unless_on_several_nodes(const Descriptor& strategy) {
   return "it does not live on several independent nodes";
 }
 
-void note_belief_gap(Play& play, Actor& holder, const Grant& held, TimePoint granted_to_another) {
+ActorSettings watchful() { return {.wait = "poll:1ms"}; }
+
+void note_belief_gap(Play& play, Actor& holder, const Grant& held, TimePoint lost_at) {
   // A third of the longest TTL, and a little: what prolongs a lease has come by then.
   constexpr std::chrono::seconds kRenewalComes{8};
   Belief belief = holder.belief(held);
@@ -94,7 +97,7 @@ void note_belief_gap(Play& play, Actor& holder, const Grant& held, TimePoint gra
     belief = holder.belief(held, kRenewalComes);
     if (belief.valid && (!belief.until || *belief.until > before)) return;  // it goes on
   }
-  if (belief.until) play.note("belief_gap_seconds", *belief.until - granted_to_another);
+  if (belief.until) play.note("belief_gap_seconds", *belief.until - lost_at);
 }
 
 }  // namespace lockbench::hazards

@@ -42,8 +42,13 @@ Verdict while_held(Play& play, const std::function<void(Stage&)>& fault, std::st
 /// For a scenario's exempts: locks that live on one server, on none, or on several.
 std::optional<std::string> unless_on_several_nodes(const Descriptor& strategy);
 
-/// From when the store gave the lock to another to when its holder stopped to believe in it;
-/// negative is good. Nothing while it still believes and will go on.
-void note_belief_gap(Play& play, Actor& holder, const Grant& held, TimePoint granted_to_another);
+/// Of a contender whose grant tells when the store gave the lock up: where it polls, it polls every
+/// millisecond. Those that queue are woken, or look for themselves, in their own time.
+ActorSettings watchful();
+
+/// From when the store gave the lock up to when its holder stopped to believe in it; negative is
+/// good. `lost_at` must not be later than that, or by what the caller can answer for. Nothing while
+/// it still believes and will go on.
+void note_belief_gap(Play& play, Actor& holder, const Grant& held, TimePoint lost_at);
 
 }  // namespace lockbench::hazards

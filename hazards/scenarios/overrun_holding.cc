@@ -6,7 +6,7 @@ namespace {
 Verdict overrun_holding(Play& play) {
   Actor& holder = play.client("holder");
   const Grant held = holder.hold();
-  const Grant second = play.client("second").acquire(play.patience());
+  const Grant second = play.client("second", watchful()).acquire(play.patience());
   if (second.granted()) note_belief_gap(play, holder, held, second.answered_at);
   return verdict_of_two(play, second, "the work took longer than the lock lasts");
 }

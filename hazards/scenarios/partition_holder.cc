@@ -1,3 +1,5 @@
+#include <thread>
+
 #include "hazards/steps.h"
 
 namespace lockbench::hazards {
@@ -9,7 +11,8 @@ Verdict partition_holder(Play& play) {
   for (const auto& line : holder.lines()) line->hold();
   play.tell("the holder is cut off from the store");
   // Twice the TTL, and what stores add to it.
-  const Grant second = play.client("second").acquire(3 * play.ttl());
+  const Grant second = play.client("second", watchful()).acquire(3 * play.ttl());
+  std::this_thread::sleep_until(held.answered_at + 2 * play.ttl());
   for (const auto& line : holder.lines()) line->heal();
   play.tell("the holder's line is whole again");
   if (second.granted()) note_belief_gap(play, holder, held, second.answered_at);

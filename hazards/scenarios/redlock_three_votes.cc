@@ -23,6 +23,7 @@ Verdict by_three_votes(Play& play, const std::function<void(const Grant&, Actor&
   lines.at(3)->heal();
   lines.at(4)->heal();
   play.tell("the cut heals");
+  const TimePoint struck_at = std::chrono::steady_clock::now();
   fault(held, second);
   const Grant next = second.answer();
   if (next.granted() && next.asked_at > *held.valid_until) {
@@ -33,7 +34,7 @@ Verdict by_three_votes(Play& play, const std::function<void(const Grant&, Actor&
     return {HazardOutcome::safe,
             "the second client was granted the lock when the first one's was over"};
   }
-  if (next.granted()) note_belief_gap(play, holder, held, next.answered_at);
+  if (next.granted()) note_belief_gap(play, holder, held, struck_at);
   return verdict_of_two(play, next, "one of three votes was forgotten");
 }
 

@@ -8,11 +8,12 @@ Verdict rogue_delete(Play& play) {
   Actor& holder = play.client("holder");
   Actor& contender = play.client("contender");
   const Grant held = holder.hold();
+  const TimePoint struck_at = std::chrono::steady_clock::now();
   const bool deleted = play.stage().remove_key(play.key());
   play.tell(deleted ? "somebody deletes the key" : "somebody tries to delete the key, and cannot");
   play.note("key_deleted", deleted);
   const Grant second = contender.acquire(std::chrono::seconds(1));
-  if (second.granted()) note_belief_gap(play, holder, held, second.answered_at);
+  if (second.granted()) note_belief_gap(play, holder, held, struck_at);
   return verdict_of_two(play, second, "somebody deleted the key");
 }
 
