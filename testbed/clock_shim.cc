@@ -11,6 +11,9 @@
 #include <cstring>
 #include <system_error>
 #include <utility>
+#include <vector>
+
+#include "testbed/server.h"
 
 namespace lockbench::testbed {
 namespace {
@@ -74,12 +77,11 @@ void ClockShim::set(std::chrono::nanoseconds ahead) {
   std::atomic_ref(*offset_).store(ahead.count());
 }
 
-std::vector<std::string> ClockShim::wrap(std::vector<std::string> argv) const {
-  std::vector<std::string> wrapped = {"/usr/bin/env", "LD_PRELOAD=" + library_.string(),
-                                      "LOCKBENCH_CLOCK_OFFSET_FILE=" + file_.string()};
-  wrapped.insert(wrapped.end(), std::make_move_iterator(argv.begin()),
-                 std::make_move_iterator(argv.end()));
-  return wrapped;
+void ClockShim::put_under(ServerSpec& server) const {
+  const std::vector<std::string> before = {"/usr/bin/env", "LD_PRELOAD=" + library_.string(),
+                                           "LOCKBENCH_CLOCK_OFFSET_FILE=" + file_.string()};
+  server.argv.insert(server.argv.begin(), before.begin(), before.end());
+  server.preloads = library_;
 }
 
 }  // namespace lockbench::testbed

@@ -6,11 +6,12 @@
 #include <memory>
 #include <string>
 #include <tl/expected.hpp>
-#include <vector>
 
 #include "testbed/testbed.h"
 
 namespace lockbench::testbed {
+
+struct ServerSpec;
 
 /// The wall clock of one server, which can be moved while the server runs: gettimeofday, time and
 /// CLOCK_REALTIME, for the server's process and its children. Its monotonic clocks stay what they
@@ -29,8 +30,8 @@ class ClockShim {
   /// From now on the server's clock is ahead of the machine's by so much; negative: behind.
   void set(std::chrono::nanoseconds ahead);
 
-  /// The command line under which a server runs by this clock.
-  std::vector<std::string> wrap(std::vector<std::string> argv) const;
+  /// Lets a server run by this clock, and not start where it cannot.
+  void put_under(ServerSpec& server) const;
 
  private:
   ClockShim(std::filesystem::path library, std::filesystem::path file, std::int64_t* offset)

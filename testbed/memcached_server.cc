@@ -36,7 +36,7 @@ class MemcachedStarter {
                  fmt::format("--conn-limit={}", clients),
                  fmt::format("--memory-limit={}", options.memory_megabytes)};
     spec.name = kMemcached.name;
-    if (options.clock != nullptr) spec.argv = options.clock->wrap(std::move(spec.argv));
+    if (options.clock != nullptr) options.clock->put_under(spec);
     spec.ports = {port};
     spec.ready = ready;
     std::unique_ptr<MemcachedServer> server(new MemcachedServer(testbed, std::move(spec)));

@@ -79,7 +79,7 @@ class PostgresStarter {
     const fs::path socket_folder =
         socket.size() < sizeof(sockaddr_un::sun_path) ? data : fs::path();
     spec.argv = arguments(data / "cluster", socket_folder, port);
-    if (options_.clock != nullptr) spec.argv = options_.clock->wrap(std::move(spec.argv));
+    if (options_.clock != nullptr) options_.clock->put_under(spec);
     spec.ports = {port};
     spec.stop_signal = SIGINT;  // ends sessions instead of waiting for them
     spec.ready_within = std::chrono::seconds(30);

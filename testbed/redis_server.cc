@@ -104,7 +104,7 @@ class RedisStarter {
     spec.folder = *folder;
     spec.name = kRedisServer.name;
     spec.argv = {program_, config.string()};
-    if (options_.clock != nullptr) spec.argv = options_.clock->wrap(std::move(spec.argv));
+    if (options_.clock != nullptr) options_.clock->put_under(spec);
     spec.ports = {port};
     spec.ready = ready;
     std::unique_ptr<RedisServer> server(new RedisServer(testbed_, std::move(spec), unix_socket));

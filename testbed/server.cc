@@ -95,8 +95,20 @@ Server::Result Server::launch_locked() {
   if (!process) return tl::unexpected(process.error());
   supervisor_->forget(process_.exchange(*process));
   auto ready = await_ready(*process);
+  if (ready) ready = has_preloaded(supervisor_->pid(*process));
   if (!ready) (void)kill_locked();  // the first failure is the one to tell
   return ready;
+}
+
+Server::Result Server::has_preloaded(pid_t pid) const {
+  if (spec_.preloads.empty()) return {};
+  std::error_code error;
+  const std::string library = fs::canonical(spec_.preloads, error).string();
+  std::ifstream maps(fmt::format("/proc/{}/maps", pid));
+  for (std::string line; !error && std::getline(maps, line);) {
+    if (line.ends_with(" " + library)) return {};
+  }
+  return tl::unexpected(failure(fmt::format("has not loaded {}", spec_.preloads.string())));
 }
 
 Server::Result Server::await_ready(Supervisor::Handle process) {

@@ -69,7 +69,7 @@ class ZookeeperStarter {
     if (error) return tl::unexpected(fmt::format("{}: {}", config.string(), error.message()));
     spec.argv = {"/bin/sh", "-c", std::string(kScript), "zookeeper", std::to_string(number)};
     for (std::string& word : arguments(config)) spec.argv.push_back(std::move(word));
-    if (options_.clock != nullptr) spec.argv = options_.clock->wrap(std::move(spec.argv));
+    if (options_.clock != nullptr) options_.clock->put_under(spec);
     spec.ports = {member.clients};
     spec.ready_within = std::chrono::seconds(30);
     spec.ready = ready;

@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 
+#include "testbed/memcached_server.h"
+#include "testbed/postgres_server.h"
 #include "tests/integration/testbed/support.h"
 
 namespace lockbench::testbed {
@@ -40,6 +44,33 @@ TEST(ClockShim, LeavesOtherServersAlone) {
   EXPECT_EQ(ask(redis->port(), "SET soon x EX 1000"), "+OK");
   (*clock)->set(2000s);
   EXPECT_EQ(ask(redis->port(), "EXISTS soon"), ":1");
+}
+
+/// As one in a folder that the server's user may not enter: the loader warns, and the server runs on.
+TEST(ClockShim, ThatIsNotLoadedIsNamedAndNoServerStarts) {
+  const auto testbed = must_start();
+  const auto folder = testbed->make_server_folder("library");
+  ASSERT_TRUE(folder) << folder.error();
+  const std::filesystem::path library = *folder / "no-library.so";
+  std::ofstream(library) << "no library";
+  const auto clock = ClockShim::make(*testbed, library);
+  ASSERT_TRUE(clock) << clock.error();
+  const auto names_it = [&](const auto& server) {
+    return !server && server.error().find("has not loaded " + library.string()) != std::string::npos;
+  };
+  EXPECT_TRUE(names_it(start_redis(*testbed, {.clock = clock->get()})));
+  EXPECT_TRUE(names_it(start_memcached(*testbed, {.clock = clock->get()})));
+  EXPECT_TRUE(names_it(start_postgres(*testbed, {.clock = clock->get()})));
+}
+
+TEST(ClockShim, IsLoadedByServersOfOtherUsers) {
+  const auto testbed = must_start();
+  const auto clock = ClockShim::make(*testbed);
+  ASSERT_TRUE(clock) << clock.error();
+  const auto memcached = start_memcached(*testbed, {.clock = clock->get()});
+  EXPECT_TRUE(memcached) << memcached.error();
+  const auto postgres = start_postgres(*testbed, {.clock = clock->get()});
+  EXPECT_TRUE(postgres) << postgres.error();
 }
 
 }  // namespace
