@@ -11,8 +11,6 @@
 namespace lockbench::testbed {
 namespace {
 
-constexpr std::string_view kPortTaken = "Address already in use";
-
 /// Only the server that could listen writes this to our log, and only when it has a leader.
 bool ready(const Server& server) {
   return server.log().find("ready to serve client requests") != std::string::npos;
@@ -39,12 +37,12 @@ class EtcdStarter {
 
   /// Members with ports of their own.
   tl::expected<std::vector<Member>, std::string> choose(int count) const {
+    const auto ports =
+        distinct_ports(options_.choose_port, 2 * static_cast<std::size_t>(count));
+    if (!ports) return tl::unexpected(ports.error());
     std::vector<Member> members;
-    for (int i = 0; i < count; ++i) {
-      const auto client = options_.choose_port();
-      const auto peer = options_.choose_port();
-      if (!client || !peer) return tl::unexpected((client ? peer : client).error());
-      members.push_back({fmt::format("member-{}", i + 1), *client, *peer});
+    for (std::size_t i = 0; i < ports->size(); i += 2) {
+      members.push_back({fmt::format("member-{}", i / 2 + 1), ports->at(i), ports->at(i + 1)});
     }
     return members;
   }
@@ -161,12 +159,11 @@ tl::expected<std::unique_ptr<EtcdServer>, std::string> start_etcd(Testbed& testb
 
 tl::expected<std::unique_ptr<EtcdCluster>, std::string> start_etcd_cluster(
     Testbed& testbed, int members, const EtcdOptions& options) {
-  constexpr int kAttempts = 5;
   const auto program = find_program(kEtcd);
   if (!program) return tl::unexpected(program.error());
   const EtcdStarter starter(testbed, options, program->string());
   EtcdStarter::StartedCluster cluster;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kPortAttempts; ++attempt) {
     const auto chosen = starter.choose(members);
     if (!chosen) return tl::unexpected(chosen.error());
     cluster = starter.start_all(*chosen);

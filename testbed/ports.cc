@@ -90,6 +90,22 @@ tl::expected<std::uint16_t, std::string> free_loopback_port() {
   return try_port(0);
 }
 
+tl::expected<std::vector<std::uint16_t>, std::string> distinct_ports(const PortChooser& choose,
+                                                                     std::size_t count) {
+  constexpr int kRepetitions = 50;
+  std::vector<std::uint16_t> ports;
+  for (int repeated = 0; ports.size() < count;) {
+    const auto port = choose();
+    if (!port) return tl::unexpected(port.error());
+    if (std::find(ports.begin(), ports.end(), *port) == ports.end()) {
+      ports.push_back(*port);
+    } else if (++repeated == kRepetitions) {
+      return tl::unexpected(fmt::format("port {} is proposed again and again", *port));
+    }
+  }
+  return ports;
+}
+
 tl::expected<std::string, std::string> ask_until(
     std::uint16_t port, std::string_view request, std::chrono::milliseconds within,
     const std::function<bool(std::string_view)>& whole) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
+#include <vector>
 
 namespace lockbench::testbed {
 
@@ -17,6 +18,10 @@ using PortChooser = std::function<tl::expected<std::uint16_t, std::string>()>;
 /// kernel gives to clients wherever there is room: else, while a server is down, one of its own
 /// reconnecting clients could be given the server's port and even connect to itself. Thread-safe.
 tl::expected<std::uint16_t, std::string> free_loopback_port();
+
+/// So many ports, no two the same; an error when the chooser repeats itself again and again.
+tl::expected<std::vector<std::uint16_t>, std::string> distinct_ports(const PortChooser& choose,
+                                                                     std::size_t count);
 
 /// Sends `request` to the port and returns the first line of the answer without its line end; an
 /// error when there is none within the time. Thread-safe.
@@ -29,18 +34,22 @@ tl::expected<std::string, std::string> ask_until(
     std::uint16_t port, std::string_view request, std::chrono::milliseconds within,
     const std::function<bool(std::string_view)>& whole);
 
+/// What an error says when somebody else was quicker to take a port.
+inline constexpr std::string_view kPortTaken = "Address already in use";
+/// How often a start is tried with other ports.
+inline constexpr int kPortAttempts = 5;
+
 /// Tries to start a server on one port after another, while somebody else is quicker to take them.
 template <typename Server>
 tl::expected<std::unique_ptr<Server>, std::string> start_on_free_port(
     const PortChooser& choose,
     const std::function<tl::expected<std::unique_ptr<Server>, std::string>(std::uint16_t)>& start) {
-  constexpr int kAttempts = 5;
   std::string error;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kPortAttempts; ++attempt) {
     const auto port = choose();
     if (!port) return tl::unexpected(port.error());
     auto server = start(*port);
-    if (server || server.error().find("Address already in use") == std::string::npos) return server;
+    if (server || server.error().find(kPortTaken) == std::string::npos) return server;
     error = std::move(server.error());
   }
   return tl::unexpected(std::move(error));

@@ -16,6 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Started = tl::expected<std::unique_ptr<ZookeeperServer>, std::string>;
+using StartedAll = tl::expected<std::vector<std::unique_ptr<ZookeeperServer>>, std::string>;
 
 constexpr Program kJava{"java", "default-jre-headless"};
 /// Names what it needs in its manifest, but no logger.
@@ -44,6 +45,17 @@ bool ready(const Server& server) {
 struct Member {
   std::uint16_t clients = 0, peers = 0, election = 0;
 };
+
+tl::expected<std::vector<Member>, std::string> choose(const ZookeeperOptions& options,
+                                                      std::size_t size) {
+  const auto ports = distinct_ports(options.choose_port, 3 * size);
+  if (!ports) return tl::unexpected(ports.error());
+  std::vector<Member> members;
+  for (std::size_t i = 0; i < ports->size(); i += 3) {
+    members.push_back({ports->at(i), ports->at(i + 1), ports->at(i + 2)});
+  }
+  return members;
+}
 
 }  // namespace
 
@@ -77,9 +89,25 @@ class ZookeeperStarter {
     const auto launched = server->launch();
     if (launched) return server;
     // Its stack leaves no room for the reason in the end of the log.
-    constexpr std::string_view kTaken = "Address already in use";
-    const bool taken = server->log().find(kTaken) != std::string::npos;
-    return tl::unexpected(taken ? fmt::format("{}: {}", kZookeeper, kTaken) : launched.error());
+    const bool taken = server->log().find(kPortTaken) != std::string::npos;
+    return tl::unexpected(taken ? fmt::format("{}: {}", kZookeeper, kPortTaken) : launched.error());
+  }
+
+  /// Side by side: none is ready before most are.
+  StartedAll start_all(const std::vector<Member>& members) const {
+    std::vector<Started> started(members.size());
+    {
+      std::vector<std::jthread> threads;
+      for (std::size_t i = 0; i < members.size(); ++i) {
+        threads.emplace_back([&, i] { started[i] = start(members[i], i + 1, members); });
+      }
+    }
+    std::vector<std::unique_ptr<ZookeeperServer>> servers;
+    for (Started& one : started) {
+      if (!one) return tl::unexpected(std::move(one.error()));
+      servers.push_back(*std::move(one));
+    }
+    return servers;
   }
 
  private:
@@ -161,30 +189,16 @@ Started start_zookeeper(Testbed& testbed, const ZookeeperOptions& options) {
       options.choose_port, [&](std::uint16_t port) { return starter->start_alone(port); });
 }
 
-tl::expected<std::vector<std::unique_ptr<ZookeeperServer>>, std::string> start_zookeeper_ensemble(
+StartedAll start_zookeeper_ensemble(
     Testbed& testbed, int size, const ZookeeperOptions& options) {
   const auto starter = make_starter(testbed, options);
   if (!starter) return tl::unexpected(starter.error());
-  std::vector<Member> members(static_cast<std::size_t>(size));
-  for (Member& member : members) {
-    for (std::uint16_t* port : {&member.clients, &member.peers, &member.election}) {
-      const auto free = options.choose_port();
-      if (!free) return tl::unexpected(free.error());
-      *port = *free;
-    }
-  }
-  // None is ready before most are.
-  std::vector<Started> started(members.size());
-  {
-    std::vector<std::jthread> threads;
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      threads.emplace_back([&, i] { started[i] = starter->start(members[i], i + 1, members); });
-    }
-  }
-  std::vector<std::unique_ptr<ZookeeperServer>> servers;
-  for (Started& one : started) {
-    if (!one) return tl::unexpected(std::move(one.error()));
-    servers.push_back(*std::move(one));
+  StartedAll servers;
+  for (int attempt = 0; attempt < kPortAttempts; ++attempt) {
+    const auto members = choose(options, static_cast<std::size_t>(size));
+    if (!members) return tl::unexpected(members.error());
+    servers = starter->start_all(*members);
+    if (servers || servers.error().find(kPortTaken) == std::string::npos) break;
   }
   return servers;
 }

@@ -111,6 +111,25 @@ TEST_F(Zookeeper, TriesAnotherPortWhenItLosesTheRace) {
   EXPECT_EQ(calls, 2);
 }
 
+TEST_F(Zookeeper, AnEnsembleTriesOtherPortsWhenItLosesTheRaceAndDrawsNoneTwice) {
+  const auto other = must_start_zookeeper();  // answers, but is not ours
+  ASSERT_NE(other, nullptr);
+  int calls = 0;
+  std::uint16_t last = 0;
+  ZookeeperOptions options;
+  options.choose_port = [&]() -> tl::expected<std::uint16_t, std::string> {
+    ++calls;
+    if (calls == 1) return other->port();
+    if (calls == 12) return last;  // drawn a moment ago
+    last = free_loopback_port().value();
+    return last;
+  };
+  const auto servers = start_zookeeper_ensemble(*testbed_, 3, options);
+  ASSERT_TRUE(servers) << servers.error();
+  EXPECT_EQ(servers->size(), 3U);
+  EXPECT_EQ(calls, 9 + 9 + 1);
+}
+
 TEST_F(Zookeeper, TellsWhatIsWrongByItsOwnName) {
   ZookeeperOptions options;
   options.config = {"tickTime=often"};
