@@ -51,6 +51,7 @@ class QuorumStage : public Stage {
     return all;
   }
 
+  std::string struck() const override { return "one of its five nodes"; }
   std::string value_of(const std::string& key) override { return nodes_.front()->value_of(key); }
   void restart() override { nodes_.front()->restart(); }
   void jump_clock(Duration ahead) override { nodes_.front()->jump_clock(ahead); }

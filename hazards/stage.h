@@ -55,6 +55,9 @@ class Stage {
     return endpoints(lines.front());
   }
 
+  /// What the faults below strike, as a timeline calls it.
+  virtual std::string struck() const { return "the store"; }
+
   /// Somebody deletes exactly this key. Returns whether he did: it may not be there, or be locked
   /// against that too.
   bool remove_key(const std::string& key);

@@ -56,7 +56,8 @@ Verdict verdict_of_two(Play& play, const Grant& contender, std::string_view why)
             fmt::format(
                 "{}: a second client was granted the lock while the first was still at work", why)};
   }
-  return {HazardOutcome::safe, "nobody else got the lock while its holder was at work"};
+  return {HazardOutcome::safe,
+          fmt::format("{}: nobody else got the lock while its holder was at work", why)};
 }
 
 Verdict while_held(Play& play, const std::function<void(Stage&)>& fault, std::string_view what,

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "hazards/steps.h"
 
 namespace lockbench::hazards {
@@ -7,7 +9,8 @@ Verdict failover(Play& play) {
   play.stage().cut_replication();
   play.tell("replication is cut");
   return while_held(
-      play, [](Stage& stage) { stage.fail_over(); }, "the primary died and its replica took over");
+      play, [](Stage& stage) { stage.fail_over(); },
+      fmt::format("the primary of {} died and its replica took over", play.stage().struck()));
 }
 
 /// One replica acknowledges, and that is all that was asked for; the other one takes over.

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "hazards/steps.h"
 
 namespace lockbench::hazards {
@@ -10,11 +12,14 @@ Verdict rogue_delete(Play& play) {
   const Grant held = holder.hold();
   const TimePoint struck_at = std::chrono::steady_clock::now();
   const bool deleted = play.stage().remove_key(play.key());
-  play.tell(deleted ? "somebody deletes the key" : "somebody tries to delete the key, and cannot");
+  const std::string what = fmt::format("somebody {} the key in {}",
+                                       deleted ? "deleted" : "tried in vain to delete",
+                                       play.stage().struck());
+  play.tell(what);
   play.note("key_deleted", deleted);
   const Grant second = contender.acquire(std::chrono::seconds(1));
   if (second.granted()) note_belief_gap(play, holder, held, struck_at);
-  return verdict_of_two(play, second, "somebody deleted the key");
+  return verdict_of_two(play, second, what);
 }
 
 const ScenarioRegistration registration({

@@ -1,21 +1,28 @@
+#include <fmt/format.h>
+
 #include "hazards/steps.h"
 
 namespace lockbench::hazards {
 namespace {
 
+/// What befell the server, or the one of them that was struck.
+Verdict strike(Play& play, const std::function<void(Stage&)>& fault, std::string_view what) {
+  return while_held(play, fault, fmt::format("{} {}", play.stage().struck(), what));
+}
+
 Verdict restart(Play& play) {
-  return while_held(
-      play, [](Stage& stage) { stage.restart(); }, "the store was killed and came back");
+  return strike(
+      play, [](Stage& stage) { stage.restart(); }, "was killed and came back");
 }
 
 Verdict clock_jump(Play& play) {
-  return while_held(
-      play, [](Stage& stage) { stage.jump_clock(2 * kLongTtl); }, "the store's clock jumped ahead");
+  return strike(
+      play, [](Stage& stage) { stage.jump_clock(2 * kLongTtl); }, "found its clock ahead");
 }
 
 Verdict eviction(Play& play) {
-  return while_held(
-      play, [&](Stage& stage) { stage.fill_memory(play.key()); }, "the store ran out of memory");
+  return strike(
+      play, [&](Stage& stage) { stage.fill_memory(play.key()); }, "ran out of memory");
 }
 
 auto only_for(std::string_view backend, std::string_view why) {
