@@ -37,8 +37,7 @@ class EtcdStarter {
 
   /// Members with ports of their own.
   tl::expected<std::vector<Member>, std::string> choose(int count) const {
-    const auto ports =
-        distinct_ports(options_.choose_port, 2 * static_cast<std::size_t>(count));
+    const auto ports = distinct_ports(options_.choose_port, 2 * static_cast<std::size_t>(count));
     if (!ports) return tl::unexpected(ports.error());
     std::vector<Member> members;
     for (std::size_t i = 0; i < ports->size(); i += 2) {

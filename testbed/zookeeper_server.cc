@@ -189,8 +189,7 @@ Started start_zookeeper(Testbed& testbed, const ZookeeperOptions& options) {
       options.choose_port, [&](std::uint16_t port) { return starter->start_alone(port); });
 }
 
-StartedAll start_zookeeper_ensemble(
-    Testbed& testbed, int size, const ZookeeperOptions& options) {
+StartedAll start_zookeeper_ensemble(Testbed& testbed, int size, const ZookeeperOptions& options) {
   const auto starter = make_starter(testbed, options);
   if (!starter) return tl::unexpected(starter.error());
   StartedAll servers;

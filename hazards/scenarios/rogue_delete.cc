@@ -12,9 +12,9 @@ Verdict rogue_delete(Play& play) {
   const Grant held = holder.hold();
   const TimePoint struck_at = std::chrono::steady_clock::now();
   const bool deleted = play.stage().remove_key(play.key());
-  const std::string what = fmt::format("somebody {} the key in {}",
-                                       deleted ? "deleted" : "tried in vain to delete",
-                                       play.stage().struck());
+  const std::string what =
+      fmt::format("somebody {} the key in {}", deleted ? "deleted" : "tried in vain to delete",
+                  play.stage().struck());
   play.tell(what);
   play.note("key_deleted", deleted);
   const Grant second = contender.acquire(std::chrono::seconds(1));

@@ -96,7 +96,8 @@ TEST(Verdicts, SayThatAFaultStruckOneNodeOfSeveral) {
   for (const std::string_view name : {"store-restart-empty", "rogue-delete"}) {
     const Cell quorum = play(house(), scenario(name), strategy("test-redlock"));
     EXPECT_NE(quorum.reason.find("one of its five nodes"), std::string::npos) << told(quorum);
-    EXPECT_NE(told(quorum).rfind("one of its five nodes"), told(quorum).find("one of its five nodes"))
+    EXPECT_NE(told(quorum).rfind("one of its five nodes"),
+              told(quorum).find("one of its five nodes"))
         << "the timeline says it too";
     const Cell single = play(house(), scenario(name), strategy("test-sound"));
     EXPECT_NE(single.reason.find("the store"), std::string::npos) << told(single);

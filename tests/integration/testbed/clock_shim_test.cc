@@ -46,7 +46,8 @@ TEST(ClockShim, LeavesOtherServersAlone) {
   EXPECT_EQ(ask(redis->port(), "EXISTS soon"), ":1");
 }
 
-/// As one in a folder that the server's user may not enter: the loader warns, and the server runs on.
+/// As one in a folder that the server's user may not enter: the loader warns, and the server runs
+/// on.
 TEST(ClockShim, ThatIsNotLoadedIsNamedAndNoServerStarts) {
   const auto testbed = must_start();
   const auto folder = testbed->make_server_folder("library");
@@ -56,7 +57,8 @@ TEST(ClockShim, ThatIsNotLoadedIsNamedAndNoServerStarts) {
   const auto clock = ClockShim::make(*testbed, library);
   ASSERT_TRUE(clock) << clock.error();
   const auto names_it = [&](const auto& server) {
-    return !server && server.error().find("has not loaded " + library.string()) != std::string::npos;
+    return !server &&
+           server.error().find("has not loaded " + library.string()) != std::string::npos;
   };
   EXPECT_TRUE(names_it(start_redis(*testbed, {.clock = clock->get()})));
   EXPECT_TRUE(names_it(start_memcached(*testbed, {.clock = clock->get()})));
