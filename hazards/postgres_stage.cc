@@ -73,6 +73,8 @@ class PostgresStage : public Stage {
     switch (what) {
       case Limit::statement:
         return set("statement_timeout", seconds + "s");
+      case Limit::lock_wait:
+        return set("lock_timeout", seconds + "s");
       case Limit::idle_transaction:
         return set("idle_in_transaction_session_timeout", seconds + "s");
       case Limit::silent_client:
@@ -80,6 +82,8 @@ class PostgresStage : public Stage {
         set("tcp_keepalives_idle", "1");
         set("tcp_keepalives_interval", "1");
         return set("tcp_keepalives_count", std::to_string(std::max<long>(time.count() - 1, 1)));
+      case Limit::deaf_client:
+        return set("tcp_user_timeout", std::to_string(std::chrono::milliseconds(time).count()));
     }
   }
 
@@ -88,7 +92,24 @@ class PostgresStage : public Stage {
     ask(*transaction_, "BEGIN");
     ask(*transaction_, "SELECT txid_current()");
   }
+  /// Whichever of the two the lock is: the other is free.
+  tl::expected<void, std::string> wait_in_transaction(const std::string& key) override {
+    const std::string advisory =
+        fmt::format("SELECT pg_advisory_xact_lock({})", postgres::advisory_number(key));
+    const std::string row = fmt::format("SELECT FROM {}.lock_row WHERE key = $1 FOR UPDATE",
+                                        postgres::schema_of_key(key));
+    auto answer = transaction_->call(statement(advisory), {}, {});
+    if (answer && answer->done()) answer = transaction_->call(statement(row), {}, {{key}});
+    if (answer && answer->done()) return {};
+    if (answer && answer->kind == Answer::Kind::lock_not_available) {
+      return tl::unexpected<std::string>("canceling statement due to lock timeout");
+    }
+    const bool goes_on = !answer && answer.error().kind == StoreError::Kind::rejected;
+    if (!goes_on) transaction_.reset();  // or COMMIT would be another session's
+    return tl::unexpected(answer ? "the server ended the session" : answer.error().message);
+  }
   bool commit_transaction() override {
+    if (!transaction_) return false;
     const auto answer = transaction_->call(statement("COMMIT"), {}, {});
     return answer && answer->done() && answer->tag == "COMMIT";
   }

@@ -41,6 +41,9 @@ void Stage::fail_over() { cannot("fail over"); }
 void Stage::end_session(const std::string& /*key*/) { cannot("end a session"); }
 void Stage::limit(Limit /*what*/, std::chrono::seconds /*time*/) { cannot("limit its sessions"); }
 void Stage::begin_transaction() { cannot("open a transaction"); }
+tl::expected<void, std::string> Stage::wait_in_transaction(const std::string& /*key*/) {
+  cannot("wait in a transaction");
+}
 bool Stage::commit_transaction() { cannot("commit a transaction"); }
 void Stage::cut_off_successor() { cannot("cut off one replica alone"); }
 void Stage::kill_node(std::size_t /*node*/) { cannot("kill one of several nodes"); }

@@ -32,8 +32,10 @@ enum class Ground {
 /// What a server puts up with for a time only.
 enum class Limit {
   statement,         ///< one that takes long, waiting included
+  lock_wait,         ///< one for a lock, inside a statement
   idle_transaction,  ///< one that is open and does nothing
   silent_client,     ///< one whose host answers nothing, TCP's own probes included
+  deaf_client,       ///< one whose host does not acknowledge what it was sent
 };
 
 /// One backend's private servers, and what can be done to them. Faults throw StageFailure where
@@ -80,6 +82,9 @@ class Stage {
   virtual void limit(Limit what, std::chrono::seconds time);
   /// A client's work in the store beside the lock: a transaction is opened, and left idle.
   virtual void begin_transaction();
+  /// Waits for the key's lock inside that transaction, as one of its statements; for 10 s at most.
+  /// The error is what ended the wait.
+  virtual tl::expected<void, std::string> wait_in_transaction(const std::string& key);
   /// Whether it was still there to be committed.
   virtual bool commit_transaction();
   /// Nothing more reaches the replica that is to take the primary's place; the others go on.

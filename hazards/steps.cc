@@ -27,6 +27,16 @@ Verdict verdict_of_return(Play& play, const Grant& grant, TimePoint since) {
           fmt::format("the next client got the lock after {}", milliseconds(took))};
 }
 
+Verdict verdict_of_return(Play& play, const Grant& grant, TimePoint since, Duration bound) {
+  play.note("bound_seconds", bound);
+  Verdict verdict = verdict_of_return(play, grant, since);
+  if (verdict.outcome != HazardOutcome::recovers) return verdict;
+  const bool in_time = grant.answered_at - since <= bound;
+  verdict.reason +=
+      fmt::format(", {} {}", in_time ? "within" : "and not within", milliseconds(bound));
+  return {in_time ? HazardOutcome::recovers : HazardOutcome::stuck, verdict.reason};
+}
+
 Grant overtake(Play& play, Actor& holder, Actor& second) {
   const Duration wait = play.patience();
   holder.stop();

@@ -22,6 +22,9 @@ void need_answer(const Grant& grant);
 /// time since `since`, or `stuck`.
 Verdict verdict_of_return(Play& play, const Grant& grant, TimePoint since);
 
+/// The same, where the next client is to have the lock within `bound`: `stuck` if it took longer.
+Verdict verdict_of_return(Play& play, const Grant& grant, TimePoint since, Duration bound);
+
 /// The first client stops, and a second is granted the lock, for long: the grant, unless the lock
 /// does not run out while its holder stands still. The first is left stopped.
 Grant overtake(Play& play, Actor& holder, Actor& second);

@@ -39,6 +39,16 @@ Verdict host_crash_keepalive(Play& play) {
   return host_crash(play);
 }
 
+/// Bounds only how long what was sent may stay unacknowledged, and to a client that holds a lock
+/// nothing is sent.
+Verdict host_crash_user_timeout(Play& play) {
+  constexpr std::chrono::seconds kUnacknowledged{1};
+  play.ask_for_ttl(kUnacknowledged);
+  play.stage().limit(Limit::deaf_client, kUnacknowledged);
+  play.tell("the store is to give up clients that acknowledge nothing for a second");
+  return host_crash(play);
+}
+
 const ScenarioRegistration crash({
     .name = "crash-holding",
     .question = "The holder dies inside its section: does the lock come back?",
@@ -58,17 +68,28 @@ const ScenarioRegistration host({
     .play = host_crash,
 });
 
+std::optional<std::string> unless_it_is_the_connections(const Descriptor& strategy) {
+  const bool lasts = strategy.traits.expiry == Expiry::session;
+  if (lasts && strategy.backend == "postgres") return std::nullopt;
+  return "its lock does not last as long as a connection does";
+}
+
 const ScenarioRegistration keepalive({
     .name = "host-crash-keepalive",
     .question = "The same, and the store's TCP asks silent clients: does the lock come back?",
     .unless_declared = HazardOutcome::recovers,
     .ground = Ground::durable,
-    .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
-      const bool lasts = strategy.traits.expiry == Expiry::session;
-      if (lasts && strategy.backend == "postgres") return std::nullopt;
-      return "its lock does not last as long as a connection does";
-    },
+    .exempts = unless_it_is_the_connections,
     .play = host_crash_keepalive,
+});
+
+const ScenarioRegistration user_timeout({
+    .name = "host-crash-user-timeout",
+    .question = "The same with tcp_user_timeout, and no questions: does the lock come back?",
+    .unless_declared = HazardOutcome::recovers,
+    .ground = Ground::durable,
+    .exempts = unless_it_is_the_connections,
+    .play = host_crash_user_timeout,
 });
 
 }  // namespace

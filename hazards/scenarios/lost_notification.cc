@@ -46,7 +46,9 @@ Verdict lost_notification(Play& play) {
   holder.release(held);
   const TimePoint released_at = std::chrono::steady_clock::now();
   if (!await_loss(line)) throw StageFailure("no message was on its way to be lost");
-  return verdict_of_return(play, waiter.answer(), released_at);
+  // Whoever hears nothing asks again when the lock that he saw must have run out, or when his
+  // session finds its connection dead: a TTL at most, and what a busy machine adds.
+  return verdict_of_return(play, waiter.answer(), released_at, play.ttl() * 3 / 2);
 }
 
 const ScenarioRegistration registration({

@@ -89,13 +89,16 @@ StoreResult<Grant> to_grant(const StoreResult<Answer>& answer, const Session& se
 
 std::vector<KnownHazard> with_session_hazards(std::vector<KnownHazard> own) {
   own.insert(own.end(), {{"host-crash", HazardOutcome::stuck},
+                         {"host-crash-user-timeout", HazardOutcome::stuck},
                          {"store-restart-empty", HazardOutcome::double_grant},
                          {"store-restart-durable", HazardOutcome::double_grant},
                          {"failover", HazardOutcome::double_grant},
                          {"failover-fenced", HazardOutcome::lost_update},
                          {"restart-fenced", HazardOutcome::unavailable},
                          {"runaway-holder", HazardOutcome::stuck},
-                         {"transaction-timeout-statement", HazardOutcome::unavailable}});
+                         {"transaction-timeout-statement", HazardOutcome::unavailable},
+                         {"transaction-timeout-inside-statement", HazardOutcome::unavailable},
+                         {"transaction-timeout-inside-lock", HazardOutcome::unavailable}});
   return own;
 }
 

@@ -159,6 +159,8 @@ const Registration registration(Descriptor{
                .waiting = {.kind = WaitKind::queue},
                .waiting_choices = {}},
     .hazards = with_session_hazards({{"transaction-timeout-idle", HazardOutcome::double_grant},
+                                     {"transaction-timeout-inside-idle",
+                                      HazardOutcome::double_grant},
                                      {"reentry", HazardOutcome::self_deadlock}}),
     .make = construct<Row>,
 });
