@@ -34,6 +34,20 @@ class UncheckedRenewal : public Sound {
   }
 };
 
+/// Believes in its lock a little longer than it lasts.
+class Overstays : public Sound {
+ public:
+  using Sound::Sound;
+
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    auto tried = Sound::try_acquire(request, lease);
+    if (tried && tried->granted) {
+      lease.state = valid_until(lease.state->valid_until() + std::chrono::milliseconds(25));
+    }
+    return tried;
+  }
+};
+
 /// Takes the end of a wait for a grant, without asking again.
 class SkipsTheRecheck : public Sound {
  public:
@@ -181,6 +195,7 @@ const Registration sound(described<Sound>("test-sound"));
 const Registration unchecked_release(described<UncheckedRelease>("test-unchecked-release"));
 const Registration unchecked_renewal(described<UncheckedRenewal>("test-unchecked-renewal"));
 const Registration hasty(with_timer(described<SkipsTheRecheck>("test-skips-the-recheck")));
+const Registration overstaying(described<Overstays>("test-overstays"));
 const Registration flickering(described<Flickers>("test-flickers"));
 const Registration untidy(described<Untidy>("test-untidy"));
 const Registration same_number(with_numbers(described<SameNumber>("test-same-number")));

@@ -71,6 +71,7 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
+  pid_t pid() const { return pid_; }
   void signal(int number) const;
   /// Waits until stderr (on a terminal: either) holds the text.
   bool says(std::string_view text, std::chrono::milliseconds within = kPatience);

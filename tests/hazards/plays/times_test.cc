@@ -1,0 +1,106 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "hazards/steps.h"
+#include "tests/hazards/support/house.h"
+
+// What plays measure, and how long their faults last.
+
+namespace lockbench::hazards::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+TimePoint time_of(const Cell& cell, std::string_view who, std::string_view what) {
+  const auto found =
+      std::find_if(cell.timeline.begin(), cell.timeline.end(), [&](const Timeline::Entry& entry) {
+        return entry.who == who && entry.what.starts_with(what);
+      });
+  if (found == cell.timeline.end()) throw std::runtime_error(told(cell));
+  return found->at;
+}
+
+double belief_gap(const std::map<std::string, Fact>& evidence) {
+  return std::get<double>(evidence.at("belief_gap_seconds"));
+}
+
+TEST(Faults, OfTwoTtlsLastThatLong) {
+  constexpr Duration kTtl = 500ms;
+  const Cell pause = play(house(), scenario("pause-holding"), strategy("test-sound"));
+  EXPECT_GE(time_of(pause, "fault", "holder goes on") - time_of(pause, "holder", "is granted"),
+            2 * kTtl)
+      << told(pause);
+  const Cell cut = play(house(), scenario("partition-holder"), strategy("test-sound"));
+  EXPECT_GE(time_of(cut, "fault", "the holder's line is whole again") -
+                time_of(cut, "holder", "is granted"),
+            2 * kTtl)
+      << told(cut);
+}
+
+/// One whose hands are slow: it says late that a session has ended.
+class SlowStage : public Stage {
+ public:
+  explicit SlowStage(std::shared_ptr<Stage> stage) : stage_(std::move(stage)) {}
+
+  Endpoints endpoints(std::uint16_t port) const override { return stage_->endpoints(port); }
+  std::uint16_t port() const override { return stage_->port(); }
+  Duration shortest_session() const override { return stage_->shortest_session(); }
+  void end_session(const std::string& key) override {
+    stage_->end_session(key);
+    std::this_thread::sleep_for(1s);
+  }
+
+ private:
+  const std::shared_ptr<Stage> stage_;
+};
+
+TEST(BeliefGap, OfASessionBeginsNoLaterThanItsEnd) {
+  auto stage = house().stage(strategy("zookeeper"), Ground::shared);
+  ASSERT_TRUE(stage) << stage.error().reason;
+  Play play(house(), std::make_shared<SlowStage>(*stage), strategy("zookeeper"), fresh_key());
+  scenario("session-expiry").play(play);
+  EXPECT_GE(belief_gap(play.evidence()), 0.0) << "nobody knows before it happens";
+}
+
+TEST(BeliefGap, ShowsALeaseThatIsALittleTooLong) {
+  double longest = -1;
+  for (int i = 0; i < 4 && longest <= 0; ++i) {
+    const Cell cell = play(house(), scenario("partition-holder"), strategy("test-overstays"));
+    ASSERT_TRUE(cell.played()) << told(cell);
+    longest = std::max(longest, belief_gap(cell.evidence));
+  }
+  EXPECT_GT(longest, 0.0);
+}
+
+TEST(Return, IsStuckWhereItTakesLongerThanItsBound) {
+  auto stage = house().stage(strategy("test-sound"), Ground::shared);
+  ASSERT_TRUE(stage) << stage.error().reason;
+  Play play(house(), *stage, strategy("test-sound"), fresh_key());
+  const TimePoint since{};
+  const Grant grant{.outcome = AcquireOutcome::acquired, .answered_at = since + 2s};
+  EXPECT_EQ(verdict_of_return(play, grant, since, 2s).outcome, HazardOutcome::recovers);
+  const Verdict late = verdict_of_return(play, grant, since, 1s);
+  EXPECT_EQ(late.outcome, HazardOutcome::stuck);
+  EXPECT_THAT(late.reason, testing::HasSubstr("after 2000 ms, and not within 1000 ms"));
+}
+
+TEST(TransactionThatWaits, IsRolledBackByLimitsOfItsWaitOnly) {
+  const auto seen = [](std::string_view name) {
+    const Cell cell = play(house(), scenario(name), strategy("postgres-advisory"));
+    EXPECT_TRUE(cell.agrees()) << told(cell);
+    return cell;
+  };
+  for (const std::string_view limit : {"statement", "lock"}) {
+    const Cell ended = seen("transaction-timeout-inside-" + std::string(limit));
+    EXPECT_EQ(std::get<bool>(ended.evidence.at("transaction_committed")), false);
+    EXPECT_THAT(ended.reason, testing::HasSubstr(std::string(limit) + " timeout"));
+  }
+  const Cell idle = seen("transaction-timeout-inside-idle");
+  EXPECT_EQ(std::get<bool>(idle.evidence.at("transaction_committed")), true);
+}
+
+}  // namespace
+}  // namespace lockbench::hazards::test
