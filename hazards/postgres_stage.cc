@@ -99,7 +99,7 @@ class PostgresStage : public Stage {
     const std::string row = fmt::format("SELECT FROM {}.lock_row WHERE key = $1 FOR UPDATE",
                                         postgres::schema_of_key(key));
     auto answer = transaction_->call(statement(advisory), {}, {});
-    if (answer && answer->done()) answer = transaction_->call(statement(row), {}, {{key}});
+    if (answer && answer->done()) answer = transaction_->call(statement(row), {}, {&key, 1});
     if (answer && answer->done()) return {};
     if (answer && answer->kind == Answer::Kind::lock_not_available) {
       return tl::unexpected<std::string>("canceling statement due to lock timeout");

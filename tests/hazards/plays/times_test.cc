@@ -80,7 +80,9 @@ TEST(Return, IsStuckWhereItTakesLongerThanItsBound) {
   ASSERT_TRUE(stage) << stage.error().reason;
   Play play(house(), *stage, strategy("test-sound"), fresh_key());
   const TimePoint since{};
-  const Grant grant{.outcome = AcquireOutcome::acquired, .answered_at = since + 2s};
+  Grant grant;
+  grant.outcome = AcquireOutcome::acquired;
+  grant.answered_at = since + 2s;
   EXPECT_EQ(verdict_of_return(play, grant, since, 2s).outcome, HazardOutcome::recovers);
   const Verdict late = verdict_of_return(play, grant, since, 1s);
   EXPECT_EQ(late.outcome, HazardOutcome::stuck);
