@@ -50,7 +50,7 @@ class SlowStage : public Stage {
   Duration shortest_session() const override { return stage_->shortest_session(); }
   void end_session(const std::string& key) override {
     stage_->end_session(key);
-    std::this_thread::sleep_for(1s);
+    std::this_thread::sleep_for(3s);  // longer than the owner takes to notice
   }
 
  private:
@@ -58,9 +58,9 @@ class SlowStage : public Stage {
 };
 
 TEST(BeliefGap, OfASessionBeginsNoLaterThanItsEnd) {
-  auto stage = house().stage(strategy("zookeeper"), Ground::shared);
+  auto stage = house().stage(strategy("etcd"), Ground::shared);
   ASSERT_TRUE(stage) << stage.error().reason;
-  Play play(house(), std::make_shared<SlowStage>(*stage), strategy("zookeeper"), fresh_key());
+  Play play(house(), std::make_shared<SlowStage>(*stage), strategy("etcd"), fresh_key());
   scenario("session-expiry").play(play);
   EXPECT_GE(belief_gap(play.evidence()), 0.0) << "nobody knows before it happens";
 }
