@@ -3,17 +3,11 @@
 #include <algorithm>
 
 #include "cli/commands.h"
-#include "cli/console.h"
-#include "cli/exit_code.h"
-#include "cli/facts.h"
 #include "cli/finish.h"
-#include "cli/select.h"
-#include "cli/servers.h"
-#include "cli/signals.h"
+#include "cli/session.h"
 #include "loadgen/capacity_experiment.h"
 #include "results/capacity_sheet.h"
 #include "results/json.h"
-#include "strategies/registry.h"
 
 namespace lockbench {
 namespace {
@@ -62,19 +56,7 @@ tl::expected<std::vector<Selected>, UsageError> choose(const RunOptions& options
   if (options.workload.key_per_client && !capacity.sweep_keys.empty()) {
     return tl::unexpected(UsageError{"--sweep keys does not go with --keys per-client"});
   }
-  std::vector<const Descriptor*> catalogue = all_strategies();
-  const auto absent = absent_strategies();
-  catalogue.insert(catalogue.end(), absent.begin(), absent.end());
-  auto selected = select_strategies(options.strategies, catalogue);
-  if (!selected) return selected;
-  if (auto fits = check_waiting(*selected, options.workload.strategy.wait); !fits) {
-    return tl::unexpected(fits.error());
-  }
-  const auto& renew = options.workload.strategy.renew;
-  if (auto fits = check_renewal(*selected, renew, options.workload.ttl); !fits) {
-    return tl::unexpected(fits.error());
-  }
-  return selected;
+  return select_for_load(options);
 }
 
 CapacityPlan plan_of(const RunOptions& options, const Deployment& deployment,
@@ -109,21 +91,22 @@ void complain_of_unanswered(const std::vector<Extrapolation>& asked,
 /// One strategy after the other; what a stop left out is named.
 void measure_all(const RunOptions& options, const Deployment& deployment,
                  const std::vector<Selected>& selected, results::Result& result, Ending& ending,
-                 Console& console, const std::stop_token& stop) {
+                 Session& session) {
+  Console& console = session.console();
   auto& capacities = result.capacity.emplace();
   for (const Selected& one : selected) {
     const std::string name(one.strategy->name);
-    if (stop.stop_requested()) {
+    if (session.stopped()) {
       result.skipped.push_back({name, "interrupted"});
       continue;
     }
     CapacityMeasured measured = measure_capacity(
         plan_of(options, deployment, *one.strategy, result.id),
-        [&](const std::string& line) { console.note(line); }, stop);
+        [&](const std::string& line) { console.note(line); }, session.stop());
     for (const std::string& line : measured.errors) console.warn("failure: " + line);
     if (measured.violated) console.warn("exclusion was broken: " + name);
     const results::Capacity& capacity = measured.capacity;
-    if (!stop.stop_requested()) {
+    if (!session.stopped()) {
       complain_of_unanswered(options.capacity.extrapolations, capacity, console);
     }
     ending.errors = ending.errors || !measured.errors.empty();
@@ -133,7 +116,7 @@ void measure_all(const RunOptions& options, const Deployment& deployment,
     ending.threshold_missed = ending.threshold_missed || too_much || capacity.lowest <= 0;
     capacities.push_back(std::move(measured.capacity));
   }
-  result.interrupted = ending.interrupted = stop.stop_requested();
+  result.interrupted = ending.interrupted = session.stopped();
 }
 
 std::string text_of(const results::Result& result, Format format) {
@@ -164,30 +147,21 @@ tl::expected<int, UsageError> capacity(const RunOptions& given) {
   const auto out = out_path(options, result.id);
   if (!out) return tl::unexpected(out.error());
 
-  prepare_signals();
-  Console console(stderr, is_terminal(stderr), options.quiet);
-  const std::stop_source stop;
-  const StopOnSignal on_signal(stop, console);
+  Session session(options.quiet);
   RunOptions widest = options;  // the servers are to take all clients that there ever are
   for (const int clients : options.capacity.sweep_clients) {
     widest.workload.clients = std::max(widest.workload.clients, clients);
   }
-  const auto deployment = deploy(widest, *selected, result.skipped, stop.get_token());
-  if (stop.stop_requested()) {
-    console.warn("interrupted before the load began: nothing was measured");
-    return exit_code::kInterrupted;
-  }
-  if (!deployment) return tl::unexpected(deployment.error());
-  for (const std::string& line : deployment->warnings) console.warn("warning: " + line);
-  if (!figures_can_be_trusted(result.lockbench)) {
-    console.warn("warning: this build is not optimised: its figures are not to be trusted");
-  }
+  const auto deployed = session.deploy(widest, *selected, result.skipped);
+  if (!deployed) return tl::unexpected(deployed.error());
+  if (!*deployed) return session.interrupted_early();
+  const Deployment& deployment = **deployed;
 
   Ending ending{.strict = options.strict};
-  measure_all(options, *deployment, *selected, result, ending, console, stop.get_token());
-  result.environment.servers = deployment->facts;
+  measure_all(options, deployment, *selected, result, ending, session);
+  result.environment.servers = deployment.facts;
   result.workload = record_of(options, capacity_options());
-  return finish(result, text_of(result, options.format), *out, ending, console,
+  return finish(result, text_of(result, options.format), *out, ending, session.console(),
                 options.report.page);
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <random>
 
 #include "cli/facts.h"
@@ -15,8 +14,7 @@
 
 namespace lockbench {
 
-results::Result begin_result() {
-  const WallTime now = std::chrono::system_clock::now();
+results::Result begin_result(WallTime now) {
   return {.id = run_id(now, std::random_device()()),
           .started_at = rfc3339(now),
           .lockbench = build_facts(),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <string>
 #include <tl/expected.hpp>
@@ -8,13 +9,14 @@
 #include "cli/console.h"
 #include "cli/exit_code.h"
 #include "cli/option.h"
+#include "strategies/duration.h"
 
 namespace lockbench {
 
 // What subcommands do around what they measure: from the result's first lines to the exit code.
 
 /// A result that says what is known beforehand: its id and time, this build, this machine.
-results::Result begin_result();
+results::Result begin_result(WallTime now = std::chrono::system_clock::now());
 
 /// Where the result file goes. An error if it could not be written there, or the page of --report
 /// not where that goes.

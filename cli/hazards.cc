@@ -6,10 +6,9 @@
 #include <set>
 
 #include "cli/commands.h"
-#include "cli/console.h"
 #include "cli/finish.h"
 #include "cli/option_types.h"
-#include "cli/signals.h"
+#include "cli/session.h"
 #include "hazards/repeat.h"
 #include "results/belief_sheet.h"
 #include "results/hazard_sheet.h"
@@ -183,10 +182,8 @@ tl::expected<int, UsageError> play_matrix(const RunOptions& options) {
   if (!cells) return tl::unexpected(cells.error());
   const auto out = out_path(options, result.id);
   if (!out) return tl::unexpected(out.error());
-  prepare_signals();
-  Console console(stderr, is_terminal(stderr), options.quiet);
-  const std::stop_source stop;
-  const StopOnSignal on_signal(stop, console);
+  Session session(options.quiet);
+  Console& console = session.console();
   std::vector<Cell> plays = hazards::repeated(*cells, options.hazards.repeat);
   {
     const auto house = hazards::House::open({});
@@ -194,9 +191,9 @@ tl::expected<int, UsageError> play_matrix(const RunOptions& options) {
     HazardProgress progress(console, plays);
     play_all(
         **house, plays, options.hazards.at_once.value_or(kUsuallyAtOnce),
-        [&](const Cell& cell) { progress.on_done(cell); }, stop.get_token());
+        [&](const Cell& cell) { progress.on_done(cell); }, session.stop());
   }
-  Ending ending{.interrupted = stop.stop_requested()};
+  Ending ending{.interrupted = session.stopped()};
   collect(hazards::gather(plays, cells->size()), options, result, ending, console);
   result.interrupted = ending.interrupted;
   result.workload = record_of(options, hazard_options());

@@ -4,11 +4,10 @@
 #include <algorithm>
 #include <random>
 
-#include "cli/console.h"
 #include "cli/finish.h"
 #include "cli/hazards.h"
 #include "cli/option_types.h"
-#include "cli/signals.h"
+#include "cli/session.h"
 #include "hazards/dose.h"
 
 namespace lockbench {
@@ -129,10 +128,8 @@ tl::expected<int, UsageError> play_doses(const RunOptions& options) {
   }
   const auto out = out_path(options, result.id);
   if (!out) return tl::unexpected(out.error());
-  prepare_signals();
-  Console console(stderr, is_terminal(stderr), options.quiet);
-  const std::stop_source stop;
-  const StopOnSignal on_signal(stop, console);
+  Session session(options.quiet);
+  Console& console = session.console();
   {
     const auto house = hazards::House::open({});
     if (!house) return tl::unexpected(UsageError{house.error()});
@@ -142,9 +139,9 @@ tl::expected<int, UsageError> play_doses(const RunOptions& options) {
         {.plays = options.hazards.dose_plays.value_or(kUsualPlays),
          .at_once = options.hazards.at_once.value_or(kUsuallyAtOnce),
          .seed = std::random_device()()},
-        [&](const DosePoint& point) { progress.on_done(point); }, stop.get_token());
+        [&](const DosePoint& point) { progress.on_done(point); }, session.stop());
   }
-  Ending ending{.interrupted = stop.stop_requested()};
+  Ending ending{.interrupted = session.stopped()};
   result.interrupted = ending.interrupted;
   collect(points, result, ending, console);
   result.workload = record_of(options, hazard_options());

@@ -10,15 +10,12 @@
 
 #include "cli/backends.h"
 #include "cli/commands.h"
-#include "cli/console.h"
 #include "cli/exit_code.h"
 #include "cli/facts.h"
 #include "cli/metrics.h"
 #include "cli/option_types.h"
 #include "cli/probe_health.h"
-#include "cli/select.h"
-#include "cli/servers.h"
-#include "cli/signals.h"
+#include "cli/session.h"
 #include "loadgen/runner.h"
 #include "strategies/registry.h"
 
@@ -99,9 +96,7 @@ tl::expected<std::vector<Selected>, UsageError> select(const RunOptions& options
           "what is to be probed? Name strategies, or servers such as --redis URL, or both"});
     }
   }
-  const auto absent = absent_strategies();
-  catalogue.insert(catalogue.end(), absent.begin(), absent.end());
-  return select_strategies(options.strategies, catalogue);
+  return select_for_load(options, std::move(catalogue));
 }
 
 /// Probes one strategy on a thread of its own, until its time is up or the stop.
@@ -195,36 +190,24 @@ tl::expected<int, UsageError> probe(const RunOptions& given) {
     options.metrics.listen = exporter::ListenAddress{.port = kPort};
   auto selected = select(options);
   if (!selected) return tl::unexpected(selected.error());
-  if (auto fits = check_waiting(*selected, options.workload.strategy.wait); !fits) {
-    return tl::unexpected(fits.error());
-  }
-  if (auto fits = check_renewal(*selected, options.workload.strategy.renew, options.workload.ttl);
-      !fits) {
-    return tl::unexpected(fits.error());
-  }
 
-  prepare_signals();
-  Console console(stderr, false, options.quiet);
-  const std::stop_source stop;
-  const StopOnSignal on_signal(stop, console, "stopping: removing the probe's keys");
+  Session session(options.quiet, false, "stopping: removing the probe's keys");
+  Console& console = session.console();
   const std::string id = run_id(std::chrono::system_clock::now(), std::random_device()());
   auto metrics = Metrics::start(options, *selected, id, console);
   if (!metrics) return tl::unexpected(metrics.error());
   std::vector<results::Skipped> skipped;
-  const auto deployment = deploy(options, *selected, skipped, stop.get_token());
-  if (stop.stop_requested()) return exit_code::kFine;
+  const auto deployment = session.deploy(options, *selected, skipped);
   if (!deployment) return tl::unexpected(deployment.error());
-  for (const results::Skipped& one : skipped) {
-    console.note(fmt::format("skipped: {}: {}", one.strategy, one.reason));
-  }
+  if (!*deployment) return exit_code::kFine;
   console.note(fmt::format("probing {} {}, {} sections per second each", selected->size(),
                            selected->size() == 1 ? "strategy" : "strategies",
                            *options.workload.rate));
   const RunPlan common{.run_id = id,
                        .workload = options.workload,
-                       .endpoints = deployment->endpoints,
+                       .endpoints = (*deployment)->endpoints,
                        .watcher = metrics->watcher()};
-  return probe_all(common, *selected, options, *metrics, console, stop.get_token());
+  return probe_all(common, *selected, options, *metrics, console, session.stop());
 }
 
 }  // namespace

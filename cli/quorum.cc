@@ -4,13 +4,10 @@
 #include <chrono>
 
 #include "cli/commands.h"
-#include "cli/console.h"
-#include "cli/exit_code.h"
 #include "cli/finish.h"
 #include "cli/option_types.h"
 #include "cli/quorum_ground.h"
-#include "cli/servers.h"
-#include "cli/signals.h"
+#include "cli/session.h"
 #include "testbed/open_files.h"
 
 namespace lockbench {
@@ -92,10 +89,8 @@ tl::expected<int, UsageError> quorum(const RunOptions& given) {
   const auto out = out_path(options, result.id);
   if (!out) return tl::unexpected(out.error());
 
-  prepare_signals();
-  Console console(stderr, is_terminal(stderr), options.quiet);
-  const std::stop_source stop;
-  const StopOnSignal on_signal(stop, console);
+  Session session(options.quiet);
+  Console& console = session.console();
   const int most = options.quorum.nodes.back();
   // Each client reaches every node, at the worst through a proxy.
   const std::uint64_t files = static_cast<std::uint64_t>(options.workload.clients * most) * 3 + 256;
@@ -104,16 +99,14 @@ tl::expected<int, UsageError> quorum(const RunOptions& given) {
   }
   const auto ground = LocalQuorum::start(options, most);
   if (!ground) return tl::unexpected(UsageError{ground.error()});
-  const auto facts = (*ground)->facts(options.workload.strategy.command_timeout, stop.get_token());
-  if (stop.stop_requested()) {
-    console.warn("interrupted before anything was measured");
-    return exit_code::kInterrupted;
-  }
+  const auto facts = (*ground)->facts(options.workload.strategy.command_timeout, session.stop());
+  if (session.stopped()) return session.interrupted_early();
   if (!facts) return tl::unexpected(UsageError{facts.error()});
+  session.warn_of(result.lockbench);
 
   auto measured = measure_quorum(
       plan_of(options, result.id), **ground, [&](const std::string& line) { console.note(line); },
-      stop.get_token());
+      session.stop());
   result.interrupted = measured.interrupted;
   result.environment.servers = *facts;
   result.workload = record_of(options, quorum_options());

@@ -3,12 +3,9 @@
 #include <algorithm>
 
 #include "cli/commands.h"
-#include "cli/console.h"
-#include "cli/exit_code.h"
 #include "cli/finish.h"
 #include "cli/option_types.h"
-#include "cli/servers.h"
-#include "cli/signals.h"
+#include "cli/session.h"
 #include "loadgen/renewal_experiment.h"
 #include "strategies/registry.h"
 #include "testbed/open_files.h"
@@ -81,10 +78,8 @@ tl::expected<int, UsageError> renewal(const RunOptions& given) {
   const auto out = out_path(options, result.id);
   if (!out) return tl::unexpected(out.error());
 
-  prepare_signals();
-  Console console(stderr, is_terminal(stderr), options.quiet);
-  const std::stop_source stop;
-  const StopOnSignal on_signal(stop, console);
+  Session session(options.quiet);
+  Console& console = session.console();
   // A thread for each lock brings a connection for each; a private server has room for twice as
   // many as there are clients.
   const auto threads = static_cast<int>(
@@ -98,23 +93,21 @@ tl::expected<int, UsageError> renewal(const RunOptions& given) {
   }
   std::vector<Selected> selected = {{find_strategy("redis-watchdog"), true},
                                     {find_strategy("redis-set-nx-lua"), true}};
-  const auto deployment = deploy(with_threads, selected, result.skipped, stop.get_token());
-  if (stop.stop_requested()) {
-    console.warn("interrupted before anything was measured");
-    return exit_code::kInterrupted;
-  }
-  if (!deployment) return tl::unexpected(deployment.error());
+  const auto deployed = session.deploy(with_threads, selected, result.skipped);
+  if (!deployed) return tl::unexpected(deployed.error());
+  if (!*deployed) return session.interrupted_early();
+  const Deployment& deployment = **deployed;
 
   const RenewalPlan plan{.run_id = result.id,
-                         .endpoints = deployment->endpoints,
+                         .endpoints = deployment.endpoints,
                          .held = options.renewal.held,
                          .most_threads = options.renewal.most_threads,
                          .pairs = options.renewal.pairs,
                          .foreground = options.workload};
   auto measured = measure_renewal(
-      plan, [&](const std::string& line) { console.note(line); }, stop.get_token());
+      plan, [&](const std::string& line) { console.note(line); }, session.stop());
   result.interrupted = measured.interrupted;
-  result.environment.servers = deployment->facts;
+  result.environment.servers = deployment.facts;
   result.workload = record_of(options, renewal_options());
   result.experiment = results::Experiment{.points = std::move(measured.points)};
   return finish_renewal(options, result, measured.error, *out, console);

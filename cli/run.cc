@@ -2,24 +2,20 @@
 
 #include <algorithm>
 #include <chrono>
-#include <random>
 
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/deployed_faults.h"
 #include "cli/exit_code.h"
-#include "cli/facts.h"
+#include "cli/finish.h"
 #include "cli/hdr_files.h"
 #include "cli/metrics.h"
 #include "cli/progress.h"
 #include "cli/publish.h"
 #include "cli/report_page.h"
 #include "cli/select.h"
-#include "cli/servers.h"
-#include "cli/signals.h"
+#include "cli/session.h"
 #include "loadgen/runner.h"
-#include "results/save.h"
-#include "strategies/registry.h"
 
 namespace lockbench {
 namespace {
@@ -28,34 +24,18 @@ namespace {
 struct Plan {
   std::vector<Selected> selected;
   WallTime begun;
-  std::string id, started_at, out;
+  results::Result result;  ///< with what is known beforehand
+  std::string out;
 };
 
 tl::expected<Plan, UsageError> make_plan(const RunOptions& options) {
-  Plan plan;
-  std::vector<const Descriptor*> catalogue = all_strategies();
-  const auto absent = absent_strategies();
-  catalogue.insert(catalogue.end(), absent.begin(), absent.end());
-  auto selected = select_strategies(options.strategies, catalogue);
+  auto selected = select_for_load(options);
   if (!selected) return tl::unexpected(selected.error());
-  plan.selected = std::move(*selected);
-  if (auto fits = check_waiting(plan.selected, options.workload.strategy.wait); !fits) {
-    return tl::unexpected(fits.error());
-  }
-  if (auto fits =
-          check_renewal(plan.selected, options.workload.strategy.renew, options.workload.ttl);
-      !fits) {
-    return tl::unexpected(fits.error());
-  }
-  const WallTime now = std::chrono::system_clock::now();
-  plan.begun = now;
-  plan.id = run_id(now, std::random_device()());
-  plan.started_at = rfc3339(now);
-  plan.out = options.out.empty() ? fmt::format("results/runs/{}.json", plan.id) : options.out;
-  if (auto writable = results::check_writable(plan.out); !writable) {
-    return tl::unexpected(UsageError{fmt::format("--out: {}", writable.error())});
-  }
-  if (auto fits = check_report(options, plan.out); !fits) return tl::unexpected(fits.error());
+  Plan plan{.selected = *std::move(selected), .begun = std::chrono::system_clock::now()};
+  plan.result = begin_result(plan.begun);
+  auto out = out_path(options, plan.result.id);
+  if (!out) return tl::unexpected(out.error());
+  plan.out = *std::move(out);
   if (!options.hdr.empty()) {
     if (auto writable = check_hdr_directory(options.hdr); !writable) {
       return tl::unexpected(UsageError{fmt::format("--hdr: {}", writable.error())});
@@ -66,7 +46,7 @@ tl::expected<Plan, UsageError> make_plan(const RunOptions& options) {
 
 RunPlan load_of(const RunOptions& options, const Plan& plan, const Deployment& deployment) {
   RunPlan load;
-  load.run_id = plan.id;
+  load.run_id = plan.result.id;
   load.workload = options.workload;
   load.endpoints = deployment.endpoints;
   load.counter_url = deployment.counter_url;
@@ -86,29 +66,23 @@ void add_never_begun(const std::vector<Selected>& selected, results::Result& res
   }
 }
 
-results::Result result_of(const RunOptions& options, const Plan& plan, const Deployment& deployment,
-                          std::vector<results::Skipped> skipped, RunReport report) {
-  results::Result result;
-  result.id = plan.id;
-  result.started_at = plan.started_at;
+void add_to_result(Plan& plan, const RunOptions& options, const Deployment& deployment,
+                   RunReport report) {
+  results::Result& result = plan.result;
   result.interrupted = report.interrupted;
-  result.lockbench = build_facts();
-  result.environment = machine_facts();
   result.environment.servers = deployment.facts;
   result.workload = workload_record(options);
-  result.skipped = std::move(skipped);
   for (results::Skipped& run : report.not_started) {
     run.reason = "did not start: " + run.reason;
     result.skipped.push_back(std::move(run));
   }
   result.runs = std::move(report.runs);
   if (result.interrupted) add_never_begun(plan.selected, result);
-  return result;
 }
 
 /// Saves and shows the result, and decides how this ends.
-int finish(const RunOptions& options, const Plan& plan, const results::Result& result,
-           bool all_well, Console& console) {
+int finish(const RunOptions& options, const Plan& plan, bool all_well, Console& console) {
+  const results::Result& result = plan.result;
   Ending ending = ending_of(result);
   ending.strict = options.strict;
   ending.errors = ending.errors || !all_well;
@@ -134,45 +108,30 @@ tl::expected<int, UsageError> run(const RunOptions& options) {
   auto plan = make_plan(options);
   if (!plan) return tl::unexpected(plan.error());
 
-  prepare_signals();
-  Console console(stderr, is_terminal(stderr), options.quiet);
-  const std::stop_source stop;
-  const StopOnSignal on_signal(stop, console);
-  auto metrics = Metrics::start(options, plan->selected, plan->id, console);
+  Session session(options.quiet);
+  Console& console = session.console();
+  auto metrics = Metrics::start(options, plan->selected, plan->result.id, console);
   if (!metrics) return tl::unexpected(metrics.error());
-  std::vector<results::Skipped> skipped;
-  const auto deployment = deploy(options, plan->selected, skipped, stop.get_token());
-  if (stop.stop_requested()) {
-    console.warn("interrupted before the load began: nothing was measured");
-    return exit_code::kInterrupted;
-  }
-  if (!deployment) return tl::unexpected(deployment.error());
+  const auto deployed = session.deploy(options, plan->selected, plan->result.skipped);
+  if (!deployed) return tl::unexpected(deployed.error());
+  if (!*deployed) return session.interrupted_early();
+  const Deployment& deployment = **deployed;
 
-  const results::Build build = build_facts();
-  if (!figures_can_be_trusted(build)) {
-    console.warn(fmt::format("warning: this is a {} build: its figures are not to be trusted",
-                             build.build_type.empty() ? "non-optimised" : build.build_type));
-  }
-  for (const std::string& line : deployment->warnings) console.warn("warning: " + line);
-  for (const results::Skipped& one : skipped) {
-    console.note(fmt::format("skipped: {}: {}", one.strategy, one.reason));
-  }
   ProgressView progress(console, std::chrono::steady_clock::now);
-  RunPlan load = load_of(options, *plan, *deployment);
+  RunPlan load = load_of(options, *plan, deployment);
   load.watcher = metrics->watcher();
-  DeployedFaults faults(options, *deployment);
+  DeployedFaults faults(options, deployment);
   load.faults = options.faults;
   load.fault_ground = &faults;
-  RunReport report = run_plan(load, progress, stop.get_token());
+  RunReport report = run_plan(load, progress, session.stop());
   for (const results::Skipped& one : report.not_started) {
     console.warn(fmt::format("did not start: {}: {}", one.strategy, one.reason));
   }
   // All are errors at run time.
   const bool all_well = metrics->push(console) && report.not_started.empty() && !faults.failed();
-  const results::Result result =
-      result_of(options, *plan, *deployment, std::move(skipped), std::move(report));
-  const int code = finish(options, *plan, result, all_well, console);
-  metrics->linger(console, stop.get_token());
+  add_to_result(*plan, options, deployment, std::move(report));
+  const int code = finish(options, *plan, all_well, console);
+  metrics->linger(console, session.stop());
   return code;
 }
 

@@ -102,4 +102,20 @@ tl::expected<void, UsageError> check_renewal(const std::vector<Selected>& select
   return {};
 }
 
+tl::expected<std::vector<Selected>, UsageError> select_for_load(
+    const RunOptions& options, std::vector<const Descriptor*> built) {
+  const auto absent = absent_strategies();
+  built.insert(built.end(), absent.begin(), absent.end());
+  auto selected = select_strategies(options.strategies, built);
+  if (!selected) return selected;
+  const StrategyOptions& asked = options.workload.strategy;
+  if (auto fits = check_waiting(*selected, asked.wait); !fits) {
+    return tl::unexpected(fits.error());
+  }
+  if (auto fits = check_renewal(*selected, asked.renew, options.workload.ttl); !fits) {
+    return tl::unexpected(fits.error());
+  }
+  return selected;
+}
+
 }  // namespace lockbench

@@ -6,6 +6,7 @@
 
 #include "cli/options.h"
 #include "strategies/descriptor.h"
+#include "strategies/registry.h"
 
 namespace lockbench {
 
@@ -27,5 +28,10 @@ tl::expected<void, UsageError> check_waiting(const std::vector<Selected>& select
 /// The same for --renew: a strategy that was named must be one that a timer can renew, and in time.
 tl::expected<void, UsageError> check_renewal(const std::vector<Selected>& selected,
                                              const std::optional<RenewPolicy>& renew, Duration ttl);
+
+/// The strategies that the options name, among those that are built and those that are left out;
+/// they can do what the options ask of them.
+tl::expected<std::vector<Selected>, UsageError> select_for_load(
+    const RunOptions& options, std::vector<const Descriptor*> built = all_strategies());
 
 }  // namespace lockbench

@@ -2,6 +2,7 @@
 
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "cli/console.h"
@@ -12,6 +13,10 @@ namespace lockbench {
 /// SIGPIPE. Must come before the first thread is made, as threads inherit what is blocked.
 void prepare_signals();
 
+/// What most commands answer a signal with.
+inline constexpr std::string_view kSavingAndStopping =
+    "stopping: saving what was measured; press Ctrl-C again to kill";
+
 /// Turns the first of these signals into a stop and lets the second one kill, even if nothing can
 /// be written to the console. One thread of its own; `console` must outlive it. Throws
 /// std::system_error if the kernel has no more descriptors.
@@ -19,7 +24,7 @@ class StopOnSignal {
  public:
   /// `note` is shown when the first one comes.
   StopOnSignal(std::stop_source stop, Console& console,
-               std::string note = "stopping: saving what was measured; press Ctrl-C again to kill");
+               std::string note = std::string(kSavingAndStopping));
   StopOnSignal(const StopOnSignal&) = delete;
   StopOnSignal& operator=(const StopOnSignal&) = delete;
   ~StopOnSignal();

@@ -117,6 +117,20 @@ TEST_F(Select, RenewalMustComeBeforeTheEnd) {
   EXPECT_THAT(late.error().message, HasSubstr("2s is too late for a TTL of 2s"));
 }
 
+TEST(SelectForLoad, RefusesWhatNamedStrategiesCannotDo) {
+  RunOptions options;
+  options.strategies = {"local-mutex"};
+  const auto selected = select_for_load(options);
+  ASSERT_TRUE(selected) << selected.error().message;
+  EXPECT_EQ(selected->size(), 1U);
+  options.workload.strategy.wait = WaitPolicy::poll(std::chrono::milliseconds(1));
+  EXPECT_THAT(select_for_load(options).error().message, HasSubstr("--wait: local-mutex"));
+  options.workload.strategy.wait.reset();
+  options.workload.strategy.renew = RenewPolicy{RenewPolicy::Kind::automatic};
+  EXPECT_THAT(select_for_load(options).error().message, HasSubstr("--renew: local-mutex"));
+  EXPECT_THAT(select_for_load(options, {}).error().message, HasSubstr("no such strategy"));
+}
+
 TEST(Text, IsPresentable) {
   EXPECT_EQ(presentable("a\nb\x1b[31m"), "a b [31m");
   EXPECT_EQ(presentable("redis://:hunter2@host/ and redis://u:p@w/x@h:1 redis://plain"),
