@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "cli/finish.h"
+#include "cli/metrics.h"
 #include "cli/session.h"
 #include "loadgen/capacity_experiment.h"
 #include "results/capacity_sheet.h"
@@ -59,10 +60,10 @@ tl::expected<std::vector<Selected>, UsageError> choose(const RunOptions& options
   return select_for_load(options);
 }
 
+/// Of whichever strategy.
 CapacityPlan plan_of(const RunOptions& options, const Deployment& deployment,
-                     const Descriptor& strategy, const std::string& run_id) {
+                     const std::string& run_id, RunWatcher* watcher) {
   return {.run_id = run_id,
-          .strategy = &strategy,
           .workload = options.workload,
           .endpoints = deployment.endpoints,
           .counter_url = deployment.counter_url,
@@ -71,7 +72,8 @@ CapacityPlan plan_of(const RunOptions& options, const Deployment& deployment,
           .sweep_keys = options.capacity.sweep_keys,
           .sweep_duration = std::min<Duration>(std::chrono::seconds(1), options.capacity.duration),
           .planned_rate = options.capacity.planned_rate,
-          .extrapolations = options.capacity.extrapolations};
+          .extrapolations = options.capacity.extrapolations,
+          .watcher = watcher};
 }
 
 /// Nothing that was asked for is silently left out.
@@ -89,9 +91,8 @@ void complain_of_unanswered(const std::vector<Extrapolation>& asked,
 }
 
 /// One strategy after the other; what a stop left out is named.
-void measure_all(const RunOptions& options, const Deployment& deployment,
-                 const std::vector<Selected>& selected, results::Result& result, Ending& ending,
-                 Session& session) {
+void measure_all(CapacityPlan plan, const std::vector<Selected>& selected, results::Result& result,
+                 Ending& ending, Session& session) {
   Console& console = session.console();
   auto& capacities = result.capacity.emplace();
   for (const Selected& one : selected) {
@@ -100,14 +101,14 @@ void measure_all(const RunOptions& options, const Deployment& deployment,
       result.skipped.push_back({name, "interrupted"});
       continue;
     }
+    plan.strategy = one.strategy;
     CapacityMeasured measured = measure_capacity(
-        plan_of(options, deployment, *one.strategy, result.id),
-        [&](const std::string& line) { console.note(line); }, session.stop());
+        plan, [&](const std::string& line) { console.note(line); }, session.stop());
     for (const std::string& line : measured.errors) console.warn("failure: " + line);
     if (measured.violated) console.warn("exclusion was broken: " + name);
     const results::Capacity& capacity = measured.capacity;
     if (!session.stopped()) {
-      complain_of_unanswered(options.capacity.extrapolations, capacity, console);
+      complain_of_unanswered(plan.extrapolations, capacity, console);
     }
     ending.errors = ending.errors || !measured.errors.empty();
     ending.exclusion_broken = ending.exclusion_broken || measured.violated;
@@ -152,17 +153,23 @@ tl::expected<int, UsageError> capacity(const RunOptions& given) {
   for (const int clients : options.capacity.sweep_clients) {
     widest.workload.clients = std::max(widest.workload.clients, clients);
   }
+  auto metrics = Metrics::start(widest, *selected, result.id, session.console());
+  if (!metrics) return tl::unexpected(metrics.error());
   const auto deployed = session.deploy(widest, *selected, result.skipped);
   if (!deployed) return tl::unexpected(deployed.error());
   if (!*deployed) return session.interrupted_early();
   const Deployment& deployment = **deployed;
 
   Ending ending{.strict = options.strict};
-  measure_all(options, deployment, *selected, result, ending, session);
+  measure_all(plan_of(options, deployment, result.id, metrics->watcher()), *selected, result,
+              ending, session);
+  ending.errors = !metrics->push(session.console()) || ending.errors;
   result.environment.servers = deployment.facts;
   result.workload = record_of(options, capacity_options());
-  return finish(result, text_of(result, options.format), *out, ending, session.console(),
-                options.report.page);
+  const int code = finish(result, text_of(result, options.format), *out, ending, session.console(),
+                          options.report.page);
+  metrics->linger(session.console(), session.stop());
+  return code;
 }
 
 }  // namespace

@@ -128,13 +128,13 @@ std::vector<Option> capacity_options() {
           [](auto& o) -> auto& { return o.capacity.planned_rate; }),
       extrapolate_option()};
   auto shared = some_run_options(
-      {"strategies",    "keys",       "key-skew", "hold",          "warmup",
-       "ttl",           "wait",       "renew",    "nodes",         "node-timeout",
-       "replicas",      "lock-delay", "resource", "wait-replicas", "wait-timeout",
-       "counter-redis", "seed",       "redis",    "memcached",     "etcd",
-       "postgres",      "zookeeper",  "rtt",      "out",           "store-timeout",
-       "format",        "quiet",      "strict",   "config",        "acquire-timeout",
-       "report"});
+      {"strategies",    "keys",           "key-skew", "hold",          "warmup",
+       "ttl",           "wait",           "renew",    "nodes",         "node-timeout",
+       "replicas",      "lock-delay",     "resource", "wait-replicas", "wait-timeout",
+       "counter-redis", "seed",           "redis",    "memcached",     "etcd",
+       "postgres",      "zookeeper",      "rtt",      "out",           "store-timeout",
+       "format",        "quiet",          "strict",   "config",        "acquire-timeout",
+       "report",        "metrics-listen", "linger",   "push"});
   std::move(shared.begin(), shared.end(), std::back_inserter(options));
   return options;
 }

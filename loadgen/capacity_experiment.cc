@@ -92,6 +92,7 @@ class Experiment {
     load.workload.seed += static_cast<std::uint64_t>(runs_);
     load.endpoints = plan_.endpoints;
     load.counter_url = plan_.counter_url;
+    load.watcher = plan_.watcher;
     Quiet quiet(on_step_);
     RunReport report = run_plan(load, quiet, stop_);
     for (const results::Skipped& failed : report.not_started) complain(failed.reason);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "loadgen/extrapolation.h"
+#include "loadgen/run_watcher.h"
 #include "loadgen/runner.h"
 #include "results/model.h"
 #include "results/threshold.h"
@@ -26,6 +27,7 @@ struct CapacityPlan {
   Duration sweep_duration = std::chrono::seconds(1);
   std::optional<double> planned_rate;
   std::vector<Extrapolation> extrapolations;
+  RunWatcher* watcher = nullptr;  ///< told of every run
 };
 
 /// A stop ends it early, with what was measured until then.

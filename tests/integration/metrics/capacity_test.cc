@@ -1,0 +1,104 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <charconv>
+#include <csignal>
+#include <set>
+
+#include "testbed/ports.h"
+#include "tests/integration/run/documents.h"
+#include "tests/integration/run/program.h"
+#include "tests/support/http_client.h"
+
+namespace lockbench::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Of the one series with these labels; -1 if it is not on the page.
+double value_on(const std::string& page, const std::string& series) {
+  const std::size_t at = page.find("\n" + series + " ");
+  double value = -1;
+  if (at == std::string::npos) return value;
+  std::from_chars(page.data() + at + series.size() + 2, page.data() + page.size(), value);
+  return value;
+}
+
+/// Acquisitions of all of a capacity's runs.
+std::uint64_t acquired_in(const Json& capacity) {
+  std::uint64_t all = 0;
+  for (const char* runs : {"steps", "sweep"}) {
+    for (const Json& run : capacity.at(runs)) {
+      const Json& acquire = run.at("acquire");
+      if (!acquire.is_null()) all += acquire.at("count").get<std::uint64_t>();
+    }
+  }
+  return all;
+}
+
+TEST(CapacityMetrics, ShowEveryStepAndAgreeWithTheResult) {
+  const Scratch scratch;
+  const std::uint16_t port = testbed::free_loopback_port().value();
+  Program program(scratch, {"capacity",
+                            "local-mutex",
+                            "--slo",
+                            "acquire.p99<20ms",
+                            "--hold",
+                            "1ms",
+                            "--clients",
+                            "4",
+                            "--sweep",
+                            "clients=1,4",
+                            "--duration",
+                            "200ms",
+                            "--warmup",
+                            "0ms",
+                            "--linger",
+                            "600s",
+                            "--metrics-listen",
+                            std::to_string(port),
+                            "--out",
+                            "r.json"});
+  ASSERT_TRUE(program.says("metrics on"));
+  const std::string labels = R"({strategy="local-mutex",backend="local")";
+  std::set<double> targets;
+  double acquired = 0;
+  const auto look = [&] {
+    const std::string page = http_get(port, "/metrics").body;
+    const double now =
+        value_on(page, "lockbench_sections_total" + labels + R"(,outcome="acquired"})");
+    EXPECT_GE(now, acquired) << "it only grows, from step to step";
+    acquired = now;
+    targets.insert(value_on(page, "lockbench_target_sections_per_second" + labels + "}"));
+  };
+  ASSERT_TRUE(eventually(
+      [&] {
+        look();
+        return program.says("metrics are served for another", 20ms);
+      },
+      120s));
+  look();
+  EXPECT_GE(targets.size(), 3U) << "steps of the search, and what has no rate";
+  const Json result = read_result(scratch / "r.json");
+  EXPECT_EQ(violation_of_schema(result), "");
+  EXPECT_EQ(acquired, static_cast<double>(acquired_in(result.at("capacity").at(0))));
+  program.signal(SIGTERM);
+  const int code = program.finish().code;
+  EXPECT_TRUE(code == 0 || code == 99) << code;
+}
+
+TEST(CapacityMetrics, APushThatFailsIsAnErrorOfTheCommand) {
+  const Scratch scratch;
+  const std::uint16_t nobody = testbed::free_loopback_port().value();
+  const Outcome outcome =
+      lockbench(scratch, {"capacity", "local-mutex", "--slo", "acquire.p99<1ns", "--clients", "2",
+                          "--sweep", "off", "--duration", "10ms", "--warmup", "0ms", "--out",
+                          "r.json", "--push", fmt::format("http://127.0.0.1:{}", nobody)});
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_THAT(outcome.err, testing::HasSubstr("--push"));
+  EXPECT_EQ(read_result(scratch / "r.json").at("capacity").size(), 1U);
+}
+
+}  // namespace
+}  // namespace lockbench::test
