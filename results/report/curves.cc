@@ -1,7 +1,10 @@
 #include "results/report/curves.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <iterator>
+#include <limits>
 #include <map>
 
 #include "results/report/limits.h"
@@ -10,6 +13,10 @@ namespace lockbench::results::report {
 namespace {
 
 constexpr double kTicksPerHalving = 5;
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+/// Its samples are known by their percentiles only.
+bool is_thin(const Distribution* distribution) { return distribution->buckets.empty(); }
 
 /// The next level as a share; both below 1.
 double next_level(double level) {
@@ -27,9 +34,29 @@ void add(std::vector<Point>& points, Point point) {
   }
 }
 
+/// Through the percentiles that a thinned result still has.
+std::vector<Point> thin_curve(const Distribution& thin) {
+  if (!std::isfinite(thin.p50)) return {};
+  const std::array<Point, 6> known{{{1, thin.min},
+                                    {2, thin.p50},
+                                    {10, thin.p90},
+                                    {20, thin.p95},
+                                    {100, thin.p99},
+                                    {1000, thin.p999}}};
+  const auto count = static_cast<double>(thin.count);
+  std::vector<Point> points;
+  for (const Point& point : known) {
+    if (point.first < count && std::isfinite(point.second)) points.push_back(point);
+  }
+  points.emplace_back(count, thin.max);
+  return points;
+}
+
 }  // namespace
 
 std::vector<Point> percentile_curve(const Distribution& distribution) {
+  if (distribution.count == 0) return {};
+  if (is_thin(&distribution)) return thin_curve(distribution);
   const auto count = static_cast<double>(distribution.count);
   std::vector<Point> points;
   double level = 0;
@@ -43,15 +70,22 @@ std::vector<Point> percentile_curve(const Distribution& distribution) {
       level = next_level(level);
     }
   }
-  if (distribution.count > 0) add(points, {std::max(count, 1.0), distribution.max});
+  add(points, {count, distribution.max});
   return points;
 }
 
 Distribution merged(std::span<const Distribution* const> distributions) {
+  std::vector<const Distribution*> filled;
+  std::copy_if(distributions.begin(), distributions.end(), std::back_inserter(filled),
+               [](const Distribution* one) { return one->count > 0; });
+  if (filled.size() == 1) return *filled.front();
   Distribution sum;
+  for (double* figure :
+       {&sum.mean, &sum.stddev, &sum.p50, &sum.p90, &sum.p95, &sum.p99, &sum.p999}) {
+    *figure = kUnknown;
+  }
   std::map<double, std::uint64_t> buckets;
-  for (const Distribution* one : distributions) {
-    if (one->count == 0) continue;
+  for (const Distribution* one : filled) {
     sum.min = sum.count == 0 ? one->min : std::min(sum.min, one->min);
     sum.max = std::max(sum.max, one->max);
     sum.count += one->count;
@@ -59,6 +93,8 @@ Distribution merged(std::span<const Distribution* const> distributions) {
     sum.relative_error = std::max(sum.relative_error, one->relative_error);
     for (const auto& bucket : one->buckets) buckets[bucket.upper] += bucket.count;
   }
+  // Some of the samples only would be a curve of something else.
+  if (std::any_of(filled.begin(), filled.end(), &is_thin)) return sum;
   for (const auto& [upper, count] : buckets) sum.buckets.push_back({upper, count});
   return sum;
 }

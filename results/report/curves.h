@@ -9,10 +9,12 @@
 namespace lockbench::results::report {
 
 /// x is 1 / (1 - p), y the value at p: HdrHistogram's steps, five for each halving of the distance
-/// to 100 %, and the maximum at the end. Empty without samples.
+/// to 100 %, and the maximum at the end. Without buckets, as in a thinned result, only where
+/// percentiles are known. Empty without samples, or if nothing but the maximum is known.
 std::vector<Point> percentile_curve(const Distribution& distribution);
 
-/// All samples in one, as far as a curve needs them: no percentiles, no mean.
+/// All samples in one, as far as a curve needs them: of several, percentiles and mean are not a
+/// number, and there are no buckets unless all have some.
 Distribution merged(std::span<const Distribution* const> distributions);
 
 /// The share of samples up to x, for a growing list; infinite samples count, but have no point.

@@ -85,12 +85,12 @@ Distribution acquire_of(const Group& group) {
   return merged(all);
 }
 
-/// At one x of a growing line.
-std::string at(const std::vector<Point>& points, double x) {
-  for (const Point& point : points) {
-    if (point.first >= x) return human_seconds(point.second);
-  }
-  return "–";
+/// At one x of its curve. Between the few points of a thinned result nothing is known.
+std::string at(const Distribution& distribution, const std::vector<Point>& curve, double x) {
+  const auto next = std::find_if(curve.begin(), curve.end(),
+                                 [x](const Point& point) { return point.first >= x; });
+  const bool known = next != curve.end() && (next->first == x || !distribution.buckets.empty());
+  return known ? human_seconds(next->second) : "–";
 }
 
 LineChart percentile_curves(const std::vector<Group>& groups, const std::vector<Picked>& order) {
@@ -102,6 +102,7 @@ LineChart percentile_curves(const std::vector<Group>& groups, const std::vector<
                       "right is what a few clients suffer.",
                   .x = {"percentile", Measure::share, Scale::percentile},
                   .y = {"time to acquire", Measure::seconds, Scale::log}};
+  std::size_t without = 0;
   chart.table = {.caption = chart.title, .titles = {"strategy"}};
   for (const auto& [x, name] : kStops) chart.table.titles.emplace_back(name);
   chart.table.titles.emplace_back("max");
@@ -109,16 +110,28 @@ LineChart percentile_curves(const std::vector<Group>& groups, const std::vector<
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& one) {
       return one.strategy == picked.strategy;
     });
-    Line line{.name = picked.strategy,
-              .strategy = picked.strategy,
-              .points = percentile_curve(acquire_of(*group))};
+    const Distribution acquire = acquire_of(*group);
+    Line line{
+        .name = picked.strategy, .strategy = picked.strategy, .points = percentile_curve(acquire)};
     auto& row = chart.table.rows.emplace_back();
     row.push_back({line.name});
-    for (const auto& [x, name] : kStops) row.push_back({at(line.points, x)});
-    row.push_back({line.points.empty() ? "–" : human_seconds(line.points.back().second)});
+    for (const auto& [x, name] : kStops) row.push_back({at(acquire, line.points, x)});
+    row.push_back({acquire.count > 0 ? human_seconds(acquire.max) : "–"});
+    without += acquire.count > 0 && line.points.empty() ? 1 : 0;
     if (!line.points.empty()) chart.lines.push_back(std::move(line));
   }
+  if (without > 0) {
+    chart.note += fmt::format(
+        " {} cannot be drawn: of repetitions a thinned result does not say "
+        "enough.",
+        without == 1 ? "One line" : fmt::format("{} lines", without));
+  }
   return chart;
+}
+
+/// Where there is nothing to draw, the table alone.
+Block as_block(LineChart chart) {
+  return chart.lines.empty() ? Block(std::move(chart.table)) : Block(std::move(chart));
 }
 
 }  // namespace
@@ -183,8 +196,9 @@ void add_run_sections(const Source& source, const std::vector<Picked>& order, Pa
                            .intro = "A verdict other than exclusive means that the lock let two "
                                     "clients in or lost updates.",
                            .blocks = {figures_table(source), throughput(runs), latencies(runs)}});
-  part.sections.push_back(
-      {.title = "Percentiles", .intro = {}, .blocks = {percentile_curves(groups, order)}});
+  part.sections.push_back({.title = "Percentiles",
+                           .intro = {},
+                           .blocks = {as_block(percentile_curves(groups, order))}});
 }
 
 }  // namespace lockbench::results::report

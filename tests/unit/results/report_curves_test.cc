@@ -40,6 +40,19 @@ TEST(PercentileCurve, OnlyGrows) {
 
 TEST(PercentileCurve, OfNothingIsEmpty) { EXPECT_THAT(percentile_curve({}), IsEmpty()); }
 
+TEST(PercentileCurve, WithoutBucketsGoesThroughThePercentilesThatAreKnown) {
+  Distribution thin = sample_distribution();
+  thin.buckets.clear();
+  EXPECT_THAT(percentile_curve(thin),
+              ElementsAre(Pair(1, thin.min), Pair(2, thin.p50), Pair(10, thin.p90),
+                          Pair(20, thin.p95), Pair(100, thin.p99), Pair(1000, thin.max)));
+}
+
+TEST(PercentileCurve, OfTheMaximumAloneIsEmpty) {
+  Distribution thin{.count = 10, .p50 = NAN, .max = 1};
+  EXPECT_THAT(percentile_curve(thin), IsEmpty());
+}
+
 TEST(PercentileCurve, IsBoundedHoweverFineTheHistogram) {
   Distribution fine;
   for (int i = 1; i <= 100'000; ++i) fine.buckets.push_back({i * 1e-6, 1'000'000});
@@ -65,6 +78,26 @@ TEST(Merged, AddsBucketsOfAllRepetitions) {
   EXPECT_EQ(sum.max, 4);
   ASSERT_THAT(sum.buckets, SizeIs(3));
   EXPECT_EQ(sum.buckets[1].count, 2);
+}
+
+TEST(Merged, OfOneKeepsItAll) {
+  Distribution thin = sample_distribution();
+  thin.buckets.clear();
+  const Distribution nothing;
+  const Distribution same = merged(std::vector<const Distribution*>{&nothing, &thin});
+  EXPECT_EQ(same.p50, thin.p50);
+  EXPECT_EQ(same.p999, thin.p999);
+}
+
+TEST(Merged, OfSeveralThinnedOnesHasNoCurve) {
+  Distribution thin = sample_distribution();
+  thin.buckets.clear();
+  const Distribution whole = sample_distribution();
+  for (const Distribution* other : {static_cast<const Distribution*>(&thin), &whole}) {
+    const Distribution sum = merged(std::vector<const Distribution*>{&thin, other});
+    EXPECT_EQ(sum.count, thin.count + other->count);
+    EXPECT_THAT(percentile_curve(sum), IsEmpty());
+  }
 }
 
 TEST(Cumulative, CountsInfiniteSamplesWithoutAPoint) {

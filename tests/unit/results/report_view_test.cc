@@ -1,58 +1,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <type_traits>
-
 #include "results/report/report.h"
+#include "tests/unit/results/report_fixture.h"
 #include "tests/unit/results/samples.h"
 
 namespace lockbench::results::report {
 namespace {
 
-using testing::Contains;
 using testing::ElementsAre;
 using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-Part part_of(const Result& result) {
-  const Source source{.file = "runs/a.json", .result = result, .command = "lockbench", .flaws = {}};
-  return make_view(std::span(&source, 1)).parts.front();
-}
-
 std::vector<std::string> titles(const Part& part) {
   std::vector<std::string> titles;
   for (const Section& section : part.sections) titles.push_back(section.title);
   return titles;
-}
-
-template <class Wanted>
-const Wanted* find_block(const Part& part, std::string_view title) {
-  for (const Section& section : part.sections) {
-    for (const Block& block : section.blocks) {
-      const auto* found = std::get_if<Wanted>(&block);
-      if constexpr (std::is_same_v<Wanted, Table>) {
-        if (found != nullptr && found->caption == title) return found;
-      } else {
-        if (found != nullptr && found->title == title) return found;
-      }
-    }
-  }
-  return nullptr;
-}
-
-auto says(Tone tone, const std::string& text) {
-  return Contains(AllOf(Field(&Remark::tone, tone), Field(&Remark::text, HasSubstr(text))));
-}
-
-Run exclusive_run(const std::string& strategy, const std::string& backend, double rate) {
-  auto run = simple_run(strategy);
-  run.backend = backend;
-  run.sections = 1000;
-  run.sections_per_second = rate;
-  run.acquire = sample_distribution();
-  run.audit.increments = 1000;
-  return run;
 }
 
 TEST(ReportView, SaysFirstWhatBroke) {
