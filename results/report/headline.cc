@@ -30,15 +30,10 @@ std::string counted(std::uint64_t count, std::string_view one, std::string_view 
   return fmt::format("{} {}", human_count(static_cast<double>(count)), count == 1 ? one : many);
 }
 
-bool any_run(const Group& group, Verdict verdict) {
-  return std::any_of(group.runs.begin(), group.runs.end(),
-                     [&](const Run* run) { return run->audit.verdict == verdict; });
-}
-
 std::vector<std::string> names_with(const std::vector<Group>& groups, Verdict verdict) {
   std::vector<std::string> names;
   for (const Group& group : groups) {
-    if (any_run(group, verdict)) names.push_back(group.strategy);
+    if (group.ever(verdict)) names.push_back(group.strategy);
   }
   return names;
 }
@@ -64,17 +59,14 @@ std::string harm_of(const Group& group) {
 
 void add_verdicts(const std::vector<Group>& groups, Remarks& headline) {
   for (const Group& group : groups) {
-    if (!any_run(group, Verdict::violated)) continue;
+    if (!group.ever(Verdict::violated)) continue;
     const std::string harm = harm_of(group);
     headline.push_back({Tone::bad, fmt::format("{} did not keep clients apart{}{}.", group.strategy,
                                                harm.empty() ? "" : ": ", harm)});
   }
   std::size_t kept = 0;
   for (const Group& group : groups) {
-    kept += std::all_of(group.runs.begin(), group.runs.end(),
-                        [](const Run* run) { return run->audit.verdict == Verdict::exclusive; })
-                ? 1
-                : 0;
+    kept += group.kept_exclusion() ? 1 : 0;
   }
   if (kept > 0) {
     headline.push_back(
@@ -103,9 +95,7 @@ std::vector<const Run*> candidates(const std::vector<Group>& groups) {
   std::vector<const Run*> runs;
   for (const Group& group : groups) {
     const Run& run = group.typical();
-    if (run.backend != "local" && run.sections > 0 && run.audit.verdict == Verdict::exclusive) {
-      runs.push_back(&run);
-    }
+    if (run.backend != "local" && run.sections > 0 && group.kept_exclusion()) runs.push_back(&run);
   }
   return runs;
 }

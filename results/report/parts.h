@@ -21,6 +21,10 @@ struct Group {
 
   /// The one whose throughput is in the middle.
   const Run& typical() const;
+  /// Whether any of them came out so.
+  bool ever(Verdict verdict) const;
+  /// Whether all of them did: a lock that failed once is no lock, however fast it is.
+  bool kept_exclusion() const;
 };
 /// In the order of the result, which must outlive them.
 std::vector<Group> groups_of(const Result& result);

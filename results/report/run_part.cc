@@ -144,6 +144,16 @@ const Run& Group::typical() const {
   return *sorted[sorted.size() / 2];
 }
 
+bool Group::ever(Verdict verdict) const {
+  return std::any_of(runs.begin(), runs.end(),
+                     [verdict](const Run* run) { return run->audit.verdict == verdict; });
+}
+
+bool Group::kept_exclusion() const {
+  return std::all_of(runs.begin(), runs.end(),
+                     [](const Run* run) { return run->audit.verdict == Verdict::exclusive; });
+}
+
 std::vector<Group> groups_of(const Result& result) {
   std::vector<Group> groups;
   for (const Run& run : result.runs) {
@@ -169,7 +179,7 @@ std::vector<Picked> pick(const std::vector<Group>& groups) {
   std::map<std::string, const Group*> best;
   for (const Group& group : groups) {
     const Run& run = group.typical();
-    if (run.audit.verdict != Verdict::exclusive) continue;
+    if (!group.kept_exclusion()) continue;
     const Group*& leader = best[run.backend];
     if (leader == nullptr || run.sections_per_second > leader->typical().sections_per_second) {
       leader = &group;

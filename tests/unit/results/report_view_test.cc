@@ -38,6 +38,30 @@ TEST(ReportView, PraisesNoLockThatBrokeItsPromise) {
   result.runs = {fast, exclusive_run("a", "redis", 100), exclusive_run("b", "etcd", 50)};
   EXPECT_THAT(part_of(result).headline, says(Tone::plain, "Most work: a with 100 sections"));
 }
+TEST(ReportView, PraisesNoLockThatBrokeItsPromiseInOneRepetition) {
+  Result result = minimal_result();
+  for (const double rate : {900.0, 1000.0, 1100.0}) {
+    result.runs.push_back(exclusive_run("fast", "redis", rate));
+  }
+  result.runs.front().audit.lost_updates = 5;
+  result.runs.front().audit.verdict = Verdict::violated;
+  result.runs.push_back(exclusive_run("a", "redis", 100));
+  result.runs.push_back(exclusive_run("b", "etcd", 50));
+  const Part part = part_of(result);
+  EXPECT_THAT(part.headline, says(Tone::bad, "fast did not keep clients apart: 5 lost updates."));
+  EXPECT_THAT(part.headline, says(Tone::plain, "Most work: a with 100 sections"));
+}
+
+TEST(ReportView, ShowsAtFirstNoLockThatBrokeItsPromiseInOneRepetition) {
+  Result result = minimal_result();
+  for (int i = 0; i < 10; ++i) {
+    result.runs.push_back(exclusive_run("redis-" + std::to_string(i), "redis", 100 + i));
+    result.runs.push_back(exclusive_run("redis-" + std::to_string(i), "redis", 100 + i));
+  }
+  result.runs[18].audit.verdict = Verdict::violated;
+  EXPECT_THAT(part_of(result).strategies.front(), Field(&Picked::strategy, "redis-8"));
+}
+
 
 TEST(ReportView, SaysWhetherThroughputCameBackAfterAFault) {
   Result result = minimal_result();
