@@ -146,6 +146,27 @@ void add_faults(const std::vector<Group>& groups, Remarks& headline) {
   }
 }
 
+/// What became of one strategy in the plays that concern it.
+struct Fate {
+  std::size_t plays = 0, harmed = 0;
+};
+
+/// Of those that many plays concern: few can harm a control, or a lock that promises little.
+void add_least_harmed(const std::map<std::string, Fate>& fates, Remarks& headline) {
+  std::size_t most = 0;
+  for (const auto& [strategy, fate] : fates) most = std::max(most, fate.plays);
+  std::size_t fewest = most;
+  for (const auto& [strategy, fate] : fates) {
+    if (2 * fate.plays >= most) fewest = std::min(fewest, fate.harmed);
+  }
+  std::vector<std::string> names;
+  for (const auto& [strategy, fate] : fates) {
+    if (2 * fate.plays >= most && fate.harmed == fewest) names.push_back(strategy);
+  }
+  headline.push_back(
+      {Tone::plain, fmt::format("Harmed by the fewest, {}: {}.", fewest, listed(names))});
+}
+
 }  // namespace
 
 void add_run_headline(const Result& result, Remarks& headline) {
@@ -159,15 +180,16 @@ void add_run_headline(const Result& result, Remarks& headline) {
 void add_hazard_headline(const Result& result, Remarks& headline) {
   if (!result.hazards || result.hazards->empty()) return;
   std::size_t played = 0, surprises = 0, unsafe = 0;
-  std::map<std::string, std::size_t> harmed;
+  std::map<std::string, Fate> fates;
   for (const Hazard& hazard : *result.hazards) {
     surprises += hazard.agrees ? 0 : 1;
     if (hazard.observed == "not-applicable") continue;
+    const std::size_t harm = is_unsafe(hazard.observed) ? 1 : 0;
+    Fate& fate = fates[hazard.strategy];
+    ++fate.plays;
+    fate.harmed += harm;
     ++played;
-    harmed.try_emplace(hazard.strategy, 0);
-    if (!is_unsafe(hazard.observed)) continue;
-    ++unsafe;
-    ++harmed[hazard.strategy];
+    unsafe += harm;
   }
   if (played == 0) {
     headline.push_back({Tone::doubtful, "None of the faults concerns these strategies."});
@@ -175,15 +197,7 @@ void add_hazard_headline(const Result& result, Remarks& headline) {
   }
   headline.push_back({unsafe > 0 ? Tone::bad : Tone::good,
                       fmt::format("{} of {} plays of faults ended badly.", unsafe, played)});
-  const auto fewest =
-      std::min_element(harmed.begin(), harmed.end(),
-                       [](const auto& a, const auto& b) { return a.second < b.second; });
-  std::vector<std::string> names;
-  for (const auto& [strategy, times] : harmed) {
-    if (times == fewest->second) names.push_back(strategy);
-  }
-  headline.push_back(
-      {Tone::plain, fmt::format("Harmed by the fewest, {}: {}.", fewest->second, listed(names))});
+  add_least_harmed(fates, headline);
   headline.push_back(surprises == 0
                          ? Remark{Tone::good, "Every outcome is the one that is declared."}
                          : Remark{Tone::bad, counted(surprises, "outcome is not the one",

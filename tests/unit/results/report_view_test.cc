@@ -10,7 +10,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::Field;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
 std::vector<std::string> titles(const Part& part) {
@@ -38,6 +37,7 @@ TEST(ReportView, PraisesNoLockThatBrokeItsPromise) {
   result.runs = {fast, exclusive_run("a", "redis", 100), exclusive_run("b", "etcd", 50)};
   EXPECT_THAT(part_of(result).headline, says(Tone::plain, "Most work: a with 100 sections"));
 }
+
 TEST(ReportView, PraisesNoLockThatBrokeItsPromiseInOneRepetition) {
   Result result = minimal_result();
   for (const double rate : {900.0, 1000.0, 1100.0}) {
@@ -61,7 +61,6 @@ TEST(ReportView, ShowsAtFirstNoLockThatBrokeItsPromiseInOneRepetition) {
   result.runs[18].audit.verdict = Verdict::violated;
   EXPECT_THAT(part_of(result).strategies.front(), Field(&Picked::strategy, "redis-8"));
 }
-
 
 TEST(ReportView, SaysWhetherThroughputCameBackAfterAFault) {
   Result result = minimal_result();
@@ -136,6 +135,21 @@ TEST(ReportView, HazardsBecomeAMatrixWithEveryPlay) {
   EXPECT_EQ(matrix->plays[0].timeline.size(), 1U);
   EXPECT_THAT(part.headline,
               says(Tone::bad, "1 outcome is not the one that the strategy declares"));
+}
+
+TEST(ReportView, PraisesNoControlThatFewFaultsConcern) {
+  Result result = minimal_result();
+  auto& plays = result.hazards.emplace();
+  const auto play = [&](const std::string& scenario, const std::string& strategy,
+                        const std::string& outcome) {
+    plays.push_back({.scenario = scenario, .strategy = strategy, .observed = outcome});
+  };
+  for (const char* scenario : {"a", "b", "c", "d"}) {
+    play(scenario, "sturdy", *scenario == 'a' || *scenario == 'b' ? "lost-update" : "safe");
+    play(scenario, "frail", *scenario == 'd' ? "safe" : "lost-update");
+    play(scenario, "control", *scenario == 'a' ? "lost-update" : "not-applicable");
+  }
+  EXPECT_THAT(part_of(result).headline, says(Tone::plain, "Harmed by the fewest, 2: sturdy."));
 }
 
 TEST(ReportView, EveryKindOfResultHasItsSections) {
