@@ -105,13 +105,14 @@ void measure_all(CapacityPlan plan, const std::vector<Selected>& selected, resul
     CapacityMeasured measured = measure_capacity(
         plan, [&](const std::string& line) { console.note(line); }, session.stop());
     for (const std::string& line : measured.errors) console.warn("failure: " + line);
-    if (measured.violated) console.warn("exclusion was broken: " + name);
+    const bool violated = measured.capacity.violated.value_or(false);
+    if (violated) console.warn("exclusion was broken: " + name);
     const results::Capacity& capacity = measured.capacity;
     if (!session.stopped()) {
       complain_of_unanswered(plan.extrapolations, capacity, console);
     }
     ending.errors = ending.errors || !measured.errors.empty();
-    ending.exclusion_broken = ending.exclusion_broken || measured.violated;
+    ending.exclusion_broken = ending.exclusion_broken || violated;
     ending.invalid = ending.invalid || capacity.limit == "generator";
     const bool too_much = capacity.planned_rate && *capacity.planned_rate > capacity.lowest;
     ending.threshold_missed = ending.threshold_missed || too_much || capacity.lowest <= 0;

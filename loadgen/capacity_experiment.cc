@@ -61,6 +61,7 @@ class Experiment {
     capacity.clients = static_cast<std::uint64_t>(plan.workload.clients);
     capacity.keys = static_cast<std::uint64_t>(plan.workload.key_count());
     capacity.limit = "unknown";
+    capacity.violated = false;
     capacity.highest = std::numeric_limits<double>::quiet_NaN();
   }
 
@@ -98,7 +99,7 @@ class Experiment {
     for (const results::Skipped& failed : report.not_started) complain(failed.reason);
     if (report.runs.empty()) return std::nullopt;
     results::Run& result = report.runs.front();
-    measured_.violated = measured_.violated || result.audit.verdict == results::Verdict::violated;
+    if (result.audit.verdict == results::Verdict::violated) measured_.capacity.violated = true;
     if (!result.errors.empty()) complain(result.errors.front());
     // What a stop cut short is no step.
     if (stop_.stop_requested()) return std::nullopt;

@@ -34,7 +34,6 @@ struct CapacityPlan {
 struct CapacityMeasured {
   results::Capacity capacity;
   std::vector<std::string> errors;  ///< runs that did not start, and failures within runs
-  bool violated = false;            ///< exclusion was broken in some run
   bool interrupted = false;
 };
 CapacityMeasured measure_capacity(const CapacityPlan& plan,

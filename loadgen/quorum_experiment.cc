@@ -155,6 +155,7 @@ void QuorumPointSum::add(const results::Run& run) {
   seconds_ += run.duration_seconds;
   sections_ += run.sections;
   commands_ += run.commands_per_section * static_cast<double>(run.sections);
+  violated_ = violated_ || run.audit.verdict == results::Verdict::violated;
   const results::Outcomes& outcomes = run.outcomes;
   granted_ += outcomes.acquired;
   ended_ += outcomes.acquired + outcomes.timed_out + outcomes.refused + outcomes.failed +
@@ -188,6 +189,7 @@ results::QuorumPoint QuorumPointSum::point() const {
   point.rounds_per_grant = per(rounds_, static_cast<double>(point.validity.count));
   point.granted_share =
       ended_ == 0 ? 0 : static_cast<double>(granted_) / static_cast<double>(ended_);
+  point.violated = violated_;
   return point;
 }
 

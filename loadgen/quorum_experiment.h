@@ -72,6 +72,7 @@ class QuorumPointSum {
   double seconds_ = 0, commands_ = 0;
   std::uint64_t sections_ = 0, granted_ = 0, ended_ = 0, split_votes_ = 0;
   double rounds_ = 0;
+  bool violated_ = false;
   HistogramSnapshot acquire_, validity_;
 };
 

@@ -60,6 +60,8 @@ struct Capacity {
   std::string limit;  ///< "lock", "store", "generator", "clients" or "unknown"
   std::string limit_reason;
   bool confirmed = false;  ///< by repeated runs at both ends
+  /// Whether exclusion was broken in some of the runs; nothing: the file is too old to say.
+  std::optional<bool> violated;
   /// Of the planned rate: its share of `lowest`, and by what share the load may grow until there.
   std::optional<double> planned_rate, utilisation, headroom;
   std::vector<CapacityStep> steps;  ///< in the order in which they were made

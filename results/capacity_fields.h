@@ -57,6 +57,7 @@ void describe(Visitor& v, Is<Capacity> auto& capacity) {
   v("limit", capacity.limit);
   v("limit_reason", capacity.limit_reason);
   v("confirmed", capacity.confirmed);
+  v.where_there("violated", capacity.violated);
   v("planned_rate", capacity.planned_rate);
   v("utilisation", capacity.utilisation);
   v("headroom", capacity.headroom);

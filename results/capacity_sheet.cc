@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "results/csv.h"
+#include "results/known.h"
 #include "results/units.h"
 
 namespace lockbench::results {
@@ -122,12 +123,14 @@ std::string csv_line(const Lines& fields) {
 
 TextSheet sheet_of(const std::vector<Capacity>& capacities) {
   TextSheet sheet;
-  sheet.titles = {"strategy",  "clients", "keys",       "kept up to /s", "missed from /s",
-                  "confirmed", "limit",   "planned /s", "utilisation",   "headroom"};
+  sheet.titles = {"strategy",       "clients",     "keys",     "kept up to /s",
+                  "missed from /s", "confirmed",   "violated", "limit",
+                  "planned /s",     "utilisation", "headroom"};
   for (const Capacity& capacity : capacities) {
     sheet.rows.push_back({capacity.strategy, count(capacity.clients), count(capacity.keys),
                           held(capacity), human_number(capacity.highest),
-                          capacity.confirmed ? "yes" : "no", capacity.limit,
+                          capacity.confirmed ? "yes" : "no", yes_or_no(capacity.violated),
+                          capacity.limit,
                           capacity.planned_rate ? human_number(*capacity.planned_rate) : "–",
                           percent(capacity.utilisation), percent(capacity.headroom)});
   }
@@ -136,6 +139,9 @@ TextSheet sheet_of(const std::vector<Capacity>& capacities) {
 
 std::vector<std::string> readings(const Capacity& capacity) {
   Lines lines;
+  if (capacity.violated.value_or(false)) {
+    lines.push_back("clients were not kept apart: what this lock bears counts for nothing");
+  }
   if (capacity.lowest <= 0) {
     lines.push_back(fmt::format("{} is kept at no rate that was tried, down to {}/s",
                                 capacity.objective, human_number(capacity.highest)));
@@ -156,22 +162,24 @@ std::vector<std::string> readings(const Capacity& capacity) {
 }
 
 std::string capacity_csv(const std::vector<Capacity>& capacities) {
-  std::string out = csv_line({"strategy", "objective", "purpose", "at", "offered_per_second",
-                              "sections_per_second", "acquire_p50_seconds", "acquire_p99_seconds",
-                              "met", "valid", "server_cpu_share", "generator_cpu_share", "reason"});
+  std::string out =
+      csv_line({"strategy", "objective", "purpose", "at", "offered_per_second",
+                "sections_per_second", "acquire_p50_seconds", "acquire_p99_seconds", "met", "valid",
+                "server_cpu_share", "generator_cpu_share", "reason", "violated"});
   for (const Capacity& capacity : capacities) {
+    const std::string violated = true_or_false(capacity.violated);
     for (const CapacityStep& step : capacity.steps) {
       out += csv_line({capacity.strategy, capacity.objective, step.purpose, "", plain(step.rate),
                        plain(step.achieved), plain(step.acquire, step.acquire.p50),
                        plain(step.acquire, step.acquire.p99), step.met ? "true" : "false",
                        step.valid ? "true" : "false", plain(step.server_cpu_share),
-                       plain(step.generator_cpu_share), step.reason});
+                       plain(step.generator_cpu_share), step.reason, violated});
     }
     for (const CapacitySweepPoint& point : capacity.sweep) {
       out +=
           csv_line({capacity.strategy, "", "sweep", fmt::format("{}={}", point.over, point.at), "",
                     plain(point.sections_per_second), plain(point.acquire, point.acquire.p50),
-                    plain(point.acquire, point.acquire.p99), "", "", "", "", ""});
+                    plain(point.acquire, point.acquire.p99), "", "", "", "", "", violated});
     }
   }
   return out;

@@ -4,6 +4,7 @@
 
 #include "results/csv.h"
 #include "results/experiment_sheet.h"
+#include "results/known.h"
 
 namespace lockbench::results {
 namespace {
@@ -41,7 +42,7 @@ TextSheet list_of(const std::vector<QuorumPoint>& points) {
                              "clients", "sections_per_second", "acquire_p50_seconds",
                              "acquire_p99_seconds", "acquire_max_seconds", "commands_per_section",
                              "split_votes", "rounds_per_grant", "granted_share",
-                             "validity_p50_seconds", "validity_min_seconds"}};
+                             "validity_p50_seconds", "validity_min_seconds", "violated"}};
   for (const QuorumPoint& point : points) {
     sheet.rows.push_back(
         {csv_field(point.strategy), std::to_string(point.nodes), std::to_string(point.down),
@@ -51,7 +52,7 @@ TextSheet list_of(const std::vector<QuorumPoint>& points) {
          where_any(point.acquire, point.acquire.max), number(point.commands_per_section),
          std::to_string(point.split_votes), number(point.rounds_per_grant),
          number(point.granted_share), where_any(point.validity, point.validity.p50),
-         where_any(point.validity, point.validity.min)});
+         where_any(point.validity, point.validity.min), true_or_false(point.violated)});
   }
   return sheet;
 }

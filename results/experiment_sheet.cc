@@ -29,6 +29,11 @@ std::vector<std::string> readings(const Experiment& experiment) {
   return std::visit([](const auto& points) { return readings(points); }, experiment.points);
 }
 
+std::vector<std::string> breaches(const Experiment& experiment) {
+  const auto* quorum = std::get_if<std::vector<QuorumPoint>>(&experiment.points);
+  return quorum == nullptr ? std::vector<std::string>() : breaches(*quorum);
+}
+
 std::string to_table(const TextSheet& sheet) {
   std::vector<std::size_t> widths;
   for (std::size_t c = 0; c < sheet.titles.size(); ++c) {

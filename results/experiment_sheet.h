@@ -32,6 +32,10 @@ std::vector<std::string> readings(const std::vector<RenewalPoint>& points);
 std::vector<std::string> readings(const std::vector<QuorumPoint>& points);
 std::vector<std::string> readings(const std::vector<DosePoint>& points);
 
+/// Those of them that tell where a lock failed, which come first.
+std::vector<std::string> breaches(const Experiment& experiment);
+std::vector<std::string> breaches(const std::vector<QuorumPoint>& points);
+
 std::string to_table(const TextSheet& sheet);
 std::string to_markdown(const TextSheet& sheet);
 std::string to_csv(const TextSheet& sheet);

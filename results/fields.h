@@ -234,6 +234,7 @@ void describe(Visitor& v, Is<QuorumPoint> auto& point) {
   v("rounds_per_grant", point.rounds_per_grant);
   v("granted_share", point.granted_share);
   v("validity", point.validity);
+  v.where_there("violated", point.violated);
 }
 
 template <class Visitor>

@@ -178,6 +178,8 @@ struct QuorumPoint {
   double rounds_per_grant = 0;
   double granted_share = 0;  ///< of the acquisitions that ended
   Distribution validity;     ///< left at the grant, of a quorum
+  /// Whether exclusion was broken; nothing: the file is too old to say.
+  std::optional<bool> violated;
 };
 
 /// How often a fault of one length did harm.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "results/experiment_sheet.h"
+#include "results/known.h"
 #include "results/units.h"
 
 namespace lockbench::results {
@@ -158,10 +159,10 @@ void compare_with_healthy(const Points& points, Lines& lines) {
 
 TextSheet sheet_of(const std::vector<QuorumPoint>& points) {
   TextSheet sheet;
-  sheet.titles = {"strategy",     "nodes",       "down",         "frozen",
-                  "slow",         "clients",     "sections/s",   "acquire p50",
-                  "acquire p99",  "acquire max", "granted",      "cmds/section",
-                  "rounds/grant", "split votes", "validity p50", "validity min"};
+  sheet.titles = {"strategy",     "nodes",        "down",         "frozen",      "slow",
+                  "clients",      "sections/s",   "acquire p50",  "acquire p99", "acquire max",
+                  "granted",      "cmds/section", "rounds/grant", "split votes", "validity p50",
+                  "validity min", "violated"};
   for (const QuorumPoint& point : points) {
     sheet.rows.push_back(
         {point.strategy, count(point.nodes), count(point.down), count(point.frozen),
@@ -173,13 +174,24 @@ TextSheet sheet_of(const std::vector<QuorumPoint>& points) {
          fmt::format("{:.1f} %", 100 * point.granted_share),
          human_number(point.commands_per_section), human_number(point.rounds_per_grant),
          count(point.split_votes), where_any(point.validity, point.validity.p50),
-         where_any(point.validity, point.validity.min)});
+         where_any(point.validity, point.validity.min), yes_or_no(point.violated)});
   }
   return sheet;
 }
 
-std::vector<std::string> readings(const std::vector<QuorumPoint>& points) {
+std::vector<std::string> breaches(const std::vector<QuorumPoint>& points) {
   Lines lines;
+  for (const QuorumPoint& point : points) {
+    if (!point.violated.value_or(false)) continue;
+    lines.push_back(fmt::format("{}{}: clients were not kept apart",
+                                with_clients(place(point), point.clients),
+                                healthy(point) ? "" : ", with " + faults(point)));
+  }
+  return lines;
+}
+
+std::vector<std::string> readings(const std::vector<QuorumPoint>& points) {
+  Lines lines = breaches(points);
   compare_with_references(points, lines);
   cost_of_a_node(points, lines);
   compare_with_healthy(points, lines);

@@ -140,24 +140,31 @@ Table models_table(const Capacity& capacity) {
   return table;
 }
 
+Remark told(const Capacity& capacity) {
+  if (capacity.violated.value_or(false)) {
+    return {Tone::bad, fmt::format("{} did not keep clients apart: what it bears counts for "
+                                   "nothing.",
+                                   capacity.strategy)};
+  }
+  if (!(capacity.lowest > 0)) {
+    return {Tone::bad, fmt::format("{} keeps {} under no load that was tried.", capacity.strategy,
+                                   capacity.objective)};
+  }
+  const std::string until =
+      std::isfinite(capacity.highest)
+          ? fmt::format("{} to {}", human_number(capacity.lowest), human_number(capacity.highest))
+          : fmt::format("at least {}", human_number(capacity.lowest));
+  return {capacity.confirmed ? Tone::good : Tone::doubtful,
+          fmt::format("{} keeps {} up to {} sections a second{}; what limits it: {}.",
+                      capacity.strategy, capacity.objective, until,
+                      capacity.confirmed ? "" : " (not confirmed)", capacity.limit)};
+}
+
 }  // namespace
 
 void add_capacity_headline(const Result& result, Remarks& headline) {
   if (!result.capacity) return;
-  for (const Capacity& capacity : *result.capacity) {
-    const std::string until =
-        std::isfinite(capacity.highest)
-            ? fmt::format("{} to {}", human_number(capacity.lowest), human_number(capacity.highest))
-            : fmt::format("at least {}", human_number(capacity.lowest));
-    headline.push_back(
-        capacity.lowest > 0
-            ? Remark{capacity.confirmed ? Tone::good : Tone::doubtful,
-                     fmt::format("{} keeps {} up to {} sections a second{}; what limits it: {}.",
-                                 capacity.strategy, capacity.objective, until,
-                                 capacity.confirmed ? "" : " (not confirmed)", capacity.limit)}
-            : Remark{Tone::bad, fmt::format("{} keeps {} under no load that was tried.",
-                                            capacity.strategy, capacity.objective)});
-  }
+  for (const Capacity& capacity : *result.capacity) headline.push_back(told(capacity));
 }
 
 void add_capacity_sections(const Result& result, Part& part) {
@@ -167,8 +174,11 @@ void add_capacity_sections(const Result& result, Part& part) {
   part.sections.push_back(std::move(summary));
   for (const Capacity& capacity : *result.capacity) {
     Section section{.title = fmt::format("Capacity of {}", capacity.strategy)};
+    const bool violated = capacity.violated.value_or(false);
     Remarks said;
-    for (std::string& line : readings(capacity)) said.push_back({Tone::plain, std::move(line)});
+    for (std::string& line : readings(capacity)) {
+      said.push_back({violated && said.empty() ? Tone::bad : Tone::plain, std::move(line)});
+    }
     if (!said.empty()) section.blocks.emplace_back(std::move(said));
     for (LineChart chart :
          {by_rate(capacity), by_sweep(capacity, "clients"), by_sweep(capacity, "keys")}) {

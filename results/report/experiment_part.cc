@@ -117,11 +117,19 @@ std::string_view title_of(const Experiment& experiment) {
 }  // namespace
 
 void add_experiment_section(const Result& result, Part& part) {
+Remarks remarks_of(const Experiment& experiment) {
+  const std::size_t broken = breaches(experiment).size();
+  Remarks remarks;
+  for (std::string& line : readings(experiment)) {
+    remarks.push_back({remarks.size() < broken ? Tone::bad : Tone::plain, std::move(line)});
+  }
+  return remarks;
+}
+
   if (!result.experiment) return;
   const Experiment& experiment = *result.experiment;
   Section section{.title = std::string(title_of(experiment))};
-  Remarks said;
-  for (std::string& line : readings(experiment)) said.push_back({Tone::plain, std::move(line)});
+  Remarks said = remarks_of(experiment);
   std::visit(
       [&](const auto& points) {
         for (Block& block : charts_of(points)) section.blocks.push_back(std::move(block));

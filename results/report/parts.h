@@ -48,6 +48,9 @@ void add_belief_section(const Result& result, Part& part);
 void add_capacity_sections(const Result& result, Part& part);
 void add_facts_section(const Source& source, Part& part);
 
+/// What an experiment's figures say; where a lock failed comes first.
+Remarks remarks_of(const Experiment& experiment);
+
 /// Several results side by side.
 std::vector<Section> overview_of(std::span<const Source> sources);
 

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <stdexcept>
 
 #include "results/report/limits.h"
@@ -14,9 +16,9 @@ namespace {
 void add_experiment_headline(const Result& result, Remarks& headline) {
   if (!result.experiment) return;
   constexpr std::size_t kMost = 4;
-  auto lines = readings(*result.experiment);
-  if (lines.size() > kMost) lines.resize(kMost);
-  for (std::string& line : lines) headline.push_back({Tone::plain, std::move(line)});
+  Remarks said = remarks_of(*result.experiment);
+  if (said.size() > kMost) said.resize(kMost);
+  std::move(said.begin(), said.end(), std::back_inserter(headline));
 }
 
 void add_trust(const Result& result, Remarks& headline) {

@@ -101,6 +101,17 @@ TEST(QuorumPointSum, PutsItsHalvesTogether) {
   EXPECT_DOUBLE_EQ(point.validity.min, 7);
 }
 
+TEST(QuorumPointSum, OneHalfThatFailedIsAFailure) {
+  results::Run failed = half(10, 10);
+  failed.audit.verdict = results::Verdict::violated;
+  QuorumPointSum sum({.strategy = "redlock", .nodes = 3}, 20ms);
+  sum.add(half(10, 10));
+  EXPECT_EQ(sum.point().violated, false);
+  sum.add(failed);
+  sum.add(half(10, 10));
+  EXPECT_EQ(sum.point().violated, true);
+}
+
 TEST(QuorumPointSum, NothingGrantedIsAFigureToo) {
   QuorumPointSum sum({.strategy = "redlock", .nodes = 3, .fault = {.down = 2}}, 20ms);
   results::Run run = half(0, 0);

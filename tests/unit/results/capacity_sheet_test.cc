@@ -57,6 +57,24 @@ TEST(CapacityReadings, SayWhatIsNotKnown) {
   EXPECT_THAT(readings(capacity), Contains(HasSubstr("are too many: 125 %")));
 }
 
+TEST(CapacityReadings, BeginWithABrokenPromise) {
+  std::vector<Capacity> capacities(3, sample_capacity().front());
+  capacities[1].violated = std::nullopt;
+  capacities[2].violated = true;
+  EXPECT_THAT(readings(capacities[2]).front(), StartsWith("clients were not kept apart"));
+  for (const std::size_t fine : {0U, 1U}) {
+    EXPECT_THAT(readings(capacities[fine]), Not(Contains(HasSubstr("kept apart"))));
+  }
+  const TextSheet sheet = sheet_of(capacities);
+  ASSERT_EQ(sheet.titles.at(6), "violated");
+  EXPECT_EQ(sheet.rows.at(0).at(6), "no");
+  EXPECT_EQ(sheet.rows.at(1).at(6), "–");
+  EXPECT_EQ(sheet.rows.at(2).at(6), "yes");
+  const auto lines = lines_of(capacity_csv(capacities));
+  EXPECT_THAT(lines.front(), HasSubstr(",violated\r"));
+  EXPECT_THAT(lines.back(), HasSubstr(",true\r"));
+}
+
 TEST(CapacityChart, StandsInTheOrderOfRatesOnAnAxisOfDecades) {
   Capacity capacity;
   capacity.steps = {step(400, 0.001, 0.1, false), step(100, 0.0001, 0.001, true)};

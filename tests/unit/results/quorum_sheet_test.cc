@@ -82,6 +82,16 @@ TEST(QuorumReadings, CompareIllNodesWithHealthyOnes) {
                                        "sections/s, acquire p50 20 ms, p99 40 ms"));
 }
 
+TEST(QuorumReadings, BeginWithWhereALockFailed) {
+  std::vector<QuorumPoint> points = measured();
+  for (QuorumPoint& point : points) point.violated = false;
+  EXPECT_THAT(breaches(points), IsEmpty());
+  points[3].violated = true;
+  EXPECT_EQ(readings(points).front(), "redlock on 5 nodes, 1 client: clients were not kept apart");
+  EXPECT_EQ(sheet_of(points).rows[3].back(), "yes");
+  EXPECT_EQ(list_of(points).rows[3].back(), "true");
+}
+
 TEST(QuorumReadings, NothingGrantedIsNoFigure) {
   std::vector<QuorumPoint> points = measured();
   points.push_back({.strategy = "redlock", .nodes = 5, .down = 3});
@@ -101,7 +111,8 @@ TEST(QuorumSheet, HasARowForEachPoint) {
   for (const auto& row : sheet.rows) EXPECT_EQ(row.size(), sheet.titles.size());
   EXPECT_THAT(sheet.rows[0],
               ElementsAre("redlock", "5", "1", "1", "2 by 20 ms", "8", "1.23k", "83 µs", "1.42 ms",
-                          "12.3 s", "75.0 %", "10.5", "1.25", "6", "83 µs", "100 ns"));
+                          "12.3 s", "75.0 %", "10.5", "1.25", "6", "83 µs", "100 ns", "no"));
+  EXPECT_EQ(sheet.rows[1].back(), "–") << "nobody said";
   EXPECT_THAT(to_table(sheet), HasSubstr("validity p50"));
   EXPECT_THAT(to_markdown(sheet), HasSubstr("| redlock | 5 | 1 | 1 | 2 by 20 ms |"));
   EXPECT_THAT(to_csv(sheet), HasSubstr("redlock,5,1,1,2 by 20 ms,8,"));

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "results/report/report.h"
 #include "tests/unit/results/report_fixture.h"
 #include "tests/unit/results/samples.h"
@@ -183,6 +185,32 @@ TEST(ReportView, SeveralResultsStandSideBySide) {
   b.runs = {exclusive_run("x", "redis", 30)};
   b.environment.cpu = "another";
   const std::vector<Source> sources{{"1/a.json", a, "", {}}, {"2/b.json", b, "", {}}};
+TEST(ReportView, PraisesNoCapacityOfALockThatBrokeItsPromise) {
+  Result result = minimal_result();
+  result.capacity = sample_capacity();
+  result.capacity->front().violated = true;
+  const Part part = part_of(result);
+  EXPECT_THAT(part.headline, ElementsAre(Field(&Remark::tone, Tone::bad)));
+  EXPECT_THAT(part.headline, says(Tone::bad, "redis-queue did not keep clients apart"));
+  const auto& readings = std::get<Remarks>(part.sections.at(1).blocks.front());
+  EXPECT_THAT(readings, says(Tone::bad, "clients were not kept apart"));
+}
+
+TEST(ReportView, SaysFirstAtWhichPointAQuorumBroke) {
+  Result result = minimal_result();
+  std::vector<QuorumPoint> points(3, sample_quorum_point());
+  points[0].violated = std::nullopt;
+  points[2].violated = true;
+  result.experiment = Experiment{.points = points};
+  const Part part = part_of(result);
+  EXPECT_EQ(part.headline.front().tone, Tone::bad);
+  EXPECT_THAT(part.headline.front().text,
+              testing::StartsWith("redlock on 5 nodes, 8 clients, with 1 of 5 nodes down"));
+  EXPECT_EQ(std::count_if(part.headline.begin(), part.headline.end(),
+                          [](const Remark& remark) { return remark.tone == Tone::bad; }),
+            1);
+}
+
   const View view = make_view(sources);
   ASSERT_EQ(view.overview.size(), 1U);
   EXPECT_THAT(std::get<Remarks>(view.overview[0].blocks[0]),

@@ -113,7 +113,8 @@ inline QuorumPoint sample_quorum_point() {
           .split_votes = 6,
           .rounds_per_grant = 1.25,
           .granted_share = 0.75,
-          .validity = sample_distribution()};
+          .validity = sample_distribution(),
+          .violated = false};
 }
 
 inline std::vector<Hazard> sample_hazards() {
@@ -155,6 +156,7 @@ inline std::vector<Capacity> sample_capacity() {
            .limit = "lock",
            .limit_reason = "hold 2 ms and handoff 0.2 ms leave 455 sections/s",
            .confirmed = true,
+           .violated = false,
            .planned_rate = 200,
            .utilisation = 0.5,
            .headroom = 1,

@@ -1,0 +1,32 @@
+#include "loadgen/capacity_experiment.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/loadgen/live_run_fixture.h"
+
+namespace lockbench {
+namespace {
+
+/// Until the first load has been measured.
+CapacityMeasured measured_briefly(const Descriptor& strategy) {
+  CapacityPlan plan{.run_id = "brief", .strategy = &strategy, .sweep_duration = 100ms};
+  plan.workload.clients = 4;
+  plan.workload.warmup = {};
+  plan.workload.hold = DurationDistribution::constant(1ms);
+  std::stop_source stop;
+  return measure_capacity(
+      plan, [&](const std::string&) { stop.request_stop(); }, stop.get_token());
+}
+
+TEST(CapacityExperiment, RemembersThatALockLetTwoIn) {
+  Behaviour open_door;
+  open_door.acquire = [](const Context&, const AcquireRequest& request) { return grant(request); };
+  EXPECT_EQ(measured_briefly(scripted("open-door", open_door)).capacity.violated, true);
+}
+
+TEST(CapacityExperiment, AControlBreaksNoPromise) {
+  EXPECT_EQ(measured_briefly(*find_strategy("none")).capacity.violated, false);
+}
+
+}  // namespace
+}  // namespace lockbench

@@ -1,0 +1,45 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "results/json.h"
+#include "tests/unit/results/samples.h"
+
+namespace lockbench::results {
+namespace {
+
+using nlohmann::json;
+
+Result with_quorum() {
+  Result result = full_result();
+  result.experiment = Experiment{.points = std::vector<QuorumPoint>{sample_quorum_point()}};
+  return result;
+}
+
+const QuorumPoint& point_of(const Result& result) {
+  return std::get<std::vector<QuorumPoint>>(result.experiment->points).front();
+}
+
+TEST(JsonOfOlderVersions, DoesNotSayWhetherALockFailed) {
+  json document = json::parse(to_json(with_quorum()));
+  ASSERT_EQ(document.at("capacity").at(0).erase("violated"), 1U);
+  ASSERT_EQ(document.at("experiment").at("points").at(0).erase("violated"), 1U);
+  const auto read = from_json(document.dump());
+  ASSERT_TRUE(read) << read.error();
+  EXPECT_EQ(read->capacity->front().violated, std::nullopt);
+  EXPECT_EQ(point_of(*read).violated, std::nullopt);
+  EXPECT_EQ(json::parse(to_json(*read)), document) << "nothing is made up";
+}
+
+TEST(JsonOfThisVersion, SaysWhetherALockFailed) {
+  Result result = with_quorum();
+  result.capacity->front().violated = true;
+  std::get<std::vector<QuorumPoint>>(result.experiment->points).front().violated = true;
+  const auto read = from_json(to_json(result));
+  ASSERT_TRUE(read) << read.error();
+  EXPECT_EQ(read->capacity->front().violated, true);
+  EXPECT_EQ(point_of(*read).violated, true);
+}
+
+}  // namespace
+}  // namespace lockbench::results
