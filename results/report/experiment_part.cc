@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "results/belief_sheet.h"
 #include "results/report/curves.h"
@@ -116,7 +117,6 @@ std::string_view title_of(const Experiment& experiment) {
 
 }  // namespace
 
-void add_experiment_section(const Result& result, Part& part) {
 Remarks remarks_of(const Experiment& experiment) {
   const std::size_t broken = breaches(experiment).size();
   Remarks remarks;
@@ -126,6 +126,7 @@ Remarks remarks_of(const Experiment& experiment) {
   return remarks;
 }
 
+void add_experiment_section(const Result& result, Part& part) {
   if (!result.experiment) return;
   const Experiment& experiment = *result.experiment;
   Section section{.title = std::string(title_of(experiment))};
@@ -148,11 +149,15 @@ void add_belief_section(const Result& result, Part& part) {
                       "to believe in it. Left of zero the holder stopped first, which is "
                       "good."};
   std::map<std::string, std::vector<Line>> by_scenario;
+  std::set<std::string> repeated;
   for (const BeliefGap& gap : result.belief_gaps) {
     Line line{.name = gap.strategy, .points = cumulative(gap.seconds)};
+    if (line.points.size() > 1) repeated.insert(gap.scenario);
     if (!line.points.empty()) by_scenario[gap.scenario].push_back(std::move(line));
   }
   for (auto& [scenario, lines] : by_scenario) {
+    // One play each has no distribution: the table says all.
+    if (!repeated.contains(scenario)) continue;
     section.blocks.emplace_back(LineChart{.title = fmt::format("Belief gap: {}", scenario),
                                           .note = "The share of plays with at most that gap.",
                                           .x = {"seconds", Measure::seconds},

@@ -154,6 +154,18 @@ TEST(ReportView, PraisesNoControlThatFewFaultsConcern) {
   EXPECT_THAT(part_of(result).headline, says(Tone::plain, "Harmed by the fewest, 2: sturdy."));
 }
 
+TEST(ReportView, DrawsBeliefGapsOnlyOfPlaysThatWereRepeated) {
+  Result result = minimal_result();
+  result.belief_gaps = sample_belief_gaps();
+  result.belief_gaps.push_back({.scenario = "once", .strategy = "a", .seconds = {1}});
+  const Part part = part_of(result);
+  EXPECT_NE(find_block<LineChart>(part, "Belief gap: partition-holder"), nullptr);
+  EXPECT_EQ(find_block<LineChart>(part, "Belief gap: once"), nullptr);
+  const auto* table = find_block<Table>(part, "Belief gaps in figures");
+  ASSERT_NE(table, nullptr);
+  EXPECT_EQ(table->rows.size(), 2U);
+}
+
 TEST(ReportView, EveryKindOfResultHasItsSections) {
   Result result = full_result();
   result.experiment = Experiment{.points = std::vector<QuorumPoint>{sample_quorum_point()}};
@@ -173,18 +185,6 @@ TEST(ReportView, CapacityIsShownWithItsModels) {
   EXPECT_THAT(chart->lines.front().points, ElementsAre(Point(2, 800)));
 }
 
-TEST(ReportView, AnEmptyResultSaysSo) {
-  const Part part = part_of(minimal_result());
-  EXPECT_THAT(part.headline, says(Tone::doubtful, "There is nothing in it."));
-  EXPECT_THAT(titles(part), ElementsAre("How it was made"));
-}
-
-TEST(ReportView, SeveralResultsStandSideBySide) {
-  Result a = minimal_result(), b = minimal_result();
-  a.runs = {exclusive_run("x", "redis", 10), exclusive_run("only-a", "redis", 10)};
-  b.runs = {exclusive_run("x", "redis", 30)};
-  b.environment.cpu = "another";
-  const std::vector<Source> sources{{"1/a.json", a, "", {}}, {"2/b.json", b, "", {}}};
 TEST(ReportView, PraisesNoCapacityOfALockThatBrokeItsPromise) {
   Result result = minimal_result();
   result.capacity = sample_capacity();
@@ -211,6 +211,18 @@ TEST(ReportView, SaysFirstAtWhichPointAQuorumBroke) {
             1);
 }
 
+TEST(ReportView, AnEmptyResultSaysSo) {
+  const Part part = part_of(minimal_result());
+  EXPECT_THAT(part.headline, says(Tone::doubtful, "There is nothing in it."));
+  EXPECT_THAT(titles(part), ElementsAre("How it was made"));
+}
+
+TEST(ReportView, SeveralResultsStandSideBySide) {
+  Result a = minimal_result(), b = minimal_result();
+  a.runs = {exclusive_run("x", "redis", 10), exclusive_run("only-a", "redis", 10)};
+  b.runs = {exclusive_run("x", "redis", 30)};
+  b.environment.cpu = "another";
+  const std::vector<Source> sources{{"1/a.json", a, "", {}}, {"2/b.json", b, "", {}}};
   const View view = make_view(sources);
   ASSERT_EQ(view.overview.size(), 1U);
   EXPECT_THAT(std::get<Remarks>(view.overview[0].blocks[0]),
