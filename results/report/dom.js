@@ -52,7 +52,8 @@ report.table = (block) => {
     { class: ((Array.isArray(given) ? given[1] : "") + (words[column + 1] ? " words" : "")).trim() }, text_of(given));
   const table = el("table", {},
     el("caption", {}, block.caption),
-    el("thead", {}, el("tr", {}, ...block.titles.map((title) => el("th", { scope: "col" }, title)))),
+    el("thead", {}, el("tr", {}, ...block.titles.map((title, column) =>
+      el("th", { scope: "col", class: words[column] ? "words" : "" }, title)))),
     el("tbody", {}, ...block.rows.map(([name, ...rest]) => el("tr", {},
       el("th", { scope: "row" }, text_of(name)), ...rest.map(cell)))));
   const box = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": block.caption }, table);
