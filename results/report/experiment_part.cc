@@ -146,7 +146,7 @@ void add_belief_section(const Result& result, Part& part) {
   Section section{.title = "Belief gaps",
                   .intro =
                       "From when the store gave a lock to another to when its holder stopped "
-                      "to believe in it. Left of zero the holder stopped first, which is "
+                      "to believe in it. Below zero the holder stopped first, which is "
                       "good."};
   std::map<std::string, std::vector<Line>> by_scenario;
   std::set<std::string> repeated;
