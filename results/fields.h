@@ -8,8 +8,7 @@ namespace lockbench::results {
 
 inline constexpr const char* kSchema = "lockbench.result/1";
 
-// The one list of what stands in a result file, and in which order. Writing, reading and the
-// figures of thresholds are visitors of it. A visitor offers
+// The one list of what a result file holds, in its order, for all that visit it. A visitor offers
 //   v(name, value)                    a field; null for an optional that is empty
 //   v.where_there(name, value)        an optional or a list that is left out if it is empty
 //   v.measured(name, value, exists)   a number that is null where there was nothing to measure
