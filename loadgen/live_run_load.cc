@@ -21,7 +21,10 @@ std::uint64_t in_vain(const Recorder& recorder) {
 
 }  // namespace
 
-bool LiveRun::iterations_used_up() const { return plan_.workload.iterations && working_ == 0; }
+bool LiveRun::iterations_used_up() const {
+  // Whoever ended the last one leaves then, and says so.
+  return plan_.workload.iterations && run_.ended_sections.load() >= *plan_.workload.iterations;
+}
 
 TimePoint LiveRun::sample_after(TimePoint sampled_at) const {
   const TimePoint next = sampled_at + kSeriesInterval;

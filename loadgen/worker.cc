@@ -79,12 +79,8 @@ std::optional<TimePoint> Worker::next_start() {
     }
   }
   phase_ = intended < run_.measure_start ? Phase::unmeasured : Phase::measured;
-  if (phase_ == Phase::measured && run_.workload.iterations) {
-    const auto begun = run_.measured_sections.fetch_add(1, std::memory_order_relaxed);
-    if (begun >= *run_.workload.iterations) {
-      run_.measured_sections.fetch_sub(1, std::memory_order_relaxed);
-      return std::nullopt;
-    }
+  if (phase_ == Phase::measured && run_.workload.iterations && !take_iteration()) {
+    return std::nullopt;
   }
   if (run_.schedule) {
     const TimePoint started = world_->now();
@@ -94,6 +90,29 @@ std::optional<TimePoint> Worker::next_start() {
     if (intended > now) histograms().wake_lag.record(started - intended);
   }
   return intended;
+}
+
+bool Worker::take_iteration() {
+  auto begun = run_.measured_sections.load(std::memory_order_relaxed);
+  // Never one too many, not even for a moment: who saw that would leave, and nobody might be left
+  // for one that is given back.
+  while (begun < *run_.workload.iterations) {
+    if (run_.measured_sections.compare_exchange_weak(begun, begun + 1, std::memory_order_relaxed)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void Worker::end_iteration(bool used_up) {
+  if (!used_up) {
+    run_.measured_sections.fetch_sub(1, std::memory_order_relaxed);
+  } else if (run_.ended_sections.fetch_add(1, std::memory_order_relaxed) + 1 ==
+             *run_.workload.iterations) {
+    // Cuts no measured section short: the others think, wait for starts that are not to be, or are
+    // still at what they began in the warm-up.
+    run_.over.request_stop();
+  }
 }
 
 Mode Worker::pick_mode() {
@@ -143,14 +162,11 @@ void Worker::section(TimePoint intended) {
   }
   const bool only_contended =
       result.outcome == AcquireOutcome::timed_out || result.outcome == AcquireOutcome::refused;
-  if (run_.workload.iterations && phase_ == Phase::measured && only_contended) {
-    // No section came of it: somebody may begin another.
-    run_.measured_sections.fetch_sub(1, std::memory_order_relaxed);
-  }
   record_.state.store(ClientState::idle, std::memory_order_relaxed);
   env_.leave_behind();
   counts_[Count::commands] = (env_.effort() - before).commands;
   record_.add(phase_, counts_);
+  if (run_.workload.iterations && phase_ == Phase::measured) end_iteration(!only_contended);
   pause_after_failure(result.outcome == AcquireOutcome::failed ||
                       result.outcome == AcquireOutcome::unknown);
 }

@@ -43,6 +43,7 @@ struct RunShared {
   TimePoint load_start{}, measure_start{}, load_end{};
   std::atomic<bool> started{false};                 ///< these times are set
   std::atomic<std::uint64_t> measured_sections{0};  ///< begun, with a bound on iterations
+  std::atomic<std::uint64_t> ended_sections{0};     ///< of those
   /// Ends the run, whoever asks for it: no section begins and no wait goes on, but what is under
   /// way gets its answer, as thousands of lost answers at the end of each run would be the tool's
   /// own doing.
@@ -69,6 +70,10 @@ class Worker {
   /// Counts a section that is too late to be made up for.
   void shed(TimePoint intended, TimePoint now);
   void section(TimePoint intended);
+  /// With a bound on iterations: takes one, if there is one left...
+  bool take_iteration();
+  /// ...and ends it, and with the last one the run; or gives it back, if no section came of it.
+  void end_iteration(bool used_up);
   Mode pick_mode();
   /// Inside the lock: reads the counter, holds, writes it back unless others share the lock.
   /// Returns when it was left.

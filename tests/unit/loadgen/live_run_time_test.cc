@@ -44,6 +44,26 @@ TEST_F(LiveRunTest, TheOpenLoopIsNotFasterThanItsRate) {
   EXPECT_EQ(run.schedule_lag.count, 50U);
 }
 
+TEST_F(LiveRunTest, TheOpenLoopEndsWithItsLastSection) {
+  // Due within half a second. The starts that the other clients wait for come later, up to 10 s.
+  plan_.workload.clients = 200;
+  plan_.workload.rate = 20;
+  plan_.workload.arrival = Arrival::constant;
+  end_after(11);
+  const results::Run run = run_one(named("none"));
+  EXPECT_EQ(run.sections, 11U);
+  EXPECT_GE(run.sections_per_second, 20.0 / 4);
+  EXPECT_LE(run.sections_per_second, 20.0 * 11 / 10);
+}
+
+TEST_F(LiveRunTest, NobodyThinksLongerThanThereAreSections) {
+  plan_.workload.think = DurationDistribution::constant(30s);
+  end_after(4);
+  const results::Run run = run_one(named("none"));
+  EXPECT_EQ(run.sections, 4U);
+  EXPECT_LT(run.duration_seconds, 30);
+}
+
 TEST_F(LiveRunTest, TheOpenLoopStopsWithItsDuration) {
   plan_.workload.rate = 200;
   plan_.workload.arrival = Arrival::constant;
