@@ -16,10 +16,11 @@ struct RunEvidence {
   double wall_clock_jump_seconds = 0;  ///< by how much the time of day strayed from it
   double cpu_seconds = 0;              ///< of this process, meanwhile
   int cores = 1;
-  bool has_store = true;           ///< false: the lock itself lives in this process
-  double overrun_seconds = 0;      ///< how late the runner noticed that the time was up
-  HistogramSnapshot schedule_lag;  ///< open loop: actual start after the intended one
-  HistogramSnapshot wake_lag;      ///< the same for clients that were idle and had to wake up
+  bool has_store = true;       ///< false: the lock itself lives in this process
+  double overrun_seconds = 0;  ///< how late the runner noticed that the time was up
+  /// Open loop: actual start after the intended one. Empty where a lag is a fault's own doing.
+  HistogramSnapshot schedule_lag;
+  HistogramSnapshot wake_lag;  ///< the same for clients that were idle and had to wake up
   HistogramSnapshot acquire;
   std::uint64_t overflowed_samples = 0;
   std::vector<std::string> restarted_servers;

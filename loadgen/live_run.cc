@@ -187,7 +187,9 @@ void LiveRun::complete_evidence(RunEvidence& evidence) const {
   const Recorder::Histograms& histograms = run_.recorder.histograms(Phase::measured);
   evidence.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   evidence.has_store = housekeeping_.has_store();
-  evidence.schedule_lag = histograms.schedule_lag.snapshot();
+  // With a fault clients are busy for as long as it lasts: that is what is measured, and waits
+  // count from the schedule.
+  if (plan_.faults.empty()) evidence.schedule_lag = histograms.schedule_lag.snapshot();
   evidence.wake_lag = histograms.wake_lag.snapshot();
   evidence.acquire = histograms.acquire_with(AcquireOutcome::acquired).snapshot();
 }

@@ -17,6 +17,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 /// Remembers what it was asked for; while it is struck, nobody is granted the lock.
 class FakeGround : public FaultGround {
@@ -225,6 +226,13 @@ TEST_F(FaultPlayerTest, WhatCannotBeHealedIsSaid) {
   const results::Run run = run_struck();
   EXPECT_EQ(run.faults.size(), 1U);
   EXPECT_THAT(watcher_.warnings, ElementsAre(HasSubstr("it would not start")));
+}
+
+TEST_F(FaultPlayerTest, ThatSectionsBeginLateIsTheFaultsDoing) {
+  strike("store-freeze@100ms+300ms");
+  const results::Run run = run_struck();
+  EXPECT_GT(run.schedule_lag.max, 0.1);
+  EXPECT_THAT(run.generator.reasons, Not(Contains(HasSubstr(std::string(kNotTheLoadAskedFor)))));
 }
 
 TEST_F(FaultPlayerTest, AFaultThatTheRunDidNotLiveToSeeIsNotPassedOver) {
