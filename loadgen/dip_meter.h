@@ -14,6 +14,8 @@ class DipMeter {
  public:
   /// `before` in counts per second, above 0.
   explicit DipMeter(double before);
+  /// Compares with what came in so much time; nothing if that is too little to tell a rate.
+  static std::optional<DipMeter> after(Duration time, std::uint64_t count);
 
   /// How long a window is: long enough for some counts, so that chance alone makes no dip.
   Duration window() const { return window_; }

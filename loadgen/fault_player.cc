@@ -15,8 +15,6 @@ namespace {
 constexpr int kReadingsInWindow = 10;
 /// Where nothing is to be compared with.
 constexpr Duration kLongestStep = std::chrono::milliseconds(100);
-/// Less tells nothing about a rate.
-constexpr Duration kShortestBefore = std::chrono::milliseconds(20);
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
@@ -96,12 +94,7 @@ void FaultPlayer::strike(const Fault& fault, std::optional<TimePoint> next_at, c
                           .healed_seconds = std::nullopt,
                           .recovery_seconds = std::nullopt,
                           .lowest_share = std::numeric_limits<double>::quiet_NaN()};
-  std::optional<DipMeter> dip;
-  const std::uint64_t before = now.sections - since.sections;
-  if (now.at - since.at >= kShortestBefore && before > 0) {
-    dip.emplace(static_cast<double>(before) / seconds(now.at - since.at));
-    dip->read(now.at, now.sections);
-  }
+  auto dip = DipMeter::after(now.at - since.at, now.sections - since.sections);
   tell(fault, true);
   const auto inject = [&] { return ground_.inject(run_.strategy, fault); };
   if (note(fault, guarded(inject))) {
@@ -122,7 +115,7 @@ void FaultPlayer::watch(const Fault& fault, std::optional<TimePoint> next_at,
   bool told = false;
   const Duration step =
       dip ? std::min(dip->window() / kReadingsInWindow, kLongestStep) : kLongestStep;
-  // Ends with the run at the latest.
+  // Ends with the run at the latest. The fault is in force: what is read is its doing.
   while (!stop.stop_requested()) {
     const Reading now = read();
     if (dip) dip->read(now.at, now.sections);

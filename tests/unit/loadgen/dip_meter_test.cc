@@ -96,6 +96,16 @@ TEST_F(DipMeterTest, NothingHappened) {
   EXPECT_EQ(since_start(*meter_.back_at()), 300ms);
 }
 
+TEST(DipMeterBefore, TooLittleTellsNoRate) {
+  EXPECT_FALSE(DipMeter::after(25ms, 1'000)) << "three sections more or less, or a burst";
+  EXPECT_FALSE(DipMeter::after(10s, 3));
+  EXPECT_FALSE(DipMeter::after(1s, 0));
+  const auto slow = DipMeter::after(1s, 20), fast = DipMeter::after(100ms, 100'000);
+  ASSERT_TRUE(slow && fast);
+  EXPECT_EQ(slow->window(), DipMeter(20).window());
+  EXPECT_EQ(fast->window(), DipMeter(1e6).window());
+}
+
 TEST(DipMeterWindow, IsLongEnoughForSomeCounts) {
   EXPECT_EQ(DipMeter(1e6).window(), 100ms);
   EXPECT_EQ(DipMeter(200).window(), 500ms);
