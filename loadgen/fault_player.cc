@@ -18,13 +18,15 @@ constexpr Duration kLongestStep = std::chrono::milliseconds(100);
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-/// Beside the caller, or by whoever waits for it if no thread can be had.
+/// Beside the caller; or at once, if no thread can be had.
 template <class Work>
 std::future<std::invoke_result_t<Work>> begin(Work work) {
   try {
     return std::async(std::launch::async, work);
   } catch (const std::system_error&) {
-    return std::async(std::launch::deferred, work);
+    auto done = std::async(std::launch::deferred, work);
+    done.wait();
+    return done;
   }
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <mutex>
+#include <thread>
 
 #include "tests/unit/loadgen/live_run_fixture.h"
 
@@ -34,6 +35,7 @@ class FakeGround : public FaultGround {
   Done heal(const Descriptor&, const Fault& fault) override {
     note("heal " + fault.what);
     struck = false;
+    if (on_heal) on_heal();
     if (cannot_heal) return tl::unexpected<std::string>("it would not start");
     return {};
   }
@@ -44,7 +46,7 @@ class FakeGround : public FaultGround {
 
   std::atomic<bool> struck{false};
   bool refuses = false, cannot_heal = false;
-  std::function<void()> on_inject;
+  std::function<void()> on_inject, on_heal;
 
  private:
   void note(std::string call) {
@@ -226,6 +228,26 @@ TEST_F(FaultPlayerTest, WhatCannotBeHealedIsSaid) {
   const results::Run run = run_struck();
   EXPECT_EQ(run.faults.size(), 1U);
   EXPECT_THAT(watcher_.warnings, ElementsAre(HasSubstr("it would not start")));
+}
+
+TEST_F(FaultPlayerTest, WithoutAThreadItIsHealedInTimeAllTheSame) {
+  pthread_attr_t usual{};
+  pthread_getattr_default_np(&usual);
+  ground_.on_inject = [] {
+    pthread_attr_t none{};
+    pthread_attr_init(&none);
+    // More than there are addresses: no thread can be had.
+    pthread_attr_setstacksize(&none, std::size_t{1} << 60);
+    EXPECT_EQ(pthread_setattr_default_np(&none), 0);
+    EXPECT_THROW(std::thread([] {}).join(), std::system_error);
+  };
+  ground_.on_heal = [&] {
+    pthread_setattr_default_np(&usual);
+    stop_.request_stop();
+  };
+  strike("store-freeze@300ms+100ms");
+  plan_.workload.duration = 10s;
+  EXPECT_LT(run_struck().duration_seconds, 10) << "ended by the healing, not that by the end";
 }
 
 TEST_F(FaultPlayerTest, ThatSectionsBeginLateIsTheFaultsDoing) {
