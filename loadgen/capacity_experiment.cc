@@ -11,6 +11,7 @@
 
 #include "loadgen/capacity_limit.h"
 #include "loadgen/capacity_search.h"
+#include "loadgen/quiet.h"
 #include "results/units.h"
 
 namespace lockbench {
@@ -23,17 +24,6 @@ using results::human_seconds;
 constexpr double kFewestSections = 20;
 // With as many the whole takes a minute and a half by default.
 constexpr int kMostSteps = 26;
-
-/// A run's progress is not the experiment's; what it warns of is.
-class Quiet : public ProgressObserver {
- public:
-  explicit Quiet(const std::function<void(const std::string&)>& on_step) : on_step_(on_step) {}
-  void on_progress(const Progress&) override {}
-  void on_warning(const std::string& line) override { on_step_(line); }
-
- private:
-  const std::function<void(const std::string&)>& on_step_;
-};
 
 double busiest_key_share(const Workload& workload) {
   double weights = 0;

@@ -6,6 +6,7 @@
 #include <array>
 #include <limits>
 
+#include "loadgen/quiet.h"
 #include "strategies/registry.h"
 
 namespace lockbench {
@@ -22,17 +23,6 @@ std::vector<QuorumFault> faults_of(int nodes) {
   if (minority == 0) return {};
   return {{.down = minority}, {.frozen = minority}, {.slow = minority}, {.down = minority + 1}};
 }
-
-/// A run's progress is not the experiment's; what it warns of is.
-class Quiet : public ProgressObserver {
- public:
-  explicit Quiet(const std::function<void(const std::string&)>& on_step) : on_step_(on_step) {}
-  void on_progress(const Progress&) override {}
-  void on_warning(const std::string& line) override { on_step_(line); }
-
- private:
-  const std::function<void(const std::string&)>& on_step_;
-};
 
 class Experiment {
  public:

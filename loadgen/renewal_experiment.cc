@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "loadgen/held_locks.h"
+#include "loadgen/quiet.h"
 #include "results/statistics.h"
 #include "strategies/registry.h"
 #include "strategies/store.h"
@@ -15,17 +16,6 @@ namespace lockbench {
 namespace {
 
 using Failure = tl::unexpected<std::string>;
-
-/// The foreground's progress is not the experiment's; what it warns of is.
-class Quiet : public ProgressObserver {
- public:
-  explicit Quiet(const OnStep& on_step) : on_step_(on_step) {}
-  void on_progress(const Progress&) override {}
-  void on_warning(const std::string& line) override { on_step_(line); }
-
- private:
-  const OnStep& on_step_;
-};
 
 /// This process's threads.
 std::uint64_t thread_count() {
