@@ -1,5 +1,8 @@
 #pragma once
 
+#include <memory>
+#include <utility>
+
 #include "loadgen/worker.h"
 
 namespace lockbench::test {
@@ -8,7 +11,9 @@ namespace lockbench::test {
 /// quorum.
 class RunUnderTest {
  public:
-  explicit RunUnderTest(const Descriptor& strategy, int clients = 2, int nodes = 0)
+  explicit RunUnderTest(const Descriptor& strategy, int clients = 2, int nodes = 0,
+                        std::unique_ptr<Counter> counter = nullptr,
+                        EnvFactory make_env = make_system_env)
       : workload_{.clients = clients},
         run_{.strategy = strategy,
              .workload = workload_,
@@ -16,17 +21,18 @@ class RunUnderTest {
              .key_prefix = "lockbench:run:{",
              .nonce = 1,
              .seed = 1,
-             .make_env = make_system_env,
+             .make_env = std::move(make_env),
              .recorder = Recorder(clients, nodes),
              .services = {},
              .audit = Audit(1),
              .handoff = HandoffTracker(1),
              .keys = KeyChooser(1, 0),
-             .counter = nullptr,
+             .counter = std::move(counter),
              .schedule = nullptr} {}
 
   RunShared& shared() { return run_; }
   Workload& workload() { return workload_; }
+  Endpoints& endpoints() { return endpoints_; }
   Recorder& recorder() { return run_.recorder; }
 
   void add(Count what, std::uint64_t value, Phase phase = Phase::measured, int client = 0) {

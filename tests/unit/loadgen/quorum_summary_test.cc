@@ -11,30 +11,17 @@ class QuorumSummaryTest : public SummaryTest {
   QuorumSummaryTest() {
     strategy_.backend = "redis";
     strategy_.traits.nodes = 2;
-    endpoints_["redis"] = {"redis://:secret@127.0.0.1:7001", "redis://127.0.0.1:7002"};
+    of_quorum_.endpoints()["redis"] = {"redis://:secret@127.0.0.1:7001", "redis://127.0.0.1:7002"};
   }
 
   results::Quorum quorum() {
     results::Run result;
-    summarise(of_quorum_, 2s, result);
+    summarise(of_quorum_.shared(), 2s, result);
     return result.quorum.value();
   }
 
-  RunShared of_quorum_{.strategy = strategy_,
-                       .workload = workload_,
-                       .endpoints = endpoints_,
-                       .key_prefix = "lockbench:run:{",
-                       .nonce = 1,
-                       .seed = 1,
-                       .make_env = make_system_env,
-                       .recorder = Recorder(2, 2),
-                       .services = {},
-                       .audit = Audit(1, audit_start_),
-                       .handoff = HandoffTracker(1),
-                       .keys = KeyChooser(1, 0),
-                       .counter = make_memory_counter(1),
-                       .schedule = nullptr};
-  Recorder& recorder_ = of_quorum_.recorder;
+  test::RunUnderTest of_quorum_{strategy_, 2, 2, make_memory_counter(1)};
+  Recorder& recorder_ = of_quorum_.recorder();
 };
 
 TEST_F(QuorumSummaryTest, CountsTheVotesOfEachNode) {

@@ -4,6 +4,7 @@
 
 #include "strategies/quorum_observer.h"
 #include "strategies/replication_observer.h"
+#include "tests/support/run_shared.h"
 #include "tests/support/sim_env.h"
 
 namespace lockbench {
@@ -41,23 +42,10 @@ class ServiceWorldTest : public testing::Test {
   SimClock clock_;
   const TimePoint origin_ = clock_.now();
   const Descriptor strategy_{.name = "tested"};
-  const Workload workload_{.clients = 1};
-  const Endpoints endpoints_;
-  RunShared run_{
-      .strategy = strategy_,
-      .workload = workload_,
-      .endpoints = endpoints_,
-      .key_prefix = "lockbench:run:{",
-      .nonce = 1,
-      .seed = 1,
-      .make_env = [this](std::uint64_t seed) { return std::make_unique<SimEnv>(clock_, seed); },
-      .recorder = Recorder(1, 3),
-      .services = {},
-      .audit = Audit(1),
-      .handoff = HandoffTracker(1),
-      .keys = KeyChooser(1, 0),
-      .counter = nullptr,
-      .schedule = nullptr};
+  test::RunUnderTest under_test_{strategy_, 1, 3, nullptr, [this](std::uint64_t seed) {
+                                   return std::make_unique<SimEnv>(clock_, seed);
+                                 }};
+  RunShared& run_ = under_test_.shared();
   std::unique_ptr<Env> world_;
 };
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "loadgen/summary.h"
+#include "tests/support/run_shared.h"
 
 namespace lockbench {
 
@@ -14,15 +15,9 @@ class SummaryTest : public testing::Test {
   Recorder::Histograms& measured() { return run_.recorder.histograms(Phase::measured); }
 
   void add(Count what, std::uint64_t value, int client = 0, Phase phase = Phase::measured) {
-    Counts counts;
-    counts[what] = value;
-    run_.recorder.client(client).add(phase, counts);
+    under_test_.add(what, value, phase, client);
   }
-
-  void grant(Duration waited, Phase phase = Phase::measured) {
-    run_.recorder.histograms(phase).acquire_with(AcquireOutcome::acquired).record(waited);
-    add(Count::sections, 1, 0, phase);
-  }
+  void grant(Duration waited, Phase phase = Phase::measured) { under_test_.grant(waited, phase); }
 
   /// Two clients inside at once.
   void overlap() {
@@ -62,24 +57,10 @@ class SummaryTest : public testing::Test {
   }
 
   Descriptor strategy_{.name = "tested"};
-  Workload workload_{.clients = 2};
-  Endpoints endpoints_;
+  test::RunUnderTest under_test_{strategy_, 2, 0, make_memory_counter(1)};
+  RunShared& run_ = under_test_.shared();
   std::unique_ptr<Env> env_ = make_system_env(1);
   TimePoint audit_start_ = env_->now();
-  RunShared run_{.strategy = strategy_,
-                 .workload = workload_,
-                 .endpoints = endpoints_,
-                 .key_prefix = "lockbench:run:{",
-                 .nonce = 1,
-                 .seed = 1,
-                 .make_env = make_system_env,
-                 .recorder = Recorder(2),
-                 .services = {},
-                 .audit = Audit(1, audit_start_),
-                 .handoff = HandoffTracker(1),
-                 .keys = KeyChooser(1, 0),
-                 .counter = make_memory_counter(1),
-                 .schedule = nullptr};
 };
 
 }  // namespace lockbench
