@@ -64,7 +64,8 @@ TEST_F(HttpEndpointTest, AThousandThatSayNothingHoldNobodyUp) {
   }
   const auto asked_at = std::chrono::steady_clock::now();
   EXPECT_EQ(http_get(port(), "/page").status, 200);
-  EXPECT_LT(std::chrono::steady_clock::now() - asked_at, 2s);
+  // Before the silent are shut out, which is after 3 s.
+  EXPECT_LT(std::chrono::steady_clock::now() - asked_at, 2500ms);
   // Nor do they stay for ever.
   EXPECT_EQ(silent.back().receive_all(), "");
 }
@@ -88,7 +89,7 @@ TEST_F(HttpEndpointTest, EndsWhileConnectionsAreOpen) {
   const std::uint16_t was = port();
   const auto asked_at = std::chrono::steady_clock::now();
   endpoint_.reset();
-  EXPECT_LT(std::chrono::steady_clock::now() - asked_at, 2s);
+  EXPECT_LT(std::chrono::steady_clock::now() - asked_at, 8s);
   EXPECT_FALSE(RawConnection(was).connected());
 }
 

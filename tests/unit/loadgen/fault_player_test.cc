@@ -96,6 +96,11 @@ class FaultPlayerTest : public LiveRunTest {
 
   void strike(const std::string& fault) { plan_.faults.push_back(parse_fault(fault).value()); }
   results::Run run_struck() { return run_one(lock_); }
+  /// The run lasts as long as it takes to get that far.
+  void end_with(std::function<void()>& event) {
+    plan_.workload.duration = 60s;
+    event = [this] { stop_.request_stop(); };
+  }
 
   FakeGround ground_;
   FaultWatcher faults_seen_;
@@ -115,6 +120,7 @@ class FaultPlayerTest : public LiveRunTest {
 
 TEST_F(FaultPlayerTest, MakesAFaultAndHealsItAndTellsWhatItDid) {
   strike("store-freeze@300ms+300ms");
+  plan_.workload.duration = 2s;
   const results::Run run = run_struck();
   EXPECT_THAT(ground_.calls(), ElementsAre("lock store-freeze", "heal store-freeze"));
   ASSERT_EQ(run.faults.size(), 1U);
@@ -132,7 +138,7 @@ TEST_F(FaultPlayerTest, MakesAFaultAndHealsItAndTellsWhatItDid) {
 
 TEST_F(FaultPlayerTest, TimeRunsFromTheMeasuredPartAndMarksFromTheLoadsBeginning) {
   plan_.workload.warmup = 200ms;
-  plan_.workload.duration = 400ms;
+  end_with(ground_.on_heal);
   strike("delay:1ms@100ms+100ms");
   const results::Run run = run_struck();
   ASSERT_EQ(run.faults.size(), 1U);
@@ -142,7 +148,7 @@ TEST_F(FaultPlayerTest, TimeRunsFromTheMeasuredPartAndMarksFromTheLoadsBeginning
 
 TEST_F(FaultPlayerTest, TheWatcherSeesItComeAndGo) {
   strike("partition@100ms+100ms");
-  plan_.workload.duration = 500ms;
+  end_with(ground_.on_heal);
   run_struck();
   EXPECT_THAT(faults_seen_.seen(),
               ElementsAre("begins", "partition on", "partition off", "ends with faults"));
@@ -151,7 +157,11 @@ TEST_F(FaultPlayerTest, TheWatcherSeesItComeAndGo) {
 TEST_F(FaultPlayerTest, SeveralAreMadeOneAfterTheOther) {
   strike("store-freeze@100ms+100ms");
   strike("delay:1ms@300ms+100ms");
-  plan_.workload.duration = 600ms;
+  plan_.workload.duration = 60s;
+  int healed = 0;
+  ground_.on_heal = [&] {
+    if (++healed == 2) stop_.request_stop();
+  };
   const results::Run run = run_struck();
   EXPECT_THAT(ground_.calls(), ElementsAre("lock store-freeze", "heal store-freeze",
                                            "lock delay:1ms", "heal delay:1ms"));
@@ -160,8 +170,7 @@ TEST_F(FaultPlayerTest, SeveralAreMadeOneAfterTheOther) {
 }
 
 TEST_F(FaultPlayerTest, WhatLastsUntilTheEndIsHealedThen) {
-  strike("store-kill@100ms");
-  plan_.workload.duration = 300ms;
+  strike("store-kill@300ms");
   const results::Run run = run_struck();
   EXPECT_THAT(ground_.calls(), ElementsAre("lock store-kill", "heal store-kill"));
   ASSERT_EQ(run.faults.size(), 1U);
@@ -171,18 +180,31 @@ TEST_F(FaultPlayerTest, WhatLastsUntilTheEndIsHealedThen) {
 }
 
 TEST_F(FaultPlayerTest, WhatDoesNoHarmIsOvercomeAtOnce) {
-  ground_.on_inject = [this] { ground_.struck = false; };
+  std::atomic<bool> harmless{false};
+  ground_.on_inject = [&] {
+    ground_.struck = false;
+    harmless = true;
+  };
+  // In a closed loop, and faster than before: however busy the machine is.
+  plan_.workload.rate.reset();
   strike("node-freeze@200ms");
-  const results::Run run = run_struck();
+  const results::Run run =
+      run_one({.acquire = [&](const Context& context, const AcquireRequest& request) {
+        if (!harmless) context.env.wait(nullptr, context.env.now() + 2ms, request.stop);
+        return grant(request);
+      }});
   ASSERT_EQ(run.faults.size(), 1U);
   ASSERT_TRUE(run.faults[0].recovery_seconds);
   EXPECT_GE(*run.faults[0].recovery_seconds, 0) << "never before the fault";
 }
 
 TEST_F(FaultPlayerTest, AnExceptionOfTheGroundIsAFailure) {
-  ground_.on_inject = [] { throw std::runtime_error("no more threads"); };
+  plan_.workload.duration = 60s;
+  ground_.on_inject = [this] {
+    stop_.request_stop();
+    throw std::runtime_error("no more threads");
+  };
   strike("store-kill@50ms+50ms");
-  plan_.workload.duration = 200ms;
   run_struck();
   EXPECT_THAT(ground_.calls(), ElementsAre("lock store-kill", "heal store-kill"));
   EXPECT_THAT(watcher_.warnings, ElementsAre(HasSubstr("no more threads")));
@@ -202,8 +224,9 @@ TEST_F(FaultPlayerTest, AStopInMidFaultHealsAndKeepsTheMark) {
 }
 
 TEST_F(FaultPlayerTest, ARunWithNothingBeforeTheFaultHasNoShare) {
+  ground_.struck = true;
   strike("store-freeze@0s");
-  plan_.workload.duration = 100ms;
+  end_with(ground_.on_inject);
   const results::Run run = run_struck();
   ASSERT_EQ(run.faults.size(), 1U);
   EXPECT_TRUE(std::isnan(run.faults[0].lowest_share));
@@ -213,7 +236,7 @@ TEST_F(FaultPlayerTest, ARunWithNothingBeforeTheFaultHasNoShare) {
 TEST_F(FaultPlayerTest, WhatCannotBeMadeIsHealedAndSaid) {
   ground_.refuses = true;
   strike("store-kill@50ms+50ms");
-  plan_.workload.duration = 200ms;
+  end_with(ground_.on_inject);
   const results::Run run = run_struck();
   EXPECT_THAT(ground_.calls(), ElementsAre("lock store-kill", "heal store-kill"));
   EXPECT_THAT(run.faults, IsEmpty());
@@ -224,7 +247,7 @@ TEST_F(FaultPlayerTest, WhatCannotBeMadeIsHealedAndSaid) {
 TEST_F(FaultPlayerTest, WhatCannotBeHealedIsSaid) {
   ground_.cannot_heal = true;
   strike("store-kill@50ms+50ms");
-  plan_.workload.duration = 300ms;
+  end_with(ground_.on_heal);
   const results::Run run = run_struck();
   EXPECT_EQ(run.faults.size(), 1U);
   EXPECT_THAT(watcher_.warnings, ElementsAre(HasSubstr("it would not start")));

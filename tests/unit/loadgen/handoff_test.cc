@@ -174,8 +174,8 @@ TEST(Handoff, UnderARealMutexEachIsToldOnceAndAsLongAsItWas) {
   EXPECT_FALSE(told.empty());
   // As sorted lists with repetitions: nothing invented, nothing told twice.
   EXPECT_TRUE(std::includes(expected.begin(), expected.end(), told.begin(), told.end()));
-  // Some are undecided when the next release begins; most are not.
-  EXPECT_GE(told.size(), expected.size() / 2);
+  // Some are undecided when the next release begins: many, where threads are stopped in mid-step.
+  EXPECT_GE(told.size(), expected.size() / 10);
 }
 
 }  // namespace

@@ -75,6 +75,7 @@ TEST_F(LiveRunTest, AStoreThatCannotBeReachedIsNotStartedAndTheOthersRun) {
 }
 
 TEST_F(LiveRunTest, AStoreThatFailsIsNotAskedInATightLoop) {
+  plan_.workload.duration = 1s;
   for (const AcquireOutcome what : {AcquireOutcome::failed, AcquireOutcome::unknown}) {
     std::atomic<std::uint64_t> asked{0};
     const results::Run run = run_one({.acquire = [&](const Context&, const AcquireRequest&) {
@@ -82,7 +83,7 @@ TEST_F(LiveRunTest, AStoreThatFailsIsNotAskedInATightLoop) {
       return outcome(what, "the store is down");
     }});
     EXPECT_GT(asked, 0U);
-    EXPECT_LT(asked, 400U) << "four clients in 150 ms";
+    EXPECT_LT(asked, 1000U) << "four clients in a second";
     EXPECT_EQ(what == AcquireOutcome::failed ? run.outcomes.failed : run.outcomes.unknown, asked);
     EXPECT_EQ(run.outcomes.failed + run.outcomes.unknown, asked);
     EXPECT_EQ(run.sections, 0U);

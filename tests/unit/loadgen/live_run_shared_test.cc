@@ -51,7 +51,8 @@ class SharedLock {
 
 class SharedRunTest : public LiveRunTest {
  protected:
-  /// Every so many sections read; the lock keeps writers apart from all others, or it does not.
+  /// That share of the sections reads; the lock keeps writers apart from all others, or it does
+  /// not.
   results::Run run_shared(double share, bool excludes) {
     plan_.workload.shared_share = share;
     SharedLock lock(excludes);

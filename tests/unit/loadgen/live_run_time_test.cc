@@ -12,19 +12,20 @@ using results::Verdict;
 using testing::ElementsAre;
 
 TEST_F(LiveRunTest, TheWarmUpIsInTheSeriesAndTheAuditOnly) {
-  plan_.workload.warmup = 60ms;
-  plan_.workload.duration = 100ms;
+  plan_.workload.warmup = 400ms;
+  plan_.workload.duration = 400ms;
   plan_.workload.think = DurationDistribution::constant(1ms);
   const results::Run run = run_one(named("local-mutex"));
   EXPECT_GT(run.sections, 0U);
   EXPECT_GT(run.audit.increments, run.sections);
   EXPECT_EQ(run.acquire.count, run.sections);
   EXPECT_EQ(sections_of(run.series), run.audit.increments);
-  EXPECT_GE(run.duration_seconds, 0.1);
-  EXPECT_GE(run.series.back().t, 0.16);
+  EXPECT_GE(run.duration_seconds, 0.4);
+  EXPECT_GE(run.series.back().t, 0.8);
 }
 
 TEST_F(LiveRunTest, TheSeriesAddsUpToTheTotals) {
+  plan_.workload.duration = 1s;
   hold(5ms);  // so that sections are under way when the end comes
   const results::Run run = run_one(named("local-mutex"));
   EXPECT_GT(run.sections, 0U);
@@ -67,7 +68,7 @@ TEST_F(LiveRunTest, NobodyThinksLongerThanThereAreSections) {
 TEST_F(LiveRunTest, TheOpenLoopStopsWithItsDuration) {
   plan_.workload.rate = 200;
   plan_.workload.arrival = Arrival::constant;
-  plan_.workload.duration = 100ms;
+  plan_.workload.duration = 1s;
   const results::Run run = run_one(named("none"));
   EXPECT_GT(run.sections, 0U);
   // Sections are due at 0, 5, 10 ms...; late is possible, early is not.
@@ -80,20 +81,20 @@ TEST_F(LiveRunTest, TheClosedLoopHasNoSchedule) {
 }
 
 TEST_F(LiveRunTest, LateSectionsAreMeasuredFromTheirIntendedStart) {
-  // Due every millisecond, and each keeps the only client for 20 ms.
+  // Due every millisecond, and each keeps the only client for 200 ms.
   plan_.workload.clients = 1;
   plan_.workload.rate = 1000;
   plan_.workload.arrival = Arrival::constant;
-  plan_.workload.acquire_timeout = 50ms;
-  hold(20ms);
-  end_after(6);
+  plan_.workload.acquire_timeout = 500ms;
+  hold(200ms);
+  end_after(5);
   std::atomic<bool> deadline_had_passed{false};
   const results::Run run =
       run_one({.acquire = [&](const Context& context, const AcquireRequest& request) {
         if (request.deadline <= context.env.now()) deadline_had_passed = true;
         return grant(request);
       }});
-  EXPECT_GE(run.schedule_lag.max, 5 * 0.019);
+  EXPECT_GE(run.schedule_lag.max, 4 * 0.199);
   EXPECT_GE(run.acquire.max, run.schedule_lag.max);
   EXPECT_LT(run.acquire_service.max, run.acquire.max);
   EXPECT_FALSE(deadline_had_passed) << "the deadline must run from the actual start";
@@ -101,6 +102,7 @@ TEST_F(LiveRunTest, LateSectionsAreMeasuredFromTheirIntendedStart) {
 
 TEST_F(LiveRunTest, TimeOutsAreCountedAndAreInTheLongestWait) {
   plan_.workload.acquire_timeout = 5ms;
+  plan_.workload.duration = 500ms;
   const results::Run run = run_one({.acquire = wait_in_vain});
   EXPECT_GT(run.outcomes.timed_out, 4U);
   EXPECT_EQ(run.sections, 0U);
@@ -120,8 +122,13 @@ TEST_F(LiveRunTest, WithoutTimeToWaitTheyAreRefused) {
 }
 
 TEST_F(LiveRunTest, WhoStillWaitsAtTheEndIsAbandoned) {
-  plan_.workload.duration = 60ms;
-  const results::Run run = run_one({.acquire = wait_in_vain});
+  std::atomic<int> waiting{0};
+  plan_.workload.duration = 60s;
+  const results::Run run =
+      run_one({.acquire = [&](const Context& context, const AcquireRequest& request) {
+        if (++waiting == 4) stop_.request_stop();
+        return wait_in_vain(context, request);
+      }});
   EXPECT_EQ(run.outcomes.abandoned, 4U);
   EXPECT_EQ(run.outcomes.timed_out, 0U);
   EXPECT_GT(run.fairness.longest_wait_seconds, 0);
@@ -129,11 +136,11 @@ TEST_F(LiveRunTest, WhoStillWaitsAtTheEndIsAbandoned) {
 }
 
 TEST_F(LiveRunTest, WhoHasWaitedSinceTheWarmUpHasWaitedTheLongest) {
-  plan_.workload.warmup = 60ms;
-  plan_.workload.duration = 60ms;
+  plan_.workload.warmup = 400ms;
+  plan_.workload.duration = 400ms;
   const results::Run run = run_one({.acquire = wait_in_vain});
   EXPECT_EQ(run.outcomes.abandoned, 4U);
-  EXPECT_GE(run.fairness.longest_wait_seconds, 0.06);
+  EXPECT_GE(run.fairness.longest_wait_seconds, 0.4);
 }
 
 TEST_F(LiveRunTest, ThroughputIsThatOfTheLockHoweverManyWait) {
@@ -146,7 +153,8 @@ TEST_F(LiveRunTest, ThroughputIsThatOfTheLockHoweverManyWait) {
   const results::Run run = run_one(named("local-mutex"));
   EXPECT_LE(run.sections, 51U);
   // Slower than asked on a busy machine, but as fast as the holds that were measured.
-  EXPECT_GE(static_cast<double>(run.sections) * run.hold.mean, 0.6 * run.duration_seconds);
+  const double turn = run.hold.mean + run.handoff.mean;
+  EXPECT_GE(static_cast<double>(run.sections) * turn, 0.6 * run.duration_seconds);
   EXPECT_NEAR(run.attempts_per_grant, 1, 1e-9);
   const double parts =
       run.wait.round_trip_seconds + run.wait.backoff_seconds + run.wait.notified_seconds;
@@ -162,14 +170,17 @@ TEST_F(LiveRunTest, SectionsThatNoClientCameToBeginAreAbandonedAndLate) {
   plan_.workload.duration = 100ms;
   hold(20ms);
   const results::Run run = run_one(named("local-mutex"));
-  EXPECT_EQ(run.outcomes.acquired + run.outcomes.abandoned, run.schedule_lag.count);
+  // One may be granted when the time is up: late, but no section of the run's.
+  const std::uint64_t ended = run.outcomes.acquired + run.outcomes.abandoned;
+  EXPECT_GE(ended + 1, run.schedule_lag.count);
+  EXPECT_LE(ended, run.schedule_lag.count);
   EXPECT_GE(run.outcomes.abandoned, 90U);
   EXPECT_GE(run.fairness.longest_wait_seconds, 0.07);
   EXPECT_FALSE(run.generator.valid);
 }
 
 TEST_F(LiveRunTest, AClientThatAlwaysWinsIsSeen) {
-  plan_.workload.duration = 100ms;
+  plan_.workload.duration = 400ms;
   plan_.workload.think = DurationDistribution::constant(1ms);
   const results::Run run =
       run_one({.acquire = [](const Context& context, const AcquireRequest& request) {
@@ -177,7 +188,7 @@ TEST_F(LiveRunTest, AClientThatAlwaysWinsIsSeen) {
       }});
   EXPECT_GT(run.sections, 0U);
   EXPECT_DOUBLE_EQ(run.fairness.jain, 0.25);
-  EXPECT_EQ(run.fairness.longest_streak, run.sections);
+  EXPECT_EQ(run.fairness.longest_streak, run.audit.increments);
   EXPECT_THAT(run.fairness.per_client, ElementsAre(run.sections, 0, 0, 0));
 }
 

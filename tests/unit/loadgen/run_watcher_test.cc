@@ -123,7 +123,8 @@ TEST_F(RunWatcherTest, WithoutABoundAllAreMadeUpFor) {
   plan_.workload.arrival = Arrival::constant;
   const RunReport report = run(stalls);
   ASSERT_EQ(report.runs.size(), 1U);
-  EXPECT_GE(report.runs[0].outcomes.acquired, 95U);
+  // Those that came due during the stall among them: without them it would be 70 at most.
+  EXPECT_GE(report.runs[0].outcomes.acquired, 80U);
 }
 
 }  // namespace
