@@ -187,7 +187,8 @@ TEST_F(FaultPlayerTest, WhatDoesNoHarmIsOvercomeAtOnce) {
   };
   // In a closed loop, and faster than before: however busy the machine is.
   plan_.workload.rate.reset();
-  strike("node-freeze@200ms");
+  plan_.workload.duration = 2s;
+  strike("node-freeze@500ms");
   const results::Run run =
       run_one({.acquire = [&](const Context& context, const AcquireRequest& request) {
         if (!harmless) context.env.wait(nullptr, context.env.now() + 2ms, request.stop);

@@ -126,7 +126,7 @@ class MutexClients {
 
  private:
   static constexpr int kClients = 4;
-  static constexpr int kSections = 1'000;
+  static constexpr int kSections = 300;
 
   void sections() {
     std::vector<Duration> told;

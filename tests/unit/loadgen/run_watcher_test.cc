@@ -117,14 +117,14 @@ TEST_F(RunWatcherTest, SectionsThatAreFarTooLateAreNotMadeUpFor) {
 TEST_F(RunWatcherTest, WithoutABoundAllAreMadeUpFor) {
   std::atomic<int> asked{0};
   const Descriptor stalls = obliging([&](Env& env) {
-    if (asked.fetch_add(1) == 0) env.wait(nullptr, env.now() + 300ms, {});
+    if (asked.fetch_add(1) == 0) env.wait(nullptr, env.now() + 600ms, {});
   });
   plan_.workload.rate = 100;
   plan_.workload.arrival = Arrival::constant;
   const RunReport report = run(stalls);
   ASSERT_EQ(report.runs.size(), 1U);
-  // Those that came due during the stall among them: without them it would be 70 at most.
-  EXPECT_GE(report.runs[0].outcomes.acquired, 80U);
+  // Those that came due during the stall among them: without them it would be 40 at most.
+  EXPECT_GE(report.runs[0].outcomes.acquired, 60U);
 }
 
 }  // namespace
