@@ -106,7 +106,7 @@ struct FaultMark {
   /// From healing, or from the fault if it was not healed, until throughput was back; nothing: not
   /// within the run.
   std::optional<double> recovery_seconds;
-  /// Of the throughput before; not a number where there was none.
+  /// Of the throughput before; not a number where that was too little to tell.
   double lowest_share = 0;
 };
 
