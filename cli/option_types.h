@@ -20,8 +20,6 @@ namespace lockbench {
 /// The kinds of options that the table is made of. `access` is a generic lambda that leads to the
 /// option's place: [](auto& options) -> auto& { return options.workload.clients; }.
 
-inline double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 template <class T>
 struct Range {
   T min, max;

@@ -121,7 +121,7 @@ class Experiment {
 
   void search(double closed_loop_rate) {
     CapacitySearchPlan plan;
-    const double step = std::chrono::duration<double>(plan_.workload.duration).count();
+    const double step = seconds(plan_.workload.duration);
     plan.lowest_rate = kFewestSections / step;
     plan.first_rate = closed_loop_rate > 0 ? closed_loop_rate / 4 : plan.first_rate;
     plan.most_steps = kMostSteps;

@@ -16,8 +16,6 @@ namespace {
 constexpr std::uint64_t kFewestHandoffs = 20;
 constexpr std::string_view kThroughput = "sections_per_second";
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 double square(double value) { return value * value; }
 
 results::Prediction prediction(std::string at, std::string_view figure, double predicted,

@@ -12,8 +12,6 @@ constexpr Duration kLongestWindow = std::chrono::seconds(1);
 constexpr Duration kShortestBefore = std::chrono::milliseconds(100);
 constexpr std::uint64_t kFewestBefore = 20;
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 Duration window_for(double rate) {
   const std::chrono::duration<double> wanted(kCountsInWindow / rate);
   if (wanted >= kLongestWindow) return kLongestWindow;

@@ -16,8 +16,6 @@ constexpr int kReadingsInWindow = 10;
 /// Where nothing is to be compared with.
 constexpr Duration kLongestStep = std::chrono::milliseconds(100);
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 /// Beside the caller; or at once, if no thread can be had.
 template <class Work>
 std::future<std::invoke_result_t<Work>> begin(Work work) {

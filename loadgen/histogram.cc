@@ -11,8 +11,6 @@ namespace {
 
 using Layout = HistogramLayout;
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 Duration clipped_midpoint(const HistogramSnapshot& snapshot, std::size_t index) {
   return std::max(snapshot.min, std::min(snapshot.max, Duration(Layout::midpoint(index))));
 }

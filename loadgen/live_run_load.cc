@@ -8,8 +8,6 @@ namespace {
 
 constexpr Duration kSeriesInterval = std::chrono::seconds(1);
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 std::uint64_t in_vain(const Recorder& recorder) {
   std::uint64_t count = 0;
   for (const Phase phase : kPhases) {

@@ -170,7 +170,7 @@ results::QuorumPoint QuorumPointSum::point() const {
                              .frozen = static_cast<std::uint64_t>(plan_.fault.frozen),
                              .slow = static_cast<std::uint64_t>(plan_.fault.slow),
                              .clients = static_cast<std::uint64_t>(plan_.clients)};
-  if (plan_.fault.slow > 0) point.slow_seconds = std::chrono::duration<double>(slow_).count();
+  if (plan_.fault.slow > 0) point.slow_seconds = seconds(slow_);
   point.sections_per_second = per(sections, seconds_);
   point.acquire = to_distribution(acquire_);
   point.commands_per_section = per(commands_, sections);

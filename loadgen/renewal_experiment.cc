@@ -134,7 +134,7 @@ class Experiment {
     figures.record(true);
     const auto rate = foreground();
     figures.record(false);
-    const double taken = std::chrono::duration<double>(clock->now() - begun).count();
+    const double taken = seconds(clock->now() - begun);
     const auto cpu_after = cpu_seconds();
     if (!rate) return Failure(rate.error());
     seconds_ += taken;

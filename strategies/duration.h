@@ -21,6 +21,9 @@ tl::expected<Duration, std::string> parse_duration(std::string_view text);
 /// The shortest exact form that parse_duration reads back: "10ms", "1500us".
 std::string format_duration(Duration duration);
 
+/// For figures that people and files are given.
+inline double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
 /// For messages and for stores that count in whole units. Rounds up: a lock must not be shorter
 /// than what was asked for.
 std::int64_t ceil_milliseconds(Duration duration);
