@@ -71,19 +71,15 @@ class Chubby : public QueuedLock {
   }
 
   Looked look(const Place& place, const std::stop_token& stop) override {
-    etcdserverpb::TxnRequest request;
-    require_created(request, own_key(place), etcdserverpb::Compare::EQUAL, place.revision);
-    require_none_before(request, rivals(place), place.revision);
-    require_none(request, guards(place));
-    add_get(*request.mutable_success(), own_key(place));
-    add_guard(request, place);
-    add_get(*request.mutable_failure(), own_key(place));
-    add_youngest(*request.mutable_failure(), rivals(place), 1, place.revision - 1);
-    add_youngest(*request.mutable_failure(), guards(place), 1);
-    const auto answer = etcd().transact("Txn", place.lock, request, stop);
-    if (!answer) return tl::unexpected(answer.error());
-    if (!*answer || found(**answer, 0).empty()) return Standing{.there = false};
-    return stands(**answer, 0);
+    // In an empty range etcd finds nothing that is younger either. One's own place sees to it that
+    // there is something, unless the rivals stand in a queue of their own.
+    if (place.mode == Mode::shared) {
+      Looked looked = look_if(place, Rivals::none, stop);
+      const bool younger_ones = looked && *looked && (*looked)->there && !(*looked)->granted &&
+                                !(*looked)->behind.has_value();
+      if (!younger_ones) return looked;
+    }
+    return look_if(place, Rivals::none_before, stop);
   }
 
   StoreResult<bool> leave(const Place& place, const std::stop_token& stop) override {
@@ -113,14 +109,38 @@ class Chubby : public QueuedLock {
     return place.mode == Mode::shared ? guards_of(place.lock, Mode::exclusive)
                                       : guards_of(place.lock);
   }
+  /// Who may not be there for the lock to be taken.
+  enum class Rivals { none, none_before };
+
+  Looked look_if(const Place& place, Rivals condition, const std::stop_token& stop) {
+    etcdserverpb::TxnRequest request;
+    require_created(request, own_key(place), etcdserverpb::Compare::EQUAL, place.revision);
+    if (condition == Rivals::none) {
+      require_none(request, rivals(place));
+    } else {
+      require_none_before(request, rivals(place), place.revision);
+    }
+    require_none(request, guards(place));
+    add_get(*request.mutable_success(), own_key(place));
+    add_guard(request, place);
+    add_get(*request.mutable_failure(), own_key(place));
+    add_youngest(*request.mutable_failure(), rivals(place), 1, place.revision - 1);
+    add_youngest(*request.mutable_failure(), guards(place), 1);
+    const auto answer = etcd().transact("Txn", place.lock, request, stop);
+    if (!answer) return tl::unexpected(answer.error());
+    if (!*answer || found(**answer, 0).empty()) return Standing{.there = false};
+    return stands(**answer, 0);
+  }
+
   static void add_guard(etcdserverpb::TxnRequest& request, const Place& place) {
     add_put(*request.mutable_success(), guard(place), place.session->leases.back().id());
   }
 
-  /// Granted, or behind the rival at `index`, or behind a guard alone.
+  /// Granted, or behind the rival at `index`, or behind a guard alone; or to be looked at again.
   static Standing stands(const etcdserverpb::TxnResponse& answer, int index) {
     Standing standing;
     if (answer.succeeded()) {
+      standing.granted = true;
       standing.fencing = static_cast<std::uint64_t>(answer.header().revision());
       return standing;
     }

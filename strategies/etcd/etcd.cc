@@ -51,7 +51,8 @@ class Etcd : public QueuedLock {
   static Standing stands(const Place& place, const etcdserverpb::TxnResponse& answer, int index) {
     Standing standing{.fencing = static_cast<std::uint64_t>(place.revision)};
     const auto& before = found(answer, 1);
-    if (before.size() > index) standing.behind = before[index].key();
+    standing.granted = before.size() <= index;
+    if (!standing.granted) standing.behind = before[index].key();
     return standing;
   }
 };

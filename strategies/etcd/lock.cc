@@ -161,7 +161,7 @@ class QueuedLock::Acquisition {
 
   Attempt judge(const Standing& standing) {
     behind_ = standing.behind;
-    if (behind_) return std::nullopt;
+    if (!standing.granted) return std::nullopt;
     const auto& state = place_.session->own().state();
     if (!state->valid_at(lock_.env_.now())) {
       // Granted to a session whose end is near, or here already: of no use.

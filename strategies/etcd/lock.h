@@ -35,9 +35,10 @@ struct Place {
 
 /// How a place stands, as one answer of the store said.
 struct Standing {
-  bool there = true;                  ///< the place has not gone
+  bool there = true;  ///< the place has not gone
+  bool granted = false;
   std::uint64_t fencing = 0;          ///< of the grant
-  std::optional<std::string> behind;  ///< the key that must go first; nothing: granted
+  std::optional<std::string> behind;  ///< the key that must go first; nothing: none is known
 };
 
 /// What locks in etcd share: a client has one session per TTL, kept alive off its thread, and each

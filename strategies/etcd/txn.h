@@ -27,7 +27,8 @@ inline void require_created(etcdserverpb::TxnRequest& request, const std::string
   compare.set_create_revision(revision);
 }
 
-/// No key below `prefix` is as old as that.
+/// No key below `prefix` is as old as that. There must be one at least: where there is none, etcd
+/// compares what a key would have that was never created.
 inline void require_none_before(etcdserverpb::TxnRequest& request, const std::string& prefix,
                                 std::int64_t revision) {
   require_created(request, prefix, etcdserverpb::Compare::GREATER, revision - 1);

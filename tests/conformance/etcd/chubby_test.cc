@@ -67,6 +67,53 @@ TEST_F(ChubbyTest, WhoSharesDoesNotOvertakeAnExclusiveOneThatWaits) {
   EXPECT_EQ(writer->release(*written.lease), ReleaseOutcome::released);
 }
 
+/// What a writer and the reader behind it were granted. A second writer queues last if `another`.
+void expect_reader_follows_writer(const Descriptor& strategy, bool another) {
+  Bench bench(strategy);
+  const auto writer = bench.client();
+  const auto reader = bench.client();
+  const auto last = bench.client();
+  const auto acquire_waiting = [&](Client& client, Mode mode) {
+    return client.lock().acquire({.key = bench.key(),
+                                  .ttl = kLongTtl,
+                                  .deadline = client.now() + seconds(20),
+                                  .mode = mode,
+                                  .stop = {}});
+  };
+  const AcquireResult written = acquire_waiting(*writer, Mode::exclusive);
+  ASSERT_TRUE(written.lease) << written.reason;
+  AcquireResult read, late;
+  std::thread reading([&] { read = acquire_waiting(*reader, Mode::shared); });
+  EXPECT_TRUE(reader->trace().await_waiting(seconds(5)));
+  std::thread queueing;
+  if (another) {
+    queueing = std::thread([&] { late = acquire_waiting(*last, Mode::exclusive); });
+    EXPECT_TRUE(last->trace().await_waiting(seconds(5)));
+  }
+  EXPECT_EQ(writer->release(*written.lease), ReleaseOutcome::released);
+  reading.join();
+  const std::string guards = bench.key() + "/guard/";
+  EXPECT_EQ(shared_etcd().probe().keys(guards).size(), 1U) << "nothing keeps others out";
+  if (read.lease) {
+    EXPECT_GT(*read.lease->fencing, *written.lease->fencing);
+    EXPECT_EQ(reader->release(*read.lease), ReleaseOutcome::released);
+  }
+  if (another) queueing.join();
+  ASSERT_TRUE(read.lease) << read.reason;
+  if (another) {
+    ASSERT_TRUE(late.lease) << late.reason;
+    EXPECT_GT(*late.lease->fencing, *read.lease->fencing);
+  }
+}
+
+TEST_F(ChubbyTest, WhoSharesAfterAWriterHasAGuardAndANumberOfItsOwn) {
+  expect_reader_follows_writer(strategy_, false);
+}
+
+TEST_F(ChubbyTest, WhoSharesBetweenTwoWritersHasAGuardAndANumberOfItsOwn) {
+  expect_reader_follows_writer(strategy_, true);
+}
+
 TEST_F(ChubbyTest, AnOrderlyReleaseIsFollowedByNoDelay) {
   StrategyOptions options;
   options.lock_delay = seconds(30);
