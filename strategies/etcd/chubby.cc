@@ -85,7 +85,7 @@ class Chubby : public QueuedLock {
   StoreResult<bool> leave(const Place& place, const std::stop_token& stop) override {
     etcdserverpb::TxnRequest request;
     // Whose session has failed must not end the delay that follows.
-    require_created(request, own_key(place), etcdserverpb::Compare::EQUAL, place.revision);
+    require_created(request, own_key(place), etcdserverpb::Compare::GREATER, 0);
     add_delete(*request.mutable_success(), own_key(place));
     add_delete(*request.mutable_success(), guard(place));
     const auto answer = etcd().transact("Txn", place.lock, request, stop);

@@ -11,6 +11,8 @@ namespace {
 
 /// After a watch that broke, so that a store that refuses them all is not asked in a tight loop.
 constexpr Duration kAfterFailure = std::chrono::milliseconds(10);
+/// Places that could not be left; what is beyond that ends with its session.
+constexpr std::size_t kMostOwed = 64;
 
 }  // namespace
 
@@ -53,6 +55,7 @@ StoreResult<std::shared_ptr<Session>> QueuedLock::open_session(const AcquireRequ
 }
 
 StoreResult<std::shared_ptr<Session>> QueuedLock::session_for(const AcquireRequest& request) {
+  leave_owed(request.stop);
   const std::int64_t seconds = ceil_seconds(request.ttl);
   if (const auto known = sessions_.find(seconds); known != sessions_.end()) {
     const std::shared_ptr<Session> session = known->second;
@@ -85,6 +88,22 @@ void QueuedLock::end(Session& session, std::string_view key, const std::stop_tok
 void QueuedLock::give_up(Place& place, const std::stop_token& stop) {
   const auto session = std::exchange(place.session, nullptr);
   if (--session->places == 0 && session->retired) end(*session, place.lock, stop);
+}
+
+void QueuedLock::owe(Place& place, const std::stop_token& stop) {
+  const Place owed = place;
+  retire(owed.session);
+  give_up(place, stop);
+  if (owed.session->places > 0 && owed_.size() < kMostOwed) owed_.push_back(owed);
+}
+
+void QueuedLock::leave_owed(const std::stop_token& stop) {
+  while (!owed_.empty()) {
+    const Place& place = owed_.back();
+    const bool gone = place.session->places == 0 || place.session->state().lost_at();
+    if (!gone && !leave(place, stop)) return;
+    owed_.pop_back();
+  }
 }
 
 /// One call of acquire(). What it has in the store goes with it, unless it was granted.
@@ -130,14 +149,12 @@ class QueuedLock::Acquisition {
   /// Leaves nothing behind, and says so in the outcome if that may have failed.
   void withdraw(AcquireResult& result) {
     if (!place_.session) return;
-    const bool doubtful = result.outcome == AcquireOutcome::unknown;
-    // Of a place that may come to be only later there is nothing to delete.
-    const bool left = !doubtful && lock_.leave(place_, request_.stop).has_value();
-    if (!left) {
-      lock_.retire(place_.session);
-      if (result.outcome == AcquireOutcome::failed) result.outcome = AcquireOutcome::unknown;
-    }
-    drop_place();
+    // Of a place that may come to be only later there is nothing to delete yet.
+    if (result.outcome == AcquireOutcome::unknown) return lock_.owe(place_, request_.stop);
+    const StoreResult<void> left = leave_place();
+    if (left) return;
+    result.outcome = AcquireOutcome::unknown;
+    if (result.reason.empty()) result.reason = left.error().message;
   }
 
  private:
@@ -166,8 +183,7 @@ class QueuedLock::Acquisition {
     if (!state->valid_at(lock_.env_.now())) {
       // Granted to a session whose end is near, or here already: of no use.
       lock_.retire(place_.session);
-      (void)lock_.leave(place_, request_.stop);
-      drop_place();
+      if (auto left = leave_place(); !left) return tl::unexpected(std::move(left.error()));
       return std::nullopt;
     }
     Lease lease{.key = place_.lock,
@@ -177,6 +193,20 @@ class QueuedLock::Acquisition {
                 .state = state};
     lock_.held_.emplace(lease.token, std::exchange(place_, {}));
     return std::optional(std::move(lease));
+  }
+
+  /// Whatever comes of it, the place is not this acquisition's any more.
+  StoreResult<void> leave_place() {
+    auto left = lock_.leave(place_, request_.stop);
+    if (left) {
+      drop_place();
+      return {};
+    }
+    lock_.owe(place_, request_.stop);
+    place_ = {};
+    // Sent or not, the place may stay.
+    left.error().kind = StoreError::Kind::unanswered;
+    return tl::unexpected(std::move(left.error()));
   }
 
   void drop_place() {
@@ -206,9 +236,11 @@ ReleaseResult QueuedLock::release(const Lease& lease) {
   held_.erase(held);
   auto left = leave(place, {});
   // The lock must not stay with a client that believes to have no part in it any more.
-  if (!left) retire(place.session);
+  if (!left) {
+    owe(place, {});
+    return {ReleaseOutcome::failed, std::move(left.error().message)};
+  }
   give_up(place, {});
-  if (!left) return {ReleaseOutcome::failed, std::move(left.error().message)};
   return {*left ? ReleaseOutcome::released : ReleaseOutcome::not_owner, {}};
 }
 

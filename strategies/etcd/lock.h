@@ -83,6 +83,10 @@ class QueuedLock : public LockStrategy {
   StoreResult<std::shared_ptr<Session>> open_session(const AcquireRequest& request);
   /// The place is held or queued for no more. Its session ends if it is retired and has no other.
   void give_up(Place& place, const std::stop_token& stop);
+  /// Likewise, but it is there still, or may be. Its session takes no new ones; if it has to go on
+  /// for other locks, this one is left as soon as the store can be asked again.
+  void owe(Place& place, const std::stop_token& stop);
+  void leave_owed(const std::stop_token& stop);
   void retire(const std::shared_ptr<Session>& session);
   void end(Session& session, std::string_view key, const std::stop_token& stop);
 
@@ -92,6 +96,7 @@ class QueuedLock : public LockStrategy {
   Connection etcd_;
   std::map<std::int64_t, std::shared_ptr<Session>> sessions_;  ///< by the seconds asked for
   std::unordered_map<std::string, Place> held_;                ///< by token
+  std::vector<Place> owed_;  ///< not left yet, on retired sessions
 };
 
 /// What breaks every lock on etcd that lives in a session, behind its own weaknesses.
