@@ -35,12 +35,13 @@ class KeepAliveStream {
   StoreResult<void> open(const std::stop_token& stop) {
     auto connected = connection_.connect(stop);
     // A stream of an earlier channel ends with it.
-    if (stream_ && channel_ != connection_.channel_.get()) close();
+    const bool same = connection_.channel_ && connection_.channel_->channel == channel_;
+    if (stream_ && !same) close();
     if (!connected || stream_) return connected;
-    channel_ = connection_.channel_.get();
+    channel_ = connection_.channel_->channel;
     context_ = std::make_unique<grpc::ClientContext>();
     if (!connection_.token_.empty()) context_->AddMetadata("token", connection_.token_);
-    stream_ = channel_->lease->AsyncLeaseKeepAlive(context_.get(), &completions_, this);
+    stream_ = connection_.channel_->lease->AsyncLeaseKeepAlive(context_.get(), &completions_, this);
     return done(stop) ? StoreResult<void>() : broken(StoreError::Kind::not_sent);
   }
 
@@ -96,7 +97,7 @@ class KeepAliveStream {
   grpc::CompletionQueue completions_;
   std::unique_ptr<grpc::ClientContext> context_;
   std::unique_ptr<grpc::ClientAsyncReaderWriter<Request, Response>> stream_;
-  Connection::Channel* channel_ = nullptr;
+  std::shared_ptr<grpc::Channel> channel_;  ///< the stream's; kept, so that no other looks like it
 };
 
 namespace {
