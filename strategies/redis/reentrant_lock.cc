@@ -3,10 +3,17 @@
 #include "strategies/redis/scripts.h"
 
 namespace lockbench::redis {
+namespace {
+
+/// Keys in doubt that a client remembers. What is beyond that ends with its TTL.
+constexpr std::size_t kMostDoubts = 1024;
+
+}  // namespace
 
 StoreResult<TryResult> ReentrantLock::try_acquire(const AcquireRequest& request, Lease& lease) {
   const auto milliseconds = ceil_milliseconds(request.ttl);
   latest_ttl_ = request.ttl;
+  settle_doubts(lease, request.stop);
   const TimePoint asked_at = env().now();
   const auto left = redis().call(scripts::reentrant_acquire, {lease.key},
                                  {lease.token, std::to_string(milliseconds)}, request.stop);
@@ -38,15 +45,35 @@ ReleaseResult ReentrantLock::give_back(const Lease& lease) {
   const Duration ttl = held == held_.end() ? latest_ttl_ : held->second.ttl;
   if (held != held_.end() && --held->second.count == 0) held_.erase(held);
   const auto reply = release_once(lease, ttl, {});
-  if (!reply) return {ReleaseOutcome::failed, reply.error().message};
+  if (!reply) {
+    doubt(lease);
+    return {ReleaseOutcome::failed, reply.error().message};
+  }
   return {reply->is_nil() ? ReleaseOutcome::not_owner : ReleaseOutcome::released, {}};
 }
 
 bool ReentrantLock::undo(const Lease& lease, const std::stop_token& stop) {
   // Whether it was counted once more cannot be told if it was held already.
-  if (held_.contains(lease.key)) return false;
-  const auto freed = release_once(lease, latest_ttl_, stop);
+  const bool held = held_.contains(lease.key);
+  const auto freed = held ? StoreResult<Reply>() : release_once(lease, latest_ttl_, stop);
+  if (held || !freed) doubt(lease);
   return freed && freed->is_integer(1);
+}
+
+void ReentrantLock::doubt(const Lease& lease) {
+  if (doubts_.size() < kMostDoubts || doubts_.contains(lease.key)) ++doubts_[lease.key];
+}
+
+void ReentrantLock::settle_doubts(const Lease& lease, const std::stop_token& stop) {
+  const auto doubts = doubts_.find(lease.key);
+  if (doubts == doubts_.end() || held_.contains(lease.key)) return;
+  // One by one, as an owner's name that is not unique may be counted for another's sake too.
+  for (bool counted = true; counted && doubts->second > 0; --doubts->second) {
+    const auto left = release_once(lease, latest_ttl_, stop);
+    if (!left) return;
+    counted = left->is_integer(0);
+  }
+  doubts_.erase(doubts);
 }
 
 std::optional<RenewalProtocol> ReentrantLock::renewal_protocol() const {

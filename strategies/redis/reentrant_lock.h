@@ -33,9 +33,14 @@ class ReentrantLock : public SingleNodeLock {
     Duration ttl{};
   };
 
+  /// It may be counted there once more than it is here.
+  void doubt(const Lease& lease);
+  /// Takes back what is counted there of a lock that is not held here.
+  void settle_doubts(const Lease& lease, const std::stop_token& stop);
   StoreResult<Reply> release_once(const Lease& lease, Duration ttl, const std::stop_token& stop);
 
   std::map<std::string, Held> held_;
+  std::map<std::string, int> doubts_;  ///< answers that were lost, by key
   Duration latest_ttl_{};  ///< that was asked for, whatever came of it
 };
 

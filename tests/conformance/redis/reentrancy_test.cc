@@ -80,6 +80,38 @@ TEST_P(EveryReentrantLock, InnerReleasesKeepTheOuterLeaseRenewed) {
   EXPECT_EQ(holder->release(*outer.lease), ReleaseOutcome::released);
 }
 
+TEST_P(EveryReentrantLock, WhatGotNoAnswerIsNotTakenForAnEarlierAcquisition) {
+  Bench bench(*find_strategy(GetParam()), unrenewed());
+  const auto holder = bench.client();
+  const auto other = bench.client();
+  const auto is_free_after_one_more = [&] {
+    const AcquireResult again = holder->try_once(bench.key());
+    EXPECT_TRUE(again.lease) << again.reason;
+    if (!again.lease) return false;
+    EXPECT_EQ(holder->release(*again.lease), ReleaseOutcome::released);
+    const AcquireResult next = other->try_once(bench.key());
+    if (next.lease) other->release(*next.lease);
+    return next.lease.has_value();
+  };
+  warm_up(*holder, bench.key());
+  const AcquireResult held = holder->try_once(bench.key());
+  ASSERT_TRUE(held.lease);
+  holder->faults().drop_command(1);
+  EXPECT_EQ(holder->release(*held.lease), ReleaseOutcome::failed);
+  EXPECT_TRUE(is_free_after_one_more()) << "after a release that never arrived";
+  holder->faults().drop_answer(1);
+  holder->faults().drop_command(2);
+  EXPECT_EQ(holder->try_once(bench.key()).outcome, AcquireOutcome::unknown);
+  EXPECT_EQ(other->try_once(bench.key()).outcome, AcquireOutcome::refused);
+  EXPECT_TRUE(is_free_after_one_more()) << "after an acquisition that could not be taken back";
+  const AcquireResult outer = holder->try_once(bench.key());
+  ASSERT_TRUE(outer.lease);
+  holder->faults().drop_answer(1);
+  EXPECT_EQ(holder->try_once(bench.key()).outcome, AcquireOutcome::unknown);
+  EXPECT_EQ(holder->release(*outer.lease), ReleaseOutcome::released);
+  EXPECT_TRUE(is_free_after_one_more()) << "after one that was held already";
+}
+
 INSTANTIATE_TEST_SUITE_P(, EveryReentrantLock,
                          testing::Values("redis-reentrant", "redis-reentrant-notify"),
                          [](const auto& tested) {
