@@ -44,6 +44,13 @@ RedlockLock::RedlockLock(const Context& context, Asking asking)
 
 RedlockLock::~RedlockLock() {
   for (QuorumNode& node : nodes_) node.tidy_up();
+  // The last chance for what waits for a connection. By now all are on their way, side by side.
+  const TimePoint until = env_.now() + kNodeTimeout;
+  for (QuorumNode& node : nodes_) {
+    if (node.owed() == 0) continue;
+    node.revive(std::max(until - env_.now(), Duration::zero()));
+    node.tidy_up();
+  }
 }
 
 StoreResult<void> RedlockLock::connect() {
@@ -165,8 +172,10 @@ void RedlockLock::find_scheduler(Duration ttl) {
   const RenewalProtocol protocol{.script = &scripts::renew_if_token};
   const Duration timeout = std::max(node_timeout(ttl), Duration(std::chrono::milliseconds(10)));
   for (const Endpoint& endpoint : endpoints_) {
-    // A quorum's nodes are waited for as a quorum waits: not on the channels of other locks.
-    const std::string name = fmt::format("{} {} of a quorum", endpoint.display(), protocol.name());
+    // A quorum's nodes are waited for as a quorum waits: not on the channels of other locks. Each
+    // has its own, even if all that sets it apart is what nobody is shown.
+    const std::string name = fmt::format("{} {} of a quorum's node {}", endpoint.display(),
+                                         protocol.name(), renewal_channels_.size());
     scheduler_->provide_channel(name, [&](Env& env) {
       return make_renewal_channel(factory_.make(endpoint, timeout, env), protocol);
     });

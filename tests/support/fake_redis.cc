@@ -41,6 +41,18 @@ class FakeRedisConnection : public Connection {
     return {};
   }
 
+  StoreResult<bool> connect_within(Duration longest, const std::stop_token& stop) override {
+    if (!connected_ && server_.connect_time_ > Duration::zero()) {
+      const TimePoint now = server_.clock_.now();
+      if (!connected_at_) connected_at_ = now + server_.connect_time_;
+      const Duration left = std::max(*connected_at_ - now, Duration::zero());
+      server_.clock_.advance(std::min(left, longest));
+      if (left > longest) return false;
+    }
+    connected_at_.reset();
+    return connect(stop).map([] { return true; });
+  }
+
   void queue(Command command, std::string_view name, Duration blocks_for) override {
     Pending pending{.words = Words(command.begin(), command.end())};
     pending.blocks = blocks_for > Duration::zero();
@@ -159,6 +171,7 @@ class FakeRedisConnection : public Connection {
   const std::string display_;
   Env& env_;
   bool connected_ = false;
+  std::optional<TimePoint> connected_at_;  ///< what is under way
   FakeRedis::Transaction transaction_;
   std::deque<Pending> pendings_;
 };

@@ -33,6 +33,8 @@ class FakeRedis : public ConnectionFactory {
   /// The n-th command from now on fails: 1 is the next.
   void fail(int n, Failure failure) { failures_[arrivals_ + n] = failure; }
   void refuse_connections(bool refuse) { refuses_ = refuse; }
+  /// A new connection is there only so long after it was begun.
+  void set_connect_time(Duration time) { connect_time_ = time; }
   /// Each command travels and each answer too: half of it either way.
   void set_round_trip(Duration round_trip) { round_trip_ = round_trip; }
   /// Each answer is ready to be read only so long after its command arrived.
@@ -91,7 +93,7 @@ class FakeRedis : public ConnectionFactory {
   std::map<int, Failure> failures_;
   std::vector<std::string> commands_;
   std::function<void(const std::string&)> on_arrival_;
-  Duration round_trip_{}, answer_delay_{};
+  Duration round_trip_{}, answer_delay_{}, connect_time_{};
   bool refuses_ = false;
 };
 

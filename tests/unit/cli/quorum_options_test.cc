@@ -1,5 +1,6 @@
 #include <chrono>
 
+#include "cli/server_needs.h"
 #include "tests/unit/cli/fixtures.h"
 
 namespace lockbench {
@@ -40,6 +41,20 @@ TEST(QuorumCommand, NamesWhatIsWrong) {
   EXPECT_THAT(error({"--slow", "0s"}), HasSubstr("1ms to 1h"));
   EXPECT_THAT(error({"--redis", "redis://h"}), HasSubstr("--redis")) << "it harms its own servers";
   EXPECT_THAT(error({"redlock"}), HasSubstr("redlock"));
+}
+
+TEST(QuorumServers, AreEachNamedOnce) {
+  const auto error = [](std::vector<std::string> urls) -> std::string {
+    const auto distinct = check_distinct(
+        {.backend = find_backend("redis"), .quorum = true, .given = std::move(urls)});
+    return distinct ? "accepted" : distinct.error().message;
+  };
+  EXPECT_EQ(error({"redis://h:1", "redis://h:2", "redis://i:1/3"}), "accepted");
+  EXPECT_THAT(error({"redis://h:1", "redis://i", "redis://h:1"}), HasSubstr("h:1 is given twice"));
+  EXPECT_THAT(error({"redis://h:1/0", "redis://h:1/1", "redis://h:1/2"}),
+              HasSubstr("h:1 is given twice"))
+      << "a database is no server";
+  EXPECT_THAT(error({"unix:///run/r?db=1", "unix:///run/r?db=2"}), HasSubstr("is given twice"));
 }
 
 }  // namespace

@@ -16,7 +16,8 @@ namespace lockbench::redis {
 
 using namespace std::chrono_literals;
 
-/// Fake servers on the same simulated time: node0, node1, …
+/// Fake servers on the same simulated time: node0, node1, … The databases of one are servers apart:
+/// node0/2 is what node2 is.
 class FakeNodes : public ConnectionFactory {
  public:
   FakeNodes(SimClock& clock, int nodes) {
@@ -37,7 +38,8 @@ class FakeNodes : public ConnectionFactory {
 
  private:
   FakeRedis& of(const Endpoint& endpoint) {
-    return nodes_.at(static_cast<std::size_t>(std::stoi(endpoint.host.substr(4))));
+    const int number = std::stoi(endpoint.host.substr(4)) + endpoint.database;
+    return nodes_.at(static_cast<std::size_t>(number));
   }
 
   std::deque<FakeRedis> nodes_;

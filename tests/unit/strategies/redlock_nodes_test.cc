@@ -1,0 +1,64 @@
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "tests/unit/strategies/redlock_test.h"
+
+namespace lockbench::redis {
+namespace {
+
+using testing::HasSubstr;
+using Failure = FakeRedis::Failure;
+
+/// How the nodes of a quorum are told apart and reached.
+class RedlockNodesTest : public RedlockTest {};
+
+TEST_P(RedlockNodesTest, ThatDifferByTheirDatabaseAloneAreRenewedEachForItself) {
+  endpoints_["redis"] = {"redis://node0:1/0", "redis://node0:1/1", "redis://node0:1/2"};
+  options_.renew = RenewPolicy{.kind = RenewPolicy::Kind::automatic};
+  const Lease lease = client().must_acquire(900ms);
+  forget_commands();
+  clock_.advance(300ms);
+  scheduler_->run_due();
+  for (const std::size_t node : {0, 1, 2}) {
+    EXPECT_THAT((*nodes_)[node].take_commands(), testing::ElementsAre(HasSubstr("renew_if_token")));
+  }
+}
+
+TEST_P(RedlockNodesTest, AreToldOfALostReleaseAtTheLatestWhenTheirClientGoes) {
+  RedlockClient& a = client();
+  const Lease lease = a.must_acquire();
+  for (const std::size_t node : {0, 3}) {
+    (*nodes_)[node].fail(1, Failure::request_lost);
+    (*nodes_)[node].set_connect_time(30ms);
+  }
+  EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::released);
+  EXPECT_EQ(held(), 2) << "no connection comes at once";
+  const TimePoint begin = clock_.now();
+  a.lock.reset();
+  EXPECT_EQ(held(), 0);
+  EXPECT_LE(clock_.now() - begin, 50ms) << "all are waited for together";
+}
+
+TEST_P(RedlockNodesTest, ThatCannotBeReachedAreNotWaitedForOneByOne) {
+  RedlockClient& a = client();
+  const Lease lease = a.must_acquire();
+  for (const std::size_t node : {1, 4}) {
+    (*nodes_)[node].fail(1, Failure::request_lost);
+    (*nodes_)[node].set_connect_time(1h);
+  }
+  EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::released);
+  const TimePoint begin = clock_.now();
+  a.lock.reset();
+  EXPECT_LE(clock_.now() - begin, 50ms);
+}
+
+INSTANTIATE_TEST_SUITE_P(, RedlockNodesTest, testing::Values("redlock", "redlock-parallel"),
+                         [](const auto& tested) {
+                           std::string name(tested.param);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace lockbench::redis
