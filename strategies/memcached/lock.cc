@@ -19,13 +19,16 @@ AcquireResult AddLock::acquire(const AcquireRequest& request) {
     if (!granted) return tl::unexpected(granted.error());
     if (!*granted) return std::nullopt;
     if (env_.now() >= lease.state->valid_until()) {
-      // Granted too late to be of use.
-      (void)release(lease);
+      // Granted too late to be of use. If it cannot be taken back, it may stay for a while yet.
+      if (auto back = take_back(lease, once.stop); !back) {
+        back.error().kind = StoreError::Kind::unanswered;
+        return tl::unexpected(std::move(back.error()));
+      }
       return std::nullopt;
     }
     return std::optional(std::move(lease));
   });
-  if (result.outcome == AcquireOutcome::unknown) undo(lease, request.stop);
+  if (result.outcome == AcquireOutcome::unknown) (void)take_back(lease, request.stop);
   return result;
 }
 

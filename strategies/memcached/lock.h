@@ -19,9 +19,12 @@ class AddLock : public LockStrategy {
   AcquireResult acquire(const AcquireRequest& request) final;
 
  protected:
-  /// After a lost answer: frees the lock if it turns out to be held by this very acquisition.
-  /// Nothing by default, for a lock that is released without a look at whose it is.
-  virtual void undo(const Lease& /*lease*/, const std::stop_token& /*stop*/) {}
+  /// After a lost answer, or one that came too late: frees the lock if it turns out to be held by
+  /// this very acquisition. Nothing by default, for a lock that is released without a look at whose
+  /// it is.
+  virtual StoreResult<void> take_back(const Lease& /*lease*/, const std::stop_token& /*stop*/) {
+    return {};
+  }
 
   Connection& memcached() { return memcached_; }
   Env& env() { return env_; }

@@ -28,8 +28,8 @@ class AddCas : public AddLock {
   }
 
  protected:
-  void undo(const Lease& lease, const std::stop_token& stop) override {
-    (void)replace_own(lease, {}, kExpired, stop);
+  StoreResult<void> take_back(const Lease& lease, const std::stop_token& stop) override {
+    return replace_own(lease, {}, kExpired, stop).map([](bool) {});
   }
 
  private:

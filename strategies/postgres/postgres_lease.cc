@@ -33,8 +33,11 @@ class LeaseLock : public LockStrategy {
           if (!granted) return tl::unexpected(granted.error());
           if (!*granted) return std::nullopt;
           if (env_.now() >= lease.state->valid_until()) {
-            // Granted too late to be of use.
-            (void)release(lease);
+            // Granted too late to be of use. If it cannot be taken back, it may stay for a while.
+            if (auto back = change(release_, lease, {}, once.stop); !back) {
+              back.error().kind = StoreError::Kind::unanswered;
+              return tl::unexpected(std::move(back.error()));
+            }
             return std::nullopt;
           }
           return std::optional(std::move(lease));

@@ -105,6 +105,60 @@ TEST(CasRelease, FreesTheLockAtOnce) {
   }
 }
 
+/// The lease is over by the time its grant is heard of; then `then` happens to the next command.
+class LateGrant : public ForwardingEnv {
+ public:
+  LateGrant(Env& inner, std::string key, CommandFate then)
+      : ForwardingEnv(inner), key_(std::move(key)), then_(then) {}
+  TimePoint now() override { return ForwardingEnv::now() + late_; }
+  CommandFate before_command(const CommandInfo& command) override {
+    return late_ > Duration::zero() ? then_ : ForwardingEnv::before_command(command);
+  }
+  CommandFate after_command(const CommandInfo& command, CommandEnd end) override {
+    if (command.name == "add") {
+      late_ = seconds(10);
+      MemcachedProbe meddling = probe();
+      meddling.ask(fmt::format("delete {}", key_), "");
+      meddling.ask(fmt::format("add {} 0 100 9\r\nsuccessor", key_), "");
+    }
+    return ForwardingEnv::after_command(command, end);
+  }
+
+ private:
+  const std::string key_;
+  const CommandFate then_;
+  Duration late_{};
+};
+
+AcquireResult acquire_late(const char* strategy, CommandFate then) {
+  Bench bench(*find_strategy(strategy));
+  const Endpoints endpoints{{"memcached", {url_of(shared_ground().server().port())}}};
+  const StrategyOptions options;
+  const auto system = make_system_env(7);
+  LateGrant late(*system, bench.key(), then);
+  Services services;
+  const auto lock = make_strategy(
+      *find_strategy(strategy),
+      {.endpoints = endpoints, .options = options, .env = late, .services = services});
+  auto result =
+      lock->acquire({.key = bench.key(), .ttl = seconds(2), .deadline = TimePoint{}, .stop = {}});
+  EXPECT_THAT(probe().ask("get " + bench.key(), "END"), testing::Contains("successor"));
+  return result;
+}
+
+TEST(LateGrants, AreDeclinedWithoutHarmToASuccessor) {
+  for (const char* strategy : {"memcached-add", "memcached-add-cas"}) {
+    const AcquireResult late = acquire_late(strategy, CommandFate::proceed);
+    EXPECT_EQ(late.outcome, AcquireOutcome::refused) << strategy << ": " << late.reason;
+  }
+}
+
+TEST(LateGrants, ThatCannotBeGivenBackAreUnknown) {
+  const AcquireResult late = acquire_late("memcached-add-cas", CommandFate::drop);
+  EXPECT_EQ(late.outcome, AcquireOutcome::unknown);
+  EXPECT_THAT(late.reason, testing::HasSubstr("127.0.0.1"));
+}
+
 TEST(MemcachedStore, TellsVersionCpuAndRestarts) {
   const auto ground = own_ground();
   const auto store =
