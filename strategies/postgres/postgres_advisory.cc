@@ -1,5 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <set>
+
 #include "strategies/endpoints.h"
 #include "strategies/postgres/lock.h"
 #include "strategies/postgres/names.h"
@@ -7,6 +11,10 @@
 
 namespace lockbench::postgres {
 namespace {
+
+/// Errors that may have left a lock behind which the client holds anyway. What is beyond that ends
+/// with its session.
+constexpr std::size_t kMostDoubts = 1024;
 
 /// pg_advisory_lock on the client's session: waited for at the server, first come first served, and
 /// gone with the session. The fencing number is drawn once the lock is held: the function that
@@ -21,13 +29,12 @@ class Advisory : public QueueLock {
   StoreResult<void> connect() override { return session_.connect(); }
 
   ReleaseResult release(const Lease& lease) override {
+    held_.erase(lease.state);
     if (lease.state->lost_at()) return {ReleaseOutcome::not_owner, {}};
-    static const Statement unlock{.name = "pg_advisory_unlock",
-                                  .sql = "SELECT pg_advisory_unlock($1::bigint)"};
-    const std::string number = std::to_string(advisory_number(lease.key));
-    const auto answer = session_.call(unlock, lease.key, {&number, 1});
+    const auto answer = unlock(lease.key);
     if (!answer) return {ReleaseOutcome::failed, answer.error().message};
     session_.unbind(lease.state);
+    settle_doubts(lease.key);
     if (answer->done() && answer->value == "t") return {ReleaseOutcome::released, {}};
     lease.state->mark_lost(env().now());
     return {ReleaseOutcome::not_owner, {}};
@@ -39,14 +46,50 @@ class Advisory : public QueueLock {
   StoreResult<Grant> take(const AcquireRequest& request, bool may_wait) override {
     name_statements(schema_of_key(request.key));
     const std::string number = std::to_string(advisory_number(request.key));
-    return to_grant(session_.call(may_wait ? lock_ : try_lock_, request.key, {&number, 1},
-                                  {.wait_until = request.deadline, .stop = request.stop}),
-                    session_);
+    const auto answer = session_.call(may_wait ? lock_ : try_lock_, request.key, {&number, 1},
+                                      {.wait_until = request.deadline, .stop = request.stop});
+    const bool in_error = answer ? answer->kind == Answer::Kind::cancelled
+                                 : answer.error().kind == StoreError::Kind::rejected;
+    if (in_error) disown(request.key);
+    return to_grant(answer, session_);
   }
 
-  void granted(const Lease& lease) override { session_.bind(lease.state); }
+  void granted(const Lease& lease) override {
+    session_.bind(lease.state);
+    held_.emplace(lease.state, advisory_number(lease.key));
+  }
 
  private:
+  StoreResult<Answer> unlock(std::string_view key) {
+    static const Statement statement{.name = "pg_advisory_unlock",
+                                     .sql = "SELECT pg_advisory_unlock($1::bigint)"};
+    const std::string number = std::to_string(advisory_number(key));
+    return session_.call(statement, key, {&number, 1});
+  }
+
+  /// The lock may have been granted before its statement came to grief, and outlives that.
+  void disown(std::string_view key) {
+    std::erase_if(held_, [](const auto& lease) { return lease.first->lost_at().has_value(); });
+    if (held_.empty()) return session_.close();
+    if (!is_held(key)) {
+      (void)unlock(key);
+    } else if (doubts_.size() < kMostDoubts) {
+      doubts_.insert(advisory_number(key));
+    }
+  }
+
+  /// What may have been granted once more while it was held goes with the last that is known of.
+  void settle_doubts(std::string_view key) {
+    if (is_held(key)) return;
+    for (auto left = doubts_.erase(advisory_number(key)); left > 0; --left) (void)unlock(key);
+  }
+
+  bool is_held(std::string_view key) const {
+    const std::int64_t number = advisory_number(key);
+    return std::any_of(held_.begin(), held_.end(),
+                       [&](const auto& lease) { return lease.second == number; });
+  }
+
   void name_statements(std::string schema) {
     if (schema == schema_) return;
     lock_ = {.name = "pg_advisory_lock",
@@ -61,7 +104,9 @@ class Advisory : public QueueLock {
   }
 
   Session session_;
-  std::string schema_;  ///< of the statements
+  std::map<std::shared_ptr<LeaseState>, std::int64_t> held_;  ///< numbers, by what is bound to it
+  std::multiset<std::int64_t> doubts_;                        ///< likewise: see disown()
+  std::string schema_;                                        ///< of the statements
   Statement lock_, try_lock_;
 };
 

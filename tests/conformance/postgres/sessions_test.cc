@@ -106,7 +106,7 @@ TEST_P(Sessions, AStopCancelsTheStatementThatWaits) {
   }
   Waiter& waiter = *last;
   EXPECT_EQ(waiter.join().outcome, AcquireOutcome::abandoned) << waiter.join().reason;
-  // The waiter's connection has outlived it, and works.
+  // The waiter goes on.
   EXPECT_EQ(holder_->release(lease), ReleaseOutcome::released);
   const AcquireResult again = waiter.client().try_once(bench_.key());
   ASSERT_TRUE(again.lease) << again.reason;

@@ -1,0 +1,54 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "strategies/registry.h"
+#include "tests/conformance/common/bench.h"
+#include "tests/conformance/postgres/postgres_ground.h"
+
+namespace lockbench::test {
+namespace {
+
+/// Advisory locks of a session that were granted by a statement which then failed: its fencing
+/// number cannot be drawn any more.
+class AdvisoryErrors : public testing::TestWithParam<milliseconds> {
+ protected:
+  AcquireResult acquire_in_error(const std::string& key) {
+    PostgresProbe probe = shared_postgres().probe();
+    probe.ask(fmt::format("SELECT setval('{}.fencing', 1000)", kSchema));
+    probe.ask(fmt::format("ALTER SEQUENCE {}.fencing MAXVALUE 1000", kSchema));
+    AcquireResult result = client_->acquire(key, GetParam());
+    probe.ask(fmt::format("ALTER SEQUENCE {}.fencing NO MAXVALUE", kSchema));
+    EXPECT_EQ(result.outcome, AcquireOutcome::failed);
+    EXPECT_THAT(result.reason, testing::HasSubstr("maximum value of sequence"));
+    return result;
+  }
+
+  Bench bench_{*find_strategy("postgres-advisory")};
+  std::unique_ptr<Client> client_ = bench_.client();
+  std::unique_ptr<Client> other_ = bench_.client();
+};
+
+TEST_P(AdvisoryErrors, LeaveNoLockThatNobodyHolds) {
+  warm_up(*client_, bench_.key());
+  acquire_in_error(bench_.key());
+  EXPECT_TRUE(bench_.becomes_free());
+  EXPECT_TRUE(client_->try_once(bench_.key() + ":1").lease) << "the client goes on";
+}
+
+TEST_P(AdvisoryErrors, DoNotEndTheOtherLocksOfTheirSession) {
+  const AcquireResult held = client_->try_once(bench_.key() + ":1");
+  ASSERT_TRUE(held.lease) << held.reason;
+  acquire_in_error(bench_.key());
+  EXPECT_TRUE(bench_.becomes_free());
+  acquire_in_error(bench_.key() + ":1");
+  EXPECT_EQ(other_->try_once(bench_.key() + ":1").outcome, AcquireOutcome::refused);
+  EXPECT_FALSE(held.lease->state->lost_at());
+  EXPECT_EQ(client_->release(*held.lease), ReleaseOutcome::released);
+  EXPECT_TRUE(other_->try_once(bench_.key() + ":1").lease) << "however often it was granted";
+}
+
+INSTANTIATE_TEST_SUITE_P(WithAndWithoutPatience, AdvisoryErrors,
+                         testing::Values(milliseconds(0), milliseconds(5000)));
+
+}  // namespace
+}  // namespace lockbench::test
