@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <optional>
 #include <thread>
 
 #include "strategies/registry.h"
@@ -130,26 +131,46 @@ TEST_P(EtcdSessions, ArePromisedNoLongerThanTheServerKeepsThem) {
 
 INSTANTIATE_TEST_SUITE_P(All, EtcdSessions, testing::Values("etcd", "chubby"));
 
+/// The number of the member that leads; nothing if none comes to.
+std::optional<std::size_t> leader_of(testbed::EtcdCluster& cluster) {
+  std::size_t leader = cluster.size();
+  const bool found = eventually([&] {
+    for (leader = 0; leader < cluster.size(); ++leader) {
+      if (testbed::etcd_leads(cluster.member(leader))) return true;
+    }
+    return false;
+  });
+  return found ? std::optional(leader) : std::nullopt;
+}
+
 TEST(EtcdCluster, FailsOverWithoutLosingALock) {
   auto cluster = testbed::start_etcd_cluster(shared_testbed());
   ASSERT_TRUE(cluster) << cluster.error();
-  StrategyOptions options;
-  options.command_timeout = seconds(1);
-  Bench bench(*find_strategy("etcd"), (*cluster)->url(), options);
+  const auto leader = leader_of(**cluster);
+  ASSERT_TRUE(leader);
+  // Clients of a follower, so that all they see of it is the election.
+  const auto port = [&](std::size_t after) {
+    return (*cluster)->member((*leader + after) % (*cluster)->size()).port();
+  };
+  Bench bench(*find_strategy("etcd"),
+              fmt::format("http://127.0.0.1:{},127.0.0.1:{}", port(1), port(2)));
   const auto holder = bench.client();
-  const AcquireResult held = holder->acquire(bench.key(), seconds(5), seconds(10));
+  const auto other = bench.client();
+  const AcquireResult held = holder->acquire(bench.key(), seconds(5), seconds(30));
   ASSERT_TRUE(held.lease) << held.reason;
-  ASSERT_TRUE((*cluster)->member(0).kill_hard());  // whose client the holder is
+  ASSERT_TRUE((*cluster)->member(*leader).kill_hard());
+  ASSERT_TRUE(leader_of(**cluster)) << "no other is elected";
+  AcquireResult refused;
+  // Their member may hear of the new leader a little later.
   EXPECT_TRUE(eventually([&] {
-    return holder->lock().release(*held.lease).outcome != ReleaseOutcome::failed ||
-           holder->now() > held.lease->state->valid_until();
+    refused = other->try_once(bench.key(), seconds(30));
+    return refused.lease || refused.outcome == AcquireOutcome::refused;
   }));
-  AcquireResult next;
-  EXPECT_TRUE(eventually([&] {
-    next = holder->acquire(bench.key(), seconds(20), seconds(10));
-    return next.lease.has_value();
-  })) << next.reason;
-  ASSERT_TRUE(next.lease);
+  EXPECT_EQ(refused.outcome, AcquireOutcome::refused) << refused.reason;
+  EXPECT_TRUE(held.lease->state->valid_at(holder->now()));
+  EXPECT_EQ(holder->release(*held.lease), ReleaseOutcome::released);
+  const AcquireResult next = other->try_once(bench.key(), seconds(30));
+  ASSERT_TRUE(next.lease) << next.reason;
   EXPECT_GT(*next.lease->fencing, *held.lease->fencing);
 }
 
