@@ -38,7 +38,8 @@ void Session::close() {
   if (keeper_ != nullptr) keeper_->remove(*this);
   // The library waits for the server's answer for more than a second.
   if (silent && keeper_ != nullptr) {
-    keeper_->bury([self = shared_from_this(), ending]() mutable { ending.reset(); });
+    keeper_->bury(
+        [self = shared_from_this(), ending = std::move(ending)]() mutable { ending.reset(); });
   }
   // Not under the mutex: what was not answered yet is called back now.
   ending.reset();
