@@ -80,6 +80,12 @@ tl::expected<std::optional<Reply>, std::string> ReplyReader::next() {
 
 bool ReplyReader::holds_bytes() const { return reader_->pos < reader_->len; }
 
+bool is_no_permission(const StoreError& error) {
+  // Behind the server's name.
+  return error.kind == StoreError::Kind::rejected &&
+         error.message.find(": NOPERM ") != std::string::npos;
+}
+
 bool is_master(const Reply& role) {
   return role.type == Reply::Type::array && !role.elements.empty() &&
          role.elements.front().is_text("master");

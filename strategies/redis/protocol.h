@@ -37,6 +37,8 @@ class ReplyReader {
   std::unique_ptr<redisReader, Deleter> reader_;
 };
 
+/// Whether the user is known, but may not use this command.
+bool is_no_permission(const StoreError& error);
 /// Whether this answer to ROLE is a master's.
 bool is_master(const Reply& role);
 /// Of a server that its sentinels call the master, and that is none.
@@ -55,8 +57,9 @@ StoreResult<void> greet(const Endpoint& endpoint, Exchange&& exchange) {
   if (!endpoint.sentinels.empty()) {
     const std::vector<std::string_view> ask_role{"ROLE"};
     const StoreResult<Reply> role = exchange(Command(ask_role));
-    if (!role) return tl::unexpected(role.error());
-    if (!is_master(*role)) return tl::unexpected(not_the_master(endpoint));
+    if (!role && !is_no_permission(role.error())) return tl::unexpected(role.error());
+    // Who may not ask may lock all the same: that it is a replica shows at the first write.
+    if (role && !is_master(*role)) return tl::unexpected(not_the_master(endpoint));
   }
   if (endpoint.database != 0) {
     const std::string number = std::to_string(endpoint.database);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "strategies/redis/info.h"
+#include "strategies/redis/protocol.h"
 
 namespace lockbench::redis {
 namespace {
@@ -29,11 +30,8 @@ class RedisStore : public Store {
                                        display_ + ": not a Redis: it answers PING otherwise"});
     }
     // Who is known, and may not even do that, may still be allowed to lock.
-    const StoreError& error = reply.error();
-    const bool known = error.kind == StoreError::Kind::rejected &&
-                       error.message.starts_with(display_ + ": NOPERM");
-    if (known) return {};
-    return tl::unexpected(error);
+    if (is_no_permission(reply.error())) return {};
+    return tl::unexpected(reply.error());
   }
 
   StoreResult<StoreFacts> facts() override {

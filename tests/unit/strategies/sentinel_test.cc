@@ -121,5 +121,16 @@ TEST(Greeting, LooksAtTheRoleOfWhatSentinelsCallTheMaster) {
   EXPECT_TRUE(commands.empty());
 }
 
+TEST(Greeting, GoesOnWhereTheRoleMayNotBeAsked) {
+  const auto with_refusal = [](const std::string& why) {
+    return greet(watched_by_three, [&](Command command) -> StoreResult<Reply> {
+      if (command[0] != "ROLE") return ok();
+      return tl::unexpected(StoreError{StoreError::Kind::rejected, "s:1/lock: " + why});
+    });
+  };
+  EXPECT_TRUE(with_refusal("NOPERM this user has no permissions to run the 'role' command"));
+  EXPECT_FALSE(with_refusal("LOADING Redis is loading the dataset in memory"));
+}
+
 }  // namespace
 }  // namespace lockbench::redis
