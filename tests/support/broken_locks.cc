@@ -200,6 +200,9 @@ Descriptor declaration_of(Flaw flaw) {
   if (flaw == Flaw::excludes_as_a_control) descriptor.traits.promises_exclusion = false;
   if (flaw == Flaw::repeats_fencing_numbers) descriptor.traits.fencing = true;
   if (flaw == Flaw::expires_undeclared) descriptor.traits.expiry = Expiry::none;
+  if (flaw == Flaw::calls_half_a_lock_failure) {
+    descriptor.acquire_commands.emplace_back("EXPIRE key seconds");
+  }
   if (flaw == Flaw::declares_too_much) descriptor.acquire_commands.emplace_back("WAIT 1 100");
   if (flaw == Flaw::forgets_to_renew || flaw == Flaw::declares_another_renewal) {
     descriptor.traits.renews = RenewalTiming{};

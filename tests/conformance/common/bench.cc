@@ -142,6 +142,18 @@ void warm_up(Client& client, const std::string& key) {
   if (result.lease) client.release(*result.lease);
 }
 
+std::string one_ends_in_time(const std::function<tl::expected<Duration, std::string>()>& call) {
+  constexpr int kCalls = 5;
+  Duration best = Duration::max();
+  for (int made = 0; made < kCalls && best > kStopBound; ++made) {
+    const auto taken = call();
+    if (!taken) return taken.error();
+    best = std::min(best, *taken);
+  }
+  if (best <= kStopBound) return {};
+  return fmt::format("the best of {} took {:.0f} ms to stop", kCalls, in_ms(best));
+}
+
 bool has_store(const Descriptor& descriptor) { return descriptor.backend != "local"; }
 
 bool is_quorum(const Descriptor& descriptor) { return descriptor.traits.nodes > 1; }

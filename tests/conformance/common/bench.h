@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <tl/expected.hpp>
 #include <vector>
 
 #include "strategies/descriptor.h"
@@ -22,6 +24,8 @@ using std::chrono::seconds;
 
 /// What a noisy machine may add to any bound.
 inline constexpr milliseconds kSlack{1000};
+/// How soon a call returns once it is stopped.
+inline constexpr milliseconds kStopBound{100};
 /// Longer than any test: for locks that are not meant to expire in it.
 inline constexpr seconds kLongTtl{60};
 
@@ -102,6 +106,10 @@ bool can_notify(const Descriptor& descriptor);
 
 /// Acquires and releases once, so that connection, scripts and the like are there.
 void warm_up(Client& client, const std::string& key);
+
+/// What is wrong with calls that are stopped: `call` returns how long after its stop one took, or
+/// what else is wrong. A busy machine may hold up any of them; one of several must be in time.
+std::string one_ends_in_time(const std::function<tl::expected<Duration, std::string>()>& call);
 
 bool has_store(const Descriptor& descriptor);
 /// Where one server's failure changes nothing.

@@ -112,8 +112,7 @@ std::string frozen_server_is_given_up(const Descriptor& descriptor) {
                     : "after the thaw: " + unexpected(next, AcquireOutcome::acquired);
 }
 
-/// The time-out is far away: only the stop can end the call.
-std::string stop_ends_a_call_to_a_frozen_server(const Descriptor& descriptor) {
+tl::expected<Duration, std::string> stopped_call(const Descriptor& descriptor) {
   const auto ground = own_ground();
   Bench bench(descriptor, *ground, with_timeout(descriptor, milliseconds(1500)));
   const auto client = bench.client();
@@ -121,19 +120,26 @@ std::string stop_ends_a_call_to_a_frozen_server(const Descriptor& descriptor) {
   on_all(*ground, &testbed::Server::freeze);
   std::stop_source source;
   AcquireResult result;
-  std::thread calling(
-      [&] { result = client->acquire(bench.key(), seconds(20), kLongTtl, source.get_token()); });
+  TimePoint end;
+  std::thread calling([&] {
+    result = client->acquire(bench.key(), seconds(20), kLongTtl, source.get_token());
+    end = client->now();
+  });
   const bool sent = client->trace().await_command(seconds(5));
   const TimePoint stopped = std::chrono::steady_clock::now();
   source.request_stop();
   calling.join();
-  std::string slow = too_slow(stopped, kSlack);
   on_all(*ground, &testbed::Server::thaw);
-  if (!sent) return "it sent nothing";
+  if (!sent) return tl::unexpected(std::string("it sent nothing"));
   const bool fits =
       result.outcome == AcquireOutcome::unknown || result.outcome == AcquireOutcome::abandoned;
-  if (!fits) return unexpected(result, AcquireOutcome::unknown);
-  return slow;
+  if (!fits) return tl::unexpected(unexpected(result, AcquireOutcome::unknown));
+  return end - stopped;
+}
+
+/// The time-out is far away: only the stop can end the call.
+std::string stop_ends_a_call_to_a_frozen_server(const Descriptor& descriptor) {
+  return one_ends_in_time([&] { return stopped_call(descriptor); });
 }
 
 }  // namespace

@@ -71,11 +71,13 @@ std::string waiter_gets_its_turn(const Descriptor& descriptor) {
 // Any wait that the stop does not end lasts until the deadline.
 constexpr seconds kPatience{2};
 
-std::string stop_ends_the_wait_by(const Descriptor& descriptor, const StrategyOptions& options) {
+tl::expected<Duration, std::string> stopped_wait(const Descriptor& descriptor,
+                                                 const StrategyOptions& options) {
   Bench bench(descriptor, options);
   const auto holder = bench.client();
   const auto waiter = bench.client();
-  if (!holder->try_once(bench.key()).lease) return "the lock was not free";
+  const auto wrong = [](std::string what) { return tl::unexpected(std::move(what)); };
+  if (!holder->try_once(bench.key()).lease) return wrong("the lock was not free");
   std::stop_source source;
   AcquireResult result;
   TimePoint end;
@@ -87,12 +89,17 @@ std::string stop_ends_the_wait_by(const Descriptor& descriptor, const StrategyOp
   const TimePoint stopped = std::chrono::steady_clock::now();
   source.request_stop();
   waiting.join();
-  if (!waited) return "it did not wait";
+  if (!waited) return wrong("it did not wait");
+  // There was no time left to be told that nothing of it stays.
+  if (result.outcome == AcquireOutcome::unknown) return Duration::max();
   if (result.outcome != AcquireOutcome::abandoned) {
-    return unexpected(result, AcquireOutcome::abandoned);
+    return wrong(unexpected(result, AcquireOutcome::abandoned));
   }
-  if (end - stopped > kSlack) return fmt::format("stopped after {:.0f} ms", in_ms(end - stopped));
-  return {};
+  return end - stopped;
+}
+
+std::string stop_ends_the_wait_by(const Descriptor& descriptor, const StrategyOptions& options) {
+  return one_ends_in_time([&] { return stopped_wait(descriptor, options); });
 }
 
 std::string stop_ends_the_wait(const Descriptor& descriptor) {

@@ -30,13 +30,14 @@ class PlainQueue : public etcd::QueuedLock {
     place.revision = (*answer)->header().revision();
     const auto& before = etcd::found(**answer, 1);
     Standing standing{.fencing = static_cast<std::uint64_t>(place.revision)};
-    if (before.size() > 1) standing.behind = before[1].key();
+    standing.granted = before.size() < 2;
+    if (!standing.granted) standing.behind = before[1].key();
     return standing;
   }
 
   /// What was waited for has gone: that must be the holder.
   Looked look(const Place& place, const std::stop_token&) override {
-    return Standing{.fencing = static_cast<std::uint64_t>(place.revision)};
+    return Standing{.granted = true, .fencing = static_cast<std::uint64_t>(place.revision)};
   }
 
   StoreResult<bool> leave(const Place& place, const std::stop_token& stop) override {

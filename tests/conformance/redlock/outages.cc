@@ -139,7 +139,7 @@ std::string refusing_majority_grants_nothing(const Descriptor& descriptor) {
   return sections(*client, bench.key(), 1);
 }
 
-std::string interrupt_leaves_nothing(const Descriptor& descriptor) {
+tl::expected<Duration, std::string> interrupted_round(const Descriptor& descriptor) {
   QuorumGround& ground = rough_ground();
   Bench bench(descriptor, ground, with_node_timeout(seconds(5)));
   auto client = bench.client();
@@ -148,19 +148,26 @@ std::string interrupt_leaves_nothing(const Descriptor& descriptor) {
   client->trace().take();
   std::stop_source source;
   AcquireResult result;
-  std::thread calling(
-      [&] { result = client->acquire(bench.key(), seconds(20), kLongTtl, source.get_token()); });
+  TimePoint end;
+  std::thread calling([&] {
+    result = client->acquire(bench.key(), seconds(20), kLongTtl, source.get_token());
+    end = client->now();
+  });
   const bool sent = client->trace().await_command(seconds(5));
   const TimePoint stopped = client->now();
   source.request_stop();
   calling.join();
-  std::string slow = too_slow(stopped, kSlack);
   client.reset();
   on(ground, kThree, kThaw);
-  if (!sent) return "it sent nothing";
-  if (result.lease) return "granted without a majority";
-  if (!slow.empty()) return slow;
-  return expect_empty(ground);
+  const auto wrong = [](std::string what) { return tl::unexpected(std::move(what)); };
+  if (!sent) return wrong("it sent nothing");
+  if (result.lease) return wrong("granted without a majority");
+  if (std::string left = expect_empty(ground); !left.empty()) return wrong(std::move(left));
+  return end - stopped;
+}
+
+std::string interrupt_leaves_nothing(const Descriptor& descriptor) {
+  return one_ends_in_time([&] { return interrupted_round(descriptor); });
 }
 
 std::string holder_gives_back_what_it_can(const Descriptor& descriptor) {
