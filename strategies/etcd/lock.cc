@@ -82,7 +82,11 @@ void QueuedLock::end(Session& session, std::string_view key, const std::stop_tok
   // What was lost took its locks with it; a lease that is to outlive that lapses by itself.
   const bool lost = !session.leases.empty() && session.state().lost_at();
   if (lost) return;
-  for (const KeptLease& lease : session.leases) (void)etcd_.revoke_lease(lease.id(), key, stop);
+  for (const KeptLease& lease : session.leases) {
+    const auto revoked = etcd_.revoke_lease(lease.id(), key, stop);
+    // In a hurry who does not answer is not waited for twice: the rest lapses too.
+    if (!revoked && stop.stop_requested()) return;
+  }
 }
 
 void QueuedLock::give_up(Place& place, const std::stop_token& stop) {

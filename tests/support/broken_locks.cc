@@ -102,6 +102,16 @@ struct IgnoresAStop : Flawed {
   }
 };
 
+/// As one that looks round for it only now and then.
+struct HeedsAStopLate : Flawed {
+  using Flawed::Flawed;
+  AcquireResult acquire(const AcquireRequest& request) override {
+    AcquireResult result = sound().acquire(request);
+    if (request.stop.stop_requested()) env().wait(nullptr, env().now() + milliseconds(200), {});
+    return result;
+  }
+};
+
 struct ReleasesUnchecked : Flawed {
   using Flawed::Flawed;
   ReleaseResult release(const Lease& lease) override {
@@ -178,6 +188,7 @@ Factories all_factories() {
       {Flaw::tries_twice, construct<TriesTwice>},
       {Flaw::never_retries, construct<NeverRetries>},
       {Flaw::ignores_a_stop, construct<IgnoresAStop>},
+      {Flaw::heeds_a_stop_late, construct<HeedsAStopLate>},
       {Flaw::releases_unchecked, construct<ReleasesUnchecked>},
       {Flaw::forgets_its_own_expiry, construct<ReleasesUnchecked>},
       {Flaw::renews_unchecked, construct<RenewsUnchecked>},

@@ -18,6 +18,7 @@ enum class Flaw {
   tries_twice,
   never_retries,
   ignores_a_stop,
+  heeds_a_stop_late,
   releases_unchecked,
   forgets_its_own_expiry,
   renews_unchecked,
