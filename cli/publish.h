@@ -17,9 +17,6 @@ results::KnownFlaws known_flaws(const results::Result& result);
 /// The result in the chosen format, as stdout gets it; `look` is for the console's table.
 std::string render(const results::Result& result, Format format, const results::TableOptions& look);
 
-/// What each strategy is known to fall to, in a word: its gravest hazard.
-results::KnownFlaws known_flaws(const results::Result& result);
-
 /// Writes the result file and says where. False if it is not where it was to be.
 bool save_result(const results::Result& result, const std::string& path, Console& console);
 
