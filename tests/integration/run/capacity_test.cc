@@ -40,7 +40,8 @@ TEST(Capacity, OfAQueueThatIsHeldIsTheLocks) {
   EXPECT_GT(highest, lowest);
   // Two milliseconds each: no more than 500 a second can be, however fast the machine is.
   EXPECT_LT(lowest, 530);
-  EXPECT_FALSE(capacity.at("limit_reason").get<std::string>().empty());
+  const std::string limit = capacity.at("limit"), reason = capacity.at("limit_reason");
+  EXPECT_FALSE(reason.empty());
   int confirming = 0;
   for (const Json& step : capacity.at("steps")) {
     confirming += step.at("purpose").get<std::string>().starts_with("confirm") ? 1 : 0;
@@ -48,6 +49,10 @@ TEST(Capacity, OfAQueueThatIsHeldIsTheLocks) {
   if (capacity.at("confirmed")) {
     EXPECT_GE(confirming, 6) << outcome.err;
     EXPECT_LE(highest, 1.06 * lowest);
+    // On a busy machine it may be the generator, which then is said not to be the lock.
+    EXPECT_TRUE(limit == "lock" || limit == "generator") << limit << ": " << reason;
+    EXPECT_TRUE(has(reason, limit == "lock" ? "the lock was taken " : "not the lock's own limit"))
+        << limit << ": " << reason;
   } else {
     EXPECT_EQ(capacity.at("steps").size(), 26U) << "it was not given up early: " << outcome.err;
   }
