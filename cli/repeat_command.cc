@@ -11,16 +11,13 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "results/option_values.h"
 #include "results/text.h"
 
 namespace lockbench {
 namespace {
 
 using results::OptionValue;
-
-/// These say where output goes, and nothing of what is measured.
-constexpr std::array<std::string_view, 9> kOutputOnly{
-    "out", "format", "quiet", "config", "hdr", "report", "push", "metrics_listen", "linger"};
 
 std::string_view command_name(const results::Result& result) {
   if (result.hazards || !result.belief_gaps.empty()) return "hazards";
@@ -72,18 +69,6 @@ std::vector<std::vector<std::string>> spellings(const OptionValue& value) {
   return ways;
 }
 
-/// What can be read as a number is one number, whole or not.
-bool same(const OptionValue& a, const OptionValue& b) {
-  const auto number = [](const OptionValue& value) -> std::optional<double> {
-    if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
-    if (const auto* broken = std::get_if<double>(&value)) return *broken;
-    return std::nullopt;
-  };
-  const auto x = number(a), y = number(b);
-  if (x && y) return std::abs(*x - *y) <= 1e-9 * std::max(std::abs(*x), std::abs(*y));
-  return a == b;
-}
-
 /// The texts by which the option takes exactly this value; nothing if none does.
 std::optional<std::vector<std::string>> texts_for(const Option& option, const OptionValue& value) {
   for (std::vector<std::string>& texts : spellings(value)) {
@@ -92,7 +77,7 @@ std::optional<std::vector<std::string>> texts_for(const Option& option, const Op
       // What begins like an option would be read as one.
       return !text.starts_with('-') && option.set(options, text).has_value();
     });
-    if (taken && same(option.get(options), value)) return std::move(texts);
+    if (taken && results::same_value(option.get(options), value)) return std::move(texts);
   }
   return std::nullopt;
 }
@@ -124,10 +109,9 @@ std::string repeat_command(const results::Result& result) {
   for (const Option& option : command->options) {
     const std::string key = key_of(option);
     const auto found = result.workload.find(key);
-    const bool output = std::find(kOutputOnly.begin(), kOutputOnly.end(), key) != kOutputOnly.end();
-    if (output || found == result.workload.end()) continue;
+    if (results::is_of_output(key) || found == result.workload.end()) continue;
     if (std::holds_alternative<std::nullptr_t>(found->second)) continue;
-    if (same(found->second, option.get(RunOptions()))) continue;
+    if (results::same_value(found->second, option.get(RunOptions()))) continue;
     if (const auto texts = texts_for(option, found->second)) {
       add(option, *texts, words);
     } else {

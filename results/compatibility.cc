@@ -6,15 +6,19 @@
 #include <cmath>
 
 #include "results/comparison.h"
+#include "results/option_values.h"
 #include "results/text.h"
 
 namespace lockbench::results {
 namespace {
 
-/// Options that change neither the load nor what it runs on.
-constexpr std::array<std::string_view, 14> kFree{
-    "strategies", "repeat", "seed",   "out",  "format",         "quiet",  "strict",
-    "config",     "hdr",    "report", "push", "metrics_listen", "linger", "threshold"};
+/// Beside what says where output goes: these change neither the load nor what it runs on.
+constexpr std::array<std::string_view, 5> kFree{"strategies", "repeat", "seed", "strict",
+                                                "threshold"};
+
+bool may_differ(std::string_view option) {
+  return is_of_output(option) || std::find(kFree.begin(), kFree.end(), option) != kFree.end();
+}
 
 constexpr std::size_t kLongestValue = 40;
 
@@ -32,17 +36,6 @@ struct Shown {
 std::string shown(const std::string& text) { return clip(printable(text), kLongestValue); }
 std::string shown(const OptionValue& value) { return shown(std::visit(Shown{}, value)); }
 
-/// A whole number is the same whether it was written as 1 or 1.0.
-bool same(const OptionValue& a, const OptionValue& b) {
-  const auto number = [](const OptionValue& value) -> std::optional<double> {
-    if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
-    if (const auto* broken = std::get_if<double>(&value)) return *broken;
-    return std::nullopt;
-  };
-  if (number(a) && number(b)) return *number(a) == *number(b);
-  return a == b;
-}
-
 class Differences {
  public:
   void add(std::string_view what, const std::string& a, const std::string& b) {
@@ -52,9 +45,9 @@ class Differences {
   void add_workload(const Result& a, const Result& b) {
     // An option that one version did not have yet was not given.
     for (const auto& [option, value] : a.workload) {
-      if (std::find(kFree.begin(), kFree.end(), option) != kFree.end()) continue;
+      if (may_differ(option)) continue;
       const auto other = b.workload.find(option);
-      if (other == b.workload.end() || same(value, other->second)) continue;
+      if (other == b.workload.end() || same_value(value, other->second)) continue;
       lines_.push_back(
           fmt::format("{} {} and {}", shown(option), shown(value), shown(other->second)));
     }

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string_view>
+
+#include "results/model.h"
+
+namespace lockbench::results {
+
+/// A number is the same whether it was written whole or not, and whatever unit it was read in.
+bool same_value(const OptionValue& a, const OptionValue& b);
+
+/// Whether the option of this key says where output goes, and nothing of what is measured.
+bool is_of_output(std::string_view key);
+
+}  // namespace lockbench::results
