@@ -22,7 +22,8 @@ namespace {
 std::vector<Option> choose_options() {
   std::vector<Option> options = requirement_options();
   options.push_back(result_files_option(
-      "result files to judge by (the reference results that lockbench carries along)"));
+      "result files to judge by (the reference results that lockbench carries along)",
+      [](auto& o) -> auto& { return o.choose.files; }));
   options.push_back(choice_option<Format>(
       "format", "what stdout shows",
       {{"table", Format::table}, {"json", Format::json}, {"markdown", Format::markdown}},

@@ -9,6 +9,7 @@
 #include "cli/exit_code.h"
 #include "cli/option_types.h"
 #include "cli/publish.h"
+#include "cli/result_files.h"
 #include "results/comparison.h"
 #include "results/comparison_sheet.h"
 #include "results/load.h"
@@ -19,20 +20,6 @@ namespace lockbench {
 namespace {
 
 using Set = tl::expected<void, std::string>;
-
-Option files_option() {
-  Option option{.name = "files", .value_name = "FILE"};
-  option.help = "two result files: the second is compared with the first";
-  option.repeatable = true;
-  option.in_file = false;
-  option.positional = true;
-  option.set = [](RunOptions& options, const std::string& text) -> Set {
-    options.compare.files.push_back(text);
-    return {};
-  };
-  option.get = [](const RunOptions& options) { return options.compare.files; };
-  return option;
-}
 
 Option fail_on_option() {
   Option option{.name = "fail-on", .value_name = "EXPR", .repeatable = true};
@@ -55,7 +42,10 @@ Option fail_on_option() {
 
 std::vector<Option> compare_options() {
   std::vector<Option> options = {
-      files_option(), fail_on_option(),
+      result_files_option(
+          "two result files: the second is compared with the first",
+          [](auto& o) -> auto& { return o.compare.files; }),
+      fail_on_option(),
       flag_option(
           "force", "compare although workload or environment differ",
           [](auto& o) -> auto& { return o.compare.force; }),

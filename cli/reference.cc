@@ -61,7 +61,8 @@ tl::expected<int, UsageError> draw_tables(const RunOptions& options) {
 Command thin_command() {
   return {.name = "thin",
           .summary = "A result file without histograms, series and timelines, on stdout.",
-          .options = {result_files_option("the result file")},
+          .options = {result_files_option(
+              "the result file", [](auto& o) -> auto& { return o.choose.files; })},
           .execute = thin,
           .hidden = true};
 }
@@ -69,7 +70,8 @@ Command thin_command() {
 Command readme_tables_command() {
   return {.name = "readme-tables",
           .summary = "A page with its tables drawn anew from results, on stdout.",
-          .options = {result_files_option("the page, then the result files")},
+          .options = {result_files_option(
+              "the page, then the result files", [](auto& o) -> auto& { return o.choose.files; })},
           .execute = draw_tables,
           .hidden = true};
 }

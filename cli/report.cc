@@ -8,6 +8,7 @@
 #include "cli/exit_code.h"
 #include "cli/option_types.h"
 #include "cli/report_page.h"
+#include "cli/result_files.h"
 #include "results/load.h"
 #include "results/save.h"
 
@@ -16,26 +17,14 @@ namespace {
 
 namespace fs = std::filesystem;
 using results::report::kMostFiles;
-using Set = tl::expected<void, std::string>;
-
-Option files_option() {
-  Option option{.name = "files", .value_name = "FILE"};
-  option.help = fmt::format("result files, at most {}: each has its part of the page", kMostFiles);
-  option.repeatable = true;
-  option.in_file = false;
-  option.positional = true;
-  option.set = [](RunOptions& options, const std::string& text) -> Set {
-    options.report.files.push_back(text);
-    return {};
-  };
-  option.get = [](const RunOptions& options) { return options.report.files; };
-  return option;
-}
 
 std::vector<Option> options_of_report() {
-  std::vector<Option> options = {files_option(), path_option(
-                                                     "out", "where the page goes (report.html)",
-                                                     [](auto& o) -> auto& { return o.out; })};
+  std::vector<Option> options = {
+      result_files_option(
+          fmt::format("result files, at most {}: each has its part of the page", kMostFiles),
+          [](auto& o) -> auto& { return o.report.files; }),
+      path_option(
+          "out", "where the page goes (report.html)", [](auto& o) -> auto& { return o.out; })};
   auto shared = some_run_options({"quiet"});
   std::move(shared.begin(), shared.end(), std::back_inserter(options));
   return options;
