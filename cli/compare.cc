@@ -24,7 +24,7 @@ using Set = tl::expected<void, std::string>;
 Option fail_on_option() {
   Option option{.name = "fail-on", .value_name = "EXPR", .repeatable = true};
   option.help =
-      "exit code 99 if the second is shown to differ by more than that: acquire.p99>+10%, "
+      "exit code 99 when a change is both shown and beyond this bound: acquire.p99>+10%, "
       "sections_per_second<-5%, handoff.p50>+200us; repeatable";
   option.set = [](RunOptions& options, const std::string& text) -> Set {
     auto regression = results::parse_regression(text);
