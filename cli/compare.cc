@@ -24,8 +24,8 @@ using Set = tl::expected<void, std::string>;
 Option fail_on_option() {
   Option option{.name = "fail-on", .value_name = "EXPR", .repeatable = true};
   option.help =
-      "exit code 99 when a change is both shown and beyond this bound: acquire.p99>+10%, "
-      "sections_per_second<-5%, handoff.p50>+200us; repeatable";
+      "exit code 99 when a change is both shown and beyond this bound, or the figure was not "
+      "measured: acquire.p99>+10%, sections_per_second<-5%, handoff.p50>+200us; repeatable";
   option.set = [](RunOptions& options, const std::string& text) -> Set {
     auto regression = results::parse_regression(text);
     if (!regression) return tl::unexpected(regression.error());
@@ -98,19 +98,50 @@ std::string text_of(const results::ResultComparison& comparison, Format format) 
   return text;
 }
 
-/// One line for each difference that was not to be.
+bool nobody_measured(const std::string& figure, const results::ResultComparison& comparison) {
+  const auto found = comparison.unmeasured.find(figure);
+  return found != comparison.unmeasured.end() && found->second.size() == comparison.in_both &&
+         std::none_of(comparison.differences.begin(), comparison.differences.end(),
+                      [&](const results::Difference& one) { return one.figure == figure; });
+}
+
+/// One line for each difference that was not to be, and for each figure that can no longer be
+/// judged: what does worst of all has no figures.
 std::vector<std::string> regressions(const results::ResultComparison& comparison,
                                      const std::vector<results::Regression>& fail_on) {
   std::vector<std::string> lines;
   for (const results::Regression& expression : fail_on) {
     for (const results::Difference& difference : comparison.differences) {
+      if (difference.figure == expression.figure &&
+          difference.finding == results::Finding::not_in_b) {
+        lines.push_back(fmt::format("{}: {} of {} was not measured in B", expression.text,
+                                    difference.figure, difference.strategy));
+      }
       if (!results::is_regression(expression, difference)) continue;
       lines.push_back(fmt::format("{}: {} is {} ({} against {})", expression.text,
                                   difference.strategy, to_string(difference.finding), difference.b,
                                   difference.a));
     }
+    if (nobody_measured(expression.figure, comparison)) {
+      lines.push_back(fmt::format("{}: {} was measured neither in A nor in B", expression.text,
+                                  expression.figure));
+    }
   }
   return lines;
+}
+
+/// Nothing that is asked for may pass because it could not have failed.
+tl::expected<void, UsageError> check_confidence(const results::ResultComparison& comparison,
+                                                const std::vector<results::Regression>& fail_on) {
+  for (const results::Regression& expression : fail_on) {
+    for (const results::Difference& difference : comparison.differences) {
+      if (difference.figure == expression.figure &&
+          difference.finding == results::Finding::cannot_tell) {
+        return tl::unexpected(UsageError{"--fail-on: " + comparison.too_few});
+      }
+    }
+  }
+  return {};
 }
 
 tl::expected<int, UsageError> compare(const RunOptions& given) {
@@ -135,9 +166,12 @@ tl::expected<int, UsageError> compare(const RunOptions& given) {
   results::ComparisonOptions how{.confidence = options.confidence, .more_figures = {}};
   for (const results::Regression& one : options.fail_on) how.more_figures.push_back(one.figure);
   results::ResultComparison comparison = results::compare(*a, *b, how);
-  if (comparison.differences.empty()) {
+  if (comparison.in_both == 0) {
     return tl::unexpected(UsageError{
         fmt::format("{} and {} have no strategy in common", options.files[0], options.files[1])});
+  }
+  if (auto can = check_confidence(comparison, options.fail_on); !can) {
+    return tl::unexpected(can.error());
   }
   if (!differing.empty()) {
     comparison.notes.push_back(fmt::format("they differ in {}", joined(differing)));

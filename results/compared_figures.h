@@ -21,16 +21,6 @@ struct ComparedFigure {
 /// The usual ones, and those of these paths.
 std::vector<ComparedFigure> compared_figures(std::span<const std::string> more);
 
-/// One side of the comparison of one figure: what each repetition measured.
-struct Repetitions {
-  struct One {
-    int repetition = 1;
-    double value = 0;
-  };
-  std::vector<One> values;
-  std::vector<const Run*> runs;  ///< that they come from
-};
-
 /// What one run alone tells of how far its figure may be off, as a share of it (of a count: in
 /// itself); and how many values that rests on.
 struct WithinRun {

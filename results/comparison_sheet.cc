@@ -17,6 +17,7 @@ constexpr std::size_t kLongestName = 60;
 constexpr std::string_view kNothing = "–";
 
 std::string human(double value, FigureKind kind) {
+  if (!std::isfinite(value)) return std::string(kNothing);
   switch (kind) {
     case FigureKind::seconds:
       return human_seconds(value);
@@ -64,13 +65,13 @@ nlohmann::ordered_json object(const Difference& difference) {
           {"p", number(difference.p)},       {"finding", to_string(difference.finding)}};
 }
 
-void add_missing(const std::vector<std::string>& strategies, std::string_view side,
-                 std::vector<std::string>& lines) {
+void add_names(const std::vector<std::string>& strategies, std::string_view what,
+               std::vector<std::string>& lines) {
   if (strategies.empty()) return;
   std::vector<std::string> names;
   names.reserve(strategies.size());
   for (const std::string& strategy : strategies) names.push_back(name(strategy));
-  lines.push_back(fmt::format("only in {}: {}", side, fmt::join(names, ", ")));
+  lines.push_back(fmt::format("{}{}", what, fmt::join(names, ", ")));
 }
 
 }  // namespace
@@ -90,8 +91,11 @@ TextSheet sheet_of(const ResultComparison& comparison) {
 
 std::vector<std::string> readings(const ResultComparison& comparison) {
   std::vector<std::string> lines;
-  add_missing(comparison.only_in_a, "A", lines);
-  add_missing(comparison.only_in_b, "B", lines);
+  add_names(comparison.only_in_a, "only in A: ", lines);
+  add_names(comparison.only_in_b, "only in B: ", lines);
+  for (const auto& [figure, strategies] : comparison.unmeasured) {
+    add_names(strategies, fmt::format("{} was measured in neither: ", figure), lines);
+  }
   lines.insert(lines.end(), comparison.notes.begin(), comparison.notes.end());
   return lines;
 }
@@ -107,11 +111,10 @@ std::string to_csv(const ResultComparison& comparison) {
 }
 
 std::string to_json(const ResultComparison& comparison) {
-  nlohmann::ordered_json document = {{"confidence", comparison.confidence},
-                                     {"differences", nlohmann::ordered_json::array()},
-                                     {"only_in_a", comparison.only_in_a},
-                                     {"only_in_b", comparison.only_in_b},
-                                     {"notes", comparison.notes}};
+  nlohmann::ordered_json document = {
+      {"confidence", comparison.confidence}, {"differences", nlohmann::ordered_json::array()},
+      {"only_in_a", comparison.only_in_a},   {"only_in_b", comparison.only_in_b},
+      {"unmeasured", comparison.unmeasured}, {"notes", comparison.notes}};
   for (const Difference& one : comparison.differences) {
     document["differences"].push_back(object(one));
   }

@@ -52,7 +52,7 @@ tl::expected<Regression, std::string> parse_regression(std::string_view text) {
 }
 
 bool is_regression(const Regression& regression, const Difference& difference) {
-  if (difference.figure != regression.figure || difference.finding == Finding::none_shown) {
+  if (difference.figure != regression.figure || !is_shown(difference.finding)) {
     return false;
   }
   double change = difference.b - difference.a;

@@ -13,6 +13,8 @@ constexpr std::size_t kMostDivisions = 2000;
 /// Values looked at altogether, which bounds the time for results of any size.
 constexpr std::size_t kMostWork = 200'000'000;
 constexpr std::size_t kFewestDivisions = 400;
+/// The true division and its mirror image are always among the largest.
+constexpr std::size_t kAlwaysLargest = 2;
 
 /// The continued fraction of the incomplete beta function (Numerical Recipes, 6.4), by Lentz.
 double beta_fraction(double a, double b, double x) {
@@ -132,15 +134,27 @@ PermutationTest::PermutationTest(const std::vector<Feature>& features, std::size
 std::optional<double> PermutationTest::critical(double confidence) const {
   const auto rank =
       static_cast<std::size_t>(std::ceil(confidence * static_cast<double>(largest_.size()) - 1e-9));
-  // The true division and its mirror image are always among the largest.
-  if (largest_.size() < 2 || rank < 1 || rank > largest_.size() - 2) return std::nullopt;
+  if (rank < 1 || rank + kAlwaysLargest > largest_.size()) return std::nullopt;
   return largest_[rank - 1];
+}
+
+double PermutationTest::least_alarms() const {
+  if (largest_.size() <= kAlwaysLargest) return 1;
+  return static_cast<double>(kAlwaysLargest) / static_cast<double>(largest_.size());
 }
 
 double PermutationTest::p_value(double t) const {
   if (largest_.empty()) return 1;
   const auto below = std::lower_bound(largest_.begin(), largest_.end(), std::abs(t) * (1 - 1e-12));
   return static_cast<double>(largest_.end() - below) / static_cast<double>(largest_.size());
+}
+
+std::optional<std::size_t> repetitions_for(double alarms) {
+  for (std::size_t count = 2, ways = 0; ways < kMostDivisions; ++count) {
+    ways = std::min(ways_to_choose(2 * count, count, kMostDivisions), kMostDivisions);
+    if (alarms * static_cast<double>(ways) >= kAlwaysLargest - 1e-9) return count;
+  }
+  return std::nullopt;
 }
 
 }  // namespace lockbench::results

@@ -39,11 +39,17 @@ class PermutationTest {
 
   /// The |t| that must be exceeded. Nothing if too few repetitions make that impossible.
   std::optional<double> critical(double confidence) const;
+  /// The least share of false alarms with which anything can be shown; 1 if nothing can.
+  double least_alarms() const;
   /// How often the largest |t| of all reaches this one.
   double p_value(double t) const;
 
  private:
   std::vector<double> largest_;  ///< of each division, sorted
 };
+
+/// How many repetitions on both sides it takes to show anything with this share of false alarms;
+/// nothing if no number does.
+std::optional<std::size_t> repetitions_for(double alarms);
 
 }  // namespace lockbench::results

@@ -41,7 +41,7 @@ bool finds(const Result& a, const Result& b, std::optional<results::Finding> wan
   return std::any_of(comparison.differences.begin(), comparison.differences.end(),
                      [&](const results::Difference& one) {
                        return wanted ? one.finding == *wanted
-                                     : one.finding != results::Finding::none_shown;
+                                     : results::is_shown(one.finding);
                      });
 }
 

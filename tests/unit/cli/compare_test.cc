@@ -97,6 +97,71 @@ TEST_F(Compare, AFigureBeyondTheUsualOnesCanFail) {
               HasSubstr("acquire.max"));
 }
 
+/// As it is, but that this strategy grants nothing.
+results::Result without_grants(results::Result result, const std::string& strategy) {
+  for (results::Run& run : result.runs) {
+    if (run.strategy == strategy) run.acquire = {};
+  }
+  return result;
+}
+
+TEST_F(Compare, AFigureThatVanishedFails) {
+  const TemporaryFile dead("l.json", to_json(without_grants(fast_, "strategy-1")));
+  const Ran gone = compare({a_.path(), dead.path(), "--fail-on", "acquire.p99>+10%"});
+  EXPECT_EQ(gone.code, 99);
+  EXPECT_EQ(gone.err, "acquire.p99>+10%: acquire.p99 of strategy-1 was not measured in B\n");
+  EXPECT_THAT(gone.out, testing::ContainsRegex("acquire.p99 .* – .*not measured in B\n"));
+  EXPECT_EQ(compare({a_.path(), dead.path(), "--fail-on", "hold.p50>+10%"}).code, 0);
+  const Ran csv = compare({a_.path(), dead.path(), "--format", "csv"});
+  EXPECT_THAT(csv.out, testing::ContainsRegex("acquire.p99,[0-9.e-]+,,true,,,,,not measured in B"));
+
+  const Ran back = compare({dead.path(), a_.path(), "--fail-on", "acquire.p99>+10%"});
+  EXPECT_EQ(back.code, 0) << back.err;
+  EXPECT_THAT(back.out, HasSubstr("not measured in A\n"));
+}
+
+TEST_F(Compare, AStrategyThatVanishedFails) {
+  const TemporaryFile fewer("m.json", to_json(simulated_result({.strategies = 2}, 1)));
+  const Ran gone = compare({a_.path(), fewer.path(), "--fail-on", "sections_per_second<-5%"});
+  EXPECT_EQ(gone.code, 99);
+  EXPECT_THAT(gone.err, HasSubstr("sections_per_second of strategy-2 was not measured in B\n"));
+  EXPECT_EQ(compare({fewer.path(), a_.path(), "--fail-on", "sections_per_second<-5%"}).code, 0);
+  EXPECT_EQ(compare({a_.path(), fewer.path()}).code, 0) << "nothing was to be kept";
+}
+
+TEST_F(Compare, AFigureThatNobodyMeasuredFails) {
+  const Ran never = compare({a_.path(), a_.path(), "--fail-on", "renewal.margin.p50<-10%"});
+  EXPECT_EQ(never.code, 99);
+  EXPECT_EQ(never.err,
+            "renewal.margin.p50<-10%: renewal.margin.p50 was measured neither in A nor in B\n");
+  const Ran counted = compare({a_.path(), a_.path(), "--fail-on", "audit.lost_updates>+0"});
+  EXPECT_EQ(counted.code, 0) << "none is a figure: " << counted.err;
+
+  const TemporaryFile some("n.json", to_json(without_grants(fast_, "strategy-1")));
+  const Ran others = compare({some.path(), some.path(), "--fail-on", "acquire.p99>+10%"});
+  EXPECT_EQ(others.code, 0) << others.err;
+  EXPECT_THAT(others.out, HasSubstr("acquire.p99 was measured in neither: strategy-1\n"));
+}
+
+TEST_F(Compare, AConfidenceOutOfReachIsSaid) {
+  const TemporaryFile fast("o.json", to_json(simulated_result({.repetitions = 4}, 1)));
+  const TemporaryFile slow("p.json",
+                           to_json(simulated_result({.repetitions = 4, .slowdown = 2}, 2)));
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {fast.path(), slow.path(), "--confidence"});
+    return compare(more);
+  };
+  const Ran ran = with({"0.99"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out,
+              AllOf(HasSubstr("4 repetitions cannot show anything at 99 %: --repeat 5"),
+                    HasSubstr("too few repetitions to tell"), Not(HasSubstr("no difference"))));
+  expect_refused(with({"0.99", "--fail-on", "acquire.p99>+10%"}),
+                 AllOf(HasSubstr("--fail-on: 4 repetitions cannot show anything at 99 %"),
+                       HasSubstr("--confidence 0.971")));
+  EXPECT_EQ(with({"0.971", "--fail-on", "acquire.p99>+10%"}).code, 99);
+}
+
 TEST_F(Compare, RefusesAnotherKindUnlessForced) {
   results::Result other = slow_;
   other.workload["clients"] = std::int64_t{16};

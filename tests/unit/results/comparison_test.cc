@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <stdexcept>
 
@@ -29,15 +30,21 @@ const Difference& found(const ResultComparison& comparison, std::string_view fig
 
 bool finds_anything(const ResultComparison& comparison) {
   return std::any_of(comparison.differences.begin(), comparison.differences.end(),
-                     [](const Difference& one) { return one.finding != Finding::none_shown; });
+                     [](const Difference& one) { return is_shown(one.finding); });
 }
 
+using Change = void (*)(Result&);
+
 /// In how many of 100 pairs something is found.
-int alarms(const Simulation& a, const Simulation& b) {
+int alarms(
+    const Simulation& a, const Simulation& b, Change change = [](Result&) {}) {
   int count = 0;
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
-    const auto comparison =
-        compare(simulated_result(a, 2 * seed), simulated_result(b, 2 * seed + 1), {});
+    Result of_a = simulated_result(a, 2 * seed);
+    Result of_b = simulated_result(b, 2 * seed + 1);
+    change(of_a);
+    change(of_b);
+    const auto comparison = compare(of_a, of_b, {});
     count += finds_anything(comparison) ? 1 : 0;
   }
   return count;
@@ -56,6 +63,47 @@ TEST(Compare, SeldomFindsADifferenceWhereThereIsNone) {
   for (const Simulation& setting : settings) {
     EXPECT_LE(alarms(setting, setting), 5)
         << setting.strategies << " strategies, " << setting.repetitions << " repetitions";
+  }
+}
+
+/// One figure has fewer repetitions than all others.
+void drop_a_handoff(Result& result) { result.runs.front().handoff = {}; }
+
+TEST(Compare, AFigureOfFewRepetitionsDoesNotSilenceTheOthers) {
+  const Simulation four{.repetitions = 4};
+  const Simulation slow{.repetitions = 4, .slowdown = 2};
+  EXPECT_LE(alarms(four, four, drop_a_handoff), 5);
+  EXPECT_GE(alarms(four, slow, drop_a_handoff), 95);
+  Result a = simulated_result(four, 1);
+  drop_a_handoff(a);
+  const auto comparison = compare(a, simulated_result(slow, 2), {});
+  EXPECT_EQ(found(comparison, "acquire.p99").finding, Finding::worse);
+  EXPECT_EQ(comparison.too_few, "");
+}
+
+TEST(Compare, WhatNoRepetitionsCanShowIsNoFinding) {
+  const auto at = [](
+                      double confidence, int repetitions, Change change = [](Result&) {}) {
+    Result a = simulated_result({.repetitions = repetitions}, 1);
+    Result b = simulated_result({.repetitions = repetitions, .slowdown = 2}, 2);
+    change(a);
+    return compare(a, b, {.confidence = confidence, .more_figures = {}});
+  };
+  const auto four = at(0.99, 4);
+  EXPECT_EQ(four.too_few,
+            "4 repetitions cannot show anything at 99 %: --repeat 5 or --confidence 0.971 would");
+  EXPECT_THAT(four.notes, Contains(four.too_few));
+  for (const Difference& one : four.differences) {
+    EXPECT_EQ(one.finding, Finding::cannot_tell) << one.figure;
+    EXPECT_FALSE(one.low) << one.figure;
+  }
+  EXPECT_THAT(at(0.999, 5).too_few, HasSubstr("--repeat 7 or --confidence 0.992 would"));
+  EXPECT_THAT(at(0.999, 5, drop_a_handoff).too_few, HasSubstr("99.9 %: --confidence 0.991 would"));
+  // What it names does it.
+  for (const auto& enough :
+       {at(0.971, 4), at(0.99, 5), at(0.999, 7), at(0.992, 5), at(0.991, 5, drop_a_handoff)}) {
+    EXPECT_EQ(found(enough, "acquire.p99").finding, Finding::worse) << enough.confidence;
+    EXPECT_EQ(enough.too_few, "");
   }
 }
 
@@ -128,6 +176,36 @@ TEST(Compare, StrategiesOfOneSideAreNamed) {
   EXPECT_THAT(comparison.only_in_b, ElementsAre("extra"));
 }
 
+TEST(Compare, AFigureThatOneSideLacksIsListed) {
+  const Result a = simulated_result({.strategies = 1}, 1);
+  Result b = a;
+  for (Run& run : b.runs) run.acquire = {};
+  const auto comparison = compare(a, b, {});
+  const Difference& gone = found(comparison, "acquire.p99");
+  EXPECT_EQ(gone.finding, Finding::not_in_b);
+  EXPECT_NEAR(gone.a, 1e-3, 1e-4);
+  EXPECT_TRUE(std::isnan(gone.b));
+  EXPECT_FALSE(finds_anything(comparison)) << "nor is anything else";
+  EXPECT_EQ(found(compare(b, a, {}), "acquire.p99").finding, Finding::not_in_a);
+}
+
+TEST(Compare, WhatMattersAndIsMissingIsListed) {
+  const Result a = simulated_result({.strategies = 2}, 1);
+  const Result b = simulated_result({.strategies = 1}, 1);
+  const auto comparison = compare(
+      a, b,
+      {.confidence = 0.95, .more_figures = {"acquire.p99", "renewal.margin.p50", "sections"}});
+  EXPECT_EQ(comparison.in_both, 1U);
+  EXPECT_THAT(comparison.unmeasured,
+              ElementsAre(testing::Pair("renewal.margin.p50", ElementsAre("strategy-0"))));
+  std::vector<std::string> gone;
+  for (const Difference& one : comparison.differences) {
+    if (one.strategy == "strategy-1") gone.push_back(one.figure);
+  }
+  EXPECT_THAT(gone, ElementsAre("acquire.p99", "sections"));
+  EXPECT_EQ(comparison.differences.back().finding, Finding::not_in_b);
+}
+
 TEST(Compare, CountsFromNothingAreFoundAndNotDividedBy) {
   Result a = simulated_result({}, 1);
   Result b = a;
@@ -177,47 +255,6 @@ TEST(Compare, StrangeNumbersDoNoHarm) {
   few.runs = {simple_run("strategy-0")};
   EXPECT_NO_THROW(compare(few, b, {}));
   EXPECT_NO_THROW(compare(b, few, {}));
-}
-
-TEST(Incompatibilities, AreNamedWithBothValues) {
-  const Result a = full_result();
-  EXPECT_THAT(incompatibilities(a, a), IsEmpty());
-  Result b = a;
-  b.workload["clients"] = std::int64_t{16};
-  b.workload["hold"] = std::string("exp(2ms)");
-  b.environment.cpu = "Another CPU";
-  b.environment.servers["redis"].version = "6.0.16";
-  b.lockbench.build_type = "Debug";
-  EXPECT_THAT(
-      incompatibilities(a, b),
-      ElementsAre("clients 8 and 16", "hold 0.002 and exp(2ms)", "cpu Example CPU and Another CPU",
-                  "redis 7.0.15 and 6.0.16", "build Release and Debug"));
-}
-
-TEST(Incompatibilities, WhatDoesNotTouchTheLoadMayDiffer) {
-  const Result a = full_result();
-  Result b = a;
-  b.workload["quiet"] = true;
-  b.workload["repeat"] = std::int64_t{9};
-  b.workload["seed"] = std::int64_t{9};
-  b.workload["threshold"] = nullptr;
-  b.workload["newer"] = std::int64_t{1};
-  b.workload["clients"] = 8.0;
-  b.environment.servers["redis"].endpoints = {"127.0.0.1:7777"};
-  b.environment.memory_bytes += 1 << 20;
-  b.lockbench.commit = "another";
-  EXPECT_THAT(incompatibilities(a, b), IsEmpty());
-}
-
-TEST(Incompatibilities, HostileTextsStayShortAndPrintable) {
-  Result a = full_result();
-  Result b = a;
-  b.workload["wait"] = "\x1b[2J\n" + std::string(5000, 'x');
-  b.environment.kernel = std::string(5000, '\n');
-  for (const std::string& line : incompatibilities(a, b)) {
-    EXPECT_LE(line.size(), 120U);
-    EXPECT_THAT(line, testing::Not(testing::ContainsRegex("[\x1b\n]")));
-  }
 }
 
 }  // namespace

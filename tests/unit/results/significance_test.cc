@@ -108,6 +108,21 @@ TEST(PermutationTest, HoldsItsLevelForManyFiguresOfAnyDistribution) {
             20);
 }
 
+TEST(PermutationTest, SaysWhatItsRepetitionsCanShow) {
+  for (const std::size_t count : {4, 5, 7}) {
+    Feature feature;
+    for (std::size_t i = 0; i < 2 * count; ++i) {
+      feature.values.emplace_back(static_cast<double>(i * i));
+    }
+    const PermutationTest test({feature}, count);
+    EXPECT_TRUE(test.critical(1 - test.least_alarms())) << count;
+    EXPECT_FALSE(test.critical(1 - 0.99 * test.least_alarms())) << count;
+    EXPECT_EQ(repetitions_for(test.least_alarms()), count);
+  }
+  EXPECT_EQ(PermutationTest({}, 0).least_alarms(), 1);
+  EXPECT_EQ(repetitions_for(1e-4), std::nullopt) << "no more than 2,000 divisions are tried";
+}
+
 TEST(PermutationTest, SearchesManyRepetitionsInBoundedTime) {
   std::mt19937_64 random(1);
   std::vector<Feature> features(50);
