@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "results/csv.h"
+#include "results/hazard_words.h"
 #include "results/json.h"
 #include "results/markdown.h"
 #include "results/save.h"
@@ -13,17 +14,6 @@
 
 namespace lockbench {
 namespace {
-
-bool does_harm(HazardOutcome outcome) {
-  switch (outcome) {
-    case HazardOutcome::safe:
-    case HazardOutcome::recovers:
-    case HazardOutcome::not_applicable:
-      return false;
-    default:
-      return true;
-  }
-}
 
 bool is_exempt(const std::string& name, const std::vector<Selected>& selected) {
   const auto found = std::find_if(selected.begin(), selected.end(),
@@ -41,10 +31,12 @@ results::KnownFlaws known_flaws(const results::Result& result) {
     const Descriptor* strategy = find_strategy(run.strategy);
     if (strategy == nullptr) continue;
     const auto& hazards = strategy->hazards;
-    const auto gravest =
-        std::find_if(hazards.begin(), hazards.end(),
-                     [](const KnownHazard& hazard) { return does_harm(hazard.outcome); });
-    if (gravest != hazards.end()) flaws[run.strategy] = gravest->scenario;
+    const auto gravest = std::max_element(
+        hazards.begin(), hazards.end(), [](const KnownHazard& a, const KnownHazard& b) {
+          return results::gravity(to_string(a.outcome)) < results::gravity(to_string(b.outcome));
+        });
+    if (gravest == hazards.end() || !results::does_harm(to_string(gravest->outcome))) continue;
+    flaws[run.strategy] = gravest->scenario;
   }
   return flaws;
 }

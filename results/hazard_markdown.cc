@@ -32,6 +32,7 @@ std::string text_of(const Hazard* cell) {
     case OutcomeWord::Kind::harm:
       return fmt::format("{} {}{}", kHarm, word->shown, suffix);
     case OutcomeWord::Kind::standing:
+    case OutcomeWord::Kind::refusal:
       return fmt::format("{} {}{}", kStanding, word->shown, suffix);
     case OutcomeWord::Kind::none:
       break;

@@ -24,6 +24,7 @@ std::string_view color_of(const OutcomeWord& word) {
     case OutcomeWord::Kind::harm:
       return kRed;
     case OutcomeWord::Kind::standing:
+    case OutcomeWord::Kind::refusal:
       return kYellow;
     case OutcomeWord::Kind::none:
       break;
@@ -197,16 +198,10 @@ std::string to_csv(const std::vector<Hazard>& hazards) {
   return out;
 }
 
-bool is_unsafe(std::string_view outcome) {
-  const OutcomeWord* const word = find_outcome(outcome);
-  return word == nullptr || word->kind == OutcomeWord::Kind::harm ||
-         word->kind == OutcomeWord::Kind::standing;
-}
-
 std::string reasons(const std::vector<Hazard>& hazards, const MatrixOptions& options) {
   std::vector<Same> all;
   for (const Hazard& hazard : hazards) {
-    if (hazard.agrees && !is_unsafe(hazard.observed)) continue;
+    if (hazard.agrees && gravity(hazard.observed) == 0) continue;
     Same one = same_as(hazard);
     const auto known = std::find_if(all.begin(), all.end(), [&](const Same& other) {
       return other.scenario == one.scenario && other.what == one.what && other.why == one.why;

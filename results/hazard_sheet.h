@@ -26,10 +26,7 @@ std::string to_matrix_markdown(const std::vector<Hazard>& hazards);
 /// One line a cell.
 std::string to_csv(const std::vector<Hazard>& hazards);
 
-/// Whether the outcome is one that somebody should worry about.
-bool is_unsafe(std::string_view outcome);
-
-/// Of each cell that is not what was declared, and of each unsafe one: two lines, which those of a
+/// Of each cell that is not what was declared, and of each that is not well: two lines, which those of a
 /// scenario that ended alike for the same reason share.
 std::string reasons(const std::vector<Hazard>& hazards, const MatrixOptions& options);
 

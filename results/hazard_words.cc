@@ -17,7 +17,7 @@ const std::vector<OutcomeWord>& outcome_words() {
       {"stuck", "stuck", "nobody gets the lock any more", Kind::standing},
       {"self-deadlock", "self", "its holder waits for itself", Kind::standing},
       {"unavailable", "down", "nobody can lock", Kind::standing},
-      {"refused", "refused", "no lock rather than a doubtful one", Kind::standing},
+      {"refused", "refused", "no lock rather than a doubtful one", Kind::refusal},
       {"not-applicable", "·", "does not concern it", Kind::none},
   };
   return words;
@@ -29,6 +29,15 @@ const OutcomeWord* find_outcome(std::string_view outcome) {
                                   [&](const OutcomeWord& word) { return word.outcome == outcome; });
   return found == words.end() ? nullptr : &*found;
 }
+
+int gravity(std::string_view outcome) {
+  const OutcomeWord* const word = find_outcome(outcome);
+  if (word == nullptr || word->kind == Kind::harm || outcome == "stuck") return 3;
+  if (word->kind == Kind::standing) return 2;
+  return word->kind == Kind::refusal ? 1 : 0;
+}
+
+bool does_harm(std::string_view outcome) { return gravity(outcome) > gravity("refused"); }
 
 bool is_unstable(const Hazard& cell) {
   const auto found = cell.evidence.find("unstable");

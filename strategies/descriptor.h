@@ -117,7 +117,7 @@ struct Descriptor {
   std::vector<std::string_view> renew_commands{};  ///< where a timer renews it by default
   std::string_view source;                         ///< article, paper or documentation
   Traits traits;
-  /// What breaks it, gravest first; the first is what tables show.
+  /// What breaks it. Tables show the gravest; of those that are equally grave the first.
   std::vector<KnownHazard> hazards;
   std::function<std::unique_ptr<LockStrategy>(const Context&)> make;
   /// Appended to a lock's key, these name everything that it may leave in the store.

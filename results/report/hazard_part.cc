@@ -25,6 +25,7 @@ Tone tone_of(const OutcomeWord* word) {
     case OutcomeWord::Kind::harm:
       return Tone::bad;
     case OutcomeWord::Kind::standing:
+    case OutcomeWord::Kind::refusal:
       return Tone::doubtful;
     case OutcomeWord::Kind::none:
       break;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "results/hazard_sheet.h"
+#include "results/hazard_words.h"
 #include "results/report/parts.h"
 #include "results/units.h"
 
@@ -179,17 +179,18 @@ void add_run_headline(const Result& result, Remarks& headline) {
 
 void add_hazard_headline(const Result& result, Remarks& headline) {
   if (!result.hazards || result.hazards->empty()) return;
-  std::size_t played = 0, surprises = 0, unsafe = 0;
+  std::size_t played = 0, surprises = 0, unsafe = 0, refused = 0;
   std::map<std::string, Fate> fates;
   for (const Hazard& hazard : *result.hazards) {
     surprises += hazard.agrees ? 0 : 1;
     if (hazard.observed == "not-applicable") continue;
-    const std::size_t harm = is_unsafe(hazard.observed) ? 1 : 0;
+    const std::size_t harm = does_harm(hazard.observed) ? 1 : 0;
     Fate& fate = fates[hazard.strategy];
     ++fate.plays;
     fate.harmed += harm;
     ++played;
     unsafe += harm;
+    refused += hazard.observed == "refused" ? 1 : 0;
   }
   if (played == 0) {
     headline.push_back({Tone::doubtful, "None of the faults concerns these strategies."});
@@ -197,6 +198,10 @@ void add_hazard_headline(const Result& result, Remarks& headline) {
   }
   headline.push_back({unsafe > 0 ? Tone::bad : Tone::good,
                       fmt::format("{} of {} plays of faults ended badly.", unsafe, played)});
+  if (refused > 0) {
+    headline.push_back(
+        {Tone::plain, fmt::format("{} ended with no lock rather than a doubtful one.", refused)});
+  }
   add_least_harmed(fates, headline);
   headline.push_back(surprises == 0
                          ? Remark{Tone::good, "Every outcome is the one that is declared."}

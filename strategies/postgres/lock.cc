@@ -88,10 +88,10 @@ StoreResult<Grant> to_grant(const StoreResult<Answer>& answer, const Session& se
 }
 
 std::vector<KnownHazard> with_session_hazards(std::vector<KnownHazard> own) {
-  own.insert(own.end(), {{"host-crash", HazardOutcome::stuck},
+  own.insert(own.end(), {{"store-restart-durable", HazardOutcome::double_grant},
+                         {"host-crash", HazardOutcome::stuck},
                          {"host-crash-user-timeout", HazardOutcome::stuck},
                          {"store-restart-empty", HazardOutcome::double_grant},
-                         {"store-restart-durable", HazardOutcome::double_grant},
                          {"failover", HazardOutcome::double_grant},
                          {"failover-fenced", HazardOutcome::lost_update},
                          {"restart-fenced", HazardOutcome::unavailable},

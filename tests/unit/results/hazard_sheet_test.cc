@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "results/hazard_words.h"
 #include "results/text.h"
 #include "tests/unit/results/samples.h"
 
@@ -99,11 +100,25 @@ TEST(HazardReasons, AreFoldedToTheWidth) {
             "late-release / two:\n  foreign-release\n  because of\n  foreign-release\n");
 }
 
-TEST(HazardReasons, RecoveryAndRefusalDiffer) {
-  EXPECT_FALSE(is_unsafe("recovers"));
-  EXPECT_FALSE(is_unsafe("not-applicable"));
-  EXPECT_TRUE(is_unsafe("stuck"));
-  EXPECT_TRUE(is_unsafe("refused"));
+TEST(Harm, IsNotRecoveryNorARefusal) {
+  for (const char* outcome : {"safe", "recovers", "not-applicable", "refused"}) {
+    EXPECT_FALSE(does_harm(outcome)) << outcome;
+  }
+  for (const char* outcome : {"stuck", "self-deadlock", "unavailable", "double-grant", "unheard"}) {
+    EXPECT_TRUE(does_harm(outcome)) << outcome;
+  }
+}
+
+TEST(Harm, OfBrokenExclusionIsGraverThanThatOfWaiting) {
+  EXPECT_EQ(gravity("double-grant"), gravity("stuck"));
+  EXPECT_GT(gravity("double-grant"), gravity("unavailable"));
+  EXPECT_GT(gravity("unavailable"), gravity("refused"));
+  EXPECT_GT(gravity("refused"), gravity("recovers"));
+}
+
+TEST(HazardReasons, ShowARefusalAsWhatItIs) {
+  EXPECT_EQ(reasons({{.scenario = "failover", .strategy = "x", .observed = "refused"}}, {}),
+            "failover / x: refused\n  \n");
 }
 
 TEST(HazardExplained, TellsTheWholePlay) {

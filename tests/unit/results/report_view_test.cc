@@ -166,6 +166,16 @@ TEST(ReportView, DrawsBeliefGapsOnlyOfPlaysThatWereRepeated) {
   EXPECT_EQ(table->rows.size(), 2U);
 }
 
+TEST(ReportView, ARefusalIsNoHarmAndIsSaid) {
+  Result result = minimal_result();
+  result.hazards = {{.scenario = "failover", .strategy = "x", .observed = "refused"},
+                    {.scenario = "failover", .strategy = "y", .observed = "double-grant"}};
+  const Part part = part_of(result);
+  EXPECT_THAT(part.headline, says(Tone::bad, "1 of 2 plays of faults ended badly"));
+  EXPECT_THAT(part.headline, says(Tone::plain, "1 ended with no lock rather than a doubtful one"));
+  EXPECT_THAT(part.headline, says(Tone::plain, "Harmed by the fewest, 0: x"));
+}
+
 TEST(ReportView, EveryKindOfResultHasItsSections) {
   Result result = full_result();
   result.experiment = Experiment{.points = std::vector<QuorumPoint>{sample_quorum_point()}};
