@@ -1,31 +1,42 @@
 #include "choose/figure_text.h"
 
-#include <algorithm>
-#include <vector>
+#include <fmt/format.h>
 
 #include "results/compared_figures.h"
+#include "results/figures.h"
 #include "results/units.h"
 
 namespace lockbench::choose {
-namespace {
 
-results::ComparedFigure described(const std::string& path) {
-  const std::vector<std::string> paths{path};
-  const auto figures = results::compared_figures(paths);
-  const auto found = std::find_if(figures.begin(), figures.end(),
-                                  [&](const auto& figure) { return figure.path == path; });
-  return found == figures.end() ? results::ComparedFigure{.path = path} : *found;
-}
-
-}  // namespace
+using results::Good;
 
 std::string shown_figure(const std::string& path, double value) {
-  return described(path).kind == results::FigureKind::seconds ? results::human_seconds(value)
-                                                              : results::human_number(value);
+  return results::compared_figure(path).kind == results::FigureKind::seconds
+             ? results::human_seconds(value)
+             : results::human_number(value);
+}
+
+bool can_rank(const std::string& path) {
+  return results::compared_figure(path).good != Good::unknown;
 }
 
 bool higher_is_better(const std::string& path) {
-  return described(path).good == results::Good::higher;
+  return results::compared_figure(path).good == Good::higher;
+}
+
+std::string ranking_figures() {
+  std::string list;
+  std::string group;
+  for (const results::Figure& figure : results::figures(results::Run{})) {
+    if (!can_rank(figure.path)) continue;
+    // A distribution's figures share a word.
+    const auto last = figure.path.rfind('.');
+    const bool begins = figure.path.ends_with(".mean");
+    if (!begins && !group.empty() && figure.path.starts_with(group)) continue;
+    group = begins ? figure.path.substr(0, last + 1) : "";
+    list += fmt::format("{}{}", list.empty() ? "" : ", ", begins ? group + "*" : figure.path);
+  }
+  return list;
 }
 
 }  // namespace lockbench::choose

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "choose/figure_text.h"
 #include "choose/survival.h"
 #include "cli/option.h"
 #include "cli/option_types.h"
@@ -166,6 +167,11 @@ Option rank_option() {
       return tl::unexpected(
           fmt::format("no such figure \"{}\"{}: a number of a run is wanted, such as acquire.p99",
                       text, did_you_mean(text, names)));
+    }
+    if (!choose::can_rank(text)) {
+      return tl::unexpected(
+          fmt::format("it is not said whether more or less of \"{}\" is better; these rank: {}",
+                      text, choose::ranking_figures()));
     }
     options.choose.requirements.rank_by = text;
     return {};

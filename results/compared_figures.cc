@@ -34,6 +34,18 @@ constexpr std::array kUsual{
     Usual{"audit.overlaps", FigureKind::count, Good::lower},
 };
 
+/// Compared only where that is asked for. One that ends in a dot stands for a distribution.
+constexpr std::array kMore{
+    Usual{"sections", FigureKind::count, Good::higher},
+    Usual{"outcomes.acquired", FigureKind::count, Good::higher},
+    Usual{"fairness.longest_wait_seconds", FigureKind::seconds, Good::lower},
+    Usual{"renewal.margin.", FigureKind::seconds, Good::higher},
+    Usual{"renewal.duration.", FigureKind::seconds, Good::lower},
+    Usual{"renewal.slip.", FigureKind::seconds, Good::lower},
+    Usual{"quorum.validity.", FigureKind::seconds, Good::higher},
+    Usual{"replication.wait.", FigureKind::seconds, Good::lower},
+};
+
 constexpr std::array<std::string_view, 7> kDistributions{
     "acquire.",      "acquire_service.",  "hold.", "release.", "handoff.",
     "schedule_lag.", "loss_to_knowledge."};
@@ -54,13 +66,26 @@ bool is_count(std::string_view path) {
          (path.starts_with("audit.") && !path.ends_with("_seconds"));
 }
 
+/// Whether a figure of a distribution is a time: not how many samples it has, nor its histogram's.
+bool is_time(std::string_view path) {
+  return !path.ends_with(".count") && path.find(".histogram.") == std::string_view::npos;
+}
+
+bool stands_for(const Usual& one, std::string_view path) {
+  return one.path == path ||
+         (one.path.ends_with('.') && path.starts_with(one.path) && is_time(path));
+}
+
 ComparedFigure described(const std::string& path) {
   const auto* const usual = std::find_if(kUsual.begin(), kUsual.end(),
                                          [&](const Usual& one) { return one.path == path; });
   if (usual != kUsual.end()) return {path, usual->kind, usual->good};
-  const bool is_latency = std::any_of(
-      kDistributions.begin(), kDistributions.end(),
-      [&](std::string_view group) { return path.starts_with(group) && !path.ends_with(".count"); });
+  const auto* const more = std::find_if(kMore.begin(), kMore.end(),
+                                        [&](const Usual& one) { return stands_for(one, path); });
+  if (more != kMore.end()) return {path, more->kind, more->good};
+  const bool is_latency =
+      std::any_of(kDistributions.begin(), kDistributions.end(),
+                  [&](std::string_view group) { return path.starts_with(group) && is_time(path); });
   if (is_latency || path.ends_with("_seconds")) {
     return {path, FigureKind::seconds, is_latency ? Good::lower : Good::unknown};
   }
@@ -144,6 +169,8 @@ std::vector<double> series_of(const Run& run, std::string_view path) {
 }
 
 }  // namespace
+
+ComparedFigure compared_figure(const std::string& path) { return described(path); }
 
 std::vector<ComparedFigure> compared_figures(std::span<const std::string> more) {
   std::vector<ComparedFigure> figures;

@@ -18,6 +18,9 @@ struct ComparedFigure {
   Good good = Good::unknown;
 };
 
+/// The one of that path, whether its direction is known or not.
+ComparedFigure compared_figure(const std::string& path);
+
 /// The usual ones, and those of these paths.
 std::vector<ComparedFigure> compared_figures(std::span<const std::string> more);
 

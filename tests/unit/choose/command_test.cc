@@ -13,6 +13,7 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 struct Ran {
@@ -54,6 +55,12 @@ TEST(ChooseCommand, MistakesAreOneLine) {
   expect_refused({"--slo", "acquire.p9<1s"}, HasSubstr("no such figure 'acquire.p9'"));
   expect_refused({"--fencing-resource", "maybe"}, HasSubstr("is not yes or no"));
   expect_refused({"--fair", "--rank-by", "acquire.p9"}, HasSubstr("no such figure"));
+  for (const char* figure : {"acquire.count", "wait.backoff_seconds", "renewal.margin.count"}) {
+    expect_refused({"--fair", "--rank-by", figure},
+                   AllOf(HasSubstr(figure), HasSubstr("these rank: sections, sections_per_second"),
+                         HasSubstr("acquire.*"), HasSubstr("renewal.margin.*"),
+                         Not(HasSubstr("acquire.count,"))));
+  }
   expect_refused({"--fair", "--format", "csv"}, HasSubstr("table, json, markdown"));
   expect_refused({"--fair", "/nowhere.json"}, HasSubstr("/nowhere.json: cannot be read"));
   const TemporaryFile empty("choose-empty.json", to_json(results::minimal_result()));
