@@ -49,6 +49,11 @@ struct Trial {
                                     [](const FaultReport& report) { return report.harmful; });
     return found == reports.end() ? nullptr : &*found;
   }
+  bool concerns() const {
+    return std::any_of(reports.begin(), reports.end(), [](const FaultReport& report) {
+      return report.outcome != to_string(HazardOutcome::not_applicable);
+    });
+  }
 };
 
 Trial try_out(const std::vector<std::string>& scenarios, const Descriptor& strategy,
@@ -99,11 +104,37 @@ void add_survived(Candidate& candidate, const std::string& requirement, const Tr
   }
 }
 
+/// Nothing was survived here: either there was nothing to survive, or no play can show it.
+void add_unconcerned(Candidate& candidate, const std::string& requirement, const Trial& trial,
+                     bool takes_a_server) {
+  const Descriptor& strategy = *candidate.strategy;
+  if (takes_a_server && strategy.traits.nodes == 1 && !strategy.traits.needs_replicas) {
+    candidate.against.push_back(
+        {requirement, "it lives on one server, and no other takes over", std::string(kTraits)});
+    return;
+  }
+  ++candidate.unconcerned;
+  std::vector<std::string> whys;
+  for (const FaultReport& report : trial.reports) {
+    if (!report.reason.empty()) whys.push_back(report.reason);
+  }
+  candidate.conditions.push_back({requirement,
+                                  fmt::format("no play of this concerns it{}{}",
+                                              whys.empty() ? "" : ": ", fmt::join(whys, "; ")),
+                                  sources_of(trial, strategy)});
+}
+
 void check_survival(Candidate& candidate, const Survival& survival, std::optional<bool> fenced,
                     const Evidence& evidence) {
   const Descriptor& strategy = *candidate.strategy;
   const std::string requirement = "--survive " + survival.word;
-  const Trial plain = try_out(survival.scenarios, strategy, evidence);
+  Trial plain = try_out(survival.scenarios, strategy, evidence);
+  if (!plain.concerns() && !survival.otherwise.empty()) {
+    plain = try_out(survival.otherwise, strategy, evidence);
+  }
+  if (!plain.concerns()) {
+    return add_unconcerned(candidate, requirement, plain, survival.takes_a_server);
+  }
   const FaultReport* harm = plain.harmful();
   if (harm == nullptr) return add_survived(candidate, requirement, plain);
 

@@ -22,6 +22,7 @@ struct Candidate {
   std::vector<Reason> against;     ///< what rules it out; empty: it qualifies
   std::vector<Reason> in_favour;   ///< how it meets what was asked
   std::vector<Reason> conditions;  ///< on which it qualifies, and what nobody has shown yet
+  int unconcerned = 0;             ///< so many faults to survive have no play that concerns it
 
   bool qualifies() const { return against.empty(); }
 };

@@ -95,7 +95,7 @@ std::vector<Ranked> rank(const std::vector<Candidate>& candidates, const Yardsti
   }
   const auto key = [&](const Ranked& one) {
     const double value = one.value.value_or(0);
-    return std::tuple(one.better != nullptr, !one.value,
+    return std::tuple(one.candidate->unconcerned, one.better != nullptr, !one.value,
                       yardstick.higher_is_better ? -value : value, one.candidate->strategy->name);
   };
   std::sort(ranked.begin(), ranked.end(),

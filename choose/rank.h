@@ -26,9 +26,10 @@ struct Ranked {
   std::vector<std::string> falls_to{};  ///< what `better` survives beyond
 };
 
-/// Those that qualify, the best first: a strategy that another one makes superfluous comes behind
-/// all others, as a figure is no consolation for a fault; then by the figure, what was not measured
-/// last; then by name.
+/// Those that qualify, the best first: what was seen to survive comes before what no play of a
+/// fault concerns; a strategy that another one makes superfluous comes behind all others, as a
+/// figure is no consolation for a fault; then by the figure, what was not measured last; then by
+/// name.
 std::vector<Ranked> rank(const std::vector<Candidate>& candidates, const Yardstick& yardstick,
                          const Requirements& requirements, const Evidence& evidence);
 

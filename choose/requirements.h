@@ -16,6 +16,10 @@ struct Survival {
   std::vector<std::string> scenarios;  ///< of hazards, that stand for it: all must be survived
   /// In their place, where the protected resource checks fencing numbers; empty: that is no help.
   std::vector<std::string> fenced{};
+  /// In their place where none of them concerns a strategy; empty: nothing tells.
+  std::vector<std::string> otherwise{};
+  /// A server is gone for good: what lives on one alone is gone with it.
+  bool takes_a_server = false;
 };
 
 /// What somebody asks of a lock. What is not said is not required.

@@ -18,8 +18,9 @@ constexpr std::array<FaultWord, 12> kWords{{
     {"overrun", "overrun-holding late-release"},
     {"runaway", "runaway-holder"},
     {"partition", "partition-holder"},
-    {"failover", "failover failover-sentinel"},
-    {"restart", "store-restart-durable"},
+    {.word = "failover", .scenarios = "failover failover-sentinel", .takes_a_server = true},
+    // What keeps nothing on disk is empty afterwards.
+    {.word = "restart", .scenarios = "store-restart-durable", .otherwise = "store-restart-empty"},
     {"data-loss", "store-restart-empty redlock-node-restart-empty"},
     {"clock-jump", "store-clock-jump redlock-clock-jump client-clock-ahead holder-clock-behind"},
     {"memory-pressure", "redis-eviction memcached-eviction"},
@@ -44,9 +45,13 @@ std::optional<Survival> find_survival(std::string_view text) {
   const auto* const known = std::find_if(kWords.begin(), kWords.end(),
                                          [&](const FaultWord& one) { return one.word == text; });
   if (known != kWords.end()) {
-    return Survival{std::string(text), split(known->scenarios), split(known->fenced)};
+    return Survival{.word = std::string(text),
+                    .scenarios = split(known->scenarios),
+                    .fenced = split(known->fenced),
+                    .otherwise = split(known->otherwise),
+                    .takes_a_server = known->takes_a_server};
   }
-  Survival survival{std::string(text), {}};
+  Survival survival{.word = std::string(text), .scenarios = {}};
   const std::string glob(text);
   for (const hazards::Scenario* scenario : hazards::all_scenarios()) {
     if (fnmatch(glob.c_str(), std::string(scenario->name).c_str(), 0) == 0) {

@@ -11,7 +11,9 @@ namespace lockbench::choose {
 /// A word for people, and the scenarios that it stands for, with blanks in between.
 struct FaultWord {
   std::string_view word, scenarios;
-  std::string_view fenced = {};  ///< see Survival::fenced
+  // See Survival.
+  std::string_view fenced = {}, otherwise = {};
+  bool takes_a_server = false;
 };
 
 std::span<const FaultWord> fault_words();

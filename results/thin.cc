@@ -70,8 +70,7 @@ class Thinner {
 void keep_what_tells(Hazard& hazard) {
   constexpr std::array<std::string_view, 3> kTelling{"reason", "recovery_seconds", "unstable"};
   std::erase_if(hazard.evidence, [&](const auto& entry) {
-    return hazard.observed == "not-applicable" ||
-           std::find(kTelling.begin(), kTelling.end(), entry.first) == kTelling.end();
+    return std::find(kTelling.begin(), kTelling.end(), entry.first) == kTelling.end();
   });
   for (auto& [name, value] : hazard.evidence) {
     if (auto* number = std::get_if<double>(&value)) *number = rounded(*number);

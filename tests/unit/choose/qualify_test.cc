@@ -159,17 +159,42 @@ TEST(Evidence, FencingThatNobodyPromisedToCheckIsACondition) {
                                                      HasSubstr("pause-holding: lost-update")))));
 }
 
-TEST(Slo, WhatMissesItIsOutAndWhatNobodyMeasuredIsSaid) {
+TEST(Evidence, WhatNoPlayConcernsIsAConditionAndComesLast) {
   World world;
-  for (const char* name : {"quick", "slow", "unknown"}) world.add(made_up(name));
-  world.file().runs = {measured("quick", 1e-3), measured("slow", 1)};
-  Requirements requirements;
-  requirements.slos = {results::parse_threshold("acquire.p99<20ms").value()};
-  const Answer answer = world.choose(requirements);
-  EXPECT_THAT(names(answer.ranked), ElementsAre("quick", "unknown"));
-  EXPECT_THAT(candidate(answer, "slow").against.at(0).text, HasSubstr("acquire.p99 is 2 s"));
-  EXPECT_THAT(candidate(answer, "slow").against.at(0).evidence, HasSubstr("mine.json"));
-  EXPECT_THAT(candidate(answer, "unknown").conditions.at(0).text, HasSubstr("nobody"));
+  for (const char* name : {"seen", "spared"}) world.add(made_up(name));
+  const auto spared = [](std::string_view scenario) {
+    results::Hazard play = played(scenario, "spared", "not-applicable");
+    play.evidence["reason"] = std::string("it keeps nothing");
+    return play;
+  };
+  world.file().hazards = {played("partition-holder", "seen", "safe"), spared("partition-holder"),
+                          spared("store-restart-durable"), spared("failover"),
+                          spared("failover-sentinel")};
+  world.file().runs = {measured("seen", 9), measured("spared", 1)};
+  const Answer answer = world.choose(surviving({"partition"}));
+  EXPECT_THAT(names(answer.ranked), ElementsAre("seen", "spared"));
+  EXPECT_THAT(candidate(answer, "spared").in_favour, IsEmpty());
+  EXPECT_THAT(candidate(answer, "spared").conditions,
+              ElementsAre(Field(&Reason::text, "no play of this concerns it: it keeps nothing")));
+  EXPECT_THAT(candidate(world.choose(surviving({"failover"})), "spared").against,
+              ElementsAre(Field(&Reason::text, HasSubstr("one server"))));
+  world.file().hazards->push_back(played("store-restart-empty", "spared", "double-grant"));
+  EXPECT_THAT(candidate(world.choose(surviving({"restart"})), "spared").against,
+              ElementsAre(Field(&Reason::text, HasSubstr("store-restart-empty: double-grant"))));
+}
+
+TEST(Evidence, ReplicasOrNodesMayTakeOver) {
+  World world;
+  world.add(made_up("quorum", {.nodes = 2}));
+  world.add(made_up("replicas", {.needs_replicas = true}));
+  world.file().hazards.emplace();
+  for (const char* name : {"quorum", "replicas"}) {
+    for (const char* scenario : {"failover", "failover-sentinel"}) {
+      world.file().hazards->push_back(played(scenario, name, "not-applicable"));
+    }
+  }
+  EXPECT_THAT(names(world.choose(surviving({"failover"})).ranked),
+              ElementsAre("quorum", "replicas"));
 }
 
 TEST(Exclusion, ThatWasSeenBrokenRulesOut) {
