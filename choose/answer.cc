@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 
-#include "results/provenance.h"
 #include "results/units.h"
 
 namespace lockbench::choose {
@@ -74,12 +73,14 @@ Answer choose(const Requirements& requirements, const std::vector<const Descript
   for (const Descriptor* strategy : catalogue) {
     answer.candidates.push_back(examine(*strategy, requirements, evidence));
   }
-  answer.yardstick = yardstick_of(requirements);
+  const auto basis = evidence.basis_for(requirements);
+  const bool measured = !basis.sources.empty();
+  answer.yardstick =
+      yardstick_of(requirements, measured ? std::optional(basis.load) : std::nullopt);
   answer.observations = observations_of(requirements);
   answer.ranked = rank(answer.candidates, answer.yardstick, requirements, evidence);
-  if (const Source* source = evidence.first_with_runs()) {
-    answer.measured_in = fmt::format("{}: {}", source->name, results::load_of(source->result));
-  }
+  answer.measured_in = basis.name;
+  answer.left_out = basis.left_out;
   if (answer.ranked.empty()) {
     answer.concessions = concessions_of(answer.candidates);
     return answer;

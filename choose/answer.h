@@ -19,7 +19,8 @@ struct Answer {
   Requirements requirements;
   std::vector<Candidate> candidates;  ///< all that were looked at
   Yardstick yardstick;
-  std::string measured_in;                ///< file and load of the figures; empty: none
+  std::string measured_in;                ///< files and load of the figures; empty: none
+  std::vector<std::string> left_out;      ///< files whose figures do not compare with those
   std::vector<Ranked> ranked;             ///< best first; they refer to `candidates`
   std::vector<Setting> settings;          ///< of the best
   std::string check;                      ///< the command that tries it under the load asked for

@@ -55,6 +55,7 @@ Json qualifying(const Answer& answer) {
     array.push_back(
         {{"strategy", std::string(candidate.strategy->name)},
          {"value", where_there(one.value)},
+         {"doubtful", one.doubtful},
          {"better", one.better == nullptr ? Json() : Json(std::string(one.better->strategy->name))},
          {"falls_to", one.falls_to},
          {"in_favour", reasons(candidate.in_favour)},
@@ -96,7 +97,8 @@ std::string to_json(const Answer& answer) {
                           {{"figure", answer.yardstick.figure},
                            {"why", answer.yardstick.why},
                            {"higher_is_better", answer.yardstick.higher_is_better},
-                           {"measured_in", answer.measured_in}}},
+                           {"measured_in", answer.measured_in},
+                           {"left_out", answer.left_out}}},
                          {"qualify", qualifying(answer)},
                          {"settings", settings(answer.settings)},
                          {"check", answer.check},

@@ -73,7 +73,8 @@ std::string full_sentence(const Reason& reason) {
 }
 
 std::string value_of(const Answer& answer, const Ranked& one) {
-  return one.value ? shown_figure(answer.yardstick.figure, *one.value) : "not measured";
+  if (!one.value) return "not measured";
+  return shown_figure(answer.yardstick.figure, *one.value) + (one.doubtful ? " (invalid run)" : "");
 }
 
 std::string remark(const Ranked& one) {
@@ -100,6 +101,9 @@ void add_ranking(const Answer& answer, Page& page) {
   page.table(std::move(sheet));
   if (!answer.measured_in.empty()) {
     page.line(fmt::format("measured in {}", answer.measured_in));
+  }
+  for (const std::string& file : answer.left_out) {
+    page.line(fmt::format("its figures do not compare, and are left out: {}", file));
   }
 }
 

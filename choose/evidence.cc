@@ -1,17 +1,16 @@
 #include "choose/evidence.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
-#include <array>
+
+#include "results/comparison.h"
+#include "results/hazard_words.h"
+#include "results/provenance.h"
 
 namespace lockbench::choose {
 namespace {
-
-/// `refused` does no harm: no lock rather than a doubtful one.
-bool is_harmful(std::string_view outcome) {
-  constexpr std::array<std::string_view, 4> kHarmless{"safe", "recovers", "not-applicable",
-                                                      "refused"};
-  return std::find(kHarmless.begin(), kHarmless.end(), outcome) == kHarmless.end();
-}
 
 std::string reason_of(const results::Hazard& hazard) {
   const auto found = hazard.evidence.find("reason");
@@ -32,7 +31,7 @@ Seen find_play(const std::vector<Source>& sources, std::string_view scenario,
     if (!source.result.hazards) continue;
     for (const results::Hazard& hazard : *source.result.hazards) {
       if (hazard.scenario != scenario || hazard.strategy != strategy) continue;
-      if (is_harmful(hazard.observed)) return {&hazard, &source};
+      if (results::does_harm(hazard.observed)) return {&hazard, &source};
       if (first.hazard == nullptr) first = {&hazard, &source};
     }
   }
@@ -41,38 +40,75 @@ Seen find_play(const std::vector<Source>& sources, std::string_view scenario,
 
 bool has_runs(const Source& source) { return !source.result.runs.empty(); }
 
+bool is_valid(const results::Run* run) { return run->generator.valid; }
+
+bool has_valid_runs(const Source& source) {
+  return std::any_of(source.result.runs.begin(), source.result.runs.end(),
+                     [](const results::Run& run) { return is_valid(&run); });
+}
+
+/// The nearest first; what was measured in vain last.
+std::vector<const Source*> by_distance(const std::vector<Source>& sources, const Load& asked) {
+  std::vector<const Source*> found;
+  for (const Source& source : sources) {
+    if (has_runs(source)) found.push_back(&source);
+  }
+  const auto key = [&](const Source* source) {
+    return std::pair(!has_valid_runs(*source), distance(asked, measured_load(source->result)));
+  };
+  std::stable_sort(found.begin(), found.end(),
+                   [&](const Source* a, const Source* b) { return key(a) < key(b); });
+  return found;
+}
+
 }  // namespace
 
 Evidence::Evidence(std::vector<Source> files, std::vector<Source> reference)
     : files_(std::move(files)), reference_(std::move(reference)) {}
 
-const Source* Evidence::first_with_runs() const {
-  for (const auto* sources : {&files_, &reference_}) {
-    const auto found = std::find_if(sources->begin(), sources->end(), has_runs);
-    if (found != sources->end()) return &*found;
-  }
-  return nullptr;
-}
-
-Evidence::Runs Evidence::runs_of(std::string_view strategy) const {
+Evidence::Basis Evidence::basis_for(const Requirements& requirements) const {
   // Figures of the user's machine are not mixed with those of another.
   const bool own = std::any_of(files_.begin(), files_.end(), has_runs);
-  for (const Source& source : own ? files_ : reference_) {
-    Runs found{.runs = {}, .source = &source};
-    for (const results::Run& run : source.result.runs) {
-      if (run.strategy == strategy) found.runs.push_back(&run);
+  const auto sources = by_distance(own ? files_ : reference_, asked_load(requirements));
+  Basis basis;
+  if (sources.empty()) return basis;
+  const Source& nearest = *sources.front();
+  basis.load = measured_load(nearest.result);
+  for (const Source* source : sources) {
+    const auto reasons = results::incompatibilities(nearest.result, source->result);
+    if (reasons.empty()) {
+      basis.name += fmt::format("{}{}", basis.name.empty() ? "" : ", ", source->name);
+      basis.sources.push_back(source);
+    } else if (own) {
+      basis.left_out.push_back(fmt::format("{} ({})", source->name, fmt::join(reasons, ", ")));
     }
-    if (!found.runs.empty()) return found;
   }
-  return {};
+  basis.name += ": " + results::load_of(nearest.result);
+  return basis;
 }
 
-Evidence::Runs Evidence::violation_of(std::string_view strategy) const {
+Evidence::Runs Evidence::runs_of(std::string_view strategy,
+                                 const Requirements& requirements) const {
+  const Basis basis = basis_for(requirements);
+  Runs found{.runs = {}, .load = basis.load, .name = basis.name};
+  for (const Source* source : basis.sources) {
+    for (const results::Run& run : source->result.runs) {
+      if (run.strategy == strategy) found.runs.push_back(&run);
+    }
+  }
+  found.valid = found.runs.empty() || std::any_of(found.runs.begin(), found.runs.end(), is_valid);
+  if (found.valid) {
+    found.left_out = std::erase_if(found.runs, [](const auto* run) { return !is_valid(run); });
+  }
+  return found;
+}
+
+Evidence::Violation Evidence::violation_of(std::string_view strategy) const {
   for (const auto* sources : {&files_, &reference_}) {
     for (const Source& source : *sources) {
       for (const results::Run& run : source.result.runs) {
         if (run.strategy != strategy) continue;
-        if (run.audit.verdict == results::Verdict::violated) return {{&run}, &source};
+        if (run.audit.verdict == results::Verdict::violated) return {&run, &source};
       }
     }
   }
@@ -90,9 +126,9 @@ FaultReport Evidence::report(const hazards::Scenario& scenario, const Descriptor
   Seen seen = find_play(files_, scenario.name, strategy.name);
   if (seen.hazard == nullptr) seen = find_play(reference_, scenario.name, strategy.name);
   report.outcome = seen.hazard == nullptr ? declared : seen.hazard->observed;
-  report.harmful = is_harmful(report.outcome);
+  report.harmful = results::does_harm(report.outcome);
   const bool applies = report.outcome != to_string(HazardOutcome::not_applicable);
-  if (!report.harmful && applies && is_harmful(declared)) {
+  if (!report.harmful && applies && results::does_harm(declared)) {
     report.outcome = declared;
     report.harmful = true;
     if (seen.source != nullptr) report.source = seen.source->name;

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "choose/load.h"
 #include "hazards/scenario.h"
 #include "results/model.h"
 
@@ -31,15 +32,31 @@ class Evidence {
  public:
   Evidence(std::vector<Source> files, std::vector<Source> reference);
 
+  /// Where all figures of one answer come from: of the user's files, or else of the reference, the
+  /// one whose load is nearest to what was asked, and those of the same machine and load.
+  struct Basis {
+    std::vector<const Source*> sources;  ///< empty: nothing was measured
+    Load load;
+    std::string name;                   ///< "mine.json: 8 clients, 1 key, no work inside"
+    std::vector<std::string> left_out;  ///< the user's other files with runs, and why
+  };
+  Basis basis_for(const Requirements& requirements) const;
+
   struct Runs {
     std::vector<const results::Run*> runs;  ///< of one strategy; empty: it was not measured
+    bool valid = true;                      ///< false: all are invalid, and say little
+    std::size_t left_out = 0;               ///< invalid ones, beside valid ones
+    Load load;
+    std::string name;  ///< of the basis
+  };
+  Runs runs_of(std::string_view strategy, const Requirements& requirements) const;
+
+  struct Violation {
+    const results::Run* run = nullptr;
     const Source* source = nullptr;
   };
-  Runs runs_of(std::string_view strategy) const;
-  /// The first run, of all there are, in which it broke exclusion; empty if there is none.
-  Runs violation_of(std::string_view strategy) const;
-  /// The first one that figures come from; null without any.
-  const Source* first_with_runs() const;
+  /// The first run, of all there are, in which it broke exclusion; null if there is none.
+  Violation violation_of(std::string_view strategy) const;
 
   /// What was seen counts, and so does a worse declaration.
   FaultReport report(const hazards::Scenario& scenario, const Descriptor& strategy) const;

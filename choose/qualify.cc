@@ -5,9 +5,8 @@
 
 #include <algorithm>
 
-#include "choose/figure_text.h"
+#include "choose/objective.h"
 #include "choose/survival.h"
-#include "results/provenance.h"
 
 namespace lockbench::choose {
 namespace {
@@ -155,47 +154,12 @@ void check_survival(Candidate& candidate, const Survival& survival, std::optiona
 }
 
 void check_exclusion(Candidate& candidate, const Evidence& evidence) {
-  const auto measured = evidence.violation_of(candidate.strategy->name);
-  for (const results::Run* run : measured.runs) {
-    if (run->audit.verdict != results::Verdict::violated) continue;
-    candidate.against.push_back({"",
-                                 fmt::format("it broke exclusion: {} lost updates, {} overlaps",
-                                             run->audit.lost_updates, run->audit.overlaps),
-                                 measured.source->name});
-    return;
-  }
-}
-
-void check_slo(Candidate& candidate, const results::Threshold& slo, const Evidence& evidence) {
-  const std::string requirement = fmt::format("--slo '{}'", slo.text);
-  const auto measured = evidence.runs_of(candidate.strategy->name);
-  if (measured.runs.empty()) {
-    candidate.conditions.push_back(
-        {requirement, "nobody has measured it", "no run of it in the files"});
-    return;
-  }
-  std::vector<results::Run> runs;
-  for (const results::Run* run : measured.runs) runs.push_back(*run);
-  const auto invalid = std::count_if(runs.begin(), runs.end(),
-                                     [](const results::Run& run) { return !run.generator.valid; });
-  if (invalid > 0) {
-    candidate.conditions.push_back(
-        {requirement,
-         fmt::format("{} of {} runs are invalid: their figures are not the lock's own", invalid,
-                     runs.size()),
-         measured.source->name});
-  }
-  const auto outcomes = results::evaluate(slo, runs);
-  const auto worst = std::find_if(outcomes.begin(), outcomes.end(),
-                                  [](const auto& outcome) { return !outcome.kept; });
-  const auto& outcome = worst == outcomes.end() ? outcomes.front() : *worst;
-  const std::string what =
-      outcome.measured
-          ? fmt::format("{} is {}", slo.figure, shown_figure(slo.figure, *outcome.measured))
-          : outcome.reason;
-  const std::string where =
-      fmt::format("{}: {}", measured.source->name, results::load_of(measured.source->result));
-  (outcome.kept ? candidate.in_favour : candidate.against).push_back({requirement, what, where});
+  const auto seen = evidence.violation_of(candidate.strategy->name);
+  if (seen.run == nullptr) return;
+  candidate.against.push_back({"",
+                               fmt::format("it broke exclusion: {} lost updates, {} overlaps",
+                                           seen.run->audit.lost_updates, seen.run->audit.overlaps),
+                               seen.source->name});
 }
 
 }  // namespace
@@ -224,7 +188,10 @@ Candidate examine(const Descriptor& strategy, const Requirements& requirements,
     check_survival(candidate, survival, requirements.fencing_resource, evidence);
   }
   check_exclusion(candidate, evidence);
-  for (const results::Threshold& slo : requirements.slos) check_slo(candidate, slo, evidence);
+  check_demand(candidate, requirements);
+  for (const results::Threshold& slo : requirements.slos) {
+    check_slo(candidate, slo, requirements, evidence);
+  }
   return candidate;
 }
 

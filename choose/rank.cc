@@ -1,5 +1,7 @@
 #include "choose/rank.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <tuple>
@@ -8,6 +10,7 @@
 #include "choose/survival.h"
 #include "results/figures.h"
 #include "results/statistics.h"
+#include "results/units.h"
 
 namespace lockbench::choose {
 namespace {
@@ -32,13 +35,15 @@ bool on_same_servers(const Descriptor& a, const Descriptor& b) {
   return server_set(a) == server_set(b) && a.traits.nodes == b.traits.nodes;
 }
 
-std::optional<double> value_of(const Candidate& candidate, const Yardstick& yardstick,
-                               const Evidence& evidence) {
+void set_value(Ranked& ranked, const Yardstick& yardstick, const Requirements& requirements,
+               const Evidence& evidence) {
+  const auto measured = evidence.runs_of(ranked.candidate->strategy->name, requirements);
   std::vector<double> values;
-  for (const results::Run* run : evidence.runs_of(candidate.strategy->name).runs) {
+  for (const results::Run* run : measured.runs) {
     if (const auto value = results::figure(*run, yardstick.figure)) values.push_back(*value);
   }
-  return results::median(values);
+  ranked.value = results::median(values);
+  ranked.doubtful = ranked.value && !measured.valid;
 }
 
 /// With the faults of all that qualify: the one that makes this one superfluous and leaves least.
@@ -60,20 +65,39 @@ void find_better(Ranked& ranked, const Faults& faults,
 
 }  // namespace
 
-Yardstick yardstick_of(const Requirements& requirements) {
+Yardstick yardstick_of(const Requirements& requirements, const std::optional<Load>& measured) {
   Yardstick yardstick;
+  const Load load = measured.value_or(Load{});
+  const double clients = load.clients.value_or(1);
   if (!requirements.rank_by.empty()) {
     yardstick = {.figure = requirements.rank_by, .why = "as asked"};
   } else if (!requirements.slos.empty()) {
-    yardstick = {.figure = requirements.slos.front().figure, .why = "what --slo is about"};
+    const results::Threshold& slo = requirements.slos.front();
+    const bool wants_more = slo.comparison == results::Comparison::greater ||
+                            slo.comparison == results::Comparison::greater_equal;
+    const bool higher = wants_more || higher_is_better(slo.figure);
+    return {.figure = slo.figure, .why = "what --slo is about", .higher_is_better = higher};
   } else if (requirements.rate) {
-    yardstick = {.figure = "acquire.p99", .why = "what an arriving request feels"};
+    yardstick = {.figure = "acquire.p99",
+                 .why = load.rate
+                            ? "what an arriving request feels"
+                            : "one acquisition in a hundred takes longer, of clients that ask "
+                              "again at once: none that arrive at a rate were measured"};
   } else if (requirements.clients.value_or(1) > 1) {
     yardstick = {.figure = "fairness.longest_wait_seconds",
-                 .why = "the longest that any of the contending clients waited"};
+                 .why = load.contended()
+                            ? fmt::format("the longest that any of {} contending clients waited",
+                                          results::human_count(clients))
+                            : "the longest wait of all, though no clients contended"};
   } else {
-    yardstick = {.figure = "acquire.p50", .why = "what a lock costs that nobody else wants"};
+    yardstick = {.figure = "acquire.p50",
+                 .why = load.contended()
+                            ? fmt::format("half of all acquisitions took longer, of {} clients "
+                                          "that contend: none that is alone was measured",
+                                          results::human_count(clients))
+                            : "what a lock costs that nobody else wants"};
   }
+  if (!measured) yardstick.why += ", if somebody measured it";
   yardstick.higher_is_better = higher_is_better(yardstick.figure);
   return yardstick;
 }
@@ -90,12 +114,12 @@ std::vector<Ranked> rank(const std::vector<Candidate>& candidates, const Yardsti
   for (const auto& [candidate, faults] : all) {
     Ranked& one = ranked.emplace_back();
     one.candidate = candidate;
-    one.value = value_of(*candidate, yardstick, evidence);
+    set_value(one, yardstick, requirements, evidence);
     find_better(one, faults, all);
   }
   const auto key = [&](const Ranked& one) {
     const double value = one.value.value_or(0);
-    return std::tuple(one.candidate->unconcerned, one.better != nullptr, !one.value,
+    return std::tuple(one.candidate->unconcerned, one.better != nullptr, !one.value || one.doubtful,
                       yardstick.higher_is_better ? -value : value, one.candidate->strategy->name);
   };
   std::sort(ranked.begin(), ranked.end(),

@@ -16,11 +16,13 @@ struct Yardstick {
   bool higher_is_better = false;
 };
 
-Yardstick yardstick_of(const Requirements& requirements);
+/// `measured`: what the figures were measured under; nothing where none were.
+Yardstick yardstick_of(const Requirements& requirements, const std::optional<Load>& measured);
 
 struct Ranked {
   const Candidate* candidate = nullptr;
-  std::optional<double> value{};  ///< median of the repetitions; nothing: not measured
+  std::optional<double> value{};  ///< median of the valid repetitions; nothing: not measured
+  bool doubtful = false;          ///< there are only invalid ones: it counts as not measured
   /// One that qualifies too, on the same servers, and survives all that this one survives and more.
   const Candidate* better = nullptr;
   std::vector<std::string> falls_to{};  ///< what `better` survives beyond

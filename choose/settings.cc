@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "choose/lifetime.h"
-#include "results/provenance.h"
 #include "results/units.h"
 
 namespace lockbench::choose {
@@ -28,17 +27,18 @@ bool can_wait_by(const Traits& traits, WaitKind kind) {
 }
 
 /// "of a grant's mean wait of 456 µs, 93 % were asleep (FILE)".
-std::string waits_measured(const Descriptor& strategy, const Evidence& evidence) {
-  const auto measured = evidence.runs_of(strategy.name);
+std::string waits_measured(const Descriptor& strategy, const Requirements& requirements,
+                           const Evidence& evidence) {
+  const auto measured = evidence.runs_of(strategy.name, requirements);
   if (measured.runs.empty()) return "not measured in the files";
   const results::WaitAnatomy& wait = measured.runs.front()->wait;
   const double all = wait.round_trip_seconds + wait.backoff_seconds + wait.notified_seconds;
   if (!(all > 0)) return "lockbench list";
   return fmt::format(
       "of a grant's mean wait of {} {:.0f} % were asleep between tries, {:.0f} % "
-      "waiting to be told ({}: {})",
+      "waiting to be told ({})",
       human_seconds(all), 100 * wait.backoff_seconds / all, 100 * wait.notified_seconds / all,
-      measured.source->name, results::load_of(measured.source->result));
+      measured.name);
 }
 
 /// A wait that adds little to the work, but a millisecond at least: the store is not to be flooded.
@@ -52,7 +52,7 @@ WaitPolicy backoff_for(const Requirements& requirements) {
 Setting waiting(const Descriptor& strategy, const Requirements& requirements,
                 const Evidence& evidence) {
   const Traits& traits = strategy.traits;
-  Setting setting{.option = "--wait", .evidence = waits_measured(strategy, evidence)};
+  Setting setting{.option = "--wait", .evidence = waits_measured(strategy, requirements, evidence)};
   const bool told =
       traits.waiting.kind == WaitKind::notify || traits.waiting.kind == WaitKind::queue;
   if (told) {
@@ -93,16 +93,15 @@ std::optional<Setting> acquire_timeout(const Descriptor& strategy, const Require
       "one divide it by how many share one",
       human_count(others), format_duration(*work), human_seconds(in_seconds(*work) * others));
   if (timeout == longest) setting.because += "; a day is the most that there is";
-  const auto measured = evidence.runs_of(strategy.name);
+  const auto measured = evidence.runs_of(strategy.name, requirements);
   if (strategy.traits.fair) {
     setting.evidence = "first come, first served: lockbench list";
   } else if (!measured.runs.empty()) {
     const results::Fairness& fairness = measured.runs.front()->fairness;
     setting.because += "; it is not fair, so that some wait longer";
     setting.evidence =
-        fmt::format("Jain's index {}, longest wait {} ({}: {})", human_number(fairness.jain),
-                    human_seconds(fairness.longest_wait_seconds), measured.source->name,
-                    results::load_of(measured.source->result));
+        fmt::format("Jain's index {}, longest wait {} ({})", human_number(fairness.jain),
+                    human_seconds(fairness.longest_wait_seconds), measured.name);
   }
   return setting;
 }

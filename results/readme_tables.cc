@@ -98,7 +98,7 @@ std::string origin(const Result& result, const std::string& load) {
 
 void add(NamedTables& tables, const Result& result, const KnownFlaws& flaws) {
   if (!result.runs.empty()) {
-    tables.emplace("comparison",
+    tables.emplace(has_contention(result) ? "comparison" : "alone",
                    to_markdown(compared(result, flaws)) + origin(result, load_of(result)));
   }
   if (result.hazards && !result.hazards->empty()) {

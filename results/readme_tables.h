@@ -14,8 +14,9 @@ namespace lockbench::results {
 /// Markdown under the name that a page calls it by.
 using NamedTables = std::map<std::string, std::string, std::less<>>;
 
-/// What a page shows of these results: "comparison" of runs, "hazards", and experiments under their
-/// own names. Of several results of one kind the first counts.
+/// What a page shows of these results: "comparison" of runs, or "alone" where no clients contended,
+/// "hazards", and experiments under their own names. Of several results of one kind the first
+/// counts.
 NamedTables readme_tables(const std::vector<Result>& results, const KnownFlaws& flaws);
 
 /// The page with what stands between `<!-- reference: NAME -->` and the next `<!-- end -->`

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the reference results anew, on this machine, which should have nothing else to do: about ten minutes.
+# Makes the reference results anew, on this machine, which should have nothing else to do: about twelve minutes.
 # README.md's tables and `lockbench choose` rest on them. Arguments: a lockbench to use; else the release build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -27,6 +27,8 @@ make() {
 }
 
 make runs run all --duration 3s
+# One client that nobody contends with: what a lock costs by itself.
+make alone run all --clients 1 --duration 3s
 make hazards hazards
 make renewal renewal --held 1 --held 100 --held 1000 --held 10000 --most-threads 1000
 make quorum quorum

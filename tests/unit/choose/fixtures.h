@@ -42,6 +42,14 @@ inline results::Hazard played(std::string_view scenario, std::string_view strate
           .evidence = {{"reason", std::string("it was seen")}}};
 }
 
+/// A result of these runs, under that load.
+inline results::Result under(std::int64_t clients, std::vector<results::Run> runs) {
+  results::Result result = results::minimal_result();
+  result.workload = {{"clients", clients}, {"keys", std::int64_t{1}}, {"hold", 0.0}};
+  result.runs = std::move(runs);
+  return result;
+}
+
 /// The requirements, with these words to survive.
 inline Requirements surviving(const std::vector<std::string>& words,
                               Requirements requirements = {}) {

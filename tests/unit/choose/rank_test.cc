@@ -21,8 +21,14 @@ TEST(Rank, KnowsWhichFiguresAreBetterHigh) {
   for (const char* name : {"slow", "quick"}) world.add(made_up(name));
   world.file().runs = {measured("slow", 1), measured("quick", 1)};
   world.file().runs[1].sections_per_second = 9;
-  EXPECT_THAT(names(world.choose({.rank_by = "sections_per_second"}).ranked),
-              ElementsAre("quick", "slow"));
+  world.file().runs[1].sections = 9;
+  for (const char* figure : {"sections_per_second", "sections"}) {
+    EXPECT_THAT(names(world.choose({.rank_by = figure}).ranked), ElementsAre("quick", "slow"))
+        << figure;
+  }
+  EXPECT_THAT(
+      names(world.choose({.slos = {results::parse_threshold("sections>0").value()}}).ranked),
+      ElementsAre("quick", "slow"));
 }
 
 TEST(Rank, RepetitionsCountByTheirMedian) {
@@ -62,17 +68,6 @@ TEST(Rank, FencingCountsOnlyWhereSomethingChecksIt) {
   EXPECT_THAT(names(world.choose(requirements).ranked), ElementsAre("fenced", "plain"));
   requirements.fencing_resource = false;
   EXPECT_THAT(names(world.choose(requirements).ranked), ElementsAre("plain", "fenced"));
-}
-
-TEST(Evidence, FiguresOfTheUsersMachineAreNotMixedWithTheReference) {
-  results::Result mine = results::minimal_result(), reference = mine;
-  mine.runs = {measured("a", 5)};
-  reference.runs = {measured("a", 1), measured("b", 1)};
-  const Evidence both({{"mine", mine}}, {{"reference", reference}});
-  EXPECT_EQ(both.runs_of("a").source->name, "mine");
-  EXPECT_TRUE(both.runs_of("b").runs.empty());
-  const Evidence none({{"plays", results::minimal_result()}}, {{"reference", reference}});
-  EXPECT_EQ(none.runs_of("b").source->name, "reference");
 }
 
 }  // namespace

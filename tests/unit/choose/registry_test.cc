@@ -76,6 +76,35 @@ TEST(Registry, OneRedisDoesNotSurviveAFailoverOrLosingItsData) {
   }
 }
 
+TEST(Registry, AFailoverIsSurvivedByWhatAPlayShowedOrBySeveralServers) {
+  const auto* failover = hazards::find_scenario("failover");
+  const Answer answer = ask(surviving({"failover"}));
+  EXPECT_FALSE(answer.ranked.empty());
+  for (const Ranked& one : answer.ranked) {
+    const Descriptor& strategy = *one.candidate->strategy;
+    const std::string outcome = Evidence({}, reference()).report(*failover, strategy).outcome;
+    EXPECT_TRUE(outcome != "not-applicable" || strategy.traits.nodes > 1 ||
+                strategy.traits.needs_replicas)
+        << strategy.name;
+  }
+}
+
+TEST(Registry, NoLockKeepsWhatOneLockCannot) {
+  Requirements requirements;
+  requirements.work_p50 = std::chrono::milliseconds(100);
+  requirements.clients = 200;
+  requirements.slos = {results::parse_threshold("acquire.p99<20ms").value()};
+  EXPECT_TRUE(ask(requirements).ranked.empty());
+}
+
+TEST(Registry, TheReferenceHasLocksThatNobodyContendsFor) {
+  Requirements requirements;
+  requirements.stores = {"redis"};
+  EXPECT_EQ(ask(requirements).yardstick.why, "what a lock costs that nobody else wants");
+  requirements.clients = 200;
+  EXPECT_THAT(ask(requirements).yardstick.why, HasSubstr("contending clients"));
+}
+
 TEST(Registry, EveryReasonSaysWhereToLook) {
   const Answer answer = ask(surviving({"crash", "pause", "failover"}));
   for (const Candidate& one : answer.candidates) {

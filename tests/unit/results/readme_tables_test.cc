@@ -54,6 +54,17 @@ TEST(ReadmeTables, HaveOneForEachKindOfResult) {
   EXPECT_EQ(tables.size(), 4U);
 }
 
+TEST(ReadmeTables, DoNotCompareLocksThatNobodyContendsFor) {
+  Result alone = minimal_result(), contended = alone;
+  alone.workload["clients"] = std::int64_t{1};
+  contended.workload["clients"] = std::int64_t{8};
+  alone.runs = {simple_run("lonely")};
+  contended.runs = {simple_run("wanted")};
+  const NamedTables tables = readme_tables({alone, contended}, {});
+  EXPECT_THAT(tables.at("comparison"), AllOf(HasSubstr("wanted"), Not(HasSubstr("lonely"))));
+  EXPECT_THAT(tables.at("alone"), HasSubstr("lonely"));
+}
+
 TEST(ReadmeTables, SayWhatAQuorumCosts) {
   QuorumPoint one{.strategy = "redlock", .acquire = sample_distribution(), .granted_share = 1};
   QuorumPoint five = one, seven_struck = one;

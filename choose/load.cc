@@ -1,0 +1,123 @@
+#include "choose/load.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "results/statistics.h"
+#include "results/units.h"
+
+namespace lockbench::choose {
+namespace {
+
+using results::human_count;
+using results::human_number;
+using results::human_seconds;
+
+/// Work that is shorter does not count beside what a lock takes.
+constexpr double kNoWork = 1e-3;
+/// Loads that differ by less are the same.
+constexpr double kSame = 0.1;
+
+double in_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+std::optional<double> number(const results::Result& result, const std::string& option) {
+  const auto found = result.workload.find(option);
+  if (found == result.workload.end()) return std::nullopt;
+  if (const auto* whole = std::get_if<std::int64_t>(&found->second)) {
+    return static_cast<double>(*whole);
+  }
+  if (const auto* broken = std::get_if<double>(&found->second)) return *broken;
+  return std::nullopt;
+}
+
+bool has_a_key_each(const results::Result& result) {
+  const auto found = result.workload.find("keys");
+  return found != result.workload.end() && std::holds_alternative<std::string>(found->second);
+}
+
+double apart(double a, double b) { return std::abs(std::log(a / b)); }
+
+double work_apart(double a, double b) { return apart(a + kNoWork, b + kNoWork); }
+
+/// How many want the lock at once: those that were named, or as many as there are at the mean where
+/// sections come at a rate (Little's law), or one.
+double contenders(const Load& asked) {
+  if (asked.clients) return *asked.clients;
+  return asked.rate && asked.work ? std::max(1.0, *asked.rate * *asked.work) : 1;
+}
+
+std::string shown_work(double seconds) {
+  return seconds > 0 ? human_seconds(seconds) + " of work" : "no work";
+}
+
+}  // namespace
+
+Load asked_load(const Requirements& requirements) {
+  Load load;
+  if (requirements.clients) load.clients = *requirements.clients;
+  const auto work = requirements.work_p50 ? requirements.work_p50 : requirements.work_p99;
+  if (work) load.work = in_seconds(*work);
+  load.rate = requirements.rate;
+  return load;
+}
+
+Load measured_load(const results::Result& result) {
+  Load load{.clients = number(result, "clients"),
+            .work = number(result, "hold"),
+            .rate = number(result, "rate")};
+  const double keys = std::max(1.0, number(result, "keys").value_or(1));
+  if (has_a_key_each(result)) load.clients = 1;
+  if (load.clients) load.clients = std::max(1.0, *load.clients / keys);
+  // Files come from anywhere.
+  if (load.rate && !(*load.rate > 0)) load.rate.reset();
+  if (load.work) load.work = std::max(0.0, *load.work);
+  if (load.work) return load;
+  // A distribution's parameters, or a file from elsewhere: what the sections really took.
+  std::vector<double> held;
+  for (const results::Run& run : result.runs) {
+    if (run.hold.count > 0) held.push_back(std::max(0.0, run.hold.p50));
+  }
+  load.work = results::median(held);
+  return load;
+}
+
+double distance(const Load& asked, const Load& measured) {
+  double sum = apart(contenders(asked), measured.clients.value_or(1));
+  if (asked.work && measured.work) sum += work_apart(*asked.work, *measured.work);
+  if (asked.rate.has_value() != measured.rate.has_value()) {
+    sum += 1;
+  } else if (asked.rate) {
+    sum += apart(*asked.rate, *measured.rate);
+  }
+  return sum;
+}
+
+std::vector<Difference> differences(const Load& asked, const Load& measured) {
+  std::vector<Difference> found;
+  if (asked.clients && measured.clients && apart(*asked.clients, *measured.clients) > kSame) {
+    found.push_back(
+        {fmt::format("{} client{} at a lock instead of {}", human_count(*measured.clients),
+                     *measured.clients == 1 ? "" : "s", human_count(*asked.clients)),
+         *measured.clients < *asked.clients});
+  }
+  if (asked.work && measured.work && work_apart(*asked.work, *measured.work) > kSame) {
+    found.push_back(
+        {fmt::format("{} instead of {}", shown_work(*measured.work), human_seconds(*asked.work)),
+         *measured.work < *asked.work});
+  }
+  if (!asked.rate) return found;
+  if (!measured.rate) {
+    found.push_back({fmt::format("clients that ask again at once instead of {} sections a second",
+                                 human_number(*asked.rate)),
+                     false});
+  } else if (apart(*asked.rate, *measured.rate) > kSame) {
+    found.push_back({fmt::format("{} sections a second instead of {}", human_number(*measured.rate),
+                                 human_number(*asked.rate)),
+                     *measured.rate < *asked.rate});
+  }
+  return found;
+}
+
+}  // namespace lockbench::choose

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "choose/requirements.h"
+#include "results/model.h"
+
+namespace lockbench::choose {
+
+/// What a lock is under; what is not known is nothing. Times are in seconds.
+struct Load {
+  std::optional<double> clients;  ///< that share one lock
+  std::optional<double> work;     ///< that a section takes
+  std::optional<double> rate;     ///< sections per second; nothing: each client asks again at once
+
+  bool contended() const { return clients.value_or(1) > 1; }
+};
+
+Load asked_load(const Requirements& requirements);
+Load measured_load(const results::Result& result);
+
+/// How far what was measured is from what was asked; 0: it is the same in all that was asked.
+double distance(const Load& asked, const Load& measured);
+
+/// One respect in which another load was measured than the one that was asked for.
+struct Difference {
+  std::string text;      ///< "8 clients at a lock instead of 200"
+  bool lighter = false;  ///< than what was asked
+};
+std::vector<Difference> differences(const Load& asked, const Load& measured);
+
+}  // namespace lockbench::choose
