@@ -27,7 +27,7 @@ TEST(Rank, KnowsWhichFiguresAreBetterHigh) {
         << figure;
   }
   EXPECT_THAT(
-      names(world.choose({.slos = {results::parse_threshold("sections>0").value()}}).ranked),
+      names(world.choose({.slos = {results::parse_threshold("sections>=0").value()}}).ranked),
       ElementsAre("quick", "slow"));
 }
 

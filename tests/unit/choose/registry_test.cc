@@ -78,11 +78,12 @@ TEST(Registry, OneRedisDoesNotSurviveAFailoverOrLosingItsData) {
 
 TEST(Registry, AFailoverIsSurvivedByWhatAPlayShowedOrBySeveralServers) {
   const auto* failover = hazards::find_scenario("failover");
-  const Answer answer = ask(surviving({"failover"}));
+  const Evidence evidence({}, reference());
+  const Answer answer = choose(surviving({"failover"}), all_strategies(), evidence);
   EXPECT_FALSE(answer.ranked.empty());
   for (const Ranked& one : answer.ranked) {
     const Descriptor& strategy = *one.candidate->strategy;
-    const std::string outcome = Evidence({}, reference()).report(*failover, strategy).outcome;
+    const std::string outcome = evidence.report(*failover, strategy).outcome;
     EXPECT_TRUE(outcome != "not-applicable" || strategy.traits.nodes > 1 ||
                 strategy.traits.needs_replicas)
         << strategy.name;
