@@ -26,8 +26,8 @@ std::string to_matrix_markdown(const std::vector<Hazard>& hazards);
 /// One line a cell.
 std::string to_csv(const std::vector<Hazard>& hazards);
 
-/// Of each cell that is not what was declared, and of each that is not well: two lines, which those of a
-/// scenario that ended alike for the same reason share.
+/// Of each cell that is not what was declared, and of each that is not well: two lines, which those
+/// of a scenario that ended alike for the same reason share.
 std::string reasons(const std::vector<Hazard>& hazards, const MatrixOptions& options);
 
 /// The whole play: what was asked, who believed what and when, what came out.
