@@ -18,7 +18,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::ExitedWithCode;
-using testing::HasSubstr;
 using testing::SizeIs;
 
 // In processes of their own, as signals are blocked for good. The exit code says how it went.
