@@ -86,8 +86,9 @@ void NodeLock::give_up_abandoned(const std::stop_token& stop) {
 }
 
 ReleaseResult NodeLock::release(const Lease& lease) {
-  if (lease.state->lost_at()) return {ReleaseOutcome::not_owner, {}};
-  session_->unbind(lease.state);
+  // Lost, or given back before: by now the node may be another's.
+  const bool ours = session_->unbind(lease.state) && !lease.state->lost_at();
+  if (!ours) return {ReleaseOutcome::not_owner, {}};
   const auto removed = call(Request::Kind::remove, lease.token, lease.key, {});
   if (removed && removed->done()) return {ReleaseOutcome::released, {}};
   if (removed || session_->is_over(claimed_in_)) {

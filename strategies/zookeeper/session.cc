@@ -143,9 +143,9 @@ std::shared_ptr<LeaseState> Session::bind(std::string path) {
   return lease;
 }
 
-void Session::unbind(const std::shared_ptr<LeaseState>& lease) {
+bool Session::unbind(const std::shared_ptr<LeaseState>& lease) {
   const std::scoped_lock lock(mutex_);
-  std::erase_if(bound_, [&](const Bound& bound) { return bound.state == lease; });
+  return std::erase_if(bound_, [&](const Bound& bound) { return bound.state == lease; }) > 0;
 }
 
 bool Session::is_bound(std::string_view path) const {

@@ -59,7 +59,8 @@ class Session : public std::enable_shared_from_this<Session> {
   /// session, and lost with the session, or when a watch tells that the node has gone. Null if the
   /// session is over, or may be.
   std::shared_ptr<LeaseState> bind(std::string path);
-  void unbind(const std::shared_ptr<LeaseState>& lease);
+  /// False if it was not bound (any more).
+  bool unbind(const std::shared_ptr<LeaseState>& lease);
   bool is_bound(std::string_view path) const;
   bool has_leases() const;
 

@@ -141,6 +141,21 @@ TEST_P(Sessions, AreThoseOfTheTtlThatIsAskedFor) {
   EXPECT_GT(valid_for(bench.key() + "-second", seconds(5)), seconds(19));
 }
 
+/// In the herd the node is the lock's own, and the same for everybody.
+TEST_P(Sessions, GiveALockBackOnce) {
+  Bench bench(strategy_);
+  const auto former = bench.client();
+  const auto holder = bench.client();
+  const AcquireResult spent = former->try_once(bench.key(), kTtl);
+  ASSERT_TRUE(spent.lease) << spent.reason;
+  ASSERT_EQ(former->release(*spent.lease), ReleaseOutcome::released);
+  const AcquireResult held = holder->try_once(bench.key(), kTtl);
+  ASSERT_TRUE(held.lease) << held.reason;
+  EXPECT_EQ(former->release(*spent.lease), ReleaseOutcome::not_owner);
+  EXPECT_TRUE(bench.is_held()) << "another's lock was freed";
+  EXPECT_EQ(holder->release(*held.lease), ReleaseOutcome::released);
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, Sessions, testing::Values("zookeeper", "zookeeper-herd"),
                          [](const auto& tested) {
                            return std::string(tested.param) == "zookeeper" ? "zookeeper" : "herd";
