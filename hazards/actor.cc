@@ -186,10 +186,6 @@ ReleaseOutcome Actor::release(const Grant& grant) {
   return to_release(call({{"do", "release"}, {"lease", grant.lease}}));
 }
 
-ReleaseOutcome Actor::release_ungranted() {
-  return to_release(call({{"do", "release"}, {"lease", -1}, {"key", play_.key()}}));
-}
-
 RenewOutcome Actor::renew(const Grant& grant, Duration ttl) {
   const Json answer = call({{"do", "renew"}, {"lease", grant.lease}, {"ttl_ns", nanoseconds(ttl)}});
   const auto outcome = static_cast<RenewOutcome>(answer.at("outcome").get<int>());

@@ -161,18 +161,9 @@ class Client {
     return answer;
   }
 
-  /// What the clean-up of one that never held the lock has in hand: a token of its own, no grant.
-  Lease never_granted(const Json& request) {
-    return {.key = request.at("key").get<std::string>(),
-            .token = random_token(env_),
-            .state = std::make_shared<LeaseState>(env_.now() + std::chrono::hours(1))};
-  }
-
   Json release(const Json& request) {
     env_.take_count();
-    const bool granted = request.at("lease").get<int>() >= 0;
-    const ReleaseResult result =
-        strategy_->release(granted ? lease(request) : never_granted(request));
+    const ReleaseResult result = strategy_->release(lease(request));
     return {{"outcome", static_cast<int>(result.outcome)},
             {"answered_ns", nanoseconds(env_.now())},
             {"commands", env_.take_count()},

@@ -80,8 +80,6 @@ class Actor {
   std::optional<Grant> answer_until(TimePoint deadline);
 
   ReleaseOutcome release(const Grant& grant);
-  /// A clean-up that releases although nothing was granted.
-  ReleaseOutcome release_ungranted();
   /// Begins a release whose answer is to be fetched.
   void begin_release(const Grant& grant);
   ReleaseOutcome end_release();
