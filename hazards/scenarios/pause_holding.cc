@@ -17,9 +17,10 @@ Verdict pause(Play& play, bool checks_fencing) {
   const Grant next = successor.acquire(play.patience());
   need_answer(next);
   play.note("successor_granted", next.granted());
+  bool turned_away = false;
   if (next.granted()) {
     successor.read(next);
-    successor.write(next);
+    turned_away = successor.write(next) != WriteResult::accepted;
     successor.release(next);
   }
   std::this_thread::sleep_until(held.answered_at + 2 * play.ttl());
@@ -33,6 +34,12 @@ Verdict pause(Play& play, bool checks_fencing) {
     return {HazardOutcome::lost_update,
             "the holder woke up and wrote what it had read before its successor worked: the "
             "successor's update is gone"};
+  }
+  if (turned_away) {
+    return {HazardOutcome::unavailable,
+            fmt::format("the counter turns the rightful holder away: its fencing number was {}, "
+                        "after the first one's {}",
+                        next.fencing.value_or(0), held.fencing.value_or(0))};
   }
   if (written == WriteResult::rejected_stale) {
     return {HazardOutcome::safe, "the counter turned the late write away by its fencing number"};
