@@ -13,6 +13,16 @@ void need_answer(const Grant& grant) {
   throw StageFailure("the store gave an acquisition no answer: " + grant.reason);
 }
 
+void need_release(ReleaseOutcome outcome) {
+  if (outcome != ReleaseOutcome::failed) return;
+  throw StageFailure("a release did not reach the store");
+}
+
+void need_late_release(Actor& holder, const Grant& held, ReleaseOutcome outcome) {
+  if (outcome == ReleaseOutcome::failed) outcome = holder.release(held);
+  need_release(outcome);
+}
+
 Verdict verdict_of_return(Play& play, const Grant& grant, TimePoint since) {
   need_answer(grant);
   if (!grant.granted()) {
@@ -21,7 +31,10 @@ Verdict verdict_of_return(Play& play, const Grant& grant, TimePoint since) {
                         "{} after it was held for the last time",
                         milliseconds(grant.answered_at - since))};
   }
-  const Duration took = std::max(grant.answered_at - since, Duration::zero());
+  const Duration took = grant.answered_at - since;
+  if (took < Duration::zero()) {
+    throw StageFailure("the next client got the lock before it was to become free");
+  }
   play.note("recovery_seconds", took);
   return {HazardOutcome::recovers,
           fmt::format("the next client got the lock after {}", milliseconds(took))};

@@ -18,8 +18,16 @@ std::string milliseconds(Duration duration);
 /// where it gave no answer.
 void need_answer(const Grant& grant);
 
+/// A release that never reached the store freed nothing, and proves nothing: StageFailure. What the
+/// others ended with does not matter to what is seen of the lock afterwards.
+void need_release(ReleaseOutcome outcome);
+
+/// The same of a client that stood still until the lock was another's: the store may have ended its
+/// session, and the connection with it. Such a release is repeated once.
+void need_late_release(Actor& holder, const Grant& held, ReleaseOutcome outcome);
+
 /// Whether somebody who kept asking got a lock that nobody lives to release: `recovers`, with the
-/// time since `since`, or `stuck`.
+/// time since `since`, or `stuck`. StageFailure if it was granted before that.
 Verdict verdict_of_return(Play& play, const Grant& grant, TimePoint since);
 
 /// The same, where the next client is to have the lock within `bound`: `stuck` if it took longer.

@@ -18,6 +18,7 @@ Verdict contention(Play& play) {
   const Grant first = one.hold();
   one.read(first);
   const Grant second = other.acquire();
+  need_answer(second);
   if (second.granted()) {
     other.read(second);
     other.write(second);

@@ -9,8 +9,8 @@ Verdict dies(Play& play, Actor& holder, const std::function<void()>& die) {
   holder.hold();
   contender.ask(play.patience() + play.ttl());
   contender.await_waiting();
-  die();
   const TimePoint died_at = std::chrono::steady_clock::now();
+  die();
   return verdict_of_return(play, contender.answer(), died_at);
 }
 

@@ -21,8 +21,8 @@ Verdict crash_waiting(Play& play) {
   next.ask(play.patience());
   next.await_waiting();
   waiter.kill();
-  holder.release(held);
   const TimePoint released_at = std::chrono::steady_clock::now();
+  need_release(holder.release(held));
   return verdict_of_return(play, next.answer(), released_at, bound_of(play));
 }
 

@@ -20,15 +20,20 @@ Verdict getset_rewrite(Play& play) {
             play.declared_acquire_commands());
   loser.ask({});
   loser.await_stop();
+  // Expiries are written in milliseconds: the winner's must be another.
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
   const Grant won = winner.hold();
   const std::string before = play.stage().value_of(play.key());
   loser.resume();
   const Grant lost = loser.answer();
+  need_answer(lost);
   if (lost.granted()) return verdict_of_two(play, lost, "a late take-over");
   const std::string after = play.stage().value_of(play.key());
+  if (after == before) throw StageFailure("the loser's late command did not rewrite the expiry");
   play.note("drift_milliseconds", std::int64_t{std::stoll(after) - std::stoll(before)});
-  winner.release(won);
+  need_release(winner.release(won));
   const Grant next = play.client("next").acquire(std::chrono::seconds(1));
+  need_answer(next);
   if (next.granted()) {
     return {HazardOutcome::safe,
             "the loser rewrote the expiry (see the drift), and the holder "

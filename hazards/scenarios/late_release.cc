@@ -11,7 +11,7 @@ Verdict late_release(Play& play) {
   if (!second.granted()) {
     return {HazardOutcome::safe, "the lock did not run out while its holder stood still"};
   }
-  holder.release(held);
+  need_late_release(holder, held, holder.release(held));
   return verdict_of_release(play, "second");
 }
 
@@ -25,7 +25,7 @@ Verdict holder_clock_behind(Play& play) {
   if (!second.granted()) {
     return {HazardOutcome::safe, "the lock did not run out while its holder stood still"};
   }
-  holder.release(held);
+  need_late_release(holder, held, holder.release(held));
   return verdict_of_release(play, "second");
 }
 

@@ -56,7 +56,7 @@ Verdict lost_answer_release(Play& play) {
     holder.release(held);
     const Grant next = successor.acquire(std::chrono::seconds(1));
     need_answer(next);
-    holder.release(held);
+    need_release(holder.release(held));
     if (!next.granted()) continue;  // that command had not released it
     verdict = verdict_of_release(play, "successor");
     if (verdict.outcome != HazardOutcome::safe) {

@@ -43,8 +43,8 @@ Verdict lost_notification(Play& play) {
   line.black_hole(testbed::Direction::both,
                   testbed::Connections::number(await_silence(line).accepted));
   play.tell("what the waiter listens on is dead");
-  holder.release(held);
   const TimePoint released_at = std::chrono::steady_clock::now();
+  need_release(holder.release(held));
   if (!await_loss(line)) throw StageFailure("no message was on its way to be lost");
   // Whoever hears nothing asks again when the lock that he saw must have run out, or when his
   // session finds its connection dead: a TTL at most, and what a busy machine adds.

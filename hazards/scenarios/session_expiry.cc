@@ -17,6 +17,7 @@ Verdict session_expiry(Play& play) {
   const TimePoint ended_at = std::chrono::steady_clock::now();
   play.tell("the store has ended the holder's session");
   const Grant next = successor.acquire(play.patience());
+  need_answer(next);
   if (!next.granted()) {
     return {HazardOutcome::stuck, "the session ended, and its lock did not"};
   }

@@ -1,24 +1,9 @@
 // Locks on sessions with one thing wrong, each round a sound one.
 
-#include "strategies/registry.h"
+#include "tests/hazards/mutants/around.h"
 
 namespace lockbench {
 namespace {
-
-/// Passes everything on to the lock of that name.
-class Around : public LockStrategy {
- public:
-  Around(std::string_view name, const Context& context)
-      : inner_(make_strategy(*find_strategy(name), context)) {}
-
-  StoreResult<void> connect() override { return inner_->connect(); }
-  AcquireResult acquire(const AcquireRequest& request) override { return inner_->acquire(request); }
-  ReleaseResult release(const Lease& lease) override { return inner_->release(lease); }
-  RenewResult renew(const Lease& lease, Duration ttl) override { return inner_->renew(lease, ttl); }
-
- private:
-  std::unique_ptr<LockStrategy> inner_;
-};
 
 class SameNumber : public Around {
  public:

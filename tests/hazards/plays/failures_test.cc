@@ -1,0 +1,68 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "hazards/steps.h"
+#include "tests/hazards/support/house.h"
+
+// What fails for want of an answer is no verdict: the play breaks off.
+
+namespace lockbench::hazards::test {
+namespace {
+
+struct Failing {
+  std::string_view scenario, mutant, reason;
+
+  // NOLINTNEXTLINE(readability-identifier-naming): GoogleTest's name
+  friend void PrintTo(const Failing& failing, std::ostream* out) {
+    *out << failing.scenario << " / " << failing.mutant;
+  }
+};
+
+class Failures : public testing::TestWithParam<Failing> {};
+
+TEST_P(Failures, OfTheStoreAreNoVerdict) {
+  const auto& [name, mutant, reason] = GetParam();
+  const Cell cell = play(house(), scenario(name), strategy(mutant));
+  EXPECT_FALSE(cell.played()) << told(cell);
+  EXPECT_TRUE(cell.failed) << told(cell);
+  EXPECT_NE(cell.reason.find(reason), std::string::npos) << told(cell);
+}
+
+constexpr std::string_view kNoAnswer = "gave an acquisition no answer";
+constexpr std::string_view kNoRelease = "did not reach the store";
+
+INSTANTIATE_TEST_SUITE_P(
+    , Failures,
+    testing::Values(Failing{"contention", "test-silent", kNoAnswer},
+                    Failing{"reentry", "test-silent", kNoAnswer},
+                    Failing{"reentry", "test-silent-confused", kNoAnswer},
+                    Failing{"getset-rewrite", "test-silent-getset", kNoAnswer},
+                    Failing{"redlock-slow-nodes", "test-silent-redlock", kNoAnswer},
+                    Failing{"session-expiry", "test-silent-etcd", kNoAnswer},
+                    Failing{"late-release", "test-unheard-release", kNoRelease},
+                    Failing{"holder-clock-behind", "test-unheard-release", kNoRelease},
+                    Failing{"release-race", "test-unheard-release", kNoRelease},
+                    Failing{"crash-waiting", "test-unheard-release", kNoRelease},
+                    Failing{"release-without-holding", "test-unheard-repetition", kNoRelease},
+                    Failing{"lost-answer-release", "test-unheard-repetition", kNoRelease}),
+    [](const auto& tested) {
+      std::string name =
+          std::string(tested.param.scenario) + "_" + std::string(tested.param.mutant);
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name;
+    });
+
+/// What came before the fault is not what the fault did.
+TEST(Verdicts, OnAReturnAreForGrantsThatCameAfterIt) {
+  const Scenario early{.name = "early", .question = "?", .play = [](Play& play) {
+                         const Grant grant = play.client("early").hold();
+                         return verdict_of_return(play, grant, grant.answered_at + Duration(1));
+                       }};
+  const Cell cell = play(house(), early, strategy("redis-set-nx-lua"));
+  EXPECT_TRUE(cell.failed) << told(cell);
+  EXPECT_NE(cell.reason.find("before it was to become free"), std::string::npos) << cell.reason;
+}
+
+}  // namespace
+}  // namespace lockbench::hazards::test
