@@ -25,7 +25,8 @@ void die_after(Play& play, Actor& victim, int place, int places) {
 /// After every command of an acquisition in turn: one of them is the first that changes the lock.
 Verdict crash_mid_acquire(Play& play) {
   Actor& contender = play.client("contender");
-  Verdict worst;
+  Verdict slowest;
+  Duration longest{};
   for (int place = 1, places = 1; place <= places; ++place) {
     Actor& victim = play.client("victim");
     victim.rehearse();
@@ -41,9 +42,13 @@ Verdict crash_mid_acquire(Play& play) {
     play.note("commands_of_an_acquisition", std::int64_t{places});
     if (verdict.outcome == HazardOutcome::stuck) return verdict;
     contender.release(grant);
-    worst = verdict;
+    if (const Duration took = grant.answered_at - died_at; took >= longest) {
+      longest = took;
+      slowest = std::move(verdict);
+    }
+    play.note("recovery_seconds", longest);
   }
-  return worst;
+  return slowest;
 }
 
 const ScenarioRegistration registration({
