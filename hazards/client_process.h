@@ -7,8 +7,12 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <tl/expected.hpp>
+#include <type_traits>
+#include <utility>
 
 #include "strategies/duration.h"
+#include "strategies/errors.h"
 
 namespace lockbench::hazards {
 
@@ -18,6 +22,17 @@ class StageFailure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+/// What a play cannot go on without: throws StageFailure where it is missing.
+template <class T, class E>
+T need(tl::expected<T, E> result) {
+  if constexpr (std::is_same_v<E, StoreError>) {
+    if (!result) throw StageFailure(result.error().message);
+  } else {
+    if (!result) throw StageFailure(result.error());
+  }
+  if constexpr (!std::is_void_v<T>) return *std::move(result);
+}
 
 /// A client in a process of its own (`PROGRAM client`), which is spoken to in lines of JSON over
 /// pipes and can be killed and stopped for real. For one thread, with whose end the process ends,

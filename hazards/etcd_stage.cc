@@ -12,16 +12,6 @@ namespace {
 
 constexpr std::size_t kMembers = 3;
 
-template <class T, class E>
-T need(tl::expected<T, E> result) {
-  if constexpr (std::is_same_v<E, StoreError>) {
-    if (!result) throw StageFailure(result.error().message);
-  } else {
-    if (!result) throw StageFailure(result.error());
-  }
-  if constexpr (!std::is_void_v<T>) return *std::move(result);
-}
-
 /// One etcd, or three members.
 class EtcdStage : public Stage {
  public:

@@ -44,15 +44,14 @@ class PostgresStage : public Stage {
   std::uint16_t port() const override { return failed_over_ ? replica_->port() : server_->port(); }
 
   void restart() override {
-    auto done = server_->kill_hard();
-    if (done) done = server_->restart(ground_ != Ground::volatile_);
-    if (!done) throw StageFailure(done.error());
+    need(server_->kill_hard());
+    need(server_->restart(ground_ != Ground::volatile_));
   }
   void jump_clock(Duration ahead) override { clock_->set(ahead); }
 
   void cut_replication() override { replication_->hold(); }
   void fail_over() override {
-    if (auto killed = server_->kill_hard(); !killed) throw StageFailure(killed.error());
+    need(server_->kill_hard());
     failed_over_ = true;
     if (ask("SELECT pg_promote()").value != "t") throw StageFailure("the replica stays a replica");
   }
@@ -128,9 +127,7 @@ class PostgresStage : public Stage {
   }
   static Answer ask(postgres::Session& session, const std::string& sql,
                     const std::vector<std::string>& parameters = {}) {
-    auto answer = session.call(statement(sql), {}, parameters);
-    if (!answer) throw StageFailure(answer.error().message);
-    return *std::move(answer);
+    return need(session.call(statement(sql), {}, parameters));
   }
   Answer ask(const std::string& sql, const std::vector<std::string>& parameters = {}) {
     return ask(*open_session(), sql, parameters);

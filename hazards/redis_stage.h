@@ -53,11 +53,4 @@ class RedisStage : public Stage {
   std::unique_ptr<redis::Connection> connection_;
 };
 
-/// What a stage cannot do without: throws StageFailure where it is missing.
-template <class T, class E>
-T need(tl::expected<T, E> result) {
-  if (!result) throw StageFailure(result.error());
-  if constexpr (!std::is_void_v<T>) return *std::move(result);
-}
-
 }  // namespace lockbench::hazards

@@ -19,12 +19,6 @@ using zookeeper::Request;
 
 constexpr int kMembers = 3;
 
-template <class T>
-T need(tl::expected<T, std::string> result) {
-  if (!result) throw StageFailure(result.error());
-  if constexpr (!std::is_void_v<T>) return *std::move(result);
-}
-
 /// One ZooKeeper, or an ensemble of three.
 class ZookeeperStage : public Stage {
  public:
@@ -117,12 +111,9 @@ class ZookeeperStage : public Stage {
   }
 
   static Reply ask(zookeeper::Session& visit, Request::Kind kind, const std::string& path) {
-    const auto connected = visit.connect(std::chrono::seconds(5));
-    if (!connected) throw StageFailure(connected.error().message);
+    need(visit.connect(std::chrono::seconds(5)));
     const Request request{.kind = kind, .path = path};
-    auto replies = visit.call({&request, 1}, {});
-    if (!replies) throw StageFailure(replies.error().message);
-    return std::move(replies->front());
+    return std::move(need(visit.call({&request, 1}, {})).front());
   }
 
   /// The lock's own node, or the first in its queue.
