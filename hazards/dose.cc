@@ -22,6 +22,9 @@ constexpr int kFewestPlays = 2;
 constexpr double kTolerance = 0.05;
 /// Of the plays wanted: so many are tried in all until enough have come out as asked.
 constexpr int kMostTries = 3;
+/// From this ratio on the next client has come in, whatever servers and waiters take their time
+/// for.
+constexpr double kLongOver = 3;
 constexpr int kMostBreaks = 2;
 
 /// Shorter than plays usually take, as there are many; where a timer renews, long enough for it to
@@ -162,8 +165,8 @@ double DosePoint::violated_share() const {
 }
 
 bool DosePoint::surprises() const {
-  if (violated == 0) return false;
   const HazardOutcome expected = expected_outcome(*scenario, *strategy);
+  if (violated == 0) return plays > 0 && ratio >= kLongOver && expected != HazardOutcome::safe;
   return expected == HazardOutcome::safe || ratio + kTolerance < 1;
 }
 

@@ -26,7 +26,8 @@ struct DosePoint {
 
   double violated_share() const;
   /// Whether the strategy should not have been violated at all: it declares so, or the lock had not
-  /// run out yet.
+  /// run out yet. Or whether it should have been, and never was: it declares so, and the lock had
+  /// run out long ago.
   bool surprises() const;
 };
 

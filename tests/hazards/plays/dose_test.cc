@@ -112,6 +112,10 @@ TEST(DoseSurprise, IsAViolationThatNobodyDeclared) {
   EXPECT_TRUE(point.surprises());
   point.violated = 0;
   EXPECT_FALSE(point.surprises());
+  point.ratio = 3;
+  EXPECT_TRUE(point.surprises()) << "it declares that this harms it";
+  point.plays = 0;
+  EXPECT_FALSE(point.surprises()) << "nothing was seen";
   point = {.scenario = &scenario("overrun-holding"),
            .strategy = &strategy("redis-watchdog"),
            .ratio = 3,
