@@ -99,6 +99,22 @@ class SameNumber : public Sound {
   }
 };
 
+/// Counts its grants downwards.
+class CountsDown : public Sound {
+ public:
+  using Sound::Sound;
+
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    constexpr std::int64_t kFirst = 1000;
+    auto tried = Sound::try_acquire(request, lease);
+    if (!tried || !tried->granted) return tried;
+    const auto counted = redis().call({"DECR", lease.key + ":number"}, request.stop);
+    if (!counted) return tl::unexpected(counted.error());
+    lease.fencing = static_cast<std::uint64_t>(kFirst + counted->integer);
+    return true;
+  }
+};
+
 /// Never expires.
 class Eternal : public Sound {
  public:
@@ -199,6 +215,7 @@ const Registration overstaying(described<Overstays>("test-overstays"));
 const Registration flickering(described<Flickers>("test-flickers"));
 const Registration untidy(described<Untidy>("test-untidy"));
 const Registration same_number(with_numbers(described<SameNumber>("test-same-number")));
+const Registration counts_down(with_numbers(described<CountsDown>("test-counts-down")));
 const Registration eternal(described<Eternal>("test-eternal"));
 const Registration confused(described<Confused>("test-confused"));
 const Registration blind(described<Blind>("test-blind"));

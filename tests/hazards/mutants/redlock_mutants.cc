@@ -11,9 +11,10 @@ namespace lockbench::redis {
 namespace {
 
 struct Flaws {
-  bool minority = false;  ///< two votes are enough
-  bool late = false;      ///< does not look at what is left of the validity
-  bool hoarding = false;  ///< keeps the votes of a round that was lost
+  bool minority = false;   ///< two votes are enough
+  bool late = false;       ///< does not look at what is left of the validity
+  bool hoarding = false;   ///< keeps the votes of a round that was lost
+  bool unanimous = false;  ///< needs every vote
 };
 
 /// One node after the other, each waited for.
@@ -25,8 +26,9 @@ class Redlock : public LockStrategy {
     auto& observer = context.services.get_or_make<QuorumObserver>(make_deaf_quorum_observer);
     observer_ = &observer;
     for (const std::string& url : context.urls) {
-      nodes_.push_back(
-          factory.make(parse_endpoint(url).value(), context.options.command_timeout, env_));
+      const Duration patience =
+          context.options.node_timeout.value_or(context.options.command_timeout);
+      nodes_.push_back(factory.make(parse_endpoint(url).value(), patience, env_));
     }
   }
 
@@ -59,7 +61,11 @@ class Redlock : public LockStrategy {
   }
 
  private:
-  int needed() const { return kFlaws.minority ? 2 : majority_of(static_cast<int>(nodes_.size())); }
+  int needed() const {
+    const auto nodes = static_cast<int>(nodes_.size());
+    if (kFlaws.unanimous) return nodes;
+    return kFlaws.minority ? 2 : majority_of(nodes);
+  }
 
   Attempt vote(const AcquireRequest& request, Lease& lease) {
     const TimePoint started = env_.now();
@@ -105,6 +111,7 @@ Descriptor described(std::string_view name) {
 const Registration sound(described<Flaws{}>("test-redlock"));
 const Registration minority(described<Flaws{.minority = true}>("test-redlock-minority"));
 const Registration late(described<Flaws{.late = true}>("test-redlock-late"));
+const Registration unanimous(described<Flaws{.unanimous = true}>("test-redlock-unanimous"));
 const Registration hoarding(described<Flaws{.hoarding = true}>("test-redlock-hoarding"));
 
 }  // namespace

@@ -1,0 +1,100 @@
+// Locks that wait in a wrong way, or keep their time in the value and compare too much.
+
+#include "strategies/redis/getset_lock.h"
+#include "strategies/registry.h"
+
+namespace lockbench::redis {
+namespace {
+
+/// Numbers are drawn and served in turn, whoever lives to come when theirs is.
+class WaitsForTheDead : public TokenLock {
+ public:
+  using TokenLock::TokenLock;
+
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    if (lease.token != drawn_by_) {
+      const auto drawn = redis().call({"INCR", lease.key + ":drawn"}, request.stop);
+      if (!drawn) return tl::unexpected(drawn.error());
+      number_ = drawn->integer;
+      drawn_by_ = lease.token;
+    }
+    const auto served = redis().call({"GET", lease.key + ":served"}, request.stop);
+    if (!served) return tl::unexpected(served.error());
+    if (!served->is_text(std::to_string(number_ - 1)) && !(served->is_nil() && number_ == 1)) {
+      return false;
+    }
+    lease.state = valid_until(env().now() + request.ttl);
+    return true;
+  }
+
+ protected:
+  ReleaseResult give_back(const Lease& lease) override {
+    const auto served = redis().call({"INCR", lease.key + ":served"});
+    if (!served) return {ReleaseOutcome::failed, served.error().message};
+    return {ReleaseOutcome::released, {}};
+  }
+
+ private:
+  std::int64_t number_ = 0;
+  std::string drawn_by_;
+};
+
+/// Asks again only when it is told to.
+class TrustsTheMessage : public TokenLock {
+ public:
+  using TokenLock::TokenLock;
+
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    return set_nx_px(request, lease, lease.token);
+  }
+
+ protected:
+  WaitResult wait_turn(const AcquireRequest& request, const Lease& lease,
+                       std::uint32_t earlier_waits, Duration longest) override {
+    WaitResult result = WaitResult::timed_out;
+    while (result == WaitResult::timed_out && env().now() < request.deadline) {
+      result = TokenLock::wait_turn(request, lease, earlier_waits, longest);
+    }
+    return result;
+  }
+};
+
+/// Releases only what is exactly as it wrote it.
+class KnowsItsOwnTimeOnly : public GetsetLock {
+ public:
+  using GetsetLock::GetsetLock;
+
+  ReleaseResult give_back(const Lease& lease) override {
+    const auto value = redis().call({"GET", lease.key});
+    if (!value) return {ReleaseOutcome::failed, value.error().message};
+    if (!value->is_text(lease.token)) return {ReleaseOutcome::not_owner, {}};
+    return GetsetLock::give_back(lease);
+  }
+
+ protected:
+  bool takes_over(const Reply& seen, const Reply& replaced) override {
+    return replaced.is_text(seen.text);
+  }
+};
+
+template <class Mutant>
+Descriptor described(std::string_view name) {
+  return {.name = name,
+          .backend = "redis",
+          .summary = "a sound lock with one thing wrong",
+          .acquire_commands = {"SETNX key now+ttl", "GET key", "GETSET key now+ttl"},
+          .release_commands = {"GET key", "DEL key"},
+          .source = "our own",
+          .traits = {.expiry = Expiry::ttl,
+                     .release_check = OwnerCheck::local_clock,
+                     .waiting_choices = kWaitingChoices},
+          .hazards = getset_hazards(),
+          .make = construct<Mutant>};
+}
+
+const Registration dead(described<WaitsForTheDead>("test-waits-for-the-dead"));
+const Registration deaf(described<TrustsTheMessage>("test-trusts-the-message"));
+const Registration own_time(described<KnowsItsOwnTimeOnly>("test-knows-its-own-time-only"));
+
+}  // namespace
+}  // namespace lockbench::redis
