@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "results/fields.h"
+#include "results/option_values.h"
 
 namespace lockbench::results {
 namespace {
@@ -82,6 +83,8 @@ void keep_what_tells(Hazard& hazard) {
 Result thinned(Result result) {
   Thinner thinner;
   describe(thinner, result);
+  // Where it was written to is nobody else's concern.
+  std::erase_if(result.workload, [](const auto& option) { return is_of_output(option.first); });
   if (result.hazards) {
     for (Hazard& hazard : *result.hazards) keep_what_tells(hazard);
   }

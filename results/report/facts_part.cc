@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "results/option_values.h"
 #include "results/report/limits.h"
 #include "results/report/parts.h"
 #include "results/units.h"
@@ -47,7 +48,7 @@ Table workload_table(const Result& result) {
   Table table{.caption = "All settings (durations in seconds)", .titles = {"option", "value"}};
   for (const auto& [name, value] : result.workload) {
     const std::string text = value_text(value);
-    if (!text.empty()) table.rows.push_back({{name}, {text}});
+    if (!text.empty() && !is_of_output(name)) table.rows.push_back({{name}, {text}});
   }
   return table;
 }
