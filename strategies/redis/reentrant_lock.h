@@ -41,7 +41,7 @@ class ReentrantLock : public SingleNodeLock {
 
   std::map<std::string, Held> held_;
   std::map<std::string, int> doubts_;  ///< answers that were lost, by key
-  Duration latest_ttl_{};  ///< that was asked for, whatever came of it
+  Duration latest_ttl_{};              ///< that was asked for, whatever came of it
 };
 
 }  // namespace lockbench::redis

@@ -40,8 +40,7 @@ bool finds(const Result& a, const Result& b, std::optional<results::Finding> wan
   const auto comparison = results::compare(a, b, {});
   return std::any_of(comparison.differences.begin(), comparison.differences.end(),
                      [&](const results::Difference& one) {
-                       return wanted ? one.finding == *wanted
-                                     : results::is_shown(one.finding);
+                       return wanted ? one.finding == *wanted : results::is_shown(one.finding);
                      });
 }
 
