@@ -48,9 +48,11 @@ struct ActorSettings {
   bool behind_line = false;     ///< its connections go through lines that can be cut
   bool checks_fencing = false;  ///< its counter is one that turns stale writes away
   std::string wait;             ///< in place of the strategy's own way to wait
-  std::optional<Duration> renew_cap{};     ///< the longest that a timer may prolong one lease
-  std::optional<Duration> node_timeout{};  ///< how long it waits for one node of a quorum
-  std::optional<int> wait_replicas{};      ///< how many must acknowledge; nothing: all
+  std::optional<Duration> renew_cap{};  ///< the longest that a timer may prolong one lease
+  std::optional<int> wait_replicas{};   ///< how many must acknowledge; nothing: all
+  /// How long it waits for one node of a quorum; nothing: as long as the strategy does. A busy
+  /// machine must not be a fault too: whoever answers at all is waited for.
+  std::optional<Duration> node_timeout = std::chrono::milliseconds(500);
 };
 
 /// A client process with a part in a play. What it does and is told goes into the timeline. Every
