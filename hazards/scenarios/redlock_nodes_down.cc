@@ -24,9 +24,8 @@ Duration price(Actor& client, std::string_view when) {
 /// The last nodes fail while nobody holds the lock; then two clients want it.
 Verdict last_nodes(Play& play, std::size_t count, Fault fault, std::string_view what) {
   play.ask_for_ttl(kLongTtl);
-  // What they cost is up to the strategy's own patience.
-  Actor& client = play.client("client", {.node_timeout = std::nullopt});
-  Actor& other = play.client("other", {.node_timeout = std::nullopt});
+  Actor& client = play.client("client");
+  Actor& other = play.client("other");
   play.note("median_acquire_seconds_before", price(client, "while all nodes are well"));
   const std::size_t nodes = play.stage().ports().size();
   for (std::size_t node = nodes - count; node < nodes; ++node) (play.stage().*fault)(node);
