@@ -103,6 +103,7 @@ void judge(Candidate& candidate, const results::Threshold& slo, const std::strin
     return;
   }
   std::vector<std::string> words;
+  words.reserve(others.size());
   for (const Difference& one : others) words.push_back(one.text);
   candidate.conditions.push_back(
       {requirement,
