@@ -10,7 +10,6 @@ using testing::ElementsAre;
 using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 
 Requirements objective(const char* slo, Requirements requirements = {}) {
   requirements.slos = {results::parse_threshold(slo).value()};
