@@ -44,7 +44,7 @@ class UnheardRelease : public Around {
 
 template <class Mutant>
 Descriptor described(std::string_view name, std::string_view backend, std::string_view around,
-                     Traits traits) {
+                     const Traits& traits) {
   return {.name = name,
           .backend = backend,
           .summary = "a sound lock with one thing wrong",
@@ -52,7 +52,7 @@ Descriptor described(std::string_view name, std::string_view backend, std::strin
           .acquire_commands = {"as", "the lock that", "it goes round"},
           .release_commands = {"likewise"},
           .source = "our own",
-          .traits = std::move(traits),
+          .traits = traits,
           .hazards = {},
           .make = [around](const Context& context) {
             return std::make_unique<Mutant>(around, context);
