@@ -91,7 +91,7 @@ TEST(Return, IsStuckWhereItTakesLongerThanItsBound) {
 
 TEST(TransactionThatWaits, IsRolledBackByLimitsOfItsWaitOnly) {
   const auto seen = [](std::string_view name) {
-    const Cell cell = play(house(), scenario(name), strategy("postgres-advisory"));
+    Cell cell = play(house(), scenario(name), strategy("postgres-advisory"));
     EXPECT_TRUE(cell.agrees()) << told(cell);
     return cell;
   };
