@@ -14,8 +14,6 @@ namespace {
 using results::human_number;
 using results::human_seconds;
 
-double in_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 /// The requirement that alone stands in its way; empty if it is none of the user's, or several.
 std::string only_obstacle(const Candidate& candidate) {
   if (candidate.against.empty()) return "";
@@ -45,21 +43,21 @@ std::vector<std::string> observations_of(const Requirements& requirements) {
   const auto work = requirements.work_p50 ? requirements.work_p50 : requirements.work_p99;
   if (!work || *work <= Duration::zero()) return lines;
   const char* const which = requirements.work_p50 ? "p50" : "p99";
-  const double most = 1 / in_seconds(*work);
+  const double most = 1 / seconds(*work);
   if (requirements.rate && *requirements.rate > most) {
     lines.push_back(fmt::format(
         "{} sections a second of {} ({}) do not fit on one lock, which allows {}: at least {:.0f} "
         "locks (keys) are needed, whatever the strategy",
-        human_number(*requirements.rate), human_seconds(in_seconds(*work)), which,
-        human_number(most), std::ceil(*requirements.rate / most)));
+        human_number(*requirements.rate), human_seconds(seconds(*work)), which, human_number(most),
+        std::ceil(*requirements.rate / most)));
   }
   if (requirements.clients.value_or(1) > 1) {
     const int others = *requirements.clients - 1;
     lines.push_back(fmt::format(
         "if all {} clients want one lock at once, the last waits about {} ({} × {}), whatever the "
         "strategy",
-        *requirements.clients, human_seconds(others * in_seconds(*work)), others,
-        human_seconds(in_seconds(*work))));
+        *requirements.clients, human_seconds(others * seconds(*work)), others,
+        human_seconds(seconds(*work))));
   }
   return lines;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "results/option_values.h"
 #include "results/statistics.h"
 #include "results/units.h"
 
@@ -19,18 +20,6 @@ using results::human_seconds;
 constexpr double kNoWork = 1e-3;
 /// Loads that differ by less are the same.
 constexpr double kSame = 0.1;
-
-double in_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
-std::optional<double> number(const results::Result& result, const std::string& option) {
-  const auto found = result.workload.find(option);
-  if (found == result.workload.end()) return std::nullopt;
-  if (const auto* whole = std::get_if<std::int64_t>(&found->second)) {
-    return static_cast<double>(*whole);
-  }
-  if (const auto* broken = std::get_if<double>(&found->second)) return *broken;
-  return std::nullopt;
-}
 
 bool has_a_key_each(const results::Result& result) {
   const auto found = result.workload.find("keys");
@@ -58,16 +47,16 @@ Load asked_load(const Requirements& requirements) {
   Load load;
   if (requirements.clients) load.clients = *requirements.clients;
   const auto work = requirements.work_p50 ? requirements.work_p50 : requirements.work_p99;
-  if (work) load.work = in_seconds(*work);
+  if (work) load.work = seconds(*work);
   load.rate = requirements.rate;
   return load;
 }
 
 Load measured_load(const results::Result& result) {
-  Load load{.clients = number(result, "clients"),
-            .work = number(result, "hold"),
-            .rate = number(result, "rate")};
-  const double keys = std::max(1.0, number(result, "keys").value_or(1));
+  Load load{.clients = results::workload_number(result, "clients"),
+            .work = results::workload_number(result, "hold"),
+            .rate = results::workload_number(result, "rate")};
+  const double keys = std::max(1.0, results::workload_number(result, "keys").value_or(1));
   if (has_a_key_each(result)) load.clients = 1;
   if (load.clients) load.clients = std::max(1.0, *load.clients / keys);
   // Files come from anywhere.

@@ -15,8 +15,6 @@ using results::human_count;
 using results::human_number;
 using results::human_seconds;
 
-double in_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 std::optional<Duration> usual_work(const Requirements& requirements) {
   return requirements.work_p50 ? requirements.work_p50 : requirements.work_p99;
 }
@@ -68,12 +66,12 @@ Setting waiting(const Descriptor& strategy, const Requirements& requirements,
     return setting;
   }
   const WaitPolicy policy = backoff_for(requirements);
-  const double tries = others / (in_seconds(policy.max) / 2);
+  const double tries = others / (seconds(policy.max) / 2);
   setting.value = to_string(policy);
   setting.because = fmt::format(
       "full jitter keeps clients out of step; a handoff waits for the next try, about {} at most, "
       "and {} waiting clients send some {} tries a second",
-      human_seconds(in_seconds(policy.max)), human_count(others), human_number(tries));
+      human_seconds(seconds(policy.max)), human_count(others), human_number(tries));
   return setting;
 }
 
@@ -91,7 +89,7 @@ std::optional<Setting> acquire_timeout(const Descriptor& strategy, const Require
   setting.because = fmt::format(
       "{} others ahead at {} each are {} on one lock, and a quarter on top; with more locks than "
       "one divide it by how many share one",
-      human_count(others), format_duration(*work), human_seconds(in_seconds(*work) * others));
+      human_count(others), format_duration(*work), human_seconds(seconds(*work) * others));
   if (timeout == longest) setting.because += "; a day is the most that there is";
   const auto measured = evidence.runs_of(strategy.name, requirements);
   if (strategy.traits.fair) {

@@ -6,19 +6,21 @@
 #include <optional>
 
 namespace lockbench::results {
-namespace {
 
-std::optional<double> number(const OptionValue& value) {
+std::optional<double> number_of(const OptionValue& value) {
   if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
   if (const auto* broken = std::get_if<double>(&value)) return *broken;
   return std::nullopt;
 }
 
-}  // namespace
+std::optional<double> workload_number(const Result& result, const std::string& key) {
+  const auto found = result.workload.find(key);
+  return found == result.workload.end() ? std::nullopt : number_of(found->second);
+}
 
 bool same_value(const OptionValue& a, const OptionValue& b) {
   constexpr double kRounding = 1e-9;  // of another unit, as a share
-  const auto x = number(a), y = number(b);
+  const auto x = number_of(a), y = number_of(b);
   if (!x || !y) return a == b;
   // What is not finite is the same only as itself.
   return *x == *y || std::abs(*x - *y) <= kRounding * std::min(std::abs(*x), std::abs(*y));

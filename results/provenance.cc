@@ -5,20 +5,11 @@
 
 #include <vector>
 
+#include "results/option_values.h"
 #include "results/units.h"
 
 namespace lockbench::results {
 namespace {
-
-std::optional<double> number(const Result& result, const std::string& key) {
-  const auto found = result.workload.find(key);
-  if (found == result.workload.end()) return std::nullopt;
-  if (const auto* whole = std::get_if<std::int64_t>(&found->second)) {
-    return static_cast<double>(*whole);
-  }
-  if (const auto* broken = std::get_if<double>(&found->second)) return *broken;
-  return std::nullopt;
-}
 
 std::string text(const Result& result, const std::string& key) {
   const auto found = result.workload.find(key);
@@ -32,26 +23,26 @@ std::string text(const Result& result, const std::string& key) {
 std::string load_of(const Result& result) {
   std::vector<std::string> words;
   const auto count = [&](const std::string& key, std::string_view what) {
-    if (const auto value = number(result, key)) {
+    if (const auto value = workload_number(result, key)) {
       words.push_back(fmt::format("{} {}{}", human_count(*value), what, *value == 1 ? "" : "s"));
     }
   };
   count("clients", "client");
   count("keys", "key");
   if (!text(result, "keys").empty()) words.push_back("keys: " + text(result, "keys"));
-  if (const auto hold = number(result, "hold")) {
+  if (const auto hold = workload_number(result, "hold")) {
     words.push_back(*hold > 0 ? human_seconds(*hold) + " of work" : "no work inside");
   } else if (!text(result, "hold").empty()) {
     words.push_back(text(result, "hold") + " of work");
   }
-  if (const auto rate = number(result, "rate")) {
+  if (const auto rate = workload_number(result, "rate")) {
     words.push_back(human_number(*rate) + " sections/s asked for");
   }
   return words.empty() ? "a load that is not said" : fmt::format("{}", fmt::join(words, ", "));
 }
 
 bool has_contention(const Result& result) {
-  return number(result, "clients").value_or(2) > 1 && text(result, "keys").empty();
+  return workload_number(result, "clients").value_or(2) > 1 && text(result, "keys").empty();
 }
 
 std::string origin_of(const Result& result) {

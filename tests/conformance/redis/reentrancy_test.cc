@@ -2,6 +2,7 @@
 
 #include "strategies/registry.h"
 #include "tests/conformance/common/bench.h"
+#include "tests/support/test_names.h"
 
 namespace lockbench::test {
 namespace {
@@ -114,11 +115,7 @@ TEST_P(EveryReentrantLock, WhatGotNoAnswerIsNotTakenForAnEarlierAcquisition) {
 
 INSTANTIATE_TEST_SUITE_P(, EveryReentrantLock,
                          testing::Values("redis-reentrant", "redis-reentrant-notify"),
-                         [](const auto& tested) {
-                           std::string name(tested.param);
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         [](const auto& tested) { return test::test_name_of(tested.param); });
 
 }  // namespace
 }  // namespace lockbench::test

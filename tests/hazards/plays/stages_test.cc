@@ -1,9 +1,8 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "hazards/play.h"
 #include "tests/hazards/support/house.h"
+#include "tests/support/test_names.h"
 
 // What stages do to sessions, and which grounds there cannot be.
 
@@ -51,11 +50,7 @@ TEST_P(Sessions, CannotBeEndedWhereNobodyHoldsTheLock) {
 INSTANTIATE_TEST_SUITE_P(, Sessions,
                          testing::Values("zookeeper", "zookeeper-herd", "etcd", "chubby",
                                          "postgres-advisory", "postgres-row"),
-                         [](const auto& tested) {
-                           std::string name(tested.param);
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         [](const auto& tested) { return test::test_name_of(tested.param); });
 
 TEST(Grounds, ThatCannotBeSayWhy) {
   const std::pair<std::string_view, Ground> none[] = {{"etcd", Ground::clocked},

@@ -1,5 +1,5 @@
-#include <algorithm>
 
+#include "tests/support/test_names.h"
 #include "tests/unit/strategies/redis_lock_test.h"
 
 namespace lockbench::redis {
@@ -176,11 +176,7 @@ TEST_P(EveryRedisLock, RenewsOnlyWhatCanBeRenewed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, EveryRedisLock, testing::ValuesIn(kSingleNodeLocks),
-                         [](const auto& tested) {
-                           std::string name(tested.param);
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         [](const auto& tested) { return test::test_name_of(tested.param); });
 
 TEST(RedisLock, NeedsAnEndpoint) {
   const StrategyOptions options;

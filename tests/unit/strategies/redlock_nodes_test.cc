@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 
-#include <algorithm>
-
+#include "tests/support/test_names.h"
 #include "tests/unit/strategies/redlock_test.h"
 
 namespace lockbench::redis {
@@ -54,11 +53,7 @@ TEST_P(RedlockNodesTest, ThatCannotBeReachedAreNotWaitedForOneByOne) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, RedlockNodesTest, testing::Values("redlock", "redlock-parallel"),
-                         [](const auto& tested) {
-                           std::string name(tested.param);
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         [](const auto& tested) { return test::test_name_of(tested.param); });
 
 }  // namespace
 }  // namespace lockbench::redis

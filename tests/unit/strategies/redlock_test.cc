@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "strategies/redis/quorum.h"
+#include "tests/support/test_names.h"
 
 namespace lockbench::redis {
 namespace {
@@ -262,11 +263,7 @@ TEST_P(RedlockTest, ATimerRenewsOnAllNodes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, RedlockTest, testing::Values("redlock", "redlock-parallel"),
-                         [](const auto& tested) {
-                           std::string name(tested.param);
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         [](const auto& tested) { return test::test_name_of(tested.param); });
 
 }  // namespace
 }  // namespace lockbench::redis

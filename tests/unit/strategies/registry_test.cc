@@ -2,8 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <set>
+
+#include "tests/support/test_names.h"
 
 namespace lockbench {
 namespace {
@@ -112,11 +113,7 @@ TEST_P(EveryDescriptor, HasTraitsThatGoTogether) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, EveryDescriptor, testing::ValuesIn(all_strategies()),
-                         [](const auto& tested) {
-                           std::string name(tested.param->name);
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         [](const auto& tested) { return test::test_name_of(tested.param->name); });
 
 /// Notes the waiting it was made with.
 class Probe : public LockStrategy {
