@@ -6,6 +6,7 @@
 #include "strategies/registry.h"
 #include "tests/conformance/common/ground.h"
 #include "tests/conformance/common/properties.h"
+#include "tests/support/test_names.h"
 
 namespace lockbench::test {
 namespace {
@@ -41,9 +42,7 @@ std::vector<Promise> all_promises() {
 }
 
 std::string test_name(const testing::TestParamInfo<Promise>& info) {
-  std::string name(info.param.strategy->name);
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name + "_" + std::string(info.param.property.name);
+  return test_name_of(info.param.strategy->name) + "_" + std::string(info.param.property.name);
 }
 
 class Strategies : public testing::TestWithParam<Promise> {};

@@ -1,9 +1,8 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "hazards/steps.h"
 #include "tests/hazards/support/house.h"
+#include "tests/support/test_names.h"
 
 // What fails for want of an answer is no verdict: the play breaks off.
 
@@ -13,9 +12,8 @@ namespace {
 struct Failing {
   std::string_view scenario, mutant, reason;
 
-  // NOLINTNEXTLINE(readability-identifier-naming): GoogleTest's name
-  friend void PrintTo(const Failing& failing, std::ostream* out) {
-    *out << failing.scenario << " / " << failing.mutant;
+  friend std::ostream& operator<<(std::ostream& out, const Failing& failing) {
+    return out << failing.scenario << " / " << failing.mutant;
   }
 };
 
@@ -47,10 +45,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Failing{"release-without-holding", "test-unheard-repetition", kNoRelease},
                     Failing{"lost-answer-release", "test-unheard-repetition", kNoRelease}),
     [](const auto& tested) {
-      std::string name =
-          std::string(tested.param.scenario) + "_" + std::string(tested.param.mutant);
-      std::replace(name.begin(), name.end(), '-', '_');
-      return name;
+      return lockbench::test::test_name_of(std::string(tested.param.scenario) + "_" +
+                                           std::string(tested.param.mutant));
     });
 
 /// What came before the fault is not what the fault did.

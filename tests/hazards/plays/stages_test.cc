@@ -50,7 +50,9 @@ TEST_P(Sessions, CannotBeEndedWhereNobodyHoldsTheLock) {
 INSTANTIATE_TEST_SUITE_P(, Sessions,
                          testing::Values("zookeeper", "zookeeper-herd", "etcd", "chubby",
                                          "postgres-advisory", "postgres-row"),
-                         [](const auto& tested) { return test::test_name_of(tested.param); });
+                         [](const auto& tested) {
+                           return lockbench::test::test_name_of(tested.param);
+                         });
 
 TEST(Grounds, ThatCannotBeSayWhy) {
   const std::pair<std::string_view, Ground> none[] = {{"etcd", Ground::clocked},

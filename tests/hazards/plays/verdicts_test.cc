@@ -3,6 +3,7 @@
 #include <set>
 
 #include "tests/hazards/support/house.h"
+#include "tests/support/test_names.h"
 
 // A play sees what is really there: each verdict is shown to come about, and to be another one
 // where the lock is sound.
@@ -14,9 +15,8 @@ struct Mutation {
   std::string_view scenario, mutant;
   HazardOutcome seen, sound;
 
-  // NOLINTNEXTLINE(readability-identifier-naming): GoogleTest's name
-  friend void PrintTo(const Mutation& mutation, std::ostream* out) {
-    *out << mutation.scenario << " / " << mutation.mutant;
+  friend std::ostream& operator<<(std::ostream& out, const Mutation& mutation) {
+    return out << mutation.scenario << " / " << mutation.mutant;
   }
 };
 
@@ -76,10 +76,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mutation{"pause-holding", "test-eternal", safe, lost_update},
         Mutation{"store-clock-jump", "test-eternal", safe, double_grant}),
     [](const auto& tested) {
-      std::string name =
-          std::string(tested.param.scenario) + "_" + std::string(tested.param.mutant);
-      std::replace(name.begin(), name.end(), '-', '_');
-      return name;
+      return lockbench::test::test_name_of(std::string(tested.param.scenario) + "_" +
+                                           std::string(tested.param.mutant));
     });
 
 TEST(Verdicts, OfASoundLockAreWhatItDeclares) {

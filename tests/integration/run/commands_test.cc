@@ -9,6 +9,7 @@
 #include "tests/integration/run/program.h"
 #include "tests/integration/run/watch.h"
 #include "tests/support/servers.h"
+#include "tests/support/test_names.h"
 
 namespace lockbench::test {
 namespace {
@@ -75,11 +76,8 @@ std::vector<const Descriptor*> seen_strategies() {
   return strategies;
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Commands, testing::ValuesIn(seen_strategies()), [](const auto& test) {
-  std::string name(test.param->name);
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Of, Commands, testing::ValuesIn(seen_strategies()),
+                         [](const auto& test) { return test_name_of(test.param->name); });
 
 }  // namespace
 }  // namespace lockbench::test
