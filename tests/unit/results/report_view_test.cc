@@ -259,5 +259,19 @@ TEST(ReportView, TellsHowToRepeatIt) {
   EXPECT_EQ(std::get<Code>(part.sections.back().blocks.front()).text, "lockbench");
 }
 
+TEST(ReportView, ListsTheSettingsButNotWhereOutputWent) {
+  Result result = full_result();
+  result.workload["out"] = "/home/somebody/result.json";
+  const Part part = part_of(result);
+  const auto* settings = find_block<Table>(part, "All settings (durations in seconds)");
+  ASSERT_NE(settings, nullptr);
+  const auto names = [&](std::string_view option) {
+    return std::any_of(settings->rows.begin(), settings->rows.end(),
+                       [&](const auto& row) { return row.front().text == option; });
+  };
+  EXPECT_TRUE(names("hold"));
+  EXPECT_FALSE(names("out"));
+}
+
 }  // namespace
 }  // namespace lockbench::results::report
