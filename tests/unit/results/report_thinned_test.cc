@@ -17,6 +17,7 @@ using testing::SizeIs;
 
 std::vector<std::string> texts(const std::vector<Cell>& row) {
   std::vector<std::string> texts;
+  texts.reserve(row.size());
   for (const Cell& cell : row) texts.push_back(cell.text);
   return texts;
 }
