@@ -1,5 +1,7 @@
 // Locks that wait in a wrong way, or keep their time in the value and compare too much.
 
+#include <algorithm>
+
 #include "strategies/redis/getset_lock.h"
 #include "strategies/registry.h"
 
@@ -20,9 +22,8 @@ class WaitsForTheDead : public TokenLock {
     }
     const auto served = redis().call({"GET", lease.key + ":served"}, request.stop);
     if (!served) return tl::unexpected(served.error());
-    if (!served->is_text(std::to_string(number_ - 1)) && !(served->is_nil() && number_ == 1)) {
-      return false;
-    }
+    served_ = served->is_nil() ? "0" : served->text;
+    if (served_ != std::to_string(number_ - 1)) return false;
     lease.state = valid_until(env().now() + request.ttl);
     return true;
   }
@@ -34,9 +35,31 @@ class WaitsForTheDead : public TokenLock {
     return {ReleaseOutcome::released, {}};
   }
 
+  const std::string& served() const { return served_; }
+
  private:
   std::int64_t number_ = 0;
-  std::string drawn_by_;
+  std::string drawn_by_, served_;
+};
+
+/// Likewise, but whoever does not come for a whole TTL is passed over.
+class WaitsOutTheDead : public WaitsForTheDead {
+ public:
+  using WaitsForTheDead::WaitsForTheDead;
+
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    const std::string seen = served();
+    auto tried = WaitsForTheDead::try_acquire(request, lease);
+    if (!tried || tried->granted) return tried;
+    if (served() != seen) served_since_ = env().now();
+    if (env().now() < served_since_ + request.ttl) return tried;
+    const auto passed_over = redis().call({"INCR", lease.key + ":served"}, request.stop);
+    if (!passed_over) return tl::unexpected(passed_over.error());
+    return WaitsForTheDead::try_acquire(request, lease);
+  }
+
+ private:
+  TimePoint served_since_{};
 };
 
 /// Asks again only when it is told to.
@@ -53,6 +76,27 @@ class TrustsTheMessage : public TokenLock {
                        std::uint32_t earlier_waits, Duration longest) override {
     WaitResult result = WaitResult::timed_out;
     while (result == WaitResult::timed_out && env().now() < request.deadline) {
+      result = TokenLock::wait_turn(request, lease, earlier_waits, longest);
+    }
+    return result;
+  }
+};
+
+/// Likewise, or after twice the time after which what it saw must have run out.
+class WakesLate : public TokenLock {
+ public:
+  using TokenLock::TokenLock;
+
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    return set_nx_px(request, lease, lease.token);
+  }
+
+ protected:
+  WaitResult wait_turn(const AcquireRequest& request, const Lease& lease,
+                       std::uint32_t earlier_waits, Duration longest) override {
+    const TimePoint until = std::min(env().now() + 2 * request.ttl, request.deadline);
+    WaitResult result = WaitResult::timed_out;
+    while (result == WaitResult::timed_out && env().now() < until) {
       result = TokenLock::wait_turn(request, lease, earlier_waits, longest);
     }
     return result;
@@ -93,6 +137,8 @@ Descriptor described(std::string_view name) {
 }
 
 const Registration dead(described<WaitsForTheDead>("test-waits-for-the-dead"));
+const Registration slow(described<WaitsOutTheDead>("test-waits-out-the-dead"));
+const Registration late(described<WakesLate>("test-wakes-late"));
 const Registration deaf(described<TrustsTheMessage>("test-trusts-the-message"));
 const Registration own_time(described<KnowsItsOwnTimeOnly>("test-knows-its-own-time-only"));
 

@@ -46,6 +46,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mutation{"pause-holding-fenced", "test-same-number", lost_update, safe},
         Mutation{"pause-holding-fenced", "test-counts-down", unavailable, safe},
         Mutation{"crash-waiting", "test-waits-for-the-dead", stuck, recovers},
+        Mutation{"crash-waiting", "test-waits-out-the-dead", stuck, recovers},
+        Mutation{"lost-notification", "test-wakes-late", stuck, recovers},
         Mutation{"lost-notification", "test-trusts-the-message", stuck, recovers},
         Mutation{"getset-rewrite", "test-knows-its-own-time-only", stuck, safe},
         Mutation{"crash-mid-acquire", "test-eternal", stuck, recovers},
