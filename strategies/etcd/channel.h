@@ -31,6 +31,9 @@ gpr_timespec from_now(Duration time);
 /// The deadline and the user's token.
 void prepare(grpc::ClientContext& context, Duration timeout, const std::string& token);
 
+/// The token has run out, or users were changed since.
+bool wants_another_token(const grpc::Status& status);
+
 /// Ends a call when the stop comes.
 struct CancelOnStop {
   grpc::ClientContext& context;

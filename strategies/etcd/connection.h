@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -11,6 +12,12 @@
 #include "strategies/errors.h"
 #include "strategies/etcd/endpoint.h"
 #include "strategies/etcd/rpc.pb.h"
+
+// Named only, as else whoever uses a connection would have to read all of gRPC.
+namespace grpc {
+class ClientContext;
+class Status;
+}  // namespace grpc
 
 namespace lockbench::etcd {
 
@@ -74,16 +81,15 @@ class Connection {
     std::string_view name, key;
     const std::stop_token& stop;
   };
+  using Send = std::function<grpc::Status(grpc::ClientContext*)>;
 
   /// Makes a channel to the present member, or says why there is none.
   StoreResult<void> open(Duration limit, const std::stop_token& stop);
   StoreResult<bool> exists(std::string_view key, const std::string& wanted,
                            const std::stop_token& stop);
   StoreResult<void> authenticate(const std::stop_token& stop);
-  /// Nothing: what it names is not there. `send` is given a grpc::ClientContext.
-  template <class Send>
+  /// False: what it names is not there.
   StoreResult<bool> call(const Call& call, const Send& send);
-  template <class Send>
   StoreResult<bool> exchange(const Call& call, const Send& send);
   CommandInfo told(const Call& call, bool blocks = false) const;
   tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const;

@@ -29,6 +29,10 @@ inline Reply text(Reply::Type type, std::string value) {
 inline Reply ok() { return text(Reply::Type::status, "OK"); }
 inline Reply error(std::string message) { return text(Reply::Type::error, std::move(message)); }
 
+inline bool is_script(const std::vector<std::string>& command) {
+  return command[0] == "EVAL" || command[0] == "EVALSHA";
+}
+
 /// The script that EVAL or EVALSHA names; null if it is none of ours.
 inline const Script* script_of(const std::vector<std::string>& command) {
   for (const Script* script :
