@@ -53,6 +53,7 @@ class FaultMetrics : public testing::Test {
 
 TEST_F(FaultMetrics, AFaultIsActiveWhileItLasts) {
   Program program(scratch_, arguments("store-freeze@2s+2s", "8s"));
+  ASSERT_TRUE(program.says("metrics on")) << program.said();
   EXPECT_TRUE(becomes("store-freeze", "0")) << "there from the start";
   EXPECT_TRUE(becomes("store-freeze", "1"));
   EXPECT_EQ(active("store-kill"), "0") << "no other one";
@@ -66,7 +67,8 @@ TEST_F(FaultMetrics, AFaultIsActiveWhileItLasts) {
 
 TEST_F(FaultMetrics, AnInterruptInMidFaultHealsAndSaves) {
   Program program(scratch_, arguments("store-freeze@100ms+50s", "60s"));
-  ASSERT_TRUE(becomes("store-freeze", "1"));
+  ASSERT_TRUE(program.says("metrics on")) << program.said();
+  ASSERT_TRUE(becomes("store-freeze", "1")) << program.said();
   program.signal(SIGINT);
   const Outcome outcome = program.finish(seconds(20));
   EXPECT_EQ(outcome.code, 105) << outcome.err;

@@ -147,6 +147,7 @@ TEST(MetricsOptionsTest, AThousandSilentConnectionsAndRubbishDoNotReachTheLoad) 
   const Outcome outcome = program.finish();
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const Json result = read_result(scratch / "result.json");
+  EXPECT_GT(run_of(result, "redis-set-nx-lua").at("sections"), 0);
   EXPECT_EQ(run_of(result, "redis-set-nx-lua").at("outcomes").at("failed"), 0);
 }
 

@@ -75,6 +75,8 @@ class Program {
   void signal(int number) const;
   /// Waits until stderr (on a terminal: either) holds the text.
   bool says(std::string_view text, std::chrono::milliseconds within = kPatience);
+  /// What it has said on stderr, as far as it was read.
+  const std::string& said() const { return err_.text; }
   /// Waits for the end; a program that does not end in time is killed, and throws.
   Outcome finish(std::chrono::milliseconds within = kPatience);
 

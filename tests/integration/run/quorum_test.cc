@@ -211,6 +211,25 @@ TEST(QuorumCommand, MeasuresEveryConstellation) {
   EXPECT_TRUE(has(outcome.err, "point 20 of 20")) << outcome.err;
 }
 
+TEST(QuorumCommand, AddsARoundTripToEveryCommandOfEveryNode) {
+  const Scratch scratch;
+  const Outcome outcome =
+      lockbench(scratch, {"quorum", "--nodes", "3", "--rtt", "10ms", "--duration", "200ms",
+                          "--clients", "1", "--out", "r.json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  EXPECT_EQ(result.at("workload").at("rtt"), 0.01);
+  const Json& points = result.at("experiment").at("points");
+  // But for the histogram's error.
+  const auto fastest = [&](std::string_view strategy, int nodes) {
+    return point_of(points, strategy, nodes, 1).at("acquire").at("min").get<double>() / 0.99;
+  };
+  EXPECT_GE(fastest("redis-set-nx-lua", 1), 0.01);
+  EXPECT_GE(fastest("redis-wait", 1), 0.02) << "SET, then WAIT";
+  EXPECT_GE(fastest("redlock-parallel", 3), 0.01) << "all at once";
+  EXPECT_GE(fastest("redlock", 3), 0.03) << "one after the other";
+}
+
 TEST(QuorumCommand, IsInterruptedAndSavesWhatItHas) {
   const Scratch scratch;
   Program program(scratch, {"quorum", "--nodes", "1", "--duration", "400ms", "--clients", "2",
