@@ -3,6 +3,7 @@
 
 #include "cli/option.h"
 #include "cli/option_types.h"
+#include "results/compared_figures.h"
 
 namespace lockbench {
 namespace {
@@ -13,12 +14,27 @@ using Set = tl::expected<void, std::string>;
 constexpr int kMostSwept = 10'000;
 constexpr std::size_t kMostPoints = 16;
 
+/// A search for the highest rate that keeps it needs one that a higher rate misses.
+Set check_direction(const results::Threshold& objective) {
+  using enum results::Comparison;
+  using results::Good;
+  const Good good = results::compared_figure(objective.figure).good;
+  const bool below = objective.comparison == less || objective.comparison == less_equal;
+  const bool above = objective.comparison == greater || objective.comparison == greater_equal;
+  if ((good == Good::lower && above) || (good == Good::higher && below)) {
+    return tl::unexpected(fmt::format("\"{}\" is kept the better the worse {} is: {} is allowed",
+                                      objective.text, objective.figure, below ? ">" : "<"));
+  }
+  return {};
+}
+
 Option slo_option() {
   Option option{.name = "slo", .value_name = "EXPR", .repeatable = true};
   option.help = "the objective that must be kept: 'acquire.p99<20ms'; repeatable: all of them";
   option.set = [](RunOptions& options, const std::string& text) -> Set {
     auto objective = results::parse_threshold(text);
     if (!objective) return tl::unexpected(objective.error());
+    if (auto sensible = check_direction(*objective); !sensible) return sensible;
     options.capacity.objective.push_back(std::move(*objective));
     return {};
   };

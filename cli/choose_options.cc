@@ -70,7 +70,8 @@ std::string no_such_fault(const std::string& word) {
   for (const auto* scenario : hazards::all_scenarios()) names.push_back(scenario->name);
   const std::string suggestion = did_you_mean(word, names);
   return fmt::format("\"{}\" is no fault{}{}", word, suggestion,
-                     suggestion.empty() ? fmt::format(": {}, or a scenario of lockbench hazards",
+                     suggestion.empty() ? fmt::format(": {}, or a scenario of lockbench hazards "
+                                                      "(its --help shows them)",
                                                       fmt::join(fault_names(), ", "))
                                         : "");
 }

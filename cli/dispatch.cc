@@ -124,7 +124,8 @@ int dispatch(std::span<const std::string> args) {
     fmt::print(stderr, "lockbench: the output could not be written to stdout\n");
     return exit_code::kErrors;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "lockbench: {}\n", presentable(error.what()));
+    fmt::print(stderr, "lockbench: {}{}\n", std::ferror(stdout) != 0 ? "stdout: " : "",
+               presentable(error.what()));
     return exit_code::kErrors;
   }
 }

@@ -8,7 +8,17 @@ namespace {
 
 Option scenarios_option() {
   Option option{.name = "scenarios", .value_name = "SCENARIO"};
-  option.help = "a name or a glob, such as 'crash-*' (all)";
+  option.help = "a name or a glob, such as 'crash-*' (all):";
+  std::size_t line_from = option.help.size();
+  for (const hazards::Scenario* scenario : hazards::all_scenarios()) {
+    constexpr std::size_t kColumns = 100;
+    const bool full = option.help.size() - line_from + scenario->name.size() > kColumns;
+    if (full || option.help.back() == ':') {
+      option.help += "\n ";
+      line_from = option.help.size();
+    }
+    option.help += fmt::format(" {}", scenario->name);
+  }
   option.repeatable = true;
   option.positional = true;
   option.set = [](RunOptions& options, const std::string& text) -> tl::expected<void, std::string> {

@@ -29,8 +29,9 @@ tl::expected<std::vector<const Scenario*>, UsageError> select_scenarios(
     std::vector<std::string_view> names;
     names.reserve(all.size());
     for (const Scenario* scenario : all) names.push_back(scenario->name);
-    return tl::unexpected(UsageError{
-        fmt::format("no such scenario \"{}\"{}", pattern, did_you_mean(pattern, names))});
+    return tl::unexpected(
+        UsageError{fmt::format("no such scenario \"{}\"{} (lockbench hazards --help shows all)",
+                               pattern, did_you_mean(pattern, names))});
   }
   if (selected.empty()) return tl::unexpected(UsageError{"--quick leaves none of these scenarios"});
   return selected;

@@ -61,6 +61,7 @@ std::vector<Option> probe_options() {
           [](auto& o) -> auto& { return o.probe.acquire_timeout; }),
       probe_duration_option()};
   for (auto part : {some_run_options({"strategies", "hold", "ttl", "wait", "renew", "redis",
+                                      "node-timeout", "wait-replicas", "wait-timeout",
                                       "store-timeout", "metrics-listen", "quiet", "config"}),
                     server_options()}) {
     std::move(part.begin(), part.end(), std::back_inserter(options));

@@ -53,6 +53,12 @@ tl::expected<results::Server, std::string> facts_of(const Need& need,
                                      : kind->display(url).value_or("?"));
     if (server) {
       if (reached++ == 0) facts.version = server->version;
+      if (server->version == kUnknownVersion) {
+        warnings.push_back(fmt::format(
+            "{} does not tell of itself, as its user may not ask: its CPU and its restarts go "
+            "unseen",
+            server->endpoints.front()));
+      }
     } else {
       if (first_failure.empty()) first_failure = server.error();
       warnings.push_back(
@@ -167,7 +173,7 @@ tl::expected<results::Server, std::string> ask_server(std::string_view backend,
   }
   // A user who may lock need not be allowed to ask for facts.
   const auto facts = store->facts();
-  return results::Server{facts ? facts->version : "unknown", {store->display()}};
+  return results::Server{facts ? facts->version : std::string(kUnknownVersion), {store->display()}};
 }
 
 tl::expected<Deployment, UsageError> deploy(const RunOptions& options,
@@ -221,7 +227,9 @@ tl::expected<Deployment, UsageError> deploy(const RunOptions& options,
       continue;
     }
     if (need.counter) {
-      return tl::unexpected(UsageError{fmt::format("the counter's server: {}", provided.error())});
+      return tl::unexpected(UsageError{
+          fmt::format("{}: {}", options.counter_redis ? "--counter-redis" : "the counter's server",
+                      provided.error())});
     }
     // Whoever names a server wants that server, not a comparison without it.
     if (!need.given.empty()) {

@@ -17,6 +17,9 @@
 
 namespace lockbench {
 
+/// The version of a server that reveals none: whoever may lock need not be allowed to ask.
+inline constexpr std::string_view kUnknownVersion = "unknown";
+
 /// Private servers that locks live on, and what lies before them.
 struct Site {
   bool cluster = false;  ///< its servers are one store together
@@ -37,7 +40,8 @@ struct Deployment {
   std::string counter_url;
   /// No secrets. Of servers themselves, not of the proxies in front of them.
   std::map<std::string, results::Server> facts;
-  /// What the user should know: a line for each of a quorum's servers that cannot be reached.
+  /// What the user should know: a line for each of a quorum's servers that cannot be
+  /// reached, and for each that does not tell of itself.
   std::vector<std::string> warnings;
 };
 

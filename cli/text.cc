@@ -21,7 +21,9 @@ std::string without_credentials(std::string_view message) {
     const std::size_t end = std::min(message.find_first_of(" \t\n\"", start), message.size());
     const std::size_t at = message.substr(0, end).rfind('@');
     shown.append(message.substr(0, start));
-    const bool placeholder = message.substr(start).starts_with("[[user]:password@]");
+    // Of a message that shows what is allowed.
+    const std::string_view user = message.substr(start);
+    const bool placeholder = user.starts_with("[user") || user.starts_with("[[user");
     if (at != std::string_view::npos && at >= start && !placeholder) {
       shown.append("***").append(message.substr(at, end - at));
     } else {

@@ -25,7 +25,6 @@ std::optional<Number> number_in(std::string_view text) {
 }
 
 Done read_nodes(std::string_view text, Fault& fault) {
-  if (text.empty()) return {};
   const auto nodes = number_in<int>(text);
   if (!nodes || *nodes < 1 || *nodes > kMostNodes) {
     return tl::unexpected(
@@ -36,7 +35,6 @@ Done read_nodes(std::string_view text, Fault& fault) {
 }
 
 Done read_share(std::string_view text, Fault& fault) {
-  if (text.empty()) return {};
   const auto share = number_in<double>(text);
   // Written so that what is no number is not allowed either.
   if (!share || !(*share > 0 && *share <= 1)) {
@@ -62,9 +60,9 @@ Done read_parameter(std::string_view text, bool given, Fault& fault) {
   switch (fault.kind) {
     case FaultKind::node_kill:
     case FaultKind::node_freeze:
-      return read_nodes(text, fault);
+      return given ? read_nodes(text, fault) : Done();
     case FaultKind::partition:
-      return read_share(text, fault);
+      return given ? read_share(text, fault) : Done();
     case FaultKind::delay:
       return read_delay(text, fault);
     case FaultKind::store_kill:

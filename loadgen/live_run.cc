@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "loadgen/certificate.h"
@@ -214,7 +215,9 @@ tl::expected<void, std::string> LiveRun::make_counter() {
 }
 
 void LiveRun::remove_keys() {
+  std::set<std::string> said;
   const auto warn = [&](const std::string& why) {
+    if (!said.insert(why).second) return;
     observer_.on_warning(fmt::format("keys of {} may be left behind under lockbench:{}: ({})",
                                      run_.strategy.name, plan_.run_id, why));
   };

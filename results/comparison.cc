@@ -1,6 +1,7 @@
 #include "results/comparison.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -62,6 +63,27 @@ void add_notes(const Result& result, std::string_view name, ResultComparison& co
   }
 }
 
+/// Figures that too few repetitions have for these to be the sample.
+void note_few_repetitions(const std::vector<Item>& items, ResultComparison& comparison) {
+  std::set<std::string> few;
+  bool all = true;
+  for (const Item& item : items) {
+    if (!item.has_both()) continue;
+    if (item.has_repetitions()) {
+      all = false;
+    } else {
+      few.insert(item.figure->path);
+    }
+  }
+  if (few.empty()) return;
+  constexpr std::string_view kBut = "only large differences can be shown";
+  comparison.notes.push_back(
+      all ? fmt::format("fewer than {} repetitions: {} (--repeat 5 or more)", kEnoughRepetitions,
+                        kBut)
+          : fmt::format("{}: measured in fewer than {} repetitions, so that {}",
+                        fmt::join(few, ", "), kEnoughRepetitions, kBut));
+}
+
 }  // namespace
 
 std::string_view to_string(Finding finding) {
@@ -118,12 +140,7 @@ ResultComparison compare(const Result& a, const Result& b, const ComparisonOptio
   const std::vector<Item>& items = pairing.items();
   comparison.too_few = judge(items, options.confidence, comparison.differences);
   if (!comparison.too_few.empty()) comparison.notes.push_back(comparison.too_few);
-  if (!std::all_of(items.begin(), items.end(),
-                   [](const Item& item) { return item.has_repetitions(); })) {
-    comparison.notes.push_back(fmt::format(
-        "fewer than {} repetitions: only large differences can be shown (--repeat 5 or more)",
-        kEnoughRepetitions));
-  }
+  note_few_repetitions(items, comparison);
   add_notes(a, "A", comparison);
   add_notes(b, "B", comparison);
   return comparison;

@@ -36,6 +36,9 @@ std::string human_change(double change, const Difference& difference) {
     return (change > 0 ? "+" : "") + human(change, difference.kind);
   }
   constexpr double kLargestPercentage = 9.995;
+  // The end of an interval that few repetitions leave wide open.
+  constexpr double kLargestFactor = 1000;
+  if (change > kLargestFactor) return fmt::format("> ×{}", human_number(kLargestFactor));
   if (change > kLargestPercentage) return fmt::format("×{}", human_number(1 + change));
   return fmt::format("{:+.1f} %", 100 * change);
 }

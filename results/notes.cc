@@ -38,6 +38,20 @@ void add_invalid_runs(const Result& result, int repetitions, std::vector<std::st
   }
 }
 
+/// A lock that nobody got has no figures, and has broken no promise.
+void add_ungranted(const Result& result, int repetitions, std::vector<std::string>& lines) {
+  for (const Run& run : result.runs) {
+    const Outcomes& seen = run.outcomes;
+    const bool tried =
+        seen.refused + seen.timed_out + seen.failed + seen.unknown + seen.abandoned > 0;
+    if (run.sections > 0 || seen.acquired > 0 || !tried) continue;
+    lines.push_back(fmt::format(
+        "nothing granted: {}: {} refused, {} timed out, {} failed, {} unknown, {} abandoned",
+        run_name(run, repetitions), seen.refused, seen.timed_out, seen.failed, seen.unknown,
+        seen.abandoned));
+  }
+}
+
 /// As many as there are clients is what every run ends with. More is a backlog.
 void add_abandoned(const Result& result, std::vector<std::string>& lines) {
   std::set<std::string> said;
@@ -52,7 +66,7 @@ void add_abandoned(const Result& result, std::vector<std::string>& lines) {
 
 /// "throughput fell to 4 % and was back 120 ms after healing"
 std::string effect_of(const FaultMark& mark) {
-  if (!std::isfinite(mark.lowest_share)) return "nothing was granted before it";
+  if (!std::isfinite(mark.lowest_share)) return "too little was granted before it to compare with";
   std::string effect =
       fmt::format("throughput fell to {:.0f} %", 100 * std::min(mark.lowest_share, 1.0));
   if (!mark.recovery_seconds) return effect + " and was not back within the run";
@@ -126,6 +140,7 @@ std::vector<std::string> notes(const Result& result) {
         "the repetition farthest from the median");
   }
   add_invalid_runs(result, repeated, lines);
+  add_ungranted(result, repeated, lines);
   add_abandoned(result, lines);
   add_faults(result, repeated, lines);
   add_errors(result, lines);

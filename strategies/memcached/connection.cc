@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 #include <new>
+#include <system_error>
 
 namespace lockbench::memcached {
 namespace {
@@ -25,6 +26,13 @@ std::uint64_t whole_milliseconds(Duration timeout) {
 /// What the server said no with, having understood.
 bool is_no(memcached_return_t code) {
   return code == MEMCACHED_NOTSTORED || code == MEMCACHED_DATA_EXISTS || code == MEMCACHED_NOTFOUND;
+}
+
+/// The library sums up what went wrong on a socket as "some errors".
+std::string reason_of(memcached_st& client, memcached_return_t code) {
+  const int number = memcached_last_error_errno(&client);
+  if (number != 0) return std::generic_category().message(number);
+  return memcached_strerror(&client, code);
 }
 
 bool is_refusal(memcached_return_t code) {
@@ -78,7 +86,7 @@ StoreResult<void> Connection::connect(const std::stop_token& stop) {
   env_.after_command(told, code == MEMCACHED_SUCCESS ? CommandEnd::answered : CommandEnd::lost);
   if (code != MEMCACHED_SUCCESS) {
     return fail(StoreError::Kind::not_sent,
-                fmt::format("no memcached answers: {}", memcached_strerror(client.get(), code)));
+                "no memcached answers: " + reason_of(*client, code));
   }
   const auto own_port =
       memcached_server_srcport(memcached_server_instance_by_position(client.get(), 0));

@@ -50,6 +50,8 @@ TEST(CapacityOptions, AreRead) {
 TEST(CapacityOptions, SayWhatIsWrong) {
   EXPECT_THAT(error_of({"--slo", "acquire.p77<20ms"}),
               AllOf(HasSubstr("--slo"), HasSubstr("acquire.p77"), HasSubstr("close ones")));
+  EXPECT_THAT(error_of({"--slo", "acquire.p99>20ms"}), HasSubstr("acquire.p99 is: < is allowed"));
+  EXPECT_THAT(error_of({"--slo", "fairness.jain<=0.5"}), HasSubstr("> is allowed"));
   EXPECT_THAT(error_of({"--sweep", "threads=1"}), HasSubstr("\"threads=1\" is not clients=N"));
   EXPECT_THAT(error_of({"--sweep", "clients=1,x"}), HasSubstr("whole numbers from 1 to"));
   EXPECT_THAT(error_of({"--sweep", "keys="}), HasSubstr("--sweep"));

@@ -137,6 +137,8 @@ TEST(Text, IsPresentable) {
             "redis://***@host/ and redis://***@h:1 redis://plain");
   const std::string allowed = "allowed: redis://[[user]:password@]host[:port][/db] or such";
   EXPECT_EQ(presentable(allowed), allowed);
+  const std::string optional = "allowed: etcd://[user:password@]host[:port] or [zk://[user:p@]]h";
+  EXPECT_EQ(presentable(optional), optional);
 }
 
 TEST(Text, CloseNamesAreFewAndSorted) {

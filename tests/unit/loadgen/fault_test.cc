@@ -65,8 +65,9 @@ TEST(Fault, ErrorsNameTheCulpritAndWhatIsAllowed) {
   EXPECT_THAT(error_of("failover:2@1s"), HasSubstr("failover takes no parameter"));
   EXPECT_THAT(error_of("failover:@1s"), HasSubstr("failover takes no parameter"));
   EXPECT_THAT(error_of("node-kill:0@1s"), HasSubstr("nodes from 1 to 15"));
+  EXPECT_THAT(error_of("node-kill:@1s"), HasSubstr("nodes from 1 to 15"));
   EXPECT_THAT(error_of("node-kill:2x@1s"), HasSubstr("nodes from 1 to 15"));
-  for (const char* share : {"0", "1.1", "nan", "-0.5", "half"}) {
+  for (const char* share : {"", "0", "1.1", "nan", "-0.5", "half"}) {
     EXPECT_THAT(error_of(std::string("partition:") + share + "@1s"), HasSubstr("up to 1")) << share;
   }
   EXPECT_THAT(error_of("delay@1s"), HasSubstr("delay:5ms"));

@@ -8,6 +8,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "results/comparison_sheet.h"
 #include "tests/support/simulated_results.h"
 #include "tests/unit/results/samples.h"
 
@@ -16,10 +17,12 @@ namespace {
 
 using test::simulated_result;
 using test::Simulation;
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 const Difference& found(const ResultComparison& comparison, std::string_view figure) {
   const auto at = std::find_if(comparison.differences.begin(), comparison.differences.end(),
@@ -240,6 +243,30 @@ TEST(Compare, SaysWhatLimitsTheFindings) {
   EXPECT_THAT(notes, Contains("B was interrupted"));
   EXPECT_THAT(notes, Contains(HasSubstr("1 of 3 runs of B is invalid")));
   EXPECT_THAT(compare(simulated_result({}, 1), simulated_result({}, 2), {}).notes, IsEmpty());
+}
+
+TEST(Compare, SaysWhichFiguresHaveTooFewRepetitions) {
+  Result a = simulated_result({}, 1);
+  for (auto& run : a.runs) {
+    if (run.repetition <= 2) run.handoff = {};
+  }
+  EXPECT_THAT(compare(a, simulated_result({}, 2), {}).notes,
+              ElementsAre(AllOf(HasSubstr("handoff.p50: measured in fewer than 4 repetitions"),
+                                Not(HasSubstr("--repeat")))));
+}
+
+TEST(ComparisonSheet, BoundsWhatFewRepetitionsLeaveOpen) {
+  const Difference open{.strategy = "s",
+                        .figure = "acquire.mean",
+                        .a = 1,
+                        .b = 2,
+                        .relative = true,
+                        .change = 1,
+                        .low = -0.999,
+                        .high = 1e30};
+  ResultComparison comparison;
+  comparison.differences = {open};
+  EXPECT_EQ(sheet_of(comparison).rows.at(0).at(5), "-99.9 % … > ×1k");
 }
 
 TEST(Compare, StrangeNumbersDoNoHarm) {

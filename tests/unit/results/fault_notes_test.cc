@@ -36,10 +36,21 @@ TEST(FaultNotes, TellWhatDidNotComeBack) {
                           "to 0 % and was not back within the run"));
 }
 
+TEST(Notes, TellOfALockThatNobodyGot) {
+  Result result;
+  result.runs = {results::Run{.strategy = "redis-wait"}, results::Run{.strategy = "redis-set-nx"}};
+  result.runs[0].outcomes = {.refused = 9, .abandoned = 7};
+  result.runs[1].outcomes = {.acquired = 1, .refused = 9};
+  EXPECT_THAT(notes(result),
+              ElementsAre("nothing granted: redis-wait: 9 refused, 0 timed out, 0 failed, 0 "
+                          "unknown, 7 abandoned"));
+}
+
 TEST(FaultNotes, TellThatThereWasNothingToCompareWith) {
   EXPECT_THAT(notes_on({"delay:5ms", 0, std::nullopt, std::nullopt,
                         std::numeric_limits<double>::quiet_NaN()}),
-              ElementsAre("fault: redis-set-nx: delay:5ms at 0 s: nothing was granted before it"));
+              ElementsAre("fault: redis-set-nx: delay:5ms at 0 s: too little was granted before it "
+                          "to compare with"));
 }
 
 }  // namespace
