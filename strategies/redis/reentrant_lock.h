@@ -36,7 +36,7 @@ class ReentrantLock : public SingleNodeLock {
   /// It may be counted there once more than it is here.
   void doubt(const Lease& lease);
   /// Takes back what is counted there of a lock that is not held here.
-  void settle_doubts(const Lease& lease, const std::stop_token& stop);
+  StoreResult<void> settle_doubts(const Lease& lease, const std::stop_token& stop);
   StoreResult<Reply> release_once(const Lease& lease, Duration ttl, const std::stop_token& stop);
 
   std::map<std::string, Held> held_;
