@@ -60,10 +60,12 @@ class Queue : public TokenLock {
   ReleaseResult give_back(const Lease& lease) override {
     return to_release_result(call("release", lease, {}));
   }
-  bool undo(const Lease& lease, const std::stop_token& stop) override {
-    return call("leave", lease, stop).has_value();
+  StoreResult<bool> undo(const Lease& lease, const std::stop_token& stop) override {
+    return freed_by(to_release_result(call("leave", lease, stop)));
   }
-  void withdraw(const Lease& lease, const std::stop_token& stop) override { undo(lease, stop); }
+  void withdraw(const Lease& lease, const std::stop_token& stop) override {
+    (void)undo(lease, stop);
+  }
 
  private:
   StoreResult<Reply> call(std::string_view verb, const Lease& lease, const std::stop_token& stop,

@@ -58,12 +58,13 @@ ReleaseResult ReentrantLock::give_back(const Lease& lease) {
   return {reply->is_nil() ? ReleaseOutcome::not_owner : ReleaseOutcome::released, {}};
 }
 
-bool ReentrantLock::undo(const Lease& lease, const std::stop_token& stop) {
+StoreResult<bool> ReentrantLock::undo(const Lease& lease, const std::stop_token& stop) {
   // Whether it was counted once more cannot be told if it was held already.
   const bool held = held_.contains(lease.key);
   const auto freed = held ? StoreResult<Reply>() : release_once(lease, latest_ttl_, stop);
   if (held || !freed) doubt(lease);
-  return freed && freed->is_integer(1);
+  if (!freed) return tl::unexpected(freed.error());
+  return freed->is_integer(1);
 }
 
 void ReentrantLock::doubt(const Lease& lease) {

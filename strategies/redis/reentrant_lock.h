@@ -18,9 +18,9 @@ class ReentrantLock : public SingleNodeLock {
 
  protected:
   ReleaseResult give_back(const Lease& lease) override;
-  bool undo(const Lease& lease, const std::stop_token& stop) override;
-  bool decline(const Lease& lease, const std::stop_token&) override {
-    return give_back(lease).outcome == ReleaseOutcome::released;
+  StoreResult<bool> undo(const Lease& lease, const std::stop_token& stop) override;
+  StoreResult<bool> decline(const Lease& lease, const std::stop_token&) override {
+    return freed_by(give_back(lease));
   }
   std::optional<RenewalProtocol> renewal_protocol() const override;
 
