@@ -38,8 +38,7 @@ void ProbeHealth::works() {
   const Duration failed = TimePoint::clock::now() - *failing_since_;
   failing_since_.reset();
   console_.warn(fmt::format("{} {}: works again after {:.0f} s",
-                            rfc3339(std::chrono::system_clock::now()), strategy_,
-                            std::chrono::duration<double>(failed).count()));
+                            rfc3339(std::chrono::system_clock::now()), strategy_, seconds(failed)));
 }
 
 }  // namespace lockbench

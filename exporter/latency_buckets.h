@@ -23,7 +23,7 @@ class LatencyBuckets {
   LatencyBuckets& operator+=(const LatencyBuckets& more);
 
   std::uint64_t count() const;
-  double sum_seconds() const { return std::chrono::duration<double>(sum_).count(); }
+  double sum_seconds() const { return seconds(sum_); }
   /// How many lie at or below bound n.
   std::array<std::uint64_t, kBounds> cumulative() const;
 

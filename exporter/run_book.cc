@@ -137,7 +137,7 @@ void RunBook::run_begins(const RunShared& run) {
   Entry* const entry = find(run.strategy.name);
   if (entry == nullptr) return;
   entry->live = &run;
-  entry->account.present.ttl_seconds = std::chrono::duration<double>(run.workload.ttl).count();
+  entry->account.present.ttl_seconds = seconds(run.workload.ttl);
 }
 
 void RunBook::run_ends(const RunShared& run, const results::Run* result) {

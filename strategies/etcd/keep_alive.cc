@@ -89,6 +89,8 @@ class KeepAliveStream {
     bool ok = false;
     completions_.Next(&tag, &ok);
     stream_.reset();
+    context_.reset();  // has a hand on the channel too
+    channel_.reset();
     return status.error_message();
   }
 

@@ -55,7 +55,6 @@ StoreResult<std::shared_ptr<Session>> QueuedLock::open_session(const AcquireRequ
 }
 
 StoreResult<std::shared_ptr<Session>> QueuedLock::session_for(const AcquireRequest& request) {
-  leave_owed(request.stop);
   const std::int64_t seconds = ceil_seconds(request.ttl);
   if (const auto known = sessions_.find(seconds); known != sessions_.end()) {
     const std::shared_ptr<Session> session = known->second;
@@ -116,6 +115,8 @@ class QueuedLock::Acquisition {
   Acquisition(QueuedLock& lock, const AcquireRequest& request) : lock_(lock), request_(request) {}
 
   Attempt try_once() {
+    // Each time, as it may be what this very acquisition waits behind.
+    lock_.leave_owed(request_.stop);
     // Twice at most: a session may turn out to be over only when it is used.
     for (int attempt = 0;; ++attempt) {
       if (!place_.session) {

@@ -45,7 +45,7 @@ struct Standing {
 /// acquisition a key under it, whose revision of creation is its place in the queue. Everybody
 /// watches the place before his own, and looks again when that has gone. Whatever becomes doubtful
 /// for a lost answer goes with its session, which is given up for a new one: so a command that
-/// comes late cannot leave a contender behind that nobody knows of.
+/// comes late leaves no contender behind for longer than the other locks of that session are held.
 class QueuedLock : public LockStrategy {
  public:
   /// Uses the first etcd endpoint. Throws std::invalid_argument if there is none.

@@ -29,8 +29,9 @@ class Advisory : public QueueLock {
   StoreResult<void> connect() override { return session_.connect(); }
 
   ReleaseResult release(const Lease& lease) override {
-    held_.erase(lease.state);
-    if (lease.state->lost_at()) return {ReleaseOutcome::not_owner, {}};
+    // The server cannot tell one lease of its session from another.
+    const bool held = held_.erase(lease.state) > 0 && !lease.state->lost_at();
+    if (!held) return {ReleaseOutcome::not_owner, {}};
     const auto answer = unlock(lease.key);
     if (!answer) return {ReleaseOutcome::failed, answer.error().message};
     session_.unbind(lease.state);

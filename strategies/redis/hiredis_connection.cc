@@ -137,10 +137,14 @@ class HiredisConnection : public Connection {
     }
     auto reply = read_reply(longest, stop);
     if (!reply) return std::nullopt;
-    if (!*reply && reply->error().kind == StoreError::Kind::unanswered) {
-      break_connection(reply->error().message);
-    }
+    if (!*reply && is_of_no_use_after(reply->error())) break_connection(reply->error().message);
     return settled(std::move(*reply));
+  }
+
+  /// A master that is one no more is not asked again: its sentinels are.
+  bool is_of_no_use_after(const StoreError& error) const {
+    return error.kind == StoreError::Kind::unanswered ||
+           (!endpoint_.sentinels.empty() && is_read_only(error));
   }
 
   /// The oldest command is done with.

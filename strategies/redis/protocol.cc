@@ -86,6 +86,12 @@ bool is_no_permission(const StoreError& error) {
          error.message.find(": NOPERM ") != std::string::npos;
 }
 
+bool is_read_only(const StoreError& error) {
+  // Where a script wrote, some servers put more before it.
+  return error.kind == StoreError::Kind::rejected &&
+         error.message.find("READONLY ") != std::string::npos;
+}
+
 bool is_master(const Reply& role) {
   return role.type == Reply::Type::array && !role.elements.empty() &&
          role.elements.front().is_text("master");

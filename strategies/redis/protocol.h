@@ -39,6 +39,8 @@ class ReplyReader {
 
 /// Whether the user is known, but may not use this command.
 bool is_no_permission(const StoreError& error);
+/// Whether a replica was asked to write.
+bool is_read_only(const StoreError& error);
 /// Whether this answer to ROLE is a master's.
 bool is_master(const Reply& role);
 /// Of a server that its sentinels call the master, and that is none.

@@ -48,10 +48,9 @@ class Queue : public TokenLock {
     const Duration blocks_for =
         std::clamp<Duration>(longest, std::chrono::milliseconds(1), next_sign);
     const std::string list = fmt::format("{}:wake:{}", lease.key, lease.token);
-    const std::string seconds =
-        fmt::format("{:.3f}", std::chrono::duration<double>(blocks_for).count());
     // Whatever came of it, the answer is got by asking; if it failed, not at once.
-    if (!redis().call_blocking({"BLPOP", list, seconds}, blocks_for, stop)) {
+    if (!redis().call_blocking({"BLPOP", list, fmt::format("{:.3f}", seconds(blocks_for))},
+                               blocks_for, stop)) {
       env().wait(nullptr, env().now() + std::min(blocks_for, kAfterFailure), stop);
     }
     return stop.stop_requested() ? WaitResult::stopped : WaitResult::timed_out;
@@ -60,10 +59,12 @@ class Queue : public TokenLock {
   ReleaseResult give_back(const Lease& lease) override {
     return to_release_result(call("release", lease, {}));
   }
-  bool undo(const Lease& lease, const std::stop_token& stop) override {
-    return call("leave", lease, stop).has_value();
+  StoreResult<bool> undo(const Lease& lease, const std::stop_token& stop) override {
+    return freed_by(to_release_result(call("leave", lease, stop)));
   }
-  void withdraw(const Lease& lease, const std::stop_token& stop) override { undo(lease, stop); }
+  void withdraw(const Lease& lease, const std::stop_token& stop) override {
+    (void)undo(lease, stop);
+  }
 
  private:
   StoreResult<Reply> call(std::string_view verb, const Lease& lease, const std::stop_token& stop,

@@ -36,8 +36,8 @@ class SetNxCheck : public SingleNodeLock {
   }
 
  protected:
-  bool undo(const Lease& lease, const std::stop_token& stop) override {
-    return release_if_mine(lease, stop).outcome == ReleaseOutcome::released;
+  StoreResult<bool> undo(const Lease& lease, const std::stop_token& stop) override {
+    return freed_by(release_if_mine(lease, stop));
   }
 
   /// The client's name, the same for all its acquisitions.

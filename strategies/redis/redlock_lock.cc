@@ -43,7 +43,10 @@ RedlockLock::RedlockLock(const Context& context, Asking asking)
 }
 
 RedlockLock::~RedlockLock() {
-  for (QuorumNode& node : nodes_) node.tidy_up();
+  for (QuorumNode& node : nodes_) {
+    node.tidy_up();
+    if (node.owed() > 0) node.revive({});
+  }
   // The last chance for what waits for a connection. By now all are on their way, side by side.
   const TimePoint until = env_.now() + kNodeTimeout;
   for (QuorumNode& node : nodes_) {

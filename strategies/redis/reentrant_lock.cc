@@ -13,7 +13,7 @@ constexpr std::size_t kMostDoubts = 1024;
 StoreResult<TryResult> ReentrantLock::try_acquire(const AcquireRequest& request, Lease& lease) {
   const auto milliseconds = ceil_milliseconds(request.ttl);
   latest_ttl_ = request.ttl;
-  settle_doubts(lease, request.stop);
+  (void)settle_doubts(lease, request.stop);  // else with the release
   const TimePoint asked_at = env().now();
   const auto left = redis().call(scripts::reentrant_acquire, {lease.key},
                                  {lease.token, std::to_string(milliseconds)}, request.stop);
@@ -49,31 +49,39 @@ ReleaseResult ReentrantLock::give_back(const Lease& lease) {
     doubt(lease);
     return {ReleaseOutcome::failed, reply.error().message};
   }
+  if (reply->is_integer(0)) {
+    // Not held here any more, it must not be counted there either.
+    if (auto settled = settle_doubts(lease, {}); !settled) {
+      return {ReleaseOutcome::failed, std::move(settled.error().message)};
+    }
+  }
   return {reply->is_nil() ? ReleaseOutcome::not_owner : ReleaseOutcome::released, {}};
 }
 
-bool ReentrantLock::undo(const Lease& lease, const std::stop_token& stop) {
+StoreResult<bool> ReentrantLock::undo(const Lease& lease, const std::stop_token& stop) {
   // Whether it was counted once more cannot be told if it was held already.
   const bool held = held_.contains(lease.key);
   const auto freed = held ? StoreResult<Reply>() : release_once(lease, latest_ttl_, stop);
   if (held || !freed) doubt(lease);
-  return freed && freed->is_integer(1);
+  if (!freed) return tl::unexpected(freed.error());
+  return freed->is_integer(1);
 }
 
 void ReentrantLock::doubt(const Lease& lease) {
   if (doubts_.size() < kMostDoubts || doubts_.contains(lease.key)) ++doubts_[lease.key];
 }
 
-void ReentrantLock::settle_doubts(const Lease& lease, const std::stop_token& stop) {
+StoreResult<void> ReentrantLock::settle_doubts(const Lease& lease, const std::stop_token& stop) {
   const auto doubts = doubts_.find(lease.key);
-  if (doubts == doubts_.end() || held_.contains(lease.key)) return;
+  if (doubts == doubts_.end() || held_.contains(lease.key)) return {};
   // One by one, as an owner's name that is not unique may be counted for another's sake too.
   for (bool counted = true; counted && doubts->second > 0; --doubts->second) {
     const auto left = release_once(lease, latest_ttl_, stop);
-    if (!left) return;
+    if (!left) return tl::unexpected(left.error());
     counted = left->is_integer(0);
   }
   doubts_.erase(doubts);
+  return {};
 }
 
 std::optional<RenewalProtocol> ReentrantLock::renewal_protocol() const {

@@ -18,9 +18,9 @@ class ReentrantLock : public SingleNodeLock {
 
  protected:
   ReleaseResult give_back(const Lease& lease) override;
-  bool undo(const Lease& lease, const std::stop_token& stop) override;
-  bool decline(const Lease& lease, const std::stop_token&) override {
-    return give_back(lease).outcome == ReleaseOutcome::released;
+  StoreResult<bool> undo(const Lease& lease, const std::stop_token& stop) override;
+  StoreResult<bool> decline(const Lease& lease, const std::stop_token&) override {
+    return freed_by(give_back(lease));
   }
   std::optional<RenewalProtocol> renewal_protocol() const override;
 
@@ -36,7 +36,7 @@ class ReentrantLock : public SingleNodeLock {
   /// It may be counted there once more than it is here.
   void doubt(const Lease& lease);
   /// Takes back what is counted there of a lock that is not held here.
-  void settle_doubts(const Lease& lease, const std::stop_token& stop);
+  StoreResult<void> settle_doubts(const Lease& lease, const std::stop_token& stop);
   StoreResult<Reply> release_once(const Lease& lease, Duration ttl, const std::stop_token& stop);
 
   std::map<std::string, Held> held_;

@@ -45,7 +45,12 @@ AcquireResult SingleNodeLock::acquire(const AcquireRequest& request) {
       return std::nullopt;
     }
     if (env_.now() >= lease.state->valid_until()) {
-      if (decline(lease, once.stop)) tell_released(lease, once.stop);
+      auto freed = decline(lease, once.stop);
+      if (!freed) {
+        freed.error().kind = StoreError::Kind::unanswered;  // it may be held
+        return tl::unexpected(std::move(freed.error()));
+      }
+      if (*freed) tell_released(lease, once.stop);
       return std::nullopt;
     }
     return std::optional(std::move(lease));
@@ -59,7 +64,7 @@ AcquireResult SingleNodeLock::acquire(const AcquireRequest& request) {
   if (result.lease) {
     keep_renewed(*result.lease, asked_at, request.ttl);
   } else if (result.outcome == AcquireOutcome::unknown) {
-    if (undo(lease, request.stop)) tell_released(lease, request.stop);
+    if (undo(lease, request.stop).value_or(false)) tell_released(lease, request.stop);
   } else if (result.outcome != AcquireOutcome::refused) {
     withdraw(lease, request.stop);
   }
@@ -157,9 +162,9 @@ ReleaseResult TokenLock::give_back(const Lease& lease) {
   return to_release_result(redis().call(scripts::release_if_token, {lease.key}, {lease.token}));
 }
 
-bool TokenLock::undo(const Lease& lease, const std::stop_token& stop) {
-  const auto freed = redis().call(scripts::release_if_token, {lease.key}, {lease.token}, stop);
-  return freed && freed->is_integer(1);
+StoreResult<bool> TokenLock::undo(const Lease& lease, const std::stop_token& stop) {
+  return freed_by(
+      to_release_result(redis().call(scripts::release_if_token, {lease.key}, {lease.token}, stop)));
 }
 
 RenewResult TokenLock::renew(const Lease& lease, Duration ttl) {
@@ -180,6 +185,13 @@ RenewResult renew_unchecked(Connection& redis, Env& env, const Lease& lease, Dur
   const auto milliseconds = ceil_milliseconds(ttl);
   return to_renew_result(redis.call({"PEXPIRE", lease.key, std::to_string(milliseconds)}), lease,
                          env, asked_at, std::chrono::milliseconds(milliseconds));
+}
+
+StoreResult<bool> freed_by(ReleaseResult&& release) {
+  if (release.outcome != ReleaseOutcome::failed) {
+    return release.outcome == ReleaseOutcome::released;
+  }
+  return tl::unexpected(StoreError{StoreError::Kind::unanswered, std::move(release.reason)});
 }
 
 ReleaseResult to_release_result(const StoreResult<Reply>& reply) {

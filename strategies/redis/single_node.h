@@ -60,11 +60,13 @@ class SingleNodeLock : public LockStrategy {
   /// After a lost answer: frees the lock if it turns out to be held by this very acquisition, and
   /// returns whether it did. A stop ends this too, once the command is on its way. Nothing by
   /// default, as a lock without a token cannot be told from another's.
-  virtual bool undo(const Lease& /*lease*/, const std::stop_token& /*stop*/) { return false; }
+  virtual StoreResult<bool> undo(const Lease& /*lease*/, const std::stop_token& /*stop*/) {
+    return false;
+  }
 
   /// A grant whose answer came when its validity was over already is no use to anybody: takes it
   /// back, and returns whether that freed the lock.
-  virtual bool decline(const Lease& lease, const std::stop_token& stop) {
+  virtual StoreResult<bool> decline(const Lease& lease, const std::stop_token& stop) {
     return undo(lease, stop);
   }
 
@@ -120,7 +122,7 @@ class TokenLock : public SingleNodeLock {
  protected:
   ReleaseResult give_back(const Lease& lease) override;
   std::optional<RenewalProtocol> renewal_protocol() const override;
-  bool undo(const Lease& lease, const std::stop_token& stop) override;
+  StoreResult<bool> undo(const Lease& lease, const std::stop_token& stop) override;
   std::string make_token() override { return random_token(env()); }
 };
 
@@ -142,6 +144,9 @@ class UncheckedLock : public SingleNodeLock {
   ReleaseResult give_back(const Lease& lease) override { return release_unchecked(redis(), lease); }
   std::optional<RenewalProtocol> renewal_protocol() const override { return RenewalProtocol{}; }
 };
+
+/// Whether that freed the lock; where it failed, nobody knows.
+StoreResult<bool> freed_by(ReleaseResult&& release);
 
 /// The answer to a release or renewal that counts what it changed: 1 or 0.
 ReleaseResult to_release_result(const StoreResult<Reply>& reply);

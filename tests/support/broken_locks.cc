@@ -112,6 +112,15 @@ struct HeedsAStopLate : Flawed {
   }
 };
 
+struct LosesTrackWhenStopped : Flawed {
+  using Flawed::Flawed;
+  AcquireResult acquire(const AcquireRequest& request) override {
+    AcquireResult result = sound().acquire(request);
+    if (request.stop.stop_requested()) result.outcome = AcquireOutcome::unknown;
+    return result;
+  }
+};
+
 struct ReleasesUnchecked : Flawed {
   using Flawed::Flawed;
   ReleaseResult release(const Lease& lease) override {
@@ -189,6 +198,7 @@ Factories all_factories() {
       {Flaw::never_retries, construct<NeverRetries>},
       {Flaw::ignores_a_stop, construct<IgnoresAStop>},
       {Flaw::heeds_a_stop_late, construct<HeedsAStopLate>},
+      {Flaw::loses_track_when_stopped, construct<LosesTrackWhenStopped>},
       {Flaw::releases_unchecked, construct<ReleasesUnchecked>},
       {Flaw::forgets_its_own_expiry, construct<ReleasesUnchecked>},
       {Flaw::renews_unchecked, construct<RenewsUnchecked>},

@@ -19,6 +19,7 @@ enum class Flaw {
   never_retries,
   ignores_a_stop,
   heeds_a_stop_late,
+  loses_track_when_stopped,
   releases_unchecked,
   forgets_its_own_expiry,
   renews_unchecked,

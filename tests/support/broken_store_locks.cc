@@ -105,7 +105,7 @@ struct DoesNotTidyUp : redis::TokenLock {
   StoreResult<redis::TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     return set_nx_px(request, lease, lease.token);
   }
-  bool undo(const Lease&, const std::stop_token&) override { return false; }
+  StoreResult<bool> undo(const Lease&, const std::stop_token&) override { return false; }
 };
 
 /// Tells one outcome of an acquisition as another.

@@ -16,6 +16,8 @@ CommandFate FaultyEnv::before_command(const CommandInfo& command) {
 
 CommandFate FaultyEnv::after_command(const CommandInfo& command, CommandEnd end) {
   if (delay_ > Duration::zero()) std::this_thread::sleep_for(delay_);
+  passed_ += std::exchange(late_, {});
+  if (const auto happens = std::exchange(meanwhile_, {})) happens();
   if (answers_.strikes()) return CommandFate::drop;
   return ForwardingEnv::after_command(command, end);
 }

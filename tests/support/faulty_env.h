@@ -1,6 +1,8 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <utility>
 
 #include "strategies/env.h"
 
@@ -19,9 +21,18 @@ class FaultyEnv : public ForwardingEnv {
   void drop_answer(int n, int count = 1) { answers_.set(n, count); }
   /// Every answer takes this much longer.
   void delay_answers(Duration delay) { delay_ = delay; }
+  /// The next answer takes this much longer by the client's clock, and `meanwhile` happens.
+  void next_answer_is_late(Duration late, std::function<void()> meanwhile = {}) {
+    late_ = late;
+    meanwhile_ = std::move(meanwhile);
+  }
   /// The time of day is off by this much.
   void skew_wall_clock(Duration skew) { skew_ = skew; }
 
+  TimePoint now() override { return ForwardingEnv::now() + passed_; }
+  WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) override {
+    return ForwardingEnv::wait(event, deadline - passed_, stop);
+  }
   WallTime wall_now() override { return ForwardingEnv::wall_now() + skew_; }
   CommandFate before_command(const CommandInfo& command) override;
   CommandFate after_command(const CommandInfo& command, CommandEnd end) override;
@@ -43,6 +54,8 @@ class FaultyEnv : public ForwardingEnv {
 
   Countdown commands_, answers_;
   Duration delay_{};
+  Duration late_{}, passed_{};
+  std::function<void()> meanwhile_;
   Duration skew_{};
 };
 

@@ -151,6 +151,7 @@ std::string one_ends_in_time(const std::function<tl::expected<Duration, std::str
     best = std::min(best, *taken);
   }
   if (best <= kStopBound) return {};
+  if (best == Duration::max()) return fmt::format("each of {} gave unknown", kCalls);
   return fmt::format("the best of {} took {:.0f} ms to stop", kCalls, in_ms(best));
 }
 

@@ -108,7 +108,8 @@ bool can_notify(const Descriptor& descriptor);
 void warm_up(Client& client, const std::string& key);
 
 /// What is wrong with calls that are stopped: `call` returns how long after its stop one took, or
-/// what else is wrong. A busy machine may hold up any of them; one of several must be in time.
+/// what else is wrong; Duration::max() for one whose outcome is unknown. A busy machine may hold up
+/// any of them; one of several must be in time.
 std::string one_ends_in_time(const std::function<tl::expected<Duration, std::string>()>& call);
 
 bool has_store(const Descriptor& descriptor);

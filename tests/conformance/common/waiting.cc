@@ -90,7 +90,7 @@ tl::expected<Duration, std::string> stopped_wait(const Descriptor& descriptor,
   source.request_stop();
   waiting.join();
   if (!waited) return wrong("it did not wait");
-  // There was no time left to be told that nothing of it stays.
+  // There was no time left to be told that nothing of it stays: not each time.
   if (result.outcome == AcquireOutcome::unknown) return Duration::max();
   if (result.outcome != AcquireOutcome::abandoned) {
     return wrong(unexpected(result, AcquireOutcome::abandoned));

@@ -59,6 +59,18 @@ TEST_P(EtcdPlaces, ThatWereHeldAreLeftWithTheNextLock) {
   EXPECT_EQ(client_->release(*first.lease), ReleaseOutcome::released);
 }
 
+TEST_P(EtcdPlaces, OfItsOwnAreNotWaitedBehind) {
+  const AcquireResult held = client_->try_once(key("1"), seconds(1));
+  ASSERT_TRUE(held.lease) << held.reason;
+  client_->faults().drop_answer(1);
+  EXPECT_EQ(client_->try_once(key("2"), seconds(1)).outcome, AcquireOutcome::unknown);
+  client_->faults().drop_command(1);  // nor can it be left before the next is asked for
+  const AcquireResult again = client_->acquire(key("2"), seconds(20), seconds(1));
+  EXPECT_TRUE(again.lease) << again.reason;
+  EXPECT_FALSE(held.lease->state->lost_at()) << "it might have gone with its session";
+  EXPECT_EQ(client_->release(*held.lease), ReleaseOutcome::released);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, EtcdPlaces, testing::Values("etcd", "chubby"));
 
 }  // namespace

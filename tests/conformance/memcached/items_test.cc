@@ -105,56 +105,30 @@ TEST(CasRelease, FreesTheLockAtOnce) {
   }
 }
 
-/// The lease is over by the time its grant is heard of; then `then` happens to the next command.
-class LateGrant : public ForwardingEnv {
- public:
-  LateGrant(Env& inner, std::string key, CommandFate then)
-      : ForwardingEnv(inner), key_(std::move(key)), then_(then) {}
-  TimePoint now() override { return ForwardingEnv::now() + late_; }
-  CommandFate before_command(const CommandInfo& command) override {
-    return late_ > Duration::zero() ? then_ : ForwardingEnv::before_command(command);
-  }
-  CommandFate after_command(const CommandInfo& command, CommandEnd end) override {
-    if (command.name == "add") {
-      late_ = seconds(10);
-      MemcachedProbe meddling = probe();
-      meddling.ask(fmt::format("delete {}", key_), "");
-      meddling.ask(fmt::format("add {} 0 100 9\r\nsuccessor", key_), "");
-    }
-    return ForwardingEnv::after_command(command, end);
-  }
-
- private:
-  const std::string key_;
-  const CommandFate then_;
-  Duration late_{};
-};
-
-AcquireResult acquire_late(const char* strategy, CommandFate then) {
+/// The lease is over by the time its grant is heard of, and somebody else has the lock.
+AcquireResult acquire_late(const char* strategy, bool may_give_back) {
   Bench bench(*find_strategy(strategy));
-  const Endpoints endpoints{{"memcached", {url_of(shared_ground().server().port())}}};
-  const StrategyOptions options;
-  const auto system = make_system_env(7);
-  LateGrant late(*system, bench.key(), then);
-  Services services;
-  const auto lock = make_strategy(
-      *find_strategy(strategy),
-      {.endpoints = endpoints, .options = options, .env = late, .services = services});
-  auto result =
-      lock->acquire({.key = bench.key(), .ttl = seconds(2), .deadline = TimePoint{}, .stop = {}});
+  const auto client = bench.client();
+  client->faults().next_answer_is_late(seconds(10), [&] {
+    MemcachedProbe meddling = probe();
+    meddling.ask(fmt::format("delete {}", bench.key()), "");
+    meddling.ask(fmt::format("add {} 0 100 9\r\nsuccessor", bench.key()), "");
+  });
+  if (!may_give_back) client->faults().drop_command(2, 100);
+  auto result = client->try_once(bench.key(), seconds(2));
   EXPECT_THAT(probe().ask("get " + bench.key(), "END"), testing::Contains("successor"));
   return result;
 }
 
 TEST(LateGrants, AreDeclinedWithoutHarmToASuccessor) {
   for (const char* strategy : {"memcached-add", "memcached-add-cas"}) {
-    const AcquireResult late = acquire_late(strategy, CommandFate::proceed);
+    const AcquireResult late = acquire_late(strategy, true);
     EXPECT_EQ(late.outcome, AcquireOutcome::refused) << strategy << ": " << late.reason;
   }
 }
 
 TEST(LateGrants, ThatCannotBeGivenBackAreUnknown) {
-  const AcquireResult late = acquire_late("memcached-add-cas", CommandFate::drop);
+  const AcquireResult late = acquire_late("memcached-add-cas", false);
   EXPECT_EQ(late.outcome, AcquireOutcome::unknown);
   EXPECT_THAT(late.reason, testing::HasSubstr("127.0.0.1"));
 }

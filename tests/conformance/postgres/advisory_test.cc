@@ -47,6 +47,20 @@ TEST_P(AdvisoryErrors, DoNotEndTheOtherLocksOfTheirSession) {
   EXPECT_TRUE(other_->try_once(bench_.key() + ":1").lease) << "however often it was granted";
 }
 
+/// Though the server frees whatever its session has on that key.
+TEST(AdvisoryLeases, GiveALockBackOnce) {
+  Bench bench(*find_strategy("postgres-advisory"));
+  const auto client = bench.client();
+  const AcquireResult spent = client->try_once(bench.key());
+  ASSERT_TRUE(spent.lease) << spent.reason;
+  ASSERT_EQ(client->release(*spent.lease), ReleaseOutcome::released);
+  const AcquireResult held = client->try_once(bench.key());
+  ASSERT_TRUE(held.lease) << held.reason;
+  EXPECT_EQ(client->release(*spent.lease), ReleaseOutcome::not_owner);
+  EXPECT_TRUE(bench.is_held()) << "another lease's lock was freed";
+  EXPECT_EQ(client->release(*held.lease), ReleaseOutcome::released);
+}
+
 INSTANTIATE_TEST_SUITE_P(WithAndWithoutPatience, AdvisoryErrors,
                          testing::Values(milliseconds(0), milliseconds(5000)));
 

@@ -36,6 +36,7 @@ const std::vector<Rejection>& all_rejections() {
       {"WaiterGetsItsTurn", Flaw::never_retries, "gave timed_out"},
       {"StopEndsTheWait", Flaw::ignores_a_stop, "gave timed_out"},
       {"StopEndsTheWait", Flaw::heeds_a_stop_late, "to stop"},
+      {"StopEndsTheWait", Flaw::loses_track_when_stopped, "gave unknown"},
       {"ForeignReleaseAsDeclared", Flaw::releases_unchecked, "gave released, not not_owner"},
       {"ForeignReleaseAsDeclared", Flaw::forgets_its_own_expiry, "gave released, not not_owner"},
       {"HolderRenewsAsDeclared", Flaw::renews_nothing, "hardly moved"},

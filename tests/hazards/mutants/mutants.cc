@@ -85,7 +85,9 @@ class Untidy : public Sound {
   using Sound::Sound;
 
  protected:
-  bool undo(const Lease& /*lease*/, const std::stop_token& /*stop*/) override { return false; }
+  StoreResult<bool> undo(const Lease& /*lease*/, const std::stop_token& /*stop*/) override {
+    return false;
+  }
 };
 
 /// Hands out the same fencing number again and again.

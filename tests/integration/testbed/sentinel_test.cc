@@ -49,6 +49,23 @@ TEST_F(Watched, AConnectionFindsTheMasterAndItsSuccessor) {
   EXPECT_EQ(redis->times_connected(), 2U);
 }
 
+/// Though nothing breaks the connection to it.
+TEST_F(Watched, AMasterThatIsOneNoMoreIsNotKept) {
+  const auto redis = connect_to(sentinels_->url());
+  ASSERT_TRUE(redis->call({"SET", "key", "value"}));
+  const auto primary = factory_->make(redis::parse_endpoint(group_->primary().url()).value(),
+                                      std::chrono::seconds(2), *env_);
+  ASSERT_TRUE(primary->call({"REPLICAOF", "127.0.0.1", "1"}));
+  const auto refused = redis->call({"SET", "key", "other"});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, StoreError::Kind::rejected) << refused.error().message;
+  const auto asked_again = redis->call({"SET", "key", "other"});
+  ASSERT_FALSE(asked_again);
+  EXPECT_EQ(asked_again.error().kind, StoreError::Kind::not_sent) << asked_again.error().message;
+  ASSERT_TRUE(primary->call({"REPLICAOF", "NO", "ONE"}));
+  EXPECT_TRUE(redis->call({"SET", "key", "other"}));
+}
+
 TEST_F(Watched, ASentinelThatIsGoneIsPassedOver) {
   ASSERT_TRUE(sentinels_->sentinel(0).kill_hard());
   const auto redis = connect_to(sentinels_->url());

@@ -39,6 +39,22 @@ TEST_P(RedlockNodesTest, AreToldOfALostReleaseAtTheLatestWhenTheirClientGoes) {
   EXPECT_LE(clock_.now() - begin, 50ms) << "all are waited for together";
 }
 
+/// As they failed twice they are left alone by then.
+TEST_P(RedlockNodesTest, AreConnectedToSideBySideWhenTheirClientGoes) {
+  RedlockClient& a = client();
+  const Lease lease = a.must_acquire();
+  for (const std::size_t node : {0, 3}) {
+    (*nodes_)[node].fail(1, Failure::request_lost);
+    (*nodes_)[node].fail(2, Failure::request_lost);
+  }
+  EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::released);
+  for (const std::size_t node : {0, 3}) (*nodes_)[node].set_connect_time(30ms);
+  const TimePoint begin = clock_.now();
+  a.lock.reset();
+  EXPECT_EQ(held(), 0);
+  EXPECT_LE(clock_.now() - begin, 50ms);
+}
+
 TEST_P(RedlockNodesTest, ThatCannotBeReachedAreNotWaitedForOneByOne) {
   RedlockClient& a = client();
   const Lease lease = a.must_acquire();

@@ -1,0 +1,44 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "strategies/registry.h"
+#include "tests/conformance/common/bench.h"
+#include "tests/support/test_names.h"
+
+namespace lockbench::test {
+namespace {
+
+/// The lease is over by the time its grant is heard of, though the server has it still.
+class LateGrants : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    warm_up(*client_, bench_.key());
+    client_->faults().next_answer_is_late(2 * kLongTtl);
+  }
+
+  Bench bench_{*find_strategy(GetParam()), unrenewed()};
+  const std::unique_ptr<Client> client_ = bench_.client();
+};
+
+TEST_P(LateGrants, AreGivenBack) {
+  const AcquireResult late = client_->try_once(bench_.key());
+  EXPECT_EQ(late.outcome, AcquireOutcome::refused) << late.reason;
+  EXPECT_FALSE(bench_.is_held());
+}
+
+TEST_P(LateGrants, ThatCannotBeGivenBackAreUnknown) {
+  client_->faults().drop_command(2, 100);
+  const AcquireResult late = client_->try_once(bench_.key());
+  EXPECT_EQ(late.outcome, AcquireOutcome::unknown);
+  EXPECT_THAT(late.reason, testing::HasSubstr(shared_endpoints().front()));
+  EXPECT_TRUE(bench_.is_held());
+}
+
+INSTANTIATE_TEST_SUITE_P(, LateGrants,
+                         testing::Values("redis-set-nx-lua", "redis-set-nx-check", "redis-fenced",
+                                         "redis-queue", "redis-reentrant",
+                                         "redis-reentrant-notify"),
+                         [](const auto& tested) { return test::test_name_of(tested.param); });
+
+}  // namespace
+}  // namespace lockbench::test
