@@ -57,14 +57,17 @@ std::string too_much(const results::Threshold& slo, const Requirements& requirem
         "the queue only grows",
         human_number(*asked.rate), human_seconds(*asked.work), human_number(most));
   }
-  const double others = asked.clients.value_or(1) - 1;
-  if (others * *asked.work <= slo.bound) return "";
-  const double sharing = std::floor(slo.bound / *asked.work) + 1;
+  const double clients = asked.clients.value_or(1);
+  const double others = clients - 1;
+  // No wait is shorter than none.
+  const double bound = std::max(0.0, slo.bound);
+  if (others * *asked.work <= bound) return "";
+  const double sharing = std::floor(bound / *asked.work) + 1;
   return fmt::format(
       "if {} clients always want one lock, each waits {} at the mean ({} × {}): "
       "at least {:.0f} locks (keys) are needed",
-      human_count(*asked.clients), human_seconds(others * *asked.work), human_count(others),
-      human_seconds(*asked.work), std::ceil(*asked.clients / sharing));
+      human_count(clients), human_seconds(others * *asked.work), human_count(others),
+      human_seconds(*asked.work), std::ceil(clients / sharing));
 }
 
 /// True if that settles it.

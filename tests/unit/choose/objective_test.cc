@@ -10,6 +10,7 @@ using testing::ElementsAre;
 using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 Requirements objective(const char* slo, Requirements requirements = {}) {
   requirements.slos = {results::parse_threshold(slo).value()};
@@ -77,6 +78,13 @@ TEST(Slo, ThatLeavesAFewOutRulesOutOnlyLocksThatAreFair) {
     EXPECT_TRUE(unfair.qualifies()) << slo;
     EXPECT_THAT(unfair.conditions, Contains(Field(&Reason::text, HasSubstr("others starve"))));
   }
+}
+
+TEST(Slo, ThatNoWaitKeepsNeedsNoClientsToBeMissed) {
+  EXPECT_THAT(judged(objective("acquire.mean<-1ms", {.work_p50 = 1ms})).against,
+              ElementsAre(Field(&Reason::text, Not(HasSubstr("locks")))));
+  EXPECT_THAT(judged(objective("acquire.mean<-1ms", {.work_p50 = 1ms, .clients = 8})).against,
+              ElementsAre(Field(&Reason::text, HasSubstr("at least 8 locks"))));
 }
 
 TEST(Demand, BeyondOneLockIsACondition) {
