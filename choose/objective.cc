@@ -99,7 +99,12 @@ void judge(Candidate& candidate, const results::Threshold& slo, const std::strin
   std::string what = outcome.measured ? fmt::format("{} is {}", slo.figure,
                                                     shown_figure(slo.figure, *outcome.measured))
                                       : outcome.reason;
-  const auto others = differences(asked_load(requirements), measured.load);
+  auto others = differences(asked_load(requirements), measured.load);
+  // What one keeps that nobody contends with, several need not. Missed, it is missed by them too.
+  if (outcome.kept && !requirements.clients && measured.load.clients &&
+      !measured.load.contended()) {
+    others.push_back({"one client alone (--clients says how many share the lock)", true});
+  }
   const bool lighter =
       std::all_of(others.begin(), others.end(), [](const Difference& one) { return one.lighter; });
   if (others.empty() || (!outcome.kept && lighter && is_upper_bound(slo))) {

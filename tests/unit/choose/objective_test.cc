@@ -28,13 +28,18 @@ TEST(Slo, WhatMissesItIsOutAndWhatNobodyMeasuredIsSaid) {
   EXPECT_THAT(candidate(answer, "unknown").conditions.at(0).text, HasSubstr("nobody"));
 }
 
-/// What becomes of a strategy that took 2 ms at its p99 with 8 clients and no work.
-Candidate judged(const Requirements& requirements, bool fair = false) {
+struct Kind {
+  bool fair = false;
+  std::int64_t clients = 8;
+};
+
+/// What becomes of a strategy that took 2 ms at its p99 with so many clients and no work.
+Candidate judged(const Requirements& requirements, Kind kind = {}) {
   // Candidates refer to the descriptors: each stays until the next.
   static std::optional<World> world;
   world.emplace();
-  world->add(made_up("x", {.fair = fair}));
-  world->file() = under(8, {measured("x", 1e-3)});
+  world->add(made_up("x", {.fair = kind.fair}));
+  world->file() = under(kind.clients, {measured("x", 1e-3)});
   return candidate(world->choose(requirements), "x");
 }
 
@@ -50,6 +55,18 @@ TEST(Slo, ThatWasMeasuredUnderAnotherLoadIsACondition) {
                                              HasSubstr("no work instead of 5 ms")))));
   EXPECT_THAT(judged(objective("acquire.p99<20ms", {.rate = 9})).conditions,
               ElementsAre(Field(&Reason::text, HasSubstr("ask again at once"))));
+}
+
+TEST(Slo, ThatOneClientKeepsAloneIsAConditionUnlessNobodyElseIsThere) {
+  const Kind alone{.clients = 1};
+  for (const Requirements& nobody_named : {Requirements{}, Requirements{.rate = 9}}) {
+    const Candidate kept = judged(objective("acquire.p99<20ms", nobody_named), alone);
+    EXPECT_THAT(kept.in_favour, IsEmpty());
+    EXPECT_THAT(kept.conditions, ElementsAre(Field(&Reason::text, HasSubstr("client alone"))));
+  }
+  EXPECT_THAT(judged(objective("acquire.p99<20ms", {.clients = 1}), alone).conditions, IsEmpty());
+  EXPECT_THAT(judged(objective("acquire.p99<20ms")).conditions, IsEmpty());
+  EXPECT_FALSE(judged(objective("acquire.p99<1ms"), alone).qualifies()) << "missed all the more";
 }
 
 TEST(Slo, ThatIsMissedRulesOutUnlessTheLoadWasHeavier) {
@@ -73,7 +90,7 @@ TEST(Slo, ThatOneLockCannotKeepRulesOutWhateverWasMeasured) {
 TEST(Slo, ThatLeavesAFewOutRulesOutOnlyLocksThatAreFair) {
   const Requirements crowd{.work_p50 = 100ms, .clients = 200};
   for (const char* slo : {"acquire.p50<20ms", "acquire.p99<20ms", "acquire.p999<20ms"}) {
-    EXPECT_FALSE(judged(objective(slo, crowd), true).qualifies()) << slo;
+    EXPECT_FALSE(judged(objective(slo, crowd), {.fair = true}).qualifies()) << slo;
     const Candidate unfair = judged(objective(slo, crowd));
     EXPECT_TRUE(unfair.qualifies()) << slo;
     EXPECT_THAT(unfair.conditions, Contains(Field(&Reason::text, HasSubstr("others starve"))));
