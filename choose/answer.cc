@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "results/units.h"
@@ -11,7 +10,6 @@
 namespace lockbench::choose {
 namespace {
 
-using results::human_number;
 using results::human_seconds;
 
 /// The requirement that alone stands in its way; empty if it is none of the user's, or several.
@@ -39,27 +37,14 @@ std::vector<Concession> concessions_of(const std::vector<Candidate>& candidates)
 
 /// What no lock can change.
 std::vector<std::string> observations_of(const Requirements& requirements) {
-  std::vector<std::string> lines;
   const auto work = requirements.work_p50 ? requirements.work_p50 : requirements.work_p99;
-  if (!work || *work <= Duration::zero()) return lines;
-  const char* const which = requirements.work_p50 ? "p50" : "p99";
-  const double most = 1 / seconds(*work);
-  if (requirements.rate && *requirements.rate > most) {
-    lines.push_back(fmt::format(
-        "{} sections a second of {} ({}) do not fit on one lock, which allows {}: at least {:.0f} "
-        "locks (keys) are needed, whatever the strategy",
-        human_number(*requirements.rate), human_seconds(seconds(*work)), which, human_number(most),
-        std::ceil(*requirements.rate / most)));
-  }
-  if (requirements.clients.value_or(1) > 1) {
-    const int others = *requirements.clients - 1;
-    lines.push_back(fmt::format(
-        "if all {} clients want one lock at once, the last waits about {} ({} × {}), whatever the "
-        "strategy",
-        *requirements.clients, human_seconds(others * seconds(*work)), others,
-        human_seconds(seconds(*work))));
-  }
-  return lines;
+  if (!work || requirements.clients.value_or(1) <= 1) return {};
+  const int others = *requirements.clients - 1;
+  return {fmt::format(
+      "if all {} clients want one lock at once, the last waits about {} ({} × {}), whatever the "
+      "strategy",
+      *requirements.clients, human_seconds(others * seconds(*work)), others,
+      human_seconds(seconds(*work)))};
 }
 
 }  // namespace

@@ -7,8 +7,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double in_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 Json reasons(const std::vector<Reason>& list) {
   Json array = Json::array();
   for (const Reason& reason : list) {
@@ -25,8 +23,8 @@ Json where_there(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
 }
 
-Json seconds(const std::optional<Duration>& value) {
-  return value ? Json(in_seconds(*value)) : Json();
+Json in_seconds(const std::optional<Duration>& value) {
+  return value ? Json(seconds(*value)) : Json();
 }
 
 Json requirements(const Requirements& asked) {
@@ -37,8 +35,8 @@ Json requirements(const Requirements& asked) {
   for (const results::Threshold& slo : asked.slos) slos.push_back(slo.text);
   return {{"stores", asked.stores},
           {"survive", std::move(survive)},
-          {"work_time_p50", seconds(asked.work_p50)},
-          {"work_time_p99", seconds(asked.work_p99)},
+          {"work_time_p50", in_seconds(asked.work_p50)},
+          {"work_time_p99", in_seconds(asked.work_p99)},
           {"clients", where_there(asked.clients)},
           {"rate", where_there(asked.rate)},
           {"slo", std::move(slos)},

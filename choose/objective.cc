@@ -24,16 +24,18 @@ bool is_upper_bound(const results::Threshold& slo) {
   return slo.comparison == Comparison::less || slo.comparison == Comparison::less_equal;
 }
 
-/// Whether a long mean wait shows in the figure, however the clients share it. One that leaves many
-/// acquisitions out can stay low while the others starve.
+/// Whether a long mean wait shows in the figure, however the clients share it.
 bool shows_the_mean_wait(const std::string& figure) {
-  constexpr std::array<std::string_view, 5> kAll{"acquire.mean", "acquire.p99", "acquire.p999",
-                                                 "acquire.max", "fairness.longest_wait_seconds"};
-  return std::find(kAll.begin(), kAll.end(), figure) != kAll.end();
+  return figure == "acquire.mean" || figure == "acquire.max" ||
+         figure == "fairness.longest_wait_seconds";
 }
 
+/// Whether it does where all wait alike. Else a percentile can stay low while those starve whom it
+/// leaves out, however few they are.
 bool shows_a_fair_wait(const std::string& figure) {
-  return figure == "acquire.p50" || figure == "acquire.p90" || figure == "acquire.p95";
+  constexpr std::array<std::string_view, 5> kPercentiles{
+      "acquire.p50", "acquire.p90", "acquire.p95", "acquire.p99", "acquire.p999"};
+  return std::find(kPercentiles.begin(), kPercentiles.end(), figure) != kPercentiles.end();
 }
 
 /// What one lock is asked for in vain; empty: nothing. The work's p50 stands for its mean.
@@ -55,14 +57,17 @@ std::string too_much(const results::Threshold& slo, const Requirements& requirem
         "the queue only grows",
         human_number(*asked.rate), human_seconds(*asked.work), human_number(most));
   }
-  const double others = asked.clients.value_or(1) - 1;
-  if (others * *asked.work <= slo.bound) return "";
-  const double sharing = std::floor(slo.bound / *asked.work) + 1;
+  const double clients = asked.clients.value_or(1);
+  const double others = clients - 1;
+  // No wait is shorter than none.
+  const double bound = std::max(0.0, slo.bound);
+  if (others * *asked.work <= bound) return "";
+  const double sharing = std::floor(bound / *asked.work) + 1;
   return fmt::format(
-      "if all {} clients want one lock at once, each waits {} at the mean ({} × {}): "
+      "if {} clients always want one lock, each waits {} at the mean ({} × {}): "
       "at least {:.0f} locks (keys) are needed",
-      human_count(*asked.clients), human_seconds(others * *asked.work), human_count(others),
-      human_seconds(*asked.work), std::ceil(*asked.clients / sharing));
+      human_count(clients), human_seconds(others * *asked.work), human_count(others),
+      human_seconds(*asked.work), std::ceil(clients / sharing));
 }
 
 /// True if that settles it.
@@ -76,9 +81,9 @@ bool cannot_be(Candidate& candidate, const results::Threshold& slo, const std::s
     candidate.against.push_back(
         {requirement, why + ", whatever the strategy", std::string(kArithmetic)});
   } else if (shows_a_fair_wait(slo.figure)) {
-    candidate.conditions.push_back({requirement,
-                                    why + "; it is not fair, and keeps this while others starve",
-                                    std::string(kArithmetic)});
+    candidate.conditions.push_back(
+        {requirement, why + "; it is not fair, and keeps this only while others starve",
+         std::string(kArithmetic)});
   }
   return always;
 }
@@ -94,7 +99,12 @@ void judge(Candidate& candidate, const results::Threshold& slo, const std::strin
   std::string what = outcome.measured ? fmt::format("{} is {}", slo.figure,
                                                     shown_figure(slo.figure, *outcome.measured))
                                       : outcome.reason;
-  const auto others = differences(asked_load(requirements), measured.load);
+  auto others = differences(asked_load(requirements), measured.load);
+  // What one keeps that nobody contends with, several need not. Missed, it is missed by them too.
+  if (outcome.kept && !requirements.clients && measured.load.clients &&
+      !measured.load.contended()) {
+    others.push_back({"one client alone (--clients says how many share the lock)", true});
+  }
   const bool lighter =
       std::all_of(others.begin(), others.end(), [](const Difference& one) { return one.lighter; });
   if (others.empty() || (!outcome.kept && lighter && is_upper_bound(slo))) {

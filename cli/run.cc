@@ -12,7 +12,6 @@
 #include "cli/metrics.h"
 #include "cli/progress.h"
 #include "cli/publish.h"
-#include "cli/report_page.h"
 #include "cli/select.h"
 #include "cli/session.h"
 #include "loadgen/runner.h"
@@ -81,27 +80,23 @@ void add_to_result(Plan& plan, const RunOptions& options, const Deployment& depl
 }
 
 /// Saves and shows the result, and decides how this ends.
-int finish(const RunOptions& options, const Plan& plan, bool all_well, Console& console) {
+int finish_run(const RunOptions& options, const Plan& plan, bool all_well, Console& console) {
   const results::Result& result = plan.result;
-  Ending ending = ending_of(result);
-  ending.strict = options.strict;
-  ending.errors = ending.errors || !all_well;
-  console.status("");
-  const bool saved = save_result(result, plan.out, console);
   const bool exported =
       options.hdr.empty() || save_hdr_files(result, plan.begun, options.hdr, console);
-  const bool reported = save_report(result, options.report.page, plan.out, console);
+  const auto missed = missed_thresholds(options.thresholds, result.runs, plan.selected);
+  Ending ending = ending_of(result);
+  ending.strict = options.strict;
+  ending.errors = ending.errors || !all_well || !exported;
+  ending.threshold_missed = !missed.empty();
   results::TableOptions look;
   look.color = may_color(stdout);
   if (is_terminal(stdout)) look.width = static_cast<std::size_t>(terminal_width(stdout));
-  const bool printed = print_text(render(result, options.format, look), console);
-  ending.errors = ending.errors || !saved || !exported || !reported || !printed;
-  for (const std::string& line :
-       missed_thresholds(options.thresholds, result.runs, plan.selected)) {
-    console.warn(line);
-    ending.threshold_missed = true;
-  }
-  return exit_code_of(ending);
+  const int code = finish(result, render(result, options.format, look), plan.out, ending, console,
+                          options.report.page);
+  // Beneath the table, where they are seen.
+  for (const std::string& line : missed) console.warn(line);
+  return code;
 }
 
 tl::expected<int, UsageError> run(const RunOptions& options) {
@@ -130,7 +125,7 @@ tl::expected<int, UsageError> run(const RunOptions& options) {
   // All are errors at run time.
   const bool all_well = metrics->push(console) && report.not_started.empty() && !faults.failed();
   add_to_result(*plan, options, deployment, std::move(report));
-  const int code = finish(options, *plan, all_well, console);
+  const int code = finish_run(options, *plan, all_well, console);
   metrics->linger(console, session.stop());
   return code;
 }

@@ -11,6 +11,7 @@
 
 #include "loadgen/capacity_limit.h"
 #include "loadgen/capacity_search.h"
+#include "loadgen/exclusion.h"
 #include "loadgen/quiet.h"
 #include "results/units.h"
 
@@ -51,7 +52,6 @@ class Experiment {
     capacity.clients = static_cast<std::uint64_t>(plan.workload.clients);
     capacity.keys = static_cast<std::uint64_t>(plan.workload.key_count());
     capacity.limit = "unknown";
-    capacity.violated = false;
     capacity.highest = std::numeric_limits<double>::quiet_NaN();
   }
 
@@ -89,7 +89,7 @@ class Experiment {
     for (const results::Skipped& failed : report.not_started) complain(failed.reason);
     if (report.runs.empty()) return std::nullopt;
     results::Run& result = report.runs.front();
-    if (result.audit.verdict == results::Verdict::violated) measured_.capacity.violated = true;
+    add_verdict(result.audit.verdict, measured_.capacity.violated);
     if (!result.errors.empty()) complain(result.errors.front());
     // What a stop cut short is no step.
     if (stop_.stop_requested()) return std::nullopt;

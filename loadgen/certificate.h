@@ -18,7 +18,7 @@ struct RunEvidence {
   int cores = 1;
   bool has_store = true;       ///< false: the lock itself lives in this process
   double overrun_seconds = 0;  ///< how late the runner noticed that the time was up
-  /// Open loop: actual start after the intended one. Empty where a lag is a fault's own doing.
+  /// Open loop: actual start after the intended one. Without what is a fault's own doing.
   HistogramSnapshot schedule_lag;
   HistogramSnapshot wake_lag;  ///< the same for clients that were idle and had to wake up
   HistogramSnapshot acquire;

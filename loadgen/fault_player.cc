@@ -88,6 +88,9 @@ void FaultPlayer::play(const std::stop_token& stop) {
 
 void FaultPlayer::strike(const Fault& fault, std::optional<TimePoint> next_at, const Reading& since,
                          const std::stop_token& stop) {
+  if (!report_.lag_before) {
+    report_.lag_before = run_.recorder.histograms(Phase::measured).schedule_lag.snapshot();
+  }
   const Reading now = read();
   results::FaultMark mark{.fault = fault.what,
                           .at_seconds = since_load(now.at),

@@ -12,6 +12,7 @@
 #include "loadgen/dip_meter.h"
 #include "loadgen/fault.h"
 #include "loadgen/fault_ground.h"
+#include "loadgen/histogram.h"
 #include "loadgen/run_watcher.h"
 #include "loadgen/worker.h"
 #include "results/model.h"
@@ -38,6 +39,8 @@ class FaultPlayer {
     std::vector<results::FaultMark> marks;
     std::vector<std::string> failures;  ///< a line for each fault that could not be made or healed
     std::vector<std::string> never_struck;
+    /// How late sections began until the first fault, which is not its doing; nothing: none struck.
+    std::optional<HistogramSnapshot> lag_before;
   };
   /// When the load is over: heals what still lasts. Once.
   Report finish();

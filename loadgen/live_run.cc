@@ -161,6 +161,7 @@ void LiveRun::end_faults(results::Run& result) {
   if (!faults_) return;
   FaultPlayer::Report report = faults_->finish();
   result.faults = std::move(report.marks);
+  lag_before_faults_ = std::move(report.lag_before);
   if (!external_.stop_requested()) {
     for (const std::string& fault : report.never_struck) {
       observer_.on_warning(fmt::format("fault {}: the run of {} was over before it could strike",
@@ -188,7 +189,7 @@ void LiveRun::complete_evidence(RunEvidence& evidence) const {
   evidence.has_store = housekeeping_.has_store();
   // With a fault clients are busy for as long as it lasts: that is what is measured, and waits
   // count from the schedule.
-  if (plan_.faults.empty()) evidence.schedule_lag = histograms.schedule_lag.snapshot();
+  evidence.schedule_lag = lag_before_faults_.value_or(histograms.schedule_lag.snapshot());
   evidence.wake_lag = histograms.wake_lag.snapshot();
   evidence.acquire = histograms.acquire_with(AcquireOutcome::acquired).snapshot();
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <tl/expected.hpp>
@@ -75,8 +76,9 @@ class LiveRun {
   std::condition_variable_any changed_;  ///< the runner waits for it, and nobody else
   int connected_ = 0, working_ = 0;
   std::string connect_error_;
-  std::atomic<bool> gate_open_{false};   ///< the clients wait for it
-  std::vector<SmallThread> threads_;     ///< joined before anything they use goes
+  std::atomic<bool> gate_open_{false};  ///< the clients wait for it
+  std::vector<SmallThread> threads_;    ///< joined before anything they use goes
+  std::optional<HistogramSnapshot> lag_before_faults_;
   std::unique_ptr<FaultPlayer> faults_;  ///< last: healed before the clients are waited for
 };
 

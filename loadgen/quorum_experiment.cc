@@ -6,6 +6,7 @@
 #include <array>
 #include <limits>
 
+#include "loadgen/exclusion.h"
 #include "loadgen/quiet.h"
 #include "strategies/registry.h"
 
@@ -145,7 +146,7 @@ void QuorumPointSum::add(const results::Run& run) {
   seconds_ += run.duration_seconds;
   sections_ += run.sections;
   commands_ += run.commands_per_section * static_cast<double>(run.sections);
-  violated_ = violated_ || run.audit.verdict == results::Verdict::violated;
+  add_verdict(run.audit.verdict, violated_);
   const results::Outcomes& outcomes = run.outcomes;
   granted_ += outcomes.acquired;
   ended_ += outcomes.acquired + outcomes.timed_out + outcomes.refused + outcomes.failed +

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -72,7 +73,7 @@ class QuorumPointSum {
   double seconds_ = 0, commands_ = 0;
   std::uint64_t sections_ = 0, granted_ = 0, ended_ = 0, split_votes_ = 0;
   double rounds_ = 0;
-  bool violated_ = false;
+  std::optional<bool> violated_;
   HistogramSnapshot acquire_, validity_;
 };
 

@@ -60,7 +60,7 @@ struct Capacity {
   std::string limit;  ///< "lock", "store", "generator", "clients" or "unknown"
   std::string limit_reason;
   bool confirmed = false;  ///< by repeated runs at both ends
-  /// Whether exclusion was broken in some of the runs; nothing: the file is too old to say.
+  /// Whether exclusion was broken in some of the runs, promised or not; nothing: nobody knows.
   std::optional<bool> violated;
   /// Of the planned rate: its share of `lowest`, and by what share the load may grow until there.
   std::optional<double> planned_rate, utilisation, headroom;

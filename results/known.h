@@ -5,7 +5,7 @@
 
 namespace lockbench::results {
 
-// Of what files of older versions do not say.
+// Of what is not always known.
 
 /// For people.
 inline std::string yes_or_no(const std::optional<bool>& known) {

@@ -178,7 +178,7 @@ struct QuorumPoint {
   double rounds_per_grant = 0;
   double granted_share = 0;  ///< of the acquisitions that ended
   Distribution validity;     ///< left at the grant, of a quorum
-  /// Whether exclusion was broken; nothing: the file is too old to say.
+  /// Whether exclusion was broken; nothing: nobody knows.
   std::optional<bool> violated;
 };
 

@@ -24,8 +24,19 @@ TEST(CapacityExperiment, RemembersThatALockLetTwoIn) {
   EXPECT_EQ(measured_briefly(scripted("open-door", open_door)).capacity.violated, true);
 }
 
-TEST(CapacityExperiment, AControlBreaksNoPromise) {
-  EXPECT_EQ(measured_briefly(*find_strategy("none")).capacity.violated, false);
+TEST(CapacityExperiment, KnowsThatAControlLetsAllIn) {
+  EXPECT_EQ(measured_briefly(*find_strategy("none")).capacity.violated, true);
+}
+
+TEST(CapacityExperiment, KnowsNothingOfALockThatNobodyGot) {
+  const Behaviour refuses{.acquire = [](const Context&, const AcquireRequest&) {
+    return outcome(AcquireOutcome::refused);
+  }};
+  EXPECT_EQ(measured_briefly(scripted("refuses", refuses)).capacity.violated, std::nullopt);
+}
+
+TEST(CapacityExperiment, FindsNothingBrokenWhereOneWasLetInAtATime) {
+  EXPECT_EQ(measured_briefly(*find_strategy("local-mutex")).capacity.violated, false);
 }
 
 }  // namespace

@@ -112,6 +112,16 @@ TEST(QuorumPointSum, OneHalfThatFailedIsAFailure) {
   EXPECT_EQ(sum.point().violated, true);
 }
 
+TEST(QuorumPointSum, WhatWasNotAuditedIsNotKnown) {
+  results::Run unaudited = half(0, 0);
+  unaudited.audit.verdict = results::Verdict::unaudited;
+  QuorumPointSum sum({.strategy = "redlock", .nodes = 3}, 20ms);
+  sum.add(unaudited);
+  EXPECT_EQ(sum.point().violated, std::nullopt);
+  sum.add(half(10, 10));
+  EXPECT_EQ(sum.point().violated, false);
+}
+
 TEST(QuorumPointSum, NothingGrantedIsAFigureToo) {
   QuorumPointSum sum({.strategy = "redlock", .nodes = 3, .fault = {.down = 2}}, 20ms);
   results::Run run = half(0, 0);
