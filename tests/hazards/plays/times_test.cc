@@ -89,20 +89,5 @@ TEST(Return, IsStuckWhereItTakesLongerThanItsBound) {
   EXPECT_THAT(late.reason, testing::HasSubstr("after 2000 ms, and not within 1000 ms"));
 }
 
-TEST(TransactionThatWaits, IsRolledBackByLimitsOfItsWaitOnly) {
-  const auto seen = [](std::string_view name) {
-    Cell cell = play(house(), scenario(name), strategy("postgres-advisory"));
-    EXPECT_TRUE(cell.agrees()) << told(cell);
-    return cell;
-  };
-  for (const std::string_view limit : {"statement", "lock"}) {
-    const Cell ended = seen("transaction-timeout-inside-" + std::string(limit));
-    EXPECT_EQ(std::get<bool>(ended.evidence.at("transaction_committed")), false);
-    EXPECT_THAT(ended.reason, testing::HasSubstr(std::string(limit) + " timeout"));
-  }
-  const Cell idle = seen("transaction-timeout-inside-idle");
-  EXPECT_EQ(std::get<bool>(idle.evidence.at("transaction_committed")), true);
-}
-
 }  // namespace
 }  // namespace lockbench::hazards::test
