@@ -24,7 +24,9 @@ Verdict wait_in_transaction(Play& play, Limit limit, std::string_view called) {
   play.timeline().add_now(waiter.name(), committed ? "commits its transaction"
                                                    : "has lost its transaction: it was ended");
   play.note("transaction_committed", committed);
-  play.note("waited_seconds", waited.answered_at - waited.asked_at);
+  const Duration took = waited.answered_at - waited.asked_at;
+  if (took < kLimit) need_answer(waited);
+  play.note("waited_seconds", took);
   if (waited.granted()) {
     note_belief_gap(play, holder, held, waited.answered_at);
     return {HazardOutcome::double_grant,
