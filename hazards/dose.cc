@@ -169,6 +169,12 @@ bool DosePoint::surprises() const {
   return expected == HazardOutcome::safe || ratio + kTolerance < 1;
 }
 
+std::string DosePoint::surprise() const {
+  if (violated > 0) return fmt::format("{} of {} violated, which should not be", violated, plays);
+  return fmt::format("none of {} violated, though {} is declared", plays,
+                     to_string(expected_outcome(*scenario, *strategy)));
+}
+
 const std::vector<double>& usual_ratios() {
   static const std::vector<double> ratios{0.5, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.25, 1.5, 2, 3};
   return ratios;
