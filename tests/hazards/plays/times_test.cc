@@ -75,6 +75,18 @@ TEST(BeliefGap, ShowsALeaseThatIsALittleTooLong) {
   EXPECT_GT(longest, 0.0);
 }
 
+TEST(Price, OfFrozenNodesIsByTheStrategysOwnPatience) {
+  // For two nodes that other clients of a play wait for.
+  const double patient = seconds(2 * ActorSettings{}.node_timeout.value());
+  double least = patient;
+  for (int i = 0; i < 3 && least >= patient; ++i) {
+    const Cell cell = play(house(), scenario("redlock-minority-frozen"), strategy("redlock"));
+    ASSERT_TRUE(cell.agrees()) << told(cell);
+    least = std::min(least, std::get<double>(cell.evidence.at("first_acquire_seconds_after")));
+  }
+  EXPECT_LT(least, patient);
+}
+
 TEST(Return, IsStuckWhereItTakesLongerThanItsBound) {
   auto stage = house().stage(strategy("test-sound"), Ground::shared);
   ASSERT_TRUE(stage) << stage.error().reason;
