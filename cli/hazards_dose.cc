@@ -51,10 +51,7 @@ class DoseProgress {
     const std::string name =
         fmt::format("{} / {} at {} TTL", point.scenario->name, point.strategy->name, point.ratio);
     if (point.failed) console_.warn(fmt::format("{} broke off: {}", name, point.reason));
-    if (point.surprises()) {
-      console_.warn(fmt::format("{}: {} of {} violated, which should not be", name, point.violated,
-                                point.plays));
-    }
+    if (point.surprises()) console_.warn(fmt::format("{}: {}", name, point.surprise()));
     const std::string line = fmt::format("{} of {} points played", done_, total_);
     if (console_.terminal()) {
       console_.status(line);

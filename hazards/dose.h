@@ -29,6 +29,8 @@ struct DosePoint {
   /// run out yet. Or whether it should have been, and never was: it declares so, and the lock had
   /// run out long ago.
   bool surprises() const;
+  /// Of one that surprises: "3 of 10 violated, which should not be"
+  std::string surprise() const;
 };
 
 struct DosePlan {

@@ -13,7 +13,7 @@ namespace {
 /// where a timer renews a lock, the timer must come in time.
 Duration usual_ttl(const Traits& traits) {
   if (traits.renews) return std::chrono::milliseconds(1500);
-  // A node is waited for no longer than a twentieth of it.
+  // What the nodes take to answer is taken off it.
   if (traits.nodes > 1) return std::chrono::seconds(1);
   if (traits.ttl_in_seconds) return std::chrono::seconds(1);
   return std::chrono::milliseconds(500);

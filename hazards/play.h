@@ -162,9 +162,7 @@ class Play {
   /// The director's own hand: a fault.
   void tell(std::string what) { timeline_.add_now("fault", std::move(what)); }
   void note(const std::string& name, Fact fact) { evidence_[name] = std::move(fact); }
-  void note(const std::string& name, Duration duration) {
-    evidence_[name] = std::chrono::duration<double>(duration).count();
-  }
+  void note(const std::string& name, Duration duration) { evidence_[name] = seconds(duration); }
   const std::map<std::string, Fact>& evidence() const { return evidence_; }
 
  private:

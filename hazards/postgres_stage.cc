@@ -103,12 +103,13 @@ class PostgresStage : public Stage {
     if (answer && answer->kind == Answer::Kind::lock_not_available) {
       return tl::unexpected<std::string>("canceling statement due to lock timeout");
     }
-    const bool goes_on = !answer && answer.error().kind == StoreError::Kind::rejected;
-    if (!goes_on) transaction_.reset();  // or COMMIT would be another session's
-    return tl::unexpected(answer ? "the server ended the session" : answer.error().message);
+    if (answer) throw StageFailure("the server ended the session of the transaction that waited");
+    if (answer.error().kind != StoreError::Kind::rejected) {
+      throw StageFailure("the transaction that waited: " + answer.error().message);
+    }
+    return tl::unexpected(answer.error().message);
   }
   bool commit_transaction() override {
-    if (!transaction_) return false;
     const auto answer = transaction_->call(statement("COMMIT"), {}, {});
     return answer && answer->done() && answer->tag == "COMMIT";
   }

@@ -83,7 +83,7 @@ class Stage {
   /// A client's work in the store beside the lock: a transaction is opened, and left idle.
   virtual void begin_transaction();
   /// Waits for the key's lock inside that transaction, as one of its statements; for 10 s at most.
-  /// The error is what ended the wait.
+  /// The error is what the server ended the wait with.
   virtual tl::expected<void, std::string> wait_in_transaction(const std::string& key);
   /// Whether it was still there to be committed.
   virtual bool commit_transaction();

@@ -30,22 +30,22 @@ tl::expected<fs::path, std::string> find_library() {
       fmt::format("{} is missing: it belongs beside the program", beside.string()));
 }
 
-tl::expected<void*, std::string> map_new_file(const fs::path& path) {
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+tl::expected<ClockPage*, std::string> map_new_file(const fs::path& path) {
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file < 0) {
     return tl::unexpected(fmt::format("cannot make {}: {}", path.string(), std::strerror(errno)));
   }
   // The server may run as another user, whatever our umask is.
   void* page = MAP_FAILED;
-  if (fchmod(file, 0644) == 0 && ftruncate(file, sizeof(std::int64_t)) == 0) {
-    page = mmap(nullptr, sizeof(std::int64_t), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (fchmod(file, 0666) == 0 && ftruncate(file, sizeof(ClockPage)) == 0) {
+    page = mmap(nullptr, sizeof(ClockPage), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   }
   const int why = errno;
   close(file);
   if (page == MAP_FAILED) {
     return tl::unexpected(fmt::format("cannot map {}: {}", path.string(), std::strerror(why)));
   }
-  return page;
+  return static_cast<ClockPage*>(page);
 }
 
 }  // namespace
@@ -64,24 +64,25 @@ tl::expected<std::unique_ptr<ClockShim>, std::string> ClockShim::make(Testbed& t
     return tl::unexpected(
         fmt::format("cannot open {}: {}", folder->string(), std::strerror(errno)));
   }
-  const fs::path file = *folder / "offset";
+  const fs::path file = *folder / "page";
   const auto page = map_new_file(file);
   if (!page) return tl::unexpected(page.error());
-  return std::unique_ptr<ClockShim>(
-      new ClockShim(std::move(library), file, static_cast<std::int64_t*>(*page)));
+  return std::unique_ptr<ClockShim>(new ClockShim(std::move(library), file, *page));
 }
 
-ClockShim::~ClockShim() { munmap(offset_, sizeof(std::int64_t)); }
+ClockShim::~ClockShim() { munmap(page_, sizeof(ClockPage)); }
 
 void ClockShim::set(std::chrono::nanoseconds ahead) {
-  std::atomic_ref(*offset_).store(ahead.count());
+  std::atomic_ref(page_->ahead).store(ahead.count());
 }
+
+std::int64_t ClockShim::loads() const { return std::atomic_ref(page_->loads).load(); }
 
 void ClockShim::put_under(ServerSpec& server) const {
   const std::vector<std::string> before = {"/usr/bin/env", "LD_PRELOAD=" + library_.string(),
-                                           "LOCKBENCH_CLOCK_OFFSET_FILE=" + file_.string()};
+                                           "LOCKBENCH_CLOCK_FILE=" + file_.string()};
   server.argv.insert(server.argv.begin(), before.begin(), before.end());
-  server.preloads = library_;
+  server.clock = this;
 }
 
 }  // namespace lockbench::testbed

@@ -7,6 +7,7 @@
 #include <string>
 #include <tl/expected.hpp>
 
+#include "testbed/clock_page.h"
 #include "testbed/testbed.h"
 
 namespace lockbench::testbed {
@@ -15,7 +16,7 @@ struct ServerSpec;
 
 /// The wall clock of one server, which can be moved while the server runs: gettimeofday, time and
 /// CLOCK_REALTIME, for the server's process and its children. Its monotonic clocks stay what they
-/// are. Thread-safe. Outlives the starting of its server; the offset stays when it goes.
+/// are. Thread-safe. Outlives its server.
 class ClockShim {
  public:
   /// Makes the file that the server will share; the error says what is missing. `library` empty:
@@ -33,12 +34,17 @@ class ClockShim {
   /// Lets a server run by this clock, and not start where it cannot.
   void put_under(ServerSpec& server) const;
 
+  /// How many programs have come to run by it, by their own account: of another user's process
+  /// nobody else may tell. More with each start of the server.
+  std::int64_t loads() const;
+  const std::filesystem::path& library() const { return library_; }
+
  private:
-  ClockShim(std::filesystem::path library, std::filesystem::path file, std::int64_t* offset)
-      : library_(std::move(library)), file_(std::move(file)), offset_(offset) {}
+  ClockShim(std::filesystem::path library, std::filesystem::path file, ClockPage* page)
+      : library_(std::move(library)), file_(std::move(file)), page_(page) {}
 
   const std::filesystem::path library_, file_;
-  std::int64_t* const offset_;  ///< shared with the server
+  ClockPage* const page_;  ///< shared with the server
 };
 
 }  // namespace lockbench::testbed

@@ -9,26 +9,34 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
 
+#include "testbed/clock_page.h"
+
 namespace {
+
+using lockbench::testbed::ClockPage;
 
 constexpr std::int64_t kNanoseconds = 1'000'000'000;
 
 /// Mapped once, when the library is loaded; read without allocation or lock ever after. Null where
 /// there is no file: then the clock is the machine's.
-const volatile std::int64_t* offset = nullptr;
+const volatile ClockPage* page = nullptr;
 
-__attribute__((constructor)) void map_offset() {
-  const char* path = std::getenv("LOCKBENCH_CLOCK_OFFSET_FILE");
+__attribute__((constructor)) void map_page() {
+  const char* path = std::getenv("LOCKBENCH_CLOCK_FILE");
   if (path == nullptr) return;
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  const int file = open(path, O_RDWR | O_CLOEXEC);
   if (file < 0) return;
-  void* page = mmap(nullptr, sizeof(std::int64_t), PROT_READ, MAP_SHARED, file, 0);
+  void* mapped = mmap(nullptr, sizeof(ClockPage), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);
-  if (page != MAP_FAILED) offset = static_cast<const volatile std::int64_t*>(page);
+  if (mapped == MAP_FAILED) return;
+  auto* const shared = static_cast<ClockPage*>(mapped);
+  std::atomic_ref(shared->loads).fetch_add(1);
+  page = shared;
 }
 
 /// Past the functions that are replaced here.
@@ -37,8 +45,8 @@ int real_clock(clockid_t clock, timespec* time) {
 }
 
 void shift(timespec& time) {
-  if (offset == nullptr) return;
-  const std::int64_t now = time.tv_sec * kNanoseconds + time.tv_nsec + *offset;
+  if (page == nullptr) return;
+  const std::int64_t now = time.tv_sec * kNanoseconds + time.tv_nsec + page->ahead;
   time.tv_sec = now / kNanoseconds;
   time.tv_nsec = now % kNanoseconds;
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "testbed/clients.h"
@@ -30,7 +29,6 @@ struct Member {
 class EtcdStarter {
  public:
   using Started = tl::expected<std::unique_ptr<EtcdServer>, std::string>;
-  using StartedCluster = tl::expected<std::unique_ptr<EtcdCluster>, std::string>;
 
   EtcdStarter(Testbed& testbed, const EtcdOptions& options, std::string program)
       : testbed_(testbed), options_(options), program_(std::move(program)) {}
@@ -62,23 +60,6 @@ class EtcdStarter {
     const bool taken = launched.error().find(kPortTaken.substr(1)) != std::string::npos;
     return tl::unexpected(taken ? fmt::format("{}: {}", kPortTaken, launched.error())
                                 : launched.error());
-  }
-
-  StartedCluster start_all(const std::vector<Member>& members) const {
-    std::vector<Started> started(members.size());
-    {
-      std::vector<std::jthread> threads;
-      threads.reserve(members.size());
-      for (std::size_t i = 0; i < members.size(); ++i) {
-        threads.emplace_back([&, i] { started[i] = start(members[i], members); });
-      }
-    }
-    std::unique_ptr<EtcdCluster> cluster(new EtcdCluster);
-    for (Started& one : started) {
-      if (!one) return tl::unexpected(std::move(one.error()));
-      cluster->members_.push_back(*std::move(one));
-    }
-    return cluster;
   }
 
  private:
@@ -161,14 +142,13 @@ tl::expected<std::unique_ptr<EtcdCluster>, std::string> start_etcd_cluster(
   const auto program = find_program(kEtcd);
   if (!program) return tl::unexpected(program.error());
   const EtcdStarter starter(testbed, options, program->string());
-  EtcdStarter::StartedCluster cluster;
-  for (int attempt = 0; attempt < kPortAttempts; ++attempt) {
-    const auto chosen = starter.choose(members);
-    if (!chosen) return tl::unexpected(chosen.error());
-    cluster = starter.start_all(*chosen);
-    if (cluster || cluster.error().find(kPortTaken) == std::string::npos) break;
-  }
-  return cluster;
+  auto started = start_all_on_free_ports<EtcdServer, Member>(
+      [&] { return starter.choose(members); },
+      [&](std::size_t number, const std::vector<Member>& all) {
+        return starter.start(all[number], all);
+      });
+  if (!started) return tl::unexpected(std::move(started.error()));
+  return std::unique_ptr<EtcdCluster>(new EtcdCluster(*std::move(started)));
 }
 
 }  // namespace lockbench::testbed

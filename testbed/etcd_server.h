@@ -45,8 +45,10 @@ class EtcdCluster {
   std::string url() const;
 
  private:
-  friend class EtcdStarter;
-  EtcdCluster() = default;
+  friend tl::expected<std::unique_ptr<EtcdCluster>, std::string> start_etcd_cluster(
+      Testbed& testbed, int members, const EtcdOptions& options);
+  explicit EtcdCluster(std::vector<std::unique_ptr<EtcdServer>> members)
+      : members_(std::move(members)) {}
 
   std::vector<std::unique_ptr<EtcdServer>> members_;
 };

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <tl/expected.hpp>
 #include <vector>
 
@@ -36,6 +38,9 @@ tl::expected<std::string, std::string> ask_until(
 
 /// What an error says when somebody else was quicker to take a port.
 inline constexpr std::string_view kPortTaken = "Address already in use";
+inline bool says_port_taken(std::string_view error) {
+  return error.find(kPortTaken) != std::string_view::npos;
+}
 /// How often a start is tried with other ports.
 inline constexpr int kPortAttempts = 5;
 
@@ -49,8 +54,49 @@ tl::expected<std::unique_ptr<Server>, std::string> start_on_free_port(
     const auto port = choose();
     if (!port) return tl::unexpected(port.error());
     auto server = start(*port);
-    if (server || server.error().find(kPortTaken) == std::string::npos) return server;
+    if (server || !says_port_taken(server.error())) return server;
     error = std::move(server.error());
+  }
+  return tl::unexpected(std::move(error));
+}
+
+/// The same for all members of a cluster, which are started side by side: none is ready before most
+/// are. `choose` proposes ports for all; `start` starts one of them, counted from 0, and is called
+/// by several threads.
+template <typename Server, typename Member>
+tl::expected<std::vector<std::unique_ptr<Server>>, std::string> start_all_on_free_ports(
+    const std::function<tl::expected<std::vector<Member>, std::string>()>& choose,
+    const std::function<tl::expected<std::unique_ptr<Server>, std::string>(
+        std::size_t number, const std::vector<Member>& all)>& start) {
+  using Started = tl::expected<std::unique_ptr<Server>, std::string>;
+  const auto started = [](const Started& one) { return one.has_value(); };
+  const auto lost_its_port = [](const Started& one) {
+    return !one && says_port_taken(one.error());
+  };
+  std::string error;
+  for (int attempt = 0; attempt < kPortAttempts; ++attempt) {
+    const auto members = choose();
+    if (!members) return tl::unexpected(members.error());
+    std::vector<Started> all(members->size());
+    {
+      std::vector<std::jthread> threads;
+      threads.reserve(all.size());
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        threads.emplace_back([&, i] { all[i] = start(i, *members); });
+      }
+    }
+    // Without it, others find no majority: theirs is not the reason to tell.
+    auto failed = std::find_if(all.begin(), all.end(), lost_its_port);
+    const bool again = failed != all.end();
+    if (!again) failed = std::find_if(all.begin(), all.end(), std::not_fn(started));
+    if (failed == all.end()) {
+      std::vector<std::unique_ptr<Server>> servers;
+      servers.reserve(all.size());
+      for (Started& one : all) servers.push_back(*std::move(one));
+      return servers;
+    }
+    error = std::move(failed->error());
+    if (!again) break;
   }
   return tl::unexpected(std::move(error));
 }

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <fstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
+
+#include "testbed/clock_shim.h"
 
 namespace lockbench::testbed {
 namespace {
@@ -87,6 +88,7 @@ Server::Result Server::launch_locked() {
   std::error_code error;
   const std::uintmax_t size = fs::file_size(log_path(), error);
   log_start_ = error ? 0 : size;
+  const std::int64_t loads = spec_.clock == nullptr ? 0 : spec_.clock->loads();
   const auto process = supervisor_->launch({.argv = spec_.argv,
                                             .log = log_path(),
                                             .folder = data_folder(),
@@ -95,20 +97,14 @@ Server::Result Server::launch_locked() {
   if (!process) return tl::unexpected(process.error());
   supervisor_->forget(process_.exchange(*process));
   auto ready = await_ready(*process);
-  if (ready) ready = has_preloaded(supervisor_->pid(*process));
+  if (ready) ready = runs_by_clock(loads);
   if (!ready) (void)kill_locked();  // the first failure is the one to tell
   return ready;
 }
 
-Server::Result Server::has_preloaded(pid_t pid) const {
-  if (spec_.preloads.empty()) return {};
-  std::error_code error;
-  const std::string library = fs::canonical(spec_.preloads, error).string();
-  std::ifstream maps(fmt::format("/proc/{}/maps", pid));
-  for (std::string line; !error && std::getline(maps, line);) {
-    if (line.ends_with(" " + library)) return {};
-  }
-  return tl::unexpected(failure(fmt::format("has not loaded {}", spec_.preloads.string())));
+Server::Result Server::runs_by_clock(std::int64_t loads_before) const {
+  if (spec_.clock == nullptr || spec_.clock->loads() > loads_before) return {};
+  return tl::unexpected(failure(fmt::format("has not loaded {}", spec_.clock->library().string())));
 }
 
 Server::Result Server::await_ready(Supervisor::Handle process) {

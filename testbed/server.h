@@ -18,6 +18,7 @@
 
 namespace lockbench::testbed {
 
+class ClockShim;
 class Server;
 
 /// What it takes to run one server. A kind of server fills it in.
@@ -27,7 +28,7 @@ struct ServerSpec {
   std::vector<std::string> argv;               ///< argv[0] is the absolute path of the program
   std::vector<std::uint16_t> ports;            ///< the first is the one that clients use
   std::string user;                            ///< run as this user; empty: as the caller
-  std::filesystem::path preloads;              ///< a library that must be in it once it is ready
+  const ClockShim* clock = nullptr;            ///< that it must run by once it is ready
   int stop_signal = SIGTERM;                   ///< asks for an orderly end
   std::chrono::milliseconds stop_grace{5000};  ///< from that signal to SIGKILL
   std::chrono::milliseconds ready_within{10'000};
@@ -85,8 +86,8 @@ class Server {
   Result stop_locked();
   Result kill_locked();
   Result await_ready(Supervisor::Handle process);
-  /// Whether the process has the library that was to be preloaded; the loader only warns.
-  Result has_preloaded(pid_t pid) const;
+  /// A library that is to be preloaded and cannot be is no more than a warning of the loader's.
+  Result runs_by_clock(std::int64_t loads_before) const;
   Result clear_data() const;
   std::string failure(std::string_view what) const;
 

@@ -5,7 +5,6 @@
 #include <fstream>
 #include <iterator>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "testbed/clients.h"
@@ -16,7 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Started = tl::expected<std::unique_ptr<ZookeeperServer>, std::string>;
-using StartedAll = tl::expected<std::vector<std::unique_ptr<ZookeeperServer>>, std::string>;
 
 constexpr Program kJava{"java", "default-jre-headless"};
 /// Names what it needs in its manifest, but no logger.
@@ -91,23 +89,6 @@ class ZookeeperStarter {
     // Its stack leaves no room for the reason in the end of the log.
     const bool taken = server->log().find(kPortTaken) != std::string::npos;
     return tl::unexpected(taken ? fmt::format("{}: {}", kZookeeper, kPortTaken) : launched.error());
-  }
-
-  /// Side by side: none is ready before most are.
-  StartedAll start_all(const std::vector<Member>& members) const {
-    std::vector<Started> started(members.size());
-    {
-      std::vector<std::jthread> threads;
-      for (std::size_t i = 0; i < members.size(); ++i) {
-        threads.emplace_back([&, i] { started[i] = start(members[i], i + 1, members); });
-      }
-    }
-    std::vector<std::unique_ptr<ZookeeperServer>> servers;
-    for (Started& one : started) {
-      if (!one) return tl::unexpected(std::move(one.error()));
-      servers.push_back(*std::move(one));
-    }
-    return servers;
   }
 
  private:
@@ -189,17 +170,15 @@ Started start_zookeeper(Testbed& testbed, const ZookeeperOptions& options) {
       options.choose_port, [&](std::uint16_t port) { return starter->start_alone(port); });
 }
 
-StartedAll start_zookeeper_ensemble(Testbed& testbed, int size, const ZookeeperOptions& options) {
+tl::expected<std::vector<std::unique_ptr<ZookeeperServer>>, std::string> start_zookeeper_ensemble(
+    Testbed& testbed, int size, const ZookeeperOptions& options) {
   const auto starter = make_starter(testbed, options);
   if (!starter) return tl::unexpected(starter.error());
-  StartedAll servers;
-  for (int attempt = 0; attempt < kPortAttempts; ++attempt) {
-    const auto members = choose(options, static_cast<std::size_t>(size));
-    if (!members) return tl::unexpected(members.error());
-    servers = starter->start_all(*members);
-    if (servers || servers.error().find(kPortTaken) == std::string::npos) break;
-  }
-  return servers;
+  return start_all_on_free_ports<ZookeeperServer, Member>(
+      [&] { return choose(options, static_cast<std::size_t>(size)); },
+      [&](std::size_t number, const std::vector<Member>& all) {
+        return starter->start(all[number], number + 1, all);
+      });
 }
 
 std::string zookeeper_mode(const ZookeeperServer& server) {

@@ -31,6 +31,7 @@ Verdict split_vote(Play& play) {
   stall_at(*clients[0], 3);
   stall_at(*clients[1], 5);
   Grant lost = clients[2]->acquire();
+  need_answer(lost);
   if (lost.granted()) throw StageFailure("the votes were not split");
   const TimePoint at = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
   for (int i = 2; i < kClients; ++i) {
@@ -42,6 +43,7 @@ Verdict split_vote(Play& play) {
   Duration longest{};
   for (Actor* client : clients) {
     const Grant grant = client->answer();
+    need_answer(grant);
     granted += grant.granted() ? 1 : 0;
     rounds += grant.rounds;
     split += grant.split_votes;

@@ -7,11 +7,12 @@ namespace {
 
 /// Before every command of a release in turn: one of these places lies between check and delete.
 Verdict release_race(Play& play) {
+  // The stall is not to cost it the answers of a quorum's nodes, nor they the play its answer.
+  constexpr std::chrono::seconds kNodeTimeout{8};
   const Duration ttl = play.ttl();
   Verdict verdict;
   for (int place = 1, places = 1; place <= places; ++place) {
-    // The stall is not to cost it the answers of a quorum's nodes.
-    Actor& holder = play.client("holder", {.node_timeout = kLongTtl});
+    Actor& holder = play.client("holder", {.node_timeout = kNodeTimeout});
     Actor& second = play.client("second");
     play.ask_for_ttl(ttl);
     holder.rehearse();

@@ -22,7 +22,8 @@ Verdict release_without_holding(Play& play) {
 
 const ScenarioRegistration registration({
     .name = "release-without-holding",
-    .question = "A client that was refused releases in its clean-up, by an old lease: another's?",
+    .question =
+        "A client that was refused releases in its clean-up, by a lease it gave back: another's?",
     .quick = true,
     .play = release_without_holding,
 });

@@ -8,11 +8,12 @@
 namespace lockbench {
 namespace {
 
-/// The second client of a play gets no answer, nor does anybody who is refused.
+/// Nobody who is refused gets an answer, nor does the second client of a play.
+template <bool kSecondToo>
 class Silent : public Around {
  public:
   Silent(std::string_view around, const Context& context)
-      : Around(around, context), second_(context.client == 2) {}
+      : Around(around, context), second_(kSecondToo && context.client == 2) {}
 
   AcquireResult acquire(const AcquireRequest& request) override {
     AcquireResult result = Around::acquire(request);
@@ -23,6 +24,37 @@ class Silent : public Around {
 
  private:
   const bool second_;
+};
+
+/// The second client's store cannot be reached at all: it knows at once.
+class CutOff : public Around {
+ public:
+  CutOff(std::string_view around, const Context& context)
+      : Around(around, context), second_(context.client == 2) {}
+
+  AcquireResult acquire(const AcquireRequest& request) override {
+    if (!second_) return Around::acquire(request);
+    return {.outcome = AcquireOutcome::failed, .reason = "the store does not answer"};
+  }
+
+ private:
+  const bool second_;
+};
+
+/// Once an answer was lost, there are no more.
+class SilentForGood : public Around {
+ public:
+  using Around::Around;
+
+  AcquireResult acquire(const AcquireRequest& request) override {
+    if (silent_) return {.outcome = AcquireOutcome::failed, .reason = "the store does not answer"};
+    AcquireResult result = Around::acquire(request);
+    silent_ = result.outcome == AcquireOutcome::unknown;
+    return result;
+  }
+
+ private:
+  bool silent_ = false;
 };
 
 /// Hears of no release what became of it, or of none that is repeated.
@@ -69,15 +101,23 @@ Traits with_session() {
           .waiting_choices = {}};
 }
 
-const Registration silent(described<Silent>("test-silent", "redis", "redis-set-nx-lua",
-                                            with_ttl(OwnerCheck::atomic)));
-const Registration confused(described<Silent>("test-silent-confused", "redis", "test-confused",
-                                              with_ttl(OwnerCheck::atomic)));
-const Registration getset(described<Silent>("test-silent-getset", "redis", "redis-getset",
-                                            with_ttl(OwnerCheck::local_clock)));
-const Registration redlock(described<Silent>("test-silent-redlock", "redis", "redlock",
-                                             redis::redlock_traits()));
-const Registration etcd(described<Silent>("test-silent-etcd", "etcd", "etcd", with_session()));
+const Registration silent(described<Silent<true>>("test-silent", "redis", "redis-set-nx-lua",
+                                                  with_ttl(OwnerCheck::atomic)));
+const Registration confused(described<Silent<true>>("test-silent-confused", "redis",
+                                                    "test-confused", with_ttl(OwnerCheck::atomic)));
+const Registration getset(described<Silent<true>>("test-silent-getset", "redis", "redis-getset",
+                                                  with_ttl(OwnerCheck::local_clock)));
+const Registration redlock(described<Silent<true>>("test-silent-redlock", "redis", "redlock",
+                                                   redis::redlock_traits()));
+const Registration etcd(described<Silent<true>>("test-silent-etcd", "etcd", "etcd",
+                                                with_session()));
+const Registration cut_off(described<CutOff>("test-cut-off", "postgres", "postgres-advisory",
+                                             with_session()));
+const Registration refused(described<Silent<false>>("test-silent-refusal", "redis", "redlock",
+                                                    redis::redlock_traits()));
+const Registration for_good(described<SilentForGood>("test-silent-for-good", "redis",
+                                                     "redis-set-nx-lua",
+                                                     with_ttl(OwnerCheck::atomic)));
 const Registration unheard(described<UnheardRelease<true>>("test-unheard-release", "redis",
                                                            "redis-set-nx-lua",
                                                            with_ttl(OwnerCheck::atomic)));

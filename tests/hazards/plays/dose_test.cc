@@ -110,10 +110,12 @@ TEST(DoseSurprise, IsAViolationThatNobodyDeclared) {
   EXPECT_FALSE(point.surprises());
   point.ratio = 0.9;
   EXPECT_TRUE(point.surprises());
+  EXPECT_EQ(point.surprise(), "1 of 2 violated, which should not be");
   point.violated = 0;
   EXPECT_FALSE(point.surprises());
   point.ratio = 3;
   EXPECT_TRUE(point.surprises()) << "it declares that this harms it";
+  EXPECT_EQ(point.surprise(), "none of 2 violated, though lost-update is declared");
   point.plays = 0;
   EXPECT_FALSE(point.surprises()) << "nothing was seen";
   point = {.scenario = &scenario("overrun-holding"),

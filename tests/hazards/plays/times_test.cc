@@ -75,6 +75,18 @@ TEST(BeliefGap, ShowsALeaseThatIsALittleTooLong) {
   EXPECT_GT(longest, 0.0);
 }
 
+TEST(Price, OfFrozenNodesIsByTheStrategysOwnPatience) {
+  // For two nodes that other clients of a play wait for.
+  const double patient = seconds(2 * ActorSettings{}.node_timeout.value());
+  double least = patient;
+  for (int i = 0; i < 3 && least >= patient; ++i) {
+    const Cell cell = play(house(), scenario("redlock-minority-frozen"), strategy("redlock"));
+    ASSERT_TRUE(cell.agrees()) << told(cell);
+    least = std::min(least, std::get<double>(cell.evidence.at("first_acquire_seconds_after")));
+  }
+  EXPECT_LT(least, patient);
+}
+
 TEST(Return, IsStuckWhereItTakesLongerThanItsBound) {
   auto stage = house().stage(strategy("test-sound"), Ground::shared);
   ASSERT_TRUE(stage) << stage.error().reason;
@@ -87,21 +99,6 @@ TEST(Return, IsStuckWhereItTakesLongerThanItsBound) {
   const Verdict late = verdict_of_return(play, grant, since, 1s);
   EXPECT_EQ(late.outcome, HazardOutcome::stuck);
   EXPECT_THAT(late.reason, testing::HasSubstr("after 2000 ms, and not within 1000 ms"));
-}
-
-TEST(TransactionThatWaits, IsRolledBackByLimitsOfItsWaitOnly) {
-  const auto seen = [](std::string_view name) {
-    Cell cell = play(house(), scenario(name), strategy("postgres-advisory"));
-    EXPECT_TRUE(cell.agrees()) << told(cell);
-    return cell;
-  };
-  for (const std::string_view limit : {"statement", "lock"}) {
-    const Cell ended = seen("transaction-timeout-inside-" + std::string(limit));
-    EXPECT_EQ(std::get<bool>(ended.evidence.at("transaction_committed")), false);
-    EXPECT_THAT(ended.reason, testing::HasSubstr(std::string(limit) + " timeout"));
-  }
-  const Cell idle = seen("transaction-timeout-inside-idle");
-  EXPECT_EQ(std::get<bool>(idle.evidence.at("transaction_committed")), true);
 }
 
 }  // namespace

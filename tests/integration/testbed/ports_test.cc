@@ -31,5 +31,54 @@ TEST(DistinctPorts, AreNotDrawnForEver) {
   EXPECT_EQ(none.error(), "no ports");
 }
 
+struct NoServer {};
+using Started = tl::expected<std::unique_ptr<NoServer>, std::string>;
+
+/// So many attempts in which one of three loses its port, and the others find no majority.
+auto start_without_ports(int lost, int& attempts) {
+  return start_all_on_free_ports<NoServer, int>(
+      [&]() -> tl::expected<std::vector<int>, std::string> {
+        ++attempts;
+        return std::vector<int>{0, 1, 2};
+      },
+      [&](std::size_t number, const std::vector<int>& /*all*/) -> Started {
+        if (attempts > lost) return std::make_unique<NoServer>();
+        if (number == 1) return tl::unexpected("bind: " + std::string(kPortTaken));
+        return tl::unexpected<std::string>("was not ready within 1 ms");
+      });
+}
+
+TEST(PortsOfACluster, AreDrawnAgainWhoeverLostHis) {
+  int attempts = 0;
+  const auto started = start_without_ports(1, attempts);
+  ASSERT_TRUE(started) << started.error();
+  EXPECT_EQ(started->size(), 3U);
+  EXPECT_EQ(attempts, 2);
+}
+
+TEST(PortsOfACluster, AreNotDrawnForEver) {
+  int attempts = 0;
+  const auto started = start_without_ports(100, attempts);
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error(), "bind: Address already in use");
+  EXPECT_EQ(attempts, kPortAttempts);
+}
+
+TEST(PortsOfACluster, AreNotDrawnAgainWhereSomethingElseIsWrong) {
+  int attempts = 0;
+  const auto started = start_all_on_free_ports<NoServer, int>(
+      [&]() -> tl::expected<std::vector<int>, std::string> {
+        ++attempts;
+        return std::vector<int>{0, 1};
+      },
+      [](std::size_t number, const std::vector<int>& /*all*/) -> Started {
+        if (number == 0) return std::make_unique<NoServer>();
+        return tl::unexpected<std::string>("no folder");
+      });
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error(), "no folder");
+  EXPECT_EQ(attempts, 1);
+}
+
 }  // namespace
 }  // namespace lockbench::testbed
