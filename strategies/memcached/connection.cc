@@ -85,8 +85,7 @@ StoreResult<void> Connection::connect(const std::stop_token& stop) {
   const memcached_return_t code = cut ? MEMCACHED_FAILURE : memcached_version(client.get());
   env_.after_command(told, code == MEMCACHED_SUCCESS ? CommandEnd::answered : CommandEnd::lost);
   if (code != MEMCACHED_SUCCESS) {
-    return fail(StoreError::Kind::not_sent,
-                "no memcached answers: " + reason_of(*client, code));
+    return fail(StoreError::Kind::not_sent, "no memcached answers: " + reason_of(*client, code));
   }
   const auto own_port =
       memcached_server_srcport(memcached_server_instance_by_position(client.get(), 0));
