@@ -44,7 +44,7 @@ void add_ungranted(const Result& result, int repetitions, std::vector<std::strin
     const Outcomes& seen = run.outcomes;
     const bool tried =
         seen.refused + seen.timed_out + seen.failed + seen.unknown + seen.abandoned > 0;
-    if (run.sections > 0 || seen.acquired > 0 || !tried) continue;
+    if (run.sections_per_second > 0 || seen.acquired > 0 || !tried) continue;
     lines.push_back(fmt::format(
         "nothing granted: {}: {} refused, {} timed out, {} failed, {} unknown, {} abandoned",
         run_name(run, repetitions), seen.refused, seen.timed_out, seen.failed, seen.unknown,

@@ -40,6 +40,7 @@ TEST(Notes, TellOfALockThatNobodyGot) {
   Result result;
   result.runs = {results::Run{.strategy = "redis-wait"}, results::Run{.strategy = "redis-set-nx"}};
   result.runs[0].outcomes = {.refused = 9, .abandoned = 7};
+  result.runs[0].fairness.per_client.resize(7);
   result.runs[1].outcomes = {.acquired = 1, .refused = 9};
   EXPECT_THAT(notes(result),
               ElementsAre("nothing granted: redis-wait: 9 refused, 0 timed out, 0 failed, 0 "
