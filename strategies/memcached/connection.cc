@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <map>
 #include <new>
-#include <system_error>
 
 namespace lockbench::memcached {
 namespace {
@@ -28,11 +27,10 @@ bool is_no(memcached_return_t code) {
   return code == MEMCACHED_NOTSTORED || code == MEMCACHED_DATA_EXISTS || code == MEMCACHED_NOTFOUND;
 }
 
-/// The library sums up what went wrong on a socket as "some errors".
+/// What went wrong on a socket the library sums up as "some errors".
 std::string reason_of(memcached_st& client, memcached_return_t code) {
-  const int number = memcached_last_error_errno(&client);
-  if (number != 0) return std::generic_category().message(number);
-  return memcached_strerror(&client, code);
+  return memcached_strerror(&client,
+                            code == MEMCACHED_SOME_ERRORS ? memcached_last_error(&client) : code);
 }
 
 bool is_refusal(memcached_return_t code) {
