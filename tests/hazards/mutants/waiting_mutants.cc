@@ -74,32 +74,25 @@ class TrustsTheMessage : public TokenLock {
  protected:
   WaitResult wait_turn(const AcquireRequest& request, const Lease& lease,
                        std::uint32_t earlier_waits, Duration longest) override {
-    WaitResult result = WaitResult::timed_out;
-    while (result == WaitResult::timed_out && env().now() < request.deadline) {
-      result = TokenLock::wait_turn(request, lease, earlier_waits, longest);
-    }
-    return result;
-  }
-};
-
-/// Likewise, or after twice the time after which what it saw must have run out.
-class WakesLate : public TokenLock {
- public:
-  using TokenLock::TokenLock;
-
-  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    return set_nx_px(request, lease, lease.token);
-  }
-
- protected:
-  WaitResult wait_turn(const AcquireRequest& request, const Lease& lease,
-                       std::uint32_t earlier_waits, Duration longest) override {
-    const TimePoint until = std::min(env().now() + 2 * request.ttl, request.deadline);
+    const TimePoint until = wakes_at(request);
     WaitResult result = WaitResult::timed_out;
     while (result == WaitResult::timed_out && env().now() < until) {
       result = TokenLock::wait_turn(request, lease, earlier_waits, longest);
     }
     return result;
+  }
+
+  virtual TimePoint wakes_at(const AcquireRequest& request) { return request.deadline; }
+};
+
+/// Likewise, or after twice the time after which what it saw must have run out.
+class WakesLate : public TrustsTheMessage {
+ public:
+  using TrustsTheMessage::TrustsTheMessage;
+
+ protected:
+  TimePoint wakes_at(const AcquireRequest& request) override {
+    return std::min(env().now() + 2 * request.ttl, request.deadline);
   }
 };
 
