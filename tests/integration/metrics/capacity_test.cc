@@ -7,8 +7,8 @@
 #include <set>
 
 #include "testbed/ports.h"
-#include "tests/integration/run/documents.h"
-#include "tests/integration/run/program.h"
+#include "tests/integration/support/documents.h"
+#include "tests/integration/support/program.h"
 #include "tests/support/http_client.h"
 
 namespace lockbench::test {

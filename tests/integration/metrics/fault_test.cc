@@ -4,8 +4,8 @@
 #include <csignal>
 
 #include "testbed/ports.h"
-#include "tests/integration/run/documents.h"
-#include "tests/integration/run/program.h"
+#include "tests/integration/support/documents.h"
+#include "tests/integration/support/program.h"
 #include "tests/support/http_client.h"
 
 namespace lockbench::test {

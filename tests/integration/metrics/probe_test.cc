@@ -6,7 +6,7 @@
 #include <csignal>
 
 #include "testbed/ports.h"
-#include "tests/integration/run/program.h"
+#include "tests/integration/support/program.h"
 #include "tests/support/http_client.h"
 #include "tests/support/servers.h"
 

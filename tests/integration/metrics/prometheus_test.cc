@@ -12,8 +12,8 @@
 
 #include "strategies/registry.h"
 #include "testbed/ports.h"
-#include "tests/integration/run/documents.h"
-#include "tests/integration/run/program.h"
+#include "tests/integration/support/documents.h"
+#include "tests/integration/support/program.h"
 #include "tests/support/boards.h"
 #include "tests/support/http_client.h"
 

@@ -8,8 +8,8 @@
 #include <stdexcept>
 
 #include "results/json.h"
-#include "tests/integration/run/documents.h"
-#include "tests/integration/run/program.h"
+#include "tests/integration/support/documents.h"
+#include "tests/integration/support/program.h"
 #include "tests/unit/results/samples.h"
 
 namespace lockbench::test {

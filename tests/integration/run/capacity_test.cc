@@ -2,8 +2,8 @@
 
 #include <csignal>
 
-#include "tests/integration/run/documents.h"
-#include "tests/integration/run/program.h"
+#include "tests/integration/support/documents.h"
+#include "tests/integration/support/program.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {

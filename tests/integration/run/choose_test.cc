@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/integration/run/program.h"
+#include "tests/integration/support/program.h"
 
 namespace lockbench::test {
 namespace {

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "strategies/registry.h"
-#include "tests/integration/run/documents.h"
-#include "tests/integration/run/program.h"
 #include "tests/integration/run/watch.h"
+#include "tests/integration/support/documents.h"
+#include "tests/integration/support/program.h"
 #include "tests/support/servers.h"
 #include "tests/support/test_names.h"
 

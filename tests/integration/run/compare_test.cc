@@ -9,8 +9,8 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "tests/integration/run/documents.h"
-#include "tests/integration/run/program.h"
+#include "tests/integration/support/documents.h"
+#include "tests/integration/support/program.h"
 
 namespace lockbench::test {
 namespace {

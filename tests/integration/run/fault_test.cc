@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/integration/run/documents.h"
-#include "tests/integration/run/program.h"
+#include "tests/integration/support/documents.h"
+#include "tests/integration/support/program.h"
 
 namespace lockbench::test {
 namespace {

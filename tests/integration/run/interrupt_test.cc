@@ -3,9 +3,9 @@
 #include <csignal>
 #include <filesystem>
 
-#include "tests/integration/run/documents.h"
-#include "tests/integration/run/program.h"
 #include "tests/integration/run/watch.h"
+#include "tests/integration/support/documents.h"
+#include "tests/integration/support/program.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/integration/run/program.h"
+#include "tests/integration/support/program.h"
 
 namespace lockbench::test {
 namespace {

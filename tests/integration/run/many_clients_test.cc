@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "tests/integration/run/documents.h"
-#include "tests/integration/run/program.h"
+#include "tests/integration/support/documents.h"
+#include "tests/integration/support/program.h"
 
 namespace lockbench::test {
 namespace {

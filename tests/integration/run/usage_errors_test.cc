@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <ostream>
 
-#include "tests/integration/run/program.h"
+#include "tests/integration/support/program.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {

@@ -3,8 +3,8 @@
 
 #include "strategies/registry.h"
 #include "testbed/zookeeper_server.h"
-#include "tests/integration/run/documents.h"
-#include "tests/integration/run/program.h"
+#include "tests/integration/support/documents.h"
+#include "tests/integration/support/program.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {

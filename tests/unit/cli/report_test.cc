@@ -7,7 +7,7 @@
 #include "cli/repeat_command.h"
 #include "cli/report_page.h"
 #include "results/json.h"
-#include "tests/integration/run/program.h"
+#include "tests/integration/support/program.h"
 #include "tests/unit/cli/fixtures.h"
 #include "tests/unit/results/samples.h"
 

@@ -9,7 +9,7 @@
 
 #include "cli/facts.h"
 #include "strategies/registry.h"
-#include "tests/integration/run/program.h"
+#include "tests/integration/support/program.h"
 #include "tests/support/servers.h"
 #include "tests/unit/cli/fixtures.h"
 

@@ -4,7 +4,7 @@
 #pragma GCC diagnostic ignored "-Wrestrict"
 #endif
 
-#include "tests/integration/run/documents.h"
+#include "tests/integration/support/documents.h"
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@
 #include <valijson/validator.hpp>
 
 #include "strategies/registry.h"
-#include "tests/integration/run/program.h"
+#include "tests/integration/support/program.h"
 
 namespace lockbench::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/integration/run/program.h"
+#include "tests/integration/support/program.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
