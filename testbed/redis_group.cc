@@ -65,6 +65,17 @@ bool is(const Facts& facts, const std::string& field, std::string_view value) {
   return found != facts.end() && found->second == value;
 }
 
+/// How many replicas a primary's facts say are in step. One that is still being sent the data is
+/// counted by Redis, but not yet "online"; one that is, but has acknowledged nothing yet, is not
+/// sent what is written before it does.
+std::size_t acknowledging(const Facts& facts) {
+  return static_cast<std::size_t>(std::count_if(facts.begin(), facts.end(), [](const auto& field) {
+    return field.first.starts_with("slave") &&
+           field.second.find("state=online") != std::string::npos &&
+           field.second.find("offset=0,") == std::string::npos;
+  }));
+}
+
 /// Empty once the group is in step; else what is missing.
 std::string missing(RedisGroup& group) {
   for (std::size_t i = 0; i < group.replicas(); ++i) {
@@ -74,14 +85,8 @@ std::string missing(RedisGroup& group) {
   }
   const auto facts = replication_facts(group.primary());
   if (!facts) return facts.error();
-  // A replica that is still being sent the data is counted, but not yet "online"; one that is, but
-  // has acknowledged nothing yet, is not sent what is written before it does.
-  const auto online = std::count_if(facts->begin(), facts->end(), [](const auto& field) {
-    return field.first.starts_with("slave") &&
-           field.second.find("state=online") != std::string::npos &&
-           field.second.find("offset=0,") == std::string::npos;
-  });
-  if (static_cast<std::size_t>(online) != group.replicas()) {
+  const std::size_t online = acknowledging(*facts);
+  if (online != group.replicas()) {
     return fmt::format("the primary has {} of {} replicas", online, group.replicas());
   }
   return {};
@@ -170,7 +175,15 @@ Done RedisGroup::rally(std::size_t promoted) {
     });
     if (!following) return following;
   }
-  return {};
+  // A link that is up on its side may not be in use on the other: who then asks for the replicas'
+  // acknowledgement waits in vain.
+  return await_nothing([&]() -> std::string {
+    const auto facts = replication_facts(replica(promoted));
+    if (!facts) return facts.error();
+    const std::size_t online = acknowledging(*facts);
+    if (online + 1 == replicas()) return "";
+    return fmt::format("the new primary has {} of {} replicas", online, replicas() - 1);
+  });
 }
 
 tl::expected<std::unique_ptr<RedisGroup>, std::string> start_redis_group(

@@ -54,7 +54,10 @@ class MetricsTest : public testing::Test {
     // It takes seconds until it begins, and the start of the run is to be seen.
     ASSERT_TRUE(eventually([] { return prometheus_->value_of("up").has_value(); }));
     // Sections of 40 ms under a TTL of 30 ms: only who renews keeps its lease.
+    // Few keys, so that clients wait for each other, and most sections are handed on.
     std::vector<std::string> arguments = {"run",
+                                          "--keys",
+                                          "2",
                                           "--ttl",
                                           "30ms",
                                           "--hold",
