@@ -33,14 +33,15 @@ class RedisGroup {
   /// proxies; the same for all, unless each has its own.
   Proxy* replication(std::size_t replica = 0);
 
-  /// Waits until every replica's link is up and the primary counts them all, as after the start;
-  /// for 10 s.
+  /// Waits until every replica's link is up and acknowledges what the primary writes, as after the
+  /// start; for 10 s.
   tl::expected<void, std::string> await_in_step();
 
   /// Makes a replica a primary of its own, with the data it has. The others go on following the
   /// first primary.
   tl::expected<void, std::string> promote(std::size_t index);
-  /// The others follow the one that was promoted, and have its data when this returns.
+  /// The others follow the one that was promoted, have its data, and acknowledge what it writes
+  /// when this returns.
   tl::expected<void, std::string> rally(std::size_t promoted);
 
   /// After the primary's death its first replica takes its place, and the others follow that. The

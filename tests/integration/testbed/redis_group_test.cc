@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/integration/testbed/support.h"
 
 namespace lockbench::testbed {
@@ -92,6 +94,11 @@ TEST_F(Replication, MayLackOnOneReplicaOnly) {
   ASSERT_TRUE(group->promote(0));
   ASSERT_TRUE(group->rally(0));
   EXPECT_EQ(ask(group->replica(1).port(), "EXISTS key"), ":0") << "it has what its new primary has";
+  // At once: Redis itself would look again only after a second.
+  const auto answer = ask_until(
+      group->replica(0).port(), "SET key value\r\nWAIT 1 500\r\n", 6s,
+      [](std::string_view text) { return std::count(text.begin(), text.end(), '\n') == 2; });
+  EXPECT_EQ(answer, "+OK\r\n:1\r\n");
 }
 
 TEST_F(Replication, CanBeCut) {
