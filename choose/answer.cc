@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "results/units.h"
+#include "results/tables/units.h"
 
 namespace lockbench::choose {
 namespace {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "choose/figure_text.h"
-#include "results/experiment_sheet.h"
-#include "results/markdown.h"
-#include "results/text.h"
+#include "results/tables/experiment_sheet.h"
+#include "results/tables/markdown.h"
+#include "results/tables/text.h"
 
 namespace lockbench::choose {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "results/comparison.h"
-#include "results/hazard_words.h"
-#include "results/provenance.h"
+#include "results/file/provenance.h"
+#include "results/stats/comparison.h"
+#include "results/tables/hazard_words.h"
 
 namespace lockbench::choose {
 namespace {

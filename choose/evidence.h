@@ -7,7 +7,7 @@
 
 #include "choose/load.h"
 #include "hazards/scenario.h"
-#include "results/model.h"
+#include "results/file/model.h"
 
 namespace lockbench::choose {
 

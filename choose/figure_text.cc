@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "results/compared_figures.h"
-#include "results/figures.h"
-#include "results/units.h"
+#include "results/stats/compared_figures.h"
+#include "results/stats/figures.h"
+#include "results/tables/units.h"
 
 namespace lockbench::choose {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "results/units.h"
+#include "results/tables/units.h"
 
 namespace lockbench::choose {
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "results/option_values.h"
-#include "results/statistics.h"
-#include "results/units.h"
+#include "results/file/option_values.h"
+#include "results/stats/statistics.h"
+#include "results/tables/units.h"
 
 namespace lockbench::choose {
 namespace {

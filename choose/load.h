@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "choose/requirements.h"
-#include "results/model.h"
+#include "results/file/model.h"
 
 namespace lockbench::choose {
 

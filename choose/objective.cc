@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "choose/figure_text.h"
-#include "results/units.h"
+#include "results/tables/units.h"
 
 namespace lockbench::choose {
 namespace {

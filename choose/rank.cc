@@ -8,9 +8,9 @@
 
 #include "choose/figure_text.h"
 #include "choose/survival.h"
-#include "results/figures.h"
-#include "results/statistics.h"
-#include "results/units.h"
+#include "results/stats/figures.h"
+#include "results/stats/statistics.h"
+#include "results/tables/units.h"
 
 namespace lockbench::choose {
 namespace {

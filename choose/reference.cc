@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "choose/reference_files.h"
-#include "results/json.h"
+#include "results/file/json.h"
 
 namespace lockbench::choose {
 

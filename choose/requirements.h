@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "results/threshold.h"
+#include "results/stats/threshold.h"
 #include "strategies/duration.h"
 
 namespace lockbench::choose {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "choose/lifetime.h"
-#include "results/units.h"
+#include "results/tables/units.h"
 
 namespace lockbench::choose {
 namespace {

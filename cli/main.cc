@@ -1,9 +1,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/dispatch.h"
+#include "cli/commands/dispatch.h"
 
 int main(int argc, char** argv) {
   const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
-  return lockbench::dispatch(args);
+  return lockbench::cli::dispatch(args);
 }

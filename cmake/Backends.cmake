@@ -34,7 +34,7 @@ endif()
 # are read from their descriptors, with the reason. Usage: lockbench_backend_sources(<target> <NAME> <folder>
 # <module>)
 function(lockbench_backend_sources target name folder module)
-  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cc)
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cc ${folder}/client/*.cc)
   if(LOCKBENCH_${name})
     target_sources(${target} PRIVATE ${sources})
     target_link_libraries(${target} PUBLIC PkgConfig::${module})

@@ -1,4 +1,4 @@
-# Compiles strategies/etcd/rpc.proto into the library lockbench_etcd_api, whose code is not ours and so has
+# Compiles strategies/etcd/client/rpc.proto into the library lockbench_etcd_api, whose code is not ours and so has
 # none of our warnings. Switches the backend off where its tools are missing.
 lockbench_backend(ETCD grpc++ libgrpc++-dev)
 if(LOCKBENCH_ETCD)
@@ -12,11 +12,11 @@ if(LOCKBENCH_ETCD)
   endif()
 endif()
 if(LOCKBENCH_ETCD)
-  set(proto ${CMAKE_SOURCE_DIR}/strategies/etcd/rpc.proto)
+  set(proto ${CMAKE_SOURCE_DIR}/strategies/etcd/client/rpc.proto)
   set(folder ${CMAKE_BINARY_DIR}/proto)
   set(outputs)
   foreach(suffix pb.h pb.cc grpc.pb.h grpc.pb.cc)
-    list(APPEND outputs ${folder}/strategies/etcd/rpc.${suffix})
+    list(APPEND outputs ${folder}/strategies/etcd/client/rpc.${suffix})
   endforeach()
   file(MAKE_DIRECTORY ${folder})
   add_custom_command(

@@ -12,11 +12,12 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 using Labels = std::vector<ClientMetric::Label>;
 
-constexpr std::array<const char*, kOutcomes.size()> kOutcomeNames = {
+constexpr std::array<const char*, loadgen::kOutcomes.size()> kOutcomeNames = {
     "acquired", "timed_out", "refused", "failed", "unknown", "abandoned"};
 
 /// By Vote.
-constexpr std::array<const char*, kVotes.size()> kVoteNames = {"granted", "refused", "failed"};
+constexpr std::array<const char*, loadgen::kVotes.size()> kVoteNames = {"granted", "refused",
+                                                                        "failed"};
 
 constexpr double kNanosecond = 1e-9;
 
@@ -66,7 +67,7 @@ class Series {
 template <class Visit>
 void for_each_vote(const Account& account, const Visit& visit) {
   for (std::size_t node = 0; node < account.totals.nodes.size(); ++node) {
-    for (std::size_t vote = 0; vote < kVotes.size(); ++vote) {
+    for (std::size_t vote = 0; vote < loadgen::kVotes.size(); ++vote) {
       visit(account.totals.nodes[node], vote,
             Labels{{"node", std::to_string(node)}, {"outcome", kVoteNames[vote]}});
     }
@@ -89,7 +90,7 @@ constexpr auto kWaiting = std::to_array<Metric>({
     {"lockbench_acquire_duration_seconds", kHistogram,
      "Time from a section's intended start until its acquisition ended, by outcome.",
      [](const Account& account, Series& series) {
-       for (std::size_t i = 0; i < kOutcomes.size(); ++i) {
+       for (std::size_t i = 0; i < loadgen::kOutcomes.size(); ++i) {
          series.histogram(account.totals.acquire[i], {{"outcome", kOutcomeNames[i]}});
        }
      }},
@@ -105,32 +106,33 @@ constexpr auto kWaiting = std::to_array<Metric>({
      [](const Account& account, Series& series) { series.histogram(account.totals.schedule_lag); }},
     {"lockbench_acquire_attempts_total", kCounter, "Attempts to get the lock.",
      [](const Account& account, Series& series) {
-       series.number(account.totals.counts[Count::attempts]);
+       series.number(account.totals.counts[loadgen::Count::attempts]);
      }},
     {"lockbench_store_commands_total", kCounter,
      "Commands sent to the lock's store, those of renewal and notification included.",
      [](const Account& account, Series& series) {
-       series.number(account.totals.counts[Count::commands] + account.totals.services.commands);
+       series.number(account.totals.counts[loadgen::Count::commands] +
+                     account.totals.services.commands);
      }},
     {"lockbench_sections_total", kCounter,
      "Sections by the outcome of their acquisition; those acquired count once they are over.",
      [](const Account& account, Series& series) {
-       for (std::size_t i = 0; i < kOutcomes.size(); ++i) {
-         const bool acquired = kOutcomes[i] == AcquireOutcome::acquired;
-         series.number(
-             acquired ? account.totals.counts[Count::sections] : account.totals.acquire[i].count(),
-             {{"outcome", kOutcomeNames[i]}});
+       for (std::size_t i = 0; i < loadgen::kOutcomes.size(); ++i) {
+         const bool acquired = loadgen::kOutcomes[i] == AcquireOutcome::acquired;
+         series.number(acquired ? account.totals.counts[loadgen::Count::sections]
+                                : account.totals.acquire[i].count(),
+                       {{"outcome", kOutcomeNames[i]}});
        }
      }},
     {"lockbench_wait_seconds_total", kCounter, "What granted acquisitions spent their time on.",
      [](const Account& account, Series& series) {
-       const auto part = [&](const char* name, Count what) {
+       const auto part = [&](const char* name, loadgen::Count what) {
          series.number(static_cast<double>(account.totals.counts[what]) * kNanosecond,
                        {{"part", name}});
        };
-       part("round_trip", Count::round_trip_ns);
-       part("backoff", Count::backoff_ns);
-       part("notified", Count::notified_ns);
+       part("round_trip", loadgen::Count::round_trip_ns);
+       part("backoff", loadgen::Count::backoff_ns);
+       part("notified", loadgen::Count::notified_ns);
      }},
 });
 
@@ -138,7 +140,7 @@ constexpr auto kRenewing = std::to_array<Metric>({
     {"lockbench_renewals_total", kCounter,
      "Renewals of held leases: renewed, lost (the store knew the owner no more) or failed.",
      [](const Account& account, Series& series) {
-       const ServiceCounts& services = account.totals.services;
+       const loadgen::ServiceCounts& services = account.totals.services;
        series.number(services.renewals, {{"outcome", "renewed"}});
        series.number(services.renewals_refused, {{"outcome", "lost"}});
        series.number(services.renewals_failed, {{"outcome", "failed"}});
@@ -204,7 +206,7 @@ constexpr auto kAudited = std::to_array<Metric>({
      [](const Account& account, Series& series) { series.number(account.totals.stale_rejected); }},
     {"lockbench_leases_lost_total", kCounter, "Leases that were lost while they were held.",
      [](const Account& account, Series& series) {
-       series.number(account.totals.counts[Count::leases_lost]);
+       series.number(account.totals.counts[loadgen::Count::leases_lost]);
      }},
     {"lockbench_holders", kGauge, "Clients inside their section.",
      [](const Account& account, Series& series) { series.number(account.present.holders); }},
@@ -226,8 +228,9 @@ constexpr auto kAudited = std::to_array<Metric>({
      [](const Account& account, Series& series) { series.number(account.present.jain); }},
     {"lockbench_fault_active", kGauge, "1 while the fault strikes.",
      [](const Account& account, Series& series) {
-       for (std::size_t i = 0; i < kFaults.size(); ++i) {
-         series.number(account.present.faults[i] ? 1.0 : 0.0, {{"fault", std::string(kFaults[i])}});
+       for (std::size_t i = 0; i < loadgen::kFaults.size(); ++i) {
+         series.number(account.present.faults[i] ? 1.0 : 0.0,
+                       {{"fault", std::string(loadgen::kFaults[i])}});
        }
      }},
 });

@@ -5,13 +5,13 @@
 namespace lockbench::exporter {
 namespace {
 
-using Places = std::array<std::uint8_t, kHistogramBuckets>;
+using Places = std::array<std::uint8_t, loadgen::kHistogramBuckets>;
 
 Places make_places() {
   Places places{};
   std::size_t coarse = 0;
   for (std::size_t fine = 0; fine < places.size(); ++fine) {
-    const std::int64_t middle = HistogramLayout::midpoint(fine);
+    const std::int64_t middle = loadgen::HistogramLayout::midpoint(fine);
     while (coarse < LatencyBuckets::kBounds && middle > LatencyBuckets::bound(coarse)) ++coarse;
     places[fine] = static_cast<std::uint8_t>(coarse);
   }
@@ -20,7 +20,7 @@ Places make_places() {
 
 }  // namespace
 
-void LatencyBuckets::add(const HistogramSnapshot& fine) {
+void LatencyBuckets::add(const loadgen::HistogramSnapshot& fine) {
   static const Places places = make_places();
   for (std::size_t i = 0; i < places.size(); ++i) counts_[places[i]] += fine.buckets[i];
   counts_[kBounds] += fine.overflow;

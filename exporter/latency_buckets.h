@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "loadgen/histogram.h"
+#include "loadgen/record/histogram.h"
 
 namespace lockbench::exporter {
 
@@ -19,7 +19,7 @@ class LatencyBuckets {
   /// A bucket of the fine histogram goes where its midpoint lies, as none of its bounds meets one
   /// of these: a sample within 0.8 % of a bound may be counted on its other side. Count and sum are
   /// exact.
-  void add(const HistogramSnapshot& fine);
+  void add(const loadgen::HistogramSnapshot& fine);
   LatencyBuckets& operator+=(const LatencyBuckets& more);
 
   std::uint64_t count() const;

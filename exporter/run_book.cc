@@ -2,17 +2,18 @@
 
 #include <algorithm>
 
-#include "loadgen/worker.h"
-#include "results/statistics.h"
+#include "loadgen/run/worker.h"
+#include "results/stats/statistics.h"
 
 namespace lockbench::exporter {
 namespace {
 
 /// What the result file leaves out at a run's end is left out here too, so that both agree.
-constexpr std::array kCounted{Phase::unmeasured, Phase::measured};
+constexpr std::array kCounted{loadgen::Phase::unmeasured, loadgen::Phase::measured};
 
-void add_histograms(const Recorder::Histograms& from, Totals& to) {
-  for (std::size_t i = 0; i < kOutcomes.size(); ++i) to.acquire[i].add(from.acquire[i].snapshot());
+void add_histograms(const loadgen::Recorder::Histograms& from, Totals& to) {
+  for (std::size_t i = 0; i < loadgen::kOutcomes.size(); ++i)
+    to.acquire[i].add(from.acquire[i].snapshot());
   to.hold.add(from.hold.snapshot());
   to.release.add(from.release.snapshot());
   to.handoff.add(from.handoff.snapshot());
@@ -24,51 +25,51 @@ void add_histograms(const Recorder::Histograms& from, Totals& to) {
   to.quorum_validity.add(from.validity.snapshot());
   to.nodes.resize(std::max(to.nodes.size(), from.nodes.size()));
   for (std::size_t node = 0; node < from.nodes.size(); ++node) {
-    for (std::size_t vote = 0; vote < kVotes.size(); ++vote) {
-      to.nodes[node].votes[vote] += from.nodes[node].count(kVotes[vote]);
+    for (std::size_t vote = 0; vote < loadgen::kVotes.size(); ++vote) {
+      to.nodes[node].votes[vote] += from.nodes[node].count(loadgen::kVotes[vote]);
       to.nodes[node].taken[vote].add(from.nodes[node].taken[vote].snapshot());
     }
   }
 }
 
-void add(const ServiceCounts& more, ServiceCounts& to) {
+void add(const loadgen::ServiceCounts& more, loadgen::ServiceCounts& to) {
   to.commands += more.commands;
   to.renewals += more.renewals;
   to.renewals_failed += more.renewals_failed;
   to.renewals_refused += more.renewals_refused;
 }
 
-void add(const QuorumCounts& more, QuorumCounts& to) {
+void add(const loadgen::QuorumCounts& more, loadgen::QuorumCounts& to) {
   to.rounds += more.rounds;
   to.split_votes += more.split_votes;
 }
 
 /// Of a run that may be under way.
-Totals totals_of(const RunShared& run) {
+Totals totals_of(const loadgen::RunShared& run) {
   Totals totals;
-  for (const Phase phase : kCounted) {
+  for (const loadgen::Phase phase : kCounted) {
     add_histograms(run.recorder.histograms(phase), totals);
     totals.counts += run.recorder.totals(phase);
     add(run.recorder.service_counts(phase), totals.services);
     add(run.recorder.quorum_counts(phase), totals.quorum);
   }
   // The audit spans the whole run.
-  for (const Phase phase : kPhases) {
-    totals.stale_rejected += run.recorder.totals(phase)[Count::stale_rejected];
+  for (const loadgen::Phase phase : loadgen::kPhases) {
+    totals.stale_rejected += run.recorder.totals(phase)[loadgen::Count::stale_rejected];
   }
   totals.overlaps = run.audit.overlaps();
   totals.fence_regressions = run.audit.fence_regressions();
   return totals;
 }
 
-double jain_of(const RunShared& run) {
+double jain_of(const loadgen::RunShared& run) {
   std::vector<std::uint64_t> sections;
   sections.reserve(static_cast<std::size_t>(run.recorder.client_count()));
   std::uint64_t all = 0;
   for (int client = 0; client < run.recorder.client_count(); ++client) {
     std::uint64_t own = 0;
-    for (const Phase phase : kCounted) {
-      own += run.recorder.client_counts(client, phase)[Count::sections];
+    for (const loadgen::Phase phase : kCounted) {
+      own += run.recorder.client_counts(client, phase)[loadgen::Count::sections];
     }
     all += own;
     sections.push_back(own);
@@ -79,7 +80,7 @@ double jain_of(const RunShared& run) {
 }  // namespace
 
 NodeTotals& NodeTotals::operator+=(const NodeTotals& more) {
-  for (std::size_t vote = 0; vote < kVotes.size(); ++vote) {
+  for (std::size_t vote = 0; vote < loadgen::kVotes.size(); ++vote) {
     votes[vote] += more.votes[vote];
     taken[vote] += more.taken[vote];
   }
@@ -121,10 +122,10 @@ std::vector<Account> RunBook::accounts() const {
   for (const Entry& entry : entries_) {
     Account& account = accounts.emplace_back(entry.account);
     if (entry.live == nullptr) continue;
-    const RunShared& run = *entry.live;
+    const loadgen::RunShared& run = *entry.live;
     account.totals += totals_of(run);
-    account.present.holders = run.recorder.clients_in(ClientState::holding);
-    account.present.waiters = run.recorder.clients_in(ClientState::waiting);
+    account.present.holders = run.recorder.clients_in(loadgen::ClientState::holding);
+    account.present.waiters = run.recorder.clients_in(loadgen::ClientState::waiting);
     account.present.clients = run.recorder.client_count();
     account.present.target_sections_per_second = run.workload.rate.value_or(0);
     account.present.jain = jain_of(run);
@@ -132,7 +133,7 @@ std::vector<Account> RunBook::accounts() const {
   return accounts;
 }
 
-void RunBook::run_begins(const RunShared& run) {
+void RunBook::run_begins(const loadgen::RunShared& run) {
   const std::scoped_lock lock(mutex_);
   Entry* const entry = find(run.strategy.name);
   if (entry == nullptr) return;
@@ -140,7 +141,7 @@ void RunBook::run_begins(const RunShared& run) {
   entry->account.present.ttl_seconds = seconds(run.workload.ttl);
 }
 
-void RunBook::run_ends(const RunShared& run, const results::Run* result) {
+void RunBook::run_ends(const loadgen::RunShared& run, const results::Run* result) {
   const std::scoped_lock lock(mutex_);
   Entry* const entry = find(run.strategy.name);
   if (entry == nullptr || entry->live != &run) return;
@@ -151,7 +152,7 @@ void RunBook::run_ends(const RunShared& run, const results::Run* result) {
 }
 
 void RunBook::not_connected(const Descriptor& strategy, Duration after) {
-  HistogramSnapshot one;
+  loadgen::HistogramSnapshot one;
   one.record(after);
   const std::scoped_lock lock(mutex_);
   if (Entry* entry = find(strategy.name)) {
@@ -159,7 +160,7 @@ void RunBook::not_connected(const Descriptor& strategy, Duration after) {
   }
 }
 
-void RunBook::fault_changes(const RunShared& run, FaultKind fault, bool active) {
+void RunBook::fault_changes(const loadgen::RunShared& run, loadgen::FaultKind fault, bool active) {
   const std::scoped_lock lock(mutex_);
   if (Entry* const entry = find(run.strategy.name)) {
     entry->account.present.faults.at(static_cast<std::size_t>(fault)) = active;
@@ -167,9 +168,9 @@ void RunBook::fault_changes(const RunShared& run, FaultKind fault, bool active) 
 }
 
 RunBook::Entry* RunBook::find(std::string_view strategy) {
-  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-    return entry.account.strategy->name == strategy;
-  });
+  const auto found = std::find_if(
+      entries_.begin(), entries_.end(),
+      [&](const Entry& entry) { return entry.account.strategy->name == strategy; });
   return found == entries_.end() ? nullptr : &*found;
 }
 

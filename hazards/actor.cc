@@ -212,12 +212,12 @@ void Actor::read(const Grant& grant) {
       name_, fmt::format("reads the counter: {}", answer.at("value").get<std::uint64_t>()));
 }
 
-WriteResult Actor::write(const Grant& grant) {
+loadgen::WriteResult Actor::write(const Grant& grant) {
   const Json answer = call({{"do", "write"}, {"lease", grant.lease}, {"key", play_.key()}});
-  const auto result = static_cast<WriteResult>(answer.at("result").get<int>());
-  if (result == WriteResult::accepted) ++play_.accepted_writes_;
+  const auto result = static_cast<loadgen::WriteResult>(answer.at("result").get<int>());
+  if (result == loadgen::WriteResult::accepted) ++play_.accepted_writes_;
   play_.timeline().add(time_of(answer.at("answered_ns")), name_, std::string(words(result)));
-  if (result == WriteResult::unknown || result == WriteResult::failed) {
+  if (result == loadgen::WriteResult::unknown || result == loadgen::WriteResult::failed) {
     throw StageFailure(name_ + " could not write the counter, which no fault touches");
   }
   return result;

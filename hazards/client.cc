@@ -13,7 +13,7 @@
 
 #include "hazards/fault_env.h"
 #include "hazards/round_counter.h"
-#include "loadgen/redis_counter.h"
+#include "loadgen/record/redis_counter.h"
 #include "strategies/registry.h"
 
 namespace lockbench::hazards {
@@ -199,7 +199,7 @@ class Client {
   }
 
   Json read(const Json& request) {
-    reading_ = Reading{};
+    reading_ = loadgen::Reading{};
     auto reading = session(request).read(0, fencing(request));
     if (!reading) throw std::runtime_error(reading.error());
     reading_ = *reading;
@@ -207,7 +207,7 @@ class Client {
   }
 
   Json write(const Json& request) {
-    const WriteResult result = session(request).write(0, reading_, fencing(request));
+    const loadgen::WriteResult result = session(request).write(0, reading_, fencing(request));
     return {{"result", static_cast<int>(result)}, {"answered_ns", nanoseconds(plain_->now())}};
   }
 
@@ -215,19 +215,19 @@ class Client {
 
   /// The counter of the key that is worked on. Its commands are none of the lock's, so faults leave
   /// them alone.
-  CounterSession& session(const Json& request) {
+  loadgen::CounterSession& session(const Json& request) {
     const auto key = request.at("key").get<std::string>();
     if (session_ && counted_key_ == key) return *session_;
     session_.reset();
     auto endpoint = redis::parse_endpoint(counter_url_);
     if (!endpoint) throw std::runtime_error(endpoint.error());
     auto counter =
-        make_redis_counter({.connections = services_.get_or_make<redis::ConnectionFactory>(
-                                redis::make_hiredis_factory),
-                            .endpoint = *endpoint,
-                            .env = *plain_,
-                            .key_name = [name = key + ":counter"](int) { return name; },
-                            .checks_fencing = checks_fencing_});
+        loadgen::make_redis_counter({.connections = services_.get_or_make<redis::ConnectionFactory>(
+                                         redis::make_hiredis_factory),
+                                     .endpoint = *endpoint,
+                                     .env = *plain_,
+                                     .key_name = [name = key + ":counter"](int) { return name; },
+                                     .checks_fencing = checks_fencing_});
     if (!counter) throw std::runtime_error(counter.error());
     counter_ = *std::move(counter);
     counted_key_ = key;
@@ -246,10 +246,10 @@ class Client {
   std::unique_ptr<LockStrategy> strategy_;
   std::map<int, Lease> leases_;  ///< go before the strategy and its services
   int next_lease_ = 0;
-  std::unique_ptr<Counter> counter_;
+  std::unique_ptr<loadgen::Counter> counter_;
   std::string counted_key_;
-  std::unique_ptr<CounterSession> session_;
-  Reading reading_;
+  std::unique_ptr<loadgen::CounterSession> session_;
+  loadgen::Reading reading_;
 };
 
 }  // namespace

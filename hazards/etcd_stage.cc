@@ -3,9 +3,9 @@
 #include "hazards/client_process.h"
 #include "hazards/stage.h"
 #include "strategies/etcd/chubby_keys.h"
-#include "strategies/etcd/connection.h"
-#include "strategies/etcd/txn.h"
-#include "testbed/etcd_server.h"
+#include "strategies/etcd/client/connection.h"
+#include "strategies/etcd/client/txn.h"
+#include "testbed/servers/etcd_server.h"
 
 namespace lockbench::hazards {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "hazards/client_process.h"
 #include "hazards/stage.h"
-#include "testbed/memcached_server.h"
+#include "testbed/servers/memcached_server.h"
 
 namespace lockbench::hazards {
 namespace {

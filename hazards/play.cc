@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "strategies/redis/connection.h"
+#include "strategies/redis/client/connection.h"
 
 namespace lockbench::hazards {
 namespace {

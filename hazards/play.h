@@ -13,7 +13,7 @@
 #include "hazards/fault_env.h"
 #include "hazards/scenario.h"
 #include "hazards/timeline.h"
-#include "loadgen/counter.h"
+#include "loadgen/record/counter.h"
 
 namespace lockbench::hazards {
 
@@ -90,7 +90,7 @@ class Actor {
   Belief belief(const Grant& grant, Duration within = {});
   /// The protected counter: read, and written back plus one.
   void read(const Grant& grant);
-  WriteResult write(const Grant& grant);
+  loadgen::WriteResult write(const Grant& grant);
 
   void arm(CommandFault::Action action, CommandFault::Place place, int command);
   /// Its wall clock, by so much.

@@ -4,9 +4,9 @@
 
 #include "hazards/client_process.h"
 #include "hazards/stage.h"
-#include "strategies/postgres/names.h"
-#include "strategies/postgres/session.h"
-#include "testbed/postgres_server.h"
+#include "strategies/postgres/client/names.h"
+#include "strategies/postgres/client/session.h"
+#include "testbed/servers/postgres_server.h"
 
 namespace lockbench::hazards {
 namespace {

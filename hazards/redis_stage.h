@@ -6,10 +6,10 @@
 
 #include "hazards/client_process.h"
 #include "hazards/stage.h"
-#include "strategies/redis/connection.h"
-#include "testbed/clock_shim.h"
-#include "testbed/redis_group.h"
-#include "testbed/sentinel.h"
+#include "strategies/redis/client/connection.h"
+#include "testbed/process/clock_shim.h"
+#include "testbed/servers/redis_group.h"
+#include "testbed/servers/sentinel.h"
 
 namespace lockbench::hazards {
 

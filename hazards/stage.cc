@@ -4,7 +4,7 @@
 
 #include "hazards/client_process.h"
 #include "strategies/store.h"
-#include "testbed/redis_server.h"
+#include "testbed/servers/redis_server.h"
 
 namespace lockbench::hazards {
 namespace {
@@ -39,7 +39,9 @@ void Stage::fill_memory(const std::string& /*key*/) { cannot("fill its memory");
 void Stage::cut_replication() { cannot("cut its replication"); }
 void Stage::fail_over() { cannot("fail over"); }
 void Stage::end_session(const std::string& /*key*/) { cannot("end a session"); }
-void Stage::limit(Limit /*what*/, std::chrono::seconds /*time*/) { cannot("limit its sessions"); }
+void Stage::limit(Limit /*what*/, std::chrono::seconds /*time*/) {
+  cannot("limit its sessions");
+}
 void Stage::begin_transaction() { cannot("open a transaction"); }
 tl::expected<void, std::string> Stage::wait_in_transaction(const std::string& /*key*/) {
   cannot("wait in a transaction");

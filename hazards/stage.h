@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "strategies/descriptor.h"
-#include "testbed/proxy.h"
-#include "testbed/server.h"
-#include "testbed/testbed.h"
+#include "testbed/proxy/proxy.h"
+#include "testbed/servers/server.h"
+#include "testbed/servers/testbed.h"
 
 namespace lockbench::hazards {
 

@@ -19,9 +19,9 @@ class Timeline {
 
   /// Not necessarily in order: an answer says when it was got, not when it was heard.
   void add(TimePoint at, std::string who, std::string what) {
-    const auto later =
-        std::upper_bound(entries_.begin(), entries_.end(), at,
-                         [](TimePoint time, const Entry& entry) { return time < entry.at; });
+    const auto later = std::upper_bound(
+        entries_.begin(), entries_.end(), at,
+        [](TimePoint time, const Entry& entry) { return time < entry.at; });
     entries_.insert(later, {at, std::move(who), std::move(what)});
   }
   void add_now(std::string who, std::string what) {

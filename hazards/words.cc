@@ -46,14 +46,14 @@ std::string_view words(RenewOutcome outcome) {
   return "?";
 }
 
-std::string_view words(WriteResult result) {
+std::string_view words(loadgen::WriteResult result) {
   switch (result) {
-    case WriteResult::accepted:
+    case loadgen::WriteResult::accepted:
       return "has written the counter";
-    case WriteResult::rejected_stale:
+    case loadgen::WriteResult::rejected_stale:
       return "is turned away by the counter: its fencing number is old";
-    case WriteResult::unknown:
-    case WriteResult::failed:
+    case loadgen::WriteResult::unknown:
+    case loadgen::WriteResult::failed:
       return "could not write the counter";
   }
   return "?";

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "loadgen/counter.h"
+#include "loadgen/record/counter.h"
 #include "strategies/lock_strategy.h"
 
 namespace lockbench::hazards {
@@ -12,6 +12,6 @@ namespace lockbench::hazards {
 std::string_view words(AcquireOutcome outcome);
 std::string_view words(ReleaseOutcome outcome);
 std::string_view words(RenewOutcome outcome);
-std::string_view words(WriteResult result);
+std::string_view words(loadgen::WriteResult result);
 
 }  // namespace lockbench::hazards

@@ -7,9 +7,9 @@
 #include "hazards/client_process.h"
 #include "hazards/stage.h"
 #include "hazards/zookeeper_visitor.h"
-#include "strategies/zookeeper/paths.h"
-#include "strategies/zookeeper/session.h"
-#include "testbed/zookeeper_server.h"
+#include "strategies/zookeeper/client/paths.h"
+#include "strategies/zookeeper/client/session.h"
+#include "testbed/servers/zookeeper_server.h"
 
 namespace lockbench::hazards {
 namespace {

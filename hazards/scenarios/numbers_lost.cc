@@ -26,8 +26,8 @@ Verdict forgotten(Play& play, int earlier_grants, const std::function<void(Stage
   play.note("first_number", static_cast<std::int64_t>(*held.fencing));
   play.note("second_number", static_cast<std::int64_t>(next.fencing.value_or(0)));
   second.read(next);
-  const WriteResult written = second.write(next);
-  const WriteResult late = holder.write(held);
+  const loadgen::WriteResult written = second.write(next);
+  const loadgen::WriteResult late = holder.write(held);
   const std::uint64_t lost = play.accepted_writes() - play.counter();
   play.note("lost_updates", static_cast<std::int64_t>(lost));
   if (lost > 0) {
@@ -36,13 +36,13 @@ Verdict forgotten(Play& play, int earlier_grants, const std::function<void(Stage
                         "counter took both for the rightful holder",
                         next.fencing.value_or(0), *held.fencing)};
   }
-  if (written == WriteResult::rejected_stale) {
+  if (written == loadgen::WriteResult::rejected_stale) {
     return {HazardOutcome::unavailable,
             fmt::format("the counter turns the new holder away, and every later one until the "
                         "numbers, back at {}, have passed {}",
                         next.fencing.value_or(0), *held.fencing)};
   }
-  if (late != WriteResult::rejected_stale) {
+  if (late != loadgen::WriteResult::rejected_stale) {
     throw StageFailure("the late write was not turned away, and yet no update is lost");
   }
   return {HazardOutcome::safe, "the numbers went on growing, and the late write was turned away"};

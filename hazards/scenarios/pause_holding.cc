@@ -20,12 +20,12 @@ Verdict pause(Play& play, bool checks_fencing) {
   bool turned_away = false;
   if (next.granted()) {
     successor.read(next);
-    turned_away = successor.write(next) != WriteResult::accepted;
+    turned_away = successor.write(next) != loadgen::WriteResult::accepted;
     successor.release(next);
   }
   std::this_thread::sleep_until(held.answered_at + 2 * play.ttl());
   holder.resume();
-  const WriteResult written = holder.write(held);
+  const loadgen::WriteResult written = holder.write(held);
   holder.release(held);
 
   const std::uint64_t lost = play.accepted_writes() - play.counter();
@@ -41,7 +41,7 @@ Verdict pause(Play& play, bool checks_fencing) {
                         "after the first one's {}",
                         next.fencing.value_or(0), held.fencing.value_or(0))};
   }
-  if (written == WriteResult::rejected_stale) {
+  if (written == loadgen::WriteResult::rejected_stale) {
     return {HazardOutcome::safe, "the counter turned the late write away by its fencing number"};
   }
   return {HazardOutcome::safe,

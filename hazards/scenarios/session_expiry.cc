@@ -24,13 +24,13 @@ Verdict session_expiry(Play& play) {
   play.note("successor_waited_seconds", next.answered_at - ended_at);
   successor.read(next);
   successor.write(next);
-  const WriteResult written = holder.write(held);
+  const loadgen::WriteResult written = holder.write(held);
   const Belief belief = holder.belief(held, 2 * play.ttl());
   play.note("holder_still_believes", belief.valid);
   if (belief.until) play.note("belief_gap_seconds", *belief.until - lost_at);
   const std::uint64_t lost = play.accepted_writes() - play.counter();
   play.note("lost_updates", static_cast<std::int64_t>(lost));
-  if (written == WriteResult::rejected_stale) {
+  if (written == loadgen::WriteResult::rejected_stale) {
     return {HazardOutcome::safe,
             fmt::format("the next client got the lock after {}, and the counter turned the first "
                         "one's late write away by its fencing number",

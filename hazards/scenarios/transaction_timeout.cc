@@ -106,7 +106,9 @@ const ScenarioRegistration statement({
     .ground = Ground::durable,
     .exempts = without_transactions,
     .play =
-        [](Play& play) { return wait_in_transaction(play, Limit::statement, "long statements"); },
+        [](Play& play) {
+          return wait_in_transaction(play, Limit::statement, "long statements");
+        },
 });
 
 const ScenarioRegistration idle({
@@ -125,7 +127,8 @@ const ScenarioRegistration inside_statement({
     .question = "A transaction's own wait outlasts statement_timeout: does the transaction go on?",
     .ground = Ground::durable,
     .exempts = without_waits,
-    .play = [](Play& play) { return wait_inside(play, Limit::statement, "long statements"); },
+    .play =
+        [](Play& play) { return wait_inside(play, Limit::statement, "long statements"); },
 });
 
 const ScenarioRegistration inside_lock({
@@ -133,7 +136,8 @@ const ScenarioRegistration inside_lock({
     .question = "A transaction's own wait outlasts lock_timeout: does the transaction go on?",
     .ground = Ground::durable,
     .exempts = without_waits,
-    .play = [](Play& play) { return wait_inside(play, Limit::lock_wait, "waits for locks"); },
+    .play =
+        [](Play& play) { return wait_inside(play, Limit::lock_wait, "waits for locks"); },
 });
 
 const ScenarioRegistration inside_idle({
@@ -143,7 +147,9 @@ const ScenarioRegistration inside_idle({
     .ground = Ground::durable,
     .exempts = without_waits,
     .play =
-        [](Play& play) { return wait_inside(play, Limit::idle_transaction, "idle transactions"); },
+        [](Play& play) {
+          return wait_inside(play, Limit::idle_transaction, "idle transactions");
+        },
 });
 
 }  // namespace

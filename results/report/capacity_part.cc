@@ -5,10 +5,10 @@
 #include <cmath>
 #include <map>
 
-#include "results/capacity_sheet.h"
 #include "results/report/parts.h"
-#include "results/statistics.h"
-#include "results/units.h"
+#include "results/stats/statistics.h"
+#include "results/tables/capacity_sheet.h"
+#include "results/tables/units.h"
 
 namespace lockbench::results::report {
 namespace {

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "results/report/parts.h"
-#include "results/units.h"
+#include "results/tables/units.h"
 
 namespace lockbench::results::report {
 namespace {

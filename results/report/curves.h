@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "results/model.h"
+#include "results/file/model.h"
 #include "results/report/view.h"
 
 namespace lockbench::results::report {

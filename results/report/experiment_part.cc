@@ -6,10 +6,10 @@
 #include <map>
 #include <set>
 
-#include "results/belief_sheet.h"
 #include "results/report/curves.h"
 #include "results/report/parts.h"
-#include "results/units.h"
+#include "results/tables/belief_sheet.h"
+#include "results/tables/units.h"
 
 namespace lockbench::results::report {
 namespace {

@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "results/option_values.h"
+#include "results/file/option_values.h"
 #include "results/report/limits.h"
 #include "results/report/parts.h"
-#include "results/units.h"
+#include "results/tables/units.h"
 
 namespace lockbench::results::report {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <set>
 
-#include "results/hazard_words.h"
 #include "results/report/limits.h"
 #include "results/report/parts.h"
+#include "results/tables/hazard_words.h"
 
 namespace lockbench::results::report {
 namespace {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <map>
 
-#include "results/hazard_words.h"
 #include "results/report/parts.h"
-#include "results/units.h"
+#include "results/tables/hazard_words.h"
+#include "results/tables/units.h"
 
 namespace lockbench::results::report {
 namespace {

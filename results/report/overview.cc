@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <limits>
 
-#include "results/comparison.h"
 #include "results/report/limits.h"
 #include "results/report/parts.h"
-#include "results/units.h"
+#include "results/stats/comparison.h"
+#include "results/tables/units.h"
 
 namespace lockbench::results::report {
 namespace {

@@ -7,7 +7,7 @@
 #include "results/report/page_files.h"
 #include "results/report/report.h"
 #include "results/report/view_json.h"
-#include "results/text.h"
+#include "results/tables/text.h"
 
 namespace lockbench::results::report {
 namespace {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "results/experiment_sheet.h"
-#include "results/model.h"
+#include "results/file/model.h"
 #include "results/report/report.h"
 #include "results/report/view.h"
+#include "results/tables/experiment_sheet.h"
 
 namespace lockbench::results::report {
 

@@ -4,9 +4,9 @@
 #include <span>
 #include <string>
 
-#include "results/columns.h"
-#include "results/model.h"
+#include "results/file/model.h"
 #include "results/report/view.h"
+#include "results/tables/columns.h"
 
 namespace lockbench::results::report {
 

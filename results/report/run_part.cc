@@ -9,7 +9,7 @@
 #include "results/report/curves.h"
 #include "results/report/limits.h"
 #include "results/report/parts.h"
-#include "results/units.h"
+#include "results/tables/units.h"
 
 namespace lockbench::results::report {
 namespace {

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "results/columns.h"
+#include "results/tables/columns.h"
 
 namespace lockbench::results::report {
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "results/report/limits.h"
-#include "results/text.h"
+#include "results/tables/text.h"
 
 namespace lockbench::results::report {
 namespace {

@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "strategies/etcd/chubby_keys.h"
+#include "strategies/etcd/client/txn.h"
 #include "strategies/etcd/jeopardy.h"
 #include "strategies/etcd/lock.h"
-#include "strategies/etcd/txn.h"
 #include "strategies/registry.h"
 
 namespace lockbench::etcd {

@@ -1,5 +1,5 @@
+#include "strategies/etcd/client/txn.h"
 #include "strategies/etcd/lock.h"
-#include "strategies/etcd/txn.h"
 #include "strategies/registry.h"
 
 namespace lockbench::etcd {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "strategies/descriptor.h"
-#include "strategies/etcd/connection.h"
-#include "strategies/etcd/keep_alive.h"
+#include "strategies/etcd/client/connection.h"
+#include "strategies/etcd/client/keep_alive.h"
 
 namespace lockbench::etcd {
 

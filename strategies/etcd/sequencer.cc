@@ -6,7 +6,7 @@
 #include <charconv>
 
 #include "strategies/etcd/chubby_keys.h"
-#include "strategies/etcd/txn.h"
+#include "strategies/etcd/client/txn.h"
 
 namespace lockbench::etcd {
 namespace {

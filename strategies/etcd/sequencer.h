@@ -5,7 +5,7 @@
 #include <string_view>
 #include <tl/expected.hpp>
 
-#include "strategies/etcd/connection.h"
+#include "strategies/etcd/client/connection.h"
 #include "strategies/lease.h"
 
 namespace lockbench::etcd {

@@ -1,7 +1,7 @@
 #include "strategies/memcached/lock.h"
 
 #include "strategies/endpoints.h"
-#include "strategies/memcached/item_ttl.h"
+#include "strategies/memcached/client/item_ttl.h"
 #include "strategies/waiting/retry.h"
 
 namespace lockbench::memcached {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "strategies/descriptor.h"
-#include "strategies/memcached/connection.h"
+#include "strategies/memcached/client/connection.h"
 
 namespace lockbench::memcached {
 

@@ -1,4 +1,4 @@
-#include "strategies/memcached/item_ttl.h"
+#include "strategies/memcached/client/item_ttl.h"
 #include "strategies/memcached/lock.h"
 #include "strategies/registry.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "strategies/postgres/names.h"
+#include "strategies/postgres/client/names.h"
 #include "strategies/waiting/retry.h"
 
 namespace lockbench::postgres {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "strategies/descriptor.h"
-#include "strategies/postgres/session.h"
+#include "strategies/postgres/client/session.h"
 
 namespace lockbench::postgres {
 

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "strategies/endpoints.h"
+#include "strategies/postgres/client/names.h"
 #include "strategies/postgres/lock.h"
-#include "strategies/postgres/names.h"
 #include "strategies/registry.h"
 
 namespace lockbench::postgres {

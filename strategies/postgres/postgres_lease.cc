@@ -3,8 +3,8 @@
 #include <array>
 
 #include "strategies/endpoints.h"
+#include "strategies/postgres/client/names.h"
 #include "strategies/postgres/lock.h"
-#include "strategies/postgres/names.h"
 #include "strategies/registry.h"
 #include "strategies/waiting/retry.h"
 

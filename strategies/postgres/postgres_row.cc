@@ -4,8 +4,8 @@
 #include <unordered_map>
 
 #include "strategies/endpoints.h"
+#include "strategies/postgres/client/names.h"
 #include "strategies/postgres/lock.h"
-#include "strategies/postgres/names.h"
 #include "strategies/registry.h"
 
 namespace lockbench::postgres {

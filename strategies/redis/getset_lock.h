@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "strategies/redis/single_node.h"
+#include "strategies/redis/client/single_node.h"
 
 namespace lockbench::redis {
 

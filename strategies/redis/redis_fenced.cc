@@ -1,5 +1,5 @@
+#include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
-#include "strategies/redis/single_node.h"
 #include "strategies/registry.h"
 
 namespace lockbench::redis {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
-#include "strategies/redis/single_node.h"
 #include "strategies/registry.h"
 
 namespace lockbench::redis {

@@ -1,6 +1,6 @@
 #include <array>
 
-#include "strategies/redis/single_node.h"
+#include "strategies/redis/client/single_node.h"
 #include "strategies/registry.h"
 
 namespace lockbench::redis {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "strategies/redis/info.h"
+#include "strategies/redis/client/info.h"
+#include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
-#include "strategies/redis/single_node.h"
 #include "strategies/registry.h"
 #include "strategies/replication_observer.h"
 

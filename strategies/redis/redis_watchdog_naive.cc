@@ -1,4 +1,4 @@
-#include "strategies/redis/single_node.h"
+#include "strategies/redis/client/single_node.h"
 #include "strategies/registry.h"
 
 namespace lockbench::redis {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "strategies/redis/quorum.h"
+#include "strategies/redis/client/quorum.h"
 #include "strategies/redis/redlock_lock.h"
 
 namespace lockbench::redis {

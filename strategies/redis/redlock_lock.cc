@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "strategies/endpoints.h"
-#include "strategies/redis/quorum.h"
-#include "strategies/redis/renewal_channel.h"
+#include "strategies/redis/client/quorum.h"
+#include "strategies/redis/client/renewal_channel.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/waiting/retry.h"
 

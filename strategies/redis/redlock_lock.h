@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "strategies/descriptor.h"
-#include "strategies/redis/quorum_node.h"
+#include "strategies/redis/client/quorum_node.h"
 #include "strategies/renewal.h"
 
 namespace lockbench::redis {

@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "strategies/redis/single_node.h"
+#include "strategies/redis/client/single_node.h"
 
 namespace lockbench::redis {
 

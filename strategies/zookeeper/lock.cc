@@ -2,8 +2,8 @@
 
 #include "strategies/endpoints.h"
 #include "strategies/waiting/retry.h"
-#include "strategies/zookeeper/keeper.h"
-#include "strategies/zookeeper/paths.h"
+#include "strategies/zookeeper/client/keeper.h"
+#include "strategies/zookeeper/client/paths.h"
 
 namespace lockbench::zookeeper {
 namespace {

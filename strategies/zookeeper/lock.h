@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "strategies/descriptor.h"
-#include "strategies/zookeeper/session.h"
+#include "strategies/zookeeper/client/session.h"
 
 namespace lockbench::zookeeper {
 

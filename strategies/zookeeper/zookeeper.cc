@@ -3,8 +3,8 @@
 #include <array>
 
 #include "strategies/registry.h"
+#include "strategies/zookeeper/client/paths.h"
 #include "strategies/zookeeper/lock.h"
-#include "strategies/zookeeper/paths.h"
 
 namespace lockbench::zookeeper {
 namespace {

@@ -1,7 +1,7 @@
 #include <benchmark/benchmark.h>
 
-#include "loadgen/audit.h"
-#include "loadgen/handoff.h"
+#include "loadgen/record/audit.h"
+#include "loadgen/record/handoff.h"
 
 namespace lockbench {
 namespace {
@@ -12,12 +12,12 @@ constexpr int kMostThreads = 16;
 /// Clock reads are left out, as the worker needs them anyway. Fencing numbers grow by one, as a
 /// store's do.
 void audit_section(benchmark::State& state) {
-  static Audit audit(kMostThreads);
+  static loadgen::Audit audit(kMostThreads);
   const int key = state.thread_index();
   const TimePoint now = TimePoint::clock::now();
   for ([[maybe_unused]] auto _ : state) {
-    const AcquireMark mark = audit.begin_acquire(key);
-    const Entry entry = audit.enter(key, key, Mode::exclusive, mark.floor / 2, mark, now);
+    const loadgen::AcquireMark mark = audit.begin_acquire(key);
+    const loadgen::Entry entry = audit.enter(key, key, Mode::exclusive, mark.floor / 2, mark, now);
     audit.leave(key, entry, now);
   }
 }
@@ -25,11 +25,11 @@ BENCHMARK(audit_section)->ThreadRange(1, kMostThreads);
 
 /// The same on one key, as contending threads do, without any lock.
 void audit_overlapping_section(benchmark::State& state) {
-  static Audit audit(1);
+  static loadgen::Audit audit(1);
   const TimePoint now = TimePoint::clock::now();
   for ([[maybe_unused]] auto _ : state) {
-    const AcquireMark mark = audit.begin_acquire(0);
-    const Entry entry =
+    const loadgen::AcquireMark mark = audit.begin_acquire(0);
+    const loadgen::Entry entry =
         audit.enter(0, state.thread_index(), Mode::exclusive, std::nullopt, mark, now);
     audit.leave(0, entry, now);
   }
@@ -37,7 +37,7 @@ void audit_overlapping_section(benchmark::State& state) {
 BENCHMARK(audit_overlapping_section)->ThreadRange(1, kMostThreads);
 
 void track_handoff(benchmark::State& state) {
-  static HandoffTracker tracker(kMostThreads);
+  static loadgen::HandoffTracker tracker(kMostThreads);
   const int key = state.thread_index();
   std::int64_t tick = 0;
   for ([[maybe_unused]] auto _ : state) {
@@ -53,7 +53,7 @@ void track_handoff(benchmark::State& state) {
 BENCHMARK(track_handoff)->ThreadRange(1, kMostThreads);
 
 void audit_totals(benchmark::State& state) {
-  const Audit audit(static_cast<int>(state.range(0)));
+  const loadgen::Audit audit(static_cast<int>(state.range(0)));
   for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(audit.totals());
 }
 BENCHMARK(audit_totals)->Arg(1)->Arg(100'000);

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "loadgen/thread.h"
+#include "loadgen/run/thread.h"
 
 // The plainest client there can be: a thread and a connection each, SET NX PX and the releasing
 // script in turn, nothing recorded. What lockbench reaches beside it is what its harness costs.
@@ -61,11 +61,11 @@ int main(int count, char** words) {
   expect(count == 5, "usage: lockbench_bare_loop PORT CLIENTS SECONDS SHA");
   Shared shared{.port = std::atoi(words[1]), .sha = words[4]};
   const int clients = std::atoi(words[2]);
-  std::vector<lockbench::SmallThread> threads;
+  std::vector<lockbench::loadgen::SmallThread> threads;
   for (int i = 0; i < clients; ++i) {
     // No more at once than a server's accept queue holds.
     while (i - shared.connected >= 64) std::this_thread::yield();
-    auto started = lockbench::SmallThread::start([&shared, i] { be_a_client(shared, i); });
+    auto started = lockbench::loadgen::SmallThread::start([&shared, i] { be_a_client(shared, i); });
     expect(started.has_value(), "no thread");
     threads.push_back(std::move(*started));
   }

@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "results/comparison.h"
-#include "results/load.h"
+#include "results/file/load.h"
+#include "results/stats/comparison.h"
 #include "tests/support/simulated_results.h"
 
 namespace lockbench {

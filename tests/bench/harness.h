@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "loadgen/histogram.h"
-#include "loadgen/metered_env.h"
+#include "loadgen/record/histogram.h"
+#include "loadgen/record/metered_env.h"
 #include "strategies/registry.h"
 
 namespace lockbench {
@@ -37,7 +37,7 @@ class HarnessClient {
   const StrategyOptions options_;
   Services services_;
   std::unique_ptr<Env> world_ = make_system_env(1);
-  MeteredEnv env_{*world_};
+  loadgen::MeteredEnv env_{*world_};
   std::unique_ptr<LockStrategy> lock_;
   const std::string key_;
   AcquireRequest request_{.key = key_, .ttl = std::chrono::seconds(10)};
@@ -47,14 +47,14 @@ class HarnessClient {
 /// both meet the same machine; an iteration is one acquisition and release of each.
 template <class Bare>
 void in_turn(benchmark::State& state, HarnessClient& harness, Bare& bare) {
-  const auto timed = [](auto& client, HistogramSnapshot& times) {
+  const auto timed = [](auto& client, loadgen::HistogramSnapshot& times) {
     const auto start = std::chrono::steady_clock::now();
     client.acquire_and_release();
     times.record(std::chrono::steady_clock::now() - start);
   };
   harness.acquire_and_release();  // the server learns scripts and statements
   const std::uint64_t commands_before = harness.commands();
-  HistogramSnapshot harness_times, bare_times;
+  loadgen::HistogramSnapshot harness_times, bare_times;
   bool harness_first = true;
   while (state.KeepRunning()) {
     if (harness_first) timed(harness, harness_times);

@@ -4,14 +4,14 @@
 #include <thread>
 #include <vector>
 
-#include "loadgen/histogram.h"
+#include "loadgen/record/histogram.h"
 
 namespace lockbench {
 namespace {
 
 /// CPU time is what a sample costs; wall time hides it where there are fewer cores than threads.
 void record_sample(benchmark::State& state) {
-  static ShardedHistogram histogram;
+  static loadgen::ShardedHistogram histogram;
   // Spread as latencies are, but without the cost of drawing them.
   std::uint64_t sample = 12345 + static_cast<std::uint64_t>(state.thread_index());
   for ([[maybe_unused]] auto _ : state) {
@@ -23,7 +23,7 @@ BENCHMARK(record_sample)->ThreadRange(1, 16);
 
 /// The argument is how many threads write meanwhile.
 void take_snapshot(benchmark::State& state) {
-  ShardedHistogram histogram;
+  loadgen::ShardedHistogram histogram;
   std::vector<std::jthread> writers;
   writers.reserve(static_cast<std::size_t>(state.range(0)));
   for (int i = 0; i < state.range(0); ++i) {

@@ -4,8 +4,8 @@
 #include <array>
 #include <stdexcept>
 
-#include "strategies/postgres/names.h"
-#include "testbed/postgres_server.h"
+#include "strategies/postgres/client/names.h"
+#include "testbed/servers/postgres_server.h"
 #include "tests/bench/harness.h"
 
 // What the harness adds to postgres-advisory: against the same two statements by libpq's blocking

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "strategies/redis/connection.h"
+#include "strategies/redis/client/connection.h"
 
 namespace lockbench::redis {
 

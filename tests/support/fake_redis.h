@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "strategies/redis/connection.h"
+#include "strategies/redis/client/connection.h"
 #include "tests/support/sim_env.h"
 
 namespace lockbench::redis {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "strategies/redis/connection.h"
+#include "strategies/redis/client/connection.h"
 #include "strategies/redis/scripts.h"
 
 namespace lockbench::redis {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "strategies/redis/single_node.h"
+#include "strategies/redis/client/single_node.h"
 #include "tests/support/broken_locks.h"
 
 namespace lockbench::test {

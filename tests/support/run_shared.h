@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "loadgen/worker.h"
+#include "loadgen/run/worker.h"
 
 namespace lockbench::test {
 
@@ -12,8 +12,8 @@ namespace lockbench::test {
 class RunUnderTest {
  public:
   explicit RunUnderTest(const Descriptor& strategy, int clients = 2, int nodes = 0,
-                        std::unique_ptr<Counter> counter = nullptr,
-                        EnvFactory make_env = make_system_env)
+                        std::unique_ptr<loadgen::Counter> counter = nullptr,
+                        loadgen::EnvFactory make_env = make_system_env)
       : workload_{.clients = clients},
         run_{.strategy = strategy,
              .workload = workload_,
@@ -22,33 +22,34 @@ class RunUnderTest {
              .nonce = 1,
              .seed = 1,
              .make_env = std::move(make_env),
-             .recorder = Recorder(clients, nodes),
+             .recorder = loadgen::Recorder(clients, nodes),
              .services = {},
-             .audit = Audit(1),
-             .handoff = HandoffTracker(1),
-             .keys = KeyChooser(1, 0),
+             .audit = loadgen::Audit(1),
+             .handoff = loadgen::HandoffTracker(1),
+             .keys = loadgen::KeyChooser(1, 0),
              .counter = std::move(counter),
              .schedule = nullptr} {}
 
-  RunShared& shared() { return run_; }
-  Workload& workload() { return workload_; }
+  loadgen::RunShared& shared() { return run_; }
+  loadgen::Workload& workload() { return workload_; }
   Endpoints& endpoints() { return endpoints_; }
-  Recorder& recorder() { return run_.recorder; }
+  loadgen::Recorder& recorder() { return run_.recorder; }
 
-  void add(Count what, std::uint64_t value, Phase phase = Phase::measured, int client = 0) {
-    Counts counts;
+  void add(loadgen::Count what, std::uint64_t value,
+           loadgen::Phase phase = loadgen::Phase::measured, int client = 0) {
+    loadgen::Counts counts;
     counts[what] = value;
     run_.recorder.client(client).add(phase, counts);
   }
-  void grant(Duration waited, Phase phase = Phase::measured, int client = 0) {
+  void grant(Duration waited, loadgen::Phase phase = loadgen::Phase::measured, int client = 0) {
     run_.recorder.histograms(phase).acquire_with(AcquireOutcome::acquired).record(waited);
-    add(Count::sections, 1, phase, client);
+    add(loadgen::Count::sections, 1, phase, client);
   }
 
  private:
-  Workload workload_;
+  loadgen::Workload workload_;
   Endpoints endpoints_;
-  RunShared run_;
+  loadgen::RunShared run_;
 };
 
 }  // namespace lockbench::test

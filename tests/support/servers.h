@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "testbed/redis_server.h"
+#include "testbed/servers/redis_server.h"
 
 struct redisContext;
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "results/model.h"
+#include "results/file/model.h"
 
 namespace lockbench::test {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "strategies/duration.h"
-#include "testbed/server.h"
+#include "testbed/servers/server.h"
 
 namespace lockbench::test {
 

@@ -2,8 +2,8 @@
 
 #include <ostream>
 
+#include "strategies/etcd/client/txn.h"
 #include "strategies/etcd/lock.h"
-#include "strategies/etcd/txn.h"
 #include "tests/conformance/common/properties.h"
 
 namespace lockbench::test {

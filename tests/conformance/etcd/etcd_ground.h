@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "testbed/etcd_server.h"
+#include "testbed/servers/etcd_server.h"
 #include "tests/conformance/common/ground.h"
 #include "tests/conformance/etcd/probe.h"
 

@@ -2,7 +2,7 @@
 #include <atomic>
 #include <thread>
 
-#include "testbed/proxy.h"
+#include "testbed/proxy/proxy.h"
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/common/properties.h"
 #include "tests/conformance/etcd/etcd_ground.h"

@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-#include "strategies/etcd/rpc.grpc.pb.h"
+#include "strategies/etcd/client/rpc.grpc.pb.h"
 
 namespace lockbench::test {
 namespace {

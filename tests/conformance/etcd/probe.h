@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "strategies/etcd/connection.h"
-#include "strategies/etcd/rpc.pb.h"
+#include "strategies/etcd/client/connection.h"
+#include "strategies/etcd/client/rpc.pb.h"
 
 namespace lockbench::test {
 

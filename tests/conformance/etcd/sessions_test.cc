@@ -7,7 +7,7 @@
 
 #include "strategies/registry.h"
 #include "strategies/store.h"
-#include "testbed/proxy.h"
+#include "testbed/proxy/proxy.h"
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/etcd/etcd_ground.h"
 

@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-#include "testbed/memcached_server.h"
+#include "testbed/servers/memcached_server.h"
 #include "tests/conformance/common/properties.h"
 #include "tests/conformance/memcached/probe.h"
 #include "tests/support/servers.h"

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "strategies/postgres/names.h"
+#include "strategies/postgres/client/names.h"
 #include "tests/conformance/common/properties.h"
 #include "tests/conformance/postgres/postgres_ground.h"
 #include "tests/support/servers.h"

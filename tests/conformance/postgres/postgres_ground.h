@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "testbed/postgres_server.h"
+#include "testbed/servers/postgres_server.h"
 #include "tests/conformance/common/ground.h"
 #include "tests/conformance/postgres/probe.h"
 

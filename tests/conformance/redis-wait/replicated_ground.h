@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "testbed/redis_group.h"
+#include "testbed/servers/redis_group.h"
 #include "tests/conformance/common/ground.h"
 #include "tests/support/servers.h"
 

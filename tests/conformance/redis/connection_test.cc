@@ -1,4 +1,4 @@
-#include "strategies/redis/connection.h"
+#include "strategies/redis/client/connection.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "strategies/redis/client/store.h"
 #include "strategies/redis/scripts.h"
-#include "strategies/redis/store.h"
 #include "tests/conformance/common/bench.h"
 
 namespace lockbench::test {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "loadgen/redis_counter.h"
+#include "loadgen/record/redis_counter.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {
@@ -11,39 +11,40 @@ constexpr const char* kKey = "lockbench:fenced:{0}:counter";
 class FencedCounter : public testing::Test {
  protected:
   FencedCounter() {
-    auto made = make_redis_counter({.connections = *connections_,
-                                    .endpoint = *redis::parse_endpoint(shared_redis().url()),
-                                    .env = *env_,
-                                    .key_name = [](int) { return std::string(kKey); },
-                                    .checks_fencing = true});
+    auto made =
+        loadgen::make_redis_counter({.connections = *connections_,
+                                     .endpoint = *redis::parse_endpoint(shared_redis().url()),
+                                     .env = *env_,
+                                     .key_name = [](int) { return std::string(kKey); },
+                                     .checks_fencing = true});
     if (!made) throw std::runtime_error(made.error());
     counter_ = std::move(*made);
     session_ = counter_->open(*env_);
   }
   ~FencedCounter() override { (void)counter_->remove_keys(); }
 
-  Reading read(std::optional<std::uint64_t> number) {
+  loadgen::Reading read(std::optional<std::uint64_t> number) {
     const auto reading = session_->read(0, number);
     EXPECT_TRUE(reading) << reading.error();
-    return reading.value_or(Reading{});
+    return reading.value_or(loadgen::Reading{});
   }
-  WriteResult write(std::uint64_t value, std::optional<std::uint64_t> number) {
+  loadgen::WriteResult write(std::uint64_t value, std::optional<std::uint64_t> number) {
     return session_->write(0, {.value = value}, number);
   }
   std::uint64_t rejections() { return counter_->totals()->rejected_stale; }
 
   std::unique_ptr<Env> env_ = make_system_env(1);
   std::unique_ptr<redis::ConnectionFactory> connections_ = redis::make_hiredis_factory();
-  std::unique_ptr<Counter> counter_;
-  std::unique_ptr<CounterSession> session_;
+  std::unique_ptr<loadgen::Counter> counter_;
+  std::unique_ptr<loadgen::CounterSession> session_;
   RedisProbe probe_{shared_redis().port()};
 };
 
 TEST_F(FencedCounter, AcceptsNumbersThatDoNotFall) {
   EXPECT_EQ(read(7).value, 0U);
-  EXPECT_EQ(write(0, 7), WriteResult::accepted);
+  EXPECT_EQ(write(0, 7), loadgen::WriteResult::accepted);
   EXPECT_EQ(read(7).value, 1U) << "the same holder once more";
-  EXPECT_EQ(write(1, 8), WriteResult::accepted);
+  EXPECT_EQ(write(1, 8), loadgen::WriteResult::accepted);
   EXPECT_EQ(probe_.get(kKey), "2");
   EXPECT_EQ(rejections(), 0U);
 }
@@ -51,28 +52,28 @@ TEST_F(FencedCounter, AcceptsNumbersThatDoNotFall) {
 TEST_F(FencedCounter, RejectsALowerNumberThatWrites) {
   EXPECT_FALSE(read(9).stale);
   EXPECT_FALSE(read(10).stale) << "a successor, which registers by reading; ten is more than nine";
-  EXPECT_EQ(write(0, 9), WriteResult::rejected_stale);
+  EXPECT_EQ(write(0, 9), loadgen::WriteResult::rejected_stale);
   EXPECT_FALSE(probe_.exists(kKey));
-  EXPECT_EQ(write(0, 10), WriteResult::accepted);
+  EXPECT_EQ(write(0, 10), loadgen::WriteResult::accepted);
   EXPECT_EQ(rejections(), 1U);
 }
 
 TEST_F(FencedCounter, RejectsALowerNumberThatReads) {
-  EXPECT_EQ(write(0, 10), WriteResult::accepted) << "ten is more than nine, as numbers go";
+  EXPECT_EQ(write(0, 10), loadgen::WriteResult::accepted) << "ten is more than nine, as numbers go";
   EXPECT_TRUE(read(9).stale);
   EXPECT_EQ(rejections(), 1U);
   EXPECT_EQ(counter_->totals()->lost, 0U);
 }
 
 TEST_F(FencedCounter, DoesNotCheckWhoHasNoNumber) {
-  EXPECT_EQ(write(0, 10), WriteResult::accepted);
+  EXPECT_EQ(write(0, 10), loadgen::WriteResult::accepted);
   EXPECT_EQ(read(std::nullopt).value, 1U);
-  EXPECT_EQ(write(1, std::nullopt), WriteResult::accepted);
+  EXPECT_EQ(write(1, std::nullopt), loadgen::WriteResult::accepted);
   EXPECT_EQ(rejections(), 0U);
 }
 
 TEST_F(FencedCounter, LeavesNothingBehind) {
-  EXPECT_EQ(write(0, 3), WriteResult::accepted);
+  EXPECT_EQ(write(0, 3), loadgen::WriteResult::accepted);
   EXPECT_TRUE(probe_.exists(std::string(kKey) + ":fence"));
   ASSERT_TRUE(counter_->remove_keys());
   EXPECT_FALSE(probe_.exists(std::string(kKey) + ":fence"));

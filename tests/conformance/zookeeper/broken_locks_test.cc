@@ -6,8 +6,8 @@
 #include <ostream>
 
 #include "strategies/registry.h"
+#include "strategies/zookeeper/client/paths.h"
 #include "strategies/zookeeper/lock.h"
-#include "strategies/zookeeper/paths.h"
 #include "tests/conformance/common/properties.h"
 
 namespace lockbench::test {

@@ -1,7 +1,7 @@
 #include <functional>
 #include <thread>
 
-#include "testbed/proxy.h"
+#include "testbed/proxy/proxy.h"
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/common/properties.h"
 #include "tests/conformance/zookeeper/waiter.h"

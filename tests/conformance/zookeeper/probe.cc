@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "testbed/ports.h"
+#include "testbed/servers/ports.h"
 
 namespace lockbench::test {
 namespace {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "testbed/zookeeper_server.h"
+#include "testbed/servers/zookeeper_server.h"
 #include "tests/conformance/common/ground.h"
 #include "tests/conformance/zookeeper/probe.h"
 

@@ -1,8 +1,8 @@
 // Locks with one thing wrong, which declare what a sound one does: the plays must see the
 // difference. They register themselves in the programs that they are linked into.
 
+#include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
-#include "strategies/redis/single_node.h"
 #include "strategies/registry.h"
 
 namespace lockbench::redis {

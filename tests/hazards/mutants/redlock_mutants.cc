@@ -1,7 +1,7 @@
 // Redlocks with one thing wrong, which declare what a sound one does. They register themselves in
 // the programs that they are linked into.
 
-#include "strategies/redis/quorum.h"
+#include "strategies/redis/client/quorum.h"
 #include "strategies/redis/redlock_lock.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/registry.h"

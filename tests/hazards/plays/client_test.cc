@@ -117,11 +117,11 @@ TEST_F(Clients, WorkOnACounterThatTheLockAloneProtects) {
   const Grant held = one.hold();
   EXPECT_EQ(play_->counter(), 0U);
   one.read(held);
-  EXPECT_EQ(one.write(held), WriteResult::accepted);
+  EXPECT_EQ(one.write(held), loadgen::WriteResult::accepted);
   one.release(held);
   const Grant next = other.hold();
   other.read(next);
-  EXPECT_EQ(other.write(next), WriteResult::accepted);
+  EXPECT_EQ(other.write(next), loadgen::WriteResult::accepted);
   EXPECT_EQ(play_->counter(), 2U);
   EXPECT_EQ(play_->accepted_writes(), 2U);
 }

@@ -3,7 +3,7 @@
 
 #include <csignal>
 
-#include "testbed/ports.h"
+#include "testbed/servers/ports.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/http_client.h"

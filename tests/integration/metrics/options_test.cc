@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "exporter/listen_address.h"
-#include "testbed/ports.h"
+#include "testbed/servers/ports.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/http_client.h"

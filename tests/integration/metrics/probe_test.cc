@@ -5,7 +5,7 @@
 #include <charconv>
 #include <csignal>
 
-#include "testbed/ports.h"
+#include "testbed/servers/ports.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/http_client.h"
 #include "tests/support/servers.h"

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "testbed/ports.h"
-#include "testbed/programs.h"
+#include "testbed/servers/ports.h"
+#include "testbed/servers/programs.h"
 #include "tests/support/http_client.h"
 
 namespace lockbench::test {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "testbed/server.h"
+#include "testbed/servers/server.h"
 
 namespace lockbench::test {
 

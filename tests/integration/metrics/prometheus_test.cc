@@ -11,7 +11,7 @@
 #include <regex>
 
 #include "strategies/registry.h"
-#include "testbed/ports.h"
+#include "testbed/servers/ports.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/boards.h"

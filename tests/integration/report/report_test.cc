@@ -7,7 +7,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "results/json.h"
+#include "results/file/json.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 #include "tests/unit/results/samples.h"

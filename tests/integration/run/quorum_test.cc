@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <csignal>
 
-#include "testbed/redis_group.h"
+#include "testbed/servers/redis_group.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/servers.h"

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "strategies/registry.h"
-#include "testbed/zookeeper_server.h"
+#include "testbed/servers/zookeeper_server.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/servers.h"

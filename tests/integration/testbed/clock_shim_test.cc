@@ -1,4 +1,4 @@
-#include "testbed/clock_shim.h"
+#include "testbed/process/clock_shim.h"
 
 #include <gtest/gtest.h>
 #include <linux/capability.h>
@@ -11,8 +11,8 @@
 #include <fstream>
 #include <thread>
 
-#include "testbed/memcached_server.h"
-#include "testbed/postgres_server.h"
+#include "testbed/servers/memcached_server.h"
+#include "testbed/servers/postgres_server.h"
 #include "tests/integration/testbed/support.h"
 
 namespace lockbench::testbed {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "testbed/etcd_server.h"
+#include "testbed/servers/etcd_server.h"
 #include "tests/integration/testbed/support.h"
 
 namespace lockbench::testbed {

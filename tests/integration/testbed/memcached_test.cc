@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "testbed/memcached_server.h"
+#include "testbed/servers/memcached_server.h"
 #include "tests/integration/testbed/support.h"
 
 namespace lockbench::testbed {

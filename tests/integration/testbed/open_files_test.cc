@@ -1,4 +1,4 @@
-#include "testbed/open_files.h"
+#include "testbed/servers/open_files.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-#include "testbed/ports.h"
+#include "testbed/servers/ports.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

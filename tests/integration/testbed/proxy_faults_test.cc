@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "testbed/proxy.h"
+#include "testbed/proxy/proxy.h"
 #include "tests/integration/testbed/proxy_fixture.h"
 
 namespace lockbench::testbed {

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "testbed/proxy.h"
+#include "testbed/proxy/proxy.h"
 #include "tests/integration/testbed/support.h"
 #include "tests/integration/testbed/tcp_client.h"
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "testbed/proxy.h"
+#include "testbed/proxy/proxy.h"
 #include "tests/integration/testbed/support.h"
 #include "tests/integration/testbed/tcp_client.h"
 

@@ -1,4 +1,4 @@
-#include "testbed/proxy.h"
+#include "testbed/proxy/proxy.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "testbed/open_files.h"
+#include "testbed/servers/open_files.h"
 #include "tests/integration/testbed/proxy_fixture.h"
 
 namespace lockbench::testbed {

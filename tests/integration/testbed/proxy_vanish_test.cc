@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "testbed/proxy.h"
+#include "testbed/proxy/proxy.h"
 #include "tests/integration/testbed/support.h"
 #include "tests/integration/testbed/tcp_client.h"
 

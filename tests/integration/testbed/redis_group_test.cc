@@ -1,4 +1,4 @@
-#include "testbed/redis_group.h"
+#include "testbed/servers/redis_group.h"
 
 #include <gtest/gtest.h>
 

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "testbed/open_files.h"
+#include "testbed/servers/open_files.h"
 #include "tests/integration/testbed/support.h"
 
 namespace lockbench::testbed {

@@ -1,9 +1,9 @@
-#include "testbed/sentinel.h"
+#include "testbed/servers/sentinel.h"
 
 #include <gtest/gtest.h>
 
-#include "strategies/redis/connection.h"
-#include "testbed/redis_group.h"
+#include "strategies/redis/client/connection.h"
+#include "testbed/servers/redis_group.h"
 #include "tests/integration/testbed/support.h"
 
 // A lock behind real sentinels: whoever connects is led to the master, before and after one died.

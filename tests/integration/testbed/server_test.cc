@@ -1,6 +1,6 @@
 // Servers of any kind, played by shell scripts.
 
-#include "testbed/server.h"
+#include "testbed/servers/server.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
-#include "testbed/redis_server.h"
-#include "testbed/testbed.h"
+#include "testbed/servers/redis_server.h"
+#include "testbed/servers/testbed.h"
 
 namespace lockbench::testbed {
 

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <set>
 
-#include "testbed/clients.h"
-#include "testbed/zookeeper_server.h"
+#include "testbed/servers/clients.h"
+#include "testbed/servers/zookeeper_server.h"
 #include "tests/integration/testbed/support.h"
 
 namespace lockbench::testbed {

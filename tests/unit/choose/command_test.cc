@@ -1,9 +1,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.h"
-#include "cli/dispatch.h"
-#include "results/json.h"
+#include "cli/commands/commands.h"
+#include "cli/commands/dispatch.h"
+#include "results/file/json.h"
 #include "tests/unit/choose/fixtures.h"
 #include "tests/unit/cli/fixtures.h"
 

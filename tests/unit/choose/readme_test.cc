@@ -3,8 +3,8 @@
 #include <iterator>
 
 #include "choose/reference.h"
-#include "cli/publish.h"
-#include "results/readme_tables.h"
+#include "cli/console/publish.h"
+#include "results/tables/readme_tables.h"
 #include "tests/unit/choose/fixtures.h"
 
 namespace lockbench {

@@ -1,10 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/commands.h"
-#include "cli/parse.h"
+#include "cli/commands/commands.h"
+#include "cli/options/parse.h"
 
-namespace lockbench {
+namespace lockbench::cli {
 namespace {
 
 using namespace std::chrono_literals;
@@ -77,4 +77,4 @@ TEST(CapacityOptions, NothingStartsWithoutStrategyAndObjective) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::cli

@@ -2,12 +2,12 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "cli/dispatch.h"
-#include "results/json.h"
+#include "cli/commands/dispatch.h"
+#include "results/file/json.h"
 #include "tests/support/simulated_results.h"
 #include "tests/unit/cli/fixtures.h"
 
-namespace lockbench {
+namespace lockbench::cli {
 namespace {
 
 using test::simulated_result;
@@ -240,4 +240,4 @@ TEST(Hdr, ADirectoryThatCannotBeWrittenIsAnErrorBeforeTheRun) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::cli

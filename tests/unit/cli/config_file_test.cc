@@ -3,7 +3,7 @@
 
 #include "tests/unit/cli/fixtures.h"
 
-namespace lockbench {
+namespace lockbench::cli {
 namespace {
 
 using namespace std::chrono_literals;
@@ -179,4 +179,4 @@ TEST(ConfigFile, SecretsDoNotReachMessages) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::cli

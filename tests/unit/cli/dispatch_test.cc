@@ -1,4 +1,4 @@
-#include "cli/dispatch.h"
+#include "cli/commands/dispatch.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,11 +6,11 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "cli/servers.h"
+#include "deployment/servers.h"
 #include "strategies/registry.h"
 #include "tests/unit/cli/fixtures.h"
 
-namespace lockbench {
+namespace lockbench::cli {
 namespace {
 
 using namespace std::chrono_literals;
@@ -221,7 +221,7 @@ TEST_F(Unreachable, IsAnErrorHoweverItsStrategiesWereChosen) {
 }
 
 TEST_F(Unreachable, CounterIsAnErrorAlsoForAGlob) {
-  options_.workload.resource = Resource::redis;
+  options_.workload.resource = loadgen::Resource::redis;
   EXPECT_THAT(error({{&local_, false}}), HasSubstr("the counter's server: 127.0.0.1:1"));
 }
 
@@ -267,7 +267,8 @@ TEST_F(WithoutServer, NothingLeftToRunIsAnError) {
 }
 
 TEST_F(WithoutServer, ACounterThatNeedsOneIsAnError) {
-  for (const Resource resource : {Resource::redis, Resource::redis_fenced}) {
+  for (const loadgen::Resource resource :
+       {loadgen::Resource::redis, loadgen::Resource::redis_fenced}) {
     options_.workload.resource = resource;
     EXPECT_THAT(error({{&local_, false}}),
                 HasSubstr("the counter's server: redis-server not found"));
@@ -275,10 +276,11 @@ TEST_F(WithoutServer, ACounterThatNeedsOneIsAnError) {
 }
 
 TEST(OpenFiles, ASecondConnectionIsCountedWhereTheCounterNeedsOne) {
-  Workload workload;
+  loadgen::Workload workload;
   workload.clients = 1000;
   const std::uint64_t in_memory = open_files_for(workload);
-  for (const Resource resource : {Resource::redis, Resource::redis_fenced}) {
+  for (const loadgen::Resource resource :
+       {loadgen::Resource::redis, loadgen::Resource::redis_fenced}) {
     workload.resource = resource;
     EXPECT_EQ(open_files_for(workload), in_memory + 1000);
   }
@@ -288,4 +290,4 @@ TEST(OpenFiles, ASecondConnectionIsCountedWhereTheCounterNeedsOne) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::cli

@@ -1,11 +1,11 @@
-#include "cli/exit_code.h"
-#include "cli/facts.h"
-#include "cli/progress.h"
-#include "cli/publish.h"
+#include "cli/console/exit_code.h"
+#include "cli/console/facts.h"
+#include "cli/console/progress.h"
+#include "cli/console/publish.h"
 #include "strategies/registry.h"
 #include "tests/unit/cli/fixtures.h"
 
-namespace lockbench {
+namespace lockbench::cli {
 namespace {
 
 using namespace std::chrono_literals;
@@ -123,12 +123,12 @@ TEST(Facts, OnlyOptimisedBuildsAreTrusted) {
   EXPECT_FALSE(figures_can_be_trusted({"", "", ""}));
 }
 
-Progress some_progress() {
-  Progress progress;
+loadgen::Progress some_progress() {
+  loadgen::Progress progress;
   progress.strategy = "redis-setnx";
   progress.run = 3;
   progress.runs = 12;
-  progress.phase = Progress::Phase::measuring;
+  progress.phase = loadgen::Progress::Phase::measuring;
   progress.done = 0.456;
   progress.sections_per_second = 12345;
   progress.failed = 2;
@@ -138,8 +138,8 @@ Progress some_progress() {
 TEST(ProgressText, SaysHowFarItIs) {
   EXPECT_EQ(progress_text(some_progress()),
             "redis-setnx (3/12) measuring 46 %, 12.3k sections/s, 2 failed");
-  Progress connecting = some_progress();
-  connecting.phase = Progress::Phase::connecting;
+  loadgen::Progress connecting = some_progress();
+  connecting.phase = loadgen::Progress::Phase::connecting;
   connecting.failed = 0;
   connecting.clients_connected = 120;
   connecting.clients = 10'000;
@@ -188,4 +188,4 @@ TEST(Console, RedrawsItsStatusBelowALine) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::cli

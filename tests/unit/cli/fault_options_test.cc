@@ -1,10 +1,10 @@
-#include "cli/fault_fit.h"
-#include "cli/option.h"
-#include "cli/servers.h"
+#include "cli/options/option.h"
+#include "deployment/fault_fit.h"
+#include "deployment/servers.h"
 #include "strategies/registry.h"
 #include "tests/unit/cli/fixtures.h"
 
-namespace lockbench {
+namespace lockbench::cli {
 namespace {
 
 using namespace std::chrono_literals;
@@ -17,7 +17,7 @@ TEST(FaultOption, IsRepeatableAndSorted) {
   const auto options =
       parse_run({"--fault", "delay:2ms@2s+500ms", "--fault", "store-kill@1s+500ms"}).value();
   ASSERT_THAT(options.faults, SizeIs(2));
-  EXPECT_EQ(options.faults[0].kind, FaultKind::store_kill);
+  EXPECT_EQ(options.faults[0].kind, loadgen::FaultKind::store_kill);
   EXPECT_EQ(options.faults[1].delay, 2ms);
   EXPECT_EQ(
       workload_record(options).at("fault"),
@@ -40,13 +40,13 @@ TEST(FaultOption, MayStandInAFile) {
   const auto options = parse_run({"--config", file.path()});
   ASSERT_TRUE(options) << options.error().message;
   ASSERT_THAT(options->faults, SizeIs(1));
-  EXPECT_EQ(options->faults[0].kind, FaultKind::store_freeze);
+  EXPECT_EQ(options->faults[0].kind, loadgen::FaultKind::store_freeze);
 }
 
 /// Why the servers of a strategy cannot have a fault.
 std::string unfit_for(const std::string& strategy, const std::string& fault,
                       const RunOptions& options = {}) {
-  return unfit(parse_fault(fault).value(), *find_strategy(strategy), options);
+  return unfit(loadgen::parse_fault(fault).value(), *find_strategy(strategy), options);
 }
 
 TEST(FaultFit, FollowsFromWhereALockLives) {
@@ -69,9 +69,9 @@ TEST(FaultFit, FollowsFromWhereALockLives) {
 TEST(FaultFit, ClustersAreForFaultsThatTheySurvive) {
   RunOptions options;
   EXPECT_FALSE(needs_cluster(options, "etcd"));
-  options.faults = {parse_fault("store-kill@1s").value()};
+  options.faults = {loadgen::parse_fault("store-kill@1s").value()};
   EXPECT_FALSE(needs_cluster(options, "etcd"));
-  options.faults = {parse_fault("node-kill@1s").value()};
+  options.faults = {loadgen::parse_fault("node-kill@1s").value()};
   EXPECT_TRUE(needs_cluster(options, "etcd"));
   EXPECT_TRUE(needs_cluster(options, "zookeeper"));
   EXPECT_FALSE(needs_cluster(options, "redis"));
@@ -114,4 +114,4 @@ TEST_F(FaultDeploy, APartitionMustCutSomebodyOff) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::cli

@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/commands.h"
-#include "cli/parse.h"
+#include "cli/commands/commands.h"
+#include "cli/options/parse.h"
 #include "strategies/store.h"
 
-namespace lockbench {
+namespace lockbench::cli {
 
 inline tl::expected<RunOptions, UsageError> parse_run(const std::vector<std::string>& args) {
   return parse(run_command(), args);
@@ -77,4 +77,4 @@ class Written {
   std::FILE* stream_;
 };
 
-}  // namespace lockbench
+}  // namespace lockbench::cli

@@ -5,7 +5,7 @@
 
 #include "tests/unit/cli/fixtures.h"
 
-namespace lockbench {
+namespace lockbench::cli {
 namespace {
 
 using namespace std::chrono_literals;
@@ -17,7 +17,7 @@ using testing::StartsWith;
 TEST(Options, DefaultsAreThoseOfAWorkload) {
   const auto options = parse_run({});
   ASSERT_TRUE(options);
-  const Workload defaults;
+  const loadgen::Workload defaults;
   EXPECT_EQ(options->workload.clients, defaults.clients);
   EXPECT_EQ(options->workload.duration, defaults.duration);
   EXPECT_FALSE(options->workload.rate);
@@ -40,7 +40,7 @@ TEST(Options, EveryOptionOfTheLoadReachesIt) {
                                   "--key-skew", "0.99",      "--store-timeout",
                                   "250ms",      "--rtt",     "5ms"});
   ASSERT_TRUE(options) << options.error().message;
-  const Workload& load = options->workload;
+  const loadgen::Workload& load = options->workload;
   EXPECT_EQ(load.clients, 64);
   EXPECT_EQ(load.keys, 1000);
   EXPECT_FALSE(load.key_per_client);
@@ -48,7 +48,7 @@ TEST(Options, EveryOptionOfTheLoadReachesIt) {
   EXPECT_EQ(load.hold.to_string(), "2ms");
   EXPECT_EQ(load.think.to_string(), "exp(1ms)");
   EXPECT_EQ(load.rate, 1500.5);
-  EXPECT_EQ(load.arrival, Arrival::constant);
+  EXPECT_EQ(load.arrival, loadgen::Arrival::constant);
   EXPECT_EQ(load.duration, 10s);
   EXPECT_EQ(load.iterations, 5000U);
   EXPECT_EQ(load.warmup, 0s);
@@ -57,7 +57,7 @@ TEST(Options, EveryOptionOfTheLoadReachesIt) {
   EXPECT_EQ(load.strategy.wait, WaitPolicy::backoff(1ms, 50ms));
   EXPECT_EQ(load.strategy.command_timeout, 250ms);
   EXPECT_EQ(load.rtt, 5ms);
-  EXPECT_EQ(load.resource, Resource::redis);
+  EXPECT_EQ(load.resource, loadgen::Resource::redis);
   EXPECT_EQ(load.repeat, 3);
   EXPECT_EQ(load.seed, 42U);
 }
@@ -76,7 +76,8 @@ TEST(Options, RenewalAndNotificationReachIt) {
   EXPECT_FALSE(strategy({}).node_timeout);
   EXPECT_EQ(strategy({"--node-timeout", "20ms"}).node_timeout, Duration(20ms));
   EXPECT_EQ(strategy({"--wait", "notify"}).wait->kind, WaitKind::notify);
-  EXPECT_EQ(parse_run({"--resource", "redis-fenced"})->workload.resource, Resource::redis_fenced);
+  EXPECT_EQ(parse_run({"--resource", "redis-fenced"})->workload.resource,
+            loadgen::Resource::redis_fenced);
   EXPECT_TRUE(parse_run({"--resource", "redis-fenced", "--counter-redis", "redis://h"}));
 }
 
@@ -286,4 +287,4 @@ TEST(Secrets, NeverStandInAMessage) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::cli

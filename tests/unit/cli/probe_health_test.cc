@@ -1,10 +1,10 @@
-#include "cli/probe_health.h"
+#include "cli/commands/probe_health.h"
 
 #include <algorithm>
 
 #include "tests/unit/cli/fixtures.h"
 
-namespace lockbench {
+namespace lockbench::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -13,7 +13,7 @@ class ProbeHealthTest : public testing::Test {
  protected:
   /// The run's figures so far.
   void progress(std::uint64_t sections, std::uint64_t failed,
-                Progress::Phase phase = Progress::Phase::measuring) {
+                loadgen::Progress::Phase phase = loadgen::Progress::Phase::measuring) {
     health_.on_progress(
         {.strategy = "redis-x", .phase = phase, .sections = sections, .failed = failed});
   }
@@ -64,7 +64,7 @@ TEST_F(ProbeHealthTest, AStoreThatIsNotReachedFailsUntilTheNextRunWorks) {
   health_.not_reached("connection refused");
   EXPECT_EQ(lines(), 1U);
   EXPECT_THAT(written_.text(), HasSubstr("redis-x: fails: connection refused"));
-  progress(0, 0, Progress::Phase::connecting);
+  progress(0, 0, loadgen::Progress::Phase::connecting);
   EXPECT_EQ(lines(), 1U) << "it has not worked yet";
   progress(1, 0);
   EXPECT_EQ(lines(), 2U) << "the next run counts from nothing";
@@ -78,4 +78,4 @@ TEST_F(ProbeHealthTest, WarningsAreShownAndNoFailure) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::cli

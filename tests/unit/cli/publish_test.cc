@@ -1,14 +1,14 @@
-#include "cli/publish.h"
+#include "cli/console/publish.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "results/hazard_words.h"
+#include "results/tables/hazard_words.h"
 #include "strategies/registry.h"
 #include "tests/unit/results/samples.h"
 
-namespace lockbench {
+namespace lockbench::cli {
 namespace {
 
 TEST(KnownFlaws, AreTheGravestOfEachStrategy) {
@@ -33,4 +33,4 @@ TEST(KnownFlaws, AreTheGravestOfEachStrategy) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::cli

@@ -1,9 +1,9 @@
 #include <chrono>
 
-#include "cli/server_needs.h"
+#include "deployment/server_needs.h"
 #include "tests/unit/cli/fixtures.h"
 
-namespace lockbench {
+namespace lockbench::cli {
 namespace {
 
 using namespace std::chrono_literals;
@@ -58,4 +58,4 @@ TEST(QuorumServers, AreEachNamedOnce) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::cli

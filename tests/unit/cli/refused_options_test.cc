@@ -4,7 +4,7 @@
 
 #include "tests/unit/cli/fixtures.h"
 
-namespace lockbench {
+namespace lockbench::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -103,4 +103,4 @@ std::vector<Refused> refused_values() {
 INSTANTIATE_TEST_SUITE_P(All, RefusedValue, testing::ValuesIn(refused_values()));
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::cli

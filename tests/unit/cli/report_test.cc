@@ -2,16 +2,16 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "cli/commands.h"
-#include "cli/dispatch.h"
-#include "cli/repeat_command.h"
-#include "cli/report_page.h"
-#include "results/json.h"
+#include "cli/commands/commands.h"
+#include "cli/commands/dispatch.h"
+#include "cli/commands/repeat_command.h"
+#include "cli/commands/report_page.h"
+#include "results/file/json.h"
 #include "tests/integration/support/program.h"
 #include "tests/unit/cli/fixtures.h"
 #include "tests/unit/results/samples.h"
 
-namespace lockbench {
+namespace lockbench::cli {
 namespace {
 
 using results::minimal_result;
@@ -142,4 +142,4 @@ TEST_F(ReportCommand, AFullDiskIsReported) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::cli

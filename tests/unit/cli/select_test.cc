@@ -1,10 +1,10 @@
-#include "cli/select.h"
+#include "cli/options/select.h"
 
-#include "cli/text.h"
+#include "cli/console/text.h"
 #include "strategies/registry.h"
 #include "tests/unit/cli/fixtures.h"
 
-namespace lockbench {
+namespace lockbench::cli {
 namespace {
 
 using testing::ElementsAre;
@@ -148,4 +148,4 @@ TEST(Text, CloseNamesAreFewAndSorted) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::cli

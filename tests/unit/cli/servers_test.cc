@@ -1,4 +1,4 @@
-#include "cli/servers.h"
+#include "deployment/servers.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 #include "tests/support/servers.h"
 #include "tests/unit/cli/fixtures.h"
 
-namespace lockbench {
+namespace lockbench::cli {
 namespace {
 
 using namespace std::chrono_literals;
@@ -137,4 +137,4 @@ TEST(Doctor, ReportsAServerThatCannotBeUsed) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::cli

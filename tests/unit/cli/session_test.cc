@@ -1,4 +1,4 @@
-#include "cli/session.h"
+#include "cli/console/session.h"
 
 #include <fmt/format.h>
 
@@ -7,13 +7,13 @@
 #include <csignal>
 #include <mutex>
 
-#include "cli/facts.h"
+#include "cli/console/facts.h"
 #include "strategies/registry.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/servers.h"
 #include "tests/unit/cli/fixtures.h"
 
-namespace lockbench {
+namespace lockbench::cli {
 namespace {
 
 using namespace std::chrono_literals;
@@ -108,4 +108,4 @@ TEST(Builds, AreWarnedOfByAllCommandsThatMeasure) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::cli

@@ -1,4 +1,4 @@
-#include "cli/signals.h"
+#include "cli/console/signals.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <mutex>
 #include <thread>
 
-namespace lockbench {
+namespace lockbench::cli {
 namespace {
 
 /// Ten seconds at the most; ends the process if no stop comes.
@@ -112,4 +112,4 @@ TEST(StopOnSignalEnd, WithoutASignalIsQuick) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::cli

@@ -3,7 +3,7 @@
 #include "strategies/store.h"
 #include "tests/unit/cli/fixtures.h"
 
-namespace lockbench {
+namespace lockbench::cli {
 namespace {
 
 TEST(WorkloadRecord, KeepsHowLeasesAreRenewed) {
@@ -81,4 +81,4 @@ TEST(WorkloadRecord, HasEveryOptionAndNoSecret) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::cli

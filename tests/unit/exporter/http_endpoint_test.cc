@@ -5,7 +5,7 @@
 #include <chrono>
 #include <deque>
 
-#include "testbed/open_files.h"
+#include "testbed/servers/open_files.h"
 #include "tests/support/http_client.h"
 
 namespace lockbench::exporter {

@@ -8,7 +8,7 @@ namespace {
 using namespace std::chrono_literals;
 
 LatencyBuckets of(std::initializer_list<Duration> samples) {
-  HistogramSnapshot fine;
+  loadgen::HistogramSnapshot fine;
   for (const Duration sample : samples) fine.record(sample);
   LatencyBuckets buckets;
   buckets.add(fine);

@@ -19,8 +19,9 @@ class QuorumBookTest : public testing::Test {
 
   /// Half in the warm-up, half measured, and what the end saw.
   static void happens_in(test::RunUnderTest& run) {
-    Recorder& recorder = run.recorder();
-    for (const Phase phase : {Phase::unmeasured, Phase::measured, Phase::ending}) {
+    loadgen::Recorder& recorder = run.recorder();
+    for (const loadgen::Phase phase :
+         {loadgen::Phase::unmeasured, loadgen::Phase::measured, loadgen::Phase::ending}) {
       recorder.vote(phase, 0, Vote::granted, 1ms);
       recorder.vote(phase, 1, Vote::refused, 2ms);
       recorder.vote(phase, 1, Vote::failed, 50ms, true);

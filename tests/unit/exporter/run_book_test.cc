@@ -18,7 +18,7 @@ constexpr auto kFailed = static_cast<std::size_t>(AcquireOutcome::failed);
 class RunBookTest : public testing::Test {
  protected:
   Account account(std::size_t number = 0) const { return book_.accounts().at(number); }
-  std::uint64_t sections() const { return account().totals.counts[Count::sections]; }
+  std::uint64_t sections() const { return account().totals.counts[loadgen::Count::sections]; }
 
   const Descriptor first_{.name = "first", .backend = "store"};
   const Descriptor second_{.name = "second", .backend = "store"};
@@ -37,8 +37,8 @@ TEST_F(RunBookTest, SeesARunThatIsUnderWay) {
   run_.workload().rate = 50;
   book_.run_begins(run_.shared());
   run_.grant(1ms);
-  run_.recorder().client(0).state = ClientState::holding;
-  run_.recorder().client(1).state = ClientState::waiting;
+  run_.recorder().client(0).state = loadgen::ClientState::holding;
+  run_.recorder().client(1).state = loadgen::ClientState::waiting;
   EXPECT_EQ(sections(), 1U);
   const Account seen = account();
   EXPECT_EQ(seen.totals.acquire[kAcquired].count(), 1U);
@@ -52,16 +52,17 @@ TEST_F(RunBookTest, SeesARunThatIsUnderWay) {
 
 TEST_F(RunBookTest, CountsTheWarmUpButNotWhatTheEndGranted) {
   book_.run_begins(run_.shared());
-  run_.grant(1ms, Phase::unmeasured);
-  run_.grant(1ms, Phase::measured);
-  run_.grant(1ms, Phase::ending);
+  run_.grant(1ms, loadgen::Phase::unmeasured);
+  run_.grant(1ms, loadgen::Phase::measured);
+  run_.grant(1ms, loadgen::Phase::ending);
   EXPECT_EQ(sections(), 2U);
   EXPECT_EQ(account().totals.acquire[kAcquired].count(), 2U);
   book_.run_ends(run_.shared(), nullptr);
 }
 
 TEST_F(RunBookTest, TheAuditSpansTheWholeRun) {
-  for (const Phase phase : kPhases) run_.add(Count::stale_rejected, 1, phase);
+  for (const loadgen::Phase phase : loadgen::kPhases)
+    run_.add(loadgen::Count::stale_rejected, 1, phase);
   for (const int client : {0, 1}) {
     run_.shared().audit.enter(0, client, Mode::exclusive, {}, {}, TimePoint::clock::now());
   }
@@ -80,14 +81,14 @@ TEST_F(RunBookTest, OneRunAddsToAnother) {
     test::RunUnderTest run(first_);
     book_.run_begins(run.shared());
     run.grant(1ms);
-    run.recorder().service_command(Phase::measured);
+    run.recorder().service_command(loadgen::Phase::measured);
     EXPECT_EQ(sections(), static_cast<std::uint64_t>(i));
     book_.run_ends(run.shared(), nullptr);
     EXPECT_EQ(sections(), static_cast<std::uint64_t>(i));
   }
   EXPECT_EQ(account().totals.services.commands, 3U);
   EXPECT_EQ(account().present.clients, 0);
-  EXPECT_EQ(account(1).totals.counts[Count::sections], 0U);
+  EXPECT_EQ(account(1).totals.counts[loadgen::Count::sections], 0U);
 }
 
 TEST_F(RunBookTest, RunsOfSeveralStrategiesMayBeUnderWayAtOnce) {
@@ -97,8 +98,8 @@ TEST_F(RunBookTest, RunsOfSeveralStrategiesMayBeUnderWayAtOnce) {
   run_.grant(1ms);
   other.grant(1ms);
   other.grant(1ms);
-  EXPECT_EQ(account(0).totals.counts[Count::sections], 1U);
-  EXPECT_EQ(account(1).totals.counts[Count::sections], 2U);
+  EXPECT_EQ(account(0).totals.counts[loadgen::Count::sections], 1U);
+  EXPECT_EQ(account(1).totals.counts[loadgen::Count::sections], 2U);
   book_.run_ends(run_.shared(), nullptr);
   book_.run_ends(other.shared(), nullptr);
 }
@@ -110,12 +111,12 @@ TEST_F(RunBookTest, AStoreThatWasNotReachedIsAFailure) {
 }
 
 TEST_F(RunBookTest, FaultsComeAndGo) {
-  constexpr auto kFault = FaultKind::failover;
+  constexpr auto kFault = loadgen::FaultKind::failover;
   constexpr auto kPlace = static_cast<std::size_t>(kFault);
   const Descriptor unknown{.name = "unknown", .backend = "store"};
   test::RunUnderTest other{unknown};
   book_.fault_changes(run_.shared(), kFault, true);
-  book_.fault_changes(other.shared(), FaultKind::store_kill, true);
+  book_.fault_changes(other.shared(), loadgen::FaultKind::store_kill, true);
   EXPECT_TRUE(account().present.faults[kPlace]);
   EXPECT_FALSE(account().present.faults[0]);
   EXPECT_FALSE(account(1).present.faults[kPlace]);

@@ -1,6 +1,6 @@
 #include "tests/unit/loadgen/summary_fixture.h"
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 using results::Verdict;
@@ -55,4 +55,4 @@ TEST_F(AuditSummaryTest, AControlThatPromisesNothingIsUnprotectedOnlyIfItFailed)
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

@@ -1,4 +1,4 @@
-#include "loadgen/audit.h"
+#include "loadgen/record/audit.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 using std::chrono::nanoseconds;
@@ -297,4 +297,4 @@ TEST(Audit, ARightSharedLockStaysAtZero) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

@@ -1,10 +1,10 @@
-#include "loadgen/capacity_experiment.h"
+#include "loadgen/experiments/capacity_experiment.h"
 
 #include <gtest/gtest.h>
 
 #include "tests/unit/loadgen/live_run_fixture.h"
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 /// Until the first load has been measured.
@@ -40,4 +40,4 @@ TEST(CapacityExperiment, FindsNothingBrokenWhereOneWasLetInAtATime) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

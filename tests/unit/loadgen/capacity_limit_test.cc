@@ -1,11 +1,11 @@
-#include "loadgen/capacity_limit.h"
+#include "loadgen/experiments/capacity_limit.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "loadgen/certificate.h"
+#include "loadgen/record/certificate.h"
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 using testing::HasSubstr;
@@ -169,4 +169,4 @@ TEST(CapacityLimit, ALockThatExcludesNobodyIsNone) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "loadgen/capacity_experiment.h"
+#include "loadgen/experiments/capacity_experiment.h"
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 using namespace std::chrono_literals;
@@ -123,4 +123,4 @@ TEST(Extrapolation, IsReadAndWritten) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

@@ -1,4 +1,4 @@
-#include "loadgen/capacity_search.h"
+#include "loadgen/experiments/capacity_search.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 /// What was tried, in its order.
@@ -177,4 +177,4 @@ TEST(CapacitySearch, FindsTheCapacityOfASimulatedLockInShortNoisyRuns) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

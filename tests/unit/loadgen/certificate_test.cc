@@ -1,8 +1,8 @@
-#include "loadgen/certificate.h"
+#include "loadgen/record/certificate.h"
 
 #include <gtest/gtest.h>
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 using namespace std::chrono_literals;
@@ -108,4 +108,4 @@ TEST_F(CertificateTest, EveryReasonIsALine) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

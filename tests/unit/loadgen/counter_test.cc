@@ -1,4 +1,4 @@
-#include "loadgen/counter.h"
+#include "loadgen/record/counter.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 class CounterTest : public testing::Test {
@@ -110,4 +110,4 @@ TEST(CounterBook, AnUnknownWriteOfOneKeyDoesNotHideALossOnAnother) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

@@ -1,8 +1,8 @@
-#include "loadgen/dip_meter.h"
+#include "loadgen/record/dip_meter.h"
 
 #include <gtest/gtest.h>
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 using namespace std::chrono_literals;
@@ -113,4 +113,4 @@ TEST(DipMeterWindow, IsLongEnoughForSomeCounts) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

@@ -1,4 +1,4 @@
-#include "loadgen/duration_distribution.h"
+#include "loadgen/run/duration_distribution.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <stdexcept>
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 using std::chrono::hours;
@@ -106,4 +106,4 @@ TEST(DurationDistribution, UniformDrawsFillTheirRangeEvenly) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "loadgen/fault_player.h"
+#include "loadgen/run/fault_player.h"
 #include "tests/unit/loadgen/live_run_fixture.h"
 
-namespace lockbench {
+namespace lockbench::loadgen {
 
 /// Remembers what it was asked for; while it is struck, nobody is granted the lock.
 class FakeGround : public FaultGround {
@@ -110,4 +110,4 @@ class FaultPlayerTest : public LiveRunTest {
   const Descriptor lock_ = scripted("lock", behaviour_);
 };
 
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

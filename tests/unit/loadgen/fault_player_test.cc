@@ -1,4 +1,4 @@
-#include "loadgen/fault_player.h"
+#include "loadgen/run/fault_player.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "tests/unit/loadgen/fault_player_fixture.h"
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 using testing::Contains;
@@ -199,4 +199,4 @@ TEST_F(FaultPlayerTest, AFaultThatTheRunDidNotLiveToSeeIsNotPassedOver) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

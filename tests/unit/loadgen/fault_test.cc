@@ -1,9 +1,9 @@
-#include "loadgen/fault.h"
+#include "loadgen/run/fault.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 using namespace std::chrono_literals;
@@ -105,4 +105,4 @@ TEST(Timetable, HasOneFaultAtATime) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

@@ -1,4 +1,4 @@
-#include "loadgen/handoff.h"
+#include "loadgen/record/handoff.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 using std::chrono::nanoseconds;
@@ -179,4 +179,4 @@ TEST(Handoff, UnderARealMutexEachIsToldOnceAndAsLongAsItWas) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

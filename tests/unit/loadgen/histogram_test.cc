@@ -1,4 +1,4 @@
-#include "loadgen/histogram.h"
+#include "loadgen/record/histogram.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 using std::chrono::hours;
@@ -289,4 +289,4 @@ TEST_P(ShardedHistogramTest, NothingIsLostBetweenWritersAndAReader) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

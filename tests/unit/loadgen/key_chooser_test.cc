@@ -1,4 +1,4 @@
-#include "loadgen/key_chooser.h"
+#include "loadgen/run/key_chooser.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <limits>
 #include <stdexcept>
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 std::vector<int> frequencies(const KeyChooser& chooser, int keys, int picks) {
@@ -80,4 +80,4 @@ TEST(KeyChooser, NonsenseIsAProgrammingError) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

@@ -6,7 +6,7 @@
 
 #include "tests/unit/loadgen/live_run_fixture.h"
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 using results::Verdict;
@@ -108,4 +108,4 @@ TEST_F(LiveRunTest, AReleaseThatFailedIsCountedWithItsReason) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

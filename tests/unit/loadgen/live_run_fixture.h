@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "loadgen/live_run.h"
+#include "loadgen/run/live_run.h"
 #include "strategies/registry.h"
 
 // What the tests of whole runs have in common.
-namespace lockbench {
+namespace lockbench::loadgen {
 
 using namespace std::chrono_literals;
 
@@ -140,4 +140,4 @@ class LiveRunTest : public testing::Test {
   std::stop_source stop_;
 };
 
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

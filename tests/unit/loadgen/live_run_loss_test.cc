@@ -4,7 +4,7 @@
 
 #include "tests/unit/loadgen/live_run_fixture.h"
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 class LiveRunLossTest : public LiveRunTest {
@@ -81,4 +81,4 @@ TEST_F(LiveRunLossTest, AnEarlierLossWithoutConfirmationHasNoKnownLength) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

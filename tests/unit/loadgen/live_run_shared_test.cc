@@ -5,7 +5,7 @@
 
 #include "tests/unit/loadgen/live_run_fixture.h"
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 using results::Verdict;
@@ -93,4 +93,4 @@ TEST_F(SharedRunTest, SharedSectionsAloneMayOverlap) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

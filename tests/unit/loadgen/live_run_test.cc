@@ -6,7 +6,7 @@
 
 #include "tests/unit/loadgen/live_run_fixture.h"
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 using results::Verdict;
@@ -185,4 +185,4 @@ TEST_F(LiveRunTest, TheGeneratorsShareIsReported) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

@@ -5,7 +5,7 @@
 
 #include "tests/unit/loadgen/live_run_fixture.h"
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 using results::Verdict;
@@ -201,4 +201,4 @@ TEST_F(LiveRunTest, AFairLockIsFair) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

@@ -1,10 +1,10 @@
-#include "loadgen/metered_env.h"
+#include "loadgen/record/metered_env.h"
 
 #include <gtest/gtest.h>
 
 #include "tests/support/fake_redis.h"
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 using namespace std::chrono_literals;
@@ -183,4 +183,4 @@ TEST_F(MeteredEnvTest, WhatWatchesBehindItStillDecides) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

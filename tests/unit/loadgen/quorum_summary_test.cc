@@ -2,7 +2,7 @@
 
 #include "tests/unit/loadgen/summary_fixture.h"
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 /// On two nodes.
@@ -71,4 +71,4 @@ TEST_F(SummaryTest, WaitingForReplicasHasADistribution) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

@@ -1,10 +1,10 @@
-#include "loadgen/recorder.h"
+#include "loadgen/record/recorder.h"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 using namespace std::chrono_literals;
@@ -268,4 +268,4 @@ TEST(Recorder, DoesNotKeepEveryFailureThereIs) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

@@ -1,4 +1,4 @@
-#include "loadgen/redis_counter.h"
+#include "loadgen/record/redis_counter.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "loadgen/scripts.h"
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 using redis::Reply;
@@ -282,4 +282,4 @@ TEST_F(RedisCounterTest, AFenceIsRemovedWithItsCounter) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

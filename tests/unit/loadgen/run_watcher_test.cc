@@ -1,14 +1,14 @@
-#include "loadgen/run_watcher.h"
+#include "loadgen/run/run_watcher.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <functional>
 
-#include "loadgen/worker.h"
+#include "loadgen/run/worker.h"
 #include "strategies/registry.h"
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 using namespace std::chrono_literals;
@@ -128,4 +128,4 @@ TEST_F(RunWatcherTest, WithoutABoundAllAreMadeUpFor) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

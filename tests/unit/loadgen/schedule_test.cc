@@ -1,4 +1,4 @@
-#include "loadgen/schedule.h"
+#include "loadgen/run/schedule.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 constexpr TimePoint kStart{std::chrono::seconds(1000)};
@@ -115,4 +115,4 @@ TEST(Schedule, AnAbsurdlyLowRateStaysWithinTime) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

@@ -1,4 +1,4 @@
-#include "loadgen/service_world.h"
+#include "loadgen/run/service_world.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include "tests/support/run_shared.h"
 #include "tests/support/sim_env.h"
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 using namespace std::chrono_literals;
@@ -124,4 +124,4 @@ TEST_F(ServiceWorldTest, EachServiceHasAWorldOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

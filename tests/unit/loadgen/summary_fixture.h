@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "loadgen/summary.h"
+#include "loadgen/record/summary.h"
 #include "tests/support/run_shared.h"
 
-namespace lockbench {
+namespace lockbench::loadgen {
 
 using namespace std::chrono_literals;
 
@@ -63,4 +63,4 @@ class SummaryTest : public testing::Test {
   TimePoint audit_start_ = env_->now();
 };
 
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

@@ -1,10 +1,10 @@
-#include "loadgen/summary.h"
+#include "loadgen/record/summary.h"
 
 #include <cmath>
 
 #include "tests/unit/loadgen/summary_fixture.h"
 
-namespace lockbench {
+namespace lockbench::loadgen {
 namespace {
 
 using namespace std::chrono_literals;
@@ -211,4 +211,4 @@ TEST_F(SummaryTest, WhatIsFinishedAfterTheLastPointIsAddedToIt) {
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::loadgen

@@ -1,4 +1,4 @@
-#include "results/belief_sheet.h"
+#include "results/tables/belief_sheet.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

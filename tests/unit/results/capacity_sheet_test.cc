@@ -1,11 +1,11 @@
-#include "results/capacity_sheet.h"
+#include "results/tables/capacity_sheet.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "results/text.h"
+#include "results/tables/text.h"
 #include "tests/unit/results/samples.h"
 
 namespace lockbench::results {

@@ -1,4 +1,4 @@
-#include "results/compared_figures.h"
+#include "results/stats/compared_figures.h"
 
 #include <gtest/gtest.h>
 

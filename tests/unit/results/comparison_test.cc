@@ -1,4 +1,4 @@
-#include "results/comparison.h"
+#include "results/stats/comparison.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "results/comparison_sheet.h"
+#include "results/tables/comparison_sheet.h"
 #include "tests/support/simulated_results.h"
 #include "tests/unit/results/samples.h"
 

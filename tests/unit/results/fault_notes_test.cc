@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "results/columns.h"
+#include "results/tables/columns.h"
 #include "tests/unit/results/samples.h"
 
 namespace lockbench::results {

@@ -5,11 +5,11 @@
 #include <limits>
 #include <set>
 
-#include "results/columns.h"
-#include "results/csv.h"
-#include "results/experiment_sheet.h"
-#include "results/figures.h"
-#include "results/markdown.h"
+#include "results/stats/figures.h"
+#include "results/tables/columns.h"
+#include "results/tables/csv.h"
+#include "results/tables/experiment_sheet.h"
+#include "results/tables/markdown.h"
 #include "tests/unit/results/samples.h"
 #include "tests/unit/results/table_lines.h"
 

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "results/hazard_sheet.h"
+#include "results/tables/hazard_sheet.h"
 
 namespace lockbench::results {
 namespace {

@@ -1,10 +1,10 @@
-#include "results/hazard_sheet.h"
+#include "results/tables/hazard_sheet.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "results/hazard_words.h"
-#include "results/text.h"
+#include "results/tables/hazard_words.h"
+#include "results/tables/text.h"
 #include "tests/unit/results/samples.h"
 
 namespace lockbench::results {

@@ -1,4 +1,4 @@
-#include "results/hdr.h"
+#include "results/hdr/hdr.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "results/hdr_histogram.h"
+#include "results/hdr/hdr_histogram.h"
 
 namespace lockbench::results {
 namespace {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "results/json.h"
+#include "results/file/json.h"
 #include "tests/unit/results/samples.h"
 
 // What `lockbench hazards` puts into a file beside its cells.

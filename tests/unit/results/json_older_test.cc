@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "results/json.h"
+#include "results/file/json.h"
 #include "tests/unit/results/samples.h"
 
 namespace lockbench::results {

@@ -1,4 +1,4 @@
-#include "results/json.h"
+#include "results/file/json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "results/queue_model.h"
+#include "results/stats/queue_model.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "results/experiment_sheet.h"
+#include "results/tables/experiment_sheet.h"
 #include "tests/unit/results/samples.h"
 
 namespace lockbench::results {

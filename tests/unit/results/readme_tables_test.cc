@@ -1,4 +1,4 @@
-#include "results/readme_tables.h"
+#include "results/tables/readme_tables.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

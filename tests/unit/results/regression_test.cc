@@ -1,4 +1,4 @@
-#include "results/regression.h"
+#include "results/stats/regression.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "results/thin.h"
-#include "results/units.h"
+#include "results/file/thin.h"
+#include "results/tables/units.h"
 #include "tests/unit/results/report_fixture.h"
 
 namespace lockbench::results::report {

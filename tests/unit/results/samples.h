@@ -1,6 +1,6 @@
 #pragma once
 
-#include "results/model.h"
+#include "results/file/model.h"
 
 namespace lockbench::results {
 

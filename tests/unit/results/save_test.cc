@@ -1,4 +1,4 @@
-#include "results/save.h"
+#include "results/file/save.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -14,7 +14,7 @@
 #include <valijson/schema_parser.hpp>
 #include <valijson/validator.hpp>
 
-#include "results/json.h"
+#include "results/file/json.h"
 #include "tests/unit/results/mutations.h"
 #include "tests/unit/results/samples.h"
 

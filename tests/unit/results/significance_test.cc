@@ -1,4 +1,4 @@
-#include "results/significance.h"
+#include "results/stats/significance.h"
 
 #include <gtest/gtest.h>
 

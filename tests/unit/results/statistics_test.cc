@@ -1,4 +1,4 @@
-#include "results/statistics.h"
+#include "results/stats/statistics.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "results/table.h"
+#include "results/tables/table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,10 +7,10 @@
 #include <limits>
 #include <set>
 
-#include "results/csv.h"
-#include "results/figures.h"
-#include "results/markdown.h"
-#include "results/text.h"
+#include "results/stats/figures.h"
+#include "results/tables/csv.h"
+#include "results/tables/markdown.h"
+#include "results/tables/text.h"
 #include "tests/unit/results/samples.h"
 #include "tests/unit/results/table_lines.h"
 

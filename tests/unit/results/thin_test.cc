@@ -1,9 +1,9 @@
-#include "results/thin.h"
+#include "results/file/thin.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "results/json.h"
+#include "results/file/json.h"
 #include "tests/unit/results/samples.h"
 
 namespace lockbench::results {

@@ -1,12 +1,12 @@
-#include "results/threshold.h"
+#include "results/stats/threshold.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "results/figures.h"
-#include "results/json.h"
+#include "results/file/json.h"
+#include "results/stats/figures.h"
 #include "tests/unit/results/mutations.h"
 #include "tests/unit/results/samples.h"
 

@@ -1,4 +1,4 @@
-#include "results/time_series.h"
+#include "results/stats/time_series.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "results/statistics.h"
+#include "results/stats/statistics.h"
 
 namespace lockbench::results {
 namespace {

@@ -1,10 +1,10 @@
-#include "results/units.h"
+#include "results/tables/units.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "results/text.h"
+#include "results/tables/text.h"
 
 namespace lockbench::results {
 namespace {

@@ -1,4 +1,4 @@
-#include "strategies/redis/connection.h"
+#include "strategies/redis/client/connection.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>

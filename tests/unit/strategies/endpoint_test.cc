@@ -1,4 +1,4 @@
-#include "strategies/redis/endpoint.h"
+#include "strategies/redis/client/endpoint.h"
 
 #include <gtest/gtest.h>
 

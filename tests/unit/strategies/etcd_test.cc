@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "strategies/etcd/chubby_keys.h"
-#include "strategies/etcd/endpoint.h"
+#include "strategies/etcd/client/endpoint.h"
+#include "strategies/etcd/client/txn.h"
 #include "strategies/etcd/jeopardy.h"
 #include "strategies/etcd/sequencer.h"
-#include "strategies/etcd/txn.h"
 #include "strategies/registry.h"
 #include "strategies/store.h"
 #include "tests/support/sim_env.h"

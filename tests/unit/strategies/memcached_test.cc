@@ -3,8 +3,8 @@
 
 #include <chrono>
 
-#include "strategies/memcached/endpoint.h"
-#include "strategies/memcached/item_ttl.h"
+#include "strategies/memcached/client/endpoint.h"
+#include "strategies/memcached/client/item_ttl.h"
 
 namespace lockbench::memcached {
 namespace {

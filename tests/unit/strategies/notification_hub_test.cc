@@ -1,4 +1,4 @@
-#include "strategies/redis/notification_hub.h"
+#include "strategies/redis/client/notification_hub.h"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,8 @@
 
 #include <set>
 
-#include "strategies/postgres/endpoint.h"
-#include "strategies/postgres/names.h"
+#include "strategies/postgres/client/endpoint.h"
+#include "strategies/postgres/client/names.h"
 
 namespace lockbench::postgres {
 namespace {

@@ -1,4 +1,4 @@
-#include "strategies/redis/quorum_node.h"
+#include "strategies/redis/client/quorum_node.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "strategies/redis/quorum.h"
+#include "strategies/redis/client/quorum.h"
 #include "tests/support/test_names.h"
 
 namespace lockbench::redis {

@@ -1,10 +1,10 @@
-#include "strategies/redis/sentinel.h"
+#include "strategies/redis/client/sentinel.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "strategies/redis/protocol.h"
+#include "strategies/redis/client/protocol.h"
 #include "tests/support/fake_replies.h"
 
 namespace lockbench::redis {

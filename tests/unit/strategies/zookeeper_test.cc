@@ -1,9 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "strategies/zookeeper/endpoint.h"
-#include "strategies/zookeeper/paths.h"
-#include "strategies/zookeeper/version.h"
+#include "strategies/zookeeper/client/endpoint.h"
+#include "strategies/zookeeper/client/paths.h"
+#include "strategies/zookeeper/client/version.h"
 
 namespace lockbench::zookeeper {
 namespace {

@@ -1,0 +1,149 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <random>
+
+#include "cli/commands/hazards.h"
+#include "cli/console/finish.h"
+#include "cli/console/session.h"
+#include "cli/options/option_types.h"
+#include "hazards/dose.h"
+
+namespace lockbench::cli {
+namespace {
+
+using hazards::DosePoint;
+using hazards::Scenario;
+
+/// Such plays mostly wait.
+constexpr int kUsuallyAtOnce = 24;
+constexpr int kUsualPlays = 10;
+
+/// Those among the scenarios that can be given in doses. One that cannot is an error if named.
+tl::expected<std::vector<const Scenario*>, UsageError> select_dosed(
+    const std::vector<std::string>& patterns) {
+  auto selected = select_scenarios(patterns, false);
+  if (!selected) return tl::unexpected(selected.error());
+  std::vector<std::string_view> possible;
+  for (const Scenario* scenario : hazards::all_scenarios()) {
+    if (scenario->dose) possible.push_back(scenario->name);
+  }
+  const auto refused = [&](std::string_view name) {
+    return tl::unexpected(UsageError{
+        fmt::format("--dose: {} has no length: {} have one", name, fmt::join(possible, ", "))});
+  };
+  for (const std::string& pattern : patterns) {
+    const Scenario* const named = hazards::find_scenario(pattern);
+    if (named != nullptr && !named->dose) return refused(named->name);
+  }
+  std::erase_if(*selected, [](const Scenario* scenario) { return !scenario->dose; });
+  if (selected->empty()) return refused(fmt::format("{}", fmt::join(patterns, ", ")));
+  return selected;
+}
+
+class DoseProgress {
+ public:
+  DoseProgress(Console& console, std::size_t total) : console_(console), total_(total) {}
+
+  void on_done(const DosePoint& point) {
+    ++done_;
+    const std::string name =
+        fmt::format("{} / {} at {} TTL", point.scenario->name, point.strategy->name, point.ratio);
+    if (point.failed) console_.warn(fmt::format("{} broke off: {}", name, point.reason));
+    if (point.surprises()) console_.warn(fmt::format("{}: {}", name, point.surprise()));
+    const std::string line = fmt::format("{} of {} points played", done_, total_);
+    if (console_.terminal()) {
+      console_.status(line);
+    } else if (done_ == total_ || done_ % 50 == 0) {
+      console_.note(line);
+    }
+  }
+
+ private:
+  Console& console_;
+  const std::size_t total_;
+  std::size_t done_ = 0;
+};
+
+void skip(results::Result& result, const DosePoint& point) {
+  const std::string strategy(point.strategy->name);
+  const bool told =
+      std::any_of(result.skipped.begin(), result.skipped.end(), [&](const results::Skipped& one) {
+        return one.strategy == strategy && one.reason == point.reason;
+      });
+  if (!told) result.skipped.push_back({strategy, point.reason});
+}
+
+/// The points that were played, from the shortest; why the others were not.
+void collect(const std::vector<DosePoint>& points, results::Result& result, Ending& ending,
+             Console& console) {
+  std::vector<results::DosePoint> played;
+  int late = 0;
+  for (const DosePoint& point : points) {
+    late += point.late;
+    ending.errors = ending.errors || point.failed;
+    ending.exclusion_broken = ending.exclusion_broken || point.surprises();
+    if (point.plays == 0) {
+      if (!point.reason.empty()) skip(result, point);
+      continue;
+    }
+    played.push_back({.scenario = std::string(point.scenario->name),
+                      .strategy = std::string(point.strategy->name),
+                      .ratio = point.ratio,
+                      .ttl_seconds = seconds(point.ttl),
+                      .plays = static_cast<std::uint64_t>(point.plays),
+                      .violated = static_cast<std::uint64_t>(point.violated),
+                      .violated_share = point.violated_share()});
+  }
+  std::stable_sort(played.begin(), played.end(),
+                   [](const auto& a, const auto& b) { return a.ratio < b.ratio; });
+  result.experiment = results::Experiment{.points = std::move(played)};
+  if (late > 0) {
+    console.note(fmt::format(
+        "{} plays came out longer than asked, on this machine, and were left out", late));
+  }
+  for (const results::Skipped& one : result.skipped) {
+    console.note(fmt::format("skipped: {}: {}", one.strategy, one.reason));
+  }
+}
+
+}  // namespace
+
+tl::expected<int, UsageError> play_doses(const RunOptions& options) {
+  results::Result result = begin_result();
+  const auto scenarios = select_dosed(options.hazards.scenarios);
+  if (!scenarios) return tl::unexpected(scenarios.error());
+  const auto strategies = select_built(options.strategies, result.skipped);
+  if (!strategies) return tl::unexpected(strategies.error());
+  const auto& ratios = options.hazards.dose_ratios;
+  auto points = hazards::dose_points(*scenarios, *strategies,
+                                     ratios.empty() ? hazards::usual_ratios() : ratios);
+  if (points.empty()) {
+    return tl::unexpected(
+        UsageError{"--dose: none of these strategies promises anything to break"});
+  }
+  const auto out = out_path(options, result.id);
+  if (!out) return tl::unexpected(out.error());
+  Session session(options.quiet);
+  Console& console = session.console();
+  {
+    const auto house = hazards::House::open({});
+    if (!house) return tl::unexpected(UsageError{house.error()});
+    DoseProgress progress(console, points.size());
+    measure_doses(
+        **house, points,
+        {.plays = options.hazards.dose_plays.value_or(kUsualPlays),
+         .at_once = options.hazards.at_once.value_or(kUsuallyAtOnce),
+         .seed = std::random_device()()},
+        [&](const DosePoint& point) { progress.on_done(point); }, session.stop());
+  }
+  Ending ending{.interrupted = session.stopped()};
+  result.interrupted = ending.interrupted;
+  collect(points, result, ending, console);
+  result.workload = record_of(options, hazard_options());
+  return finish(result, experiment_text(result, options.format), *out, ending, console,
+                options.report.page);
+}
+
+}  // namespace lockbench::cli

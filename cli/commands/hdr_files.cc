@@ -1,0 +1,70 @@
+#include "cli/commands/hdr_files.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "results/file/save.h"
+#include "results/hdr/hdr.h"
+
+namespace lockbench::cli {
+namespace {
+
+struct Tagged {
+  std::string_view tag;
+  results::Distribution results::Run::*distribution;
+};
+
+constexpr std::array kTagged{
+    Tagged{"acquire", &results::Run::acquire}, Tagged{"hold", &results::Run::hold},
+    Tagged{"release", &results::Run::release}, Tagged{"handoff", &results::Run::handoff}};
+
+/// What each file is to hold, by its name.
+using Files = std::map<std::string, std::string>;
+
+Files files_of(const results::Result& result, double begun_seconds) {
+  Files files;
+  std::map<std::string, std::vector<results::HdrInterval>> logs;
+  double start = 0;
+  for (const results::Run& run : result.runs) {
+    for (const auto& [tag, distribution] : kTagged) {
+      if ((run.*distribution).count == 0) continue;
+      files[fmt::format("{}.{}.{}.hgrm", run.strategy, run.repetition, tag)] =
+          results::to_hgrm(run.*distribution);
+      logs[run.strategy].push_back({tag, start, run.duration_seconds, run.*distribution});
+    }
+    start += run.duration_seconds;
+  }
+  for (const auto& [strategy, intervals] : logs) {
+    files[strategy + ".hlog"] = results::to_hlog(begun_seconds, intervals);
+  }
+  return files;
+}
+
+}  // namespace
+
+tl::expected<void, std::string> check_hdr_directory(const std::string& directory) {
+  return results::check_writable(std::filesystem::path(directory) / "lockbench.hlog");
+}
+
+bool save_hdr_files(const results::Result& result, std::chrono::system_clock::time_point begun,
+                    const std::string& directory, Console& console) {
+  const double begun_seconds = std::chrono::duration<double>(begun.time_since_epoch()).count();
+  bool all_saved = true;
+  for (const auto& [name, text] : files_of(result, begun_seconds)) {
+    const auto saved = results::save(std::filesystem::path(directory) / name, text);
+    if (!saved) {
+      console.warn("not saved: " + saved.error());
+    } else if (!saved->warning.empty()) {
+      console.warn(saved->warning);
+    }
+    all_saved = all_saved && saved && saved->warning.empty();
+  }
+  return all_saved;
+}
+
+}  // namespace lockbench::cli

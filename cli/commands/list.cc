@@ -1,0 +1,192 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cli/commands/commands.h"
+#include "cli/options/option_types.h"
+#include "deployment/servers.h"
+#include "strategies/registry.h"
+
+namespace lockbench::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json texts(const std::vector<std::string_view>& items) {
+  Json list = Json::array();
+  for (const std::string_view item : items) list.push_back(std::string(item));
+  return list;
+}
+
+/// 1/3 is "ttl/3", 0.8 is "0.8 ttl".
+std::string share_text(double share) {
+  const double parts = 1 / share;
+  const bool whole = std::abs(parts - std::round(parts)) < 1e-6;
+  return whole ? fmt::format("ttl/{:.0f}", parts) : fmt::format("{:.2g} ttl", share);
+}
+
+std::string renewal_text(const RenewalTiming& timing) {
+  if (timing.every) return fmt::format("every {}", format_duration(*timing.every));
+  if (timing.first_share == timing.share) return "every " + share_text(timing.share);
+  return fmt::format("first after {}, then every {}", share_text(timing.first_share),
+                     share_text(timing.share));
+}
+
+Json traits_json(const Traits& traits) {
+  Json json = {{"expiry", std::string(to_string(traits.expiry))},
+               {"release_check", std::string(to_string(traits.release_check))},
+               {"renew_check", nullptr},
+               {"promises_exclusion", traits.promises_exclusion},
+               {"one_process", traits.one_process},
+               {"ttl_in_seconds", traits.ttl_in_seconds},
+               {"reentrant", traits.reentrant},
+               {"fencing", traits.fencing},
+               {"renews", traits.renews.has_value()},
+               {"renewal", traits.renews ? Json(renewal_text(*traits.renews)) : Json(nullptr)},
+               {"renewable", traits.renewable},
+               {"fair", traits.fair},
+               {"shared", traits.shared},
+               {"nodes", traits.nodes},
+               {"needs_replicas", traits.needs_replicas},
+               {"waiting", to_string(traits.waiting)},
+               {"waiting_choices", Json::array()}};
+  if (traits.renew_check) json["renew_check"] = std::string(to_string(*traits.renew_check));
+  for (const WaitKind kind : traits.waiting_choices) {
+    json["waiting_choices"].push_back(std::string(to_string(kind)));
+  }
+  return json;
+}
+
+/// All that `list` knows of a strategy: what both of its formats are made from.
+Json strategy_json(const Descriptor& strategy) {
+  Json hazards = Json::array();
+  for (const KnownHazard& hazard : strategy.hazards) {
+    hazards.push_back({{"scenario", std::string(hazard.scenario)},
+                       {"outcome", std::string(to_string(hazard.outcome))}});
+  }
+  const auto served = strategy.not_built.empty() ? can_serve(strategy.backend)
+                                                 : tl::unexpected(std::string(strategy.not_built));
+  return {{"name", std::string(strategy.name)},
+          {"backend", std::string(strategy.backend)},
+          {"summary", std::string(strategy.summary)},
+          {"acquire", texts(strategy.acquire_commands)},
+          {"release", texts(strategy.release_commands)},
+          {"renew", texts(strategy.renew_commands)},
+          {"source", std::string(strategy.source)},
+          {"traits", traits_json(strategy.traits)},
+          {"hazards", std::move(hazards)},
+          {"available", served.has_value()},
+          {"unavailable_because", served ? Json(nullptr) : Json(served.error())}};
+}
+
+std::string joined(const Json& list, std::string_view separator, std::string_view if_empty) {
+  if (list.empty()) return std::string(if_empty);
+  return fmt::format("{}", fmt::join(list.get<std::vector<std::string>>(), separator));
+}
+
+std::string traits_text(const Json& traits) {
+  std::vector<std::string> words;
+  const auto expiry = traits["expiry"].get<std::string>();
+  words.push_back(expiry == "none" ? "never expires" : "expires by " + expiry);
+  words.push_back(
+      fmt::format("owner check on release: {}", traits["release_check"].get<std::string>()));
+  if (!traits["promises_exclusion"]) words.emplace_back("a control: promises no exclusion");
+  if (traits["one_process"]) words.emplace_back("within one process only");
+  if (traits["ttl_in_seconds"]) words.emplace_back("TTL in whole seconds");
+  for (const char* name : {"reentrant", "fencing", "fair"}) {
+    if (traits[name]) words.emplace_back(name);
+  }
+  if (traits["shared"]) words.emplace_back("a shared mode");
+  if (traits["nodes"] > 1) words.emplace_back("a quorum of nodes");
+  if (traits["needs_replicas"]) words.emplace_back("needs a server with replicas");
+  return fmt::format("{}", fmt::join(words, "; "));
+}
+
+/// What breaks it, a line for each way in which it shows.
+std::vector<std::string> hazard_lines(const Json& hazards) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_outcome;
+  for (const Json& hazard : hazards) {
+    const auto outcome = hazard["outcome"].get<std::string>();
+    auto known = std::find_if(by_outcome.begin(), by_outcome.end(),
+                              [&](const auto& one) { return one.first == outcome; });
+    if (known == by_outcome.end()) known = by_outcome.insert(known, {outcome, {}});
+    known->second.push_back(hazard["scenario"].get<std::string>());
+  }
+  if (by_outcome.empty()) return {"none known"};
+  std::vector<std::string> lines;
+  lines.reserve(by_outcome.size());
+  for (const auto& [outcome, scenarios] : by_outcome) {
+    lines.push_back(fmt::format("{}: {}", outcome, fmt::join(scenarios, ", ")));
+  }
+  return lines;
+}
+
+/// When a timer renews it, by what, and what --renew may put in its place.
+std::string renewal_line(const Json& strategy) {
+  const Json& traits = strategy["traits"];
+  if (!traits["renewable"]) return "by no timer";
+  const auto choices = "; --renew: off, auto, an interval";
+  if (!traits["renews"]) return std::string("none by itself") + choices;
+  return fmt::format("{}: {}{}", traits["renewal"].get<std::string>(),
+                     joined(strategy["renew"], "; ", "no command"), choices);
+}
+
+void print_strategy(const Json& strategy) {
+  const auto line = [](std::string_view label, const std::string& text) {
+    fmt::print("  {:<9} {}\n", label, text);
+  };
+  const Json& traits = strategy["traits"];
+  fmt::print("{}\n", strategy["name"].get<std::string>());
+  const auto summary = strategy["summary"].get<std::string>();
+  if (summary.empty()) {  // left out of this build: nothing else is known of it
+    line("here", "not available: " + strategy["unavailable_because"].get<std::string>());
+    fmt::print("\n");
+    return;
+  }
+  line("", summary);
+  line("acquire", joined(strategy["acquire"], "; ", "no command"));
+  line("release", joined(strategy["release"], "; ", "no command"));
+  line("traits", traits_text(traits));
+  line("waiting", fmt::format("{}; --wait: {}", traits["waiting"].get<std::string>(),
+                              joined(traits["waiting_choices"], ", ", "no choice")));
+  line("renewal", renewal_line(strategy));
+  std::string_view label = "hazards";
+  for (const std::string& text : hazard_lines(strategy["hazards"])) {
+    line(std::exchange(label, ""), text);
+  }
+  line("source", strategy["source"].get<std::string>());
+  line("here", strategy["available"]
+                   ? "available"
+                   : "not available: " + strategy["unavailable_because"].get<std::string>());
+  fmt::print("\n");
+}
+
+tl::expected<int, UsageError> list(const RunOptions& options) {
+  Json strategies = Json::array();
+  for (const auto& catalogue : {all_strategies(), absent_strategies()}) {
+    for (const Descriptor* strategy : catalogue) strategies.push_back(strategy_json(*strategy));
+  }
+  if (options.format == Format::json) {
+    fmt::print("{}\n", strategies.dump(1));
+  } else {
+    for (const Json& strategy : strategies) print_strategy(strategy);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command list_command() {
+  return {.name = "list",
+          .summary = "Every strategy: protocol, traits, known hazards, availability.",
+          .options = {choice_option<Format>(
+              "format", "what stdout shows", {{"table", Format::table}, {"json", Format::json}},
+              [](auto& o) -> auto& { return o.format; })},
+          .execute = list};
+}
+
+}  // namespace lockbench::cli

@@ -1,0 +1,104 @@
+#include "cli/commands/metrics.h"
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <mutex>
+
+#include "cli/console/facts.h"
+#include "cli/options/option.h"
+#include "deployment/servers.h"
+#include "testbed/servers/open_files.h"
+
+namespace lockbench::cli {
+namespace {
+
+/// Those of the workload that tell runs apart, in few words.
+constexpr std::array kRunFacts = {"clients", "keys", "hold",  "think",    "rate", "arrival",
+                                  "ttl",     "wait", "renew", "resource", "rtt"};
+
+std::string text_of(const results::OptionValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return std::to_string(*whole);
+  if (const auto* number = std::get_if<double>(&value)) return fmt::format("{}", *number);
+  return "";
+}
+
+exporter::Facts facts_of(const RunOptions& options, const std::string& run_id) {
+  exporter::Facts facts;
+  facts.run.emplace_back("run", run_id);
+  const auto record = workload_record(options);
+  for (const char* name : kRunFacts) facts.run.emplace_back(name, text_of(record.at(name)));
+  const results::Build build = build_facts();
+  facts.build = {
+      {"version", build.version}, {"commit", build.commit}, {"build_type", build.build_type}};
+  return facts;
+}
+
+/// What files the load leaves over, up to what is wanted.
+unsigned connections_beside(const loadgen::Workload& workload) {
+  constexpr unsigned kBesides = 64, kFewest = 16;
+  const std::uint64_t load = open_files_for(workload) + kBesides;
+  const std::uint64_t wanted = load + exporter::kMostConnections;
+  if (testbed::raise_open_file_limit(wanted)) return exporter::kMostConnections;
+  const std::uint64_t limit = testbed::hard_open_file_limit();
+  return limit > load + kFewest ? static_cast<unsigned>(limit - load) : kFewest;
+}
+
+}  // namespace
+
+tl::expected<Metrics, UsageError> Metrics::start(const RunOptions& options,
+                                                 const std::vector<Selected>& selected,
+                                                 const std::string& run_id, Console& console) {
+  Metrics metrics;
+  const MetricsOptions& asked = options.metrics;
+  if (!asked.listen && !asked.push) return metrics;
+  if (auto can = exporter::available(); !can) {
+    return tl::unexpected(UsageError{
+        fmt::format("{}: {}", asked.listen ? "--metrics-listen" : "--push", can.error())});
+  }
+  metrics.linger_ = asked.linger;
+  if (asked.push) {
+    auto target = exporter::parse_push_target(*asked.push);
+    if (!target) return tl::unexpected(UsageError{fmt::format("--push: {}", target.error())});
+    metrics.push_ = std::move(*target);
+  }
+  std::vector<const Descriptor*> strategies;
+  for (const Selected& one : selected) {
+    if (one.strategy->not_built.empty()) strategies.push_back(one.strategy);
+  }
+  const int nodes =
+      options.redis.empty() ? options.workload.nodes : static_cast<int>(options.redis.size());
+  metrics.exporter_ = exporter::Exporter::make(strategies, nodes, facts_of(options, run_id));
+  if (!asked.listen) return metrics;
+  const auto serving =
+      metrics.exporter_->serve(*asked.listen, connections_beside(options.workload));
+  if (!serving) {
+    return tl::unexpected(UsageError{fmt::format("--metrics-listen: {}", serving.error())});
+  }
+  metrics.serving_ = true;
+  console.note(fmt::format("metrics on http://{}/metrics", serving->to_string()));
+  return metrics;
+}
+
+bool Metrics::push(Console& console) {
+  if (!push_) return true;
+  if (const auto pushed = exporter_->push(*push_); !pushed) {
+    console.warn("--push: " + pushed.error());
+    return false;
+  }
+  console.note("metrics pushed to " + push_->display());
+  return true;
+}
+
+void Metrics::linger(Console& console, const std::stop_token& stop) {
+  if (!serving_ || linger_ <= Duration::zero() || stop.stop_requested()) return;
+  console.note(
+      fmt::format("metrics are served for another {}; Ctrl-C ends it", format_duration(linger_)));
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  std::condition_variable_any never;
+  never.wait_for(lock, stop, linger_, [] { return false; });
+}
+
+}  // namespace lockbench::cli

@@ -1,0 +1,128 @@
+#include "cli/commands/repeat_command.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "cli/commands/commands.h"
+#include "results/file/option_values.h"
+#include "results/tables/text.h"
+
+namespace lockbench::cli {
+namespace {
+
+using results::OptionValue;
+
+std::string_view command_name(const results::Result& result) {
+  if (result.hazards || !result.belief_gaps.empty()) return "hazards";
+  if (result.capacity) return "capacity";
+  if (!result.experiment) return "run";
+  const std::string_view name = result.experiment->name();
+  return name == "dose" ? "hazards" : name;
+}
+
+std::string shell_quoted(std::string_view text) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:=,@%+";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos) {
+    return std::string(text);
+  }
+  std::string out = "'";
+  for (const char c : results::printable(text)) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
+/// How a number may have been written: as it is, or as a duration in the largest fitting unit.
+std::vector<std::string> spellings(double value) {
+  std::vector<std::string> texts{fmt::format("{}", value)};
+  constexpr std::array<std::pair<double, std::string_view>, 4> kUnits{
+      {{1, "s"}, {1e3, "ms"}, {1e6, "us"}, {1e9, "ns"}}};
+  for (const auto& [factor, unit] : kUnits) {
+    const double in_unit = value * factor;
+    const double whole = std::round(in_unit);
+    if (whole != 0 && std::abs(in_unit - whole) < 1e-6 * std::abs(whole)) {
+      texts.push_back(fmt::format("{:.0f}{}", whole, unit));
+    }
+  }
+  return texts;
+}
+
+std::vector<std::vector<std::string>> spellings(const OptionValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return {{*text}};
+  if (const auto* list = std::get_if<std::vector<std::string>>(&value)) return {*list};
+  if (const auto* flag = std::get_if<bool>(&value)) return {{*flag ? "true" : "false"}};
+  std::vector<std::vector<std::string>> ways;
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) {
+    ways.push_back({fmt::format("{}", *whole)});
+    for (std::string& text : spellings(static_cast<double>(*whole))) {
+      ways.push_back({std::move(text)});
+    }
+  } else if (const auto* number = std::get_if<double>(&value)) {
+    for (std::string& text : spellings(*number)) ways.push_back({std::move(text)});
+  }
+  return ways;
+}
+
+/// The texts by which the option takes exactly this value; nothing if none does.
+std::optional<std::vector<std::string>> texts_for(const Option& option, const OptionValue& value) {
+  for (std::vector<std::string>& texts : spellings(value)) {
+    RunOptions options;
+    const bool taken = std::all_of(texts.begin(), texts.end(), [&](const std::string& text) {
+      // What begins like an option would be read as one.
+      return !text.starts_with('-') && option.set(options, text).has_value();
+    });
+    if (taken && results::same_value(option.get(options), value)) return std::move(texts);
+  }
+  return std::nullopt;
+}
+
+std::string key_of(const Option& option) {
+  std::string key(option.name);
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key;
+}
+
+void add(const Option& option, const std::vector<std::string>& texts,
+         std::vector<std::string>& words) {
+  for (const std::string& text : texts) {
+    if (!option.positional) words.push_back(fmt::format("--{}", option.name));
+    if (option.type != Option::Type::flag) words.push_back(shell_quoted(text));
+  }
+}
+
+}  // namespace
+
+std::string repeat_command(const results::Result& result) {
+  const std::vector<Command> commands = all_commands();
+  const std::string_view name = command_name(result);
+  const auto command = std::find_if(commands.begin(), commands.end(),
+                                    [&](const Command& one) { return one.name == name; });
+  if (command == commands.end()) return "";
+  std::vector<std::string> words{"lockbench", std::string(name)};
+  std::vector<std::string> unsaid;
+  for (const Option& option : command->options) {
+    const std::string key = key_of(option);
+    const auto found = result.workload.find(key);
+    if (results::is_of_output(key) || found == result.workload.end()) continue;
+    if (std::holds_alternative<std::nullptr_t>(found->second)) continue;
+    if (results::same_value(found->second, option.get(RunOptions()))) continue;
+    if (const auto texts = texts_for(option, found->second)) {
+      add(option, *texts, words);
+    } else {
+      unsaid.push_back(key);
+    }
+  }
+  std::string line = fmt::format("{}", fmt::join(words, " "));
+  if (!unsaid.empty()) {
+    line += fmt::format("\n# as this version cannot say it: {}", fmt::join(unsaid, ", "));
+  }
+  return line;
+}
+
+}  // namespace lockbench::cli

@@ -1,0 +1,145 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "cli/commands/commands.h"
+#include "cli/commands/hdr_files.h"
+#include "cli/commands/metrics.h"
+#include "cli/console/console.h"
+#include "cli/console/exit_code.h"
+#include "cli/console/finish.h"
+#include "cli/console/progress.h"
+#include "cli/console/publish.h"
+#include "cli/console/session.h"
+#include "cli/options/select.h"
+#include "deployment/deployed_faults.h"
+#include "loadgen/run/runner.h"
+
+namespace lockbench::cli {
+namespace {
+
+/// What is settled before anything starts.
+struct Plan {
+  std::vector<Selected> selected;
+  WallTime begun;
+  results::Result result;  ///< with what is known beforehand
+  std::string out;
+};
+
+tl::expected<Plan, UsageError> make_plan(const RunOptions& options) {
+  auto selected = select_for_load(options);
+  if (!selected) return tl::unexpected(selected.error());
+  Plan plan{.selected = *std::move(selected), .begun = std::chrono::system_clock::now()};
+  plan.result = begin_result(plan.begun);
+  auto out = out_path(options, plan.result.id);
+  if (!out) return tl::unexpected(out.error());
+  plan.out = *std::move(out);
+  if (!options.hdr.empty()) {
+    if (auto writable = check_hdr_directory(options.hdr); !writable) {
+      return tl::unexpected(UsageError{fmt::format("--hdr: {}", writable.error())});
+    }
+  }
+  return plan;
+}
+
+loadgen::RunPlan load_of(const RunOptions& options, const Plan& plan,
+                         const Deployment& deployment) {
+  loadgen::RunPlan load;
+  load.run_id = plan.result.id;
+  load.workload = options.workload;
+  load.endpoints = deployment.endpoints;
+  load.counter_url = deployment.counter_url;
+  for (const Selected& one : plan.selected) load.strategies.push_back(one.strategy);
+  return load;
+}
+
+/// A strategy that a stop left out is not to be missing without a word.
+void add_never_begun(const std::vector<Selected>& selected, results::Result& result) {
+  const auto has = [](const auto& list, std::string_view name) {
+    return std::any_of(list.begin(), list.end(),
+                       [&](const auto& entry) { return entry.strategy == name; });
+  };
+  for (const auto& [strategy, named] : selected) {
+    if (has(result.runs, strategy->name) || has(result.skipped, strategy->name)) continue;
+    result.skipped.push_back({std::string(strategy->name), "interrupted"});
+  }
+}
+
+void add_to_result(Plan& plan, const RunOptions& options, const Deployment& deployment,
+                   loadgen::RunReport report) {
+  results::Result& result = plan.result;
+  result.interrupted = report.interrupted;
+  result.environment.servers = deployment.facts;
+  result.workload = workload_record(options);
+  for (results::Skipped& run : report.not_started) {
+    run.reason = "did not start: " + run.reason;
+    result.skipped.push_back(std::move(run));
+  }
+  result.runs = std::move(report.runs);
+  if (result.interrupted) add_never_begun(plan.selected, result);
+}
+
+/// Saves and shows the result, and decides how this ends.
+int finish_run(const RunOptions& options, const Plan& plan, bool all_well, Console& console) {
+  const results::Result& result = plan.result;
+  const bool exported =
+      options.hdr.empty() || save_hdr_files(result, plan.begun, options.hdr, console);
+  const auto missed = missed_thresholds(options.thresholds, result.runs, plan.selected);
+  Ending ending = ending_of(result);
+  ending.strict = options.strict;
+  ending.errors = ending.errors || !all_well || !exported;
+  ending.threshold_missed = !missed.empty();
+  results::TableOptions look;
+  look.color = may_color(stdout);
+  if (is_terminal(stdout)) look.width = static_cast<std::size_t>(terminal_width(stdout));
+  const int code = finish(result, render(result, options.format, look), plan.out, ending, console,
+                          options.report.page);
+  // Beneath the table, where they are seen.
+  for (const std::string& line : missed) console.warn(line);
+  return code;
+}
+
+tl::expected<int, UsageError> run(const RunOptions& options) {
+  auto plan = make_plan(options);
+  if (!plan) return tl::unexpected(plan.error());
+
+  Session session(options.quiet);
+  Console& console = session.console();
+  auto metrics = Metrics::start(options, plan->selected, plan->result.id, console);
+  if (!metrics) return tl::unexpected(metrics.error());
+  const auto deployed = session.deploy(options, plan->selected, plan->result.skipped);
+  if (!deployed) return tl::unexpected(deployed.error());
+  if (!*deployed) return session.interrupted_early();
+  const Deployment& deployment = **deployed;
+
+  ProgressView progress(console, std::chrono::steady_clock::now);
+  loadgen::RunPlan load = load_of(options, *plan, deployment);
+  load.watcher = metrics->watcher();
+  DeployedFaults faults(options, deployment);
+  load.faults = options.faults;
+  load.fault_ground = &faults;
+  loadgen::RunReport report = loadgen::run_plan(load, progress, session.stop());
+  for (const results::Skipped& one : report.not_started) {
+    console.warn(fmt::format("did not start: {}: {}", one.strategy, one.reason));
+  }
+  // All are errors at run time.
+  const bool all_well = metrics->push(console) && report.not_started.empty() && !faults.failed();
+  add_to_result(*plan, options, deployment, std::move(report));
+  const int code = finish_run(options, *plan, all_well, console);
+  metrics->linger(console, session.stop());
+  return code;
+}
+
+}  // namespace
+
+Command run_command() {
+  return {
+      .name = "run",
+      .summary = "Puts every chosen strategy under load, audits it, shows and saves the result.",
+      .options = run_options(),
+      .loads = true,
+      .execute = run};
+}
+
+}  // namespace lockbench::cli

@@ -1,0 +1,64 @@
+#include "cli/console/console.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "cli/console/text.h"
+
+namespace lockbench::cli {
+namespace {
+
+constexpr std::string_view kClearLine = "\r\x1b[K";
+
+// The environment is only read, and nothing here changes it.
+std::string_view environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// A stderr that is gone must not end a run.
+void write(std::FILE* stream, std::string_view text) noexcept {
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stream));
+  static_cast<void>(std::fflush(stream));
+}
+
+}  // namespace
+
+bool is_terminal(std::FILE* stream) {
+  return isatty(fileno(stream)) == 1 && environment("TERM") != "dumb";
+}
+
+bool may_color(std::FILE* stream) { return is_terminal(stream) && environment("NO_COLOR").empty(); }
+
+int terminal_width(std::FILE* stream) {
+  constexpr int kUnknownWidth = 80;
+  winsize size{};
+  if (ioctl(fileno(stream), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kUnknownWidth;
+  return size.ws_col;
+}
+
+void Console::note(std::string_view line) {
+  if (!quiet_) write_line(line);
+}
+
+void Console::warn(std::string_view line) { write_line(line); }
+
+void Console::write_line(std::string_view line) {
+  const std::string shown = presentable(line);
+  const std::scoped_lock lock(mutex_);
+  const std::string_view clear = status_.empty() ? "" : kClearLine;
+  write(stream_, fmt::format("{}{}\n{}", clear, shown, status_));
+}
+
+void Console::status(std::string_view line) {
+  if (!terminal_ || quiet_) return;
+  const std::scoped_lock lock(mutex_);
+  if (line == status_) return;
+  status_ = line;
+  write(stream_, fmt::format("{}{}", kClearLine, status_));
+}
+
+}  // namespace lockbench::cli

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdio>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+namespace lockbench::cli {
+
+/// Whether what is written to `stream` may move the cursor and be colored.
+bool is_terminal(std::FILE* stream);
+bool may_color(std::FILE* stream);
+/// In columns; 80 where nobody knows.
+int terminal_width(std::FILE* stream);
+
+/// What people read while lockbench works: lines, and on a terminal one status line below them that
+/// is redrawn in place. Thread-safe. Every line is made presentable first.
+class Console {
+ public:
+  /// `stream` must outlive the console. Without `terminal` there is no status line.
+  Console(std::FILE* stream, bool terminal, bool quiet)
+      : stream_(stream), terminal_(terminal), quiet_(quiet) {}
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
+  ~Console() { status(""); }
+
+  bool terminal() const { return terminal_; }
+  int width() const { return terminal_width(stream_); }
+
+  /// Not with --quiet.
+  void note(std::string_view line);
+  /// Also with --quiet.
+  void warn(std::string_view line);
+  /// Empty: none. Must fit into the width.
+  void status(std::string_view line);
+
+ private:
+  void write_line(std::string_view line);
+
+  std::FILE* const stream_;
+  const bool terminal_, quiet_;
+  std::mutex mutex_;
+  std::string status_;
+};
+
+}  // namespace lockbench::cli

@@ -1,0 +1,47 @@
+#include "cli/console/exit_code.h"
+
+#include "strategies/registry.h"
+
+namespace lockbench::cli {
+namespace {
+
+// A strategy that nobody knows is held to what a lock should promise.
+bool promises_exclusion(const results::Run& run) {
+  const Descriptor* strategy = find_strategy(run.strategy);
+  return strategy == nullptr || strategy->traits.promises_exclusion;
+}
+
+bool had_errors(const results::Run& run) {
+  // Not all of them are outcomes: without its counter, the audit knows nothing.
+  const bool wrote = run.sections > run.shared_sections;
+  const bool unaudited = wrote && run.audit.verdict == results::Verdict::unaudited;
+  // What fails in a run that is struck on purpose is what was to be seen.
+  if (!run.faults.empty()) return run.audit.resource_failures > 0 || unaudited;
+  return !run.errors.empty() || run.outcomes.failed > 0 || run.outcomes.unknown > 0 ||
+         run.releases_failed > 0 || run.audit.resource_failures > 0 || unaudited;
+}
+
+}  // namespace
+
+int exit_code_of(const Ending& ending) {
+  if (ending.interrupted) return exit_code::kInterrupted;
+  if (ending.exclusion_broken) return exit_code::kExclusionBroken;
+  if (ending.errors) return exit_code::kErrors;
+  if (ending.invalid && ending.strict) return exit_code::kInvalid;
+  if (ending.threshold_missed) return exit_code::kThresholdMissed;
+  return exit_code::kFine;
+}
+
+Ending ending_of(const results::Result& result) {
+  Ending ending{.interrupted = result.interrupted};
+  for (const results::Run& run : result.runs) {
+    if (run.audit.verdict == results::Verdict::violated && promises_exclusion(run)) {
+      ending.exclusion_broken = true;
+    }
+    ending.errors = ending.errors || had_errors(run);
+    ending.invalid = ending.invalid || !run.generator.valid;
+  }
+  return ending;
+}
+
+}  // namespace lockbench::cli

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "results/file/model.h"
+#include "strategies/duration.h"
+
+namespace lockbench::cli {
+
+results::Build build_facts();
+
+/// False for debug and sanitizer builds: they measure themselves.
+bool figures_can_be_trusted(const results::Build& build);
+
+/// This machine; no servers.
+results::Environment machine_facts();
+
+/// What keeps the kernel's time, such as "tsc"; reading a slow one costs more than some locks.
+std::string clock_source();
+
+/// "2026-11-21T01:25:30Z"
+std::string rfc3339(WallTime time);
+
+/// "20261121T012530Z-4f3a9c": sorts by time; `random` keeps runs of the same second apart.
+std::string run_id(WallTime time, std::uint32_t random);
+
+}  // namespace lockbench::cli

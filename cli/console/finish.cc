@@ -1,0 +1,67 @@
+#include "cli/console/finish.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+#include "cli/commands/report_page.h"
+#include "cli/console/facts.h"
+#include "cli/console/publish.h"
+#include "results/file/json.h"
+#include "results/file/save.h"
+#include "results/tables/experiment_sheet.h"
+
+namespace lockbench::cli {
+
+results::Result begin_result(WallTime now) {
+  return {.id = run_id(now, std::random_device()()),
+          .started_at = rfc3339(now),
+          .lockbench = build_facts(),
+          .environment = machine_facts()};
+}
+
+tl::expected<std::string, UsageError> out_path(const RunOptions& options, const std::string& id) {
+  std::string out = options.out.empty() ? fmt::format("results/runs/{}.json", id) : options.out;
+  if (auto writable = results::check_writable(out); !writable) {
+    return tl::unexpected(UsageError{fmt::format("--out: {}", writable.error())});
+  }
+  if (auto fits = check_report(options, out); !fits) return tl::unexpected(fits.error());
+  return out;
+}
+
+std::map<std::string, results::OptionValue> record_of(const RunOptions& options,
+                                                      const std::vector<Option>& own) {
+  auto workload = workload_record(options);
+  for (const Option& option : own) {
+    std::string key(option.name);
+    std::replace(key.begin(), key.end(), '-', '_');
+    workload[key] = option.get(options);
+  }
+  return workload;
+}
+
+std::string experiment_text(const results::Result& result, Format format) {
+  if (format == Format::json) return results::to_json(result);
+  if (format == Format::csv) return results::to_csv(results::list_of(*result.experiment));
+  const results::TextSheet sheet = results::sheet_of(*result.experiment);
+  std::string text = format == Format::markdown ? results::to_markdown(sheet) : to_table(sheet);
+  text += "\n";
+  for (const std::string& line : results::readings(*result.experiment)) {
+    text += format == Format::markdown ? "- " + line + "\n" : line + "\n";
+  }
+  return text;
+}
+
+int finish(const results::Result& result, const std::string& text, const std::string& out,
+           Ending ending, Console& console, const std::string& page) {
+  console.status("");
+  ending.interrupted = ending.interrupted || result.interrupted;
+  const bool saved = save_result(result, out, console);
+  const bool reported = save_report(result, page, out, console);
+  const bool printed = print_text(text, console);
+  ending.errors = ending.errors || !saved || !reported || !printed;
+  return exit_code_of(ending);
+}
+
+}  // namespace lockbench::cli

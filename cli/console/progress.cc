@@ -1,0 +1,75 @@
+#include "cli/console/progress.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "results/tables/units.h"
+
+namespace lockbench::cli {
+namespace {
+
+constexpr std::chrono::seconds kBetweenLines{5};
+
+std::string phase_text(const loadgen::Progress& progress) {
+  const double percent = std::clamp(progress.done, 0.0, 1.0) * 100;
+  switch (progress.phase) {
+    case loadgen::Progress::Phase::connecting:
+      return fmt::format("connecting {}/{} clients", progress.clients_connected, progress.clients);
+    case loadgen::Progress::Phase::warming_up:
+      return fmt::format("warming up {:.0f} %", percent);
+    case loadgen::Progress::Phase::measuring:
+      return fmt::format("measuring {:.0f} %", percent);
+    case loadgen::Progress::Phase::draining:
+      return "draining";
+  }
+  return "";
+}
+
+// Only measuring moves the bar: the other phases take next to no time.
+double share_of_all_runs(const loadgen::Progress& progress) {
+  double share = progress.phase == loadgen::Progress::Phase::draining ? 1 : 0;
+  if (progress.phase == loadgen::Progress::Phase::measuring)
+    share = std::clamp(progress.done, 0.0, 1.0);
+  const double runs = std::max(progress.runs, 1);
+  return std::clamp((progress.run - 1 + share) / runs, 0.0, 1.0);
+}
+
+}  // namespace
+
+std::string progress_text(const loadgen::Progress& progress) {
+  std::string text = fmt::format("{} ({}/{}) {}", progress.strategy, progress.run, progress.runs,
+                                 phase_text(progress));
+  if (progress.phase != loadgen::Progress::Phase::connecting) {
+    text += fmt::format(", {} sections/s", results::human_number(progress.sections_per_second));
+  }
+  if (progress.failed > 0) text += fmt::format(", {} failed", progress.failed);
+  return text;
+}
+
+std::string progress_bar(const loadgen::Progress& progress, int width) {
+  constexpr int kBarWidth = 20, kNarrow = 60;
+  // The last column stays free: some terminals wrap when it is written.
+  const auto columns = static_cast<std::size_t>(std::max(width - 1, 0));
+  std::string bar;
+  if (width >= kNarrow) {
+    const int filled = static_cast<int>(share_of_all_runs(progress) * kBarWidth);
+    bar = fmt::format("[{:=<{}}{:<{}}] ", "", filled, "", kBarWidth - filled);
+  }
+  return (bar + progress_text(progress)).substr(0, columns);
+}
+
+void ProgressView::on_progress(const loadgen::Progress& progress) {
+  if (console_.terminal()) {
+    console_.status(progress_bar(progress, console_.width()));
+    return;
+  }
+  const TimePoint now = now_();
+  if (now < next_line_) return;
+  next_line_ = now + kBetweenLines;
+  console_.note(progress_text(progress));
+}
+
+void ProgressView::on_warning(const std::string& line) { console_.warn("warning: " + line); }
+
+}  // namespace lockbench::cli

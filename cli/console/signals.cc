@@ -1,0 +1,89 @@
+#include "cli/console/signals.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <system_error>
+
+namespace lockbench::cli {
+namespace {
+
+/// What nohup does: the end of the terminal is not to end the run.
+bool hangup_is_ignored() {
+  struct sigaction action {};
+  return sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+sigset_t stop_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  if (!hangup_is_ignored()) sigaddset(&set, SIGHUP);
+  return set;
+}
+
+int checked(int descriptor, const char* what) {
+  if (descriptor < 0) throw std::system_error(errno, std::generic_category(), what);
+  return descriptor;
+}
+
+/// From here on a stop signal ends the process, whatever its threads are stuck in: this thread
+/// takes it, as long as it lives.
+void let_the_next_one_kill() {
+  const sigset_t set = stop_signals();
+  for (const int signal_number : {SIGINT, SIGTERM, SIGHUP}) {
+    if (sigismember(&set, signal_number) == 1) {
+      static_cast<void>(std::signal(signal_number, SIG_DFL));
+    }
+  }
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
+}  // namespace
+
+void prepare_signals() {
+  const sigset_t set = stop_signals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
+}
+
+StopOnSignal::StopOnSignal(std::stop_source stop, Console& console, std::string note)
+    : stop_(std::move(stop)), console_(console), note_(std::move(note)) {
+  const sigset_t set = stop_signals();
+  signals_ = checked(signalfd(-1, &set, SFD_CLOEXEC), "signalfd");
+  end_ = checked(eventfd(0, EFD_CLOEXEC), "eventfd");
+  thread_ = std::thread([this] { watch(); });
+}
+
+StopOnSignal::~StopOnSignal() {
+  const std::uint64_t one = 1;
+  static_cast<void>(!write(end_, &one, sizeof one));
+  thread_.join();
+  close(signals_);
+  close(end_);
+}
+
+void StopOnSignal::watch() {
+  std::array<pollfd, 2> events{{{signals_, POLLIN, 0}, {end_, POLLIN, 0}}};
+  // Ends with the destructor, or with the process.
+  while (true) {
+    if (poll(events.data(), events.size(), -1) < 0) continue;
+    if (events[1].revents != 0) return;
+    signalfd_siginfo info{};
+    if (read(signals_, &info, sizeof info) != sizeof info) continue;
+    stop_.request_stop();
+    let_the_next_one_kill();
+    events[0].fd = -1;
+    // Last, as it may be held up: by a terminal that was paused, for instance.
+    console_.note(note_);
+  }
+}
+
+}  // namespace lockbench::cli

@@ -1,0 +1,73 @@
+#include "cli/console/text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "results/tables/text.h"
+
+namespace lockbench::cli {
+namespace {
+
+// A password may itself contain '@' and '/', so everything up to the word's last '@' goes.
+std::string without_credentials(std::string_view message) {
+  std::string shown;
+  while (true) {
+    const std::size_t scheme = message.find("://");
+    if (scheme == std::string_view::npos) return shown.append(message);
+    const std::size_t start = scheme + 3;
+    const std::size_t end = std::min(message.find_first_of(" \t\n\"", start), message.size());
+    const std::size_t at = message.substr(0, end).rfind('@');
+    shown.append(message.substr(0, start));
+    // Of a message that shows what is allowed.
+    const std::string_view user = message.substr(start);
+    const bool placeholder = user.starts_with("[user") || user.starts_with("[[user");
+    if (at != std::string_view::npos && at >= start && !placeholder) {
+      shown.append("***").append(message.substr(at, end - at));
+    } else {
+      shown.append(message.substr(start, end - start));
+    }
+    message.remove_prefix(end);
+  }
+}
+
+constexpr std::size_t kLongestName = 64;
+constexpr std::size_t kMostSuggestions = 3;
+
+}  // namespace
+
+std::string presentable(std::string_view message) {
+  return results::printable(without_credentials(message));
+}
+
+std::vector<std::string_view> close_names(std::string_view wrong,
+                                          const std::vector<std::string_view>& names) {
+  if (wrong.empty() || wrong.size() > kLongestName) return {};
+  // Two slips in a short name, such as two letters swapped; a third of the letters in a long one.
+  const std::size_t slips = wrong.size() < 3 ? 1 : std::max<std::size_t>(2, wrong.size() / 3);
+  std::vector<std::pair<std::size_t, std::string_view>> close;
+  for (const std::string_view name : names) {
+    const std::size_t distance = results::edit_distance(wrong, name);
+    const bool begins_so = wrong.size() >= 3 && name.starts_with(wrong);
+    if (begins_so || distance <= slips) {
+      close.emplace_back(distance, name);
+    }
+  }
+  std::stable_sort(close.begin(), close.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  close.resize(std::min(close.size(), kMostSuggestions));
+  std::vector<std::string_view> found(close.size());
+  std::transform(close.begin(), close.end(), found.begin(),
+                 [](const auto& one) { return one.second; });
+  return found;
+}
+
+std::string did_you_mean(std::string_view wrong, const std::vector<std::string_view>& names) {
+  const auto close = close_names(wrong, names);
+  if (close.empty()) return "";
+  return fmt::format(": did you mean {}?", fmt::join(close, ", "));
+}
+
+}  // namespace lockbench::cli

@@ -1,0 +1,121 @@
+#include "cli/options/select.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+
+#include "cli/console/text.h"
+
+namespace lockbench::cli {
+namespace {
+
+bool is_glob(std::string_view pattern) {
+  return pattern == "all" || pattern.find_first_of("*?[") != std::string_view::npos;
+}
+
+bool matches(const std::string& pattern, const Descriptor& strategy) {
+  if (pattern == "all") return true;
+  return fnmatch(pattern.c_str(), std::string(strategy.name).c_str(), 0) == 0;
+}
+
+UsageError no_such_strategy(const std::string& pattern,
+                            const std::vector<const Descriptor*>& catalogue) {
+  // Most likely an option without its value in front; its secret is not to be repeated.
+  if (pattern.find("://") != std::string::npos || pattern.find('=') != std::string::npos) {
+    return {
+        "a URL is not a strategy: servers are given with --redis URL, --postgres DSN, --zookeeper "
+        "HOSTS"};
+  }
+  if (is_glob(pattern)) {
+    return {fmt::format("no strategy matches \"{}\" (lockbench list shows all)", pattern)};
+  }
+  std::vector<std::string_view> names;
+  names.reserve(catalogue.size());
+  for (const Descriptor* strategy : catalogue) names.push_back(strategy->name);
+  return {fmt::format("no such strategy \"{}\"{} (lockbench list shows all)", pattern,
+                      did_you_mean(pattern, names))};
+}
+
+void add(std::vector<Selected>& selected, const Descriptor& strategy, bool named) {
+  const auto same = std::find_if(selected.begin(), selected.end(), [&](const Selected& other) {
+    return other.strategy == &strategy;
+  });
+  if (same == selected.end()) {
+    selected.push_back({&strategy, named});
+  } else {
+    same->named = same->named || named;
+  }
+}
+
+}  // namespace
+
+tl::expected<std::vector<Selected>, UsageError> select_strategies(
+    const std::vector<std::string>& patterns, const std::vector<const Descriptor*>& catalogue) {
+  std::vector<Selected> selected;
+  const std::vector<std::string> everything = {"all"};
+  for (const std::string& pattern : patterns.empty() ? everything : patterns) {
+    bool found = false;
+    const bool glob = is_glob(pattern);
+    for (const Descriptor* strategy : catalogue) {
+      if (glob ? !matches(pattern, *strategy) : strategy->name != pattern) continue;
+      add(selected, *strategy, !glob);
+      found = true;
+    }
+    if (!found) return tl::unexpected(no_such_strategy(pattern, catalogue));
+  }
+  return selected;
+}
+
+tl::expected<void, UsageError> check_waiting(const std::vector<Selected>& selected,
+                                             const std::optional<WaitPolicy>& wait) {
+  if (!wait) return {};
+  for (const auto& [strategy, named] : selected) {
+    const auto& choices = strategy->traits.waiting_choices;
+    if (!named || std::find(choices.begin(), choices.end(), wait->kind) != choices.end()) continue;
+    std::vector<std::string_view> allowed;
+    allowed.reserve(choices.size());
+    for (const WaitKind kind : choices) allowed.push_back(to_string(kind));
+    return tl::unexpected(UsageError{
+        fmt::format("--wait: {} cannot wait by {}: {}", strategy->name, to_string(wait->kind),
+                    allowed.empty() ? std::string("its way to wait is its own")
+                                    : fmt::format("it can by {}", fmt::join(allowed, ", ")))});
+  }
+  return {};
+}
+
+tl::expected<void, UsageError> check_renewal(const std::vector<Selected>& selected,
+                                             const std::optional<RenewPolicy>& renew,
+                                             Duration ttl) {
+  if (!renew || renew->kind == RenewPolicy::Kind::off) return {};
+  if (renew->kind == RenewPolicy::Kind::every && renew->period >= ttl) {
+    return tl::unexpected(UsageError{fmt::format(
+        "--renew: {} is too late for a TTL of {}: off, auto or a shorter time is allowed",
+        format_duration(renew->period), format_duration(ttl))});
+  }
+  for (const auto& [strategy, named] : selected) {
+    if (!named || strategy->traits.renewable) continue;
+    return tl::unexpected(UsageError{fmt::format(
+        "--renew: {} cannot be renewed by a timer: only off is allowed", strategy->name)});
+  }
+  return {};
+}
+
+tl::expected<std::vector<Selected>, UsageError> select_for_load(
+    const RunOptions& options, std::vector<const Descriptor*> built) {
+  const auto absent = absent_strategies();
+  built.insert(built.end(), absent.begin(), absent.end());
+  auto selected = select_strategies(options.strategies, built);
+  if (!selected) return selected;
+  const StrategyOptions& asked = options.workload.strategy;
+  if (auto fits = check_waiting(*selected, asked.wait); !fits) {
+    return tl::unexpected(fits.error());
+  }
+  if (auto fits = check_renewal(*selected, asked.renew, options.workload.ttl); !fits) {
+    return tl::unexpected(fits.error());
+  }
+  return selected;
+}
+
+}  // namespace lockbench::cli

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "loadgen/experiments/extrapolation.h"
+#include "loadgen/run/run_watcher.h"
+#include "loadgen/run/runner.h"
+#include "results/file/model.h"
+#include "results/stats/threshold.h"
+
+namespace lockbench::loadgen {
+
+/// How the highest load is found that one strategy bears.
+struct CapacityPlan {
+  std::string run_id;
+  const Descriptor* strategy = nullptr;
+  /// Of each step; its rate is the search's.
+  Workload workload;
+  Endpoints endpoints;
+  std::string counter_url;
+  std::vector<results::Threshold> objective;
+  std::vector<int> sweep_clients, sweep_keys;  ///< growing; none: no sweep
+  Duration sweep_duration = std::chrono::seconds(1);
+  std::optional<double> planned_rate;
+  std::vector<Extrapolation> extrapolations;
+  RunWatcher* watcher = nullptr;  ///< told of every run
+};
+
+/// A stop ends it early, with what was measured until then.
+struct CapacityMeasured {
+  results::Capacity capacity;
+  std::vector<std::string> errors;  ///< runs that did not start, and failures within runs
+  bool interrupted = false;
+};
+CapacityMeasured measure_capacity(const CapacityPlan& plan,
+                                  const std::function<void(const std::string& line)>& on_step,
+                                  const std::stop_token& stop);
+
+/// Closed loops that the models are fitted to.
+struct ModelBasis {
+  const results::Run& contended;        ///< of all clients
+  const results::Run* alone = nullptr;  ///< of one, if there is one
+};
+
+/// The models, and what they predict: of the steps, of the largest number of clients swept, which
+/// is left out of the fit, and of what cannot be measured. `capacity` has the steps and the sweep.
+std::vector<results::CapacityModel> model_capacity(const CapacityPlan& plan,
+                                                   const results::Capacity& capacity,
+                                                   const ModelBasis& basis);
+
+}  // namespace lockbench::loadgen

@@ -1,0 +1,68 @@
+#include "loadgen/experiments/extrapolation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace lockbench::loadgen {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr double kMostClients = 1e9;
+constexpr Duration kLongest = 1h;
+
+tl::expected<void, std::string> take(const std::string& part, Extrapolation& into) {
+  const std::size_t equals = std::min(part.find('='), part.size());
+  const std::string name = part.substr(0, equals);
+  const std::string value = equals < part.size() ? part.substr(equals + 1) : "";
+  if (name == "clients" && !into.clients) {
+    double clients = 0;
+    const char* const end = value.data() + value.size();
+    const auto [rest, error] = std::from_chars(value.data(), end, clients);
+    const bool number = error == std::errc() && rest == end && clients == std::floor(clients);
+    if (!number || clients < 1 || clients > kMostClients) {
+      return tl::unexpected(
+          fmt::format("\"{}\": clients are a whole number from 1 to {:.0f}", part, kMostClients));
+    }
+    into.clients = clients;
+    return {};
+  }
+  if (name == "rtt" && !into.rtt) {
+    const auto rtt = parse_duration(value);
+    if (!rtt) return tl::unexpected(rtt.error());
+    if (*rtt < Duration::zero() || *rtt > kLongest) {
+      return tl::unexpected(
+          fmt::format("\"{}\": 0s to {} is allowed", part, format_duration(kLongest)));
+    }
+    into.rtt = *rtt;
+    return {};
+  }
+  return tl::unexpected(
+      fmt::format("\"{}\" is not clients=N or rtt=D, each once, with a comma in between", part));
+}
+
+}  // namespace
+
+std::string Extrapolation::text() const {
+  std::string text = clients ? fmt::format("clients={:.0f}", *clients) : "";
+  if (rtt) text += fmt::format("{}rtt={}", text.empty() ? "" : ",", format_duration(*rtt));
+  return text;
+}
+
+tl::expected<Extrapolation, std::string> parse_extrapolation(const std::string& text) {
+  Extrapolation extrapolation;
+  std::size_t from = 0;
+  while (from <= text.size()) {
+    const std::size_t comma = std::min(text.find(',', from), text.size());
+    if (auto taken = take(text.substr(from, comma - from), extrapolation); !taken) {
+      return tl::unexpected(taken.error());
+    }
+    from = comma + 1;
+  }
+  return extrapolation;
+}
+
+}  // namespace lockbench::loadgen

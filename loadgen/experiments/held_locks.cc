@@ -1,0 +1,258 @@
+#include "loadgen/experiments/held_locks.h"
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <random>
+#include <vector>
+
+#include "loadgen/run/thread.h"
+#include "strategies/registry.h"
+
+namespace lockbench::loadgen {
+namespace {
+
+using Done = tl::expected<void, std::string>;
+
+/// Counts the commands that pass.
+class CountingEnv : public ForwardingEnv {
+ public:
+  explicit CountingEnv(RenewalFigures& figures)
+      : CountingEnv(figures, make_system_env(std::random_device()())) {}
+
+  CommandFate before_command(const CommandInfo& command) override {
+    figures_.on_command();
+    return ForwardingEnv::before_command(command);
+  }
+
+ private:
+  CountingEnv(RenewalFigures& figures, std::unique_ptr<Env> world)
+      : ForwardingEnv(*world), figures_(figures), world_(std::move(world)) {}
+
+  RenewalFigures& figures_;
+  std::unique_ptr<Env> world_;
+};
+
+/// Not the holder's own business: its commands are no renewals.
+void release_all(LockStrategy& strategy, std::vector<Lease>& leases, RenewalFigures& figures) {
+  std::uint64_t lost = 0;
+  for (Lease& lease : leases) {
+    const bool known = lease.state->lost_at().has_value();
+    const ReleaseResult released = strategy.release(lease);
+    // One that is known to be lost was counted then.
+    if (released.outcome == ReleaseOutcome::not_owner && !known) ++lost;
+  }
+  leases.clear();
+  figures.on_lost(lost);
+}
+
+Done acquire(LockStrategy& strategy, Env& env, const HeldLocksPlan& plan, std::uint64_t number,
+             std::vector<Lease>& leases, const std::stop_token& stop) {
+  const std::string key = plan.key(number);
+  AcquireResult result = strategy.acquire(
+      {.key = key, .ttl = plan.ttl, .deadline = env.now() + std::chrono::seconds(5), .stop = stop});
+  if (!result.lease) {
+    return tl::unexpected(fmt::format("lock {} of {} could not be had: {}", number + 1, plan.count,
+                                      result.reason.empty() ? "it is taken" : result.reason));
+  }
+  leases.push_back(std::move(*result.lease));
+  return {};
+}
+
+class BatchedLocks : public HeldLocks {
+ public:
+  BatchedLocks(const HeldLocksPlan& plan, RenewalFigures& figures)
+      : plan_(plan), figures_(figures) {
+    services_.provide<EnvSource>(std::make_shared<EnvSource>(
+        EnvSource{[this] { return std::make_unique<CountingEnv>(figures_); }}));
+    // Shared with the caller, who outlives it.
+    services_.provide<RenewalObserver>(
+        std::shared_ptr<RenewalObserver>(&figures_, [](RenewalObserver*) {}));
+    for (int number = 0; number < kHolders; ++number) {
+      holders_.push_back(std::make_unique<Holder>(*this, number));
+    }
+  }
+
+  Done take(const std::stop_token& stop) override {
+    {
+      std::vector<std::jthread> threads;
+      for (auto& holder : holders_) {
+        threads.emplace_back([&] { holder->taken = holder->take(stop); });
+      }
+    }
+    for (const auto& holder : holders_) {
+      if (!holder->taken) return holder->taken;
+    }
+    return {};
+  }
+
+  void release() override {
+    std::vector<std::jthread> threads;
+    for (auto& holder : holders_) {
+      threads.emplace_back([&] { release_all(*holder->strategy, holder->leases, figures_); });
+    }
+  }
+
+ private:
+  static constexpr int kHolders = 4;
+
+  /// Takes every kHolders-th lock.
+  struct Holder {
+    Holder(BatchedLocks& all, int holder)
+        : plan(all.plan_),
+          number(holder),
+          strategy(make_strategy(*find_strategy("redis-watchdog"), {.endpoints = plan.endpoints,
+                                                                    .options = plan.options,
+                                                                    .env = *env,
+                                                                    .services = all.services_,
+                                                                    .client = holder})) {}
+
+    Done take(const std::stop_token& stop) {
+      for (auto lock = static_cast<std::uint64_t>(number); lock < plan.count; lock += kHolders) {
+        if (auto got = acquire(*strategy, *env, plan, lock, leases, stop); !got) return got;
+      }
+      return {};
+    }
+
+    const HeldLocksPlan& plan;
+    const int number;
+    std::unique_ptr<Env> env = make_system_env(std::random_device()());
+    std::unique_ptr<LockStrategy> strategy;
+    std::vector<Lease> leases;
+    Done taken;
+  };
+
+  const HeldLocksPlan& plan_;
+  RenewalFigures& figures_;
+  Services services_;
+  std::vector<std::unique_ptr<Holder>> holders_;
+};
+
+class ThreadPerLock : public HeldLocks {
+ public:
+  ThreadPerLock(const HeldLocksPlan& plan, RenewalFigures& figures)
+      : plan_(plan), figures_(figures) {}
+  ThreadPerLock(const ThreadPerLock&) = delete;
+  ThreadPerLock& operator=(const ThreadPerLock&) = delete;
+  ~ThreadPerLock() override { ThreadPerLock::release(); }
+
+  Done take(const std::stop_token& stop) override {
+    for (std::uint64_t number = 0; number < plan_.count; ++number) {
+      // No more at once than a server's accept queue holds.
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return number - held_ < 64 || !failure_.empty(); });
+        if (!failure_.empty() || stop.stop_requested()) break;
+      }
+      auto thread = SmallThread::start([this, number] { keep(number); });
+      if (!thread) return tl::unexpected("a thread could not be started: " + thread.error());
+      threads_.push_back(std::move(*thread));
+    }
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return held_ == threads_.size() || !failure_.empty(); });
+    if (!failure_.empty()) return tl::unexpected(failure_);
+    if (stop.stop_requested()) return tl::unexpected<std::string>("interrupted");
+    return {};
+  }
+
+  void release() override {
+    over_.request_stop();
+    threads_.clear();  // joins
+  }
+
+ private:
+  /// The guard thread of one lock, from its acquisition to its release.
+  void keep(std::uint64_t number) {
+    CountingEnv env(figures_);
+    Services services;
+    const auto strategy =
+        make_strategy(*find_strategy("redis-set-nx-lua"), {.endpoints = plan_.endpoints,
+                                                           .options = plan_.options,
+                                                           .env = env,
+                                                           .services = services,
+                                                           .client = static_cast<int>(number)});
+    std::vector<Lease> leases;
+    const TimePoint asked_at = env.now();
+    const Done taken = acquire(*strategy, env, plan_, number, leases, {});
+    {
+      const std::scoped_lock lock(mutex_);
+      if (taken) {
+        ++held_;
+      } else {
+        failure_ = taken.error();
+      }
+    }
+    changed_.notify_all();
+    if (!taken) return;
+    const RenewalTiming timing;
+    TimePoint due = asked_at + timing.first(plan_.ttl);
+    while (env.wait(nullptr, due, over_.get_token()) != WaitResult::stopped) {
+      const TimePoint sent_at = env.now();
+      if (!renew(*strategy, env, leases.front(), due, sent_at)) break;
+      due = sent_at + timing.next(plan_.ttl);
+    }
+    release_all(*strategy, leases, figures_);
+  }
+
+  /// False if the lock is gone.
+  bool renew(LockStrategy& strategy, Env& env, const Lease& lease, TimePoint due,
+             TimePoint sent_at) {
+    const TimePoint valid_until = lease.state->valid_until();
+    RenewResult result = strategy.renew(lease, plan_.ttl);
+    const TimePoint answered_at = env.now();
+    RenewalReport report{.slip = sent_at - due,
+                         .duration = answered_at - sent_at,
+                         .margin = valid_until - answered_at,
+                         .reason = std::move(result.reason)};
+    if (result.outcome == RenewOutcome::renewed) report.outcome = RenewalAnswer::renewed;
+    if (result.outcome == RenewOutcome::not_owner) report.outcome = RenewalAnswer::not_owner;
+    figures_.on_renewal(report);
+    return result.outcome != RenewOutcome::not_owner;
+  }
+
+  const HeldLocksPlan& plan_;
+  RenewalFigures& figures_;
+  std::stop_source over_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t held_ = 0;
+  std::string failure_;
+  std::vector<SmallThread> threads_;
+};
+
+}  // namespace
+
+void RenewalFigures::on_renewal(const RenewalReport& report) {
+  switch (report.outcome) {
+    case RenewalAnswer::renewed:
+      add(renewals_, 1);
+      if (!recording_) break;
+      margin_.record(std::max(report.margin, Duration::zero()));
+      slip_.record(std::max(report.slip, Duration::zero()));
+      break;
+    case RenewalAnswer::not_owner:
+      on_lost(1);
+      break;
+    case RenewalAnswer::failed: {
+      add(failures_, 1);
+      const std::scoped_lock lock(mutex_);
+      failure_ = report.reason;
+      break;
+    }
+  }
+}
+
+std::string RenewalFigures::failure() const {
+  const std::scoped_lock lock(mutex_);
+  return failure_;
+}
+
+std::unique_ptr<HeldLocks> hold_batched(const HeldLocksPlan& plan, RenewalFigures& figures) {
+  return std::make_unique<BatchedLocks>(plan, figures);
+}
+
+std::unique_ptr<HeldLocks> hold_by_threads(const HeldLocksPlan& plan, RenewalFigures& figures) {
+  return std::make_unique<ThreadPerLock>(plan, figures);
+}
+
+}  // namespace lockbench::loadgen

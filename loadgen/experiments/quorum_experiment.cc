@@ -1,0 +1,193 @@
+#include "loadgen/experiments/quorum_experiment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "loadgen/experiments/quiet.h"
+#include "loadgen/record/exclusion.h"
+#include "strategies/registry.h"
+
+namespace lockbench::loadgen {
+namespace {
+
+constexpr int kPasses = 2;
+constexpr Duration kThink = std::chrono::milliseconds(1);
+constexpr std::array<std::string_view, 2> kReferences{"redis-set-nx-lua", "redis-wait"};
+constexpr std::array<std::string_view, 2> kQuorums{"redlock", "redlock-parallel"};
+
+/// What a quorum of so many nodes is put through: it outlives all but one.
+std::vector<QuorumFault> faults_of(int nodes) {
+  const int minority = (nodes - 1) / 2;
+  if (minority == 0) return {};
+  return {{.down = minority}, {.frozen = minority}, {.slow = minority}, {.down = minority + 1}};
+}
+
+class Experiment {
+ public:
+  Experiment(const QuorumPlan& plan, QuorumGround& ground,
+             const std::function<void(const std::string&)>& on_step, std::stop_token stop)
+      : plan_(plan), ground_(ground), on_step_(on_step), stop_(std::move(stop)) {
+    for (const QuorumPointPlan& point : points_of(plan)) {
+      points_.push_back(point);
+      sums_.emplace_back(point, plan.slow);
+    }
+  }
+
+  QuorumMeasured measure() {
+    for (int pass = 1; pass <= kPasses; ++pass) {
+      for (std::size_t i = 0; i < points_.size() && !stop_.stop_requested(); ++i) {
+        on_step_(fmt::format("pass {} of {}, point {} of {}: {}", pass, kPasses, i + 1,
+                             points_.size(), points_[i].text()));
+        measure_point(points_[i], sums_[i]);
+        if (broken_) return result();
+      }
+    }
+    return result();
+  }
+
+ private:
+  void measure_point(const QuorumPointPlan& point, QuorumPointSum& sum) {
+    RunPlan load;
+    load.run_id = fmt::format("{}-{}", plan_.run_id, ++runs_);
+    load.strategies = {find_strategy(point.strategy)};
+    load.workload = plan_.workload;
+    load.workload.clients = point.clients;
+    load.workload.keys = 1;
+    // Else whoever has released it has it again before anybody else asks, and no vote is split.
+    if (point.clients > 1) load.workload.think = DurationDistribution::exponential(kThink);
+    load.workload.duration = plan_.workload.duration / kPasses;
+    load.endpoints = ground_.endpoints(point.nodes, point.fault);
+    // Clients connect to healthy nodes: what happens later is what they have to live with.
+    load.before_load = [&] {
+      if (point.fault.any()) check(point, ground_.inject(point.nodes, point.fault));
+    };
+    load.after_load = [&] {
+      if (point.fault.any()) heal(point);
+    };
+    Quiet quiet(on_step_);
+    const RunReport report = run_plan(load, quiet, stop_);
+    for (const results::Skipped& failed : report.not_started) complain(point, failed.reason);
+    for (const results::Run& run : report.runs) {
+      sum.add(run);
+      if (run.audit.verdict == results::Verdict::violated) violated_.push_back(point.text());
+      // With some of the nodes ill, failures are what is measured.
+      if (!point.fault.any() && !run.errors.empty()) complain(point, run.errors.front());
+    }
+  }
+
+  void heal(const QuorumPointPlan& point) {
+    const auto healed = ground_.heal();
+    check(point, healed);
+    // No other point can be measured on what is left.
+    broken_ = broken_ || !healed;
+  }
+
+  void check(const QuorumPointPlan& point, const tl::expected<void, std::string>& done) {
+    if (!done) complain(point, done.error());
+  }
+
+  void complain(const QuorumPointPlan& point, const std::string& why) {
+    errors_.push_back(fmt::format("{}: {}", point.text(), why));
+  }
+
+  QuorumMeasured result() {
+    QuorumMeasured measured{
+        .errors = errors_, .violated = violated_, .interrupted = stop_.stop_requested()};
+    for (const QuorumPointSum& sum : sums_) {
+      if (sum.any()) measured.points.push_back(sum.point());
+    }
+    return measured;
+  }
+
+  const QuorumPlan& plan_;
+  QuorumGround& ground_;
+  const std::function<void(const std::string&)>& on_step_;
+  const std::stop_token stop_;
+  std::vector<QuorumPointPlan> points_;
+  std::vector<QuorumPointSum> sums_;  ///< of each point
+  std::vector<std::string> errors_, violated_;
+  bool broken_ = false;
+  int runs_ = 0;
+};
+
+}  // namespace
+
+std::string QuorumPointPlan::text() const {
+  std::string text = fmt::format("{}, {} node{}", strategy, nodes, nodes == 1 ? "" : "s");
+  if (fault.down > 0) text += fmt::format(", {} down", fault.down);
+  if (fault.frozen > 0) text += fmt::format(", {} frozen", fault.frozen);
+  if (fault.slow > 0) text += fmt::format(", {} slow", fault.slow);
+  return text + fmt::format(", {} client{}", clients, clients == 1 ? "" : "s");
+}
+
+std::vector<QuorumPointPlan> points_of(const QuorumPlan& plan) {
+  std::vector<QuorumPointPlan> points;
+  const auto add_all = [&](const auto& strategies, int nodes, int clients, QuorumFault fault) {
+    for (const std::string_view strategy : strategies) {
+      points.push_back({strategy, nodes, clients, fault});
+    }
+  };
+  std::vector<int> loads = {1};
+  if (plan.contending > 1) loads.push_back(plan.contending);
+  for (const int clients : loads) {
+    add_all(kReferences, 1, clients, {});
+    for (const int nodes : plan.nodes) add_all(kQuorums, nodes, clients, {});
+  }
+  for (const int nodes : plan.nodes) {
+    for (const QuorumFault& fault : faults_of(nodes)) add_all(kQuorums, nodes, 1, fault);
+  }
+  return points;
+}
+
+void QuorumPointSum::add(const results::Run& run) {
+  seconds_ += run.duration_seconds;
+  sections_ += run.sections;
+  commands_ += run.commands_per_section * static_cast<double>(run.sections);
+  add_verdict(run.audit.verdict, violated_);
+  const results::Outcomes& outcomes = run.outcomes;
+  granted_ += outcomes.acquired;
+  ended_ += outcomes.acquired + outcomes.timed_out + outcomes.refused + outcomes.failed +
+            outcomes.unknown;
+  acquire_.merge(to_snapshot(run.acquire));
+  if (!run.quorum) return;
+  split_votes_ += run.quorum->split_votes;
+  validity_.merge(to_snapshot(run.quorum->validity));
+  if (run.quorum->validity.count > 0) {
+    rounds_ += run.quorum->rounds_per_grant * static_cast<double>(run.quorum->validity.count);
+  }
+}
+
+results::QuorumPoint QuorumPointSum::point() const {
+  const auto per = [](double sum, double count) {
+    return count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
+  };
+  const auto sections = static_cast<double>(sections_);
+  results::QuorumPoint point{.strategy = std::string(plan_.strategy),
+                             .nodes = static_cast<std::uint64_t>(plan_.nodes),
+                             .down = static_cast<std::uint64_t>(plan_.fault.down),
+                             .frozen = static_cast<std::uint64_t>(plan_.fault.frozen),
+                             .slow = static_cast<std::uint64_t>(plan_.fault.slow),
+                             .clients = static_cast<std::uint64_t>(plan_.clients)};
+  if (plan_.fault.slow > 0) point.slow_seconds = seconds(slow_);
+  point.sections_per_second = per(sections, seconds_);
+  point.acquire = to_distribution(acquire_);
+  point.commands_per_section = per(commands_, sections);
+  point.split_votes = split_votes_;
+  point.validity = to_distribution(validity_);
+  point.rounds_per_grant = per(rounds_, static_cast<double>(point.validity.count));
+  point.granted_share =
+      ended_ == 0 ? 0 : static_cast<double>(granted_) / static_cast<double>(ended_);
+  point.violated = violated_;
+  return point;
+}
+
+QuorumMeasured measure_quorum(const QuorumPlan& plan, QuorumGround& ground,
+                              const std::function<void(const std::string& line)>& on_step,
+                              const std::stop_token& stop) {
+  return Experiment(plan, ground, on_step, stop).measure();
+}
+
+}  // namespace lockbench::loadgen

@@ -1,0 +1,182 @@
+#include "loadgen/experiments/renewal_experiment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+
+#include "loadgen/experiments/held_locks.h"
+#include "loadgen/experiments/quiet.h"
+#include "results/stats/statistics.h"
+#include "strategies/registry.h"
+#include "strategies/store.h"
+
+namespace lockbench::loadgen {
+namespace {
+
+using Failure = tl::unexpected<std::string>;
+
+/// This process's threads.
+std::uint64_t thread_count() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    std::uint64_t threads = 0;
+    if (word == "Threads:" && status >> threads) return threads;
+  }
+  return 0;
+}
+
+class Experiment {
+ public:
+  Experiment(const RenewalPlan& plan, const OnStep& on_step, std::stop_token stop)
+      : plan_(plan), on_step_(on_step), stop_(std::move(stop)) {
+    stores_ = make_stores(*find_strategy("redis-watchdog"), plan.endpoints,
+                          plan.foreground.strategy.command_timeout);
+  }
+
+  tl::expected<results::RenewalPoint, std::string> measure(std::uint64_t held, bool batched) {
+    RenewalFigures figures;
+    results::RenewalPoint point{.strategy = "redis-watchdog",
+                                .held = held,
+                                .mode = batched ? "batched" : "thread-per-lock"};
+    std::vector<double> baselines, rates, overheads, cpu_shares;
+    seconds_ = 0;
+    for (int pair = 0; pair < plan_.pairs; ++pair) {
+      on_step_(fmt::format("{} held, {}: pair {} of {}", held, point.mode, pair + 1, plan_.pairs));
+      // In turn, so that a drift of the machine touches both alike.
+      std::optional<double> baseline;
+      if (pair % 2 == 0) {
+        if (auto rate = foreground(); !rate)
+          return Failure(rate.error());
+        else
+          baseline = *rate;
+      }
+      const auto with = with_locks(figures, held, batched, point);
+      if (!with) return Failure(with.error());
+      if (!baseline) {
+        if (auto rate = foreground(); !rate)
+          return Failure(rate.error());
+        else
+          baseline = *rate;
+      }
+      baselines.push_back(*baseline);
+      rates.push_back(with->sections_per_second);
+      overheads.push_back(*baseline > 0 ? 1 - with->sections_per_second / *baseline : 0);
+      if (with->server_cpu_share) cpu_shares.push_back(*with->server_cpu_share);
+    }
+    const RenewalFigures::Counts counts = figures.counts();
+    point.sections_per_second = *results::median(rates);
+    point.baseline_sections_per_second = *results::median(baselines);
+    point.overhead = *results::median(overheads);
+    point.server_cpu_share = results::median(cpu_shares).value_or(0);
+    point.renewals_per_second = static_cast<double>(counts.renewals) / seconds_;
+    point.commands_per_second = static_cast<double>(counts.commands) / seconds_;
+    point.failures = counts.failures;
+    point.lost = counts.lost;
+    point.margin = to_distribution(figures.margin());
+    point.slip = to_distribution(figures.slip());
+    return point;
+  }
+
+ private:
+  struct Measured {
+    double sections_per_second = 0;
+    std::optional<double> server_cpu_share;
+  };
+
+  /// Sections per second of the other clients.
+  tl::expected<double, std::string> foreground() {
+    RunPlan load;
+    load.run_id = fmt::format("{}-{}", plan_.run_id, ++runs_);
+    load.strategies = {find_strategy("redis-set-nx-lua")};
+    load.workload = plan_.foreground;
+    load.endpoints = plan_.endpoints;
+    Quiet quiet(on_step_);
+    const RunReport report = run_plan(load, quiet, stop_);
+    if (report.interrupted) return Failure("interrupted");
+    if (report.runs.empty()) return Failure(report.not_started.front().reason);
+    return report.runs.front().sections_per_second;
+  }
+
+  tl::expected<Measured, std::string> with_locks(RenewalFigures& figures, std::uint64_t held,
+                                                 bool batched, results::RenewalPoint& point) {
+    const HeldLocksPlan locks_plan{.endpoints = plan_.endpoints,
+                                   .options = plan_.foreground.strategy,
+                                   .key_prefix = fmt::format("lockbench:{}:{{held:", plan_.run_id),
+                                   .count = held,
+                                   .ttl = plan_.foreground.ttl};
+    const std::uint64_t threads_before = thread_count();
+    const auto locks =
+        batched ? hold_batched(locks_plan, figures) : hold_by_threads(locks_plan, figures);
+    tl::expected<Measured, std::string> measured = Failure("");
+    if (auto taken = locks->take(stop_); !taken) {
+      measured = Failure(taken.error());
+    } else {
+      point.threads = std::max(point.threads, thread_count() - threads_before);
+      settle();
+      measured = measure_held(figures);
+    }
+    locks->release();
+    return measured;
+  }
+
+  /// Until every lock has been renewed for the first time.
+  void settle() {
+    const auto env = make_system_env(0);
+    env->wait(nullptr, env->now() + RenewalTiming{}.first(plan_.foreground.ttl), stop_);
+  }
+
+  tl::expected<Measured, std::string> measure_held(RenewalFigures& figures) {
+    const auto clock = make_system_env(0);
+    const auto cpu_before = cpu_seconds();
+    const TimePoint begun = clock->now();
+    figures.record(true);
+    const auto rate = foreground();
+    figures.record(false);
+    const double taken = seconds(clock->now() - begun);
+    const auto cpu_after = cpu_seconds();
+    if (!rate) return Failure(rate.error());
+    seconds_ += taken;
+    Measured measured{.sections_per_second = *rate};
+    if (cpu_before && cpu_after) measured.server_cpu_share = (*cpu_after - *cpu_before) / taken;
+    return measured;
+  }
+
+  /// Nothing where the server does not tell.
+  std::optional<double> cpu_seconds() {
+    const auto facts = stores_.front()->facts();
+    return facts ? std::optional(facts->cpu_seconds) : std::nullopt;
+  }
+
+  const RenewalPlan& plan_;
+  const OnStep& on_step_;
+  const std::stop_token stop_;
+  std::vector<std::unique_ptr<Store>> stores_;
+  int runs_ = 0;
+  double seconds_ = 0;  ///< during which renewals were recorded
+};
+
+}  // namespace
+
+RenewalMeasured measure_renewal(const RenewalPlan& plan, const OnStep& on_step,
+                                const std::stop_token& stop) {
+  RenewalMeasured result;
+  Experiment experiment(plan, on_step, stop);
+  for (const std::uint64_t held : plan.held) {
+    for (const bool batched : {true, false}) {
+      if (!batched && held > plan.most_threads) continue;
+      auto point = experiment.measure(held, batched);
+      result.interrupted = stop.stop_requested();
+      if (result.interrupted) return result;
+      if (!point) {
+        result.error = point.error();
+        return result;
+      }
+      result.points.push_back(std::move(*point));
+    }
+  }
+  return result;
+}
+
+}  // namespace lockbench::loadgen

@@ -1,0 +1,100 @@
+#include "loadgen/record/audit.h"
+
+#include <algorithm>
+
+namespace lockbench::loadgen {
+namespace {
+
+constexpr auto kRelaxed = std::memory_order_relaxed;
+constexpr std::uint64_t kExclusive = std::uint64_t{1} << 32;
+constexpr std::uint64_t kLowHalf = kExclusive - 1;
+
+std::uint64_t weight(Mode mode) { return mode == Mode::exclusive ? kExclusive : 1; }
+
+/// Whether two of those inside exclude each other.
+bool conflicting(std::uint64_t inside) {
+  const std::uint64_t exclusive = inside / kExclusive;
+  const std::uint64_t shared = inside & kLowHalf;
+  return exclusive > 1 || (exclusive == 1 && shared > 0);
+}
+
+void raise(std::atomic<std::uint64_t>& maximum, std::uint64_t value) {
+  std::uint64_t seen = maximum.load(kRelaxed);
+  while (seen < value && !maximum.compare_exchange_weak(seen, value, kRelaxed)) {
+  }
+}
+
+}  // namespace
+
+Duration IntervalSum::total(Duration now) const noexcept {
+  const std::uint64_t value = value_.load(std::memory_order_relaxed);
+  constexpr int kOpenBits = 64 - kTimeBits;
+  const std::int64_t time = static_cast<std::int64_t>(value << kOpenBits) >> kOpenBits;
+  const std::int64_t open =
+      static_cast<std::int64_t>(value - static_cast<std::uint64_t>(time)) >> kTimeBits;
+  return std::max(Duration::zero(), Duration(time) + open * now);
+}
+
+Audit::Audit(int keys, TimePoint origin)
+    : origin_(origin), slots_(static_cast<std::size_t>(keys)) {}
+
+AcquireMark Audit::begin_acquire(int key) const noexcept {
+  return {slots_[static_cast<std::size_t>(key)].completed.load(kRelaxed)};
+}
+
+Entry Audit::enter(int key, int client, Mode mode, std::optional<std::uint64_t> fencing,
+                   AcquireMark mark, TimePoint now) noexcept {
+  Slot& slot = slots_[static_cast<std::size_t>(key)];
+  const std::uint64_t before = slot.inside.fetch_add(weight(mode), std::memory_order_acq_rel);
+  // A client that goes in is part of any conflict that there is then.
+  if (conflicting(before + weight(mode))) {
+    overlaps_.fetch_add(1, kRelaxed);
+    if (!conflicting(before)) slot.conflict.begin(now - origin_);
+  }
+  if (fencing) check_fencing(slot, mode, *fencing, mark);
+  count_streak(slot, client);
+  return {mode};
+}
+
+void Audit::leave(int key, Entry entry, TimePoint now) noexcept {
+  Slot& slot = slots_[static_cast<std::size_t>(key)];
+  const std::uint64_t before = slot.inside.fetch_sub(weight(entry.mode), std::memory_order_acq_rel);
+  if (conflicting(before) && !conflicting(before - weight(entry.mode))) {
+    slot.conflict.end(now - origin_);
+  }
+}
+
+AuditTotals Audit::totals(TimePoint now) const noexcept {
+  AuditTotals totals;
+  totals.overlaps = overlaps_.load(kRelaxed);
+  totals.fence_regressions = fence_regressions_.load(kRelaxed);
+  totals.longest_streak = longest_streak_.load(kRelaxed);
+  if (totals.overlaps == 0) return totals;
+  for (const Slot& slot : slots_) totals.overlap_time += slot.conflict.total(now - origin_);
+  return totals;
+}
+
+void Audit::check_fencing(Slot& slot, Mode mode, std::uint64_t fencing, AcquireMark mark) noexcept {
+  const bool shared = mode == Mode::shared;
+  // Those who share the lock may share their number; nobody else may have it.
+  const std::uint64_t fits_from = 2 * fencing + (shared ? 1 : 0);
+  if (fits_from < mark.floor) fence_regressions_.fetch_add(1, kRelaxed);
+  raise(slot.completed, 2 * fencing + (shared ? 1 : 2));
+}
+
+void Audit::restart_streaks() noexcept {
+  for (Slot& slot : slots_) slot.streak.store(0, kRelaxed);
+  longest_streak_.store(0, kRelaxed);
+}
+
+void Audit::count_streak(Slot& slot, int client) noexcept {
+  // Not one step: only clients that are inside together can disturb each other's count.
+  const std::uint64_t owner = (static_cast<std::uint64_t>(client) & kLowHalf) * kExclusive;
+  const std::uint64_t last = slot.streak.load(kRelaxed);
+  const bool again = (last & kLowHalf) > 0 && (last & ~kLowHalf) == owner;
+  const std::uint64_t length = again ? (last & kLowHalf) + 1 : 1;
+  slot.streak.store(owner + length, kRelaxed);
+  raise(longest_streak_, length);
+}
+
+}  // namespace lockbench::loadgen

@@ -1,0 +1,70 @@
+#include "loadgen/record/certificate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace lockbench::loadgen {
+namespace {
+
+// With nearly every core busy in the generator, it is what limits.
+constexpr double kHighestCpuShare = 0.9;
+// Waking up late matters when it is a good part of what is measured, and more than timer noise.
+constexpr double kHighestLagShare = 0.2;
+constexpr Duration kLagNoise = std::chrono::milliseconds(1);
+constexpr double kClockJumpSeconds = 0.05;
+constexpr double kOverrunNoise = 0.05, kHighestOverrunShare = 0.05;
+
+/// Is the lag a good part of what is measured as the wait for the lock?
+bool distorts(const HistogramSnapshot& lag, const HistogramSnapshot& acquire) {
+  const Duration late = lag.percentile(0.99);
+  const auto measured = static_cast<double>(acquire.percentile(0.99).count());
+  return late > kLagNoise && static_cast<double>(late.count()) > kHighestLagShare * measured;
+}
+
+std::string p99_text(const HistogramSnapshot& lag) {
+  return fmt::format("{} µs",
+                     std::chrono::round<std::chrono::microseconds>(lag.percentile(0.99)).count());
+}
+
+}  // namespace
+
+results::Generator certify(const RunEvidence& evidence) {
+  results::Generator generator;
+  generator.cpu_seconds = evidence.cpu_seconds;
+  if (evidence.wall_seconds > 0) {
+    generator.cpu_share = evidence.cpu_seconds / (evidence.wall_seconds * evidence.cores);
+  }
+  const auto invalid = [&](std::string reason) {
+    generator.valid = false;
+    generator.reasons.push_back(std::move(reason));
+  };
+
+  // A lock in this process is itself the generator's CPU: nothing else could be the limit.
+  if (evidence.has_store && generator.cpu_share > kHighestCpuShare) {
+    invalid(fmt::format("the load generator used {:.0f} % of the CPU", 100 * generator.cpu_share));
+  }
+  if (distorts(evidence.wake_lag, evidence.acquire)) {
+    invalid(fmt::format("idle clients started late: p99 {} after the schedule",
+                        p99_text(evidence.wake_lag)));
+  } else if (distorts(evidence.schedule_lag, evidence.acquire)) {
+    invalid(fmt::format("{}: with all clients busy, sections began late, p99 {} after the schedule",
+                        kNotTheLoadAskedFor, p99_text(evidence.schedule_lag)));
+  }
+  if (evidence.overrun_seconds > kOverrunNoise + kHighestOverrunShare * evidence.wall_seconds) {
+    invalid(fmt::format("the run's own thread came {:.2f} s late: the machine was overloaded",
+                        evidence.overrun_seconds));
+  }
+  if (evidence.overflowed_samples > 0) {
+    invalid(fmt::format("{} samples were longer than the histograms reach",
+                        evidence.overflowed_samples));
+  }
+  if (std::abs(evidence.wall_clock_jump_seconds) > kClockJumpSeconds) {
+    invalid(fmt::format("the clock jumped by {:.3f} s", evidence.wall_clock_jump_seconds));
+  }
+  for (const std::string& server : evidence.restarted_servers) invalid(server);
+  return generator;
+}
+
+}  // namespace lockbench::loadgen

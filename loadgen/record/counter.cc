@@ -1,0 +1,84 @@
+#include "loadgen/record/counter.h"
+
+namespace lockbench::loadgen {
+namespace {
+
+constexpr auto kRelaxed = std::memory_order_relaxed;
+
+std::uint64_t excess(std::uint64_t writes, std::uint64_t moved) {
+  return writes > moved ? writes - moved : 0;
+}
+
+class MemorySession : public CounterSession {
+ public:
+  explicit MemorySession(std::vector<CounterBook>& books) : books_(books) {}
+
+  tl::expected<Reading, std::string> read(int key, std::optional<std::uint64_t>) override {
+    return Reading{.value = books_[static_cast<std::size_t>(key)].value.load(kRelaxed)};
+  }
+
+  WriteResult write(int key, const Reading& reading, std::optional<std::uint64_t>) override {
+    CounterBook& book = books_[static_cast<std::size_t>(key)];
+    book.value.store(reading.value + 1, kRelaxed);
+    return book.note(WriteResult::accepted);
+  }
+
+ private:
+  std::vector<CounterBook>& books_;
+};
+
+class MemoryCounter : public Counter {
+ public:
+  explicit MemoryCounter(int keys) : books_(static_cast<std::size_t>(keys)) {}
+
+  std::unique_ptr<CounterSession> open(Env&) override {
+    return std::make_unique<MemorySession>(books_);
+  }
+
+  tl::expected<CounterTotals, std::string> totals() override {
+    CounterTotals totals;
+    for (const CounterBook& book : books_) book.add_to(totals, book.value.load(kRelaxed));
+    return totals;
+  }
+
+ private:
+  std::vector<CounterBook> books_;
+};
+
+}  // namespace
+
+WriteResult CounterBook::note(WriteResult result) noexcept {
+  switch (result) {
+    case WriteResult::accepted:
+      accepted.fetch_add(1, kRelaxed);
+      break;
+    case WriteResult::rejected_stale:
+      rejected_stale.fetch_add(1, kRelaxed);
+      break;
+    case WriteResult::unknown:
+      unknown.fetch_add(1, kRelaxed);
+      break;
+    case WriteResult::failed:
+      failed.fetch_add(1, kRelaxed);
+      break;
+  }
+  return result;
+}
+
+void CounterBook::add_to(CounterTotals& totals, std::uint64_t moved) const noexcept {
+  const std::uint64_t sure = accepted.load(kRelaxed);
+  const std::uint64_t perhaps = unknown.load(kRelaxed);
+  totals.accepted += sure;
+  totals.unknown += perhaps;
+  totals.rejected_stale += rejected_stale.load(kRelaxed);
+  totals.failed += failed.load(kRelaxed);
+  totals.moved += moved;
+  totals.lost += excess(sure, moved);
+  totals.lost_max += excess(sure + perhaps, moved);
+}
+
+std::unique_ptr<Counter> make_memory_counter(int keys) {
+  return std::make_unique<MemoryCounter>(keys);
+}
+
+}  // namespace lockbench::loadgen

@@ -1,0 +1,217 @@
+#include "loadgen/record/histogram.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+namespace lockbench::loadgen {
+namespace {
+
+using Layout = HistogramLayout;
+
+Duration clipped_midpoint(const HistogramSnapshot& snapshot, std::size_t index) {
+  return std::max(snapshot.min, std::min(snapshot.max, Duration(Layout::midpoint(index))));
+}
+
+/// Makes min and max agree with the buckets: they may have been read at slightly different moments,
+/// or not be known.
+void widen_to_buckets(HistogramSnapshot& snapshot, Duration lowest, Duration highest) {
+  snapshot.min = lowest;
+  snapshot.max = highest;
+  const auto& buckets = snapshot.buckets;
+  const auto holds = [](std::uint64_t count) { return count > 0; };
+  const auto first = std::find_if(buckets.begin(), buckets.end(), holds);
+  if (first == buckets.end()) return;
+  const auto last = std::find_if(buckets.rbegin(), buckets.rend(), holds);
+  const auto first_index = static_cast<std::size_t>(first - buckets.begin());
+  const auto last_index = static_cast<std::size_t>(buckets.rend() - last - 1);
+  snapshot.min = std::min(lowest, Duration(Layout::upper(first_index)));
+  snapshot.max = std::max(highest, Duration(Layout::lower(last_index)));
+}
+
+std::uint64_t difference(std::uint64_t later, std::uint64_t earlier) {
+  return later > earlier ? later - earlier : 0;
+}
+
+}  // namespace
+
+void HistogramSnapshot::record(Duration sample) {
+  const Duration value = std::max(sample, Duration::zero());
+  // Not through count(), which walks the buckets.
+  const bool first = max == Duration::zero() && buckets[0] == 0;
+  min = first ? value : std::min(min, value);
+  max = first ? value : std::max(max, value);
+  sum += value;
+  if (value.count() > Layout::kHighest) {
+    ++overflow;
+  } else {
+    ++buckets[Layout::index(value.count())];
+  }
+}
+
+std::uint64_t HistogramSnapshot::count() const {
+  std::uint64_t total = overflow;
+  for (const std::uint64_t bucket : buckets) total += bucket;
+  return total;
+}
+
+Duration HistogramSnapshot::mean() const {
+  const auto samples = static_cast<std::int64_t>(count());
+  return samples == 0 ? Duration::zero() : sum / samples;
+}
+
+Duration HistogramSnapshot::stddev() const {
+  const auto samples = static_cast<double>(count());
+  if (samples == 0) return Duration::zero();
+  const double average = static_cast<double>(sum.count()) / samples;
+  const auto square = [average](Duration value) {
+    const double off = static_cast<double>(value.count()) - average;
+    return off * off;
+  };
+  double squares = static_cast<double>(overflow) * square(max);
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    if (buckets[i] == 0) continue;
+    squares += static_cast<double>(buckets[i]) * square(clipped_midpoint(*this, i));
+  }
+  return Duration(std::llround(std::sqrt(squares / samples)));
+}
+
+Duration HistogramSnapshot::percentile(double q) const {
+  const std::uint64_t samples = count();
+  if (samples == 0) return Duration::zero();
+  // 0.07 * 100 is a little more than 7; the rank is 7 all the same.
+  const double exact = std::clamp(q, 0.0, 1.0) * static_cast<double>(samples) - 1e-6;
+  const auto rank = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(exact)));
+  std::uint64_t seen = 0;
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    seen += buckets[i];
+    if (seen >= rank) return clipped_midpoint(*this, i);
+  }
+  return max;
+}
+
+std::uint64_t HistogramSnapshot::count_at_or_below(Duration bound) const {
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    if (Layout::midpoint(i) > bound.count()) break;
+    total += buckets[i];
+  }
+  return total;
+}
+
+void HistogramSnapshot::merge(const HistogramSnapshot& other) {
+  if (other.count() == 0) return;
+  const bool first = count() == 0;
+  min = first ? other.min : std::min(min, other.min);
+  max = first ? other.max : std::max(max, other.max);
+  for (std::size_t i = 0; i < buckets.size(); ++i) buckets[i] += other.buckets[i];
+  overflow += other.overflow;
+  sum += other.sum;
+}
+
+HistogramSnapshot HistogramSnapshot::minus(const HistogramSnapshot& earlier) const {
+  HistogramSnapshot result;
+  std::size_t first = buckets.size();
+  std::size_t last = 0;
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    result.buckets[i] = difference(buckets[i], earlier.buckets[i]);
+    if (result.buckets[i] == 0) continue;
+    first = std::min(first, i);
+    last = i;
+  }
+  result.overflow = difference(overflow, earlier.overflow);
+  const bool in_range = first < buckets.size();
+  if (!in_range && result.overflow == 0) return result;
+  result.sum = std::max(sum - earlier.sum, Duration::zero());
+  result.min = std::max(min, Duration(in_range ? Layout::lower(first) : Layout::kHighest));
+  result.max = result.overflow > 0 ? max : std::min(max, Duration(Layout::upper(last)));
+  return result;
+}
+
+results::Distribution to_distribution(const HistogramSnapshot& snapshot) {
+  results::Distribution result;
+  result.count = snapshot.count();
+  if (result.count > 0) {
+    // Not through mean(), which rounds to nanoseconds.
+    result.mean = seconds(snapshot.sum) / static_cast<double>(result.count);
+  }
+  result.stddev = seconds(snapshot.stddev());
+  result.min = seconds(snapshot.min);
+  result.p50 = seconds(snapshot.percentile(0.50));
+  result.p90 = seconds(snapshot.percentile(0.90));
+  result.p95 = seconds(snapshot.percentile(0.95));
+  result.p99 = seconds(snapshot.percentile(0.99));
+  result.p999 = seconds(snapshot.percentile(0.999));
+  result.max = seconds(snapshot.max);
+  result.relative_error = Layout::kRelativeError;
+  for (std::size_t i = 0; i < snapshot.buckets.size(); ++i) {
+    if (snapshot.buckets[i] == 0) continue;
+    result.buckets.push_back({seconds(Duration(Layout::upper(i))), snapshot.buckets[i]});
+  }
+  result.overflow = snapshot.overflow;
+  return result;
+}
+
+HistogramSnapshot to_snapshot(const results::Distribution& distribution) {
+  const auto duration = [](double in_seconds) { return Duration(std::llround(in_seconds * 1e9)); };
+  HistogramSnapshot snapshot;
+  for (const results::Distribution::Bucket& bucket : distribution.buckets) {
+    const auto upper =
+        std::clamp<std::int64_t>(duration(bucket.upper).count(), 0, Layout::kHighest);
+    snapshot.buckets[Layout::index(upper)] += bucket.count;
+  }
+  snapshot.overflow = distribution.overflow;
+  snapshot.sum = duration(distribution.mean * static_cast<double>(distribution.count));
+  snapshot.min = duration(distribution.min);
+  snapshot.max = duration(distribution.max);
+  return snapshot;
+}
+
+ShardedHistogram::ShardedHistogram() : ShardedHistogram(std::thread::hardware_concurrency()) {}
+
+ShardedHistogram::ShardedHistogram(std::size_t shards)
+    : shard_count_(std::bit_ceil(std::max<std::size_t>(1, shards))),
+      shards_(std::make_unique<Shard[]>(shard_count_)) {}
+
+void ShardedHistogram::record(Duration sample) noexcept {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  const std::int64_t value = std::max<std::int64_t>(0, sample.count());
+  Shard& shard = shards_[static_cast<std::size_t>(sched_getcpu()) & (shard_count_ - 1)];
+
+  std::int64_t lowest = shard.min.load(kRelaxed);
+  while (value < lowest && !shard.min.compare_exchange_weak(lowest, value, kRelaxed)) {
+  }
+  std::int64_t highest = shard.max.load(kRelaxed);
+  while (value > highest && !shard.max.compare_exchange_weak(highest, value, kRelaxed)) {
+  }
+  shard.sum.fetch_add(value, kRelaxed);
+  if (value > Layout::kHighest) {
+    shard.overflow.fetch_add(1, kRelaxed);
+  } else {
+    shard.buckets[Layout::index(value)].fetch_add(1, kRelaxed);
+  }
+}
+
+HistogramSnapshot ShardedHistogram::snapshot() const {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  HistogramSnapshot result;
+  std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
+  std::int64_t highest = 0;
+  for (std::size_t s = 0; s < shard_count_; ++s) {
+    const Shard& shard = shards_[s];
+    for (std::size_t i = 0; i < kHistogramBuckets; ++i) {
+      result.buckets[i] += shard.buckets[i].load(kRelaxed);
+    }
+    result.overflow += shard.overflow.load(kRelaxed);
+    result.sum += Duration(shard.sum.load(kRelaxed));
+    lowest = std::min(lowest, shard.min.load(kRelaxed));
+    highest = std::max(highest, shard.max.load(kRelaxed));
+  }
+  if (result.count() == 0) return {};
+  widen_to_buckets(result, Duration(lowest), Duration(highest));
+  return result;
+}
+
+}  // namespace lockbench::loadgen

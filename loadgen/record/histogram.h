@@ -1,0 +1,111 @@
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "loadgen/record/cache_line.h"
+#include "results/file/model.h"
+#include "strategies/duration.h"
+
+namespace lockbench::loadgen {
+
+/// The log-linear layout of HdrHistogram: one bucket per nanosecond below 128 ns, above that 64 per
+/// power of two, up to one hour. Bounds are in nanoseconds and belong to their bucket.
+struct HistogramLayout {
+  static constexpr std::int64_t kHighest = 3'600'000'000'000;
+  static constexpr int kSubBucketBits = 6;
+  static constexpr std::int64_t kSubBuckets = 1 << kSubBucketBits;
+  /// Half a bucket's width against its lower bound: how far a midpoint is off at most.
+  static constexpr double kRelativeError = 0.5 / kSubBuckets;
+
+  /// `nanoseconds` must lie within 0 and kHighest.
+  static constexpr std::size_t index(std::int64_t nanoseconds) {
+    if (nanoseconds < 2 * kSubBuckets) return static_cast<std::size_t>(nanoseconds);
+    const auto value = static_cast<std::uint64_t>(nanoseconds);
+    const auto shift = static_cast<int>(std::bit_width(value)) - kSubBucketBits - 1;
+    return static_cast<std::size_t>(shift) * kSubBuckets + (value >> shift);
+  }
+  static constexpr std::int64_t lower(std::size_t index) {
+    const auto bucket = static_cast<std::int64_t>(index);
+    if (bucket < 2 * kSubBuckets) return bucket;
+    return (bucket % kSubBuckets + kSubBuckets) << (bucket / kSubBuckets - 1);
+  }
+  static constexpr std::int64_t upper(std::size_t index) { return lower(index + 1) - 1; }
+  static constexpr std::int64_t midpoint(std::size_t index) {
+    return lower(index) + (upper(index) - lower(index)) / 2;
+  }
+};
+
+inline constexpr std::size_t kHistogramBuckets =
+    HistogramLayout::index(HistogramLayout::kHighest) + 1;
+
+/// A distribution at one moment: plain data. Count, sum, min and max are exact, percentiles within
+/// the layout's relative error.
+struct HistogramSnapshot {
+  std::vector<std::uint64_t> buckets = std::vector<std::uint64_t>(kHistogramBuckets);
+  std::uint64_t overflow = 0;  ///< samples above the layout's range, counted in count()
+  Duration sum{};
+  Duration min{}, max{};  ///< zero if there is no sample
+
+  /// Adds one sample. A negative one is a programming error and counts as 0.
+  void record(Duration sample);
+
+  std::uint64_t count() const;
+  Duration mean() const;
+  Duration stddev() const;
+
+  /// By nearest rank; `q` from 0 to 1. Zero if there is no sample; the maximum where the rank lies
+  /// among the overflow.
+  Duration percentile(double q) const;
+
+  /// A bucket counts as a whole, by its midpoint, so that figures for one bound never shrink as
+  /// samples come in. Overflow lies above every bound.
+  std::uint64_t count_at_or_below(Duration bound) const;
+
+  void merge(const HistogramSnapshot& other);
+
+  /// What came in since `earlier`, an older snapshot of the same histogram. Its min and max are
+  /// bounds of buckets.
+  HistogramSnapshot minus(const HistogramSnapshot& earlier) const;
+};
+
+/// As the result file has it: in seconds.
+results::Distribution to_distribution(const HistogramSnapshot& snapshot);
+/// And back, for a distribution that was made so.
+HistogramSnapshot to_snapshot(const results::Distribution& distribution);
+
+/// What many threads record into at once. One shard per CPU rather than per thread: threads on one
+/// CPU do not run at the same time, and 10,000 clients do not cost gigabytes. All methods are
+/// thread-safe.
+class ShardedHistogram {
+ public:
+  ShardedHistogram();
+  /// A shard count of one's own, rounded up to a power of two.
+  explicit ShardedHistogram(std::size_t shards);
+
+  /// Takes no lock and allocates nothing. A negative sample is a programming error and counts as 0.
+  void record(Duration sample) noexcept;
+
+  /// Does not stall the writers. A sample that is being recorded may be in some figures and not yet
+  /// in others; counts of one thread's successive snapshots never shrink.
+  HistogramSnapshot snapshot() const;
+
+ private:
+  struct alignas(kCacheLine) Shard {
+    std::atomic<std::int64_t> sum{0};
+    std::atomic<std::int64_t> min{std::numeric_limits<std::int64_t>::max()};
+    std::atomic<std::int64_t> max{0};
+    std::atomic<std::uint64_t> overflow{0};
+    alignas(kCacheLine) std::atomic<std::uint64_t> buckets[kHistogramBuckets]{};
+  };
+
+  std::size_t shard_count_;  ///< a power of two
+  std::unique_ptr<Shard[]> shards_;
+};
+
+}  // namespace lockbench::loadgen

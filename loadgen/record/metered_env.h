@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <stop_token>
+#include <utility>
+
+#include "strategies/env.h"
+
+namespace lockbench::loadgen {
+
+/// What one client's lock has cost so far. Plain numbers: they belong to the client's thread.
+struct Effort {
+  std::uint64_t commands = 0;
+  std::uint64_t wakes = 0;  ///< waits that an event, or the store's own queue, ended
+  Duration round_trip{}, backoff{}, notified{};
+
+  Effort operator-(const Effort& earlier) const {
+    return {commands - earlier.commands, wakes - earlier.wakes, round_trip - earlier.round_trip,
+            backoff - earlier.backoff, notified - earlier.notified};
+  }
+};
+
+/// Takes a client's waiting apart by watching its commands and waits. Commands that overlap,
+/// pipelined or on several connections, count as one stretch of time, which ends when nobody waits
+/// for the rest: a sleep begins, or the acquisition is over. In a run, what ends a wait is the
+/// run's end and not the request's own stop, which comes only if commands under way stay
+/// unanswered.
+class MeteredEnv : public ForwardingEnv {
+ public:
+  explicit MeteredEnv(Env& inner, std::stop_token run_over = {})
+      : ForwardingEnv(inner), run_over_(std::move(run_over)) {}
+
+  WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) override {
+    leave_behind();
+    const TimePoint before = now();
+    const WaitResult result = ForwardingEnv::wait(event, deadline, waiting_stop(stop));
+    const Duration waited = now() - before;
+    (event == nullptr ? effort_.backoff : effort_.notified) += waited;
+    if (event != nullptr && result == WaitResult::signalled) ++effort_.wakes;
+    return result;
+  }
+
+  std::stop_token waiting_stop(const std::stop_token& stop) override {
+    // A wait that nothing was to stop, in a clean-up for instance, stays so.
+    const bool in_run = run_over_.stop_possible() && stop.stop_possible();
+    return in_run ? run_over_ : stop;
+  }
+
+  CommandFate before_command(const CommandInfo& command) override {
+    ++effort_.commands;
+    if (under_way_++ == 0) since_ = now();
+    return ForwardingEnv::before_command(command);
+  }
+
+  CommandFate after_command(const CommandInfo& command, CommandEnd end) override {
+    // One may be taken for another here: the stretch still ends with the last of them.
+    if (left_behind_ > 0) {
+      --left_behind_;
+    } else if (--under_way_ == 0) {
+      const Duration taken = now() - since_;
+      (command.blocks ? effort_.notified : effort_.round_trip) += taken;
+      if (command.blocks && end == CommandEnd::answered) ++effort_.wakes;
+    }
+    return ForwardingEnv::after_command(command, end);
+  }
+
+  /// Whatever is under way is not waited for any more: it was counted, and takes no more time.
+  void leave_behind() {
+    if (under_way_ == 0) return;
+    effort_.round_trip += now() - since_;
+    left_behind_ += std::exchange(under_way_, 0);
+  }
+
+  const Effort& effort() const { return effort_; }
+
+ private:
+  const std::stop_token run_over_;
+  Effort effort_;
+  int under_way_ = 0;
+  int left_behind_ = 0;  ///< under way as well, but nobody waits
+  TimePoint since_{};
+};
+
+}  // namespace lockbench::loadgen

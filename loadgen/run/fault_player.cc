@@ -1,0 +1,175 @@
+#include "loadgen/run/fault_player.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <future>
+#include <limits>
+#include <system_error>
+#include <utility>
+
+namespace lockbench::loadgen {
+namespace {
+
+constexpr int kReadingsInWindow = 10;
+/// Where nothing is to be compared with.
+constexpr Duration kLongestStep = std::chrono::milliseconds(100);
+
+/// Beside the caller; or at once, if no thread can be had.
+template <class Work>
+std::future<std::invoke_result_t<Work>> begin(Work work) {
+  try {
+    return std::async(std::launch::async, work);
+  } catch (const std::system_error&) {
+    auto done = std::async(std::launch::deferred, work);
+    done.wait();
+    return done;
+  }
+}
+
+/// What goes wrong there must not end the program: no thread to be had, most likely.
+template <class Work>
+tl::expected<void, std::string> guarded(Work work) {
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    return tl::unexpected<std::string>(error.what());
+  }
+}
+
+template <class T>
+bool is_under_way(const std::future<T>& work) {
+  return work.valid() && work.wait_for(Duration::zero()) == std::future_status::timeout;
+}
+
+}  // namespace
+
+FaultPlayer::FaultPlayer(const RunShared& run, const std::vector<Fault>& faults,
+                         FaultGround& ground, RunWatcher* watcher)
+    : run_(run),
+      faults_(faults),
+      ground_(ground),
+      watcher_(watcher),
+      env_(run.make_env(run.nonce)) {}
+
+void FaultPlayer::start() {
+  try {
+    thread_ = std::jthread([this](const std::stop_token& stop) { play(stop); });
+  } catch (const std::system_error& error) {
+    report_.failures.push_back(fmt::format("no thread for the faults: {}", error.what()));
+  }
+}
+
+FaultPlayer::Report FaultPlayer::finish() {
+  thread_.request_stop();
+  if (thread_.joinable()) thread_.join();
+  for (std::size_t i = struck_; i < faults_.size(); ++i) {
+    report_.never_struck.push_back(faults_[i].to_string());
+  }
+  return std::move(report_);
+}
+
+void FaultPlayer::play(const std::stop_token& stop) {
+  const TimePoint begin = run_.measure_start;
+  Reading since{run_.load_start};
+  if (faults_.front().at > Duration::zero()) {
+    if (!wait_until(begin, stop)) return;
+    since = read();
+  }
+  for (; struck_ < faults_.size(); since = read()) {
+    const Fault& fault = faults_[struck_];
+    if (!wait_until(begin + fault.at, stop)) return;
+    std::optional<TimePoint> next_at;
+    if (++struck_ < faults_.size()) next_at = begin + faults_[struck_].at;
+    strike(fault, next_at, since, stop);
+  }
+}
+
+void FaultPlayer::strike(const Fault& fault, std::optional<TimePoint> next_at, const Reading& since,
+                         const std::stop_token& stop) {
+  if (!report_.lag_before) {
+    report_.lag_before = run_.recorder.histograms(Phase::measured).schedule_lag.snapshot();
+  }
+  const Reading now = read();
+  results::FaultMark mark{.fault = fault.what,
+                          .at_seconds = since_load(now.at),
+                          .healed_seconds = std::nullopt,
+                          .recovery_seconds = std::nullopt,
+                          .lowest_share = std::numeric_limits<double>::quiet_NaN()};
+  auto dip = DipMeter::after(now.at - since.at, now.sections - since.sections);
+  tell(fault, true);
+  const auto inject = [&] { return ground_.inject(run_.strategy, fault); };
+  if (note(fault, guarded(inject))) {
+    watch(fault, next_at, dip, mark, stop);
+    report_.marks.push_back(std::move(mark));
+  } else {
+    note(fault, guarded([&] { return ground_.heal(run_.strategy, fault); }));
+    tell(fault, false);
+  }
+}
+
+void FaultPlayer::watch(const Fault& fault, std::optional<TimePoint> next_at,
+                        std::optional<DipMeter>& dip, results::FaultMark& mark,
+                        const std::stop_token& stop) {
+  const std::optional<Duration> heals_at = fault.heals_at();
+  const auto heal = [&] { return guarded([&] { return ground_.heal(run_.strategy, fault); }); };
+  std::future<Done> healing;
+  bool told = false;
+  const Duration step =
+      dip ? std::min(dip->window() / kReadingsInWindow, kLongestStep) : kLongestStep;
+  // Ends with the run at the latest. The fault is in force: what is read is its doing.
+  while (!stop.stop_requested()) {
+    const Reading now = read();
+    if (dip) dip->read(now.at, now.sections);
+    if (!healing.valid() && heals_at && now.at >= run_.measure_start + *heals_at) {
+      // Servers take their time to start, which is part of the recovery.
+      healing = begin(heal);
+      mark.healed_seconds = since_load(now.at);
+      if (dip) dip->healed(now.at);
+    }
+    const bool healed = healing.valid() && !is_under_way(healing);
+    if (healed && !std::exchange(told, true)) tell(fault, false);
+    if (healed && (!dip || dip->back_at() || (next_at && now.at >= *next_at))) break;
+    TimePoint wake_at = now.at + step;
+    if (!healing.valid() && heals_at) {
+      wake_at = std::min(wake_at, run_.measure_start + *heals_at);
+    }
+    wait_until(wake_at, stop);
+  }
+  note(fault, healing.valid() ? healing.get() : heal());
+  if (!told) tell(fault, false);
+  if (!dip) return;
+  mark.lowest_share = dip->lowest_share();
+  if (dip->back_at()) {
+    mark.recovery_seconds =
+        since_load(*dip->back_at()) - mark.healed_seconds.value_or(mark.at_seconds);
+  }
+}
+
+FaultPlayer::Reading FaultPlayer::read() const {
+  Reading reading{env_->now()};
+  for (const Phase phase : kPhases) {
+    reading.sections += run_.recorder.totals(phase)[Count::sections];
+  }
+  return reading;
+}
+
+bool FaultPlayer::wait_until(TimePoint when, const std::stop_token& stop) const {
+  return env_->wait(nullptr, when, stop) != WaitResult::stopped && !stop.stop_requested();
+}
+
+bool FaultPlayer::note(const Fault& fault, const Done& done) {
+  if (!done) {
+    report_.failures.push_back(fmt::format("fault {}: {}", fault.to_string(), done.error()));
+  }
+  return done.has_value();
+}
+
+void FaultPlayer::tell(const Fault& fault, bool active) {
+  if (watcher_ != nullptr) watcher_->fault_changes(run_, fault.kind, active);
+}
+
+double FaultPlayer::since_load(TimePoint when) const { return seconds(when - run_.load_start); }
+
+}  // namespace lockbench::loadgen

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "loadgen/run/fault_ground.h"
+#include "loadgen/run/workload.h"
+#include "results/file/model.h"
+#include "strategies/descriptor.h"
+
+namespace lockbench::loadgen {
+
+/// How far a run is, told about once a second and when a phase changes. The views live only as long
+/// as the call.
+struct Progress {
+  enum class Phase { connecting, warming_up, measuring, draining };
+
+  std::string_view strategy;
+  int run = 0, runs = 0;  ///< this is run number `run` of `runs`, from 1
+  Phase phase = Phase::connecting;
+  double done = 0;  ///< share of the phase, 0 to 1
+  int clients_connected = 0, clients = 0;
+  std::uint64_t sections = 0;
+  double sections_per_second = 0;  ///< of the last second
+  std::uint64_t failed = 0;
+  /// Acquisitions refused or timed out: contention, or trouble where each client has its own lock.
+  std::uint64_t in_vain = 0;
+};
+
+class ProgressObserver {
+ public:
+  virtual ~ProgressObserver() = default;
+  /// Called on the runner's thread.
+  virtual void on_progress(const Progress& progress) = 0;
+  /// Something that does not change the figures but that the user should know, as one line.
+  virtual void on_warning(const std::string& line) = 0;
+};
+
+/// Makes one client's world; called on its thread. Tests and faults put their own in place.
+using EnvFactory = std::function<std::unique_ptr<Env>(std::uint64_t seed)>;
+
+class RunWatcher;
+
+struct RunPlan {
+  std::string run_id;  ///< names every key: lockbench:<run id>:{...}
+  std::vector<const Descriptor*> strategies;
+  Workload workload;
+  Endpoints endpoints;
+  std::string counter_url;  ///< Redis for the counter, unless that lives in memory
+  EnvFactory make_env = make_system_env;
+  /// Puts services in place before any strategy is made; may be empty.
+  std::function<void(Services&)> provide_services;
+  /// Called once all clients are connected, and when they have ended, before their keys are
+  /// removed: for what is to be done to the servers meanwhile. On the runner's thread; may be
+  /// empty.
+  std::function<void()> before_load, after_load;
+  /// Played in every run, as timetable() has them; with some, there is a ground.
+  std::vector<Fault> faults;
+  FaultGround* fault_ground = nullptr;
+  RunWatcher* watcher = nullptr;  ///< of every run, while it is under way; may be null
+};
+
+struct RunReport {
+  std::vector<results::Run> runs;  ///< in the order in which they were made
+  bool interrupted = false;
+  /// A run that could not even start, for instance because its store could not be reached.
+  std::vector<results::Skipped> not_started;
+};
+
+/// Runs every strategy of the plan `repeat` times, interleaved (all strategies once, then all
+/// again, so that a drift of the machine touches all alike), one after the other. A stop ends the
+/// current run and reports what there is. Keys of the run are removed after each run, whatever its
+/// end.
+RunReport run_plan(const RunPlan& plan, ProgressObserver& observer, const std::stop_token& stop);
+
+}  // namespace lockbench::loadgen

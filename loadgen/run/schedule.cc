@@ -1,0 +1,37 @@
+#include "loadgen/run/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "loadgen/run/random.h"
+
+namespace lockbench::loadgen {
+namespace {
+
+// Thirty years: keeps absurdly low rates within 64 bits.
+constexpr long double kFarNanoseconds = 1e18L;
+
+}  // namespace
+
+Schedule::Schedule(double per_second, Arrival arrival, TimePoint start, std::uint64_t seed)
+    : per_second_(per_second), arrival_(arrival), start_(start), random_(seed) {
+  if (!(per_second > 0) || !std::isfinite(per_second)) {
+    throw std::invalid_argument("a schedule's rate must be above 0 and finite");
+  }
+}
+
+TimePoint Schedule::next() {
+  long double gaps = 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (arrival_ == Arrival::poisson) elapsed_gaps_ += draw_exponential(random_);
+    gaps = arrival_ == Arrival::poisson ? elapsed_gaps_ : static_cast<long double>(issued_);
+    ++issued_;
+  }
+  // From the start each time, so that rounding to nanoseconds does not add up.
+  const long double nanoseconds = std::min(kFarNanoseconds, gaps * 1e9L / per_second_);
+  return start_ + Duration(std::llround(nanoseconds));
+}
+
+}  // namespace lockbench::loadgen

@@ -1,0 +1,71 @@
+#include "loadgen/run/service_world.h"
+
+#include <random>
+
+#include "strategies/quorum_observer.h"
+#include "strategies/replication_observer.h"
+
+namespace lockbench::loadgen {
+namespace {
+
+/// To which part of the run belongs what a service does now.
+Phase phase_at(const RunShared& run, TimePoint now) {
+  // Services may work already while clients connect, before any load.
+  if (!run.started.load(std::memory_order_acquire)) return Phase::unmeasured;
+  // A run may end before its time is up.
+  if (now >= run.load_end || run.over.stop_requested()) return Phase::ending;
+  return now < run.measure_start ? Phase::unmeasured : Phase::measured;
+}
+
+class ServiceEnv : public ForwardingEnv {
+ public:
+  ServiceEnv(RunShared& run, std::unique_ptr<Env> world)
+      : ForwardingEnv(*world), run_(run), world_(std::move(world)) {}
+
+  CommandFate before_command(const CommandInfo& command) override {
+    run_.recorder.service_command(phase_at(run_, now()));
+    return ForwardingEnv::before_command(command);
+  }
+
+ private:
+  RunShared& run_;
+  std::unique_ptr<Env> world_;
+};
+
+/// What strategies and services tell, into the recorder.
+class RecordingObserver : public RenewalObserver,
+                          public QuorumObserver,
+                          public ReplicationObserver {
+ public:
+  explicit RecordingObserver(RunShared& run) : run_(run), clock_(run.make_env(0)) {}
+
+  void on_renewal(const RenewalReport& report) override { run_.recorder.renewal(phase(), report); }
+  void on_vote(int node, Vote vote, Duration taken, bool late) override {
+    run_.recorder.vote(phase(), node, vote, taken, late);
+  }
+  void on_round(bool split, std::optional<Duration> validity) override {
+    run_.recorder.round(phase(), split, validity);
+  }
+  void on_acknowledged(Duration taken, int acknowledged, int wanted) override {
+    run_.recorder.replicas_waited(phase(), taken, acknowledged, wanted);
+  }
+
+ private:
+  Phase phase() { return phase_at(run_, clock_->now()); }
+
+  RunShared& run_;
+  std::unique_ptr<Env> clock_;
+};
+
+}  // namespace
+
+void provide_service_worlds(RunShared& run) {
+  run.services.provide<EnvSource>(std::make_shared<EnvSource>(EnvSource{
+      [&run] { return std::make_unique<ServiceEnv>(run, run.make_env(std::random_device()())); }}));
+  const auto observer = std::make_shared<RecordingObserver>(run);
+  run.services.provide<RenewalObserver>(observer);
+  run.services.provide<QuorumObserver>(observer);
+  run.services.provide<ReplicationObserver>(observer);
+}
+
+}  // namespace lockbench::loadgen

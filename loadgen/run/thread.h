@@ -1,0 +1,31 @@
+#pragma once
+
+#include <pthread.h>
+
+#include <functional>
+#include <string>
+#include <tl/expected.hpp>
+
+namespace lockbench::loadgen {
+
+/// A thread with a small stack, as std::thread cannot have one: thousands of clients in one process
+/// should cost kilobytes each. Joins when destroyed.
+class SmallThread {
+ public:
+  /// `body` must not throw.
+  static tl::expected<SmallThread, std::string> start(std::function<void()> body);
+
+  SmallThread(SmallThread&& other) noexcept;
+  SmallThread& operator=(SmallThread&&) = delete;
+  SmallThread(const SmallThread&) = delete;
+  SmallThread& operator=(const SmallThread&) = delete;
+  ~SmallThread();
+
+ private:
+  explicit SmallThread(pthread_t handle) : handle_(handle), joinable_(true) {}
+
+  pthread_t handle_;
+  bool joinable_;
+};
+
+}  // namespace lockbench::loadgen

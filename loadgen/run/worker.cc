@@ -1,0 +1,271 @@
+#include "loadgen/run/worker.h"
+
+#include <algorithm>
+
+namespace lockbench::loadgen {
+namespace {
+
+constexpr WaitPolicy kFailurePause = {.kind = WaitKind::backoff,
+                                      .min = std::chrono::milliseconds(1),
+                                      .max = std::chrono::milliseconds(100)};
+
+std::uint64_t nanoseconds(Duration duration) {
+  return static_cast<std::uint64_t>(std::max<Duration::rep>(duration.count(), 0));
+}
+
+std::mt19937_64 client_random(std::uint64_t seed, int client) {
+  std::seed_seq mixed{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32),
+                      static_cast<std::uint32_t>(client)};
+  return std::mt19937_64(mixed);
+}
+
+}  // namespace
+
+Worker::Worker(RunShared& run, int number)
+    : run_(run),
+      number_(number),
+      over_(run.over.get_token()),
+      world_(run.make_env(client_random(run.nonce, number)())),
+      env_(*world_, over_),
+      strategy_(make_strategy(run.strategy, Context{.endpoints = run.endpoints,
+                                                    .options = run.workload.strategy,
+                                                    .env = env_,
+                                                    .services = run.services,
+                                                    .client = number})),
+      record_(run.recorder.client(number)),
+      random_(client_random(run.seed, number)) {
+  request_.ttl = run.workload.ttl;
+  request_.stop = run.abort.get_token();
+}
+
+StoreResult<void> Worker::connect() {
+  counter_ = run_.counter->open(*world_);
+  // Before any lock is held: connecting inside a section would be charged to the lock.
+  if (auto reached = counter_->connect(); !reached) {
+    return tl::unexpected(StoreError{StoreError::Kind::not_sent, "counter: " + reached.error()});
+  }
+  return strategy_->connect();
+}
+
+void Worker::work() {
+  while (!over()) {
+    const std::optional<TimePoint> intended = next_start();
+    if (!intended) break;
+    section(*intended);
+    if (!run_.workload.think.is_zero() && !over()) {
+      const TimePoint until = world_->now() + run_.workload.think.draw(random_);
+      world_->wait(nullptr, until, over_);
+    }
+  }
+  record_.state.store(ClientState::idle, std::memory_order_relaxed);
+}
+
+std::optional<TimePoint> Worker::next_start() {
+  const TimePoint now = world_->now();
+  TimePoint intended = now;
+  // Each client sees for itself that time is up: with thousands of busy clients the runner's own
+  // thread may be late.
+  if (now >= run_.load_end) return std::nullopt;
+  if (run_.schedule) {
+    intended = run_.schedule->next();
+    // The schedule never stands still, so this ends.
+    while (run_.workload.longest_lag && now - intended > *run_.workload.longest_lag) {
+      shed(intended, now);
+      intended = run_.schedule->next();
+    }
+    if (intended >= run_.load_end) return std::nullopt;
+    if (intended > now) {
+      if (world_->wait(nullptr, intended, over_) == WaitResult::stopped) return std::nullopt;
+    }
+  }
+  phase_ = intended < run_.measure_start ? Phase::unmeasured : Phase::measured;
+  if (phase_ == Phase::measured && run_.workload.iterations && !take_iteration()) {
+    return std::nullopt;
+  }
+  if (run_.schedule) {
+    const TimePoint started = world_->now();
+    histograms().schedule_lag.record(started - intended);
+    // Late because every client was busy is one thing; late to wake up is the generator's own
+    // fault.
+    if (intended > now) histograms().wake_lag.record(started - intended);
+  }
+  return intended;
+}
+
+bool Worker::take_iteration() {
+  auto begun = run_.measured_sections.load(std::memory_order_relaxed);
+  // Never one too many, not even for a moment: who saw that would leave, and nobody might be left
+  // for one that is given back.
+  while (begun < *run_.workload.iterations) {
+    if (run_.measured_sections.compare_exchange_weak(begun, begun + 1, std::memory_order_relaxed)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void Worker::end_iteration(bool used_up) {
+  if (!used_up) {
+    run_.measured_sections.fetch_sub(1, std::memory_order_relaxed);
+  } else if (run_.ended_sections.fetch_add(1, std::memory_order_relaxed) + 1 ==
+             *run_.workload.iterations) {
+    // Cuts no measured section short: the others think, wait for starts that are not to be, or are
+    // still at what they began in the warm-up.
+    run_.over.request_stop();
+  }
+}
+
+Mode Worker::pick_mode() {
+  const double share = run_.workload.shared_share;
+  // Randomness is drawn only where it is needed: the same seed is to give the same load as ever.
+  if (share <= 0) return Mode::exclusive;
+  return std::uniform_real_distribution<double>()(random_) < share ? Mode::shared : Mode::exclusive;
+}
+
+void Worker::shed(TimePoint intended, TimePoint now) {
+  phase_ = now < run_.measure_start ? Phase::unmeasured : Phase::measured;
+  histograms().acquire_with(AcquireOutcome::abandoned).record(now - intended);
+  histograms().schedule_lag.record(now - intended);
+}
+
+void Worker::section(TimePoint intended) {
+  counts_ = {};
+  const int key = run_.workload.key_per_client ? number_ : run_.keys.pick(random_);
+  key_name_ = run_.key(key);
+  request_.key = key_name_;
+  request_.mode = pick_mode();
+
+  const Effort before = env_.effort();
+  run_.handoff.begin_wait(key);
+  const AcquireMark mark = run_.audit.begin_acquire(key);
+  record_.state.store(ClientState::waiting, std::memory_order_relaxed);
+  const TimePoint started = run_.schedule ? world_->now() : intended;
+  request_.deadline = started + run_.workload.acquire_timeout;
+  const AcquireResult result = strategy_->acquire(request_);
+  const TimePoint ended = world_->now();
+  env_.leave_behind();
+  run_.handoff.end_wait(key);
+
+  phase_ = phase_of(result.outcome, ended);
+  note_wait(result, env_.effort() - before, intended, started, ended);
+
+  const bool granted = result.outcome == AcquireOutcome::acquired;
+  if (granted) {
+    if (const auto handed_over = run_.handoff.granted(key, started, ended)) {
+      histograms().handoff.record(*handed_over);
+    }
+    record_.state.store(ClientState::holding, std::memory_order_relaxed);
+    const TimePoint left_at = critical_section(key, *result.lease, mark, ended);
+    release(key, *result.lease, left_at);
+    counts_[Count::sections] = 1;
+    counts_[Count::shared_sections] = result.lease->mode == Mode::shared ? 1 : 0;
+  }
+  const bool only_contended =
+      result.outcome == AcquireOutcome::timed_out || result.outcome == AcquireOutcome::refused;
+  record_.state.store(ClientState::idle, std::memory_order_relaxed);
+  env_.leave_behind();
+  counts_[Count::commands] = (env_.effort() - before).commands;
+  record_.add(phase_, counts_);
+  if (run_.workload.iterations && phase_ == Phase::measured) end_iteration(!only_contended);
+  pause_after_failure(result.outcome == AcquireOutcome::failed ||
+                      result.outcome == AcquireOutcome::unknown);
+}
+
+Phase Worker::phase_of(AcquireOutcome outcome, TimePoint ended) const {
+  // A bounded number of sections is counted out as they begin.
+  if (run_.workload.iterations) return phase_;
+  // Else a wait belongs to where it ended: who began to wait in the warm-up and was granted the
+  // lock after it took his turn among those that are measured. What is granted once the time is up
+  // does not count; who still waits then does.
+  const bool too_late = over() || ended >= run_.load_end;
+  if (outcome == AcquireOutcome::acquired && too_late) return Phase::ending;
+  return ended < run_.measure_start ? Phase::unmeasured : Phase::measured;
+}
+
+void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoint intended,
+                       TimePoint started, TimePoint ended) {
+  histograms().acquire_with(result.outcome).record(ended - intended);
+  counts_.longest_wait = ended - intended;
+  counts_[Count::attempts] = result.attempts;
+  counts_[Count::wakes] = spent.wakes;
+  if (!result.reason.empty()) run_.recorder.failure(result.reason);
+  if (result.outcome != AcquireOutcome::acquired) return;
+  histograms().acquire_service.record(ended - started);
+  counts_[Count::granted_attempts] = result.attempts;
+  counts_[Count::round_trip_ns] = nanoseconds(spent.round_trip);
+  counts_[Count::backoff_ns] = nanoseconds(spent.backoff);
+  counts_[Count::notified_ns] = nanoseconds(spent.notified);
+}
+
+TimePoint Worker::critical_section(int key, const Lease& lease, AcquireMark mark,
+                                   TimePoint granted_at) {
+  const auto entry = run_.audit.enter(key, number_, lease.mode, lease.fencing, mark, granted_at);
+  const bool shared = lease.mode == Mode::shared;
+  // Those who share a lock may come in any order: a number of theirs must not shut others out.
+  const auto seen = counter_->read(key, shared ? std::nullopt : lease.fencing);
+  if (!run_.workload.hold.is_zero()) {
+    world_->wait(nullptr, granted_at + run_.workload.hold.draw(random_), over_);
+  }
+  WriteResult written = WriteResult::failed;
+  if (seen && shared) {
+    written = WriteResult::accepted;  // in that there was nothing to write
+  } else if (seen && seen->stale) {
+    written = WriteResult::rejected_stale;  // and counted: who was refused writes nothing
+  } else if (seen) {
+    written = counter_->write(key, *seen, lease.fencing);
+  } else {
+    run_.recorder.failure("counter: " + seen.error());
+  }
+  if (written == WriteResult::rejected_stale) ++counts_[Count::stale_rejected];
+  if (written == WriteResult::failed || written == WriteResult::unknown) {
+    ++counts_[Count::resource_failures];
+    if (seen) run_.recorder.failure("counter: a write failed or got no answer");
+  }
+  const TimePoint left_at = world_->now();
+  run_.audit.leave(key, entry, left_at);
+  // A hold that the end of the run cut short is none.
+  if (!over()) histograms().hold.record(left_at - granted_at);
+  return left_at;
+}
+
+void Worker::release(int key, const Lease& lease, TimePoint left_at) {
+  if (lease.state->lost_at()) note_loss(lease, *lease.state->lost_at());
+  // Who shares the lock hands nothing on: others may still have it.
+  const bool hands_on = lease.mode == Mode::exclusive;
+  if (hands_on) run_.handoff.release_started(key, left_at);
+  const ReleaseResult result = strategy_->release(lease);
+  const TimePoint done_at = world_->now();
+  const bool released = hands_on && result.outcome == ReleaseOutcome::released;
+  if (const auto handed_over = run_.handoff.release_finished(key, left_at, released)) {
+    histograms().handoff.record(*handed_over);
+  }
+  histograms().release.record(done_at - left_at);
+  if (result.outcome == ReleaseOutcome::not_owner) {
+    ++counts_[Count::releases_not_owner];
+    if (!lease.state->lost_at()) note_loss(lease, done_at);
+  } else if (result.outcome == ReleaseOutcome::failed) {
+    ++counts_[Count::releases_failed];
+    run_.recorder.failure(result.reason);
+  }
+}
+
+void Worker::note_loss(const Lease& lease, TimePoint learned_at) {
+  ++counts_[Count::leases_lost];
+  // Lost at the end of its validity as far as one can know. Lost earlier it was at some time since
+  // the store confirmed it last: the longest that it can have been.
+  const TimePoint ended_at = lease.state->valid_until();
+  const TimePoint gone_at = learned_at > ended_at ? ended_at : lease.state->confirmed_at();
+  if (gone_at != TimePoint::min()) {
+    histograms().loss_to_knowledge.record(learned_at - gone_at);
+  }
+}
+
+void Worker::pause_after_failure(bool failed) {
+  failures_in_a_row_ = failed ? failures_in_a_row_ + 1 : 0;
+  if (failed) {
+    const Duration pause = kFailurePause.delay(failures_in_a_row_ - 1, *world_);
+    world_->wait(nullptr, world_->now() + pause, over_);
+  }
+}
+
+}  // namespace lockbench::loadgen

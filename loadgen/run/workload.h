@@ -1,0 +1,46 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "loadgen/run/duration_distribution.h"
+#include "strategies/descriptor.h"
+
+namespace lockbench::loadgen {
+
+enum class Arrival { constant, poisson };
+
+/// Where the protected counter lives.
+enum class Resource { memory, redis, redis_fenced };
+
+/// What the clients do. The defaults are those of the command line.
+struct Workload {
+  int clients = 8;
+  int keys = 1;                 ///< distinct locks; not used with key_per_client
+  bool key_per_client = false;  ///< each client its own lock: no contention
+  double key_skew = 0;          ///< Zipf exponent over the keys
+  double shared_share = 0;      ///< of the sections that take the lock's shared mode
+  DurationDistribution hold, think;
+  std::optional<double> rate;  ///< open loop: sections per second over all clients
+  Arrival arrival = Arrival::poisson;
+  /// Sections of an open loop that are later than this are not made up for but count as abandoned,
+  /// so that a store that comes back is not flooded. Nothing: all are made up for.
+  std::optional<Duration> longest_lag;
+  Duration duration = std::chrono::seconds(3);  ///< of the measured part, after the warm-up
+  std::optional<std::uint64_t> iterations;      ///< ends the run after so many measured sections
+  Duration warmup = std::chrono::milliseconds(500);
+  Duration ttl = std::chrono::seconds(10);
+  Duration acquire_timeout = std::chrono::seconds(30);  ///< zero: one attempt
+  Resource resource = Resource::memory;
+  int nodes = 5;   ///< private servers of a lock that lives on several
+  Duration rtt{};  ///< added between the clients and the locks' private servers
+  int repeat = 1;
+  std::uint64_t seed = 1;
+  StrategyOptions strategy;
+
+  int key_count() const { return key_per_client ? clients : keys; }
+};
+
+}  // namespace lockbench::loadgen

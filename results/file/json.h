@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+
+#include "results/file/model.h"
+
+namespace lockbench::results {
+
+/// Larger or deeper documents are refused unread.
+inline constexpr std::size_t kMaxResultBytes = std::size_t{256} << 20;
+inline constexpr int kMaxResultDepth = 32;
+
+/// The result file, readable by people: lists of numbers and small objects stand on one line each.
+/// Always valid JSON: what is not a number is null, bytes that are not UTF-8 are replaced.
+std::string to_json(const Result& result);
+
+/// The same on as few lines as are fit to be compared line by line: one for each member of the
+/// document, and for each element of its lists.
+std::string to_compact_json(const Result& result);
+
+/// Reads what to_json wrote. Fields it does not know are passed over, as later versions may add
+/// some; a missing field or one of a wrong type is an error. The error is one printable line that
+/// names the culprit ("runs[2].acquire.p99 is missing").
+tl::expected<Result, std::string> from_json(std::string_view text);
+
+}  // namespace lockbench::results

@@ -1,0 +1,270 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "results/file/capacity.h"
+#include "results/file/distribution.h"
+
+namespace lockbench::results {
+
+/// The result file as plain data: what a run writes and everything else reads. Names follow the
+/// file; times are in seconds. `schema.json` beside this file is the file's JSON Schema. A figure
+/// that could not be measured is null in the file and not a number here; those of a distribution
+/// without samples are null there and 0 here.
+
+struct Outcomes {
+  std::uint64_t acquired = 0, timed_out = 0, refused = 0, failed = 0, unknown = 0, abandoned = 0;
+};
+
+/// Means per grant.
+struct WaitAnatomy {
+  double round_trip_seconds = 0, backoff_seconds = 0, notified_seconds = 0;
+};
+
+struct Fairness {
+  double jain = 1;
+  std::uint64_t longest_streak = 0;
+  double longest_wait_seconds = 0;
+  std::vector<std::uint64_t> per_client;  ///< sections of each client
+};
+
+/// Of held leases, on a timer.
+struct Renewal {
+  std::uint64_t renewals = 0;  ///< that prolonged a lease
+  std::uint64_t failures = 0;  ///< without a usable answer
+  std::uint64_t lost = 0;      ///< by which a lease was found lost
+  double commands_per_second = 0;
+  Distribution duration, slip, margin;  ///< a margin below 0 counts as 0
+};
+
+/// What one node of a quorum said when it was asked for the lock.
+struct NodeVotes {
+  std::string node;                        ///< its endpoint
+  std::uint64_t granted = 0, refused = 0;  ///< in time or later
+  std::uint64_t failed = 0;                ///< not answered in time, or not asked as it is down
+};
+
+/// Of a lock that lives on several independent nodes.
+struct Quorum {
+  std::uint64_t nodes = 0;
+  std::vector<NodeVotes> votes;
+  std::uint64_t split_votes = 0;           ///< rounds in which nobody could have a majority
+  double rounds_per_grant = 0;             ///< not a number where nothing was granted
+  std::vector<Distribution> node_seconds;  ///< how long each node took to answer in time
+  Distribution validity;                   ///< left at the grant
+};
+
+/// Of a lock that waits until replicas have it.
+struct Replication {
+  std::uint64_t replicas = 0;  ///< that must acknowledge
+  std::uint64_t refusals = 0;  ///< locks given back, as too few did in time
+  Distribution wait;           ///< for them, in vain or not
+};
+
+/// `unprotected`: a control that promises nothing lost updates, as it should. `unaudited`: nothing
+/// is known, as no write was accepted or the counter could not be read.
+enum class Verdict { exclusive, violated, unprotected, unaudited };
+std::string_view to_string(Verdict verdict);
+
+struct Audit {
+  std::uint64_t increments = 0;  ///< accepted writes
+  std::uint64_t counter = 0;     ///< by how much the counters really grew
+  std::uint64_t lost_updates = 0;
+  std::uint64_t lost_updates_max = 0;  ///< if every write of unknown outcome took effect
+  std::uint64_t overlaps = 0;
+  double overlap_seconds = 0;
+  std::uint64_t fence_regressions = 0;
+  std::uint64_t stale_writes_rejected = 0;
+  std::uint64_t resource_failures = 0;  ///< reads and writes of the counter that failed
+  Verdict verdict = Verdict::exclusive;
+};
+
+/// One second of a run.
+struct SeriesPoint {
+  double t = 0;  ///< end of the interval, since the load began
+  bool warmup = false;
+  std::uint64_t sections = 0;
+  double acquire_p50 = 0, acquire_p99 = 0;
+  std::uint64_t failed = 0;  ///< acquisitions failed or unknown
+  std::uint64_t waiters = 0, holders = 0;
+};
+
+/// A fault that was played in mid-run, and what it did to the throughput. Times are since the load
+/// began, as in the series.
+struct FaultMark {
+  std::string fault;  ///< "store-kill", "partition:0.5"
+  double at_seconds = 0;
+  /// When healing began; nothing: not before the end of the run.
+  std::optional<double> healed_seconds;
+  /// From healing, or from the fault if it was not healed, until throughput was back; nothing: not
+  /// within the run.
+  std::optional<double> recovery_seconds;
+  /// Of the throughput before; not a number where that was too little to tell.
+  double lowest_share = 0;
+};
+
+struct Generator {
+  double cpu_seconds = 0;
+  double cpu_share = 0;  ///< of all cores of this machine
+  bool valid = true;
+  std::vector<std::string> reasons;
+};
+
+struct Run {
+  std::string strategy, backend;
+  int repetition = 1;
+  double duration_seconds = 0;
+  std::uint64_t sections = 0;
+  double sections_per_second = 0;
+  Outcomes outcomes;
+  std::uint64_t leases_lost = 0;
+  /// From the end of validity; of a lease lost earlier from its latest confirmation, which is the
+  /// longest that it can have been.
+  Distribution loss_to_knowledge;
+  std::uint64_t shared_sections = 0;
+  Distribution acquire, acquire_service, hold, release, handoff, schedule_lag;
+  std::uint64_t releases_not_owner = 0, releases_failed = 0;
+  WaitAnatomy wait;
+  double attempts_per_grant = 0, commands_per_section = 0;
+  std::optional<double> herd_factor;  ///< nothing where nobody waits for a wake-up
+  std::optional<double> server_cpu_seconds_per_section;
+  Fairness fairness;
+  std::optional<Renewal> renewal;          ///< nothing where nothing is renewed
+  std::optional<Quorum> quorum;            ///< nothing where there is none
+  std::optional<Replication> replication;  ///< nothing where no replica is waited for
+  Audit audit;
+  std::vector<SeriesPoint> series;
+  std::vector<FaultMark> faults;  ///< in the order in which they struck
+  Generator generator;
+  std::vector<std::string> errors;  ///< distinct failures, the most frequent first, a few
+};
+
+/// So many locks held, and kept by one way to renew, while other clients work. Medians over the
+/// pairs of runs; rates are those of the time of the measurement.
+struct RenewalPoint {
+  std::string strategy;
+  std::uint64_t held = 0;
+  std::string mode;             ///< "batched" or "thread-per-lock"
+  std::uint64_t threads = 0;    ///< that renewing took
+  double server_cpu_share = 0;  ///< of one core
+  double renewals_per_second = 0, commands_per_second = 0;
+  double sections_per_second = 0;           ///< of the other clients, with the locks held
+  double baseline_sections_per_second = 0;  ///< and without
+  double overhead = 0;                      ///< the share of the baseline that renewal cost
+  std::uint64_t failures = 0;               ///< renewals without a usable answer
+  std::uint64_t lost = 0;                   ///< locks that were not kept
+  Distribution margin, slip;
+};
+
+/// A lock in one constellation of its nodes. `strategy` on one node: what a quorum is compared
+/// with.
+struct QuorumPoint {
+  std::string strategy;
+  std::uint64_t nodes = 1;
+  std::uint64_t down = 0, frozen = 0, slow = 0;  ///< so many of them
+  double slow_seconds = 0;                       ///< what the slow ones take longer
+  std::uint64_t clients = 1;
+  double sections_per_second = 0;
+  Distribution acquire;
+  double commands_per_section = 0;
+  std::uint64_t split_votes = 0;
+  double rounds_per_grant = 0;
+  double granted_share = 0;  ///< of the acquisitions that ended
+  Distribution validity;     ///< left at the grant, of a quorum
+  /// Whether exclusion was broken; nothing: nobody knows.
+  std::optional<bool> violated;
+};
+
+/// How often a fault of one length did harm.
+struct DosePoint {
+  std::string scenario, strategy;
+  double ratio = 0;         ///< of the section, from its grant to its write, to the TTL
+  double ttl_seconds = 0;   ///< that was granted
+  std::uint64_t plays = 0;  ///< that came out at this ratio
+  std::uint64_t violated = 0;
+  double violated_share = 0;  ///< of the plays
+};
+
+/// A series of measurements that is no run.
+struct Experiment {
+  using Points =
+      std::variant<std::vector<RenewalPoint>, std::vector<QuorumPoint>, std::vector<DosePoint>>;
+
+  Points points;
+
+  std::string_view name() const { return kNames[points.index()]; }
+  static constexpr std::array<std::string_view, 3> kNames{"renewal", "quorum", "dose"};
+};
+
+struct Server {
+  std::string version;
+  std::vector<std::string> endpoints;
+};
+
+struct Environment {
+  std::string cpu;
+  int cores = 0;
+  std::string kernel;
+  std::uint64_t memory_bytes = 0;
+  std::map<std::string, Server> servers;
+};
+
+struct Build {
+  std::string version, commit, build_type;
+};
+
+struct Skipped {
+  std::string strategy, reason;
+};
+
+/// An option as it was used: durations in seconds.
+using OptionValue =
+    std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, std::vector<std::string>>;
+
+/// Something that happened in a hazard's play, `t` seconds after its beginning.
+struct HazardEvent {
+  double t = 0;
+  std::string who, what;
+};
+
+/// One fault played against one strategy. Outcomes are words: "safe", "double-grant".
+struct Hazard {
+  std::string scenario, strategy;
+  std::string expected;  ///< what the strategy declares
+  std::string observed;  ///< what was seen
+  bool agrees = true;
+  std::map<std::string, OptionValue> evidence;  ///< "reason" says it in plain words
+  std::vector<HazardEvent> timeline;
+};
+
+/// From when the store gave a lock to another to when its holder stopped to believe in it, one for
+/// each play of a scenario. Negative is good; infinite (null in the file) where it went on.
+struct BeliefGap {
+  std::string scenario, strategy;
+  std::vector<double> seconds;  ///< growing
+  double p50 = 0, max = 0;
+};
+
+struct Result {
+  std::string id;
+  std::string started_at;  ///< RFC 3339
+  bool interrupted = false;
+  Build lockbench;
+  Environment environment;
+  std::map<std::string, OptionValue> workload;
+  std::vector<Skipped> skipped;
+  std::vector<Run> runs;
+  std::optional<std::vector<Hazard>> hazards;
+  std::vector<BeliefGap> belief_gaps;
+  std::optional<Experiment> experiment;
+  std::optional<std::vector<Capacity>> capacity;
+};
+
+}  // namespace lockbench::results

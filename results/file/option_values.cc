@@ -1,0 +1,35 @@
+#include "results/file/option_values.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+
+namespace lockbench::results {
+
+std::optional<double> number_of(const OptionValue& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+  if (const auto* broken = std::get_if<double>(&value)) return *broken;
+  return std::nullopt;
+}
+
+std::optional<double> workload_number(const Result& result, const std::string& key) {
+  const auto found = result.workload.find(key);
+  return found == result.workload.end() ? std::nullopt : number_of(found->second);
+}
+
+bool same_value(const OptionValue& a, const OptionValue& b) {
+  constexpr double kRounding = 1e-9;  // of another unit, as a share
+  const auto x = number_of(a), y = number_of(b);
+  if (!x || !y) return a == b;
+  // What is not finite is the same only as itself.
+  return *x == *y || std::abs(*x - *y) <= kRounding * std::min(std::abs(*x), std::abs(*y));
+}
+
+bool is_of_output(std::string_view key) {
+  constexpr std::array<std::string_view, 9> kKeys{
+      "out", "format", "quiet", "config", "hdr", "report", "push", "metrics_listen", "linger"};
+  return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
+}
+
+}  // namespace lockbench::results

@@ -1,0 +1,61 @@
+#include "results/file/provenance.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <vector>
+
+#include "results/file/option_values.h"
+#include "results/tables/units.h"
+
+namespace lockbench::results {
+namespace {
+
+std::string text(const Result& result, const std::string& key) {
+  const auto found = result.workload.find(key);
+  if (found == result.workload.end()) return "";
+  const auto* words = std::get_if<std::string>(&found->second);
+  return words == nullptr ? "" : *words;
+}
+
+}  // namespace
+
+std::string load_of(const Result& result) {
+  std::vector<std::string> words;
+  const auto count = [&](const std::string& key, std::string_view what) {
+    if (const auto value = workload_number(result, key)) {
+      words.push_back(fmt::format("{} {}{}", human_count(*value), what, *value == 1 ? "" : "s"));
+    }
+  };
+  count("clients", "client");
+  count("keys", "key");
+  if (!text(result, "keys").empty()) words.push_back("keys: " + text(result, "keys"));
+  if (const auto hold = workload_number(result, "hold")) {
+    words.push_back(*hold > 0 ? human_seconds(*hold) + " of work" : "no work inside");
+  } else if (!text(result, "hold").empty()) {
+    words.push_back(text(result, "hold") + " of work");
+  }
+  if (const auto rate = workload_number(result, "rate")) {
+    words.push_back(human_number(*rate) + " sections/s asked for");
+  }
+  return words.empty() ? "a load that is not said" : fmt::format("{}", fmt::join(words, ", "));
+}
+
+bool has_contention(const Result& result) {
+  return workload_number(result, "clients").value_or(2) > 1 && text(result, "keys").empty();
+}
+
+std::string origin_of(const Result& result) {
+  const Environment& machine = result.environment;
+  std::vector<std::string> words;
+  if (machine.cores > 0) words.push_back(fmt::format("{} × {}", machine.cores, machine.cpu));
+  for (const auto& [name, server] : machine.servers) {
+    words.push_back(fmt::format("{} {}", name, server.version));
+  }
+  words.push_back(fmt::format("lockbench {} ({}, {})", result.lockbench.version,
+                              result.lockbench.commit, result.lockbench.build_type));
+  words.push_back(result.started_at.substr(0, 10));
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+}  // namespace lockbench::results

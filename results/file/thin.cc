@@ -1,0 +1,94 @@
+#include "results/file/thin.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "results/file/fields.h"
+#include "results/file/option_values.h"
+
+namespace lockbench::results {
+namespace {
+
+/// To four significant digits.
+double rounded(double value) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  const double scale = std::pow(10.0, 3 - std::floor(std::log10(std::abs(value))));
+  // Divided, not multiplied by the inverse: so that the shortest decimal form has four digits.
+  return scale >= 1 ? std::round(value * scale) / scale
+                    : std::round(value * scale) * std::round(1 / scale);
+}
+
+/// A visitor of every field, as in fields.h.
+class Thinner {
+ public:
+  template <class T>
+  void operator()(const char* /*name*/, T& value) {
+    thin(value);
+  }
+  void measured(const char* /*name*/, double& value, bool /*exists*/) { thin(value); }
+
+  template <class Fill>
+  void group(const char* /*name*/, Fill fill) {
+    fill(*this);
+  }
+  template <class T>
+  void where_there(const char* /*name*/, T& value) {
+    thin(value);
+  }
+  void constant(const char* /*name*/, const char* /*text*/) {}
+  void points(Experiment& experiment) {
+    std::visit([this](auto& points) { thin(points); }, experiment.points);
+  }
+
+ private:
+  void thin(double& value) { value = rounded(value); }
+  void thin(std::vector<Distribution::Bucket>& buckets) { buckets.clear(); }
+  void thin(std::vector<SeriesPoint>& series) { series.clear(); }
+  void thin(std::vector<HazardEvent>& timeline) { timeline.clear(); }
+  /// The workload as it was asked for.
+  void thin(OptionValue& /*value*/) {}
+
+  template <class T>
+  void thin(std::optional<T>& value) {
+    if (value) thin(*value);
+  }
+  template <class T>
+  void thin(std::vector<T>& values) {
+    for (T& value : values) thin(value);
+  }
+  template <class T>
+  void thin(std::map<std::string, T>& values) {
+    for (auto& [name, value] : values) thin(value);
+  }
+  template <class T>
+  void thin(T& value) {
+    if constexpr (requires(Thinner inner) { describe(inner, value); }) describe(*this, value);
+  }
+};
+
+void keep_what_tells(Hazard& hazard) {
+  constexpr std::array<std::string_view, 3> kTelling{"reason", "recovery_seconds", "unstable"};
+  std::erase_if(hazard.evidence, [&](const auto& entry) {
+    return std::find(kTelling.begin(), kTelling.end(), entry.first) == kTelling.end();
+  });
+  for (auto& [name, value] : hazard.evidence) {
+    if (auto* number = std::get_if<double>(&value)) *number = rounded(*number);
+  }
+}
+
+}  // namespace
+
+Result thinned(Result result) {
+  Thinner thinner;
+  describe(thinner, result);
+  // Where it was written to is nobody else's concern.
+  std::erase_if(result.workload, [](const auto& option) { return is_of_output(option.first); });
+  if (result.hazards) {
+    for (Hazard& hazard : *result.hazards) keep_what_tells(hazard);
+  }
+  return result;
+}
+
+}  // namespace lockbench::results

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "results/file/model.h"
+
+namespace lockbench::results {
+
+/// What tables and readers need of a result, in a tenth of its size: histograms, series and
+/// timelines are left out, of a play's evidence all but its reason and what tables show, and
+/// numbers keep four digits.
+Result thinned(Result result);
+
+}  // namespace lockbench::results

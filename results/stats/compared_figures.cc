@@ -1,0 +1,210 @@
+#include "results/stats/compared_figures.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "results/stats/statistics.h"
+#include "results/stats/time_series.h"
+
+namespace lockbench::results {
+namespace {
+
+struct Usual {
+  std::string_view path;
+  FigureKind kind;
+  Good good;
+};
+
+constexpr std::array kUsual{
+    Usual{"sections_per_second", FigureKind::number, Good::higher},
+    Usual{"acquire.mean", FigureKind::seconds, Good::lower},
+    Usual{"acquire.p50", FigureKind::seconds, Good::lower},
+    Usual{"acquire.p99", FigureKind::seconds, Good::lower},
+    Usual{"handoff.p50", FigureKind::seconds, Good::lower},
+    Usual{"hold.p50", FigureKind::seconds, Good::lower},
+    Usual{"release.p50", FigureKind::seconds, Good::lower},
+    Usual{"commands_per_section", FigureKind::number, Good::lower},
+    Usual{"server_cpu_seconds_per_section", FigureKind::seconds, Good::lower},
+    Usual{"fairness.jain", FigureKind::number, Good::higher},
+    Usual{"outcomes.timed_out", FigureKind::count, Good::lower},
+    Usual{"outcomes.failed", FigureKind::count, Good::lower},
+    Usual{"leases_lost", FigureKind::count, Good::lower},
+    Usual{"audit.lost_updates", FigureKind::count, Good::lower},
+    Usual{"audit.overlaps", FigureKind::count, Good::lower},
+};
+
+/// Compared only where that is asked for. One that ends in a dot stands for a distribution.
+constexpr std::array kMore{
+    Usual{"sections", FigureKind::count, Good::higher},
+    Usual{"outcomes.acquired", FigureKind::count, Good::higher},
+    Usual{"fairness.longest_wait_seconds", FigureKind::seconds, Good::lower},
+    Usual{"renewal.margin.", FigureKind::seconds, Good::higher},
+    Usual{"renewal.duration.", FigureKind::seconds, Good::lower},
+    Usual{"renewal.slip.", FigureKind::seconds, Good::lower},
+    Usual{"quorum.validity.", FigureKind::seconds, Good::higher},
+    Usual{"replication.wait.", FigureKind::seconds, Good::lower},
+};
+
+constexpr std::array<std::string_view, 7> kDistributions{
+    "acquire.",      "acquire_service.",  "hold.", "release.", "handoff.",
+    "schedule_lag.", "loss_to_knowledge."};
+
+const Distribution* distribution_of(const Run& run, std::string_view path) {
+  const std::array<const Distribution*, kDistributions.size()> places{
+      &run.acquire,      &run.acquire_service,  &run.hold, &run.release, &run.handoff,
+      &run.schedule_lag, &run.loss_to_knowledge};
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (path.starts_with(kDistributions[i])) return places[i];
+  }
+  return nullptr;
+}
+
+bool is_count(std::string_view path) {
+  return path.starts_with("outcomes.") || path.starts_with("releases.") || path == "leases_lost" ||
+         path == "sections" || path == "shared_sections" ||
+         (path.starts_with("audit.") && !path.ends_with("_seconds"));
+}
+
+/// Whether a figure of a distribution is a time: not how many samples it has, nor its histogram's.
+bool is_time(std::string_view path) {
+  return !path.ends_with(".count") && path.find(".histogram.") == std::string_view::npos;
+}
+
+bool stands_for(const Usual& one, std::string_view path) {
+  return one.path == path ||
+         (one.path.ends_with('.') && path.starts_with(one.path) && is_time(path));
+}
+
+ComparedFigure described(const std::string& path) {
+  const auto* const usual = std::find_if(kUsual.begin(), kUsual.end(),
+                                         [&](const Usual& one) { return one.path == path; });
+  if (usual != kUsual.end()) return {path, usual->kind, usual->good};
+  const auto* const more = std::find_if(kMore.begin(), kMore.end(),
+                                        [&](const Usual& one) { return stands_for(one, path); });
+  if (more != kMore.end()) return {path, more->kind, more->good};
+  const bool is_latency =
+      std::any_of(kDistributions.begin(), kDistributions.end(),
+                  [&](std::string_view group) { return path.starts_with(group) && is_time(path); });
+  if (is_latency || path.ends_with("_seconds")) {
+    return {path, FigureKind::seconds, is_latency ? Good::lower : Good::unknown};
+  }
+  return {path, is_count(path) ? FigureKind::count : FigureKind::number, Good::unknown};
+}
+
+/// The measured seconds; a last point of a fraction of a second says little.
+std::vector<double> measured(const Run& run, double (*of)(const SeriesPoint&, double seconds)) {
+  constexpr double kShortest = 0.5;
+  std::vector<double> values;
+  double before = 0;
+  for (const SeriesPoint& point : run.series) {
+    const double seconds = point.t - before;
+    before = point.t;
+    if (point.warmup || !(seconds >= kShortest)) continue;
+    const double value = of(point, seconds);
+    if (std::isfinite(value)) values.push_back(value);
+  }
+  return values;
+}
+
+double rate(const SeriesPoint& point, double seconds) {
+  return static_cast<double>(point.sections) / seconds;
+}
+
+/// How many samples count as one: by how much the counts of the seconds scatter beyond Poisson's,
+/// and for how long. Nothing if there are too few seconds to tell.
+std::optional<double> clumping(const std::vector<double>& rates) {
+  const auto center = mean(rates);
+  const auto spread = stddev(rates);
+  if (rates.size() < 3 || !spread || !(*center > 0)) return std::nullopt;
+  const double memory = static_cast<double>(rates.size()) / effective_size(rates);
+  return std::max(1.0, *spread * *spread / *center * memory);
+}
+
+/// The value below which a share of the samples lies.
+double at_rank(const Distribution& distribution, double share) {
+  const double wanted = share * static_cast<double>(distribution.count);
+  double below = 0;
+  for (const Distribution::Bucket& bucket : distribution.buckets) {
+    below += static_cast<double>(bucket.count);
+    if (below >= wanted) return bucket.upper;
+  }
+  return distribution.max;
+}
+
+std::optional<double> share_of(std::string_view path) {
+  constexpr std::array<std::pair<std::string_view, double>, 5> kShares{
+      {{".p50", 0.5}, {".p90", 0.9}, {".p95", 0.95}, {".p99", 0.99}, {".p999", 0.999}}};
+  for (const auto& [end, share] : kShares) {
+    if (path.ends_with(end)) return share;
+  }
+  return std::nullopt;
+}
+
+/// A percentile's ranks scatter as a binomial; what lies between them is as good as bootstrapping
+/// the samples themselves. A histogram knows no order, so that clumping has to come from elsewhere.
+double error_from_histogram(const Distribution& distribution, std::string_view path,
+                            double samples) {
+  if (distribution.count == 0 || !(samples >= 1)) return 0;
+  const auto share = share_of(path);
+  if (!share) {
+    if (!path.ends_with(".mean") || !(distribution.mean > 0)) return 0;
+    return distribution.stddev / distribution.mean / std::sqrt(samples);
+  }
+  const double off = std::sqrt(*share * (1 - *share) / samples);
+  const double low = at_rank(distribution, std::max(0.0, *share - off));
+  const double high = at_rank(distribution, std::min(1.0, *share + off));
+  return low > 0 && high > low ? std::log(high / low) / 2 : 0;
+}
+
+std::vector<double> series_of(const Run& run, std::string_view path) {
+  if (path == "sections_per_second") return measured(run, rate);
+  if (path == "acquire.p50") {
+    return measured(run, [](const SeriesPoint& point, double) { return point.acquire_p50; });
+  }
+  if (path == "acquire.p99") {
+    return measured(run, [](const SeriesPoint& point, double) { return point.acquire_p99; });
+  }
+  return {};
+}
+
+}  // namespace
+
+ComparedFigure compared_figure(const std::string& path) { return described(path); }
+
+std::vector<ComparedFigure> compared_figures(std::span<const std::string> more) {
+  std::vector<ComparedFigure> figures;
+  figures.reserve(kUsual.size() + more.size());
+  for (const Usual& usual : kUsual) {
+    figures.push_back({std::string(usual.path), usual.kind, usual.good});
+  }
+  for (const std::string& path : more) {
+    const bool known = std::any_of(figures.begin(), figures.end(),
+                                   [&](const ComparedFigure& one) { return one.path == path; });
+    if (!known) figures.push_back(described(path));
+  }
+  return figures;
+}
+
+WithinRun within_run(const Run& run, const ComparedFigure& figure, double value) {
+  constexpr std::uint64_t kSeed = 1;
+  constexpr double kClumpedSamples = 30;  ///< that a run has if nobody knows
+  if (figure.kind == FigureKind::count) return {std::sqrt(std::max(value, 1.0)), 2};
+  const std::vector<double> rates = measured(run, rate);
+  const std::vector<double> series = series_of(run, figure.path);
+  const auto center = mean(series);
+  if (const auto error = block_bootstrap_error(series, kSeed); error && *center > 0) {
+    return {*error / *center, effective_size(series)};
+  }
+  WithinRun within{0, std::max(1.0, effective_size(rates))};
+  if (const Distribution* distribution = distribution_of(run, figure.path)) {
+    const auto count = static_cast<double>(distribution->count);
+    const auto clump = clumping(rates);
+    within.error = error_from_histogram(
+        *distribution, figure.path,
+        clump ? std::max(1.0, count / *clump) : std::min(count, kClumpedSamples));
+  }
+  return within;
+}
+
+}  // namespace lockbench::results

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "results/stats/comparison.h"
+
+namespace lockbench::results {
+
+enum class Good { higher, lower, unknown };
+
+/// A figure that results are compared by.
+struct ComparedFigure {
+  std::string path;
+  FigureKind kind = FigureKind::number;
+  Good good = Good::unknown;
+};
+
+/// The one of that path, whether its direction is known or not.
+ComparedFigure compared_figure(const std::string& path);
+
+/// The usual ones, and those of these paths.
+std::vector<ComparedFigure> compared_figures(std::span<const std::string> more);
+
+/// What one run alone tells of how far its figure may be off, as a share of it (of a count: in
+/// itself); and how many values that rests on.
+struct WithinRun {
+  double error = 0;
+  double effective_values = 1;
+};
+WithinRun within_run(const Run& run, const ComparedFigure& figure, double value);
+
+}  // namespace lockbench::results

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "results/file/model.h"
+#include "results/stats/compared_figures.h"
+#include "results/stats/comparison.h"
+
+namespace lockbench::results {
+
+/// With fewer on a side, no arrangement of them is rare enough to show anything.
+inline constexpr std::size_t kEnoughRepetitions = 4;
+
+using Values = std::map<int, double>;  ///< by repetition
+
+/// What one result has of a strategy, by repetition.
+struct StrategyRuns {
+  std::string name;
+  std::map<int, const Run*> runs{};
+  std::map<int, std::map<std::string, double, std::less<>>> figures{};
+};
+
+/// In the order of their first runs, which are pointed to. Of two runs of one repetition the later
+/// one counts.
+std::vector<StrategyRuns> strategies_of(const Result& result);
+
+/// One figure of one strategy, on its way to a Difference. Points to what it was made of.
+struct Item {
+  const StrategyRuns* a = nullptr;
+  const StrategyRuns* b = nullptr;
+  const ComparedFigure* figure = nullptr;
+  Values of_a{}, of_b{};  ///< logarithms where relative
+  bool relative = true;   ///< see Difference
+  std::size_t place = 0;  ///< of its Difference among all
+
+  bool has_both() const { return !of_a.empty() && !of_b.empty(); }
+  bool has_none() const { return of_a.empty() && of_b.empty(); }
+  bool has_repetitions() const { return std::min(of_a.size(), of_b.size()) >= kEnoughRepetitions; }
+};
+
+Item make_item(const StrategyRuns& a, const StrategyRuns& b, const ComparedFigure& figure);
+
+/// Not a number where there are none.
+double mean_of(const Values& values);
+
+/// What was counted, and happened on neither side.
+bool never_happened(const Item& item);
+
+/// Without an interval. The finding is none yet, but where only one side has the figure.
+Difference difference_of(const Item& item);
+
+/// Sets interval and finding; `half` is on the scale of the item's values.
+void set_interval(const Item& item, double half, Difference& difference);
+
+}  // namespace lockbench::results

@@ -1,0 +1,87 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "results/file/option_values.h"
+#include "results/stats/comparison.h"
+#include "results/tables/text.h"
+
+namespace lockbench::results {
+namespace {
+
+/// Beside what says where output goes: these change neither the load nor what it runs on.
+constexpr std::array<std::string_view, 5> kFree{"strategies", "repeat", "seed", "strict",
+                                                "threshold"};
+
+bool may_differ(std::string_view option) {
+  return is_of_output(option) || std::find(kFree.begin(), kFree.end(), option) != kFree.end();
+}
+
+constexpr std::size_t kLongestValue = 40;
+
+struct Shown {
+  std::string operator()(std::nullptr_t) const { return "none"; }
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
+  std::string operator()(double value) const { return fmt::format("{}", value); }
+  std::string operator()(const std::string& value) const { return value; }
+  std::string operator()(const std::vector<std::string>& value) const {
+    return fmt::format("{}", fmt::join(value, " "));
+  }
+};
+
+std::string shown(const std::string& text) { return clip(printable(text), kLongestValue); }
+std::string shown(const OptionValue& value) { return shown(std::visit(Shown{}, value)); }
+
+class Differences {
+ public:
+  void add(std::string_view what, const std::string& a, const std::string& b) {
+    if (a != b) lines_.push_back(fmt::format("{} {} and {}", what, shown(a), shown(b)));
+  }
+
+  void add_workload(const Result& a, const Result& b) {
+    // An option that one version did not have yet was not given.
+    for (const auto& [option, value] : a.workload) {
+      if (may_differ(option)) continue;
+      const auto other = b.workload.find(option);
+      if (other == b.workload.end() || same_value(value, other->second)) continue;
+      lines_.push_back(
+          fmt::format("{} {} and {}", shown(option), shown(value), shown(other->second)));
+    }
+  }
+
+  void add_environment(const Environment& a, const Environment& b) {
+    add("cpu", a.cpu, b.cpu);
+    add("cores", fmt::format("{}", a.cores), fmt::format("{}", b.cores));
+    add("kernel", a.kernel, b.kernel);
+    // What firmware and kernel keep for themselves varies.
+    const auto gibibytes = [](std::uint64_t bytes) {
+      return fmt::format("{:.0f} GiB", std::round(static_cast<double>(bytes) / (1 << 30)));
+    };
+    add("memory", gibibytes(a.memory_bytes), gibibytes(b.memory_bytes));
+    for (const auto& [name, server] : a.servers) {
+      const auto other = b.servers.find(name);
+      if (other != b.servers.end()) add(shown(name), server.version, other->second.version);
+    }
+  }
+
+  std::vector<std::string> take() { return std::move(lines_); }
+
+ private:
+  std::vector<std::string> lines_;
+};
+
+}  // namespace
+
+std::vector<std::string> incompatibilities(const Result& a, const Result& b) {
+  Differences differences;
+  differences.add_workload(a, b);
+  differences.add_environment(a.environment, b.environment);
+  differences.add("build", a.lockbench.build_type, b.lockbench.build_type);
+  return differences.take();
+}
+
+}  // namespace lockbench::results

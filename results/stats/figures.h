@@ -1,0 +1,26 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "results/file/model.h"
+
+namespace lockbench::results {
+
+/// A number of a run under its path in the result file: "acquire.p99". Durations are in seconds.
+struct Figure {
+  std::string path;
+  std::optional<double> value;  ///< nothing where the file says null
+};
+
+/// Every number of a run but those in lists, in the file's order. The paths are the same for every
+/// run.
+std::vector<Figure> figures(const Run& run);
+
+/// The figure of that path. An unknown path is a programming error and throws
+/// std::invalid_argument.
+std::optional<double> figure(const Run& run, std::string_view path);
+
+}  // namespace lockbench::results

@@ -1,0 +1,165 @@
+#include "results/stats/significance.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <stdexcept>
+
+namespace lockbench::results {
+namespace {
+
+constexpr std::size_t kMostDivisions = 2000;
+/// Values looked at altogether, which bounds the time for results of any size.
+constexpr std::size_t kMostWork = 200'000'000;
+constexpr std::size_t kFewestDivisions = 400;
+/// The true division and its mirror image are always among the largest.
+constexpr std::size_t kAlwaysLargest = 2;
+
+/// The continued fraction of the incomplete beta function (Numerical Recipes, 6.4), by Lentz.
+double beta_fraction(double a, double b, double x) {
+  constexpr double kTiny = 1e-300;
+  const auto not_zero = [](double value) { return std::abs(value) < kTiny ? kTiny : value; };
+  double c = 1;
+  double d = 1 / not_zero(1 - (a + b) * x / (a + 1));
+  double result = d;
+  for (int i = 1; i <= 500; ++i) {
+    const double m = i;
+    const double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+    d = 1 / not_zero(1 + even * d);
+    c = not_zero(1 + even / c);
+    result *= d * c;
+    const double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+    d = 1 / not_zero(1 + odd * d);
+    c = not_zero(1 + odd / c);
+    result *= d * c;
+    if (std::abs(d * c - 1) < 1e-14) break;
+  }
+  return result;
+}
+
+double incomplete_beta(double a, double b, double x) {
+  if (x <= 0) return 0;
+  if (x >= 1) return 1;
+  const double front = std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) +
+                                a * std::log(x) + b * std::log1p(-x));
+  return x < (a + 1) / (a + b + 2) ? front * beta_fraction(a, b, x) / a
+                                   : 1 - front * beta_fraction(b, a, 1 - x) / b;
+}
+
+/// The probability of more than `t`, which is at least 0.
+double student_tail(double t, double degrees_of_freedom) {
+  return 0.5 * incomplete_beta(degrees_of_freedom / 2, 0.5,
+                               degrees_of_freedom / (degrees_of_freedom + t * t));
+}
+
+/// Whether there are more than `limit` ways to choose; their number if not.
+std::size_t ways_to_choose(std::size_t n, std::size_t k, std::size_t limit) {
+  double ways = 1;
+  for (std::size_t i = 1; i <= std::min(k, n - k); ++i) {
+    ways = ways * static_cast<double>(n - i + 1) / static_cast<double>(i);
+    if (ways > static_cast<double>(limit)) return limit + 1;
+  }
+  return static_cast<std::size_t>(std::llround(ways));
+}
+
+double largest_t(const std::vector<Feature>& features, const std::vector<bool>& in_b) {
+  double largest = 0;
+  for (const Feature& feature : features) {
+    largest = std::max(largest, std::abs(two_sample(feature, in_b).t()));
+  }
+  return largest;
+}
+
+}  // namespace
+
+double student_quantile(double p, double degrees_of_freedom) {
+  if (!(p > 0 && p < 1 && degrees_of_freedom >= 1)) {
+    throw std::invalid_argument("Student's quantile: 0 < p < 1, degrees of freedom from 1");
+  }
+  if (p < 0.5) return -student_quantile(1 - p, degrees_of_freedom);
+  double low = 0;
+  double high = 1;
+  for (int i = 0; i < 200 && student_tail(high, degrees_of_freedom) > 1 - p; ++i) high *= 2;
+  for (int i = 0; i < 200 && high - low > 1e-12 * high; ++i) {
+    const double middle = (low + high) / 2;
+    (student_tail(middle, degrees_of_freedom) > 1 - p ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
+TwoSample two_sample(const Feature& feature, const std::vector<bool>& in_b) {
+  double count[2] = {0, 0};
+  double sum[2] = {0, 0};
+  for (std::size_t i = 0; i < in_b.size(); ++i) {
+    if (!feature.values[i]) continue;
+    count[in_b[i] ? 1 : 0] += 1;
+    sum[in_b[i] ? 1 : 0] += *feature.values[i];
+  }
+  if (count[0] < 2 || count[1] < 2) return {};
+  const double mean[2] = {sum[0] / count[0], sum[1] / count[1]};
+  double squares = 0;
+  for (std::size_t i = 0; i < in_b.size(); ++i) {
+    if (!feature.values[i]) continue;
+    const double off = *feature.values[i] - mean[in_b[i] ? 1 : 0];
+    squares += off * off;
+  }
+  const double variance = squares / (count[0] + count[1] - 2) + feature.noise * feature.noise;
+  return {mean[1] - mean[0], std::sqrt(variance * (1 / count[0] + 1 / count[1]))};
+}
+
+PermutationTest::PermutationTest(const std::vector<Feature>& features, std::size_t of_a) {
+  if (features.empty()) return;
+  const std::size_t size = features.front().values.size();
+  std::vector<bool> in_b(size, true);
+  std::fill_n(in_b.begin(), of_a, false);
+  const std::size_t affordable =
+      std::clamp(kMostWork / (size * features.size()), kFewestDivisions, kMostDivisions);
+  if (ways_to_choose(size, of_a, affordable) <= affordable) {
+    // Sorted, "false" first, this is the first division of all.
+    do {
+      largest_.push_back(largest_t(features, in_b));
+    } while (std::next_permutation(in_b.begin(), in_b.end()));
+  } else {
+    std::mt19937_64 random(size * 1'000'003 + of_a);
+    const std::vector<bool> truth = in_b;
+    std::vector<bool> mirrored = truth;
+    mirrored.flip();
+    largest_.push_back(largest_t(features, in_b));
+    while (largest_.size() < affordable) {
+      std::shuffle(in_b.begin(), in_b.end(), random);
+      // Drawn again, the truth itself would be what it has to exceed.
+      if (in_b == truth || in_b == mirrored) continue;
+      largest_.push_back(largest_t(features, in_b));
+    }
+  }
+  std::sort(largest_.begin(), largest_.end());
+}
+
+std::optional<double> PermutationTest::critical(double confidence) const {
+  const auto rank =
+      static_cast<std::size_t>(std::ceil(confidence * static_cast<double>(largest_.size()) - 1e-9));
+  if (rank < 1 || rank + kAlwaysLargest > largest_.size()) return std::nullopt;
+  return largest_[rank - 1];
+}
+
+double PermutationTest::least_alarms() const {
+  if (largest_.size() <= kAlwaysLargest) return 1;
+  return static_cast<double>(kAlwaysLargest) / static_cast<double>(largest_.size());
+}
+
+double PermutationTest::p_value(double t) const {
+  if (largest_.empty()) return 1;
+  const auto below = std::lower_bound(largest_.begin(), largest_.end(), std::abs(t) * (1 - 1e-12));
+  return static_cast<double>(largest_.end() - below) / static_cast<double>(largest_.size());
+}
+
+std::optional<std::size_t> repetitions_for(double alarms) {
+  for (std::size_t count = 2, ways = 0; ways < kMostDivisions; ++count) {
+    ways = std::min(ways_to_choose(2 * count, count, kMostDivisions), kMostDivisions);
+    if (alarms * static_cast<double>(ways) >= kAlwaysLargest - 1e-9) return count;
+  }
+  return std::nullopt;
+}
+
+}  // namespace lockbench::results

@@ -1,0 +1,157 @@
+#include "results/stats/threshold.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "results/stats/figures.h"
+#include "results/tables/text.h"
+
+namespace lockbench::results {
+namespace {
+
+constexpr std::size_t kMaxLength = 200;
+constexpr std::size_t kSuggestions = 5;
+
+/// Two-character operators first: "<=" begins with "<".
+constexpr std::array<std::pair<std::string_view, Comparison>, 6> kComparisons{{
+    {"<=", Comparison::less_equal},
+    {">=", Comparison::greater_equal},
+    {"==", Comparison::equal},
+    {"!=", Comparison::not_equal},
+    {"<", Comparison::less},
+    {">", Comparison::greater},
+}};
+
+constexpr std::array<std::pair<std::string_view, double>, 7> kUnits{{
+    {"", 1},
+    {"ns", 1e-9},
+    {"us", 1e-6},
+    {"ms", 1e-3},
+    {"s", 1},
+    {"m", 60},
+    {"h", 3600},
+}};
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(' ');
+  if (first == std::string_view::npos) {
+    return {};
+  }
+  return text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+/// Figures that contain the text come first ("p99", "acquire"), then those that differ least.
+std::vector<std::string> close_figures(std::string_view text, const std::vector<Figure>& known) {
+  std::vector<std::pair<std::size_t, std::string>> ranked;
+  for (const Figure& figure : known) {
+    const bool contains = !text.empty() && figure.path.find(text) != std::string::npos;
+    ranked.emplace_back(contains ? 0 : edit_distance(text, figure.path), figure.path);
+  }
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::min(kSuggestions, ranked.size()); ++i) {
+    names.push_back(ranked[i].second);
+  }
+  return names;
+}
+
+tl::expected<std::string, std::string> parse_figure(std::string_view text) {
+  const std::vector<Figure> known = figures(Run{});
+  const bool found = std::any_of(known.begin(), known.end(),
+                                 [text](const Figure& figure) { return figure.path == text; });
+  if (!found) {
+    return tl::unexpected(fmt::format("no such figure '{}'; close ones: {}", text,
+                                      fmt::join(close_figures(text, known), ", ")));
+  }
+  return std::string(text);
+}
+
+tl::expected<double, std::string> parse_bound(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || !std::isfinite(number)) {
+    return tl::unexpected(fmt::format("'{}' is not a number", text));
+  }
+  const auto unit_at = static_cast<std::size_t>(end - text.data());
+  const std::string_view unit = trimmed(text.substr(unit_at));
+  for (const auto& [name, seconds] : kUnits) {
+    if (unit == name) {
+      return number * seconds;
+    }
+  }
+  return tl::unexpected(fmt::format("no such unit '{}': ns, us, ms, s, m, h or none", unit));
+}
+
+tl::expected<Threshold, std::string> parse(std::string_view text) {
+  const std::size_t at = text.find_first_of("<>=!");
+  const std::string_view rest = text.substr(std::min(at, text.size()));
+  const auto* const found =
+      std::find_if(kComparisons.begin(), kComparisons.end(),
+                   [rest](const auto& candidate) { return rest.starts_with(candidate.first); });
+  if (found == kComparisons.end()) {
+    return tl::unexpected(std::string("an operator is missing: one of < <= > >= == !="));
+  }
+  auto name = parse_figure(trimmed(text.substr(0, at)));
+  if (!name) {
+    return tl::unexpected(std::move(name.error()));
+  }
+  const auto bound = parse_bound(trimmed(rest.substr(found->first.size())));
+  if (!bound) {
+    return tl::unexpected(bound.error());
+  }
+  return Threshold{std::string(text), std::move(*name), found->second, *bound};
+}
+
+bool holds(double measured, Comparison comparison, double bound) {
+  switch (comparison) {
+    case Comparison::less:
+      return measured < bound;
+    case Comparison::less_equal:
+      return measured <= bound;
+    case Comparison::greater:
+      return measured > bound;
+    case Comparison::greater_equal:
+      return measured >= bound;
+    case Comparison::equal:
+      return measured == bound;
+    case Comparison::not_equal:
+      return measured != bound;
+  }
+  return false;
+}
+
+}  // namespace
+
+tl::expected<Threshold, std::string> parse_threshold(std::string_view text) {
+  if (text.size() > kMaxLength) {
+    return tl::unexpected(fmt::format("threshold longer than {} characters", kMaxLength));
+  }
+  return parse(text).map_error([text](const std::string& error) {
+    return printable(fmt::format("threshold '{}': {}", text, error));
+  });
+}
+
+std::vector<ThresholdOutcome> evaluate(const Threshold& threshold, std::span<const Run> runs) {
+  std::vector<ThresholdOutcome> outcomes;
+  for (const Run& run : runs) {
+    ThresholdOutcome outcome{run.strategy, run.repetition, figure(run, threshold.figure), false,
+                             ""};
+    if (!outcome.measured) {
+      outcome.reason = fmt::format("{} was not measured", threshold.figure);
+    } else if (!holds(*outcome.measured, threshold.comparison, threshold.bound)) {
+      outcome.reason = fmt::format("{} is {}", threshold.figure, *outcome.measured);
+    }
+    outcome.kept = outcome.reason.empty();
+    outcomes.push_back(std::move(outcome));
+  }
+  return outcomes;
+}
+
+}  // namespace lockbench::results

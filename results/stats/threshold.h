@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "results/file/model.h"
+
+namespace lockbench::results {
+
+enum class Comparison { less, less_equal, greater, greater_equal, equal, not_equal };
+
+/// What a run must keep: "acquire.p99<5ms", "audit.lost_updates==0".
+struct Threshold {
+  std::string text;    ///< as it was given
+  std::string figure;  ///< path of a number of a run, see figures.h
+  Comparison comparison = Comparison::less;
+  double bound = 0;  ///< durations in seconds
+};
+
+/// FIGURE OPERATOR NUMBER[UNIT], with < <= > >= == != and ns, us, ms, s, m, h. Needs no run, so
+/// that a misspelt figure is found before any load starts. The error is one line that names the
+/// culprit and what is allowed in its place.
+tl::expected<Threshold, std::string> parse_threshold(std::string_view text);
+
+struct ThresholdOutcome {
+  std::string strategy;
+  int repetition = 1;
+  std::optional<double> measured;
+  bool kept = false;
+  std::string reason;  ///< why it was not kept, in one line; else empty
+};
+
+/// One outcome a run, in their order. A figure that the run does not have counts as missed.
+std::vector<ThresholdOutcome> evaluate(const Threshold& threshold, std::span<const Run> runs);
+
+}  // namespace lockbench::results

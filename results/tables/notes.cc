@@ -1,0 +1,154 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "results/tables/columns.h"
+#include "results/tables/text.h"
+#include "results/tables/units.h"
+
+namespace lockbench::results {
+namespace {
+
+constexpr std::size_t kMaxErrorNotes = 20;
+
+int repetitions(const Result& result) {
+  int most = 1;
+  for (const Run& run : result.runs) {
+    most = std::max(most, run.repetition);
+  }
+  return most;
+}
+
+std::string run_name(const Run& run, int repetitions) {
+  return repetitions > 1 ? fmt::format("{}, repetition {}", run.strategy, run.repetition)
+                         : run.strategy;
+}
+
+void add_invalid_runs(const Result& result, int repetitions, std::vector<std::string>& lines) {
+  for (const Run& run : result.runs) {
+    if (!run.generator.valid) {
+      const auto& reasons = run.generator.reasons;
+      lines.push_back(fmt::format(
+          "invalid: {}: {}", run_name(run, repetitions),
+          reasons.empty() ? "no reason given" : fmt::format("{}", fmt::join(reasons, "; "))));
+    }
+  }
+}
+
+/// A lock that nobody got has no figures, and has broken no promise.
+void add_ungranted(const Result& result, int repetitions, std::vector<std::string>& lines) {
+  for (const Run& run : result.runs) {
+    const Outcomes& seen = run.outcomes;
+    const bool tried =
+        seen.refused + seen.timed_out + seen.failed + seen.unknown + seen.abandoned > 0;
+    if (run.sections_per_second > 0 || seen.acquired > 0 || !tried) continue;
+    lines.push_back(fmt::format(
+        "nothing granted: {}: {} refused, {} timed out, {} failed, {} unknown, {} abandoned",
+        run_name(run, repetitions), seen.refused, seen.timed_out, seen.failed, seen.unknown,
+        seen.abandoned));
+  }
+}
+
+/// As many as there are clients is what every run ends with. More is a backlog.
+void add_abandoned(const Result& result, std::vector<std::string>& lines) {
+  std::set<std::string> said;
+  for (const Run& run : result.runs) {
+    const std::uint64_t abandoned = run.outcomes.abandoned;
+    if (abandoned > run.fairness.per_client.size() && said.insert(run.strategy).second) {
+      lines.push_back(fmt::format("abandoned: {}: {} acquisitions still waited when the run ended",
+                                  run.strategy, abandoned));
+    }
+  }
+}
+
+/// "throughput fell to 4 % and was back 120 ms after healing"
+std::string effect_of(const FaultMark& mark) {
+  if (!std::isfinite(mark.lowest_share)) return "too little was granted before it to compare with";
+  std::string effect =
+      fmt::format("throughput fell to {:.0f} %", 100 * std::min(mark.lowest_share, 1.0));
+  if (!mark.recovery_seconds) return effect + " and was not back within the run";
+  return fmt::format("{} and was back {} after {}", effect, human_seconds(*mark.recovery_seconds),
+                     mark.healed_seconds ? "healing" : "the fault");
+}
+
+void add_faults(const Result& result, int repetitions, std::vector<std::string>& lines) {
+  for (const Run& run : result.runs) {
+    for (const FaultMark& mark : run.faults) {
+      const std::string healed =
+          mark.healed_seconds ? ", healed at " + human_seconds(*mark.healed_seconds) : "";
+      lines.push_back(fmt::format("fault: {}: {} at {}{}: {}", run_name(run, repetitions),
+                                  mark.fault, human_seconds(mark.at_seconds), healed,
+                                  effect_of(mark)));
+    }
+  }
+}
+
+/// The same failure of several repetitions is said once.
+void add_errors(const Result& result, std::vector<std::string>& lines) {
+  std::set<std::string> said;
+  std::size_t left_out = 0;
+  for (const Run& run : result.runs) {
+    for (const std::string& error : run.errors) {
+      std::string line = fmt::format("failure: {}: {}", run.strategy, error);
+      if (said.contains(line)) {
+        continue;
+      }
+      if (said.size() == kMaxErrorNotes) {
+        ++left_out;
+        continue;
+      }
+      lines.push_back(line);
+      said.insert(std::move(line));
+    }
+  }
+  if (left_out > 0) {
+    lines.push_back(fmt::format("failure: and {} more, see the result file", left_out));
+  }
+}
+
+/// Strategies with the same reason share a line.
+void add_skipped(const Result& result, std::vector<std::string>& lines) {
+  std::vector<std::string> reasons;
+  std::map<std::string, std::vector<std::string>> strategies;
+  for (const Skipped& skipped : result.skipped) {
+    auto& names = strategies[skipped.reason];
+    if (names.empty()) {
+      reasons.push_back(skipped.reason);
+    }
+    names.push_back(skipped.strategy);
+  }
+  for (const std::string& reason : reasons) {
+    lines.push_back(fmt::format("skipped: {}: {}", fmt::join(strategies[reason], ", "), reason));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> notes(const Result& result) {
+  std::vector<std::string> lines;
+  const int repeated = repetitions(result);
+  if (result.interrupted) {
+    lines.emplace_back("interrupted: this is what was measured until then");
+  }
+  if (repeated > 1) {
+    lines.emplace_back(
+        "repeated: figures are medians over the repetitions, counts are sums, max is the largest; "
+        "± is "
+        "the repetition farthest from the median");
+  }
+  add_invalid_runs(result, repeated, lines);
+  add_ungranted(result, repeated, lines);
+  add_abandoned(result, lines);
+  add_faults(result, repeated, lines);
+  add_errors(result, lines);
+  add_skipped(result, lines);
+  for (std::string& line : lines) {
+    line = printable(line);
+  }
+  return lines;
+}
+
+}  // namespace lockbench::results

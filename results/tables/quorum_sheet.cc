@@ -1,0 +1,201 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "results/file/known.h"
+#include "results/tables/experiment_sheet.h"
+#include "results/tables/units.h"
+
+namespace lockbench::results {
+namespace {
+
+using Points = std::vector<QuorumPoint>;
+using Lines = std::vector<std::string>;
+
+std::string where_any(const Distribution& distribution, double seconds) {
+  return distribution.count > 0 ? human_seconds(seconds) : "–";
+}
+
+std::string count(std::uint64_t number) { return human_count(static_cast<double>(number)); }
+
+/// Two digits at least, however small.
+std::string factor(double value) {
+  return value > 0 && value < 0.1 ? fmt::format("{:.2g}", value) : human_number(value);
+}
+
+std::string times(double value, double reference) {
+  return reference > 0 ? factor(value / reference) + " ×" : "– ×";
+}
+
+std::string with_clients(std::string_view text, std::uint64_t clients) {
+  return fmt::format("{}, {} client{}", text, clients, clients == 1 ? "" : "s");
+}
+
+bool healthy(const QuorumPoint& point) { return point.down + point.frozen + point.slow == 0; }
+
+bool granted_any(const QuorumPoint& point) { return point.acquire.count > 0; }
+
+const QuorumPoint* find(const Points& points, std::string_view strategy, std::uint64_t nodes,
+                        std::uint64_t clients) {
+  const auto found = std::find_if(points.begin(), points.end(), [&](const QuorumPoint& point) {
+    return point.strategy == strategy && point.nodes == nodes && point.clients == clients &&
+           healthy(point) && granted_any(point);
+  });
+  return found == points.end() ? nullptr : &*found;
+}
+
+/// On one node only: what the others are compared with. The first is the single node itself.
+Lines references(const Points& points) {
+  Lines names;
+  for (const QuorumPoint& point : points) {
+    const bool known = std::find(names.begin(), names.end(), point.strategy) != names.end();
+    const bool quorum = std::any_of(points.begin(), points.end(), [&](const QuorumPoint& other) {
+      return other.strategy == point.strategy && (other.nodes > 1 || other.validity.count > 0);
+    });
+    if (!known && !quorum) names.push_back(point.strategy);
+  }
+  return names;
+}
+
+std::string faults(const QuorumPoint& point) {
+  Lines words;
+  const auto add = [&](std::uint64_t nodes, const std::string& what) {
+    if (nodes > 0) words.push_back(fmt::format("{} of {} nodes {}", nodes, point.nodes, what));
+  };
+  add(point.down, "down");
+  add(point.frozen, "frozen");
+  add(point.slow, human_seconds(point.slow_seconds) + " slower");
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+std::string place(const QuorumPoint& point) {
+  if (point.validity.count == 0) return point.strategy;
+  return fmt::format("{} on {} node{}", point.strategy, point.nodes, point.nodes == 1 ? "" : "s");
+}
+
+/// "redlock on 5 nodes, 1 client: 6 × the acquire p50 of redis-set-nx-lua (60 µs), 2 × that of
+/// ...".
+std::string against(const QuorumPoint& point, const std::vector<const QuorumPoint*>& others) {
+  const QuorumPoint& single = *others.front();
+  Lines parts = {fmt::format("{} the acquire p50 of {} ({})",
+                             times(point.acquire.p50, single.acquire.p50), single.strategy,
+                             human_seconds(point.acquire.p50))};
+  for (std::size_t i = 1; i < others.size(); ++i) {
+    parts.push_back(fmt::format("{} that of {}", times(point.acquire.p50, others[i]->acquire.p50),
+                                others[i]->strategy));
+  }
+  parts.push_back(fmt::format("{} its sections/s",
+                              times(point.sections_per_second, single.sections_per_second)));
+  const double more = point.commands_per_section - single.commands_per_section;
+  parts.push_back(fmt::format("{} commands a section ({}{})",
+                              human_number(point.commands_per_section), more < 0 ? "−" : "+",
+                              human_number(std::abs(more))));
+  if (point.split_votes > 0) {
+    parts.push_back(fmt::format("{} rounds a grant, {} split votes",
+                                human_number(point.rounds_per_grant), count(point.split_votes)));
+  }
+  return fmt::format("{}: {}", with_clients(place(point), point.clients), fmt::join(parts, ", "));
+}
+
+void compare_with_references(const Points& points, Lines& lines) {
+  const Lines names = references(points);
+  for (const QuorumPoint& point : points) {
+    if (!healthy(point) || !granted_any(point)) continue;
+    std::vector<const QuorumPoint*> others;
+    for (const std::string& name : names) {
+      if (point.strategy == name) break;  // the later ones are compared with it
+      if (const auto* other = find(points, name, 1, point.clients)) others.push_back(other);
+    }
+    if (others.empty()) continue;
+    lines.push_back(against(point, others));
+  }
+}
+
+/// From the fewest to the most.
+void cost_of_a_node(const Points& points, Lines& lines) {
+  std::vector<std::pair<std::string, std::uint64_t>> said;
+  for (const QuorumPoint& few : points) {
+    const std::pair key{few.strategy, few.clients};
+    if (!healthy(few) || !granted_any(few) ||
+        std::find(said.begin(), said.end(), key) != said.end()) {
+      continue;
+    }
+    const QuorumPoint* many = &few;
+    for (const QuorumPoint& other : points) {
+      const bool same = other.strategy == few.strategy && other.clients == few.clients;
+      if (same && healthy(other) && granted_any(other) && other.nodes > many->nodes) many = &other;
+    }
+    if (many->nodes <= few.nodes) continue;
+    said.push_back(key);
+    const auto more = static_cast<double>(many->nodes - few.nodes);
+    const double seconds = (many->acquire.p50 - few.acquire.p50) / more;
+    const double commands = (many->commands_per_section - few.commands_per_section) / more;
+    lines.push_back(
+        fmt::format("each further node costs {}: {}{} of acquire p50, {} commands a section",
+                    with_clients(few.strategy, few.clients), seconds < 0 ? "−" : "",
+                    human_seconds(std::abs(seconds)), human_number(commands)));
+  }
+}
+
+void compare_with_healthy(const Points& points, Lines& lines) {
+  for (const QuorumPoint& point : points) {
+    if (healthy(point)) continue;
+    const std::string what = fmt::format("{} with {}", point.strategy, faults(point));
+    const QuorumPoint* before = find(points, point.strategy, point.nodes, point.clients);
+    if (!granted_any(point)) {
+      lines.push_back(what + ": nothing is granted");
+    } else if (before != nullptr) {
+      lines.push_back(fmt::format("{}: {} its healthy sections/s, acquire p50 {}, p99 {}", what,
+                                  times(point.sections_per_second, before->sections_per_second),
+                                  human_seconds(point.acquire.p50),
+                                  human_seconds(point.acquire.p99)));
+    }
+  }
+}
+
+}  // namespace
+
+TextSheet sheet_of(const std::vector<QuorumPoint>& points) {
+  TextSheet sheet;
+  sheet.titles = {"strategy",     "nodes",        "down",         "frozen",      "slow",
+                  "clients",      "sections/s",   "acquire p50",  "acquire p99", "acquire max",
+                  "granted",      "cmds/section", "rounds/grant", "split votes", "validity p50",
+                  "validity min", "violated"};
+  for (const QuorumPoint& point : points) {
+    sheet.rows.push_back(
+        {point.strategy, count(point.nodes), count(point.down), count(point.frozen),
+         point.slow == 0 ? "0"
+                         : fmt::format("{} by {}", point.slow, human_seconds(point.slow_seconds)),
+         count(point.clients), human_number(point.sections_per_second),
+         where_any(point.acquire, point.acquire.p50), where_any(point.acquire, point.acquire.p99),
+         where_any(point.acquire, point.acquire.max),
+         fmt::format("{:.1f} %", 100 * point.granted_share),
+         human_number(point.commands_per_section), human_number(point.rounds_per_grant),
+         count(point.split_votes), where_any(point.validity, point.validity.p50),
+         where_any(point.validity, point.validity.min), yes_or_no(point.violated)});
+  }
+  return sheet;
+}
+
+std::vector<std::string> breaches(const std::vector<QuorumPoint>& points) {
+  Lines lines;
+  for (const QuorumPoint& point : points) {
+    if (!point.violated.value_or(false)) continue;
+    lines.push_back(fmt::format("{}{}: clients were not kept apart",
+                                with_clients(place(point), point.clients),
+                                healthy(point) ? "" : ", with " + faults(point)));
+  }
+  return lines;
+}
+
+std::vector<std::string> readings(const std::vector<QuorumPoint>& points) {
+  Lines lines = breaches(points);
+  compare_with_references(points, lines);
+  cost_of_a_node(points, lines);
+  compare_with_healthy(points, lines);
+  return lines;
+}
+
+}  // namespace lockbench::results

@@ -1,0 +1,71 @@
+#include "strategies/store.h"
+
+#include <fmt/format.h>
+
+#include "strategies/etcd/client/connection.h"
+#include "strategies/etcd/client/txn.h"
+
+namespace lockbench::etcd {
+namespace {
+
+class EtcdStore : public Store {
+ public:
+  EtcdStore(Endpoint endpoint, Duration command_timeout)
+      : env_(make_system_env(0)), etcd_(std::move(endpoint), command_timeout, *env_) {}
+
+  std::string display() const override { return etcd_.display(); }
+
+  StoreResult<void> reach(const std::stop_token& stop) override {
+    etcd_.close();
+    // A read, so that a user who may not even do that learns it now.
+    etcdserverpb::RangeRequest request;
+    request.set_key("lockbench:");
+    const auto answer = etcd_.range({}, request, stop);
+    if (!answer) return tl::unexpected(answer.error());
+    return {};
+  }
+
+  StoreResult<StoreFacts> facts() override {
+    // A connection that idled through a run may be to a server that is gone.
+    etcd_.close();
+    const auto status = etcd_.status();
+    if (!status) return tl::unexpected(status.error());
+    // With a server that restarts its leader's term ends.
+    return StoreFacts{.version = status->version(),
+                      .instance = fmt::format("term {}", status->raftterm()),
+                      .cpu_seconds = std::nullopt};
+  }
+
+  StoreResult<std::size_t> remove_keys(std::span<const std::string> keys) override {
+    etcd_.close();
+    std::size_t removed = 0;
+    for (const std::string& key : keys) {
+      etcdserverpb::DeleteRangeRequest request;
+      request.set_key(key + "/");
+      request.set_range_end(end_of_prefix(request.key()));
+      const auto deleted = etcd_.remove(key, request);
+      if (!deleted) return tl::unexpected(deleted.error());
+      removed += static_cast<std::size_t>(*deleted);
+    }
+    return removed;
+  }
+
+ private:
+  std::unique_ptr<Env> env_;
+  Connection etcd_;
+};
+
+StoreKind::Text display(const std::string& url) {
+  const auto endpoint = parse_endpoint(url);
+  if (!endpoint) return tl::unexpected(endpoint.error());
+  return endpoint->display();
+}
+
+std::unique_ptr<Store> make(const std::string& url, Duration timeout) {
+  return std::make_unique<EtcdStore>(parse_endpoint(url).value(), timeout);
+}
+
+const StoreRegistration registration("etcd", {display, make});
+
+}  // namespace
+}  // namespace lockbench::etcd

@@ -1,0 +1,299 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "strategies/redis/client/hiredis_subscriber.h"
+#include "strategies/redis/client/protocol.h"
+#include "strategies/redis/client/sentinel.h"
+#include "strategies/redis/client/socket.h"
+
+namespace lockbench::redis {
+namespace {
+
+class HiredisConnection : public Connection {
+ public:
+  HiredisConnection(Endpoint endpoint, Duration timeout, Env& env)
+      : endpoint_(std::move(endpoint)),
+        display_(endpoint_.display()),
+        timeout_(timeout),
+        env_(env) {}
+
+  StoreResult<void> connect(const std::stop_token& stop) override {
+    if (transport_) return {};
+    connecting_.reset();
+    auto transport = connect_server(endpoint_, timeout_, stop);
+    if (!transport) return fail(StoreError::Kind::not_sent, transport.error());
+    return start_on(*std::move(transport), stop);
+  }
+
+  StoreResult<bool> connect_within(Duration longest, const std::stop_token& stop) override {
+    if (transport_) return true;
+    // Several questions, each of which has its time.
+    if (!endpoint_.sentinels.empty()) return connect(stop).map([] { return true; });
+    if (!connecting_) {
+      auto begun = begin_connecting(endpoint_, timeout_);
+      if (!begun) return fail(StoreError::Kind::not_sent, begun.error());
+      connecting_ = *std::move(begun);
+      connecting_since_ = env_.now();
+    }
+    auto transport = connecting_->get(longest, stop);
+    if (transport && !*transport) {
+      if (env_.now() - connecting_since_ < timeout_) return false;
+      transport = tl::unexpected("no connection within " + format_duration(timeout_));
+    }
+    connecting_.reset();
+    if (!transport) return fail(StoreError::Kind::not_sent, transport.error());
+    return start_on(*std::move(transport), stop).map([] { return true; });
+  }
+
+  void queue(Command command, std::string_view name, Duration blocks_for) override {
+    // Behind a failure that has not been fetched yet: the rest of a pipeline must not run on a new
+    // connection, without what came before it.
+    const bool broken = first_ != end_ && pendings_[end_ - 1].broken();
+    Pending& pending = push_pending();
+    pending.name = name.empty() ? command[0] : name;
+    pending.key = key_of(command);
+    pending.blocks_for = blocks_for;
+    pending.state = broken ? Pending::State::never_sent : Pending::State::queued;
+    if (env_.before_command(info(pending)) == CommandFate::drop) {
+      // As if the connection had broken under it.
+      break_connection("the connection was cut");
+      return;
+    }
+    if (!broken) append_command(out_, command);
+  }
+
+  void flush(const std::stop_token& stop) override {
+    if (out_.empty()) return;
+    // Interrupted by a stop, and nothing is due any more: what comes now, a clean-up, needs
+    // another.
+    const bool idle = first_ == end_ || pendings_[first_].state == Pending::State::queued;
+    if (transport_ && !transport_->usable() && idle) transport_.reset();
+    if (auto connected = connect(stop); !connected) {
+      break_connection(std::move(connected.error().message));
+      return;
+    }
+    // From here on a command may have arrived, whatever happens.
+    for_each_pending(Pending::State::queued, [](Pending& p) { p.state = Pending::State::sent; });
+    const Transport::Status status = transport_->send(out_, timeout_);
+    out_.clear();
+    if (status != Transport::Status::ok) break_connection(describe(status));
+  }
+
+  StoreResult<Reply> receive(const std::stop_token& stop) override {
+    flush(stop);
+    const Pending& pending = pendings_.at(first_);
+    auto reply = take(timeout_ + pending.blocks_for, stop);
+    if (reply) return std::move(*reply);
+    const StoreResult<Reply> late =
+        fail(StoreError::Kind::unanswered, describe(Transport::Status::timed_out));
+    break_connection(late.error().message);
+    return settled(late);
+  }
+
+  std::optional<StoreResult<Reply>> receive_within(Duration longest,
+                                                   const std::stop_token& stop) override {
+    return take(longest, stop);
+  }
+
+  int descriptor() const override {
+    const bool known = first_ == end_ || pendings_[first_].broken();
+    return known || !transport_ || reader_->holds_bytes() ? -1 : transport_->descriptor();
+  }
+
+  std::uint64_t times_connected() const override { return times_connected_; }
+
+  void close() noexcept override { break_connection("closed"); }
+
+ private:
+  /// A command without its answer. The slots and their strings are used again and again, as a
+  /// command should cost no allocation.
+  struct Pending {
+    enum class State { queued, sent, never_sent, unanswered };
+    std::string name, key;
+    Duration blocks_for{};
+    State state = State::queued;
+
+    bool broken() const { return state == State::never_sent || state == State::unanswered; }
+  };
+
+  StoreResult<void> start_on(std::unique_ptr<Transport> transport, const std::stop_token& stop) {
+    transport_ = std::move(transport);
+    reader_.emplace();
+    ++times_connected_;
+    const auto exchange = [&](Command command) { return greet_with(command, stop); };
+    auto greeted = greet(endpoint_, exchange);
+    if (!greeted) close();
+    return greeted;
+  }
+
+  /// The oldest command's answer, told to the Env; nothing if none came in time.
+  std::optional<StoreResult<Reply>> take(Duration longest, const std::stop_token& stop) {
+    const Pending& pending = pendings_.at(first_);
+    if (pending.state == Pending::State::queued) return std::nullopt;
+    if (pending.broken()) {
+      return settled(fail(kind_of(pending), broken_reason_));
+    }
+    auto reply = read_reply(longest, stop);
+    if (!reply) return std::nullopt;
+    if (!*reply && is_of_no_use_after(reply->error())) break_connection(reply->error().message);
+    return settled(std::move(*reply));
+  }
+
+  /// A master that is one no more is not asked again: its sentinels are.
+  bool is_of_no_use_after(const StoreError& error) const {
+    return error.kind == StoreError::Kind::unanswered ||
+           (!endpoint_.sentinels.empty() && is_read_only(error));
+  }
+
+  /// The oldest command is done with.
+  StoreResult<Reply> settled(StoreResult<Reply> reply) {
+    const Pending& pending = pendings_[first_];
+    const bool answered = reply || reply.error().kind == StoreError::Kind::rejected;
+    const bool in_vain = pending.blocks_for > Duration::zero() && reply && reply->is_nil();
+    const CommandEnd end = !answered ? CommandEnd::lost
+                           : in_vain ? CommandEnd::in_vain
+                                     : CommandEnd::answered;
+    const CommandFate fate = env_.after_command(info(pending), end);
+    pop_pending();
+    if (answered && fate == CommandFate::drop) {
+      break_connection("the answer was lost");
+      return fail(StoreError::Kind::unanswered, "the answer was lost");
+    }
+    return reply;
+  }
+
+  static StoreError::Kind kind_of(const Pending& pending) {
+    return pending.state == Pending::State::unanswered ? StoreError::Kind::unanswered
+                                                       : StoreError::Kind::not_sent;
+  }
+
+  CommandInfo info(const Pending& pending) const {
+    return {.store = "redis",
+            .endpoint = display_,
+            .name = pending.name,
+            .key = pending.key,
+            .blocks = pending.blocks_for > Duration::zero()};
+  }
+
+  tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const {
+    return tl::unexpected(StoreError{
+        kind, why.starts_with(display_) ? std::string(why) : fmt::format("{}: {}", display_, why)});
+  }
+
+  std::string describe(Transport::Status status) const { return redis::describe(status, timeout_); }
+
+  /// Past the queue, which holds what waits for the connection. The words may be secret: nobody is
+  /// told more than the first.
+  StoreResult<Reply> greet_with(Command command, const std::stop_token& stop) {
+    const CommandInfo told{.store = "redis", .endpoint = display_, .name = command[0], .key = {}};
+    std::string bytes;
+    append_command(bytes, command);
+    if (env_.before_command(told) == CommandFate::drop) {
+      env_.after_command(told, CommandEnd::lost);
+      return fail(StoreError::Kind::not_sent, "the connection was cut");
+    }
+    const Transport::Status sent = transport_->send(bytes, timeout_);
+    StoreResult<Reply> reply = fail(StoreError::Kind::not_sent, describe(sent));
+    if (sent == Transport::Status::ok) {
+      auto read = read_reply(timeout_, stop);
+      reply = read ? std::move(*read)
+                   : fail(StoreError::Kind::unanswered, describe(Transport::Status::timed_out));
+    }
+    env_.after_command(told, reply ? CommandEnd::answered : CommandEnd::lost);
+    if (!reply && command[0] == "AUTH" && reply.error().kind == StoreError::Kind::rejected) {
+      return fail(
+          StoreError::Kind::rejected,
+          without_secret(std::string_view(reply.error().message).substr(display_.size() + 2)));
+    }
+    return reply;
+  }
+
+  /// Nothing if it does not come within `longest`.
+  std::optional<StoreResult<Reply>> read_reply(Duration longest, const std::stop_token& stop) {
+    std::array<char, 4096> buffer;
+    TimePoint give_up_at = TimePoint::max();
+    for (int pieces = 0;; ++pieces) {
+      auto reply = reader_->next();
+      if (!reply) return fail(StoreError::Kind::unanswered, reply.error());
+      if (*reply) return checked(std::move(**reply));
+      // An answer that comes in pieces gets no more time for them all. The clock is not read for
+      // those that come whole, which is nearly all.
+      if (pieces == 1) give_up_at = env_.now() + longest;
+      if (pieces > 1 && env_.now() > give_up_at) return std::nullopt;
+      const auto [status, bytes] = transport_->receive(buffer, longest, stop);
+      if (status == Transport::Status::timed_out) return std::nullopt;
+      if (status != Transport::Status::ok) {
+        return fail(StoreError::Kind::unanswered, describe(status));
+      }
+      reader_->feed({buffer.data(), bytes});
+    }
+  }
+
+  StoreResult<Reply> checked(Reply reply) const {
+    if (reply.type == Reply::Type::error) return fail(StoreError::Kind::rejected, reply.text);
+    return reply;
+  }
+
+  void break_connection(std::string_view why) {
+    broken_reason_ = why;
+    transport_.reset();
+    reader_.reset();
+    out_.clear();
+    for_each_pending(Pending::State::queued,
+                     [](Pending& p) { p.state = Pending::State::never_sent; });
+    for_each_pending(Pending::State::sent,
+                     [](Pending& p) { p.state = Pending::State::unanswered; });
+  }
+
+  template <class Change>
+  void for_each_pending(Pending::State state, Change&& change) {
+    for (std::size_t i = first_; i < end_; ++i) {
+      if (pendings_[i].state == state) change(pendings_[i]);
+    }
+  }
+
+  Pending& push_pending() {
+    if (end_ == pendings_.size()) pendings_.emplace_back();
+    return pendings_[end_++];
+  }
+
+  void pop_pending() {
+    if (++first_ == end_) first_ = end_ = 0;
+  }
+
+  const Endpoint endpoint_;
+  const std::string display_;
+  const Duration timeout_;
+  Env& env_;
+  std::unique_ptr<Connecting> connecting_;
+  TimePoint connecting_since_{};
+  std::unique_ptr<Transport> transport_;
+  std::optional<ReplyReader> reader_;
+  std::string out_;
+  std::vector<Pending> pendings_;  ///< [first_, end_) are waiting for an answer, oldest first
+  std::size_t first_ = 0, end_ = 0;
+  std::string broken_reason_;
+  std::uint64_t times_connected_ = 0;
+};
+
+class HiredisFactory : public ConnectionFactory {
+ public:
+  std::unique_ptr<Connection> make(const Endpoint& endpoint, Duration command_timeout,
+                                   Env& env) override {
+    return std::make_unique<HiredisConnection>(endpoint, command_timeout, env);
+  }
+  std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint, Duration command_timeout,
+                                              Env& env) override {
+    return make_hiredis_subscriber(endpoint, command_timeout, env);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<ConnectionFactory> make_hiredis_factory() {
+  return std::make_unique<HiredisFactory>();
+}
+
+}  // namespace lockbench::redis

@@ -1,0 +1,159 @@
+#include "strategies/redis/client/notification_hub.h"
+
+#include <utility>
+
+#include "strategies/waiting/wait_policy.h"
+
+namespace lockbench::redis {
+namespace {
+
+// How long a channel without waiters is kept: under contention somebody comes back at once.
+constexpr Duration kKeptUnused = std::chrono::seconds(1);
+constexpr Duration kTick = std::chrono::milliseconds(250);
+constexpr WaitPolicy kReconnect{.kind = WaitKind::backoff,
+                                .min = std::chrono::milliseconds(10),
+                                .max = std::chrono::seconds(1)};
+
+}  // namespace
+
+NotificationHub::NotificationHub(const Endpoint& endpoint, Duration command_timeout,
+                                 ConnectionFactory& factory, std::unique_ptr<Env> env)
+    : env_(std::move(env)),
+      subscriber_(factory.make_subscriber(endpoint, command_timeout, *env_)) {}
+
+NotificationHub::Place::Place(NotificationHub& hub, std::string channel, Event& event)
+    : hub_(hub), channel_(std::move(channel)), event_(event) {
+  hub_.join(*this);
+}
+
+NotificationHub::Place::~Place() { hub_.leave(*this); }
+
+bool NotificationHub::Place::hears() const {
+  const std::scoped_lock lock(hub_.mutex_);
+  return hub_.channels_.at(channel_).heard;
+}
+
+void NotificationHub::Place::woken() {
+  const std::scoped_lock lock(hub_.mutex_);
+  if (std::exchange(signalled_, false)) asking_ = true;
+}
+
+void NotificationHub::Place::found_taken() {
+  const std::scoped_lock lock(hub_.mutex_);
+  asking_ = false;
+}
+
+std::size_t NotificationHub::channels() const {
+  const std::scoped_lock lock(mutex_);
+  return channels_.size();
+}
+
+void NotificationHub::join(Place& place) {
+  const std::scoped_lock lock(mutex_);
+  const auto [found, added] = channels_.try_emplace(place.channel_);
+  found->second.places.push_back(&place);
+  found->second.unused_since.reset();
+  // A failure is the listening thread's to find and mend.
+  if (added && connected_) (void)subscriber_->subscribe(place.channel_);
+  if (!thread_.joinable()) {
+    thread_ = std::jthread([this](const std::stop_token& stop) { this->listen(stop); });
+  }
+}
+
+void NotificationHub::leave(Place& place) {
+  const std::scoped_lock lock(mutex_);
+  Channel& channel = channels_.at(place.channel_);
+  channel.places.remove(&place);
+  if ((place.signalled_ || place.asking_) && !place.satisfied_) wake_one(channel);
+}
+
+void NotificationHub::wake_one(Channel& channel) {
+  for (Place* place : channel.places) {
+    if (place->signalled_) continue;
+    place->signalled_ = true;
+    place->event_.set();
+    return;
+  }
+}
+
+void NotificationHub::listen(const std::stop_token& stop) {
+  std::uint32_t failures = 0;
+  TimePoint looked_at = env_->now();
+  while (!stop.stop_requested()) {
+    const auto push = next_push(stop);
+    if (!push) {
+      disconnected();
+      // Also if it broke at once: a server may refuse every subscription.
+      env_->wait(nullptr, env_->now() + kReconnect.delay(failures++, *env_), stop);
+      continue;
+    }
+    if (*push) {
+      failures = 0;
+      take(**push);
+    }
+    if (const TimePoint now = env_->now(); now - looked_at >= kTick) {
+      drop_unused();
+      looked_at = now;
+    }
+  }
+}
+
+StoreResult<std::optional<Push>> NotificationHub::next_push(const std::stop_token& stop) {
+  if (auto connected = subscriber_->connect(stop); !connected) {
+    return tl::unexpected(std::move(connected.error()));
+  }
+  subscribe_to_all();
+  return subscriber_->receive(kTick, stop);
+}
+
+void NotificationHub::subscribe_to_all() {
+  const std::scoped_lock lock(mutex_);
+  if (std::exchange(connected_, true)) return;
+  for (const auto& [name, channel] : channels_) {
+    if (!subscriber_->subscribe(name)) return;  // the next receive() fails
+  }
+}
+
+void NotificationHub::take(const Push& push) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = channels_.find(push.channel);
+  if (found == channels_.end()) return;  // dropped meanwhile
+  Channel& channel = found->second;
+  switch (push.kind) {
+    case Push::Kind::message:
+      wake_one(channel);
+      break;
+    case Push::Kind::subscribed:
+      channel.heard = true;
+      for (Place* place : channel.places) place->event_.set();
+      break;
+    case Push::Kind::unsubscribed:  // and not subscribed to again yet
+      channel.heard = false;
+      break;
+  }
+}
+
+void NotificationHub::disconnected() {
+  const std::scoped_lock lock(mutex_);
+  if (!std::exchange(connected_, false)) return;
+  for (auto& [name, channel] : channels_) {
+    channel.heard = false;
+    for (Place* place : channel.places) place->event_.set();
+  }
+}
+
+void NotificationHub::drop_unused() {
+  const std::scoped_lock lock(mutex_);
+  const TimePoint now = env_->now();
+  for (auto next = channels_.begin(); next != channels_.end();) {
+    const auto place = next++;
+    Channel& channel = place->second;
+    if (!channel.places.empty()) continue;
+    if (!channel.unused_since) channel.unused_since = now;
+    if (now - *channel.unused_since < kKeptUnused) continue;
+    (void)subscriber_->unsubscribe(place->first);  // a failure: nothing is subscribed any more
+    channels_.erase(place);
+  }
+}
+
+}  // namespace lockbench::redis

@@ -1,0 +1,42 @@
+#include "strategies/zookeeper/client/version.h"
+
+#include <array>
+#include <charconv>
+#include <stop_token>
+
+#include "strategies/redis/client/socket.h"
+
+namespace lockbench::zookeeper {
+
+std::optional<std::string> version_in(std::string_view answer) {
+  constexpr std::string_view kLabel = "Zookeeper version: ";
+  const std::size_t label = answer.find(kLabel);
+  if (label == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = answer.substr(label + kLabel.size());
+  const std::string_view version = rest.substr(0, rest.find_first_not_of("0123456789."));
+  if (version.empty()) return std::nullopt;
+  return std::string(version);
+}
+
+std::optional<std::string> version_of(std::string_view server, Duration timeout) {
+  redis::Endpoint address;
+  const std::size_t colon = server.rfind(':');
+  address.host = server.substr(0, colon);
+  std::erase_if(address.host, [](char c) { return c == '[' || c == ']'; });
+  std::from_chars(server.data() + colon + 1, server.data() + server.size(), address.port);
+  const auto socket = redis::connect_socket(address, timeout, {});
+  if (!socket || (*socket)->send("srvr", timeout) != redis::Transport::Status::ok) {
+    return std::nullopt;
+  }
+  std::string answer;
+  std::array<char, 1024> bytes{};
+  // The version is in the first line.
+  while (answer.find('\n') == std::string::npos && answer.size() < bytes.size()) {
+    const auto got = (*socket)->receive(bytes, timeout, {});
+    if (got.status != redis::Transport::Status::ok) break;
+    answer.append(bytes.data(), got.bytes);
+  }
+  return version_in(answer);
+}
+
+}  // namespace lockbench::zookeeper

@@ -1,0 +1,88 @@
+#include "testbed/process/clock_shim.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "testbed/servers/server.h"
+
+namespace lockbench::testbed {
+namespace {
+
+namespace fs = std::filesystem;
+
+tl::expected<fs::path, std::string> find_library() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  if (error) return tl::unexpected(fmt::format("/proc/self/exe: {}", error.message()));
+  fs::path beside = self.parent_path() / "lockbench-clock-shim.so";
+  if (access(beside.c_str(), R_OK) == 0) return beside;
+  return tl::unexpected(
+      fmt::format("{} is missing: it belongs beside the program", beside.string()));
+}
+
+tl::expected<ClockPage*, std::string> map_new_file(const fs::path& path) {
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0) {
+    return tl::unexpected(fmt::format("cannot make {}: {}", path.string(), std::strerror(errno)));
+  }
+  // The server may run as another user, whatever our umask is.
+  void* page = MAP_FAILED;
+  if (fchmod(file, 0666) == 0 && ftruncate(file, sizeof(ClockPage)) == 0) {
+    page = mmap(nullptr, sizeof(ClockPage), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  }
+  const int why = errno;
+  close(file);
+  if (page == MAP_FAILED) {
+    return tl::unexpected(fmt::format("cannot map {}: {}", path.string(), std::strerror(why)));
+  }
+  return static_cast<ClockPage*>(page);
+}
+
+}  // namespace
+
+tl::expected<std::unique_ptr<ClockShim>, std::string> ClockShim::make(Testbed& testbed,
+                                                                      fs::path library) {
+  if (library.empty()) {
+    auto found = find_library();
+    if (!found) return tl::unexpected(found.error());
+    library = *std::move(found);
+  }
+  auto folder = testbed.make_server_folder("clock");
+  if (!folder) return tl::unexpected(folder.error());
+  // Whoever runs the server must be able to pass; what is in there is no secret.
+  if (chmod(folder->c_str(), 0711) != 0 || chmod(testbed.folder().c_str(), 0711) != 0) {
+    return tl::unexpected(
+        fmt::format("cannot open {}: {}", folder->string(), std::strerror(errno)));
+  }
+  const fs::path file = *folder / "page";
+  const auto page = map_new_file(file);
+  if (!page) return tl::unexpected(page.error());
+  return std::unique_ptr<ClockShim>(new ClockShim(std::move(library), file, *page));
+}
+
+ClockShim::~ClockShim() { munmap(page_, sizeof(ClockPage)); }
+
+void ClockShim::set(std::chrono::nanoseconds ahead) {
+  std::atomic_ref(page_->ahead).store(ahead.count());
+}
+
+std::int64_t ClockShim::loads() const { return std::atomic_ref(page_->loads).load(); }
+
+void ClockShim::put_under(ServerSpec& server) const {
+  const std::vector<std::string> before = {"/usr/bin/env", "LD_PRELOAD=" + library_.string(),
+                                           "LOCKBENCH_CLOCK_FILE=" + file_.string()};
+  server.argv.insert(server.argv.begin(), before.begin(), before.end());
+  server.clock = this;
+}
+
+}  // namespace lockbench::testbed

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <tl/expected.hpp>
+
+#include "testbed/process/clock_page.h"
+#include "testbed/servers/testbed.h"
+
+namespace lockbench::testbed {
+
+struct ServerSpec;
+
+/// The wall clock of one server, which can be moved while the server runs: gettimeofday, time and
+/// CLOCK_REALTIME, for the server's process and its children. Its monotonic clocks stay what they
+/// are. Thread-safe. Outlives its server.
+class ClockShim {
+ public:
+  /// Makes the file that the server will share; the error says what is missing. `library` empty:
+  /// lockbench-clock-shim.so beside this program, or beside what `testbed` runs.
+  static tl::expected<std::unique_ptr<ClockShim>, std::string> make(
+      Testbed& testbed, std::filesystem::path library = {});
+
+  ClockShim(const ClockShim&) = delete;
+  ClockShim& operator=(const ClockShim&) = delete;
+  ~ClockShim();
+
+  /// From now on the server's clock is ahead of the machine's by so much; negative: behind.
+  void set(std::chrono::nanoseconds ahead);
+
+  /// Lets a server run by this clock, and not start where it cannot.
+  void put_under(ServerSpec& server) const;
+
+  /// How many programs have come to run by it, by their own account: of another user's process
+  /// nobody else may tell. More with each start of the server.
+  std::int64_t loads() const;
+  const std::filesystem::path& library() const { return library_; }
+
+ private:
+  ClockShim(std::filesystem::path library, std::filesystem::path file, ClockPage* page)
+      : library_(std::move(library)), file_(std::move(file)), page_(page) {}
+
+  const std::filesystem::path library_, file_;
+  ClockPage* const page_;  ///< shared with the server
+};
+
+}  // namespace lockbench::testbed

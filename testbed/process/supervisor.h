@@ -1,0 +1,94 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "testbed/process/launcher.h"
+
+namespace lockbench::testbed {
+
+/// The near end of a lockbench-supervisor process, which starts servers for us and ends them when
+/// we end, in whatever way. Thread-safe. Every call is bounded (kAnswerWithin unless told
+/// otherwise); after close(), or when the supervisor has died, calls fail and all processes count
+/// as ended.
+class Supervisor {
+ public:
+  /// Names one started process for good, unlike a pid.
+  using Handle = std::uint64_t;
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::seconds kAnswerWithin{10};
+
+  /// Starts `program`, which will remove `folder` (an absolute path) at its end.
+  static tl::expected<std::shared_ptr<Supervisor>, std::string> spawn(
+      const std::filesystem::path& program, const std::filesystem::path& folder);
+
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+  ~Supervisor();
+
+  tl::expected<Handle, std::string> launch(const LaunchSpec& spec);
+  /// To the process's whole group; SIGSTOP, SIGCONT and SIGKILL also to its descendants in other
+  /// groups. Fails when the process has ended.
+  tl::expected<void, std::string> signal(Handle process, int signo);
+  /// Asks the process to end, and kills it when `grace` is over. Does not wait.
+  tl::expected<void, std::string> stop(Handle process, std::chrono::milliseconds grace);
+  /// True when the process has ended, which it has also if the handle is unknown.
+  bool wait_for_exit(Handle process, Clock::time_point deadline);
+  bool running(Handle process) const;
+  /// What waitpid said; nothing while it runs, or where nobody can know any more.
+  std::optional<int> exit_status(Handle process) const;
+  pid_t pid(Handle process) const;  ///< the pid it has or had; 0 if the handle is unknown
+  void forget(Handle process);      ///< drops what is known of an ended process
+
+  /// Ends everything; returns when it is done, at the latest after about 10 s. Idempotent.
+  void close() noexcept;
+  pid_t own_pid() const { return pid_; }
+
+ private:
+  struct Process {
+    pid_t pid = 0;
+    bool running = true;
+    std::optional<int> status;
+  };
+  using Answer = tl::expected<void, std::string>;
+
+  Supervisor(pid_t pid, int socket);
+
+  std::uint64_t new_request();
+  Answer ask(std::uint64_t id, const std::vector<std::string>& fields);
+  bool send(const std::string& line);
+  void listen();
+  void hear(const std::vector<std::string>& fields);
+  void mark_gone();
+
+  const pid_t pid_;
+  const int socket_;
+  std::mutex close_mutex_;
+  bool closed_ = false;     // under close_mutex_
+  std::mutex write_mutex_;  // keeps lines whole
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  // Under mutex_:
+  std::uint64_t last_id_ = 0;
+  std::set<std::uint64_t> asked_;
+  std::map<std::uint64_t, Answer> answers_;
+  std::map<Handle, Process> processes_;
+  bool gone_ = false;
+
+  std::thread listener_;
+};
+
+}  // namespace lockbench::testbed

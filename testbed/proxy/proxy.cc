@@ -1,0 +1,161 @@
+#include "testbed/proxy/proxy.h"
+
+#include <fmt/format.h>
+
+#include <asio/executor_work_guard.hpp>
+#include <asio/post.hpp>
+#include <asio/use_future.hpp>
+#include <cmath>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "testbed/proxy/proxy_core.h"
+
+namespace lockbench::testbed {
+
+using asio::ip::tcp;
+using std::chrono::nanoseconds;
+
+Connections Connections::open_now() {
+  Connections result;
+  result.coming_ = false;
+  return result;
+}
+
+Connections Connections::from_now_on() {
+  Connections result;
+  result.open_ = false;
+  return result;
+}
+
+Connections Connections::number(std::uint64_t n) {
+  Connections result;
+  result.number_ = n;
+  return result;
+}
+
+Connections Connections::share(double part) const {
+  Connections result = *this;
+  result.share_ = part;
+  return result;
+}
+
+bool Connections::has(std::uint64_t number) const {
+  if (number_ != 0 && number != number_) return false;
+  const auto chosen_up_to = [&](std::uint64_t n) {
+    return std::floor(static_cast<double>(n) * share_);
+  };
+  return chosen_up_to(number) > chosen_up_to(number - 1);
+}
+
+class ProxyLoop {
+ public:
+  ProxyLoop() : thread_([this] { io.run(); }) {}
+  ProxyLoop(const ProxyLoop&) = delete;
+  ProxyLoop& operator=(const ProxyLoop&) = delete;
+  /// All proxies are closed: what is left to run are operations that have been called off.
+  ~ProxyLoop() {
+    work_.reset();
+    thread_.join();
+  }
+
+  /// Runs it on the loop's thread and waits for its result.
+  template <typename Function>
+  auto call(Function function) {
+    return asio::post(io, asio::use_future(std::move(function))).get();
+  }
+
+  static constexpr std::size_t kReadSize = std::size_t{64} << 10;
+  asio::io_context io{1};
+  std::vector<char> scratch = std::vector<char>(kReadSize);
+
+ private:
+  asio::executor_work_guard<asio::io_context::executor_type> work_ = asio::make_work_guard(io);
+  std::thread thread_;
+};
+
+class ProxyStarter {
+ public:
+  static tl::expected<std::unique_ptr<Proxy>, std::string> start(const ProxyPool& pool,
+                                                                 const tcp::endpoint& server,
+                                                                 const ProxyOptions& options,
+                                                                 std::uint16_t port) {
+    const auto core =
+        std::make_shared<ProxyCore>(pool.loop_->io, pool.loop_->scratch, server, options);
+    const std::error_code error = pool.loop_->call([&] { return core->listen(port); });
+    if (error) {
+      return tl::unexpected(fmt::format("a proxy on port {}: {}", port, error.message()));
+    }
+    return std::unique_ptr<Proxy>(new Proxy(pool.loop_, core, port));
+  }
+};
+
+tl::expected<std::unique_ptr<ProxyPool>, std::string> ProxyPool::start() {
+  try {
+    return std::unique_ptr<ProxyPool>(new ProxyPool(std::make_shared<ProxyLoop>()));
+  } catch (const std::system_error& error) {
+    return tl::unexpected(fmt::format("the proxies' thread: {}", error.what()));
+  }
+}
+
+tl::expected<std::unique_ptr<Proxy>, std::string> start_proxy(ProxyPool& pool, std::uint16_t server,
+                                                              const ProxyOptions& options) {
+  std::error_code error;
+  const auto address = asio::ip::make_address(options.host, error);
+  if (error) {
+    return tl::unexpected(fmt::format("{}: not an address: {}", options.host, error.message()));
+  }
+  const tcp::endpoint endpoint(address, server);
+  return start_on_free_port<Proxy>(options.choose_port, [&](std::uint16_t port) {
+    return ProxyStarter::start(pool, endpoint, options, port);
+  });
+}
+
+Proxy::Proxy(std::shared_ptr<ProxyLoop> loop, std::shared_ptr<ProxyCore> core, std::uint16_t port)
+    : loop_(std::move(loop)), core_(std::move(core)), port_(port) {}
+
+Proxy::~Proxy() {
+  loop_->call([this] { core_->close(); });
+}
+
+void Proxy::delay(nanoseconds each_way, Direction direction, const Connections& which) {
+  loop_->call([&] { core_->apply({which, direction, each_way}); });
+}
+
+void Proxy::black_hole(Direction direction, const Connections& which) {
+  loop_->call([&] { core_->apply({which, direction, Obstacle::black_hole}); });
+}
+
+tl::expected<void, std::string> Proxy::vanish(const Connections& which) {
+  const std::error_code error = loop_->call([&] { return core_->vanish(which); });
+  if (error) return tl::unexpected("to drop what comes from a server: " + error.message());
+  return {};
+}
+
+void Proxy::hold(Direction direction, const Connections& which) {
+  loop_->call([&] { core_->apply({which, direction, Obstacle::hold}); });
+}
+
+void Proxy::cut(const Connections& which) {
+  loop_->call([&] { core_->cut(which); });
+}
+
+void Proxy::refuse(const Connections& which) {
+  loop_->call([&] { core_->apply({which, Direction::both, Refusal{}}); });
+}
+
+void Proxy::heal() {
+  loop_->call([&] { core_->heal(); });
+}
+
+void Proxy::lead_to(std::uint16_t server) {
+  loop_->call([&] { core_->lead_to(server); });
+}
+
+ProxyCounts Proxy::counts() const {
+  return loop_->call([this] { return core_->counts(); });
+}
+
+}  // namespace lockbench::testbed

@@ -1,0 +1,259 @@
+#include "testbed/proxy/proxy_connection.h"
+
+#include <linux/filter.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <asio/buffer.hpp>
+#include <asio/error.hpp>
+#include <cerrno>
+#include <utility>
+
+namespace lockbench::testbed {
+namespace {
+
+using Socket = asio::ip::tcp::socket;
+
+bool not_now(const std::error_code& error) {
+  return error == asio::error::would_block || error == asio::error::try_again;
+}
+
+/// Failures show later, when the socket is used.
+void prepare(Socket& socket) {
+  std::error_code ignored;
+  socket.non_blocking(true, ignored);
+  socket.set_option(asio::ip::tcp::no_delay(true), ignored);
+}
+
+void reset(Socket& socket) {
+  std::error_code ignored;
+  socket.set_option(asio::socket_base::linger(true, 0), ignored);
+  socket.close(ignored);
+}
+
+}  // namespace
+
+ProxyWay::ProxyWay(ProxyConnection& owner, Socket& from, Socket& to, ProxyShared& shared,
+                   std::uint64_t& delivered, Line line)
+    : owner_(owner),
+      from_(from),
+      to_(to),
+      shared_(shared),
+      delivered_(delivered),
+      line_(line),
+      timer_(shared.io) {}
+
+void ProxyWay::start() {
+  started_ = true;
+  await_input();
+}
+
+void ProxyWay::set_obstacle(Obstacle obstacle) {
+  line_.obstacle = obstacle;
+  if (obstacle == Obstacle::black_hole && !queue_.empty()) {
+    swallow(queued_bytes_);
+    queue_.clear();
+    queued_bytes_ = 0;
+  }
+  deliver();
+  await_input();
+}
+
+void ProxyWay::await_input() {
+  if (!started_ || reading_ || input_over_ || over_ || line_.obstacle == Obstacle::hold) return;
+  if (queued_bytes_ >= shared_.buffer_bytes) return;
+  reading_ = true;
+  from_.async_wait(Socket::wait_read,
+                   [this, connection = owner_.shared_from_this()](const std::error_code&) {
+                     reading_ = false;
+                     if (!connection->closed_ && line_.obstacle != Obstacle::hold) read();
+                   });
+}
+
+void ProxyWay::read() {
+  std::error_code error;
+  const std::size_t got = from_.read_some(asio::buffer(shared_.scratch), error);
+  if (not_now(error)) return await_input();
+  if (error) return end_input(error == asio::error::eof ? End::closed : End::reset);
+  if (line_.obstacle == Obstacle::black_hole) {
+    swallow(got);
+  } else {
+    take({shared_.scratch.data(), got});
+  }
+  await_input();
+}
+
+void ProxyWay::take(std::string_view bytes) {
+  if (line_.delay.count() == 0 && queue_.empty()) {
+    std::size_t written = 0;
+    if (!write(bytes, written)) return;
+    bytes.remove_prefix(written);
+    if (bytes.empty()) return;
+  }
+  append({.bytes = std::string(bytes)});
+}
+
+void ProxyWay::end_input(End end) {
+  input_over_ = true;
+  if (line_.obstacle == Obstacle::black_hole) {
+    lost_something_ = true;
+    return owner_.input_was_swallowed();
+  }
+  append({.end = end});
+}
+
+void ProxyWay::append(Chunk chunk) {
+  chunk.due = Clock::now() + std::chrono::ceil<Clock::duration>(line_.delay);
+  // A shorter delay does not overtake a longer one.
+  if (!queue_.empty()) chunk.due = std::max(chunk.due, queue_.back().due);
+  queued_bytes_ += chunk.bytes.size();
+  queue_.push_back(std::move(chunk));
+  deliver();
+}
+
+void ProxyWay::deliver() {
+  if (delivering_later_ || over_ || line_.obstacle != Obstacle::none) return;
+  while (!queue_.empty()) {
+    Chunk& chunk = queue_.front();
+    if (chunk.due > Clock::now()) {
+      timer_.expires_at(chunk.due);
+      return deliver_after([this](auto handler) { timer_.async_wait(std::move(handler)); });
+    }
+    if (chunk.end != End::none) return deliver_end(chunk.end);
+    std::size_t written = 0;
+    if (!write(std::string_view(chunk.bytes).substr(chunk.sent), written)) return;
+    chunk.sent += written;
+    if (chunk.sent < chunk.bytes.size()) {
+      return deliver_after(
+          [this](auto handler) { to_.async_wait(Socket::wait_write, std::move(handler)); });
+    }
+    queued_bytes_ -= chunk.bytes.size();
+    queue_.pop_front();
+  }
+}
+
+template <typename Wait>
+void ProxyWay::deliver_after(Wait wait) {
+  delivering_later_ = true;
+  wait([this, connection = owner_.shared_from_this()](const std::error_code&) {
+    delivering_later_ = false;
+    if (connection->closed_) return;
+    deliver();
+    if (!connection->closed_) await_input();  // there may be room again
+  });
+}
+
+void ProxyWay::deliver_end(End end) {
+  if (end == End::reset) return owner_.abort();
+  std::error_code ignored;
+  to_.shutdown(Socket::shutdown_send, ignored);
+  over_ = true;
+  owner_.way_is_over();
+}
+
+/// False when the receiver is gone. What it said last may still be on its way to the other side, so
+/// that the connection goes on that way.
+bool ProxyWay::write(std::string_view bytes, std::size_t& written) {
+  std::error_code error;
+  written = to_.write_some(asio::buffer(bytes.data(), bytes.size()), error);
+  if (error && !not_now(error)) {
+    over_ = true;
+    queue_.clear();
+    queued_bytes_ = 0;
+    owner_.way_is_over();
+    return false;
+  }
+  delivered_ += written;
+  return true;
+}
+
+void ProxyWay::swallow(std::size_t bytes) {
+  lost_something_ = true;
+  shared_.counts.swallowed += bytes;
+}
+
+ProxyConnection::ProxyConnection(Socket client, ProxyShared& shared, Line to_server, Line to_client,
+                                 std::function<void()> on_end)
+    : client_(std::move(client)),
+      server_(shared.io),
+      shared_(shared),
+      to_server_(*this, client_, server_, shared, shared.counts.to_server, to_server),
+      to_client_(*this, server_, client_, shared, shared.counts.to_client, to_client),
+      on_end_(std::move(on_end)) {}
+
+void ProxyConnection::start() {
+  prepare(client_);
+  if (obstructed()) return wait_in_vain();
+  server_.async_connect(shared_.server,
+                        [connection = shared_from_this()](const std::error_code& error) {
+                          if (!connection->closed_) connection->connected(error);
+                        });
+}
+
+bool ProxyConnection::obstructed() const {
+  return to_server_.line().obstacle != Obstacle::none ||
+         to_client_.line().obstacle != Obstacle::none;
+}
+
+void ProxyConnection::connected(const std::error_code& error) {
+  if (error) return obstructed() ? wait_in_vain() : abort();
+  prepare(server_);
+  to_server_.start();
+  to_client_.start();
+}
+
+/// The client's bytes are read, so that its end is seen: a client that has given up costs nothing.
+void ProxyConnection::wait_in_vain() {
+  in_vain_ = true;
+  to_server_.set_obstacle(Obstacle::black_hole);
+  to_server_.start();
+}
+
+void ProxyConnection::input_was_swallowed() {
+  if (in_vain_) close();
+}
+
+void ProxyConnection::heal(std::chrono::nanoseconds delay) {
+  if (in_vain_ || lost_server_ || to_server_.lost_something() || to_client_.lost_something())
+    return abort();
+  for (ProxyWay* way : {&to_server_, &to_client_}) {
+    way->set_delay(delay);
+    if (!closed_) way->set_obstacle(Obstacle::none);
+  }
+}
+
+std::error_code ProxyConnection::deafen() {
+  lost_server_ = true;
+  if (!server_.is_open()) return {};
+  sock_filter drop_all = BPF_STMT(BPF_RET | BPF_K, 0);
+  const sock_fprog program{.len = 1, .filter = &drop_all};
+  if (setsockopt(server_.native_handle(), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) !=
+      0) {
+    return {errno, std::generic_category()};
+  }
+  return {};
+}
+
+void ProxyConnection::way_is_over() {
+  if (to_server_.over() && to_client_.over()) close();
+}
+
+void ProxyConnection::abort() {
+  if (closed_) return;
+  reset(client_);
+  reset(server_);
+  close();
+}
+
+void ProxyConnection::close() {
+  if (closed_) return;
+  closed_ = true;
+  std::error_code ignored;
+  client_.close(ignored);
+  server_.close(ignored);
+  to_server_.cancel();
+  to_client_.cancel();
+  std::exchange(on_end_, nullptr)();
+}
+
+}  // namespace lockbench::testbed

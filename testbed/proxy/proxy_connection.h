@@ -1,0 +1,128 @@
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/steady_timer.hpp>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "testbed/proxy/proxy.h"
+
+/// One connection through a fault proxy. All of it lives on the thread of the proxy's loop.
+namespace lockbench::testbed {
+
+enum class Obstacle { none, hold, black_hole };
+
+/// What lies on one direction of a connection.
+struct Line {
+  std::chrono::nanoseconds delay{0};
+  Obstacle obstacle = Obstacle::none;
+};
+
+/// What the connections of one proxy have in common.
+struct ProxyShared {
+  asio::io_context& io;
+  std::vector<char>& scratch;  ///< input passes through here, so that an idle connection is cheap
+  asio::ip::tcp::endpoint server;
+  std::size_t buffer_bytes;
+  ProxyCounts counts{};
+};
+
+class ProxyConnection;
+
+/// One direction: what comes in at one socket goes out at the other.
+class ProxyWay {
+ public:
+  ProxyWay(ProxyConnection& owner, asio::ip::tcp::socket& from, asio::ip::tcp::socket& to,
+           ProxyShared& shared, std::uint64_t& delivered, Line line);
+
+  void start();
+  void set_delay(std::chrono::nanoseconds delay) { line_.delay = delay; }
+  void set_obstacle(Obstacle obstacle);
+  const Line& line() const { return line_; }
+  /// A black hole has swallowed bytes, or the end.
+  bool lost_something() const { return lost_something_; }
+  /// Nothing more will be delivered.
+  bool over() const { return over_; }
+  void cancel() { timer_.cancel(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  enum class End { none, closed, reset };
+  /// Bytes, or the end of the stream.
+  struct Chunk {
+    Clock::time_point due;
+    std::string bytes;
+    std::size_t sent = 0;
+    End end = End::none;
+  };
+
+  void await_input();
+  void read();
+  void take(std::string_view bytes);
+  void end_input(End end);
+  void append(Chunk chunk);
+  void deliver();
+  void deliver_end(End end);
+  bool write(std::string_view bytes, std::size_t& written);
+  void swallow(std::size_t bytes);
+  template <typename Wait>
+  void deliver_after(Wait wait);
+
+  ProxyConnection& owner_;
+  asio::ip::tcp::socket &from_, &to_;
+  ProxyShared& shared_;
+  std::uint64_t& delivered_;
+  Line line_;
+  std::deque<Chunk> queue_;
+  std::size_t queued_bytes_ = 0;  // at most a read more than buffer_bytes
+  asio::steady_timer timer_;
+  bool started_ = false, reading_ = false, delivering_later_ = false;
+  bool input_over_ = false, over_ = false, lost_something_ = false;
+};
+
+/// Owned by its pending operations and by the proxy, which outlives it until close().
+class ProxyConnection : public std::enable_shared_from_this<ProxyConnection> {
+ public:
+  ProxyConnection(asio::ip::tcp::socket client, ProxyShared& shared, Line to_server, Line to_client,
+                  std::function<void()> on_end);
+
+  /// Connects to the server, unless there is an obstacle, which keeps the client waiting for good.
+  void start();
+  ProxyWay& to_server() { return to_server_; }
+  ProxyWay& to_client() { return to_client_; }
+  /// Obstacles are gone: goes on, or is reset if it cannot.
+  void heal(std::chrono::nanoseconds delay);
+  /// What the server sends is dropped before the kernel's TCP sees it. For good.
+  std::error_code deafen();
+  /// Resets both ends.
+  void abort();
+
+ private:
+  friend class ProxyWay;
+
+  bool obstructed() const;
+  void connected(const std::error_code& error);
+  void wait_in_vain();
+  void way_is_over();
+  void input_was_swallowed();
+  void close();
+
+  asio::ip::tcp::socket client_, server_;
+  ProxyShared& shared_;
+  ProxyWay to_server_, to_client_;
+  std::function<void()> on_end_;
+  bool in_vain_ = false;      // the client waits for a server that it will never reach
+  bool lost_server_ = false;  // it no longer hears the server
+  bool closed_ = false;
+};
+
+}  // namespace lockbench::testbed

@@ -1,0 +1,145 @@
+#include "testbed/proxy/proxy_core.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace lockbench::testbed {
+namespace {
+
+using asio::ip::tcp;
+using std::chrono::nanoseconds;
+
+/// What the rules say of a new connection.
+struct Reception {
+  Line to_server, to_client;
+  bool refused = false;
+
+  void follow(const Rule& rule) {
+    if (std::holds_alternative<Refusal>(rule.fault)) refused = true;
+    if (rule.concerns(Direction::to_server)) follow(rule, to_server);
+    if (rule.concerns(Direction::to_client)) follow(rule, to_client);
+  }
+
+ private:
+  static void follow(const Rule& rule, Line& line) {
+    if (const auto* delay = std::get_if<nanoseconds>(&rule.fault)) line.delay = *delay;
+    if (const auto* obstacle = std::get_if<Obstacle>(&rule.fault)) line.obstacle = *obstacle;
+  }
+};
+
+void follow(const Rule& rule, ProxyWay& way) {
+  if (const auto* delay = std::get_if<nanoseconds>(&rule.fault)) way.set_delay(*delay);
+  if (const auto* obstacle = std::get_if<Obstacle>(&rule.fault)) way.set_obstacle(*obstacle);
+}
+
+}  // namespace
+
+std::error_code ProxyCore::listen(std::uint16_t port) {
+  const tcp::endpoint own(asio::ip::address_v4::loopback(), port);
+  std::error_code error;
+  acceptor_.open(own.protocol(), error);
+  if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor_.bind(own, error);
+  if (!error) acceptor_.listen(tcp::acceptor::max_listen_connections, error);
+  if (!error) accept();
+  return error;
+}
+
+void ProxyCore::accept() {
+  acceptor_.async_accept(
+      [core = shared_from_this()](const std::error_code& error, tcp::socket client) {
+        if (!core->acceptor_.is_open()) return;
+        if (!error) {
+          core->admit(std::move(client));
+          return core->accept();
+        }
+        // Out of files, most likely: the client stays in the kernel's queue meanwhile.
+        constexpr std::chrono::milliseconds kPause{10};
+        core->pause_.expires_after(kPause);
+        core->pause_.async_wait([core](const std::error_code&) {
+          if (core->acceptor_.is_open()) core->accept();
+        });
+      });
+}
+
+void ProxyCore::admit(tcp::socket client) {
+  const std::uint64_t number = ++shared_.counts.accepted;
+  Reception reception{.to_server = {.delay = delay_}, .to_client = {.delay = delay_}};
+  for (const Rule& rule : rules_) {
+    if (rule.which.has(number)) reception.follow(rule);
+  }
+  if (reception.refused) {
+    ++shared_.counts.refused;
+    std::error_code ignored;
+    client.set_option(tcp::socket::linger(true, 0), ignored);
+    client.close(ignored);
+    return;
+  }
+  const auto connection = std::make_shared<ProxyConnection>(
+      std::move(client), shared_, reception.to_server, reception.to_client,
+      [this, number] { open_.erase(number); });
+  open_.emplace(number, connection);
+  connection->start();
+}
+
+void ProxyCore::remember(const Rule& rule) {
+  // What says the same of the same connections is replaced, so that a fault may come and go often.
+  std::erase_if(rules_, [&](const Rule& old) {
+    return old.which == rule.which && old.direction == rule.direction &&
+           old.fault.index() == rule.fault.index();
+  });
+  constexpr std::size_t kMostRules = 1000;
+  if (rules_.size() >= kMostRules) throw std::length_error("too many different faults at once");
+  rules_.push_back(rule);
+}
+
+void ProxyCore::apply(const Rule& rule) {
+  if (rule.which.concerns_coming()) remember(rule);
+  if (!rule.which.concerns_open() || std::holds_alternative<Refusal>(rule.fault)) return;
+  for (const auto& connection : chosen(rule.which)) {
+    if (rule.concerns(Direction::to_server)) follow(rule, connection->to_server());
+    if (rule.concerns(Direction::to_client)) follow(rule, connection->to_client());
+  }
+}
+
+std::error_code ProxyCore::vanish(const Connections& which) {
+  apply({which, Direction::both, Obstacle::black_hole});
+  if (!which.concerns_open()) return {};
+  for (const auto& connection : chosen(which)) {
+    if (const std::error_code error = connection->deafen()) return error;
+  }
+  return {};
+}
+
+std::vector<std::shared_ptr<ProxyConnection>> ProxyCore::chosen(const Connections& which) const {
+  std::vector<std::shared_ptr<ProxyConnection>> result;
+  for (const auto& [number, connection] : open_) {
+    if (which.has(number)) result.push_back(connection);
+  }
+  return result;
+}
+
+void ProxyCore::cut(const Connections& which) {
+  if (!which.concerns_open()) return;
+  for (const auto& connection : chosen(which)) connection->abort();
+}
+
+void ProxyCore::heal() {
+  rules_.clear();
+  for (const auto& connection : chosen(Connections::all())) connection->heal(delay_);
+}
+
+void ProxyCore::lead_to(std::uint16_t server) {
+  shared_.server.port(server);
+  cut(Connections::open_now());
+}
+
+void ProxyCore::close() {
+  std::error_code ignored;
+  acceptor_.close(ignored);
+  pause_.cancel();
+  cut(Connections::all());
+}
+
+}  // namespace lockbench::testbed

@@ -1,0 +1,212 @@
+#include "testbed/servers/redis_group.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <functional>
+#include <sstream>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+namespace lockbench::testbed {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Facts = std::map<std::string, std::string>;
+using Done = tl::expected<void, std::string>;
+
+constexpr std::chrono::seconds kAnswerWithin{1};
+constexpr std::chrono::seconds kInStepWithin{10};
+
+/// Begin at once, and notice soon when the other side is gone. End when asked to: else a primary
+/// first waits for its replicas, and one that writes its first append-only file goes on.
+constexpr std::array<const char*, 3> kQuickReplication = {
+    "repl-diskless-sync-delay 0", "repl-ping-replica-period 1", "shutdown-on-sigterm now force"};
+
+using Started = tl::expected<std::unique_ptr<RedisServer>, std::string>;
+
+/// Until nothing is missing any more.
+Done await_nothing(const std::function<std::string()>& missing) {
+  constexpr std::chrono::milliseconds kPause{5};
+  const auto deadline = Clock::now() + kInStepWithin;
+  std::string still = missing();
+  while (!still.empty()) {
+    if (Clock::now() > deadline) {
+      return tl::unexpected(
+          fmt::format("replication did not begin within {} s: {}", kInStepWithin.count(), still));
+    }
+    std::this_thread::sleep_for(kPause);
+    still = missing();
+  }
+  return {};
+}
+
+/// Each follows the next of these ports, in turn.
+std::vector<Started> start_replicas(Testbed& testbed, const RedisOptions& options, int count,
+                                    const std::vector<std::uint16_t>& sources) {
+  std::vector<Started> started(static_cast<std::size_t>(count));
+  std::vector<std::jthread> threads;
+  threads.reserve(started.size());
+  for (std::size_t i = 0; i < started.size(); ++i) {
+    // In the configuration rather than by command: a replica that is restarted is a replica again.
+    RedisOptions own = options;
+    own.config.push_back(fmt::format("replicaof 127.0.0.1 {}", sources[i % sources.size()]));
+    threads.emplace_back([&testbed, &one = started[i], own] { one = start_redis(testbed, own); });
+  }
+  threads.clear();  // waits for them
+  return started;
+}
+
+bool is(const Facts& facts, const std::string& field, std::string_view value) {
+  const auto found = facts.find(field);
+  return found != facts.end() && found->second == value;
+}
+
+/// Empty once `replicas` of them have all that this primary has written. Redis's own account does
+/// not tell: one that acknowledges before its primary has noticed that all data is sent is called
+/// online, and is sent nothing for another second. What is published goes to replicas, and leaves
+/// nothing behind.
+std::string missing_at(const RedisServer& primary, std::size_t replicas) {
+  const auto both = [](std::string_view answer) {
+    return std::count(answer.begin(), answer.end(), '\n') == 2;
+  };
+  const auto answer = ask_until(
+      primary.port(), fmt::format("PUBLISH lockbench in-step\r\nWAIT {} 100\r\n", replicas),
+      kAnswerWithin, both);
+  if (!answer) return fmt::format("{}: {}", primary.url(), answer.error());
+  const std::string_view there = std::string_view(*answer).substr(answer->find('\n') + 1);
+  if (there == fmt::format(":{}\r\n", replicas)) return {};
+  return fmt::format("of {} replicas the primary has {}", replicas,
+                     there.substr(0, there.find('\r')));
+}
+
+/// Empty once the group is in step; else what is missing.
+std::string missing(RedisGroup& group) {
+  for (std::size_t i = 0; i < group.replicas(); ++i) {
+    const auto facts = replication_facts(group.replica(i));
+    if (!facts) return facts.error();
+    if (!is(*facts, "master_link_status", "up")) return fmt::format("replica {} has no link", i);
+  }
+  return missing_at(group.primary(), group.replicas());
+}
+
+Done told(const RedisServer& server, std::string_view command, std::string_view what) {
+  const auto answer = ask_line(server.port(), fmt::format("{}\r\n", command), kAnswerWithin);
+  if (!answer) return tl::unexpected(fmt::format("{}: {}", what, answer.error()));
+  if (!answer->starts_with("+OK")) return tl::unexpected(fmt::format("{}: {}", what, *answer));
+  return {};
+}
+
+}  // namespace
+
+tl::expected<Facts, std::string> replication_facts(const RedisServer& server) {
+  // A bulk string of lines, each with its end, and the string's own end; an error is one line.
+  const auto whole = [](std::string_view answer) {
+    return answer.ends_with(answer.starts_with('$') ? "\r\n\r\n" : "\r\n");
+  };
+  const auto answer = ask_until(server.port(), "INFO replication\r\n", kAnswerWithin, whole);
+  if (!answer) return tl::unexpected(fmt::format("{}: {}", server.url(), answer.error()));
+  if (!answer->starts_with('$')) {
+    return tl::unexpected(
+        fmt::format("{}: {}", server.url(), answer->substr(0, answer->find("\r\n"))));
+  }
+  Facts facts;
+  std::istringstream lines(*answer);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    facts.emplace(line.substr(0, colon), line.substr(colon + 1, line.find('\r') - colon - 1));
+  }
+  return facts;
+}
+
+Proxy* RedisGroup::replication(std::size_t replica) {
+  return lines_.empty() ? nullptr : lines_.at(replica % lines_.size()).get();
+}
+
+Done RedisGroup::await_in_step() {
+  return await_nothing([this] { return missing(*this); });
+}
+
+Done RedisGroup::promote(std::size_t index) {
+  return told(replica(index), "REPLICAOF NO ONE", "promotion");
+}
+
+Done RedisGroup::follow(std::size_t index) {
+  return told(replica(index), fmt::format("REPLICAOF 127.0.0.1 {}", primary().port()),
+              "following the new primary");
+}
+
+Done RedisGroup::fail_over() {
+  if (replicas_.empty()) return tl::unexpected<std::string>("there is no replica to promote");
+  if (!lines_.empty()) return tl::unexpected<std::string>("its replication has a proxy");
+  if (auto promoted = promote(0); !promoted) return promoted;
+  std::swap(primary_, replicas_.front());
+  Done done;
+  for (std::size_t i = 1; i < replicas_.size() && done; ++i) done = follow(i);
+  return done;
+}
+
+Done RedisGroup::rejoin() {
+  if (auto started = replica(0).restart(true); !started) return started;
+  if (auto follows = follow(0); !follows) return follows;
+  return await_in_step();
+}
+
+Done RedisGroup::lead_again() {
+  // Its configuration may still name whom it followed in the beginning.
+  if (auto leads = told(primary(), "REPLICAOF NO ONE", "leading again"); !leads) return leads;
+  return await_in_step();
+}
+
+Done RedisGroup::rally(std::size_t promoted) {
+  const std::string port = std::to_string(replica(promoted).port());
+  for (std::size_t i = 0; i < replicas(); ++i) {
+    if (i == promoted) continue;
+    auto following = told(replica(i), "REPLICAOF 127.0.0.1 " + port, "following the new primary");
+    if (!following) return following;
+    following = await_nothing([&]() -> std::string {
+      const auto facts = replication_facts(replica(i));
+      if (!facts) return facts.error();
+      const bool there = is(*facts, "master_port", port) && is(*facts, "master_link_status", "up");
+      return there ? "" : fmt::format("replica {} has no link", i);
+    });
+    if (!following) return following;
+  }
+  // A link that is up on its side may not be in use on the other: who then asks for the replicas'
+  // acknowledgement waits in vain.
+  return await_nothing([&] { return missing_at(replica(promoted), replicas() - 1); });
+}
+
+tl::expected<std::unique_ptr<RedisGroup>, std::string> start_redis_group(
+    Testbed& testbed, const RedisGroupOptions& options) {
+  if (!options.server.password.empty()) {
+    return tl::unexpected<std::string>("a replicated Redis has no password here");
+  }
+  RedisOptions server = options.server;
+  server.config.insert(server.config.end(), kQuickReplication.begin(), kQuickReplication.end());
+  std::unique_ptr<RedisGroup> group(new RedisGroup);
+  auto primary = start_redis(testbed, server);
+  if (!primary) return tl::unexpected(std::move(primary.error()));
+  group->primary_ = *std::move(primary);
+  std::vector<std::uint16_t> sources;
+  const int lines = options.proxies == nullptr ? 0 : options.proxy_each ? options.replicas : 1;
+  for (int line = 0; line < lines; ++line) {
+    auto proxy = start_proxy(*options.proxies, group->primary_->port());
+    if (!proxy) return tl::unexpected(std::move(proxy.error()));
+    sources.push_back((*proxy)->port());
+    group->lines_.push_back(*std::move(proxy));
+  }
+  if (sources.empty()) sources.push_back(group->primary_->port());
+  for (Started& replica : start_replicas(testbed, server, options.replicas, sources)) {
+    if (!replica) return tl::unexpected(std::move(replica.error()));
+    group->replicas_.push_back(*std::move(replica));
+  }
+  if (auto in_step = group->await_in_step(); !in_step) return tl::unexpected(in_step.error());
+  return group;
+}
+
+}  // namespace lockbench::testbed

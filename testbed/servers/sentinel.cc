@@ -1,0 +1,120 @@
+#include "testbed/servers/sentinel.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <functional>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "testbed/servers/ports.h"
+
+namespace lockbench::testbed {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Done = tl::expected<void, std::string>;
+
+constexpr std::chrono::seconds kAnswerWithin{1};
+constexpr std::chrono::seconds kAcquaintedWithin{20};
+
+/// A sentinel writes what it learns into its configuration.
+std::string configuration(const SentinelOptions& options, std::uint16_t port) {
+  return fmt::format(
+      "bind 127.0.0.1\nport {0}\ndaemonize no\nlogfile \"\"\n"
+      "sentinel monitor {1} 127.0.0.1 {2} {3}\n"
+      "sentinel down-after-milliseconds {1} {4}\n"
+      "sentinel failover-timeout {1} 10000\n",
+      port, options.name, options.primary, options.sentinels / 2 + 1, options.down_after.count());
+}
+
+tl::expected<std::unique_ptr<Server>, std::string> start_one(Testbed& testbed,
+                                                             const std::string& program,
+                                                             const SentinelOptions& options,
+                                                             std::uint16_t port) {
+  const auto folder = testbed.make_server_folder("sentinel");
+  if (!folder) return tl::unexpected(folder.error());
+  const auto path = *folder / "sentinel.conf";
+  std::ofstream file(path);
+  file << configuration(options, port) << std::flush;
+  if (!file) return tl::unexpected(fmt::format("cannot write {}", path.string()));
+  ServerSpec spec;
+  spec.folder = *folder;
+  spec.name = kRedisSentinel.name;
+  spec.argv = {program, path.string()};
+  spec.ports = {port};
+  // The log shows that it is this one that has the port.
+  spec.ready = [](const Server& server) {
+    if (server.log().find("Sentinel ID is") == std::string::npos) return false;
+    const auto answer = ask_line(server.port(), "PING\r\n", kAnswerWithin);
+    return answer && answer->starts_with("+PONG");
+  };
+  return Server::start(testbed, std::move(spec));
+}
+
+/// What a sentinel knows of its masters, a line each: "master0:name=...,status=ok,address=...,
+/// slaves=...,sentinels=..."
+std::string knowledge(const Server& sentinel) {
+  // The second answer shows that the first is whole.
+  const auto answer = ask_until(sentinel.port(), "INFO sentinel\r\nPING\r\n", kAnswerWithin,
+                                [](std::string_view text) { return text.ends_with("+PONG\r\n"); });
+  if (!answer) return answer.error();
+  const std::size_t at = answer->find("master0:");
+  return at == std::string::npos ? *answer : answer->substr(at, answer->find("\r\n", at) - at);
+}
+
+Done await(const std::vector<std::unique_ptr<Server>>& sentinels, std::string_view part,
+           std::chrono::milliseconds within) {
+  constexpr std::chrono::milliseconds kPause{20};
+  const auto deadline = Clock::now() + within;
+  for (const auto& sentinel : sentinels) {
+    std::string known = knowledge(*sentinel);
+    while (known.find(part) == std::string::npos) {
+      if (Clock::now() > deadline) {
+        return tl::unexpected(
+            fmt::format("sentinel: no {} within {} ms, but {}", part, within.count(), known));
+      }
+      std::this_thread::sleep_for(kPause);
+      known = knowledge(*sentinel);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string SentinelGroup::url() const {
+  std::string addresses;
+  for (const auto& sentinel : sentinels_) {
+    addresses += fmt::format("{}127.0.0.1:{}", addresses.empty() ? "" : ",", sentinel->port());
+  }
+  return fmt::format("redis+sentinel://{}/{}", addresses, name_);
+}
+
+Done SentinelGroup::await_master(std::uint16_t port, std::chrono::milliseconds within) {
+  return await(sentinels_, fmt::format("address=127.0.0.1:{},", port), within);
+}
+
+tl::expected<std::unique_ptr<SentinelGroup>, std::string> start_sentinels(
+    Testbed& testbed, const SentinelOptions& options) {
+  const auto program = find_program(kRedisSentinel);
+  if (!program) return tl::unexpected(program.error());
+  std::unique_ptr<SentinelGroup> group(new SentinelGroup(options.name));
+  for (int i = 0; i < options.sentinels; ++i) {
+    auto started = start_on_free_port<Server>(free_loopback_port, [&](std::uint16_t port) {
+      return start_one(testbed, program->string(), options, port);
+    });
+    if (!started) return tl::unexpected(std::move(started.error()));
+    group->sentinels_.push_back(*std::move(started));
+  }
+  const std::string acquainted =
+      fmt::format("status=ok,address=127.0.0.1:{},slaves={},sentinels={}", options.primary,
+                  options.replicas, options.sentinels);
+  if (auto ready = await(group->sentinels_, acquainted, kAcquaintedWithin); !ready) {
+    return tl::unexpected(ready.error());
+  }
+  return group;
+}
+
+}  // namespace lockbench::testbed

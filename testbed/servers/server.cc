@@ -1,0 +1,174 @@
+#include "testbed/servers/server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "testbed/process/clock_shim.h"
+
+namespace lockbench::testbed {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = Supervisor::Clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kKillWithin{5000};  // from SIGKILL to the end of the process
+constexpr std::uintmax_t kLogTail = 65'536;
+
+/// The last lines of a text, each on a line of its own.
+std::string last_lines(std::string_view text, int lines) {
+  while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+  std::size_t newline = text.size();
+  for (; lines > 0 && newline != std::string_view::npos && newline > 0; --lines) {
+    newline = text.rfind('\n', newline - 1);
+  }
+  return std::string(newline < text.size() ? text.substr(newline + 1) : text);
+}
+
+}  // namespace
+
+tl::expected<std::unique_ptr<Server>, std::string> Server::start(const Testbed& testbed,
+                                                                 ServerSpec spec) {
+  std::unique_ptr<Server> server(new Server(testbed, std::move(spec)));
+  if (const auto launched = server->launch(); !launched) return tl::unexpected(launched.error());
+  return server;
+}
+
+Server::Server(const Testbed& testbed, ServerSpec spec)
+    : spec_(std::move(spec)), supervisor_(testbed.supervisor()) {}
+
+Server::~Server() {
+  const std::lock_guard lock(lifecycle_);
+  // Nobody to tell: the supervisor ends at its own end what does not end here.
+  if (!stop_locked()) return;
+  supervisor_->forget(process_);
+  std::error_code ignored;
+  fs::remove_all(spec_.folder, ignored);
+}
+
+bool Server::alive() const { return supervisor_->running(process_); }
+
+pid_t Server::pid() const { return supervisor_->pid(process_); }
+
+std::string Server::log() const {
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(log_path(), error);
+  if (error) return {};
+  const std::uintmax_t from = std::max(log_start_.load(), size - std::min(size, kLogTail));
+  std::string text(size - std::min(size, from), '\0');
+  std::ifstream file(log_path(), std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(from));
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text;
+}
+
+std::string Server::failure(std::string_view what) const {
+  constexpr int kLines = 10;
+  const std::string tail = last_lines(log(), kLines);
+  const std::string name =
+      spec_.name.empty() ? fs::path(spec_.argv.front()).filename().string() : spec_.name;
+  return tail.empty() ? fmt::format("{} {}", name, what)
+                      : fmt::format("{} {}:\n{}", name, what, tail);
+}
+
+Server::Result Server::signal(int signo) { return supervisor_->signal(process_, signo); }
+
+Server::Result Server::launch() {
+  const std::lock_guard lock(lifecycle_);
+  return launch_locked();
+}
+
+Server::Result Server::launch_locked() {
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(log_path(), error);
+  log_start_ = error ? 0 : size;
+  const std::int64_t loads = spec_.clock == nullptr ? 0 : spec_.clock->loads();
+  const auto process = supervisor_->launch({.argv = spec_.argv,
+                                            .log = log_path(),
+                                            .folder = data_folder(),
+                                            .user = spec_.user,
+                                            .stop_signal = spec_.stop_signal});
+  if (!process) return tl::unexpected(process.error());
+  supervisor_->forget(process_.exchange(*process));
+  auto ready = await_ready(*process);
+  if (ready) ready = runs_by_clock(loads);
+  if (!ready) (void)kill_locked();  // the first failure is the one to tell
+  return ready;
+}
+
+Server::Result Server::runs_by_clock(std::int64_t loads_before) const {
+  if (spec_.clock == nullptr || spec_.clock->loads() > loads_before) return {};
+  return tl::unexpected(failure(fmt::format("has not loaded {}", spec_.clock->library().string())));
+}
+
+Server::Result Server::await_ready(Supervisor::Handle process) {
+  constexpr milliseconds kFirstPause{1};
+  constexpr milliseconds kLongestPause{20};
+  const auto deadline = Clock::now() + spec_.ready_within;
+  for (milliseconds pause = kFirstPause; Clock::now() < deadline;
+       pause = std::min(2 * pause, kLongestPause)) {
+    if (supervisor_->wait_for_exit(process, Clock::now() + pause)) {
+      return tl::unexpected(failure("ended while starting"));
+    }
+    if (!spec_.ready || spec_.ready(*this)) return {};
+  }
+  return tl::unexpected(
+      failure(fmt::format("was not ready within {} ms", spec_.ready_within.count())));
+}
+
+Server::Result Server::stop() {
+  const std::lock_guard lock(lifecycle_);
+  return stop_locked();
+}
+
+Server::Result Server::stop_locked() {
+  const Supervisor::Handle process = process_;
+  if (!supervisor_->running(process)) return {};
+  const auto asked = supervisor_->stop(process, spec_.stop_grace);
+  if (supervisor_->wait_for_exit(
+          process, Clock::now() + (asked ? spec_.stop_grace + kKillWithin : milliseconds(0)))) {
+    return {};
+  }
+  return tl::unexpected(asked ? failure("does not end") : asked.error());
+}
+
+Server::Result Server::kill_hard() {
+  const std::lock_guard lock(lifecycle_);
+  return kill_locked();
+}
+
+Server::Result Server::kill_locked() {
+  const Supervisor::Handle process = process_;
+  if (!supervisor_->running(process)) return {};
+  const auto sent = supervisor_->signal(process, SIGKILL);
+  // A refusal means that it has just ended by itself, of which the news then comes at once.
+  if (supervisor_->wait_for_exit(process, Clock::now() + kKillWithin)) return {};
+  return tl::unexpected(sent ? failure("does not die") : sent.error());
+}
+
+Server::Result Server::clear_data() const {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(data_folder(), error)) {
+    fs::remove_all(entry.path(), error);
+    if (error) break;
+  }
+  if (error) return tl::unexpected(fmt::format("cannot clear the data: {}", error.message()));
+  return {};
+}
+
+Server::Result Server::restart(bool keep_data) {
+  const std::lock_guard lock(lifecycle_);
+  if (auto stopped = stop_locked(); !stopped) return stopped;
+  if (!keep_data) {
+    if (auto cleared = clear_data(); !cleared) return cleared;
+  }
+  return launch_locked();
+}
+
+}  // namespace lockbench::testbed

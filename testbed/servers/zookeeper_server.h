@@ -1,0 +1,58 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "testbed/process/clock_shim.h"
+#include "testbed/servers/ports.h"
+#include "testbed/servers/server.h"
+
+namespace lockbench::testbed {
+
+/// In messages: the program itself is a jar, which Java runs.
+inline constexpr std::string_view kZookeeper = "zookeeper";
+
+struct ZookeeperOptions {
+  /// Sessions are looked at once in each, and end that much later at most.
+  std::chrono::milliseconds tick{100};
+  std::chrono::milliseconds min_session{200};
+  std::chrono::milliseconds max_session{3'600'000};
+  std::vector<std::string> config;   ///< further settings: "snapCount=1000"
+  const ClockShim* clock = nullptr;  ///< runs by this clock; null: by the machine's
+  PortChooser choose_port = free_loopback_port;
+};
+
+/// One ZooKeeper, alone or as a member of an ensemble.
+class ZookeeperServer final : public Server {
+ public:
+  /// "127.0.0.1:PORT"
+  std::string address() const;
+
+ private:
+  friend class ZookeeperStarter;
+  ZookeeperServer(const Testbed& testbed, ServerSpec spec);
+};
+
+/// Where Debian keeps the server's jar; the error also says if there is no Java to run it.
+tl::expected<std::filesystem::path, std::string> find_zookeeper();
+/// "3.8.0", by the jar's full name; "unknown" if it does not tell.
+std::string zookeeper_version(const std::filesystem::path& jar);
+
+/// A ZooKeeper on a free loopback port, ready to be used: as durable as ZooKeeper is by default,
+/// for any number of clients, not run by root. Others are not touched.
+tl::expected<std::unique_ptr<ZookeeperServer>, std::string> start_zookeeper(
+    Testbed& testbed, const ZookeeperOptions& options = {});
+
+/// An ensemble of `size` (three, or five), all of them ready.
+tl::expected<std::vector<std::unique_ptr<ZookeeperServer>>, std::string> start_zookeeper_ensemble(
+    Testbed& testbed, int size = 3, const ZookeeperOptions& options = {});
+
+/// "leader", "follower" or "standalone"; empty if it does not serve at the moment.
+std::string zookeeper_mode(const ZookeeperServer& server);
+
+}  // namespace lockbench::testbed
