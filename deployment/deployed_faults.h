@@ -6,12 +6,12 @@
 
 #include "cli/options/options.h"
 #include "deployment/servers.h"
-#include "loadgen/run/fault_ground.h"
+#include "loadgen/run/fault_target.h"
 
 namespace lockbench::cli {
 
 /// The private servers of a deployment, and the lines to them, as ground for the faults of `run`.
-class DeployedFaults : public loadgen::FaultGround {
+class DeployedFaults : public loadgen::FaultTarget {
  public:
   /// The deployment outlives it.
   DeployedFaults(const RunOptions& options, const Deployment& deployment);

@@ -18,7 +18,7 @@ namespace lockbench::cli {
 
 /// Private servers on this machine: independent nodes, with a line to each, and a primary with
 /// replicas.
-class LocalQuorum : public loadgen::QuorumGround {
+class LocalQuorum : public loadgen::QuorumNodes {
  public:
   /// Starts `nodes` of them. The error says what is missing.
   static tl::expected<std::unique_ptr<LocalQuorum>, std::string> start(const RunOptions& options,

@@ -118,7 +118,7 @@ tl::expected<int, UsageError> run(const RunOptions& options) {
   load.watcher = metrics->watcher();
   DeployedFaults faults(options, deployment);
   load.faults = options.faults;
-  load.fault_ground = &faults;
+  load.fault_target = &faults;
   loadgen::RunReport report = loadgen::run_plan(load, progress, session.stop());
   for (const results::Skipped& one : report.not_started) {
     console.warn(fmt::format("did not start: {}: {}", one.strategy, one.reason));

@@ -27,9 +27,9 @@ std::vector<QuorumFault> faults_of(int nodes) {
 
 class Experiment {
  public:
-  Experiment(const QuorumPlan& plan, QuorumGround& ground,
+  Experiment(const QuorumPlan& plan, QuorumNodes& nodes,
              const std::function<void(const std::string&)>& on_step, std::stop_token stop)
-      : plan_(plan), ground_(ground), on_step_(on_step), stop_(std::move(stop)) {
+      : plan_(plan), nodes_(nodes), on_step_(on_step), stop_(std::move(stop)) {
     for (const QuorumPointPlan& point : points_of(plan)) {
       points_.push_back(point);
       sums_.emplace_back(point, plan.slow);
@@ -59,10 +59,10 @@ class Experiment {
     // Else whoever has released it has it again before anybody else asks, and no vote is split.
     if (point.clients > 1) load.workload.think = DurationDistribution::exponential(kThink);
     load.workload.duration = plan_.workload.duration / kPasses;
-    load.endpoints = ground_.endpoints(point.nodes, point.fault);
+    load.endpoints = nodes_.endpoints(point.nodes, point.fault);
     // Clients connect to healthy nodes: what happens later is what they have to live with.
     load.before_load = [&] {
-      if (point.fault.any()) check(point, ground_.inject(point.nodes, point.fault));
+      if (point.fault.any()) check(point, nodes_.inject(point.nodes, point.fault));
     };
     load.after_load = [&] {
       if (point.fault.any()) heal(point);
@@ -79,7 +79,7 @@ class Experiment {
   }
 
   void heal(const QuorumPointPlan& point) {
-    const auto healed = ground_.heal();
+    const auto healed = nodes_.heal();
     check(point, healed);
     // No other point can be measured on what is left.
     broken_ = broken_ || !healed;
@@ -103,7 +103,7 @@ class Experiment {
   }
 
   const QuorumPlan& plan_;
-  QuorumGround& ground_;
+  QuorumNodes& nodes_;
   const std::function<void(const std::string&)>& on_step_;
   const std::stop_token stop_;
   std::vector<QuorumPointPlan> points_;
@@ -184,10 +184,10 @@ results::QuorumPoint QuorumPointSum::point() const {
   return point;
 }
 
-QuorumMeasured measure_quorum(const QuorumPlan& plan, QuorumGround& ground,
+QuorumMeasured measure_quorum(const QuorumPlan& plan, QuorumNodes& nodes,
                               const std::function<void(const std::string& line)>& on_step,
                               const std::stop_token& stop) {
-  return Experiment(plan, ground, on_step, stop).measure();
+  return Experiment(plan, nodes, on_step, stop).measure();
 }
 
 }  // namespace lockbench::loadgen

@@ -22,9 +22,9 @@ struct QuorumFault {
 };
 
 /// The servers that the experiment is made on, and what can be done to them. For one thread.
-class QuorumGround {
+class QuorumNodes {
  public:
-  virtual ~QuorumGround() = default;
+  virtual ~QuorumNodes() = default;
   /// The first `nodes` of them, by lines on which these faults can be, and one with replicas.
   virtual Endpoints endpoints(int nodes, const QuorumFault& fault) = 0;
   /// To the last ones of `nodes`.
@@ -85,7 +85,7 @@ struct QuorumMeasured {
   std::vector<std::string> violated;  ///< points in which exclusion was broken
   bool interrupted = false;
 };
-QuorumMeasured measure_quorum(const QuorumPlan& plan, QuorumGround& ground,
+QuorumMeasured measure_quorum(const QuorumPlan& plan, QuorumNodes& nodes,
                               const std::function<void(const std::string& line)>& on_step,
                               const std::stop_token& stop);
 

@@ -46,10 +46,10 @@ bool is_under_way(const std::future<T>& work) {
 }  // namespace
 
 FaultPlayer::FaultPlayer(const RunShared& run, const std::vector<Fault>& faults,
-                         FaultGround& ground, RunWatcher* watcher)
+                         FaultTarget& target, RunWatcher* watcher)
     : run_(run),
       faults_(faults),
-      ground_(ground),
+      target_(target),
       watcher_(watcher),
       env_(run.make_env(run.nonce)) {}
 
@@ -99,12 +99,12 @@ void FaultPlayer::strike(const Fault& fault, std::optional<TimePoint> next_at, c
                           .lowest_share = std::numeric_limits<double>::quiet_NaN()};
   auto dip = DipMeter::after(now.at - since.at, now.sections - since.sections);
   tell(fault, true);
-  const auto inject = [&] { return ground_.inject(run_.strategy, fault); };
+  const auto inject = [&] { return target_.inject(run_.strategy, fault); };
   if (note(fault, guarded(inject))) {
     watch(fault, next_at, dip, mark, stop);
     report_.marks.push_back(std::move(mark));
   } else {
-    note(fault, guarded([&] { return ground_.heal(run_.strategy, fault); }));
+    note(fault, guarded([&] { return target_.heal(run_.strategy, fault); }));
     tell(fault, false);
   }
 }
@@ -113,7 +113,7 @@ void FaultPlayer::watch(const Fault& fault, std::optional<TimePoint> next_at,
                         std::optional<DipMeter>& dip, results::FaultMark& mark,
                         const std::stop_token& stop) {
   const std::optional<Duration> heals_at = fault.heals_at();
-  const auto heal = [&] { return guarded([&] { return ground_.heal(run_.strategy, fault); }); };
+  const auto heal = [&] { return guarded([&] { return target_.heal(run_.strategy, fault); }); };
   std::future<Done> healing;
   bool told = false;
   const Duration step =

@@ -12,7 +12,7 @@
 #include "loadgen/record/dip_meter.h"
 #include "loadgen/record/histogram.h"
 #include "loadgen/run/fault.h"
-#include "loadgen/run/fault_ground.h"
+#include "loadgen/run/fault_target.h"
 #include "loadgen/run/run_watcher.h"
 #include "loadgen/run/worker.h"
 #include "results/file/model.h"
@@ -23,9 +23,9 @@ namespace lockbench::loadgen {
 /// of it happens on a thread of its own, of which clients know nothing.
 class FaultPlayer {
  public:
-  /// `faults` as timetable() has them; they, the run, the ground and the watcher (which may be
+  /// `faults` as timetable() has them; they, the run, the target and the watcher (which may be
   /// null) outlive the player.
-  FaultPlayer(const RunShared& run, const std::vector<Fault>& faults, FaultGround& ground,
+  FaultPlayer(const RunShared& run, const std::vector<Fault>& faults, FaultTarget& target,
               RunWatcher* watcher);
   FaultPlayer(const FaultPlayer&) = delete;
   FaultPlayer& operator=(const FaultPlayer&) = delete;
@@ -67,7 +67,7 @@ class FaultPlayer {
 
   const RunShared& run_;
   const std::vector<Fault>& faults_;
-  FaultGround& ground_;
+  FaultTarget& target_;
   RunWatcher* const watcher_;
   const std::unique_ptr<Env> env_;
   Report report_;  ///< the thread's own while it runs

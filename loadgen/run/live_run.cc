@@ -112,7 +112,7 @@ tl::expected<results::Run, std::string> LiveRun::execute() {
   RunEvidence evidence;
   housekeeping_.begin();
   if (!plan_.faults.empty()) {
-    faults_ = std::make_unique<FaultPlayer>(run_, plan_.faults, *plan_.fault_ground, plan_.watcher);
+    faults_ = std::make_unique<FaultPlayer>(run_, plan_.faults, *plan_.fault_target, plan_.watcher);
   }
   if (plan_.before_load) plan_.before_load();
   const Duration strayed_before = wall_clock_offset();

@@ -8,7 +8,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "loadgen/run/fault_ground.h"
+#include "loadgen/run/fault_target.h"
 #include "loadgen/run/workload.h"
 #include "results/file/model.h"
 #include "strategies/descriptor.h"
@@ -59,9 +59,9 @@ struct RunPlan {
   /// removed: for what is to be done to the servers meanwhile. On the runner's thread; may be
   /// empty.
   std::function<void()> before_load, after_load;
-  /// Played in every run, as timetable() has them; with some, there is a ground.
+  /// Played in every run, ordered by timetable(); requires a fault_target.
   std::vector<Fault> faults;
-  FaultGround* fault_ground = nullptr;
+  FaultTarget* fault_target = nullptr;
   RunWatcher* watcher = nullptr;  ///< of every run, while it is under way; may be null
 };
 

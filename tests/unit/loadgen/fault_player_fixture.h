@@ -13,7 +13,7 @@
 namespace lockbench::loadgen {
 
 /// Remembers what it was asked for; while it is struck, nobody is granted the lock.
-class FakeGround : public FaultGround {
+class FakeTarget : public FaultTarget {
  public:
   using Done = tl::expected<void, std::string>;
 
@@ -78,7 +78,7 @@ class FaultWatcher : public RunWatcher {
 class FaultPlayerTest : public LiveRunTest {
  protected:
   FaultPlayerTest() {
-    plan_.fault_ground = &ground_;
+    plan_.fault_target = &target_;
     plan_.watcher = &faults_seen_;
     // In an open loop what was missed is made up for, so that throughput is back on any machine.
     plan_.workload.rate = 2000;
@@ -94,12 +94,12 @@ class FaultPlayerTest : public LiveRunTest {
     event = [this] { stop_.request_stop(); };
   }
 
-  FakeGround ground_;
+  FakeTarget target_;
   FaultWatcher faults_seen_;
   const Behaviour behaviour_{
       .acquire = [this](const Context& context, const AcquireRequest& request) {
         // Ends with the fault or the run.
-        while (ground_.struck) {
+        while (target_.struck) {
           const TimePoint soon = context.env.now() + 1ms;
           if (context.env.wait(nullptr, soon, request.stop) == WaitResult::stopped) {
             return outcome(AcquireOutcome::abandoned);

@@ -22,7 +22,7 @@ TEST_F(FaultPlayerTest, MakesAFaultAndHealsItAndTellsWhatItDid) {
   strike("store-freeze@300ms+300ms");
   plan_.workload.duration = 2s;
   const results::Run run = run_struck();
-  EXPECT_THAT(ground_.calls(), ElementsAre("lock store-freeze", "heal store-freeze"));
+  EXPECT_THAT(target_.calls(), ElementsAre("lock store-freeze", "heal store-freeze"));
   ASSERT_EQ(run.faults.size(), 1U);
   const results::FaultMark& mark = run.faults[0];
   EXPECT_EQ(mark.fault, "store-freeze");
@@ -38,7 +38,7 @@ TEST_F(FaultPlayerTest, MakesAFaultAndHealsItAndTellsWhatItDid) {
 
 TEST_F(FaultPlayerTest, TimeRunsFromTheMeasuredPartAndMarksFromTheLoadsBeginning) {
   plan_.workload.warmup = 200ms;
-  end_with(ground_.on_heal);
+  end_with(target_.on_heal);
   strike("delay:1ms@100ms+100ms");
   const results::Run run = run_struck();
   ASSERT_EQ(run.faults.size(), 1U);
@@ -48,7 +48,7 @@ TEST_F(FaultPlayerTest, TimeRunsFromTheMeasuredPartAndMarksFromTheLoadsBeginning
 
 TEST_F(FaultPlayerTest, TheWatcherSeesItComeAndGo) {
   strike("partition@100ms+100ms");
-  end_with(ground_.on_heal);
+  end_with(target_.on_heal);
   run_struck();
   EXPECT_THAT(faults_seen_.seen(),
               ElementsAre("begins", "partition on", "partition off", "ends with faults"));
@@ -59,11 +59,11 @@ TEST_F(FaultPlayerTest, SeveralAreMadeOneAfterTheOther) {
   strike("delay:1ms@300ms+100ms");
   plan_.workload.duration = 60s;
   int healed = 0;
-  ground_.on_heal = [&] {
+  target_.on_heal = [&] {
     if (++healed == 2) stop_.request_stop();
   };
   const results::Run run = run_struck();
-  EXPECT_THAT(ground_.calls(), ElementsAre("lock store-freeze", "heal store-freeze",
+  EXPECT_THAT(target_.calls(), ElementsAre("lock store-freeze", "heal store-freeze",
                                            "lock delay:1ms", "heal delay:1ms"));
   ASSERT_EQ(run.faults.size(), 2U);
   EXPECT_GT(run.faults[1].at_seconds, run.faults[0].healed_seconds.value());
@@ -72,7 +72,7 @@ TEST_F(FaultPlayerTest, SeveralAreMadeOneAfterTheOther) {
 TEST_F(FaultPlayerTest, WhatLastsUntilTheEndIsHealedThen) {
   strike("store-kill@300ms");
   const results::Run run = run_struck();
-  EXPECT_THAT(ground_.calls(), ElementsAre("lock store-kill", "heal store-kill"));
+  EXPECT_THAT(target_.calls(), ElementsAre("lock store-kill", "heal store-kill"));
   ASSERT_EQ(run.faults.size(), 1U);
   EXPECT_EQ(run.faults[0].healed_seconds, std::nullopt);
   EXPECT_EQ(run.faults[0].recovery_seconds, std::nullopt);
@@ -81,8 +81,8 @@ TEST_F(FaultPlayerTest, WhatLastsUntilTheEndIsHealedThen) {
 
 TEST_F(FaultPlayerTest, WhatDoesNoHarmIsOvercomeAtOnce) {
   std::atomic<bool> harmless{false};
-  ground_.on_inject = [&] {
-    ground_.struck = false;
+  target_.on_inject = [&] {
+    target_.struck = false;
     harmless = true;
   };
   // In a closed loop, and faster than before: however busy the machine is.
@@ -101,23 +101,23 @@ TEST_F(FaultPlayerTest, WhatDoesNoHarmIsOvercomeAtOnce) {
 
 TEST_F(FaultPlayerTest, AnExceptionOfTheGroundIsAFailure) {
   plan_.workload.duration = 60s;
-  ground_.on_inject = [this] {
+  target_.on_inject = [this] {
     stop_.request_stop();
     throw std::runtime_error("no more threads");
   };
   strike("store-kill@50ms+50ms");
   run_struck();
-  EXPECT_THAT(ground_.calls(), ElementsAre("lock store-kill", "heal store-kill"));
+  EXPECT_THAT(target_.calls(), ElementsAre("lock store-kill", "heal store-kill"));
   EXPECT_THAT(watcher_.warnings, ElementsAre(HasSubstr("no more threads")));
 }
 
 TEST_F(FaultPlayerTest, AStopInMidFaultHealsAndKeepsTheMark) {
   strike("store-freeze@50ms+30s");
   plan_.workload.duration = 60s;
-  ground_.on_inject = [this] { stop_.request_stop(); };
+  target_.on_inject = [this] { stop_.request_stop(); };
   const RunReport report = run({&lock_});
   EXPECT_TRUE(report.interrupted);
-  EXPECT_THAT(ground_.calls(), ElementsAre("lock store-freeze", "heal store-freeze"));
+  EXPECT_THAT(target_.calls(), ElementsAre("lock store-freeze", "heal store-freeze"));
   ASSERT_EQ(report.runs.size(), 1U);
   ASSERT_EQ(report.runs[0].faults.size(), 1U);
   EXPECT_EQ(report.runs[0].faults[0].healed_seconds, std::nullopt);
@@ -125,9 +125,9 @@ TEST_F(FaultPlayerTest, AStopInMidFaultHealsAndKeepsTheMark) {
 }
 
 TEST_F(FaultPlayerTest, ARunWithNothingBeforeTheFaultHasNoShare) {
-  ground_.struck = true;
+  target_.struck = true;
   strike("store-freeze@0s");
-  end_with(ground_.on_inject);
+  end_with(target_.on_inject);
   const results::Run run = run_struck();
   ASSERT_EQ(run.faults.size(), 1U);
   EXPECT_TRUE(std::isnan(run.faults[0].lowest_share));
@@ -135,20 +135,20 @@ TEST_F(FaultPlayerTest, ARunWithNothingBeforeTheFaultHasNoShare) {
 }
 
 TEST_F(FaultPlayerTest, WhatCannotBeMadeIsHealedAndSaid) {
-  ground_.refuses = true;
+  target_.refuses = true;
   strike("store-kill@50ms+50ms");
-  end_with(ground_.on_inject);
+  end_with(target_.on_inject);
   const results::Run run = run_struck();
-  EXPECT_THAT(ground_.calls(), ElementsAre("lock store-kill", "heal store-kill"));
+  EXPECT_THAT(target_.calls(), ElementsAre("lock store-kill", "heal store-kill"));
   EXPECT_THAT(run.faults, IsEmpty());
   EXPECT_THAT(run.errors, ElementsAre(HasSubstr("fault store-kill@50ms+50ms: it would not die")));
   EXPECT_THAT(watcher_.warnings, ElementsAre(HasSubstr("it would not die")));
 }
 
 TEST_F(FaultPlayerTest, WhatCannotBeHealedIsSaid) {
-  ground_.cannot_heal = true;
+  target_.cannot_heal = true;
   strike("store-kill@50ms+50ms");
-  end_with(ground_.on_heal);
+  end_with(target_.on_heal);
   const results::Run run = run_struck();
   EXPECT_EQ(run.faults.size(), 1U);
   EXPECT_THAT(watcher_.warnings, ElementsAre(HasSubstr("it would not start")));
@@ -157,7 +157,7 @@ TEST_F(FaultPlayerTest, WhatCannotBeHealedIsSaid) {
 TEST_F(FaultPlayerTest, WithoutAThreadItIsHealedInTimeAllTheSame) {
   pthread_attr_t usual{};
   pthread_getattr_default_np(&usual);
-  ground_.on_inject = [] {
+  target_.on_inject = [] {
     pthread_attr_t none{};
     pthread_attr_init(&none);
     // More than there are addresses: no thread can be had.
@@ -165,7 +165,7 @@ TEST_F(FaultPlayerTest, WithoutAThreadItIsHealedInTimeAllTheSame) {
     EXPECT_EQ(pthread_setattr_default_np(&none), 0);
     EXPECT_THROW(std::thread([] {}).join(), std::system_error);
   };
-  ground_.on_heal = [&] {
+  target_.on_heal = [&] {
     pthread_setattr_default_np(&usual);
     stop_.request_stop();
   };
@@ -193,7 +193,7 @@ TEST_F(FaultPlayerTest, AFaultThatTheRunDidNotLiveToSeeIsNotPassedOver) {
   end_after(20);
   const results::Run run = run_struck();
   EXPECT_THAT(run.faults, IsEmpty());
-  EXPECT_THAT(ground_.calls(), IsEmpty());
+  EXPECT_THAT(target_.calls(), IsEmpty());
   EXPECT_THAT(watcher_.warnings,
               ElementsAre(HasSubstr("store-kill@50s+1s: the run of lock was over before")));
 }

@@ -8,17 +8,17 @@
 
 namespace lockbench::loadgen {
 
-/// The servers of a run and the lines to them, where faults are made and healed. One call at a
+/// The servers of a run and the connections to them, on which faults are injected. One call at a
 /// time, from any thread.
-class FaultGround {
+class FaultTarget {
  public:
-  virtual ~FaultGround() = default;
+  virtual ~FaultTarget() = default;
 
-  /// In force when the call returns. Must be healed, also if it failed half-way.
+  /// The fault is in force when the call returns. Call heal() afterwards, also after an error.
   virtual tl::expected<void, std::string> inject(const Descriptor& strategy,
                                                  const Fault& fault) = 0;
-  /// Over, and the servers fit for the next fault, when the call returns; bounded by the time that
-  /// servers may take to start.
+  /// Returns when the fault is over and the servers are ready for the next one. Bounded by the time
+  /// that servers may take to start.
   virtual tl::expected<void, std::string> heal(const Descriptor& strategy, const Fault& fault) = 0;
 };
 
