@@ -23,7 +23,7 @@ Json result_of(Words arguments) {
   return read_result(scratch / "r.json");
 }
 
-TEST(loadgen::Resource, InRedisIsProtectedByALockAndByNothingElse) {
+TEST(Resource, InRedisIsProtectedByALockAndByNothingElse) {
   CommandLog log(shared_redis().port());
   const Json result = result_of({"none", "redis-set-nx-lua", "--resource", "redis", "--hold", "1ms",
                                  "--warmup", "0ms", "--duration", "200ms"});

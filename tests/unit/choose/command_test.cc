@@ -7,7 +7,7 @@
 #include "tests/unit/choose/fixtures.h"
 #include "tests/unit/cli/fixtures.h"
 
-namespace lockbench {
+namespace lockbench::cli {
 namespace {
 
 using testing::AllOf;
@@ -116,4 +116,4 @@ rank-by = "acquire.mean"
 }
 
 }  // namespace
-}  // namespace lockbench
+}  // namespace lockbench::cli

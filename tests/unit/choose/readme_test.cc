@@ -26,7 +26,7 @@ std::vector<results::Result> reference_results() {
 /// README.md as scripts/readme_tables.sh would write it from these results.
 tl::expected<std::string, std::string> drawn_from(const std::vector<results::Result>& sources) {
   results::KnownFlaws flaws;
-  for (const results::Result& source : sources) flaws.merge(known_flaws(source));
+  for (const results::Result& source : sources) flaws.merge(cli::known_flaws(source));
   return results::with_tables(readme(), results::readme_tables(sources, flaws));
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 using Points = std::vector<ScalabilityPoint>;
 
-Points loadgen::points_of(const Scalability& law, std::initializer_list<double> clients) {
+Points points_of(const Scalability& law, std::initializer_list<double> clients) {
   Points points;
   for (const double n : clients) points.push_back({n, law.throughput(n)});
   return points;
@@ -19,7 +19,7 @@ Points loadgen::points_of(const Scalability& law, std::initializer_list<double> 
 
 TEST(Scalability, IsRecoveredFromItsOwnPoints) {
   const Scalability law{1000, 0.05, 0.002};
-  const auto fitted = fit_scalability(loadgen::points_of(law, {1, 2, 4, 8, 16, 32}));
+  const auto fitted = fit_scalability(points_of(law, {1, 2, 4, 8, 16, 32}));
   ASSERT_TRUE(fitted);
   EXPECT_NEAR(fitted->lambda, 1000, 1e-6);
   EXPECT_NEAR(fitted->sigma, 0.05, 1e-9);
@@ -32,7 +32,7 @@ TEST(Scalability, NoiseMovesItLittle) {
   std::mt19937_64 random(3);
   std::normal_distribution<double> noise(1, 0.02);
   for (int i = 0; i < 100; ++i) {
-    Points points = loadgen::points_of(law, {1, 2, 4, 8, 16, 32});
+    Points points = points_of(law, {1, 2, 4, 8, 16, 32});
     for (ScalabilityPoint& point : points) point.per_second *= noise(random);
     const auto fitted = fit_scalability(points);
     ASSERT_TRUE(fitted);
