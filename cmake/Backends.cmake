@@ -30,8 +30,8 @@ if(ZOOKEEPER_INCLUDE AND ZOOKEEPER_LIBRARY)
   target_compile_definitions(PkgConfig::zookeeper_mt INTERFACE THREADED)
 endif()
 
-# Adds strategies/<folder> to `target`; where the switch is off, the names of its strategies alone, which
-# are read from their descriptors, with the reason. Usage: lockbench_backend_sources(<target> <NAME> <folder>
+# Adds strategies/<folder> to `target`; where the switch is off, the names of the store and of its strategies
+# alone, which are read from their descriptors, with the reason. Usage: lockbench_backend_sources(<target> <NAME> <folder>
 # <module>)
 function(lockbench_backend_sources target name folder module)
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cc ${folder}/client/*.cc)
@@ -40,7 +40,8 @@ function(lockbench_backend_sources target name folder module)
     target_link_libraries(${target} PUBLIC PkgConfig::${module})
     return()
   endif()
-  set(text "// Generated: what this build leaves out.\n#include \"strategies/registry.h\"\n\nnamespace lockbench {\nnamespace {\n\n")
+  set(text "// Generated: what this build leaves out.\n#include \"strategies/registry.h\"\n#include \"strategies/store.h\"\n\nnamespace lockbench {\nnamespace {\n\n")
+  string(APPEND text "const StoreRegistration store({.name = \"${folder}\", .value_name = \"URL\", .help = \"not available: ${LOCKBENCH_${name}_REASON}\", .not_built = \"${LOCKBENCH_${name}_REASON}\"});\n")
   foreach(source ${sources})
     file(STRINGS ${source} names REGEX "^    \\.name = \"")
     foreach(line ${names})

@@ -29,15 +29,10 @@ std::string on_all(const std::vector<std::uint16_t>& ports) {
   return all;
 }
 
-std::vector<std::string> list_of(const std::optional<std::string>& url) {
-  return url ? std::vector<std::string>{*url} : std::vector<std::string>{};
-}
-
 Backend redis() {
   return {.name = "redis",
           .option = "--redis",
           .program = testbed::kRedisServer.name,
-          .given = [](const RunOptions& options) { return options.redis; },
           .find_program = [] { return testbed::find_program(testbed::kRedisServer); },
           .start = [](testbed::Testbed& testbed, std::uint32_t connections) -> Started {
             testbed::RedisOptions options;
@@ -51,7 +46,6 @@ Backend memcached() {
   return {.name = "memcached",
           .option = "--memcached",
           .program = testbed::kMemcached.name,
-          .given = [](const RunOptions& options) { return list_of(options.memcached); },
           .find_program = [] { return testbed::find_program(testbed::kMemcached); },
           .start = [](testbed::Testbed& testbed, std::uint32_t connections) -> Started {
             testbed::MemcachedOptions options;
@@ -65,7 +59,6 @@ Backend postgres() {
   return {.name = "postgres",
           .option = "--postgres",
           .program = testbed::kPostgres.name,
-          .given = [](const RunOptions& options) { return list_of(options.postgres); },
           .find_program = [] { return testbed::find_postgres(); },
           .start = [](testbed::Testbed& testbed, std::uint32_t connections) -> Started {
             testbed::PostgresOptions options;
@@ -82,7 +75,6 @@ Backend zookeeper() {
   return {.name = "zookeeper",
           .option = "--zookeeper",
           .program = testbed::kZookeeper,
-          .given = [](const RunOptions& options) { return list_of(options.zookeeper); },
           .find_program = [] { return testbed::find_zookeeper(); },
           .start = [](testbed::Testbed& testbed, std::uint32_t /*connections*/) -> Started {
             return testbed::start_zookeeper(testbed);
@@ -107,7 +99,6 @@ Backend etcd() {
   return {.name = "etcd",
           .option = "--etcd",
           .program = testbed::kEtcd.name,
-          .given = [](const RunOptions& options) { return list_of(options.etcd); },
           .find_program = [] { return testbed::find_program(testbed::kEtcd); },
           // Its connections have no bound of their own.
           .start = [](testbed::Testbed& testbed, std::uint32_t) -> Started {

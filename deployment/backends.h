@@ -20,7 +20,6 @@ struct Backend {
   std::string_view name;     ///< as in descriptors
   std::string_view option;   ///< that names the user's own servers: "--redis"
   std::string_view program;  ///< of a private server
-  std::vector<std::string> (*given)(const RunOptions& options);
   tl::expected<std::filesystem::path, std::string> (*find_program)();
   /// Ready for so many connections. Thread-safe.
   tl::expected<std::unique_ptr<testbed::Server>, std::string> (*start)(testbed::Testbed& testbed,

@@ -46,7 +46,7 @@ void add_needs_of(const Backend& backend, const RunOptions& options,
                    .replicated = true,
                    .lines = true,
                    .for_all = true,
-                   .given = first_of(backend.given(options))});
+                   .given = first_of(options.servers_of(backend.name))});
     return;
   }
   if (plain) {
@@ -55,13 +55,13 @@ void add_needs_of(const Backend& backend, const RunOptions& options,
                    .first_only = needs_one(selected, backend.name),
                    .cluster = needs_cluster(options, backend.name),
                    .lines = lines,
-                   .given = backend.given(options)});
+                   .given = options.servers_of(backend.name)});
   }
   if (replicated) {
     all.push_back({.backend = &backend,
                    .replicated = true,
                    .lines = lines,
-                   .given = first_of(backend.given(options))});
+                   .given = first_of(options.servers_of(backend.name))});
   }
 }
 
@@ -76,8 +76,8 @@ std::vector<Need> needs_of(const RunOptions& options, const std::vector<Selected
   Need counter{.backend = find_backend("redis"), .counter = true, .given = {}};
   if (options.counter_redis) {
     counter.given = {*options.counter_redis};
-  } else if (!options.redis.empty()) {
-    counter.given = {options.redis.front()};
+  } else if (const auto redis = options.servers_of("redis"); !redis.empty()) {
+    counter.given = {redis.front()};
   }
   all.push_back(std::move(counter));
   return all;

@@ -6,19 +6,24 @@ namespace lockbench {
 namespace {
 
 std::map<std::string_view, StoreKind>& kinds() {
-  static std::map<std::string_view, StoreKind> by_backend;
-  return by_backend;
+  static std::map<std::string_view, StoreKind> by_name;
+  return by_name;
 }
 
 }  // namespace
 
-StoreRegistration::StoreRegistration(std::string_view backend, const StoreKind& kind) {
-  kinds()[backend] = kind;
+StoreRegistration::StoreRegistration(const StoreKind& kind) { kinds()[kind.name] = kind; }
+
+std::vector<const StoreKind*> store_kinds() {
+  std::vector<const StoreKind*> all;
+  for (const auto& [name, kind] : kinds()) all.push_back(&kind);
+  return all;
 }
 
 const StoreKind* find_store_kind(std::string_view backend) {
   const auto found = kinds().find(backend);
-  return found == kinds().end() ? nullptr : &found->second;
+  const bool built = found != kinds().end() && found->second.not_built.empty();
+  return built ? &found->second : nullptr;
 }
 
 std::vector<std::unique_ptr<Store>> make_stores(const Descriptor& strategy,

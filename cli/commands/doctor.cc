@@ -60,7 +60,7 @@ Finding check_endpoint(std::string_view option, std::string_view backend, const 
 std::vector<Finding> check_backend(const Backend& backend, const RunOptions& options) {
   const std::string name(backend.name);
   if (find_store_kind(name) == nullptr) return {{name, true, "left out of this build"}};
-  const std::vector<std::string> given = backend.given(options);
+  const std::vector<std::string> given = options.servers_of(backend.name);
   std::vector<Finding> findings = {check_program(backend, given.empty())};
   for (const std::string& url : given) {
     findings.push_back(
@@ -110,13 +110,19 @@ tl::expected<int, UsageError> doctor(const RunOptions& options) {
   return good ? exit_code::kFine : exit_code::kErrors;
 }
 
+std::vector<Option> doctor_options() {
+  std::vector<Option> options = server_options();
+  auto shared = some_run_options({"counter-redis", "store-timeout", "clients", "resource"});
+  std::move(shared.begin(), shared.end(), std::back_inserter(options));
+  return options;
+}
+
 }  // namespace
 
 Command doctor_command() {
   return {.name = "doctor",
           .summary = "Which servers, programs and endpoints can be used.",
-          .options = some_run_options({"redis", "memcached", "postgres", "zookeeper", "etcd",
-                                       "counter-redis", "store-timeout", "clients", "resource"}),
+          .options = doctor_options(),
           .execute = doctor};
 }
 

@@ -67,8 +67,8 @@ tl::expected<Metrics, UsageError> Metrics::start(const RunOptions& options,
   for (const Selected& one : selected) {
     if (one.strategy->not_built.empty()) strategies.push_back(one.strategy);
   }
-  const int nodes =
-      options.redis.empty() ? options.workload.nodes : static_cast<int>(options.redis.size());
+  const auto redis = options.servers_of("redis");
+  const int nodes = redis.empty() ? options.workload.nodes : static_cast<int>(redis.size());
   metrics.exporter_ = exporter::Exporter::make(strategies, nodes, facts_of(options, run_id));
   if (!asked.listen) return metrics;
   const auto serving =

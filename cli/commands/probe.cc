@@ -60,9 +60,9 @@ std::vector<Option> probe_options() {
           "acquire-timeout", "when a client gives up; 0s: after one attempt", {0s, 1h},
           [](auto& o) -> auto& { return o.probe.acquire_timeout; }),
       probe_duration_option()};
-  for (auto part : {some_run_options({"strategies", "hold", "ttl", "wait", "renew", "redis",
-                                      "node-timeout", "wait-replicas", "wait-timeout",
-                                      "store-timeout", "metrics-listen", "quiet", "config"}),
+  for (auto part : {some_run_options({"strategies", "hold", "ttl", "wait", "renew", "node-timeout",
+                                      "wait-replicas", "wait-timeout", "store-timeout",
+                                      "metrics-listen", "quiet", "config"}),
                     server_options()}) {
     std::move(part.begin(), part.end(), std::back_inserter(options));
   }
@@ -90,7 +90,7 @@ tl::expected<std::vector<Selected>, UsageError> select(const RunOptions& options
     std::erase_if(catalogue, [&](const Descriptor* strategy) {
       const Backend* const backend = find_backend(strategy->backend);
       const bool promises = strategy->traits.promises_exclusion && !strategy->traits.one_process;
-      return !promises || backend == nullptr || backend->given(options).empty();
+      return !promises || backend == nullptr || options.servers_of(backend->name).empty();
     });
     if (catalogue.empty()) {
       return tl::unexpected(UsageError{

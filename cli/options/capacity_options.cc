@@ -148,11 +148,12 @@ std::vector<Option> capacity_options() {
       {"strategies",    "keys",           "key-skew", "hold",          "warmup",
        "ttl",           "wait",           "renew",    "nodes",         "node-timeout",
        "replicas",      "lock-delay",     "resource", "wait-replicas", "wait-timeout",
-       "counter-redis", "seed",           "redis",    "memcached",     "etcd",
-       "postgres",      "zookeeper",      "rtt",      "out",           "store-timeout",
+       "counter-redis", "seed",           "rtt",      "out",           "store-timeout",
        "format",        "quiet",          "strict",   "config",        "acquire-timeout",
        "report",        "metrics-listen", "linger",   "push"});
   std::move(shared.begin(), shared.end(), std::back_inserter(options));
+  auto servers = server_options();
+  std::move(servers.begin(), servers.end(), std::back_inserter(options));
   return options;
 }
 

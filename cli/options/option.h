@@ -56,11 +56,11 @@ std::vector<Option> renewing_options();
 /// Those among them for locks on several nodes: Redlock's, and those that wait for replicas.
 std::vector<Option> replication_options();
 
-/// Those among them that name the user's own Redis.
-std::vector<Option> redis_options();
-
-/// Those among them that name the user's own servers, Redis apart.
+/// Those among them that name the user's own servers: one for each kind of store.
 std::vector<Option> server_options();
+
+/// Names the user's own Redis for the protected counter.
+Option counter_redis_option();
 
 /// Those among them that say who gets metrics.
 std::vector<Option> metrics_options();

@@ -204,8 +204,8 @@ std::vector<Option> run_options() {
   add("Renewal", renewing_options());
   add("Several nodes", replication_options());
   add("Faults", fault_options());
-  add("Stores", redis_options());
   add("Stores", server_options());
+  add("Stores", {counter_redis_option()});
   add("Stores", network_options());
   add("Metrics", metrics_options());
   add("Results", output_options());

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "choose/requirements.h"
@@ -95,12 +97,9 @@ struct ReportOptions {
 struct RunOptions {
   std::vector<std::string> strategies;  ///< names and globs as given; none: all
   loadgen::Workload workload;
-  std::vector<std::string> redis;            ///< URLs, secrets included
-  std::optional<std::string> counter_redis;  ///< likewise
-  std::optional<std::string> memcached;      ///< HOST:PORT
-  std::optional<std::string> etcd;           ///< a URL, secrets included
-  std::optional<std::string> postgres;       ///< a DSN, secrets included
-  std::optional<std::string> zookeeper;      ///< servers, secrets included
+  /// URLs of the user's own servers by the name of their store, secrets included.
+  std::map<std::string, std::vector<std::string>, std::less<>> servers;
+  std::optional<std::string> counter_redis;  ///< a URL, secrets included
   std::vector<results::Threshold> thresholds;
   int replicas = 2;  ///< of the private server of those strategies that need some
   std::string out;   ///< empty: results/runs/<id>.json
@@ -118,6 +117,12 @@ struct RunOptions {
   ReportOptions report;
   bool quiet = false, strict = false;
   std::string config;
+
+  /// The user's own servers of that store; none: private ones.
+  std::vector<std::string> servers_of(std::string_view store) const {
+    const auto given = servers.find(store);
+    return given == servers.end() ? std::vector<std::string>() : given->second;
+  }
 };
 
 /// A mistake of the user's, as one line that names it and says what is allowed.

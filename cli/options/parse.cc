@@ -160,7 +160,7 @@ tl::expected<void, UsageError> check_together(const RunOptions& options, const G
     return tl::unexpected(
         UsageError{"--key-skew needs --keys N: with per-client no key is chosen"});
   }
-  if (load.rtt > Duration::zero() && !options.redis.empty()) {
+  if (load.rtt > Duration::zero() && !options.servers_of("redis").empty()) {
     return tl::unexpected(
         UsageError{"--rtt is added to private local servers: it does not go with --redis"});
   }

@@ -1,48 +1,61 @@
-#include <optional>
-
 #include "cli/options/option.h"
 #include "strategies/store.h"
 
 namespace lockbench::cli {
 namespace {
 
-/// Names the user's own server of a backend. Shown without its secrets.
-Option server_option(std::string_view name, std::string_view value_name, std::string_view help,
-                     std::optional<std::string> RunOptions::*place) {
-  Option option{.name = name, .value_name = value_name, .help = std::string(help)};
-  option.set = [=](RunOptions& options,
-                   const std::string& text) -> tl::expected<void, std::string> {
-    const StoreKind* const kind = find_store_kind(name);
-    if (kind == nullptr) return tl::unexpected("this build is without " + std::string(name));
-    if (auto shown = kind->display(text); !shown) return tl::unexpected(shown.error());
-    options.*place = text;
+/// The user's own servers of a store. Shown without their secrets.
+Option server_option(const StoreKind& kind) {
+  Option option{.name = kind.name,
+                .value_name = kind.value_name,
+                .help = std::string(kind.help),
+                .repeatable = kind.repeatable};
+  option.set = [&kind](RunOptions& options,
+                       const std::string& text) -> tl::expected<void, std::string> {
+    if (!kind.not_built.empty()) {
+      return tl::unexpected("this build is without " + std::string(kind.name));
+    }
+    if (auto shown = kind.display(text); !shown) return tl::unexpected(shown.error());
+    std::vector<std::string>& urls = options.servers[std::string(kind.name)];
+    if (!kind.repeatable) urls.clear();
+    urls.push_back(text);
     return {};
   };
-  option.get = [=](const RunOptions& options) -> results::OptionValue {
-    if (!(options.*place)) return nullptr;
-    return find_store_kind(name)->display(*(options.*place)).value_or("?");
+  option.get = [&kind](const RunOptions& options) -> results::OptionValue {
+    const auto urls = options.servers.find(kind.name);
+    if (urls == options.servers.end()) return nullptr;
+    std::vector<std::string> shown;
+    for (const std::string& url : urls->second) shown.push_back(kind.display(url).value_or("?"));
+    if (kind.repeatable) return shown;
+    return shown.front();
   };
   return option;
 }
 
 }  // namespace
 
+Option counter_redis_option() {
+  Option option{.name = "counter-redis", .value_name = "URL"};
+  option.help =
+      "where the counter of --resource redis and redis-fenced lives (--redis, or a private server)";
+  option.set = [](RunOptions& options, const std::string& text) -> tl::expected<void, std::string> {
+    if (auto shown = find_store_kind("redis")->display(text); !shown) {
+      return tl::unexpected(shown.error());
+    }
+    options.counter_redis = text;
+    return {};
+  };
+  option.get = [](const RunOptions& options) -> results::OptionValue {
+    if (!options.counter_redis) return nullptr;
+    return find_store_kind("redis")->display(*options.counter_redis).value_or("?");
+  };
+  return option;
+}
+
 std::vector<Option> server_options() {
-  return {server_option("memcached", "HOST:PORT", "use this memcached instead of a private one",
-                        &RunOptions::memcached),
-          server_option("etcd", "URL",
-                        "use this etcd instead of a private one: "
-                        "etcd://[user:password@]host[:port][,host[:port]...]",
-                        &RunOptions::etcd),
-          server_option("postgres", "DSN",
-                        "use this PostgreSQL database instead of a private one: "
-                        "postgresql://[user[:password]@]host[:port]/database or "
-                        "\"host=... dbname=...\"",
-                        &RunOptions::postgres),
-          server_option("zookeeper", "HOSTS",
-                        "use this ZooKeeper instead of a private one: "
-                        "[zk://[user:password@]]host[:port][,host[:port]...][/chroot]",
-                        &RunOptions::zookeeper)};
+  std::vector<Option> all;
+  for (const StoreKind* kind : store_kinds()) all.push_back(server_option(*kind));
+  return all;
 }
 
 }  // namespace lockbench::cli

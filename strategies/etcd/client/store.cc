@@ -55,17 +55,18 @@ class EtcdStore : public Store {
   Connection etcd_;
 };
 
-StoreKind::Text display(const std::string& url) {
-  const auto endpoint = parse_endpoint(url);
-  if (!endpoint) return tl::unexpected(endpoint.error());
-  return endpoint->display();
-}
-
-std::unique_ptr<Store> make(const std::string& url, Duration timeout) {
-  return std::make_unique<EtcdStore>(parse_endpoint(url).value(), timeout);
-}
-
-const StoreRegistration registration("etcd", {display, make});
+const StoreRegistration registration({
+    .name = "etcd",
+    .value_name = "URL",
+    .help = "use this etcd instead of a private one: "
+            "etcd://[user:password@]host[:port][,host[:port]...]",
+    .display = [](const std::string& url) -> StoreKind::Text {
+      return parse_endpoint(url).map([](const Endpoint& endpoint) { return endpoint.display(); });
+    },
+    .make = [](const std::string& url, Duration command_timeout) -> std::unique_ptr<Store> {
+      return std::make_unique<EtcdStore>(parse_endpoint(url).value(), command_timeout);
+    },
+});
 
 }  // namespace
 }  // namespace lockbench::etcd

@@ -39,17 +39,17 @@ class MemcachedStore : public Store {
   Connection memcached_;
 };
 
-StoreKind::Text display(const std::string& url) {
-  const auto endpoint = parse_endpoint(url);
-  if (!endpoint) return tl::unexpected(endpoint.error());
-  return endpoint->display();
-}
-
-std::unique_ptr<Store> make(const std::string& url, Duration timeout) {
-  return std::make_unique<MemcachedStore>(parse_endpoint(url).value(), timeout);
-}
-
-const StoreRegistration registration("memcached", {display, make});
+const StoreRegistration registration({
+    .name = "memcached",
+    .value_name = "HOST:PORT",
+    .help = "use this memcached instead of a private one",
+    .display = [](const std::string& url) -> StoreKind::Text {
+      return parse_endpoint(url).map([](const Endpoint& endpoint) { return endpoint.display(); });
+    },
+    .make = [](const std::string& url, Duration command_timeout) -> std::unique_ptr<Store> {
+      return std::make_unique<MemcachedStore>(parse_endpoint(url).value(), command_timeout);
+    },
+});
 
 }  // namespace
 }  // namespace lockbench::memcached

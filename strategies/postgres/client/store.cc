@@ -92,17 +92,18 @@ class PostgresStore : public Store {
   Session session_;
 };
 
-StoreKind::Text display(const std::string& url) {
-  auto endpoint = parse_endpoint(url);
-  if (!endpoint) return tl::unexpected(endpoint.error());
-  return std::move(endpoint->display);
-}
-
-std::unique_ptr<Store> make(const std::string& url, Duration timeout) {
-  return std::make_unique<PostgresStore>(parse_endpoint(url).value(), timeout);
-}
-
-const StoreRegistration registration("postgres", {display, make});
+const StoreRegistration registration({
+    .name = "postgres",
+    .value_name = "DSN",
+    .help = "use this PostgreSQL database instead of a private one: "
+            "postgresql://[user[:password]@]host[:port]/database or \"host=... dbname=...\"",
+    .display = [](const std::string& url) -> StoreKind::Text {
+      return parse_endpoint(url).map([](const Endpoint& endpoint) { return endpoint.display; });
+    },
+    .make = [](const std::string& url, Duration command_timeout) -> std::unique_ptr<Store> {
+      return std::make_unique<PostgresStore>(parse_endpoint(url).value(), command_timeout);
+    },
+});
 
 }  // namespace
 }  // namespace lockbench::postgres

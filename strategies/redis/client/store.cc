@@ -76,20 +76,27 @@ class RedisStore : public Store {
   std::unique_ptr<Connection> redis_;
 };
 
-StoreKind::Text display(const std::string& url) {
-  const auto endpoint = parse_endpoint(url);
-  if (!endpoint) return tl::unexpected(endpoint.error());
-  if (endpoint->database == 0) return endpoint->display();
-  return fmt::format("{}{}{}", endpoint->display(),
-                     endpoint->path.empty() ? "/" : "?db=", endpoint->database);
+std::string display(const Endpoint& endpoint) {
+  if (endpoint.database == 0) return endpoint.display();
+  return fmt::format("{}{}{}", endpoint.display(),
+                     endpoint.path.empty() ? "/" : "?db=", endpoint.database);
 }
 
-std::unique_ptr<Store> make(const std::string& url, Duration timeout) {
-  const auto factory = make_hiredis_factory();
-  return make_store(parse_endpoint(url).value(), *factory, timeout);
-}
-
-const StoreRegistration registration("redis", {display, make});
+const StoreRegistration registration({
+    .name = "redis",
+    .value_name = "URL",
+    .help =
+        "use this Redis instead of a private one: redis://[[user]:password@]host[:port][/db], "
+        "unix://[[user]:password@]/path, or "
+        "redis+sentinel://[[user]:password@]host[:port],.../name[/db] for the master that these "
+        "sentinels watch; repeatable: the nodes of Redlock, other strategies use the first",
+    .repeatable = true,
+    .display = [](const std::string& url) { return parse_endpoint(url).map(display); },
+    .make =
+        [](const std::string& url, Duration command_timeout) {
+          return make_store(parse_endpoint(url).value(), *make_hiredis_factory(), command_timeout);
+        },
+});
 
 }  // namespace
 

@@ -114,17 +114,18 @@ class ZookeeperStore : public Store {
   const std::shared_ptr<Session> session_;
 };
 
-StoreKind::Text display(const std::string& url) {
-  const auto endpoint = parse_endpoint(url);
-  if (!endpoint) return tl::unexpected(endpoint.error());
-  return endpoint->display();
-}
-
-std::unique_ptr<Store> make(const std::string& url, Duration timeout) {
-  return std::make_unique<ZookeeperStore>(parse_endpoint(url).value(), timeout);
-}
-
-const StoreRegistration registration("zookeeper", {display, make});
+const StoreRegistration registration({
+    .name = "zookeeper",
+    .value_name = "HOSTS",
+    .help = "use this ZooKeeper instead of a private one: "
+            "[zk://[user:password@]]host[:port][,host[:port]...][/chroot]",
+    .display = [](const std::string& url) -> StoreKind::Text {
+      return parse_endpoint(url).map([](const Endpoint& endpoint) { return endpoint.display(); });
+    },
+    .make = [](const std::string& url, Duration command_timeout) -> std::unique_ptr<Store> {
+      return std::make_unique<ZookeeperStore>(parse_endpoint(url).value(), command_timeout);
+    },
+});
 
 }  // namespace
 }  // namespace lockbench::zookeeper

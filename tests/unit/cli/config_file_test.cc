@@ -91,7 +91,7 @@ strict = true
   EXPECT_EQ(options->workload.rate, 100);
   EXPECT_EQ(options->workload.hold.to_string(), "uniform(1ms,3ms)");
   EXPECT_EQ(options->workload.acquire_timeout, 1s);
-  EXPECT_EQ(options->redis.size(), 2U);
+  EXPECT_EQ(options->servers_of("redis").size(), 2U);
   EXPECT_EQ(options->thresholds.size(), 1U);
   EXPECT_EQ(options->format, Format::json);
   EXPECT_TRUE(options->quiet && options->strict);
@@ -119,7 +119,7 @@ TEST(ConfigFile, TheCommandLineWins) {
   EXPECT_EQ(options->workload.clients, 3);
   EXPECT_EQ(options->workload.ttl, 2s);
   EXPECT_THAT(options->strategies, testing::ElementsAre("none"));
-  EXPECT_THAT(options->redis, testing::ElementsAre("redis://b"));
+  EXPECT_THAT(options->servers_of("redis"), testing::ElementsAre("redis://b"));
   EXPECT_FALSE(options->quiet);
 }
 

@@ -208,7 +208,7 @@ TEST_F(Unbuilt, IsAnErrorWhenNamed) {
 /// A Redis that was named, and that nobody serves.
 class Unreachable : public Deploy {
  protected:
-  Unreachable() { options_.redis = {"redis://:hunter2@127.0.0.1:1"}; }
+  Unreachable() { options_.servers["redis"] = {"redis://:hunter2@127.0.0.1:1"}; }
 };
 
 TEST_F(Unreachable, IsAnErrorHoweverItsStrategiesWereChosen) {

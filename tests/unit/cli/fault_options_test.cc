@@ -103,7 +103,7 @@ TEST_F(FaultDeploy, AndSkippedWhenAGlobBroughtItIn) {
 }
 
 TEST_F(FaultDeploy, NobodysServersAreHarmed) {
-  options_.redis = {"redis://127.0.0.1:1"};
+  options_.servers["redis"] = {"redis://127.0.0.1:1"};
   EXPECT_EQ(error({{&redis_, true}}),
             "--fault: store-kill@1s strikes private servers only: it does not go with --redis");
 }

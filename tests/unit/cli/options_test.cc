@@ -105,7 +105,7 @@ TEST(Options, EveryOptionOfDeploymentAndOutputReachesIt) {
        "audit.lost_updates==0", "--out", "x.json", "--format", "csv", "--quiet", "--strict"});
   ASSERT_TRUE(options) << options.error().message;
   EXPECT_THAT(options->strategies, testing::ElementsAre("redis-setnx", "redis-*"));
-  EXPECT_THAT(options->redis, testing::ElementsAre("redis://a:1", "redis://b:2"));
+  EXPECT_THAT(options->servers_of("redis"), testing::ElementsAre("redis://a:1", "redis://b:2"));
   EXPECT_EQ(options->counter_redis, "redis://c:3");
   ASSERT_EQ(options->thresholds.size(), 2U);
   EXPECT_EQ(options->thresholds[1].figure, "audit.lost_updates");

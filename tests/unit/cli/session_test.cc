@@ -62,8 +62,8 @@ TEST_F(SessionTest, AStopBeforeTheLoadLeavesNothing) {
 void deploy_on_two_of_three() {
   const auto one = test::own_redis(), other = test::own_redis();
   RunOptions options;
-  options.redis = {one->url(), other->url(),
-                   fmt::format("redis://127.0.0.1:{}", test::closed_port())};
+  options.servers["redis"] = {one->url(), other->url(),
+                              fmt::format("redis://127.0.0.1:{}", test::closed_port())};
   Descriptor left_out = *find_strategy("local-mutex");
   left_out.name = "store-x";
   left_out.not_built = "built without libstore";
