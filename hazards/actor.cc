@@ -3,21 +3,79 @@
 #include <nlohmann/json.hpp>
 
 #include "hazards/play.h"
-#include "hazards/words.h"
 
 namespace lockbench::hazards {
 namespace {
 
 using Json = nlohmann::json;
 
-/// For an answer that needs nothing but the store's.
-constexpr std::chrono::seconds kSoon{10};
+/// Enough for any request that does not wait for the lock.
+constexpr std::chrono::seconds kReplyTimeout{10};
 constexpr std::chrono::seconds kCommandTimeout{2};
 
 std::int64_t nanoseconds(Duration duration) { return duration.count(); }
 TimePoint time_of(const Json& value) { return TimePoint(Duration(value.get<std::int64_t>())); }
 std::optional<TimePoint> time_if_any(const Json& value) {
   return value.is_null() ? std::nullopt : std::optional(time_of(value));
+}
+
+// What a timeline says about the client that made the request.
+
+std::string_view describe(AcquireOutcome outcome) {
+  switch (outcome) {
+    case AcquireOutcome::acquired:
+      return "is granted the lock";
+    case AcquireOutcome::timed_out:
+      return "times out waiting for the lock";
+    case AcquireOutcome::refused:
+      return "finds the lock taken";
+    case AcquireOutcome::failed:
+      return "cannot request the lock";
+    case AcquireOutcome::unknown:
+      return "does not know whether it was granted the lock";
+    case AcquireOutcome::abandoned:
+      return "stops waiting for the lock";
+  }
+  return "?";
+}
+
+std::string_view describe(ReleaseOutcome outcome) {
+  switch (outcome) {
+    case ReleaseOutcome::released:
+      return "releases a lock";
+    case ReleaseOutcome::not_owner:
+      return "tries to release, and learns that the lock is not its own";
+    case ReleaseOutcome::failed:
+      return "does not know whether it released the lock";
+  }
+  return "?";
+}
+
+std::string_view describe(RenewOutcome outcome) {
+  switch (outcome) {
+    case RenewOutcome::renewed:
+      return "renews a lock";
+    case RenewOutcome::not_owner:
+      return "tries to renew, and learns that the lock is not its own";
+    case RenewOutcome::failed:
+      return "does not know whether it renewed the lock";
+    case RenewOutcome::unsupported:
+      return "has nothing to renew";
+  }
+  return "?";
+}
+
+std::string_view describe(loadgen::WriteResult result) {
+  switch (result) {
+    case loadgen::WriteResult::accepted:
+      return "writes the counter";
+    case loadgen::WriteResult::rejected_stale:
+      return "is rejected by the counter: its fencing number is old";
+    case loadgen::WriteResult::unknown:
+    case loadgen::WriteResult::failed:
+      return "could not write the counter";
+  }
+  return "?";
 }
 
 }  // namespace
@@ -49,7 +107,7 @@ Actor::Actor(Play& play, std::string name, const ActorSettings& settings)
         {"command_timeout_ns", nanoseconds(kCommandTimeout)}});
 }
 
-std::optional<Json> Actor::hear(Duration within) {
+std::optional<Json> Actor::try_receive(Duration within) {
   auto message = process_.receive(within);
   if (message && message->contains("error")) {
     throw StageFailure(name_ + ": " + message->at("error").get<std::string>());
@@ -58,26 +116,27 @@ std::optional<Json> Actor::hear(Duration within) {
 }
 
 Json Actor::receive(Duration within) {
-  auto message = hear(within);
-  if (!message) throw StageFailure(name_ + " does not answer");
+  auto message = try_receive(within);
+  if (!message) throw StageFailure(name_ + " did not answer in time");
   return *std::move(message);
 }
 
 Json Actor::call(const Json& request) {
   process_.send(request);
-  Json answer = receive(kSoon);
-  while (answer.contains("event")) answer = receive(kSoon);
+  Json answer = receive(kReplyTimeout);
+  while (answer.contains("event")) answer = receive(kReplyTimeout);
   return answer;
 }
 
-void Actor::rehearse() {
-  // The first time much is done that is done once.
+void Actor::warm_up() {
+  // The first round also connects and loads scripts; the second one counts the usual commands.
   for (int round = 0; round < 2; ++round) {
-    Json request = acquire_request(kSoon);
-    request["key"] = play_.key() + ":rehearsal";
+    Json request = acquire_request(kReplyTimeout);
+    request["key"] = play_.key() + ":warm-up";
     const Json got = call(request);
     if (got.at("outcome") != static_cast<int>(AcquireOutcome::acquired)) {
-      throw StageFailure(name_ + " cannot rehearse: " + got.at("reason").get<std::string>());
+      throw StageFailure(
+          name_ + " cannot acquire the warm-up lock: " + got.at("reason").get<std::string>());
     }
     const Json released = call({{"do", "release"}, {"lease", got.at("lease")}});
     acquire_commands_ = got.at("commands").get<int>();
@@ -92,13 +151,13 @@ Json Actor::acquire_request(Duration wait) const {
           {"wait_ns", nanoseconds(wait)}};
 }
 
-void Actor::ask(Duration wait) {
+void Actor::start_acquire(Duration wait) {
   wait_ = wait;
   play_.timeline().add_now(name_, "asks for the lock");
   process_.send(acquire_request(wait));
 }
 
-void Actor::ask_and_release(Duration wait, TimePoint at) {
+void Actor::start_acquire_and_release(Duration wait, TimePoint at) {
   wait_ = wait;
   Json request = acquire_request(wait);
   request["at_ns"] = at.time_since_epoch().count();
@@ -108,19 +167,19 @@ void Actor::ask_and_release(Duration wait, TimePoint at) {
 }
 
 void Actor::await_waiting() {
-  const Json event = receive(kSoon);
-  if (!event.contains("event")) throw StageFailure(name_ + " was to wait, and need not");
-  play_.timeline().add_now(name_, "finds the lock taken, and waits");
+  const Json event = receive(kReplyTimeout);
+  if (!event.contains("event")) throw StageFailure(name_ + " did not have to wait for the lock");
+  play_.timeline().add_now(name_, "finds the lock taken and waits");
 }
 
-Grant Actor::answer() {
-  Json answer = receive(wait_ + kSoon);
-  if (answer.contains("event")) answer = receive(wait_ + kSoon);
+Grant Actor::finish_acquire() {
+  Json answer = receive(wait_ + kReplyTimeout);
+  if (answer.contains("event")) answer = receive(wait_ + kReplyTimeout);
   return to_grant(answer);
 }
 
-std::optional<Grant> Actor::answer_until(TimePoint deadline) {
-  while (const auto message = hear(deadline - std::chrono::steady_clock::now())) {
+std::optional<Grant> Actor::finish_acquire_by(TimePoint deadline) {
+  while (const auto message = try_receive(deadline - std::chrono::steady_clock::now())) {
     if (!message->contains("event")) return to_grant(*message);
   }
   return std::nullopt;
@@ -135,7 +194,7 @@ Grant Actor::to_grant(const Json& answer) {
   grant.rounds = answer.at("rounds").get<int>();
   grant.split_votes = answer.at("split_votes").get<int>();
   grant.reason = answer.at("reason").get<std::string>();
-  std::string text(words(grant.outcome));
+  std::string text(describe(grant.outcome));
   if (grant.granted()) {
     grant.lease = answer.at("lease").get<int>();
     grant.valid_until = time_if_any(answer.at("valid_until_ns"));
@@ -144,8 +203,8 @@ Grant Actor::to_grant(const Json& answer) {
     if (grant.valid_until) {
       const auto left =
           std::chrono::ceil<std::chrono::milliseconds>(*grant.valid_until - grant.answered_at);
-      text += fmt::format(", and believes in it for {} ms", left.count());
-      // Some stores have a shortest lease of their own.
+      text += fmt::format(", valid for {} ms", left.count());
+      // ZooKeeper and etcd have a minimum; they may grant more than was asked for.
       if (left > play_.ttl_ * 3 / 2) play_.ttl_ = left;
     }
     if (grant.fencing) text += fmt::format(", with fencing number {}", *grant.fencing);
@@ -157,30 +216,31 @@ Grant Actor::to_grant(const Json& answer) {
 }
 
 Grant Actor::acquire(Duration wait) {
-  ask(wait);
-  return answer();
+  start_acquire(wait);
+  return finish_acquire();
 }
 
-Grant Actor::hold() {
+Grant Actor::must_acquire() {
   Grant grant = acquire(std::chrono::seconds(5));
   if (!grant.granted()) {
-    throw StageFailure(fmt::format("{} was to get the lock, and {}", name_, words(grant.outcome)));
+    throw StageFailure(
+        fmt::format("{} did not get the lock: it {}", name_, describe(grant.outcome)));
   }
   return grant;
 }
 
 ReleaseOutcome Actor::to_release(const Json& answer) {
   const auto outcome = static_cast<ReleaseOutcome>(answer.at("outcome").get<int>());
-  play_.timeline().add(time_of(answer.at("answered_ns")), name_, std::string(words(outcome)));
+  play_.timeline().add(time_of(answer.at("answered_ns")), name_, std::string(describe(outcome)));
   return outcome;
 }
 
-void Actor::begin_release(const Grant& grant) {
-  play_.timeline().add_now(name_, "begins to release");
+void Actor::start_release(const Grant& grant) {
+  play_.timeline().add_now(name_, "starts to release");
   process_.send({{"do", "release"}, {"lease", grant.lease}});
 }
 
-ReleaseOutcome Actor::end_release() { return to_release(receive(kSoon)); }
+ReleaseOutcome Actor::finish_release() { return to_release(receive(kReplyTimeout)); }
 
 ReleaseOutcome Actor::release(const Grant& grant) {
   return to_release(call({{"do", "release"}, {"lease", grant.lease}}));
@@ -189,7 +249,7 @@ ReleaseOutcome Actor::release(const Grant& grant) {
 RenewOutcome Actor::renew(const Grant& grant, Duration ttl) {
   const Json answer = call({{"do", "renew"}, {"lease", grant.lease}, {"ttl_ns", nanoseconds(ttl)}});
   const auto outcome = static_cast<RenewOutcome>(answer.at("outcome").get<int>());
-  play_.timeline().add(time_of(answer.at("answered_ns")), name_, std::string(words(outcome)));
+  play_.timeline().add(time_of(answer.at("answered_ns")), name_, std::string(describe(outcome)));
   return outcome;
 }
 
@@ -202,7 +262,7 @@ Belief Actor::belief(const Grant& grant, Duration within) {
   if (lost && (!belief.until || *lost < *belief.until)) belief.until = lost;
   play_.timeline().add(
       time_of(answer.at("now_ns")), name_,
-      belief.valid ? "believes that it holds the lock" : "knows that it no longer holds the lock");
+      belief.valid ? "still treats the lock as its own" : "knows that it has lost the lock");
   return belief;
 }
 
@@ -216,9 +276,10 @@ loadgen::WriteResult Actor::write(const Grant& grant) {
   const Json answer = call({{"do", "write"}, {"lease", grant.lease}, {"key", play_.key()}});
   const auto result = static_cast<loadgen::WriteResult>(answer.at("result").get<int>());
   if (result == loadgen::WriteResult::accepted) ++play_.accepted_writes_;
-  play_.timeline().add(time_of(answer.at("answered_ns")), name_, std::string(words(result)));
+  play_.timeline().add(time_of(answer.at("answered_ns")), name_, std::string(describe(result)));
   if (result == loadgen::WriteResult::unknown || result == loadgen::WriteResult::failed) {
-    throw StageFailure(name_ + " could not write the counter, which no fault touches");
+    throw StageFailure(
+        name_ + " could not write the counter, although no fault affects the counter's server");
   }
   return result;
 }
@@ -232,34 +293,34 @@ void Actor::arm(CommandFault::Action action, CommandFault::Place place, int comm
 
 void Actor::shift_clock(Duration by) {
   call({{"do", "shift_clock"}, {"by_ns", nanoseconds(by)}});
-  play_.tell(fmt::format("the clock of {} is now {} {}", name_,
-                         format_duration(by < Duration::zero() ? -by : by),
-                         by < Duration::zero() ? "behind" : "ahead"));
+  play_.record_fault(fmt::format("the clock of {} is now {} {}", name_,
+                                 format_duration(by < Duration::zero() ? -by : by),
+                                 by < Duration::zero() ? "behind" : "ahead"));
 }
 
 void Actor::kill() {
   process_.kill();
-  play_.tell(name_ + " is killed");
+  play_.record_fault(name_ + " is killed");
 }
 
 void Actor::stop() {
   process_.stop();
-  play_.tell(name_ + " is stopped");
+  play_.record_fault(name_ + " is stopped");
 }
 
 void Actor::resume() {
-  play_.tell(name_ + " goes on");
+  play_.record_fault(name_ + " is resumed");
   process_.resume();
 }
 
 void Actor::await_death() {
-  process_.await_death(kSoon);
-  play_.tell(name_ + " dies");
+  process_.await_death(kReplyTimeout);
+  play_.record_fault(name_ + " dies");
 }
 
 void Actor::await_stop() {
-  process_.await_stop(kSoon);
-  play_.tell(name_ + " stands still");
+  process_.await_stop(kReplyTimeout);
+  play_.record_fault(name_ + " is stopped");
 }
 
 }  // namespace lockbench::hazards

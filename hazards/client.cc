@@ -10,10 +10,11 @@
 #include <nlohmann/json.hpp>
 #include <random>
 #include <stdexcept>
+#include <utility>
 
 #include "hazards/fault_env.h"
-#include "hazards/round_counter.h"
 #include "loadgen/record/redis_counter.h"
+#include "strategies/quorum_observer.h"
 #include "strategies/registry.h"
 
 namespace lockbench::hazards {
@@ -21,13 +22,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// A pipe as lines.
-class Lines {
+/// Reads and writes lines on two pipes.
+class LinePipe {
  public:
-  Lines(int in, int out) : in_(in), out_(out) {}
+  LinePipe(int in, int out) : in_(in), out_(out) {}
 
-  /// Nothing at the end.
-  std::optional<std::string> next() {
+  /// Empty at the end of the input.
+  std::optional<std::string> read_line() {
     std::size_t newline = 0;
     while ((newline = buffered_.find('\n')) == std::string::npos) {
       std::array<char, 4096> bytes{};
@@ -41,10 +42,10 @@ class Lines {
     return line;
   }
 
-  /// A line is shorter than what a pipe takes at once.
-  void tell(const Json& message) {
+  /// One write is enough: a line is shorter than a pipe's buffer.
+  void send(const Json& message) {
     const std::string line = message.dump() + "\n";
-    if (write(out_, line.data(), line.size()) < 0) _exit(1);  // nobody listens any more
+    if (write(out_, line.data(), line.size()) < 0) _exit(1);  // the reader has gone
   }
 
  private:
@@ -58,7 +59,7 @@ Json optional_nanoseconds(std::optional<TimePoint> time) {
   return time ? Json(nanoseconds(*time)) : Json(nullptr);
 }
 
-/// Nothing where the lock does not expire.
+/// Null if the lock does not expire.
 Json valid_until_of(const Lease& lease) {
   const TimePoint end = lease.state ? lease.state->valid_until() : TimePoint::max();
   return end == TimePoint::max() ? Json(nullptr) : Json(nanoseconds(end));
@@ -85,13 +86,28 @@ StrategyOptions options_of(const Json& who) {
   return options;
 }
 
+/// Counts the rounds of votes that one acquisition takes on a quorum. Not thread-safe.
+class RoundCounter : public QuorumObserver {
+ public:
+  void on_vote(int /*node*/, Vote /*vote*/, Duration /*taken*/, bool /*late*/) override {}
+  void on_round(bool split, std::optional<Duration> /*validity*/) override {
+    ++rounds_;
+    split_ += split ? 1 : 0;
+  }
+  int take_rounds() { return std::exchange(rounds_, 0); }
+  int take_split() { return std::exchange(split_, 0); }
+
+ private:
+  int rounds_ = 0, split_ = 0;
+};
+
 class Client {
  public:
-  Client(const Json& who, Lines& lines)
+  Client(const Json& who, LinePipe& lines)
       : options_(options_of(who)),
         env_(make_system_env(std::random_device()()),
              [&lines] {
-               lines.tell({{"event", "waiting"}});
+               lines.send({{"event", "waiting"}});
              }),
         counter_url_(who.at("counter").get<std::string>()),
         checks_fencing_(who.at("checks_fencing").get<bool>()) {
@@ -213,8 +229,8 @@ class Client {
 
   std::optional<std::uint64_t> fencing(const Json& request) { return lease(request).fencing; }
 
-  /// The counter of the key that is worked on. Its commands are none of the lock's, so faults leave
-  /// them alone.
+  /// The counter of the current key. It uses an Env without faults: faults strike the lock's
+  /// commands only.
   loadgen::CounterSession& session(const Json& request) {
     const auto key = request.at("key").get<std::string>();
     if (session_ && counted_key_ == key) return *session_;
@@ -244,7 +260,7 @@ class Client {
   const std::shared_ptr<RoundCounter> rounds_ = std::make_shared<RoundCounter>();
   Services services_;
   std::unique_ptr<LockStrategy> strategy_;
-  std::map<int, Lease> leases_;  ///< go before the strategy and its services
+  std::map<int, Lease> leases_;  ///< destroyed before the strategy and its services
   int next_lease_ = 0;
   std::unique_ptr<loadgen::Counter> counter_;
   std::string counted_key_;
@@ -255,24 +271,23 @@ class Client {
 }  // namespace
 
 int serve_client(int in, int out) {
-  // A stopped one would outlive whoever started it. What starts us is the thread that the play is
-  // on; had that ended already, our input would have too.
+  // A stopped process would outlive its parent otherwise. The parent thread is the play's; if it
+  // ended before this call, `in` is closed.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::signal(SIGPIPE, SIG_IGN);
-  Lines lines(in, out);
+  LinePipe lines(in, out);
   std::unique_ptr<Client> client;
-  // Ends with its input.
-  while (const auto line = lines.next()) {
+  while (const auto line = lines.read_line()) {
     try {
       const Json request = Json::parse(*line);
       if (client) {
-        lines.tell(client->serve(request));
+        lines.send(client->serve(request));
       } else {
         client = std::make_unique<Client>(request, lines);
-        lines.tell(Json::object());
+        lines.send(Json::object());
       }
     } catch (const std::exception& error) {
-      lines.tell({{"error", error.what()}});
+      lines.send({{"error", error.what()}});
     }
   }
   return 0;

@@ -20,18 +20,19 @@ namespace {
 using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kExitTimeout{10};
 
-/// A pipe both ways, on which a dead reader is an error and no signal.
+/// A socket pair, not a pipe: writing to a dead reader is then an error instead of a signal.
 std::array<int, 2> make_pipe() {
   std::array<int, 2> ends{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    throw StageFailure(fmt::format("no pipe to a client: {}", std::strerror(errno)));
+    throw StageFailure(
+        fmt::format("cannot make a socket pair for a client: {}", std::strerror(errno)));
   }
   return ends;
 }
 
-/// In a group of its own, so that a terminal's Ctrl-C leaves it to us.
+/// In its own process group, so that Ctrl-C in a terminal does not reach it.
 int spawn(const std::string& program, int pipe, pid_t& pid) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
@@ -77,7 +78,7 @@ ClientProcess::~ClientProcess() {
 void ClientProcess::send(const Json& request) {
   const std::string line = request.dump() + "\n";
   if (::send(pipe_, line.data(), line.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(line.size())) {
-    throw StageFailure(fmt::format("a client does not listen: {}", std::strerror(errno)));
+    throw StageFailure(fmt::format("cannot send to a client process: {}", std::strerror(errno)));
   }
 }
 
@@ -97,7 +98,8 @@ std::optional<Json> ClientProcess::receive(Duration within) {
   }
   Json message = Json::parse(buffered_.substr(0, newline), nullptr, false);
   buffered_.erase(0, newline + 1);
-  if (!message.is_object()) throw StageFailure("a client said something that is no answer");
+  if (!message.is_object())
+    throw StageFailure("a client process sent something that is not an answer");
   return message;
 }
 
@@ -117,25 +119,26 @@ bool ClientProcess::await_change(int options, Duration within) {
 }
 
 void ClientProcess::await_death(Duration within) {
-  if (!await_change(0, within)) throw StageFailure("a client that was to die has not");
+  if (!await_change(0, within)) throw StageFailure("a client process did not die in time");
 }
 
 void ClientProcess::await_stop(Duration within) {
-  if (!await_change(WUNTRACED, within)) throw StageFailure("a client that was to stop has not");
+  if (!await_change(WUNTRACED, within)) throw StageFailure("a client process did not stop in time");
 }
 
 void ClientProcess::signal(int number) {
-  if (pid_ <= 0 || ::kill(pid_, number) != 0) throw StageFailure("a client has died unasked");
+  if (pid_ <= 0 || ::kill(pid_, number) != 0)
+    throw StageFailure("a client process has died unexpectedly");
 }
 
 void ClientProcess::kill() {
   signal(SIGKILL);
-  await_death(kPatience);
+  await_death(kExitTimeout);
 }
 
 void ClientProcess::stop() {
   signal(SIGSTOP);
-  await_stop(kPatience);
+  await_stop(kExitTimeout);
 }
 
 void ClientProcess::resume() { signal(SIGCONT); }

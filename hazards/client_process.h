@@ -16,14 +16,14 @@
 
 namespace lockbench::hazards {
 
-/// A play that cannot go on: a server or a client process did not do what the stage directions
-/// need. Says nothing about the strategy.
+/// A play that cannot continue because a server or client process failed. It is no verdict on the
+/// strategy.
 class StageFailure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// What a play cannot go on without: throws StageFailure where it is missing.
+/// The value, or StageFailure with the error.
 template <class T, class E>
 T need(tl::expected<T, E> result) {
   if constexpr (std::is_same_v<E, StoreError>) {
@@ -34,9 +34,9 @@ T need(tl::expected<T, E> result) {
   if constexpr (!std::is_void_v<T>) return *std::move(result);
 }
 
-/// A client in a process of its own (`PROGRAM client`), which is spoken to in lines of JSON over
-/// pipes and can be killed and stopped for real. For one thread, with whose end the process ends,
-/// stopped or not. Throws StageFailure where the process does not do its part.
+/// A client in its own process (`PROGRAM client`), controlled by lines of JSON over a socket, which
+/// can really be killed and stopped. Not thread-safe; the process ends with the thread that started
+/// it. Throws StageFailure if the process does not do what was asked.
 class ClientProcess {
  public:
   explicit ClientProcess(const std::filesystem::path& program);
@@ -46,23 +46,23 @@ class ClientProcess {
   ~ClientProcess();
 
   void send(const nlohmann::json& request);
-  /// The next line that it says. Nothing if none comes in time, or when it has died.
+  /// The next message. Empty if none arrives in time or the process has died.
   std::optional<nlohmann::json> receive(Duration within);
 
   void kill();    ///< SIGKILL; returns when it is dead
-  void stop();    ///< SIGSTOP; returns when it stands still
+  void stop();    ///< SIGSTOP; returns when it is stopped
   void resume();  ///< SIGCONT
-  /// By its own hand, at a fault that was armed.
+  /// Waits for the process to die or stop itself at a fault that was armed.
   void await_death(Duration within);
   void await_stop(Duration within);
 
  private:
-  /// Whether the kernel reports that change of it in time: WUNTRACED, or 0 for its end.
+  /// Whether waitpid reports the change in time. `options`: WUNTRACED for a stop, 0 for the end.
   bool await_change(int options, Duration within);
   void signal(int number);
 
   pid_t pid_ = -1;
-  int pipe_ = -1;  ///< our end
+  int pipe_ = -1;  ///< this side's end
   std::string buffered_;
 };
 

@@ -8,28 +8,27 @@
 #include <thread>
 
 #include "hazards/player.h"
-#include "hazards/side_by_side.h"
-#include "hazards/steps.h"
+#include "hazards/verdicts.h"
 
 namespace lockbench::hazards {
 namespace {
 
 using namespace std::chrono_literals;
 
-/// What all plays of one point may take together.
+/// Time budget for all plays of one point.
 constexpr Duration kPointBudget = 20s;
 constexpr int kFewestPlays = 2;
-/// A section that comes out longer by more than this share of the TTL is another dose.
+/// A section longer than requested by more than this share of the TTL does not count.
 constexpr double kTolerance = 0.05;
-/// Of the plays wanted: so many are tried in all until enough have come out as asked.
+/// Attempts per requested play, until enough sections have the requested length.
 constexpr int kMostTries = 3;
-/// From this ratio on the next client has come in, whatever servers and waiters take their time
-/// for.
+/// From this ratio on a lock that expires must have been granted to the next client, however late
+/// servers and waiters react.
 constexpr double kLongOver = 3;
 constexpr int kMostBreaks = 2;
 
-/// Shorter than plays usually take, as there are many; where a timer renews, long enough for it to
-/// come in time on a busy machine. Sessions are as short as plays have them already.
+/// Shorter than in other plays, as there are many; with renewal, long enough for the timer on a
+/// busy machine. Sessions are already as short as the store allows.
 Duration dose_ttl(const Play& play) {
   const Traits& traits = play.traits();
   if (traits.expiry == Expiry::session) return play.ttl();
@@ -46,38 +45,38 @@ struct Trial {
   bool late = false;
 };
 
-/// A section in the contender's hands.
-void work(Actor& contender, const Grant& grant) {
-  need_answer(grant);
+/// The contender's section.
+void use_lock(Actor& contender, const Grant& grant) {
+  require_answer(grant);
   if (!grant.granted()) return;
   contender.read(grant);
   contender.write(grant);
   contender.release(grant);
 }
 
-/// `arrival`: of the contender, as a share of the time in which the lock is still held.
+/// `arrival`: when the contender asks, as a share of the time for which the lock is still held.
 Trial play_once(Play& play, Actor& holder, Actor& contender, const DosePoint& point,
                 double arrival) {
   const bool stalls = point.scenario->dose == Dose::stall;
   const std::uint64_t written = play.accepted_writes();
-  const Grant held = holder.hold();
+  const Grant held = holder.must_acquire();
   holder.read(held);
   if (stalls) holder.stop();
   const Duration section = times(play.ttl(), point.ratio);
   const TimePoint end = held.answered_at + section;
   std::this_thread::sleep_until(held.answered_at +
                                 times(play.ttl(), std::min(point.ratio, 1.0) * arrival));
-  contender.ask(section + 2 * play.ttl() + 1s);
-  std::optional<Grant> next = contender.answer_until(end);
-  if (next) work(contender, *next);
+  contender.start_acquire(section + 2 * play.ttl() + 1s);
+  std::optional<Grant> next = contender.finish_acquire_by(end);
+  if (next) use_lock(contender, *next);
   std::this_thread::sleep_until(end);
   if (stalls) holder.resume();
   const TimePoint left_at = std::chrono::steady_clock::now();
   holder.write(held);
   holder.release(held);
   if (!next) {
-    next = contender.answer();
-    work(contender, *next);
+    next = contender.finish_acquire();
+    use_lock(contender, *next);
   }
   const bool two_inside = next->granted() && next->answered_at < left_at;
   const bool update_lost = play.accepted_writes() - written > play.counter();
@@ -85,14 +84,14 @@ Trial play_once(Play& play, Actor& holder, Actor& contender, const DosePoint& po
           .late = left_at - end > times(play.ttl(), kTolerance)};
 }
 
-/// What all plays of one point have in common.
+/// Runs the plays of one point.
 class PointPlayer {
  public:
   PointPlayer(House& house, std::shared_ptr<Stage> stage, const DosePlan& plan, DosePoint& point,
               std::uint64_t seed)
       : house_(house), stage_(std::move(stage)), plan_(plan), point_(point), random_(seed) {}
 
-  /// Until there are enough plays, with new clients where some broke off.
+  /// Plays until there are enough results; starts new clients if a play broke off.
   void run(const std::stop_token& stop) {
     for (int breaks = 0; wants_more(stop); ++breaks) {
       try {
@@ -104,7 +103,7 @@ class PointPlayer {
       }
     }
     if (point_.plays == 0 && point_.late > 0) {
-      point_.reason = "this machine is too busy: every play came out longer than asked";
+      point_.reason = "this machine is too busy: every section took longer than requested";
     }
   }
 
@@ -117,11 +116,11 @@ class PointPlayer {
 
   void play_on(const std::stop_token& stop) {
     Play play(house_, stage_, *point_.strategy, fresh_key());
-    play.ask_for_ttl(dose_ttl(play));
+    play.set_ttl(dose_ttl(play));
     Actor& holder = play.client("holder");
     Actor& contender = play.client("contender");
-    holder.rehearse();
-    contender.rehearse();
+    holder.warm_up();
+    contender.warm_up();
     while (wants_more(stop)) {
       play.change_key();
       const double arrival = std::uniform_real_distribution<double>(0, 1)(random_);
@@ -170,7 +169,7 @@ bool DosePoint::surprises() const {
 }
 
 std::string DosePoint::surprise() const {
-  if (violated > 0) return fmt::format("{} of {} violated, which should not be", violated, plays);
+  if (violated > 0) return fmt::format("{} of {} violated; none expected", violated, plays);
   return fmt::format("none of {} violated, though {} is declared", plays,
                      to_string(expected_outcome(*scenario, *strategy)));
 }
@@ -206,13 +205,13 @@ int plays_that_fit(int wanted, Duration one) {
 void measure_doses(House& house, std::vector<DosePoint>& points, const DosePlan& plan,
                    const std::function<void(const DosePoint&)>& on_done,
                    const std::stop_token& stop) {
-  std::mutex telling;
-  side_by_side(
+  std::mutex reporting;
+  run_in_parallel(
       points.size(), plan.at_once,
       [&](std::size_t index) {
         DosePoint& point = points[index];
         measure(house, point, plan, plan.seed + index, stop);
-        const std::scoped_lock lock(telling);
+        const std::scoped_lock lock(reporting);
         on_done(point);
       },
       stop);

@@ -10,50 +10,49 @@
 
 namespace lockbench::hazards {
 
-/// One point of a dose and its response: a scenario's fault, drawn out until the section, from its
-/// grant to its write, is `ratio` times as long as the lock lasts; played several times, the
-/// contender arriving at random moments.
+/// One point of a dose-response curve: a scenario's fault, prolonged until the section, from grant
+/// to write, lasts `ratio` × TTL. It is played several times; the contender arrives at random
+/// times.
 struct DosePoint {
   const Scenario* scenario = nullptr;
   const Descriptor* strategy = nullptr;
   double ratio = 1;
-  Duration ttl{};  ///< that was granted
+  Duration ttl{};  ///< as granted
   int plays = 0;
-  int violated = 0;      ///< as the oracle saw it: an update lost, or two inside
-  int late = 0;          ///< plays whose section came out longer than asked, and count for nothing
-  std::string reason{};  ///< why it was not played, or broke off
-  bool failed = false;   ///< it broke off: something is wrong with us or a server
+  int violated = 0;      ///< plays with a lost update or two holders
+  int late = 0;          ///< plays whose section was longer than requested; not counted
+  std::string reason{};  ///< why it was not played or broke off
+  bool failed = false;   ///< it broke off: a server or lockbench itself failed
 
   double violated_share() const;
-  /// Whether the strategy should not have been violated at all: it declares so, or the lock had not
-  /// run out yet. Or whether it should have been, and never was: it declares so, and the lock had
-  /// run out long ago.
+  /// True for a violation although the strategy declares `safe` or the lock had not expired yet,
+  /// and for no violation although one is declared and the lock had expired long before.
   bool surprises() const;
-  /// Of one that surprises: "3 of 10 violated, which should not be"
+  /// For a point that surprises: "3 of 10 violated; none expected"
   std::string surprise() const;
 };
 
 struct DosePlan {
-  int plays = 10;  ///< of each point; fewer where they would take too long
+  int plays = 10;  ///< per point; fewer if they would take too long
   int at_once = 1;
-  std::uint64_t seed = 1;  ///< of the moments at which contenders arrive
+  std::uint64_t seed = 1;  ///< for the contenders' arrival times
 };
 
-/// Dense where the lock runs out.
+/// Dense around the moment of expiry.
 const std::vector<double>& usual_ratios();
 
-/// Those of these scenarios that can be given in doses, for the strategies that they concern; the
+/// Points for the scenarios with an adjustable duration and the strategies that they apply to; the
 /// longest plays first.
 std::vector<DosePoint> dose_points(const std::vector<const Scenario*>& scenarios,
                                    const std::vector<const Descriptor*>& strategies,
                                    std::vector<double> ratios);
 
-/// How many of the wanted plays fit into the time that one point may take: two at the least.
+/// How many of the requested plays fit into the time budget of one point: at least two.
 int plays_that_fit(int wanted, Duration one);
 
-/// Plays all points, so many side by side; `on_done` is called for each, one at a time. A stop lets
-/// the plays under way end: their points keep what was seen. Never throws for what goes wrong on
-/// stage: that is the point's reason.
+/// Plays all points, `plan.at_once` in parallel; `on_done` is called for each, one at a time. After
+/// a stop request running plays end and their points keep their results. Does not throw if a server
+/// or client fails: the point's reason says so.
 void measure_doses(House& house, std::vector<DosePoint>& points, const DosePlan& plan,
                    const std::function<void(const DosePoint&)>& on_done,
                    const std::stop_token& stop);

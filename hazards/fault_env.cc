@@ -10,13 +10,13 @@ void FaultEnv::arm(const CommandFault& fault) {
 }
 
 WaitResult FaultEnv::wait(Event* event, TimePoint deadline, const std::stop_token& stop) {
-  tell_waiting();
+  report_waiting();
   return ForwardingEnv::wait(event, deadline, stop);
 }
 
 CommandFate FaultEnv::before_command(const CommandInfo& command) {
   ++sent_;
-  if (command.blocks) tell_waiting();
+  if (command.blocks) report_waiting();
   strikes(CommandFault::Place::before);
   return ForwardingEnv::before_command(command);
 }
@@ -26,11 +26,11 @@ CommandFate FaultEnv::after_command(const CommandInfo& command, CommandEnd end) 
   return strikes(CommandFault::Place::after) ? CommandFate::drop : fate;
 }
 
-void FaultEnv::tell_waiting() {
+void FaultEnv::report_waiting() {
   if (std::exchange(expects_wait_, false)) on_waiting_();
 }
 
-/// True if an answer is to be dropped.
+/// True if the answer must be dropped.
 bool FaultEnv::strikes(CommandFault::Place place) {
   if (!fault_ || fault_->place != place || ++passed_ != fault_->command) return false;
   const CommandFault::Action action = fault_->action;

@@ -8,34 +8,34 @@
 
 namespace lockbench::hazards {
 
-/// A fault at an exact place among the commands of one client.
+/// A fault at one command of a client.
 struct CommandFault {
   enum class Action {
-    die,          ///< SIGKILL, by its own hand
-    stall,        ///< SIGSTOP: the whole process stands still until somebody continues it
-    drop_answer,  ///< it took effect, and the client is never told
+    die,          ///< SIGKILL to itself
+    stall,        ///< SIGSTOP to itself: the whole process stops until SIGCONT
+    drop_answer,  ///< the command takes effect, but the client gets no answer
   };
   enum class Place {
-    before,  ///< it is sent
-    after,   ///< its answer was read
+    before,  ///< before it is sent
+    after,   ///< after its answer was read
   };
   Action action = Action::die;
-  int command = 1;  ///< which of those that come, from 1
+  int command = 1;  ///< number of the command since arm(), from 1
   Place place = Place::after;
 };
 
-/// One client's world with faults in it: its commands are counted, one of them can be the place of
-/// a fault, and its wall clock can be wrong. Used on that client's thread.
+/// An Env with faults for one client: it counts commands, can fail at one of them, and can shift
+/// the wall clock. Used on that client's thread.
 class FaultEnv : public ForwardingEnv {
  public:
-  /// `on_waiting` is called when an acquisition, having found the lock taken, begins to wait: once
-  /// after each expect_wait().
+  /// `on_waiting` is called once after each expect_wait(), when an acquisition has found the lock
+  /// taken and starts to wait.
   FaultEnv(std::unique_ptr<Env> world, std::function<void()> on_waiting)
       : FaultEnv(*world, std::move(on_waiting)) {
     world_ = std::move(world);
   }
 
-  /// Replaces what was armed before; counts from here.
+  /// Replaces the previous fault and restarts its count.
   void arm(const CommandFault& fault);
   void expect_wait(bool expected) { expects_wait_ = expected; }
   void shift_wall_clock(Duration by) { wall_offset_ += by; }
@@ -51,13 +51,13 @@ class FaultEnv : public ForwardingEnv {
   FaultEnv(Env& world, std::function<void()> on_waiting)
       : ForwardingEnv(world), on_waiting_(std::move(on_waiting)) {}
 
-  void tell_waiting();
+  void report_waiting();
   bool strikes(CommandFault::Place place);
 
   std::unique_ptr<Env> world_;
   std::function<void()> on_waiting_;
   std::optional<CommandFault> fault_;
-  int passed_ = 0;  ///< commands that have come to the fault's kind of place since it was armed
+  int passed_ = 0;  ///< commands that have passed the fault's place since arm()
   int sent_ = 0;
   Duration wall_offset_{};
   bool expects_wait_ = false;

@@ -9,11 +9,11 @@
 namespace lockbench::hazards {
 namespace {
 
-/// Short, so that plays are, but long enough for a busy machine not to be the fault that is seen:
-/// where a timer renews a lock, the timer must come in time.
+/// Short, to keep plays short, but long enough that a busy machine does not cause a fault by
+/// itself: a renewal timer must fire in time.
 Duration usual_ttl(const Traits& traits) {
   if (traits.renews) return std::chrono::milliseconds(1500);
-  // What the nodes take to answer is taken off it.
+  // The time that the nodes take to answer is subtracted from the validity.
   if (traits.nodes > 1) return std::chrono::seconds(1);
   if (traits.ttl_in_seconds) return std::chrono::seconds(1);
   return std::chrono::milliseconds(500);
@@ -35,7 +35,7 @@ Actor& Play::client(std::string_view name, const ActorSettings& settings) {
   return actors_.emplace_back(*this, std::string(name), own);
 }
 
-void Play::ask_for_ttl(Duration ttl) { ttl_ = ttl; }
+void Play::set_ttl(Duration ttl) { ttl_ = ttl; }
 
 void Play::change_key() { key_ = fmt::format("{}-{}}}", first_key_, ++keys_); }
 

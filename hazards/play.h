@@ -19,99 +19,98 @@ namespace lockbench::hazards {
 
 class Play;
 
-/// How an acquisition ended, by its client's own account.
+/// How an acquisition ended, as its client reports it.
 struct Grant {
   AcquireOutcome outcome = AcquireOutcome::failed;
   TimePoint asked_at{}, answered_at{};
-  std::optional<TimePoint> valid_until;  ///< nothing where it does not expire, or was not granted
+  std::optional<TimePoint> valid_until;  ///< empty if it does not expire or was not granted
   std::optional<std::uint64_t> fencing;
   int lease = -1;
   int commands = 0;
-  int rounds = 0, split_votes = 0;  ///< of a quorum
+  int rounds = 0, split_votes = 0;  ///< only on a quorum
   std::string reason;
 
   bool granted() const { return outcome == AcquireOutcome::acquired; }
 };
 
-/// What a client believes of a lease.
+/// Whether a client still treats a lease as valid.
 struct Belief {
   bool valid = false;
-  /// When it stopped, or will stop, to believe in it: it learned of the loss, or its validity ends.
-  /// Nothing: it goes on.
+  /// When the client learned of the loss, or when the validity ends. Empty: no end known.
   std::optional<TimePoint> until;
 };
 
-/// How a client of a play differs from the others.
+/// How one client of a play differs from the defaults.
 struct ActorSettings {
-  int number = 0;               ///< its own among the clients of its process; 0: the play's next
-  bool renews = true;           ///< by a timer, where the strategy does
-  bool behind_line = false;     ///< its connections go through lines that can be cut
-  bool checks_fencing = false;  ///< its counter is one that turns stale writes away
-  std::string wait;             ///< in place of the strategy's own way to wait
-  std::optional<Duration> renew_cap{};  ///< the longest that a timer may prolong one lease
-  std::optional<int> wait_replicas{};   ///< how many must acknowledge; nothing: all
-  /// How long it waits for one node of a quorum; nothing: as long as the strategy does. A busy
-  /// machine must not be a fault too: whoever answers at all is waited for.
+  int number = 0;                       ///< client number within its process; 0: the next free one
+  bool renews = true;                   ///< use the renewal timer, if the strategy has one
+  bool behind_line = false;             ///< connect through proxies, so that the network can be cut
+  bool checks_fencing = false;          ///< its counter rejects stale fencing numbers
+  std::string wait;                     ///< waiting policy; empty: the strategy's default
+  std::optional<Duration> renew_cap{};  ///< longest total renewal of one lease
+  std::optional<int> wait_replicas{};   ///< replicas that must acknowledge; empty: all
+  /// Timeout for one node of a quorum; empty: the strategy's own. The default is long, so that a
+  /// slow answer on a busy machine does not count as a fault.
   std::optional<Duration> node_timeout = std::chrono::milliseconds(500);
 };
 
-/// A client process with a part in a play. What it does and is told goes into the timeline. Every
-/// call is bounded, and throws StageFailure where the process does not do its part.
+/// A client process that a play controls. Its actions and answers go into the timeline. Every call
+/// is bounded in time, and throws StageFailure if the process does not do what was asked.
 class Actor {
  public:
   Actor(Play& play, std::string name, const ActorSettings& settings);
 
-  /// Acquires and releases another lock, so that connection and scripts are there, and counts the
-  /// commands of both.
-  void rehearse();
+  /// Acquires and releases another key: opens connections, loads scripts, and counts the commands
+  /// of an acquisition and a release.
+  void warm_up();
   int acquire_commands() const { return acquire_commands_; }
   int release_commands() const { return release_commands_; }
 
-  /// With a wait of zero: one attempt.
+  /// A wait of zero means one attempt.
   Grant acquire(Duration wait = {});
-  /// An acquisition that the play cannot do without.
-  Grant hold();
-  /// Begins an acquisition; its answer is to be fetched.
-  void ask(Duration wait);
-  /// The same at this time, and what it is granted it gives back at once.
-  void ask_and_release(Duration wait, TimePoint at);
-  /// Until it has found the lock taken and waits.
+  /// Acquires, or throws StageFailure.
+  Grant must_acquire();
+  /// Sends the request only; finish_acquire() returns the answer.
+  void start_acquire(Duration wait);
+  /// The client acquires at time `at` and releases before it answers.
+  void start_acquire_and_release(Duration wait, TimePoint at);
+  /// Returns when the client has found the lock taken and waits.
   void await_waiting();
-  Grant answer();
-  /// Nothing if there is none yet by then: it is still to be fetched.
-  std::optional<Grant> answer_until(TimePoint deadline);
+  Grant finish_acquire();
+  /// Empty if there is no answer by `deadline`; call finish_acquire() later.
+  std::optional<Grant> finish_acquire_by(TimePoint deadline);
 
   ReleaseOutcome release(const Grant& grant);
-  /// Begins a release whose answer is to be fetched.
-  void begin_release(const Grant& grant);
-  ReleaseOutcome end_release();
+  /// Sends the request only; finish_release() returns the answer.
+  void start_release(const Grant& grant);
+  ReleaseOutcome finish_release();
   RenewOutcome renew(const Grant& grant, Duration ttl);
-  /// What it believes now, or as soon as it stops to within that time.
+  /// Returns as soon as the lease is no longer valid, at the latest after `within`.
   Belief belief(const Grant& grant, Duration within = {});
-  /// The protected counter: read, and written back plus one.
+  /// Reads the protected counter; writes the value that was read, plus one.
   void read(const Grant& grant);
   loadgen::WriteResult write(const Grant& grant);
 
   void arm(CommandFault::Action action, CommandFault::Place place, int command);
-  /// Its wall clock, by so much.
+  /// Moves the client's wall clock.
   void shift_clock(Duration by);
   void kill();
   void stop();
   void resume();
-  /// At a fault that was armed.
+  /// Waits until a fault set with arm() has killed or stopped the process.
   void await_death();
   void await_stop();
 
-  /// To the store, or to its first node.
+  /// The proxy to the store, or to its first node.
   testbed::Proxy& line() { return *lines_.front(); }
-  /// To each of the stage's nodes.
+  /// One proxy for each node of the stage.
   const std::vector<std::unique_ptr<testbed::Proxy>>& lines() { return lines_; }
   const std::string& name() const { return name_; }
 
  private:
   nlohmann::json call(const nlohmann::json& request);
-  /// What it says next; nothing if it says nothing in time.
-  std::optional<nlohmann::json> hear(Duration within);
+  /// Empty if no message arrives in time.
+  std::optional<nlohmann::json> try_receive(Duration within);
   nlohmann::json receive(Duration within);
   nlohmann::json acquire_request(Duration wait) const;
   Grant to_grant(const nlohmann::json& answer);
@@ -121,46 +120,45 @@ class Actor {
   const std::string name_;
   std::vector<std::unique_ptr<testbed::Proxy>> lines_;
   ClientProcess process_;
-  Duration wait_{};  ///< of what was asked last
+  Duration wait_{};  ///< of the latest start_acquire()
   int acquire_commands_ = 0, release_commands_ = 0;
 };
 
 using Fact = std::variant<bool, std::int64_t, double, std::string>;
 
-/// One strategy on one stage, as a scenario sees it. For one thread.
+/// One strategy on one set of servers, as a scenario sees it. Not thread-safe.
 class Play {
  public:
-  /// `key`: the beginning of its keys; with a brace that is left open, so that all that belongs to
-  /// one lives on one node.
+  /// `key` is a prefix that ends inside an open brace: the hash tag keeps all data of one lock on
+  /// one Redis Cluster node.
   Play(House& house, std::shared_ptr<Stage> stage, const Descriptor& strategy, std::string key);
 
   const Traits& traits() const { return strategy_.traits; }
-  /// How many commands its protocol takes to acquire, as it declares.
+  /// Number of acquire commands that the strategy declares.
   int declared_acquire_commands() const {
     return static_cast<int>(strategy_.acquire_commands.size());
   }
-  /// A client on the stage; lives as long as the play.
+  /// Starts a client process; it lives as long as the play.
   Actor& client(std::string_view name, const ActorSettings& settings = {});
   Stage& stage() { return *stage_; }
 
-  /// What clients ask for; once a lock was granted that lasts longer than asked, that.
+  /// The TTL that clients ask for, or the longer one that the store granted instead.
   Duration ttl() const { return ttl_; }
-  void ask_for_ttl(Duration ttl);
-  /// From when a lock should begin to be free at the latest, to when it counts as stuck: it may
-  /// take a TTL until it is free, and 5 more are waited.
-  Duration patience() const { return 6 * ttl_; }
+  void set_ttl(Duration ttl);
+  /// A lock that nobody gets within this time counts as stuck: one TTL until it expires, and five
+  /// more.
+  Duration stuck_after() const { return 6 * ttl_; }
 
   const std::string& key() const { return key_; }
-  /// The next actors work on another lock.
+  /// From now on all clients use another lock.
   void change_key();
 
-  /// What stands in the counter, and how many writes were accepted.
+  /// The counter's value, and the number of writes that it accepted.
   std::uint64_t counter();
   std::uint64_t accepted_writes() const { return accepted_writes_; }
 
   Timeline& timeline() { return timeline_; }
-  /// The director's own hand: a fault.
-  void tell(std::string what) { timeline_.add_now("fault", std::move(what)); }
+  void record_fault(std::string what) { timeline_.add_now("fault", std::move(what)); }
   void note(const std::string& name, Fact fact) { evidence_[name] = std::move(fact); }
   void note(const std::string& name, Duration duration) { evidence_[name] = seconds(duration); }
   const std::map<std::string, Fact>& evidence() const { return evidence_; }
@@ -178,7 +176,7 @@ class Play {
   std::uint64_t accepted_writes_ = 0;
   Timeline timeline_;
   std::map<std::string, Fact> evidence_;
-  std::deque<Actor> actors_;  ///< go first
+  std::deque<Actor> actors_;  ///< destroyed first: they use the members above
 };
 
 }  // namespace lockbench::hazards

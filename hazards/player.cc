@@ -5,8 +5,7 @@
 #include <atomic>
 #include <mutex>
 #include <random>
-
-#include "hazards/side_by_side.h"
+#include <thread>
 
 namespace lockbench::hazards {
 namespace {
@@ -75,16 +74,31 @@ Cell play(House& house, const Scenario& scenario, const Descriptor& strategy) {
 
 void play_all(House& house, std::vector<Cell>& cells, int at_once,
               const std::function<void(const Cell&)>& on_done, const std::stop_token& stop) {
-  std::mutex telling;
-  side_by_side(
+  std::mutex reporting;
+  run_in_parallel(
       cells.size(), at_once,
       [&](std::size_t index) {
         Cell& cell = cells[index];
         if (!cell.played()) cell = play(house, *cell.scenario, *cell.strategy);
-        const std::scoped_lock lock(telling);
+        const std::scoped_lock lock(reporting);
         on_done(cell);
       },
       stop);
+}
+
+void run_in_parallel(std::size_t count, int at_once, const std::function<void(std::size_t)>& work,
+                     const std::stop_token& stop) {
+  std::atomic<std::size_t> next{0};
+  const auto take_turns = [&] {
+    while (!stop.stop_requested()) {
+      const std::size_t index = next++;
+      if (index >= count) return;
+      work(index);
+    }
+  };
+  std::vector<std::jthread> workers;
+  workers.reserve(static_cast<std::size_t>(at_once));
+  for (int worker = 0; worker < at_once; ++worker) workers.emplace_back(take_turns);
 }
 
 }  // namespace lockbench::hazards

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <optional>
@@ -12,16 +13,16 @@
 
 namespace lockbench::hazards {
 
-/// One cell of the matrix, and what became of it.
+/// One cell of the matrix and its result.
 struct Cell {
   const Scenario* scenario = nullptr;
   const Descriptor* strategy = nullptr;
   HazardOutcome expected = HazardOutcome::safe;
-  /// Nothing: it could not be played, or has not been yet.
+  /// Empty: not played yet, or it could not be played.
   std::optional<HazardOutcome> observed{};
-  /// What was seen, why it does not apply, or why it could not be played.
+  /// What was observed, why the scenario does not apply, or why it could not be played.
   std::string reason{};
-  bool failed = false;  ///< the play broke off: something is wrong with us or a server
+  bool failed = false;  ///< the play broke off: a server or lockbench itself failed
   std::map<std::string, Fact> evidence{};
   std::vector<Timeline::Entry> timeline{};
   TimePoint began{};
@@ -31,18 +32,23 @@ struct Cell {
   bool agrees() const { return observed == expected; }
 };
 
-/// The beginning of a key that no other play has, as Play wants it.
+/// A unique key prefix, in the form that Play expects.
 std::string fresh_key();
 
-/// What is expected of a scenario and a strategy, not played yet.
+/// A cell that has not been played: the expected outcome, or not applicable.
 Cell make_cell(const Scenario& scenario, const Descriptor& strategy);
 
-/// Plays one cell. Never throws for what goes wrong on stage: that is the cell's reason.
+/// Plays one cell. Does not throw if a server or client fails: the cell's reason says so.
 Cell play(House& house, const Scenario& scenario, const Descriptor& strategy);
 
-/// Plays all cells, `at_once` of them side by side; `on_done` is called for each, one at a time. A
-/// stop lets those that are being played end, and begins no other.
+/// Plays all cells, `at_once` of them in parallel; `on_done` is called for each, one at a time.
+/// After a stop request running plays end and no new one starts.
 void play_all(House& house, std::vector<Cell>& cells, int at_once,
               const std::function<void(const Cell&)>& on_done, const std::stop_token& stop);
+
+/// Calls `work` with 0, 1, … `count` - 1, each once and in this order, on `at_once` threads. After
+/// a stop request running calls end and no new one starts. `work` must not throw.
+void run_in_parallel(std::size_t count, int at_once, const std::function<void(std::size_t)>& work,
+                     const std::stop_token& stop);
 
 }  // namespace lockbench::hazards

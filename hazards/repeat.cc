@@ -16,8 +16,8 @@ std::optional<double> belief_gap_of(const Cell& cell) {
   return std::numeric_limits<double>::infinity();
 }
 
-/// Whether it tells more than what is shown so far.
-bool is_worth_more(const Cell& cell, const Cell& shown) {
+/// Whether `cell` is more informative than the play shown so far.
+bool is_more_informative(const Cell& cell, const Cell& shown) {
   if (!shown.played()) return cell.played() || (cell.failed && !shown.failed);
   return cell.played() && !cell.agrees() && shown.agrees();
 }
@@ -50,7 +50,7 @@ std::vector<Repeated> gather(const std::vector<Cell>& plays, std::size_t cells) 
     if (all.size() < cells) all.push_back({.shown = play});
     Repeated& cell = all.at(place);
     place = place + 1 < cells ? place + 1 : 0;
-    if (is_worth_more(play, cell.shown)) cell.shown = play;
+    if (is_more_informative(play, cell.shown)) cell.shown = play;
     if (play.played()) ++cell.outcomes[*play.observed];
     if (play.failed) cell.failures.push_back(play.reason);
     if (const auto gap = belief_gap_of(play)) cell.belief_gaps.push_back(*gap);

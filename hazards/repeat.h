@@ -10,23 +10,23 @@ namespace lockbench::hazards {
 
 /// One cell, played several times.
 struct Repeated {
-  /// The first play whose outcome is not the declared one; else the first that was played at all.
+  /// The first play with an undeclared outcome; otherwise the first that ended with an outcome.
   Cell shown;
-  std::map<HazardOutcome, int> outcomes;  ///< and how often each was seen
-  /// From when another had the lock to when its holder stopped to believe in it, in seconds,
-  /// growing; infinite where it went on. One for each play that could see it.
+  std::map<HazardOutcome, int> outcomes;  ///< and how often each was observed
+  /// From the loss of the lock to the moment when its holder knew, in seconds, ascending; infinite
+  /// if it never knew. One for each play that measured it.
   std::vector<double> belief_gaps;
-  std::vector<std::string> failures;  ///< of plays that broke off
+  std::vector<std::string> failures;  ///< reasons of plays that broke off
 
   bool unstable() const { return outcomes.size() > 1; }
   /// "safe 19 times, double-grant once"
   std::string tally() const;
 };
 
-/// The same cells again and again, one round after the other.
+/// All cells once per round, `times` rounds.
 std::vector<Cell> repeated(const std::vector<Cell>& cells, int times);
 
-/// Plays in rounds of so many cells, as repeated() makes them, brought together by cell.
+/// Groups plays in the order of repeated() by cell.
 std::vector<Repeated> gather(const std::vector<Cell>& plays, std::size_t cells);
 
 }  // namespace lockbench::hazards

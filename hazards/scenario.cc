@@ -16,7 +16,7 @@ std::map<std::string_view, Scenario>& registry() {
 ScenarioRegistration::ScenarioRegistration(Scenario scenario) {
   const std::string_view name = scenario.name;
   if (!registry().emplace(name, std::move(scenario)).second) {
-    throw std::logic_error("two scenarios of one name");
+    throw std::logic_error("two scenarios with the same name");
   }
 }
 
@@ -33,8 +33,8 @@ const Scenario* find_scenario(std::string_view name) {
 
 std::optional<std::string> not_applicable(const Scenario& scenario, const Descriptor& strategy) {
   if (!scenario.for_controls) {
-    if (!strategy.traits.promises_exclusion) return "a control: it promises nothing to break";
-    if (strategy.traits.one_process) return "it lives in one process, which dies as a whole";
+    if (!strategy.traits.promises_exclusion) return "a control: it promises no exclusion";
+    if (strategy.traits.one_process) return "it works within one process only";
   }
   return scenario.exempts ? scenario.exempts(strategy) : std::nullopt;
 }
@@ -43,7 +43,7 @@ HazardOutcome expected_outcome(const Scenario& scenario, const Descriptor& strat
   for (const KnownHazard& known : strategy.hazards) {
     if (known.scenario == scenario.name) return known.outcome;
   }
-  return scenario.unless_declared;
+  return scenario.default_outcome;
 }
 
 }  // namespace lockbench::hazards

@@ -13,50 +13,50 @@ namespace lockbench::hazards {
 
 class Play;
 
-/// What was seen, and why in plain words.
+/// The observed outcome and a one-line explanation.
 struct Verdict {
   HazardOutcome outcome = HazardOutcome::safe;
   std::string reason;
 };
 
-/// A fault that can be given in doses: how the section is drawn out, and which oracle is asked.
+/// How a fault of adjustable duration prolongs the section, and which oracle decides.
 enum class Dose {
-  stall,  ///< the holder stands still: does a stale write reach the counter?
-  hold,   ///< its work takes long: are two inside?
+  stall,  ///< the holder is stopped: does a stale write reach the counter?
+  hold,   ///< its work takes long: do two clients hold the lock?
 };
 
-/// One fault as a small play. Knows strategies by their traits only.
+/// One fault as a small play. It knows strategies only by their traits.
 struct Scenario {
   std::string_view name;
   std::string_view question;  ///< one line
-  /// What a strategy is expected to show whose descriptor says nothing: `safe`, or `recovers`.
-  HazardOutcome unless_declared = HazardOutcome::safe;
+  /// The expected outcome for strategies that declare nothing: `safe` or `recovers`.
+  HazardOutcome default_outcome = HazardOutcome::safe;
   Ground ground = Ground::shared;
-  /// Among those that decide most.
+  /// Part of `hazards --quick`.
   bool quick = false;
-  /// For controls too, which promise nothing that a fault could break.
+  /// Also played for controls, which promise no exclusion.
   bool for_controls = false;
-  /// How it can be given in doses; nothing: it is there or it is not.
+  /// Empty if the fault has no adjustable duration.
   std::optional<Dose> dose{};
-  /// Why a strategy cannot meet this fault; nothing if it can. May be empty.
+  /// Returns the reason if the scenario does not apply to a strategy. May be unset.
   std::function<std::optional<std::string>(const Descriptor&)> exempts{};
   std::function<Verdict(Play&)> play;
 };
 
-/// Puts a scenario into the registry when the program starts; stands at the end of its own file.
+/// Registers a scenario at program start; stands at the end of the scenario's file.
 class ScenarioRegistration {
  public:
   explicit ScenarioRegistration(Scenario scenario);
 };
 
-/// By name.
+/// Sorted by name.
 std::vector<const Scenario*> all_scenarios();
 /// Null if there is none of that name.
 const Scenario* find_scenario(std::string_view name);
 
-/// Why the scenario does not concern the strategy; nothing if it does.
+/// The reason why the scenario does not apply to the strategy; empty if it does.
 std::optional<std::string> not_applicable(const Scenario& scenario, const Descriptor& strategy);
-/// What the strategy declares, or is expected to show without declaring anything.
+/// What the strategy declares, else the scenario's default outcome.
 HazardOutcome expected_outcome(const Scenario& scenario, const Descriptor& strategy);
 
 }  // namespace lockbench::hazards

@@ -8,8 +8,7 @@
 
 namespace lockbench::hazards {
 
-/// What happened in one play, as it is told afterwards: who did or learned what, and when. For one
-/// thread.
+/// What happened in one play: who did or learned what, and when. Not thread-safe.
 class Timeline {
  public:
   struct Entry {
@@ -17,11 +16,11 @@ class Timeline {
     std::string who, what;
   };
 
-  /// Not necessarily in order: an answer says when it was got, not when it was heard.
+  /// Entries may arrive out of order: an answer carries the time at which the client received it.
   void add(TimePoint at, std::string who, std::string what) {
-    const auto later = std::upper_bound(
-        entries_.begin(), entries_.end(), at,
-        [](TimePoint time, const Entry& entry) { return time < entry.at; });
+    const auto later =
+        std::upper_bound(entries_.begin(), entries_.end(), at,
+                         [](TimePoint time, const Entry& entry) { return time < entry.at; });
     entries_.insert(later, {at, std::move(who), std::move(what)});
   }
   void add_now(std::string who, std::string what) {

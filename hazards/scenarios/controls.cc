@@ -1,54 +1,55 @@
-#include "hazards/steps.h"
+#include "hazards/verdicts.h"
 
 namespace lockbench::hazards {
 namespace {
 
-// No fault at all: what must go wrong without a lock, so that the plays above can be believed.
+// No fault: a control must fail these, or the other plays would prove nothing.
 
 Verdict several_processes(Play& play) {
-  play.ask_for_ttl(kLongTtl);
-  play.client("holder").hold();
-  return verdict_of_two(play, play.client("other").acquire(), "the clients live in two processes");
+  play.set_ttl(kLongTtl);
+  play.client("holder").must_acquire();
+  return verdict_of_two(play, play.client("other").acquire(), "the clients are in two processes");
 }
 
 Verdict contention(Play& play) {
-  play.ask_for_ttl(kLongTtl);
+  play.set_ttl(kLongTtl);
   Actor& one = play.client("one");
   Actor& other = play.client("other");
-  const Grant first = one.hold();
+  const Grant first = one.must_acquire();
   one.read(first);
   const Grant second = other.acquire();
-  need_answer(second);
+  require_answer(second);
   if (second.granted()) {
     other.read(second);
     other.write(second);
   }
   one.write(first);
   if (play.accepted_writes() > play.counter()) {
-    return {HazardOutcome::lost_update, "both read the same number, and one update is gone"};
+    return {HazardOutcome::lost_update,
+            "both clients read the same value, and one update was lost"};
   }
-  return {HazardOutcome::safe, "the other had to wait, and no update was lost"};
+  return {HazardOutcome::safe, "the other client had to wait, and no update was lost"};
 }
 
 const ScenarioRegistration processes({
     .name = "several-processes",
-    .question = "Clients live in two processes, without any fault: do two hold the lock?",
+    .question = "Two clients in two processes, without a fault: do both hold the lock?",
     .for_controls = true,
     .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
       if (strategy.traits.promises_exclusion) return std::nullopt;
-      return "a control: it lets everybody in";
+      return "a control: it grants the lock to everybody";
     },
     .play = several_processes,
 });
 
 const ScenarioRegistration crowd({
     .name = "contention",
-    .question = "Two clients want the lock, without any fault: is an update lost?",
+    .question = "Two clients contend for the lock, without a fault: is an update lost?",
     .quick = true,
     .for_controls = true,
     .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
       if (!strategy.traits.one_process) return std::nullopt;
-      return "it excludes within one process only: see several-processes";
+      return "it works within one process only: see several-processes";
     },
     .play = contention,
 });

@@ -1,15 +1,15 @@
 #include <fmt/format.h>
 
-#include "hazards/steps.h"
+#include "hazards/verdicts.h"
 
 namespace lockbench::hazards {
 namespace {
 
-/// Where several nodes are asked at once, answers come in any order, and the last when nobody waits
-/// for them: only what is sent has a place there.
+/// On a quorum answers come in any order, some after the grant. So the fault is placed before the
+/// next command is sent.
 void die_after(Play& play, Actor& victim, int place, int places) {
   if (play.traits().nodes > 1 && place == places) {
-    victim.hold();
+    victim.must_acquire();
     victim.kill();
     return;
   }
@@ -18,25 +18,27 @@ void die_after(Play& play, Actor& victim, int place, int places) {
   } else {
     victim.arm(CommandFault::Action::die, CommandFault::Place::after, place);
   }
-  victim.ask(std::chrono::seconds(5));
+  victim.start_acquire(std::chrono::seconds(5));
   victim.await_death();
 }
 
-/// After every command of an acquisition in turn: one of them is the first that changes the lock.
+/// Kills a client after each command of an acquisition in turn: one of them is the first that
+/// changes the lock.
 Verdict crash_mid_acquire(Play& play) {
   Actor& contender = play.client("contender");
   Verdict slowest;
   Duration longest{};
   for (int place = 1, places = 1; place <= places; ++place) {
     Actor& victim = play.client("victim");
-    victim.rehearse();
+    victim.warm_up();
     places = victim.acquire_commands();
     if (places == 0) break;
     play.change_key();
-    contender.release(contender.hold());  // makes what there is but once per lock
+    contender.release(
+        contender.must_acquire());  // creates what exists once per lock, such as a parent node
     die_after(play, victim, place, places);
     const TimePoint died_at = std::chrono::steady_clock::now();
-    const Grant grant = contender.acquire(play.patience());
+    const Grant grant = contender.acquire(play.stuck_after());
     Verdict verdict = verdict_of_return(play, grant, died_at);
     verdict.reason += fmt::format(" (killed after command {} of {})", place, places);
     play.note("commands_of_an_acquisition", std::int64_t{places});
@@ -53,8 +55,8 @@ Verdict crash_mid_acquire(Play& play) {
 
 const ScenarioRegistration registration({
     .name = "crash-mid-acquire",
-    .question = "A client dies between the commands of its acquisition: does the lock come back?",
-    .unless_declared = HazardOutcome::recovers,
+    .question = "A client dies between the commands of its acquisition: does the lock become free?",
+    .default_outcome = HazardOutcome::recovers,
     .quick = true,
     .play = crash_mid_acquire,
 });

@@ -1,35 +1,34 @@
-#include "hazards/steps.h"
+#include "hazards/verdicts.h"
 
 namespace lockbench::hazards {
 namespace {
 
-/// What a dead waiter leaves behind goes with its session, and with what servers and a busy machine
-/// add to that. Where it has none, less than the lock itself lasts: it was not just the lock that
-/// ran out.
+/// A dead waiter's queue entry ends with its session; servers and a busy machine add to that.
+/// Without a session the bound is below the TTL, so that the expiry of the lock is not the cause.
 Duration bound_of(const Play& play) {
   return play.traits().expiry == Expiry::session ? play.ttl() * 3 / 2 : play.ttl() * 2 / 3;
 }
 
 Verdict crash_waiting(Play& play) {
-  play.ask_for_ttl(std::chrono::seconds(3));
+  play.set_ttl(std::chrono::seconds(3));
   Actor& holder = play.client("holder");
   Actor& waiter = play.client("waiter");
   Actor& next = play.client("next");
-  const Grant held = holder.hold();
-  waiter.ask(play.patience());
+  const Grant held = holder.must_acquire();
+  waiter.start_acquire(play.stuck_after());
   waiter.await_waiting();
-  next.ask(play.patience());
+  next.start_acquire(play.stuck_after());
   next.await_waiting();
   waiter.kill();
   const TimePoint released_at = std::chrono::steady_clock::now();
-  need_release(holder.release(held));
-  return verdict_of_return(play, next.answer(), released_at, bound_of(play));
+  require_release(holder.release(held));
+  return verdict_of_return(play, next.finish_acquire(), released_at, bound_of(play));
 }
 
 const ScenarioRegistration registration({
     .name = "crash-waiting",
-    .question = "A client dies while it waits, then the holder releases: does the queue go on?",
-    .unless_declared = HazardOutcome::recovers,
+    .question = "A client dies while it waits, then the holder releases: is the next one served?",
+    .default_outcome = HazardOutcome::recovers,
     .play = crash_waiting,
 });
 

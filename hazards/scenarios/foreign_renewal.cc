@@ -1,24 +1,24 @@
-#include "hazards/steps.h"
+#include "hazards/verdicts.h"
 
 namespace lockbench::hazards {
 namespace {
 
-/// The second's lock lasts one TTL and is not renewed by the second. If it lasts much longer, the
-/// first has prolonged it.
+/// The second client does not renew, so its lock lasts one TTL. If it lasts much longer, the first
+/// client has prolonged it.
 Verdict foreign_renewal(Play& play) {
   Actor& holder = play.client("holder");
   Actor& second = play.client("second", {.renews = false});
   Actor& third = play.client("third");
-  const Grant held = holder.hold();
+  const Grant held = holder.must_acquire();
   holder.stop();
-  const Grant next = second.acquire(play.patience());
+  const Grant next = second.acquire(play.stuck_after());
   holder.resume();
-  need_answer(next);
+  require_answer(next);
   if (!next.granted()) {
-    return {HazardOutcome::safe, "the lock did not run out while its holder stood still"};
+    return {HazardOutcome::safe, "the lock did not expire while its holder was stopped"};
   }
   const Duration ttl = play.ttl();
-  // Where a timer renews it goes on by itself.
+  // A renewal timer goes on by itself.
   if (!play.traits().renews) {
     const RenewOutcome renewed = holder.renew(held, 4 * ttl);
     if (renewed == RenewOutcome::failed || renewed == RenewOutcome::unsupported) {
@@ -26,25 +26,26 @@ Verdict foreign_renewal(Play& play) {
     }
   }
   const Grant last = third.acquire(5 * ttl);
-  need_answer(last);
+  require_answer(last);
   const Duration lasted = last.answered_at - next.answered_at;
   play.note("second_lasted_seconds", lasted);
   if (last.granted() && lasted < ttl * 5 / 2) {
-    return {HazardOutcome::safe, "the second's lock ended when it should, " + milliseconds(lasted) +
-                                     " after it was granted"};
+    return {HazardOutcome::safe, "the second client's lock ended as it should, " +
+                                     milliseconds(lasted) + " after the grant"};
   }
   return {HazardOutcome::foreign_renewal,
-          "the first holder renewed, and with it the second's lock: asked for " +
+          "the first holder's renewal prolonged the second client's lock: its TTL was " +
               milliseconds(ttl) + ", it lasted " + milliseconds(lasted)};
 }
 
 const ScenarioRegistration registration({
     .name = "foreign-renewal",
-    .question = "The first holder renews after its lock ran out: does it prolong the second's?",
+    .question =
+        "The first holder renews after its lock expired: does it prolong the second client's lock?",
     .quick = true,
     .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
       if (strategy.traits.renew_check) return std::nullopt;
-      return "it has no validity that a client could prolong";
+      return "its validity cannot be prolonged by a client";
     },
     .play = foreign_renewal,
 });

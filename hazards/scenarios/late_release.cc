@@ -1,47 +1,48 @@
-#include "hazards/steps.h"
+#include "hazards/verdicts.h"
 
 namespace lockbench::hazards {
 namespace {
 
 Verdict late_release(Play& play) {
   Actor& holder = play.client("holder");
-  const Grant held = holder.hold();
-  const Grant second = overtake(play, holder, play.client("second"));
+  const Grant held = holder.must_acquire();
+  const Grant second = take_over(play, holder, play.client("second"));
   holder.resume();
   if (!second.granted()) {
-    return {HazardOutcome::safe, "the lock did not run out while its holder stood still"};
+    return {HazardOutcome::safe, "the lock did not expire while its holder was stopped"};
   }
-  need_late_release(holder, held, holder.release(held));
+  require_late_release(holder, held, holder.release(held));
   return verdict_of_release(play, "second");
 }
 
-/// Its clock goes wrong after the grant, so that by its own reckoning the lock is still its own.
+/// The clock moves after the grant, so that the holder computes that its lock is still valid.
 Verdict holder_clock_behind(Play& play) {
   Actor& holder = play.client("holder");
-  const Grant held = holder.hold();
+  const Grant held = holder.must_acquire();
   holder.shift_clock(-std::chrono::hours(1));
-  const Grant second = overtake(play, holder, play.client("second"));
+  const Grant second = take_over(play, holder, play.client("second"));
   holder.resume();
   if (!second.granted()) {
-    return {HazardOutcome::safe, "the lock did not run out while its holder stood still"};
+    return {HazardOutcome::safe, "the lock did not expire while its holder was stopped"};
   }
-  need_late_release(holder, held, holder.release(held));
+  require_late_release(holder, held, holder.release(held));
   return verdict_of_release(play, "second");
 }
 
 const ScenarioRegistration late({
     .name = "late-release",
-    .question = "The first holder releases after its lock ran out: does it free the second's?",
+    .question =
+        "The first holder releases after its lock expired: does it free the second client's lock?",
     .quick = true,
     .play = late_release,
 });
 
 const ScenarioRegistration behind({
     .name = "holder-clock-behind",
-    .question = "The holder's clock is behind, so it believes and releases late: another's lock?",
+    .question = "The holder's clock is behind and it releases late: does it free another's lock?",
     .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
       if (strategy.traits.release_check != OwnerCheck::none) return std::nullopt;
-      return "its release looks at nothing, a clock included: see late-release";
+      return "its release checks nothing, not even a clock: see late-release";
     },
     .play = holder_clock_behind,
 });

@@ -1,14 +1,14 @@
 #include <algorithm>
 #include <thread>
 
-#include "hazards/steps.h"
+#include "hazards/verdicts.h"
 
 namespace lockbench::hazards {
 namespace {
 
 using testbed::ProxyCounts;
 
-/// Until the line has been silent for a while: what was on its way is there.
+/// Waits until the proxy has been idle for 200 ms: everything in flight has arrived.
 ProxyCounts await_silence(testbed::Proxy& line) {
   ProxyCounts counts = line.counts();
   const auto give_up_at = std::chrono::steady_clock::now() + std::chrono::seconds(5);
@@ -21,7 +21,7 @@ ProxyCounts await_silence(testbed::Proxy& line) {
   return counts;
 }
 
-/// Whether something was on its way that never arrived.
+/// Whether the proxy has dropped some data.
 bool await_loss(testbed::Proxy& line) {
   const auto give_up_at = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   while (line.counts().swallowed == 0) {
@@ -31,35 +31,35 @@ bool await_loss(testbed::Proxy& line) {
   return true;
 }
 
-/// The waiter's latest connection is the one on which it listens.
+/// The waiter's newest connection is the one on which it listens.
 Verdict lost_notification(Play& play) {
-  play.ask_for_ttl(std::chrono::seconds(3));
+  play.set_ttl(std::chrono::seconds(3));
   Actor& holder = play.client("holder", {.wait = "notify"});
   Actor& waiter = play.client("waiter", {.behind_line = true, .wait = "notify"});
-  const Grant held = holder.hold();
-  waiter.ask(play.patience());
+  const Grant held = holder.must_acquire();
+  waiter.start_acquire(play.stuck_after());
   waiter.await_waiting();
   testbed::Proxy& line = waiter.line();
   line.black_hole(testbed::Direction::both,
                   testbed::Connections::number(await_silence(line).accepted));
-  play.tell("what the waiter listens on is dead");
+  play.record_fault("the waiter's notification connection is cut silently");
   const TimePoint released_at = std::chrono::steady_clock::now();
-  need_release(holder.release(held));
-  if (!await_loss(line)) throw StageFailure("no message was on its way to be lost");
-  // Whoever hears nothing asks again when the lock that he saw must have run out, or when his
-  // session finds its connection dead: a TTL at most, and what a busy machine adds.
-  return verdict_of_return(play, waiter.answer(), released_at, play.ttl() * 3 / 2);
+  require_release(holder.release(held));
+  if (!await_loss(line)) throw StageFailure("no notification was sent, so none was lost");
+  // Without a notification the waiter tries again when the lock that it saw must have expired, or
+  // when its session finds the connection dead: at most one TTL, and a margin for a busy machine.
+  return verdict_of_return(play, waiter.finish_acquire(), released_at, play.ttl() * 3 / 2);
 }
 
 const ScenarioRegistration registration({
     .name = "lost-notification",
-    .question = "The message that wakes a waiter is lost: does it ever wake?",
-    .unless_declared = HazardOutcome::recovers,
+    .question = "The notification for a waiter is lost: does it get the lock within a bound?",
+    .default_outcome = HazardOutcome::recovers,
     .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
       const auto& ways = strategy.traits.waiting_choices;
       const bool listens = std::find(ways.begin(), ways.end(), WaitKind::notify) != ways.end();
       if (listens || strategy.traits.waiting.kind == WaitKind::notify) return std::nullopt;
-      return "its waiters do not listen on a connection of their own";
+      return "its waiters do not listen for notifications";
     },
     .play = lost_notification,
 });

@@ -2,25 +2,25 @@
 
 #include <thread>
 
-#include "hazards/steps.h"
+#include "hazards/verdicts.h"
 
 namespace lockbench::hazards {
 namespace {
 
-/// Stopped between reading and writing the protected counter, until a successor has worked.
+/// Stops the holder between reading and writing the counter, until a successor has written.
 Verdict pause(Play& play, bool checks_fencing) {
   Actor& holder = play.client("holder", {.checks_fencing = checks_fencing});
   Actor& successor = play.client("successor", {.checks_fencing = checks_fencing});
-  const Grant held = holder.hold();
+  const Grant held = holder.must_acquire();
   holder.read(held);
   holder.stop();
-  const Grant next = successor.acquire(play.patience());
-  need_answer(next);
+  const Grant next = successor.acquire(play.stuck_after());
+  require_answer(next);
   play.note("successor_granted", next.granted());
-  bool turned_away = false;
+  bool was_rejected = false;
   if (next.granted()) {
     successor.read(next);
-    turned_away = successor.write(next) != loadgen::WriteResult::accepted;
+    was_rejected = successor.write(next) != loadgen::WriteResult::accepted;
     successor.release(next);
   }
   std::this_thread::sleep_until(held.answered_at + 2 * play.ttl());
@@ -32,17 +32,17 @@ Verdict pause(Play& play, bool checks_fencing) {
   play.note("lost_updates", static_cast<std::int64_t>(lost));
   if (lost > 0) {
     return {HazardOutcome::lost_update,
-            "the holder woke up and wrote what it had read before its successor worked: the "
-            "successor's update is gone"};
+            "the holder resumed and wrote a value based on an old read: the successor's update "
+            "was lost"};
   }
-  if (turned_away) {
+  if (was_rejected) {
     return {HazardOutcome::unavailable,
-            fmt::format("the counter turns the rightful holder away: its fencing number was {}, "
-                        "after the first one's {}",
+            fmt::format("the counter rejects the rightful holder: its fencing number is {}, the "
+                        "first holder's was {}",
                         next.fencing.value_or(0), held.fencing.value_or(0))};
   }
   if (written == loadgen::WriteResult::rejected_stale) {
-    return {HazardOutcome::safe, "the counter turned the late write away by its fencing number"};
+    return {HazardOutcome::safe, "the counter rejected the late write by its fencing number"};
   }
   return {HazardOutcome::safe,
           fmt::format("no update was lost; the successor {}",
@@ -51,7 +51,7 @@ Verdict pause(Play& play, bool checks_fencing) {
 
 const ScenarioRegistration plain({
     .name = "pause-holding",
-    .question = "The holder stands still for longer than its lock lasts: does a stale write come?",
+    .question = "The holder is paused for longer than the TTL: does its stale write get through?",
     .quick = true,
     .dose = Dose::stall,
     .play = [](Play& play) { return pause(play, false); },
@@ -59,7 +59,8 @@ const ScenarioRegistration plain({
 
 const ScenarioRegistration fenced({
     .name = "pause-holding-fenced",
-    .question = "The same, with a counter that checks fencing numbers: is the stale write stopped?",
+    .question =
+        "As pause-holding, but the resource checks fencing numbers: is the stale write rejected?",
     .quick = true,
     .play = [](Play& play) { return pause(play, true); },
 });

@@ -2,24 +2,24 @@
 #include <array>
 #include <thread>
 
-#include "hazards/steps.h"
+#include "hazards/verdicts.h"
 
 namespace lockbench::hazards {
 namespace {
 
 using Fault = void (Stage::*)(std::size_t node);
 
-/// Whoever has but the strategy's own patience with nodes may miss the answers of healthy ones on a
-/// busy machine, and asks again: what that takes is part of the price.
-Grant ask_again(Actor& client) {
+/// With the strategy's own node timeout a client may miss the answers of healthy nodes on a busy
+/// machine. It then retries, and the retries count as part of the cost.
+Grant acquire_with_retries(Actor& client) {
   constexpr int kTries = 5;
   constexpr std::chrono::milliseconds kPause{100};
-  const auto unheard = [](const Grant& grant) {
+  const auto no_answer = [](const Grant& grant) {
     return grant.outcome == AcquireOutcome::failed || grant.outcome == AcquireOutcome::unknown;
   };
   Grant grant = client.acquire(std::chrono::seconds(2));
   const TimePoint asked_at = grant.asked_at;
-  for (int tries = 1; tries < kTries && unheard(grant); ++tries) {
+  for (int tries = 1; tries < kTries && no_answer(grant); ++tries) {
     std::this_thread::sleep_for(kPause);
     grant = client.acquire(std::chrono::seconds(2));
   }
@@ -27,11 +27,11 @@ Grant ask_again(Actor& client) {
   return grant;
 }
 
-/// What a grant takes, of several.
-Duration price(Actor& client, std::string_view when) {
+/// Median of five acquisitions.
+Duration median_acquire(Actor& client, std::string_view when) {
   std::array<Duration, 5> took{};
   for (Duration& one : took) {
-    const Grant grant = ask_again(client);
+    const Grant grant = acquire_with_retries(client);
     if (!grant.granted()) throw StageFailure("no grant " + std::string(when));
     one = grant.answered_at - grant.asked_at;
     client.release(grant);
@@ -40,28 +40,28 @@ Duration price(Actor& client, std::string_view when) {
   return took[2];
 }
 
-/// The last nodes fail while nobody holds the lock; then two clients want it.
+/// The last `count` nodes fail while the lock is free; then two clients contend for it.
 Verdict last_nodes(Play& play, std::size_t count, Fault fault, std::string_view what) {
-  play.ask_for_ttl(kLongTtl);
-  // The strategy's own patience with a node is what the price depends on.
+  play.set_ttl(kLongTtl);
+  // The cost depends on the strategy's own node timeout.
   Actor& client = play.client("client", {.node_timeout = std::nullopt});
   Actor& other = play.client("other");
-  play.note("median_acquire_seconds_before", price(client, "while all nodes are well"));
+  play.note("median_acquire_seconds_before", median_acquire(client, "while all nodes are healthy"));
   const std::size_t nodes = play.stage().ports().size();
   for (std::size_t node = nodes - count; node < nodes; ++node) (play.stage().*fault)(node);
-  play.tell(std::string(what));
-  const Grant first = ask_again(client);
+  play.record_fault(std::string(what));
+  const Grant first = acquire_with_retries(client);
   if (!first.granted()) {
-    return {HazardOutcome::unavailable, "nobody is granted the lock: " + first.reason};
+    return {HazardOutcome::unavailable, "no client is granted the lock: " + first.reason};
   }
-  // Whoever meets them first pays; from then on they are left alone for a while.
+  // The first acquisition pays for the failed nodes; then the strategy skips them for a while.
   play.note("first_acquire_seconds_after", first.answered_at - first.asked_at);
   const Grant second = other.acquire();
-  need_answer(second);
+  require_answer(second);
   if (second.granted()) return verdict_of_two(play, second, what);
   client.release(first);
-  play.note("median_acquire_seconds_after", price(client, "with the nodes that are left"));
-  return {HazardOutcome::safe, "grants go on with the nodes that are left, to one at a time"};
+  play.note("median_acquire_seconds_after", median_acquire(client, "with the remaining nodes"));
+  return {HazardOutcome::safe, "the remaining nodes still grant the lock, to one client at a time"};
 }
 
 Verdict minority_down(Play& play) {
@@ -71,31 +71,31 @@ Verdict majority_down(Play& play) {
   return last_nodes(play, 3, &Stage::kill_node, "three of five nodes are dead");
 }
 Verdict minority_frozen(Play& play) {
-  return last_nodes(play, 2, &Stage::freeze_node, "two of five nodes stand still");
+  return last_nodes(play, 2, &Stage::freeze_node, "two of five nodes are frozen");
 }
 
 const ScenarioRegistration few({
     .name = "redlock-minority-down",
-    .question = "Two of five nodes are dead: do grants go on, and to one at a time?",
+    .question = "Two of five nodes are dead: is the lock still granted, to one client at a time?",
     .ground = Ground::volatile_,
-    .exempts = unless_on_several_nodes,
+    .exempts = only_for_quorums,
     .play = minority_down,
 });
 
 const ScenarioRegistration many({
     .name = "redlock-majority-down",
-    .question = "Three of five nodes are dead: is anybody granted the lock?",
+    .question = "Three of five nodes are dead: is the lock still granted?",
     .ground = Ground::volatile_,
     .quick = true,
-    .exempts = unless_on_several_nodes,
+    .exempts = only_for_quorums,
     .play = majority_down,
 });
 
 const ScenarioRegistration frozen({
     .name = "redlock-minority-frozen",
-    .question = "Two of five nodes answer nothing: do grants go on, and at what price?",
+    .question = "Two of five nodes are frozen: is the lock still granted, and at what cost?",
     .ground = Ground::volatile_,
-    .exempts = unless_on_several_nodes,
+    .exempts = only_for_quorums,
     .play = minority_frozen,
 });
 

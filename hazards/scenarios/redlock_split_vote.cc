@@ -2,48 +2,47 @@
 
 #include <algorithm>
 
-#include "hazards/steps.h"
+#include "hazards/verdicts.h"
 
 namespace lockbench::hazards {
 namespace {
 
 constexpr std::chrono::seconds kWait{15};
 
-/// Asks, and stands still before its question to one of the nodes, from 1: what it has by then it
-/// keeps.
+/// Starts to acquire and stops before the request to `node` (from 1). It keeps the earlier votes.
 void stall_at(Actor& client, int node) {
   client.arm(CommandFault::Action::stall, CommandFault::Place::before, node);
-  client.ask_and_release(kWait, std::chrono::steady_clock::now());
+  client.start_acquire_and_release(kWait, std::chrono::steady_clock::now());
   client.await_stop();
 }
 
-/// Two of five votes are one client's, two another's, and a third client can have but the last:
-/// nobody has a majority. Then all want the lock, at the same instant, and give it back at once. It
-/// lasts longer than anybody waits: votes that a loser kept would block the others for good.
+/// One client has two of five votes, another has two, so a third can get only the last one: nobody
+/// has a majority. Then all clients acquire at the same instant and release at once. The TTL is
+/// longer than all waits, so votes that a loser keeps would block the others.
 Verdict split_vote(Play& play) {
   constexpr int kClients = 6;
-  play.ask_for_ttl(2 * kLongTtl);
+  play.set_ttl(2 * kLongTtl);
   std::vector<Actor*> clients;
   for (int i = 1; i <= kClients; ++i) {
     clients.push_back(&play.client(fmt::format("client {}", i)));
-    clients.back()->rehearse();
+    clients.back()->warm_up();
   }
   stall_at(*clients[0], 3);
   stall_at(*clients[1], 5);
   Grant lost = clients[2]->acquire();
-  need_answer(lost);
+  require_answer(lost);
   if (lost.granted()) throw StageFailure("the votes were not split");
   const TimePoint at = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
   for (int i = 2; i < kClients; ++i) {
-    clients[static_cast<std::size_t>(i)]->ask_and_release(kWait, at);
+    clients[static_cast<std::size_t>(i)]->start_acquire_and_release(kWait, at);
   }
   clients[0]->resume();
   clients[1]->resume();
   int granted = 0, rounds = lost.rounds, split = lost.split_votes;
   Duration longest{};
   for (Actor* client : clients) {
-    const Grant grant = client->answer();
-    need_answer(grant);
+    const Grant grant = client->finish_acquire();
+    require_answer(grant);
     granted += grant.granted() ? 1 : 0;
     rounds += grant.rounds;
     split += grant.split_votes;
@@ -57,14 +56,14 @@ Verdict split_vote(Play& play) {
   }
   play.note("rounds_per_grant", static_cast<double>(rounds) / granted);
   return {HazardOutcome::safe,
-          fmt::format("all {} had the lock within {}, after {} rounds of votes", kClients,
+          fmt::format("all {} clients got the lock within {}, after {} rounds of votes", kClients,
                       milliseconds(longest), rounds)};
 }
 
 const ScenarioRegistration registration({
     .name = "redlock-split-vote",
-    .question = "Nobody has a majority, and many ask at once: do all get the lock, in turn?",
-    .exempts = unless_on_several_nodes,
+    .question = "Nobody has a majority and many clients retry at once: does each get the lock?",
+    .exempts = only_for_quorums,
     .play = split_vote,
 });
 

@@ -3,93 +3,93 @@
 #include <functional>
 #include <thread>
 
-#include "hazards/steps.h"
+#include "hazards/verdicts.h"
 
 namespace lockbench::hazards {
 namespace {
 
-/// The first client is cut off from two nodes of five: it holds the lock by three votes, no more.
-/// Then a fault takes one of these away, the cut heals, and a second client asks.
+/// The first client is cut off from two of five nodes, so it holds the lock with exactly three
+/// votes. The network heals, a fault removes one of the votes, and a second client acquires.
 Verdict by_three_votes(Play& play, const std::function<void(const Grant&, Actor& second)>& fault) {
   Actor& holder = play.client("holder", {.behind_line = true});
   Actor& second = play.client("second");
   const auto& lines = holder.lines();
   lines.at(3)->black_hole();
   lines.at(4)->black_hole();
-  play.tell("the holder is cut off from two nodes of five");
-  const Grant held = holder.hold();
+  play.record_fault("the network cuts the holder off from two of five nodes");
+  const Grant held = holder.must_acquire();
   lines.at(3)->heal();
   lines.at(4)->heal();
-  play.tell("the cut heals");
+  play.record_fault("the network heals");
   const TimePoint struck_at = std::chrono::steady_clock::now();
   fault(held, second);
-  const Grant next = second.answer();
+  const Grant next = second.finish_acquire();
   if (next.granted() && next.asked_at > *held.valid_until) {
     throw StageFailure("the fault took longer than the lock lasts");
   }
   if (next.granted() && next.answered_at > *held.valid_until) {
     play.note("waited_past_validity_seconds", next.answered_at - *held.valid_until);
     return {HazardOutcome::safe,
-            "the second client was granted the lock when the first one's was over"};
+            "the second client got the lock only after the first one's had expired"};
   }
-  if (next.granted()) note_belief_gap(play, holder, held, struck_at);
-  return verdict_of_two(play, next, "one of three votes was forgotten");
+  if (next.granted()) record_belief_gap(play, holder, held, struck_at);
+  return verdict_of_two(play, next, "one of three votes was lost");
 }
 
 Verdict node_restart_empty(Play& play) {
-  play.ask_for_ttl(kLongTtl);
+  play.set_ttl(kLongTtl);
   return by_three_votes(play, [&](const Grant&, Actor& second) {
     play.stage().kill_node(0);
     play.stage().revive_node(0);
-    play.tell("one of the three nodes was killed and comes back empty");
-    second.ask(std::chrono::seconds(2));
+    play.record_fault("one of the three voters was killed and restarted empty");
+    second.start_acquire(std::chrono::seconds(2));
   });
 }
 
-/// The second client asks all the while.
+/// The second client keeps asking.
 Verdict node_restart_delayed(Play& play) {
-  play.ask_for_ttl(std::chrono::seconds(3));
+  play.set_ttl(std::chrono::seconds(3));
   return by_three_votes(play, [&](const Grant& held, Actor& second) {
     play.stage().kill_node(0);
-    play.tell("one of the three nodes was killed, and is held back");
-    second.ask(play.patience());
+    play.record_fault("one of the three voters was killed");
+    second.start_acquire(play.stuck_after());
     std::this_thread::sleep_until(held.asked_at + play.ttl());
     play.stage().revive_node(0);
-    play.tell("it comes back empty, a TTL later");
+    play.record_fault("it restarts empty, one TTL later");
   });
 }
 
 Verdict clock_jump(Play& play) {
-  play.ask_for_ttl(kLongTtl);
+  play.set_ttl(kLongTtl);
   return by_three_votes(play, [&](const Grant&, Actor& second) {
     play.stage().jump_clock(2 * kLongTtl);
-    play.tell("the wall clock of one of the three nodes jumped ahead");
-    second.ask(std::chrono::seconds(2));
+    play.record_fault("the wall clock of one of the three voters jumped ahead");
+    second.start_acquire(std::chrono::seconds(2));
   });
 }
 
 const ScenarioRegistration empty({
     .name = "redlock-node-restart-empty",
-    .question = "One of three voters is killed and comes back empty: do two hold the lock?",
+    .question = "One of three voters is killed and restarts empty: do two clients hold the lock?",
     .ground = Ground::volatile_,
     .quick = true,
-    .exempts = unless_on_several_nodes,
+    .exempts = only_for_quorums,
     .play = node_restart_empty,
 });
 
 const ScenarioRegistration delayed({
     .name = "redlock-node-restart-delayed",
-    .question = "The same, but it comes back only when a TTL is over: do two hold the lock?",
+    .question = "As before, but it restarts only after one TTL: do two clients hold the lock?",
     .ground = Ground::volatile_,
-    .exempts = unless_on_several_nodes,
+    .exempts = only_for_quorums,
     .play = node_restart_delayed,
 });
 
 const ScenarioRegistration jump({
     .name = "redlock-clock-jump",
-    .question = "The wall clock of one of three voters jumps ahead: do two hold the lock?",
+    .question = "The wall clock of one of three voters jumps ahead: do two clients hold the lock?",
     .ground = Ground::clocked,
-    .exempts = unless_on_several_nodes,
+    .exempts = only_for_quorums,
     .play = clock_jump,
 });
 

@@ -1,39 +1,40 @@
-#include "hazards/steps.h"
+#include "hazards/verdicts.h"
 
 namespace lockbench::hazards {
 namespace {
 
 Verdict reentry(Play& play) {
-  play.ask_for_ttl(std::chrono::seconds(6));
+  play.set_ttl(std::chrono::seconds(6));
   Actor& holder = play.client("holder");
   Actor& contender = play.client("contender");
-  const Grant outer = holder.hold();
+  const Grant outer = holder.must_acquire();
   const Grant inner = holder.acquire(std::chrono::seconds(1));
-  need_answer(inner);
+  require_answer(inner);
   if (!inner.granted()) {
-    return {HazardOutcome::self_deadlock, "the holder's second acquisition waits for itself"};
+    return {HazardOutcome::self_deadlock, "the holder's second acquisition waits for its own lock"};
   }
-  need_release(holder.release(inner));
+  require_release(holder.release(inner));
   const Grant between = contender.acquire();
-  need_answer(between);
+  require_answer(between);
   if (between.granted()) {
     return {
         HazardOutcome::double_grant,
-        "granted twice but not counted: the first release freed the lock that the outer section "
-        "still relied on"};
+        "granted twice but not counted: the inner release freed the lock that the outer section "
+        "still needed"};
   }
-  need_release(holder.release(outer));
+  require_release(holder.release(outer));
   const Grant after = contender.acquire(std::chrono::seconds(1));
-  need_answer(after);
+  require_answer(after);
   if (after.granted()) {
-    return {HazardOutcome::safe, "granted twice, free after the second release"};
+    return {HazardOutcome::safe, "granted twice, and free after the second release"};
   }
-  return {HazardOutcome::stuck, "granted twice, and still held after both releases"};
+  return {HazardOutcome::stuck, "granted twice, but still taken after both releases"};
 }
 
 const ScenarioRegistration registration({
     .name = "reentry",
-    .question = "The holder acquires again, and releases twice: counted, confused or deadlocked?",
+    .question =
+        "The holder acquires the lock a second time: is it counted, freed too early or deadlocked?",
     .play = reentry,
 });
 

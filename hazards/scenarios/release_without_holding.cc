@@ -1,29 +1,28 @@
-#include "hazards/steps.h"
+#include "hazards/verdicts.h"
 
 namespace lockbench::hazards {
 namespace {
 
-/// The visitor has a lease in hand that it gave back before.
+/// The visitor uses an old lease that it has already released.
 Verdict release_without_holding(Play& play) {
-  play.ask_for_ttl(kLongTtl);
+  play.set_ttl(kLongTtl);
   Actor& visitor = play.client("visitor");
-  const Grant spent = visitor.hold();
+  const Grant spent = visitor.must_acquire();
   if (visitor.release(spent) != ReleaseOutcome::released) {
-    throw StageFailure("the visitor could not release what it held");
+    throw StageFailure("the visitor could not release its own lock");
   }
-  play.client("holder").hold();
+  play.client("holder").must_acquire();
   const Grant refused = visitor.acquire();
-  need_answer(refused);
-  if (refused.granted()) throw StageFailure("the lock lets two in without any fault");
-  play.tell("the visitor's clean-up releases all the same, by the lease that it once had");
-  need_release(visitor.release(spent));
+  require_answer(refused);
+  if (refused.granted()) throw StageFailure("two clients hold the lock without any fault");
+  play.record_fault("the visitor's clean-up code releases with its old lease");
+  require_release(visitor.release(spent));
   return verdict_of_release(play, "holder");
 }
 
 const ScenarioRegistration registration({
     .name = "release-without-holding",
-    .question =
-        "A client that was refused releases in its clean-up, by a lease it gave back: another's?",
+    .question = "A client that was refused releases in its clean-up: does it free another's lock?",
     .quick = true,
     .play = release_without_holding,
 });

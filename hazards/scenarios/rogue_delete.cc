@@ -1,30 +1,30 @@
 #include <fmt/format.h>
 
-#include "hazards/steps.h"
+#include "hazards/verdicts.h"
 
 namespace lockbench::hazards {
 namespace {
 
 Verdict rogue_delete(Play& play) {
-  play.ask_for_ttl(std::chrono::seconds(6));
+  play.set_ttl(std::chrono::seconds(6));
   Actor& holder = play.client("holder");
   Actor& contender = play.client("contender");
-  const Grant held = holder.hold();
+  const Grant held = holder.must_acquire();
   const TimePoint struck_at = std::chrono::steady_clock::now();
   const bool deleted = play.stage().remove_key(play.key());
   const std::string what =
-      fmt::format("somebody {} the key in {}", deleted ? "deleted" : "tried in vain to delete",
+      fmt::format("an outside client {} the key in {}", deleted ? "deleted" : "could not delete",
                   play.stage().struck());
-  play.tell(what);
+  play.record_fault(what);
   play.note("key_deleted", deleted);
   const Grant second = contender.acquire(std::chrono::seconds(1));
-  if (second.granted()) note_belief_gap(play, holder, held, struck_at);
+  if (second.granted()) record_belief_gap(play, holder, held, struck_at);
   return verdict_of_two(play, second, what);
 }
 
 const ScenarioRegistration registration({
     .name = "rogue-delete",
-    .question = "Somebody deletes the key from outside: do two hold the lock?",
+    .question = "An outside client deletes the key: do two clients hold the lock?",
     .play = rogue_delete,
 });
 

@@ -1,25 +1,25 @@
 #include <fmt/format.h>
 
-#include "hazards/steps.h"
+#include "hazards/verdicts.h"
 
 namespace lockbench::hazards {
 namespace {
 
-/// The holder lives, is connected and keeps its session alive; all the same the store ends it.
+/// The store ends the session of a holder that is alive, connected and sends keep-alives.
 Verdict session_expiry(Play& play) {
   Actor& holder = play.client("holder", {.checks_fencing = true});
   Actor& successor = play.client("successor", {.checks_fencing = true});
-  const Grant held = holder.hold();
+  const Grant held = holder.must_acquire();
   holder.read(held);
-  // Stages look again whether it has ended: when they know, it may have ended long ago.
+  // end_session() returns only when the end is visible, which may be later than the end itself.
   const TimePoint lost_at = std::chrono::steady_clock::now();
   play.stage().end_session(play.key());
   const TimePoint ended_at = std::chrono::steady_clock::now();
-  play.tell("the store has ended the holder's session");
-  const Grant next = successor.acquire(play.patience());
-  need_answer(next);
+  play.record_fault("the store ended the holder's session");
+  const Grant next = successor.acquire(play.stuck_after());
+  require_answer(next);
   if (!next.granted()) {
-    return {HazardOutcome::stuck, "the session ended, and its lock did not"};
+    return {HazardOutcome::stuck, "the session ended, but its lock did not"};
   }
   play.note("successor_waited_seconds", next.answered_at - ended_at);
   successor.read(next);
@@ -32,21 +32,21 @@ Verdict session_expiry(Play& play) {
   play.note("lost_updates", static_cast<std::int64_t>(lost));
   if (written == loadgen::WriteResult::rejected_stale) {
     return {HazardOutcome::safe,
-            fmt::format("the next client got the lock after {}, and the counter turned the first "
-                        "one's late write away by its fencing number",
+            fmt::format("the next client got the lock after {}, and the counter rejected the first "
+                        "client's late write by its fencing number",
                         milliseconds(std::max(next.answered_at - ended_at, Duration::zero())))};
   }
   return {HazardOutcome::lost_update,
-          "the first client went on writing when the lock was another's already"};
+          "the first client wrote although another client already held the lock"};
 }
 
 const ScenarioRegistration registration({
     .name = "session-expiry",
-    .question = "The store ends the session of a client at work: is its late write stopped?",
+    .question = "The store ends the session of a working client: is its late write rejected?",
     .quick = true,
     .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
       if (strategy.traits.expiry == Expiry::session) return std::nullopt;
-      return "it lives in no session";
+      return "it does not use a session";
     },
     .play = session_expiry,
 });

@@ -1,23 +1,23 @@
 #include <fmt/format.h>
 
-#include "hazards/steps.h"
+#include "hazards/verdicts.h"
 
 namespace lockbench::hazards {
 namespace {
 
-/// What befell the server, or the one of them that was struck.
+/// `what`: what happened to the server, or to one of them.
 Verdict strike(Play& play, const std::function<void(Stage&)>& fault, std::string_view what) {
   return while_held(play, fault, fmt::format("{} {}", play.stage().struck(), what));
 }
 
 Verdict restart(Play& play) {
   return strike(
-      play, [](Stage& stage) { stage.restart(); }, "was killed and came back");
+      play, [](Stage& stage) { stage.restart(); }, "was killed and restarted");
 }
 
 Verdict clock_jump(Play& play) {
   return strike(
-      play, [](Stage& stage) { stage.jump_clock(2 * kLongTtl); }, "found its clock ahead");
+      play, [](Stage& stage) { stage.jump_clock(2 * kLongTtl); }, "had its clock moved ahead");
 }
 
 Verdict eviction(Play& play) {
@@ -34,7 +34,7 @@ auto only_for(std::string_view backend, std::string_view why) {
 
 const ScenarioRegistration empty({
     .name = "store-restart-empty",
-    .question = "The store is killed and comes back empty: do two hold the lock?",
+    .question = "The store is killed and restarts empty: do two clients hold the lock?",
     .ground = Ground::volatile_,
     .quick = true,
     .play = restart,
@@ -42,31 +42,32 @@ const ScenarioRegistration empty({
 
 const ScenarioRegistration durable({
     .name = "store-restart-durable",
-    .question = "The store is killed and comes back with its data: do two hold the lock?",
+    .question = "The store is killed and restarts with its data: do two clients hold the lock?",
     .ground = Ground::durable,
     .play = restart,
 });
 
 const ScenarioRegistration jump({
     .name = "store-clock-jump",
-    .question = "The store's wall clock jumps ahead: do two hold the lock?",
+    .question = "The store's wall clock jumps ahead: do two clients hold the lock?",
     .ground = Ground::clocked,
     .play = clock_jump,
 });
 
 const ScenarioRegistration redis_eviction({
     .name = "redis-eviction",
-    .question = "Redis runs out of memory under volatile-ttl: do two hold the lock?",
+    .question = "Redis runs out of memory under volatile-ttl: do two clients hold the lock?",
     .ground = Ground::cramped,
-    .exempts = only_for("redis", "it does not live in Redis"),
+    .exempts = only_for("redis", "it does not use Redis"),
     .play = eviction,
 });
 
 const ScenarioRegistration memcached_eviction({
     .name = "memcached-eviction",
-    .question = "memcached runs out of memory for items of the lock's size: do two hold the lock?",
+    .question =
+        "memcached runs out of memory for items of the lock's size: do two clients hold the lock?",
     .ground = Ground::cramped,
-    .exempts = only_for("memcached", "it does not live in memcached"),
+    .exempts = only_for("memcached", "it does not use memcached"),
     .play = eviction,
 });
 

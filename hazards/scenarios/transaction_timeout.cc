@@ -2,59 +2,60 @@
 
 #include <future>
 
-#include "hazards/steps.h"
+#include "hazards/verdicts.h"
 
 namespace lockbench::hazards {
 namespace {
 
 constexpr std::chrono::seconds kLimit{2};
 
-/// The waiter has a transaction open in the store beside its wait, which outlasts the limit.
+/// The waiter has a transaction open in the database while it waits longer than the limit.
 Verdict wait_in_transaction(Play& play, Limit limit, std::string_view called) {
-  play.ask_for_ttl(kLongTtl);
+  play.set_ttl(kLongTtl);
   play.stage().limit(limit, kLimit);
-  play.tell(fmt::format("{} are ended after {} s", called, kLimit.count()));
+  play.record_fault(fmt::format("the server ends {} after {} s", called, kLimit.count()));
   Actor& holder = play.client("holder");
   Actor& waiter = play.client("waiter");
-  const Grant held = holder.hold();
+  const Grant held = holder.must_acquire();
   play.stage().begin_transaction();
-  play.timeline().add_now(waiter.name(), "opens a transaction beside the lock");
+  play.timeline().add_now(waiter.name(), "opens a transaction besides the lock");
   const Grant waited = waiter.acquire(2 * kLimit);
   const bool committed = play.stage().commit_transaction();
-  play.timeline().add_now(waiter.name(), committed ? "commits its transaction"
-                                                   : "has lost its transaction: it was ended");
+  play.timeline().add_now(waiter.name(), committed
+                                             ? "commits its transaction"
+                                             : "has lost its transaction: the server ended it");
   play.note("transaction_committed", committed);
   const Duration took = waited.answered_at - waited.asked_at;
-  if (took < kLimit) need_answer(waited);
+  if (took < kLimit) require_answer(waited);
   play.note("waited_seconds", took);
   if (waited.granted()) {
-    note_belief_gap(play, holder, held, waited.answered_at);
+    record_belief_gap(play, holder, held, waited.answered_at);
     return {HazardOutcome::double_grant,
-            "the holder's lock is a transaction that does nothing while its holder works: the "
-            "server ended it, and a second client got the lock"};
+            "the holder's lock is a transaction that is idle while the holder works: the server "
+            "ended it, and a second client got the lock"};
   }
   if (waited.outcome == AcquireOutcome::failed || waited.outcome == AcquireOutcome::unknown) {
     return {HazardOutcome::unavailable,
-            "the wait is a statement, which the server ended: " + waited.reason};
+            "the wait is a statement, and the server ended it: " + waited.reason};
   }
   if (!committed) {
     return {HazardOutcome::unavailable,
-            "the transaction that was open while its client waited was ended by the server"};
+            "the server ended the transaction that was open during the wait"};
   }
   return {HazardOutcome::safe,
-          "the wait is no statement of the transaction, which went on after it"};
+          "the wait is not a statement of the transaction, which continued after it"};
 }
 
-/// The wait is a statement of the transaction itself.
+/// The wait is a statement inside the transaction.
 Verdict wait_inside(Play& play, Limit limit, std::string_view called) {
-  play.ask_for_ttl(kLongTtl);
+  play.set_ttl(kLongTtl);
   play.stage().limit(limit, kLimit);
-  play.tell(fmt::format("{} are ended after {} s", called, kLimit.count()));
+  play.record_fault(fmt::format("the server ends {} after {} s", called, kLimit.count()));
   Actor& holder = play.client("holder");
-  const Grant held = holder.hold();
+  const Grant held = holder.must_acquire();
   play.stage().begin_transaction();
   constexpr std::string_view kWaiter = "waiter";
-  play.timeline().add_now(std::string(kWaiter), "opens a transaction, and waits inside it");
+  play.timeline().add_now(std::string(kWaiter), "opens a transaction and waits inside it");
   const TimePoint asked_at = std::chrono::steady_clock::now();
   auto waiting =
       std::async(std::launch::async, [&] { return play.stage().wait_in_transaction(play.key()); });
@@ -67,55 +68,55 @@ Verdict wait_inside(Play& play, Limit limit, std::string_view called) {
   }
   play.note("waited_seconds", took);
   play.timeline().add_now(std::string(kWaiter),
-                          waited ? "has the lock" : "waits no longer: " + waited.error());
+                          waited ? "gets the lock" : "stops waiting: " + waited.error());
   const bool committed = play.stage().commit_transaction();
   play.timeline().add_now(
       std::string(kWaiter),
-      committed ? "commits its transaction" : "has lost its transaction: it is rolled back");
+      committed ? "commits its transaction" : "has lost its transaction: it was rolled back");
   play.note("transaction_committed", committed);
   play.note("wait_ended_by_limit", !waited);
   if (waited && !outlasts) {
     return {HazardOutcome::double_grant,
-            "the holder's lock is a transaction that does nothing while its holder works: the "
-            "server ended it, and the one that waited got the lock"};
+            "the holder's lock is a transaction that is idle while the holder works: the server "
+            "ended it, and the waiter got the lock"};
   }
   if (!waited || !committed) {
     return {HazardOutcome::unavailable,
-            fmt::format("the transaction that waited {}: {}",
-                        committed ? "went on without the lock" : "is rolled back with all its work",
-                        waited ? "it was ended after its wait" : waited.error())};
+            fmt::format("the waiting transaction {}: {}",
+                        committed ? "continued without the lock" : "was rolled back",
+                        waited ? "the server ended it after its wait" : waited.error())};
   }
   return {HazardOutcome::safe,
-          "a transaction that waits is not idle: it got the lock after its holder, and went on"};
+          "a transaction that waits is not idle: it got the lock after the holder and continued"};
 }
 
-std::optional<std::string> without_waits(const Descriptor& strategy) {
-  if (strategy.backend != "postgres") return "its store has no transactions that could wait";
+std::optional<std::string> only_with_server_side_waits(const Descriptor& strategy) {
+  if (strategy.backend != "postgres") return "its store has no transactions";
   if (strategy.traits.expiry == Expiry::session) return std::nullopt;
-  return "its waiters ask again and again: no transaction waits at the server";
+  return "its waiters poll: no transaction waits at the server";
 }
 
-std::optional<std::string> without_transactions(const Descriptor& strategy) {
+std::optional<std::string> only_with_transactions(const Descriptor& strategy) {
   if (strategy.backend == "postgres") return std::nullopt;
-  return "its store has no transactions that could wait";
+  return "its store has no transactions";
 }
 
 const ScenarioRegistration statement({
     .name = "transaction-timeout-statement",
-    .question = "A wait for the lock outlasts statement_timeout: do wait and transaction go on?",
+    .question =
+        "A wait for the lock is longer than statement_timeout: does the transaction survive?",
     .ground = Ground::durable,
-    .exempts = without_transactions,
+    .exempts = only_with_transactions,
     .play =
-        [](Play& play) {
-          return wait_in_transaction(play, Limit::statement, "long statements");
-        },
+        [](Play& play) { return wait_in_transaction(play, Limit::statement, "long statements"); },
 });
 
 const ScenarioRegistration idle({
     .name = "transaction-timeout-idle",
-    .question = "A wait for the lock outlasts idle_in_transaction_session_timeout: do both go on?",
+    .question =
+        "A wait is longer than idle_in_transaction_session_timeout: does the transaction survive?",
     .ground = Ground::durable,
-    .exempts = without_transactions,
+    .exempts = only_with_transactions,
     .play =
         [](Play& play) {
           return wait_in_transaction(play, Limit::idle_transaction, "idle transactions");
@@ -124,32 +125,27 @@ const ScenarioRegistration idle({
 
 const ScenarioRegistration inside_statement({
     .name = "transaction-timeout-inside-statement",
-    .question = "A transaction's own wait outlasts statement_timeout: does the transaction go on?",
+    .question = "A wait inside a transaction is longer than statement_timeout: does it survive?",
     .ground = Ground::durable,
-    .exempts = without_waits,
-    .play =
-        [](Play& play) { return wait_inside(play, Limit::statement, "long statements"); },
+    .exempts = only_with_server_side_waits,
+    .play = [](Play& play) { return wait_inside(play, Limit::statement, "long statements"); },
 });
 
 const ScenarioRegistration inside_lock({
     .name = "transaction-timeout-inside-lock",
-    .question = "A transaction's own wait outlasts lock_timeout: does the transaction go on?",
+    .question = "A wait inside a transaction is longer than lock_timeout: does it survive?",
     .ground = Ground::durable,
-    .exempts = without_waits,
-    .play =
-        [](Play& play) { return wait_inside(play, Limit::lock_wait, "waits for locks"); },
+    .exempts = only_with_server_side_waits,
+    .play = [](Play& play) { return wait_inside(play, Limit::lock_wait, "waits for locks"); },
 });
 
 const ScenarioRegistration inside_idle({
     .name = "transaction-timeout-inside-idle",
-    .question =
-        "A transaction's own wait outlasts idle_in_transaction_session_timeout: does it go on?",
+    .question = "A wait inside a transaction is longer than the idle timeout: does it survive?",
     .ground = Ground::durable,
-    .exempts = without_waits,
+    .exempts = only_with_server_side_waits,
     .play =
-        [](Play& play) {
-          return wait_inside(play, Limit::idle_transaction, "idle transactions");
-        },
+        [](Play& play) { return wait_inside(play, Limit::idle_transaction, "idle transactions"); },
 });
 
 }  // namespace

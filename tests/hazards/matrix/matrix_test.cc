@@ -19,10 +19,10 @@ TEST(Matrix, IsAsDeclared) {
   play_all(house(), cells, 6,
            [&](const Cell& cell) { played += cell.took > Duration::zero() ? 1 : 0; }, {});
   for (const Cell& cell : cells) {
-    EXPECT_FALSE(cell.failed) << told(cell);
-    EXPECT_TRUE(cell.played()) << "not played: " << told(cell);
+    EXPECT_FALSE(cell.failed) << description_of(cell);
+    EXPECT_TRUE(cell.played()) << "not played: " << description_of(cell);
     if (cell.played()) {
-      EXPECT_TRUE(cell.agrees()) << told(cell);
+      EXPECT_TRUE(cell.agrees()) << description_of(cell);
     }
   }
   EXPECT_GT(played, 0);

@@ -34,12 +34,12 @@ class Clients : public testing::Test {
 TEST_F(Clients, ExcludeEachOther) {
   Actor& one = client("one");
   Actor& other = client("other");
-  const Grant held = one.hold();
+  const Grant held = one.must_acquire();
   EXPECT_EQ(other.acquire().outcome, AcquireOutcome::refused);
-  other.ask(5s);
+  other.start_acquire(5s);
   other.await_waiting();
   EXPECT_EQ(one.release(held), ReleaseOutcome::released);
-  const Grant next = other.answer();
+  const Grant next = other.finish_acquire();
   EXPECT_TRUE(next.granted());
   EXPECT_GT(next.answered_at, held.answered_at);
   EXPECT_EQ(*next.valid_until - next.asked_at >= play_->ttl(), true);
@@ -47,17 +47,17 @@ TEST_F(Clients, ExcludeEachOther) {
 
 TEST_F(Clients, CountTheCommandsOfAnAcquisitionAndARelease) {
   Actor& one = client("one");
-  one.rehearse();
+  one.warm_up();
   EXPECT_EQ(one.acquire_commands(), 1);  // SET
   EXPECT_EQ(one.release_commands(), 2);  // GET, DEL
 }
 
 TEST_F(Clients, DieBetweenTwoCommands) {
-  play_->ask_for_ttl(30s);
+  play_->set_ttl(30s);
   Actor& one = client("one");
-  const Grant held = one.hold();
+  const Grant held = one.must_acquire();
   one.arm(Action::die, Place::after, 1);
-  one.begin_release(held);
+  one.start_release(held);
   one.await_death();
   // Looked at, but not deleted.
   EXPECT_NE(play_->stage().value_of(play_->key()), "");
@@ -65,22 +65,22 @@ TEST_F(Clients, DieBetweenTwoCommands) {
 }
 
 TEST_F(Clients, StandStillBetweenTwoCommandsAndGoOn) {
-  play_->ask_for_ttl(30s);
+  play_->set_ttl(30s);
   Actor& one = client("one");
-  const Grant held = one.hold();
+  const Grant held = one.must_acquire();
   one.arm(Action::stall, Place::before, 2);
-  one.begin_release(held);
+  one.start_release(held);
   one.await_stop();
   EXPECT_NE(play_->stage().value_of(play_->key()), "");
   one.resume();
-  EXPECT_EQ(one.end_release(), ReleaseOutcome::released);
+  EXPECT_EQ(one.finish_release(), ReleaseOutcome::released);
   EXPECT_EQ(play_->stage().value_of(play_->key()), "");
 }
 
 TEST_F(Clients, AreNotToldWhatTookEffect) {
-  play_->ask_for_ttl(30s);
+  play_->set_ttl(30s);
   Actor& one = client("one");
-  const Grant held = one.hold();
+  const Grant held = one.must_acquire();
   one.arm(Action::drop_answer, Place::after, 2);
   EXPECT_EQ(one.release(held), ReleaseOutcome::failed);
   EXPECT_EQ(play_->stage().value_of(play_->key()), "");
@@ -88,19 +88,19 @@ TEST_F(Clients, AreNotToldWhatTookEffect) {
 }
 
 TEST_F(Clients, DoNothingWhileTheyAreStopped) {
-  play_->ask_for_ttl(30s);
+  play_->set_ttl(30s);
   Actor& one = client("one");
-  const Grant held = one.hold();
+  const Grant held = one.must_acquire();
   one.stop();
-  one.begin_release(held);
+  one.start_release(held);
   EXPECT_FALSE(client("other").acquire(200ms).granted());
   one.resume();
-  EXPECT_EQ(one.end_release(), ReleaseOutcome::released);
+  EXPECT_EQ(one.finish_release(), ReleaseOutcome::released);
 }
 
 TEST_F(Clients, SayWhatTheyBelieve) {
   Actor& one = client("one");
-  const Grant held = one.hold();
+  const Grant held = one.must_acquire();
   const Belief belief = one.belief(held);
   EXPECT_TRUE(belief.valid);
   EXPECT_EQ(belief.until, held.valid_until);
@@ -114,12 +114,12 @@ TEST_F(Clients, SayWhatTheyBelieve) {
 TEST_F(Clients, WorkOnACounterThatTheLockAloneProtects) {
   Actor& one = client("one");
   Actor& other = client("other");
-  const Grant held = one.hold();
+  const Grant held = one.must_acquire();
   EXPECT_EQ(play_->counter(), 0U);
   one.read(held);
   EXPECT_EQ(one.write(held), loadgen::WriteResult::accepted);
   one.release(held);
-  const Grant next = other.hold();
+  const Grant next = other.must_acquire();
   other.read(next);
   EXPECT_EQ(other.write(next), loadgen::WriteResult::accepted);
   EXPECT_EQ(play_->counter(), 2U);

@@ -110,7 +110,7 @@ TEST(DoseSurprise, IsAViolationThatNobodyDeclared) {
   EXPECT_FALSE(point.surprises());
   point.ratio = 0.9;
   EXPECT_TRUE(point.surprises());
-  EXPECT_EQ(point.surprise(), "1 of 2 violated, which should not be");
+  EXPECT_EQ(point.surprise(), "1 of 2 violated; none expected");
   point.violated = 0;
   EXPECT_FALSE(point.surprises());
   point.ratio = 3;

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "hazards/steps.h"
+#include "hazards/verdicts.h"
 #include "tests/hazards/support/house.h"
 #include "tests/support/test_names.h"
 
@@ -22,9 +22,9 @@ class Failures : public testing::TestWithParam<Failing> {};
 TEST_P(Failures, OfTheStoreAreNoVerdict) {
   const auto& [name, mutant, reason] = GetParam();
   const Cell cell = play(house(), scenario(name), strategy(mutant));
-  EXPECT_FALSE(cell.played()) << told(cell);
-  EXPECT_TRUE(cell.failed) << told(cell);
-  EXPECT_NE(cell.reason.find(reason), std::string::npos) << told(cell);
+  EXPECT_FALSE(cell.played()) << description_of(cell);
+  EXPECT_TRUE(cell.failed) << description_of(cell);
+  EXPECT_NE(cell.reason.find(reason), std::string::npos) << description_of(cell);
 }
 
 constexpr std::string_view kNoAnswer = "gave an acquisition no answer";
@@ -55,12 +55,12 @@ INSTANTIATE_TEST_SUITE_P(
 /// What came before the fault is not what the fault did.
 TEST(Verdicts, OnAReturnAreForGrantsThatCameAfterIt) {
   const Scenario early{.name = "early", .question = "?", .play = [](Play& play) {
-                         const Grant grant = play.client("early").hold();
+                         const Grant grant = play.client("early").must_acquire();
                          return verdict_of_return(play, grant, grant.answered_at + Duration(1));
                        }};
   const Cell cell = play(house(), early, strategy("redis-set-nx-lua"));
-  EXPECT_TRUE(cell.failed) << told(cell);
-  EXPECT_NE(cell.reason.find("before it was to become free"), std::string::npos) << cell.reason;
+  EXPECT_TRUE(cell.failed) << description_of(cell);
+  EXPECT_NE(cell.reason.find("before it could become free"), std::string::npos) << cell.reason;
 }
 
 }  // namespace

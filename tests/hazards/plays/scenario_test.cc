@@ -22,8 +22,8 @@ TEST(Scenarios, HaveOneNameEach) {
 TEST(Scenarios, AskAQuestionAndExpectASafeAnswer) {
   for (const Scenario* scenario : all_scenarios()) {
     EXPECT_EQ(scenario->question.back(), '?') << scenario->name;
-    EXPECT_TRUE(scenario->unless_declared == HazardOutcome::safe ||
-                scenario->unless_declared == HazardOutcome::recovers)
+    EXPECT_TRUE(scenario->default_outcome == HazardOutcome::safe ||
+                scenario->default_outcome == HazardOutcome::recovers)
         << scenario->name;
     EXPECT_TRUE(scenario->play) << scenario->name;
   }
@@ -60,15 +60,15 @@ TEST(Scenarios, ThatDoNotConcernAStrategySayWhy) {
 
 TEST(Plays, ThatBreakOffAreNoVerdict) {
   const Scenario broken{.name = "broken", .question = "?", .play = [](Play& play) -> Verdict {
-                          play.client("one").hold();
-                          play.client("two").hold();
+                          play.client("one").must_acquire();
+                          play.client("two").must_acquire();
                           return {};
                         }};
   const Cell cell = play(house(), broken, strategy("redis-setnx"));
   EXPECT_FALSE(cell.played());
   EXPECT_FALSE(cell.agrees());
   EXPECT_TRUE(cell.failed);
-  EXPECT_NE(cell.reason.find("two was to get the lock"), std::string::npos) << cell.reason;
+  EXPECT_NE(cell.reason.find("two did not get the lock"), std::string::npos) << cell.reason;
 }
 
 using MadeStage = tl::expected<std::shared_ptr<Stage>, NoStage>;

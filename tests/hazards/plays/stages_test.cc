@@ -26,16 +26,16 @@ class Sessions : public testing::TestWithParam<std::string_view> {
 
 TEST_P(Sessions, EndWithTheirOwnLocksAlone) {
   Actor& neighbour = play_->client("neighbour");
-  neighbour.hold();
+  neighbour.must_acquire();
   const std::string neighbours = play_->key();
   play_->change_key();
   Actor& holder = play_->client("holder");
   Actor& waiter = play_->client("waiter");
-  holder.hold();
-  waiter.ask(20s);
+  holder.must_acquire();
+  waiter.start_acquire(20s);
   waiter.await_waiting();
   play_->stage().end_session(play_->key());
-  EXPECT_TRUE(waiter.answer().granted()) << "of two in the queue it was the holder's";
+  EXPECT_TRUE(waiter.finish_acquire().granted()) << "of two in the queue it was the holder's";
 
   play_->stage().end_session(play_->key());
   play_->stage().end_session(neighbours);
@@ -43,7 +43,7 @@ TEST_P(Sessions, EndWithTheirOwnLocksAlone) {
 
 TEST_P(Sessions, CannotBeEndedWhereNobodyHoldsTheLock) {
   Actor& holder = play_->client("holder");
-  EXPECT_EQ(holder.release(holder.hold()), ReleaseOutcome::released);
+  EXPECT_EQ(holder.release(holder.must_acquire()), ReleaseOutcome::released);
   EXPECT_THROW(play_->stage().end_session(play_->key()), StageFailure);
 }
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "hazards/steps.h"
+#include "hazards/verdicts.h"
 #include "tests/hazards/support/house.h"
 
 // What plays measure, and how long their faults last.
@@ -19,7 +19,7 @@ TimePoint time_of(const Cell& cell, std::string_view who, std::string_view what)
       std::find_if(cell.timeline.begin(), cell.timeline.end(), [&](const Timeline::Entry& entry) {
         return entry.who == who && entry.what.starts_with(what);
       });
-  if (found == cell.timeline.end()) throw std::runtime_error(told(cell));
+  if (found == cell.timeline.end()) throw std::runtime_error(description_of(cell));
   return found->at;
 }
 
@@ -30,14 +30,14 @@ double belief_gap(const std::map<std::string, Fact>& evidence) {
 TEST(Faults, OfTwoTtlsLastThatLong) {
   constexpr Duration kTtl = 500ms;
   const Cell pause = play(house(), scenario("pause-holding"), strategy("test-sound"));
-  EXPECT_GE(time_of(pause, "fault", "holder goes on") - time_of(pause, "holder", "is granted"),
+  EXPECT_GE(time_of(pause, "fault", "holder is resumed") - time_of(pause, "holder", "is granted"),
             2 * kTtl)
-      << told(pause);
+      << description_of(pause);
   const Cell cut = play(house(), scenario("partition-holder"), strategy("test-sound"));
-  EXPECT_GE(time_of(cut, "fault", "the holder's line is whole again") -
+  EXPECT_GE(time_of(cut, "fault", "the holder's connection is restored") -
                 time_of(cut, "holder", "is granted"),
             2 * kTtl)
-      << told(cut);
+      << description_of(cut);
 }
 
 /// One whose hands are slow: it says late that a session has ended.
@@ -69,7 +69,7 @@ TEST(BeliefGap, ShowsALeaseThatIsALittleTooLong) {
   double longest = -1;
   for (int i = 0; i < 4 && longest <= 0; ++i) {
     const Cell cell = play(house(), scenario("partition-holder"), strategy("test-overstays"));
-    ASSERT_TRUE(cell.played()) << told(cell);
+    ASSERT_TRUE(cell.played()) << description_of(cell);
     longest = std::max(longest, belief_gap(cell.evidence));
   }
   EXPECT_GT(longest, 0.0);
@@ -81,7 +81,7 @@ TEST(Price, OfFrozenNodesIsByTheStrategysOwnPatience) {
   double least = patient;
   for (int i = 0; i < 3 && least >= patient; ++i) {
     const Cell cell = play(house(), scenario("redlock-minority-frozen"), strategy("redlock"));
-    ASSERT_TRUE(cell.agrees()) << told(cell);
+    ASSERT_TRUE(cell.agrees()) << description_of(cell);
     least = std::min(least, std::get<double>(cell.evidence.at("first_acquire_seconds_after")));
   }
   EXPECT_LT(least, patient);
@@ -98,7 +98,7 @@ TEST(Return, IsStuckWhereItTakesLongerThanItsBound) {
   EXPECT_EQ(verdict_of_return(play, grant, since, 2s).outcome, HazardOutcome::recovers);
   const Verdict late = verdict_of_return(play, grant, since, 1s);
   EXPECT_EQ(late.outcome, HazardOutcome::stuck);
-  EXPECT_THAT(late.reason, testing::HasSubstr("after 2000 ms, and not within 1000 ms"));
+  EXPECT_THAT(late.reason, testing::HasSubstr("after 2000 ms, more than the bound of 1000 ms"));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "hazards/steps.h"
+#include "hazards/verdicts.h"
 #include "tests/hazards/support/house.h"
 
 // What ends a transaction that waits for a lock, and what is no verdict on it.
@@ -12,7 +12,7 @@ namespace {
 Cell inside(std::string_view limit, std::string_view lock) {
   Cell cell =
       play(house(), scenario("transaction-timeout-inside-" + std::string(limit)), strategy(lock));
-  EXPECT_TRUE(cell.agrees()) << told(cell);
+  EXPECT_TRUE(cell.agrees()) << description_of(cell);
   return cell;
 }
 
@@ -67,7 +67,7 @@ TEST(WaitInATransaction, WhoseSessionIsEndedIsNoVerdict) {
   auto stage = house().stage(strategy("postgres-advisory"), Ground::durable);
   ASSERT_TRUE(stage) << stage.error().reason;
   Play play(house(), *stage, strategy("postgres-advisory"), fresh_key());
-  play.client("guest").rehearse();  // makes what the lock is kept in
+  play.client("guest").warm_up();  // makes what the lock is kept in
   (*stage)->begin_transaction();
   const auto granted = (*stage)->wait_in_transaction(play.key());
   ASSERT_TRUE(granted) << granted.error();

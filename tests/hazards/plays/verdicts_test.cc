@@ -25,8 +25,8 @@ class Mutations : public testing::TestWithParam<Mutation> {};
 TEST_P(Mutations, ChangeTheVerdictOfThePlayThatConcernsThem) {
   const auto& [name, mutant, seen, sound] = GetParam();
   const Cell cell = play(house(), scenario(name), strategy(mutant));
-  ASSERT_TRUE(cell.played()) << told(cell);
-  EXPECT_EQ(to_string(*cell.observed), to_string(seen)) << told(cell);
+  ASSERT_TRUE(cell.played()) << description_of(cell);
+  EXPECT_EQ(to_string(*cell.observed), to_string(seen)) << description_of(cell);
   EXPECT_FALSE(cell.agrees()) << "what it declares is what a sound one would show";
   EXPECT_EQ(to_string(cell.expected), to_string(sound));
 }
@@ -86,7 +86,7 @@ TEST(Verdicts, OfASoundLockAreWhatItDeclares) {
   for (const std::string_view name : {"late-release", "foreign-renewal", "owner-collision",
                                       "lost-answer-acquire", "crash-holding"}) {
     const Cell cell = play(house(), scenario(name), strategy("test-sound"));
-    EXPECT_TRUE(cell.agrees()) << told(cell);
+    EXPECT_TRUE(cell.agrees()) << description_of(cell);
   }
 }
 
@@ -95,19 +95,20 @@ TEST(Verdicts, OfASoundRedlockAreWhatItDeclares) {
        {"redlock-slow-nodes", "redlock-majority-down", "redlock-split-vote",
         "redlock-node-restart-empty", "redlock-minority-down", "store-restart-empty"}) {
     const Cell cell = play(house(), scenario(name), strategy("test-redlock"));
-    EXPECT_TRUE(cell.agrees()) << told(cell);
+    EXPECT_TRUE(cell.agrees()) << description_of(cell);
   }
 }
 
 TEST(Verdicts, SayThatAFaultStruckOneNodeOfSeveral) {
   for (const std::string_view name : {"store-restart-empty", "rogue-delete"}) {
     const Cell quorum = play(house(), scenario(name), strategy("test-redlock"));
-    EXPECT_NE(quorum.reason.find("one of its five nodes"), std::string::npos) << told(quorum);
-    EXPECT_NE(told(quorum).rfind("one of its five nodes"),
-              told(quorum).find("one of its five nodes"))
+    EXPECT_NE(quorum.reason.find("one of its five nodes"), std::string::npos)
+        << description_of(quorum);
+    EXPECT_NE(description_of(quorum).rfind("one of its five nodes"),
+              description_of(quorum).find("one of its five nodes"))
         << "the timeline says it too";
     const Cell single = play(house(), scenario(name), strategy("test-sound"));
-    EXPECT_NE(single.reason.find("the store"), std::string::npos) << told(single);
+    EXPECT_NE(single.reason.find("the store"), std::string::npos) << description_of(single);
   }
 }
 

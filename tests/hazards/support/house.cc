@@ -29,7 +29,7 @@ const Descriptor& strategy(std::string_view name) {
   return *found;
 }
 
-std::string told(const Cell& cell) {
+std::string description_of(const Cell& cell) {
   std::string text =
       fmt::format("{} / {}: {}\n", cell.scenario->name, cell.strategy->name, cell.reason);
   for (const auto& entry : cell.timeline) {

@@ -13,6 +13,6 @@ const Scenario& scenario(std::string_view name);
 const Descriptor& strategy(std::string_view name);
 
 /// The whole play as text: what to look at when a test fails.
-std::string told(const Cell& cell);
+std::string description_of(const Cell& cell);
 
 }  // namespace lockbench::hazards::test

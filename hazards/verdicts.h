@@ -1,0 +1,64 @@
+#pragma once
+
+#include <functional>
+
+#include "hazards/play.h"
+
+namespace lockbench::hazards {
+
+// Shared by scenarios: checks that throw StageFailure when a play proves nothing, and verdicts.
+
+/// So long that no lock expires during a play.
+inline constexpr std::chrono::seconds kLongTtl{20};
+
+/// "412 ms"
+std::string milliseconds(Duration duration);
+
+/// Throws StageFailure if the store gave no answer: only a real answer proves something.
+void require_answer(const Grant& grant);
+
+/// Throws StageFailure for a release that did not reach the store. Other outcomes do not matter:
+/// the state of the lock afterwards decides.
+void require_release(ReleaseOutcome outcome);
+
+/// The same for a client that was stopped until the lock had a new owner. The store may have ended
+/// its session and connection, so a failed release is repeated once.
+void require_late_release(Actor& holder, const Grant& held, ReleaseOutcome outcome);
+
+/// For a lock that no living client will release: `recovers`, with the time from `since` to the
+/// grant, or `stuck`. Throws StageFailure if the grant came before `since`.
+Verdict verdict_of_return(Play& play, const Grant& grant, TimePoint since);
+
+/// The same with an upper bound: `stuck` if the grant took longer than `bound`.
+Verdict verdict_of_return(Play& play, const Grant& grant, TimePoint since, Duration bound);
+
+/// Stops the holder and lets a second client acquire the lock with a long TTL. Returns the second
+/// client's answer: not granted if the lock does not expire meanwhile. The holder stays stopped.
+Grant take_over(Play& play, Actor& holder, Actor& second);
+
+/// After a release that may have freed the lock of `owner`: a third client tries once.
+/// `foreign-release` if it is granted the lock, else `safe`.
+Verdict verdict_of_release(Play& play, std::string_view owner);
+
+/// `double-grant` if the contender was granted the lock while the first client held it, else
+/// `safe`.
+Verdict verdict_of_two(Play& play, const Grant& contender, std::string_view why);
+
+/// A client acquires the lock with a long TTL, the fault strikes, and a second client tries:
+/// `double-grant` or `safe`. `refused` if the store does not grant the lock to the first client.
+Verdict while_held(Play& play, const std::function<void(Stage&)>& fault, std::string_view what,
+                   const ActorSettings& settings = {});
+
+/// For Scenario::exempts: the scenario applies to locks on several independent nodes only.
+std::optional<std::string> only_for_quorums(const Descriptor& strategy);
+
+/// For a contender whose grant shows when the store gave up the lock: it polls every millisecond.
+/// Strategies that queue ignore this and are woken.
+ActorSettings fast_polling();
+
+/// Records the belief gap: from the loss of the lock at the store to the moment when the holder
+/// stopped treating it as valid. Negative is good. `lost_at` must not be later than the loss.
+/// Records nothing if the holder goes on for ever.
+void record_belief_gap(Play& play, Actor& holder, const Grant& held, TimePoint lost_at);
+
+}  // namespace lockbench::hazards
