@@ -4,7 +4,7 @@
 
 namespace lockbench {
 
-/// Passes everything on to the lock of that name.
+/// Forwards every call to the lock of that name.
 class Around : public LockStrategy {
  public:
   Around(std::string_view name, const Context& context)

@@ -1,4 +1,4 @@
-// Locks with one thing wrong, which declare what a sound one does: the plays must see the
+// Locks with one defect that declare what a correct lock does: the plays must detect the
 // difference. They register themselves in the programs that they are linked into.
 
 #include "strategies/redis/client/single_node.h"
@@ -17,7 +17,7 @@ class Sound : public TokenLock {
   }
 };
 
-/// Without the script that looks at the owner.
+/// Releases without checking the owner.
 class UncheckedRelease : public Sound {
  public:
   using Sound::Sound;
@@ -34,7 +34,7 @@ class UncheckedRenewal : public Sound {
   }
 };
 
-/// Believes in its lock a little longer than it lasts.
+/// Treats its lease as valid for a little too long.
 class Overstays : public Sound {
  public:
   using Sound::Sound;
@@ -48,7 +48,7 @@ class Overstays : public Sound {
   }
 };
 
-/// Takes the end of a wait for a grant, without asking again.
+/// Takes the end of a wait for a grant, without trying again.
 class SkipsTheRecheck : public Sound {
  public:
   using Sound::Sound;
@@ -66,7 +66,7 @@ class SkipsTheRecheck : public Sound {
   std::string waited_for_;
 };
 
-/// Looks at the owner in every other play only: keys are numbered.
+/// Checks the owner in every second play only: keys are numbered.
 class Flickers : public Sound {
  public:
   using Sound::Sound;
@@ -79,7 +79,7 @@ class Flickers : public Sound {
   }
 };
 
-/// Leaves what it may have acquired.
+/// Does not clean up after an acquisition with unknown outcome.
 class Untidy : public Sound {
  public:
   using Sound::Sound;
@@ -90,7 +90,7 @@ class Untidy : public Sound {
   }
 };
 
-/// Hands out the same fencing number again and again.
+/// Always grants the same fencing number.
 class SameNumber : public Sound {
  public:
   using Sound::Sound;
@@ -101,7 +101,7 @@ class SameNumber : public Sound {
   }
 };
 
-/// Counts its grants downwards.
+/// Its fencing numbers decrease.
 class CountsDown : public Sound {
  public:
   using Sound::Sound;
@@ -132,7 +132,7 @@ class Eternal : public Sound {
   }
 };
 
-/// Takes a lock for its own if the client's number is, and does not count.
+/// Identifies owners by client number, and does not count acquisitions.
 class Confused : public Sound {
  public:
   using Sound::Sound;
@@ -151,7 +151,7 @@ class Confused : public Sound {
   std::string make_token() override { return std::to_string(client()); }
 };
 
-/// Lets everybody in.
+/// Grants every request.
 class Blind : public Sound {
  public:
   using Sound::Sound;
@@ -166,7 +166,7 @@ template <class Mutant>
 Descriptor described(std::string_view name) {
   return {.name = name,
           .backend = "redis",
-          .summary = "a sound lock with one thing wrong",
+          .summary = "a correct lock with one defect",
           .acquire_commands = {"SET key token NX PX ttl"},
           .release_commands = {"EVALSHA release_if_token key token"},
           .source = "our own",
@@ -191,7 +191,7 @@ Descriptor with_timer(Descriptor mutant) {
   return mutant;
 }
 
-/// Has a timer by its traits, and none in fact: nothing that could be renewed.
+/// Claims a renewal timer in its traits but has none.
 class ForgetsToRenew : public Sound {
  public:
   using Sound::Sound;
@@ -200,7 +200,7 @@ class ForgetsToRenew : public Sound {
   std::optional<RenewalProtocol> renewal_protocol() const override { return std::nullopt; }
 };
 
-/// Likewise, and never expires.
+/// As ForgetsToRenew, but never expires.
 class Endless : public Eternal {
  public:
   using Eternal::Eternal;

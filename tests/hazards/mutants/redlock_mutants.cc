@@ -1,4 +1,4 @@
-// Redlocks with one thing wrong, which declare what a sound one does. They register themselves in
+// Redlocks with one defect that declare what a correct one does. They register themselves in
 // the programs that they are linked into.
 
 #include "strategies/redis/client/quorum.h"
@@ -12,12 +12,12 @@ namespace {
 
 struct Flaws {
   bool minority = false;   ///< two votes are enough
-  bool late = false;       ///< does not look at what is left of the validity
-  bool hoarding = false;   ///< keeps the votes of a round that was lost
+  bool late = false;       ///< ignores the remaining validity
+  bool hoarding = false;   ///< keeps the votes of a lost round
   bool unanimous = false;  ///< needs every vote
 };
 
-/// One node after the other, each waited for.
+/// Asks one node after the other and waits for each.
 template <Flaws kFlaws>
 class Redlock : public LockStrategy {
  public:
@@ -99,7 +99,7 @@ template <Flaws kFlaws>
 Descriptor described(std::string_view name) {
   return {.name = name,
           .backend = "redis",
-          .summary = "a sound Redlock with one thing wrong",
+          .summary = "a correct Redlock with one defect",
           .acquire_commands = {"SET key token NX PX ttl"},
           .release_commands = {"EVALSHA release_if_token key token"},
           .source = "our own",

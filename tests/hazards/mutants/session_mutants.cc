@@ -1,4 +1,4 @@
-// Locks on sessions with one thing wrong, each round a sound one.
+// Session locks with one defect, each wrapping a correct one.
 
 #include "tests/hazards/mutants/around.h"
 
@@ -19,9 +19,9 @@ class SameNumber : public Around {
 Descriptor described(std::string_view name, std::string_view backend, std::string_view around) {
   return {.name = name,
           .backend = backend,
-          .summary = "a sound lock with one thing wrong",
-          .acquire_commands = {"as the lock that it goes round"},
-          .release_commands = {"likewise"},
+          .summary = "a correct lock with one defect",
+          .acquire_commands = {"as the wrapped lock"},
+          .release_commands = {"as the wrapped lock"},
           .source = "our own",
           .traits = {.expiry = Expiry::session,
                      .release_check = OwnerCheck::atomic,

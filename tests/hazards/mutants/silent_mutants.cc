@@ -1,4 +1,4 @@
-// Locks whose store seems to fail: what a play then sees is no verdict on the lock.
+// Locks whose store seems to fail: a play must not turn that into a verdict.
 
 #include <set>
 
@@ -8,7 +8,7 @@
 namespace lockbench {
 namespace {
 
-/// Nobody who is refused gets an answer, nor does the second client of a play.
+/// Refusals, and the second client of a play, get no answer.
 template <bool kSecondToo>
 class Silent : public Around {
  public:
@@ -26,7 +26,7 @@ class Silent : public Around {
   const bool second_;
 };
 
-/// The second client's store cannot be reached at all: it knows at once.
+/// The second client cannot reach the store, and learns this at once.
 class CutOff : public Around {
  public:
   CutOff(std::string_view around, const Context& context)
@@ -41,7 +41,7 @@ class CutOff : public Around {
   const bool second_;
 };
 
-/// Once an answer was lost, there are no more.
+/// After one lost answer no more answers arrive.
 class SilentForGood : public Around {
  public:
   using Around::Around;
@@ -57,7 +57,7 @@ class SilentForGood : public Around {
   bool silent_ = false;
 };
 
-/// Hears of no release what became of it, or of none that is repeated.
+/// Gets no answer to a release, or none to a repeated release.
 template <bool kFirstToo>
 class UnheardRelease : public Around {
  public:
@@ -79,9 +79,9 @@ Descriptor described(std::string_view name, std::string_view backend, std::strin
                      const Traits& traits) {
   return {.name = name,
           .backend = backend,
-          .summary = "a sound lock with one thing wrong",
-          // As many as redis-getset has: its plays count them.
-          .acquire_commands = {"as", "the lock that", "it goes round"},
+          .summary = "a correct lock with one defect",
+          // The same number as redis-getset: its plays count them.
+          .acquire_commands = {"as", "the", "wrapped lock"},
           .release_commands = {"likewise"},
           .source = "our own",
           .traits = traits,

@@ -1,4 +1,4 @@
-// Locks that wait in a wrong way, or keep their time in the value and compare too much.
+// Locks with a defect in how they wait, and one that compares expiry times too strictly.
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 namespace lockbench::redis {
 namespace {
 
-/// Numbers are drawn and served in turn, whoever lives to come when theirs is.
+/// A ticket queue that does not drop dead waiters.
 class WaitsForTheDead : public TokenLock {
  public:
   using TokenLock::TokenLock;
@@ -42,7 +42,7 @@ class WaitsForTheDead : public TokenLock {
   std::string drawn_by_, served_;
 };
 
-/// Likewise, but whoever does not come for a whole TTL is passed over.
+/// The same, but it skips a waiter after a whole TTL.
 class WaitsOutTheDead : public WaitsForTheDead {
  public:
   using WaitsForTheDead::WaitsForTheDead;
@@ -62,7 +62,7 @@ class WaitsOutTheDead : public WaitsForTheDead {
   TimePoint served_since_{};
 };
 
-/// Asks again only when it is told to.
+/// Tries again only after a notification.
 class TrustsTheMessage : public TokenLock {
  public:
   using TokenLock::TokenLock;
@@ -85,7 +85,7 @@ class TrustsTheMessage : public TokenLock {
   virtual TimePoint wakes_at(const AcquireRequest& request) { return request.deadline; }
 };
 
-/// Likewise, or after twice the time after which what it saw must have run out.
+/// Tries again after a notification, or after two TTLs.
 class WakesLate : public TrustsTheMessage {
  public:
   using TrustsTheMessage::TrustsTheMessage;
@@ -96,7 +96,7 @@ class WakesLate : public TrustsTheMessage {
   }
 };
 
-/// Releases only what is exactly as it wrote it.
+/// Releases only if the value is exactly what it wrote.
 class KnowsItsOwnTimeOnly : public GetsetLock {
  public:
   using GetsetLock::GetsetLock;
@@ -118,7 +118,7 @@ template <class Mutant>
 Descriptor described(std::string_view name) {
   return {.name = name,
           .backend = "redis",
-          .summary = "a sound lock with one thing wrong",
+          .summary = "a correct lock with one defect",
           .acquire_commands = {"SETNX key now+ttl", "GET key", "GETSET key now+ttl"},
           .release_commands = {"GET key", "DEL key"},
           .source = "our own",

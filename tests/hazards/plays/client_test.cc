@@ -7,7 +7,7 @@
 #include "strategies/registry.h"
 #include "tests/hazards/support/house.h"
 
-// A client process does what a play tells it, and dies and stands still where it is told to.
+// A client process carries out requests, and dies or stops at the requested command.
 
 namespace lockbench::hazards::test {
 namespace {
@@ -59,7 +59,7 @@ TEST_F(Clients, DieBetweenTwoCommands) {
   one.arm(Action::die, Place::after, 1);
   one.start_release(held);
   one.await_death();
-  // Looked at, but not deleted.
+  // The owner was checked, but the key was not deleted.
   EXPECT_NE(play_->stage().value_of(play_->key()), "");
   EXPECT_THROW(one.release(held), StageFailure);
 }
@@ -104,7 +104,7 @@ TEST_F(Clients, SayWhatTheyBelieve) {
   const Belief belief = one.belief(held);
   EXPECT_TRUE(belief.valid);
   EXPECT_EQ(belief.until, held.valid_until);
-  // From outside; a renewal finds out.
+  // Another client deletes the key; a renewal notices it.
   EXPECT_TRUE(play_->stage().remove_key(play_->key()));
   EXPECT_FALSE(play_->stage().remove_key(play_->key()));
   EXPECT_EQ(one.renew(held, 1s), RenewOutcome::not_owner);

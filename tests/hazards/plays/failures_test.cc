@@ -4,7 +4,7 @@
 #include "tests/hazards/support/house.h"
 #include "tests/support/test_names.h"
 
-// What fails for want of an answer is no verdict: the play breaks off.
+// A play that gets no answer from the store breaks off without a verdict.
 
 namespace lockbench::hazards::test {
 namespace {
@@ -52,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(
                                            std::string(tested.param.mutant));
     });
 
-/// What came before the fault is not what the fault did.
+/// A grant before the fault is not an effect of the fault.
 TEST(Verdicts, OnAReturnAreForGrantsThatCameAfterIt) {
   const Scenario early{.name = "early", .question = "?", .play = [](Play& play) {
                          const Grant grant = play.client("early").must_acquire();

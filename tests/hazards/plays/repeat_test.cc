@@ -7,7 +7,7 @@
 
 #include "tests/hazards/support/house.h"
 
-// What plays of one cell are brought together to. Nothing is played here.
+// How repeated plays of one cell are combined. Nothing is played here.
 
 namespace lockbench::hazards::test {
 namespace {

@@ -29,7 +29,7 @@ TEST(Scenarios, AskAQuestionAndExpectASafeAnswer) {
   }
 }
 
-/// A hazard that is declared and can never be met would go unchecked.
+/// A declared hazard that never applies would not be checked.
 TEST(Scenarios, ConcernTheStrategiesThatDeclareThem) {
   for (const Descriptor* strategy : all_strategies()) {
     for (const KnownHazard& known : strategy->hazards) {

@@ -7,7 +7,7 @@
 #include "hazards/verdicts.h"
 #include "tests/hazards/support/house.h"
 
-// What plays measure, and how long their faults last.
+// Times that plays measure, and how long faults last.
 
 namespace lockbench::hazards::test {
 namespace {
@@ -62,7 +62,7 @@ TEST(BeliefGap, OfASessionBeginsNoLaterThanItsEnd) {
   ASSERT_TRUE(stage) << stage.error().reason;
   Play play(house(), std::make_shared<SlowStage>(*stage), strategy("etcd"), fresh_key());
   scenario("session-expiry").play(play);
-  EXPECT_GE(belief_gap(play.evidence()), 0.0) << "nobody knows before it happens";
+  EXPECT_GE(belief_gap(play.evidence()), 0.0) << "the loss cannot be known before it happens";
 }
 
 TEST(BeliefGap, ShowsALeaseThatIsALittleTooLong) {

@@ -4,7 +4,7 @@
 #include "hazards/verdicts.h"
 #include "tests/hazards/support/house.h"
 
-// What ends a transaction that waits for a lock, and what is no verdict on it.
+// What ends a transaction that waits for a lock, and what is not a verdict.
 
 namespace lockbench::hazards::test {
 namespace {
@@ -37,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(, TransactionThatWaits,
                            return std::string(tested.param.substr(tested.param.find('-') + 1));
                          });
 
-/// Its statements are refused at once, and not for any limit.
+/// Rejects statements at once, for a reason other than a timeout.
 class RefusingStage : public Stage {
  public:
   explicit RefusingStage(std::shared_ptr<Stage> stage) : stage_(std::move(stage)) {}
@@ -67,7 +67,7 @@ TEST(WaitInATransaction, WhoseSessionIsEndedIsNoVerdict) {
   auto stage = house().stage(strategy("postgres-advisory"), Ground::durable);
   ASSERT_TRUE(stage) << stage.error().reason;
   Play play(house(), *stage, strategy("postgres-advisory"), fresh_key());
-  play.client("guest").warm_up();  // makes what the lock is kept in
+  play.client("guest").warm_up();  // creates the lock's tables
   (*stage)->begin_transaction();
   const auto granted = (*stage)->wait_in_transaction(play.key());
   ASSERT_TRUE(granted) << granted.error();

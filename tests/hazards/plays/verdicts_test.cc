@@ -5,8 +5,7 @@
 #include "tests/hazards/support/house.h"
 #include "tests/support/test_names.h"
 
-// A play sees what is really there: each verdict is shown to come about, and to be another one
-// where the lock is sound.
+// Each verdict is shown to be reachable by a defective lock, and to differ for a correct one.
 
 namespace lockbench::hazards::test {
 namespace {
@@ -27,7 +26,7 @@ TEST_P(Mutations, ChangeTheVerdictOfThePlayThatConcernsThem) {
   const Cell cell = play(house(), scenario(name), strategy(mutant));
   ASSERT_TRUE(cell.played()) << description_of(cell);
   EXPECT_EQ(to_string(*cell.observed), to_string(seen)) << description_of(cell);
-  EXPECT_FALSE(cell.agrees()) << "what it declares is what a sound one would show";
+  EXPECT_FALSE(cell.agrees()) << "it declares what a correct lock would show";
   EXPECT_EQ(to_string(cell.expected), to_string(sound));
 }
 
@@ -72,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mutation{"redlock-node-restart-delayed", "test-redlock-minority", double_grant, safe},
         Mutation{"redlock-split-vote", "test-redlock-hoarding", stuck, safe},
         Mutation{"restart-fenced", "test-same-number", lost_update, safe},
-        // What outlives its validity is no lock that runs out: these two are then safe.
+        // A lock that never expires is safe in these.
         Mutation{"overrun-holding", "test-eternal", safe, double_grant},
         Mutation{"partition-holder", "test-eternal", safe, double_grant},
         Mutation{"pause-holding", "test-eternal", safe, lost_update},
