@@ -42,7 +42,7 @@ std::string_view describe(AcquireOutcome outcome) {
 std::string_view describe(ReleaseOutcome outcome) {
   switch (outcome) {
     case ReleaseOutcome::released:
-      return "releases a lock";
+      return "releases the lock";
     case ReleaseOutcome::not_owner:
       return "tries to release, and learns that the lock is not its own";
     case ReleaseOutcome::failed:
@@ -54,7 +54,7 @@ std::string_view describe(ReleaseOutcome outcome) {
 std::string_view describe(RenewOutcome outcome) {
   switch (outcome) {
     case RenewOutcome::renewed:
-      return "renews a lock";
+      return "renews the lock";
     case RenewOutcome::not_owner:
       return "tries to renew, and learns that the lock is not its own";
     case RenewOutcome::failed:
