@@ -105,10 +105,19 @@ tl::expected<int, UsageError> choose_and_execute(std::span<const std::string> ar
 }  // namespace
 
 std::vector<Command> all_commands() {
-  return {run_command(),          renewal_command(), quorum_command(), capacity_command(),
-          hazards_command(),      compare_command(), report_command(), choose_command(),
-          probe_command(),        list_command(),    doctor_command(), thin_command(),
-          readme_tables_command()};
+  return {run_command(),
+          renewal_command(),
+          quorum_command(),
+          capacity_command(),
+          hazards_command(),
+          compare_command(),
+          report_command(),
+          choose_command(),
+          probe_command(),
+          list_command(),
+          doctor_command(),
+          condense_command(),
+          reference_tables_command()};
 }
 
 int dispatch(std::span<const std::string> args) {

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <fstream>
 #include <iterator>
 
@@ -9,32 +8,39 @@
 #include "cli/console/exit_code.h"
 #include "cli/console/publish.h"
 #include "cli/options/result_files.h"
+#include "results/file/condense.h"
 #include "results/file/json.h"
 #include "results/file/load.h"
-#include "results/file/thin.h"
-#include "results/tables/readme_tables.h"
+#include "results/tables/reference_tables.h"
+
+// Commands of scripts/reference.sh and scripts/reference_tables.sh, which `lockbench --help` does
+// not list.
 
 namespace lockbench::cli {
 namespace {
 
-tl::expected<int, UsageError> thin(const RunOptions& options) {
+int print(const std::string& text) {
+  Console console(stderr, is_terminal(stderr), false);
+  return print_text(text, console) ? exit_code::kFine : exit_code::kErrors;
+}
+
+tl::expected<int, UsageError> condense(const RunOptions& options) {
   const auto& files = options.choose.files;
   if (files.size() != 1) {
-    return tl::unexpected(UsageError{"one result file is wanted: lockbench thin FILE > THIN.json"});
+    return tl::unexpected(
+        UsageError{"condense takes one result file: lockbench condense FILE > SMALL.json"});
   }
   auto result = results::load(files.front());
   if (!result) return tl::unexpected(UsageError{result.error()});
-  Console console(stderr, is_terminal(stderr), false);
-  const bool printed =
-      print_text(results::to_compact_json(results::thinned(std::move(*result))), console);
-  return printed ? exit_code::kFine : exit_code::kErrors;
+  return print(results::to_compact_json(results::condense(std::move(*result))));
 }
 
-tl::expected<int, UsageError> draw_tables(const RunOptions& options) {
+tl::expected<int, UsageError> reference_tables(const RunOptions& options) {
   const auto& files = options.choose.files;
   if (files.size() < 2) {
-    return tl::unexpected(UsageError{
-        "a page and results are wanted: lockbench readme-tables README.md RESULT.json..."});
+    return tl::unexpected(
+        UsageError{"reference-tables takes a Markdown page and result files: lockbench "
+                   "reference-tables PAGE.md RESULT.json..."});
   }
   std::ifstream page(files.front(), std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(page), {}};
@@ -42,37 +48,37 @@ tl::expected<int, UsageError> draw_tables(const RunOptions& options) {
     return tl::unexpected(UsageError{fmt::format("{}: cannot be read", files.front())});
   }
   std::vector<results::Result> sources;
+  results::KnownFlaws flaws;
   for (std::size_t i = 1; i < files.size(); ++i) {
     auto result = results::load(files[i]);
     if (!result) return tl::unexpected(UsageError{result.error()});
+    flaws.merge(known_flaws(*result));
     sources.push_back(std::move(*result));
   }
-  results::KnownFlaws flaws;
-  for (const results::Result& source : sources) flaws.merge(known_flaws(source));
-  const auto drawn = results::with_tables(text, results::readme_tables(sources, flaws));
-  if (!drawn)
-    return tl::unexpected(UsageError{fmt::format("{}: {}", files.front(), drawn.error())});
-  Console console(stderr, is_terminal(stderr), false);
-  return print_text(*drawn, console) ? exit_code::kFine : exit_code::kErrors;
+  const auto updated = results::with_tables(text, results::reference_tables(sources, flaws));
+  if (!updated) {
+    return tl::unexpected(UsageError{fmt::format("{}: {}", files.front(), updated.error())});
+  }
+  return print(*updated);
 }
 
 }  // namespace
 
-Command thin_command() {
-  return {.name = "thin",
-          .summary = "A result file without histograms, series and timelines, on stdout.",
+Command condense_command() {
+  return {.name = "condense",
+          .summary = "Print a result file without histograms, time series and timelines.",
           .options = {result_files_option(
               "the result file", [](auto& o) -> auto& { return o.choose.files; })},
-          .execute = thin,
+          .execute = condense,
           .hidden = true};
 }
 
-Command readme_tables_command() {
-  return {.name = "readme-tables",
-          .summary = "A page with its tables drawn anew from results, on stdout.",
+Command reference_tables_command() {
+  return {.name = "reference-tables",
+          .summary = "Print a Markdown page with its reference tables updated from result files.",
           .options = {result_files_option(
               "the page, then the result files", [](auto& o) -> auto& { return o.choose.files; })},
-          .execute = draw_tables,
+          .execute = reference_tables,
           .hidden = true};
 }
 

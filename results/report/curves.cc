@@ -16,7 +16,7 @@ constexpr double kTicksPerHalving = 5;
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 /// Its samples are known by their percentiles only.
-bool is_thin(const Distribution* distribution) { return distribution->buckets.empty(); }
+bool is_condensed(const Distribution* distribution) { return distribution->buckets.empty(); }
 
 /// The next level as a share; both below 1.
 double next_level(double level) {
@@ -34,21 +34,21 @@ void add(std::vector<Point>& points, Point point) {
   }
 }
 
-/// Through the percentiles that a thinned result still has.
-std::vector<Point> thin_curve(const Distribution& thin) {
-  if (!std::isfinite(thin.p50)) return {};
-  const std::array<Point, 6> known{{{1, thin.min},
-                                    {2, thin.p50},
-                                    {10, thin.p90},
-                                    {20, thin.p95},
-                                    {100, thin.p99},
-                                    {1000, thin.p999}}};
-  const auto count = static_cast<double>(thin.count);
+/// Through the percentiles that a condensed result still has.
+std::vector<Point> percentiles_curve(const Distribution& condensed) {
+  if (!std::isfinite(condensed.p50)) return {};
+  const std::array<Point, 6> known{{{1, condensed.min},
+                                    {2, condensed.p50},
+                                    {10, condensed.p90},
+                                    {20, condensed.p95},
+                                    {100, condensed.p99},
+                                    {1000, condensed.p999}}};
+  const auto count = static_cast<double>(condensed.count);
   std::vector<Point> points;
   for (const Point& point : known) {
     if (point.first < count && std::isfinite(point.second)) points.push_back(point);
   }
-  points.emplace_back(count, thin.max);
+  points.emplace_back(count, condensed.max);
   return points;
 }
 
@@ -56,7 +56,7 @@ std::vector<Point> thin_curve(const Distribution& thin) {
 
 std::vector<Point> percentile_curve(const Distribution& distribution) {
   if (distribution.count == 0) return {};
-  if (is_thin(&distribution)) return thin_curve(distribution);
+  if (is_condensed(&distribution)) return percentiles_curve(distribution);
   const auto count = static_cast<double>(distribution.count);
   std::vector<Point> points;
   double level = 0;
@@ -94,7 +94,7 @@ Distribution merged(std::span<const Distribution* const> distributions) {
     for (const auto& bucket : one->buckets) buckets[bucket.upper] += bucket.count;
   }
   // Some of the samples only would be a curve of something else.
-  if (std::any_of(filled.begin(), filled.end(), &is_thin)) return sum;
+  if (std::any_of(filled.begin(), filled.end(), &is_condensed)) return sum;
   for (const auto& [upper, count] : buckets) sum.buckets.push_back({upper, count});
   return sum;
 }

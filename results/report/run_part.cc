@@ -85,7 +85,7 @@ Distribution acquire_of(const Group& group) {
   return merged(all);
 }
 
-/// At one x of its curve. Between the few points of a thinned result nothing is known.
+/// At one x of its curve. Between the few points of a condensed result nothing is known.
 std::string at(const Distribution& distribution, const std::vector<Point>& curve, double x) {
   const auto next = std::find_if(curve.begin(), curve.end(),
                                  [x](const Point& point) { return point.first >= x; });
@@ -122,7 +122,7 @@ LineChart percentile_curves(const std::vector<Group>& groups, const std::vector<
   }
   if (without > 0) {
     chart.note += fmt::format(
-        " {} cannot be drawn: of repetitions a thinned result does not say "
+        " {} cannot be drawn: of repetitions a condensed result does not say "
         "enough.",
         without == 1 ? "One line" : fmt::format("{} lines", without));
   }

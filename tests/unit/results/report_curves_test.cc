@@ -41,16 +41,17 @@ TEST(PercentileCurve, OnlyGrows) {
 TEST(PercentileCurve, OfNothingIsEmpty) { EXPECT_THAT(percentile_curve({}), IsEmpty()); }
 
 TEST(PercentileCurve, WithoutBucketsGoesThroughThePercentilesThatAreKnown) {
-  Distribution thin = sample_distribution();
-  thin.buckets.clear();
-  EXPECT_THAT(percentile_curve(thin),
-              ElementsAre(Pair(1, thin.min), Pair(2, thin.p50), Pair(10, thin.p90),
-                          Pair(20, thin.p95), Pair(100, thin.p99), Pair(1000, thin.max)));
+  Distribution condensed = sample_distribution();
+  condensed.buckets.clear();
+  EXPECT_THAT(
+      percentile_curve(condensed),
+      ElementsAre(Pair(1, condensed.min), Pair(2, condensed.p50), Pair(10, condensed.p90),
+                  Pair(20, condensed.p95), Pair(100, condensed.p99), Pair(1000, condensed.max)));
 }
 
 TEST(PercentileCurve, OfTheMaximumAloneIsEmpty) {
-  Distribution thin{.count = 10, .p50 = NAN, .max = 1};
-  EXPECT_THAT(percentile_curve(thin), IsEmpty());
+  Distribution condensed{.count = 10, .p50 = NAN, .max = 1};
+  EXPECT_THAT(percentile_curve(condensed), IsEmpty());
 }
 
 TEST(PercentileCurve, IsBoundedHoweverFineTheHistogram) {
@@ -81,21 +82,21 @@ TEST(Merged, AddsBucketsOfAllRepetitions) {
 }
 
 TEST(Merged, OfOneKeepsItAll) {
-  Distribution thin = sample_distribution();
-  thin.buckets.clear();
+  Distribution condensed = sample_distribution();
+  condensed.buckets.clear();
   const Distribution nothing;
-  const Distribution same = merged(std::vector<const Distribution*>{&nothing, &thin});
-  EXPECT_EQ(same.p50, thin.p50);
-  EXPECT_EQ(same.p999, thin.p999);
+  const Distribution same = merged(std::vector<const Distribution*>{&nothing, &condensed});
+  EXPECT_EQ(same.p50, condensed.p50);
+  EXPECT_EQ(same.p999, condensed.p999);
 }
 
 TEST(Merged, OfSeveralThinnedOnesHasNoCurve) {
-  Distribution thin = sample_distribution();
-  thin.buckets.clear();
+  Distribution condensed = sample_distribution();
+  condensed.buckets.clear();
   const Distribution whole = sample_distribution();
-  for (const Distribution* other : {static_cast<const Distribution*>(&thin), &whole}) {
-    const Distribution sum = merged(std::vector<const Distribution*>{&thin, other});
-    EXPECT_EQ(sum.count, thin.count + other->count);
+  for (const Distribution* other : {static_cast<const Distribution*>(&condensed), &whole}) {
+    const Distribution sum = merged(std::vector<const Distribution*>{&condensed, other});
+    EXPECT_EQ(sum.count, condensed.count + other->count);
     EXPECT_THAT(percentile_curve(sum), IsEmpty());
   }
 }

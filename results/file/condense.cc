@@ -1,4 +1,4 @@
-#include "results/file/thin.h"
+#include "results/file/condense.h"
 
 #include <algorithm>
 #include <array>
@@ -21,13 +21,13 @@ double rounded(double value) {
 }
 
 /// A visitor of every field, as in fields.h.
-class Thinner {
+class Condenser {
  public:
   template <class T>
   void operator()(const char* /*name*/, T& value) {
-    thin(value);
+    condense(value);
   }
-  void measured(const char* /*name*/, double& value, bool /*exists*/) { thin(value); }
+  void measured(const char* /*name*/, double& value, bool /*exists*/) { condense(value); }
 
   template <class Fill>
   void group(const char* /*name*/, Fill fill) {
@@ -35,36 +35,36 @@ class Thinner {
   }
   template <class T>
   void where_there(const char* /*name*/, T& value) {
-    thin(value);
+    condense(value);
   }
   void constant(const char* /*name*/, const char* /*text*/) {}
   void points(Experiment& experiment) {
-    std::visit([this](auto& points) { thin(points); }, experiment.points);
+    std::visit([this](auto& points) { condense(points); }, experiment.points);
   }
 
  private:
-  void thin(double& value) { value = rounded(value); }
-  void thin(std::vector<Distribution::Bucket>& buckets) { buckets.clear(); }
-  void thin(std::vector<SeriesPoint>& series) { series.clear(); }
-  void thin(std::vector<HazardEvent>& timeline) { timeline.clear(); }
+  void condense(double& value) { value = rounded(value); }
+  void condense(std::vector<Distribution::Bucket>& buckets) { buckets.clear(); }
+  void condense(std::vector<SeriesPoint>& series) { series.clear(); }
+  void condense(std::vector<HazardEvent>& timeline) { timeline.clear(); }
   /// The workload as it was asked for.
-  void thin(OptionValue& /*value*/) {}
+  void condense(OptionValue& /*value*/) {}
 
   template <class T>
-  void thin(std::optional<T>& value) {
-    if (value) thin(*value);
+  void condense(std::optional<T>& value) {
+    if (value) condense(*value);
   }
   template <class T>
-  void thin(std::vector<T>& values) {
-    for (T& value : values) thin(value);
+  void condense(std::vector<T>& values) {
+    for (T& value : values) condense(value);
   }
   template <class T>
-  void thin(std::map<std::string, T>& values) {
-    for (auto& [name, value] : values) thin(value);
+  void condense(std::map<std::string, T>& values) {
+    for (auto& [name, value] : values) condense(value);
   }
   template <class T>
-  void thin(T& value) {
-    if constexpr (requires(Thinner inner) { describe(inner, value); }) describe(*this, value);
+  void condense(T& value) {
+    if constexpr (requires(Condenser inner) { describe(inner, value); }) describe(*this, value);
   }
 };
 
@@ -80,9 +80,9 @@ void keep_what_tells(Hazard& hazard) {
 
 }  // namespace
 
-Result thinned(Result result) {
-  Thinner thinner;
-  describe(thinner, result);
+Result condense(Result result) {
+  Condenser condenser;
+  describe(condenser, result);
   // Where it was written to is nobody else's concern.
   std::erase_if(result.workload, [](const auto& option) { return is_of_output(option.first); });
   if (result.hazards) {

@@ -1,4 +1,4 @@
-#include "results/tables/readme_tables.h"
+#include "results/tables/reference_tables.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,13 +38,14 @@ TEST(WithTables, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(with_tables("<!-- reference: one", two_tables).error(), HasSubstr("line 1"));
 }
 
-TEST(ReadmeTables, HaveOneForEachKindOfResult) {
+TEST(ReferenceTables, HaveOneForEachKindOfResult) {
   Result other = minimal_result();
   QuorumPoint alone = sample_quorum_point(), among_others = alone;
   alone.clients = 1;
   among_others.strategy = "redlock-among-others";
   other.experiment = {.points = std::vector{alone, among_others}};
-  const NamedTables tables = readme_tables({full_result(), other}, {{"redis-set-nx", "a-fault"}});
+  const NamedTables tables =
+      reference_tables({full_result(), other}, {{"redis-set-nx", "a-fault"}});
   EXPECT_THAT(tables.at("comparison"),
               AllOf(HasSubstr("| strategy |"), HasSubstr("| acquire p50 |"), HasSubstr("a-fault"),
                     HasSubstr("2 × Example CPU"), Not(HasSubstr("unknown"))));
@@ -54,18 +55,18 @@ TEST(ReadmeTables, HaveOneForEachKindOfResult) {
   EXPECT_EQ(tables.size(), 4U);
 }
 
-TEST(ReadmeTables, DoNotCompareLocksThatNobodyContendsFor) {
+TEST(ReferenceTables, DoNotCompareLocksThatNobodyContendsFor) {
   Result alone = minimal_result(), contended = alone;
   alone.workload["clients"] = std::int64_t{1};
   contended.workload["clients"] = std::int64_t{8};
   alone.runs = {simple_run("lonely")};
   contended.runs = {simple_run("wanted")};
-  const NamedTables tables = readme_tables({alone, contended}, {});
+  const NamedTables tables = reference_tables({alone, contended}, {});
   EXPECT_THAT(tables.at("comparison"), AllOf(HasSubstr("wanted"), Not(HasSubstr("lonely"))));
   EXPECT_THAT(tables.at("alone"), HasSubstr("lonely"));
 }
 
-TEST(ReadmeTables, SayWhatAQuorumCosts) {
+TEST(ReferenceTables, SayWhatAQuorumCosts) {
   QuorumPoint one{.strategy = "redlock", .acquire = sample_distribution(), .granted_share = 1};
   QuorumPoint five = one, seven_struck = one;
   five.nodes = 5;
@@ -74,7 +75,7 @@ TEST(ReadmeTables, SayWhatAQuorumCosts) {
   seven_struck.down = 3;
   Result result = minimal_result();
   result.experiment = {.points = std::vector{one, five, seven_struck}};
-  const NamedTables tables = readme_tables({result}, {});
+  const NamedTables tables = reference_tables({result}, {});
   EXPECT_THAT(tables.at("quorum"),
               AllOf(HasSubstr("\n- each further node costs redlock"),
                     HasSubstr("2 commands a section"), Not(HasSubstr("| 7 |"))));

@@ -1,4 +1,4 @@
-#include "results/tables/readme_tables.h"
+#include "results/tables/reference_tables.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,12 +18,12 @@ namespace {
 
 constexpr std::string_view kBegin = "<!-- reference: ", kBeginEnd = " -->", kEnd = "<!-- end -->";
 
-/// The columns of a page's comparison, by their titles: more would not fit.
+/// The columns of the comparison, by title: more do not fit on a page.
 constexpr std::array<std::string_view, 10> kCompared{
     "strategy",    "sections /s", "acquire p50", "acquire p99",  "acquire max",
     "handoff p50", "cmds/sect.",  "fairness",    "lost updates", "falls to"};
 
-/// An experiment's columns for which a page has no room: `lockbench` shows them.
+/// Columns of experiments for which a page has no room; `lockbench show` has them.
 constexpr std::array<std::string_view, 12> kLeftOut{
     "clients", "rounds/grant", "split votes", "validity p50", "validity min", "acquire max",
     "threads", "commands/s",   "baseline",    "slip p50",     "margin p50",   "failures"};
@@ -113,7 +113,7 @@ void add(NamedTables& tables, const Result& result, const KnownFlaws& flaws) {
 
 }  // namespace
 
-NamedTables readme_tables(const std::vector<Result>& results, const KnownFlaws& flaws) {
+NamedTables reference_tables(const std::vector<Result>& results, const KnownFlaws& flaws) {
   NamedTables tables;
   for (const Result& result : results) add(tables, result, flaws);
   return tables;
@@ -132,14 +132,14 @@ tl::expected<std::string, std::string> with_tables(std::string_view page,
     const std::size_t name_end = page.find(kBeginEnd, name_at);
     const std::size_t end = page.find(kEnd, name_at);
     if (name_end == std::string_view::npos || end == std::string_view::npos || end < name_end) {
-      return tl::unexpected(fmt::format("line {}: a table begins here and has no {}", line, kEnd));
+      return tl::unexpected(fmt::format("line {}: this table has no {}", line, kEnd));
     }
     const std::string_view name = page.substr(name_at, name_end - name_at);
     const auto table = tables.find(name);
     if (table == tables.end()) {
       std::vector<std::string_view> known;
       for (const auto& [one, text] : tables) known.push_back(one);
-      return tl::unexpected(fmt::format("line {}: no results for a table \"{}\"; there are: {}",
+      return tl::unexpected(fmt::format("line {}: there is no reference table \"{}\"; there are {}",
                                         line, printable(name), fmt::join(known, ", ")));
     }
     out.append(page.substr(at, name_end + kBeginEnd.size() - at));

@@ -7,6 +7,6 @@ namespace lockbench::results {
 /// What tables and readers need of a result, in a tenth of its size: histograms, series and
 /// timelines are left out, of a play's evidence all but its reason and what tables show, and
 /// numbers keep four digits.
-Result thinned(Result result);
+Result condense(Result result);
 
 }  // namespace lockbench::results

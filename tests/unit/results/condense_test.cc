@@ -1,0 +1,69 @@
+#include "results/file/condense.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "results/file/json.h"
+#include "tests/unit/results/samples.h"
+
+namespace lockbench::results {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+TEST(Condensed, LeavesOutHistogramsSeriesAndTimelines) {
+  const Result condensed = condense(full_result());
+  for (const results::Run& run : condensed.runs) {
+    EXPECT_THAT(run.acquire.buckets, IsEmpty());
+    EXPECT_THAT(run.series, IsEmpty());
+  }
+  for (const Hazard& hazard : *condensed.hazards) EXPECT_THAT(hazard.timeline, IsEmpty());
+}
+
+TEST(Condensed, KeepsFiguresToFourDigits) {
+  Result result = full_result();
+  result.runs[0].acquire.p50 = 8.34567e-5;
+  result.runs[0].sections_per_second = 1234567.8;
+  const Result condensed = condense(result);
+  EXPECT_DOUBLE_EQ(condensed.runs[0].acquire.p50, 8.346e-5);
+  EXPECT_DOUBLE_EQ(condensed.runs[0].sections_per_second, 1235000);
+  EXPECT_DOUBLE_EQ(condensed.runs[0].acquire.p99, 0.00142);
+  EXPECT_EQ(condensed.runs[0].sections, result.runs[0].sections);
+  EXPECT_THAT(to_json(condensed), HasSubstr("8.346e-05"));
+}
+
+TEST(Condensed, KeepsTheWorkloadButNotWhereItWasWrittenTo) {
+  Result result = full_result();
+  const Result asked_for = condense(result);
+  EXPECT_THAT(asked_for.workload, Not(IsEmpty()));
+  result.workload["out"] = "/home/somebody/result.json";
+  EXPECT_EQ(condense(result).workload, asked_for.workload);
+}
+
+TEST(Condensed, KeepsWhatAPlaySaid) {
+  Result result = full_result();
+  result.hazards->push_back(result.hazards->front());
+  result.hazards->back().observed = "not-applicable";
+  const Result condensed = condense(result);
+  EXPECT_EQ(condensed.hazards->front().evidence.size(), 1U);
+  EXPECT_TRUE(condensed.hazards->front().evidence.contains("reason"));
+  EXPECT_EQ(condensed.hazards->back().evidence.size(), 1U);
+  EXPECT_TRUE(condensed.hazards->back().evidence.contains("reason")) << "why it is not applicable";
+}
+
+TEST(CompactJson, IsTheSameDocumentOnFewLines) {
+  const Result result = full_result();
+  const std::string text = to_compact_json(result);
+  const auto read = from_json(text);
+  ASSERT_TRUE(read) << read.error();
+  EXPECT_EQ(to_json(*read), to_json(result));
+  EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 30);
+  const auto condensed = from_json(to_compact_json(condense(result)));
+  ASSERT_TRUE(condensed) << condensed.error();
+  EXPECT_THAT(to_json(*condensed), Not(HasSubstr("asks for the lock")));
+}
+
+}  // namespace
+}  // namespace lockbench::results
