@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <regex>
 
 #include "choose/reference.h"
 #include "cli/console/publish.h"
@@ -77,6 +78,16 @@ TEST(ReferencePages, HaveATableOfEachKind) {
   for (const Page& page : pages()) texts.push_back(page.text);
   for (const char* name : {"comparison", "hazards", "quorum", "renewal"}) {
     EXPECT_THAT(texts, Contains(HasSubstr(std::string("<!-- reference: ") + name + " -->")));
+  }
+}
+
+TEST(Pages, LinkToFilesThatExist) {
+  const std::regex link(R"(\]\(([^)#:]+))");
+  for (const Page& page : pages()) {
+    for (std::sregex_iterator at(page.text.begin(), page.text.end(), link), end; at != end; ++at) {
+      const fs::path target = page.path.parent_path() / (*at)[1].str();
+      EXPECT_TRUE(fs::exists(target)) << page.path << " links to " << target;
+    }
   }
 }
 
