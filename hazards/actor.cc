@@ -81,20 +81,20 @@ std::string_view describe(loadgen::WriteResult result) {
 }  // namespace
 
 Actor::Actor(Play& play, std::string name, const ActorSettings& settings)
-    : play_(play), name_(std::move(name)), process_(play.house_.client_program()) {
+    : play_(play), name_(std::move(name)), process_(play.servers_.client_program()) {
   std::vector<std::uint16_t> ports;
-  if (settings.behind_line) ports = play_.stage().ports();
+  if (settings.behind_line) ports = play_.store().ports();
   for (std::uint16_t& port : ports) {
-    lines_.push_back(play_.house_.line_to(port));
+    lines_.push_back(play_.servers_.line_to(port));
     port = lines_.back()->port();
   }
   const Endpoints found =
-      ports.empty() ? play_.stage().endpoints() : play_.stage().endpoints_through(ports);
+      ports.empty() ? play_.store().endpoints() : play_.store().endpoints_through(ports);
   Json endpoints = Json::object();
   for (const auto& [backend, urls] : found) endpoints[backend] = urls;
   call({{"strategy", play_.strategy_.name},
         {"endpoints", endpoints},
-        {"counter", play_.house_.counter_url()},
+        {"counter", play_.servers_.counter_url()},
         {"checks_fencing", settings.checks_fencing},
         {"client", settings.number},
         {"renew", settings.renews},
@@ -110,14 +110,14 @@ Actor::Actor(Play& play, std::string name, const ActorSettings& settings)
 std::optional<Json> Actor::try_receive(Duration within) {
   auto message = process_.receive(within);
   if (message && message->contains("error")) {
-    throw StageFailure(name_ + ": " + message->at("error").get<std::string>());
+    throw Failure(name_ + ": " + message->at("error").get<std::string>());
   }
   return message;
 }
 
 Json Actor::receive(Duration within) {
   auto message = try_receive(within);
-  if (!message) throw StageFailure(name_ + " did not answer in time");
+  if (!message) throw Failure(name_ + " did not answer in time");
   return *std::move(message);
 }
 
@@ -135,8 +135,8 @@ void Actor::warm_up() {
     request["key"] = play_.key() + ":warm-up";
     const Json got = call(request);
     if (got.at("outcome") != static_cast<int>(AcquireOutcome::acquired)) {
-      throw StageFailure(
-          name_ + " cannot acquire the warm-up lock: " + got.at("reason").get<std::string>());
+      throw Failure(name_ +
+                    " cannot acquire the warm-up lock: " + got.at("reason").get<std::string>());
     }
     const Json released = call({{"do", "release"}, {"lease", got.at("lease")}});
     acquire_commands_ = got.at("commands").get<int>();
@@ -168,7 +168,7 @@ void Actor::start_acquire_and_release(Duration wait, TimePoint at) {
 
 void Actor::await_waiting() {
   const Json event = receive(kReplyTimeout);
-  if (!event.contains("event")) throw StageFailure(name_ + " did not have to wait for the lock");
+  if (!event.contains("event")) throw Failure(name_ + " did not have to wait for the lock");
   play_.timeline().add_now(name_, "finds the lock taken and waits");
 }
 
@@ -223,8 +223,7 @@ Grant Actor::acquire(Duration wait) {
 Grant Actor::must_acquire() {
   Grant grant = acquire(std::chrono::seconds(5));
   if (!grant.granted()) {
-    throw StageFailure(
-        fmt::format("{} did not get the lock: it {}", name_, describe(grant.outcome)));
+    throw Failure(fmt::format("{} did not get the lock: it {}", name_, describe(grant.outcome)));
   }
   return grant;
 }
@@ -278,8 +277,8 @@ loadgen::WriteResult Actor::write(const Grant& grant) {
   if (result == loadgen::WriteResult::accepted) ++play_.accepted_writes_;
   play_.timeline().add(time_of(answer.at("answered_ns")), name_, std::string(describe(result)));
   if (result == loadgen::WriteResult::unknown || result == loadgen::WriteResult::failed) {
-    throw StageFailure(
-        name_ + " could not write the counter, although no fault affects the counter's server");
+    throw Failure(name_ +
+                  " could not write the counter, although no fault affects the counter's server");
   }
   return result;
 }

@@ -26,8 +26,7 @@ constexpr std::chrono::seconds kExitTimeout{10};
 std::array<int, 2> make_pipe() {
   std::array<int, 2> ends{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    throw StageFailure(
-        fmt::format("cannot make a socket pair for a client: {}", std::strerror(errno)));
+    throw Failure(fmt::format("cannot make a socket pair for a client: {}", std::strerror(errno)));
   }
   return ends;
 }
@@ -64,7 +63,7 @@ ClientProcess::ClientProcess(const std::filesystem::path& program) {
   pipe_ = ours;
   if (error == 0) return;
   close(pipe_);
-  throw StageFailure(fmt::format("cannot start {}: {}", program.string(), std::strerror(error)));
+  throw Failure(fmt::format("cannot start {}: {}", program.string(), std::strerror(error)));
 }
 
 ClientProcess::~ClientProcess() {
@@ -78,7 +77,7 @@ ClientProcess::~ClientProcess() {
 void ClientProcess::send(const Json& request) {
   const std::string line = request.dump() + "\n";
   if (::send(pipe_, line.data(), line.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(line.size())) {
-    throw StageFailure(fmt::format("cannot send to a client process: {}", std::strerror(errno)));
+    throw Failure(fmt::format("cannot send to a client process: {}", std::strerror(errno)));
   }
 }
 
@@ -98,8 +97,7 @@ std::optional<Json> ClientProcess::receive(Duration within) {
   }
   Json message = Json::parse(buffered_.substr(0, newline), nullptr, false);
   buffered_.erase(0, newline + 1);
-  if (!message.is_object())
-    throw StageFailure("a client process sent something that is not an answer");
+  if (!message.is_object()) throw Failure("a client process sent something that is not an answer");
   return message;
 }
 
@@ -119,16 +117,16 @@ bool ClientProcess::await_change(int options, Duration within) {
 }
 
 void ClientProcess::await_death(Duration within) {
-  if (!await_change(0, within)) throw StageFailure("a client process did not die in time");
+  if (!await_change(0, within)) throw Failure("a client process did not die in time");
 }
 
 void ClientProcess::await_stop(Duration within) {
-  if (!await_change(WUNTRACED, within)) throw StageFailure("a client process did not stop in time");
+  if (!await_change(WUNTRACED, within)) throw Failure("a client process did not stop in time");
 }
 
 void ClientProcess::signal(int number) {
   if (pid_ <= 0 || ::kill(pid_, number) != 0)
-    throw StageFailure("a client process has died unexpectedly");
+    throw Failure("a client process has died unexpectedly");
 }
 
 void ClientProcess::kill() {

@@ -5,38 +5,19 @@
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
-#include <stdexcept>
 #include <string>
-#include <tl/expected.hpp>
-#include <type_traits>
-#include <utility>
 
+#include "deployment/failure.h"
 #include "strategies/duration.h"
-#include "strategies/errors.h"
 
 namespace lockbench::hazards {
 
-/// A play that cannot continue because a server or client process failed. It is no verdict on the
-/// strategy.
-class StageFailure : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-/// The value, or StageFailure with the error.
-template <class T, class E>
-T need(tl::expected<T, E> result) {
-  if constexpr (std::is_same_v<E, StoreError>) {
-    if (!result) throw StageFailure(result.error().message);
-  } else {
-    if (!result) throw StageFailure(result.error());
-  }
-  if constexpr (!std::is_void_v<T>) return *std::move(result);
-}
+using deployment::Failure;
+using deployment::need;
 
 /// A client in its own process (`PROGRAM client`), controlled by lines of JSON over a socket, which
 /// can really be killed and stopped. Not thread-safe; the process ends with the thread that started
-/// it. Throws StageFailure if the process does not do what was asked.
+/// it. Throws Failure if the process does not do what was asked.
 class ClientProcess {
  public:
   explicit ClientProcess(const std::filesystem::path& program);

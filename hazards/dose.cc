@@ -87,9 +87,9 @@ Trial play_once(Play& play, Actor& holder, Actor& contender, const DosePoint& po
 /// Runs the plays of one point.
 class PointPlayer {
  public:
-  PointPlayer(House& house, std::shared_ptr<Stage> stage, const DosePlan& plan, DosePoint& point,
-              std::uint64_t seed)
-      : house_(house), stage_(std::move(stage)), plan_(plan), point_(point), random_(seed) {}
+  PointPlayer(ServerPool& servers, std::shared_ptr<PrivateStore> store, const DosePlan& plan,
+              DosePoint& point, std::uint64_t seed)
+      : servers_(servers), store_(std::move(store)), plan_(plan), point_(point), random_(seed) {}
 
   /// Plays until there are enough results; starts new clients if a play broke off.
   void run(const std::stop_token& stop) {
@@ -115,7 +115,7 @@ class PointPlayer {
   }
 
   void play_on(const std::stop_token& stop) {
-    Play play(house_, stage_, *point_.strategy, fresh_key());
+    Play play(servers_, store_, *point_.strategy, fresh_key());
     play.set_ttl(dose_ttl(play));
     Actor& holder = play.client("holder");
     Actor& contender = play.client("contender");
@@ -135,20 +135,20 @@ class PointPlayer {
     }
   }
 
-  House& house_;
-  const std::shared_ptr<Stage> stage_;
+  ServerPool& servers_;
+  const std::shared_ptr<PrivateStore> store_;
   const DosePlan& plan_;
   DosePoint& point_;
   std::mt19937_64 random_;
 };
 
-void measure(House& house, DosePoint& point, const DosePlan& plan, std::uint64_t seed,
+void measure(ServerPool& servers, DosePoint& point, const DosePlan& plan, std::uint64_t seed,
              const std::stop_token& stop) {
   try {
-    if (auto stage = house.stage(*point.strategy, point.scenario->ground)) {
-      PointPlayer(house, *std::move(stage), plan, point, seed).run(stop);
+    if (auto store = servers.store(*point.strategy, point.scenario->setup)) {
+      PointPlayer(servers, *std::move(store), plan, point, seed).run(stop);
     } else {
-      point.reason = stage.error().reason;
+      point.reason = store.error().reason;
     }
   } catch (const std::exception& failure) {
     point.reason = failure.what();
@@ -202,7 +202,7 @@ int plays_that_fit(int wanted, Duration one) {
   return std::min(wanted, std::max(fitting, kFewestPlays));
 }
 
-void measure_doses(House& house, std::vector<DosePoint>& points, const DosePlan& plan,
+void measure_doses(ServerPool& servers, std::vector<DosePoint>& points, const DosePlan& plan,
                    const std::function<void(const DosePoint&)>& on_done,
                    const std::stop_token& stop) {
   std::mutex reporting;
@@ -210,7 +210,7 @@ void measure_doses(House& house, std::vector<DosePoint>& points, const DosePlan&
       points.size(), plan.at_once,
       [&](std::size_t index) {
         DosePoint& point = points[index];
-        measure(house, point, plan, plan.seed + index, stop);
+        measure(servers, point, plan, plan.seed + index, stop);
         const std::scoped_lock lock(reporting);
         on_done(point);
       },

@@ -53,7 +53,7 @@ int plays_that_fit(int wanted, Duration one);
 /// Plays all points, `plan.at_once` in parallel; `on_done` is called for each, one at a time. After
 /// a stop request running plays end and their points keep their results. Does not throw if a server
 /// or client fails: the point's reason says so.
-void measure_doses(House& house, std::vector<DosePoint>& points, const DosePlan& plan,
+void measure_doses(ServerPool& servers, std::vector<DosePoint>& points, const DosePlan& plan,
                    const std::function<void(const DosePoint&)>& on_done,
                    const std::stop_token& stop);
 

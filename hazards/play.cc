@@ -21,13 +21,14 @@ Duration usual_ttl(const Traits& traits) {
 
 }  // namespace
 
-Play::Play(House& house, std::shared_ptr<Stage> stage, const Descriptor& strategy, std::string key)
-    : house_(house),
-      stage_(std::move(stage)),
+Play::Play(ServerPool& servers, std::shared_ptr<PrivateStore> store, const Descriptor& strategy,
+           std::string key)
+    : servers_(servers),
+      store_(std::move(store)),
       strategy_(strategy),
       first_key_(std::move(key)),
       key_(first_key_ + "}"),
-      ttl_(std::max(usual_ttl(strategy.traits), stage_->shortest_session())) {}
+      ttl_(std::max(usual_ttl(strategy.traits), store_->shortest_session())) {}
 
 Actor& Play::client(std::string_view name, const ActorSettings& settings) {
   ActorSettings own = settings;
@@ -41,12 +42,12 @@ void Play::change_key() { key_ = fmt::format("{}-{}}}", first_key_, ++keys_); }
 
 std::uint64_t Play::counter() {
   const auto env = make_system_env(0);
-  const auto endpoint = redis::parse_endpoint(house_.counter_url());
+  const auto endpoint = redis::parse_endpoint(servers_.counter_url());
   const auto connection =
       redis::make_hiredis_factory()->make(*endpoint, std::chrono::seconds(5), *env);
   const std::string name = key_ + ":counter";
   const auto value = connection->call({"GET", name});
-  if (!value) throw StageFailure(value.error().message);
+  if (!value) throw Failure(value.error().message);
   return value->is_nil() ? 0 : std::stoull(value->text);
 }
 

@@ -55,7 +55,7 @@ struct ActorSettings {
 };
 
 /// A client process that a play controls. Its actions and answers go into the timeline. Every call
-/// is bounded in time, and throws StageFailure if the process does not do what was asked.
+/// is bounded in time, and throws Failure if the process does not do what was asked.
 class Actor {
  public:
   Actor(Play& play, std::string name, const ActorSettings& settings);
@@ -68,7 +68,7 @@ class Actor {
 
   /// A wait of zero means one attempt.
   Grant acquire(Duration wait = {});
-  /// Acquires, or throws StageFailure.
+  /// Acquires, or throws Failure.
   Grant must_acquire();
   /// Sends the request only; finish_acquire() returns the answer.
   void start_acquire(Duration wait);
@@ -103,7 +103,7 @@ class Actor {
 
   /// The proxy to the store, or to its first node.
   testbed::Proxy& line() { return *lines_.front(); }
-  /// One proxy for each node of the stage.
+  /// One proxy for each node of the store.
   const std::vector<std::unique_ptr<testbed::Proxy>>& lines() { return lines_; }
   const std::string& name() const { return name_; }
 
@@ -131,7 +131,8 @@ class Play {
  public:
   /// `key` is a prefix that ends inside an open brace: the hash tag keeps all data of one lock on
   /// one Redis Cluster node.
-  Play(House& house, std::shared_ptr<Stage> stage, const Descriptor& strategy, std::string key);
+  Play(ServerPool& servers, std::shared_ptr<PrivateStore> store, const Descriptor& strategy,
+       std::string key);
 
   const Traits& traits() const { return strategy_.traits; }
   /// Number of acquire commands that the strategy declares.
@@ -140,7 +141,7 @@ class Play {
   }
   /// Starts a client process; it lives as long as the play.
   Actor& client(std::string_view name, const ActorSettings& settings = {});
-  Stage& stage() { return *stage_; }
+  PrivateStore& store() { return *store_; }
 
   /// The TTL that clients ask for, or the longer one that the store granted instead.
   Duration ttl() const { return ttl_; }
@@ -166,8 +167,8 @@ class Play {
  private:
   friend class Actor;
 
-  House& house_;
-  const std::shared_ptr<Stage> stage_;
+  ServerPool& servers_;
+  const std::shared_ptr<PrivateStore> store_;
   const Descriptor& strategy_;
   const std::string first_key_;
   std::string key_;

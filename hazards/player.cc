@@ -15,8 +15,8 @@ void break_off(Cell& cell, const std::exception& failure) {
   cell.failed = true;
 }
 
-void play_on(Cell& cell, House& house, std::shared_ptr<Stage> stage) {
-  Play play(house, std::move(stage), *cell.strategy, fresh_key());
+void play_on(Cell& cell, ServerPool& servers, std::shared_ptr<PrivateStore> store) {
+  Play play(servers, std::move(store), *cell.strategy, fresh_key());
   try {
     Verdict verdict = cell.scenario->play(play);
     cell.observed = verdict.outcome;
@@ -28,12 +28,12 @@ void play_on(Cell& cell, House& house, std::shared_ptr<Stage> stage) {
   cell.timeline = play.timeline().entries();
 }
 
-void open_and_play(Cell& cell, House& house) {
-  auto stage = house.stage(*cell.strategy, cell.scenario->ground);
+void open_and_play(Cell& cell, ServerPool& servers) {
+  auto store = servers.store(*cell.strategy, cell.scenario->setup);
   cell.began = std::chrono::steady_clock::now();
-  if (stage) return play_on(cell, house, *std::move(stage));
-  cell.reason = stage.error().reason;
-  if (stage.error().by_nature) {
+  if (store) return play_on(cell, servers, *std::move(store));
+  cell.reason = store.error().reason;
+  if (store.error().by_nature) {
     cell.expected = HazardOutcome::not_applicable;
     cell.observed = HazardOutcome::not_applicable;
   }
@@ -59,12 +59,12 @@ Cell make_cell(const Scenario& scenario, const Descriptor& strategy) {
   return cell;
 }
 
-Cell play(House& house, const Scenario& scenario, const Descriptor& strategy) {
+Cell play(ServerPool& servers, const Scenario& scenario, const Descriptor& strategy) {
   Cell cell = make_cell(scenario, strategy);
   if (cell.played()) return cell;
   cell.began = std::chrono::steady_clock::now();
   try {
-    open_and_play(cell, house);
+    open_and_play(cell, servers);
   } catch (const std::exception& failure) {
     break_off(cell, failure);
   }
@@ -72,14 +72,14 @@ Cell play(House& house, const Scenario& scenario, const Descriptor& strategy) {
   return cell;
 }
 
-void play_all(House& house, std::vector<Cell>& cells, int at_once,
+void play_all(ServerPool& servers, std::vector<Cell>& cells, int at_once,
               const std::function<void(const Cell&)>& on_done, const std::stop_token& stop) {
   std::mutex reporting;
   run_in_parallel(
       cells.size(), at_once,
       [&](std::size_t index) {
         Cell& cell = cells[index];
-        if (!cell.played()) cell = play(house, *cell.scenario, *cell.strategy);
+        if (!cell.played()) cell = play(servers, *cell.scenario, *cell.strategy);
         const std::scoped_lock lock(reporting);
         on_done(cell);
       },

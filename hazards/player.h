@@ -39,11 +39,11 @@ std::string fresh_key();
 Cell make_cell(const Scenario& scenario, const Descriptor& strategy);
 
 /// Plays one cell. Does not throw if a server or client fails: the cell's reason says so.
-Cell play(House& house, const Scenario& scenario, const Descriptor& strategy);
+Cell play(ServerPool& servers, const Scenario& scenario, const Descriptor& strategy);
 
 /// Plays all cells, `at_once` of them in parallel; `on_done` is called for each, one at a time.
 /// After a stop request running plays end and no new one starts.
-void play_all(House& house, std::vector<Cell>& cells, int at_once,
+void play_all(ServerPool& servers, std::vector<Cell>& cells, int at_once,
               const std::function<void(const Cell&)>& on_done, const std::stop_token& stop);
 
 /// Calls `work` with 0, 1, … `count` - 1, each once and in this order, on `at_once` threads. After

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hazards/stage.h"
+#include "hazards/server_pool.h"
 #include "strategies/descriptor.h"
 
 namespace lockbench::hazards {
@@ -31,7 +31,7 @@ struct Scenario {
   std::string_view question;  ///< one line
   /// The expected outcome for strategies that declare nothing: `safe` or `recovers`.
   HazardOutcome default_outcome = HazardOutcome::safe;
-  Ground ground = Ground::shared;
+  Setup setup = Setup::shared;
   /// Part of `hazards --quick`.
   bool quick = false;
   /// Also played for controls, which promise no exclusion.

@@ -10,12 +10,12 @@ std::string milliseconds(Duration duration) {
 
 void require_answer(const Grant& grant) {
   if (grant.outcome != AcquireOutcome::failed && grant.outcome != AcquireOutcome::unknown) return;
-  throw StageFailure("the store gave an acquisition no answer: " + grant.reason);
+  throw Failure("the store gave an acquisition no answer: " + grant.reason);
 }
 
 void require_release(ReleaseOutcome outcome) {
   if (outcome != ReleaseOutcome::failed) return;
-  throw StageFailure("a release did not reach the store");
+  throw Failure("a release did not reach the store");
 }
 
 void require_late_release(Actor& holder, const Grant& held, ReleaseOutcome outcome) {
@@ -33,7 +33,7 @@ Verdict verdict_of_return(Play& play, const Grant& grant, TimePoint since) {
   }
   const Duration took = grant.answered_at - since;
   if (took < Duration::zero()) {
-    throw StageFailure("the next client got the lock before it could become free");
+    throw Failure("the next client got the lock before it could become free");
   }
   play.note("recovery_seconds", took);
   return {HazardOutcome::recovers,
@@ -82,21 +82,21 @@ Verdict verdict_of_two(Play& play, const Grant& contender, std::string_view why)
           fmt::format("{}: no other client got the lock while its holder used it", why)};
 }
 
-Verdict while_held(Play& play, const std::function<void(Stage&)>& fault, std::string_view what,
-                   const ActorSettings& settings) {
+Verdict while_held(Play& play, const std::function<void(PrivateStore&)>& fault,
+                   std::string_view what, const ActorSettings& settings) {
   play.set_ttl(kLongTtl);
   Actor& holder = play.client("holder", settings);
   const Grant held = holder.acquire(std::chrono::seconds(5));
   if (held.outcome == AcquireOutcome::refused) {
     return {HazardOutcome::refused, "the lock is not granted, as a failover could lose it"};
   }
-  if (!held.granted()) throw StageFailure("the holder did not get the lock: " + held.reason);
+  if (!held.granted()) throw Failure("the holder did not get the lock: " + held.reason);
   const TimePoint struck_at = std::chrono::steady_clock::now();
-  fault(play.stage());
+  fault(play.store());
   play.record_fault(std::string(what));
   const Grant second = play.client("second", settings).acquire(std::chrono::seconds(2));
   if (second.granted() && held.valid_until && second.answered_at > *held.valid_until) {
-    throw StageFailure("the fault took longer than the lock lasts");
+    throw Failure("the fault took longer than the lock lasts");
   }
   if (second.granted()) record_belief_gap(play, holder, held, struck_at);
   return verdict_of_two(play, second, what);

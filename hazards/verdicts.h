@@ -6,7 +6,7 @@
 
 namespace lockbench::hazards {
 
-// Shared by scenarios: checks that throw StageFailure when a play proves nothing, and verdicts.
+// Shared by scenarios: checks that throw Failure when a play proves nothing, and verdicts.
 
 /// So long that no lock expires during a play.
 inline constexpr std::chrono::seconds kLongTtl{20};
@@ -14,10 +14,10 @@ inline constexpr std::chrono::seconds kLongTtl{20};
 /// "412 ms"
 std::string milliseconds(Duration duration);
 
-/// Throws StageFailure if the store gave no answer: only a real answer proves something.
+/// Throws Failure if the store gave no answer: only a real answer proves something.
 void require_answer(const Grant& grant);
 
-/// Throws StageFailure for a release that did not reach the store. Other outcomes do not matter:
+/// Throws Failure for a release that did not reach the store. Other outcomes do not matter:
 /// the state of the lock afterwards decides.
 void require_release(ReleaseOutcome outcome);
 
@@ -26,7 +26,7 @@ void require_release(ReleaseOutcome outcome);
 void require_late_release(Actor& holder, const Grant& held, ReleaseOutcome outcome);
 
 /// For a lock that no living client will release: `recovers`, with the time from `since` to the
-/// grant, or `stuck`. Throws StageFailure if the grant came before `since`.
+/// grant, or `stuck`. Throws Failure if the grant came before `since`.
 Verdict verdict_of_return(Play& play, const Grant& grant, TimePoint since);
 
 /// The same with an upper bound: `stuck` if the grant took longer than `bound`.
@@ -46,8 +46,8 @@ Verdict verdict_of_two(Play& play, const Grant& contender, std::string_view why)
 
 /// A client acquires the lock with a long TTL, the fault strikes, and a second client tries:
 /// `double-grant` or `safe`. `refused` if the store does not grant the lock to the first client.
-Verdict while_held(Play& play, const std::function<void(Stage&)>& fault, std::string_view what,
-                   const ActorSettings& settings = {});
+Verdict while_held(Play& play, const std::function<void(PrivateStore&)>& fault,
+                   std::string_view what, const ActorSettings& settings = {});
 
 /// For Scenario::exempts: the scenario applies to locks on several independent nodes only.
 std::optional<std::string> only_for_quorums(const Descriptor& strategy);

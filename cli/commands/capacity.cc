@@ -61,7 +61,7 @@ tl::expected<std::vector<Selected>, UsageError> choose(const RunOptions& options
 }
 
 /// Of whichever strategy.
-loadgen::CapacityPlan plan_of(const RunOptions& options, const Deployment& deployment,
+loadgen::CapacityPlan plan_of(const RunOptions& options, const deployment::Deployment& deployment,
                               const std::string& run_id, loadgen::RunWatcher* watcher) {
   return {.run_id = run_id,
           .workload = options.workload,
@@ -161,7 +161,7 @@ tl::expected<int, UsageError> capacity(const RunOptions& given) {
   const auto deployed = session.deploy(widest, *selected, result.skipped);
   if (!deployed) return tl::unexpected(deployed.error());
   if (!*deployed) return session.interrupted_early();
-  const Deployment& deployment = **deployed;
+  const deployment::Deployment& deployment = **deployed;
 
   Ending ending{.strict = options.strict};
   measure_all(plan_of(options, deployment, result.id, metrics->watcher()), *selected, result,

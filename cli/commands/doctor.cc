@@ -3,11 +3,10 @@
 #include <thread>
 
 #include "cli/commands/commands.h"
+#include "cli/console/deploy.h"
 #include "cli/console/exit_code.h"
 #include "cli/console/facts.h"
 #include "cli/console/text.h"
-#include "deployment/backends.h"
-#include "deployment/servers.h"
 #include "strategies/store.h"
 #include "testbed/servers/open_files.h"
 
@@ -17,63 +16,47 @@ namespace {
 struct Finding {
   std::string what;
   bool good = true;
-  std::string text;
+  std::string text{};
 };
 
-/// "Redis server v=7.0.15 sha=...", "memcached 1.6.18", "postgres (PostgreSQL) 15.18 (Debian...)",
-/// "etcd Version: 3.4.23"
-std::string program_version(const std::string& path) {
-  std::string output(256, '\0');
-  std::FILE* pipe = popen(fmt::format("'{}' --version", path).c_str(), "re");
-  if (pipe == nullptr) return "unknown";
-  output.resize(std::fread(output.data(), 1, output.size(), pipe));
-  pclose(pipe);
-  const std::size_t start = output.find_first_of("0123456789");
-  if (start == std::string::npos) return "unknown";
-  return output.substr(start, output.find_first_of(" \n", start) - start);
-}
-
 /// With a server given, no program is needed.
-Finding check_program(const Backend& backend, bool needed) {
-  const std::string name(backend.program);
-  const auto program = backend.find_program();
+Finding check_program(const deployment::PrivateStoreKind& kind, bool needed) {
+  const std::string name(kind.program);
+  const auto program = kind.find_program();
   if (program) {
-    return {name, true,
-            fmt::format("version {} at {}",
-                        backend.program_version != nullptr ? backend.program_version(*program)
-                                                           : program_version(program->string()),
-                        program->string())};
+    return {name, true, fmt::format("version {} at {}", kind.version(*program), program->string())};
   }
   if (needed) return {name, false, program.error()};
-  return {name, true, fmt::format("{} (not needed with {})", program.error(), backend.option)};
+  return {name, true, fmt::format("{} (not needed with --{})", program.error(), kind.name)};
 }
 
-Finding check_endpoint(std::string_view option, std::string_view backend, const std::string& url,
+Finding check_endpoint(std::string_view option, std::string_view store, const std::string& url,
                        Duration timeout) {
-  const auto server = ask_server(backend, url, timeout);
-  if (!server) return {std::string(option), false, presentable(server.error())};
-  return {std::string(option), true,
-          fmt::format("{}, version {}", server->endpoints.front(), server->version)};
+  Finding finding{.what = fmt::format("--{}", option)};
+  const auto server = deployment::ask_server(store, url, timeout);
+  finding.good = server.has_value();
+  finding.text = server ? fmt::format("{}, version {}", server->endpoints.front(), server->version)
+                        : presentable(server.error());
+  return finding;
 }
 
-/// A backend that this build leaves out is no fault.
-std::vector<Finding> check_backend(const Backend& backend, const RunOptions& options) {
-  const std::string name(backend.name);
-  if (find_store_kind(name) == nullptr) return {{name, true, "left out of this build"}};
-  const std::vector<std::string> given = options.servers_of(backend.name);
-  std::vector<Finding> findings = {check_program(backend, given.empty())};
+/// It is no failure that this build leaves a store out.
+std::vector<Finding> check_store(const StoreKind& store, const deployment::Request& request) {
+  const auto* const kind = deployment::find_private_store_kind(store.name);
+  if (kind == nullptr) return {{std::string(store.name), true, "left out of this build"}};
+  const std::vector<std::string> given = request.given_for(store.name);
+  std::vector<Finding> findings = {check_program(*kind, given.empty())};
   for (const std::string& url : given) {
-    findings.push_back(
-        check_endpoint(backend.option, name, url, options.workload.strategy.command_timeout));
+    findings.push_back(check_endpoint(store.name, store.name, url, request.command_timeout));
   }
   return findings;
 }
 
-Finding check_open_files(const RunOptions& options) {
-  const auto needed = open_files_for(options.workload);
+Finding check_open_files(const deployment::Request& request) {
+  const auto needed = deployment::open_files_for(request);
   const std::uint64_t limit = testbed::hard_open_file_limit();
   return {"open files", limit >= needed,
-          fmt::format("at most {}; {} clients need {}", limit, options.workload.clients, needed)};
+          fmt::format("at most {}; {} clients need {}", limit, request.clients, needed)};
 }
 
 Finding check_cores() {
@@ -92,15 +75,14 @@ Finding check_clock() {
 }
 
 tl::expected<int, UsageError> doctor(const RunOptions& options) {
-  std::vector<Finding> findings = {check_cores(), check_clock(), check_open_files(options)};
-  for (const Backend& backend : backends()) {
-    for (Finding& finding : check_backend(backend, options)) {
-      findings.push_back(std::move(finding));
-    }
+  const deployment::Request request = request_of(options);
+  std::vector<Finding> findings = {check_cores(), check_clock(), check_open_files(request)};
+  for (const StoreKind* store : store_kinds()) {
+    for (Finding& finding : check_store(*store, request)) findings.push_back(std::move(finding));
   }
-  if (options.counter_redis) {
-    findings.push_back(check_endpoint("--counter-redis", "redis", *options.counter_redis,
-                                      options.workload.strategy.command_timeout));
+  if (request.given_counter) {
+    findings.push_back(
+        check_endpoint("counter-redis", "redis", *request.given_counter, request.command_timeout));
   }
   bool good = true;
   for (const Finding& finding : findings) {

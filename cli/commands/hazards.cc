@@ -186,11 +186,11 @@ tl::expected<int, UsageError> play_matrix(const RunOptions& options) {
   Console& console = session.console();
   std::vector<Cell> plays = hazards::repeated(*cells, options.hazards.repeat);
   {
-    const auto house = hazards::House::open({});
-    if (!house) return tl::unexpected(UsageError{house.error()});
+    const auto servers = hazards::ServerPool::open({});
+    if (!servers) return tl::unexpected(UsageError{servers.error()});
     HazardProgress progress(console, plays);
     play_all(
-        **house, plays, options.hazards.at_once.value_or(kUsuallyAtOnce),
+        **servers, plays, options.hazards.at_once.value_or(kUsuallyAtOnce),
         [&](const Cell& cell) { progress.on_done(cell); }, session.stop());
   }
   Ending ending{.interrupted = session.stopped()};

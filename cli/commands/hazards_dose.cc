@@ -128,11 +128,11 @@ tl::expected<int, UsageError> play_doses(const RunOptions& options) {
   Session session(options.quiet);
   Console& console = session.console();
   {
-    const auto house = hazards::House::open({});
-    if (!house) return tl::unexpected(UsageError{house.error()});
+    const auto servers = hazards::ServerPool::open({});
+    if (!servers) return tl::unexpected(UsageError{servers.error()});
     DoseProgress progress(console, points.size());
     measure_doses(
-        **house, points,
+        **servers, points,
         {.plays = options.hazards.dose_plays.value_or(kUsualPlays),
          .at_once = options.hazards.at_once.value_or(kUsuallyAtOnce),
          .seed = std::random_device()()},

@@ -8,7 +8,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/options/option_types.h"
-#include "deployment/servers.h"
+#include "deployment/deployment.h"
 #include "strategies/registry.h"
 
 namespace lockbench::cli {
@@ -68,7 +68,7 @@ Json strategy_json(const Descriptor& strategy) {
     hazards.push_back({{"scenario", std::string(hazard.scenario)},
                        {"outcome", std::string(to_string(hazard.outcome))}});
   }
-  const auto served = strategy.not_built.empty() ? can_serve(strategy.backend)
+  const auto served = strategy.not_built.empty() ? deployment::can_serve(strategy.backend)
                                                  : tl::unexpected(std::string(strategy.not_built));
   return {{"name", std::string(strategy.name)},
           {"backend", std::string(strategy.backend)},

@@ -5,9 +5,9 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "cli/console/deploy.h"
 #include "cli/console/facts.h"
 #include "cli/options/option.h"
-#include "deployment/servers.h"
 #include "testbed/servers/open_files.h"
 
 namespace lockbench::cli {
@@ -35,10 +35,10 @@ exporter::Facts facts_of(const RunOptions& options, const std::string& run_id) {
   return facts;
 }
 
-/// What files the load leaves over, up to what is wanted.
-unsigned connections_beside(const loadgen::Workload& workload) {
-  constexpr unsigned kBesides = 64, kFewest = 16;
-  const std::uint64_t load = open_files_for(workload) + kBesides;
+/// As many as the load leaves files for, up to what the endpoint can serve.
+unsigned connections_beside(const RunOptions& options) {
+  constexpr unsigned kReserve = 64, kFewest = 16;
+  const std::uint64_t load = deployment::open_files_for(request_of(options)) + kReserve;
   const std::uint64_t wanted = load + exporter::kMostConnections;
   if (testbed::raise_open_file_limit(wanted)) return exporter::kMostConnections;
   const std::uint64_t limit = testbed::hard_open_file_limit();
@@ -71,8 +71,7 @@ tl::expected<Metrics, UsageError> Metrics::start(const RunOptions& options,
   const int nodes = redis.empty() ? options.workload.nodes : static_cast<int>(redis.size());
   metrics.exporter_ = exporter::Exporter::make(strategies, nodes, facts_of(options, run_id));
   if (!asked.listen) return metrics;
-  const auto serving =
-      metrics.exporter_->serve(*asked.listen, connections_beside(options.workload));
+  const auto serving = metrics.exporter_->serve(*asked.listen, connections_beside(options));
   if (!serving) {
     return tl::unexpected(UsageError{fmt::format("--metrics-listen: {}", serving.error())});
   }

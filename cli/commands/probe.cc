@@ -15,7 +15,6 @@
 #include "cli/console/facts.h"
 #include "cli/console/session.h"
 #include "cli/options/option_types.h"
-#include "deployment/backends.h"
 #include "loadgen/run/runner.h"
 #include "strategies/registry.h"
 
@@ -88,9 +87,8 @@ tl::expected<std::vector<Selected>, UsageError> select(const RunOptions& options
   std::vector<const Descriptor*> catalogue = all_strategies();
   if (options.strategies.empty()) {
     std::erase_if(catalogue, [&](const Descriptor* strategy) {
-      const Backend* const backend = find_backend(strategy->backend);
       const bool promises = strategy->traits.promises_exclusion && !strategy->traits.one_process;
-      return !promises || backend == nullptr || options.servers_of(backend->name).empty();
+      return !promises || options.servers_of(strategy->backend).empty();
     });
     if (catalogue.empty()) {
       return tl::unexpected(UsageError{

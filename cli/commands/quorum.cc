@@ -4,10 +4,11 @@
 #include <chrono>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/quorum_servers.h"
+#include "cli/console/deploy.h"
 #include "cli/console/finish.h"
 #include "cli/console/session.h"
 #include "cli/options/option_types.h"
-#include "deployment/quorum_ground.h"
 #include "testbed/servers/open_files.h"
 
 namespace lockbench::cli {
@@ -65,7 +66,7 @@ loadgen::QuorumPlan plan_of(const RunOptions& options, const std::string& run_id
                            .workload = options.workload};
   plan.workload.duration = options.quorum.duration;
   plan.workload.warmup = std::min<Duration>(200ms, options.quorum.duration);
-  plan.workload.rtt = {};  // the ground's own
+  plan.workload.rtt = {};  // the servers' own
   return plan;
 }
 
@@ -98,15 +99,17 @@ tl::expected<int, UsageError> quorum(const RunOptions& given) {
   if (auto raised = testbed::raise_open_file_limit(files); !raised) {
     return tl::unexpected(UsageError{fmt::format("--clients: {}", raised.error())});
   }
-  const auto ground = LocalQuorum::start(options, most);
-  if (!ground) return tl::unexpected(UsageError{ground.error()});
-  const auto facts = (*ground)->facts(options.workload.strategy.command_timeout, session.stop());
+  deployment::Request request = request_of(options);
+  request.nodes = most;
+  const auto servers = QuorumServers::start(request, options.quorum.slow);
+  if (!servers) return tl::unexpected(UsageError{servers.error()});
+  const auto facts = (*servers)->facts(request.command_timeout, session.stop());
   if (session.stopped()) return session.interrupted_early();
   if (!facts) return tl::unexpected(UsageError{facts.error()});
   session.warn_of(result.lockbench);
 
   auto measured = loadgen::measure_quorum(
-      plan_of(options, result.id), **ground, [&](const std::string& line) { console.note(line); },
+      plan_of(options, result.id), **servers, [&](const std::string& line) { console.note(line); },
       session.stop());
   result.interrupted = measured.interrupted;
   result.environment.servers = *facts;

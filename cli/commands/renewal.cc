@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/commands/commands.h"
+#include "cli/console/deploy.h"
 #include "cli/console/finish.h"
 #include "cli/console/session.h"
 #include "cli/options/option_types.h"
@@ -86,9 +87,10 @@ tl::expected<int, UsageError> renewal(const RunOptions& given) {
       std::min(options.renewal.most_threads, std::ranges::max(options.renewal.held)));
   RunOptions with_threads = options;
   with_threads.workload.clients += threads / 2 + 1;
-  loadgen::Workload all_connections = options.workload;
+  deployment::Request all_connections = request_of(options);
   all_connections.clients += threads;
-  if (auto raised = testbed::raise_open_file_limit(open_files_for(all_connections)); !raised) {
+  if (auto raised = testbed::raise_open_file_limit(deployment::open_files_for(all_connections));
+      !raised) {
     return tl::unexpected(UsageError{fmt::format("--most-threads: {}", raised.error())});
   }
   std::vector<Selected> selected = {{find_strategy("redis-watchdog"), true},
@@ -96,10 +98,10 @@ tl::expected<int, UsageError> renewal(const RunOptions& given) {
   const auto deployed = session.deploy(with_threads, selected, result.skipped);
   if (!deployed) return tl::unexpected(deployed.error());
   if (!*deployed) return session.interrupted_early();
-  const Deployment& deployment = **deployed;
+  const deployment::Deployment& servers = **deployed;
 
   const loadgen::RenewalPlan plan{.run_id = result.id,
-                                  .endpoints = deployment.endpoints,
+                                  .endpoints = servers.endpoints,
                                   .held = options.renewal.held,
                                   .most_threads = options.renewal.most_threads,
                                   .pairs = options.renewal.pairs,
@@ -107,7 +109,7 @@ tl::expected<int, UsageError> renewal(const RunOptions& given) {
   auto measured = loadgen::measure_renewal(
       plan, [&](const std::string& line) { console.note(line); }, session.stop());
   result.interrupted = measured.interrupted;
-  result.environment.servers = deployment.facts;
+  result.environment.servers = servers.facts;
   result.workload = record_of(options, renewal_options());
   result.experiment = results::Experiment{.points = std::move(measured.points)};
   return finish_renewal(options, result, measured.error, *out, console);

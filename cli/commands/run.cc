@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/fault_servers.h"
 #include "cli/commands/hdr_files.h"
 #include "cli/commands/metrics.h"
 #include "cli/console/console.h"
@@ -13,7 +14,6 @@
 #include "cli/console/publish.h"
 #include "cli/console/session.h"
 #include "cli/options/select.h"
-#include "deployment/deployed_faults.h"
 #include "loadgen/run/runner.h"
 
 namespace lockbench::cli {
@@ -44,12 +44,12 @@ tl::expected<Plan, UsageError> make_plan(const RunOptions& options) {
 }
 
 loadgen::RunPlan load_of(const RunOptions& options, const Plan& plan,
-                         const Deployment& deployment) {
+                         const deployment::Deployment& servers) {
   loadgen::RunPlan load;
   load.run_id = plan.result.id;
   load.workload = options.workload;
-  load.endpoints = deployment.endpoints;
-  load.counter_url = deployment.counter_url;
+  load.endpoints = servers.endpoints;
+  load.counter_url = servers.counter_url;
   for (const Selected& one : plan.selected) load.strategies.push_back(one.strategy);
   return load;
 }
@@ -66,11 +66,11 @@ void add_never_begun(const std::vector<Selected>& selected, results::Result& res
   }
 }
 
-void add_to_result(Plan& plan, const RunOptions& options, const Deployment& deployment,
+void add_to_result(Plan& plan, const RunOptions& options, const deployment::Deployment& servers,
                    loadgen::RunReport report) {
   results::Result& result = plan.result;
   result.interrupted = report.interrupted;
-  result.environment.servers = deployment.facts;
+  result.environment.servers = servers.facts;
   result.workload = workload_record(options);
   for (results::Skipped& run : report.not_started) {
     run.reason = "did not start: " + run.reason;
@@ -111,12 +111,12 @@ tl::expected<int, UsageError> run(const RunOptions& options) {
   const auto deployed = session.deploy(options, plan->selected, plan->result.skipped);
   if (!deployed) return tl::unexpected(deployed.error());
   if (!*deployed) return session.interrupted_early();
-  const Deployment& deployment = **deployed;
+  const deployment::Deployment& servers = **deployed;
 
   ProgressView progress(console, std::chrono::steady_clock::now);
-  loadgen::RunPlan load = load_of(options, *plan, deployment);
+  loadgen::RunPlan load = load_of(options, *plan, servers);
   load.watcher = metrics->watcher();
-  DeployedFaults faults(options, deployment);
+  FaultServers faults(servers, options.workload.rtt);
   load.faults = options.faults;
   load.fault_target = &faults;
   loadgen::RunReport report = loadgen::run_plan(load, progress, session.stop());
@@ -125,7 +125,7 @@ tl::expected<int, UsageError> run(const RunOptions& options) {
   }
   // All are errors at run time.
   const bool all_well = metrics->push(console) && report.not_started.empty() && !faults.failed();
-  add_to_result(*plan, options, deployment, std::move(report));
+  add_to_result(*plan, options, servers, std::move(report));
   const int code = finish_run(options, *plan, all_well, console);
   metrics->linger(console, session.stop());
   return code;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/console/deploy.h"
 #include "cli/console/exit_code.h"
 #include "cli/console/facts.h"
 
@@ -13,7 +14,7 @@ Session::Session(bool quiet, bool status_line, std::string stopping)
   on_signal_.emplace(stop_, console_, std::move(stopping));
 }
 
-tl::expected<std::optional<Deployment>, UsageError> Session::deploy(
+tl::expected<std::optional<deployment::Deployment>, UsageError> Session::deploy(
     const RunOptions& options, std::vector<Selected>& selected,
     std::vector<results::Skipped>& skipped) {
   auto deployment = cli::deploy(options, selected, skipped, stop());

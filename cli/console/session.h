@@ -10,7 +10,7 @@
 #include "cli/console/signals.h"
 #include "cli/options/options.h"
 #include "cli/options/select.h"
-#include "deployment/servers.h"
+#include "deployment/deployment.h"
 #include "results/file/model.h"
 
 namespace lockbench::cli {
@@ -31,7 +31,7 @@ class Session {
 
   /// deploy(), and then a word on all that is to be known before the servers are put under load: a
   /// build whose figures mislead, warnings, who was skipped. Nothing if a stop came first.
-  tl::expected<std::optional<Deployment>, UsageError> deploy(
+  tl::expected<std::optional<deployment::Deployment>, UsageError> deploy(
       const RunOptions& options, std::vector<Selected>& selected,
       std::vector<results::Skipped>& skipped);
 

@@ -23,7 +23,7 @@ Verdict host_crash(Play& play) {
   Actor& holder = play.client("holder", {.behind_line = true});
   return crash(play, holder, [&] {
     for (const auto& line : holder.lines()) {
-      if (const auto gone = line->vanish(); !gone) throw StageFailure(gone.error());
+      if (const auto gone = line->vanish(); !gone) throw Failure(gone.error());
     }
     play.record_fault("the holder's host vanishes: its connections stay open and silent");
     holder.kill();
@@ -34,7 +34,7 @@ Verdict host_crash(Play& play) {
 Verdict host_crash_keepalive(Play& play) {
   constexpr std::chrono::seconds kSilence{3};
   play.set_ttl(kSilence);
-  play.stage().limit(Limit::silent_client, kSilence);
+  play.store().limit(Limit::silent_client, kSilence);
   play.record_fault("the store sends TCP keepalives to clients that are silent for a second");
   return host_crash(play);
 }
@@ -44,7 +44,7 @@ Verdict host_crash_keepalive(Play& play) {
 Verdict host_crash_user_timeout(Play& play) {
   constexpr std::chrono::seconds kUnacknowledged{1};
   play.set_ttl(kUnacknowledged);
-  play.stage().limit(Limit::deaf_client, kUnacknowledged);
+  play.store().limit(Limit::deaf_client, kUnacknowledged);
   play.record_fault("the store drops clients that acknowledge no data for a second");
   return host_crash(play);
 }
@@ -78,7 +78,7 @@ const ScenarioRegistration keepalive({
     .name = "host-crash-keepalive",
     .question = "As host-crash, with TCP keepalives at the server: does the lock become free?",
     .default_outcome = HazardOutcome::recovers,
-    .ground = Ground::durable,
+    .setup = Setup::durable,
     .exempts = only_for_connection_locks,
     .play = host_crash_keepalive,
 });
@@ -87,7 +87,7 @@ const ScenarioRegistration user_timeout({
     .name = "host-crash-user-timeout",
     .question = "As host-crash, with tcp_user_timeout only: does the lock become free?",
     .default_outcome = HazardOutcome::recovers,
-    .ground = Ground::durable,
+    .setup = Setup::durable,
     .exempts = only_for_connection_locks,
     .play = host_crash_user_timeout,
 });

@@ -6,18 +6,18 @@ namespace lockbench::hazards {
 namespace {
 
 Verdict failover(Play& play) {
-  play.stage().cut_replication();
+  play.store().cut_replication();
   play.record_fault("replication is cut");
   return while_held(
-      play, [](Stage& stage) { stage.fail_over(); },
-      fmt::format("the primary of {} died and its replica took over", play.stage().struck()));
+      play, [](PrivateStore& store) { store.fail_over(); },
+      fmt::format("the primary of {} died and its replica took over", play.store().struck()));
 }
 
 /// One acknowledgement is required. One replica acknowledges, the other one takes over.
 Verdict wrong_replica(Play& play) {
-  play.stage().cut_off_successor();
+  play.store().cut_off_successor();
   play.record_fault("one of the replicas is cut off");
-  return while_held(play, [](Stage& stage) { stage.fail_over(); },
+  return while_held(play, [](PrivateStore& store) { store.fail_over(); },
                     "the primary died, and the replica that had not acknowledged took over",
                     {.wait_replicas = 1});
 }
@@ -26,7 +26,7 @@ const ScenarioRegistration sentinel({
     .name = "failover-sentinel",
     .question =
         "Sentinels replace a primary whose last grant was not replicated: do two hold the lock?",
-    .ground = Ground::watched,
+    .setup = Setup::watched,
     .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
       if (strategy.backend != "redis") return "its store has no sentinels";
       if (strategy.traits.nodes > 1)
@@ -40,7 +40,7 @@ const ScenarioRegistration sentinel({
 const ScenarioRegistration takeover({
     .name = "failover",
     .question = "The primary dies before a grant is replicated: do two hold the lock?",
-    .ground = Ground::replicated,
+    .setup = Setup::replicated,
     .quick = true,
     .play = failover,
 });
@@ -49,7 +49,7 @@ const ScenarioRegistration wrong({
     .name = "failover-wrong-replica",
     .question =
         "One of two replicas acknowledges the grant, the other takes over: do two hold the lock?",
-    .ground = Ground::replicated,
+    .setup = Setup::replicated,
     .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
       if (strategy.traits.needs_replicas) return std::nullopt;
       return "it does not wait for replicas: see failover";

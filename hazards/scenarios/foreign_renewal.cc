@@ -22,7 +22,7 @@ Verdict foreign_renewal(Play& play) {
   if (!play.traits().renews) {
     const RenewOutcome renewed = holder.renew(held, 4 * ttl);
     if (renewed == RenewOutcome::failed || renewed == RenewOutcome::unsupported) {
-      throw StageFailure("the first holder's renewal did not reach the store");
+      throw Failure("the first holder's renewal did not reach the store");
     }
   }
   const Grant last = third.acquire(5 * ttl);

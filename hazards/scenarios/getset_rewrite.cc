@@ -23,13 +23,13 @@ Verdict getset_rewrite(Play& play) {
   // Expiries have millisecond resolution: the winner's must differ.
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   const Grant won = winner.must_acquire();
-  const std::string before = play.stage().value_of(play.key());
+  const std::string before = play.store().value_of(play.key());
   loser.resume();
   const Grant lost = loser.finish_acquire();
   require_answer(lost);
   if (lost.granted()) return verdict_of_two(play, lost, "a GETSET came late");
-  const std::string after = play.stage().value_of(play.key());
-  if (after == before) throw StageFailure("the loser's late GETSET did not change the expiry");
+  const std::string after = play.store().value_of(play.key());
+  if (after == before) throw Failure("the loser's late GETSET did not change the expiry");
   play.note("drift_milliseconds", std::int64_t{std::stoll(after) - std::stoll(before)});
   require_release(winner.release(won));
   const Grant next = play.client("next").acquire(std::chrono::seconds(1));

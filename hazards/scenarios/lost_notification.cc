@@ -45,7 +45,7 @@ Verdict lost_notification(Play& play) {
   play.record_fault("the waiter's notification connection is cut silently");
   const TimePoint released_at = std::chrono::steady_clock::now();
   require_release(holder.release(held));
-  if (!await_loss(line)) throw StageFailure("no notification was sent, so none was lost");
+  if (!await_loss(line)) throw Failure("no notification was sent, so none was lost");
   // Without a notification the waiter tries again when the lock that it saw must have expired, or
   // when its session finds the connection dead: at most one TTL, and a margin for a busy machine.
   return verdict_of_return(play, waiter.finish_acquire(), released_at, play.ttl() * 3 / 2);

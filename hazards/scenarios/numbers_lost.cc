@@ -7,15 +7,15 @@ namespace {
 
 /// The store loses the lock and the fencing counter. The first client has read the fenced counter
 /// before, which registers its number, and writes after the second client.
-Verdict lose_numbers(Play& play, int earlier_grants, const std::function<void(Stage&)>& fault,
-                     std::string_view what) {
+Verdict lose_numbers(Play& play, int earlier_grants,
+                     const std::function<void(PrivateStore&)>& fault, std::string_view what) {
   play.set_ttl(kLongTtl);
   Actor& holder = play.client("holder", {.checks_fencing = true});
   for (int i = 0; i < earlier_grants; ++i) holder.release(holder.must_acquire());
   const Grant held = holder.must_acquire();
-  if (!held.fencing) throw StageFailure("the grant has no fencing number");
+  if (!held.fencing) throw Failure("the grant has no fencing number");
   holder.read(held);
-  fault(play.stage());
+  fault(play.store());
   play.record_fault(std::string(what));
   Actor& second = play.client("second", {.checks_fencing = true});
   const Grant next = second.acquire(std::chrono::seconds(2));
@@ -44,7 +44,7 @@ Verdict lose_numbers(Play& play, int earlier_grants, const std::function<void(St
                         next.fencing.value_or(0), *held.fencing)};
   }
   if (late != loadgen::WriteResult::rejected_stale) {
-    throw StageFailure("the late write was accepted, but no update was lost");
+    throw Failure("the late write was accepted, but no update was lost");
   }
   return {HazardOutcome::safe,
           "the fencing numbers went on growing, and the late write was rejected"};
@@ -52,15 +52,16 @@ Verdict lose_numbers(Play& play, int earlier_grants, const std::function<void(St
 
 Verdict restart(Play& play) {
   return lose_numbers(
-      play, 10, [](Stage& stage) { stage.restart(); }, "the store was killed and came back empty");
+      play, 10, [](PrivateStore& store) { store.restart(); },
+      "the store was killed and came back empty");
 }
 
 /// No number has been replicated.
 Verdict failover(Play& play) {
-  play.stage().cut_replication();
+  play.store().cut_replication();
   play.record_fault("replication is cut");
   return lose_numbers(
-      play, 0, [](Stage& stage) { stage.fail_over(); },
+      play, 0, [](PrivateStore& store) { store.fail_over(); },
       "the primary died and its replica took over");
 }
 
@@ -73,7 +74,7 @@ const ScenarioRegistration restarted({
     .name = "restart-fenced",
     .question =
         "The store restarts empty and loses the fencing numbers: what does a fenced counter do?",
-    .ground = Ground::volatile_,
+    .setup = Setup::volatile_,
     .exempts = only_with_fencing,
     .play = restart,
 });
@@ -81,7 +82,7 @@ const ScenarioRegistration restarted({
 const ScenarioRegistration replaced({
     .name = "failover-fenced",
     .question = "A replica without the last fencing number takes over: is an update lost?",
-    .ground = Ground::replicated,
+    .setup = Setup::replicated,
     .exempts = only_with_fencing,
     .play = failover,
 });

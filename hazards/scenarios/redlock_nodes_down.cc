@@ -7,7 +7,7 @@
 namespace lockbench::hazards {
 namespace {
 
-using Fault = void (Stage::*)(std::size_t node);
+using Fault = void (PrivateStore::*)(std::size_t node);
 
 /// With the strategy's own node timeout a client may miss the answers of healthy nodes on a busy
 /// machine. It then retries, and the retries count as part of the cost.
@@ -32,7 +32,7 @@ Duration median_acquire(Actor& client, std::string_view when) {
   std::array<Duration, 5> took{};
   for (Duration& one : took) {
     const Grant grant = acquire_with_retries(client);
-    if (!grant.granted()) throw StageFailure("no grant " + std::string(when));
+    if (!grant.granted()) throw Failure("no grant " + std::string(when));
     one = grant.answered_at - grant.asked_at;
     client.release(grant);
   }
@@ -47,8 +47,8 @@ Verdict last_nodes(Play& play, std::size_t count, Fault fault, std::string_view 
   Actor& client = play.client("client", {.node_timeout = std::nullopt});
   Actor& other = play.client("other");
   play.note("median_acquire_seconds_before", median_acquire(client, "while all nodes are healthy"));
-  const std::size_t nodes = play.stage().ports().size();
-  for (std::size_t node = nodes - count; node < nodes; ++node) (play.stage().*fault)(node);
+  const std::size_t nodes = play.store().ports().size();
+  for (std::size_t node = nodes - count; node < nodes; ++node) (play.store().*fault)(node);
   play.record_fault(std::string(what));
   const Grant first = acquire_with_retries(client);
   if (!first.granted()) {
@@ -65,19 +65,19 @@ Verdict last_nodes(Play& play, std::size_t count, Fault fault, std::string_view 
 }
 
 Verdict minority_down(Play& play) {
-  return last_nodes(play, 2, &Stage::kill_node, "two of five nodes are dead");
+  return last_nodes(play, 2, &PrivateStore::kill_node, "two of five nodes are dead");
 }
 Verdict majority_down(Play& play) {
-  return last_nodes(play, 3, &Stage::kill_node, "three of five nodes are dead");
+  return last_nodes(play, 3, &PrivateStore::kill_node, "three of five nodes are dead");
 }
 Verdict minority_frozen(Play& play) {
-  return last_nodes(play, 2, &Stage::freeze_node, "two of five nodes are frozen");
+  return last_nodes(play, 2, &PrivateStore::freeze_node, "two of five nodes are frozen");
 }
 
 const ScenarioRegistration few({
     .name = "redlock-minority-down",
     .question = "Two of five nodes are dead: is the lock still granted, to one client at a time?",
-    .ground = Ground::volatile_,
+    .setup = Setup::volatile_,
     .exempts = only_for_quorums,
     .play = minority_down,
 });
@@ -85,7 +85,7 @@ const ScenarioRegistration few({
 const ScenarioRegistration many({
     .name = "redlock-majority-down",
     .question = "Three of five nodes are dead: is the lock still granted?",
-    .ground = Ground::volatile_,
+    .setup = Setup::volatile_,
     .quick = true,
     .exempts = only_for_quorums,
     .play = majority_down,
@@ -94,7 +94,7 @@ const ScenarioRegistration many({
 const ScenarioRegistration frozen({
     .name = "redlock-minority-frozen",
     .question = "Two of five nodes are frozen: is the lock still granted, and at what cost?",
-    .ground = Ground::volatile_,
+    .setup = Setup::volatile_,
     .exempts = only_for_quorums,
     .play = minority_frozen,
 });

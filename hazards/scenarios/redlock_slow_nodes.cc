@@ -23,7 +23,7 @@ Verdict slow_nodes(Play& play) {
   require_answer(grant);
   if (!grant.granted()) {
     if (grant.answered_at - grant.asked_at < 2 * kEachWay) {
-      throw StageFailure("refused before any vote arrived, so lack of validity was not the reason");
+      throw Failure("refused before any vote arrived, so lack of validity was not the reason");
     }
     return {HazardOutcome::refused,
             "the validity, counted from the request, was used up when the votes arrived"};

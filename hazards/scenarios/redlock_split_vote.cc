@@ -31,7 +31,7 @@ Verdict split_vote(Play& play) {
   stall_at(*clients[1], 5);
   Grant lost = clients[2]->acquire();
   require_answer(lost);
-  if (lost.granted()) throw StageFailure("the votes were not split");
+  if (lost.granted()) throw Failure("the votes were not split");
   const TimePoint at = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
   for (int i = 2; i < kClients; ++i) {
     clients[static_cast<std::size_t>(i)]->start_acquire_and_release(kWait, at);

@@ -25,7 +25,7 @@ Verdict by_three_votes(Play& play, const std::function<void(const Grant&, Actor&
   fault(held, second);
   const Grant next = second.finish_acquire();
   if (next.granted() && next.asked_at > *held.valid_until) {
-    throw StageFailure("the fault took longer than the lock lasts");
+    throw Failure("the fault took longer than the lock lasts");
   }
   if (next.granted() && next.answered_at > *held.valid_until) {
     play.note("waited_past_validity_seconds", next.answered_at - *held.valid_until);
@@ -39,8 +39,8 @@ Verdict by_three_votes(Play& play, const std::function<void(const Grant&, Actor&
 Verdict node_restart_empty(Play& play) {
   play.set_ttl(kLongTtl);
   return by_three_votes(play, [&](const Grant&, Actor& second) {
-    play.stage().kill_node(0);
-    play.stage().revive_node(0);
+    play.store().kill_node(0);
+    play.store().revive_node(0);
     play.record_fault("one of the three voters was killed and restarted empty");
     second.start_acquire(std::chrono::seconds(2));
   });
@@ -50,11 +50,11 @@ Verdict node_restart_empty(Play& play) {
 Verdict node_restart_delayed(Play& play) {
   play.set_ttl(std::chrono::seconds(3));
   return by_three_votes(play, [&](const Grant& held, Actor& second) {
-    play.stage().kill_node(0);
+    play.store().kill_node(0);
     play.record_fault("one of the three voters was killed");
     second.start_acquire(play.stuck_after());
     std::this_thread::sleep_until(held.asked_at + play.ttl());
-    play.stage().revive_node(0);
+    play.store().revive_node(0);
     play.record_fault("it restarts empty, one TTL later");
   });
 }
@@ -62,7 +62,7 @@ Verdict node_restart_delayed(Play& play) {
 Verdict clock_jump(Play& play) {
   play.set_ttl(kLongTtl);
   return by_three_votes(play, [&](const Grant&, Actor& second) {
-    play.stage().jump_clock(2 * kLongTtl);
+    play.store().jump_clock(2 * kLongTtl);
     play.record_fault("the wall clock of one of the three voters jumped ahead");
     second.start_acquire(std::chrono::seconds(2));
   });
@@ -71,7 +71,7 @@ Verdict clock_jump(Play& play) {
 const ScenarioRegistration empty({
     .name = "redlock-node-restart-empty",
     .question = "One of three voters is killed and restarts empty: do two clients hold the lock?",
-    .ground = Ground::volatile_,
+    .setup = Setup::volatile_,
     .quick = true,
     .exempts = only_for_quorums,
     .play = node_restart_empty,
@@ -80,7 +80,7 @@ const ScenarioRegistration empty({
 const ScenarioRegistration delayed({
     .name = "redlock-node-restart-delayed",
     .question = "As before, but it restarts only after one TTL: do two clients hold the lock?",
-    .ground = Ground::volatile_,
+    .setup = Setup::volatile_,
     .exempts = only_for_quorums,
     .play = node_restart_delayed,
 });
@@ -88,7 +88,7 @@ const ScenarioRegistration delayed({
 const ScenarioRegistration jump({
     .name = "redlock-clock-jump",
     .question = "The wall clock of one of three voters jumps ahead: do two clients hold the lock?",
-    .ground = Ground::clocked,
+    .setup = Setup::clocked,
     .exempts = only_for_quorums,
     .play = clock_jump,
 });

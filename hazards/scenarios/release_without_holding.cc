@@ -9,12 +9,12 @@ Verdict release_without_holding(Play& play) {
   Actor& visitor = play.client("visitor");
   const Grant spent = visitor.must_acquire();
   if (visitor.release(spent) != ReleaseOutcome::released) {
-    throw StageFailure("the visitor could not release its own lock");
+    throw Failure("the visitor could not release its own lock");
   }
   play.client("holder").must_acquire();
   const Grant refused = visitor.acquire();
   require_answer(refused);
-  if (refused.granted()) throw StageFailure("two clients hold the lock without any fault");
+  if (refused.granted()) throw Failure("two clients hold the lock without any fault");
   play.record_fault("the visitor's clean-up code releases with its old lease");
   require_release(visitor.release(spent));
   return verdict_of_release(play, "holder");

@@ -11,10 +11,10 @@ Verdict rogue_delete(Play& play) {
   Actor& contender = play.client("contender");
   const Grant held = holder.must_acquire();
   const TimePoint struck_at = std::chrono::steady_clock::now();
-  const bool deleted = play.stage().remove_key(play.key());
+  const bool deleted = play.store().remove_key(play.key());
   const std::string what =
       fmt::format("an outside client {} the key in {}", deleted ? "deleted" : "could not delete",
-                  play.stage().struck());
+                  play.store().struck());
   play.record_fault(what);
   play.note("key_deleted", deleted);
   const Grant second = contender.acquire(std::chrono::seconds(1));

@@ -13,7 +13,7 @@ Verdict session_expiry(Play& play) {
   holder.read(held);
   // end_session() returns only when the end is visible, which may be later than the end itself.
   const TimePoint lost_at = std::chrono::steady_clock::now();
-  play.stage().end_session(play.key());
+  play.store().end_session(play.key());
   const TimePoint ended_at = std::chrono::steady_clock::now();
   play.record_fault("the store ended the holder's session");
   const Grant next = successor.acquire(play.stuck_after());

@@ -6,23 +6,24 @@ namespace lockbench::hazards {
 namespace {
 
 /// `what`: what happened to the server, or to one of them.
-Verdict strike(Play& play, const std::function<void(Stage&)>& fault, std::string_view what) {
-  return while_held(play, fault, fmt::format("{} {}", play.stage().struck(), what));
+Verdict strike(Play& play, const std::function<void(PrivateStore&)>& fault, std::string_view what) {
+  return while_held(play, fault, fmt::format("{} {}", play.store().struck(), what));
 }
 
 Verdict restart(Play& play) {
   return strike(
-      play, [](Stage& stage) { stage.restart(); }, "was killed and restarted");
+      play, [](PrivateStore& store) { store.restart(); }, "was killed and restarted");
 }
 
 Verdict clock_jump(Play& play) {
   return strike(
-      play, [](Stage& stage) { stage.jump_clock(2 * kLongTtl); }, "had its clock moved ahead");
+      play, [](PrivateStore& store) { store.jump_clock(2 * kLongTtl); },
+      "had its clock moved ahead");
 }
 
 Verdict eviction(Play& play) {
   return strike(
-      play, [&](Stage& stage) { stage.fill_memory(play.key()); }, "ran out of memory");
+      play, [&](PrivateStore& store) { store.fill_memory(play.key()); }, "ran out of memory");
 }
 
 auto only_for(std::string_view backend, std::string_view why) {
@@ -35,7 +36,7 @@ auto only_for(std::string_view backend, std::string_view why) {
 const ScenarioRegistration empty({
     .name = "store-restart-empty",
     .question = "The store is killed and restarts empty: do two clients hold the lock?",
-    .ground = Ground::volatile_,
+    .setup = Setup::volatile_,
     .quick = true,
     .play = restart,
 });
@@ -43,21 +44,21 @@ const ScenarioRegistration empty({
 const ScenarioRegistration durable({
     .name = "store-restart-durable",
     .question = "The store is killed and restarts with its data: do two clients hold the lock?",
-    .ground = Ground::durable,
+    .setup = Setup::durable,
     .play = restart,
 });
 
 const ScenarioRegistration jump({
     .name = "store-clock-jump",
     .question = "The store's wall clock jumps ahead: do two clients hold the lock?",
-    .ground = Ground::clocked,
+    .setup = Setup::clocked,
     .play = clock_jump,
 });
 
 const ScenarioRegistration redis_eviction({
     .name = "redis-eviction",
     .question = "Redis runs out of memory under volatile-ttl: do two clients hold the lock?",
-    .ground = Ground::cramped,
+    .setup = Setup::cramped,
     .exempts = only_for("redis", "it does not use Redis"),
     .play = eviction,
 });
@@ -66,7 +67,7 @@ const ScenarioRegistration memcached_eviction({
     .name = "memcached-eviction",
     .question =
         "memcached runs out of memory for items of the lock's size: do two clients hold the lock?",
-    .ground = Ground::cramped,
+    .setup = Setup::cramped,
     .exempts = only_for("memcached", "it does not use memcached"),
     .play = eviction,
 });

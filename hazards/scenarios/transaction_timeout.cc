@@ -12,15 +12,15 @@ constexpr std::chrono::seconds kLimit{2};
 /// The waiter has a transaction open in the database while it waits longer than the limit.
 Verdict wait_in_transaction(Play& play, Limit limit, std::string_view called) {
   play.set_ttl(kLongTtl);
-  play.stage().limit(limit, kLimit);
+  play.store().limit(limit, kLimit);
   play.record_fault(fmt::format("the server ends {} after {} s", called, kLimit.count()));
   Actor& holder = play.client("holder");
   Actor& waiter = play.client("waiter");
   const Grant held = holder.must_acquire();
-  play.stage().begin_transaction();
+  play.store().begin_transaction();
   play.timeline().add_now(waiter.name(), "opens a transaction besides the lock");
   const Grant waited = waiter.acquire(2 * kLimit);
-  const bool committed = play.stage().commit_transaction();
+  const bool committed = play.store().commit_transaction();
   play.timeline().add_now(waiter.name(), committed
                                              ? "commits its transaction"
                                              : "has lost its transaction: the server ended it");
@@ -49,27 +49,27 @@ Verdict wait_in_transaction(Play& play, Limit limit, std::string_view called) {
 /// The wait is a statement inside the transaction.
 Verdict wait_inside(Play& play, Limit limit, std::string_view called) {
   play.set_ttl(kLongTtl);
-  play.stage().limit(limit, kLimit);
+  play.store().limit(limit, kLimit);
   play.record_fault(fmt::format("the server ends {} after {} s", called, kLimit.count()));
   Actor& holder = play.client("holder");
   const Grant held = holder.must_acquire();
-  play.stage().begin_transaction();
+  play.store().begin_transaction();
   constexpr std::string_view kWaiter = "waiter";
   play.timeline().add_now(std::string(kWaiter), "opens a transaction and waits inside it");
   const TimePoint asked_at = std::chrono::steady_clock::now();
   auto waiting =
-      std::async(std::launch::async, [&] { return play.stage().wait_in_transaction(play.key()); });
+      std::async(std::launch::async, [&] { return play.store().wait_in_transaction(play.key()); });
   const bool outlasts = waiting.wait_for(2 * kLimit) == std::future_status::timeout;
   if (outlasts) holder.release(held);
   const auto waited = waiting.get();
   const Duration took = std::chrono::steady_clock::now() - asked_at;
   if (!waited && took < kLimit) {
-    throw StageFailure("the wait ended before its limit: " + waited.error());
+    throw Failure("the wait ended before its limit: " + waited.error());
   }
   play.note("waited_seconds", took);
   play.timeline().add_now(std::string(kWaiter),
                           waited ? "gets the lock" : "stops waiting: " + waited.error());
-  const bool committed = play.stage().commit_transaction();
+  const bool committed = play.store().commit_transaction();
   play.timeline().add_now(
       std::string(kWaiter),
       committed ? "commits its transaction" : "has lost its transaction: it was rolled back");
@@ -105,7 +105,7 @@ const ScenarioRegistration statement({
     .name = "transaction-timeout-statement",
     .question =
         "A wait for the lock is longer than statement_timeout: does the transaction survive?",
-    .ground = Ground::durable,
+    .setup = Setup::durable,
     .exempts = only_with_transactions,
     .play =
         [](Play& play) { return wait_in_transaction(play, Limit::statement, "long statements"); },
@@ -115,7 +115,7 @@ const ScenarioRegistration idle({
     .name = "transaction-timeout-idle",
     .question =
         "A wait is longer than idle_in_transaction_session_timeout: does the transaction survive?",
-    .ground = Ground::durable,
+    .setup = Setup::durable,
     .exempts = only_with_transactions,
     .play =
         [](Play& play) {
@@ -126,7 +126,7 @@ const ScenarioRegistration idle({
 const ScenarioRegistration inside_statement({
     .name = "transaction-timeout-inside-statement",
     .question = "A wait inside a transaction is longer than statement_timeout: does it survive?",
-    .ground = Ground::durable,
+    .setup = Setup::durable,
     .exempts = only_with_server_side_waits,
     .play = [](Play& play) { return wait_inside(play, Limit::statement, "long statements"); },
 });
@@ -134,7 +134,7 @@ const ScenarioRegistration inside_statement({
 const ScenarioRegistration inside_lock({
     .name = "transaction-timeout-inside-lock",
     .question = "A wait inside a transaction is longer than lock_timeout: does it survive?",
-    .ground = Ground::durable,
+    .setup = Setup::durable,
     .exempts = only_with_server_side_waits,
     .play = [](Play& play) { return wait_inside(play, Limit::lock_wait, "waits for locks"); },
 });
@@ -142,7 +142,7 @@ const ScenarioRegistration inside_lock({
 const ScenarioRegistration inside_idle({
     .name = "transaction-timeout-inside-idle",
     .question = "A wait inside a transaction is longer than the idle timeout: does it survive?",
-    .ground = Ground::durable,
+    .setup = Setup::durable,
     .exempts = only_with_server_side_waits,
     .play =
         [](Play& play) { return wait_inside(play, Limit::idle_transaction, "idle transactions"); },

@@ -13,7 +13,7 @@ namespace lockbench::testbed {
 tl::expected<std::uint64_t, std::string> clients_allowed(std::string_view server,
                                                          std::uint32_t wanted);
 
-/// Who runs a server that refuses to be run by root: nobody else (empty) unless we are root.
+/// The user that runs a server which refuses to run as root: `user` if we are root, else empty.
 std::string unless_root(std::string_view user);
 
 }  // namespace lockbench::testbed

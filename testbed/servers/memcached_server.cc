@@ -9,6 +9,8 @@
 namespace lockbench::testbed {
 namespace {
 
+using Started = tl::expected<std::unique_ptr<Server>, std::string>;
+
 /// The process that answers must be ours: another may have been quicker to take the port.
 bool ready(const Server& server) {
   constexpr std::chrono::milliseconds kWithin{500};
@@ -16,45 +18,35 @@ bool ready(const Server& server) {
   return answer && *answer == fmt::format("STAT pid {}", server.pid());
 }
 
+Started start_on(Testbed& testbed, const MemcachedOptions& options, const std::string& program,
+                 std::uint64_t clients, std::uint16_t port) {
+  ServerSpec spec;
+  spec.user = unless_root("nobody");
+  auto folder = testbed.make_server_folder("memcached", spec.user);
+  if (!folder) return tl::unexpected(folder.error());
+  spec.folder = *std::move(folder);
+  spec.argv = {program,
+               "--listen=127.0.0.1",
+               fmt::format("--port={}", port),
+               "--udp-port=0",
+               fmt::format("--conn-limit={}", clients),
+               fmt::format("--memory-limit={}", options.memory_megabytes)};
+  spec.name = kMemcached.name;
+  if (options.clock != nullptr) options.clock->put_under(spec);
+  spec.ports = {port};
+  spec.ready = ready;
+  return Server::start(testbed, std::move(spec));
+}
+
 }  // namespace
 
-class MemcachedStarter {
- public:
-  using Result = tl::expected<std::unique_ptr<MemcachedServer>, std::string>;
-
-  static Result start_on(Testbed& testbed, const MemcachedOptions& options,
-                         const std::string& program, std::uint64_t clients, std::uint16_t port) {
-    ServerSpec spec;
-    spec.user = unless_root("nobody");
-    auto folder = testbed.make_server_folder("memcached", spec.user);
-    if (!folder) return tl::unexpected(folder.error());
-    spec.folder = *std::move(folder);
-    spec.argv = {program,
-                 "--listen=127.0.0.1",
-                 fmt::format("--port={}", port),
-                 "--udp-port=0",
-                 fmt::format("--conn-limit={}", clients),
-                 fmt::format("--memory-limit={}", options.memory_megabytes)};
-    spec.name = kMemcached.name;
-    if (options.clock != nullptr) options.clock->put_under(spec);
-    spec.ports = {port};
-    spec.ready = ready;
-    std::unique_ptr<MemcachedServer> server(new MemcachedServer(testbed, std::move(spec)));
-    if (auto launched = server->launch(); !launched) return tl::unexpected(launched.error());
-    return server;
-  }
-};
-
-std::string MemcachedServer::address() const { return fmt::format("127.0.0.1:{}", port()); }
-
-tl::expected<std::unique_ptr<MemcachedServer>, std::string> start_memcached(
-    Testbed& testbed, const MemcachedOptions& options) {
+Started start_memcached(Testbed& testbed, const MemcachedOptions& options) {
   const auto program = find_program(kMemcached);
   if (!program) return tl::unexpected(program.error());
   const auto clients = clients_allowed(kMemcached.name, options.max_clients);
   if (!clients) return tl::unexpected(clients.error());
-  return start_on_free_port<MemcachedServer>(options.choose_port, [&](std::uint16_t port) {
-    return MemcachedStarter::start_on(testbed, options, program->string(), *clients, port);
+  return start_on_free_port<Server>(options.choose_port, [&](std::uint16_t port) {
+    return start_on(testbed, options, program->string(), *clients, port);
   });
 }
 

@@ -16,12 +16,12 @@ namespace lockbench::testbed {
 /// Proposes a port for a new server.
 using PortChooser = std::function<tl::expected<std::uint16_t, std::string>()>;
 
-/// A loopback TCP port that is free at this moment. It lies below the range of ports that the
-/// kernel gives to clients wherever there is room: else, while a server is down, one of its own
-/// reconnecting clients could be given the server's port and even connect to itself. Thread-safe.
+/// A loopback TCP port that is free at this moment. If possible it is below the kernel's range of
+/// ephemeral ports: else, while a server is down, one of its own reconnecting clients could be
+/// given the server's port and even connect to itself. Thread-safe.
 tl::expected<std::uint16_t, std::string> free_loopback_port();
 
-/// So many ports, no two the same; an error when the chooser repeats itself again and again.
+/// `count` different ports; an error if the chooser keeps proposing the same ones.
 tl::expected<std::vector<std::uint16_t>, std::string> distinct_ports(const PortChooser& choose,
                                                                      std::size_t count);
 
@@ -36,15 +36,15 @@ tl::expected<std::string, std::string> ask_until(
     std::uint16_t port, std::string_view request, std::chrono::milliseconds within,
     const std::function<bool(std::string_view)>& whole);
 
-/// What an error says when somebody else was quicker to take a port.
+/// Part of the error if another process took the port first.
 inline constexpr std::string_view kPortTaken = "Address already in use";
 inline bool says_port_taken(std::string_view error) {
   return error.find(kPortTaken) != std::string_view::npos;
 }
-/// How often a start is tried with other ports.
+/// How many times a start is tried with other ports.
 inline constexpr int kPortAttempts = 5;
 
-/// Tries to start a server on one port after another, while somebody else is quicker to take them.
+/// Tries to start a server on one port after another, as long as other processes take them first.
 template <typename Server>
 tl::expected<std::unique_ptr<Server>, std::string> start_on_free_port(
     const PortChooser& choose,
@@ -85,7 +85,7 @@ tl::expected<std::vector<std::unique_ptr<Server>>, std::string> start_all_on_fre
         threads.emplace_back([&, i] { all[i] = start(i, *members); });
       }
     }
-    // Without it, others find no majority: theirs is not the reason to tell.
+    // A member without its port leaves the others without a majority: report the port, not that.
     auto failed = std::find_if(all.begin(), all.end(), lost_its_port);
     const bool again = failed != all.end();
     if (!again) failed = std::find_if(all.begin(), all.end(), std::not_fn(started));

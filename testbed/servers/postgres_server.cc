@@ -15,6 +15,7 @@ namespace lockbench::testbed {
 namespace {
 
 namespace fs = std::filesystem;
+using Started = tl::expected<std::unique_ptr<Server>, std::string>;
 
 /// Makes the cluster, if there is none, and becomes the server. So a restart without data is the
 /// same as a first start, and whoever ends the server while it starts ends initdb too. What initdb
@@ -58,75 +59,55 @@ std::string debian_folders() {
   return path;
 }
 
-}  // namespace
-
-class PostgresStarter {
- public:
-  using Result = tl::expected<std::unique_ptr<PostgresServer>, std::string>;
-
-  PostgresStarter(Testbed& testbed, const PostgresOptions& options, const fs::path& program)
-      : testbed_(testbed), options_(options), bin_(program.parent_path()) {}
-
-  Result start_on(std::uint16_t port) const {
-    ServerSpec spec;
-    spec.name = kPostgres.name;
-    spec.user = unless_root("postgres");
-    auto folder = testbed_.make_server_folder("postgres", spec.user);
-    if (!folder) return tl::unexpected(folder.error());
-    spec.folder = *std::move(folder);
-    const fs::path data = spec.folder / "data";
-    const std::string socket = fmt::format("{}/.s.PGSQL.{}", data.string(), port);
-    const fs::path socket_folder =
-        socket.size() < sizeof(sockaddr_un::sun_path) ? data : fs::path();
-    spec.argv = arguments(data / "cluster", socket_folder, port);
-    if (options_.clock != nullptr) options_.clock->put_under(spec);
-    spec.ports = {port};
-    spec.stop_signal = SIGINT;  // ends sessions instead of waiting for them
-    spec.ready_within = std::chrono::seconds(30);
-    spec.ready = ready;
-    std::unique_ptr<PostgresServer> server(
-        new PostgresServer(testbed_, std::move(spec), socket_folder));
-    if (auto launched = server->launch(); !launched) return tl::unexpected(launched.error());
-    return server;
+std::vector<std::string> arguments(const PostgresOptions& options, const fs::path& bin,
+                                   const fs::path& cluster, const fs::path& socket_folder,
+                                   std::uint16_t port) {
+  std::vector<std::string> argv = {"/bin/sh",
+                                   "-c",
+                                   std::string(kScript),
+                                   "postgres",
+                                   cluster.string(),
+                                   bin.string(),
+                                   std::to_string(options.primary_port)};
+  std::vector<std::string> settings = {
+      "listen_addresses=127.0.0.1",
+      fmt::format("port={}", port),
+      fmt::format("unix_socket_directories={}", socket_folder.string()),
+      fmt::format("max_connections={}", options.max_clients),
+      // In the cluster's own folder, where nothing is left behind after a kill.
+      "dynamic_shared_memory_type=mmap",
+  };
+  settings.insert(settings.end(), options.config.begin(), options.config.end());
+  for (std::string& setting : settings) {
+    argv.emplace_back("-c");
+    argv.push_back(std::move(setting));
   }
-
- private:
-  std::vector<std::string> arguments(const fs::path& cluster, const fs::path& socket_folder,
-                                     std::uint16_t port) const {
-    std::vector<std::string> argv = {"/bin/sh",
-                                     "-c",
-                                     std::string(kScript),
-                                     "postgres",
-                                     cluster.string(),
-                                     bin_.string(),
-                                     std::to_string(options_.primary_port)};
-    std::vector<std::string> settings = {
-        "listen_addresses=127.0.0.1",
-        fmt::format("port={}", port),
-        fmt::format("unix_socket_directories={}", socket_folder.string()),
-        fmt::format("max_connections={}", options_.max_clients),
-        // In the cluster's own folder, where nothing is left behind after a kill.
-        "dynamic_shared_memory_type=mmap",
-    };
-    settings.insert(settings.end(), options_.config.begin(), options_.config.end());
-    for (std::string& setting : settings) {
-      argv.emplace_back("-c");
-      argv.push_back(std::move(setting));
-    }
-    return argv;
-  }
-
-  Testbed& testbed_;
-  const PostgresOptions& options_;
-  const fs::path bin_;
-};
-
-PostgresServer::PostgresServer(const Testbed& testbed, ServerSpec spec, fs::path socket_folder)
-    : Server(testbed, std::move(spec)), socket_folder_(std::move(socket_folder)) {}
-
-std::string PostgresServer::url() const {
-  return fmt::format("postgresql://postgres@127.0.0.1:{}/postgres", port());
+  return argv;
 }
+
+Started start_on(Testbed& testbed, const PostgresOptions& options, const fs::path& bin,
+                 std::uint16_t port) {
+  ServerSpec spec;
+  spec.name = kPostgres.name;
+  spec.user = unless_root("postgres");
+  auto folder = testbed.make_server_folder("postgres", spec.user);
+  if (!folder) return tl::unexpected(folder.error());
+  spec.folder = *std::move(folder);
+  const fs::path data = spec.folder / "data";
+  const std::string socket = fmt::format("{}/.s.PGSQL.{}", data.string(), port);
+  const bool short_enough = socket.size() < sizeof(sockaddr_un::sun_path);
+  spec.argv = arguments(options, bin, data / "cluster", short_enough ? data : fs::path(), port);
+  if (options.clock != nullptr) options.clock->put_under(spec);
+  spec.ports = {port};
+  // Its superuser, who needs no password.
+  spec.url = {"postgresql://postgres@", "/postgres"};
+  spec.stop_signal = SIGINT;  // ends sessions instead of waiting for them
+  spec.ready_within = std::chrono::seconds(30);
+  spec.ready = ready;
+  return Server::start(testbed, std::move(spec));
+}
+
+}  // namespace
 
 tl::expected<fs::path, std::string> find_postgres() {
   const char* path = std::getenv("PATH");
@@ -135,15 +116,15 @@ tl::expected<fs::path, std::string> find_postgres() {
   return find_program(kPostgres, everywhere);
 }
 
-tl::expected<std::unique_ptr<PostgresServer>, std::string> start_postgres(
-    Testbed& testbed, const PostgresOptions& options) {
+Started start_postgres(Testbed& testbed, const PostgresOptions& options) {
   const auto program = find_postgres();
   if (!program) return tl::unexpected(program.error());
   std::error_code error;
   const fs::path real = fs::canonical(*program, error);
-  const PostgresStarter starter(testbed, options, error ? *program : real);
-  return start_on_free_port<PostgresServer>(
-      options.choose_port, [&](std::uint16_t port) { return starter.start_on(port); });
+  const fs::path bin = (error ? *program : real).parent_path();
+  return start_on_free_port<Server>(options.choose_port, [&](std::uint16_t port) {
+    return start_on(testbed, options, bin, port);
+  });
 }
 
 }  // namespace lockbench::testbed

@@ -20,31 +20,17 @@ struct PostgresOptions {
   std::uint32_t max_clients = 100;
   std::vector<std::string> config;   ///< further settings: "deadlock_timeout=2s"
   std::uint16_t primary_port = 0;    ///< follows the one there, as its replica; 0: a primary
-  const ClockShim* clock = nullptr;  ///< runs by this clock; null: by the machine's
+  const ClockShim* clock = nullptr;  ///< the clock that it uses; null: the machine's
   PortChooser choose_port = free_loopback_port;
-};
-
-class PostgresServer final : public Server {
- public:
-  /// "postgresql://postgres@127.0.0.1:PORT/postgres": its superuser, who needs no password.
-  std::string url() const;
-  /// Where its unix socket is; empty if the path would have been too long for one.
-  const std::filesystem::path& socket_folder() const { return socket_folder_; }
-
- private:
-  friend class PostgresStarter;
-  PostgresServer(const Testbed& testbed, ServerSpec spec, std::filesystem::path socket_folder);
-
-  const std::filesystem::path socket_folder_;
 };
 
 /// The server program, in PATH or where Debian keeps it; the newest version if there are several.
 tl::expected<std::filesystem::path, std::string> find_postgres();
 
 /// A PostgreSQL with a cluster of its own on a free loopback port, ready to be used: as durable as
-/// PostgreSQL is by default, open to whoever is on this machine, run by the user postgres if we are
+/// PostgreSQL is by default, open to all users of this machine, run by the user postgres if we are
 /// root. Other clusters are not touched.
-tl::expected<std::unique_ptr<PostgresServer>, std::string> start_postgres(
+tl::expected<std::unique_ptr<Server>, std::string> start_postgres(
     Testbed& testbed, const PostgresOptions& options = {});
 
 }  // namespace lockbench::testbed

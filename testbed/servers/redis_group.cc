@@ -26,7 +26,7 @@ constexpr std::chrono::seconds kInStepWithin{10};
 constexpr std::array<const char*, 3> kQuickReplication = {
     "repl-diskless-sync-delay 0", "repl-ping-replica-period 1", "shutdown-on-sigterm now force"};
 
-using Started = tl::expected<std::unique_ptr<RedisServer>, std::string>;
+using Started = tl::expected<std::unique_ptr<Server>, std::string>;
 
 /// Until nothing is missing any more.
 Done await_nothing(const std::function<std::string()>& missing) {
@@ -69,7 +69,7 @@ bool is(const Facts& facts, const std::string& field, std::string_view value) {
 /// not tell: one that acknowledges before its primary has noticed that all data is sent is called
 /// online, and is sent nothing for another second. What is published goes to replicas, and leaves
 /// nothing behind.
-std::string missing_at(const RedisServer& primary, std::size_t replicas) {
+std::string missing_at(const Server& primary, std::size_t replicas) {
   const auto both = [](std::string_view answer) {
     return std::count(answer.begin(), answer.end(), '\n') == 2;
   };
@@ -93,7 +93,7 @@ std::string missing(RedisGroup& group) {
   return missing_at(group.primary(), group.replicas());
 }
 
-Done told(const RedisServer& server, std::string_view command, std::string_view what) {
+Done told(const Server& server, std::string_view command, std::string_view what) {
   const auto answer = ask_line(server.port(), fmt::format("{}\r\n", command), kAnswerWithin);
   if (!answer) return tl::unexpected(fmt::format("{}: {}", what, answer.error()));
   if (!answer->starts_with("+OK")) return tl::unexpected(fmt::format("{}: {}", what, *answer));
@@ -102,7 +102,7 @@ Done told(const RedisServer& server, std::string_view command, std::string_view 
 
 }  // namespace
 
-tl::expected<Facts, std::string> replication_facts(const RedisServer& server) {
+tl::expected<Facts, std::string> replication_facts(const Server& server) {
   // A bulk string of lines, each with its end, and the string's own end; an error is one line.
   const auto whole = [](std::string_view answer) {
     return answer.ends_with(answer.starts_with('$') ? "\r\n\r\n" : "\r\n");

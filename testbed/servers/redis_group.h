@@ -16,8 +16,8 @@ struct RedisGroupOptions {
   int replicas = 2;
   /// Of each server; without a password, and without replication in its config.
   RedisOptions server{};
-  /// If given, replicas reach their primary through a proxy, so that faults can be put between
-  /// them. Costs time and CPU on every write.
+  /// If given, replicas reach their primary through a proxy that can hold up replication. Costs
+  /// time and CPU on every write.
   ProxyPool* proxies = nullptr;
   /// A proxy for each replica, rather than one for all.
   bool proxy_each = false;
@@ -26,32 +26,31 @@ struct RedisGroupOptions {
 /// A primary Redis and its replicas. Thread-safe as its servers are.
 class RedisGroup {
  public:
-  RedisServer& primary() { return *primary_; }
-  RedisServer& replica(std::size_t index) { return *replicas_.at(index); }
+  Server& primary() { return *primary_; }
+  Server& replica(std::size_t index) { return *replicas_.at(index); }
   std::size_t replicas() const { return replicas_.size(); }
-  /// What lies between the primary and this replica: its server is the primary. Null without
-  /// proxies; the same for all, unless each has its own.
+  /// The proxy through which this replica reaches the primary. Null without proxies; the same one
+  /// for all replicas, unless each has its own.
   Proxy* replication(std::size_t replica = 0);
 
-  /// Waits until every replica's link is up and acknowledges what the primary writes, as after the
-  /// start; for 10 s.
+  /// Waits until every replica's link is up and it acknowledges what the primary writes; for at
+  /// most 10 s.
   tl::expected<void, std::string> await_in_step();
 
-  /// Makes a replica a primary of its own, with the data it has. The others go on following the
-  /// first primary.
+  /// Makes a replica a primary, with the data it has. The others still follow the first primary.
   tl::expected<void, std::string> promote(std::size_t index);
-  /// The others follow the one that was promoted, have its data, and acknowledge what it writes
-  /// when this returns.
+  /// Makes the others follow the promoted one. Returns when they have its data and acknowledge what
+  /// it writes.
   tl::expected<void, std::string> rally(std::size_t promoted);
 
-  /// After the primary's death its first replica takes its place, and the others follow that. The
-  /// dead one is the first replica from now on. Not for groups whose replication has a proxy.
+  /// After the primary was killed: promotes the first replica, and the others follow it. The killed
+  /// server is the first replica from now on. Not for groups whose replication has a proxy.
   tl::expected<void, std::string> fail_over();
-  /// Brings the first replica, which is dead, back as a replica of the present primary; returns
-  /// when all are in step.
+  /// Starts the first replica, which was killed, as a replica of the present primary; returns when
+  /// all are in step.
   tl::expected<void, std::string> rejoin();
-  /// After the primary was restarted, which forgets that it was a replica once: it leads, and
-  /// all are in step when this returns.
+  /// After the primary was restarted: makes it lead again, though its configuration may still name
+  /// the server that it followed first. Returns when all are in step.
   tl::expected<void, std::string> lead_again();
 
  private:
@@ -60,14 +59,14 @@ class RedisGroup {
   RedisGroup() = default;
   tl::expected<void, std::string> follow(std::size_t index);
 
-  std::unique_ptr<RedisServer> primary_;
+  std::unique_ptr<Server> primary_;
   std::vector<std::unique_ptr<Proxy>> lines_;  ///< one for all, or each its own
-  std::vector<std::unique_ptr<RedisServer>> replicas_;
+  std::vector<std::unique_ptr<Server>> replicas_;
 };
 
-/// What a Redis without a password says of its replication: the fields of INFO replication.
+/// The fields of INFO replication of a Redis without a password.
 tl::expected<std::map<std::string, std::string>, std::string> replication_facts(
-    const RedisServer& server);
+    const Server& server);
 
 /// Primary and replicas, all in step: every replica's link is up, and the primary counts them all.
 /// The replicas start side by side; the wait for them is bounded by 10 s.

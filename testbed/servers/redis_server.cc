@@ -17,6 +17,7 @@ namespace lockbench::testbed {
 namespace {
 
 namespace fs = std::filesystem;
+using Started = tl::expected<std::unique_ptr<Server>, std::string>;
 
 /// Quoted as redis.conf wants it.
 std::string config_string(std::string_view text) {
@@ -77,62 +78,40 @@ bool ready(const Server& server) {
   return answer && (answer->starts_with("+PONG") || answer->starts_with("-NOAUTH"));
 }
 
+Started start_on(Testbed& testbed, const RedisOptions& options, const std::string& program,
+                 std::uint64_t clients, std::uint16_t port) {
+  const auto folder = testbed.make_server_folder("redis");
+  if (!folder) return tl::unexpected(folder.error());
+  ServerSpec spec;
+  if (options.unix_socket) spec.unix_socket = *folder / "socket";
+  if (spec.unix_socket.native().size() >= sizeof(sockaddr_un::sun_path)) {
+    return tl::unexpected(fmt::format("{} is too long for a unix socket: set a shorter TMPDIR",
+                                      spec.unix_socket.string()));
+  }
+  const fs::path config = *folder / "redis.conf";
+  const auto written =
+      write_privately(config, configuration(options, *folder, port, clients, spec.unix_socket));
+  if (!written) return tl::unexpected(written.error());
+  spec.folder = *folder;
+  spec.name = kRedisServer.name;
+  spec.argv = {program, config.string()};
+  if (options.clock != nullptr) options.clock->put_under(spec);
+  spec.ports = {port};
+  spec.url = {"redis://"};
+  spec.ready = ready;
+  return Server::start(testbed, std::move(spec));
+}
+
 }  // namespace
 
-class RedisStarter {
- public:
-  using Result = tl::expected<std::unique_ptr<RedisServer>, std::string>;
-
-  RedisStarter(Testbed& testbed, const RedisOptions& options, std::string program,
-               std::uint64_t clients)
-      : testbed_(testbed), options_(options), program_(std::move(program)), clients_(clients) {}
-
-  Result start_on(std::uint16_t port) const {
-    const auto folder = testbed_.make_server_folder("redis");
-    if (!folder) return tl::unexpected(folder.error());
-    const fs::path unix_socket = options_.unix_socket ? *folder / "socket" : fs::path();
-    if (unix_socket.native().size() >= sizeof(sockaddr_un::sun_path)) {
-      return tl::unexpected(fmt::format("{} is too long for a unix socket: set a shorter TMPDIR",
-                                        unix_socket.string()));
-    }
-    const fs::path config = *folder / "redis.conf";
-    const auto written =
-        write_privately(config, configuration(options_, *folder, port, clients_, unix_socket));
-    if (!written) return tl::unexpected(written.error());
-
-    ServerSpec spec;
-    spec.folder = *folder;
-    spec.name = kRedisServer.name;
-    spec.argv = {program_, config.string()};
-    if (options_.clock != nullptr) options_.clock->put_under(spec);
-    spec.ports = {port};
-    spec.ready = ready;
-    std::unique_ptr<RedisServer> server(new RedisServer(testbed_, std::move(spec), unix_socket));
-    if (const auto launched = server->launch(); !launched) return tl::unexpected(launched.error());
-    return server;
-  }
-
- private:
-  Testbed& testbed_;
-  const RedisOptions& options_;
-  const std::string program_;
-  const std::uint64_t clients_;
-};
-
-RedisServer::RedisServer(const Testbed& testbed, ServerSpec spec, fs::path unix_socket)
-    : Server(testbed, std::move(spec)), unix_socket_(std::move(unix_socket)) {}
-
-std::string RedisServer::url() const { return fmt::format("redis://127.0.0.1:{}", port()); }
-
-tl::expected<std::unique_ptr<RedisServer>, std::string> start_redis(Testbed& testbed,
-                                                                    const RedisOptions& options) {
+Started start_redis(Testbed& testbed, const RedisOptions& options) {
   const auto program = find_program(kRedisServer);
   if (!program) return tl::unexpected(program.error());
   const auto clients = clients_allowed(kRedisServer.name, options.max_clients);
   if (!clients) return tl::unexpected(clients.error());
-  const RedisStarter starter(testbed, options, program->string(), *clients);
-  return start_on_free_port<RedisServer>(
-      options.choose_port, [&](std::uint16_t port) { return starter.start_on(port); });
+  return start_on_free_port<Server>(options.choose_port, [&](std::uint16_t port) {
+    return start_on(testbed, options, program->string(), *clients, port);
+  });
 }
 
 }  // namespace lockbench::testbed

@@ -24,28 +24,14 @@ struct RedisOptions {
   std::vector<std::string> users;  ///< as in redis.conf after "user ": "ann on >secret ~* &* +@all"
   bool debug_command = false;      ///< allow DEBUG
   std::vector<std::string> config;   ///< further lines of redis.conf, for instance "replicaof ..."
-  const ClockShim* clock = nullptr;  ///< runs by this clock; null: by the machine's
+  const ClockShim* clock = nullptr;  ///< the clock that it uses; null: the machine's
   PortChooser choose_port = free_loopback_port;
-};
-
-class RedisServer final : public Server {
- public:
-  /// "redis://127.0.0.1:PORT", without a password.
-  std::string url() const;
-  /// Empty unless asked for.
-  const std::filesystem::path& unix_socket() const { return unix_socket_; }
-
- private:
-  friend class RedisStarter;
-  RedisServer(const Testbed& testbed, ServerSpec spec, std::filesystem::path unix_socket);
-
-  const std::filesystem::path unix_socket_;
 };
 
 /// A redis-server on a free loopback port, ready to be used. Passwords are seen neither in the
 /// process list nor by other users: they stand in a configuration file in the testbed's private
 /// folder.
-tl::expected<std::unique_ptr<RedisServer>, std::string> start_redis(
-    Testbed& testbed, const RedisOptions& options = {});
+tl::expected<std::unique_ptr<Server>, std::string> start_redis(Testbed& testbed,
+                                                               const RedisOptions& options = {});
 
 }  // namespace lockbench::testbed

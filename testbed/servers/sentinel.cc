@@ -44,6 +44,7 @@ tl::expected<std::unique_ptr<Server>, std::string> start_one(Testbed& testbed,
   spec.name = kRedisSentinel.name;
   spec.argv = {program, path.string()};
   spec.ports = {port};
+  spec.url = {"redis+sentinel://"};
   // The log shows that it is this one that has the port.
   spec.ready = [](const Server& server) {
     if (server.log().find("Sentinel ID is") == std::string::npos) return false;
@@ -84,13 +85,7 @@ Done await(const std::vector<std::unique_ptr<Server>>& sentinels, std::string_vi
 
 }  // namespace
 
-std::string SentinelGroup::url() const {
-  std::string addresses;
-  for (const auto& sentinel : sentinels_) {
-    addresses += fmt::format("{}127.0.0.1:{}", addresses.empty() ? "" : ",", sentinel->port());
-  }
-  return fmt::format("redis+sentinel://{}/{}", addresses, name_);
-}
+std::string SentinelGroup::url() const { return joint_url(sentinels_) + "/" + name_; }
 
 Done SentinelGroup::await_master(std::uint16_t port, std::chrono::milliseconds within) {
   return await(sentinels_, fmt::format("address=127.0.0.1:{},", port), within);

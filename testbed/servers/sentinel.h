@@ -15,22 +15,23 @@ namespace lockbench::testbed {
 inline constexpr Program kRedisSentinel{"redis-sentinel", "redis-sentinel"};
 
 struct SentinelOptions {
-  std::uint16_t primary = 0;  ///< its port, or that of what lies before it for all
+  std::uint16_t primary = 0;  ///< its port, or that of a proxy in front of it that all use
   int replicas = 1;           ///< how many follow it
   int sentinels = 3;          ///< a majority of which must agree that it is down
-  std::string name = "lock";  ///< what clients ask for
-  /// For how long it must be silent. Short, but a busy machine must not be taken for a dead one.
+  std::string name = "lock";  ///< of the master, as clients ask for it
+  /// Silence after which the primary counts as down. Short, but longer than a busy machine's
+  /// pauses.
   std::chrono::milliseconds down_after{1000};
 };
 
-/// Sentinels that watch one primary on loopback and put a replica in its place when it dies.
+/// Sentinels that watch one primary on loopback and promote a replica when it dies.
 /// Thread-safe.
 class SentinelGroup {
  public:
   /// "redis+sentinel://127.0.0.1:PORT,.../name"
   std::string url() const;
   Server& sentinel(std::size_t index) { return *sentinels_.at(index); }
-  /// Waits until all of them take the server on this port for the master.
+  /// Waits until all of them regard the server on this port as the master.
   tl::expected<void, std::string> await_master(std::uint16_t port,
                                                std::chrono::milliseconds within);
 
@@ -43,7 +44,7 @@ class SentinelGroup {
   std::vector<std::unique_ptr<Server>> sentinels_;
 };
 
-/// Ready to act: all know each other, the primary and its replicas; awaited for 20 s at most.
+/// Returns when all of them know each other, the primary and its replicas; waits for 20 s at most.
 tl::expected<std::unique_ptr<SentinelGroup>, std::string> start_sentinels(
     Testbed& testbed, const SentinelOptions& options);
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "testbed/process/clock_shim.h"
+#include "testbed/servers/ports.h"
 
 namespace lockbench::testbed {
 namespace {
@@ -32,11 +33,29 @@ std::string last_lines(std::string_view text, int lines) {
 
 }  // namespace
 
+std::string UrlForm::on(const std::vector<std::uint16_t>& ports) const {
+  std::string url(before);
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    url += fmt::format("{}127.0.0.1:{}", i == 0 ? "" : ",", ports[i]);
+  }
+  return url.append(after);
+}
+
+std::string joint_url(const std::vector<std::unique_ptr<Server>>& servers) {
+  std::vector<std::uint16_t> ports;
+  for (const auto& server : servers) ports.push_back(server->port());
+  return servers.front()->url_form().on(ports);
+}
+
 tl::expected<std::unique_ptr<Server>, std::string> Server::start(const Testbed& testbed,
                                                                  ServerSpec spec) {
   std::unique_ptr<Server> server(new Server(testbed, std::move(spec)));
-  if (const auto launched = server->launch(); !launched) return tl::unexpected(launched.error());
-  return server;
+  const auto launched = server->launch();
+  if (launched) return server;
+  // Go writes it in small letters, and Java's stack leaves no room for it in the end of the log.
+  const bool taken = server->log().find(kPortTaken.substr(1)) != std::string::npos;
+  if (!taken || says_port_taken(launched.error())) return tl::unexpected(launched.error());
+  return tl::unexpected(fmt::format("{}: {}", kPortTaken, launched.error()));
 }
 
 Server::Server(const Testbed& testbed, ServerSpec spec)

@@ -14,7 +14,7 @@ namespace lockbench::testbed {
 namespace {
 
 namespace fs = std::filesystem;
-using Started = tl::expected<std::unique_ptr<ZookeeperServer>, std::string>;
+using Started = tl::expected<std::unique_ptr<Server>, std::string>;
 
 constexpr Program kJava{"java", "default-jre-headless"};
 /// Names what it needs in its manifest, but no logger.
@@ -34,113 +34,81 @@ std::string ask(const Server& server, std::string_view letters) {
 
 /// The process that answers must be ours: another may have been quicker to take the port.
 bool ready(const Server& server) {
-  if (zookeeper_mode(static_cast<const ZookeeperServer&>(server)).empty()) return false;
+  if (zookeeper_mode(server).empty()) return false;
   const std::string folder = fmt::format("user.dir={}\n", server.data_folder().string());
   return ask(server, "envi").find(folder) != std::string::npos;
 }
 
-/// The three ports of a member of an ensemble.
+/// The ports of a member: an ensemble needs three, a server that is alone only the first.
 struct Member {
   std::uint16_t clients = 0, peers = 0, election = 0;
 };
 
 tl::expected<std::vector<Member>, std::string> choose(const ZookeeperOptions& options,
                                                       std::size_t size) {
-  const auto ports = distinct_ports(options.choose_port, 3 * size);
+  const std::size_t each = size == 1 ? 1 : 3;
+  const auto ports = distinct_ports(options.choose_port, each * size);
   if (!ports) return tl::unexpected(ports.error());
   std::vector<Member> members;
-  for (std::size_t i = 0; i < ports->size(); i += 3) {
-    members.push_back({ports->at(i), ports->at(i + 1), ports->at(i + 2)});
+  for (std::size_t i = 0; i < ports->size(); i += each) {
+    members.push_back({ports->at(i), ports->at(i + each / 2), ports->at(i + each - 1)});
   }
   return members;
 }
 
-}  // namespace
+std::vector<std::string> arguments(const fs::path& java, const fs::path& jar,
+                                   const fs::path& config) {
+  return {java.string(),
+          // For two cores, and without files outside its own folder.
+          "-XX:+UseSerialGC", "-Xms64m", "-Xmx512m", "-XX:-UsePerfData", "-Djava.io.tmpdir=.",
+          "-Dzookeeper.preAllocSize=4096", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp",
+          fmt::format("{}:{}", jar.string(), kLogger),
+          "org.apache.zookeeper.server.quorum.QuorumPeerMain", config.string()};
+}
 
-class ZookeeperStarter {
- public:
-  ZookeeperStarter(Testbed& testbed, const ZookeeperOptions& options, fs::path java, fs::path jar)
-      : testbed_(testbed), options_(options), java_(std::move(java)), jar_(std::move(jar)) {}
-
-  Started start_alone(std::uint16_t port) const { return start({.clients = port}, 1, {}); }
-
-  Started start(const Member& member, std::size_t number, const std::vector<Member>& all) const {
-    ServerSpec spec;
-    spec.name = kZookeeper;
-    spec.user = unless_root("nobody");
-    auto folder = testbed_.make_server_folder(kZookeeper, spec.user);
-    if (!folder) return tl::unexpected(folder.error());
-    spec.folder = *std::move(folder);
-    const fs::path config = spec.folder / "zoo.cfg";
-    std::ofstream(config) << configuration(spec.folder / "data", member, all);
-    std::error_code error;
-    fs::permissions(config, fs::perms::owner_read | fs::perms::group_read | fs::perms::others_read,
-                    error);
-    if (error) return tl::unexpected(fmt::format("{}: {}", config.string(), error.message()));
-    spec.argv = {"/bin/sh", "-c", std::string(kScript), "zookeeper", std::to_string(number)};
-    for (std::string& word : arguments(config)) spec.argv.push_back(std::move(word));
-    if (options_.clock != nullptr) options_.clock->put_under(spec);
-    spec.ports = {member.clients};
-    spec.ready_within = std::chrono::seconds(30);
-    spec.ready = ready;
-    std::unique_ptr<ZookeeperServer> server(new ZookeeperServer(testbed_, std::move(spec)));
-    const auto launched = server->launch();
-    if (launched) return server;
-    // Its stack leaves no room for the reason in the end of the log.
-    const bool taken = server->log().find(kPortTaken) != std::string::npos;
-    return tl::unexpected(taken ? fmt::format("{}: {}", kZookeeper, kPortTaken) : launched.error());
+std::string configuration(const ZookeeperOptions& options, const fs::path& data, std::size_t number,
+                          const std::vector<Member>& all) {
+  std::string text = fmt::format(
+      "dataDir={}\nclientPort={}\nclientPortAddress=127.0.0.1\ntickTime={}\n"
+      "minSessionTimeout={}\nmaxSessionTimeout={}\n"
+      // In ticks: as many seconds as for a server with its usual ones.
+      "initLimit=100\nsyncLimit=50\n"
+      "maxClientCnxns=0\nadmin.enableServer=false\n"
+      "4lw.commands.whitelist=srvr,envi,cons,dump,wchs\n",
+      data.string(), all[number].clients, options.tick.count(), options.min_session.count(),
+      options.max_session.count());
+  for (std::size_t i = 0; all.size() > 1 && i < all.size(); ++i) {
+    text += fmt::format("server.{}=127.0.0.1:{}:{}\n", i + 1, all[i].peers, all[i].election);
   }
+  for (const std::string& setting : options.config) text += setting + "\n";
+  return text;
+}
 
- private:
-  std::vector<std::string> arguments(const fs::path& config) const {
-    return {java_.string(),
-            // For two cores and one folder: nothing is left in others'.
-            "-XX:+UseSerialGC", "-Xms64m", "-Xmx512m", "-XX:-UsePerfData", "-Djava.io.tmpdir=.",
-            "-Dzookeeper.preAllocSize=4096", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp",
-            fmt::format("{}:{}", jar_.string(), kLogger),
-            "org.apache.zookeeper.server.quorum.QuorumPeerMain", config.string()};
-  }
-
-  std::string configuration(const fs::path& data, const Member& member,
-                            const std::vector<Member>& all) const {
-    std::string text = fmt::format(
-        "dataDir={}\nclientPort={}\nclientPortAddress=127.0.0.1\ntickTime={}\n"
-        "minSessionTimeout={}\nmaxSessionTimeout={}\n"
-        // In ticks: as many seconds as for a server with its usual ones.
-        "initLimit=100\nsyncLimit=50\n"
-        "maxClientCnxns=0\nadmin.enableServer=false\n"
-        "4lw.commands.whitelist=srvr,envi,cons,dump,wchs\n",
-        data.string(), member.clients, options_.tick.count(), options_.min_session.count(),
-        options_.max_session.count());
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      text += fmt::format("server.{}=127.0.0.1:{}:{}\n", i + 1, all[i].peers, all[i].election);
-    }
-    for (const std::string& setting : options_.config) text += setting + "\n";
-    return text;
-  }
-
-  Testbed& testbed_;
-  const ZookeeperOptions& options_;
-  const fs::path java_, jar_;
-};
-
-namespace {
-
-tl::expected<ZookeeperStarter, std::string> make_starter(Testbed& testbed,
-                                                         const ZookeeperOptions& options) {
-  auto jar = find_zookeeper();
-  if (!jar) return tl::unexpected(jar.error());
-  auto java = find_program(kJava);
-  if (!java) return tl::unexpected(java.error());
-  return ZookeeperStarter(testbed, options, *std::move(java), *std::move(jar));
+Started start_member(Testbed& testbed, const ZookeeperOptions& options, const fs::path& java,
+                     const fs::path& jar, std::size_t number, const std::vector<Member>& all) {
+  ServerSpec spec;
+  spec.name = kZookeeper;
+  spec.user = unless_root("nobody");
+  auto folder = testbed.make_server_folder(kZookeeper, spec.user);
+  if (!folder) return tl::unexpected(folder.error());
+  spec.folder = *std::move(folder);
+  const fs::path config = spec.folder / "zoo.cfg";
+  std::ofstream(config) << configuration(options, spec.folder / "data", number, all);
+  std::error_code error;
+  fs::permissions(config, fs::perms::owner_read | fs::perms::group_read | fs::perms::others_read,
+                  error);
+  if (error) return tl::unexpected(fmt::format("{}: {}", config.string(), error.message()));
+  spec.argv = {"/bin/sh", "-c", std::string(kScript), "zookeeper", std::to_string(number + 1)};
+  for (std::string& word : arguments(java, jar, config)) spec.argv.push_back(std::move(word));
+  if (options.clock != nullptr) options.clock->put_under(spec);
+  spec.ports = {all[number].clients};
+  spec.ready_within = std::chrono::seconds(30);
+  spec.ready = ready;
+  spec.leads = [](const Server& server) { return zookeeper_mode(server) == "leader"; };
+  return Server::start(testbed, std::move(spec));
 }
 
 }  // namespace
-
-ZookeeperServer::ZookeeperServer(const Testbed& testbed, ServerSpec spec)
-    : Server(testbed, std::move(spec)) {}
-
-std::string ZookeeperServer::address() const { return fmt::format("127.0.0.1:{}", port()); }
 
 tl::expected<fs::path, std::string> find_zookeeper() {
   std::error_code error;
@@ -163,25 +131,26 @@ std::string zookeeper_version(const fs::path& jar) {
   return "unknown";
 }
 
-Started start_zookeeper(Testbed& testbed, const ZookeeperOptions& options) {
-  const auto starter = make_starter(testbed, options);
-  if (!starter) return tl::unexpected(starter.error());
-  return start_on_free_port<ZookeeperServer>(
-      options.choose_port, [&](std::uint16_t port) { return starter->start_alone(port); });
-}
-
-tl::expected<std::vector<std::unique_ptr<ZookeeperServer>>, std::string> start_zookeeper_ensemble(
+tl::expected<std::vector<std::unique_ptr<Server>>, std::string> start_zookeeper_ensemble(
     Testbed& testbed, int size, const ZookeeperOptions& options) {
-  const auto starter = make_starter(testbed, options);
-  if (!starter) return tl::unexpected(starter.error());
-  return start_all_on_free_ports<ZookeeperServer, Member>(
+  const auto jar = find_zookeeper();
+  if (!jar) return tl::unexpected(jar.error());
+  const auto java = find_program(kJava);
+  if (!java) return tl::unexpected(java.error());
+  return start_all_on_free_ports<Server, Member>(
       [&] { return choose(options, static_cast<std::size_t>(size)); },
       [&](std::size_t number, const std::vector<Member>& all) {
-        return starter->start(all[number], number + 1, all);
+        return start_member(testbed, options, *java, *jar, number, all);
       });
 }
 
-std::string zookeeper_mode(const ZookeeperServer& server) {
+Started start_zookeeper(Testbed& testbed, const ZookeeperOptions& options) {
+  return start_zookeeper_ensemble(testbed, 1, options).map([](auto members) {
+    return std::move(members.front());
+  });
+}
+
+std::string zookeeper_mode(const Server& server) {
   constexpr std::string_view kLabel = "Mode: ";
   const std::string answer = ask(server, "srvr");
   const std::size_t start = answer.find(kLabel);

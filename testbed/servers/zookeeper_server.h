@@ -14,45 +14,34 @@
 
 namespace lockbench::testbed {
 
-/// In messages: the program itself is a jar, which Java runs.
+/// Its name in messages: the program itself is a jar that Java runs.
 inline constexpr std::string_view kZookeeper = "zookeeper";
 
 struct ZookeeperOptions {
-  /// Sessions are looked at once in each, and end that much later at most.
+  /// Sessions are checked once per tick, so they end at most one tick late.
   std::chrono::milliseconds tick{100};
   std::chrono::milliseconds min_session{200};
   std::chrono::milliseconds max_session{3'600'000};
   std::vector<std::string> config;   ///< further settings: "snapCount=1000"
-  const ClockShim* clock = nullptr;  ///< runs by this clock; null: by the machine's
+  const ClockShim* clock = nullptr;  ///< the clock that it uses; null: the machine's
   PortChooser choose_port = free_loopback_port;
-};
-
-/// One ZooKeeper, alone or as a member of an ensemble.
-class ZookeeperServer final : public Server {
- public:
-  /// "127.0.0.1:PORT"
-  std::string address() const;
-
- private:
-  friend class ZookeeperStarter;
-  ZookeeperServer(const Testbed& testbed, ServerSpec spec);
 };
 
 /// Where Debian keeps the server's jar; the error also says if there is no Java to run it.
 tl::expected<std::filesystem::path, std::string> find_zookeeper();
-/// "3.8.0", by the jar's full name; "unknown" if it does not tell.
+/// "3.8.0", taken from the jar's full name; "unknown" if that has none.
 std::string zookeeper_version(const std::filesystem::path& jar);
 
 /// A ZooKeeper on a free loopback port, ready to be used: as durable as ZooKeeper is by default,
-/// for any number of clients, not run by root. Others are not touched.
-tl::expected<std::unique_ptr<ZookeeperServer>, std::string> start_zookeeper(
+/// for any number of clients, not run by root. Other servers are not touched.
+tl::expected<std::unique_ptr<Server>, std::string> start_zookeeper(
     Testbed& testbed, const ZookeeperOptions& options = {});
 
 /// An ensemble of `size` (three, or five), all of them ready.
-tl::expected<std::vector<std::unique_ptr<ZookeeperServer>>, std::string> start_zookeeper_ensemble(
+tl::expected<std::vector<std::unique_ptr<Server>>, std::string> start_zookeeper_ensemble(
     Testbed& testbed, int size = 3, const ZookeeperOptions& options = {});
 
 /// "leader", "follower" or "standalone"; empty if it does not serve at the moment.
-std::string zookeeper_mode(const ZookeeperServer& server);
+std::string zookeeper_mode(const Server& server);
 
 }  // namespace lockbench::testbed

@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kKey = "lockbench:bench:{key}";
 
 /// Started by whoever needs it first and stopped with the program.
-const testbed::RedisServer& server() {
+const testbed::Server& server() {
   static const auto bed = testbed::Testbed::start();
   if (!bed) throw std::runtime_error(bed.error());
   static const auto redis = testbed::start_redis(**bed, {.durable = false});

@@ -15,7 +15,7 @@ namespace lockbench {
 namespace {
 
 /// Started by whoever needs it first and stopped with the program.
-const testbed::PostgresServer& server() {
+const testbed::Server& server() {
   static const auto bed = testbed::Testbed::start();
   if (!bed) throw std::runtime_error(bed.error());
   static const auto postgres = testbed::start_postgres(**bed);

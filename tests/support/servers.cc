@@ -59,8 +59,8 @@ testbed::Testbed& shared_testbed() {
   return *testbed;
 }
 
-testbed::RedisServer& shared_redis() {
-  static const std::unique_ptr<testbed::RedisServer> server = [] {
+testbed::Server& shared_redis() {
+  static const std::unique_ptr<testbed::Server> server = [] {
     testbed::RedisOptions options;
     options.unix_socket = true;
     options.users = {
@@ -73,7 +73,7 @@ testbed::RedisServer& shared_redis() {
   return *server;
 }
 
-std::unique_ptr<testbed::RedisServer> own_redis(testbed::RedisOptions options) {
+std::unique_ptr<testbed::Server> own_redis(testbed::RedisOptions options) {
   options.durable = false;
   return or_throw(testbed::start_redis(shared_testbed(), options));
 }

@@ -26,9 +26,9 @@ inline constexpr std::string_view kPlainPasswordInUrl = "se%3Acr%2Fet%40%251";
 testbed::Testbed& shared_testbed();
 /// Started on first use, ended with the program: a Redis that keeps nothing on disk, with a unix
 /// socket and the user above. Leave it running.
-testbed::RedisServer& shared_redis();
+testbed::Server& shared_redis();
 /// For tests that kill, freeze or configure it.
-std::unique_ptr<testbed::RedisServer> own_redis(testbed::RedisOptions options = {});
+std::unique_ptr<testbed::Server> own_redis(testbed::RedisOptions options = {});
 /// Where nobody listens.
 std::uint16_t closed_port();
 

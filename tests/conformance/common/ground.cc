@@ -18,4 +18,6 @@ bool Ground::becomes_empty() {
   return keys().empty();
 }
 
+std::string url_of(std::uint16_t port) { return shared_ground().server().url_form().on({port}); }
+
 }  // namespace lockbench::test

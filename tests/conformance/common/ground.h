@@ -56,6 +56,9 @@ class Ground {
   bool becomes_empty();
 };
 
+/// Of a server of the suite's kind on this port of 127.0.0.1, as its option takes it.
+std::string url_of(std::uint16_t port);
+
 // What each suite defines for its kind of store.
 
 /// The backends whose strategies it tests; with "-quorum" behind it: those that live on several of
@@ -65,7 +68,5 @@ std::vector<std::string_view> tested_backends();
 Ground& shared_ground();
 /// For checks that kill or freeze its server.
 std::unique_ptr<Ground> own_ground();
-/// Of a server on this port of 127.0.0.1, as its option takes it.
-std::string url_of(std::uint16_t port);
 
 }  // namespace lockbench::test

@@ -28,7 +28,7 @@ class EtcdGround : public Ground {
   EtcdProbe& probe() { return probe_; }
 
  private:
-  std::unique_ptr<testbed::EtcdServer> server_;
+  std::unique_ptr<testbed::Server> server_;
   EtcdProbe probe_;
 };
 

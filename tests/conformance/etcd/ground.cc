@@ -6,6 +6,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "deployment/failure.h"
 #include "tests/conformance/common/properties.h"
 #include "tests/conformance/etcd/etcd_ground.h"
 #include "tests/support/servers.h"
@@ -13,17 +14,12 @@
 namespace lockbench::test {
 namespace {
 
-std::unique_ptr<testbed::EtcdServer> start() {
-  auto server = testbed::start_etcd(shared_testbed());
-  if (!server) throw std::runtime_error(server.error());
-  return *std::move(server);
-}
-
 std::string lock_of(const std::string& key) { return key.substr(0, key.find('/')); }
 
 }  // namespace
 
-EtcdGround::EtcdGround() : server_(start()), probe_(server_->port()) {}
+EtcdGround::EtcdGround()
+    : server_(deployment::need(testbed::start_etcd(shared_testbed()))), probe_(server_->port()) {}
 
 std::vector<std::string> EtcdGround::keys() {
   std::set<std::string> locks;
@@ -69,7 +65,5 @@ std::vector<std::string_view> tested_backends() { return {"etcd"}; }
 Ground& shared_ground() { return shared_etcd(); }
 
 std::unique_ptr<Ground> own_ground() { return std::make_unique<EtcdGround>(); }
-
-std::string url_of(std::uint16_t port) { return fmt::format("http://127.0.0.1:{}", port); }
 
 }  // namespace lockbench::test

@@ -132,11 +132,11 @@ TEST_P(EtcdSessions, ArePromisedNoLongerThanTheServerKeepsThem) {
 INSTANTIATE_TEST_SUITE_P(All, EtcdSessions, testing::Values("etcd", "chubby"));
 
 /// The number of the member that leads; nothing if none comes to.
-std::optional<std::size_t> leader_of(testbed::EtcdCluster& cluster) {
+std::optional<std::size_t> leader_of(const std::vector<std::unique_ptr<testbed::Server>>& cluster) {
   std::size_t leader = cluster.size();
   const bool found = eventually([&] {
     for (leader = 0; leader < cluster.size(); ++leader) {
-      if (testbed::etcd_leads(cluster.member(leader))) return true;
+      if (cluster[leader]->leads()) return true;
     }
     return false;
   });
@@ -146,11 +146,11 @@ std::optional<std::size_t> leader_of(testbed::EtcdCluster& cluster) {
 TEST(EtcdCluster, FailsOverWithoutLosingALock) {
   auto cluster = testbed::start_etcd_cluster(shared_testbed());
   ASSERT_TRUE(cluster) << cluster.error();
-  const auto leader = leader_of(**cluster);
+  const auto leader = leader_of(*cluster);
   ASSERT_TRUE(leader);
   // Clients of a follower, so that all they see of it is the election.
   const auto port = [&](std::size_t after) {
-    return (*cluster)->member((*leader + after) % (*cluster)->size()).port();
+    return cluster->at((*leader + after) % cluster->size())->port();
   };
   Bench bench(*find_strategy("etcd"),
               fmt::format("http://127.0.0.1:{},127.0.0.1:{}", port(1), port(2)));
@@ -158,8 +158,8 @@ TEST(EtcdCluster, FailsOverWithoutLosingALock) {
   const auto other = bench.client();
   const AcquireResult held = holder->acquire(bench.key(), seconds(5), seconds(30));
   ASSERT_TRUE(held.lease) << held.reason;
-  ASSERT_TRUE((*cluster)->member(*leader).kill_hard());
-  ASSERT_TRUE(leader_of(**cluster)) << "no other is elected";
+  ASSERT_TRUE(cluster->at(*leader)->kill_hard());
+  ASSERT_TRUE(leader_of(*cluster)) << "no other is elected";
   AcquireResult refused;
   // Their member may hear of the new leader a little later.
   EXPECT_TRUE(eventually([&] {

@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "deployment/failure.h"
 #include "testbed/servers/memcached_server.h"
 #include "tests/conformance/common/properties.h"
 #include "tests/conformance/memcached/probe.h"
@@ -14,7 +15,7 @@ namespace {
 
 class MemcachedGround : public Ground {
  public:
-  MemcachedGround() : server_(start()) {}
+  MemcachedGround() : server_(deployment::need(testbed::start_memcached(shared_testbed()))) {}
 
   testbed::Server& server() override { return *server_; }
   void clear() override { MemcachedProbe(server_->port()).ask("flush_all", "OK"); }
@@ -35,13 +36,7 @@ class MemcachedGround : public Ground {
   int other_connections() override { return std::stoi(probe_->stats().at("curr_connections")); }
 
  private:
-  static std::unique_ptr<testbed::MemcachedServer> start() {
-    auto server = testbed::start_memcached(shared_testbed());
-    if (!server) throw std::runtime_error(server.error());
-    return *std::move(server);
-  }
-
-  std::unique_ptr<testbed::MemcachedServer> server_;
+  std::unique_ptr<testbed::Server> server_;
   // Kept, so that counting connections does not change their number.
   std::unique_ptr<MemcachedProbe> probe_ = std::make_unique<MemcachedProbe>(server_->port());
 };
@@ -56,8 +51,6 @@ Ground& shared_ground() {
 }
 
 std::unique_ptr<Ground> own_ground() { return std::make_unique<MemcachedGround>(); }
-
-std::string url_of(std::uint16_t port) { return fmt::format("127.0.0.1:{}", port); }
 
 std::vector<Property> own_properties() { return {}; }
 

@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 
+#include "deployment/failure.h"
 #include "strategies/postgres/client/names.h"
 #include "tests/conformance/common/properties.h"
 #include "tests/conformance/postgres/postgres_ground.h"
@@ -10,19 +11,14 @@
 namespace lockbench::test {
 namespace {
 
-std::unique_ptr<testbed::PostgresServer> start() {
-  auto server = testbed::start_postgres(shared_testbed());
-  if (!server) throw std::runtime_error(server.error());
-  return *std::move(server);
-}
-
 bool has_schema(PostgresProbe& probe) {
   return !probe.ask("SELECT 1 FROM pg_namespace WHERE nspname = $1", {kSchema}).empty();
 }
 
 }  // namespace
 
-PostgresGround::PostgresGround() : server_(start()) {}
+PostgresGround::PostgresGround()
+    : server_(deployment::need(testbed::start_postgres(shared_testbed()))) {}
 
 void PostgresGround::clear() {
   PostgresProbe look = probe();
@@ -105,10 +101,6 @@ std::vector<std::string_view> tested_backends() { return {"postgres"}; }
 Ground& shared_ground() { return shared_postgres(); }
 
 std::unique_ptr<Ground> own_ground() { return std::make_unique<PostgresGround>(); }
-
-std::string url_of(std::uint16_t port) {
-  return fmt::format("postgresql://postgres@127.0.0.1:{}/postgres", port);
-}
 
 std::vector<Property> own_properties() { return {}; }
 

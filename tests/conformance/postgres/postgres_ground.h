@@ -27,7 +27,7 @@ class PostgresGround : public Ground {
   int waiting() override;
 
  private:
-  std::unique_ptr<testbed::PostgresServer> server_;
+  std::unique_ptr<testbed::Server> server_;
 };
 
 PostgresGround& shared_postgres();

@@ -93,8 +93,6 @@ Ground& shared_ground() {
 
 std::unique_ptr<Ground> own_ground() { return std::make_unique<ReplicatedGround>(); }
 
-std::string url_of(std::uint16_t port) { return fmt::format("redis://127.0.0.1:{}", port); }
-
 std::vector<Property> own_properties() { return {}; }
 
 }  // namespace lockbench::test

@@ -63,11 +63,11 @@ class Replicas : public testing::Test {
   }
 
   Bench bench(const StrategyOptions& options) { return {redis_wait(), ground_, options}; }
-  bool is_on(testbed::RedisServer& server, const std::string& key) {
+  bool is_on(testbed::Server& server, const std::string& key) {
     return RedisProbe(server.port()).exists(key);
   }
-  testbed::RedisServer& primary() { return ground_.group().primary(); }
-  testbed::RedisServer& replica(std::size_t number) { return ground_.group().replica(number); }
+  testbed::Server& primary() { return ground_.group().primary(); }
+  testbed::Server& replica(std::size_t number) { return ground_.group().replica(number); }
 
   ReplicatedGround& ground_;
 };

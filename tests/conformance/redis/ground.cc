@@ -23,9 +23,9 @@ class Watcher : public Monitor {
 
 class RedisGround : public Ground {
  public:
-  explicit RedisGround(testbed::RedisServer& server)
+  explicit RedisGround(testbed::Server& server)
       : server_(server), kept_(std::in_place, server.port()) {}
-  explicit RedisGround(std::unique_ptr<testbed::RedisServer> server)
+  explicit RedisGround(std::unique_ptr<testbed::Server> server)
       : own_(std::move(server)), server_(*own_) {}
 
   testbed::Server& server() override { return server_; }
@@ -60,8 +60,8 @@ class RedisGround : public Ground {
     return *kept_;
   }
 
-  std::unique_ptr<testbed::RedisServer> own_;
-  testbed::RedisServer& server_;
+  std::unique_ptr<testbed::Server> own_;
+  testbed::Server& server_;
   std::optional<RedisProbe> kept_;
 };
 
@@ -75,7 +75,5 @@ Ground& shared_ground() {
 }
 
 std::unique_ptr<Ground> own_ground() { return std::make_unique<RedisGround>(own_redis()); }
-
-std::string url_of(std::uint16_t port) { return fmt::format("redis://127.0.0.1:{}", port); }
 
 }  // namespace lockbench::test

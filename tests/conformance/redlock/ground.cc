@@ -39,7 +39,7 @@ void must(const tl::expected<void, std::string>& done) {
 
 QuorumGround::QuorumGround() : probes_(kNodes) {
   shared_testbed();
-  std::vector<std::future<std::unique_ptr<testbed::RedisServer>>> begun;
+  std::vector<std::future<std::unique_ptr<testbed::Server>>> begun;
   begun.reserve(kNodes);
   for (std::size_t i = 0; i < kNodes; ++i) {
     begun.push_back(std::async(std::launch::async, [] { return own_redis(); }));
@@ -141,8 +141,6 @@ QuorumGround& rough_ground() {
 }
 
 std::unique_ptr<Ground> own_ground() { return std::make_unique<QuorumGround>(); }
-
-std::string url_of(std::uint16_t port) { return fmt::format("redis://127.0.0.1:{}", port); }
 
 std::vector<Property> own_properties() {
   std::vector<Property> own;

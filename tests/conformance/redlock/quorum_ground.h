@@ -29,7 +29,7 @@ class QuorumGround : public Ground {
   int other_connections() override;
   std::unique_ptr<Monitor> monitor(std::size_t server) override;
 
-  testbed::RedisServer& node(std::size_t number) { return *nodes_.at(number); }
+  testbed::Server& node(std::size_t number) { return *nodes_.at(number); }
   /// Made anew where the node was restarted meanwhile: it must be up.
   RedisProbe& probe(std::size_t number);
   /// On how many nodes that key is.
@@ -38,7 +38,7 @@ class QuorumGround : public Ground {
   void repair();
 
  private:
-  std::vector<std::unique_ptr<testbed::RedisServer>> nodes_;
+  std::vector<std::unique_ptr<testbed::Server>> nodes_;
   std::vector<std::unique_ptr<RedisProbe>> probes_;
 };
 

@@ -9,12 +9,6 @@
 namespace lockbench::test {
 namespace {
 
-std::unique_ptr<testbed::ZookeeperServer> start() {
-  auto server = testbed::start_zookeeper(shared_testbed());
-  if (!server) throw std::runtime_error(server.error());
-  return *std::move(server);
-}
-
 /// How many connections have a session.
 int connections(std::uint16_t port) {
   const std::string list = four_letters(port, "cons");
@@ -26,7 +20,8 @@ int connections(std::uint16_t port) {
 }  // namespace
 
 ZookeeperGround::ZookeeperGround()
-    : server_(start()), probe_(std::make_unique<ZookeeperProbe>(server_->port())) {}
+    : server_(deployment::need(testbed::start_zookeeper(shared_testbed()))),
+      probe_(std::make_unique<ZookeeperProbe>(server_->port())) {}
 
 std::vector<std::string> ZookeeperGround::keys() {
   std::vector<std::string> keys;
@@ -74,7 +69,5 @@ std::vector<std::string_view> tested_backends() { return {"zookeeper"}; }
 Ground& shared_ground() { return shared_zookeeper(); }
 
 std::unique_ptr<Ground> own_ground() { return std::make_unique<ZookeeperGround>(); }
-
-std::string url_of(std::uint16_t port) { return fmt::format("127.0.0.1:{}", port); }
 
 }  // namespace lockbench::test

@@ -56,9 +56,7 @@ TEST_P(Sessions, OfAServerThatForgetsThemAreLost) {
 TEST_P(Sessions, GoOnWithAnotherServerWhenTheLeaderIsKilled) {
   const auto servers = testbed::start_zookeeper_ensemble(shared_testbed());
   ASSERT_TRUE(servers) << servers.error();
-  std::string hosts;
-  for (const auto& server : *servers) hosts += (hosts.empty() ? "" : ",") + server->address();
-  Bench bench(strategy_, hosts);
+  Bench bench(strategy_, testbed::joint_url(*servers));
   const auto holder = bench.client();
   const AcquireResult held = holder->try_once(bench.key(), kTtl);
   ASSERT_TRUE(held.lease) << held.reason;

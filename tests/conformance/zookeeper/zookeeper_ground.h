@@ -24,7 +24,7 @@ class ZookeeperGround : public Ground {
   ZookeeperProbe& probe() { return *probe_; }
 
  private:
-  std::unique_ptr<testbed::ZookeeperServer> server_;
+  std::unique_ptr<testbed::Server> server_;
   std::unique_ptr<ZookeeperProbe> probe_;
 };
 

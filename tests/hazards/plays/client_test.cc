@@ -19,10 +19,10 @@ using Place = CommandFault::Place;
 class Clients : public testing::Test {
  protected:
   void SetUp() override {
-    auto stage = house().stage(strategy("redis-set-nx-check"), Ground::shared);
-    ASSERT_TRUE(stage) << stage.error().reason;
+    auto store = server_pool().store(strategy("redis-set-nx-check"), Setup::shared);
+    ASSERT_TRUE(store) << store.error().reason;
     static int plays = 0;
-    play_.emplace(house(), *stage, strategy("redis-set-nx-check"),
+    play_.emplace(server_pool(), *store, strategy("redis-set-nx-check"),
                   "lockbench:clients:{" + std::to_string(++plays));
   }
 
@@ -60,8 +60,8 @@ TEST_F(Clients, DieBetweenTwoCommands) {
   one.start_release(held);
   one.await_death();
   // The owner was checked, but the key was not deleted.
-  EXPECT_NE(play_->stage().value_of(play_->key()), "");
-  EXPECT_THROW(one.release(held), StageFailure);
+  EXPECT_NE(play_->store().value_of(play_->key()), "");
+  EXPECT_THROW(one.release(held), Failure);
 }
 
 TEST_F(Clients, StandStillBetweenTwoCommandsAndGoOn) {
@@ -71,10 +71,10 @@ TEST_F(Clients, StandStillBetweenTwoCommandsAndGoOn) {
   one.arm(Action::stall, Place::before, 2);
   one.start_release(held);
   one.await_stop();
-  EXPECT_NE(play_->stage().value_of(play_->key()), "");
+  EXPECT_NE(play_->store().value_of(play_->key()), "");
   one.resume();
   EXPECT_EQ(one.finish_release(), ReleaseOutcome::released);
-  EXPECT_EQ(play_->stage().value_of(play_->key()), "");
+  EXPECT_EQ(play_->store().value_of(play_->key()), "");
 }
 
 TEST_F(Clients, AreNotToldWhatTookEffect) {
@@ -83,7 +83,7 @@ TEST_F(Clients, AreNotToldWhatTookEffect) {
   const Grant held = one.must_acquire();
   one.arm(Action::drop_answer, Place::after, 2);
   EXPECT_EQ(one.release(held), ReleaseOutcome::failed);
-  EXPECT_EQ(play_->stage().value_of(play_->key()), "");
+  EXPECT_EQ(play_->store().value_of(play_->key()), "");
   EXPECT_EQ(one.release(held), ReleaseOutcome::not_owner) << "a fault strikes once";
 }
 
@@ -105,8 +105,8 @@ TEST_F(Clients, SayWhatTheyBelieve) {
   EXPECT_TRUE(belief.valid);
   EXPECT_EQ(belief.until, held.valid_until);
   // Another client deletes the key; a renewal notices it.
-  EXPECT_TRUE(play_->stage().remove_key(play_->key()));
-  EXPECT_FALSE(play_->stage().remove_key(play_->key()));
+  EXPECT_TRUE(play_->store().remove_key(play_->key()));
+  EXPECT_FALSE(play_->store().remove_key(play_->key()));
   EXPECT_EQ(one.renew(held, 1s), RenewOutcome::not_owner);
   EXPECT_FALSE(one.belief(held).valid);
 }
@@ -127,7 +127,7 @@ TEST_F(Clients, WorkOnACounterThatTheLockAloneProtects) {
 }
 
 TEST_F(Clients, SayWhyTheyCannotDoSomething) {
-  ClientProcess process(house().client_program());
+  ClientProcess process(server_pool().client_program());
   process.send({{"strategy", "no-such-lock"}});
   const auto answer = process.receive(10s);
   ASSERT_TRUE(answer);
@@ -135,7 +135,7 @@ TEST_F(Clients, SayWhyTheyCannotDoSomething) {
 }
 
 TEST_F(Clients, ThatCannotBeStartedAreAFailureOfTheStage) {
-  EXPECT_THROW(ClientProcess("/no/such/program"), StageFailure);
+  EXPECT_THROW(ClientProcess("/no/such/program"), Failure);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 /// Its two points, from the longer to the shorter.
 std::vector<DosePoint> measured(std::string_view scenario_name, std::string_view strategy_name) {
   auto points = dose_points({&scenario(scenario_name)}, {&strategy(strategy_name)}, {0.5, 2});
-  measure_doses(house(), points, {.plays = 3, .at_once = 2}, [](const DosePoint&) {}, {});
+  measure_doses(server_pool(), points, {.plays = 3, .at_once = 2}, [](const DosePoint&) {}, {});
   return points;
 }
 
@@ -56,7 +56,7 @@ TEST(Dose, ThatCannotBeGivenSaysWhy) {
   Descriptor unknown = strategy("redis-set-nx-lua");
   unknown.name = "no-such-lock";
   points[0].strategy = &unknown;
-  measure_doses(house(), points, {.plays = 1}, [](const DosePoint&) {}, {});
+  measure_doses(server_pool(), points, {.plays = 1}, [](const DosePoint&) {}, {});
   EXPECT_TRUE(points[0].failed);
   EXPECT_EQ(points[0].plays, 0);
   EXPECT_NE(points[0].reason.find("no such strategy"), std::string::npos) << points[0].reason;
@@ -69,7 +69,7 @@ TEST(Dose, IsNotBegunAfterAStop) {
   stop.request_stop();
   int done = 0;
   measure_doses(
-      house(), points, {.plays = 1}, [&](const DosePoint&) { ++done; }, stop.get_token());
+      server_pool(), points, {.plays = 1}, [&](const DosePoint&) { ++done; }, stop.get_token());
   EXPECT_EQ(done, 0);
   EXPECT_EQ(points[0].plays, 0);
 }

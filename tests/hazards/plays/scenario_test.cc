@@ -64,33 +64,35 @@ TEST(Plays, ThatBreakOffAreNoVerdict) {
                           play.client("two").must_acquire();
                           return {};
                         }};
-  const Cell cell = play(house(), broken, strategy("redis-setnx"));
+  const Cell cell = play(server_pool(), broken, strategy("redis-setnx"));
   EXPECT_FALSE(cell.played());
   EXPECT_FALSE(cell.agrees());
   EXPECT_TRUE(cell.failed);
   EXPECT_NE(cell.reason.find("two did not get the lock"), std::string::npos) << cell.reason;
 }
 
-using MadeStage = tl::expected<std::shared_ptr<Stage>, NoStage>;
-const StageRegistration collapsing("test-collapsing", [](House&, Ground) -> MadeStage {
-  throw StageFailure("the stage collapses");
-});
+const deployment::PrivateStoreRegistration collapsing(
+    {.name = "test-collapsing",
+     .start = [](deployment::LocalHost&,
+                 const deployment::StoreRequest&) -> std::unique_ptr<deployment::PrivateStore> {
+       throw std::runtime_error("the servers collapse");
+     }});
 
 TEST(Plays, WhoseStageCollapsesWhileItOpensAreNoVerdictEither) {
   Descriptor lost = strategy("redis-setnx");
   lost.backend = "test-collapsing";
   std::vector<Cell> cells(2, make_cell(scenario("contention"), lost));
-  play_all(house(), cells, 2, [](const Cell&) {}, {});
+  play_all(server_pool(), cells, 2, [](const Cell&) {}, {});
   for (const Cell& cell : cells) {
     EXPECT_FALSE(cell.played());
     EXPECT_TRUE(cell.failed);
-    EXPECT_EQ(cell.reason, "the stage collapses");
+    EXPECT_EQ(cell.reason, "the servers collapse");
   }
   auto points = dose_points({&scenario("pause-holding")}, {&lost}, {1});
-  measure_doses(house(), points, {.plays = 1}, [](const DosePoint&) {}, {});
+  measure_doses(server_pool(), points, {.plays = 1}, [](const DosePoint&) {}, {});
   ASSERT_EQ(points.size(), 1U);
   EXPECT_TRUE(points[0].failed);
-  EXPECT_EQ(points[0].reason, "the stage collapses");
+  EXPECT_EQ(points[0].reason, "the servers collapse");
 }
 
 TEST(Plays, AreStoppedBetweenTwo) {
@@ -98,7 +100,7 @@ TEST(Plays, AreStoppedBetweenTwo) {
   const std::stop_source stop;
   std::stop_source ending = stop;
   play_all(
-      house(), cells, 1, [&](const Cell&) { ending.request_stop(); }, stop.get_token());
+      server_pool(), cells, 1, [&](const Cell&) { ending.request_stop(); }, stop.get_token());
   EXPECT_TRUE(cells[0].played());
   EXPECT_FALSE(cells[1].played());
   EXPECT_FALSE(cells[2].played());

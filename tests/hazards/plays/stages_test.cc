@@ -4,7 +4,7 @@
 #include "tests/hazards/support/house.h"
 #include "tests/support/test_names.h"
 
-// What stages do to sessions, and which grounds there cannot be.
+// How private stores end sessions, and which setups they refuse.
 
 namespace lockbench::hazards::test {
 namespace {
@@ -14,11 +14,11 @@ using namespace std::chrono_literals;
 class Sessions : public testing::TestWithParam<std::string_view> {
  protected:
   void SetUp() override {
-    auto stage = house().stage(strategy(GetParam()), Ground::shared);
-    ASSERT_TRUE(stage) << stage.error().reason;
+    auto store = server_pool().store(strategy(GetParam()), Setup::shared);
+    ASSERT_TRUE(store) << store.error().reason;
     static int plays = 0;
-    play_.emplace(house(), *stage, strategy(GetParam()),
-                  "lockbench:stages:{" + std::to_string(++plays));
+    play_.emplace(server_pool(), *store, strategy(GetParam()),
+                  "lockbench:stores:{" + std::to_string(++plays));
   }
 
   std::optional<Play> play_;
@@ -34,17 +34,17 @@ TEST_P(Sessions, EndWithTheirOwnLocksAlone) {
   holder.must_acquire();
   waiter.start_acquire(20s);
   waiter.await_waiting();
-  play_->stage().end_session(play_->key());
+  play_->store().end_session(play_->key());
   EXPECT_TRUE(waiter.finish_acquire().granted()) << "of two in the queue it was the holder's";
 
-  play_->stage().end_session(play_->key());
-  play_->stage().end_session(neighbours);
+  play_->store().end_session(play_->key());
+  play_->store().end_session(neighbours);
 }
 
 TEST_P(Sessions, CannotBeEndedWhereNobodyHoldsTheLock) {
   Actor& holder = play_->client("holder");
   EXPECT_EQ(holder.release(holder.must_acquire()), ReleaseOutcome::released);
-  EXPECT_THROW(play_->stage().end_session(play_->key()), StageFailure);
+  EXPECT_THROW(play_->store().end_session(play_->key()), Failure);
 }
 
 INSTANTIATE_TEST_SUITE_P(, Sessions,
@@ -54,16 +54,16 @@ INSTANTIATE_TEST_SUITE_P(, Sessions,
                            return lockbench::test::test_name_of(tested.param);
                          });
 
-TEST(Grounds, ThatCannotBeSayWhy) {
-  const std::pair<std::string_view, Ground> none[] = {{"etcd", Ground::clocked},
-                                                      {"etcd", Ground::cramped},
-                                                      {"zookeeper", Ground::cramped},
-                                                      {"postgres-row", Ground::cramped}};
-  for (const auto& [name, ground] : none) {
-    const auto stage = house().stage(strategy(name), ground);
-    ASSERT_FALSE(stage) << name;
-    EXPECT_TRUE(stage.error().by_nature) << name;
-    EXPECT_NE(stage.error().reason, "") << name;
+TEST(Setups, ThatAreNotOfferedSayWhy) {
+  const std::pair<std::string_view, Setup> none[] = {{"etcd", Setup::clocked},
+                                                     {"etcd", Setup::cramped},
+                                                     {"zookeeper", Setup::cramped},
+                                                     {"postgres-row", Setup::cramped}};
+  for (const auto& [name, setup] : none) {
+    const auto store = server_pool().store(strategy(name), setup);
+    ASSERT_FALSE(store) << name;
+    EXPECT_TRUE(store.error().by_nature) << name;
+    EXPECT_NE(store.error().reason, "") << name;
   }
 }
 

@@ -29,38 +29,37 @@ double belief_gap(const std::map<std::string, Fact>& evidence) {
 
 TEST(Faults, OfTwoTtlsLastThatLong) {
   constexpr Duration kTtl = 500ms;
-  const Cell pause = play(house(), scenario("pause-holding"), strategy("test-sound"));
+  const Cell pause = play(server_pool(), scenario("pause-holding"), strategy("test-sound"));
   EXPECT_GE(time_of(pause, "fault", "holder is resumed") - time_of(pause, "holder", "is granted"),
             2 * kTtl)
       << description_of(pause);
-  const Cell cut = play(house(), scenario("partition-holder"), strategy("test-sound"));
+  const Cell cut = play(server_pool(), scenario("partition-holder"), strategy("test-sound"));
   EXPECT_GE(time_of(cut, "fault", "the holder's connection is restored") -
                 time_of(cut, "holder", "is granted"),
             2 * kTtl)
       << description_of(cut);
 }
 
-/// One whose hands are slow: it says late that a session has ended.
-class SlowStage : public Stage {
+/// Returns late from ending a session.
+class SlowStore : public PrivateStore {
  public:
-  explicit SlowStage(std::shared_ptr<Stage> stage) : stage_(std::move(stage)) {}
+  explicit SlowStore(std::shared_ptr<PrivateStore> store)
+      : PrivateStore("etcd", false, store->shortest_session()), store_(std::move(store)) {}
 
-  Endpoints endpoints(std::uint16_t port) const override { return stage_->endpoints(port); }
-  std::uint16_t port() const override { return stage_->port(); }
-  Duration shortest_session() const override { return stage_->shortest_session(); }
+  Servers servers() const override { return store_->servers(); }
   void end_session(const std::string& key) override {
-    stage_->end_session(key);
+    store_->end_session(key);
     std::this_thread::sleep_for(3s);  // longer than the owner takes to notice
   }
 
  private:
-  const std::shared_ptr<Stage> stage_;
+  const std::shared_ptr<PrivateStore> store_;
 };
 
 TEST(BeliefGap, OfASessionBeginsNoLaterThanItsEnd) {
-  auto stage = house().stage(strategy("etcd"), Ground::shared);
-  ASSERT_TRUE(stage) << stage.error().reason;
-  Play play(house(), std::make_shared<SlowStage>(*stage), strategy("etcd"), fresh_key());
+  auto store = server_pool().store(strategy("etcd"), Setup::shared);
+  ASSERT_TRUE(store) << store.error().reason;
+  Play play(server_pool(), std::make_shared<SlowStore>(*store), strategy("etcd"), fresh_key());
   scenario("session-expiry").play(play);
   EXPECT_GE(belief_gap(play.evidence()), 0.0) << "the loss cannot be known before it happens";
 }
@@ -68,7 +67,7 @@ TEST(BeliefGap, OfASessionBeginsNoLaterThanItsEnd) {
 TEST(BeliefGap, ShowsALeaseThatIsALittleTooLong) {
   double longest = -1;
   for (int i = 0; i < 4 && longest <= 0; ++i) {
-    const Cell cell = play(house(), scenario("partition-holder"), strategy("test-overstays"));
+    const Cell cell = play(server_pool(), scenario("partition-holder"), strategy("test-overstays"));
     ASSERT_TRUE(cell.played()) << description_of(cell);
     longest = std::max(longest, belief_gap(cell.evidence));
   }
@@ -80,7 +79,7 @@ TEST(Price, OfFrozenNodesIsByTheStrategysOwnPatience) {
   const double patient = seconds(2 * ActorSettings{}.node_timeout.value());
   double least = patient;
   for (int i = 0; i < 3 && least >= patient; ++i) {
-    const Cell cell = play(house(), scenario("redlock-minority-frozen"), strategy("redlock"));
+    const Cell cell = play(server_pool(), scenario("redlock-minority-frozen"), strategy("redlock"));
     ASSERT_TRUE(cell.agrees()) << description_of(cell);
     least = std::min(least, std::get<double>(cell.evidence.at("first_acquire_seconds_after")));
   }
@@ -88,9 +87,9 @@ TEST(Price, OfFrozenNodesIsByTheStrategysOwnPatience) {
 }
 
 TEST(Return, IsStuckWhereItTakesLongerThanItsBound) {
-  auto stage = house().stage(strategy("test-sound"), Ground::shared);
-  ASSERT_TRUE(stage) << stage.error().reason;
-  Play play(house(), *stage, strategy("test-sound"), fresh_key());
+  auto store = server_pool().store(strategy("test-sound"), Setup::shared);
+  ASSERT_TRUE(store) << store.error().reason;
+  Play play(server_pool(), *store, strategy("test-sound"), fresh_key());
   const TimePoint since{};
   Grant grant;
   grant.outcome = AcquireOutcome::acquired;

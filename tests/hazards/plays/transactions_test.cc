@@ -10,8 +10,8 @@ namespace lockbench::hazards::test {
 namespace {
 
 Cell inside(std::string_view limit, std::string_view lock) {
-  Cell cell =
-      play(house(), scenario("transaction-timeout-inside-" + std::string(limit)), strategy(lock));
+  Cell cell = play(server_pool(), scenario("transaction-timeout-inside-" + std::string(limit)),
+                   strategy(lock));
   EXPECT_TRUE(cell.agrees()) << description_of(cell);
   return cell;
 }
@@ -38,12 +38,12 @@ INSTANTIATE_TEST_SUITE_P(, TransactionThatWaits,
                          });
 
 /// Rejects statements at once, for a reason other than a timeout.
-class RefusingStage : public Stage {
+class RefusingStore : public PrivateStore {
  public:
-  explicit RefusingStage(std::shared_ptr<Stage> stage) : stage_(std::move(stage)) {}
+  explicit RefusingStore(std::shared_ptr<PrivateStore> store)
+      : PrivateStore("postgres"), store_(std::move(store)) {}
 
-  Endpoints endpoints(std::uint16_t port) const override { return stage_->endpoints(port); }
-  std::uint16_t port() const override { return stage_->port(); }
+  Servers servers() const override { return store_->servers(); }
   void limit(Limit /*what*/, std::chrono::seconds /*time*/) override {}
   void begin_transaction() override {}
   tl::expected<void, std::string> wait_in_transaction(const std::string& /*key*/) override {
@@ -52,27 +52,27 @@ class RefusingStage : public Stage {
   bool commit_transaction() override { return false; }
 
  private:
-  const std::shared_ptr<Stage> stage_;
+  const std::shared_ptr<PrivateStore> store_;
 };
 
 TEST(WaitInATransaction, ThatEndsBeforeItsLimitIsNoVerdict) {
-  auto stage = house().stage(strategy("postgres-advisory"), Ground::shared);
-  ASSERT_TRUE(stage) << stage.error().reason;
-  Play play(house(), std::make_shared<RefusingStage>(*stage), strategy("postgres-advisory"),
+  auto store = server_pool().store(strategy("postgres-advisory"), Setup::shared);
+  ASSERT_TRUE(store) << store.error().reason;
+  Play play(server_pool(), std::make_shared<RefusingStore>(*store), strategy("postgres-advisory"),
             fresh_key());
-  EXPECT_THROW(scenario("transaction-timeout-inside-statement").play(play), StageFailure);
+  EXPECT_THROW(scenario("transaction-timeout-inside-statement").play(play), Failure);
 }
 
 TEST(WaitInATransaction, WhoseSessionIsEndedIsNoVerdict) {
-  auto stage = house().stage(strategy("postgres-advisory"), Ground::durable);
-  ASSERT_TRUE(stage) << stage.error().reason;
-  Play play(house(), *stage, strategy("postgres-advisory"), fresh_key());
+  auto store = server_pool().store(strategy("postgres-advisory"), Setup::durable);
+  ASSERT_TRUE(store) << store.error().reason;
+  Play play(server_pool(), *store, strategy("postgres-advisory"), fresh_key());
   play.client("guest").warm_up();  // creates the lock's tables
-  (*stage)->begin_transaction();
-  const auto granted = (*stage)->wait_in_transaction(play.key());
+  (*store)->begin_transaction();
+  const auto granted = (*store)->wait_in_transaction(play.key());
   ASSERT_TRUE(granted) << granted.error();
-  (*stage)->end_session(play.key());
-  EXPECT_THROW((void)(*stage)->wait_in_transaction(play.key()), StageFailure);
+  (*store)->end_session(play.key());
+  EXPECT_THROW((void)(*store)->wait_in_transaction(play.key()), Failure);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ class Mutations : public testing::TestWithParam<Mutation> {};
 
 TEST_P(Mutations, ChangeTheVerdictOfThePlayThatConcernsThem) {
   const auto& [name, mutant, seen, sound] = GetParam();
-  const Cell cell = play(house(), scenario(name), strategy(mutant));
+  const Cell cell = play(server_pool(), scenario(name), strategy(mutant));
   ASSERT_TRUE(cell.played()) << description_of(cell);
   EXPECT_EQ(to_string(*cell.observed), to_string(seen)) << description_of(cell);
   EXPECT_FALSE(cell.agrees()) << "it declares what a correct lock would show";
@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Verdicts, OfASoundLockAreWhatItDeclares) {
   for (const std::string_view name : {"late-release", "foreign-renewal", "owner-collision",
                                       "lost-answer-acquire", "crash-holding"}) {
-    const Cell cell = play(house(), scenario(name), strategy("test-sound"));
+    const Cell cell = play(server_pool(), scenario(name), strategy("test-sound"));
     EXPECT_TRUE(cell.agrees()) << description_of(cell);
   }
 }
@@ -93,33 +93,33 @@ TEST(Verdicts, OfASoundRedlockAreWhatItDeclares) {
   for (const std::string_view name :
        {"redlock-slow-nodes", "redlock-majority-down", "redlock-split-vote",
         "redlock-node-restart-empty", "redlock-minority-down", "store-restart-empty"}) {
-    const Cell cell = play(house(), scenario(name), strategy("test-redlock"));
+    const Cell cell = play(server_pool(), scenario(name), strategy("test-redlock"));
     EXPECT_TRUE(cell.agrees()) << description_of(cell);
   }
 }
 
 TEST(Verdicts, SayThatAFaultStruckOneNodeOfSeveral) {
   for (const std::string_view name : {"store-restart-empty", "rogue-delete"}) {
-    const Cell quorum = play(house(), scenario(name), strategy("test-redlock"));
-    EXPECT_NE(quorum.reason.find("one of its five nodes"), std::string::npos)
+    const Cell quorum = play(server_pool(), scenario(name), strategy("test-redlock"));
+    EXPECT_NE(quorum.reason.find("one of its 5 nodes"), std::string::npos)
         << description_of(quorum);
-    EXPECT_NE(description_of(quorum).rfind("one of its five nodes"),
-              description_of(quorum).find("one of its five nodes"))
+    EXPECT_NE(description_of(quorum).rfind("one of its 5 nodes"),
+              description_of(quorum).find("one of its 5 nodes"))
         << "the timeline says it too";
-    const Cell single = play(house(), scenario(name), strategy("test-sound"));
+    const Cell single = play(server_pool(), scenario(name), strategy("test-sound"));
     EXPECT_NE(single.reason.find("the store"), std::string::npos) << description_of(single);
   }
 }
 
 TEST(Stages, OfAQuorumAreFiveServersEachWithALineOfItsOwn) {
-  auto stage = house().stage(strategy("redlock"), Ground::volatile_);
-  ASSERT_TRUE(stage) << stage.error().reason;
-  const auto ports = (*stage)->ports();
+  auto store = server_pool().store(strategy("redlock"), Setup::volatile_);
+  ASSERT_TRUE(store) << store.error().reason;
+  const auto ports = (*store)->ports();
   EXPECT_EQ(std::set(ports.begin(), ports.end()).size(), 5U);
-  const auto urls = (*stage)->endpoints_through({1, 2, 3, 4, 5}).at("redis");
+  const auto urls = (*store)->endpoints_through({1, 2, 3, 4, 5}).at("redis");
   ASSERT_EQ(urls.size(), 5U);
   EXPECT_EQ(urls[4], "redis://127.0.0.1:5");
-  EXPECT_EQ((*stage)->endpoints().at("redis")[2], "redis://127.0.0.1:" + std::to_string(ports[2]));
+  EXPECT_EQ((*store)->endpoints().at("redis")[2], "redis://127.0.0.1:" + std::to_string(ports[2]));
 }
 
 }  // namespace

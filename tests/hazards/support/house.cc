@@ -8,9 +8,10 @@
 
 namespace lockbench::hazards::test {
 
-House& house() {
-  static const std::unique_ptr<House> open = [] {
-    auto opened = House::open({.client_program = LOCKBENCH_BINARY_DIR "/lockbench_with_mutants"});
+ServerPool& server_pool() {
+  static const std::unique_ptr<ServerPool> open = [] {
+    auto opened =
+        ServerPool::open({.client_program = LOCKBENCH_BINARY_DIR "/lockbench_with_mutants"});
     if (!opened) throw std::runtime_error(opened.error());
     return *std::move(opened);
   }();

@@ -6,7 +6,7 @@ namespace lockbench::hazards::test {
 
 /// Opened on first use, closed with the program; its clients know the tests' own strategies too.
 /// Throws std::runtime_error if it cannot be opened.
-House& house();
+ServerPool& server_pool();
 
 /// Names of things that must be there; std::runtime_error if they are not.
 const Scenario& scenario(std::string_view name);

@@ -53,7 +53,7 @@ class ProbeTest : public testing::Test {
   }
 
   Scratch scratch_;
-  std::unique_ptr<testbed::RedisServer> redis_;
+  std::unique_ptr<testbed::Server> redis_;
   const std::uint16_t port_ = testbed::free_loopback_port().value();
 };
 

@@ -71,7 +71,7 @@ class SharedDeployment : public testing::Test {
     }
   }
 
-  std::unique_ptr<testbed::RedisServer> server_;
+  std::unique_ptr<testbed::Server> server_;
   std::string url_;
   RedisProbe probe_;
   std::map<std::string, std::string> foreign_;

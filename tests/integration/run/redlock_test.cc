@@ -44,7 +44,7 @@ class OwnNodes : public testing::Test {
     }
   }
 
-  std::vector<std::unique_ptr<testbed::RedisServer>> nodes_;
+  std::vector<std::unique_ptr<testbed::Server>> nodes_;
 };
 
 TEST_F(OwnNodes, AreAllUsedAndCleanAfterwards) {

@@ -43,12 +43,12 @@ TEST_F(ZookeeperRun, GoesAgainstTheUsersOwnAndLeavesNothingThere) {
   const Scratch scratch;
   const Outcome outcome = lockbench(
       scratch, {"run", "zookeeper", "zookeeper-herd", "--zookeeper",
-                "zk://ann:hunter2@" + (*server)->address(), "--clients", "4", "--keys", "3",
-                "--ttl", "2s", "--duration", "300ms", "--warmup", "100ms", "--out", "r.json"});
+                "zk://ann:hunter2@" + (*server)->url(), "--clients", "4", "--keys", "3", "--ttl",
+                "2s", "--duration", "300ms", "--warmup", "100ms", "--out", "r.json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");
   const Json& known = result.at("environment").at("servers").at("zookeeper");
-  EXPECT_EQ(known.at("endpoints"), Json::array({(*server)->address()}));
+  EXPECT_EQ(known.at("endpoints"), Json::array({(*server)->url()}));
   EXPECT_EQ(scratch.all_text().find("hunter2"), std::string::npos);
   const auto whole = [](std::string_view) { return false; };
   const auto facts =

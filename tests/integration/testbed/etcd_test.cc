@@ -31,7 +31,7 @@ class Etcd : public testing::Test {
  protected:
   std::unique_ptr<Testbed> testbed_ = must_start();
 
-  std::unique_ptr<EtcdServer> must_start_etcd(const EtcdOptions& options = {}) {
+  std::unique_ptr<Server> must_start_etcd(const EtcdOptions& options = {}) {
     auto server = start_etcd(*testbed_, options);
     EXPECT_TRUE(server) << server.error();
     return server ? *std::move(server) : nullptr;
@@ -85,16 +85,16 @@ TEST_F(Etcd, TriesOtherPortsWhenItLosesTheRace) {
 TEST_F(Etcd, AClusterOutlivesAnyOneOfItsMembers) {
   const auto cluster = start_etcd_cluster(*testbed_);
   ASSERT_TRUE(cluster) << cluster.error();
-  ASSERT_EQ((*cluster)->size(), 3U);
-  const std::string url = (*cluster)->url();
+  ASSERT_EQ(cluster->size(), 3U);
+  const std::string url = joint_url(*cluster);
   EXPECT_EQ(std::count(url.begin(), url.end(), ','), 2) << url;
-  put((*cluster)->member(0).port());
-  EXPECT_THAT(get((*cluster)->member(2).port()), HasSubstr("dg=="));
+  put(cluster->at(0)->port());
+  EXPECT_THAT(get(cluster->at(2)->port()), HasSubstr("dg=="));
   for (std::size_t i = 0; i < 3; ++i) {
-    ASSERT_TRUE((*cluster)->member(i).kill_hard());
-    const std::uint16_t neighbour = (*cluster)->member((i + 1) % 3).port();
+    ASSERT_TRUE(cluster->at(i)->kill_hard());
+    const std::uint16_t neighbour = cluster->at((i + 1) % 3)->port();
     EXPECT_TRUE(eventually([&] { return put(neighbour).find(" 200 ") != std::string::npos; }));
-    ASSERT_TRUE((*cluster)->member(i).restart(true));
+    ASSERT_TRUE(cluster->at(i)->restart(true));
   }
 }
 
@@ -103,16 +103,16 @@ TEST_F(Etcd, OneMemberLeadsAndAnotherAfterItsDeath) {
   ASSERT_TRUE(cluster) << cluster.error();
   const auto leaders = [&] {
     std::vector<std::size_t> leading;
-    for (std::size_t i = 0; i < (*cluster)->size(); ++i) {
-      if (etcd_leads((*cluster)->member(i))) leading.push_back(i);
+    for (std::size_t i = 0; i < cluster->size(); ++i) {
+      if (cluster->at(i)->leads()) leading.push_back(i);
     }
     return leading;
   };
   ASSERT_TRUE(eventually([&] { return leaders().size() == 1; }));
   const std::size_t first = leaders().front();
-  ASSERT_TRUE((*cluster)->member(first).kill_hard());
+  ASSERT_TRUE(cluster->at(first)->kill_hard());
   EXPECT_TRUE(eventually([&] { return leaders().size() == 1; }));
-  EXPECT_FALSE(etcd_leads((*cluster)->member(first))) << "it does not answer";
+  EXPECT_FALSE(cluster->at(first)->leads()) << "it does not answer";
 }
 
 TEST_F(Etcd, TellsWhatIsMissing) {

@@ -11,7 +11,7 @@ class Memcached : public testing::Test {
  protected:
   std::unique_ptr<Testbed> testbed_ = must_start();
 
-  std::unique_ptr<MemcachedServer> must_start_memcached(const MemcachedOptions& options = {}) {
+  std::unique_ptr<Server> must_start_memcached(const MemcachedOptions& options = {}) {
     auto server = start_memcached(*testbed_, options);
     EXPECT_TRUE(server) << server.error();
     return server ? *std::move(server) : nullptr;
@@ -22,7 +22,7 @@ TEST_F(Memcached, AnswersOnAPortOfItsOwnAndNowhereElse) {
   const auto one = must_start_memcached();
   const auto two = must_start_memcached();
   ASSERT_NE(one->port(), two->port());
-  EXPECT_EQ(one->address(), "127.0.0.1:" + std::to_string(one->port()));
+  EXPECT_EQ(one->url(), "127.0.0.1:" + std::to_string(one->port()));
   EXPECT_EQ(ask(one->port(), "add k 0 0 1\r\nv"), "STORED");
   EXPECT_EQ(ask(two->port(), "get k"), "END");
 }

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// What psql prints, or "error: ..." with what it complained about; given up after some seconds.
-std::string psql(const PostgresServer& server, const std::string& sql) {
+std::string psql(const Server& server, const std::string& sql) {
   const std::string command = fmt::format(
       "PGCONNECT_TIMEOUT=3 timeout 5 psql -XAtq '{}' -c \"{}\" 2>&1", server.url(), sql);
   std::FILE* pipe = popen(command.c_str(), "re");
@@ -53,7 +53,7 @@ class Postgres : public testing::Test {
  protected:
   std::unique_ptr<Testbed> testbed_ = must_start();
 
-  std::unique_ptr<PostgresServer> must_start_postgres(const PostgresOptions& options = {}) {
+  std::unique_ptr<Server> must_start_postgres(const PostgresOptions& options = {}) {
     auto server = start_postgres(*testbed_, options);
     EXPECT_TRUE(server) << server.error();
     return server ? *std::move(server) : nullptr;

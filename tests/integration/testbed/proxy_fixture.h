@@ -56,7 +56,7 @@ class ProxyFixture : public testing::Test {
   }
 
   static inline std::unique_ptr<Testbed> testbed;
-  static inline std::unique_ptr<RedisServer> server;
+  static inline std::unique_ptr<Server> server;
   std::unique_ptr<ProxyPool> pool_ = ProxyPool::start().value();
   TcpClient direct_{server->port()};
 };

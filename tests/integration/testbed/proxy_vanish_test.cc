@@ -19,7 +19,7 @@ std::size_t connections(TcpClient& redis) {
   return lines - 2;  // the last line is empty
 }
 
-std::unique_ptr<Proxy> line_to(ProxyPool& pool, const RedisServer& server) {
+std::unique_ptr<Proxy> line_to(ProxyPool& pool, const Server& server) {
   return start_proxy(pool, server.port()).value();
 }
 

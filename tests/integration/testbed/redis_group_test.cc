@@ -23,7 +23,7 @@ class Replication : public testing::Test {
   std::unique_ptr<ProxyPool> pool_ = ProxyPool::start().value();
 };
 
-std::string fact(const RedisServer& server, const std::string& field) {
+std::string fact(const Server& server, const std::string& field) {
   auto facts = replication_facts(server);
   if (!facts) return facts.error();
   return (*facts)[field];
@@ -36,7 +36,7 @@ TEST_F(Replication, IsInStepFromTheStart) {
   EXPECT_EQ(fact(group->primary(), "connected_slaves"), "3");
   EXPECT_EQ(ask(group->primary().port(), "SET key value"), "+OK");
   for (std::size_t i = 0; i < 3; ++i) {
-    const RedisServer& replica = group->replica(i);
+    const Server& replica = group->replica(i);
     EXPECT_EQ(fact(replica, "role"), "slave");
     EXPECT_EQ(fact(replica, "master_port"), std::to_string(group->primary().port()));
     EXPECT_TRUE(eventually([&] { return ask(replica.port(), "EXISTS key") == ":1"; }));
@@ -65,8 +65,8 @@ TEST_F(Replication, AReplicaThatIsRestartedIsOneAgain) {
 
 TEST_F(Replication, APromotedReplicaLacksWhatWasHeldBack) {
   const auto group = start({.replicas = 2, .proxies = pool_.get()});
-  RedisServer& primary = group->primary();
-  RedisServer& heir = group->replica(0);
+  Server& primary = group->primary();
+  Server& heir = group->replica(0);
   ASSERT_EQ(ask(primary.port(), "SET early value"), "+OK");
   ASSERT_TRUE(eventually([&] { return ask(heir.port(), "EXISTS early") == ":1"; }));
   EXPECT_EQ(ask(heir.port(), "SET key value").substr(0, 9), "-READONLY");

@@ -184,7 +184,7 @@ TEST_F(Redis, DoesNotTryAgainAfterAnotherError) {
 
 TEST_F(Redis, StartsSideBySide) {
   constexpr int kServers = 5;
-  std::vector<std::unique_ptr<RedisServer>> servers(kServers);
+  std::vector<std::unique_ptr<Server>> servers(kServers);
   {
     std::vector<std::jthread> threads;
     threads.reserve(kServers);

@@ -43,7 +43,7 @@ std::unique_ptr<Testbed> must_start() {
   return *std::move(testbed);
 }
 
-std::unique_ptr<RedisServer> must_start_redis(Testbed& testbed, const RedisOptions& options) {
+std::unique_ptr<Server> must_start_redis(Testbed& testbed, const RedisOptions& options) {
   auto server = start_redis(testbed, options);
   if (!server) throw std::runtime_error(server.error());
   return *std::move(server);

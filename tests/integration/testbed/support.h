@@ -29,7 +29,7 @@ std::string ask(std::uint16_t port, const std::string& command);
 
 /// A testbed, or a failed test.
 std::unique_ptr<Testbed> must_start();
-std::unique_ptr<RedisServer> must_start_redis(Testbed& testbed, const RedisOptions& options = {});
+std::unique_ptr<Server> must_start_redis(Testbed& testbed, const RedisOptions& options = {});
 
 /// The path of this test program.
 std::string own_path();

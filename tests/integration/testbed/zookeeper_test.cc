@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// What a server says of itself.
-std::string environment_of(const ZookeeperServer& server) {
+std::string environment_of(const Server& server) {
   const auto whole = [](std::string_view) { return false; };
   return ask_until(server.port(), "envi", std::chrono::seconds(2), whole).value_or("");
 }
@@ -25,7 +25,7 @@ class Zookeeper : public testing::Test {
  protected:
   std::unique_ptr<Testbed> testbed_ = must_start();
 
-  std::unique_ptr<ZookeeperServer> must_start_zookeeper(const ZookeeperOptions& options = {}) {
+  std::unique_ptr<Server> must_start_zookeeper(const ZookeeperOptions& options = {}) {
     auto server = start_zookeeper(*testbed_, options);
     EXPECT_TRUE(server) << server.error();
     return server ? *std::move(server) : nullptr;
@@ -35,7 +35,7 @@ class Zookeeper : public testing::Test {
 TEST_F(Zookeeper, ServesOnAPortOfItsOwnWithDataOfItsOwn) {
   const auto server = must_start_zookeeper();
   EXPECT_EQ(zookeeper_mode(*server), "standalone");
-  EXPECT_EQ(server->address(), "127.0.0.1:" + std::to_string(server->port()));
+  EXPECT_EQ(server->url(), "127.0.0.1:" + std::to_string(server->port()));
   EXPECT_THAT(environment_of(*server),
               testing::HasSubstr("user.dir=" + server->data_folder().string()));
   if (!unless_root("nobody").empty()) {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "deployment/servers.h"
+#include "cli/console/deploy.h"
 #include "strategies/registry.h"
 #include "tests/unit/cli/fixtures.h"
 
@@ -276,17 +276,14 @@ TEST_F(WithoutServer, ACounterThatNeedsOneIsAnError) {
 }
 
 TEST(OpenFiles, ASecondConnectionIsCountedWhereTheCounterNeedsOne) {
-  loadgen::Workload workload;
-  workload.clients = 1000;
-  const std::uint64_t in_memory = open_files_for(workload);
-  for (const loadgen::Resource resource :
-       {loadgen::Resource::redis, loadgen::Resource::redis_fenced}) {
-    workload.resource = resource;
-    EXPECT_EQ(open_files_for(workload), in_memory + 1000);
-  }
-  workload.rtt = std::chrono::milliseconds(1);
-  EXPECT_EQ(open_files_for(workload), in_memory + 3000) << "two of each client in the proxy";
-  EXPECT_EQ(open_files_for(workload, 5), in_memory + 15'000) << "and that to each node";
+  using deployment::open_files_for;
+  deployment::Request request{.clients = 1000};
+  const std::uint64_t in_memory = open_files_for(request);
+  request.counter = true;
+  EXPECT_EQ(open_files_for(request), in_memory + 1000);
+  request.rtt = std::chrono::milliseconds(1);
+  EXPECT_EQ(open_files_for(request), in_memory + 3000) << "two of each client in the proxy";
+  EXPECT_EQ(open_files_for(request, 5), in_memory + 15'000) << "and that to each node";
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
+#include "cli/console/deploy.h"
 #include "cli/options/option.h"
-#include "deployment/fault_fit.h"
-#include "deployment/servers.h"
 #include "strategies/registry.h"
 #include "tests/unit/cli/fixtures.h"
 
@@ -51,8 +50,8 @@ std::string unfit_for(const std::string& strategy, const std::string& fault,
 
 TEST(FaultFit, FollowsFromWhereALockLives) {
   EXPECT_THAT(unfit_for("local-mutex", "delay:1ms@1s"), StartsWith("it has no server"));
-  EXPECT_THAT(unfit_for("redlock", "store-kill@1s"), HasSubstr("node-kill is for those"));
-  EXPECT_THAT(unfit_for("redlock", "store-freeze@1s"), HasSubstr("node-freeze is for those"));
+  EXPECT_THAT(unfit_for("redlock", "store-kill@1s"), HasSubstr("use node-kill"));
+  EXPECT_THAT(unfit_for("redlock", "store-freeze@1s"), HasSubstr("use node-freeze"));
   EXPECT_THAT(unfit_for("redlock", "node-kill:5@1s"), IsEmpty());
   EXPECT_THAT(unfit_for("redlock", "node-kill:6@1s"), HasSubstr("more than its 5 nodes"));
   EXPECT_THAT(unfit_for("redlock", "failover@1s"), StartsWith("its servers are independent"));
@@ -68,14 +67,17 @@ TEST(FaultFit, FollowsFromWhereALockLives) {
 
 TEST(FaultFit, ClustersAreForFaultsThatTheySurvive) {
   RunOptions options;
-  EXPECT_FALSE(needs_cluster(options, "etcd"));
+  EXPECT_FALSE(request_of(options).clusters);
   options.faults = {loadgen::parse_fault("store-kill@1s").value()};
-  EXPECT_FALSE(needs_cluster(options, "etcd"));
+  EXPECT_FALSE(request_of(options).clusters);
   options.faults = {loadgen::parse_fault("node-kill@1s").value()};
-  EXPECT_TRUE(needs_cluster(options, "etcd"));
-  EXPECT_TRUE(needs_cluster(options, "zookeeper"));
-  EXPECT_FALSE(needs_cluster(options, "redis"));
-  EXPECT_FALSE(strikes_lines(options));
+  EXPECT_TRUE(request_of(options).clusters);
+  EXPECT_FALSE(request_of(options).lines);
+  for (const char* store : {"etcd", "zookeeper"}) {
+    const auto* const kind = deployment::find_private_store_kind(store);
+    if (kind != nullptr) EXPECT_TRUE(kind->clusters) << store;
+  }
+  EXPECT_FALSE(deployment::find_private_store_kind("redis")->clusters);
 }
 
 class FaultDeploy : public testing::Test {

@@ -1,4 +1,4 @@
-#include "deployment/servers.h"
+#include "tests/support/servers.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -10,13 +10,14 @@
 #include <stdexcept>
 #include <thread>
 
-#include "tests/support/servers.h"
+#include "deployment/deployment.h"
 #include "tests/unit/cli/fixtures.h"
 
 namespace lockbench::cli {
 namespace {
 
 using namespace std::chrono_literals;
+using deployment::ask_server;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;

@@ -1,4 +1,4 @@
-#include "hazards/zookeeper_visitor.h"
+#include "deployment/zookeeper_visitor.h"
 
 #include <zookeeper/zookeeper.h>
 
@@ -7,7 +7,7 @@
 #include <condition_variable>
 #include <mutex>
 
-namespace lockbench::hazards {
+namespace lockbench::deployment {
 namespace {
 
 constexpr std::chrono::seconds kPatience{5};
@@ -96,4 +96,4 @@ tl::expected<WallTime, std::string> zookeeper_wall_time(const std::string& serve
   return WallTime(std::chrono::milliseconds(stat.ctime));
 }
 
-}  // namespace lockbench::hazards
+}  // namespace lockbench::deployment

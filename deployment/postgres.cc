@@ -1,59 +1,46 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <thread>
 
-#include "hazards/client_process.h"
-#include "hazards/stage.h"
+#include "deployment/private_store.h"
 #include "strategies/postgres/client/names.h"
 #include "strategies/postgres/client/session.h"
 #include "testbed/servers/postgres_server.h"
 
-namespace lockbench::hazards {
+namespace lockbench::deployment {
 namespace {
 
 using postgres::Answer;
 
-/// One PostgreSQL, or one with a replica.
-class PostgresStage : public Stage {
+/// Enough for hazards, whose clients are few.
+constexpr std::uint32_t kFewClients = 200;
+
+/// One PostgreSQL, or a primary with a replica.
+class PostgresStore : public PrivateStore {
  public:
-  explicit PostgresStage(Ground ground) : ground_(ground) {}
-
-  tl::expected<void, std::string> open(House& house) {
-    testbed::PostgresOptions options{.max_clients = 200};
-    if (ground_ == Ground::clocked) {
-      auto clock = testbed::ClockShim::make(house.testbed(), house.options().clock_shim);
-      if (!clock) return tl::unexpected(clock.error());
-      clock_ = *std::move(clock);
-      options.clock = clock_.get();
-    }
-    auto server = testbed::start_postgres(house.testbed(), options);
-    if (!server) return tl::unexpected(server.error());
-    server_ = *std::move(server);
-    if (ground_ != Ground::replicated) return {};
-    replication_ = house.line_to(server_->port());
+  PostgresStore(LocalHost& host, const StoreRequest& request)
+      : PrivateStore("postgres", request.setup != Setup::volatile_) {
+    testbed::PostgresOptions options{.max_clients = request.setup == Setup::load ? request.clients
+                                                                                 : kFewClients};
+    options.clock = clock_for(host, request.setup);
+    add(testbed::start_postgres(host.testbed(), options));
+    if (request.setup != Setup::replicated) return;
+    replication_ = host.line_to(ports().front());
     options.primary_port = replication_->port();
-    auto replica = testbed::start_postgres(house.testbed(), options);
-    if (!replica) return tl::unexpected(replica.error());
-    replica_ = *std::move(replica);
-    return {};
+    replica_ = need(testbed::start_postgres(host.testbed(), options));
   }
 
-  Endpoints endpoints(std::uint16_t port) const override {
-    return {{"postgres", {dsn(port != 0 ? port : this->port())}}};
+  Servers servers() const override {
+    if (failed_over_) return {replica_.get()};
+    return PrivateStore::servers();
   }
-  std::uint16_t port() const override { return failed_over_ ? replica_->port() : server_->port(); }
-
-  void restart() override {
-    need(server_->kill_hard());
-    need(server_->restart(ground_ != Ground::volatile_));
-  }
-  void jump_clock(Duration ahead) override { clock_->set(ahead); }
 
   void cut_replication() override { replication_->hold(); }
   void fail_over() override {
-    need(server_->kill_hard());
+    need(servers().front()->kill_hard());
     failed_over_ = true;
-    if (ask("SELECT pg_promote()").value != "t") throw StageFailure("the replica stays a replica");
+    if (ask("SELECT pg_promote()").value != "t") throw Failure("the replica was not promoted");
   }
 
   /// An administrator's hand. A lock on a row names its transaction in the row.
@@ -64,7 +51,7 @@ class PostgresStage : public Stage {
         "(locktype = 'transactionid' AND transactionid IN "
         "(SELECT xmax FROM {}.lock_row WHERE key = $1)))",
         postgres::advisory_number(key), postgres::schema_of_key(key));
-    if (ask(sql, {key}).value != "t") throw StageFailure("nobody's session holds the lock");
+    if (ask(sql, {key}).value != "t") throw Failure("nobody's session holds the lock");
   }
 
   void limit(Limit what, std::chrono::seconds time) override {
@@ -103,9 +90,9 @@ class PostgresStage : public Stage {
     if (answer && answer->kind == Answer::Kind::lock_not_available) {
       return tl::unexpected<std::string>("canceling statement due to lock timeout");
     }
-    if (answer) throw StageFailure("the server ended the session of the transaction that waited");
+    if (answer) throw Failure("the server ended the session of the transaction that waited");
     if (answer.error().kind != StoreError::Kind::rejected) {
-      throw StageFailure("the transaction that waited: " + answer.error().message);
+      throw Failure("the transaction that waited: " + answer.error().message);
     }
     return tl::unexpected(answer.error().message);
   }
@@ -115,15 +102,12 @@ class PostgresStage : public Stage {
   }
 
  private:
-  static std::string dsn(std::uint16_t port) {
-    return fmt::format("postgresql://postgres@127.0.0.1:{}/postgres", port);
-  }
   static postgres::Statement statement(const std::string& sql) {
-    return {.name = "stage", .sql = sql, .how = postgres::Statement::How::once};
+    return {.name = "deployment", .sql = sql, .how = postgres::Statement::How::once};
   }
 
   std::unique_ptr<postgres::Session> open_session() {
-    return std::make_unique<postgres::Session>(*postgres::parse_endpoint(dsn(port())),
+    return std::make_unique<postgres::Session>(*postgres::parse_endpoint(urls().front()),
                                                std::chrono::seconds(10), *env_);
   }
   static Answer ask(postgres::Session& session, const std::string& sql,
@@ -146,31 +130,29 @@ class PostgresStage : public Stage {
     const auto give_up_at = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (ask(look).value != "t") {
       if (std::chrono::steady_clock::now() > give_up_at) {
-        throw StageFailure("the server does not take up " + name);
+        throw Failure("the server does not take up " + name);
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   }
 
-  const Ground ground_;
-  std::unique_ptr<testbed::ClockShim> clock_;
-  std::unique_ptr<testbed::PostgresServer> server_, replica_;
   std::unique_ptr<testbed::Proxy> replication_;
+  std::unique_ptr<testbed::Server> replica_;
   bool failed_over_ = false;
   const std::unique_ptr<Env> env_ = make_system_env(0);
   std::unique_ptr<postgres::Session> transaction_;
 };
 
-tl::expected<std::shared_ptr<Stage>, NoStage> make_stage(House& house, Ground ground) {
-  if (ground == Ground::cramped) {
-    return tl::unexpected(NoStage{"PostgreSQL evicts nothing", true});
-  }
-  auto stage = std::make_shared<PostgresStage>(ground);
-  if (auto opened = stage->open(house); !opened) return tl::unexpected(NoStage{opened.error()});
-  return stage;
-}
-
-const StageRegistration registration("postgres", make_stage);
+const PrivateStoreRegistration registration({
+    .name = "postgres",
+    .program = testbed::kPostgres.name,
+    .find_program = testbed::find_postgres,
+    .version = version_of_program,
+    .start = [](LocalHost& host, const StoreRequest& request) -> std::unique_ptr<PrivateStore> {
+      if (request.setup == Setup::cramped) throw NotOffered("PostgreSQL evicts nothing");
+      return std::make_unique<PostgresStore>(host, request);
+    },
+});
 
 }  // namespace
-}  // namespace lockbench::hazards
+}  // namespace lockbench::deployment

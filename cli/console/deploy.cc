@@ -1,0 +1,162 @@
+#include "cli/console/deploy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace lockbench::cli {
+namespace {
+
+using Done = tl::expected<void, std::string>;
+using loadgen::FaultKind;
+
+bool has(const RunOptions& options, std::initializer_list<FaultKind> kinds) {
+  return std::any_of(options.faults.begin(), options.faults.end(),
+                     [&](const loadgen::Fault& fault) {
+                       return std::find(kinds.begin(), kinds.end(), fault.kind) != kinds.end();
+                     });
+}
+
+std::string unfit_for_nodes(const loadgen::Fault& fault, int nodes) {
+  if (nodes <= 1) {
+    return fmt::format("it lives on one server, and {} strikes one of several",
+                       to_string(fault.kind));
+  }
+  if (fault.nodes > nodes) {
+    return fmt::format("{} strikes more than its {} nodes", fault.to_string(), nodes);
+  }
+  return {};
+}
+
+/// Moves the strategies that `concerns` from `selected` to `skipped`.
+Done skip(const std::function<bool(const Descriptor&)>& concerns, std::string_view reason,
+          std::vector<Selected>& selected, std::vector<results::Skipped>& skipped) {
+  for (const auto& [strategy, named] : selected) {
+    if (!concerns(*strategy)) continue;
+    if (named) {
+      return tl::unexpected(fmt::format("{} cannot run here: {}", strategy->name, reason));
+    }
+    skipped.push_back({std::string(strategy->name), std::string(reason)});
+  }
+  std::erase_if(selected, [&](const Selected& one) { return concerns(*one.strategy); });
+  if (selected.empty()) return tl::unexpected(fmt::format("nothing can run here: {}", reason));
+  return {};
+}
+
+/// Why a strategy cannot run whatever servers there are; empty if it can.
+std::string unable(const Descriptor& strategy, const RunOptions& options) {
+  if (!strategy.not_built.empty()) return std::string(strategy.not_built);
+  if (options.workload.shared_share > 0 && !strategy.traits.shared) {
+    return "it has no shared mode, which --shared-share asks for";
+  }
+  for (const loadgen::Fault& fault : options.faults) {
+    if (std::string reason = unfit(fault, strategy, options); !reason.empty()) return reason;
+  }
+  return {};
+}
+
+Done skip_unable(const RunOptions& options, std::vector<Selected>& selected,
+                 std::vector<results::Skipped>& skipped) {
+  // Each round takes one reason's strategies out, so this ends.
+  while (true) {
+    const auto first = std::find_if(selected.begin(), selected.end(), [&](const Selected& one) {
+      return !unable(*one.strategy, options).empty();
+    });
+    if (first == selected.end()) return {};
+    const std::string reason = unable(*first->strategy, options);
+    auto done =
+        skip([&](const Descriptor& strategy) { return unable(strategy, options) == reason; },
+             reason, selected, skipped);
+    if (!done) return done;
+  }
+}
+
+/// Faults strike private servers only, and a partition must cut some client off.
+Done check_faults(const RunOptions& options, const std::vector<Selected>& selected) {
+  const int clients = options.workload.clients;
+  for (const loadgen::Fault& fault : options.faults) {
+    if (fault.kind != FaultKind::partition || fault.share * clients >= 1) continue;
+    return tl::unexpected(
+        fmt::format("--fault: {} cuts off none of {} clients", fault.to_string(), clients));
+  }
+  for (const Selected& one : selected) {
+    if (options.faults.empty() || options.servers_of(one.strategy->backend).empty()) continue;
+    return tl::unexpected(
+        fmt::format("--fault: {} strikes private servers only: it does not go with --{}",
+                    options.faults.front().to_string(), one.strategy->backend));
+  }
+  return {};
+}
+
+}  // namespace
+
+deployment::Request request_of(const RunOptions& options) {
+  const loadgen::Workload& load = options.workload;
+  return {
+      .given = options.servers,
+      .counter = load.resource != loadgen::Resource::memory,
+      .given_counter = options.counter_redis,
+      .clients = load.clients,
+      .nodes = load.nodes,
+      .replicas = options.replicas,
+      .wait_replicas = load.strategy.wait_replicas,
+      .command_timeout = load.strategy.command_timeout,
+      .rtt = load.rtt,
+      .lines = has(options, {FaultKind::partition, FaultKind::delay}),
+      .clusters = has(options, {FaultKind::failover, FaultKind::node_kill, FaultKind::node_freeze}),
+      .failover = has(options, {FaultKind::failover})};
+}
+
+std::string unfit(const loadgen::Fault& fault, const Descriptor& strategy,
+                  const RunOptions& options) {
+  const auto* const kind = deployment::find_private_store_kind(strategy.backend);
+  if (kind == nullptr) {
+    return fmt::format("it has no server that {} could strike", fault.to_string());
+  }
+  const bool quorum = strategy.traits.nodes > 1;
+  switch (fault.kind) {
+    case FaultKind::store_kill:
+    case FaultKind::store_freeze:
+      if (!quorum) return {};
+      return fmt::format("it lives on several servers, and {} strikes a single one: use {}",
+                         to_string(fault.kind),
+                         to_string(fault.kind == FaultKind::store_kill ? FaultKind::node_kill
+                                                                       : FaultKind::node_freeze));
+    case FaultKind::node_kill:
+    case FaultKind::node_freeze: {
+      const int members = kind->clusters ? deployment::kClusterMembers : 1;
+      return unfit_for_nodes(fault, quorum ? options.workload.nodes : members);
+    }
+    case FaultKind::failover:
+      if (quorum) return "its servers are independent: none of them takes another's place";
+      if (kind->clusters) return {};
+      if (!kind->replicates) {
+        return fmt::format("no other server takes the place of a private {}", kind->name);
+      }
+      if (options.replicas < 1) return "failover needs a replica: --replicas 1 or more";
+      return {};
+    case FaultKind::partition:
+    case FaultKind::delay:
+      return {};
+  }
+  return {};
+}
+
+tl::expected<deployment::Deployment, UsageError> deploy(const RunOptions& options,
+                                                        std::vector<Selected>& selected,
+                                                        std::vector<results::Skipped>& skipped,
+                                                        const std::stop_token& stop) {
+  Done ready = skip_unable(options, selected, skipped);
+  if (ready) ready = check_faults(options, selected);
+  if (!ready) return tl::unexpected(UsageError{ready.error()});
+  std::vector<const Descriptor*> strategies;
+  for (const Selected& one : selected) strategies.push_back(one.strategy);
+  const auto drop = [&](const auto& concerns, std::string_view reason) {
+    return skip(concerns, reason, selected, skipped);
+  };
+  auto deployment = deployment::deploy(request_of(options), strategies, drop, stop);
+  if (!deployment) return tl::unexpected(UsageError{deployment.error()});
+  return *std::move(deployment);
+}
+
+}  // namespace lockbench::cli

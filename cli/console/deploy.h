@@ -1,0 +1,33 @@
+#pragma once
+
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "cli/options/options.h"
+#include "cli/options/select.h"
+#include "deployment/deployment.h"
+#include "results/file/model.h"
+
+namespace lockbench::cli {
+
+/// What the servers of a load must be, as the options say.
+deployment::Request request_of(const RunOptions& options);
+
+/// Why the servers of this strategy cannot have this fault; empty if they can.
+std::string unfit(const loadgen::Fault& fault, const Descriptor& strategy,
+                  const RunOptions& options);
+
+/// Servers for the selected strategies and the counter. Strategies that this build leaves out, that
+/// have no shared mode if one is asked for, whose servers cannot have a fault, or for which there
+/// are no servers move from `selected` to `skipped`. It is an error if they were named, or if none
+/// is left. A stop ends the wait for a server, with an error or without.
+tl::expected<deployment::Deployment, UsageError> deploy(const RunOptions& options,
+                                                        std::vector<Selected>& selected,
+                                                        std::vector<results::Skipped>& skipped,
+                                                        const std::stop_token& stop = {});
+
+}  // namespace lockbench::cli

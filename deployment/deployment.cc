@@ -1,0 +1,313 @@
+#include "deployment/deployment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <future>
+#include <set>
+
+#include "strategies/store.h"
+#include "testbed/servers/open_files.h"
+
+namespace lockbench::deployment {
+namespace {
+
+using Done = tl::expected<void, std::string>;
+using Strategies = std::vector<const Descriptor*>;
+using Started = tl::expected<std::unique_ptr<PrivateStore>, NotStarted>;
+
+/// Servers that are needed together: a backend's, or the counter's.
+struct Need {
+  const PrivateStoreKind* kind = nullptr;
+  std::string set;                 ///< their name in the endpoints
+  StoreRequest wanted{};           ///< if they are private
+  std::vector<std::string> given;  ///< else
+  bool quorum = false;             ///< a lock lives on all of them
+  bool first_only = true;          ///< some locks live on the first
+  bool replicated = false;         ///< the primary must have replicas
+  bool for_all = false;            ///< locks that do not need its replicas live on it as well
+  bool lines = false;              ///< proxies between clients and private servers
+  std::future<Started> started{};
+
+  bool counter() const { return set == "counter"; }
+  bool concerns(const Descriptor& strategy) const {
+    if (counter() || strategy.backend != kind->name) return false;
+    return for_all || server_set(strategy) == set;
+  }
+};
+
+std::vector<std::string> first_of(std::vector<std::string> urls) {
+  if (urls.size() > 1) urls.resize(1);
+  return urls;
+}
+
+void add_needs_of(const PrivateStoreKind& kind, const Request& request,
+                  const Strategies& strategies, std::vector<Need>& all) {
+  const auto any = [&](auto&& trait) {
+    return std::any_of(strategies.begin(), strategies.end(), [&](const Descriptor* strategy) {
+      return strategy->backend == kind.name && trait(strategy->traits);
+    });
+  };
+  const bool plain = any([](const Traits& traits) { return !traits.needs_replicas; });
+  const bool replicated = any([](const Traits& traits) { return traits.needs_replicas; });
+  const bool failover = kind.replicates && request.failover;
+  const auto add = [&](std::string set) -> Need& {
+    Need& need = all.emplace_back();
+    need.kind = &kind;
+    need.set = std::move(set);
+    need.wanted.clients = connections_for(request.clients);
+    need.given = request.given_for(kind.name);
+    need.lines = request.rtt > Duration::zero() || request.lines;
+    return need;
+  };
+  if (plain && !failover) {
+    Need& need = add(std::string(kind.name));
+    need.quorum = any([](const Traits& traits) { return traits.nodes > 1; });
+    need.first_only =
+        any([](const Traits& traits) { return !traits.needs_replicas && traits.nodes <= 1; });
+    if (need.quorum) need.wanted.nodes = request.nodes;
+    if (kind.clusters && request.clusters) need.wanted.members = kClusterMembers;
+  }
+  if (replicated || (plain && failover)) {
+    Need& need = add(fmt::format("{}-replicated", kind.name));
+    need.given = first_of(std::move(need.given));
+    need.replicated = true;
+    need.wanted.replicas = request.replicas;
+    // Clients find the server that takes a primary's place by a proxy that is switched to it.
+    need.for_all = failover;
+    need.lines = need.lines || failover;
+  }
+}
+
+std::vector<Need> needs_of(const Request& request, const Strategies& strategies) {
+  std::vector<Need> all;
+  for (const PrivateStoreKind* kind : private_store_kinds()) {
+    add_needs_of(*kind, request, strategies, all);
+  }
+  if (!request.counter) return all;
+  // The counter lives apart from the locks, so that its traffic does not slow them, unless the
+  // user's one Redis is all there is.
+  Need counter{.kind = find_private_store_kind("redis"), .set = "counter"};
+  counter.wanted.clients = connections_for(request.clients);
+  counter.given = first_of(request.given_for("redis"));
+  if (request.given_counter) counter.given = {*request.given_counter};
+  all.push_back(std::move(counter));
+  return all;
+}
+
+/// The same server twice would vote against itself.
+Done check_distinct(const Need& need) {
+  if (!need.quorum) return {};
+  const StoreKind* const kind = find_store_kind(need.kind->name);
+  std::set<std::string> seen;
+  for (const std::string& url : need.given) {
+    if (!kind->display(url)) continue;  // refused elsewhere
+    // As a server is shown: without the database, which does not make it another server.
+    const std::string shown = kind->make(url, {})->display();
+    if (!seen.insert(shown).second) {
+      return tl::unexpected(fmt::format(
+          "--{}: {} is given twice: a quorum needs independent servers", kind->name, shown));
+    }
+  }
+  return {};
+}
+
+Done raise_open_files(const Request& request, const std::vector<Need>& needs) {
+  if (needs.empty()) return {};
+  int most = 1;
+  bool lines = false;
+  for (const Need& need : needs) {
+    most = std::max(most, need.kind->files_per_connection);
+    lines = lines || need.lines;
+    if (!need.quorum) continue;
+    most = std::max(most, need.given.empty() ? request.nodes : static_cast<int>(need.given.size()));
+  }
+  const auto raised = testbed::raise_open_file_limit(open_files_for(request, most, lines));
+  if (!raised) return tl::unexpected("--clients: " + raised.error());
+  return {};
+}
+
+/// Begins to start all private servers. Without a host none can be started, for its reason.
+void begin(std::vector<Need>& needs, Deployment& deployment) {
+  const auto own = [](const Need& need) { return need.given.empty(); };
+  if (std::none_of(needs.begin(), needs.end(), own)) return;
+  auto host = LocalHost::open({});
+  if (host) deployment.host = *std::move(host);
+  const std::string failure = host ? "" : host.error();
+  for (Need& need : needs) {
+    if (!need.given.empty()) continue;
+    need.started =
+        std::async(std::launch::async, [&need, host = deployment.host.get(), failure]() -> Started {
+          if (host == nullptr) return tl::unexpected(NotStarted{failure});
+          return start_private_store(*need.kind, *host, need.wanted);
+        });
+  }
+}
+
+/// Reaches the first, and of a quorum all that can be reached.
+tl::expected<results::Server, std::string> facts_of(const Need& need,
+                                                    const std::vector<std::string>& urls,
+                                                    const Request& request,
+                                                    std::vector<std::string>& warnings,
+                                                    const std::stop_token& stop) {
+  const StoreKind* const kind = find_store_kind(need.kind->name);
+  results::Server facts;
+  int reached = 0;
+  std::string first_failure;
+  for (const std::string& url : urls) {
+    auto server = ask_server(kind->name, url, request.command_timeout, stop);
+    const bool may_be_missing = need.quorum && !(need.first_only && facts.endpoints.empty());
+    if (!server && !may_be_missing) return tl::unexpected(server.error());
+    facts.endpoints.push_back(server ? server->endpoints.front()
+                                     : kind->display(url).value_or("?"));
+    if (!server) {
+      if (first_failure.empty()) first_failure = server.error();
+      warnings.push_back(
+          fmt::format("one of {} nodes is missing: {}", urls.size(), server.error()));
+      continue;
+    }
+    if (reached++ == 0) facts.version = server->version;
+    if (server->version == kUnknownVersion) {
+      warnings.push_back(
+          fmt::format("{}: no permission to ask for facts: its CPU and its restarts "
+                      "are not recorded",
+                      server->endpoints.front()));
+    }
+  }
+  if (reached == 0) return tl::unexpected(first_failure);
+  return facts;
+}
+
+/// Fills in what the need got, or says why it got nothing.
+Done provide(Need& need, const Request& request, Deployment& deployment,
+             const std::stop_token& stop) {
+  std::shared_ptr<PrivateStore> store;
+  if (need.started.valid()) {
+    Started started = need.started.get();
+    if (!started) return tl::unexpected(started.error().reason);
+    store = *std::move(started);
+  }
+  std::vector<std::string> urls = store ? store->urls() : need.given;
+  auto facts = facts_of(need, urls, request, deployment.warnings, stop);
+  if (!facts) return tl::unexpected(facts.error());
+  deployment.facts[need.set] = *std::move(facts);
+  if (store && need.lines) {
+    store->draw_lines(*deployment.host, request.rtt);
+    urls = store->urls();
+  }
+  std::vector<std::string> sets = {need.set};
+  if (need.for_all) sets.emplace_back(need.kind->name);
+  for (const std::string& set : sets) {
+    if (store) deployment.stores[set] = store;
+    if (!need.counter()) deployment.endpoints[set] = urls;
+  }
+  if (need.counter()) deployment.counter_url = urls.front();
+  return {};
+}
+
+/// Why there are too few replicas; empty if there are enough, or if the user says how many there
+/// are and the server does not.
+std::string lacks_replicas(const Need& need, const Request& request, const Deployment& deployment) {
+  if (!need.replicated) return {};
+  const std::string& url = deployment.endpoints.at(need.set).front();
+  const auto store = find_store_kind(need.kind->name)->make(url, request.command_timeout);
+  const auto facts = store->facts();
+  const int least = request.wait_replicas.value_or(1);
+  if (!facts && !request.wait_replicas) {
+    return fmt::format("the number of replicas is not known ({}): set --wait-replicas",
+                       facts.error().message);
+  }
+  if (!facts || facts->replicas >= least) return {};
+  return fmt::format("{} has {} replica{}, and {} must acknowledge", store->display(),
+                     facts->replicas, facts->replicas == 1 ? "" : "s", least);
+}
+
+/// Provides one need; drops the strategies that it leaves without servers.
+Done serve(Need& need, const Request& request, const Drop& drop, Deployment& deployment,
+           const std::stop_token& stop) {
+  Done provided;
+  try {
+    provided = provide(need, request, deployment, stop);
+  } catch (const Failure& failure) {
+    provided = tl::unexpected<std::string>(failure.what());
+  }
+  if (provided) {
+    const std::string lack = lacks_replicas(need, request, deployment);
+    if (lack.empty()) return {};
+    return drop(
+        [&](const Descriptor& strategy) {
+          return strategy.traits.needs_replicas && need.concerns(strategy);
+        },
+        lack);
+  }
+  if (need.counter()) {
+    return tl::unexpected(
+        fmt::format("{}: {}", request.given_counter ? "--counter-redis" : "the counter's server",
+                    provided.error()));
+  }
+  // A user who names a server wants that server, not a comparison without it.
+  if (!need.given.empty()) {
+    return tl::unexpected(fmt::format("--{}: {}", need.kind->name, provided.error()));
+  }
+  return drop([&](const Descriptor& strategy) { return need.concerns(strategy); },
+              provided.error());
+}
+
+}  // namespace
+
+std::uint64_t open_files_for(const Request& request, int connections, bool lines) {
+  // What clients share, for renewal and notification, needs few.
+  constexpr std::uint64_t kShared = 256;
+  auto each = static_cast<std::uint64_t>(connections);
+  if (lines || request.rtt > Duration::zero()) each *= 3;
+  if (request.counter) ++each;
+  return static_cast<std::uint64_t>(request.clients) * each + kShared;
+}
+
+std::uint32_t connections_for(int clients) {
+  // Checks before and after a run, renewal, notification, and connections that cancel a wait.
+  constexpr std::uint32_t kShared = 128;
+  return static_cast<std::uint32_t>(clients) * 2 + kShared;
+}
+
+tl::expected<void, std::string> can_serve(std::string_view backend) {
+  const PrivateStoreKind* const kind = find_private_store_kind(backend);
+  if (kind == nullptr) return {};
+  return kind->find_program().map([](const auto&) {});
+}
+
+tl::expected<results::Server, std::string> ask_server(std::string_view backend,
+                                                      const std::string& url, Duration timeout,
+                                                      const std::stop_token& stop) {
+  const StoreKind* const kind = find_store_kind(backend);
+  if (kind == nullptr) return tl::unexpected(fmt::format("this build is without {}", backend));
+  if (auto usable = kind->display(url); !usable) return tl::unexpected(usable.error());
+  const auto store = kind->make(url, timeout);
+  if (auto reached = store->reach(stop); !reached) {
+    return tl::unexpected(reached.error().message);
+  }
+  const auto facts = store->facts();
+  return results::Server{facts ? facts->version : std::string(kUnknownVersion), {store->display()}};
+}
+
+tl::expected<Deployment, std::string> deploy(const Request& request, const Strategies& strategies,
+                                             const Drop& drop, const std::stop_token& stop) {
+  Deployment deployment;
+  // Destroyed before the deployment: its futures wait for what is still starting.
+  std::vector<Need> needs = needs_of(request, strategies);
+  if (auto raised = raise_open_files(request, needs); !raised) {
+    return tl::unexpected(raised.error());
+  }
+  for (const Need& need : needs) {
+    if (auto distinct = check_distinct(need); !distinct) return tl::unexpected(distinct.error());
+  }
+  begin(needs, deployment);
+  for (Need& need : needs) {
+    if (auto served = serve(need, request, drop, deployment, stop); !served) {
+      return tl::unexpected(served.error());
+    }
+  }
+  return deployment;
+}
+
+}  // namespace lockbench::deployment

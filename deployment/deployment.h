@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "deployment/local_host.h"
+#include "deployment/private_store.h"
+#include "results/file/model.h"
+#include "strategies/descriptor.h"
+
+namespace lockbench::deployment {
+
+/// The version of a server that reveals none: a user who may lock need not be allowed to ask for
+/// it.
+inline constexpr std::string_view kUnknownVersion = "unknown";
+
+/// Members of a private cluster: three go on when they lose one.
+inline constexpr int kClusterMembers = 3;
+
+/// What the servers of a load must be.
+struct Request {
+  /// URLs of the user's own servers by store, secrets included; without them private ones are
+  /// started.
+  std::map<std::string, std::vector<std::string>, std::less<>> given;
+  bool counter = false;  ///< the protected counter lives in a Redis
+  std::optional<std::string> given_counter;
+  int clients = 1;
+  int nodes = 5;                     ///< private servers for locks that live on a quorum
+  int replicas = 2;                  ///< of a private primary, for locks that need replicas
+  std::optional<int> wait_replicas;  ///< that must acknowledge a lock
+  Duration command_timeout = std::chrono::seconds(3);
+  Duration rtt{};         ///< added between clients and private servers
+  bool lines = false;     ///< proxies in front of private servers, even if they add no delay
+  bool clusters = false;  ///< private clusters, where a store can be one
+  bool failover = false;  ///< a replica must be there to take the place of a private primary
+
+  std::vector<std::string> given_for(std::string_view store) const {
+    const auto urls = given.find(store);
+    return urls == given.end() ? std::vector<std::string>() : urls->second;
+  }
+};
+
+/// The servers of one load: private ones that it owns, or the user's.
+struct Deployment {
+  std::unique_ptr<LocalHost> host;  ///< outlives its stores
+  /// Private ones, named as the endpoints; and "counter".
+  std::map<std::string, std::shared_ptr<PrivateStore>, std::less<>> stores;
+  Endpoints endpoints;
+  std::string counter_url;
+  /// No secrets. Of servers themselves, not of the proxies in front of them.
+  std::map<std::string, results::Server> facts;
+  /// A line for each node of a quorum that cannot be reached, and for each server that does not let
+  /// its user ask for facts.
+  std::vector<std::string> warnings;
+};
+
+/// Called with the reason when strategies cannot have servers. The error ends the deployment.
+using Drop = std::function<tl::expected<void, std::string>(
+    const std::function<bool(const Descriptor&)>& concerns, std::string_view reason)>;
+
+/// Servers for these strategies and the counter, all private ones started side by side. Raises the
+/// limit of open files. A given server that cannot be used is an error, except that of a quorum's
+/// nodes some may be missing if only strategies on several nodes use them. Strategies whose private
+/// servers cannot be had, or that lack replicas, are dropped. A stop ends the wait for a server,
+/// with an error or without.
+tl::expected<Deployment, std::string> deploy(const Request& request,
+                                             const std::vector<const Descriptor*>& strategies,
+                                             const Drop& drop, const std::stop_token& stop = {});
+
+/// How many files such a load may have open at once. `connections`: of one client to stores;
+/// `lines`: through proxies, which hold both ends of each.
+std::uint64_t open_files_for(const Request& request, int connections = 1, bool lines = false);
+
+/// How many connections to one private server that many clients may need: a client that reconnects
+/// may be counted twice for a while, and some connections are shared.
+std::uint32_t connections_for(int clients);
+
+/// Whether strategies of this backend could run here on private servers; the error says what is
+/// missing. Starts nothing.
+tl::expected<void, std::string> can_serve(std::string_view backend);
+
+/// Reaches the backend's server at `url`, checks that it is one and accepts our credentials, and
+/// says what it is. The error names the endpoint, never a secret.
+tl::expected<results::Server, std::string> ask_server(std::string_view backend,
+                                                      const std::string& url, Duration timeout,
+                                                      const std::stop_token& stop = {});
+
+}  // namespace lockbench::deployment

@@ -1,0 +1,63 @@
+#include "deployment/private_store.h"
+#include "strategies/etcd/chubby_keys.h"
+#include "strategies/etcd/client/connection.h"
+#include "strategies/etcd/client/txn.h"
+#include "testbed/servers/etcd_server.h"
+
+namespace lockbench::deployment {
+namespace {
+
+/// One etcd, or a cluster. Its connections have no bound of their own.
+class EtcdStore : public PrivateStore {
+ public:
+  EtcdStore(LocalHost& host, const StoreRequest& request)
+      : PrivateStore("etcd", request.setup != Setup::volatile_, std::chrono::seconds(2)) {
+    if (request.members > 1) {
+      add_cluster(testbed::start_etcd_cluster(host.testbed(), request.members));
+    } else {
+      add(testbed::start_etcd(host.testbed()));
+    }
+  }
+
+  void end_session(const std::string& key) override {
+    etcd::Connection etcd(*etcd::parse_endpoint(urls().front()), std::chrono::seconds(5), *env_);
+    need(etcd.revoke_lease(lease_of_holder(etcd, key), key));
+  }
+
+ private:
+  /// Of the oldest in the lock's queue. Strategies that keep the queue apart from data which
+  /// outlives the session have it at queue_of().
+  static etcd::LeaseId lease_of_holder(etcd::Connection& etcd, const std::string& key) {
+    for (const std::string& place : {etcd::queue_of(key), key + "/"}) {
+      etcdserverpb::RangeRequest request;
+      request.set_key(place);
+      request.set_range_end(etcd::end_of_prefix(place));
+      request.set_sort_target(etcdserverpb::RangeRequest::CREATE);
+      request.set_sort_order(etcdserverpb::RangeRequest::ASCEND);
+      request.set_limit(1);
+      const auto found = need(etcd.range(key, request));
+      if (found.kvs_size() > 0) return found.kvs(0).lease();
+    }
+    throw Failure("nobody holds the lock");
+  }
+
+  const std::unique_ptr<Env> env_ = make_system_env(0);
+};
+
+const PrivateStoreRegistration registration({
+    .name = "etcd",
+    .program = testbed::kEtcd.name,
+    .find_program = [] { return testbed::find_program(testbed::kEtcd); },
+    .version = version_of_program,
+    .start = [](LocalHost& host, const StoreRequest& request) -> std::unique_ptr<PrivateStore> {
+      if (request.setup == Setup::clocked) {
+        throw NotOffered("etcd reads the clock without the C library, where it could be moved");
+      }
+      if (request.setup == Setup::cramped) throw NotOffered("etcd evicts nothing");
+      return std::make_unique<EtcdStore>(host, request);
+    },
+    .clusters = true,
+});
+
+}  // namespace
+}  // namespace lockbench::deployment

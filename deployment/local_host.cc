@@ -1,0 +1,25 @@
+#include "deployment/local_host.h"
+
+#include "deployment/failure.h"
+
+namespace lockbench::deployment {
+
+tl::expected<std::unique_ptr<LocalHost>, std::string> LocalHost::open(Options options) {
+  std::unique_ptr<LocalHost> host(new LocalHost);
+  host->options_ = std::move(options);
+  auto testbed = testbed::Testbed::start(host->options_.testbed);
+  if (!testbed) return tl::unexpected(testbed.error());
+  host->testbed_ = *std::move(testbed);
+  auto proxies = testbed::ProxyPool::start();
+  if (!proxies) return tl::unexpected(proxies.error());
+  host->proxies_ = *std::move(proxies);
+  return host;
+}
+
+std::unique_ptr<testbed::Proxy> LocalHost::line_to(std::uint16_t port, Duration rtt) {
+  testbed::ProxyOptions options;
+  options.delay = each_way(rtt);
+  return need(testbed::start_proxy(*proxies_, port, options));
+}
+
+}  // namespace lockbench::deployment

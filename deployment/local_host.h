@@ -1,0 +1,43 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <tl/expected.hpp>
+
+#include "strategies/duration.h"
+#include "testbed/proxy/proxy.h"
+#include "testbed/servers/testbed.h"
+
+namespace lockbench::deployment {
+
+/// This machine, where private servers and proxies in front of them are started. Outlives its
+/// servers. Thread-safe.
+class LocalHost {
+ public:
+  struct Options {
+    testbed::TestbedOptions testbed;
+    std::filesystem::path clock_shim;  ///< empty: beside this program
+  };
+
+  static tl::expected<std::unique_ptr<LocalHost>, std::string> open(Options options);
+
+  testbed::Testbed& testbed() { return *testbed_; }
+  const std::filesystem::path& clock_shim() const { return options_.clock_shim; }
+  testbed::ProxyPool& proxies() { return *proxies_; }
+  /// A proxy in front of the server on this port, which adds `rtt` to each round trip. Throws
+  /// Failure if it cannot be started.
+  std::unique_ptr<testbed::Proxy> line_to(std::uint16_t port, Duration rtt = {});
+
+ private:
+  LocalHost() = default;
+
+  Options options_;
+  std::unique_ptr<testbed::Testbed> testbed_;
+  std::unique_ptr<testbed::ProxyPool> proxies_;
+};
+
+/// The delay each way of a line that adds `rtt` to a round trip: rounded up.
+inline Duration each_way(Duration rtt) { return (rtt + Duration(1)) / 2; }
+
+}  // namespace lockbench::deployment

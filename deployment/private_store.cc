@@ -1,0 +1,215 @@
+#include "deployment/private_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <future>
+#include <map>
+#include <utility>
+
+#include "strategies/store.h"
+
+namespace lockbench::deployment {
+namespace {
+
+[[noreturn]] void cannot(std::string_view what) {
+  throw Failure(fmt::format("these servers cannot {}", what));
+}
+
+std::map<std::string_view, PrivateStoreKind>& kinds() {
+  static std::map<std::string_view, PrivateStoreKind> by_name;
+  return by_name;
+}
+
+}  // namespace
+
+PrivateStore::Servers PrivateStore::servers() const {
+  Servers all;
+  for (const auto& server : servers_) all.push_back(server.get());
+  return all;
+}
+
+PrivateStore::Servers PrivateStore::whole_store() const {
+  Servers all = servers();
+  if (!cluster_) all.resize(1);
+  return all;
+}
+
+std::vector<std::string> PrivateStore::urls() const {
+  std::vector<std::uint16_t> ports;
+  if (lines_.empty()) {
+    for (const testbed::Server* server : servers()) ports.push_back(server->port());
+  } else {
+    for (const auto& line : lines_) ports.push_back(line->port());
+  }
+  return urls_on(ports);
+}
+
+Endpoints PrivateStore::endpoints() const {
+  if (servers().empty()) return {};
+  return {{store_, urls()}};
+}
+
+Endpoints PrivateStore::endpoints_through(const std::vector<std::uint16_t>& ports) const {
+  return {{store_, urls_on(ports)}};
+}
+
+std::vector<std::string> PrivateStore::urls_on(const std::vector<std::uint16_t>& ports) const {
+  const testbed::UrlForm& form = servers().front()->url_form();
+  if (cluster_) return {form.on(ports)};
+  std::vector<std::string> urls;
+  for (const std::uint16_t port : ports) urls.push_back(form.on({port}));
+  return urls;
+}
+
+std::vector<std::uint16_t> PrivateStore::ports() const {
+  if (cluster_) throw Failure("a line leads to one member, and there are several");
+  std::vector<std::uint16_t> ports;
+  for (const testbed::Server* server : servers()) ports.push_back(server->port());
+  if (ports.empty()) throw Failure("there is no server");
+  return ports;
+}
+
+void PrivateStore::draw_lines(LocalHost& host, Duration rtt) {
+  for (const testbed::Server* server : servers()) {
+    lines_.push_back(host.line_to(server->port(), rtt));
+  }
+}
+
+bool PrivateStore::remove_key(const std::string& key) {
+  const auto store = find_store_kind(store_)->make(urls().front(), std::chrono::seconds(1));
+  const auto removed = store->remove_keys({&key, 1});
+  if (!removed && removed.error().kind == StoreError::Kind::unanswered) return false;
+  return need(removed) > 0;
+}
+
+std::string PrivateStore::value_of(const std::string& /*key*/) { cannot("show what they hold"); }
+
+void PrivateStore::restart() {
+  if (servers_.size() != 1) cannot("be restarted as one");
+  need(servers_.front()->kill_hard());
+  need(servers_.front()->restart(keeps_data_));
+}
+
+void PrivateStore::jump_clock(Duration ahead) {
+  if (!clock_) cannot("have their clock moved");
+  clock_->set(ahead);
+}
+
+void PrivateStore::fill_memory(const std::string& /*key*/) { cannot("have their memory filled"); }
+
+void PrivateStore::cut_replication() {
+  if (!cluster_) cannot("have their replication cut");
+  const testbed::Server& leading = leader();
+  for (const auto& server : servers_) {
+    if (server.get() != &leading) behind_ = server.get();
+  }
+  need(behind_->kill_hard());
+}
+
+void PrivateStore::fail_over() {
+  if (behind_ == nullptr) cannot("fail over");
+  need(leader().kill_hard());
+  need(behind_->restart(true));
+}
+
+void PrivateStore::end_session(const std::string& /*key*/) { cannot("end a session"); }
+void PrivateStore::limit(Limit /*what*/, std::chrono::seconds /*time*/) {
+  cannot("limit their sessions");
+}
+void PrivateStore::begin_transaction() { cannot("open a transaction"); }
+tl::expected<void, std::string> PrivateStore::wait_in_transaction(const std::string& /*key*/) {
+  cannot("wait in a transaction");
+}
+bool PrivateStore::commit_transaction() { cannot("commit a transaction"); }
+void PrivateStore::cut_off_successor() { cannot("cut off one replica alone"); }
+
+void PrivateStore::kill_leader() {
+  if (!cluster_) cannot("fail over");
+  killed_ = &leader();
+  need(killed_->kill_hard());
+}
+
+void PrivateStore::replace_leader() {
+  if (killed_ != nullptr) need(std::exchange(killed_, nullptr)->restart(true));
+}
+
+void PrivateStore::add(tl::expected<std::unique_ptr<testbed::Server>, std::string> started) {
+  servers_.push_back(need(std::move(started)));
+}
+
+void PrivateStore::add_cluster(
+    tl::expected<std::vector<std::unique_ptr<testbed::Server>>, std::string> started) {
+  servers_ = need(std::move(started));
+  cluster_ = true;
+}
+
+const testbed::ClockShim* PrivateStore::clock_for(LocalHost& host, Setup setup) {
+  if (setup != Setup::clocked) return nullptr;
+  clock_ = need(testbed::ClockShim::make(host.testbed(), host.clock_shim()));
+  return clock_.get();
+}
+
+testbed::Server& PrivateStore::leader() const {
+  for (const auto& server : servers_) {
+    if (server->leads()) return *server;
+  }
+  throw Failure("no member leads the cluster");
+}
+
+void each(const PrivateStore::Servers& servers,
+          const std::function<tl::expected<void, std::string>(testbed::Server&)>& work) {
+  std::vector<std::future<tl::expected<void, std::string>>> begun;
+  begun.reserve(servers.size());
+  for (testbed::Server* server : servers) {
+    begun.push_back(std::async(std::launch::async, work, std::ref(*server)));
+  }
+  tl::expected<void, std::string> done;
+  for (auto& one : begun) {
+    auto ended = one.get();
+    if (done) done = std::move(ended);  // the first failure is the one to tell
+  }
+  need(done);
+}
+
+PrivateStoreRegistration::PrivateStoreRegistration(const PrivateStoreKind& kind) {
+  kinds()[kind.name] = kind;
+}
+
+std::vector<const PrivateStoreKind*> private_store_kinds() {
+  std::vector<const PrivateStoreKind*> all;
+  for (const auto& [name, kind] : kinds()) all.push_back(&kind);
+  return all;
+}
+
+const PrivateStoreKind* find_private_store_kind(std::string_view name) {
+  const auto found = kinds().find(name);
+  return found == kinds().end() ? nullptr : &found->second;
+}
+
+tl::expected<std::unique_ptr<PrivateStore>, NotStarted> start_private_store(
+    const PrivateStoreKind& kind, LocalHost& host, const StoreRequest& request) {
+  try {
+    return kind.start(host, request);
+  } catch (const NotOffered& impossible) {
+    return tl::unexpected(NotStarted{impossible.what(), true});
+  } catch (const Failure& failure) {
+    return tl::unexpected(NotStarted{failure.what()});
+  }
+}
+
+std::string version_of_program(const std::filesystem::path& program) {
+  // "Redis server v=7.0.15 sha=...", "memcached 1.6.18", "postgres (PostgreSQL) 15.18 (Debian...)",
+  // "etcd Version: 3.4.23"
+  std::string output(256, '\0');
+  std::FILE* pipe = popen(fmt::format("'{}' --version", program.string()).c_str(), "re");
+  if (pipe == nullptr) return "unknown";
+  output.resize(std::fread(output.data(), 1, output.size(), pipe));
+  pclose(pipe);
+  const std::size_t start = output.find_first_of("0123456789");
+  if (start == std::string::npos) return "unknown";
+  return output.substr(start, output.find_first_of(" \n", start) - start);
+}
+
+}  // namespace lockbench::deployment

@@ -1,0 +1,209 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "deployment/failure.h"
+#include "deployment/local_host.h"
+#include "strategies/descriptor.h"
+#include "testbed/process/clock_shim.h"
+#include "testbed/proxy/proxy.h"
+#include "testbed/servers/server.h"
+
+namespace lockbench::deployment {
+
+/// What private servers are started for: what must be possible with them.
+enum class Setup {
+  load,        ///< a load is put on them; as durable as the store is by default
+  shared,      ///< nothing is done to them
+  volatile_,   ///< they are restarted, and come back without their data
+  durable,     ///< they are restarted, and keep all data on disk
+  clocked,     ///< their wall clock is moved
+  replicated,  ///< a replica takes the primary's place, or a member the leader's
+  cramped,     ///< their memory fills up
+  watched,     ///< Sentinels promote a replica when the primary dies
+};
+
+/// Which private servers of one store are wanted.
+struct StoreRequest {
+  Setup setup = Setup::load;
+  int nodes = 1;                 ///< independent servers, for locks that live on a quorum of them
+  int members = 1;               ///< servers that are one store together
+  int replicas = 0;              ///< that follow a primary
+  std::uint32_t clients = 1000;  ///< connections that each server has room for
+};
+
+/// What a server tolerates for a limited time only.
+enum class Limit {
+  statement,         ///< a statement that takes long, waiting included
+  lock_wait,         ///< the wait for a lock inside a statement
+  idle_transaction,  ///< a transaction that is open and does nothing
+  silent_client,     ///< a client whose host answers nothing, TCP keepalive probes included
+  deaf_client,       ///< a client whose host does not acknowledge what it was sent
+};
+
+/// Private servers of one store, and what can be done to them. A fault that this store cannot have,
+/// or that goes wrong, throws Failure. One with Setup::shared is thread-safe; others are for one
+/// thread at a time.
+class PrivateStore {
+ public:
+  using Servers = std::vector<testbed::Server*>;
+
+  /// `store`: as StoreKind names it. `keeps_data`: when restart() brings the server back.
+  /// `shortest_session`: the session timeout that clients keep alive reliably on a busy machine;
+  /// zero where they need not.
+  explicit PrivateStore(std::string_view store, bool keeps_data = false,
+                        Duration shortest_session = {})
+      : store_(store), keeps_data_(keeps_data), shortest_session_(shortest_session) {}
+  PrivateStore(const PrivateStore&) = delete;
+  PrivateStore& operator=(const PrivateStore&) = delete;
+  virtual ~PrivateStore() = default;
+
+  /// Those that clients use now: all nodes, all members, or the primary.
+  virtual Servers servers() const;
+  /// Those and their replicas.
+  virtual Servers every_server() const { return servers(); }
+  /// Those whose loss is the loss of the store for a lock on one server: all members of a cluster,
+  /// else the first server.
+  Servers whole_store() const;
+  /// Where clients find the lock's store: one URL for each node, by the lines if there are some.
+  virtual std::vector<std::string> urls() const;
+  Endpoints endpoints() const;
+  /// The same through these ports in front of the servers.
+  Endpoints endpoints_through(const std::vector<std::uint16_t>& ports) const;
+  /// Of the nodes. Throws Failure for a cluster, whose clients choose a member themselves.
+  std::vector<std::uint16_t> ports() const;
+
+  /// Puts a proxy in front of each server, which adds `rtt` to each round trip.
+  void draw_lines(LocalHost& host, Duration rtt);
+  const std::vector<std::unique_ptr<testbed::Proxy>>& lines() const { return lines_; }
+
+  Duration shortest_session() const { return shortest_session_; }
+  /// What the faults below strike, as a timeline calls it.
+  virtual std::string struck() const { return "the store"; }
+
+  /// Somebody deletes exactly this key. False if nothing was deleted: the key may not be there, or
+  /// be locked against that too.
+  bool remove_key(const std::string& key);
+  /// What stands under the key; empty if nothing does.
+  virtual std::string value_of(const std::string& key);
+  /// The server dies without warning and comes back.
+  virtual void restart();
+  /// The server's wall clock jumps ahead.
+  virtual void jump_clock(Duration ahead);
+  /// Memory fills up with keys that live longer than this one, until this one is gone or memory has
+  /// been filled several times over.
+  virtual void fill_memory(const std::string& key);
+  /// Nothing more reaches the replica, or one of the members that follow.
+  virtual void cut_replication();
+  /// The primary dies and the replica takes its place: urls() leads there.
+  virtual void fail_over();
+  /// Somebody else ends the session that holds the key's lock.
+  virtual void end_session(const std::string& key);
+  /// For sessions that begin from now on.
+  virtual void limit(Limit what, std::chrono::seconds time);
+  /// A client's work in the store beside the lock: opens a transaction, and leaves it idle.
+  virtual void begin_transaction();
+  /// Waits for the key's lock inside that transaction, as one of its statements; for 10 s at most.
+  /// The error is what the server ended the wait with.
+  virtual tl::expected<void, std::string> wait_in_transaction(const std::string& key);
+  /// Whether it was still there to be committed.
+  virtual bool commit_transaction();
+  /// Nothing more reaches the replica that is to take the primary's place; the others go on.
+  virtual void cut_off_successor();
+
+  // One of several nodes, from 0. A fault above that strikes a server strikes node 0.
+  void kill_node(std::size_t node) { need(servers().at(node)->kill_hard()); }
+  void freeze_node(std::size_t node) { need(servers().at(node)->freeze()); }
+  /// It comes back empty.
+  void revive_node(std::size_t node) { need(servers().at(node)->restart(false)); }
+
+  // Under load, where servers keep their data.
+  /// The primary or leader dies.
+  virtual void kill_leader();
+  /// After kill_leader(): another server leads, clients find it on the same URLs, and the killed
+  /// one is back as its follower.
+  virtual void replace_leader();
+  /// After the servers were restarted: all follow the primary again.
+  virtual void settle() {}
+
+ protected:
+  void add(tl::expected<std::unique_ptr<testbed::Server>, std::string> started);
+  /// Servers that are one store together. Those that are restarted must keep their data.
+  void add_cluster(
+      tl::expected<std::vector<std::unique_ptr<testbed::Server>>, std::string> started);
+  /// A clock that can be moved, if the setup wants one; else null.
+  const testbed::ClockShim* clock_for(LocalHost& host, Setup setup);
+
+  bool keeps_data() const { return keeps_data_; }
+
+ private:
+  std::vector<std::string> urls_on(const std::vector<std::uint16_t>& ports) const;
+  testbed::Server& leader() const;
+
+  const std::string store_;
+  const bool keeps_data_;
+  const Duration shortest_session_;
+
+  std::unique_ptr<testbed::ClockShim> clock_;  ///< outlives its servers
+  std::vector<std::unique_ptr<testbed::Server>> servers_;
+  bool cluster_ = false;
+  testbed::Server* behind_ = nullptr;  ///< a member that was cut off
+  testbed::Server* killed_ = nullptr;  ///< a leader
+  std::vector<std::unique_ptr<testbed::Proxy>> lines_;
+};
+
+/// Does the same to all of them side by side, as members of a cluster wait for each other.
+void each(const PrivateStore::Servers& servers,
+          const std::function<tl::expected<void, std::string>(testbed::Server&)>& work);
+
+/// Why there are no such servers.
+struct NotStarted {
+  std::string reason;
+  bool by_nature = false;  ///< there are none for this store anywhere; else: not here, not now
+};
+
+/// Thrown where a store cannot be set up like that by its nature.
+class NotOffered : public Failure {
+ public:
+  using Failure::Failure;
+};
+
+/// How the private servers of one store are found and started. Stands in the store's file:
+///   const PrivateStoreRegistration registration({.name = "redis", ...});
+struct PrivateStoreKind {
+  std::string_view name;     ///< of its StoreKind
+  std::string_view program;  ///< of a server
+  tl::expected<std::filesystem::path, std::string> (*find_program)() = nullptr;
+  std::string (*version)(const std::filesystem::path& program) = nullptr;
+  /// Throws Failure, or NotOffered. Thread-safe.
+  std::unique_ptr<PrivateStore> (*start)(LocalHost& host, const StoreRequest& request) = nullptr;
+  bool clusters = false;         ///< several of its servers can be one store together
+  bool replicates = false;       ///< a replica can take its primary's place
+  int files_per_connection = 1;  ///< that a client keeps open
+};
+
+class PrivateStoreRegistration {
+ public:
+  explicit PrivateStoreRegistration(const PrivateStoreKind& kind);
+};
+
+/// By name.
+std::vector<const PrivateStoreKind*> private_store_kinds();
+/// Null for what needs no server.
+const PrivateStoreKind* find_private_store_kind(std::string_view name);
+
+tl::expected<std::unique_ptr<PrivateStore>, NotStarted> start_private_store(
+    const PrivateStoreKind& kind, LocalHost& host, const StoreRequest& request);
+
+/// What the program says of itself when run with --version; "unknown" if it does not.
+std::string version_of_program(const std::filesystem::path& program);
+
+}  // namespace lockbench::deployment

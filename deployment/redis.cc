@@ -1,0 +1,202 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <thread>
+
+#include "deployment/private_store.h"
+#include "strategies/redis/client/connection.h"
+#include "testbed/servers/redis_group.h"
+#include "testbed/servers/sentinel.h"
+
+namespace lockbench::deployment {
+namespace {
+
+testbed::RedisOptions options_for(const StoreRequest& request) {
+  testbed::RedisOptions options;
+  options.max_clients = request.clients;
+  options.durable = request.setup == Setup::durable || request.setup == Setup::load;
+  if (request.setup == Setup::durable) options.config = {"appendfsync always"};
+  if (request.setup == Setup::cramped) options.config = {"maxmemory-policy volatile-ttl"};
+  return options;
+}
+
+/// One Redis, or a primary with replicas.
+class RedisStore : public PrivateStore {
+ public:
+  RedisStore(LocalHost& host, const StoreRequest& request)
+      : PrivateStore("redis", request.setup == Setup::durable) {
+    testbed::RedisOptions options = options_for(request);
+    options.clock = clock_for(host, request.setup);
+    const bool watched = request.setup == Setup::watched;
+    const bool separable = watched || request.setup == Setup::replicated;
+    if (request.replicas == 0 && !separable) {
+      add(testbed::start_redis(host.testbed(), options));
+      return;
+    }
+    testbed::RedisGroupOptions group{.replicas = request.replicas, .server = options};
+    if (separable) {
+      group.replicas = std::max(request.replicas, 1);
+      group.proxies = &host.proxies();
+      // Sentinels make replicas follow the very address that they watch.
+      group.proxy_each = !watched;
+    }
+    group_ = need(testbed::start_redis_group(host.testbed(), group));
+    if (!watched) return;
+    const testbed::Proxy& line = *group_->replication();
+    replication_ = line.counts().accepted;
+    sentinels_ = need(testbed::start_sentinels(host.testbed(), {.primary = line.port()}));
+  }
+
+  Servers servers() const override {
+    if (!group_) return PrivateStore::servers();
+    return {failed_over_ ? &group_->replica(0) : &group_->primary()};
+  }
+  Servers every_server() const override {
+    if (!group_) return PrivateStore::servers();
+    Servers all = {&group_->primary()};
+    for (std::size_t i = 0; i < group_->replicas(); ++i) all.push_back(&group_->replica(i));
+    return all;
+  }
+  std::vector<std::string> urls() const override {
+    if (sentinels_) return {sentinels_->url()};
+    return PrivateStore::urls();
+  }
+
+  std::string value_of(const std::string& key) override { return ask({"GET", key}).text; }
+
+  /// With replicas it is back when they follow it again.
+  void restart() override {
+    testbed::Server& server = *servers().front();
+    need(server.kill_hard());
+    need(server.restart(keeps_data()));
+    if (group_) need(group_->await_in_step());
+  }
+
+  void fill_memory(const std::string& key) override {
+    constexpr std::uint64_t kRoom = 1 << 20;
+    const std::string info = ask({"INFO", "memory"}).text;
+    const std::size_t at = info.find("used_memory:");
+    if (at == std::string::npos) throw Failure("INFO memory has no used_memory");
+    const auto used = std::stoull(info.substr(at + std::string_view("used_memory:").size()));
+    ask({"CONFIG", "SET", "maxmemory", std::to_string(used + kRoom)});
+    const std::string filling(1024, 'x');
+    for (std::uint64_t i = 0; i < 8 * kRoom / filling.size(); ++i) {
+      // volatile-ttl evicts the key that expires first: the lock's.
+      ask({"SET", fmt::format("filling:{}", i), filling, "EX", "86400"});
+      if (i % 64 == 0 && ask({"EXISTS", key}).is_integer(0)) return;
+    }
+  }
+
+  void cut_replication() override {
+    if (sentinels_) {
+      group_->replication()->hold(testbed::Direction::both,
+                                  testbed::Connections::number(replication_));
+      return;
+    }
+    for (std::size_t i = 0; i < group_->replicas(); ++i) group_->replication(i)->hold();
+  }
+
+  void cut_off_successor() override { group_->replication(0)->hold(); }
+
+  void fail_over() override {
+    need(group_->primary().kill_hard());
+    if (sentinels_) {
+      need(sentinels_->await_master(group_->replica(0).port(), std::chrono::seconds(30)));
+    } else {
+      need(group_->promote(0));
+      need(group_->rally(0));
+    }
+    failed_over_ = true;
+  }
+
+  void kill_leader() override { need(group_->primary().kill_hard()); }
+  void replace_leader() override {
+    need(group_->fail_over());
+    for (const auto& line : lines()) line->lead_to(group_->primary().port());
+    need(group_->rejoin());
+  }
+  void settle() override {
+    if (group_) need(group_->lead_again());
+  }
+
+ private:
+  redis::Reply ask(std::initializer_list<std::string_view> command) {
+    const std::scoped_lock lock(mutex_);
+    if (!connection_) {
+      const auto endpoint = redis::parse_endpoint(servers().front()->url());
+      connection_ = redis::make_hiredis_factory()->make(*endpoint, std::chrono::seconds(5), *env_);
+    }
+    return need(connection_->call(command));
+  }
+
+  std::unique_ptr<testbed::RedisGroup> group_;
+  std::unique_ptr<testbed::SentinelGroup> sentinels_;
+  std::uint64_t replication_ = 0;  ///< its number among the connections of a line for all replicas
+  bool failed_over_ = false;
+  std::mutex mutex_;  ///< guards the connection
+  const std::unique_ptr<Env> env_ = make_system_env(0);
+  std::unique_ptr<redis::Connection> connection_;
+};
+
+/// Independent Redis servers for a quorum. The setup is the first one's: faults that strike "the
+/// server" strike that node.
+class RedisNodes : public PrivateStore {
+ public:
+  RedisNodes(LocalHost& host, const StoreRequest& request) : PrivateStore("redis") {
+    const auto count = static_cast<std::size_t>(request.nodes);
+    StoreRequest others = request;
+    if (request.setup != Setup::load && request.setup != Setup::durable) {
+      others.setup = Setup::volatile_;
+    }
+    nodes_.resize(count);
+    std::vector<std::string> failures(count);
+    {
+      std::vector<std::jthread> starting;
+      for (std::size_t i = 0; i < count; ++i) {
+        starting.emplace_back([&, i] {
+          try {
+            nodes_[i] = std::make_unique<RedisStore>(host, i == 0 ? request : others);
+          } catch (const std::exception& failure) {
+            failures[i] = failure.what();
+          }
+        });
+      }
+    }
+    for (const std::string& failure : failures) {
+      if (!failure.empty()) throw Failure(failure);
+    }
+  }
+
+  Servers servers() const override {
+    Servers all;
+    for (const auto& node : nodes_) all.push_back(node->servers().front());
+    return all;
+  }
+
+  std::string struck() const override { return fmt::format("one of its {} nodes", nodes_.size()); }
+  std::string value_of(const std::string& key) override { return nodes_.front()->value_of(key); }
+  void restart() override { nodes_.front()->restart(); }
+  void jump_clock(Duration ahead) override { nodes_.front()->jump_clock(ahead); }
+  void fill_memory(const std::string& key) override { nodes_.front()->fill_memory(key); }
+  void cut_replication() override { nodes_.front()->cut_replication(); }
+  void fail_over() override { nodes_.front()->fail_over(); }
+
+ private:
+  std::vector<std::unique_ptr<RedisStore>> nodes_;
+};
+
+const PrivateStoreRegistration registration({
+    .name = "redis",
+    .program = testbed::kRedisServer.name,
+    .find_program = [] { return testbed::find_program(testbed::kRedisServer); },
+    .version = version_of_program,
+    .start = [](LocalHost& host, const StoreRequest& request) -> std::unique_ptr<PrivateStore> {
+      if (request.nodes > 1) return std::make_unique<RedisNodes>(host, request);
+      return std::make_unique<RedisStore>(host, request);
+    },
+    .replicates = true,
+});
+
+}  // namespace
+}  // namespace lockbench::deployment
