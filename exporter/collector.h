@@ -9,21 +9,21 @@
 #include <vector>
 
 #include "exporter/facts.h"
-#include "exporter/run_book.h"
+#include "exporter/run_metrics.h"
 
 namespace lockbench::exporter {
 
-/// Everything that lockbench exports, read from a book whenever somebody asks: nothing of
-/// Prometheus is on the clients' way. Thread-safe.
+/// Everything that lockbench exports, read from the run metrics on every scrape: nothing of
+/// Prometheus is on the hot path. Thread-safe.
 class Collector : public prometheus::Collectable {
  public:
-  Collector(std::shared_ptr<const RunBook> book, Facts facts)
-      : book_(std::move(book)), facts_(std::move(facts)) {}
+  Collector(std::shared_ptr<const RunMetrics> metrics, Facts facts)
+      : metrics_(std::move(metrics)), facts_(std::move(facts)) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override;
 
  private:
-  std::shared_ptr<const RunBook> book_;
+  std::shared_ptr<const RunMetrics> metrics_;
   Facts facts_;
 };
 

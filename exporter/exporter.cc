@@ -45,11 +45,11 @@ class MetricsPage {
 class RealExporter : public Exporter {
  public:
   RealExporter(const std::vector<const Descriptor*>& strategies, int nodes, const Facts& facts)
-      : book_(std::make_shared<RunBook>(strategies, nodes)),
-        collector_(std::make_shared<Collector>(book_, facts)),
+      : metrics_(std::make_shared<RunMetrics>(strategies, nodes)),
+        collector_(std::make_shared<Collector>(metrics_, facts)),
         page_(*collector_) {}
 
-  RunBook& book() override { return *book_; }
+  RunMetrics& metrics() override { return *metrics_; }
 
   tl::expected<ListenAddress, std::string> serve(const ListenAddress& address,
                                                  unsigned connections) override {
@@ -74,7 +74,7 @@ class RealExporter : public Exporter {
     return {.status = 404, .body = "there is /metrics and /-/healthy\n"};
   }
 
-  std::shared_ptr<RunBook> book_;
+  std::shared_ptr<RunMetrics> metrics_;
   std::shared_ptr<Collector> collector_;
   MetricsPage page_;
   std::unique_ptr<HttpEndpoint> endpoint_;  ///< last: it asks for the rest

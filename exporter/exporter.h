@@ -9,7 +9,7 @@
 #include "exporter/facts.h"
 #include "exporter/listen_address.h"
 #include "exporter/push_target.h"
-#include "exporter/run_book.h"
+#include "exporter/run_metrics.h"
 
 namespace lockbench::exporter {
 
@@ -19,7 +19,7 @@ inline constexpr unsigned kMostConnections = 1280;
 /// Whether this build can export; the error says what it lacks.
 tl::expected<void, std::string> available();
 
-/// The metrics of one process: its book, served over HTTP and pushed.
+/// The metrics of one process, served over HTTP and pushed.
 class Exporter {
  public:
   /// Every series of these strategies is there from now on, at 0. Nothing is served yet.
@@ -28,7 +28,7 @@ class Exporter {
                                         const Facts& facts);
   virtual ~Exporter() = default;
 
-  virtual RunBook& book() = 0;
+  virtual RunMetrics& metrics() = 0;
   /// Serves /metrics, /-/healthy and a front page until the end of this object. Returns where; the
   /// error names the address. Signals that a thread must not take are to be blocked before.
   virtual tl::expected<ListenAddress, std::string> serve(const ListenAddress& address,

@@ -24,8 +24,8 @@ class Metrics {
                                                  const std::string& run_id, Console& console);
 
   /// To be told of runs; null if nobody asks for metrics.
-  loadgen::RunWatcher* watcher() { return book(); }
-  exporter::RunBook* book() { return exporter_ ? &exporter_->book() : nullptr; }
+  loadgen::RunWatcher* watcher() { return metrics(); }
+  exporter::RunMetrics* metrics() { return exporter_ ? &exporter_->metrics() : nullptr; }
 
   /// Once the runs are over. False, and a warning, if what was asked for failed.
   bool push(Console& console);

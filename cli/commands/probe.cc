@@ -101,10 +101,10 @@ tl::expected<std::vector<Selected>, UsageError> select(const RunOptions& options
 /// Probes one strategy on a thread of its own, until its time is up or the stop.
 class Prober {
  public:
-  Prober(loadgen::RunPlan plan, exporter::RunBook* book, std::optional<TimePoint> until,
+  Prober(loadgen::RunPlan plan, exporter::RunMetrics* metrics, std::optional<TimePoint> until,
          Console& console)
       : plan_(std::move(plan)),
-        book_(book),
+        metrics_(metrics),
         until_(until),
         health_(plan_.strategies.front()->name, console) {}
 
@@ -122,7 +122,8 @@ class Prober {
       }
       troubled_ = true;
       health_.not_reached(report.not_started.front().reason);
-      if (book_ != nullptr) book_->not_connected(*plan_.strategies.front(), env->now() - began);
+      if (metrics_ != nullptr)
+        metrics_->not_connected(*plan_.strategies.front(), env->now() - began);
       const TimePoint again = env->now() + kReconnecting.delay(in_vain++, *env);
       env->wait(nullptr, until_ ? std::min(again, *until_) : again, stop);
     }
@@ -141,7 +142,7 @@ class Prober {
   }
 
   loadgen::RunPlan plan_;
-  exporter::RunBook* book_;
+  exporter::RunMetrics* metrics_;
   const std::optional<TimePoint> until_;
   ProbeHealth health_;
   bool broken_ = false, troubled_ = false;
@@ -159,7 +160,7 @@ int probe_all(const loadgen::RunPlan& common, const std::vector<Selected>& selec
     plan.strategies = {one.strategy};
     // What one removes at the end of a round is its own.
     plan.run_id += fmt::format("-{}", probers.size());
-    probers.push_back(std::make_unique<Prober>(std::move(plan), metrics.book(), until, console));
+    probers.push_back(std::make_unique<Prober>(std::move(plan), metrics.metrics(), until, console));
   }
   {
     std::vector<std::jthread> threads;

@@ -11,8 +11,7 @@
 
 #include "loadgen/experiments/capacity_limit.h"
 #include "loadgen/experiments/capacity_search.h"
-#include "loadgen/experiments/quiet.h"
-#include "loadgen/record/exclusion.h"
+#include "loadgen/experiments/experiment.h"
 #include "results/tables/units.h"
 
 namespace lockbench::loadgen {
@@ -84,8 +83,8 @@ class Experiment {
     load.endpoints = plan_.endpoints;
     load.counter_url = plan_.counter_url;
     load.watcher = plan_.watcher;
-    Quiet quiet(on_step_);
-    RunReport report = run_plan(load, quiet, stop_);
+    ForwardWarnings observer(on_step_);
+    RunReport report = run_plan(load, observer, stop_);
     for (const results::Skipped& failed : report.not_started) complain(failed.reason);
     if (report.runs.empty()) return std::nullopt;
     results::Run& result = report.runs.front();

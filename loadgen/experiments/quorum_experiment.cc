@@ -6,8 +6,7 @@
 #include <array>
 #include <limits>
 
-#include "loadgen/experiments/quiet.h"
-#include "loadgen/record/exclusion.h"
+#include "loadgen/experiments/experiment.h"
 #include "strategies/registry.h"
 
 namespace lockbench::loadgen {
@@ -67,8 +66,8 @@ class Experiment {
     load.after_load = [&] {
       if (point.fault.any()) heal(point);
     };
-    Quiet quiet(on_step_);
-    const RunReport report = run_plan(load, quiet, stop_);
+    ForwardWarnings observer(on_step_);
+    const RunReport report = run_plan(load, observer, stop_);
     for (const results::Skipped& failed : report.not_started) complain(point, failed.reason);
     for (const results::Run& run : report.runs) {
       sum.add(run);

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <memory>
 
+#include "loadgen/experiments/experiment.h"
 #include "loadgen/experiments/held_locks.h"
-#include "loadgen/experiments/quiet.h"
 #include "results/stats/statistics.h"
 #include "strategies/registry.h"
 #include "strategies/store.h"
@@ -92,8 +92,8 @@ class Experiment {
     load.strategies = {find_strategy("redis-set-nx-lua")};
     load.workload = plan_.foreground;
     load.endpoints = plan_.endpoints;
-    Quiet quiet(on_step_);
-    const RunReport report = run_plan(load, quiet, stop_);
+    ForwardWarnings observer(on_step_);
+    const RunReport report = run_plan(load, observer, stop_);
     if (report.interrupted) return Failure("interrupted");
     if (report.runs.empty()) return Failure(report.not_started.front().reason);
     return report.runs.front().sections_per_second;

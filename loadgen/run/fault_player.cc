@@ -89,7 +89,7 @@ void FaultPlayer::play(const std::stop_token& stop) {
 void FaultPlayer::strike(const Fault& fault, std::optional<TimePoint> next_at, const Reading& since,
                          const std::stop_token& stop) {
   if (!report_.lag_before) {
-    report_.lag_before = run_.recorder.histograms(Phase::measured).schedule_lag.snapshot();
+    report_.lag_before = run_.recorder.histograms(Phase::measured)[Timing::schedule_lag].snapshot();
   }
   const Reading now = read();
   results::FaultMark mark{.fault = fault.what,
@@ -97,11 +97,11 @@ void FaultPlayer::strike(const Fault& fault, std::optional<TimePoint> next_at, c
                           .healed_seconds = std::nullopt,
                           .recovery_seconds = std::nullopt,
                           .lowest_share = std::numeric_limits<double>::quiet_NaN()};
-  auto dip = DipMeter::after(now.at - since.at, now.sections - since.sections);
+  auto recovery = RecoveryMeter::after(now.at - since.at, now.sections - since.sections);
   tell(fault, true);
   const auto inject = [&] { return target_.inject(run_.strategy, fault); };
   if (note(fault, guarded(inject))) {
-    watch(fault, next_at, dip, mark, stop);
+    watch(fault, next_at, recovery, mark, stop);
     report_.marks.push_back(std::move(mark));
   } else {
     note(fault, guarded([&] { return target_.heal(run_.strategy, fault); }));
@@ -110,27 +110,27 @@ void FaultPlayer::strike(const Fault& fault, std::optional<TimePoint> next_at, c
 }
 
 void FaultPlayer::watch(const Fault& fault, std::optional<TimePoint> next_at,
-                        std::optional<DipMeter>& dip, results::FaultMark& mark,
+                        std::optional<RecoveryMeter>& recovery, results::FaultMark& mark,
                         const std::stop_token& stop) {
   const std::optional<Duration> heals_at = fault.heals_at();
   const auto heal = [&] { return guarded([&] { return target_.heal(run_.strategy, fault); }); };
   std::future<Done> healing;
   bool told = false;
   const Duration step =
-      dip ? std::min(dip->window() / kReadingsInWindow, kLongestStep) : kLongestStep;
+      recovery ? std::min(recovery->window() / kReadingsInWindow, kLongestStep) : kLongestStep;
   // Ends with the run at the latest. The fault is in force: what is read is its doing.
   while (!stop.stop_requested()) {
     const Reading now = read();
-    if (dip) dip->read(now.at, now.sections);
+    if (recovery) recovery->read(now.at, now.sections);
     if (!healing.valid() && heals_at && now.at >= run_.measure_start + *heals_at) {
       // Servers take their time to start, which is part of the recovery.
       healing = begin(heal);
       mark.healed_seconds = since_load(now.at);
-      if (dip) dip->healed(now.at);
+      if (recovery) recovery->healed(now.at);
     }
     const bool healed = healing.valid() && !is_under_way(healing);
     if (healed && !std::exchange(told, true)) tell(fault, false);
-    if (healed && (!dip || dip->back_at() || (next_at && now.at >= *next_at))) break;
+    if (healed && (!recovery || recovery->back_at() || (next_at && now.at >= *next_at))) break;
     TimePoint wake_at = now.at + step;
     if (!healing.valid() && heals_at) {
       wake_at = std::min(wake_at, run_.measure_start + *heals_at);
@@ -139,20 +139,17 @@ void FaultPlayer::watch(const Fault& fault, std::optional<TimePoint> next_at,
   }
   note(fault, healing.valid() ? healing.get() : heal());
   if (!told) tell(fault, false);
-  if (!dip) return;
-  mark.lowest_share = dip->lowest_share();
-  if (dip->back_at()) {
+  if (!recovery) return;
+  mark.lowest_share = recovery->lowest_share();
+  if (recovery->back_at()) {
     mark.recovery_seconds =
-        since_load(*dip->back_at()) - mark.healed_seconds.value_or(mark.at_seconds);
+        since_load(*recovery->back_at()) - mark.healed_seconds.value_or(mark.at_seconds);
   }
 }
 
 FaultPlayer::Reading FaultPlayer::read() const {
-  Reading reading{env_->now()};
-  for (const Phase phase : kPhases) {
-    reading.sections += run_.recorder.totals(phase)[Count::sections];
-  }
-  return reading;
+  const TimePoint now = env_->now();
+  return {now, run_.recorder.totals()[Count::sections]};
 }
 
 bool FaultPlayer::wait_until(TimePoint when, const std::stop_token& stop) const {

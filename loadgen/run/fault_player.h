@@ -9,10 +9,10 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "loadgen/record/dip_meter.h"
 #include "loadgen/record/histogram.h"
 #include "loadgen/run/fault.h"
 #include "loadgen/run/fault_target.h"
+#include "loadgen/run/recovery_meter.h"
 #include "loadgen/run/run_watcher.h"
 #include "loadgen/run/worker.h"
 #include "results/file/model.h"
@@ -56,8 +56,9 @@ class FaultPlayer {
   /// From the fault until it is healed and throughput is back, or the next is due.
   void strike(const Fault& fault, std::optional<TimePoint> next_at, const Reading& since,
               const std::stop_token& stop);
-  void watch(const Fault& fault, std::optional<TimePoint> next_at, std::optional<DipMeter>& dip,
-             results::FaultMark& mark, const std::stop_token& stop);
+  void watch(const Fault& fault, std::optional<TimePoint> next_at,
+             std::optional<RecoveryMeter>& recovery, results::FaultMark& mark,
+             const std::stop_token& stop);
   Reading read() const;
   bool wait_until(TimePoint when, const std::stop_token& stop) const;
   /// Returns whether it was done; keeps why not.

@@ -1,6 +1,8 @@
 #include "loadgen/run/live_run.h"
 
 #include <fmt/format.h>
+#include <sched.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -8,13 +10,17 @@
 #include <set>
 #include <thread>
 
-#include "loadgen/record/certificate.h"
 #include "loadgen/record/redis_counter.h"
 #include "loadgen/run/run_watcher.h"
-#include "loadgen/run/service_world.h"
+#include "loadgen/run/service_recording.h"
 
 namespace lockbench::loadgen {
 namespace {
+
+constexpr Duration kConnectReportInterval = std::chrono::milliseconds(200);
+constexpr Duration kSeriesInterval = std::chrono::seconds(1);
+// A server's accept queue is short: with more at once, connections wait for retransmissions.
+constexpr int kConnectingAtOnce = 64;
 
 double own_cpu_seconds() {
   rusage usage{};
@@ -35,45 +41,50 @@ int nodes_of_quorum(const Descriptor& strategy, const Endpoints& endpoints) {
   return static_cast<int>(urls_of(strategy, endpoints).size());
 }
 
-std::uint64_t overflow_of(const results::Run& run) {
+/// Sets up the calling client thread. A failure of either call only makes the figures less sharp.
+void tune_client_thread() {
+  // Intended starts and think times are exact to the microsecond: no timer slack.
+  ::prctl(PR_SET_TIMERSLACK, 1UL);
+  // A client that gets its answer must not preempt a server on the same machine, which has other
+  // clients to answer. Without this, 50 clients got 15 % less out of the same Redis.
+  const sched_param no_priority{};
+  ::sched_setscheduler(0, SCHED_BATCH, &no_priority);
+}
+
+/// Samples of the result's distributions that were above the histograms' range.
+std::uint64_t overflow_of(results::Run& run) {
   std::uint64_t overflow = 0;
-  for (const results::Distribution* distribution :
-       {&run.acquire, &run.hold, &run.release, &run.handoff, &run.schedule_lag,
-        &run.loss_to_knowledge}) {
-    overflow += distribution->overflow;
+  for (const TimingInfo& info : kTimings) {
+    const auto* const distribution = info.in_run == nullptr ? nullptr : info.in_run(run);
+    if (distribution != nullptr) overflow += distribution->overflow;
   }
-  if (run.renewal) {
-    overflow +=
-        run.renewal->duration.overflow + run.renewal->slip.overflow + run.renewal->margin.overflow;
+  if (run.quorum) {
+    for (const auto& distribution : run.quorum->node_seconds) overflow += distribution.overflow;
   }
-  if (run.quorum) overflow += run.quorum->validity.overflow;
-  if (run.replication) overflow += run.replication->wait.overflow;
   return overflow;
 }
 
-}  // namespace
-
-/// Tells the watcher of one run, whatever its end.
-class LiveRun::Watch {
+/// Tells the watcher that a run begins and, however it ends, that it ends.
+class Watch {
  public:
   Watch(RunWatcher* watcher, const RunShared& run) : watcher_(watcher), run_(run) {
     if (watcher_ != nullptr) watcher_->run_begins(run_);
   }
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
-  ~Watch() { tell(nullptr); }
+  ~Watch() { end(nullptr); }
 
-  void end(const results::Run& result) { tell(&result); }
-
- private:
-  void tell(const results::Run* result) {
+  void end(const results::Run* result) {
     if (watcher_ != nullptr) watcher_->run_ends(run_, result);
     watcher_ = nullptr;
   }
 
+ private:
   RunWatcher* watcher_;
   const RunShared& run_;
 };
+
+}  // namespace
 
 LiveRun::LiveRun(const RunPlan& plan, const Descriptor& strategy, int repetition,
                  const Progress& progress, ProgressObserver& observer, std::stop_token external)
@@ -98,8 +109,8 @@ LiveRun::LiveRun(const RunPlan& plan, const Descriptor& strategy, int repetition
            .keys = KeyChooser(plan.workload.key_count(), plan.workload.key_skew),
            .counter = nullptr,
            .schedule = nullptr},
-      housekeeping_(make_stores(strategy, plan.endpoints, plan.workload.strategy.command_timeout)) {
-  provide_service_worlds(run_);
+      stores_(make_stores(strategy, plan.endpoints, plan.workload.strategy.command_timeout)) {
+  record_services(run_);
   if (plan.provide_services) plan.provide_services(run_.services);
 }
 
@@ -109,17 +120,16 @@ tl::expected<results::Run, std::string> LiveRun::execute() {
   if (auto connected = start_clients(); !connected) return tl::unexpected(connected.error());
 
   results::Run result;
-  RunEvidence evidence;
-  housekeeping_.begin();
+  stores_.begin();
   if (!plan_.faults.empty()) {
     faults_ = std::make_unique<FaultPlayer>(run_, plan_.faults, *plan_.fault_target, plan_.watcher);
   }
   if (plan_.before_load) plan_.before_load();
-  const Duration strayed_before = wall_clock_offset();
+  const Duration offset_before = wall_clock_offset();
   const double cpu_before = own_cpu_seconds();
   SeriesSampler sampler(run_);
   const TimePoint ended_at = drive(sampler, result.series);
-  evidence.cpu_seconds = own_cpu_seconds() - cpu_before;
+  const double cpu_seconds = own_cpu_seconds() - cpu_before;
   end_faults(result);
   drain();
   if (plan_.after_load) plan_.after_load();
@@ -131,67 +141,20 @@ tl::expected<results::Run, std::string> LiveRun::execute() {
   result.backend = run_.strategy.backend;
   result.repetition = repetition_;
   summarise(run_, std::max(measured_until - run_.measure_start, Duration::zero()), result);
-  watch.end(result);
+  watch.end(&result);
 
-  const Housekeeping::Account account = housekeeping_.end();
-  std::uint64_t all_sections = 0;
-  for (const Phase phase : kPhases) {
-    all_sections += run_.recorder.totals(phase)[Count::sections];
+  const RunStores::Usage usage = stores_.end();
+  const std::uint64_t all_sections = run_.recorder.totals()[Count::sections];
+  if (usage.cpu_seconds && all_sections > 0) {
+    result.server_cpu_seconds_per_section = *usage.cpu_seconds / static_cast<double>(all_sections);
   }
-  if (account.cpu_seconds && all_sections > 0) {
-    result.server_cpu_seconds_per_section =
-        *account.cpu_seconds / static_cast<double>(all_sections);
-  }
-  evidence.restarted_servers = account.gone;
-  if (!restarts_expected()) {
-    evidence.restarted_servers.insert(evidence.restarted_servers.end(), account.restarts.begin(),
-                                      account.restarts.end());
-  }
-  evidence.wall_seconds = seconds(ended_at - run_.load_start);
-  evidence.overrun_seconds = seconds(ended_at - run_.load_end);
-  evidence.wall_clock_jump_seconds = seconds(wall_clock_offset() - strayed_before);
+  RunEvidence evidence = evidence_of(usage, ended_at);
+  evidence.cpu_seconds = cpu_seconds;
+  evidence.wall_clock_jump_seconds = seconds(wall_clock_offset() - offset_before);
   evidence.overflowed_samples = overflow_of(result);
-  complete_evidence(evidence);
   result.generator = certify(evidence);
   remove_keys();
   return result;
-}
-
-void LiveRun::end_faults(results::Run& result) {
-  if (!faults_) return;
-  FaultPlayer::Report report = faults_->finish();
-  result.faults = std::move(report.marks);
-  lag_before_faults_ = std::move(report.lag_before);
-  if (!external_.stop_requested()) {
-    for (const std::string& fault : report.never_struck) {
-      observer_.on_warning(fmt::format("fault {}: the run of {} was over before it could strike",
-                                       fault, run_.strategy.name));
-    }
-  }
-  for (const std::string& line : report.failures) {
-    observer_.on_warning(fmt::format("{}: {}", run_.strategy.name, line));
-    run_.recorder.failure(line);
-  }
-}
-
-bool LiveRun::restarts_expected() const {
-  return std::any_of(plan_.faults.begin(), plan_.faults.end(),
-                     [](const Fault& fault) { return restarts_servers(fault.kind); });
-}
-
-Duration LiveRun::wall_clock_offset() {
-  return env_->wall_now().time_since_epoch() - env_->now().time_since_epoch();
-}
-
-void LiveRun::complete_evidence(RunEvidence& evidence) const {
-  const Recorder::Histograms& histograms = run_.recorder.histograms(Phase::measured);
-  evidence.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  evidence.has_store = housekeeping_.has_store();
-  // With a fault clients are busy for as long as it lasts: that is what is measured, and waits
-  // count from the schedule.
-  evidence.schedule_lag = lag_before_faults_.value_or(histograms.schedule_lag.snapshot());
-  evidence.wake_lag = histograms.wake_lag.snapshot();
-  evidence.acquire = histograms.acquire_with(AcquireOutcome::acquired).snapshot();
 }
 
 tl::expected<void, std::string> LiveRun::make_counter() {
@@ -215,19 +178,257 @@ tl::expected<void, std::string> LiveRun::make_counter() {
   return {};
 }
 
+tl::expected<void, std::string> LiveRun::start_clients() {
+  const int clients = plan_.workload.clients;
+  progress_.clients = clients;
+  threads_.reserve(static_cast<std::size_t>(clients));
+  std::string failed;
+  for (int number = 0; number < clients && failed.empty() && !external_.stop_requested();
+       ++number) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(
+          lock, [&] { return number - connected_ < kConnectingAtOnce || !connect_error_.empty(); });
+      failed = connect_error_;
+    }
+    if (!failed.empty()) break;
+    if (number % 256 == 0)
+      report(Progress::Phase::connecting, static_cast<double>(number) / clients);
+    auto thread = SmallThread::start([this, number] { run_client(number); });
+    if (thread) {
+      threads_.push_back(std::move(*thread));
+    } else {
+      failed = fmt::format("client {} of {} could not be started: {}", number + 1, clients,
+                           thread.error());
+    }
+  }
+  if (failed.empty()) {
+    if (auto connected = await_connected(); !connected) failed = connected.error();
+  }
+  if (failed.empty()) return {};
+  run_.over.request_stop();
+  open_gate();
+  threads_.clear();
+  return tl::unexpected(failed);
+}
+
+void LiveRun::run_client(int number) {
+  tune_client_thread();
+  Worker worker(run_, number);
+  const StoreResult<void> connected = worker.connect();
+  {
+    const std::scoped_lock lock(mutex_);
+    if (connected) {
+      ++connected_;
+      ++working_;
+    } else if (connect_error_.empty()) {
+      connect_error_ = connected.error().message;
+    }
+  }
+  changed_.notify_one();
+  if (!connected) return;
+  gate_open_.wait(false);
+  worker.work();
+  {
+    const std::scoped_lock lock(mutex_);
+    --working_;
+  }
+  changed_.notify_one();
+}
+
+tl::expected<void, std::string> LiveRun::await_connected() {
+  std::unique_lock lock(mutex_);
+  const auto started = static_cast<int>(threads_.size());
+  // Bounded: every client either connects or fails within the command timeout.
+  while (connected_ < started && connect_error_.empty()) {
+    changed_.wait_for(lock, kConnectReportInterval);
+    const double done = static_cast<double>(connected_) / plan_.workload.clients;
+    lock.unlock();
+    report(Progress::Phase::connecting, done);
+    lock.lock();
+  }
+  if (!connect_error_.empty()) return tl::unexpected(connect_error_);
+  if (started < plan_.workload.clients)
+    return tl::unexpected<std::string>("interrupted while connecting");
+  return {};
+}
+
+void LiveRun::open_gate() {
+  gate_open_.store(true);
+  gate_open_.notify_all();
+}
+
+TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoint>& series) {
+  const Workload& workload = plan_.workload;
+  run_.load_start = env_->now();
+  run_.measure_start = run_.load_start + workload.warmup;
+  run_.load_end = run_.measure_start + workload.duration;
+  run_.started.store(true, std::memory_order_release);
+  if (workload.rate) {
+    run_.schedule =
+        std::make_unique<Schedule>(*workload.rate, workload.arrival, run_.load_start, run_.seed);
+  }
+  open_gate();
+  if (faults_) faults_->start();
+
+  TimePoint next_sample = next_sample_after(run_.load_start);
+  TimePoint now = run_.load_start;
+  bool over = false, used_up = false;
+  while (!over) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait_until(lock, external_, std::min(next_sample, run_.load_end),
+                          [this] { return iterations_used_up(); });
+      now = env_->now();
+      used_up = iterations_used_up();
+      over = now >= run_.load_end || external_.stop_requested() || used_up;
+    }
+    if (over || now >= next_sample) {
+      series.push_back(sampler.sample(now));
+      progress_.sections += series.back().sections;
+      progress_.sections_per_second = static_cast<double>(series.back().sections);
+      progress_.failed += series.back().failed;
+      progress_.in_vain = 0;
+      for (const Phase phase : kPhases) {
+        progress_.in_vain += run_.recorder.outcome_count(phase, AcquireOutcome::refused) +
+                             run_.recorder.outcome_count(phase, AcquireOutcome::timed_out);
+      }
+      if (next_sample == run_.measure_start) run_.audit.restart_streaks();
+      next_sample = next_sample_after(next_sample);
+    }
+    if (over) {
+      // Sampling came first, so that the last point shows who waits and holds; the clients have
+      // worked on meanwhile.
+      if (!used_up) now = env_->now();
+      run_.over.request_stop();
+    }
+    report_load(now, over);
+  }
+  return now;
+}
+
+bool LiveRun::iterations_used_up() const {
+  // The client that ends the last iteration leaves then, which notifies the runner.
+  return plan_.workload.iterations && run_.ended_sections.load() >= *plan_.workload.iterations;
+}
+
+TimePoint LiveRun::next_sample_after(TimePoint sampled_at) const {
+  const TimePoint next = sampled_at + kSeriesInterval;
+  // No interval spans the end of the warm-up.
+  const bool crosses = sampled_at < run_.measure_start && next > run_.measure_start;
+  return crosses ? run_.measure_start : next;
+}
+
+void LiveRun::report_load(TimePoint now, bool over) {
+  if (now < run_.measure_start) {
+    const Duration warm = now - run_.load_start;
+    report(Progress::Phase::warming_up, seconds(warm) / seconds(plan_.workload.warmup));
+    return;
+  }
+  // By time or by sections, whichever ends the run first.
+  double done = seconds(now - run_.measure_start) / seconds(plan_.workload.duration);
+  if (plan_.workload.iterations) {
+    done = std::max(done, static_cast<double>(run_.measured_sections.load()) /
+                              static_cast<double>(*plan_.workload.iterations));
+  }
+  report(over ? Progress::Phase::draining : Progress::Phase::measuring, std::min(done, 1.0));
+}
+
+void LiveRun::report(Progress::Phase phase, double done) {
+  progress_.phase = phase;
+  progress_.done = done;
+  {
+    const std::scoped_lock lock(mutex_);
+    progress_.clients_connected = connected_;
+  }
+  observer_.on_progress(progress_);
+}
+
+void LiveRun::end_faults(results::Run& result) {
+  if (!faults_) return;
+  FaultPlayer::Report report = faults_->finish();
+  result.faults = std::move(report.marks);
+  lag_before_faults_ = std::move(report.lag_before);
+  if (!external_.stop_requested()) {
+    for (const std::string& fault : report.never_struck) {
+      observer_.on_warning(fmt::format("fault {}: the run of {} was over before it could strike",
+                                       fault, run_.strategy.name));
+    }
+  }
+  for (const std::string& line : report.failures) {
+    observer_.on_warning(fmt::format("{}: {}", run_.strategy.name, line));
+    run_.recorder.failure(line);
+  }
+}
+
+void LiveRun::drain() {
+  // Two commands under way, one after the other, each bounded by its own time-out.
+  const TimePoint give_up_at = env_->now() + 2 * plan_.workload.strategy.command_timeout;
+  {
+    std::unique_lock lock(mutex_);
+    while (working_ > 0 && env_->now() < give_up_at) changed_.wait_until(lock, give_up_at);
+  }
+  run_.abort.request_stop();
+  threads_.clear();  // joins
+}
+
+void LiveRun::count_never_begun(TimePoint until) {
+  if (!run_.schedule) return;
+  // With all iterations begun, no further section was to begin.
+  if (plan_.workload.iterations && run_.measured_sections >= *plan_.workload.iterations) return;
+  // Due, but no client was free to begin them: they have waited since their intended start. The
+  // schedule never stands still, so this ends.
+  Recorder::Histograms& histograms = run_.recorder.histograms(Phase::measured);
+  for (TimePoint intended = run_.schedule->next(); intended < until;
+       intended = run_.schedule->next()) {
+    histograms[Timing::abandoned].record(until - intended);
+    histograms[Timing::schedule_lag].record(until - intended);
+    Counts waited;
+    waited.longest_wait = until - intended;
+    run_.recorder.client(0).add(Phase::measured, waited);
+  }
+}
+
+Duration LiveRun::wall_clock_offset() {
+  return env_->wall_now().time_since_epoch() - env_->now().time_since_epoch();
+}
+
+RunEvidence LiveRun::evidence_of(const RunStores::Usage& usage, TimePoint ended_at) const {
+  const Recorder::Histograms& histograms = run_.recorder.histograms(Phase::measured);
+  RunEvidence evidence;
+  evidence.wall_seconds = seconds(ended_at - run_.load_start);
+  evidence.overrun_seconds = seconds(ended_at - run_.load_end);
+  evidence.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  evidence.has_store = !stores_.empty();
+  // A fault keeps clients busy while it lasts: that is what is measured, and waits count from the
+  // schedule anyway.
+  evidence.schedule_lag = lag_before_faults_.value_or(histograms[Timing::schedule_lag].snapshot());
+  evidence.wake_lag = histograms[Timing::wake_lag].snapshot();
+  evidence.acquire = histograms[Timing::acquired].snapshot();
+  evidence.restarted_servers = usage.gone;
+  const bool restarts_expected =
+      std::any_of(plan_.faults.begin(), plan_.faults.end(),
+                  [](const Fault& fault) { return restarts_servers(fault.kind); });
+  if (!restarts_expected) {
+    evidence.restarted_servers.insert(evidence.restarted_servers.end(), usage.restarts.begin(),
+                                      usage.restarts.end());
+  }
+  return evidence;
+}
+
 void LiveRun::remove_keys() {
-  std::set<std::string> said;
+  std::set<std::string> reported;
   const auto warn = [&](const std::string& why) {
-    if (!said.insert(why).second) return;
+    if (!reported.insert(why).second) return;
     observer_.on_warning(fmt::format("keys of {} may be left behind under lockbench:{}: ({})",
                                      run_.strategy.name, plan_.run_id, why));
   };
   if (auto removed = run_.counter->remove_keys(); !removed) warn(removed.error());
-  const auto removed = housekeeping_.remove_keys(
+  const auto removed = stores_.remove_keys(
       plan_.workload.key_count(), [this](int key) { return run_.key(key); },
       run_.strategy.key_suffixes);
   if (!removed) warn(removed.error());
-  if (const auto rest = housekeeping_.remove_run(plan_.run_id); !rest) warn(rest.error());
+  if (const auto rest = stores_.remove_run(plan_.run_id); !rest) warn(rest.error());
 }
 
 }  // namespace lockbench::loadgen

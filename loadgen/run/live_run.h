@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "loadgen/record/certificate.h"
-#include "loadgen/record/summary.h"
 #include "loadgen/run/fault_player.h"
-#include "loadgen/run/housekeeping.h"
+#include "loadgen/run/run_stores.h"
 #include "loadgen/run/runner.h"
+#include "loadgen/run/summary.h"
 #include "loadgen/run/thread.h"
 #include "loadgen/run/worker.h"
 
@@ -32,33 +32,28 @@ class LiveRun {
   tl::expected<results::Run, std::string> execute();
 
  private:
-  class Watch;
-
-  /// What a client's thread does.
-  void client_body(int number);
   tl::expected<void, std::string> make_counter();
   tl::expected<void, std::string> start_clients();
+  /// The body of a client's thread.
+  void run_client(int number);
   /// Waits until every client is connected or one has failed.
   tl::expected<void, std::string> await_connected();
   void open_gate();
-  bool iterations_used_up() const;
-  /// From the start of the load to its end; samples at least one point. Returns when the measured
-  /// part ended.
+  /// From the start of the load to its end; takes at least one sample for the series. Returns when
+  /// the load ended.
   TimePoint drive(SeriesSampler& sampler, std::vector<results::SeriesPoint>& series);
-  /// Lets the clients finish what is under way, for a bounded time, and ends their threads.
-  void drain();
+  bool iterations_used_up() const;
+  TimePoint next_sample_after(TimePoint sampled_at) const;
   void report_load(TimePoint now, bool over);
   void report(Progress::Phase phase, double done);
-  /// When the series gets its next point.
-  TimePoint sample_after(TimePoint sampled_at) const;
-  /// Open loop: sections that were due and that no client took count as abandoned.
-  void count_never_begun(TimePoint until);
-  /// By how much the time of day is ahead of the monotonic clock: constant, unless one is set.
-  Duration wall_clock_offset();
-  /// Ends the faults, and tells what they did.
   void end_faults(results::Run& result);
-  bool restarts_expected() const;
-  void complete_evidence(RunEvidence& evidence) const;
+  /// Lets the clients finish what is under way, for a bounded time, and ends their threads.
+  void drain();
+  /// Open loop: sections that were due and that no client began count as abandoned.
+  void count_never_begun(TimePoint until);
+  /// Time of day minus monotonic clock: constant, unless a clock is set.
+  Duration wall_clock_offset();
+  RunEvidence evidence_of(const RunStores::Usage& usage, TimePoint ended_at) const;
   void remove_keys();
 
   const RunPlan& plan_;
@@ -69,17 +64,16 @@ class LiveRun {
 
   std::unique_ptr<Env> env_;
   RunShared run_;
-  Housekeeping housekeeping_;
+  RunStores stores_;
 
-  // How the runner and its clients find each other.
-  std::mutex mutex_;
-  std::condition_variable_any changed_;  ///< the runner waits for it, and nobody else
+  std::mutex mutex_;                     ///< guards connected_, working_ and connect_error_
+  std::condition_variable_any changed_;  ///< only the runner waits for it
   int connected_ = 0, working_ = 0;
   std::string connect_error_;
   std::atomic<bool> gate_open_{false};  ///< the clients wait for it
-  std::vector<SmallThread> threads_;    ///< joined before anything they use goes
+  std::vector<SmallThread> threads_;    ///< joined before anything they use is destroyed
   std::optional<HistogramSnapshot> lag_before_faults_;
-  std::unique_ptr<FaultPlayer> faults_;  ///< last: healed before the clients are waited for
+  std::unique_ptr<FaultPlayer> faults_;  ///< last: heals before the clients are joined
 };
 
 }  // namespace lockbench::loadgen

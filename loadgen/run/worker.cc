@@ -84,10 +84,10 @@ std::optional<TimePoint> Worker::next_start() {
   }
   if (run_.schedule) {
     const TimePoint started = world_->now();
-    histograms().schedule_lag.record(started - intended);
+    histograms()[Timing::schedule_lag].record(started - intended);
     // Late because every client was busy is one thing; late to wake up is the generator's own
     // fault.
-    if (intended > now) histograms().wake_lag.record(started - intended);
+    if (intended > now) histograms()[Timing::wake_lag].record(started - intended);
   }
   return intended;
 }
@@ -124,8 +124,8 @@ Mode Worker::pick_mode() {
 
 void Worker::shed(TimePoint intended, TimePoint now) {
   phase_ = now < run_.measure_start ? Phase::unmeasured : Phase::measured;
-  histograms().acquire_with(AcquireOutcome::abandoned).record(now - intended);
-  histograms().schedule_lag.record(now - intended);
+  histograms()[Timing::abandoned].record(now - intended);
+  histograms()[Timing::schedule_lag].record(now - intended);
 }
 
 void Worker::section(TimePoint intended) {
@@ -152,7 +152,7 @@ void Worker::section(TimePoint intended) {
   const bool granted = result.outcome == AcquireOutcome::acquired;
   if (granted) {
     if (const auto handed_over = run_.handoff.granted(key, started, ended)) {
-      histograms().handoff.record(*handed_over);
+      histograms()[Timing::handoff].record(*handed_over);
     }
     record_.state.store(ClientState::holding, std::memory_order_relaxed);
     const TimePoint left_at = critical_section(key, *result.lease, mark, ended);
@@ -184,13 +184,13 @@ Phase Worker::phase_of(AcquireOutcome outcome, TimePoint ended) const {
 
 void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoint intended,
                        TimePoint started, TimePoint ended) {
-  histograms().acquire_with(result.outcome).record(ended - intended);
+  histograms()[acquire_timing(result.outcome)].record(ended - intended);
   counts_.longest_wait = ended - intended;
   counts_[Count::attempts] = result.attempts;
   counts_[Count::wakes] = spent.wakes;
   if (!result.reason.empty()) run_.recorder.failure(result.reason);
   if (result.outcome != AcquireOutcome::acquired) return;
-  histograms().acquire_service.record(ended - started);
+  histograms()[Timing::acquire_service].record(ended - started);
   counts_[Count::granted_attempts] = result.attempts;
   counts_[Count::round_trip_ns] = nanoseconds(spent.round_trip);
   counts_[Count::backoff_ns] = nanoseconds(spent.backoff);
@@ -224,7 +224,7 @@ TimePoint Worker::critical_section(int key, const Lease& lease, AcquireMark mark
   const TimePoint left_at = world_->now();
   run_.audit.leave(key, entry, left_at);
   // A hold that the end of the run cut short is none.
-  if (!over()) histograms().hold.record(left_at - granted_at);
+  if (!over()) histograms()[Timing::hold].record(left_at - granted_at);
   return left_at;
 }
 
@@ -237,9 +237,9 @@ void Worker::release(int key, const Lease& lease, TimePoint left_at) {
   const TimePoint done_at = world_->now();
   const bool released = hands_on && result.outcome == ReleaseOutcome::released;
   if (const auto handed_over = run_.handoff.release_finished(key, left_at, released)) {
-    histograms().handoff.record(*handed_over);
+    histograms()[Timing::handoff].record(*handed_over);
   }
-  histograms().release.record(done_at - left_at);
+  histograms()[Timing::release].record(done_at - left_at);
   if (result.outcome == ReleaseOutcome::not_owner) {
     ++counts_[Count::releases_not_owner];
     if (!lease.state->lost_at()) note_loss(lease, done_at);
@@ -256,7 +256,7 @@ void Worker::note_loss(const Lease& lease, TimePoint learned_at) {
   const TimePoint ended_at = lease.state->valid_until();
   const TimePoint gone_at = learned_at > ended_at ? ended_at : lease.state->confirmed_at();
   if (gone_at != TimePoint::min()) {
-    histograms().loss_to_knowledge.record(learned_at - gone_at);
+    histograms()[Timing::loss_to_knowledge].record(learned_at - gone_at);
   }
 }
 

@@ -142,15 +142,8 @@ void describe(Visitor& v, Is<Run> auto& run) {
   v("sections", run.sections);
   v("sections_per_second", run.sections_per_second);
   v("outcomes", run.outcomes);
-  v("leases_lost", run.leases_lost);
-  v("loss_to_knowledge", run.loss_to_knowledge);
-  v("shared_sections", run.shared_sections);
-  v("acquire", run.acquire);
-  v("acquire_service", run.acquire_service);
-  v("hold", run.hold);
-  v("release", run.release);
-  v("handoff", run.handoff);
-  v("schedule_lag", run.schedule_lag);
+  for (const auto& [name, member] : kRunCounts) v(name, run.*member);
+  for (const auto& [name, member] : kRunDistributions) v(name, run.*member);
   v.group("releases", [&run](auto& releases) {
     releases("not_owner", run.releases_not_owner);
     releases("failed", run.releases_failed);

@@ -124,27 +124,47 @@ struct Run {
   std::uint64_t sections = 0;
   double sections_per_second = 0;
   Outcomes outcomes;
-  std::uint64_t leases_lost = 0;
-  /// From the end of validity; of a lease lost earlier from its latest confirmation, which is the
-  /// longest that it can have been.
+  std::uint64_t leases_lost = 0, shared_sections = 0;
+  /// From the end of a lost lease's validity until its client knew. For a lease that was lost
+  /// before that end: from its latest confirmation, an upper bound.
   Distribution loss_to_knowledge;
-  std::uint64_t shared_sections = 0;
   Distribution acquire, acquire_service, hold, release, handoff, schedule_lag;
   std::uint64_t releases_not_owner = 0, releases_failed = 0;
   WaitAnatomy wait;
   double attempts_per_grant = 0, commands_per_section = 0;
-  std::optional<double> herd_factor;  ///< nothing where nobody waits for a wake-up
+  std::optional<double> herd_factor;  ///< nothing if no client waits for a wake-up
   std::optional<double> server_cpu_seconds_per_section;
   Fairness fairness;
-  std::optional<Renewal> renewal;          ///< nothing where nothing is renewed
-  std::optional<Quorum> quorum;            ///< nothing where there is none
-  std::optional<Replication> replication;  ///< nothing where no replica is waited for
+  std::optional<Renewal> renewal;          ///< nothing if no lease was renewed
+  std::optional<Quorum> quorum;            ///< nothing for a lock on a single node
+  std::optional<Replication> replication;  ///< nothing if the lock does not wait for replicas
   Audit audit;
   std::vector<SeriesPoint> series;
   std::vector<FaultMark> faults;  ///< in the order in which they struck
   Generator generator;
   std::vector<std::string> errors;  ///< distinct failures, the most frequent first, a few
 };
+
+/// A field of a run, and its name in the result file.
+template <class T>
+struct RunField {
+  const char* name;
+  T Run::*member;
+};
+
+/// The distributions and counts that stand in a run itself. fields.h writes and reads them by these
+/// lists, and compare judges them by the same.
+inline constexpr std::array kRunDistributions{
+    RunField<Distribution>{"loss_to_knowledge", &Run::loss_to_knowledge},
+    RunField<Distribution>{"acquire", &Run::acquire},
+    RunField<Distribution>{"acquire_service", &Run::acquire_service},
+    RunField<Distribution>{"hold", &Run::hold},
+    RunField<Distribution>{"release", &Run::release},
+    RunField<Distribution>{"handoff", &Run::handoff},
+    RunField<Distribution>{"schedule_lag", &Run::schedule_lag}};
+inline constexpr std::array kRunCounts{
+    RunField<std::uint64_t>{"leases_lost", &Run::leases_lost},
+    RunField<std::uint64_t>{"shared_sections", &Run::shared_sections}};
 
 /// So many locks held, and kept by one way to renew, while other clients work. Medians over the
 /// pairs of runs; rates are those of the time of the measurement.

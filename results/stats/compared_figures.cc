@@ -46,24 +46,20 @@ constexpr std::array kMore{
     Usual{"replication.wait.", FigureKind::seconds, Good::lower},
 };
 
-constexpr std::array<std::string_view, 7> kDistributions{
-    "acquire.",      "acquire_service.",  "hold.", "release.", "handoff.",
-    "schedule_lag.", "loss_to_knowledge."};
-
-const Distribution* distribution_of(const Run& run, std::string_view path) {
-  const std::array<const Distribution*, kDistributions.size()> places{
-      &run.acquire,      &run.acquire_service,  &run.hold, &run.release, &run.handoff,
-      &run.schedule_lag, &run.loss_to_knowledge};
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    if (path.starts_with(kDistributions[i])) return places[i];
+/// The distribution of a run that a figure such as "acquire.p99" belongs to.
+std::optional<Distribution Run::*> distribution_of(std::string_view path) {
+  const std::string_view group = path.substr(0, path.find('.'));
+  for (const auto& [name, member] : kRunDistributions) {
+    if (group == name) return member;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 bool is_count(std::string_view path) {
-  return path.starts_with("outcomes.") || path.starts_with("releases.") || path == "leases_lost" ||
-         path == "sections" || path == "shared_sections" ||
-         (path.starts_with("audit.") && !path.ends_with("_seconds"));
+  return path.starts_with("outcomes.") || path.starts_with("releases.") || path == "sections" ||
+         (path.starts_with("audit.") && !path.ends_with("_seconds")) ||
+         std::any_of(kRunCounts.begin(), kRunCounts.end(),
+                     [&](const auto& count) { return path == count.name; });
 }
 
 /// Whether a figure of a distribution is a time: not how many samples it has, nor its histogram's.
@@ -83,9 +79,7 @@ ComparedFigure described(const std::string& path) {
   const auto* const more = std::find_if(kMore.begin(), kMore.end(),
                                         [&](const Usual& one) { return stands_for(one, path); });
   if (more != kMore.end()) return {path, more->kind, more->good};
-  const bool is_latency =
-      std::any_of(kDistributions.begin(), kDistributions.end(),
-                  [&](std::string_view group) { return path.starts_with(group) && is_time(path); });
+  const bool is_latency = distribution_of(path) && is_time(path);
   if (is_latency || path.ends_with("_seconds")) {
     return {path, FigureKind::seconds, is_latency ? Good::lower : Good::unknown};
   }
@@ -197,11 +191,12 @@ WithinRun within_run(const Run& run, const ComparedFigure& figure, double value)
     return {*error / *center, effective_size(series)};
   }
   WithinRun within{0, std::max(1.0, effective_size(rates))};
-  if (const Distribution* distribution = distribution_of(run, figure.path)) {
-    const auto count = static_cast<double>(distribution->count);
+  if (const auto member = distribution_of(figure.path)) {
+    const Distribution& distribution = run.**member;
+    const auto count = static_cast<double>(distribution.count);
     const auto clump = clumping(rates);
     within.error = error_from_histogram(
-        *distribution, figure.path,
+        distribution, figure.path,
         clump ? std::max(1.0, count / *clump) : std::min(count, kClumpedSamples));
   }
   return within;

@@ -22,11 +22,11 @@ void scrape(benchmark::State& state) {
   }
   // As five nodes make it: every strategy has its series per node, and the run has samples in them.
   constexpr int kNodes = 5, kSamples = 1'000;
-  auto book = std::make_shared<exporter::RunBook>(strategies, kNodes);
+  auto metrics = std::make_shared<exporter::RunMetrics>(strategies, kNodes);
   test::RunUnderTest run(*strategies.front(), 2, kNodes);
   for (int i = 1; i <= kSamples; ++i) run.grant(std::chrono::microseconds(i * i));
-  book->run_begins(run.shared());
-  const exporter::Collector collector(book, {.run = {{"run", "bench"}}, .build = {}});
+  metrics->run_begins(run.shared());
+  const exporter::Collector collector(metrics, {.run = {{"run", "bench"}}, .build = {}});
   std::size_t bytes = 0;
   for (auto _ : state) {
     const std::string page = prometheus::TextSerializer().Serialize(collector.Collect());
@@ -34,7 +34,7 @@ void scrape(benchmark::State& state) {
     benchmark::DoNotOptimize(page.data());
   }
   state.counters["bytes"] = static_cast<double>(bytes);
-  book->run_ends(run.shared(), nullptr);
+  metrics->run_ends(run.shared(), nullptr);
 }
 // One, and as many as there are.
 BENCHMARK(scrape)->Arg(1)->Arg(29)->Unit(benchmark::kMillisecond);

@@ -27,8 +27,8 @@ std::string text_of(const std::string& name) {
 
 std::set<std::string> exported() {
   std::set<std::string> names;
-  const auto book = std::make_shared<exporter::RunBook>(all_strategies());
-  for (const auto& family : exporter::Collector(book, {}).Collect()) names.insert(family.name);
+  const auto metrics = std::make_shared<exporter::RunMetrics>(all_strategies());
+  for (const auto& family : exporter::Collector(metrics, {}).Collect()) names.insert(family.name);
   return names;
 }
 

@@ -19,14 +19,14 @@ using testing::Not;
 class CollectorTest : public testing::Test {
  protected:
   std::string page() const {
-    const Collector collector(book_, {.run = {{"run", "r1"}}, .build = {{"version", "1.2"}}});
+    const Collector collector(metrics_, {.run = {{"run", "r1"}}, .build = {{"version", "1.2"}}});
     return prometheus::TextSerializer().Serialize(collector.Collect());
   }
-  std::vector<MetricFamily> families() const { return Collector(book_, {}).Collect(); }
+  std::vector<MetricFamily> families() const { return Collector(metrics_, {}).Collect(); }
 
   const Descriptor strategy_{.name = "tested", .backend = "store"};
-  std::shared_ptr<RunBook> book_ =
-      std::make_shared<RunBook>(std::vector<const Descriptor*>{&strategy_});
+  std::shared_ptr<RunMetrics> metrics_ =
+      std::make_shared<RunMetrics>(std::vector<const Descriptor*>{&strategy_});
   test::RunUnderTest run_{strategy_};
 };
 
@@ -53,7 +53,7 @@ TEST_F(CollectorTest, NamesAndHelpAreThereAndNoneTwice) {
 }
 
 TEST_F(CollectorTest, AHistogramsBucketsGrowUpToItsCount) {
-  book_->run_begins(run_.shared());
+  metrics_->run_begins(run_.shared());
   for (const Duration waited : {Duration(1us), Duration(1ms), Duration(2h)}) run_.grant(waited);
   for (const MetricFamily& family : families()) {
     if (family.name != "lockbench_acquire_duration_seconds") continue;
@@ -65,14 +65,14 @@ TEST_F(CollectorTest, AHistogramsBucketsGrowUpToItsCount) {
     EXPECT_EQ(histogram.sample_count, 3U);
     EXPECT_DOUBLE_EQ(histogram.sample_sum, 7200.001001);
   }
-  book_->run_ends(run_.shared(), nullptr);
+  metrics_->run_ends(run_.shared(), nullptr);
 }
 
 TEST_F(CollectorTest, NothingSaysWhoseLockItIs) {
-  book_->run_begins(run_.shared());
+  metrics_->run_begins(run_.shared());
   run_.grant(1ms);
   EXPECT_THAT(page(), Not(HasSubstr("lockbench:run")));
-  book_->run_ends(run_.shared(), nullptr);
+  metrics_->run_ends(run_.shared(), nullptr);
 }
 
 }  // namespace

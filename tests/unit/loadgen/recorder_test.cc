@@ -51,9 +51,9 @@ TEST(Recorder, OutcomesAreCountedPerPhase) {
   for (const AcquireOutcome outcome : kOutcomes) {
     ++n;
     for (std::uint64_t i = 0; i < n; ++i) {
-      recorder.histograms(Phase::measured).acquire_with(outcome).record(1ms);
+      recorder.histograms(Phase::measured)[acquire_timing(outcome)].record(1ms);
     }
-    recorder.histograms(Phase::unmeasured).acquire_with(outcome).record(1ms);
+    recorder.histograms(Phase::unmeasured)[acquire_timing(outcome)].record(1ms);
     EXPECT_EQ(recorder.outcome_count(Phase::measured, outcome), n);
     EXPECT_EQ(recorder.outcome_count(Phase::unmeasured, outcome), 1U);
   }
@@ -80,7 +80,7 @@ TEST(Recorder, CanBeReadWhileItIsWritten) {
     for (int number = 0; number < kClients; ++number) {
       clients.emplace_back([&recorder, number] {
         for (std::uint64_t i = 0; i < kSections; ++i) {
-          recorder.histograms(Phase::measured).acquire_with(AcquireOutcome::acquired).record(1us);
+          recorder.histograms(Phase::measured)[Timing::acquired].record(1us);
           recorder.client(number).add(Phase::measured, counts(Count::sections, 1, Duration(i)));
           recorder.client(number).state = ClientState::holding;
         }
@@ -122,19 +122,20 @@ TEST(Recorder, RenewalsAreCountedByOutcomeAndPhase) {
   report(Phase::measured, RenewalAnswer::not_owner, 3);
   report(Phase::measured, RenewalAnswer::failed, 2);
   report(Phase::unmeasured, RenewalAnswer::renewed, 1);
-  const ServiceCounts counts = recorder.service_counts(Phase::measured);
-  EXPECT_EQ(counts.renewals, 5U);
-  EXPECT_EQ(counts.renewals_refused, 3U);
-  EXPECT_EQ(counts.renewals_failed, 2U);
-  EXPECT_EQ(counts.renewal_commands, 50U) << "whatever came of them";
-  EXPECT_EQ(recorder.service_counts(Phase::unmeasured).renewals, 1U);
+  const Counts counts = recorder.totals(Phase::measured);
+  EXPECT_EQ(counts[Count::renewals], 5U);
+  EXPECT_EQ(counts[Count::renewals_lost], 3U);
+  EXPECT_EQ(counts[Count::renewals_failed], 2U);
+  EXPECT_EQ(counts[Count::renewal_commands], 50U) << "whatever came of them";
+  EXPECT_EQ(recorder.totals(Phase::unmeasured)[Count::renewals], 1U);
   EXPECT_EQ(recorder.failures(), (std::vector<std::string>{"2 × renewal: no answer"}));
 
   const auto& measured = recorder.histograms(Phase::measured);
-  EXPECT_EQ(measured.renewal_slip.snapshot().sum, 20ms);
-  EXPECT_EQ(measured.renewal_duration.snapshot().sum, 30ms);
-  EXPECT_EQ(measured.renewal_margin.snapshot().sum, 200ms) << "what did not land left no margin";
-  EXPECT_EQ(recorder.histograms(Phase::unmeasured).renewal_margin.snapshot().count(), 1U);
+  EXPECT_EQ(measured[Timing::renewal_slip].snapshot().sum, 20ms);
+  EXPECT_EQ(measured[Timing::renewal_duration].snapshot().sum, 30ms);
+  EXPECT_EQ(measured[Timing::renewal_margin].snapshot().sum, 200ms)
+      << "what did not land left no margin";
+  EXPECT_EQ(recorder.histograms(Phase::unmeasured)[Timing::renewal_margin].snapshot().count(), 1U);
 }
 
 TEST(Recorder, AMarginThatWasUsedUpIsNone) {
@@ -142,9 +143,9 @@ TEST(Recorder, AMarginThatWasUsedUpIsNone) {
   recorder.renewal(Phase::measured,
                    {.outcome = RenewalAnswer::renewed, .slip = -1ns, .margin = -5ms});
   const auto& measured = recorder.histograms(Phase::measured);
-  EXPECT_EQ(measured.renewal_margin.snapshot().count(), 1U);
-  EXPECT_EQ(measured.renewal_margin.snapshot().max, 0ms);
-  EXPECT_EQ(measured.renewal_slip.snapshot().max, 0ms);
+  EXPECT_EQ(measured[Timing::renewal_margin].snapshot().count(), 1U);
+  EXPECT_EQ(measured[Timing::renewal_margin].snapshot().max, 0ms);
+  EXPECT_EQ(measured[Timing::renewal_slip].snapshot().max, 0ms);
 }
 
 TEST(Recorder, VotesAreKeptByNodeVoteAndPhase) {
@@ -184,11 +185,11 @@ TEST(Recorder, RoundsAreCountedAndAValidityIsAGrants) {
   recorder.round(Phase::measured, false, std::nullopt);
   recorder.round(Phase::measured, false, 9s);
   recorder.round(Phase::unmeasured, true, std::nullopt);
-  EXPECT_EQ(recorder.quorum_counts(Phase::measured).rounds, 3U);
-  EXPECT_EQ(recorder.quorum_counts(Phase::measured).split_votes, 1U);
-  EXPECT_EQ(recorder.quorum_counts(Phase::unmeasured).rounds, 1U);
-  EXPECT_EQ(recorder.histograms(Phase::measured).validity.snapshot().count(), 1U);
-  EXPECT_EQ(recorder.histograms(Phase::measured).validity.snapshot().max, 9s);
+  EXPECT_EQ(recorder.totals(Phase::measured)[Count::quorum_rounds], 3U);
+  EXPECT_EQ(recorder.totals(Phase::measured)[Count::split_votes], 1U);
+  EXPECT_EQ(recorder.totals(Phase::unmeasured)[Count::quorum_rounds], 1U);
+  EXPECT_EQ(recorder.histograms(Phase::measured)[Timing::quorum_validity].snapshot().count(), 1U);
+  EXPECT_EQ(recorder.histograms(Phase::measured)[Timing::quorum_validity].snapshot().max, 9s);
 }
 
 TEST(Recorder, VotesOfManyThreadsAreCounted) {
@@ -213,9 +214,9 @@ TEST(Recorder, VotesOfManyThreadsAreCounted) {
     EXPECT_EQ(node.taken_by(Vote::granted).snapshot().count(), node.count(Vote::granted));
   }
   EXPECT_EQ(votes, kThreads * kVotesOfEach);
-  EXPECT_EQ(recorder.quorum_counts(Phase::measured).rounds, kThreads * kVotesOfEach);
-  EXPECT_EQ(recorder.quorum_counts(Phase::measured).split_votes, kThreads * kVotesOfEach / 2);
-  EXPECT_EQ(recorder.replication_counts(Phase::measured).refusals, kThreads * kVotesOfEach / 2);
+  EXPECT_EQ(recorder.totals(Phase::measured)[Count::quorum_rounds], kThreads * kVotesOfEach);
+  EXPECT_EQ(recorder.totals(Phase::measured)[Count::split_votes], kThreads * kVotesOfEach / 2);
+  EXPECT_EQ(recorder.totals(Phase::measured)[Count::replica_refusals], kThreads * kVotesOfEach / 2);
 }
 
 TEST(Recorder, WaitingForTooFewReplicasIsARefusal) {
@@ -224,10 +225,10 @@ TEST(Recorder, WaitingForTooFewReplicasIsARefusal) {
   recorder.replicas_waited(Phase::measured, 100ms, 1, 2);
   recorder.replicas_waited(Phase::measured, 100ms, 3, 2);
   recorder.replicas_waited(Phase::unmeasured, 100ms, 0, 2);
-  EXPECT_EQ(recorder.replication_counts(Phase::measured).refusals, 1U);
-  EXPECT_EQ(recorder.replication_counts(Phase::measured).wanted, 2U);
-  EXPECT_EQ(recorder.histograms(Phase::measured).replica_wait.snapshot().sum, 201ms);
-  EXPECT_EQ(recorder.replication_counts(Phase::unmeasured).refusals, 1U);
+  EXPECT_EQ(recorder.totals(Phase::measured)[Count::replica_refusals], 1U);
+  EXPECT_EQ(recorder.replicas_wanted(), 2U);
+  EXPECT_EQ(recorder.histograms(Phase::measured)[Timing::replica_wait].snapshot().sum, 201ms);
+  EXPECT_EQ(recorder.totals(Phase::unmeasured)[Count::replica_refusals], 1U);
 }
 
 TEST(Recorder, ServicesOfManyThreadsAreCounted) {
@@ -238,13 +239,13 @@ TEST(Recorder, ServicesOfManyThreadsAreCounted) {
     threads.reserve(kThreads);
     for (int i = 0; i < kThreads; ++i) {
       threads.emplace_back([&recorder] {
-        for (int n = 0; n < kCommands; ++n) recorder.service_command(Phase::measured);
+        for (int n = 0; n < kCommands; ++n) recorder.add(Phase::measured, Count::commands);
       });
     }
   }
-  recorder.service_command(Phase::unmeasured);
-  EXPECT_EQ(recorder.service_counts(Phase::measured).commands, kThreads * kCommands);
-  EXPECT_EQ(recorder.service_counts(Phase::unmeasured).commands, 1U);
+  recorder.add(Phase::unmeasured, Count::commands);
+  EXPECT_EQ(recorder.totals(Phase::measured)[Count::commands], kThreads * kCommands);
+  EXPECT_EQ(recorder.totals(Phase::unmeasured)[Count::commands], 1U);
 }
 
 TEST(Recorder, ListsFailuresTheMostFrequentFirst) {

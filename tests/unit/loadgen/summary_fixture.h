@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "loadgen/record/summary.h"
+#include "loadgen/run/summary.h"
 #include "tests/support/run_shared.h"
 
 namespace lockbench::loadgen {

@@ -1,4 +1,4 @@
-#include "loadgen/record/summary.h"
+#include "loadgen/run/summary.h"
 
 #include <cmath>
 
@@ -44,8 +44,8 @@ TEST_F(SummaryTest, FiguresPerSection) {
 TEST_F(SummaryTest, CommandsOfServicesAreTheLocksOwnToo) {
   for (int i = 0; i < 4; ++i) grant(10ms);
   add(Count::commands, 10);
-  for (int i = 0; i < 6; ++i) run_.recorder.service_command(Phase::measured);
-  run_.recorder.service_command(Phase::unmeasured);
+  for (int i = 0; i < 6; ++i) run_.recorder.add(Phase::measured, Count::commands);
+  run_.recorder.add(Phase::unmeasured, Count::commands);
   EXPECT_DOUBLE_EQ(summary().commands_per_section, 4);
 }
 
@@ -92,8 +92,8 @@ TEST_F(SummaryTest, TheHerdFactorIsThereOnlyIfSomebodyWasWoken) {
 TEST_F(SummaryTest, OutcomesAreKeptApartAndOnlyTheGrantedAreInTheDistribution) {
   std::uint64_t n = 0;
   for (const AcquireOutcome outcome : kOutcomes) {
-    for (++n; measured().acquire_with(outcome).snapshot().count() < n;) {
-      measured().acquire_with(outcome).record(1ms * n);
+    for (++n; measured()[acquire_timing(outcome)].snapshot().count() < n;) {
+      measured()[acquire_timing(outcome)].record(1ms * n);
     }
   }
   const results::Run run = summary();
@@ -108,12 +108,12 @@ TEST_F(SummaryTest, OutcomesAreKeptApartAndOnlyTheGrantedAreInTheDistribution) {
 }
 
 TEST_F(SummaryTest, EveryDistributionIsItsOwn) {
-  measured().acquire_service.record(1ms);
-  measured().hold.record(2ms);
-  measured().release.record(3ms);
-  measured().handoff.record(4ms);
-  measured().schedule_lag.record(5ms);
-  measured().loss_to_knowledge.record(6ms);
+  measured()[Timing::acquire_service].record(1ms);
+  measured()[Timing::hold].record(2ms);
+  measured()[Timing::release].record(3ms);
+  measured()[Timing::handoff].record(4ms);
+  measured()[Timing::schedule_lag].record(5ms);
+  measured()[Timing::loss_to_knowledge].record(6ms);
   const results::Run run = summary();
   EXPECT_DOUBLE_EQ(run.acquire_service.max, 1e-3);
   EXPECT_DOUBLE_EQ(run.hold.max, 2e-3);
@@ -127,7 +127,7 @@ TEST_F(SummaryTest, TheWarmUpIsInNoFigureButTheAudit) {
   grant(1s, Phase::unmeasured);
   add(Count::commands, 100, 0, Phase::unmeasured);
   add(Count::wakes, 100, 1, Phase::unmeasured);
-  run_.recorder.histograms(Phase::unmeasured).hold.record(1s);
+  run_.recorder.histograms(Phase::unmeasured)[Timing::hold].record(1s);
   lose_an_update();
   const results::Run run = summary();
   EXPECT_EQ(run.sections, 0U);
@@ -187,9 +187,9 @@ TEST_F(SummaryTest, ASeriesPointIsWhatHappenedSinceTheLast) {
   EXPECT_EQ(first.holders, 1U);
 
   grant(20ms);
-  measured().acquire_with(AcquireOutcome::failed).record(1ms);
-  measured().acquire_with(AcquireOutcome::unknown).record(1ms);
-  measured().acquire_with(AcquireOutcome::timed_out).record(1ms);
+  measured()[Timing::failed].record(1ms);
+  measured()[Timing::unknown].record(1ms);
+  measured()[Timing::timed_out].record(1ms);
   const results::SeriesPoint second = sampler.sample(audit_start_ + 2s);
   EXPECT_DOUBLE_EQ(second.t, 2);
   EXPECT_FALSE(second.warmup);
@@ -204,7 +204,7 @@ TEST_F(SummaryTest, WhatIsFinishedAfterTheLastPointIsAddedToIt) {
   grant(1ms);
   results::SeriesPoint last = sampler.sample(audit_start_ + 1s);
   grant(2ms);
-  measured().acquire_with(AcquireOutcome::failed).record(1ms);
+  measured()[Timing::failed].record(1ms);
   sampler.complete(last);
   EXPECT_EQ(last.sections, 2U);
   EXPECT_EQ(last.failed, 1U);

@@ -1,4 +1,4 @@
-#include "loadgen/run/service_world.h"
+#include "loadgen/run/service_recording.h"
 
 #include <random>
 
@@ -8,31 +8,32 @@
 namespace lockbench::loadgen {
 namespace {
 
-/// To which part of the run belongs what a service does now.
+/// The phase to which a service's work at `now` belongs.
 Phase phase_at(const RunShared& run, TimePoint now) {
-  // Services may work already while clients connect, before any load.
+  // Services may work while clients connect, before the load starts.
   if (!run.started.load(std::memory_order_acquire)) return Phase::unmeasured;
   // A run may end before its time is up.
   if (now >= run.load_end || run.over.stop_requested()) return Phase::ending;
   return now < run.measure_start ? Phase::unmeasured : Phase::measured;
 }
 
+/// Counts the commands of one service.
 class ServiceEnv : public ForwardingEnv {
  public:
-  ServiceEnv(RunShared& run, std::unique_ptr<Env> world)
-      : ForwardingEnv(*world), run_(run), world_(std::move(world)) {}
+  ServiceEnv(RunShared& run, std::unique_ptr<Env> inner)
+      : ForwardingEnv(*inner), run_(run), inner_(std::move(inner)) {}
 
   CommandFate before_command(const CommandInfo& command) override {
-    run_.recorder.service_command(phase_at(run_, now()));
+    run_.recorder.add(phase_at(run_, now()), Count::commands);
     return ForwardingEnv::before_command(command);
   }
 
  private:
   RunShared& run_;
-  std::unique_ptr<Env> world_;
+  std::unique_ptr<Env> inner_;
 };
 
-/// What strategies and services tell, into the recorder.
+/// Passes what strategies and services report to the recorder.
 class RecordingObserver : public RenewalObserver,
                           public QuorumObserver,
                           public ReplicationObserver {
@@ -59,7 +60,7 @@ class RecordingObserver : public RenewalObserver,
 
 }  // namespace
 
-void provide_service_worlds(RunShared& run) {
+void record_services(RunShared& run) {
   run.services.provide<EnvSource>(std::make_shared<EnvSource>(EnvSource{
       [&run] { return std::make_unique<ServiceEnv>(run, run.make_env(std::random_device()())); }}));
   const auto observer = std::make_shared<RecordingObserver>(run);

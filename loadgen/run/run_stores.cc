@@ -1,19 +1,19 @@
-#include "loadgen/run/housekeeping.h"
+#include "loadgen/run/run_stores.h"
 
 namespace lockbench::loadgen {
 
-void Housekeeping::begin() {
+void RunStores::begin() {
   at_begin_.clear();
   for (const auto& store : stores_) at_begin_.push_back(store->facts());
 }
 
-Housekeeping::Account Housekeeping::end() {
-  Account account;
+RunStores::Usage RunStores::end() {
+  Usage usage;
   double cpu_seconds = 0;
-  bool complete = has_store();
+  bool complete = !empty();
   for (std::size_t i = 0; i < at_begin_.size(); ++i) {
     const StoreResult<StoreFacts>& before = at_begin_[i];
-    if (!before) {  // not allowed to ask
+    if (!before) {  // no permission to ask
       complete = false;
       continue;
     }
@@ -25,22 +25,22 @@ Housekeeping::Account Housekeeping::end() {
     }
     complete = false;
     if (after) {
-      account.restarts.push_back(stores_[i]->display() + " restarted during the run");
+      usage.restarts.push_back(stores_[i]->display() + " restarted during the run");
     } else {
-      account.gone.push_back(stores_[i]->display() + " did not answer after the run");
+      usage.gone.push_back(stores_[i]->display() + " did not answer after the run");
     }
   }
-  if (complete) account.cpu_seconds = cpu_seconds;
-  return account;
+  if (complete) usage.cpu_seconds = cpu_seconds;
+  return usage;
 }
 
-tl::expected<void, std::string> Housekeeping::remove_keys(
+tl::expected<void, std::string> RunStores::remove_keys(
     int keys, const std::function<std::string(int)>& key_of,
     const std::vector<std::string_view>& suffixes) {
   // Bounds memory: a run may have millions of keys.
   constexpr std::size_t kBatch = 10'000;
   std::vector<std::string> batch;
-  // One that fails does not keep the others from being tidied up, and is not asked again and again.
+  // After a failure a server gets no more requests; the others are still cleaned.
   std::vector<bool> failed(stores_.size(), false);
   tl::expected<void, std::string> first_failure;
   for (int key = 0; key < keys; ++key) {
@@ -58,7 +58,7 @@ tl::expected<void, std::string> Housekeeping::remove_keys(
   return first_failure;
 }
 
-tl::expected<void, std::string> Housekeeping::remove_run(std::string_view run_id) {
+tl::expected<void, std::string> RunStores::remove_run(std::string_view run_id) {
   for (const auto& store : stores_) {
     if (auto removed = store->remove_run(run_id); !removed) {
       return tl::unexpected(removed.error().message);

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "exporter/run_book.h"
+#include "exporter/run_metrics.h"
 #include "tests/support/run_shared.h"
 
 namespace lockbench::exporter {
@@ -13,9 +13,9 @@ std::uint64_t votes(const NodeTotals& node, Vote vote) {
 }
 
 /// Two runs of a lock on two nodes, one after the other.
-class QuorumBookTest : public testing::Test {
+class QuorumMetricsTest : public testing::Test {
  protected:
-  Totals totals() const { return book_.accounts().front().totals; }
+  Totals totals() const { return metrics_.read().front().totals; }
 
   /// Half in the warm-up, half measured, and what the end saw.
   static void happens_in(test::RunUnderTest& run) {
@@ -43,31 +43,32 @@ class QuorumBookTest : public testing::Test {
     EXPECT_EQ(taken[static_cast<std::size_t>(Vote::refused)].count(), each);
     EXPECT_EQ(taken[static_cast<std::size_t>(Vote::failed)].count(), 0U)
         << "when a late one came is not known";
-    EXPECT_EQ(seen.quorum.rounds, 2 * each);
-    EXPECT_EQ(seen.quorum.split_votes, each);
-    EXPECT_EQ(seen.quorum_validity.count(), each);
-    EXPECT_DOUBLE_EQ(seen.quorum_validity.sum_seconds(), 8 * static_cast<double>(each));
+    EXPECT_EQ(seen.counts[loadgen::Count::quorum_rounds], 2 * each);
+    EXPECT_EQ(seen.counts[loadgen::Count::split_votes], each);
+    EXPECT_EQ(seen.timings[loadgen::Timing::quorum_validity].count(), each);
+    EXPECT_DOUBLE_EQ(seen.timings[loadgen::Timing::quorum_validity].sum_seconds(),
+                     8 * static_cast<double>(each));
   }
 
   const Descriptor strategy_{.name = "quorum", .backend = "store"};
-  RunBook book_{{&strategy_}};
+  RunMetrics metrics_{{&strategy_}};
 };
 
-TEST_F(QuorumBookTest, SeesVotesAndRoundsOfARunThatIsUnderWay) {
+TEST_F(QuorumMetricsTest, SeesVotesAndRoundsOfARunThatIsUnderWay) {
   test::RunUnderTest run(strategy_, 2, 2);
-  book_.run_begins(run.shared());
+  metrics_.run_begins(run.shared());
   happens_in(run);
   expect_totals(1);
-  book_.run_ends(run.shared(), nullptr);
+  metrics_.run_ends(run.shared(), nullptr);
   expect_totals(1);
 }
 
-TEST_F(QuorumBookTest, OneRunAddsToAnother) {
+TEST_F(QuorumMetricsTest, OneRunAddsToAnother) {
   for (std::uint64_t runs = 1; runs <= 2; ++runs) {
     test::RunUnderTest run(strategy_, 2, 2);
-    book_.run_begins(run.shared());
+    metrics_.run_begins(run.shared());
     happens_in(run);
-    book_.run_ends(run.shared(), nullptr);
+    metrics_.run_ends(run.shared(), nullptr);
     expect_totals(runs);
   }
 }

@@ -1,4 +1,4 @@
-#include "loadgen/record/dip_meter.h"
+#include "loadgen/run/recovery_meter.h"
 
 #include <algorithm>
 
@@ -20,16 +20,16 @@ Duration window_for(double rate) {
 
 }  // namespace
 
-DipMeter::DipMeter(double before) : before_(before), window_(window_for(before)) {}
+RecoveryMeter::RecoveryMeter(double before) : before_(before), window_(window_for(before)) {}
 
-std::optional<DipMeter> DipMeter::after(Duration time, std::uint64_t count) {
+std::optional<RecoveryMeter> RecoveryMeter::after(Duration time, std::uint64_t count) {
   if (time < kShortestBefore || count < kFewestBefore) return std::nullopt;
-  return DipMeter(static_cast<double>(count) / seconds(time));
+  return RecoveryMeter(static_cast<double>(count) / seconds(time));
 }
 
-void DipMeter::read(TimePoint now, std::uint64_t count) {
+void RecoveryMeter::read(TimePoint now, std::uint64_t count) {
   readings_.push_back({now, count});
-  // The latest that still makes a whole window with this one.
+  // Keep the latest reading that still makes a whole window with this one.
   while (readings_.size() > 1 && now - readings_[1].at >= window_) readings_.pop_front();
   const Reading& first = readings_.front();
   if (now - first.at < window_) return;
@@ -40,7 +40,7 @@ void DipMeter::read(TimePoint now, std::uint64_t count) {
   if (in_time && !back_at_ && share >= kBackShare) back_at_ = first.at;
 }
 
-void DipMeter::healed(TimePoint now) {
+void RecoveryMeter::healed(TimePoint now) {
   healed_at_ = now;
   back_at_.reset();
 }

@@ -12,30 +12,30 @@
 
 namespace lockbench::loadgen {
 
-/// A run's servers from the outside: what they spent, whether they stayed the same, and tidying up.
-/// One thread at a time.
-class Housekeeping {
+/// The servers of a run, apart from its locks: their CPU time, their restarts, and removing the
+/// run's keys. For one thread at a time.
+class RunStores {
  public:
-  explicit Housekeeping(std::vector<std::unique_ptr<Store>> stores) : stores_(std::move(stores)) {}
+  explicit RunStores(std::vector<std::unique_ptr<Store>> stores) : stores_(std::move(stores)) {}
 
-  bool has_store() const { return !stores_.empty(); }
+  bool empty() const { return stores_.empty(); }
 
-  /// Looks at the servers when the load begins.
+  /// Reads the servers' figures when the load begins.
   void begin();
 
-  struct Account {
-    std::optional<double> cpu_seconds;  ///< nothing where a server does not tell
+  struct Usage {
+    std::optional<double> cpu_seconds;  ///< nothing if a server does not report it, or restarted
     std::vector<std::string> restarts;  ///< a line for each server that restarted
-    std::vector<std::string> gone;      ///< and for each that does not answer any more
+    std::vector<std::string> gone;      ///< a line for each server that no longer answers
   };
-  /// What has happened since then.
-  Account end();
+  /// The difference since begin().
+  Usage end();
 
   /// Removes every key that `key_of` names, with each of the suffixes, from all servers.
   tl::expected<void, std::string> remove_keys(int keys,
                                               const std::function<std::string(int)>& key_of,
                                               const std::vector<std::string_view>& suffixes);
-  /// Removes what the run's locks share besides their keys.
+  /// Removes what the run's locks share in addition to their keys.
   tl::expected<void, std::string> remove_run(std::string_view run_id);
 
  private:

@@ -1,4 +1,4 @@
-#include "loadgen/record/dip_meter.h"
+#include "loadgen/run/recovery_meter.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@ namespace {
 using namespace std::chrono_literals;
 
 /// A count that grows at rates that are told, read every 10 ms.
-class DipMeterTest : public testing::Test {
+class RecoveryMeterTest : public testing::Test {
  protected:
   static constexpr double kBefore = 10'000;
 
@@ -22,14 +22,14 @@ class DipMeterTest : public testing::Test {
   }
   Duration since_start(TimePoint when) const { return when - TimePoint{}; }
 
-  DipMeterTest() { meter_.read(now_, 0); }
+  RecoveryMeterTest() { meter_.read(now_, 0); }
 
   TimePoint now_{};
   double count_ = 0;
-  DipMeter meter_{kBefore};
+  RecoveryMeter meter_{kBefore};
 };
 
-TEST_F(DipMeterTest, KnowsNothingBeforeAWholeWindow) {
+TEST_F(RecoveryMeterTest, KnowsNothingBeforeAWholeWindow) {
   go_on(meter_.window() - 10ms, 0);
   EXPECT_EQ(meter_.lowest_share(), 1);
   EXPECT_FALSE(meter_.back_at());
@@ -37,7 +37,7 @@ TEST_F(DipMeterTest, KnowsNothingBeforeAWholeWindow) {
   EXPECT_EQ(meter_.lowest_share(), 0);
 }
 
-TEST_F(DipMeterTest, FindsWhenThroughputIsBackAfterHealing) {
+TEST_F(RecoveryMeterTest, FindsWhenThroughputIsBackAfterHealing) {
   go_on(500ms, 0);
   meter_.healed(now_);
   const TimePoint healed_at = now_;
@@ -51,7 +51,7 @@ TEST_F(DipMeterTest, FindsWhenThroughputIsBackAfterHealing) {
   EXPECT_EQ(meter_.lowest_share(), 0);
 }
 
-TEST_F(DipMeterTest, NinetyPerCentAreEnoughAndLessIsNot) {
+TEST_F(RecoveryMeterTest, NinetyPerCentAreEnoughAndLessIsNot) {
   go_on(200ms, 0);
   meter_.healed(now_);
   go_on(500ms, 0.85 * kBefore);
@@ -60,7 +60,7 @@ TEST_F(DipMeterTest, NinetyPerCentAreEnoughAndLessIsNot) {
   EXPECT_TRUE(meter_.back_at());
 }
 
-TEST_F(DipMeterTest, MeasuresHowDeepItFell) {
+TEST_F(RecoveryMeterTest, MeasuresHowDeepItFell) {
   go_on(300ms, 0.5 * kBefore);
   go_on(300ms, 0.25 * kBefore);
   meter_.healed(now_);
@@ -71,7 +71,7 @@ TEST_F(DipMeterTest, MeasuresHowDeepItFell) {
       << "what comes after the recovery is another story";
 }
 
-TEST_F(DipMeterTest, AFaultThatIsNotHealedMayBeOvercome) {
+TEST_F(RecoveryMeterTest, AFaultThatIsNotHealedMayBeOvercome) {
   go_on(400ms, 0.1 * kBefore);
   go_on(300ms, kBefore);
   ASSERT_TRUE(meter_.back_at());
@@ -79,7 +79,7 @@ TEST_F(DipMeterTest, AFaultThatIsNotHealedMayBeOvercome) {
   EXPECT_LE(since_start(*meter_.back_at()), 410ms);
 }
 
-TEST_F(DipMeterTest, ThroughputBeforeHealingIsNoRecoveryFromIt) {
+TEST_F(RecoveryMeterTest, ThroughputBeforeHealingIsNoRecoveryFromIt) {
   go_on(300ms, kBefore);
   ASSERT_TRUE(meter_.back_at());
   meter_.healed(now_);
@@ -88,7 +88,7 @@ TEST_F(DipMeterTest, ThroughputBeforeHealingIsNoRecoveryFromIt) {
   EXPECT_FALSE(meter_.back_at());
 }
 
-TEST_F(DipMeterTest, NothingHappened) {
+TEST_F(RecoveryMeterTest, NothingHappened) {
   go_on(300ms, kBefore);
   meter_.healed(now_);
   go_on(300ms, kBefore);
@@ -96,20 +96,20 @@ TEST_F(DipMeterTest, NothingHappened) {
   EXPECT_EQ(since_start(*meter_.back_at()), 300ms);
 }
 
-TEST(DipMeterBefore, TooLittleTellsNoRate) {
-  EXPECT_FALSE(DipMeter::after(25ms, 1'000)) << "three sections more or less, or a burst";
-  EXPECT_FALSE(DipMeter::after(10s, 3));
-  EXPECT_FALSE(DipMeter::after(1s, 0));
-  const auto slow = DipMeter::after(1s, 20), fast = DipMeter::after(100ms, 100'000);
+TEST(RecoveryMeterBefore, TooLittleTellsNoRate) {
+  EXPECT_FALSE(RecoveryMeter::after(25ms, 1'000)) << "three sections more or less, or a burst";
+  EXPECT_FALSE(RecoveryMeter::after(10s, 3));
+  EXPECT_FALSE(RecoveryMeter::after(1s, 0));
+  const auto slow = RecoveryMeter::after(1s, 20), fast = RecoveryMeter::after(100ms, 100'000);
   ASSERT_TRUE(slow && fast);
-  EXPECT_EQ(slow->window(), DipMeter(20).window());
-  EXPECT_EQ(fast->window(), DipMeter(1e6).window());
+  EXPECT_EQ(slow->window(), RecoveryMeter(20).window());
+  EXPECT_EQ(fast->window(), RecoveryMeter(1e6).window());
 }
 
-TEST(DipMeterWindow, IsLongEnoughForSomeCounts) {
-  EXPECT_EQ(DipMeter(1e6).window(), 100ms);
-  EXPECT_EQ(DipMeter(200).window(), 500ms);
-  EXPECT_EQ(DipMeter(1).window(), 1s);
+TEST(RecoveryMeterWindow, IsLongEnoughForSomeCounts) {
+  EXPECT_EQ(RecoveryMeter(1e6).window(), 100ms);
+  EXPECT_EQ(RecoveryMeter(200).window(), 500ms);
+  EXPECT_EQ(RecoveryMeter(1).window(), 1s);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "loadgen/run/service_world.h"
+#include "loadgen/run/service_recording.h"
 
 #include <gtest/gtest.h>
 
@@ -13,13 +13,13 @@ namespace {
 using namespace std::chrono_literals;
 
 /// A run whose load began at 1 s, whose warm-up ends at 2 s and which ends at 5 s.
-class ServiceWorldTest : public testing::Test {
+class ServiceRecordingTest : public testing::Test {
  protected:
-  ServiceWorldTest() {
+  ServiceRecordingTest() {
     run_.load_start = origin_ + 1s;
     run_.measure_start = origin_ + 2s;
     run_.load_end = origin_ + 5s;
-    provide_service_worlds(run_);
+    record_services(run_);
     world_ = run_.services.get_or_make<EnvSource>(system_env_source).make();
   }
 
@@ -34,7 +34,7 @@ class ServiceWorldTest : public testing::Test {
     run_.services.get_or_make<RenewalObserver>(make_deaf_observer)
         .on_renewal({.outcome = outcome, .duration = 1ms, .margin = 1s});
   }
-  ServiceCounts counts(Phase phase) const { return run_.recorder.service_counts(phase); }
+  Counts counts(Phase phase) const { return run_.recorder.totals(phase); }
 
   static constexpr CommandInfo kRenewal{
       .store = "s", .endpoint = "e", .name = "renew_if_token", .key = "k"};
@@ -49,28 +49,28 @@ class ServiceWorldTest : public testing::Test {
   std::unique_ptr<Env> world_;
 };
 
-TEST_F(ServiceWorldTest, IsOfTheRunsOwnKind) {
+TEST_F(ServiceRecordingTest, IsOfTheRunsOwnKind) {
   EXPECT_EQ(world_->now(), clock_.now());
   world_->wait(nullptr, clock_.now() + 7ms, {});
   EXPECT_EQ(clock_.now(), origin_ + 7ms);
 }
 
-TEST_F(ServiceWorldTest, WhatServicesDoBelongsToThePhaseInWhichTheyDoIt) {
+TEST_F(ServiceRecordingTest, WhatServicesDoBelongsToThePhaseInWhichTheyDoIt) {
   begin();
   for (const Duration time : {1500ms, 1999ms, 2000ms, 3000ms, 4999ms, 5000ms, 6000ms}) {
     move_to(time);
     command();
     renewal();
   }
-  EXPECT_EQ(counts(Phase::measured).commands, 3U);
-  EXPECT_EQ(counts(Phase::measured).renewals, 3U);
-  EXPECT_EQ(counts(Phase::unmeasured).commands, 2U);
-  EXPECT_EQ(counts(Phase::unmeasured).renewals, 2U);
-  EXPECT_EQ(counts(Phase::ending).commands, 2U);
-  EXPECT_EQ(counts(Phase::ending).renewals, 2U);
+  EXPECT_EQ(counts(Phase::measured)[Count::commands], 3U);
+  EXPECT_EQ(counts(Phase::measured)[Count::renewals], 3U);
+  EXPECT_EQ(counts(Phase::unmeasured)[Count::commands], 2U);
+  EXPECT_EQ(counts(Phase::unmeasured)[Count::renewals], 2U);
+  EXPECT_EQ(counts(Phase::ending)[Count::commands], 2U);
+  EXPECT_EQ(counts(Phase::ending)[Count::renewals], 2U);
 }
 
-TEST_F(ServiceWorldTest, VotesAndReplicasBelongToThePhaseToo) {
+TEST_F(ServiceRecordingTest, VotesAndReplicasBelongToThePhaseToo) {
   auto& quorum = run_.services.get_or_make<QuorumObserver>(make_deaf_quorum_observer);
   auto& replicas = run_.services.get_or_make<ReplicationObserver>(make_deaf_replication_observer);
   begin();
@@ -87,40 +87,40 @@ TEST_F(ServiceWorldTest, VotesAndReplicasBelongToThePhaseToo) {
     EXPECT_EQ(nodes[1].taken_by(Vote::granted).snapshot().sum, 4ms);
     EXPECT_EQ(nodes[2].count(Vote::refused), 2U) << "late ones too";
     EXPECT_EQ(nodes[2].taken_by(Vote::refused).snapshot().count(), 0U);
-    EXPECT_EQ(run_.recorder.quorum_counts(phase).split_votes, 2U);
-    EXPECT_EQ(run_.recorder.histograms(phase).validity.snapshot().count(), 2U);
-    EXPECT_EQ(run_.recorder.replication_counts(phase).refusals, 2U);
-    EXPECT_EQ(run_.recorder.histograms(phase).replica_wait.snapshot().sum, 8ms);
+    EXPECT_EQ(counts(phase)[Count::split_votes], 2U);
+    EXPECT_EQ(run_.recorder.histograms(phase)[Timing::quorum_validity].snapshot().count(), 2U);
+    EXPECT_EQ(counts(phase)[Count::replica_refusals], 2U);
+    EXPECT_EQ(run_.recorder.histograms(phase)[Timing::replica_wait].snapshot().sum, 8ms);
   }
 }
 
-TEST_F(ServiceWorldTest, BeforeAnyLoadNothingIsMeasured) {
+TEST_F(ServiceRecordingTest, BeforeAnyLoadNothingIsMeasured) {
   move_to(3s);  // whatever the times may be: they are not set yet
   command();
   renewal();
-  EXPECT_EQ(counts(Phase::measured).commands, 0U);
-  EXPECT_EQ(counts(Phase::measured).renewals, 0U);
+  EXPECT_EQ(counts(Phase::measured)[Count::commands], 0U);
+  EXPECT_EQ(counts(Phase::measured)[Count::renewals], 0U);
 }
 
-TEST_F(ServiceWorldTest, NothingIsMeasuredAfterARunThatEndsEarly) {
+TEST_F(ServiceRecordingTest, NothingIsMeasuredAfterARunThatEndsEarly) {
   begin();
   move_to(3s);
   command();
   run_.over.request_stop();
   command();
   renewal();
-  EXPECT_EQ(counts(Phase::measured).commands, 1U);
-  EXPECT_EQ(counts(Phase::measured).renewals, 0U);
-  EXPECT_EQ(counts(Phase::ending).renewals, 1U);
+  EXPECT_EQ(counts(Phase::measured)[Count::commands], 1U);
+  EXPECT_EQ(counts(Phase::measured)[Count::renewals], 0U);
+  EXPECT_EQ(counts(Phase::ending)[Count::renewals], 1U);
 }
 
-TEST_F(ServiceWorldTest, EachServiceHasAWorldOfItsOwn) {
+TEST_F(ServiceRecordingTest, EachServiceHasAWorldOfItsOwn) {
   begin();
   move_to(3s);
   const auto other = run_.services.get_or_make<EnvSource>(system_env_source).make();
   EXPECT_NE(other->random(), world_->random());
   other->before_command(kRenewal);
-  EXPECT_EQ(counts(Phase::measured).commands, 1U);
+  EXPECT_EQ(counts(Phase::measured)[Count::commands], 1U);
 }
 
 }  // namespace

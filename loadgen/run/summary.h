@@ -7,23 +7,22 @@
 
 namespace lockbench::loadgen {
 
-/// Turns what the clients recorded into the figures of the result file: outcomes, distributions,
-/// wait anatomy, fairness and audit. `measured` is the length of the measured part. Call when no
-/// client works any more.
+/// Fills `result` from what the clients recorded: outcomes, distributions, wait anatomy, fairness
+/// and audit. `measured` is the length of the measured part. Call after all clients have ended.
 void summarise(const RunShared& run, Duration measured, results::Run& result);
 
-/// The run's series, one point a call: what happened since the call before.
+/// The run's series, one point per call: what happened since the previous call.
 class SeriesSampler {
  public:
   explicit SeriesSampler(const RunShared& run) : run_(run) {}
   results::SeriesPoint sample(TimePoint now);
-  /// Adds to the last point what was finished after it was taken, so that the series adds up to the
-  /// totals. Call when no client works any more.
+  /// Adds to the last point what finished after it was taken, so that the series adds up to the
+  /// totals. Call after all clients have ended.
   void complete(results::SeriesPoint& last);
 
  private:
   const RunShared& run_;
-  std::optional<TimePoint> begun_;  ///< of the interval to come, once there was one before it
+  std::optional<TimePoint> begun_;  ///< start of the next interval; nothing: the load's start
   HistogramSnapshot acquired_;
   std::uint64_t sections_ = 0, failed_ = 0;
 };

@@ -1,0 +1,147 @@
+#include "exporter/run_metrics.h"
+
+#include <algorithm>
+
+#include "loadgen/run/worker.h"
+#include "results/stats/statistics.h"
+
+namespace lockbench::exporter {
+namespace {
+
+/// As in the result file: what is granted after the load's end does not count.
+constexpr std::array kCounted{loadgen::Phase::unmeasured, loadgen::Phase::measured};
+
+void add_histograms(const loadgen::Recorder::Histograms& from, Totals& to) {
+  for (const loadgen::TimingInfo& info : loadgen::kTimings) {
+    if (info.exported.name != nullptr) to.timings[info.timing].add(from[info.timing].snapshot());
+  }
+  to.nodes.resize(std::max(to.nodes.size(), from.nodes.size()));
+  for (std::size_t node = 0; node < from.nodes.size(); ++node) {
+    for (std::size_t vote = 0; vote < loadgen::kVotes.size(); ++vote) {
+      to.nodes[node].votes[vote] += from.nodes[node].count(loadgen::kVotes[vote]);
+      to.nodes[node].taken[vote].add(from.nodes[node].taken[vote].snapshot());
+    }
+  }
+}
+
+/// Of a run that may be under way.
+Totals totals_of(const loadgen::RunShared& run) {
+  Totals totals;
+  for (const loadgen::Phase phase : kCounted) {
+    add_histograms(run.recorder.histograms(phase), totals);
+    totals.counts += run.recorder.totals(phase);
+  }
+  const loadgen::Counts ending = run.recorder.totals(loadgen::Phase::ending);
+  for (const loadgen::CountInfo& info : loadgen::kCounts) {
+    if (info.whole_run) totals.counts[info.count] += ending[info.count];
+  }
+  totals.overlaps = run.audit.overlaps();
+  totals.fence_regressions = run.audit.fence_regressions();
+  return totals;
+}
+
+double jain_of(const loadgen::RunShared& run) {
+  std::vector<std::uint64_t> sections;
+  sections.reserve(static_cast<std::size_t>(run.recorder.client_count()));
+  std::uint64_t all = 0;
+  for (int client = 0; client < run.recorder.client_count(); ++client) {
+    std::uint64_t own = 0;
+    for (const loadgen::Phase phase : kCounted) {
+      own += run.recorder.client_counts(client, phase)[loadgen::Count::sections];
+    }
+    all += own;
+    sections.push_back(own);
+  }
+  return all == 0 ? 0 : results::jain_index(sections);
+}
+
+}  // namespace
+
+NodeTotals& NodeTotals::operator+=(const NodeTotals& more) {
+  for (std::size_t vote = 0; vote < loadgen::kVotes.size(); ++vote) {
+    votes[vote] += more.votes[vote];
+    taken[vote] += more.taken[vote];
+  }
+  return *this;
+}
+
+Totals& Totals::operator+=(const Totals& more) {
+  timings += more.timings;
+  counts += more.counts;
+  nodes.resize(std::max(nodes.size(), more.nodes.size()));
+  for (std::size_t node = 0; node < more.nodes.size(); ++node) nodes[node] += more.nodes[node];
+  overlaps += more.overlaps;
+  fence_regressions += more.fence_regressions;
+  lost_updates += more.lost_updates;
+  return *this;
+}
+
+RunMetrics::RunMetrics(const std::vector<const Descriptor*>& strategies, int nodes) {
+  for (const Descriptor* strategy : strategies) {
+    StrategyMetrics& metrics = entries_.emplace_back().finished;
+    metrics.strategy = strategy;
+    if (strategy->traits.nodes > 1) metrics.totals.nodes.resize(static_cast<std::size_t>(nodes));
+  }
+}
+
+std::vector<StrategyMetrics> RunMetrics::read() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<StrategyMetrics> all;
+  all.reserve(entries_.size());
+  for (const Entry& entry : entries_) {
+    StrategyMetrics& metrics = all.emplace_back(entry.finished);
+    if (entry.live == nullptr) continue;
+    const loadgen::RunShared& run = *entry.live;
+    metrics.totals += totals_of(run);
+    metrics.present.holders = run.recorder.clients_in(loadgen::ClientState::holding);
+    metrics.present.waiters = run.recorder.clients_in(loadgen::ClientState::waiting);
+    metrics.present.clients = run.recorder.client_count();
+    metrics.present.target_sections_per_second = run.workload.rate.value_or(0);
+    metrics.present.jain = jain_of(run);
+  }
+  return all;
+}
+
+void RunMetrics::run_begins(const loadgen::RunShared& run) {
+  const std::scoped_lock lock(mutex_);
+  Entry* const entry = find(run.strategy.name);
+  if (entry == nullptr) return;
+  entry->live = &run;
+  entry->finished.present.ttl_seconds = seconds(run.workload.ttl);
+}
+
+void RunMetrics::run_ends(const loadgen::RunShared& run, const results::Run* result) {
+  const std::scoped_lock lock(mutex_);
+  Entry* const entry = find(run.strategy.name);
+  if (entry == nullptr || entry->live != &run) return;
+  entry->live = nullptr;
+  entry->finished.totals += totals_of(run);
+  entry->finished.present.jain = jain_of(run);
+  if (result != nullptr) entry->finished.totals.lost_updates += result->audit.lost_updates;
+}
+
+void RunMetrics::not_connected(const Descriptor& strategy, Duration after) {
+  loadgen::HistogramSnapshot one;
+  one.record(after);
+  const std::scoped_lock lock(mutex_);
+  if (Entry* entry = find(strategy.name)) {
+    entry->finished.totals.timings[loadgen::Timing::failed].add(one);
+  }
+}
+
+void RunMetrics::fault_changes(const loadgen::RunShared& run, loadgen::FaultKind fault,
+                               bool active) {
+  const std::scoped_lock lock(mutex_);
+  if (Entry* const entry = find(run.strategy.name)) {
+    entry->finished.present.faults.at(static_cast<std::size_t>(fault)) = active;
+  }
+}
+
+RunMetrics::Entry* RunMetrics::find(std::string_view strategy) {
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return entry.finished.strategy->name == strategy;
+  });
+  return found == entries_.end() ? nullptr : &*found;
+}
+
+}  // namespace lockbench::exporter

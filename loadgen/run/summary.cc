@@ -1,0 +1,182 @@
+#include "loadgen/run/summary.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "results/stats/statistics.h"
+#include "strategies/store.h"
+
+namespace lockbench::loadgen {
+namespace {
+
+double per(std::uint64_t sum, std::uint64_t count) {
+  return count == 0 ? 0.0 : static_cast<double>(sum) / static_cast<double>(count);
+}
+
+results::Outcomes outcomes_of(const Recorder& recorder) {
+  const auto count = [&](AcquireOutcome outcome) {
+    return recorder.outcome_count(Phase::measured, outcome);
+  };
+  return {.acquired = count(AcquireOutcome::acquired),
+          .timed_out = count(AcquireOutcome::timed_out),
+          .refused = count(AcquireOutcome::refused),
+          .failed = count(AcquireOutcome::failed),
+          .unknown = count(AcquireOutcome::unknown),
+          .abandoned = count(AcquireOutcome::abandoned)};
+}
+
+/// Every count and distribution that the result has a place for.
+void copy_metrics(const Recorder& recorder, results::Run& result) {
+  const Counts measured = recorder.totals(Phase::measured), whole_run = recorder.totals();
+  for (const CountInfo& info : kCounts) {
+    if (info.in_run == nullptr) continue;
+    if (std::uint64_t* const into = info.in_run(result)) {
+      *into = (info.whole_run ? whole_run : measured)[info.count];
+    }
+  }
+  for (const TimingInfo& info : kTimings) {
+    if (info.in_run == nullptr) continue;
+    if (results::Distribution* const into = info.in_run(result)) {
+      *into = to_distribution(recorder.histograms(Phase::measured)[info.timing].snapshot());
+    }
+  }
+}
+
+void derive_ratios(const Counts& counts, results::Run& result) {
+  const auto per_section = [&](Count what) { return per(counts[what], result.sections); };
+  result.wait = {.round_trip_seconds = per_section(Count::round_trip_ns) * 1e-9,
+                 .backoff_seconds = per_section(Count::backoff_ns) * 1e-9,
+                 .notified_seconds = per_section(Count::notified_ns) * 1e-9};
+  result.attempts_per_grant = per_section(Count::granted_attempts);
+  result.commands_per_section = per_section(Count::commands);
+  if (counts[Count::wakes] > 0) result.herd_factor = per_section(Count::wakes);
+  if (result.duration_seconds > 0) {
+    result.sections_per_second = static_cast<double>(result.sections) / result.duration_seconds;
+  }
+  if (result.renewal) {
+    result.renewal->commands_per_second =
+        static_cast<double>(counts[Count::renewal_commands]) / result.duration_seconds;
+  }
+  if (result.quorum) {
+    const std::uint64_t grants = result.quorum->validity.count;
+    result.quorum->rounds_per_grant = grants == 0 ? std::numeric_limits<double>::quiet_NaN()
+                                                  : per(counts[Count::quorum_rounds], grants);
+  }
+}
+
+/// The display names of the strategy's servers, without secrets.
+std::vector<std::string> names_of_nodes(const RunShared& run) {
+  const StoreKind* const kind = find_store_kind(run.strategy.backend);
+  std::vector<std::string> names;
+  for (const std::string& url : urls_of(run.strategy, run.endpoints)) {
+    names.push_back(kind == nullptr ? "?" : kind->display(url).value_or("?"));
+  }
+  return names;
+}
+
+/// The votes of each node; nothing for a lock without a quorum.
+std::optional<results::Quorum> quorum_of(const RunShared& run) {
+  const auto& nodes = run.recorder.histograms(Phase::measured).nodes;
+  if (nodes.empty()) return std::nullopt;
+  results::Quorum quorum{.nodes = nodes.size()};
+  const std::vector<std::string> names = names_of_nodes(run);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    quorum.votes.push_back({.node = names.at(i),
+                            .granted = nodes[i].count(Vote::granted),
+                            .refused = nodes[i].count(Vote::refused),
+                            .failed = nodes[i].count(Vote::failed)});
+    HistogramSnapshot answers = nodes[i].taken_by(Vote::granted).snapshot();
+    answers.merge(nodes[i].taken_by(Vote::refused).snapshot());
+    quorum.node_seconds.push_back(to_distribution(answers));
+  }
+  return quorum;
+}
+
+results::Fairness fairness_of(const RunShared& run) {
+  results::Fairness fairness;
+  for (int client = 0; client < run.recorder.client_count(); ++client) {
+    fairness.per_client.push_back(
+        run.recorder.client_counts(client, Phase::measured)[Count::sections]);
+  }
+  fairness.jain = results::jain_index(fairness.per_client);
+  fairness.longest_streak = run.audit.totals().longest_streak;
+  fairness.longest_wait_seconds = seconds(run.recorder.totals(Phase::measured).longest_wait);
+  return fairness;
+}
+
+void summarise_audit(const RunShared& run, results::Run& result) {
+  results::Audit& audit = result.audit;
+  const AuditTotals totals = run.audit.totals();
+  audit.overlaps = totals.overlaps;
+  audit.overlap_seconds = seconds(totals.overlap_time);
+  audit.fence_regressions = totals.fence_regressions;
+  if (const auto counter = run.counter->totals()) {
+    audit.increments = counter->accepted;
+    audit.counter = counter->moved;
+    audit.lost_updates = counter->lost;
+    audit.lost_updates_max = counter->lost_max;
+    audit.stale_writes_rejected = counter->rejected_stale;
+  } else {
+    result.errors.push_back("the counter could not be read: " + counter.error());
+  }
+  // Without an accepted write nothing was audited, and "exclusive" would be a false success.
+  if (audit.increments == 0) audit.verdict = results::Verdict::unaudited;
+  if (audit.lost_updates > 0 || audit.overlaps > 0 || audit.fence_regressions > 0) {
+    audit.verdict = run.strategy.traits.promises_exclusion ? results::Verdict::violated
+                                                           : results::Verdict::unprotected;
+  }
+}
+
+}  // namespace
+
+void summarise(const RunShared& run, Duration measured, results::Run& result) {
+  const Recorder& recorder = run.recorder;
+  const Counts counts = recorder.totals(Phase::measured);
+  result.errors = recorder.failures();
+  result.duration_seconds = seconds(measured);
+  result.outcomes = outcomes_of(recorder);
+  const std::uint64_t renewals =
+      counts[Count::renewals] + counts[Count::renewals_lost] + counts[Count::renewals_failed];
+  if (renewals > 0 && measured > Duration::zero()) result.renewal.emplace();
+  result.quorum = quorum_of(run);
+  if (recorder.histograms(Phase::measured)[Timing::replica_wait].snapshot().count() > 0) {
+    result.replication.emplace().replicas = recorder.replicas_wanted();
+  }
+  copy_metrics(recorder, result);
+  derive_ratios(counts, result);
+  result.fairness = fairness_of(run);
+  summarise_audit(run, result);
+}
+
+results::SeriesPoint SeriesSampler::sample(TimePoint now) {
+  HistogramSnapshot acquired;
+  std::uint64_t failed = 0;
+  for (const Phase phase : kPhases) {
+    acquired.merge(run_.recorder.histograms(phase)[Timing::acquired].snapshot());
+    failed += run_.recorder.outcome_count(phase, AcquireOutcome::failed) +
+              run_.recorder.outcome_count(phase, AcquireOutcome::unknown);
+  }
+  const std::uint64_t sections = run_.recorder.totals()[Count::sections];
+  const HistogramSnapshot lately = acquired.minus(acquired_);
+  const results::SeriesPoint point{.t = seconds(now - run_.load_start),
+                                   .warmup = begun_.value_or(run_.load_start) < run_.measure_start,
+                                   .sections = sections - sections_,
+                                   .acquire_p50 = seconds(lately.percentile(0.5)),
+                                   .acquire_p99 = seconds(lately.percentile(0.99)),
+                                   .failed = failed - failed_,
+                                   .waiters = run_.recorder.clients_in(ClientState::waiting),
+                                   .holders = run_.recorder.clients_in(ClientState::holding)};
+  begun_ = now;
+  acquired_ = std::move(acquired);
+  sections_ = sections;
+  failed_ = failed;
+  return point;
+}
+
+void SeriesSampler::complete(results::SeriesPoint& last) {
+  const results::SeriesPoint late = sample(begun_.value_or(run_.load_start));
+  last.sections += late.sections;
+  last.failed += late.failed;
+}
+
+}  // namespace lockbench::loadgen

@@ -1,0 +1,147 @@
+#include "exporter/run_metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/support/run_shared.h"
+
+namespace lockbench::exporter {
+namespace {
+
+using namespace std::chrono_literals;
+
+class RunMetricsTest : public testing::Test {
+ protected:
+  StrategyMetrics of_strategy(std::size_t number = 0) const { return metrics_.read().at(number); }
+  std::uint64_t sections() const { return of_strategy().totals.counts[loadgen::Count::sections]; }
+
+  const Descriptor first_{.name = "first", .backend = "store"};
+  const Descriptor second_{.name = "second", .backend = "store"};
+  RunMetrics metrics_{{&first_, &second_}};
+  test::RunUnderTest run_{first_};
+};
+
+TEST_F(RunMetricsTest, KnowsEveryStrategyFromTheStart) {
+  ASSERT_EQ(metrics_.read().size(), 2U);
+  EXPECT_EQ(of_strategy(1).strategy, &second_);
+  EXPECT_EQ(of_strategy(1).totals.timings[loadgen::Timing::acquired].count(), 0U);
+  EXPECT_EQ(of_strategy(1).present.clients, 0);
+}
+
+TEST_F(RunMetricsTest, SeesARunThatIsUnderWay) {
+  run_.workload().rate = 50;
+  metrics_.run_begins(run_.shared());
+  run_.grant(1ms);
+  run_.recorder().client(0).state = loadgen::ClientState::holding;
+  run_.recorder().client(1).state = loadgen::ClientState::waiting;
+  EXPECT_EQ(sections(), 1U);
+  const StrategyMetrics seen = of_strategy();
+  EXPECT_EQ(seen.totals.timings[loadgen::Timing::acquired].count(), 1U);
+  EXPECT_EQ(seen.present.holders, 1U);
+  EXPECT_EQ(seen.present.waiters, 1U);
+  EXPECT_EQ(seen.present.clients, 2);
+  EXPECT_EQ(seen.present.target_sections_per_second, 50);
+  EXPECT_DOUBLE_EQ(seen.present.jain, 0.5);
+  metrics_.run_ends(run_.shared(), nullptr);
+}
+
+TEST_F(RunMetricsTest, CountsTheWarmUpButNotWhatTheEndGranted) {
+  metrics_.run_begins(run_.shared());
+  run_.grant(1ms, loadgen::Phase::unmeasured);
+  run_.grant(1ms, loadgen::Phase::measured);
+  run_.grant(1ms, loadgen::Phase::ending);
+  EXPECT_EQ(sections(), 2U);
+  EXPECT_EQ(of_strategy().totals.timings[loadgen::Timing::acquired].count(), 2U);
+  metrics_.run_ends(run_.shared(), nullptr);
+}
+
+TEST_F(RunMetricsTest, TheAuditSpansTheWholeRun) {
+  for (const loadgen::Phase phase : loadgen::kPhases)
+    run_.add(loadgen::Count::stale_rejected, 1, phase);
+  for (const int client : {0, 1}) {
+    run_.shared().audit.enter(0, client, Mode::exclusive, {}, {}, TimePoint::clock::now());
+  }
+  metrics_.run_begins(run_.shared());
+  EXPECT_EQ(of_strategy().totals.counts[loadgen::Count::stale_rejected], 3U);
+  EXPECT_EQ(of_strategy().totals.overlaps, 1U);
+  results::Run result;
+  result.audit.lost_updates = 7;
+  EXPECT_EQ(of_strategy().totals.lost_updates, 0U);
+  metrics_.run_ends(run_.shared(), &result);
+  EXPECT_EQ(of_strategy().totals.lost_updates, 7U);
+}
+
+TEST_F(RunMetricsTest, OneRunAddsToAnother) {
+  for (int i = 1; i <= 3; ++i) {
+    test::RunUnderTest run(first_);
+    metrics_.run_begins(run.shared());
+    run.grant(1ms);
+    run.recorder().add(loadgen::Phase::measured, loadgen::Count::commands);
+    EXPECT_EQ(sections(), static_cast<std::uint64_t>(i));
+    metrics_.run_ends(run.shared(), nullptr);
+    EXPECT_EQ(sections(), static_cast<std::uint64_t>(i));
+  }
+  EXPECT_EQ(of_strategy().totals.counts[loadgen::Count::commands], 3U);
+  EXPECT_EQ(of_strategy().present.clients, 0);
+  EXPECT_EQ(of_strategy(1).totals.counts[loadgen::Count::sections], 0U);
+}
+
+TEST_F(RunMetricsTest, RunsOfSeveralStrategiesMayBeUnderWayAtOnce) {
+  test::RunUnderTest other(second_);
+  metrics_.run_begins(run_.shared());
+  metrics_.run_begins(other.shared());
+  run_.grant(1ms);
+  other.grant(1ms);
+  other.grant(1ms);
+  EXPECT_EQ(of_strategy(0).totals.counts[loadgen::Count::sections], 1U);
+  EXPECT_EQ(of_strategy(1).totals.counts[loadgen::Count::sections], 2U);
+  metrics_.run_ends(run_.shared(), nullptr);
+  metrics_.run_ends(other.shared(), nullptr);
+}
+
+TEST_F(RunMetricsTest, AStoreThatWasNotReachedIsAFailure) {
+  metrics_.not_connected(first_, 2s);
+  EXPECT_EQ(of_strategy().totals.timings[loadgen::Timing::failed].count(), 1U);
+  EXPECT_DOUBLE_EQ(of_strategy().totals.timings[loadgen::Timing::failed].sum_seconds(), 2);
+}
+
+TEST_F(RunMetricsTest, FaultsComeAndGo) {
+  constexpr auto kFault = loadgen::FaultKind::failover;
+  constexpr auto kPlace = static_cast<std::size_t>(kFault);
+  const Descriptor unknown{.name = "unknown", .backend = "store"};
+  test::RunUnderTest other{unknown};
+  metrics_.fault_changes(run_.shared(), kFault, true);
+  metrics_.fault_changes(other.shared(), loadgen::FaultKind::store_kill, true);
+  EXPECT_TRUE(of_strategy().present.faults[kPlace]);
+  EXPECT_FALSE(of_strategy().present.faults[0]);
+  EXPECT_FALSE(of_strategy(1).present.faults[kPlace]);
+  metrics_.fault_changes(run_.shared(), kFault, false);
+  EXPECT_FALSE(of_strategy().present.faults[kPlace]);
+}
+
+TEST_F(RunMetricsTest, CountersNeverGoBackWhileRunsComeAndGo) {
+  constexpr int kRuns = 20, kGrants = 500;
+  std::atomic<bool> over{false};
+  std::jthread reader([&] {
+    std::uint64_t last = 0;
+    while (!over) {
+      const std::uint64_t now = sections();
+      EXPECT_GE(now, last);
+      last = now;
+    }
+  });
+  for (int i = 0; i < kRuns; ++i) {
+    test::RunUnderTest run(first_);
+    metrics_.run_begins(run.shared());
+    for (int n = 0; n < kGrants; ++n) run.grant(1us);
+    metrics_.run_ends(run.shared(), nullptr);
+  }
+  over = true;
+  reader.join();
+  EXPECT_EQ(sections(), static_cast<std::uint64_t>(kRuns * kGrants));
+}
+
+}  // namespace
+}  // namespace lockbench::exporter
