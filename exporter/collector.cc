@@ -84,72 +84,57 @@ struct Metric {
 constexpr auto kOthers = std::to_array<Metric>({
     {"lockbench_sections_total", kCounter,
      "Sections by the outcome of their acquisition; acquired ones count when they are over.",
-     [](const StrategyMetrics& metrics, Series& series) {
-       for (const AcquireOutcome outcome : loadgen::kOutcomes) {
-         const loadgen::Timing timing = loadgen::acquire_timing(outcome);
-         series.number(
-             outcome == AcquireOutcome::acquired ? metrics.totals.counts[loadgen::Count::sections]
-                                                 : metrics.totals.timings[timing].count(),
-             {{"outcome",
-               loadgen::kTimings[static_cast<std::size_t>(timing)].exported.label_value}});
+     [](const StrategyMetrics& m, Series& series) {
+       for (const loadgen::TimingInfo& row : loadgen::kTimings) {
+         if (row.kind > loadgen::Timing::abandoned) break;
+         const bool acquired = row.kind == loadgen::Timing::acquired;
+         series.number(acquired ? m.totals.counts[loadgen::Count::sections]
+                                : m.totals.timings[row.kind].count(),
+                       {{"outcome", row.exported.label_value}});
        }
      }},
     {"lockbench_quorum_node_duration_seconds", kHistogram,
      "Time until a node of a quorum answered, by its vote; late votes are not included.",
-     [](const StrategyMetrics& metrics, Series& series) {
-       for_each_vote(metrics, [&](const NodeTotals& node, std::size_t vote, const Labels& labels) {
+     [](const StrategyMetrics& m, Series& series) {
+       for_each_vote(m, [&](const NodeTotals& node, std::size_t vote, const Labels& labels) {
          series.histogram(node.taken[vote], labels);
        });
      }},
     {"lockbench_quorum_votes_total", kCounter, "Votes of a quorum's nodes, including late ones.",
-     [](const StrategyMetrics& metrics, Series& series) {
-       for_each_vote(metrics, [&](const NodeTotals& node, std::size_t vote, const Labels& labels) {
+     [](const StrategyMetrics& m, Series& series) {
+       for_each_vote(m, [&](const NodeTotals& node, std::size_t vote, const Labels& labels) {
          series.number(node.votes[vote], labels);
        });
      }},
     {"lockbench_lost_updates_total", kCounter,
      "Updates of the protected counter that were lost; known at each run's end.",
-     [](const StrategyMetrics& metrics, Series& series) {
-       series.number(metrics.totals.lost_updates);
-     }},
+     [](const StrategyMetrics& m, Series& series) { series.number(m.totals.lost_updates); }},
     {"lockbench_overlaps_total", kCounter,
      "Entries into a section while another client was inside.",
-     [](const StrategyMetrics& metrics, Series& series) {
-       series.number(metrics.totals.overlaps);
-     }},
+     [](const StrategyMetrics& m, Series& series) { series.number(m.totals.overlaps); }},
     {"lockbench_fence_regressions_total", kCounter,
      "Grants whose fencing number was not above all earlier ones.",
-     [](const StrategyMetrics& metrics, Series& series) {
-       series.number(metrics.totals.fence_regressions);
-     }},
+     [](const StrategyMetrics& m, Series& series) { series.number(m.totals.fence_regressions); }},
     {"lockbench_holders", kGauge, "Clients inside their section.",
-     [](const StrategyMetrics& metrics, Series& series) {
-       series.number(metrics.present.holders);
-     }},
+     [](const StrategyMetrics& m, Series& series) { series.number(m.present.holders); }},
     {"lockbench_waiters", kGauge, "Clients waiting for the lock.",
-     [](const StrategyMetrics& metrics, Series& series) {
-       series.number(metrics.present.waiters);
-     }},
+     [](const StrategyMetrics& m, Series& series) { series.number(m.present.waiters); }},
     {"lockbench_clients", kGauge, "Clients of the current run.",
-     [](const StrategyMetrics& metrics, Series& series) {
-       series.number(static_cast<double>(metrics.present.clients));
-     }},
+     [](const StrategyMetrics& m, Series& series) { series.number(m.present.clients); }},
     {"lockbench_target_sections_per_second", kGauge,
      "Target rate of the current run; 0 in closed loop.",
-     [](const StrategyMetrics& metrics, Series& series) {
-       series.number(metrics.present.target_sections_per_second);
+     [](const StrategyMetrics& m, Series& series) {
+       series.number(m.present.target_sections_per_second);
      }},
     {"lockbench_ttl_seconds", kGauge, "Time to live that the latest run asks for.",
-     [](const StrategyMetrics& metrics, Series& series) {
-       series.number(metrics.present.ttl_seconds);
-     }},
+     [](const StrategyMetrics& m, Series& series) { series.number(m.present.ttl_seconds); }},
     {"lockbench_fairness_jain", kGauge,
      "Jain's index over the clients' sections of the latest run; 0 before the first section.",
-     [](const StrategyMetrics& metrics, Series& series) { series.number(metrics.present.jain); }},
+     [](const StrategyMetrics& m, Series& series) { series.number(m.present.jain); }},
     {"lockbench_fault_active", kGauge, "1 while the fault is in force.",
-     [](const StrategyMetrics& metrics, Series& series) {
+     [](const StrategyMetrics& m, Series& series) {
        for (std::size_t i = 0; i < loadgen::kFaults.size(); ++i) {
-         series.number(metrics.present.faults[i] ? 1.0 : 0.0,
+         series.number(m.present.faults[i] ? 1.0 : 0.0,
                        {{"fault", std::string(loadgen::kFaults[i])}});
        }
      }},
@@ -192,13 +177,13 @@ std::vector<MetricFamily> Collector::Collect() const {
   for (const loadgen::TimingInfo& row : loadgen::kTimings) {
     add_row(row, kHistogram, strategies, families,
             [&](Series& series, const Totals& totals, const Labels& labels) {
-              series.histogram(totals.timings[row.timing], labels);
+              series.histogram(totals.timings[row.kind], labels);
             });
   }
   for (const loadgen::CountInfo& row : loadgen::kCounts) {
     add_row(row, kCounter, strategies, families,
             [&](Series& series, const Totals& totals, const Labels& labels) {
-              series.number(static_cast<double>(totals.counts[row.count]) * row.unit, labels);
+              series.number(static_cast<double>(totals.counts[row.kind]) * row.unit, labels);
             });
   }
   for (const Metric& metric : kOthers) {

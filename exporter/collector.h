@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "exporter/facts.h"
 #include "exporter/run_metrics.h"
 
 namespace lockbench::exporter {

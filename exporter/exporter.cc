@@ -18,17 +18,17 @@ constexpr const char* kFrontPage =
     "</h1>\n<p><a href=\"/metrics\">Metrics</a> for Prometheus; <a href=\"/-/healthy\">healthy</a>"
     "?</p>\n</body></html>\n";
 
-/// The metrics as text, made anew no more than a few times a second: however often somebody asks,
-/// it costs the load next to nothing.
+/// The metrics as text, rebuilt at most ten times a second, so that frequent scrapes do not disturb
+/// the load.
 class MetricsPage {
  public:
   explicit MetricsPage(const prometheus::Collectable& metrics) : metrics_(metrics) {}
 
   std::string text() {
-    constexpr std::chrono::milliseconds kShelfLife{100};
+    constexpr std::chrono::milliseconds kMaxAge{100};
     const std::scoped_lock lock(mutex_);
     const auto now = std::chrono::steady_clock::now();
-    if (text_.empty() || now - made_at_ > kShelfLife) {
+    if (text_.empty() || now - made_at_ > kMaxAge) {
       text_ = prometheus::TextSerializer().Serialize(metrics_.Collect());
       made_at_ = now;
     }
@@ -71,13 +71,13 @@ class RealExporter : public Exporter {
     }
     if (path == "/-/healthy") return {.body = "healthy\n"};
     if (path == "/") return {.type = "text/html; charset=utf-8", .body = kFrontPage};
-    return {.status = 404, .body = "there is /metrics and /-/healthy\n"};
+    return {.status = 404, .body = "not found; try /metrics or /-/healthy\n"};
   }
 
   std::shared_ptr<RunMetrics> metrics_;
   std::shared_ptr<Collector> collector_;
   MetricsPage page_;
-  std::unique_ptr<HttpEndpoint> endpoint_;  ///< last: it asks for the rest
+  std::unique_ptr<HttpEndpoint> endpoint_;  ///< last: its thread uses the other members
 };
 
 }  // namespace

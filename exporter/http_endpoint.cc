@@ -9,7 +9,7 @@ namespace lockbench::exporter {
 namespace {
 
 constexpr unsigned kIdleSeconds = 3;
-// For a request's line and headers: Prometheus sends 300 bytes.
+// For a request line and headers; Prometheus sends about 300 bytes.
 constexpr std::size_t kRequestBytes = 8192;
 
 MHD_Result send(MHD_Connection* connection, const Page& page) {
@@ -44,7 +44,7 @@ tl::expected<std::unique_ptr<HttpEndpoint>, std::string> HttpEndpoint::start(Lis
   const auto listener = listen_on(address);
   if (!listener) return tl::unexpected(listener.error());
   std::unique_ptr<HttpEndpoint> endpoint(new HttpEndpoint(std::move(address), std::move(answer)));
-  // Without MHD_USE_ERROR_LOG: what strangers send is not the user's concern. The daemon owns the
+  // Without MHD_USE_ERROR_LOG: malformed requests need not concern the user. The daemon owns the
   // listening socket from here on.
   endpoint->daemon_ = MHD_start_daemon(
       MHD_USE_EPOLL_INTERNAL_THREAD, 0, nullptr, nullptr, on_request, endpoint.get(),
@@ -52,8 +52,8 @@ tl::expected<std::unique_ptr<HttpEndpoint>, std::string> HttpEndpoint::start(Lis
       MHD_OPTION_CONNECTION_TIMEOUT, kIdleSeconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
       kRequestBytes, MHD_OPTION_END);
   if (endpoint->daemon_ == nullptr) {
-    return tl::unexpected(
-        fmt::format("cannot serve on {}: no thread to be had", endpoint->address_.to_string()));
+    return tl::unexpected(fmt::format("cannot serve on {}: no thread could be started",
+                                      endpoint->address_.to_string()));
   }
   return endpoint;
 }

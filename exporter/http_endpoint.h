@@ -18,15 +18,15 @@ struct Page {
   std::string body{};
 };
 
-/// Serves pages on one thread of its own to whoever asks by GET or HEAD. However many connections
-/// there are and whatever they send, it costs neither another thread nor more than a fixed amount
-/// of memory; those that say nothing are closed after a few seconds.
+/// Serves pages for GET and HEAD on its own thread. Connections use neither further threads nor
+/// more than a fixed amount of memory, whatever they send; idle ones are closed after a few
+/// seconds.
 class HttpEndpoint {
  public:
   /// Called on the endpoint's thread, with the path alone; must not throw.
   using Answer = std::function<Page(std::string_view path)>;
 
-  /// Holds so many connections at most. The error names the address.
+  /// `connections`: how many at most. The error names the address.
   static tl::expected<std::unique_ptr<HttpEndpoint>, std::string> start(ListenAddress address,
                                                                         Answer answer,
                                                                         unsigned connections);

@@ -9,22 +9,22 @@
 
 namespace lockbench::exporter {
 
-/// A histogram as Prometheus gets it: 25 bounds, 5 µs · 2^n, and what lies above. Plain data.
+/// A histogram in the exported form: 25 bounds, 5 µs · 2^n, and the samples above. Plain data.
 class LatencyBuckets {
  public:
   static constexpr std::size_t kBounds = 25;
   /// In nanoseconds, inclusive. Needs n < kBounds.
   static constexpr std::int64_t bound(std::size_t n) { return std::int64_t{5'000} << n; }
 
-  /// A bucket of the fine histogram goes where its midpoint lies, as none of its bounds meets one
-  /// of these: a sample within 0.8 % of a bound may be counted on its other side. Count and sum are
+  /// Each bucket of the fine histogram is assigned by its midpoint, as its bounds differ from
+  /// these: a sample within 0.8 % of a bound may be counted on the other side. Count and sum are
   /// exact.
   void add(const loadgen::HistogramSnapshot& fine);
   LatencyBuckets& operator+=(const LatencyBuckets& more);
 
   std::uint64_t count() const;
   double sum_seconds() const { return seconds(sum_); }
-  /// How many lie at or below bound n.
+  /// The number of samples at or below bound n.
   std::array<std::uint64_t, kBounds> cumulative() const;
 
  private:

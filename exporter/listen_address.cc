@@ -13,7 +13,7 @@
 namespace lockbench::exporter {
 namespace {
 
-// Waiting for their turn to be accepted: a burst of connections must not push a scrape away.
+// Connections waiting to be accepted: a burst of them must not crowd out a scrape.
 constexpr int kBacklog = 1024;
 
 struct SocketAddress {
@@ -43,12 +43,12 @@ std::uint16_t port_of(int socket) {
   SocketAddress bound;
   bound.length = sizeof bound.storage;
   if (getsockname(socket, bound.get(), &bound.length) != 0) return 0;
-  // Both kinds of address have it in the same place.
+  // Both kinds of address have the port in the same place.
   return ntohs(reinterpret_cast<sockaddr_in&>(bound.storage).sin_port);
 }
 
 std::string why_not(int error) {
-  return error == EADDRINUSE ? "something else listens there" : std::strerror(error);
+  return error == EADDRINUSE ? "another program listens there" : std::strerror(error);
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ tl::expected<int, std::string> listen_on(ListenAddress& address) {
   if (!fill(address, wanted)) return tl::unexpected(address.host + " is not an IP address");
   const int listener =
       ::socket(wanted.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  // A port whose last connections are only just over can be had.
+  // Allows a port whose last connections are in TIME_WAIT.
   const int on = 1;
   if (listener >= 0 && ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
       ::bind(listener, wanted.get(), wanted.length) == 0 && ::listen(listener, kBacklog) == 0) {

@@ -22,8 +22,8 @@ std::string host_name() {
 tl::expected<void, std::string> push(const PushTarget& target,
                                      const std::shared_ptr<prometheus::Collectable>& metrics,
                                      Duration within) {
-  // The library knows neither time-outs nor paths: it puts a colon between its first two arguments
-  // and /metrics behind them.
+  // The library supports neither time-outs nor paths: it joins its first two arguments with a colon
+  // and appends /metrics.
   std::packaged_task<int()> task([target, metrics] {
     prometheus::Gateway gateway(
         fmt::format("{}://{}", target.scheme, target.host), target.port + target.path, "lockbench",
@@ -32,7 +32,7 @@ tl::expected<void, std::string> push(const PushTarget& target,
     return gateway.Push();
   });
   std::future<int> answer = task.get_future();
-  // It owns all that it uses, so that it can be left alone.
+  // The thread owns everything it uses, so it may outlive this call.
   std::thread(std::move(task)).detach();
   if (answer.wait_for(within) != std::future_status::ready) {
     return tl::unexpected(

@@ -11,9 +11,8 @@
 
 namespace lockbench::exporter {
 
-/// Pushes what there is now, as job "lockbench" of this host's instance, in place of what was
-/// pushed before. Blocks for at most `within`; what is not answered by then is given up. The error
-/// names the gateway, without secrets.
+/// Pushes the current metrics as job "lockbench" of this host's instance, replacing earlier pushes.
+/// Blocks for at most `within`, then gives up. The error names the gateway, without secrets.
 tl::expected<void, std::string> push(const PushTarget& target,
                                      const std::shared_ptr<prometheus::Collectable>& metrics,
                                      Duration within = std::chrono::seconds(10));

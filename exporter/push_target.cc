@@ -11,7 +11,7 @@ namespace lockbench::exporter {
 namespace {
 
 constexpr const char* kForm =
-    "a Pushgateway is named by http://[user[:password]@]host[:port][/path]";
+    "a Pushgateway's address has the form http://[user[:password]@]host[:port][/path]";
 
 std::optional<std::string> percent_decoded(std::string_view text) {
   std::string decoded;

@@ -6,12 +6,12 @@
 
 namespace lockbench::exporter {
 
-/// A Pushgateway.
+/// The address of a Pushgateway.
 struct PushTarget {
   std::string scheme = "http";  ///< or "https"
   std::string host;             ///< an IPv6 address in brackets
   std::string port;
-  std::string path;  ///< in front of /metrics; empty, or begins with a slash and ends without
+  std::string path;  ///< before /metrics; empty, or begins with a slash and does not end with one
   std::string user, password;
 
   /// Without user and password.

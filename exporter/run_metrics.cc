@@ -13,7 +13,7 @@ constexpr std::array kCounted{loadgen::Phase::unmeasured, loadgen::Phase::measur
 
 void add_histograms(const loadgen::Recorder::Histograms& from, Totals& to) {
   for (const loadgen::TimingInfo& info : loadgen::kTimings) {
-    if (info.exported.name != nullptr) to.timings[info.timing].add(from[info.timing].snapshot());
+    if (info.exported.name != nullptr) to.timings[info.kind].add(from[info.kind].snapshot());
   }
   to.nodes.resize(std::max(to.nodes.size(), from.nodes.size()));
   for (std::size_t node = 0; node < from.nodes.size(); ++node) {
@@ -33,7 +33,7 @@ Totals totals_of(const loadgen::RunShared& run) {
   }
   const loadgen::Counts ending = run.recorder.totals(loadgen::Phase::ending);
   for (const loadgen::CountInfo& info : loadgen::kCounts) {
-    if (info.whole_run) totals.counts[info.count] += ending[info.count];
+    if (info.whole_run) totals.counts[info.kind] += ending[info.kind];
   }
   totals.overlaps = run.audit.overlaps();
   totals.fence_regressions = run.audit.fence_regressions();
@@ -95,7 +95,7 @@ std::vector<StrategyMetrics> RunMetrics::read() const {
     metrics.totals += totals_of(run);
     metrics.present.holders = run.recorder.clients_in(loadgen::ClientState::holding);
     metrics.present.waiters = run.recorder.clients_in(loadgen::ClientState::waiting);
-    metrics.present.clients = run.recorder.client_count();
+    metrics.present.clients = static_cast<std::uint64_t>(run.recorder.client_count());
     metrics.present.target_sections_per_second = run.workload.rate.value_or(0);
     metrics.present.jain = jain_of(run);
   }

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "exporter/latency_buckets.h"
@@ -36,12 +37,16 @@ struct Totals {
 
 /// The current state.
 struct Present {
-  std::uint64_t holders = 0, waiters = 0;
-  int clients = 0;
+  std::uint64_t holders = 0, waiters = 0, clients = 0;
   double target_sections_per_second = 0;  ///< 0: closed loop, or no run
   double ttl_seconds = 0;                 ///< of the latest run
   double jain = 0;                        ///< of the latest run; 0 before its first section
   std::array<bool, loadgen::kFaults.size()> faults{};  ///< by FaultKind: whether it is in force
+};
+
+/// Constant facts about the process, as label names and values. No secrets and no keys.
+struct Facts {
+  std::vector<std::pair<std::string, std::string>> run, build;
 };
 
 /// Everything that is exported about one strategy.

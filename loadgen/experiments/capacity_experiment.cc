@@ -20,9 +20,9 @@ namespace {
 using results::human_number;
 using results::human_seconds;
 
-// A step with fewer sections says little.
+// Steps with fewer sections are not significant.
 constexpr double kFewestSections = 20;
-// With as many the whole takes a minute and a half by default.
+// With that many steps the default takes a minute and a half.
 constexpr int kMostSteps = 26;
 
 double busiest_key_share(const Workload& workload) {
@@ -33,7 +33,7 @@ double busiest_key_share(const Workload& workload) {
   return 1 / weights;
 }
 
-/// Which of several runs at one rate shows best why it failed.
+/// Whether `a` shows better than `b` why the rate failed.
 bool shows_better(const results::CapacityStep& a, const results::CapacityStep& b) {
   return std::pair(!a.met, a.valid) > std::pair(!b.met, b.valid);
 }
@@ -90,7 +90,7 @@ class Experiment {
     results::Run& result = report.runs.front();
     add_verdict(result.audit.verdict, measured_.capacity.violated);
     if (!result.errors.empty()) complain(result.errors.front());
-    // What a stop cut short is no step.
+    // A run that a stop cut short is not a step.
     if (stop_.stop_requested()) return std::nullopt;
     return std::move(result);
   }
@@ -159,7 +159,7 @@ class Experiment {
       if (!closed_loop("keys", at)) break;
     }
     auto& points = measured_.capacity.sweep;
-    // The contended one came first, wanted or not.
+    // The first point is the contended one, which may not have been requested.
     const auto& wanted = plan_.sweep_clients;
     if (std::find(wanted.begin(), wanted.end(), plan_.workload.clients) == wanted.end()) {
       points.erase(points.begin());
@@ -171,7 +171,7 @@ class Experiment {
 
   void name_what_limits() {
     results::Capacity& capacity = measured_.capacity;
-    // Where nothing failed it is not a number, which no map can look for.
+    // NaN if no rate failed.
     const auto found =
         std::isfinite(capacity.highest) ? shown_.find(capacity.highest) : shown_.end();
     if (found == shown_.end()) {
@@ -181,7 +181,7 @@ class Experiment {
     const auto& [step, run] = found->second;
     const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     const std::size_t servers = urls_of(*plan_.strategy, plan_.endpoints).size();
-    // Redis serves all on one thread.
+    // Redis executes all commands on one thread.
     const double store_cores = plan_.strategy->backend == "redis"
                                    ? static_cast<double>(std::max<std::size_t>(servers, 1))
                                    : cores;

@@ -14,11 +14,11 @@
 
 namespace lockbench::loadgen {
 
-/// How the highest load is found that one strategy bears.
+/// How to measure the highest load at which one strategy keeps an objective.
 struct CapacityPlan {
   std::string run_id;
   const Descriptor* strategy = nullptr;
-  /// Of each step; its rate is the search's.
+  /// Of each step; the search sets the rate.
   Workload workload;
   Endpoints endpoints;
   std::string counter_url;
@@ -40,14 +40,14 @@ CapacityMeasured measure_capacity(const CapacityPlan& plan,
                                   const std::function<void(const std::string& line)>& on_step,
                                   const std::stop_token& stop);
 
-/// Closed loops that the models are fitted to.
+/// The closed loops that the models are fitted to.
 struct ModelBasis {
-  const results::Run& contended;        ///< of all clients
-  const results::Run* alone = nullptr;  ///< of one, if there is one
+  const results::Run& contended;        ///< with all clients
+  const results::Run* alone = nullptr;  ///< with one client; may be null
 };
 
-/// The models, and what they predict: of the steps, of the largest number of clients swept, which
-/// is left out of the fit, and of what cannot be measured. `capacity` has the steps and the sweep.
+/// Fits the models and predicts with them: for the steps, for the largest swept number of clients,
+/// which the fit leaves out, and for the extrapolations. `capacity` has the steps and the sweep.
 std::vector<results::CapacityModel> model_capacity(const CapacityPlan& plan,
                                                    const results::Capacity& capacity,
                                                    const ModelBasis& basis);

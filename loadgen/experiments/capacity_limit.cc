@@ -18,12 +18,14 @@ using results::human_count;
 using results::human_number;
 using results::human_seconds;
 
-// What may be under way or waiting when a run ends without a backlog that grows.
+// Sections that may be under way or waiting at the end of a run without a growing backlog.
 constexpr double kUnservedShare = 0.02, kUnservedAnyway = 4;
-// Those that were given up are not in the percentiles: with more of them these would flatter.
+// Acquisitions without a grant are not in the percentiles: with more of them these would be too
+// low.
 constexpr double kGivenUpShare = 0.001;
 constexpr std::uint64_t kFewSamples = 100;
-// From here on a resource is what limits, and nearly all of it cannot be had.
+// Utilisation from which a resource is a possible, a certain, and (for CPU and clients) the only
+// limit.
 constexpr double kBusy = 0.5, kSaturated = 0.8, kFull = 0.9;
 
 double all(std::uint64_t count) { return static_cast<double>(count); }
@@ -59,7 +61,7 @@ double server_cpu_share(const results::Run& run) {
 
 std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
-/// How busy the things are that a section needs, each as a share of what it can do.
+/// Utilisation of each resource that a section needs.
 struct Shares {
   double lock = 0, store = 0, clients = 0, machine = 0;
 };
@@ -83,10 +85,12 @@ std::string lock_reason(const LimitEvidence& evidence, double share) {
   const double ceiling = 1 / (occupancy(run) * evidence.busiest_key_share);
   const bool waited = run.handoff.count > 0;
   return fmt::format(
-      "hold {} and {} {} let {} sections/s through{}: {} were, the lock was taken {} of the time",
+      "with hold {} and {} {}, at most {} sections/s are possible{}; {} were served, the lock was "
+      "taken "
+      "{} of the time",
       human_seconds(run.hold.mean), waited ? "handoff" : "release",
       human_seconds(waited ? run.handoff.mean : run.release.mean), human_number(ceiling),
-      evidence.busiest_key_share < 1 ? " of all keys" : " of one key",
+      evidence.busiest_key_share < 1 ? " over all keys" : " with one key",
       human_number(run.sections_per_second), percent(share));
 }
 
@@ -108,7 +112,7 @@ results::CapacityStep judge_step(const results::Run& run, std::string_view purpo
   step.met = step.reason.empty();
   std::vector<std::string> invalid;
   for (const std::string& reason : run.generator.reasons) {
-    // Too much for the clients there are is an answer, and waits are counted from the schedule.
+    // A load that the clients cannot produce is a result, as waits count from the schedule.
     if (!reason.starts_with(kNotTheLoadAskedFor)) invalid.push_back(reason);
   }
   step.valid = invalid.empty();
@@ -136,17 +140,17 @@ Limit name_limit(const LimitEvidence& evidence) {
   if (shares.lock >= kSaturated) return {"lock", lock_reason(evidence, shares.lock)};
   if (shares.store >= kSaturated) {
     return {"store", fmt::format("the store's CPU was busy {} of the time{}", percent(shares.store),
-                                 evidence.store_cores > 1 ? "" : ", of the one core that it uses")};
+                                 evidence.store_cores > 1 ? "" : ", on the one core that it uses")};
   }
   if (shares.machine >= kFull) {
     return {"generator",
-            fmt::format("this machine's CPU was busy {} of the time, {} with the generator: not "
+            fmt::format("this machine's CPU was busy {} of the time, {} for the generator: not "
                         "the lock's own limit",
                         percent(shares.machine), percent(run.generator.cpu_share))};
   }
   if (shares.clients >= kFull) {
     return {"clients", fmt::format("{} of {} clients were busy (Little: {} sections/s of {} each): "
-                                   "more --clients could bear more",
+                                   "more --clients could reach more",
                                    human_number(shares.clients * all(evidence.clients)),
                                    evidence.clients, human_number(run.sections_per_second),
                                    human_seconds(shares.clients * all(evidence.clients) /
@@ -158,16 +162,16 @@ Limit name_limit(const LimitEvidence& evidence) {
   if (shares.store >= kBusy) {
     return {"store", fmt::format("the store's CPU was busy {} of the time", percent(shares.store))};
   }
-  // An objective that leaves no room for waiting is missed long before the lock is always taken.
+  // An objective that allows hardly any waiting is missed long before the lock is fully utilised.
   if (evidence.excludes && shares.lock >= shares.store && run.acquire.count > 0 &&
       shares.lock >= 0.01 && run.acquire.p99 >= occupancy(run)) {
-    return {"lock", fmt::format("whoever waits for one other waits {}, acquire p99 was {}; {}",
+    return {"lock", fmt::format("waiting for one other client takes {}, acquire p99 was {}; {}",
                                 human_seconds(occupancy(run)), human_seconds(run.acquire.p99),
                                 lock_reason(evidence, shares.lock))};
   }
   return {"unknown",
-          fmt::format("the lock was taken {} of the time, the store's CPU busy {}, clients {}, "
-                      "this machine {}: none is near its end",
+          fmt::format("the lock was taken {} of the time, the store's CPU was busy {}, clients {}, "
+                      "this machine {}: none is near its limit",
                       percent(shares.lock), percent(shares.store), percent(shares.clients),
                       percent(shares.machine))};
 }

@@ -11,21 +11,22 @@
 
 namespace lockbench::loadgen {
 
-/// Judges one run of an open loop: the objective must be kept, all that was offered be served (but
-/// for what the end of the run cut short), and next to nothing be refused, timed out or failed.
+/// Judges one run of an open loop: it must keep the objective, serve the offered load (except for
+/// what the end of the run cut short), and have next to no refused, timed-out or failed
+/// acquisitions.
 results::CapacityStep judge_step(const results::Run& run, std::string_view purpose, double rate,
                                  std::span<const results::Threshold> objective);
 
-/// By the run at the lowest rate that did not keep the objective.
+/// Figures of the run at the lowest rate that did not keep the objective.
 struct LimitEvidence {
   const results::Run& run;
   std::uint64_t clients = 1;
-  double busiest_key_share = 1;  ///< of all sections: 1 / keys unless they are skewed
-  bool excludes = true;          ///< false: no lock stands in the way
-  double store_cores = 1;        ///< that the store can keep busy: 1 where one thread serves all
+  double busiest_key_share = 1;  ///< of all sections: 1 / keys, more if they are skewed
+  bool excludes = true;          ///< false: the lock cannot be the limit
+  double store_cores = 1;        ///< that the store can use: 1 if one thread serves all
   int cores = 1;                 ///< of this machine
   bool step_valid = true;
-  /// Of the whole search: with idle clients late every other time, so is all else.
+  /// Of the whole search: with half of the steps invalid, none of its figures can be trusted.
   std::size_t steps = 0, invalid_steps = 0;
   std::string invalid_reason{};  ///< of the last such step
 };
@@ -37,8 +38,8 @@ struct Limit {
 
 Limit name_limit(const LimitEvidence& evidence);
 
-/// What each section keeps its lock from the next, in seconds: hold and handoff, or where nobody
-/// waited, hold and release.
+/// Seconds for which each section keeps its lock from the next: hold and handoff, or hold and
+/// release if no client waited.
 double occupancy(const results::Run& run);
 
 }  // namespace lockbench::loadgen

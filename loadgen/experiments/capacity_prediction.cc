@@ -29,8 +29,7 @@ results::Prediction prediction(std::string at, std::string_view figure, double p
   return made;
 }
 
-/// The rate of the steps that is nearest to the wanted one among those that were kept; nothing if
-/// there is none.
+/// The rate nearest to `wanted` among the steps that kept the objective; nothing if there is none.
 std::optional<double> rate_near(const results::Capacity& capacity, double wanted) {
   std::optional<double> nearest;
   for (const results::CapacityStep& step : capacity.steps) {
@@ -63,7 +62,7 @@ std::optional<results::CapacityModel> queue_model(const CapacityPlan& plan,
   const results::QueueModel model{
       .service_mean = occupancy(run),
       .service_variance = square(run.hold.stddev) + square(run.handoff.stddev),
-      // A free lock takes one command and its answer, as a release does.
+      // Acquiring a free lock takes one round trip, as a release does.
       .free_seconds = basis.alone != nullptr ? basis.alone->acquire.p50 : run.release.p50};
   results::CapacityModel made{
       .name = "queue",

@@ -59,7 +59,7 @@ std::optional<double> CapacitySearch::next_rate(const CapacityInterval& interval
 }
 
 std::vector<bool> CapacitySearch::missing(const CapacityInterval& interval) {
-  std::vector<bool> order;  // true: at the end that held
+  std::vector<bool> order;
   for (const bool at : {true, false}) {
     const double end = at ? interval.held : interval.failed;
     if (!(end > 0)) continue;  // that end is open

@@ -24,8 +24,8 @@ tl::expected<void, std::string> take(const std::string& part, Extrapolation& int
     const auto [rest, error] = std::from_chars(value.data(), end, clients);
     const bool number = error == std::errc() && rest == end && clients == std::floor(clients);
     if (!number || clients < 1 || clients > kMostClients) {
-      return tl::unexpected(
-          fmt::format("\"{}\": clients are a whole number from 1 to {:.0f}", part, kMostClients));
+      return tl::unexpected(fmt::format("\"{}\": clients must be a whole number from 1 to {:.0f}",
+                                        part, kMostClients));
     }
     into.clients = clients;
     return {};
@@ -35,13 +35,13 @@ tl::expected<void, std::string> take(const std::string& part, Extrapolation& int
     if (!rtt) return tl::unexpected(rtt.error());
     if (*rtt < Duration::zero() || *rtt > kLongest) {
       return tl::unexpected(
-          fmt::format("\"{}\": 0s to {} is allowed", part, format_duration(kLongest)));
+          fmt::format("\"{}\": rtt must be from 0s to {}", part, format_duration(kLongest)));
     }
     into.rtt = *rtt;
     return {};
   }
   return tl::unexpected(
-      fmt::format("\"{}\" is not clients=N or rtt=D, each once, with a comma in between", part));
+      fmt::format("\"{}\" is not clients=N, rtt=D, or both with a comma in between", part));
 }
 
 }  // namespace

@@ -8,15 +8,16 @@
 
 namespace lockbench::loadgen {
 
-/// A load that is not measured. What is not said is as it was measured.
+/// A load to predict, not to measure. Empty members are as in the measured load.
 struct Extrapolation {
   std::optional<double> clients;
-  std::optional<Duration> rtt;  ///< added to what there is
+  std::optional<Duration> rtt;  ///< added to the measured one
 
   std::string text() const;
 };
 
-/// "clients=2000,rtt=1ms", or one of them. The error quotes the culprit and says what is allowed.
+/// Reads "clients=2000,rtt=1ms", or one of them. The error quotes the wrong part and says what is
+/// allowed.
 tl::expected<Extrapolation, std::string> parse_extrapolation(const std::string& text);
 
 }  // namespace lockbench::loadgen

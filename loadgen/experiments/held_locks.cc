@@ -14,7 +14,7 @@ namespace {
 
 using Done = tl::expected<void, std::string>;
 
-/// Counts the commands that pass.
+/// Counts commands.
 class CountingEnv : public ForwardingEnv {
  public:
   explicit CountingEnv(RenewalFigures& figures)
@@ -26,20 +26,20 @@ class CountingEnv : public ForwardingEnv {
   }
 
  private:
-  CountingEnv(RenewalFigures& figures, std::unique_ptr<Env> world)
-      : ForwardingEnv(*world), figures_(figures), world_(std::move(world)) {}
+  CountingEnv(RenewalFigures& figures, std::unique_ptr<Env> inner)
+      : ForwardingEnv(*inner), figures_(figures), inner_(std::move(inner)) {}
 
   RenewalFigures& figures_;
-  std::unique_ptr<Env> world_;
+  std::unique_ptr<Env> inner_;
 };
 
-/// Not the holder's own business: its commands are no renewals.
+/// Its commands are not counted: they are no renewals.
 void release_all(LockStrategy& strategy, std::vector<Lease>& leases, RenewalFigures& figures) {
   std::uint64_t lost = 0;
   for (Lease& lease : leases) {
     const bool known = lease.state->lost_at().has_value();
     const ReleaseResult released = strategy.release(lease);
-    // One that is known to be lost was counted then.
+    // A loss that was known before has been counted.
     if (released.outcome == ReleaseOutcome::not_owner && !known) ++lost;
   }
   leases.clear();
@@ -52,7 +52,8 @@ Done acquire(LockStrategy& strategy, Env& env, const HeldLocksPlan& plan, std::u
   AcquireResult result = strategy.acquire(
       {.key = key, .ttl = plan.ttl, .deadline = env.now() + std::chrono::seconds(5), .stop = stop});
   if (!result.lease) {
-    return tl::unexpected(fmt::format("lock {} of {} could not be had: {}", number + 1, plan.count,
+    return tl::unexpected(fmt::format("lock {} of {} could not be acquired: {}", number + 1,
+                                      plan.count,
                                       result.reason.empty() ? "it is taken" : result.reason));
   }
   leases.push_back(std::move(*result.lease));
@@ -65,7 +66,7 @@ class BatchedLocks : public HeldLocks {
       : plan_(plan), figures_(figures) {
     services_.provide<EnvSource>(std::make_shared<EnvSource>(
         EnvSource{[this] { return std::make_unique<CountingEnv>(figures_); }}));
-    // Shared with the caller, who outlives it.
+    // Owned by the caller, which outlives it.
     services_.provide<RenewalObserver>(
         std::shared_ptr<RenewalObserver>(&figures_, [](RenewalObserver*) {}));
     for (int number = 0; number < kHolders; ++number) {
@@ -96,7 +97,7 @@ class BatchedLocks : public HeldLocks {
  private:
   static constexpr int kHolders = 4;
 
-  /// Takes every kHolders-th lock.
+  /// Holds every kHolders-th lock.
   struct Holder {
     Holder(BatchedLocks& all, int holder)
         : plan(all.plan_),
@@ -138,7 +139,7 @@ class ThreadPerLock : public HeldLocks {
 
   Done take(const std::stop_token& stop) override {
     for (std::uint64_t number = 0; number < plan_.count; ++number) {
-      // No more at once than a server's accept queue holds.
+      // No more connections at once than a server's accept queue holds.
       {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [&] { return number - held_ < 64 || !failure_.empty(); });
@@ -161,7 +162,7 @@ class ThreadPerLock : public HeldLocks {
   }
 
  private:
-  /// The guard thread of one lock, from its acquisition to its release.
+  /// Body of one lock's guard thread, from acquisition to release.
   void keep(std::uint64_t number) {
     CountingEnv env(figures_);
     Services services;
@@ -221,31 +222,6 @@ class ThreadPerLock : public HeldLocks {
 };
 
 }  // namespace
-
-void RenewalFigures::on_renewal(const RenewalReport& report) {
-  switch (report.outcome) {
-    case RenewalAnswer::renewed:
-      add(renewals_, 1);
-      if (!recording_) break;
-      margin_.record(std::max(report.margin, Duration::zero()));
-      slip_.record(std::max(report.slip, Duration::zero()));
-      break;
-    case RenewalAnswer::not_owner:
-      on_lost(1);
-      break;
-    case RenewalAnswer::failed: {
-      add(failures_, 1);
-      const std::scoped_lock lock(mutex_);
-      failure_ = report.reason;
-      break;
-    }
-  }
-}
-
-std::string RenewalFigures::failure() const {
-  const std::scoped_lock lock(mutex_);
-  return failure_;
-}
 
 std::unique_ptr<HeldLocks> hold_batched(const HeldLocksPlan& plan, RenewalFigures& figures) {
   return std::make_unique<BatchedLocks>(plan, figures);

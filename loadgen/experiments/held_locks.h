@@ -3,73 +3,60 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <stop_token>
 #include <string>
 #include <tl/expected.hpp>
 
-#include "loadgen/record/histogram.h"
+#include "loadgen/record/recorder.h"
 #include "strategies/descriptor.h"
-#include "strategies/renewal.h"
 
 namespace lockbench::loadgen {
 
-/// What keeping locks costs, whoever renews them. Thread-safe; figures count only while recording.
+/// Records what keeping locks costs, however they are renewed. Thread-safe.
 class RenewalFigures : public RenewalObserver {
  public:
-  struct Counts {
-    std::uint64_t renewals = 0, failures = 0, lost = 0, commands = 0;
-  };
+  void on_renewal(const RenewalReport& report) override { recorder_.renewal(phase_, report); }
+  void on_command() { recorder_.add(phase_, Count::commands); }
+  /// For losses that are found at the release.
+  void on_lost(std::uint64_t count) { recorder_.add(phase_, Count::renewals_lost, count); }
+  /// Figures count only while this is on, except for losses, which count at any time.
+  void record(bool on) { phase_ = on ? Phase::measured : Phase::unmeasured; }
 
-  void on_renewal(const RenewalReport& report) override;
-  void on_command() { add(commands_, 1); }
-  /// Found out later, at the release.
-  void on_lost(std::uint64_t count) { lost_.fetch_add(count); }
-  void record(bool on) { recording_ = on; }
-
-  /// Losses count at any time.
-  Counts counts() const { return {renewals_, failures_, lost_, commands_}; }
-  HistogramSnapshot margin() const { return margin_.snapshot(); }
-  HistogramSnapshot slip() const { return slip_.snapshot(); }
-  /// Why renewals failed, the latest.
-  std::string failure() const;
-
- private:
-  void add(std::atomic<std::uint64_t>& sum, std::uint64_t count) {
-    if (recording_) sum.fetch_add(count, std::memory_order_relaxed);
+  Counts measured() const { return recorder_.totals(Phase::measured); }
+  std::uint64_t lost() const { return recorder_.totals()[Count::renewals_lost]; }
+  HistogramSnapshot timing(Timing what) const {
+    return recorder_.histograms(Phase::measured)[what].snapshot();
   }
 
-  std::atomic<bool> recording_{false};
-  std::atomic<std::uint64_t> renewals_{0}, failures_{0}, lost_{0}, commands_{0};
-  ShardedHistogram margin_, slip_;
-  mutable std::mutex mutex_;
-  std::string failure_;
+ private:
+  std::atomic<Phase> phase_{Phase::unmeasured};
+  Recorder recorder_{0};
 };
 
 struct HeldLocksPlan {
   const Endpoints& endpoints;
   const StrategyOptions& options;
-  std::string key_prefix;  ///< a number and a brace follow
+  std::string key_prefix;  ///< a number and a closing brace follow
   std::uint64_t count = 0;
   Duration ttl{};
 
   std::string key(std::uint64_t number) const { return key_prefix + std::to_string(number) + "}"; }
 };
 
-/// Locks on keys of their own, held and renewed from take() to release(). For one thread; the plan
+/// Locks on different keys, held and renewed from take() to release(). For one thread; the plan
 /// must outlive them.
 class HeldLocks {
  public:
   virtual ~HeldLocks() = default;
-  /// Acquires all; the error says why one could not be had.
+  /// Acquires all; the error says why one could not be acquired.
   virtual tl::expected<void, std::string> take(const std::stop_token& stop) = 0;
-  /// Gives all back; what turns out not to be held any more was lost.
+  /// Releases all; a lock that is no longer held counts as lost.
   virtual void release() = 0;
 };
 
-/// All by one scheduler, as the strategies of a run have it.
+/// Renewed by one scheduler for all locks, as in a run.
 std::unique_ptr<HeldLocks> hold_batched(const HeldLocksPlan& plan, RenewalFigures& figures);
-/// Each by a thread and a connection of its own, as the articles describe the guard thread.
+/// Each renewed by its own thread and connection: the guard thread of the articles.
 std::unique_ptr<HeldLocks> hold_by_threads(const HeldLocksPlan& plan, RenewalFigures& figures);
 
 }  // namespace lockbench::loadgen

@@ -17,7 +17,7 @@ constexpr Duration kThink = std::chrono::milliseconds(1);
 constexpr std::array<std::string_view, 2> kReferences{"redis-set-nx-lua", "redis-wait"};
 constexpr std::array<std::string_view, 2> kQuorums{"redlock", "redlock-parallel"};
 
-/// What a quorum of so many nodes is put through: it outlives all but one.
+/// The faults for a quorum of so many nodes. It survives all but the last one.
 std::vector<QuorumFault> faults_of(int nodes) {
   const int minority = (nodes - 1) / 2;
   if (minority == 0) return {};
@@ -55,11 +55,12 @@ class Experiment {
     load.workload = plan_.workload;
     load.workload.clients = point.clients;
     load.workload.keys = 1;
-    // Else whoever has released it has it again before anybody else asks, and no vote is split.
+    // Without it the releasing client gets the lock again before any other asks, and no vote is
+    // ever split.
     if (point.clients > 1) load.workload.think = DurationDistribution::exponential(kThink);
     load.workload.duration = plan_.workload.duration / kPasses;
     load.endpoints = nodes_.endpoints(point.nodes, point.fault);
-    // Clients connect to healthy nodes: what happens later is what they have to live with.
+    // Clients connect while all nodes are healthy; the fault comes after.
     load.before_load = [&] {
       if (point.fault.any()) check(point, nodes_.inject(point.nodes, point.fault));
     };
@@ -72,7 +73,7 @@ class Experiment {
     for (const results::Run& run : report.runs) {
       sum.add(run);
       if (run.audit.verdict == results::Verdict::violated) violated_.push_back(point.text());
-      // With some of the nodes ill, failures are what is measured.
+      // With faulty nodes, failures are part of what is measured.
       if (!point.fault.any() && !run.errors.empty()) complain(point, run.errors.front());
     }
   }
@@ -80,7 +81,7 @@ class Experiment {
   void heal(const QuorumPointPlan& point) {
     const auto healed = nodes_.heal();
     check(point, healed);
-    // No other point can be measured on what is left.
+    // Without healthy nodes no further point can be measured.
     broken_ = broken_ || !healed;
   }
 

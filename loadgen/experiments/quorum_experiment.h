@@ -14,38 +14,39 @@
 
 namespace lockbench::loadgen {
 
-/// What is the matter with some of the nodes.
+/// How many nodes have which fault.
 struct QuorumFault {
   int down = 0, frozen = 0, slow = 0;
 
   bool any() const { return down + frozen + slow > 0; }
 };
 
-/// The servers that the experiment is made on, and what can be done to them. For one thread.
+/// The servers of the experiment, on which faults are injected. For one thread.
 class QuorumNodes {
  public:
   virtual ~QuorumNodes() = default;
-  /// The first `nodes` of them, by lines on which these faults can be, and one with replicas.
+  /// Of the first `nodes` servers, through connections that can have this fault, and of one server
+  /// with replicas.
   virtual Endpoints endpoints(int nodes, const QuorumFault& fault) = 0;
-  /// To the last ones of `nodes`.
+  /// Hits the last ones of the first `nodes`.
   virtual tl::expected<void, std::string> inject(int nodes, const QuorumFault& fault) = 0;
   /// Ends all faults; returns when all nodes answer again.
   virtual tl::expected<void, std::string> heal() = 0;
 };
 
-/// What a lock on a quorum of nodes costs, by their number and by what is the matter with them,
-/// against a lock on one node, with replicas and without.
+/// What a lock on a quorum costs, by the number of nodes and their faults, compared with a lock on
+/// one node with and without replicas.
 struct QuorumPlan {
   std::string run_id;
   std::vector<int> nodes;
-  int contending = 8;  ///< clients at one lock, where they contend
-  Duration slow{};     ///< what slow nodes take longer
-  /// Each point's: in two halves, so that a drift of the machine touches all points alike. Clients
-  /// and keys are the experiment's.
+  int contending = 8;  ///< clients that contend for one lock
+  Duration slow{};     ///< added to each answer of a slow node
+  /// Of each point, in two halves, so that a drift of the machine affects all points alike. The
+  /// experiment sets clients and keys.
   Workload workload;
 };
 
-/// One constellation.
+/// One configuration of strategy, nodes and clients.
 struct QuorumPointPlan {
   std::string_view strategy;
   int nodes = 1;
@@ -58,7 +59,7 @@ struct QuorumPointPlan {
 /// In the order in which they are measured.
 std::vector<QuorumPointPlan> points_of(const QuorumPlan& plan);
 
-/// All runs of one point, put together.
+/// Merges all runs of one point.
 class QuorumPointSum {
  public:
   QuorumPointSum(const QuorumPointPlan& plan, Duration slow) : plan_(plan), slow_(slow) {}

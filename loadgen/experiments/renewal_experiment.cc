@@ -17,7 +17,7 @@ namespace {
 
 using Failure = tl::unexpected<std::string>;
 
-/// This process's threads.
+/// Threads of this process.
 std::uint64_t thread_count() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -44,38 +44,30 @@ class Experiment {
     seconds_ = 0;
     for (int pair = 0; pair < plan_.pairs; ++pair) {
       on_step_(fmt::format("{} held, {}: pair {} of {}", held, point.mode, pair + 1, plan_.pairs));
-      // In turn, so that a drift of the machine touches both alike.
-      std::optional<double> baseline;
-      if (pair % 2 == 0) {
-        if (auto rate = foreground(); !rate)
-          return Failure(rate.error());
-        else
-          baseline = *rate;
-      }
+      // Alternates which comes first, so that a drift of the machine affects both alike.
+      tl::expected<double, std::string> baseline = 0.0;
+      if (pair % 2 == 0) baseline = foreground();
+      if (!baseline) return Failure(baseline.error());
       const auto with = with_locks(figures, held, batched, point);
       if (!with) return Failure(with.error());
-      if (!baseline) {
-        if (auto rate = foreground(); !rate)
-          return Failure(rate.error());
-        else
-          baseline = *rate;
-      }
+      if (pair % 2 != 0) baseline = foreground();
+      if (!baseline) return Failure(baseline.error());
       baselines.push_back(*baseline);
       rates.push_back(with->sections_per_second);
       overheads.push_back(*baseline > 0 ? 1 - with->sections_per_second / *baseline : 0);
       if (with->server_cpu_share) cpu_shares.push_back(*with->server_cpu_share);
     }
-    const RenewalFigures::Counts counts = figures.counts();
+    const Counts counts = figures.measured();
     point.sections_per_second = *results::median(rates);
     point.baseline_sections_per_second = *results::median(baselines);
     point.overhead = *results::median(overheads);
     point.server_cpu_share = results::median(cpu_shares).value_or(0);
-    point.renewals_per_second = static_cast<double>(counts.renewals) / seconds_;
-    point.commands_per_second = static_cast<double>(counts.commands) / seconds_;
-    point.failures = counts.failures;
-    point.lost = counts.lost;
-    point.margin = to_distribution(figures.margin());
-    point.slip = to_distribution(figures.slip());
+    point.renewals_per_second = static_cast<double>(counts[Count::renewals]) / seconds_;
+    point.commands_per_second = static_cast<double>(counts[Count::commands]) / seconds_;
+    point.failures = counts[Count::renewals_failed];
+    point.lost = figures.lost();
+    point.margin = to_distribution(figures.timing(Timing::renewal_margin));
+    point.slip = to_distribution(figures.timing(Timing::renewal_slip));
     return point;
   }
 
@@ -85,7 +77,7 @@ class Experiment {
     std::optional<double> server_cpu_share;
   };
 
-  /// Sections per second of the other clients.
+  /// Runs the other clients; returns their sections per second.
   tl::expected<double, std::string> foreground() {
     RunPlan load;
     load.run_id = fmt::format("{}-{}", plan_.run_id, ++runs_);
@@ -121,7 +113,7 @@ class Experiment {
     return measured;
   }
 
-  /// Until every lock has been renewed for the first time.
+  /// Waits until every lock has been renewed once.
   void settle() {
     const auto env = make_system_env(0);
     env->wait(nullptr, env->now() + RenewalTiming{}.first(plan_.foreground.ttl), stop_);
@@ -143,7 +135,7 @@ class Experiment {
     return measured;
   }
 
-  /// Nothing where the server does not tell.
+  /// Nothing if the server does not report it.
   std::optional<double> cpu_seconds() {
     const auto facts = stores_.front()->facts();
     return facts ? std::optional(facts->cpu_seconds) : std::nullopt;

@@ -12,26 +12,25 @@
 
 namespace lockbench::loadgen {
 
-/// What renewal costs, by the number of locks that are held: the throughput of other clients on the
-/// same server with the locks held and renewed against without, in pairs of runs made in turn.
+/// What renewal costs as a function of the number of held locks: throughput of other clients on the
+/// same server, with the locks held and renewed and without, in alternating pairs of runs.
 struct RenewalPlan {
   std::string run_id;
   Endpoints endpoints;
   std::vector<std::uint64_t> held;
-  std::uint64_t most_threads = 0;  ///< up to so many also with a thread per lock
+  std::uint64_t most_threads = 0;  ///< up to this many locks are also held by a thread each
   int pairs = 1;
-  /// The other clients': each on a lock of its own. Its TTL is that of the held locks.
+  /// Of the other clients, each on its own lock. The held locks have the same TTL.
   Workload foreground;
 };
 
-/// What is being measured, as one line.
+/// Called with one line about what is measured next.
 using OnStep = std::function<void(const std::string& line)>;
 
-/// Measures point after point. A stop ends it early, with the points that are complete; the error
-/// says why one could not be measured. Held locks are given back, whatever happens.
+/// A stop ends it early, with the points that are complete. Held locks are released in any case.
 struct RenewalMeasured {
   std::vector<results::RenewalPoint> points;
-  std::string error;  ///< empty if all went well
+  std::string error;  ///< why a point could not be measured; empty if all were
   bool interrupted = false;
 };
 RenewalMeasured measure_renewal(const RenewalPlan& plan, const OnStep& on_step,

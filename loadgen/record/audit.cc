@@ -11,7 +11,7 @@ constexpr std::uint64_t kLowHalf = kExclusive - 1;
 
 std::uint64_t weight(Mode mode) { return mode == Mode::exclusive ? kExclusive : 1; }
 
-/// Whether two of those inside exclude each other.
+/// Whether two of the clients inside exclude each other.
 bool conflicting(std::uint64_t inside) {
   const std::uint64_t exclusive = inside / kExclusive;
   const std::uint64_t shared = inside & kLowHalf;
@@ -46,7 +46,7 @@ Entry Audit::enter(int key, int client, Mode mode, std::optional<std::uint64_t> 
                    AcquireMark mark, TimePoint now) noexcept {
   Slot& slot = slots_[static_cast<std::size_t>(key)];
   const std::uint64_t before = slot.inside.fetch_add(weight(mode), std::memory_order_acq_rel);
-  // A client that goes in is part of any conflict that there is then.
+  // A client that enters is part of every conflict that exists then.
   if (conflicting(before + weight(mode))) {
     overlaps_.fetch_add(1, kRelaxed);
     if (!conflicting(before)) slot.conflict.begin(now - origin_);
@@ -76,7 +76,7 @@ AuditTotals Audit::totals(TimePoint now) const noexcept {
 
 void Audit::check_fencing(Slot& slot, Mode mode, std::uint64_t fencing, AcquireMark mark) noexcept {
   const bool shared = mode == Mode::shared;
-  // Those who share the lock may share their number; nobody else may have it.
+  // Clients that share the lock may have the same number; others may not.
   const std::uint64_t fits_from = 2 * fencing + (shared ? 1 : 0);
   if (fits_from < mark.floor) fence_regressions_.fetch_add(1, kRelaxed);
   raise(slot.completed, 2 * fencing + (shared ? 1 : 2));
@@ -88,7 +88,7 @@ void Audit::restart_streaks() noexcept {
 }
 
 void Audit::count_streak(Slot& slot, int client) noexcept {
-  // Not one step: only clients that are inside together can disturb each other's count.
+  // Not atomic as a whole: only overlapping clients can disturb each other's count.
   const std::uint64_t owner = (static_cast<std::uint64_t>(client) & kLowHalf) * kExclusive;
   const std::uint64_t last = slot.streak.load(kRelaxed);
   const bool again = (last & kLowHalf) > 0 && (last & ~kLowHalf) == owner;

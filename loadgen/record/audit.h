@@ -13,27 +13,27 @@ namespace lockbench::loadgen {
 
 /// The highest fencing number whose acquisition had completed when another one began.
 struct AcquireMark {
-  /// Twice that number, plus one if it was shared, plus two if it was exclusive; 0: there is none.
+  /// Twice that number, plus 1 if it was shared or 2 if it was exclusive; 0: there is none.
   std::uint64_t floor = 0;
 };
 
-/// Who went in: to be handed back on leaving.
+/// Returned by enter(), for leave().
 struct Entry {
   Mode mode = Mode::exclusive;
 };
 
 struct AuditTotals {
-  std::uint64_t overlaps = 0;  ///< entries that met a conflicting client inside
-  Duration overlap_time{};     ///< summed over the keys; includes what is still going on
+  std::uint64_t overlaps = 0;  ///< entries while a conflicting client was inside
+  Duration overlap_time{};     ///< summed over the keys; includes overlaps that still last
   std::uint64_t fence_regressions = 0;
   std::uint64_t longest_streak = 0;  ///< grants of one key in a row that went to one client
 };
 
-/// Adds up intervals that do not overlap each other, though a thread may report the end of one
-/// before another thread reports its beginning. Thread-safe and lock-free.
+/// Sums intervals that do not overlap. One thread may report an interval's end before another
+/// thread reports its beginning. Thread-safe and lock-free.
 class IntervalSum {
  public:
-  /// Times since an origin of the caller's, within 400 days of it.
+  /// Times since an origin that the caller chooses, within 400 days.
   void begin(Duration at) noexcept { add(kOne - static_cast<std::uint64_t>(at.count())); }
   void end(Duration at) noexcept { add(static_cast<std::uint64_t>(at.count()) - kOne); }
 
@@ -51,37 +51,36 @@ class IntervalSum {
   std::atomic<std::uint64_t> value_{0};
 };
 
-/// The oracles that do not trust the lock: who is inside each key's section, and in which order
-/// fencing numbers came. One per run. Thread-safe and lock-free; keys from 0. It knows nothing but
-/// the calls' arguments, so entries and exits of several processes can be fed to it, merged by
-/// their times.
+/// Checks that do not trust the lock: which clients are inside each key's section, and in which
+/// order fencing numbers come. One per run. Thread-safe and lock-free; keys from 0. Uses only the
+/// calls' arguments, so it can be fed with entries and exits of several processes, merged by time.
 class Audit {
  public:
-  /// `origin` must not be later than the times of the calls, nor earlier by more than 400 days.
+  /// `origin` must be before the times of the calls, by at most 400 days.
   explicit Audit(int keys, TimePoint origin = std::chrono::steady_clock::now());
 
-  /// Before the lock is asked for.
+  /// Call before requesting the lock.
   AcquireMark begin_acquire(int key) const noexcept;
 
-  /// Right after the grant. Counts an overlap if the client meets one inside that excludes it, and
-  /// a regression if its fencing number does not exceed the mark's; two shared ones may be equal.
-  /// Numbers below 2^63.
+  /// Call right after the grant. Counts an overlap if a client is inside that excludes this one,
+  /// and a regression if the fencing number is not above the mark's (two shared ones may be equal).
+  /// Numbers are below 2^63.
   Entry enter(int key, int client, Mode mode, std::optional<std::uint64_t> fencing,
               AcquireMark mark, TimePoint now) noexcept;
 
-  /// Right before the release.
+  /// Call right before the release.
   void leave(int key, Entry entry, TimePoint now) noexcept;
 
-  /// Forgets the streaks so far: they are figures of the measured part, not evidence.
+  /// Drops the streaks of the warm-up, which are figures and not evidence.
   void restart_streaks() noexcept;
 
-  /// So far, at no cost.
+  /// So far. Cheap.
   std::uint64_t overlaps() const noexcept { return overlaps_.load(std::memory_order_relaxed); }
   std::uint64_t fence_regressions() const noexcept {
     return fence_regressions_.load(std::memory_order_relaxed);
   }
 
-  /// At any time. Costs a walk over the keys once there has been an overlap.
+  /// So far. Walks over all keys if there has been an overlap.
   AuditTotals totals(TimePoint now = std::chrono::steady_clock::now()) const noexcept;
 
  private:

@@ -4,8 +4,8 @@
 
 namespace lockbench::loadgen {
 
-/// What two threads must not share if they write. A constant of our own: the standard library's
-/// varies with compiler flags.
+/// Threads that write to the same line slow each other down. The standard library's constant is not
+/// used, as it varies with compiler flags.
 inline constexpr std::size_t kCacheLine = 64;
 
 }  // namespace lockbench::loadgen

@@ -8,15 +8,15 @@
 namespace lockbench::loadgen {
 namespace {
 
-// With nearly every core busy in the generator, it is what limits.
+// Above this share of all cores, the generator is the bottleneck.
 constexpr double kHighestCpuShare = 0.9;
-// Waking up late matters when it is a good part of what is measured, and more than timer noise.
+// Late wake-ups matter if they exceed timer noise and this share of the measured wait.
 constexpr double kHighestLagShare = 0.2;
 constexpr Duration kLagNoise = std::chrono::milliseconds(1);
 constexpr double kClockJumpSeconds = 0.05;
 constexpr double kOverrunNoise = 0.05, kHighestOverrunShare = 0.05;
 
-/// Is the lag a good part of what is measured as the wait for the lock?
+/// Whether the lag is a considerable part of the measured wait for the lock.
 bool distorts(const HistogramSnapshot& lag, const HistogramSnapshot& acquire) {
   const Duration late = lag.percentile(0.99);
   const auto measured = static_cast<double>(acquire.percentile(0.99).count());
@@ -41,7 +41,7 @@ results::Generator certify(const RunEvidence& evidence) {
     generator.reasons.push_back(std::move(reason));
   };
 
-  // A lock in this process is itself the generator's CPU: nothing else could be the limit.
+  // A lock in this process uses the generator's CPU by design.
   if (evidence.has_store && generator.cpu_share > kHighestCpuShare) {
     invalid(fmt::format("the load generator used {:.0f} % of the CPU", 100 * generator.cpu_share));
   }
@@ -49,16 +49,17 @@ results::Generator certify(const RunEvidence& evidence) {
     invalid(fmt::format("idle clients started late: p99 {} after the schedule",
                         p99_text(evidence.wake_lag)));
   } else if (distorts(evidence.schedule_lag, evidence.acquire)) {
-    invalid(fmt::format("{}: with all clients busy, sections began late, p99 {} after the schedule",
-                        kNotTheLoadAskedFor, p99_text(evidence.schedule_lag)));
+    invalid(
+        fmt::format("{}: all clients were busy, so sections began late, p99 {} after the schedule",
+                    kNotTheLoadAskedFor, p99_text(evidence.schedule_lag)));
   }
   if (evidence.overrun_seconds > kOverrunNoise + kHighestOverrunShare * evidence.wall_seconds) {
-    invalid(fmt::format("the run's own thread came {:.2f} s late: the machine was overloaded",
+    invalid(fmt::format("the runner noticed the end {:.2f} s late: the machine was overloaded",
                         evidence.overrun_seconds));
   }
   if (evidence.overflowed_samples > 0) {
-    invalid(fmt::format("{} samples were longer than the histograms reach",
-                        evidence.overflowed_samples));
+    invalid(
+        fmt::format("{} samples were above the histograms' range", evidence.overflowed_samples));
   }
   if (std::abs(evidence.wall_clock_jump_seconds) > kClockJumpSeconds) {
     invalid(fmt::format("the clock jumped by {:.3f} s", evidence.wall_clock_jump_seconds));

@@ -11,43 +11,43 @@ std::uint64_t excess(std::uint64_t writes, std::uint64_t moved) {
 
 class MemorySession : public CounterSession {
  public:
-  explicit MemorySession(std::vector<CounterBook>& books) : books_(books) {}
+  explicit MemorySession(std::vector<KeyWrites>& keys) : keys_(keys) {}
 
   tl::expected<Reading, std::string> read(int key, std::optional<std::uint64_t>) override {
-    return Reading{.value = books_[static_cast<std::size_t>(key)].value.load(kRelaxed)};
+    return Reading{.value = keys_[static_cast<std::size_t>(key)].value.load(kRelaxed)};
   }
 
   WriteResult write(int key, const Reading& reading, std::optional<std::uint64_t>) override {
-    CounterBook& book = books_[static_cast<std::size_t>(key)];
-    book.value.store(reading.value + 1, kRelaxed);
-    return book.note(WriteResult::accepted);
+    KeyWrites& writes = keys_[static_cast<std::size_t>(key)];
+    writes.value.store(reading.value + 1, kRelaxed);
+    return writes.note(WriteResult::accepted);
   }
 
  private:
-  std::vector<CounterBook>& books_;
+  std::vector<KeyWrites>& keys_;
 };
 
 class MemoryCounter : public Counter {
  public:
-  explicit MemoryCounter(int keys) : books_(static_cast<std::size_t>(keys)) {}
+  explicit MemoryCounter(int keys) : keys_(static_cast<std::size_t>(keys)) {}
 
   std::unique_ptr<CounterSession> open(Env&) override {
-    return std::make_unique<MemorySession>(books_);
+    return std::make_unique<MemorySession>(keys_);
   }
 
   tl::expected<CounterTotals, std::string> totals() override {
     CounterTotals totals;
-    for (const CounterBook& book : books_) book.add_to(totals, book.value.load(kRelaxed));
+    for (const KeyWrites& writes : keys_) writes.add_to(totals, writes.value.load(kRelaxed));
     return totals;
   }
 
  private:
-  std::vector<CounterBook> books_;
+  std::vector<KeyWrites> keys_;
 };
 
 }  // namespace
 
-WriteResult CounterBook::note(WriteResult result) noexcept {
+WriteResult KeyWrites::note(WriteResult result) noexcept {
   switch (result) {
     case WriteResult::accepted:
       accepted.fetch_add(1, kRelaxed);
@@ -65,7 +65,7 @@ WriteResult CounterBook::note(WriteResult result) noexcept {
   return result;
 }
 
-void CounterBook::add_to(CounterTotals& totals, std::uint64_t moved) const noexcept {
+void KeyWrites::add_to(CounterTotals& totals, std::uint64_t moved) const noexcept {
   const std::uint64_t sure = accepted.load(kRelaxed);
   const std::uint64_t perhaps = unknown.load(kRelaxed);
   totals.accepted += sure;

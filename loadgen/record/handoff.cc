@@ -5,11 +5,11 @@ namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
-/// How far a release is. Its start identifies it: no two of one key begin in the same nanosecond.
+/// The stage of a release. Its start identifies it: no two of one key begin in the same nanosecond.
 enum Stage : std::uint64_t {
-  kPending = 1,    ///< not known yet whether it succeeds
-  kConfirmed = 2,  ///< it did; nobody was granted yet
-  kGranted = 3,    ///< somebody was granted; not known yet whether it succeeded
+  kPending = 1,    ///< the result is not known yet
+  kConfirmed = 2,  ///< it succeeded; there was no grant yet
+  kGranted = 3,    ///< there was a grant; the result is not known yet
 };
 constexpr std::uint64_t kNone = 0;
 constexpr std::uint64_t kStageMask = 3;
@@ -50,8 +50,8 @@ std::optional<Duration> HandoffTracker::release_finished(int key, TimePoint star
   std::uint64_t release = pack(started, kPending);
   if (replace(mine.release, release, success ? pack(started, kConfirmed) : kNone)) return {};
   if (release != pack(started, kGranted))
-    return {};  // nobody was waiting, or another release began
-  // Read before the slot is given up: afterwards the next grant may write it.
+    return {};  // no client was waiting, or another release began
+  // Read before the slot is freed: afterwards the next grant may write it.
   const TimePoint granted_at = mine.granted_at.load(kRelaxed);
   if (!replace(mine.release, release, kNone) || !success) return {};
   return granted_at - started;
@@ -61,11 +61,11 @@ std::optional<Duration> HandoffTracker::granted(int key, TimePoint acquire_start
                                                 TimePoint granted_at) noexcept {
   Slot& mine = slot(key);
   std::uint64_t release = mine.release.load(std::memory_order_acquire);
-  // A second time if the release was confirmed meanwhile; more cannot happen to it.
+  // A second attempt if the release was confirmed meanwhile; nothing else can happen to it.
   for (int attempt = 0; attempt < 2; ++attempt) {
     const std::uint64_t stage = release & kStageMask;
     const TimePoint started = start_of(release);
-    // Granted before the release began: whatever freed the lock, this release did not.
+    // A grant from before the release was not caused by it.
     if (release == kNone || stage == kGranted || granted_at < started) return {};
     const bool was_waiting = acquire_started <= started;
     if (was_waiting && stage == kPending) {

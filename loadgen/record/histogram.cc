@@ -15,8 +15,8 @@ Duration clipped_midpoint(const HistogramSnapshot& snapshot, std::size_t index) 
   return std::max(snapshot.min, std::min(snapshot.max, Duration(Layout::midpoint(index))));
 }
 
-/// Makes min and max agree with the buckets: they may have been read at slightly different moments,
-/// or not be known.
+/// Makes min and max agree with the buckets, which may have been read at a slightly different
+/// moment.
 void widen_to_buckets(HistogramSnapshot& snapshot, Duration lowest, Duration highest) {
   snapshot.min = lowest;
   snapshot.max = highest;
@@ -81,7 +81,7 @@ Duration HistogramSnapshot::stddev() const {
 Duration HistogramSnapshot::percentile(double q) const {
   const std::uint64_t samples = count();
   if (samples == 0) return Duration::zero();
-  // 0.07 * 100 is a little more than 7; the rank is 7 all the same.
+  // Rounding: 0.07 * 100 is slightly above 7, but the rank is 7.
   const double exact = std::clamp(q, 0.0, 1.0) * static_cast<double>(samples) - 1e-6;
   const auto rank = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(exact)));
   std::uint64_t seen = 0;

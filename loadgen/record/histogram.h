@@ -20,7 +20,7 @@ struct HistogramLayout {
   static constexpr std::int64_t kHighest = 3'600'000'000'000;
   static constexpr int kSubBucketBits = 6;
   static constexpr std::int64_t kSubBuckets = 1 << kSubBucketBits;
-  /// Half a bucket's width against its lower bound: how far a midpoint is off at most.
+  /// The largest error of a midpoint: half a bucket's width as a share of its lower bound.
   static constexpr double kRelativeError = 0.5 / kSubBuckets;
 
   /// `nanoseconds` must lie within 0 and kHighest.
@@ -52,47 +52,46 @@ struct HistogramSnapshot {
   Duration sum{};
   Duration min{}, max{};  ///< zero if there is no sample
 
-  /// Adds one sample. A negative one is a programming error and counts as 0.
+  /// Adds one sample. A negative sample is a programming error and counts as 0.
   void record(Duration sample);
 
   std::uint64_t count() const;
   Duration mean() const;
   Duration stddev() const;
 
-  /// By nearest rank; `q` from 0 to 1. Zero if there is no sample; the maximum where the rank lies
-  /// among the overflow.
+  /// By nearest rank; `q` from 0 to 1. Zero if there is no sample; the maximum if the rank is among
+  /// the overflow.
   Duration percentile(double q) const;
 
-  /// A bucket counts as a whole, by its midpoint, so that figures for one bound never shrink as
-  /// samples come in. Overflow lies above every bound.
+  /// A bucket counts as a whole, by its midpoint, so that the count for a bound never shrinks as
+  /// samples are added. Overflow is above every bound.
   std::uint64_t count_at_or_below(Duration bound) const;
 
   void merge(const HistogramSnapshot& other);
 
-  /// What came in since `earlier`, an older snapshot of the same histogram. Its min and max are
+  /// The samples since `earlier`, an older snapshot of the same histogram. Its min and max are
   /// bounds of buckets.
   HistogramSnapshot minus(const HistogramSnapshot& earlier) const;
 };
 
-/// As the result file has it: in seconds.
+/// In the result file's form, in seconds.
 results::Distribution to_distribution(const HistogramSnapshot& snapshot);
-/// And back, for a distribution that was made so.
+/// The inverse, for a distribution that to_distribution() made.
 HistogramSnapshot to_snapshot(const results::Distribution& distribution);
 
-/// What many threads record into at once. One shard per CPU rather than per thread: threads on one
-/// CPU do not run at the same time, and 10,000 clients do not cost gigabytes. All methods are
-/// thread-safe.
+/// A histogram for many writing threads. Has one shard per CPU rather than per thread: threads on
+/// one CPU do not run at the same time, and 10,000 clients do not need gigabytes. Thread-safe.
 class ShardedHistogram {
  public:
   ShardedHistogram();
-  /// A shard count of one's own, rounded up to a power of two.
+  /// The number of shards is rounded up to a power of two.
   explicit ShardedHistogram(std::size_t shards);
 
   /// Takes no lock and allocates nothing. A negative sample is a programming error and counts as 0.
   void record(Duration sample) noexcept;
 
   /// Does not stall the writers. A sample that is being recorded may be in some figures and not yet
-  /// in others; counts of one thread's successive snapshots never shrink.
+  /// in others. Counts never shrink from one snapshot to the next.
   HistogramSnapshot snapshot() const;
 
  private:

@@ -8,10 +8,10 @@
 
 namespace lockbench::loadgen {
 
-/// What one client's lock has cost so far. Plain numbers: they belong to the client's thread.
+/// What one client's lock has cost so far. Plain numbers, used only on the client's thread.
 struct Effort {
   std::uint64_t commands = 0;
-  std::uint64_t wakes = 0;  ///< waits that an event, or the store's own queue, ended
+  std::uint64_t wakes = 0;  ///< waits that an event or the store's own queue ended
   Duration round_trip{}, backoff{}, notified{};
 
   Effort operator-(const Effort& earlier) const {
@@ -20,11 +20,10 @@ struct Effort {
   }
 };
 
-/// Takes a client's waiting apart by watching its commands and waits. Commands that overlap,
-/// pipelined or on several connections, count as one stretch of time, which ends when nobody waits
-/// for the rest: a sleep begins, or the acquisition is over. In a run, what ends a wait is the
-/// run's end and not the request's own stop, which comes only if commands under way stay
-/// unanswered.
+/// Divides a client's waiting time by watching its commands and waits. Overlapping commands,
+/// pipelined or on several connections, count as one stretch of time. It ends when the client no
+/// longer waits for the rest: a sleep begins, or the acquisition is over. In a run, waits stop at
+/// the run's end. The request's own stop comes later, if commands under way remain unanswered.
 class MeteredEnv : public ForwardingEnv {
  public:
   explicit MeteredEnv(Env& inner, std::stop_token run_over = {})
@@ -41,7 +40,7 @@ class MeteredEnv : public ForwardingEnv {
   }
 
   std::stop_token waiting_stop(const std::stop_token& stop) override {
-    // A wait that nothing was to stop, in a clean-up for instance, stays so.
+    // A wait that cannot be stopped, such as in a clean-up, remains so.
     const bool in_run = run_over_.stop_possible() && stop.stop_possible();
     return in_run ? run_over_ : stop;
   }
@@ -53,7 +52,7 @@ class MeteredEnv : public ForwardingEnv {
   }
 
   CommandFate after_command(const CommandInfo& command, CommandEnd end) override {
-    // One may be taken for another here: the stretch still ends with the last of them.
+    // Does not tell the commands apart: the stretch still ends with the last of them.
     if (left_behind_ > 0) {
       --left_behind_;
     } else if (--under_way_ == 0) {
@@ -64,7 +63,7 @@ class MeteredEnv : public ForwardingEnv {
     return ForwardingEnv::after_command(command, end);
   }
 
-  /// Whatever is under way is not waited for any more: it was counted, and takes no more time.
+  /// The client no longer waits for commands under way: they were counted, and take no more time.
   void leave_behind() {
     if (under_way_ == 0) return;
     effort_.round_trip += now() - since_;
@@ -77,7 +76,7 @@ class MeteredEnv : public ForwardingEnv {
   const std::stop_token run_over_;
   Effort effort_;
   int under_way_ = 0;
-  int left_behind_ = 0;  ///< under way as well, but nobody waits
+  int left_behind_ = 0;  ///< also under way, but no longer waited for
   TimePoint since_{};
 };
 

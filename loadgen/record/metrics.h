@@ -87,21 +87,18 @@ struct ExportedAs {
   const char* label_value = nullptr;
 };
 
-struct TimingInfo {
-  Timing timing;
-  /// Its place in a run's result; nullptr: the file does not have it. Returns nullptr if the run
-  /// has no such group.
-  results::Distribution* (*in_run)(results::Run&) = nullptr;
-  ExportedAs exported{};
-};
-
-struct CountInfo {
-  Count count;
-  std::uint64_t* (*in_run)(results::Run&) = nullptr;
+template <class Kind, class Value>
+struct MetricInfo {
+  Kind kind;
+  /// Its place in a run's result; no function: the file does not have it. Returns nullptr if the
+  /// run has no such group.
+  Value* (*in_run)(results::Run&) = nullptr;
   ExportedAs exported{};
   double unit = 1;         ///< of the exported figure
   bool whole_run = false;  ///< includes the warm-up and the end, as the audit does
 };
+using TimingInfo = MetricInfo<Timing, results::Distribution>;
+using CountInfo = MetricInfo<Count, std::uint64_t>;
 
 /// A member of a run, or of one of its groups, as `in_run`.
 template <auto Member>
@@ -118,6 +115,7 @@ auto* field(results::Run& run) {
   }
 }
 
+constexpr ExportedAs metric(const char* name, const char* help) { return {name, help}; }
 constexpr ExportedAs acquire_metric(const char* outcome) {
   return {"lockbench_acquire_duration_seconds",
           "Time from a section's intended start until its acquisition ended, by outcome.",
@@ -134,109 +132,90 @@ constexpr ExportedAs renewal_metric(const char* outcome) {
 }
 
 /// In the order of Timing.
-inline constexpr std::array kTimings{
-    TimingInfo{Timing::acquired, field<&results::Run::acquire>, acquire_metric("acquired")},
-    TimingInfo{Timing::timed_out, nullptr, acquire_metric("timed_out")},
-    TimingInfo{Timing::refused, nullptr, acquire_metric("refused")},
-    TimingInfo{Timing::failed, nullptr, acquire_metric("failed")},
-    TimingInfo{Timing::unknown, nullptr, acquire_metric("unknown")},
-    TimingInfo{Timing::abandoned, nullptr, acquire_metric("abandoned")},
-    TimingInfo{Timing::acquire_service, field<&results::Run::acquire_service>},
-    TimingInfo{Timing::hold,
-               field<&results::Run::hold>,
-               {"lockbench_hold_duration_seconds", "Time inside the section."}},
-    TimingInfo{Timing::release,
-               field<&results::Run::release>,
-               {"lockbench_release_duration_seconds", "Duration of a release."}},
-    TimingInfo{
-        Timing::handoff,
-        field<&results::Run::handoff>,
-        {"lockbench_handoff_duration_seconds",
-         "Time from the start of a release to the next grant to a client that was waiting."}},
-    TimingInfo{Timing::schedule_lag,
-               field<&results::Run::schedule_lag>,
-               {"lockbench_schedule_lag_seconds",
-                "Open loop: how late sections began, compared with their intended start."}},
-    TimingInfo{Timing::wake_lag},
-    TimingInfo{Timing::loss_to_knowledge,
-               field<&results::Run::loss_to_knowledge>,
-               {"lockbench_loss_to_knowledge_seconds",
-                "Time from the end of a lost lease's validity until its holder knew."}},
-    TimingInfo{
-        Timing::renewal_duration,
-        field<&results::Run::renewal, &results::Renewal::duration>,
-        {"lockbench_renewal_duration_seconds", "Time from sending a renewal to its answer."}},
-    TimingInfo{Timing::renewal_slip,
-               field<&results::Run::renewal, &results::Renewal::slip>,
-               {"lockbench_renewal_slip_seconds",
-                "How late renewals were sent, compared with when they were due."}},
-    TimingInfo{Timing::renewal_margin,
-               field<&results::Run::renewal, &results::Renewal::margin>,
-               {"lockbench_renewal_margin_seconds",
-                "Validity that a lease had left when its renewal was answered."}},
-    TimingInfo{Timing::quorum_validity,
-               field<&results::Run::quorum, &results::Quorum::validity>,
-               {"lockbench_quorum_validity_seconds",
-                "Validity that was left when a quorum had granted the lock."}},
-    TimingInfo{Timing::replica_wait,
-               field<&results::Run::replication, &results::Replication::wait>},
-};
+inline constexpr auto kTimings = std::to_array<TimingInfo>({
+    {Timing::acquired, field<&results::Run::acquire>, acquire_metric("acquired")},
+    {Timing::timed_out, nullptr, acquire_metric("timed_out")},
+    {Timing::refused, nullptr, acquire_metric("refused")},
+    {Timing::failed, nullptr, acquire_metric("failed")},
+    {Timing::unknown, nullptr, acquire_metric("unknown")},
+    {Timing::abandoned, nullptr, acquire_metric("abandoned")},
+    {Timing::acquire_service, field<&results::Run::acquire_service>},
+    {Timing::hold, field<&results::Run::hold>,
+     metric("lockbench_hold_duration_seconds", "Time inside the section.")},
+    {Timing::release, field<&results::Run::release>,
+     metric("lockbench_release_duration_seconds", "Duration of a release.")},
+    {Timing::handoff, field<&results::Run::handoff>,
+     metric("lockbench_handoff_duration_seconds",
+            "Time from the start of a release to the next grant to a client that was waiting.")},
+    {Timing::schedule_lag, field<&results::Run::schedule_lag>,
+     metric("lockbench_schedule_lag_seconds",
+            "Open loop: how late sections began, compared with their intended start.")},
+    {Timing::wake_lag},
+    {Timing::loss_to_knowledge, field<&results::Run::loss_to_knowledge>,
+     metric("lockbench_loss_to_knowledge_seconds",
+            "Time from the end of a lost lease's validity until its holder knew.")},
+    {Timing::renewal_duration, field<&results::Run::renewal, &results::Renewal::duration>,
+     metric("lockbench_renewal_duration_seconds", "Time from sending a renewal to its answer.")},
+    {Timing::renewal_slip, field<&results::Run::renewal, &results::Renewal::slip>,
+     metric("lockbench_renewal_slip_seconds",
+            "How late renewals were sent, compared with when they were due.")},
+    {Timing::renewal_margin, field<&results::Run::renewal, &results::Renewal::margin>,
+     metric("lockbench_renewal_margin_seconds",
+            "Validity that a lease had left when its renewal was answered.")},
+    {Timing::quorum_validity, field<&results::Run::quorum, &results::Quorum::validity>,
+     metric("lockbench_quorum_validity_seconds",
+            "Validity that was left when a quorum had granted the lock.")},
+    {Timing::replica_wait, field<&results::Run::replication, &results::Replication::wait>},
+});
 
 /// In the order of Count.
-inline constexpr std::array kCounts{
-    CountInfo{Count::sections, field<&results::Run::sections>},
-    CountInfo{Count::shared_sections, field<&results::Run::shared_sections>},
-    CountInfo{Count::attempts,
-              nullptr,
-              {"lockbench_acquire_attempts_total", "Attempts to get the lock."}},
-    CountInfo{Count::granted_attempts},
-    CountInfo{Count::commands,
-              nullptr,
-              {"lockbench_store_commands_total",
-               "Commands sent to the lock's store, including renewal and notification."}},
-    CountInfo{Count::wakes},
-    CountInfo{Count::round_trip_ns, nullptr, wait_metric("round_trip"), 1e-9},
-    CountInfo{Count::backoff_ns, nullptr, wait_metric("backoff"), 1e-9},
-    CountInfo{Count::notified_ns, nullptr, wait_metric("notified"), 1e-9},
-    CountInfo{Count::leases_lost,
-              field<&results::Run::leases_lost>,
-              {"lockbench_leases_lost_total", "Leases that were lost while they were held."}},
-    CountInfo{Count::releases_not_owner, field<&results::Run::releases_not_owner>},
-    CountInfo{Count::releases_failed, field<&results::Run::releases_failed>},
-    CountInfo{.count = Count::stale_rejected,
-              .exported = {"lockbench_stale_writes_rejected_total",
-                           "Reads and writes that the counter refused because of an old fencing "
-                           "number."},
-              .whole_run = true},
-    CountInfo{.count = Count::resource_failures,
-              .in_run = field<&results::Run::audit, &results::Audit::resource_failures>,
-              .whole_run = true},
-    CountInfo{Count::renewals, field<&results::Run::renewal, &results::Renewal::renewals>,
-              renewal_metric("renewed")},
-    CountInfo{Count::renewals_lost, field<&results::Run::renewal, &results::Renewal::lost>,
-              renewal_metric("lost")},
-    CountInfo{Count::renewals_failed, field<&results::Run::renewal, &results::Renewal::failures>,
-              renewal_metric("failed")},
-    CountInfo{Count::renewal_commands},
-    CountInfo{
-        Count::quorum_rounds,
-        nullptr,
-        {"lockbench_quorum_rounds_total", "Rounds in which the nodes of a quorum were asked."}},
-    CountInfo{Count::split_votes,
-              field<&results::Run::quorum, &results::Quorum::split_votes>,
-              {"lockbench_quorum_split_votes_total",
-               "Rounds that no client won because several had votes."}},
-    CountInfo{Count::replica_refusals,
-              field<&results::Run::replication, &results::Replication::refusals>},
-};
+inline constexpr auto kCounts = std::to_array<CountInfo>({
+    {Count::sections, field<&results::Run::sections>},
+    {Count::shared_sections, field<&results::Run::shared_sections>},
+    {Count::attempts, nullptr,
+     metric("lockbench_acquire_attempts_total", "Attempts to get the lock.")},
+    {Count::granted_attempts},
+    {Count::commands, nullptr,
+     metric("lockbench_store_commands_total",
+            "Commands sent to the lock's store, including renewal and notification.")},
+    {Count::wakes},
+    {Count::round_trip_ns, nullptr, wait_metric("round_trip"), 1e-9},
+    {Count::backoff_ns, nullptr, wait_metric("backoff"), 1e-9},
+    {Count::notified_ns, nullptr, wait_metric("notified"), 1e-9},
+    {Count::leases_lost, field<&results::Run::leases_lost>,
+     metric("lockbench_leases_lost_total", "Leases that were lost while they were held.")},
+    {Count::releases_not_owner, field<&results::Run::releases_not_owner>},
+    {Count::releases_failed, field<&results::Run::releases_failed>},
+    {.kind = Count::stale_rejected,
+     .exported = metric("lockbench_stale_writes_rejected_total",
+                        "Reads and writes that the counter refused because of an old "
+                        "fencing number."),
+     .whole_run = true},
+    {.kind = Count::resource_failures,
+     .in_run = field<&results::Run::audit, &results::Audit::resource_failures>,
+     .whole_run = true},
+    {Count::renewals, field<&results::Run::renewal, &results::Renewal::renewals>,
+     renewal_metric("renewed")},
+    {Count::renewals_lost, field<&results::Run::renewal, &results::Renewal::lost>,
+     renewal_metric("lost")},
+    {Count::renewals_failed, field<&results::Run::renewal, &results::Renewal::failures>,
+     renewal_metric("failed")},
+    {Count::renewal_commands},
+    {Count::quorum_rounds, nullptr,
+     metric("lockbench_quorum_rounds_total", "Rounds in which the nodes of a quorum were asked.")},
+    {Count::split_votes, field<&results::Run::quorum, &results::Quorum::split_votes>,
+     metric("lockbench_quorum_split_votes_total",
+            "Rounds that no client won because several had votes.")},
+    {Count::replica_refusals, field<&results::Run::replication, &results::Replication::refusals>},
+});
 
-template <class Row, std::size_t N, class Kind>
-constexpr bool in_order(const std::array<Row, N>& rows, Kind Row::*kind) {
+template <class Kind, class Value, std::size_t N>
+constexpr bool in_order(const std::array<MetricInfo<Kind, Value>, N>& rows) {
   for (std::size_t i = 0; i < N; ++i) {
-    if (rows[i].*kind != static_cast<Kind>(i)) return false;
+    if (rows[i].kind != static_cast<Kind>(i)) return false;
   }
   return N == static_cast<std::size_t>(Kind::kinds);
 }
-static_assert(in_order(kTimings, &TimingInfo::timing) && in_order(kCounts, &CountInfo::count));
+static_assert(in_order(kTimings) && in_order(kCounts));
 
 }  // namespace lockbench::loadgen

@@ -11,13 +11,13 @@
 namespace lockbench::loadgen {
 namespace {
 
-// Commands on their way at once when all keys are walked.
+// Commands per pipeline when all keys are read or removed.
 constexpr int kBatch = 256;
 
 using Key = int;
 using OnReply = std::function<tl::expected<void, std::string>(Key, const redis::Reply&)>;
 
-/// A key that is not there stands at 0.
+/// A missing key counts as 0.
 tl::expected<Reading, std::string> to_reading(const redis::Reply& reply,
                                               const redis::Endpoint& endpoint) {
   if (reply.is_nil()) return Reading{};
@@ -32,9 +32,9 @@ tl::expected<Reading, std::string> to_reading(const redis::Reply& reply,
 
 class RedisSession : public CounterSession {
  public:
-  RedisSession(const RedisCounterOptions& options, std::vector<CounterBook>& books, Env& env)
+  RedisSession(const RedisCounterOptions& options, std::vector<KeyWrites>& keys, Env& env)
       : options_(options),
-        books_(books),
+        keys_(keys),
         connection_(options.connections.make(options.endpoint, options.command_timeout, env)) {}
 
   tl::expected<void, std::string> connect() override {
@@ -55,7 +55,7 @@ class RedisSession : public CounterSession {
         scripts::counter_read_fenced, {name, options_.fence_name(key)}, {std::to_string(*fencing)});
     if (!reply) return tl::unexpected(reply.error().message);
     if (!reply->is_nil()) return to_reading(*reply, options_.endpoint);
-    books_[static_cast<std::size_t>(key)].note(WriteResult::rejected_stale);
+    keys_[static_cast<std::size_t>(key)].note(WriteResult::rejected_stale);
     return Reading{.stale = true};
   }
 
@@ -63,16 +63,16 @@ class RedisSession : public CounterSession {
                     std::optional<std::uint64_t> fencing) override {
     const std::string value = std::to_string(reading.value + 1);
     const std::string name = options_.key_name(key);
-    CounterBook& book = books_[static_cast<std::size_t>(key)];
+    KeyWrites& writes = keys_[static_cast<std::size_t>(key)];
     if (!options_.checks_fencing || !fencing) {
-      return book.note(to_result(connection_->call({"SET", name, value})));
+      return writes.note(to_result(connection_->call({"SET", name, value})));
     }
     const auto reply =
         connection_->call(scripts::counter_write_fenced, {name, options_.fence_name(key)},
                           {std::to_string(*fencing), value});
-    if (reply && reply->is_integer(0)) return book.note(WriteResult::rejected_stale);
-    if (reply && reply->is_integer(1)) return book.note(WriteResult::accepted);
-    return book.note(to_result(reply));
+    if (reply && reply->is_integer(0)) return writes.note(WriteResult::rejected_stale);
+    if (reply && reply->is_integer(1)) return writes.note(WriteResult::accepted);
+    return writes.note(to_result(reply));
   }
 
  private:
@@ -83,7 +83,7 @@ class RedisSession : public CounterSession {
   }
 
   const RedisCounterOptions& options_;
-  std::vector<CounterBook>& books_;
+  std::vector<KeyWrites>& keys_;
   std::unique_ptr<redis::Connection> connection_;
 };
 
@@ -91,7 +91,7 @@ class RedisCounter : public Counter {
  public:
   explicit RedisCounter(RedisCounterOptions options)
       : options_(std::move(options)),
-        books_(static_cast<std::size_t>(options_.keys)),
+        keys_(static_cast<std::size_t>(options_.keys)),
         connection_(
             options_.connections.make(options_.endpoint, options_.command_timeout, options_.env)) {}
 
@@ -102,27 +102,27 @@ class RedisCounter : public Counter {
     auto instance = server_instance();
     if (!instance) return tl::unexpected(instance.error());
     instance_ = std::move(*instance);
-    return for_each_value([](CounterBook& book, std::uint64_t value) { book.value = value; });
+    return for_each_value([](KeyWrites& writes, std::uint64_t value) { writes.value = value; });
   }
 
   std::unique_ptr<CounterSession> open(Env& env) override {
-    return std::make_unique<RedisSession>(options_, books_, env);
+    return std::make_unique<RedisSession>(options_, keys_, env);
   }
 
   tl::expected<CounterTotals, std::string> totals() override {
     CounterTotals totals;
-    // One that idled through the run may have been closed by the server.
+    // The server may have closed a connection that was idle during the run.
     connection_->close();
     const auto instance = server_instance();
     if (!instance) return tl::unexpected(instance.error());
     if (*instance != instance_) {
-      return tl::unexpected(
-          fmt::format("{} restarted: what it forgot cannot be told from what the lock lost",
-                      options_.endpoint.display()));
+      return tl::unexpected(fmt::format(
+          "{} restarted: updates that it forgot cannot be told from updates that the lock lost",
+          options_.endpoint.display()));
     }
-    const auto read = for_each_value([&totals](const CounterBook& book, std::uint64_t value) {
-      const std::uint64_t initial = book.value;
-      book.add_to(totals, std::max(value, initial) - initial);
+    const auto read = for_each_value([&totals](const KeyWrites& writes, std::uint64_t value) {
+      const std::uint64_t initial = writes.value;
+      writes.add_to(totals, std::max(value, initial) - initial);
     });
     if (!read) return tl::unexpected(read.error());
     return totals;
@@ -139,7 +139,7 @@ class RedisCounter : public Counter {
   }
 
  private:
-  /// Another one after a restart. Empty where INFO is not allowed.
+  /// Changes with a restart. Empty without permission to run INFO.
   tl::expected<std::string, std::string> server_instance() {
     const auto info = connection_->call({"INFO", "server"});
     const bool refused = !info && info.error().kind == StoreError::Kind::rejected;
@@ -155,7 +155,7 @@ class RedisCounter : public Counter {
                         [&](Key key, const redis::Reply& reply) -> tl::expected<void, std::string> {
                           const auto reading = to_reading(reply, options_.endpoint);
                           if (!reading) return tl::unexpected(reading.error());
-                          on_value(books_[static_cast<std::size_t>(key)], reading->value);
+                          on_value(keys_[static_cast<std::size_t>(key)], reading->value);
                           return {};
                         });
   }
@@ -168,7 +168,7 @@ class RedisCounter : public Counter {
       const Key end = std::min(options_.keys, first + kBatch);
       for (Key key = first; key < end; ++key) connection_->queue({command, name_of(key)});
       tl::expected<void, std::string> outcome;
-      // Every answer is fetched, also after a failure: the connection counts them.
+      // Every answer must be received, also after a failure.
       for (Key key = first; key < end; ++key) {
         const auto reply = connection_->receive();
         const auto handled = reply ? on_reply(key, *reply) : tl::unexpected(reply.error().message);
@@ -180,7 +180,7 @@ class RedisCounter : public Counter {
   }
 
   const RedisCounterOptions options_;
-  std::vector<CounterBook> books_;
+  std::vector<KeyWrites> keys_;
   std::unique_ptr<redis::Connection> connection_;
   std::string instance_;
 };

@@ -10,10 +10,10 @@
 
 namespace lockbench::loadgen {
 
-/// What a key's counter is called in the store. Called on any client's thread.
+/// Returns the name of a key's counter in the store. Called on any client's thread.
 using CounterKeyName = std::function<std::string(int key)>;
 
-/// Everything referred to outlives the counter; `env` belongs to the thread that makes it.
+/// References must outlive the counter; `env` belongs to the thread that makes it.
 struct RedisCounterOptions {
   redis::ConnectionFactory& connections;
   redis::Endpoint endpoint;
@@ -21,17 +21,16 @@ struct RedisCounterOptions {
   Env& env;
   int keys = 1;
   CounterKeyName key_name;
-  /// Turns away fencing numbers lower than one that was seen, when reading and when writing.
-  /// Clients without numbers are not checked.
+  /// Rejects reads and writes whose fencing number is below the highest seen. Clients without
+  /// numbers are not checked.
   bool checks_fencing = false;
 
-  /// Where the highest number seen stands.
+  /// The key that holds the highest number seen.
   std::string fence_name(int key) const { return key_name(key) + ":fence"; }
 };
 
-/// In a Redis server, so that clients may be separate processes. Connects, and notes where the
-/// counters stand; the error names the endpoint. What it counts as written are the writes of its
-/// own sessions.
+/// In a Redis server, so that clients may be separate processes. Connects and reads the initial
+/// values; the error names the endpoint. Counts the writes of its own sessions only.
 tl::expected<std::unique_ptr<Counter>, std::string> make_redis_counter(RedisCounterOptions options);
 
 }  // namespace lockbench::loadgen

@@ -20,7 +20,7 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-/// What stands between "name(" and ")".
+/// The text between "name(" and ")".
 std::optional<std::string_view> arguments(std::string_view text, std::string_view name) {
   if (!text.starts_with(name) || !text.ends_with(')')) return std::nullopt;
   text.remove_prefix(name.size());
@@ -50,8 +50,9 @@ Parsed parse_uniform(std::string_view bounds) {
   const auto to = parse_duration(trim(bounds.substr(comma + 1)));
   if (!to) return tl::unexpected(to.error());
   if (*from > *to) {
-    return tl::unexpected(fmt::format("uniform({},{}): the first must not be above the second",
-                                      format_duration(*from), format_duration(*to)));
+    return tl::unexpected(
+        fmt::format("uniform({},{}): the first bound must not be above the second",
+                    format_duration(*from), format_duration(*to)));
   }
   if (*to > DurationDistribution::kLongestDraw) return too_long("the bounds of uniform()");
   return DurationDistribution::uniform(*from, *to);
@@ -84,7 +85,7 @@ tl::expected<DurationDistribution, std::string> DurationDistribution::parse(std:
   if (const auto bounds = arguments(trimmed, "uniform")) return parse_uniform(*bounds);
   const auto value = parse_duration(trimmed);
   if (!value) {
-    return tl::unexpected(fmt::format("{}; or exp(2ms), or uniform(1ms,3ms)", value.error()));
+    return tl::unexpected(fmt::format("{}, or exp(2ms), or uniform(1ms,3ms)", value.error()));
   }
   if (*value > kLongestDraw) return too_long("the duration");
   return constant(*value);

@@ -9,30 +9,28 @@
 
 namespace lockbench::loadgen {
 
-/// How long something takes, each time anew: always the same, exponential or uniform. A value; by
-/// default always zero.
+/// Distribution of a duration: constant, exponential or uniform. By default always zero.
 class DurationDistribution {
  public:
-  /// No draw is longer; an exponential one is cut there.
+  /// The longest draw; exponential ones are cut there.
   static constexpr Duration kLongestDraw = std::chrono::hours(1);
 
   DurationDistribution() = default;
 
-  /// Durations must not be negative, the mean not above kLongestDraw, `from` not above `to`: else
-  /// std::invalid_argument.
+  /// Throw std::invalid_argument for negative durations, a mean above kLongestDraw, or `from` above
+  /// `to`.
   static DurationDistribution constant(Duration value);
   static DurationDistribution exponential(Duration mean);
   static DurationDistribution uniform(Duration from, Duration to);
 
-  /// "2ms", "exp(2ms)" or "uniform(1ms,3ms)"; spaces are allowed round each part. The error says
-  /// what is wrong.
+  /// Reads "2ms", "exp(2ms)" or "uniform(1ms,3ms)", with spaces around each part allowed.
   static tl::expected<DurationDistribution, std::string> parse(std::string_view text);
 
   Duration draw(std::mt19937_64& random) const;
   Duration mean() const;
   bool is_zero() const { return low_ == Duration::zero() && high_ == Duration::zero(); }
 
-  /// As parse reads it back.
+  /// In the form that parse() reads.
   std::string to_string() const;
 
   bool operator==(const DurationDistribution&) const = default;

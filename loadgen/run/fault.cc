@@ -36,7 +36,7 @@ Done read_nodes(std::string_view text, Fault& fault) {
 
 Done read_share(std::string_view text, Fault& fault) {
   const auto share = number_in<double>(text);
-  // Written so that what is no number is not allowed either.
+  // Written so that NaN is rejected too.
   if (!share || !(*share > 0 && *share <= 1)) {
     return tl::unexpected(
         fmt::format("\"{}\" is not a share of the connections above 0 and up to 1", text));
@@ -55,7 +55,7 @@ Done read_delay(std::string_view text, Fault& fault) {
   return {};
 }
 
-/// What stands behind the colon, which is empty if there is none.
+/// `text` follows the colon; `given`: there is a colon.
 Done read_parameter(std::string_view text, bool given, Fault& fault) {
   switch (fault.kind) {
     case FaultKind::node_kill:
@@ -72,7 +72,7 @@ Done read_parameter(std::string_view text, bool given, Fault& fault) {
   }
   if (!given) return {};
   return tl::unexpected(
-      fmt::format("{} takes no parameter, and is given \"{}\"", to_string(fault.kind), text));
+      fmt::format("{} takes no parameter, but got \"{}\"", to_string(fault.kind), text));
 }
 
 Done read_times(std::string_view text, Fault& fault) {
@@ -84,7 +84,7 @@ Done read_times(std::string_view text, Fault& fault) {
   const auto lasts = parse_duration(text.substr(plus + 1));
   if (!lasts) return tl::unexpected(lasts.error());
   if (*lasts < kShortest) {
-    return tl::unexpected(fmt::format("it lasts for {}: at least {} is allowed",
+    return tl::unexpected(fmt::format("a length of {} is too short: at least {}",
                                       format_duration(*lasts), format_duration(kShortest)));
   }
   fault.lasts = *lasts;
@@ -117,8 +117,8 @@ tl::expected<Fault, std::string> parse_fault(const std::string& text) {
     return tl::unexpected(fmt::format("\"{}\" is none of {}", name, fmt::join(kFaults, ", ")));
   }
   if (sign == std::string::npos) {
-    return tl::unexpected(
-        fmt::format("\"{}\" does not say when: {}@2s, or {}@2s+1s for a second", text, text, text));
+    return tl::unexpected(fmt::format(
+        "\"{}\" has no time: use {}@2s, or {}@2s+1s to heal it after a second", text, text, text));
   }
   fault.kind = static_cast<FaultKind>(known - kFaults.begin());
   const bool given = colon != std::string::npos;
@@ -136,19 +136,20 @@ tl::expected<std::vector<Fault>, std::string> timetable(std::vector<Fault> fault
   for (std::size_t i = 0; i < faults.size(); ++i) {
     const Fault& fault = faults[i];
     if (fault.at >= duration) {
-      return tl::unexpected(fmt::format("{} strikes when the run is over, after {}",
+      return tl::unexpected(fmt::format("{} would start after the end of the run, which takes {}",
                                         fault.to_string(), format_duration(duration)));
     }
     const std::optional<Duration> heals_at = fault.heals_at();
     if (heals_at && *heals_at > duration) {
-      return tl::unexpected(fmt::format("{} lasts longer than the run, which ends after {}",
+      return tl::unexpected(fmt::format("{} would last longer than the run, which takes {}",
                                         fault.to_string(), format_duration(duration)));
     }
     if (i + 1 == faults.size()) break;
     const Fault& next = faults[i + 1];
     if (!heals_at || *heals_at > next.at) {
-      return tl::unexpected(fmt::format("{} strikes while {} lasts: one at a time is allowed",
-                                        next.to_string(), fault.to_string()));
+      return tl::unexpected(
+          fmt::format("{} would start while {} is in force: faults must not overlap",
+                      next.to_string(), fault.to_string()));
     }
   }
   return faults;

@@ -11,18 +11,18 @@
 
 namespace lockbench::loadgen {
 
-/// What can strike a run while it is under way.
+/// The faults that a run can have.
 enum class FaultKind {
-  store_kill,    ///< the lock's server is killed, and started again with what it kept
-  store_freeze,  ///< it stands still
+  store_kill,    ///< the lock's server is killed and restarted with the data that it kept
+  store_freeze,  ///< the server is paused
   node_kill,     ///< the same for some of several servers
   node_freeze,
-  failover,   ///< the primary, or the leader, is killed and another takes its place
-  partition,  ///< a share of the clients' connections is cut off
+  failover,   ///< the primary or leader is killed and another server takes over
+  partition,  ///< a share of the clients' connections is blocked
   delay,      ///< every round trip takes longer
 };
 
-/// Their names, in that order: on the command line, in result files and as labels of metrics.
+/// Their names, in that order, on the command line, in result files and as metric labels.
 inline constexpr std::array<std::string_view, 7> kFaults = {
     "store-kill", "store-freeze", "node-kill", "node-freeze", "failover", "partition", "delay"};
 
@@ -35,12 +35,12 @@ struct Fault {
   Duration at{};
   /// From the fault until it is healed, as asked for.
   std::optional<Duration> lasts;
-  int nodes = 1;       ///< node_kill, node_freeze: so many of them
+  int nodes = 1;       ///< node_kill, node_freeze: how many
   double share = 0.5;  ///< partition: of the connections
   Duration delay{};    ///< delay: added to each round trip
 
-  /// When it is healed; nothing: when the run ends. Whoever takes a primary's place does so at once
-  /// unless told to take its time.
+  /// When it is healed; nothing: at the end of the run. A failover promotes the new primary at once
+  /// unless it was given a length.
   std::optional<Duration> heals_at() const;
   /// "partition:0.5@2s+1s"
   std::string to_string() const;
@@ -49,12 +49,12 @@ struct Fault {
 /// Reads FAULT[:PARAMETER]@TIME[+D]. The error quotes it and says what is allowed.
 tl::expected<Fault, std::string> parse_fault(const std::string& text);
 
-/// In the order in which they strike. One at a time, all of it within a run of that duration; the
+/// Sorts faults by start. They must not overlap and must end within a run of that duration; the
 /// error names the one that does not fit.
 tl::expected<std::vector<Fault>, std::string> timetable(std::vector<Fault> faults,
                                                         Duration duration);
 
-/// Servers are new ones after it: what a run notices of that is the fault's own doing.
+/// Whether the fault restarts servers, so that the run must expect it.
 bool restarts_servers(FaultKind kind);
 
 }  // namespace lockbench::loadgen

@@ -13,10 +13,10 @@ namespace lockbench::loadgen {
 namespace {
 
 constexpr int kReadingsInWindow = 10;
-/// Where nothing is to be compared with.
+/// Interval of readings if there is no throughput to compare with.
 constexpr Duration kLongestStep = std::chrono::milliseconds(100);
 
-/// Beside the caller; or at once, if no thread can be had.
+/// Runs `work` in the background, or at once if no thread can be started.
 template <class Work>
 std::future<std::invoke_result_t<Work>> begin(Work work) {
   try {
@@ -28,7 +28,7 @@ std::future<std::invoke_result_t<Work>> begin(Work work) {
   }
 }
 
-/// What goes wrong there must not end the program: no thread to be had, most likely.
+/// An exception there, most likely because no thread can be started, must not end the program.
 template <class Work>
 tl::expected<void, std::string> guarded(Work work) {
   try {
@@ -118,12 +118,12 @@ void FaultPlayer::watch(const Fault& fault, std::optional<TimePoint> next_at,
   bool told = false;
   const Duration step =
       recovery ? std::min(recovery->window() / kReadingsInWindow, kLongestStep) : kLongestStep;
-  // Ends with the run at the latest. The fault is in force: what is read is its doing.
+  // Ends with the run at the latest.
   while (!stop.stop_requested()) {
     const Reading now = read();
     if (recovery) recovery->read(now.at, now.sections);
     if (!healing.valid() && heals_at && now.at >= run_.measure_start + *heals_at) {
-      // Servers take their time to start, which is part of the recovery.
+      // The time that servers take to start is part of the recovery.
       healing = begin(heal);
       mark.healed_seconds = since_load(now.at);
       if (recovery) recovery->healed(now.at);

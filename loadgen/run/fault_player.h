@@ -19,8 +19,8 @@
 
 namespace lockbench::loadgen {
 
-/// Plays a run's faults while its clients work, and watches what becomes of their throughput. All
-/// of it happens on a thread of its own, of which clients know nothing.
+/// Injects and heals a run's faults while its clients work, and measures their throughput
+/// meanwhile. Works on its own thread; clients are not involved.
 class FaultPlayer {
  public:
   /// `faults` as timetable() has them; they, the run, the target and the watcher (which may be
@@ -29,20 +29,20 @@ class FaultPlayer {
               RunWatcher* watcher);
   FaultPlayer(const FaultPlayer&) = delete;
   FaultPlayer& operator=(const FaultPlayer&) = delete;
-  /// Heals what still lasts.
+  /// Heals a fault that is still in force.
   ~FaultPlayer() = default;
 
-  /// When the load begins: the run's times are set.
+  /// Call when the load begins and the run's times are set.
   void start();
 
   struct Report {
     std::vector<results::FaultMark> marks;
-    std::vector<std::string> failures;  ///< a line for each fault that could not be made or healed
+    std::vector<std::string> failures;  ///< a line for each failed injection or healing
     std::vector<std::string> never_struck;
-    /// How late sections began until the first fault, which is not its doing; nothing: none struck.
+    /// Schedule lag up to the first fault, which did not cause it; nothing: no fault struck.
     std::optional<HistogramSnapshot> lag_before;
   };
-  /// When the load is over: heals what still lasts. Once.
+  /// Call once when the load is over. Heals a fault that is still in force.
   Report finish();
 
  private:
@@ -53,7 +53,7 @@ class FaultPlayer {
   };
 
   void play(const std::stop_token& stop);
-  /// From the fault until it is healed and throughput is back, or the next is due.
+  /// Lasts until the fault is healed and throughput has recovered, or the next fault is due.
   void strike(const Fault& fault, std::optional<TimePoint> next_at, const Reading& since,
               const std::stop_token& stop);
   void watch(const Fault& fault, std::optional<TimePoint> next_at,
@@ -61,7 +61,7 @@ class FaultPlayer {
              const std::stop_token& stop);
   Reading read() const;
   bool wait_until(TimePoint when, const std::stop_token& stop) const;
-  /// Returns whether it was done; keeps why not.
+  /// Returns whether it succeeded; records the error otherwise.
   bool note(const Fault& fault, const Done& done);
   void tell(const Fault& fault, bool active);
   double since_load(TimePoint when) const;
@@ -71,7 +71,7 @@ class FaultPlayer {
   FaultTarget& target_;
   RunWatcher* const watcher_;
   const std::unique_ptr<Env> env_;
-  Report report_;  ///< the thread's own while it runs
+  Report report_;  ///< used only by the thread while it runs
   std::size_t struck_ = 0;
   std::jthread thread_;
 };

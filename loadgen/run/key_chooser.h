@@ -5,11 +5,11 @@
 
 namespace lockbench::loadgen {
 
-/// Which of the keys a section takes: all alike, or some more than others (Zipf: key k, from 0,
-/// with a weight of 1/(k+1)^skew, exactly). Built once; read-only, so all clients share it.
+/// Draws the key of a section: uniform, or Zipf (key k, from 0, has the exact weight 1/(k+1)^skew).
+/// Read-only after construction, so all clients share it.
 class KeyChooser {
  public:
-  /// At least one key, and a finite skew of at least 0: else std::invalid_argument.
+  /// Throws std::invalid_argument unless there is a key and skew is finite and at least 0.
   KeyChooser(int keys, double skew);
 
   int pick(std::mt19937_64& random) const;

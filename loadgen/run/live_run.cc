@@ -51,19 +51,6 @@ void tune_client_thread() {
   ::sched_setscheduler(0, SCHED_BATCH, &no_priority);
 }
 
-/// Samples of the result's distributions that were above the histograms' range.
-std::uint64_t overflow_of(results::Run& run) {
-  std::uint64_t overflow = 0;
-  for (const TimingInfo& info : kTimings) {
-    const auto* const distribution = info.in_run == nullptr ? nullptr : info.in_run(run);
-    if (distribution != nullptr) overflow += distribution->overflow;
-  }
-  if (run.quorum) {
-    for (const auto& distribution : run.quorum->node_seconds) overflow += distribution.overflow;
-  }
-  return overflow;
-}
-
 /// Tells the watcher that a run begins and, however it ends, that it ends.
 class Watch {
  public:
@@ -151,7 +138,7 @@ tl::expected<results::Run, std::string> LiveRun::execute() {
   RunEvidence evidence = evidence_of(usage, ended_at);
   evidence.cpu_seconds = cpu_seconds;
   evidence.wall_clock_jump_seconds = seconds(wall_clock_offset() - offset_before);
-  evidence.overflowed_samples = overflow_of(result);
+  evidence.overflowed_samples = overflowed_samples(result);
   result.generator = certify(evidence);
   remove_keys();
   return result;

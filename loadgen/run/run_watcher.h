@@ -8,18 +8,17 @@ namespace lockbench::loadgen {
 
 struct RunShared;
 
-/// Sees every run while it is under way. Called on the runner's thread, or threads where several
-/// runners work side by side; must return soon.
+/// Is told of every run. Called on the runner's thread (several threads if runners work in
+/// parallel); must return soon.
 class RunWatcher {
  public:
   virtual ~RunWatcher() = default;
-  /// Clients are about to connect. What the run's clients share may be read on any thread, until
-  /// run_ends() has returned.
+  /// Clients are about to connect. `run` may be read on any thread until run_ends() has returned.
   virtual void run_begins(const RunShared& run) = 0;
-  /// No client works any more. `result` holds the figures so far, the audit's among them; null if
-  /// the run could not start.
+  /// All clients have ended. `result` holds the figures so far, including the audit's; null if the
+  /// run could not start.
   virtual void run_ends(const RunShared& run, const results::Run* result) = 0;
-  /// A fault strikes, or is healed, in between. Called on a thread of the run's faults.
+  /// A fault takes effect or is healed. Called on the fault player's thread.
   virtual void fault_changes(const RunShared& /*run*/, FaultKind /*fault*/, bool /*active*/) {}
 };
 

@@ -15,8 +15,8 @@
 
 namespace lockbench::loadgen {
 
-/// How far a run is, told about once a second and when a phase changes. The views live only as long
-/// as the call.
+/// Progress of a run, reported about once a second and when a phase changes. The views are valid
+/// only during the call.
 struct Progress {
   enum class Phase { connecting, warming_up, measuring, draining };
 
@@ -28,7 +28,7 @@ struct Progress {
   std::uint64_t sections = 0;
   double sections_per_second = 0;  ///< of the last second
   std::uint64_t failed = 0;
-  /// Acquisitions refused or timed out: contention, or trouble where each client has its own lock.
+  /// Acquisitions refused or timed out: contention, or a problem if each client has its own lock.
   std::uint64_t in_vain = 0;
 };
 
@@ -37,11 +37,11 @@ class ProgressObserver {
   virtual ~ProgressObserver() = default;
   /// Called on the runner's thread.
   virtual void on_progress(const Progress& progress) = 0;
-  /// Something that does not change the figures but that the user should know, as one line.
+  /// One line about something that does not change the figures but that the user should know.
   virtual void on_warning(const std::string& line) = 0;
 };
 
-/// Makes one client's world; called on its thread. Tests and faults put their own in place.
+/// Makes one client's Env; called on the client's thread. Tests and faults supply their own.
 using EnvFactory = std::function<std::unique_ptr<Env>(std::uint64_t seed)>;
 
 class RunWatcher;
@@ -53,11 +53,10 @@ struct RunPlan {
   Endpoints endpoints;
   std::string counter_url;  ///< Redis for the counter, unless that lives in memory
   EnvFactory make_env = make_system_env;
-  /// Puts services in place before any strategy is made; may be empty.
+  /// Replaces services before any strategy is made; may be empty.
   std::function<void(Services&)> provide_services;
-  /// Called once all clients are connected, and when they have ended, before their keys are
-  /// removed: for what is to be done to the servers meanwhile. On the runner's thread; may be
-  /// empty.
+  /// Called on the runner's thread when all clients are connected, and when they have ended but
+  /// their keys still exist; may be empty.
   std::function<void()> before_load, after_load;
   /// Played in every run, ordered by timetable(); requires a fault_target.
   std::vector<Fault> faults;
@@ -68,14 +67,13 @@ struct RunPlan {
 struct RunReport {
   std::vector<results::Run> runs;  ///< in the order in which they were made
   bool interrupted = false;
-  /// A run that could not even start, for instance because its store could not be reached.
+  /// Runs that could not start, for instance because their store could not be reached.
   std::vector<results::Skipped> not_started;
 };
 
-/// Runs every strategy of the plan `repeat` times, interleaved (all strategies once, then all
-/// again, so that a drift of the machine touches all alike), one after the other. A stop ends the
-/// current run and reports what there is. Keys of the run are removed after each run, whatever its
-/// end.
+/// Runs every strategy of the plan `repeat` times, one run after the other and interleaved (all
+/// strategies once, then all again), so that a drift of the machine affects all alike. A stop ends
+/// the current run and reports what there is. Each run's keys are removed, however it ends.
 RunReport run_plan(const RunPlan& plan, ProgressObserver& observer, const std::stop_token& stop);
 
 }  // namespace lockbench::loadgen

@@ -9,15 +9,15 @@
 
 namespace lockbench::loadgen {
 
-/// When the sections of an open loop are due. Shared by all clients: who is free takes the next
-/// one, and the n-th intended start is the same whoever asks. Thread-safe.
+/// Intended starts of the sections of an open loop, shared by all clients: the next free client
+/// takes the next one, and the n-th is the same whichever client takes it. Thread-safe.
 class Schedule {
  public:
-  /// `per_second` must be above 0 and finite: else std::invalid_argument. Constant spacing begins
-  /// at `start`; with Poisson arrivals the first one comes a random gap later.
+  /// Throws std::invalid_argument unless `per_second` is above 0 and finite. Constant spacing
+  /// begins at `start`; with Poisson arrivals the first section comes a random gap later.
   Schedule(double per_second, Arrival arrival, TimePoint start, std::uint64_t seed);
 
-  /// Never earlier than the one before; may lie in the past if the clients are late.
+  /// Never earlier than the previous one; in the past if the clients are late.
   TimePoint next();
 
  private:

@@ -25,20 +25,12 @@ results::Outcomes outcomes_of(const Recorder& recorder) {
           .abandoned = count(AcquireOutcome::abandoned)};
 }
 
-/// Every count and distribution that the result has a place for.
-void copy_metrics(const Recorder& recorder, results::Run& result) {
-  const Counts measured = recorder.totals(Phase::measured), whole_run = recorder.totals();
-  for (const CountInfo& info : kCounts) {
-    if (info.in_run == nullptr) continue;
-    if (std::uint64_t* const into = info.in_run(result)) {
-      *into = (info.whole_run ? whole_run : measured)[info.count];
-    }
-  }
-  for (const TimingInfo& info : kTimings) {
-    if (info.in_run == nullptr) continue;
-    if (results::Distribution* const into = info.in_run(result)) {
-      *into = to_distribution(recorder.histograms(Phase::measured)[info.timing].snapshot());
-    }
+/// Sets every figure of the list that the result has a place for.
+template <class Rows, class ValueOf>
+void fill(const Rows& rows, results::Run& result, const ValueOf& value_of) {
+  for (const auto& row : rows) {
+    auto* const place = row.in_run == nullptr ? nullptr : row.in_run(result);
+    if (place != nullptr) *place = value_of(row);
   }
 }
 
@@ -142,10 +134,27 @@ void summarise(const RunShared& run, Duration measured, results::Run& result) {
   if (recorder.histograms(Phase::measured)[Timing::replica_wait].snapshot().count() > 0) {
     result.replication.emplace().replicas = recorder.replicas_wanted();
   }
-  copy_metrics(recorder, result);
+  const Counts whole_run = recorder.totals();
+  fill(kCounts, result,
+       [&](const CountInfo& row) { return (row.whole_run ? whole_run : counts)[row.kind]; });
+  fill(kTimings, result, [&](const TimingInfo& row) {
+    return to_distribution(recorder.histograms(Phase::measured)[row.kind].snapshot());
+  });
   derive_ratios(counts, result);
   result.fairness = fairness_of(run);
   summarise_audit(run, result);
+}
+
+std::uint64_t overflowed_samples(results::Run& run) {
+  std::uint64_t overflow = 0;
+  for (const TimingInfo& row : kTimings) {
+    const auto* const distribution = row.in_run == nullptr ? nullptr : row.in_run(run);
+    if (distribution != nullptr) overflow += distribution->overflow;
+  }
+  if (run.quorum) {
+    for (const auto& node : run.quorum->node_seconds) overflow += node.overflow;
+  }
+  return overflow;
 }
 
 results::SeriesPoint SeriesSampler::sample(TimePoint now) {

@@ -11,6 +11,9 @@ namespace lockbench::loadgen {
 /// and audit. `measured` is the length of the measured part. Call after all clients have ended.
 void summarise(const RunShared& run, Duration measured, results::Run& result);
 
+/// Samples of all distributions of a run that were above the histograms' range.
+std::uint64_t overflowed_samples(results::Run& run);
+
 /// The run's series, one point per call: what happened since the previous call.
 class SeriesSampler {
  public:

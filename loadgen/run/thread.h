@@ -8,8 +8,8 @@
 
 namespace lockbench::loadgen {
 
-/// A thread with a small stack, as std::thread cannot have one: thousands of clients in one process
-/// should cost kilobytes each. Joins when destroyed.
+/// A thread with a small stack, which std::thread does not offer: with thousands of clients in one
+/// process, each should cost kilobytes. Joins when destroyed.
 class SmallThread {
  public:
   /// `body` must not throw.

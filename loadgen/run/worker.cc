@@ -25,8 +25,8 @@ Worker::Worker(RunShared& run, int number)
     : run_(run),
       number_(number),
       over_(run.over.get_token()),
-      world_(run.make_env(client_random(run.nonce, number)())),
-      env_(*world_, over_),
+      base_env_(run.make_env(client_random(run.nonce, number)())),
+      env_(*base_env_, over_),
       strategy_(make_strategy(run.strategy, Context{.endpoints = run.endpoints,
                                                     .options = run.workload.strategy,
                                                     .env = env_,
@@ -39,8 +39,8 @@ Worker::Worker(RunShared& run, int number)
 }
 
 StoreResult<void> Worker::connect() {
-  counter_ = run_.counter->open(*world_);
-  // Before any lock is held: connecting inside a section would be charged to the lock.
+  counter_ = run_.counter->open(*base_env_);
+  // Now, as connecting inside a section would be charged to the lock.
   if (auto reached = counter_->connect(); !reached) {
     return tl::unexpected(StoreError{StoreError::Kind::not_sent, "counter: " + reached.error()});
   }
@@ -53,18 +53,18 @@ void Worker::work() {
     if (!intended) break;
     section(*intended);
     if (!run_.workload.think.is_zero() && !over()) {
-      const TimePoint until = world_->now() + run_.workload.think.draw(random_);
-      world_->wait(nullptr, until, over_);
+      const TimePoint until = base_env_->now() + run_.workload.think.draw(random_);
+      base_env_->wait(nullptr, until, over_);
     }
   }
   record_.state.store(ClientState::idle, std::memory_order_relaxed);
 }
 
 std::optional<TimePoint> Worker::next_start() {
-  const TimePoint now = world_->now();
+  const TimePoint now = base_env_->now();
   TimePoint intended = now;
-  // Each client sees for itself that time is up: with thousands of busy clients the runner's own
-  // thread may be late.
+  // Every client checks the time itself: with thousands of busy clients the runner's thread may be
+  // late.
   if (now >= run_.load_end) return std::nullopt;
   if (run_.schedule) {
     intended = run_.schedule->next();
@@ -75,7 +75,7 @@ std::optional<TimePoint> Worker::next_start() {
     }
     if (intended >= run_.load_end) return std::nullopt;
     if (intended > now) {
-      if (world_->wait(nullptr, intended, over_) == WaitResult::stopped) return std::nullopt;
+      if (base_env_->wait(nullptr, intended, over_) == WaitResult::stopped) return std::nullopt;
     }
   }
   phase_ = intended < run_.measure_start ? Phase::unmeasured : Phase::measured;
@@ -83,10 +83,10 @@ std::optional<TimePoint> Worker::next_start() {
     return std::nullopt;
   }
   if (run_.schedule) {
-    const TimePoint started = world_->now();
+    const TimePoint started = base_env_->now();
     histograms()[Timing::schedule_lag].record(started - intended);
-    // Late because every client was busy is one thing; late to wake up is the generator's own
-    // fault.
+    // A start that is late because every client was busy is not the generator's fault; a late
+    // wake-up is.
     if (intended > now) histograms()[Timing::wake_lag].record(started - intended);
   }
   return intended;
@@ -94,8 +94,8 @@ std::optional<TimePoint> Worker::next_start() {
 
 bool Worker::take_iteration() {
   auto begun = run_.measured_sections.load(std::memory_order_relaxed);
-  // Never one too many, not even for a moment: who saw that would leave, and nobody might be left
-  // for one that is given back.
+  // The count must never exceed the limit, not even for a moment: a client that saw that would
+  // leave, and none might be left for an iteration that is returned.
   while (begun < *run_.workload.iterations) {
     if (run_.measured_sections.compare_exchange_weak(begun, begun + 1, std::memory_order_relaxed)) {
       return true;
@@ -109,15 +109,15 @@ void Worker::end_iteration(bool used_up) {
     run_.measured_sections.fetch_sub(1, std::memory_order_relaxed);
   } else if (run_.ended_sections.fetch_add(1, std::memory_order_relaxed) + 1 ==
              *run_.workload.iterations) {
-    // Cuts no measured section short: the others think, wait for starts that are not to be, or are
-    // still at what they began in the warm-up.
+    // Cuts no measured section short: all other clients think, wait for a start, or are in a
+    // section that began in the warm-up.
     run_.over.request_stop();
   }
 }
 
 Mode Worker::pick_mode() {
   const double share = run_.workload.shared_share;
-  // Randomness is drawn only where it is needed: the same seed is to give the same load as ever.
+  // Draws only if needed, so that a seed gives the same load as in earlier versions.
   if (share <= 0) return Mode::exclusive;
   return std::uniform_real_distribution<double>()(random_) < share ? Mode::shared : Mode::exclusive;
 }
@@ -139,10 +139,10 @@ void Worker::section(TimePoint intended) {
   run_.handoff.begin_wait(key);
   const AcquireMark mark = run_.audit.begin_acquire(key);
   record_.state.store(ClientState::waiting, std::memory_order_relaxed);
-  const TimePoint started = run_.schedule ? world_->now() : intended;
+  const TimePoint started = run_.schedule ? base_env_->now() : intended;
   request_.deadline = started + run_.workload.acquire_timeout;
   const AcquireResult result = strategy_->acquire(request_);
-  const TimePoint ended = world_->now();
+  const TimePoint ended = base_env_->now();
   env_.leave_behind();
   run_.handoff.end_wait(key);
 
@@ -172,11 +172,11 @@ void Worker::section(TimePoint intended) {
 }
 
 Phase Worker::phase_of(AcquireOutcome outcome, TimePoint ended) const {
-  // A bounded number of sections is counted out as they begin.
+  // With a limit on iterations, sections are assigned when they begin.
   if (run_.workload.iterations) return phase_;
-  // Else a wait belongs to where it ended: who began to wait in the warm-up and was granted the
-  // lock after it took his turn among those that are measured. What is granted once the time is up
-  // does not count; who still waits then does.
+  // Otherwise a section belongs to the phase in which its wait ended: a client that began to wait
+  // in the warm-up takes its turn among the measured ones. A grant after the load's end does not
+  // count; a wait that the end cut short does.
   const bool too_late = over() || ended >= run_.load_end;
   if (outcome == AcquireOutcome::acquired && too_late) return Phase::ending;
   return ended < run_.measure_start ? Phase::unmeasured : Phase::measured;
@@ -201,16 +201,16 @@ TimePoint Worker::critical_section(int key, const Lease& lease, AcquireMark mark
                                    TimePoint granted_at) {
   const auto entry = run_.audit.enter(key, number_, lease.mode, lease.fencing, mark, granted_at);
   const bool shared = lease.mode == Mode::shared;
-  // Those who share a lock may come in any order: a number of theirs must not shut others out.
+  // Holders of a shared lock arrive in any order: their numbers must not reject one another.
   const auto seen = counter_->read(key, shared ? std::nullopt : lease.fencing);
   if (!run_.workload.hold.is_zero()) {
-    world_->wait(nullptr, granted_at + run_.workload.hold.draw(random_), over_);
+    base_env_->wait(nullptr, granted_at + run_.workload.hold.draw(random_), over_);
   }
   WriteResult written = WriteResult::failed;
   if (seen && shared) {
-    written = WriteResult::accepted;  // in that there was nothing to write
+    written = WriteResult::accepted;  // there is nothing to write
   } else if (seen && seen->stale) {
-    written = WriteResult::rejected_stale;  // and counted: who was refused writes nothing
+    written = WriteResult::rejected_stale;  // the read was refused, so there is no write
   } else if (seen) {
     written = counter_->write(key, *seen, lease.fencing);
   } else {
@@ -221,20 +221,20 @@ TimePoint Worker::critical_section(int key, const Lease& lease, AcquireMark mark
     ++counts_[Count::resource_failures];
     if (seen) run_.recorder.failure("counter: a write failed or got no answer");
   }
-  const TimePoint left_at = world_->now();
+  const TimePoint left_at = base_env_->now();
   run_.audit.leave(key, entry, left_at);
-  // A hold that the end of the run cut short is none.
+  // Leaves out holds that the end of the run cut short.
   if (!over()) histograms()[Timing::hold].record(left_at - granted_at);
   return left_at;
 }
 
 void Worker::release(int key, const Lease& lease, TimePoint left_at) {
   if (lease.state->lost_at()) note_loss(lease, *lease.state->lost_at());
-  // Who shares the lock hands nothing on: others may still have it.
+  // The release of a shared lock is no handoff: others may still hold it.
   const bool hands_on = lease.mode == Mode::exclusive;
   if (hands_on) run_.handoff.release_started(key, left_at);
   const ReleaseResult result = strategy_->release(lease);
-  const TimePoint done_at = world_->now();
+  const TimePoint done_at = base_env_->now();
   const bool released = hands_on && result.outcome == ReleaseOutcome::released;
   if (const auto handed_over = run_.handoff.release_finished(key, left_at, released)) {
     histograms()[Timing::handoff].record(*handed_over);
@@ -251,8 +251,9 @@ void Worker::release(int key, const Lease& lease, TimePoint left_at) {
 
 void Worker::note_loss(const Lease& lease, TimePoint learned_at) {
   ++counts_[Count::leases_lost];
-  // Lost at the end of its validity as far as one can know. Lost earlier it was at some time since
-  // the store confirmed it last: the longest that it can have been.
+  // A loss that is noticed after the end of validity counts from that end. One that is noticed
+  // before happened at some time since the store's last confirmation: count from there, an upper
+  // bound.
   const TimePoint ended_at = lease.state->valid_until();
   const TimePoint gone_at = learned_at > ended_at ? ended_at : lease.state->confirmed_at();
   if (gone_at != TimePoint::min()) {
@@ -263,8 +264,8 @@ void Worker::note_loss(const Lease& lease, TimePoint learned_at) {
 void Worker::pause_after_failure(bool failed) {
   failures_in_a_row_ = failed ? failures_in_a_row_ + 1 : 0;
   if (failed) {
-    const Duration pause = kFailurePause.delay(failures_in_a_row_ - 1, *world_);
-    world_->wait(nullptr, world_->now() + pause, over_);
+    const Duration pause = kFailurePause.delay(failures_in_a_row_ - 1, *base_env_);
+    base_env_->wait(nullptr, base_env_->now() + pause, over_);
   }
 }
 

@@ -21,19 +21,19 @@
 
 namespace lockbench::loadgen {
 
-/// What the clients of one run share. Everything in it is thread-safe, or not written while they
-/// run.
+/// State that the clients of one run share. Each member is thread-safe, or not written while
+/// clients run.
 struct RunShared {
   const Descriptor& strategy;
   const Workload& workload;
   const Endpoints& endpoints;
-  std::string key_prefix;  ///< of every lock; the key's number and a brace follow
-  std::uint64_t nonce;     ///< keeps this run's randomness apart from every other's
-  std::uint64_t seed;  ///< of what the clients do: the same for all strategies, not for repetitions
+  std::string key_prefix;  ///< of every lock; the key's number and a closing brace follow
+  std::uint64_t nonce;     ///< seeds what must differ between runs, such as lock tokens
+  std::uint64_t seed;      ///< of the load: the same for all strategies, different for repetitions
   EnvFactory make_env;
 
   Recorder recorder;
-  Services services;  ///< after the recorder, which they may write to as long as they live
+  Services services;  ///< after the recorder, which they write to as long as they live
   Audit audit;
   HandoffTracker handoff;
   KeyChooser keys;
@@ -41,49 +41,49 @@ struct RunShared {
   std::unique_ptr<Schedule> schedule;  ///< open loop only; made when the load starts
 
   TimePoint load_start{}, measure_start{}, load_end{};
-  std::atomic<bool> started{false};                 ///< these times are set
-  std::atomic<std::uint64_t> measured_sections{0};  ///< begun, with a bound on iterations
-  std::atomic<std::uint64_t> ended_sections{0};     ///< of those
-  /// Ends the run, whoever asks for it: no section begins and no wait goes on, but what is under
-  /// way gets its answer, as thousands of lost answers at the end of each run would be the tool's
-  /// own doing.
+  std::atomic<bool> started{false};                 ///< the times above are set
+  std::atomic<std::uint64_t> measured_sections{0};  ///< begun; only with a limit on iterations
+  std::atomic<std::uint64_t> ended_sections{0};     ///< those of them that ended
+  /// Ends the run: no section begins and waits stop, but commands under way still get their
+  /// answers. Otherwise every run would end with thousands of lost answers that the tool itself
+  /// causes.
   std::stop_source over;
-  /// Follows when that takes too long: answers are not waited for any more.
+  /// Requested when that takes too long: clients stop waiting for answers.
   std::stop_source abort;
 
   std::string key(int number) const { return key_prefix + std::to_string(number) + "}"; }
 };
 
-/// One client: its thread's loop from intended start to release.
+/// One client. Its thread repeats sections, from the intended start to the release.
 class Worker {
  public:
   Worker(RunShared& run, int number);
 
-  /// Reaches the stores.
+  /// Connects to the stores.
   StoreResult<void> connect();
   /// Works until the run is stopped or its iterations are used up.
   void work();
 
  private:
-  /// Nothing when the run is over.
+  /// Waits for the next intended start. Nothing: the run is over.
   std::optional<TimePoint> next_start();
-  /// Counts a section that is too late to be made up for.
+  /// Counts a section as abandoned that is later than `longest_lag`.
   void shed(TimePoint intended, TimePoint now);
   void section(TimePoint intended);
-  /// With a bound on iterations: takes one, if there is one left...
+  /// With a limit on iterations: takes one if any is left.
   bool take_iteration();
-  /// ...and ends it, and with the last one the run; or gives it back, if no section came of it.
+  /// Ends the iteration, and with the last one the run. Returns an unused one to the others.
   void end_iteration(bool used_up);
   Mode pick_mode();
-  /// Inside the lock: reads the counter, holds, writes it back unless others share the lock.
-  /// Returns when it was left.
+  /// Inside the lock: reads the counter, holds, and writes it back unless the lock is shared.
+  /// Returns the time of leaving.
   TimePoint critical_section(int key, const Lease& lease, AcquireMark mark, TimePoint granted_at);
   void release(int key, const Lease& lease, TimePoint left_at);
   Phase phase_of(AcquireOutcome outcome, TimePoint ended) const;
   void note_wait(const AcquireResult& result, const Effort& spent, TimePoint intended,
                  TimePoint started, TimePoint ended);
   void note_loss(const Lease& lease, TimePoint learned_at);
-  /// A store that is down must not be asked in a tight loop.
+  /// Keeps clients from asking a failed store in a tight loop.
   void pause_after_failure(bool failed);
   bool over() const { return over_.stop_requested(); }
   Recorder::Histograms& histograms() { return run_.recorder.histograms(phase_); }
@@ -91,17 +91,17 @@ class Worker {
   RunShared& run_;
   const int number_;
   const std::stop_token over_;
-  std::unique_ptr<Env> world_;
+  std::unique_ptr<Env> base_env_;
   MeteredEnv env_;
   std::unique_ptr<LockStrategy> strategy_;
   std::unique_ptr<CounterSession> counter_;
   ClientRecord& record_;
   std::mt19937_64 random_;
   std::string key_name_;
-  AcquireRequest request_;  ///< one for all, as copying a stop token touches what all clients share
+  AcquireRequest request_;  ///< reused: copying a stop token writes to memory that clients share
   std::uint32_t failures_in_a_row_ = 0;
-  Phase phase_ = Phase::unmeasured;  ///< of the section under way: that in which its wait ended
-  Counts counts_;                    ///< of the section under way
+  Phase phase_ = Phase::unmeasured;  ///< of the current section: that in which its wait ended
+  Counts counts_;                    ///< of the current section
 };
 
 }  // namespace lockbench::loadgen

@@ -25,17 +25,17 @@ struct Workload {
   DurationDistribution hold, think;
   std::optional<double> rate;  ///< open loop: sections per second over all clients
   Arrival arrival = Arrival::poisson;
-  /// Sections of an open loop that are later than this are not made up for but count as abandoned,
-  /// so that a store that comes back is not flooded. Nothing: all are made up for.
+  /// Open loop: sections later than this count as abandoned instead of being made up for, so that a
+  /// recovering store is not flooded. Nothing: all are made up for.
   std::optional<Duration> longest_lag;
   Duration duration = std::chrono::seconds(3);  ///< of the measured part, after the warm-up
-  std::optional<std::uint64_t> iterations;      ///< ends the run after so many measured sections
+  std::optional<std::uint64_t> iterations;      ///< limit on measured sections, over all clients
   Duration warmup = std::chrono::milliseconds(500);
   Duration ttl = std::chrono::seconds(10);
   Duration acquire_timeout = std::chrono::seconds(30);  ///< zero: one attempt
   Resource resource = Resource::memory;
-  int nodes = 5;   ///< private servers of a lock that lives on several
-  Duration rtt{};  ///< added between the clients and the locks' private servers
+  int nodes = 5;   ///< private servers for quorum locks
+  Duration rtt{};  ///< added between clients and private servers
   int repeat = 1;
   std::uint64_t seed = 1;
   StrategyOptions strategy;

@@ -42,7 +42,7 @@ class RunUnderTest {
     run_.recorder.client(client).add(phase, counts);
   }
   void grant(Duration waited, loadgen::Phase phase = loadgen::Phase::measured, int client = 0) {
-    run_.recorder.histograms(phase).XXacquired.record(waited);
+    run_.recorder.histograms(phase)[loadgen::Timing::acquired].record(waited);
     add(loadgen::Count::sections, 1, phase, client);
   }
 

@@ -39,7 +39,7 @@ TEST(ListenAddressTest, NamesAPortThatIsTaken) {
   const auto again = listen_on(second);
   ASSERT_FALSE(again);
   EXPECT_NE(again.error().find(first.to_string()), std::string::npos);
-  EXPECT_NE(again.error().find("something else listens there"), std::string::npos);
+  EXPECT_NE(again.error().find("another program listens there"), std::string::npos);
   close(*listener);
 }
 

@@ -27,7 +27,7 @@ TEST_F(RunMetricsTest, KnowsEveryStrategyFromTheStart) {
   ASSERT_EQ(metrics_.read().size(), 2U);
   EXPECT_EQ(of_strategy(1).strategy, &second_);
   EXPECT_EQ(of_strategy(1).totals.timings[loadgen::Timing::acquired].count(), 0U);
-  EXPECT_EQ(of_strategy(1).present.clients, 0);
+  EXPECT_EQ(of_strategy(1).present.clients, 0U);
 }
 
 TEST_F(RunMetricsTest, SeesARunThatIsUnderWay) {
@@ -41,7 +41,7 @@ TEST_F(RunMetricsTest, SeesARunThatIsUnderWay) {
   EXPECT_EQ(seen.totals.timings[loadgen::Timing::acquired].count(), 1U);
   EXPECT_EQ(seen.present.holders, 1U);
   EXPECT_EQ(seen.present.waiters, 1U);
-  EXPECT_EQ(seen.present.clients, 2);
+  EXPECT_EQ(seen.present.clients, 2U);
   EXPECT_EQ(seen.present.target_sections_per_second, 50);
   EXPECT_DOUBLE_EQ(seen.present.jain, 0.5);
   metrics_.run_ends(run_.shared(), nullptr);
@@ -84,7 +84,7 @@ TEST_F(RunMetricsTest, OneRunAddsToAnother) {
     EXPECT_EQ(sections(), static_cast<std::uint64_t>(i));
   }
   EXPECT_EQ(of_strategy().totals.counts[loadgen::Count::commands], 3U);
-  EXPECT_EQ(of_strategy().present.clients, 0);
+  EXPECT_EQ(of_strategy().present.clients, 0U);
   EXPECT_EQ(of_strategy(1).totals.counts[loadgen::Count::sections], 0U);
 }
 

@@ -96,7 +96,8 @@ TEST(CapacityLimit, TheLockWhereItIsNearlyAlwaysTaken) {
   run.sections_per_second = 430;
   const Limit limit = limit_of(run);
   EXPECT_EQ(limit.name, "lock");
-  EXPECT_THAT(limit.reason, HasSubstr("hold 2 ms and handoff 200 µs let 455 sections/s through"));
+  EXPECT_THAT(limit.reason,
+              HasSubstr("with hold 2 ms and handoff 200 µs, at most 455 sections/s are possible"));
 }
 
 TEST(CapacityLimit, TheLockOfOneOfManyKeysTakesItsShare) {
@@ -116,7 +117,7 @@ TEST(CapacityLimit, AnObjectiveWithoutRoomForWaitingIsTheLocksToo) {
   run.acquire.p99 = 0.004;
   const Limit limit = limit_of(run);
   EXPECT_EQ(limit.name, "lock");
-  EXPECT_THAT(limit.reason, HasSubstr("whoever waits for one other waits 2.2 ms"));
+  EXPECT_THAT(limit.reason, HasSubstr("waiting for one other client takes 2.2 ms"));
 }
 
 TEST(CapacityLimit, TheStoreWhereItsOneCoreIsBusy) {

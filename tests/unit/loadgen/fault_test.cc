@@ -57,7 +57,7 @@ TEST(Fault, IsShownAsItIsRead) {
 TEST(Fault, ErrorsNameTheCulpritAndWhatIsAllowed) {
   EXPECT_THAT(error_of("crash@1s"), StartsWith("\"crash\" is none of store-kill, store-freeze"));
   EXPECT_THAT(error_of(""), StartsWith("\"\" is none of"));
-  EXPECT_THAT(error_of("store-kill"), HasSubstr("does not say when: store-kill@2s"));
+  EXPECT_THAT(error_of("store-kill"), HasSubstr("has no time: use store-kill@2s"));
   EXPECT_THAT(error_of("store-kill@soon"), HasSubstr("\"soon\" is not a duration"));
   EXPECT_THAT(error_of("store-kill@1s+"), HasSubstr("\"\" is not a duration"));
   EXPECT_THAT(error_of("store-kill@-1s"), HasSubstr("\"-1s\" is not a duration"));
@@ -92,16 +92,16 @@ TEST(Timetable, FitsIntoTheRun) {
   EXPECT_TRUE(timetable({}, 1s));
   EXPECT_TRUE(timetable(faults({"store-kill@0s+3s"}), 3s));
   EXPECT_EQ(timetable(faults({"store-kill@3s"}), 3s).error(),
-            "store-kill@3s strikes when the run is over, after 3s");
+            "store-kill@3s would start after the end of the run, which takes 3s");
   EXPECT_EQ(timetable(faults({"store-kill@2s+2s"}), 3s).error(),
-            "store-kill@2s+2s lasts longer than the run, which ends after 3s");
+            "store-kill@2s+2s would last longer than the run, which takes 3s");
 }
 
 TEST(Timetable, HasOneFaultAtATime) {
   EXPECT_THAT(timetable(faults({"store-kill@1s+1s", "delay:1ms@1500ms"}), 3s).error(),
-              HasSubstr("delay:1ms@1500ms strikes while store-kill@1s+1s lasts"));
+              HasSubstr("delay:1ms@1500ms would start while store-kill@1s+1s is in force"));
   EXPECT_THAT(timetable(faults({"store-kill@1s", "delay:1ms@2s"}), 3s).error(),
-              HasSubstr("one at a time"));
+              HasSubstr("must not overlap"));
 }
 
 }  // namespace

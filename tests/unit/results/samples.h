@@ -45,12 +45,9 @@ inline Run full_run() {
   run.sections = 124000;
   run.sections_per_second = 41234.5;
   run.outcomes = {124000, 12, 3, 4, 5, 6};
-  run.leases_lost = 2;
-  for (Distribution* distribution : {&run.loss_to_knowledge, &run.acquire, &run.acquire_service,
-                                     &run.hold, &run.release, &run.handoff, &run.schedule_lag}) {
-    *distribution = sample_distribution();
-  }
-  run.shared_sections = 7;
+  for (const auto& [name, member] : kRunDistributions) run.*member = sample_distribution();
+  std::uint64_t count = 1;
+  for (const auto& [name, member] : kRunCounts) run.*member = ++count;
   run.releases_not_owner = 8;
   run.releases_failed = 9;
   run.wait = {1e-4, 0.1, 0.002};
