@@ -1,7 +1,6 @@
 #include "deployment/private_store.h"
-#include "strategies/etcd/chubby_keys.h"
+#include "strategies/etcd/chubby.h"
 #include "strategies/etcd/client/connection.h"
-#include "strategies/etcd/client/txn.h"
 #include "testbed/servers/etcd_server.h"
 
 namespace lockbench::deployment {
@@ -29,14 +28,8 @@ class EtcdStore : public PrivateStore {
   /// outlives the session have it at queue_of().
   static etcd::LeaseId lease_of_holder(etcd::Connection& etcd, const std::string& key) {
     for (const std::string& place : {etcd::queue_of(key), key + "/"}) {
-      etcdserverpb::RangeRequest request;
-      request.set_key(place);
-      request.set_range_end(etcd::end_of_prefix(place));
-      request.set_sort_target(etcdserverpb::RangeRequest::CREATE);
-      request.set_sort_order(etcdserverpb::RangeRequest::ASCEND);
-      request.set_limit(1);
-      const auto found = need(etcd.range(key, request));
-      if (found.kvs_size() > 0) return found.kvs(0).lease();
+      const auto found = need(etcd.list(key, place, 1));
+      if (!found.empty()) return found[0].lease;
     }
     throw Failure("nobody holds the lock");
   }

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,15 +20,15 @@ namespace lockbench {
 
 enum class Expiry { none, ttl, session };
 
-/// What a release (or renewal) looks at before it changes the store.
+/// How a release or renewal checks the owner before it changes the store.
 enum class OwnerCheck {
-  none,         ///< nothing: it frees whoever holds the lock
-  local_clock,  ///< its own clock: frees another's lock if that clock is wrong or slow
-  two_steps,    ///< the store, but not in one step with the change
-  atomic,       ///< the store, in one step with the change
+  none,         ///< not at all: it also affects another client's lock
+  local_clock,  ///< by the client's clock: wrong if that clock is wrong or slow
+  two_steps,    ///< in the store, but not in one step with the change
+  atomic,       ///< in the store, in one step with the change
 };
 
-/// A fault's outcome, in the words of the hazard scenarios.
+/// The outcome of a fault, as the hazard scenarios name it.
 enum class HazardOutcome {
   safe,
   double_grant,
@@ -50,92 +51,98 @@ struct KnownHazard {
 struct Traits {
   Expiry expiry = Expiry::ttl;
   OwnerCheck release_check = OwnerCheck::none;
-  /// Nothing where there is no validity to prolong.
+  /// Nothing if it cannot be renewed.
   std::optional<OwnerCheck> renew_check;
-  /// False for controls: shown for comparison, allowed to break exclusion.
+  /// False for controls, which are for comparison and may break exclusion.
   bool promises_exclusion = true;
-  /// Exclusion holds among the threads of one process only.
+  /// Excludes threads of one process only.
   bool one_process = false;
-  /// Whole seconds: the store cannot hold a finer TTL.
+  /// The store supports TTLs in whole seconds only.
   bool ttl_in_seconds = false;
   bool reentrant = false;
   bool fencing = false;
-  /// When a timer renews it by default; nothing: only where the user asks for it.
+  /// When a timer renews it by default; nothing: only if the user asks for it.
   std::optional<RenewalTiming> renews{};
   /// A timer can renew it.
   bool renewable = false;
   bool fair = false;
-  /// Has a shared mode: its holders exclude exclusive ones, but not each other.
+  /// Has a shared mode: shared holders exclude exclusive ones, but not each other.
   bool shared = false;
-  /// Independent servers that one lock lives on: 0 = none at all, 1 = one, 2 = a quorum of several.
+  /// Independent servers per lock: 0: none, 1: one, 2: a quorum of several.
   int nodes = 1;
   /// Its server must have replicas.
   bool needs_replicas = false;
-  /// How a client waits by default, and what `--wait` may put in its place.
+  /// How a client waits by default, and what `--wait` can choose.
   WaitPolicy waiting = WaitPolicy::poll(std::chrono::milliseconds(100));
   std::vector<WaitKind> waiting_choices = {WaitKind::poll, WaitKind::backoff};
 };
 
-/// Where the stores are: URLs as the user gave them, secrets included, per set of servers: see
-/// server_set().
+/// The URLs of the stores, as the user gave them, with secrets; by server_set().
 using Endpoints = std::map<std::string, std::vector<std::string>, std::less<>>;
 
 struct StrategyOptions {
-  std::optional<WaitPolicy> wait;        ///< in place of the strategy's own, where it can
-  std::optional<RenewPolicy> renew;      ///< likewise
-  std::optional<Duration> renew_cap;     ///< the longest that renewal may prolong one lease
-  std::optional<Duration> node_timeout;  ///< how long one node of a quorum is waited for
-  Duration lock_delay = std::chrono::seconds(1);  ///< chubby: after a failure nobody is granted
-  Duration command_timeout = std::chrono::seconds(3);  ///< the longest one answer may take
-  std::optional<int> wait_replicas;  ///< how many must acknowledge a lock; nothing: all there are
-  Duration wait_timeout = std::chrono::milliseconds(100);  ///< within which they must
+  std::optional<WaitPolicy> wait;        ///< in place of the default, if the strategy supports it
+  std::optional<RenewPolicy> renew;      ///< in place of the default, if it is renewable
+  std::optional<Duration> renew_cap;     ///< no renewal beyond this time after the grant
+  std::optional<Duration> node_timeout;  ///< how long to wait for one node of a quorum
+  Duration lock_delay = std::chrono::seconds(1);  ///< chubby: no grants for so long after a failure
+  Duration command_timeout = std::chrono::seconds(3);  ///< the longest wait for one answer
+  std::optional<int> wait_replicas;  ///< redis-wait: how many must acknowledge; nothing: all
+  Duration wait_timeout =
+      std::chrono::milliseconds(100);  ///< redis-wait: how long to wait for them
 };
 
-/// What a strategy is made from. Everything referred to outlives the strategy.
+/// What a strategy is made from. All references outlive the strategy.
 struct Context {
   const Endpoints& endpoints;
   const StrategyOptions& options;
   Env& env;
   Services& services;
   int client = 0;  ///< this client's number in its process
-  // Filled in by make_strategy: the strategy's own, or what replaces it.
+  // Filled in by make_strategy, from the options or the defaults:
   std::vector<std::string> urls{};  ///< of its servers
   WaitPolicy waiting{};
   std::optional<RenewalTiming> renewing{};
 };
 
-/// All that the rest of lockbench knows of a strategy; stands at the end of the strategy's own
-/// file. Command line, README, conformance tests and hazard matrix are derived from it.
+/// Everything that the rest of lockbench knows about a strategy; at the end of the strategy's file.
+/// The command line, the documentation, the conformance tests and the hazard matrix derive from it.
 struct Descriptor {
   std::string_view name;
-  /// "redis"; "local" for what needs no store.
+  /// "redis"; "local" without a store.
   std::string_view backend;
   std::string_view summary;  ///< one line
-  /// The commands it sends, in words that a manual has: {"SET key token NX PX ttl"}.
+  /// The commands it sends, as in the store's manual: {"SET key token NX PX ttl"}.
   std::vector<std::string_view> acquire_commands;
   std::vector<std::string_view> release_commands;
-  std::vector<std::string_view> renew_commands{};  ///< where a timer renews it by default
+  std::vector<std::string_view> renew_commands{};  ///< if a timer renews it by default
   std::string_view source;                         ///< article, paper or documentation
   Traits traits;
-  /// What breaks it. Tables show the gravest; of those that are equally grave the first.
+  /// What breaks it. Tables show the gravest; among equals the first.
   std::vector<KnownHazard> hazards;
   std::function<std::unique_ptr<LockStrategy>(const Context&)> make;
-  /// Appended to a lock's key, these name everything that it may leave in the store.
+  /// Suffixes of the lock's key that name every key it may leave in the store.
   std::vector<std::string_view> key_suffixes = {""};
-  /// Why this build cannot make it, in which case name and backend are all that is known of it.
+  /// Why this build lacks it. Then only name and backend are set.
   std::string_view not_built = {};
 };
 
-/// The set of servers that a strategy uses, as Endpoints have it: its backend's, unless it needs
-/// others of that kind, so that a private one with replicas is not shared with those that do not.
+/// The strategy's key in Endpoints: its backend, or "<backend>-replicated" if it needs replicas, so
+/// that other strategies run on a server without.
 std::string server_set(const Descriptor& descriptor);
 
-/// The URLs of that set, or the backend's own if there is no such set; empty without servers.
+/// The URLs of that set, or of the backend if there is no such set; empty without servers.
 std::vector<std::string> urls_of(const Descriptor& descriptor, const Endpoints& endpoints);
 
-/// One client's instance. It waits as the options say where its protocol allows that, else in its
-/// own way.
+/// One client's instance. It waits as the options say if its protocol allows that, otherwise by its
+/// default.
 std::unique_ptr<LockStrategy> make_strategy(const Descriptor& descriptor, Context context);
+
+/// For `Descriptor::hazards`: the strategy's own first, then the shared lists. The first entry of a
+/// scenario counts. `withstood`: scenarios of the shared lists that do not break this strategy.
+std::vector<KnownHazard> join_hazards(std::vector<KnownHazard> own,
+                                      std::initializer_list<std::span<const KnownHazard>> shared,
+                                      std::initializer_list<std::string_view> withstood = {});
 
 /// For `Descriptor::make`.
 template <class Strategy>

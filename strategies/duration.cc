@@ -15,7 +15,7 @@ struct Unit {
   std::int64_t nanoseconds;
 };
 
-// Largest first, as format_duration wants the shortest form.
+// Largest first, so that format_duration finds the shortest form.
 constexpr std::array<Unit, 6> kUnits{{{"h", 3'600'000'000'000},
                                       {"m", 60'000'000'000},
                                       {"s", 1'000'000'000},
@@ -23,7 +23,7 @@ constexpr std::array<Unit, 6> kUnits{{{"h", 3'600'000'000'000},
                                       {"us", 1'000},
                                       {"ns", 1}}};
 
-// A century: far beyond any use, and far from the overflow of 64 bits.
+// A century: well below the overflow of 64 bits.
 constexpr double kLongestNanoseconds = 3.2e18;
 
 tl::unexpected<std::string> not_a_duration(std::string_view text) {

@@ -9,9 +9,9 @@
 namespace lockbench {
 
 using Duration = std::chrono::nanoseconds;
-/// Monotonic time: everything that is measured or waited for.
+/// Monotonic time, for measuring and waiting.
 using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
-/// Time of day: time stamps, and the strategies whose flaw it is.
+/// Time of day, for time stamps and for strategies that (wrongly) rely on it.
 using WallTime = std::chrono::time_point<std::chrono::system_clock, Duration>;
 
 /// "250us", "10ms", "2s", "1.5h": a number of at least 0 with one of ns, us, ms, s, m, h; a bare
@@ -21,11 +21,11 @@ tl::expected<Duration, std::string> parse_duration(std::string_view text);
 /// The shortest exact form that parse_duration reads back: "10ms", "1500us".
 std::string format_duration(Duration duration);
 
-/// For figures that people and files are given.
+/// For output.
 inline double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-/// For messages and for stores that count in whole units. Rounds up: a lock must not be shorter
-/// than what was asked for.
+/// For messages and for stores that count in whole units. Rounds up: a TTL must not be shorter than
+/// requested.
 std::int64_t ceil_milliseconds(Duration duration);
 std::int64_t ceil_seconds(Duration duration);
 

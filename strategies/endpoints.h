@@ -10,8 +10,8 @@
 
 namespace lockbench {
 
-/// A strategy's servers, at least one, as its store's `parse` understands their URLs. Throws
-/// std::invalid_argument, which names what is wrong: what users typed is looked at before.
+/// A strategy's endpoints, at least one, parsed by its store's `parse`. Throws
+/// std::invalid_argument for an invalid URL: the user's URLs are checked before.
 template <class Parse>
 auto endpoints_of(const Context& context, Parse parse) {
   using Endpoint = typename std::invoke_result_t<Parse, const std::string&>::value_type;

@@ -6,6 +6,8 @@
 #include <mutex>
 #include <random>
 
+#include "strategies/services.h"
+
 namespace lockbench {
 namespace {
 
@@ -50,7 +52,7 @@ class SystemEnv : public Env {
     if (event == nullptr && deadline <= now()) {
       return stop.stop_requested() ? WaitResult::stopped : WaitResult::timed_out;
     }
-    // Nobody sets the event of a plain sleep; it is there to be woken by a stop.
+    // The event of a plain sleep is never set; only a stop ends the sleep early.
     SystemEvent& awaited = event == nullptr ? sleep_ : static_cast<SystemEvent&>(*event);
     return awaited.wait(deadline, stop);
   }
@@ -66,9 +68,12 @@ std::unique_ptr<Env> make_system_env(std::uint64_t seed) {
   return std::make_unique<SystemEnv>(seed);
 }
 
-std::shared_ptr<EnvSource> system_env_source() {
-  return std::make_shared<EnvSource>(
-      EnvSource{[] { return make_system_env(std::random_device()()); }});
+std::unique_ptr<Env> make_service_env(Services& services) {
+  const auto system = [] {
+    return std::make_shared<EnvSource>(
+        EnvSource{[] { return make_system_env(std::random_device()()); }});
+  };
+  return services.get_or_make<EnvSource>(system).make();
 }
 
 std::string random_token(Env& env) {

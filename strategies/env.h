@@ -10,8 +10,7 @@
 
 namespace lockbench {
 
-/// Something that one client waits for and any thread may set. A wait that it ended has consumed
-/// it.
+/// Something that one client waits for and any thread may set. The wait that it ends resets it.
 class Event {
  public:
   virtual ~Event() = default;
@@ -30,19 +29,19 @@ struct CommandInfo {
   bool blocks = false;        ///< waits for the lock in a queue at the server
 };
 
-/// What becomes of a command. Dropping it before it is sent looks like a broken connection;
-/// dropping its answer leaves the client not knowing whether it took effect.
+/// Whether a command goes through. Dropped before it is sent, it looks like a broken connection;
+/// if its answer is dropped, the client does not know whether it took effect.
 enum class CommandFate { proceed, drop };
 
 enum class CommandEnd {
   answered,
-  in_vain,  ///< a wait at the server that ended without what was waited for
+  in_vain,  ///< a wait at the server that ended without the lock
   lost,
 };
 
-/// All that a strategy may know of the world outside its store: time, waiting, randomness, and what
-/// watches its commands. One per client, used on that client's thread only (events apart), so that
-/// a test can run on simulated time and a fault can skew one client's clock.
+/// Everything that a strategy uses besides its store: time, waiting, randomness, and the hooks
+/// round its commands. One per client, used on that client's thread only (except for its events),
+/// so that a test can run on simulated time and a fault can skew one client's clock.
 class Env {
  public:
   virtual ~Env() = default;
@@ -53,17 +52,17 @@ class Env {
   virtual std::uint64_t random() = 0;
 
   virtual std::unique_ptr<Event> make_event() = 0;
-  /// Every wait of ours goes through here: until `event` is set (null: a plain sleep), the
-  /// deadline, or a stop, which ends it at once.
+  /// Every wait on the client's side goes through here: until `event` is set (null: a plain sleep),
+  /// the deadline, or a stop, which ends it at once.
   virtual WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) = 0;
 
-  /// What ends a wait at the server, for a request that `stop` belongs to. Not always the same: a
-  /// run that ends lets commands under way finish, but no wait for a lock.
+  /// The token that ends a wait at the server, for a request with this `stop`. They can differ: a
+  /// run that ends lets commands finish, but ends waits for a lock.
   virtual std::stop_token waiting_stop(const std::stop_token& stop) { return stop; }
 
-  /// Every store's connection reports each of its commands, in order: before it is sent, and when
-  /// its answer was read or given up. Counting, tracing, stalls and deaths hang here. Calls nest
-  /// where commands are pipelined.
+  /// Each store's connection reports every command, in order: before it is sent, and when its
+  /// answer was read or given up. Counting, tracing, stalls and kills are done here. The calls of
+  /// pipelined commands nest.
   virtual CommandFate before_command(const CommandInfo& /*command*/) {
     return CommandFate::proceed;
   }
@@ -72,16 +71,19 @@ class Env {
   }
 };
 
-/// Where services that outlive the client that needed them first get worlds of their own.
+/// The real clock, waits and randomness. `seed` must differ between clients and between processes
+/// that share a store.
+std::unique_ptr<Env> make_system_env(std::uint64_t seed);
+
+/// Makes the Envs of a run's services, whose threads outlive the client that started them.
 struct EnvSource {
   std::function<std::unique_ptr<Env>()> make;
 };
 
-/// Real worlds.
-std::shared_ptr<EnvSource> system_env_source();
+class Services;
 
-/// The real world. `seed` must differ between clients and between processes that share a store.
-std::unique_ptr<Env> make_system_env(std::uint64_t seed);
+/// An Env for a service's thread, from the run's EnvSource; a system Env if the run has none.
+std::unique_ptr<Env> make_service_env(Services& services);
 
 /// Passes everything on to another Env, which must outlive it. The base of meters, traces and
 /// faults.
@@ -110,7 +112,7 @@ class ForwardingEnv : public Env {
   Env& inner_;
 };
 
-/// 128 random bits in hex: an owner token that no other acquisition has.
+/// 128 random bits in hex: an owner token that is unique to one acquisition.
 std::string random_token(Env& env);
 
 }  // namespace lockbench

@@ -5,13 +5,13 @@
 
 namespace lockbench {
 
-/// Why a store did not do what it was asked. Contention is not an error.
+/// Why a command failed. A lock that is taken is not an error.
 struct StoreError {
   enum class Kind {
-    not_sent,    ///< The command never left: it took no effect.
-    unanswered,  ///< Sent, but no answer came: it may have taken effect.
-    rejected,    ///< The store answered with an error: it took no effect.
-    refused,     ///< Done, but not as safely as was asked: it has been taken back.
+    not_sent,    ///< the command was not sent: it took no effect
+    unanswered,  ///< sent, but without an answer: it may have taken effect
+    rejected,    ///< the store answered with an error: it took no effect
+    refused,     ///< done, but not as safely as requested, and taken back
   };
 
   Kind kind = Kind::not_sent;

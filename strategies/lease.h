@@ -12,25 +12,25 @@ namespace lockbench {
 
 enum class Mode { exclusive, shared };
 
-/// The part of a lease that other threads touch: renewal and session keep-alive move the end of
-/// validity and report a loss. All methods are thread-safe and take no lock.
+/// The part of a lease that other threads change: renewal and session keep-alive extend its
+/// validity and report a loss. All methods are thread-safe and lock-free.
 class LeaseState {
  public:
-  /// `confirmed_at`: when the store is known to have held the lock for us, by its grant.
+  /// `confirmed_at`: a time at which the store held the lock for this client, by its grant.
   explicit LeaseState(TimePoint valid_until, TimePoint confirmed_at = TimePoint::min())
       : valid_until_(valid_until), confirmed_at_(confirmed_at) {}
 
-  /// By the holder's own reckoning, from the moment before the request was sent; TimePoint::max()
-  /// where the lock does not expire.
+  /// The end of validity, counted from before the request was sent; TimePoint::max() if the lock
+  /// does not expire.
   TimePoint valid_until() const { return valid_until_.load(std::memory_order_acquire); }
-  /// The latest grant or renewal; TimePoint::min() if that is not known.
+  /// The time of the latest grant or renewal; TimePoint::min() if unknown.
   TimePoint confirmed_at() const { return confirmed_at_.load(std::memory_order_acquire); }
   void extend(TimePoint valid_until, TimePoint confirmed_at) {
     confirmed_at_.store(confirmed_at, std::memory_order_release);
     valid_until_.store(valid_until, std::memory_order_release);
   }
 
-  /// When the client learned that the lock is no longer its own. The first report stays.
+  /// When the client learned that it lost the lock. The first report counts.
   std::optional<TimePoint> lost_at() const {
     const TimePoint at = lost_at_.load(std::memory_order_acquire);
     return at == kNotLost ? std::nullopt : std::optional(at);
@@ -52,17 +52,17 @@ class LeaseState {
 
 class Renewal;
 
-/// Proof of ownership of one key. Belongs to the client that acquired it and goes back to the same
-/// strategy instance for release and renewal; only `state` is shared with other threads.
+/// Proof of ownership of one key, for the client that acquired it. Release and renewal need the
+/// same strategy instance; only `state` is shared with other threads.
 struct Lease {
   std::string key;
-  /// What the store knows the owner by: a random token, a node's path, a time stamp, per strategy.
+  /// Identifies the owner at the store: a random token, a node's path or a time stamp.
   std::string token;
   Mode mode = Mode::exclusive;
-  /// Grows with every grant of the key, where the strategy's traits promise it.
+  /// Grows with every grant of the key, if the strategy's traits say so.
   std::optional<std::uint64_t> fencing;
   std::shared_ptr<LeaseState> state;
-  /// Renews it on a timer until it is released, where that was asked for.
+  /// Renews the lease by a timer until the release; null without renewal.
   std::shared_ptr<Renewal> renewal;
 };
 

@@ -15,7 +15,8 @@ namespace lockbench {
 struct AcquireRequest {
   std::string_view key;
   Duration ttl{};
-  /// When to give up. Not later than the call itself: one attempt, whose contention is `refused`.
+  /// When to give up. A deadline in the past means one attempt, which is `refused` if the lock is
+  /// taken.
   TimePoint deadline = TimePoint::max();
   Mode mode = Mode::exclusive;
   std::stop_token stop;
@@ -23,23 +24,23 @@ struct AcquireRequest {
 
 enum class AcquireOutcome {
   acquired,
-  timed_out,  ///< contention outlasted the deadline
-  refused,    ///< the lock said no, and waiting was not asked for or would not help
-  failed,     ///< the store failed; nothing took effect
-  unknown,    ///< the answer was lost: it may be held; cleaned up as far as possible
+  timed_out,  ///< taken until the deadline
+  refused,    ///< taken, and the request does not wait; or not as safe as requested
+  failed,     ///< the store failed; the request took no effect
+  unknown,    ///< the answer was lost and the lock may be held; cleaned up if possible
   abandoned,  ///< stopped while waiting
 };
 
 struct AcquireResult {
   AcquireOutcome outcome = AcquireOutcome::failed;
-  std::optional<Lease> lease;  ///< set if and only if acquired
-  std::uint32_t attempts = 0;  ///< how often the store was asked for the lock
+  std::optional<Lease> lease;  ///< set only if acquired
+  std::uint32_t attempts = 0;  ///< how often it asked the store for the lock
   std::string reason;          ///< for failed and unknown: one line
 };
 
 enum class ReleaseOutcome {
   released,
-  not_owner,  ///< lost already, or another's: nothing was freed
+  not_owner,  ///< the client did not hold the lock any more; nothing was released
   failed,     ///< the store failed; the lock may still be held until it expires
 };
 
@@ -50,9 +51,9 @@ struct ReleaseResult {
 
 enum class RenewOutcome {
   renewed,
-  not_owner,    ///< lost already, or another's: the lease is marked lost
+  not_owner,    ///< the client did not hold the lock any more; the lease is marked lost
   failed,       ///< the store failed; validity is unchanged
-  unsupported,  ///< this lock has no validity to prolong
+  unsupported,  ///< this lock does not expire, or is renewed otherwise
 };
 
 struct RenewResult {
@@ -60,27 +61,26 @@ struct RenewResult {
   std::string reason;
 };
 
-/// A way to lock, as one client sees it. One instance per client, used on that client's thread
-/// only; other threads touch nothing but a lease's state. An instance may hold leases on several
-/// keys at once. Constructing one never connects; destroying it never throws and leaves no thread,
-/// key or session behind. Methods report failures as values and throw only on programming errors.
+/// A lock strategy, for one client: each client has an instance and uses it on one thread; other
+/// threads use only a lease's state. An instance may hold leases on several keys at once. The
+/// constructor does not connect; the destructor does not throw and leaves no thread, key or session
+/// behind. Failures are returned; exceptions mean programming errors.
 class LockStrategy {
  public:
   virtual ~LockStrategy() = default;
 
-  /// Reaches the store, or says by which endpoint it could not. Later failures reconnect by
-  /// themselves.
+  /// Connects to the store. The error names the endpoint. After later failures the strategy
+  /// reconnects by itself.
   virtual StoreResult<void> connect() = 0;
 
-  /// Blocks until the lock is held, the deadline passes, a stop is requested (at most 100 ms
-  /// later), or the store fails. Never later than the deadline by more than one round trip.
+  /// Blocks until the lock is held, the deadline passes (at most one round trip later), a stop is
+  /// requested (at most 100 ms later), or the store fails.
   virtual AcquireResult acquire(const AcquireRequest& request) = 0;
 
-  /// Gives the lock back, once. Whether that is safe for a lease that has run out is the strategy's
-  /// character; its descriptor says.
+  /// Releases the lock, once. The descriptor says whether that is safe after the lease has expired.
   virtual ReleaseResult release(const Lease& lease) = 0;
 
-  /// Prolongs the lease to `ttl` from now. On success the lease's validity has moved.
+  /// Extends the lease to `ttl` from now and updates its state.
   virtual RenewResult renew(const Lease& lease, Duration ttl) = 0;
 };
 

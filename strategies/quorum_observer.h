@@ -1,27 +1,24 @@
 #pragma once
 
-#include <memory>
 #include <optional>
 
-#include "strategies/env.h"
+#include "strategies/duration.h"
 
 namespace lockbench {
 
-/// What one node of a quorum said when it was asked for the lock.
+/// One node's answer to a request for the lock.
 enum class Vote { granted, refused, failed };
 
-/// Is told of every vote and every round. Thread-safe; must not call back.
+/// Sees every vote and every round of quorum locks; this base class ignores them. Thread-safe; must
+/// not call back.
 class QuorumObserver {
  public:
   virtual ~QuorumObserver() = default;
-  /// `late`: it came when the round had been decided.
-  virtual void on_vote(int node, Vote vote, Duration taken, bool late) = 0;
-  /// A round is over. `split`: some nodes granted it, but too few, while others were held by
-  /// somebody else. `validity` of a grant.
-  virtual void on_round(bool split, std::optional<Duration> validity) = 0;
+  /// `late`: the answer came after the round was decided.
+  virtual void on_vote(int /*node*/, Vote /*vote*/, Duration /*taken*/, bool /*late*/) {}
+  /// A round is over. `split`: some nodes granted the lock, but no majority, while others were held
+  /// by another client. `validity` of a grant.
+  virtual void on_round(bool /*split*/, std::optional<Duration> /*validity*/) {}
 };
-
-/// For those who do not care.
-std::shared_ptr<QuorumObserver> make_deaf_quorum_observer();
 
 }  // namespace lockbench

@@ -9,8 +9,8 @@
 namespace lockbench {
 namespace {
 
-// A deque, as descriptors are handed out by address. A function's static, as registrations run in
-// any order before main.
+// A deque, as callers keep the descriptors' addresses. Static in a function, as registrations run
+// before main in any order.
 std::deque<Descriptor>& registered() {
   static std::deque<Descriptor> strategies;
   return strategies;

@@ -10,20 +10,20 @@ namespace lockbench {
 /// Every strategy of this build: controls first, then by backend and name.
 std::vector<const Descriptor*> all_strategies();
 
-/// Those that this build leaves out, in the same order.
+/// The strategies that this build leaves out, in the same order.
 std::vector<const Descriptor*> absent_strategies();
 
-/// Null if there is none of that name in this build.
+/// Null if this build has no strategy of that name.
 const Descriptor* find_strategy(std::string_view name);
 
-/// Puts a strategy into the registry when the program starts:
+/// Registers a strategy when the program starts:
 ///   const Registration registration(Descriptor{...});
 class Registration {
  public:
   explicit Registration(Descriptor descriptor);
 };
 
-/// Puts the name of a strategy there that this build leaves out.
+/// Registers the name of a strategy that this build leaves out.
 class AbsentStrategy {
  public:
   AbsentStrategy(std::string_view name, std::string_view backend, std::string_view reason);

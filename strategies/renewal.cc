@@ -2,17 +2,19 @@
 
 #include <algorithm>
 
+#include "strategies/services.h"
+
 namespace lockbench {
 namespace {
 
-// Enough for few round trips; little enough that neither a server nor a release waits for long.
+// Large enough for few round trips; small enough that neither the server nor a release waits long.
 constexpr std::size_t kBatch = 256;
-// A store that is asked for none ends the lease at once, whoever has it.
+// A renewal with TTL 0 would end the lease at once.
 constexpr Duration kLeastTtl = std::chrono::milliseconds(1);
 constexpr Duration kShortestPause = std::chrono::milliseconds(5);
 constexpr Duration kLongestPause = std::chrono::seconds(1);
 
-/// How long a store that failed is left alone: not for so long that a lease could not be saved.
+/// The pause before a failed channel is used again: short enough to renew a lease in time.
 Duration pause_after(int failures, Duration ttl) {
   const Duration doubled = kShortestPause * (1 << std::min(failures, 10));
   return std::min({doubled, std::max(ttl / 20, kShortestPause), kLongestPause});
@@ -22,7 +24,7 @@ TimePoint latest_end(const RenewalOrder& order) {
   return order.cap ? order.granted_at + *order.cap : TimePoint::max();
 }
 
-/// It was prolonged as far as it may be, or the time for that has passed.
+/// Whether renewal has reached the cap, or the cap has passed.
 bool nothing_to_add(const RenewalOrder& order, TimePoint now) {
   if (order.tied_to && order.tied_to->lost_at()) return true;
   if (!order.cap) return false;
@@ -30,15 +32,16 @@ bool nothing_to_add(const RenewalOrder& order, TimePoint now) {
          latest_end(order) - order.drift <= order.state->valid_until();
 }
 
-class DeafObserver : public RenewalObserver {
-  void on_renewal(const RenewalReport&) override {}
-};
-
 }  // namespace
 
 void Renewal::stop() noexcept { scheduler_.stop(*this); }
 
-std::shared_ptr<RenewalObserver> make_deaf_observer() { return std::make_shared<DeafObserver>(); }
+RenewalScheduler& renewal_scheduler(Services& services) {
+  return services.get_or_make<RenewalScheduler>([&] {
+    return std::make_shared<RenewalScheduler>(make_service_env(services),
+                                              services.get<RenewalObserver>());
+  });
+}
 
 RenewalScheduler::RenewalScheduler(std::unique_ptr<Env> env, RenewalObserver& observer, Drive drive)
     : env_(std::move(env)), observer_(observer), drive_(drive), earlier_(env_->make_event()) {}
@@ -95,11 +98,11 @@ void RenewalScheduler::drive(const std::stop_token& stop) {
 }
 
 TimePoint RenewalScheduler::run_due(const std::stop_token& stop) {
-  // What becomes due meanwhile is for the next time: this one ends.
+  // Renewals that become due meanwhile wait for the next call, so that this one ends.
   const TimePoint due_by = env_->now();
   for (auto batch = take_due(due_by); !batch.empty() && !stop.stop_requested();
        batch = take_due(due_by)) {
-    fly(batch, stop);
+    send(batch, stop);
   }
   const std::scoped_lock lock(mutex_);
   return next_due();
@@ -108,21 +111,21 @@ TimePoint RenewalScheduler::run_due(const std::stop_token& stop) {
 std::vector<RenewalScheduler::Flight> RenewalScheduler::take_due(TimePoint due_by) {
   std::vector<Flight> batch;
   const TimePoint now = env_->now();
-  // Destroyed after the mutex is free, as the last owner of a Renewal stops it.
+  // Destroyed after the mutex is unlocked: destroying the last reference to a Renewal locks it.
   std::vector<std::shared_ptr<Renewal>> done;
   const std::scoped_lock lock(mutex_);
   for (auto next = due_.begin();
        next != due_.end() && next->first <= due_by && batch.size() < kBatch;) {
     const auto place = next++;
     const auto renewal = place->second.lock();
-    if (!renewal) continue;  // on its way out: it waits for the mutex to take itself off
+    if (!renewal) continue;  // being destroyed: it waits for the mutex to remove itself
     const TimePoint due = place->first;
     due_.erase(place);
     renewal->place_.reset();
     const RenewalOrder& order = renewal->order_;
     if (nothing_to_add(order, now)) {
       done.push_back(renewal);
-    } else if (const TimePoint later = askable_at(order, now); later > now) {
+    } else if (const TimePoint later = usable_at(order, now); later > now) {
       put(*renewal, later);
       done.push_back(renewal);
     } else {
@@ -132,14 +135,14 @@ std::vector<RenewalScheduler::Flight> RenewalScheduler::take_due(TimePoint due_b
   return batch;
 }
 
-TimePoint RenewalScheduler::askable_at(const RenewalOrder& order, TimePoint now) const {
+TimePoint RenewalScheduler::usable_at(const RenewalOrder& order, TimePoint now) const {
   std::vector<TimePoint> times;
   for (const std::string& name : order.channels) times.push_back(channels_.at(name).down_until);
   std::sort(times.begin(), times.end());
   return std::max(now, times.at(static_cast<std::size_t>(order.quorum - 1)));
 }
 
-void RenewalScheduler::fly(std::vector<Flight>& batch, const std::stop_token& stop) {
+void RenewalScheduler::send(std::vector<Flight>& batch, const std::stop_token& stop) {
   std::map<Channel*, std::vector<Flight*>> asked;
   const TimePoint now = env_->now();
   {
@@ -164,12 +167,12 @@ void RenewalScheduler::fly(std::vector<Flight>& batch, const std::stop_token& st
     }
     channel->store->flush(stop);
   }
-  for (auto& [channel, flights] : asked) hear(*channel, flights, stop);
+  for (auto& [channel, flights] : asked) receive(*channel, flights, stop);
   for (const Flight& flight : batch) settle(flight);
 }
 
-void RenewalScheduler::hear(Channel& channel, std::vector<Flight*>& asked,
-                            const std::stop_token& stop) {
+void RenewalScheduler::receive(Channel& channel, std::vector<Flight*>& asked,
+                               const std::stop_token& stop) {
   bool failed = false;
   for (Flight* flight : asked) {
     const RenewalAnswer answer = channel.store->answer(stop);
@@ -197,7 +200,7 @@ void RenewalScheduler::settle(const Flight& flight) {
                        .reason = flight.reason};
   {
     const std::scoped_lock lock(mutex_);
-    // Released meanwhile: whatever the answer says, it is of a lock that is not held any more.
+    // Released meanwhile: the answer does not matter any more.
     if (renewal.stopped_) return;
     if (flight.renewed >= order.quorum) {
       report.outcome = RenewalAnswer::renewed;

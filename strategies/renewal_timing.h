@@ -6,7 +6,7 @@
 
 namespace lockbench {
 
-/// When a held lease is renewed: at a share of its TTL, or at a fixed interval.
+/// When a held lease is renewed: after a share of its TTL, or at a fixed interval.
 struct RenewalTiming {
   double first_share = 1.0 / 3;  ///< from the grant to the first renewal
   double share = 1.0 / 3;        ///< from one renewal to the next
@@ -21,7 +21,7 @@ struct RenewalTiming {
   }
 };
 
-/// What the user asks for in place of a strategy's own way.
+/// The user's choice in place of the strategy's default.
 struct RenewPolicy {
   enum class Kind { off, automatic, every };
   Kind kind = Kind::off;

@@ -1,20 +1,16 @@
 #pragma once
 
-#include <memory>
-
-#include "strategies/env.h"
+#include "strategies/duration.h"
 
 namespace lockbench {
 
-/// Is told how long a lock waited for replicas to acknowledge it. Thread-safe; must not call back.
+/// Sees how long a lock waited for replicas to acknowledge it; this base class ignores it.
+/// Thread-safe; must not call back.
 class ReplicationObserver {
  public:
   virtual ~ReplicationObserver() = default;
-  /// Fewer than `wanted`: the lock was given back.
-  virtual void on_acknowledged(Duration taken, int acknowledged, int wanted) = 0;
+  /// With fewer than `wanted`, the lock was given back.
+  virtual void on_acknowledged(Duration /*taken*/, int /*acknowledged*/, int /*wanted*/) {}
 };
-
-/// For those who do not care.
-std::shared_ptr<ReplicationObserver> make_deaf_replication_observer();
 
 }  // namespace lockbench

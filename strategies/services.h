@@ -9,10 +9,10 @@
 
 namespace lockbench {
 
-/// What the clients of one run share, each kind at most once: connection factories, in-process lock
-/// tables, schedulers, notification hubs. Owned by the runner, never global, and outlives every
+/// What the clients of one run share, one of each type: connection factories, in-process lock
+/// tables, schedulers, notification hubs. Owned by the runner, never global; outlives every
 /// strategy that was made with it. Thread-safe. Services are destroyed in the reverse order of
-/// their making, so one may use those that were there before it.
+/// their making, so a service may use those that were made before it.
 class Services {
  public:
   Services() = default;
@@ -22,21 +22,27 @@ class Services {
     while (!order_.empty()) order_.pop_back();
   }
 
-  /// Puts an implementation in place. Must come before the first `get<T>()`.
+  /// Supplies the run's T. Must come before its first use.
   template <class T>
   void provide(std::shared_ptr<T> service) {
     const std::scoped_lock lock(mutex_);
     insert<T>(std::move(service));
   }
 
-  /// The run's only T; made by `make()`, which returns something that converts to shared_ptr<T>, if
-  /// there is none yet. `make` may ask for other services.
+  /// The run's T; if there is none yet, `make()` makes it, returning a pointer that converts to
+  /// shared_ptr<T>. `make` may ask for other services.
   template <class T, class Make>
   T& get_or_make(Make&& make) {
     const std::scoped_lock lock(mutex_);
     const auto found = by_type_.find(typeid(T));
     if (found != by_type_.end()) return *static_cast<T*>(found->second);
     return insert<T>(make());
+  }
+
+  /// The run's T, default-constructed if there is none yet.
+  template <class T>
+  T& get() {
+    return get_or_make<T>([] { return std::make_shared<T>(); });
   }
 
  private:

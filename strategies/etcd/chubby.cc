@@ -1,22 +1,26 @@
-#include <algorithm>
+#include "strategies/etcd/chubby.h"
 
-#include "strategies/etcd/chubby_keys.h"
-#include "strategies/etcd/client/txn.h"
-#include "strategies/etcd/jeopardy.h"
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
 #include "strategies/etcd/lock.h"
 #include "strategies/registry.h"
 
 namespace lockbench::etcd {
 namespace {
 
-/// How often a client in jeopardy looks whether it is safe again.
+/// How often a client in jeopardy checks whether it is safe again.
 constexpr Duration kJeopardyTick = std::chrono::milliseconds(20);
 
-/// Chubby's contract on etcd's replicated store. A session has two leases, and who holds the lock
-/// has two keys: his place in the queue goes with the session, his guard a lock-delay later. Nobody
-/// is granted the lock past a guard that excludes him, and only an orderly release removes one: so
-/// the delay follows failures alone, on the store's clock. The generation is the revision in which
-/// the guard was made.
+constexpr std::string_view kExclusive = "exclusive", kShared = "shared";
+
+/// Chubby's contract on etcd's replicated store. A session has two leases, and a holder two keys:
+/// its place in the queue, which ends with the session, and its guard, which ends a lock-delay
+/// later. No client is granted the lock while there is a guard that excludes it, and only an
+/// orderly release removes a guard: so the delay follows failures only, and is measured by the
+/// store's clock. The generation is the revision in which the guard was created.
 class Chubby : public QueuedLock {
  public:
   explicit Chubby(const Context& context)
@@ -24,13 +28,13 @@ class Chubby : public QueuedLock {
 
  protected:
   std::vector<Duration> lease_ttls(Duration ttl) const override {
-    // In seconds, as the store counts, so that the difference is not less than the delay.
+    // Rounded to seconds, as the store counts, so that the difference is not less than the delay.
     const Duration whole = std::chrono::seconds(ceil_seconds(ttl));
     return {whole, whole + lock_delay_};
   }
 
-  /// In jeopardy it waits for the session's fate to be known: as long as the lock-delay nobody else
-  /// can have what is held on it.
+  /// In jeopardy it waits until the session is safe or has expired: for the lock-delay no other
+  /// client can be granted the locks of this session.
   bool usable(const Session& session, const AcquireRequest& request) override {
     // Bounded by the grace period, after which the session counts as expired.
     while (true) {
@@ -48,49 +52,42 @@ class Chubby : public QueuedLock {
   }
 
   Looked enter(Place& place, const std::stop_token& stop) override {
-    etcdserverpb::TxnRequest request;
     const bool shares = place.mode == Mode::shared;
-    // At once if nobody is in its way; else it queues.
-    if (shares) {
-      require_none(request, queue_of(place.lock, Mode::exclusive));
-      require_none(request, guards_of(place.lock, Mode::exclusive));
-    } else {
-      require_none(request, place.lock + "/");
-    }
-    add_put(*request.mutable_success(), own_key(place), place.session->own().id());
-    add_guard(request, place);
-    add_put(*request.mutable_failure(), own_key(place), place.session->own().id());
-    // The youngest of an exclusive client's queue is its own.
-    add_youngest(*request.mutable_failure(), rivals(place), shares ? 1 : 2);
-    add_youngest(*request.mutable_failure(), guards(place), 1);
-    const auto answer = etcd().transact("Txn", place.lock, request, stop);
-    if (!answer) return tl::unexpected(answer.error());
-    if (!*answer) return std::nullopt;
-    place.revision = (*answer)->header().revision();
-    return stands(**answer, shares ? 0 : 1);
+    const LeaseId lease = place.session->own().id();
+    // Granted at once if nothing excludes it; otherwise it queues.
+    const Txn txn{
+        .conditions = shares ? std::vector{none_below(rivals(place)), none_below(guards(place))}
+                             : std::vector{none_below(place.lock + "/")},
+        .then = {put(own_key(place), lease), put_guard(place)},
+        // The newest key of an exclusive client's queue is its own.
+        .otherwise = {put(own_key(place), lease), newest(rivals(place), shares ? 1 : 2),
+                      newest(guards(place), 1)}};
+    const auto result = etcd().transact(place.lock, txn, stop);
+    if (!result) return tl::unexpected(result.error());
+    if (!*result) return std::nullopt;
+    place.revision = (*result)->revision;
+    return standing_in(**result, shares ? 0 : 1);
   }
 
   Looked look(const Place& place, const std::stop_token& stop) override {
-    // In an empty range etcd finds nothing that is younger either. One's own place sees to it that
-    // there is something, unless the rivals stand in a queue of their own.
+    // For an exclusive client the range of rivals is never empty: its own place is in it. For a
+    // shared one it may be, and then the condition "none before" cannot hold.
     if (place.mode == Mode::shared) {
-      Looked looked = look_if(place, Rivals::none, stop);
-      const bool younger_ones = looked && *looked && (*looked)->there && !(*looked)->granted &&
-                                !(*looked)->behind.has_value();
-      if (!younger_ones) return looked;
+      Looked looked = look_if(place, none_below(rivals(place)), stop);
+      const bool only_newer_rivals = looked && *looked && (*looked)->there && !(*looked)->granted &&
+                                     !(*looked)->behind.has_value();
+      if (!only_newer_rivals) return looked;
     }
-    return look_if(place, Rivals::none_before, stop);
+    return look_if(place, none_below_before(rivals(place), place.revision), stop);
   }
 
   StoreResult<bool> leave(const Place& place, const std::stop_token& stop) override {
-    etcdserverpb::TxnRequest request;
-    // Whose session has failed must not end the delay that follows.
-    require_created(request, own_key(place), etcdserverpb::Compare::GREATER, 0);
-    add_delete(*request.mutable_success(), own_key(place));
-    add_delete(*request.mutable_success(), guard(place));
-    const auto answer = etcd().transact("Txn", place.lock, request, stop);
-    if (!answer) return tl::unexpected(answer.error());
-    return *answer && (*answer)->succeeded();
+    // A client whose session has ended must not end the delay that follows.
+    const Txn txn{.conditions = {exists(own_key(place))},
+                  .then = {remove(own_key(place)), remove(guard(place))}};
+    const auto result = etcd().transact(place.lock, txn, stop);
+    if (!result) return tl::unexpected(result.error());
+    return *result && (*result)->succeeded;
   }
 
  private:
@@ -100,7 +97,7 @@ class Chubby : public QueuedLock {
   static std::string guard(const Place& place) {
     return guards_of(place.lock, place.mode) + place.token;
   }
-  /// Where those stand who exclude it: for who shares, the exclusive ones.
+  /// The places that may exclude this one: for a shared request the exclusive ones.
   static std::string rivals(const Place& place) {
     return place.mode == Mode::shared ? queue_of(place.lock, Mode::exclusive)
                                       : queue_of(place.lock);
@@ -109,47 +106,38 @@ class Chubby : public QueuedLock {
     return place.mode == Mode::shared ? guards_of(place.lock, Mode::exclusive)
                                       : guards_of(place.lock);
   }
-  /// Who may not be there for the lock to be taken.
-  enum class Rivals { none, none_before };
-
-  Looked look_if(const Place& place, Rivals condition, const std::stop_token& stop) {
-    etcdserverpb::TxnRequest request;
-    require_created(request, own_key(place), etcdserverpb::Compare::EQUAL, place.revision);
-    if (condition == Rivals::none) {
-      require_none(request, rivals(place));
-    } else {
-      require_none_before(request, rivals(place), place.revision);
-    }
-    require_none(request, guards(place));
-    add_get(*request.mutable_success(), own_key(place));
-    add_guard(request, place);
-    add_get(*request.mutable_failure(), own_key(place));
-    add_youngest(*request.mutable_failure(), rivals(place), 1, place.revision - 1);
-    add_youngest(*request.mutable_failure(), guards(place), 1);
-    const auto answer = etcd().transact("Txn", place.lock, request, stop);
-    if (!answer) return tl::unexpected(answer.error());
-    if (!*answer || found(**answer, 0).empty()) return Standing{.there = false};
-    return stands(**answer, 0);
+  static Operation put_guard(const Place& place) {
+    return put(guard(place), place.session->leases.back().id());
   }
 
-  static void add_guard(etcdserverpb::TxnRequest& request, const Place& place) {
-    add_put(*request.mutable_success(), guard(place), place.session->leases.back().id());
+  /// Takes the lock if its place is there, no guard excludes it and the condition holds.
+  Looked look_if(const Place& place, Condition no_rivals, const std::stop_token& stop) {
+    const Txn txn{.conditions = {created_in(own_key(place), place.revision), std::move(no_rivals),
+                                 none_below(guards(place))},
+                  .then = {get(own_key(place)), put_guard(place)},
+                  .otherwise = {get(own_key(place)), newest(rivals(place), 1, place.revision - 1),
+                                newest(guards(place), 1)}};
+    const auto result = etcd().transact(place.lock, txn, stop);
+    if (!result) return tl::unexpected(result.error());
+    if (!*result || (*result)->found.at(0).empty()) return Standing{.there = false};
+    return standing_in(**result, 0);
   }
 
-  /// Granted, or behind the rival at `index`, or behind a guard alone; or to be looked at again.
-  static Standing stands(const etcdserverpb::TxnResponse& answer, int index) {
+  /// Granted, or behind the rival at `index`, or behind a guard only; with neither, it has to look
+  /// again.
+  static Standing standing_in(const TxnResult& result, std::size_t index) {
     Standing standing;
-    if (answer.succeeded()) {
+    if (result.succeeded) {
       standing.granted = true;
-      standing.fencing = static_cast<std::uint64_t>(answer.header().revision());
+      standing.fencing = static_cast<std::uint64_t>(result.revision);
       return standing;
     }
-    const auto& before = found(answer, 1);
-    const auto& guarding = found(answer, 2);
+    const std::vector<Key>& before = result.found.at(1);
+    const std::vector<Key>& guarding = result.found.at(2);
     if (before.size() > index) {
-      standing.behind = before[index].key();
+      standing.behind = before[index].name;
     } else if (!guarding.empty()) {
-      standing.behind = guarding[0].key();
+      standing.behind = guarding[0].name;
     }
     return standing;
   }
@@ -179,9 +167,53 @@ const Registration registration(Descriptor{
                .shared = true,
                .waiting = {.kind = WaitKind::queue},
                .waiting_choices = {}},
-    .hazards = with_session_hazards({}),
+    .hazards = join_hazards({}, {kSessionHazards}),
     .make = construct<Chubby>,
 });
 
 }  // namespace
+
+Sequencer sequencer_of(const Lease& lease) {
+  return {.name = lease.key, .mode = lease.mode, .generation = lease.fencing.value_or(0)};
+}
+
+std::string to_string(const Sequencer& sequencer) {
+  return fmt::format("{}:{}:{}", sequencer.mode == Mode::exclusive ? kExclusive : kShared,
+                     sequencer.generation, sequencer.name);
+}
+
+tl::expected<Sequencer, std::string> parse_sequencer(std::string_view text) {
+  const auto malformed = [] {
+    return tl::unexpected(std::string("a sequencer is exclusive:GENERATION:NAME or shared:..."));
+  };
+  const std::size_t first = text.find(':');
+  if (first == std::string_view::npos) return malformed();
+  const std::size_t second = text.find(':', first + 1);
+  if (second == std::string_view::npos) return malformed();
+  Sequencer sequencer{.name = std::string(text.substr(second + 1))};
+  const std::string_view mode = text.substr(0, first);
+  if (mode != kExclusive && mode != kShared) return malformed();
+  sequencer.mode = mode == kShared ? Mode::shared : Mode::exclusive;
+  const char* const end = text.data() + second;
+  const auto [rest, error] = std::from_chars(text.data() + first + 1, end, sequencer.generation);
+  if (error != std::errc() || rest != end || sequencer.name.empty()) return malformed();
+  return sequencer;
+}
+
+StoreResult<bool> check_sequencer(Connection& etcd, const Sequencer& sequencer,
+                                  const std::stop_token& stop) {
+  // One read of guards and places: a guard without a place belongs to a holder whose session ended.
+  const auto keys = etcd.list(sequencer.name, sequencer.name + "/", 0, stop);
+  if (!keys) return tl::unexpected(keys.error());
+  const std::string guards = guards_of(sequencer.name, sequencer.mode);
+  const auto guard = std::ranges::find_if(*keys, [&](const Key& key) {
+    return key.name.starts_with(guards) &&
+           static_cast<std::uint64_t>(key.created) == sequencer.generation;
+  });
+  if (guard == keys->end()) return false;
+  const std::string place =
+      queue_of(sequencer.name, sequencer.mode) + guard->name.substr(guards.size());
+  return std::ranges::any_of(*keys, [&](const Key& key) { return key.name == place; });
+}
+
 }  // namespace lockbench::etcd

@@ -1,58 +1,51 @@
-#include "strategies/etcd/client/txn.h"
 #include "strategies/etcd/lock.h"
 #include "strategies/registry.h"
 
 namespace lockbench::etcd {
 namespace {
 
-/// The mutex of etcd's own client: whoever has the oldest key below the lock's holds it.
+/// The mutex of etcd's own client: the client with the oldest key of the lock's prefix holds it.
 class Etcd : public QueuedLock {
  public:
   using QueuedLock::QueuedLock;
 
  protected:
   Looked enter(Place& place, const std::stop_token& stop) override {
-    const std::string own = own_key(place);
-    etcdserverpb::TxnRequest request;
-    require_created(request, own, etcdserverpb::Compare::EQUAL, 0);
-    add_put(*request.mutable_success(), own, place.session->own().id());
-    // The youngest is its own, the next the one before it.
-    add_youngest(*request.mutable_success(), queue(place), 2);
-    const auto answer = etcd().transact("Txn", place.lock, request, stop);
-    if (!answer) return tl::unexpected(answer.error());
-    if (!*answer || !(*answer)->succeeded()) return std::nullopt;
-    place.revision = (*answer)->header().revision();
-    return stands(place, **answer, 1);
+    const Txn txn{
+        .conditions = {absent(own_key(place))},
+        // The newest key is its own, the next one is the one before it.
+        .then = {put(own_key(place), place.session->own().id()), newest(queue(place), 2)}};
+    const auto result = etcd().transact(place.lock, txn, stop);
+    if (!result) return tl::unexpected(result.error());
+    if (!*result || !(*result)->succeeded) return std::nullopt;
+    place.revision = (*result)->revision;
+    return standing_in(place, **result, 1);
   }
 
   Looked look(const Place& place, const std::stop_token& stop) override {
-    etcdserverpb::TxnRequest request;
-    add_get(*request.mutable_success(), own_key(place));
-    add_youngest(*request.mutable_success(), queue(place), 1, place.revision - 1);
-    const auto answer = etcd().transact("Txn", place.lock, request, stop);
-    if (!answer) return tl::unexpected(answer.error());
-    if (!*answer || found(**answer, 0).empty()) return Standing{.there = false};
-    return stands(place, **answer, 0);
+    const Txn txn{.then = {get(own_key(place)), newest(queue(place), 1, place.revision - 1)}};
+    const auto result = etcd().transact(place.lock, txn, stop);
+    if (!result) return tl::unexpected(result.error());
+    if (!*result || (*result)->found.at(0).empty()) return Standing{.there = false};
+    return standing_in(place, **result, 0);
   }
 
   StoreResult<bool> leave(const Place& place, const std::stop_token& stop) override {
-    etcdserverpb::DeleteRangeRequest request;
-    request.set_key(own_key(place));
-    const auto deleted = etcd().remove(place.lock, request, stop);
-    if (!deleted) return tl::unexpected(deleted.error());
-    return *deleted > 0;
+    return etcd().remove_key(place.lock, own_key(place), stop).map([](std::int64_t deleted) {
+      return deleted > 0;
+    });
   }
 
  private:
   static std::string queue(const Place& place) { return place.lock + "/"; }
   static std::string own_key(const Place& place) { return queue(place) + place.token; }
 
-  /// Behind the key at `index` of those that the second operation found, if there are so many.
-  static Standing stands(const Place& place, const etcdserverpb::TxnResponse& answer, int index) {
+  /// Behind the key at `index` of those that the second operation found, if there is one.
+  static Standing standing_in(const Place& place, const TxnResult& result, std::size_t index) {
     Standing standing{.fencing = static_cast<std::uint64_t>(place.revision)};
-    const auto& before = found(answer, 1);
+    const std::vector<Key>& before = result.found.at(1);
     standing.granted = before.size() <= index;
-    if (!standing.granted) standing.behind = before[index].key();
+    if (!standing.granted) standing.behind = before[index].name;
     return standing;
   }
 };
@@ -75,7 +68,7 @@ const Registration registration(Descriptor{
                .fair = true,
                .waiting = {.kind = WaitKind::queue},
                .waiting_choices = {}},
-    .hazards = with_session_hazards({}),
+    .hazards = join_hazards({}, {kSessionHazards}),
     .make = construct<Etcd>,
 });
 

@@ -9,10 +9,11 @@
 namespace lockbench::etcd {
 namespace {
 
-/// After a watch that broke, so that a store that refuses them all is not asked in a tight loop.
+/// The pause after a failed watch, so that a store that refuses watches is not asked in a tight
+/// loop.
 constexpr Duration kAfterFailure = std::chrono::milliseconds(10);
-/// Places that could not be left; what is beyond that ends with its session.
-constexpr std::size_t kMostOwed = 64;
+/// Bounds the places that are still to be left; places beyond that end with their session.
+constexpr std::size_t kMaxPending = 64;
 
 }  // namespace
 
@@ -30,9 +31,8 @@ QueuedLock::~QueuedLock() {
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
     for (const auto& session : all) end(*session, {}, {});
-  } catch (
-      ...) {  // NOLINT(bugprone-empty-catch): all of them, gRPC's too: a destructor never throws
-    // Nobody is left to be told; what stays behind lapses with its leases.
+  } catch (...) {  // NOLINT(bugprone-empty-catch): a destructor never throws, whatever gRPC does
+    // What stays behind expires with its leases.
   }
 }
 
@@ -43,11 +43,11 @@ StoreResult<std::shared_ptr<Session>> QueuedLock::open_session(const AcquireRequ
     auto granted = etcd_.grant_lease(ceil_seconds(ttl), request.key, request.stop);
     if (!granted) {
       end(*session, request.key, request.stop);
-      // Whatever became of that, the lock itself has not been asked for.
+      // The lock itself was not requested.
       granted.error().kind = StoreError::Kind::not_sent;
       return tl::unexpected(std::move(granted.error()));
     }
-    // What outlives the session must not be kept for its own sake.
+    // The lease that outlives the session is renewed only while the session exists.
     const auto first = session->leases.empty() ? nullptr : session->own().state();
     session->leases.emplace_back(context_, endpoint_, *granted, asked_at, first);
   }
@@ -78,12 +78,12 @@ void QueuedLock::retire(const std::shared_ptr<Session>& session) {
 
 void QueuedLock::end(Session& session, std::string_view key, const std::stop_token& stop) {
   for (KeptLease& lease : session.leases) lease.stop();
-  // What was lost took its locks with it; a lease that is to outlive that lapses by itself.
+  // A lost session has no locks any more; the lease that outlives it expires by itself.
   const bool lost = !session.leases.empty() && session.state().lost_at();
   if (lost) return;
   for (const KeptLease& lease : session.leases) {
     const auto revoked = etcd_.revoke_lease(lease.id(), key, stop);
-    // In a hurry who does not answer is not waited for twice: the rest lapses too.
+    // After a stop, do not wait twice for a store that does not answer: the lease expires.
     if (!revoked && stop.stop_requested()) return;
   }
 }
@@ -93,31 +93,31 @@ void QueuedLock::give_up(Place& place, const std::stop_token& stop) {
   if (--session->places == 0 && session->retired) end(*session, place.lock, stop);
 }
 
-void QueuedLock::owe(Place& place, const std::stop_token& stop) {
-  const Place owed = place;
-  retire(owed.session);
+void QueuedLock::leave_later(Place& place, const std::stop_token& stop) {
+  const Place pending = place;
+  retire(pending.session);
   give_up(place, stop);
-  if (owed.session->places > 0 && owed_.size() < kMostOwed) owed_.push_back(owed);
+  if (pending.session->places > 0 && pending_.size() < kMaxPending) pending_.push_back(pending);
 }
 
-void QueuedLock::leave_owed(const std::stop_token& stop) {
-  while (!owed_.empty()) {
-    const Place& place = owed_.back();
+void QueuedLock::leave_pending(const std::stop_token& stop) {
+  while (!pending_.empty()) {
+    const Place& place = pending_.back();
     const bool gone = place.session->places == 0 || place.session->state().lost_at();
     if (!gone && !leave(place, stop)) return;
-    owed_.pop_back();
+    pending_.pop_back();
   }
 }
 
-/// One call of acquire(). What it has in the store goes with it, unless it was granted.
+/// One call of acquire(). Leaves nothing in the store unless the lock was granted.
 class QueuedLock::Acquisition {
  public:
   Acquisition(QueuedLock& lock, const AcquireRequest& request) : lock_(lock), request_(request) {}
 
   Attempt try_once() {
-    // Each time, as it may be what this very acquisition waits behind.
-    lock_.leave_owed(request_.stop);
-    // Twice at most: a session may turn out to be over only when it is used.
+    // Before each attempt, as this acquisition may be waiting behind one of those places.
+    lock_.leave_pending(request_.stop);
+    // Twice at most: that a session has ended may show only when it is used.
     for (int attempt = 0;; ++attempt) {
       if (!place_.session) {
         if (auto session = begin(); !session) return tl::unexpected(session.error());
@@ -142,7 +142,7 @@ class QueuedLock::Acquisition {
     const std::stop_token stop = lock_.env_.waiting_stop(request_.stop);
     if (stop.stop_requested()) return WaitResult::stopped;
     if (!behind_) return WaitResult::signalled;
-    // In time to see that the session has ended meanwhile, and with it the place.
+    // At most a TTL, to notice if the session and its place have ended meanwhile.
     const TimePoint until = lock_.env_.now() + std::min(left, place_.session->own().ttl());
     const auto watched = lock_.etcd_.await_deletion(request_.key, *behind_, until, stop);
     if (!watched) {
@@ -151,11 +151,11 @@ class QueuedLock::Acquisition {
     return stop.stop_requested() ? WaitResult::stopped : WaitResult::signalled;
   }
 
-  /// Leaves nothing behind, and says so in the outcome if that may have failed.
+  /// Removes the place. If that fails, the outcome becomes unknown.
   void withdraw(AcquireResult& result) {
     if (!place_.session) return;
-    // Of a place that may come to be only later there is nothing to delete yet.
-    if (result.outcome == AcquireOutcome::unknown) return lock_.owe(place_, request_.stop);
+    // The place may be created only later, so there may be nothing to delete yet.
+    if (result.outcome == AcquireOutcome::unknown) return lock_.leave_later(place_, request_.stop);
     const StoreResult<void> left = leave_place();
     if (left) return;
     result.outcome = AcquireOutcome::unknown;
@@ -176,7 +176,7 @@ class QueuedLock::Acquisition {
   }
 
   Attempt failed(StoreError& error, bool entering) {
-    // What never left has created nothing.
+    // The request was not sent, so it created nothing.
     if (entering && error.kind != StoreError::Kind::unanswered) drop_place();
     return tl::unexpected(std::move(error));
   }
@@ -186,7 +186,7 @@ class QueuedLock::Acquisition {
     if (!standing.granted) return std::nullopt;
     const auto& state = place_.session->own().state();
     if (!state->valid_at(lock_.env_.now())) {
-      // Granted to a session whose end is near, or here already: of no use.
+      // Granted too late: the session may have ended.
       lock_.retire(place_.session);
       if (auto left = leave_place(); !left) return tl::unexpected(std::move(left.error()));
       return std::nullopt;
@@ -200,16 +200,16 @@ class QueuedLock::Acquisition {
     return std::optional(std::move(lease));
   }
 
-  /// Whatever comes of it, the place is not this acquisition's any more.
+  /// Afterwards the acquisition has no place, even if leaving failed.
   StoreResult<void> leave_place() {
     auto left = lock_.leave(place_, request_.stop);
     if (left) {
       drop_place();
       return {};
     }
-    lock_.owe(place_, request_.stop);
+    lock_.leave_later(place_, request_.stop);
     place_ = {};
-    // Sent or not, the place may stay.
+    // Whether sent or not, the place may still exist.
     left.error().kind = StoreError::Kind::unanswered;
     return tl::unexpected(std::move(left.error()));
   }
@@ -240,24 +240,13 @@ ReleaseResult QueuedLock::release(const Lease& lease) {
   Place place = std::move(held->second);
   held_.erase(held);
   auto left = leave(place, {});
-  // The lock must not stay with a client that believes to have no part in it any more.
+  // The lock must not stay held by a client that has released it.
   if (!left) {
-    owe(place, {});
+    leave_later(place, {});
     return {ReleaseOutcome::failed, std::move(left.error().message)};
   }
   give_up(place, {});
   return {*left ? ReleaseOutcome::released : ReleaseOutcome::not_owner, {}};
-}
-
-std::vector<KnownHazard> with_session_hazards(std::vector<KnownHazard> own) {
-  own.insert(own.end(), {{"pause-holding", HazardOutcome::lost_update},
-                         {"partition-holder", HazardOutcome::double_grant},
-                         {"store-restart-empty", HazardOutcome::double_grant},
-                         {"restart-fenced", HazardOutcome::unavailable},
-                         {"rogue-delete", HazardOutcome::double_grant},
-                         {"runaway-holder", HazardOutcome::stuck},
-                         {"reentry", HazardOutcome::self_deadlock}});
-  return own;
 }
 
 }  // namespace lockbench::etcd

@@ -13,12 +13,11 @@
 
 namespace lockbench::etcd {
 
-/// What a client's locks live on: a lease, and where the protocol has one a second that outlives
-/// it.
+/// A client's session: a lease, and in some protocols a second one that outlives it.
 struct Session {
   std::vector<KeptLease> leases;  ///< the first is the session's own
   int places = 0;                 ///< locks held or queued for on it
-  bool retired = false;           ///< it takes no new ones, and ends with the last it has
+  bool retired = false;           ///< takes no new locks, and ends with its last one
 
   const KeptLease& own() const { return leases.front(); }
   LeaseState& state() const { return *own().state(); }
@@ -27,25 +26,26 @@ struct Session {
 /// One acquisition's place in a lock's queue.
 struct Place {
   std::string lock;   ///< the lock's key
-  std::string token;  ///< the last part of the names of the keys that are its own
+  std::string token;  ///< the last part of the names of its keys
   Mode mode = Mode::exclusive;
-  std::int64_t revision = 0;  ///< in which it was created; 0: not yet
+  std::int64_t revision = 0;  ///< in which its key was created; 0: not yet
   std::shared_ptr<Session> session;
 };
 
-/// How a place stands, as one answer of the store said.
+/// How a place stands, by one answer of the store.
 struct Standing {
-  bool there = true;  ///< the place has not gone
+  bool there = true;  ///< the place exists
   bool granted = false;
   std::uint64_t fencing = 0;          ///< of the grant
-  std::optional<std::string> behind;  ///< the key that must go first; nothing: none is known
+  std::optional<std::string> behind;  ///< the key that must be deleted first, if known
 };
 
-/// What locks in etcd share: a client has one session per TTL, kept alive off its thread, and each
-/// acquisition a key under it, whose revision of creation is its place in the queue. Everybody
-/// watches the place before his own, and looks again when that has gone. Whatever becomes doubtful
-/// for a lost answer goes with its session, which is given up for a new one: so a command that
-/// comes late leaves no contender behind for longer than the other locks of that session are held.
+/// The part that locks in etcd share. A client has one session per TTL, kept alive by another
+/// thread. Each acquisition has a key on the session's lease; the revision in which it was created
+/// is its place in the queue. A client watches the place before its own, and looks again when that
+/// is deleted. After a lost answer the session is retired and a new one begun: so a command that
+/// arrives late leaves a contender behind only for as long as the other locks of that session are
+/// held.
 class QueuedLock : public LockStrategy {
  public:
   /// Uses the first etcd endpoint. Throws std::invalid_argument if there is none.
@@ -55,7 +55,7 @@ class QueuedLock : public LockStrategy {
   StoreResult<void> connect() final { return etcd_.connect(); }
   AcquireResult acquire(const AcquireRequest& request) final;
   ReleaseResult release(const Lease& lease) final;
-  /// The session is prolonged, by itself.
+  /// Sessions are renewed without it.
   RenewResult renew(const Lease&, Duration) final { return {RenewOutcome::unsupported, {}}; }
 
  protected:
@@ -63,13 +63,13 @@ class QueuedLock : public LockStrategy {
 
   /// The TTLs of a session's leases.
   virtual std::vector<Duration> lease_ttls(Duration ttl) const { return {ttl}; }
-  /// Whether the session may be used now; may wait for that.
+  /// Whether the session can be used; may wait to find out.
   virtual bool usable(const Session& session, const AcquireRequest& request);
-  /// Creates the place. Nothing: its session's lease is gone.
+  /// Creates the place. Nothing: the session's lease is gone.
   virtual Looked enter(Place& place, const std::stop_token& stop) = 0;
-  /// Looks again, and takes the lock if it is its turn.
+  /// Looks again and takes the lock if it is this place's turn.
   virtual Looked look(const Place& place, const std::stop_token& stop) = 0;
-  /// Frees the lock, or leaves the queue. False if the place has gone already.
+  /// Releases the lock or leaves the queue. False if the place is gone already.
   virtual StoreResult<bool> leave(const Place& place, const std::stop_token& stop) = 0;
 
   Connection& etcd() { return etcd_; }
@@ -81,12 +81,12 @@ class QueuedLock : public LockStrategy {
 
   StoreResult<std::shared_ptr<Session>> session_for(const AcquireRequest& request);
   StoreResult<std::shared_ptr<Session>> open_session(const AcquireRequest& request);
-  /// The place is held or queued for no more. Its session ends if it is retired and has no other.
+  /// The place is gone. Ends its session if that is retired and this was its last place.
   void give_up(Place& place, const std::stop_token& stop);
-  /// Likewise, but it is there still, or may be. Its session takes no new ones; if it has to go on
-  /// for other locks, this one is left as soon as the store can be asked again.
-  void owe(Place& place, const std::stop_token& stop);
-  void leave_owed(const std::stop_token& stop);
+  /// The place could not be left and may still exist. Retires its session; if that goes on for
+  /// other locks, the place is left as soon as the store answers again.
+  void leave_later(Place& place, const std::stop_token& stop);
+  void leave_pending(const std::stop_token& stop);
   void retire(const std::shared_ptr<Session>& session);
   void end(Session& session, std::string_view key, const std::stop_token& stop);
 
@@ -96,10 +96,17 @@ class QueuedLock : public LockStrategy {
   Connection etcd_;
   std::map<std::int64_t, std::shared_ptr<Session>> sessions_;  ///< by the seconds asked for
   std::unordered_map<std::string, Place> held_;                ///< by token
-  std::vector<Place> owed_;  ///< not left yet, on retired sessions
+  std::vector<Place> pending_;                                 ///< to be left, on retired sessions
 };
 
-/// What breaks every lock on etcd that lives in a session, behind its own weaknesses.
-std::vector<KnownHazard> with_session_hazards(std::vector<KnownHazard> own);
+/// What breaks every lock on etcd that lives in a session.
+inline constexpr KnownHazard kSessionHazards[] = {
+    {"pause-holding", HazardOutcome::lost_update},
+    {"partition-holder", HazardOutcome::double_grant},
+    {"store-restart-empty", HazardOutcome::double_grant},
+    {"restart-fenced", HazardOutcome::unavailable},
+    {"rogue-delete", HazardOutcome::double_grant},
+    {"runaway-holder", HazardOutcome::stuck},
+    {"reentry", HazardOutcome::self_deadlock}};
 
 }  // namespace lockbench::etcd

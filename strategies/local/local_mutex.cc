@@ -8,9 +8,9 @@
 namespace lockbench {
 namespace {
 
-/// The process's locks, one per key. Each keeps its waiters in order and hands itself over to the
-/// first, so that a waiter that wakes up already holds it. Every grant has a number, by which a
-/// release shows whose it is.
+/// The locks of the process, one per key. A release grants the lock to the first waiter, which
+/// already holds it when it wakes up. Every grant has a number, which identifies the holder on
+/// release.
 class LockTable {
  public:
   using Grant = std::uint64_t;
@@ -27,7 +27,7 @@ class LockTable {
     return lock.holder == kNotGranted ? lock.holder = ++last_grant_ : kNotGranted;
   }
 
-  /// Not granted: `waiter` stands in the queue until its event is set or it leaves.
+  /// If not granted, `waiter` is in the queue until its event is set or it leaves.
   Grant take_or_queue(const std::string& key, Waiter& waiter) {
     const std::scoped_lock guard(mutex_);
     Lock& lock = locks_[key];
@@ -36,7 +36,7 @@ class LockTable {
     return kNotGranted;
   }
 
-  /// Gives up waiting, unless the grant came first.
+  /// Leaves the queue, unless the grant came first.
   Grant leave(const std::string& key, Waiter& waiter) {
     const std::scoped_lock guard(mutex_);
     if (waiter.grant == kNotGranted) locks_[key].waiters.remove(&waiter);
@@ -67,7 +67,7 @@ class LockTable {
   std::unordered_map<std::string, Lock> locks_;
 };
 
-/// A mutex with deadline per key in the process: the articles' `synchronized`.
+/// A mutex per key in the process, with deadlines: `synchronized` in the articles.
 class LocalMutex : public LockStrategy {
  public:
   explicit LocalMutex(const Context& context)
@@ -100,7 +100,7 @@ class LocalMutex : public LockStrategy {
   RenewResult renew(const Lease&, Duration) override { return {RenewOutcome::unsupported, {}}; }
 
  private:
-  /// Leaves the grant in `waiter`.
+  /// Sets the grant in `waiter`.
   AcquireOutcome take(const std::string& key, const AcquireRequest& request,
                       LockTable::Waiter& waiter) {
     if (request.deadline <= env_.now()) {
@@ -114,7 +114,7 @@ class LocalMutex : public LockStrategy {
     const WaitResult waited = env_.wait(granted_.get(), request.deadline, request.stop);
     if (waited == WaitResult::signalled) return AcquireOutcome::acquired;
     if (table_.leave(key, waiter)) {
-      // Granted between the end of the wait and leaving: the signal is still to be consumed.
+      // Granted between the end of the wait and leaving: consume the signal.
       env_.wait(granted_.get(), TimePoint::max(), {});
       return AcquireOutcome::acquired;
     }
@@ -130,7 +130,7 @@ const Registration registration(Descriptor{
     .name = "local-mutex",
     .backend = "local",
     .summary =
-        "A mutex per key in this process, first come first served: the control that needs no store",
+        "A mutex per key in this process, first come, first served: the control without a store",
     .source = "article 004 (the JDK's lock)",
     .traits = {.expiry = Expiry::none,
                .release_check = OwnerCheck::atomic,

@@ -3,7 +3,7 @@
 namespace lockbench {
 namespace {
 
-/// No lock at all: what the audit must catch, or it proves nothing.
+/// No lock: a control that the audit must catch.
 class None : public LockStrategy {
  public:
   explicit None(const Context&) {}
@@ -28,7 +28,7 @@ class None : public LockStrategy {
 const Registration registration(Descriptor{
     .name = "none",
     .backend = "local",
-    .summary = "No lock at all: the control that must lose updates",
+    .summary = "No lock: the control that must lose updates",
     .source = "control",
     .traits =
         {.expiry = Expiry::none, .promises_exclusion = false, .nodes = 0, .waiting_choices = {}},

@@ -8,8 +8,8 @@
 
 namespace lockbench::memcached {
 
-/// What all locks on one memcached share: `add key token ttl`, which only one client can do, and
-/// polling. A strategy adds how it gives the lock back.
+/// The part that all locks on one memcached server share: `add key token ttl`, which succeeds for
+/// one client only, and polling. A strategy adds the release and the renewal.
 class AddLock : public LockStrategy {
  public:
   /// Uses the first memcached endpoint.
@@ -19,9 +19,8 @@ class AddLock : public LockStrategy {
   AcquireResult acquire(const AcquireRequest& request) final;
 
  protected:
-  /// After a lost answer, or one that came too late: frees the lock if it turns out to be held by
-  /// this very acquisition. Nothing by default, for a lock that is released without a look at whose
-  /// it is.
+  /// After a lost or late answer: frees the lock if this acquisition holds it. Does nothing by
+  /// default, for locks that do not check the owner.
   virtual StoreResult<void> take_back(const Lease& /*lease*/, const std::stop_token& /*stop*/) {
     return {};
   }
@@ -37,13 +36,15 @@ class AddLock : public LockStrategy {
   Connection memcached_;
 };
 
-/// The answer to a release or renewal that says whether it changed anything.
-ReleaseResult to_release_result(const StoreResult<bool>& changed);
-RenewResult to_renew_result(const StoreResult<bool>& changed, const Lease& lease, Env& env,
-                            TimePoint asked_at, Duration kept);
-
-/// What breaks every lock that lives on one memcached and is not renewed, behind its own
-/// weaknesses.
-std::vector<KnownHazard> with_memcached_hazards(std::vector<KnownHazard> own);
+/// What breaks every lock that lives on one memcached server and is not renewed.
+inline constexpr KnownHazard kMemcachedHazards[] = {
+    {"overrun-holding", HazardOutcome::double_grant},
+    {"pause-holding", HazardOutcome::lost_update},
+    {"pause-holding-fenced", HazardOutcome::lost_update},
+    {"partition-holder", HazardOutcome::double_grant},
+    {"store-restart-empty", HazardOutcome::double_grant},
+    {"memcached-eviction", HazardOutcome::double_grant},
+    {"rogue-delete", HazardOutcome::double_grant},
+    {"reentry", HazardOutcome::self_deadlock}};
 
 }  // namespace lockbench::memcached

@@ -1,11 +1,12 @@
 #include "strategies/memcached/client/item_ttl.h"
 #include "strategies/memcached/lock.h"
+#include "strategies/outcomes.h"
 #include "strategies/registry.h"
 
 namespace lockbench::memcached {
 namespace {
 
-/// Adds the key and deletes it, whoever it belongs to by then.
+/// Adds the key and deletes it, even if another client holds the lock by then.
 class Add : public AddLock {
  public:
   using AddLock::AddLock;
@@ -34,12 +35,13 @@ const Registration registration(Descriptor{
                .release_check = OwnerCheck::none,
                .renew_check = OwnerCheck::none,
                .ttl_in_seconds = true},
-    .hazards = with_memcached_hazards({{"late-release", HazardOutcome::foreign_release},
-                                       {"release-race", HazardOutcome::foreign_release},
-                                       {"release-without-holding", HazardOutcome::foreign_release},
-                                       {"foreign-renewal", HazardOutcome::foreign_renewal},
-                                       {"lost-answer-acquire", HazardOutcome::stuck},
-                                       {"lost-answer-release", HazardOutcome::foreign_release}}),
+    .hazards = join_hazards({{"late-release", HazardOutcome::foreign_release},
+                             {"release-race", HazardOutcome::foreign_release},
+                             {"release-without-holding", HazardOutcome::foreign_release},
+                             {"foreign-renewal", HazardOutcome::foreign_renewal},
+                             {"lost-answer-acquire", HazardOutcome::stuck},
+                             {"lost-answer-release", HazardOutcome::foreign_release}},
+                            {kMemcachedHazards}),
     .make = construct<Add>,
 });
 

@@ -1,16 +1,16 @@
 #include "strategies/memcached/client/item_ttl.h"
 #include "strategies/memcached/lock.h"
+#include "strategies/outcomes.h"
 #include "strategies/registry.h"
 
 namespace lockbench::memcached {
 namespace {
 
-/// Already over when it arrives. In the text protocol; the binary one takes it for a time to come.
+/// An expiry in the past, in the text protocol; the binary protocol would read it as a future time.
 constexpr std::int64_t kExpired = -1;
 
-/// Reads the item before it changes it, and changes it only if it is still the one that was read.
-/// As memcached has no conditional delete of old, a release puts an item in its place that has
-/// expired.
+/// Reads the item first, and changes it only if it is still the one that was read. Older memcached
+/// versions have no conditional delete, so a release replaces the item by one that has expired.
 class AddCas : public AddLock {
  public:
   using AddLock::AddLock;
@@ -33,7 +33,7 @@ class AddCas : public AddLock {
   }
 
  private:
-  /// False: the item is not this acquisition's, or is not any more.
+  /// False: the item is not, or no longer, this acquisition's.
   StoreResult<bool> replace_own(const Lease& lease, std::string_view value, std::int64_t seconds,
                                 const std::stop_token& stop) {
     const auto item = memcached().gets(lease.key, stop);
@@ -54,7 +54,7 @@ const Registration registration(Descriptor{
                .release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
                .ttl_in_seconds = true},
-    .hazards = with_memcached_hazards({}),
+    .hazards = join_hazards({}, {kMemcachedHazards}),
     .make = construct<AddCas>,
 });
 

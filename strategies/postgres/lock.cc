@@ -9,7 +9,7 @@
 namespace lockbench::postgres {
 namespace {
 
-/// For lock_timeout. Rounded up, so that nobody gives up early; 0 is for ever.
+/// For lock_timeout. Rounded up, so that no client gives up early; 0 means for ever.
 std::int64_t milliseconds_until(TimePoint deadline, TimePoint now) {
   if (deadline == TimePoint::max()) return 0;
   const std::int64_t left = ceil_milliseconds(std::max(deadline - now, Duration(1)));
@@ -36,7 +36,7 @@ StoreResult<void> QueueLock::prepare(const AcquireRequest& request, bool may_wai
     ready = session().set_lock_timeout(milliseconds_until(request.deadline, env_.now()),
                                        request.key, request.stop);
   }
-  // Whatever happened to that, the lock itself has not been asked for.
+  // The lock itself was not requested.
   if (!ready && ready.error().kind == StoreError::Kind::unanswered) {
     ready.error().kind = StoreError::Kind::not_sent;
   }
@@ -85,21 +85,6 @@ StoreResult<Grant> to_grant(const StoreResult<Answer>& answer, const Session& se
   }
   return tl::unexpected(StoreError{StoreError::Kind::rejected,
                                    session.display() + ": the server has ended the session"});
-}
-
-std::vector<KnownHazard> with_session_hazards(std::vector<KnownHazard> own) {
-  own.insert(own.end(), {{"store-restart-durable", HazardOutcome::double_grant},
-                         {"host-crash", HazardOutcome::stuck},
-                         {"host-crash-user-timeout", HazardOutcome::stuck},
-                         {"store-restart-empty", HazardOutcome::double_grant},
-                         {"failover", HazardOutcome::double_grant},
-                         {"failover-fenced", HazardOutcome::lost_update},
-                         {"restart-fenced", HazardOutcome::unavailable},
-                         {"runaway-holder", HazardOutcome::stuck},
-                         {"transaction-timeout-statement", HazardOutcome::unavailable},
-                         {"transaction-timeout-inside-statement", HazardOutcome::unavailable},
-                         {"transaction-timeout-inside-lock", HazardOutcome::unavailable}});
-  return own;
 }
 
 }  // namespace lockbench::postgres

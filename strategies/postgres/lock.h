@@ -11,16 +11,15 @@
 
 namespace lockbench::postgres {
 
-/// What an attempt at a lock that waits at the server came to.
+/// The result of an attempt at a lock that waits at the server.
 struct Grant {
   enum class Kind { granted, taken, stopped };
   Kind kind = Kind::taken;
   std::uint64_t fencing = 0;
 };
 
-/// What the locks share that wait at the server, in its queue, and that end with their session.
-/// Such a lock has no validity that could end: its lease is lost when the connection is found to
-/// be.
+/// The part that locks share which wait in the server's queue and end with their session. Such a
+/// lease does not expire: it is lost when the connection turns out to be lost.
 class QueueLock : public LockStrategy {
  public:
   explicit QueueLock(const Context& context) : env_(context.env) {}
@@ -31,11 +30,11 @@ class QueueLock : public LockStrategy {
   }
 
  protected:
-  /// Where the next lock is to live.
+  /// The session for the next lock.
   virtual Session& session() = 0;
-  /// Waits for the lock if `may_wait`. The session has its schema and its lock_timeout.
+  /// Waits for the lock if `may_wait`. Schema and lock_timeout are already set.
   virtual StoreResult<Grant> take(const AcquireRequest& request, bool may_wait) = 0;
-  /// `lease` was granted just now by session().
+  /// Called after session() was granted the lock of `lease`.
   virtual void granted(const Lease& lease) = 0;
 
   Env& env() { return env_; }
@@ -46,10 +45,21 @@ class QueueLock : public LockStrategy {
   Env& env_;
 };
 
-/// A statement's answer as a grant: what was taken at once or in time, or not.
+/// Converts a statement's answer.
 StoreResult<Grant> to_grant(const StoreResult<Answer>& answer, const Session& session);
 
-/// What breaks every lock on one PostgreSQL that lives in a session, behind its own weaknesses.
-std::vector<KnownHazard> with_session_hazards(std::vector<KnownHazard> own);
+/// What breaks every lock on one PostgreSQL that lives in a session.
+inline constexpr KnownHazard kSessionHazards[] = {
+    {"store-restart-durable", HazardOutcome::double_grant},
+    {"host-crash", HazardOutcome::stuck},
+    {"host-crash-user-timeout", HazardOutcome::stuck},
+    {"store-restart-empty", HazardOutcome::double_grant},
+    {"failover", HazardOutcome::double_grant},
+    {"failover-fenced", HazardOutcome::lost_update},
+    {"restart-fenced", HazardOutcome::unavailable},
+    {"runaway-holder", HazardOutcome::stuck},
+    {"transaction-timeout-statement", HazardOutcome::unavailable},
+    {"transaction-timeout-inside-statement", HazardOutcome::unavailable},
+    {"transaction-timeout-inside-lock", HazardOutcome::unavailable}};
 
 }  // namespace lockbench::postgres

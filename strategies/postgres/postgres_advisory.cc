@@ -12,13 +12,12 @@
 namespace lockbench::postgres {
 namespace {
 
-/// Errors that may have left a lock behind which the client holds anyway. What is beyond that ends
-/// with its session.
-constexpr std::size_t kMostDoubts = 1024;
+/// Bounds the failed requests that are remembered; locks beyond that end with their session.
+constexpr std::size_t kMaxDoubts = 1024;
 
-/// pg_advisory_lock on the client's session: waited for at the server, first come first served, and
-/// gone with the session. The fencing number is drawn once the lock is held: the function that
-/// takes it is what the statement reads from.
+/// pg_advisory_lock on the client's session: waits at the server, first come first served, and ends
+/// with the session. The statement reads from the function that takes the lock, so the fencing
+/// number is drawn while the lock is held.
 class Advisory : public QueueLock {
  public:
   explicit Advisory(const Context& context)
@@ -29,7 +28,7 @@ class Advisory : public QueueLock {
   StoreResult<void> connect() override { return session_.connect(); }
 
   ReleaseResult release(const Lease& lease) override {
-    // The server cannot tell one lease of its session from another.
+    // The server does not distinguish the leases of one session.
     const bool held = held_.erase(lease.state) > 0 && !lease.state->lost_at();
     if (!held) return {ReleaseOutcome::not_owner, {}};
     const auto answer = unlock(lease.key);
@@ -68,18 +67,18 @@ class Advisory : public QueueLock {
     return session_.call(statement, key, {&number, 1});
   }
 
-  /// The lock may have been granted before its statement came to grief, and outlives that.
+  /// The lock may have been granted before its statement failed; it would outlive the failure.
   void disown(std::string_view key) {
     std::erase_if(held_, [](const auto& lease) { return lease.first->lost_at().has_value(); });
     if (held_.empty()) return session_.close();
     if (!is_held(key)) {
       (void)unlock(key);
-    } else if (doubts_.size() < kMostDoubts) {
+    } else if (doubts_.size() < kMaxDoubts) {
       doubts_.insert(advisory_number(key));
     }
   }
 
-  /// What may have been granted once more while it was held goes with the last that is known of.
+  /// Releases what failed requests may have added to a held lock, once its last lease is released.
   void settle_doubts(std::string_view key) {
     if (is_held(key)) return;
     for (auto left = doubts_.erase(advisory_number(key)); left > 0; --left) (void)unlock(key);
@@ -105,8 +104,8 @@ class Advisory : public QueueLock {
   }
 
   Session session_;
-  std::map<std::shared_ptr<LeaseState>, std::int64_t> held_;  ///< numbers, by what is bound to it
-  std::multiset<std::int64_t> doubts_;                        ///< likewise: see disown()
+  std::map<std::shared_ptr<LeaseState>, std::int64_t> held_;  ///< lock numbers by lease
+  std::multiset<std::int64_t> doubts_;                        ///< lock numbers: see disown()
   std::string schema_;                                        ///< of the statements
   Statement lock_, try_lock_;
 };
@@ -117,7 +116,7 @@ const Registration registration(Descriptor{
     .summary = "pg_advisory_lock on the client's session, waited for in the server's queue",
     .acquire_commands = {"set_config lock_timeout (when it changes)",
                          "pg_advisory_lock hash(key), then nextval",
-                         "pg_try_advisory_lock hash(key), then nextval (without patience)"},
+                         "pg_try_advisory_lock hash(key), then nextval (without waiting)"},
     .release_commands = {"pg_advisory_unlock hash(key)"},
     .source = "PostgreSQL documentation, 13.3.5 \"Advisory Locks\"",
     .traits = {.expiry = Expiry::session,
@@ -127,7 +126,8 @@ const Registration registration(Descriptor{
                .fair = true,
                .waiting = {.kind = WaitKind::queue},
                .waiting_choices = {}},
-    .hazards = with_session_hazards({{"transaction-timeout-idle", HazardOutcome::unavailable}}),
+    .hazards = join_hazards({{"transaction-timeout-idle", HazardOutcome::unavailable}},
+                            {kSessionHazards}),
     .make = construct<Advisory>,
 });
 

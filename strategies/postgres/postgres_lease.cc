@@ -11,9 +11,9 @@
 namespace lockbench::postgres {
 namespace {
 
-/// A row per key with its owner and the time until which it is his, by the database's clock.
-/// Statements ask for clock_timestamp(): now() is the transaction's begin, which may lie before a
-/// wait for the row.
+/// A row per key with its owner and the end of the lease, by the database's clock. The statements
+/// use clock_timestamp(): now() is the begin of the transaction, which may lie before a wait for
+/// the row.
 class LeaseLock : public LockStrategy {
  public:
   explicit LeaseLock(const Context& context)
@@ -26,45 +26,23 @@ class LeaseLock : public LockStrategy {
 
   AcquireResult acquire(const AcquireRequest& request) override {
     name_statements(schema_of_key(request.key));
-    Lease lease{.key = std::string(request.key), .token = random_token(env_)};
-    AcquireResult result =
-        retry(request, env_, waiting_, [&](const AcquireRequest& once) -> Attempt {
-          const StoreResult<bool> granted = insert_or_take(once, lease);
-          if (!granted) return tl::unexpected(granted.error());
-          if (!*granted) return std::nullopt;
-          if (env_.now() >= lease.state->valid_until()) {
-            // Granted too late to be of use. If it cannot be taken back, it may stay for a while.
-            if (auto back = change(release_, lease, {}, once.stop); !back) {
-              back.error().kind = StoreError::Kind::unanswered;
-              return tl::unexpected(std::move(back.error()));
-            }
-            return std::nullopt;
-          }
-          return std::optional(std::move(lease));
+    return retry_with_token(
+        request, env_, waiting_,
+        [&](const AcquireRequest& once, Lease& lease) { return insert_or_take(once, lease); },
+        [&](const Lease& lease, const std::stop_token& stop) {
+          return change(release_, lease, {}, stop);
         });
-    if (result.outcome == AcquireOutcome::unknown) {
-      (void)change(release_, lease, {}, request.stop);
-    }
-    return result;
   }
 
   ReleaseResult release(const Lease& lease) override {
-    const auto freed = change(release_, lease, {}, {});
-    if (!freed) return {ReleaseOutcome::failed, freed.error().message};
-    return {*freed ? ReleaseOutcome::released : ReleaseOutcome::not_owner, {}};
+    return to_release_result(change(release_, lease, {}, {}));
   }
 
   RenewResult renew(const Lease& lease, Duration ttl) override {
     const TimePoint asked_at = env_.now();
     const std::int64_t milliseconds = ceil_milliseconds(ttl);
-    const auto prolonged = change(renew_, lease, std::to_string(milliseconds), {});
-    if (!prolonged) return {RenewOutcome::failed, prolonged.error().message};
-    if (!*prolonged) {
-      lease.state->mark_lost(env_.now());
-      return {RenewOutcome::not_owner, {}};
-    }
-    lease.state->extend(asked_at + std::chrono::milliseconds(milliseconds), asked_at);
-    return {RenewOutcome::renewed, {}};
+    return to_renew_result(change(renew_, lease, std::to_string(milliseconds), {}), lease, env_,
+                           asked_at, std::chrono::milliseconds(milliseconds));
   }
 
  private:
@@ -79,8 +57,8 @@ class LeaseLock : public LockStrategy {
     return granted;
   }
 
-  /// Whether the lease's row was changed. A row that somebody else is just changing for longer than
-  /// the session's lock_timeout is as good as taken.
+  /// Whether the lease's row was changed. A row that another client keeps locked for longer than
+  /// the session's lock_timeout counts as taken.
   StoreResult<bool> change(const Statement& statement, const Lease& lease,
                            const std::string& milliseconds, const std::stop_token& stop) {
     auto ready = session_.use_schema(schema_of_key(lease.key), lease.key, stop);

@@ -24,9 +24,9 @@ const Statement& rollback() {
   return statement;
 }
 
-/// The key's row, locked by SELECT ... FOR UPDATE in a transaction that stays open for as long as
-/// the lock is held. A transaction holds one lock, so that each can be released by itself: a client
-/// that holds several has as many connections.
+/// Locks the key's row by SELECT ... FOR UPDATE in a transaction that stays open while the lock is
+/// held. A transaction holds one lock, so that each can be released by itself; a client that holds
+/// several locks has as many connections.
 class Row : public QueueLock {
  public:
   explicit Row(const Context& context)
@@ -57,14 +57,14 @@ class Row : public QueueLock {
 
   StoreResult<Grant> take(const AcquireRequest& request, bool may_wait) override {
     name_statements(schema_of_key(request.key));
-    // The row is made by the first client that misses it.
+    // The first client to use a key creates its row.
     StoreResult<std::optional<Grant>> grant = lock_row(request, may_wait);
     if (grant && !grant->has_value()) {
       if (auto made = make_row(request); !made) return tl::unexpected(made.error());
       grant = lock_row(request, may_wait);
     }
     if (!grant) {
-      // Whatever stands open ends with the connection.
+      // An open transaction ends with the connection.
       session().close();
       return tl::unexpected(grant.error());
     }
@@ -77,7 +77,7 @@ class Row : public QueueLock {
   }
 
  private:
-  /// COMMIT; what it says is ROLLBACK if the transaction could not go on.
+  /// COMMIT, which is answered by ROLLBACK if the transaction had failed.
   ReleaseResult end(Session& session, const Lease& lease) {
     const auto answer = session.call(commit(), lease.key, {});
     if (!answer) return {ReleaseOutcome::failed, answer.error().message};
@@ -99,7 +99,7 @@ class Row : public QueueLock {
     return answer;
   }
 
-  /// Nothing: there is no such row.
+  /// Nothing: the row does not exist.
   StoreResult<std::optional<Grant>> lock_row(const AcquireRequest& request, bool may_wait) {
     if (auto begun = ask(begin(), request); !begun) return tl::unexpected(begun.error());
     const auto locked = ask(may_wait ? select_ : select_nowait_, request, true);
@@ -135,8 +135,8 @@ class Row : public QueueLock {
 
   const Endpoint endpoint_;
   const Duration timeout_;
-  std::unique_ptr<Session> next_;                ///< for the next lock; null until it is needed
-  std::vector<std::unique_ptr<Session>> spare_;  ///< without a transaction, or closed
+  std::unique_ptr<Session> next_;                ///< for the next lock; null until needed
+  std::vector<std::unique_ptr<Session>> spare_;  ///< without a transaction
   std::unordered_map<std::string, std::unique_ptr<Session>> held_;  ///< by token
   std::string schema_;                                              ///< of the statements
   Statement select_, select_nowait_, nextval_, insert_;
@@ -148,7 +148,7 @@ const Registration registration(Descriptor{
     .summary =
         "SELECT ... FOR UPDATE on the key's row, in a transaction open as long as it is held",
     .acquire_commands = {"set_config lock_timeout (when it changes)", "BEGIN",
-                         "SELECT ... FROM row WHERE key FOR UPDATE (NOWAIT without patience)",
+                         "SELECT ... FROM row WHERE key FOR UPDATE (NOWAIT without waiting)",
                          "nextval fencing", "ROLLBACK (if not granted)"},
     .release_commands = {"COMMIT"},
     .source = "PostgreSQL documentation, 13.3.2 \"Row-Level Locks\"",
@@ -158,10 +158,10 @@ const Registration registration(Descriptor{
                .fair = true,
                .waiting = {.kind = WaitKind::queue},
                .waiting_choices = {}},
-    .hazards = with_session_hazards({{"transaction-timeout-idle", HazardOutcome::double_grant},
-                                     {"transaction-timeout-inside-idle",
-                                      HazardOutcome::double_grant},
-                                     {"reentry", HazardOutcome::self_deadlock}}),
+    .hazards = join_hazards({{"transaction-timeout-idle", HazardOutcome::double_grant},
+                             {"transaction-timeout-inside-idle", HazardOutcome::double_grant},
+                             {"reentry", HazardOutcome::self_deadlock}},
+                            {kSessionHazards}),
     .make = construct<Row>,
 });
 

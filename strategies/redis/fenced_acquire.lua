@@ -1,6 +1,6 @@
--- SET NX PX, and the next fencing number with it, in one step.
+-- SET NX PX and the next fencing number in one step.
 -- KEYS[1] lock, KEYS[2] the lock's fencing counter, ARGV[1] token, ARGV[2] TTL in milliseconds.
--- Returns the fencing number, nil if somebody else has the lock.
+-- Returns the fencing number, nil if another client has the lock.
 if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
   return redis.call('INCR', KEYS[2])
 end

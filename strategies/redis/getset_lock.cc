@@ -5,7 +5,7 @@
 namespace lockbench::redis {
 namespace {
 
-// A key that comes and goes between SETNX and GET so often is simply contended.
+// A key that is deleted between SETNX and GET more often than this counts as taken.
 constexpr int kSetnxRounds = 3;
 
 }  // namespace
@@ -22,11 +22,11 @@ StoreResult<TryResult> GetsetLock::try_acquire(const AcquireRequest& request, Le
     }
     auto seen = redis().call({"GET", lease.key}, request.stop);
     if (!seen) {
-      // SETNX said no and a GET changes nothing: whatever became of it, the lock is not held.
+      // SETNX was refused and GET changes nothing, so the lock is not held.
       seen.error().kind = StoreError::Kind::not_sent;
       return tl::unexpected(seen.error());
     }
-    if (seen->is_nil()) continue;  // freed in between: at once again
+    if (seen->is_nil()) continue;  // released in between: try again at once
     if (!has_passed(*seen)) return false;
     return take_over_expired(request, lease, *seen);
   }
@@ -59,10 +59,10 @@ bool GetsetLock::has_passed(const Reply& value) {
 }
 
 std::vector<KnownHazard> getset_hazards() {
-  return with_overrun_hazards(
-      with_unchecked_release({{"client-clock-ahead", HazardOutcome::double_grant},
-                              {"holder-clock-behind", HazardOutcome::foreign_release},
-                              {"release-race", HazardOutcome::foreign_release}}));
+  return join_hazards({{"client-clock-ahead", HazardOutcome::double_grant},
+                       {"holder-clock-behind", HazardOutcome::foreign_release},
+                       {"release-race", HazardOutcome::foreign_release}},
+                      {kUncheckedRelease, kOverrun, kOneRedis});
 }
 
 std::int64_t GetsetLock::wall_milliseconds() {

@@ -7,22 +7,22 @@
 
 namespace lockbench::redis {
 
-/// The lock whose value is the time at which it runs out, by the clock of whoever wrote it: what
-/// redis-getset and redis-getset-cas share. The key itself never expires.
+/// The part that redis-getset and redis-getset-cas share: the lock's value is the time of its
+/// expiry, by the clock of the client that wrote it. The key itself never expires.
 class GetsetLock : public SingleNodeLock {
  public:
   using SingleNodeLock::SingleNodeLock;
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override;
-  /// DEL, but only if the own expiry has not passed by the own clock.
+  /// DEL, unless this client's expiry has passed by its own clock.
   ReleaseResult give_back(const Lease& lease) override;
   RenewResult renew(const Lease&, Duration) override { return {RenewOutcome::unsupported, {}}; }
 
  protected:
-  /// Is the lock granted, given what GET saw and what GETSET then replaced?
+  /// Whether the lock is granted, given what GET saw and what GETSET replaced.
   virtual bool takes_over(const Reply& seen, const Reply& replaced) = 0;
 
-  /// True if the value is a time that has passed. A value that is no time never has.
+  /// Whether the value is a time that has passed; false for a value that is not a time.
   bool has_passed(const Reply& value);
 
  private:

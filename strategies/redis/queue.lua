@@ -1,13 +1,13 @@
--- A lock that is handed over in the order in which it was asked for.
--- KEYS[1] lock: the holder's token. KEYS[2] queue: tokens by the numbers of their places.
+-- A lock that is granted first come, first served.
+-- KEYS[1] lock: the holder's token. KEYS[2] queue: tokens by place.
 -- KEYS[3] liveness: until when each waiter counts as alive. KEYS[4] numbers: the last place and the
--- last fencing number. Each waiter's own list, KEYS[1]:wake:<token>, is what it blocks on.
--- ARGV[1] what to do, ARGV[2] token, ARGV[3] how long a sign of life is good for, and for 'ask'
--- ARGV[4] TTL, both in milliseconds, and ARGV[5] '1' to wait in the queue if it is taken.
---   ask      {1, fencing number} if the caller has the lock now, else {0, waiters before it}
---   release  1 if that freed it, 0 if it is not the caller's
---   leave    takes the caller out of it all, whatever it had
--- Every step is O(log n) at most, and there are no more of them than kSteps.
+-- last fencing number. Each waiter blocks on its own list, KEYS[1]:wake:<token>.
+-- ARGV[1] command, ARGV[2] token, ARGV[3] how long a heartbeat is valid, and for 'ask' ARGV[4] TTL,
+-- both in milliseconds, and ARGV[5] '1' to join the queue if the lock is taken.
+--   ask      {1, fencing number} if granted, else {0, waiters before it}; also a heartbeat
+--   release  1 if freed, 0 if the caller does not hold it
+--   leave    removes the caller from the queue and releases its lock
+-- Each step is O(log n) at most, and there are at most kSteps.
 local kSteps = 16
 local lock, queue, liveness, numbers = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local verb, token, alive_for = ARGV[1], ARGV[2], tonumber(ARGV[3])
@@ -23,8 +23,8 @@ local function forget(waiter)
   redis.call('HDEL', liveness, waiter)
 end
 
--- The waiter whose turn it is: dead ones before it lose their places. False if nobody waits, nil if
--- too many were dead to tell: whoever comes next goes on.
+-- The first live waiter; removes dead ones before it. False without waiters; nil after kSteps dead
+-- ones, and the next request goes on.
 local function first_alive()
   for _ = 1, kSteps do
     local waiter = redis.call('ZRANGE', queue, 0, 0)[1]
@@ -35,7 +35,7 @@ local function first_alive()
   return nil
 end
 
--- A waiter that does not take its grant up in time loses it.
+-- The waiter must confirm its grant by 'ask' while its heartbeat is valid.
 local function grant(waiter)
   forget(waiter)
   redis.call('SET', lock, waiter, 'PX', alive_for)
@@ -63,10 +63,10 @@ local function ask(ttl, may_wait)
   if not may_wait then return {0, 0} end
   if not queued then redis.call('ZADD', queue, redis.call('HINCRBY', numbers, 'place', 1), token) end
   local before = redis.call('ZRANK', queue, token)
-  -- Those at the back are asked for signs of life less often.
+  -- Waiters at the back send heartbeats less often.
   local until_next = alive_for * math.min(1 + math.floor(before / 32), 10)
   redis.call('HSET', liveness, token, now + until_next)
-  -- When the last of them is gone, so is the queue.
+  -- The queue expires after its last waiter.
   for _, key in ipairs({queue, liveness}) do
     if redis.call('PTTL', key) < 2 * until_next then redis.call('PEXPIRE', key, 4 * until_next) end
   end

@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::string_view kCounter = ":fencing";
 
-/// Every grant carries a number that grows: a resource that remembers the highest one it saw can
-/// turn a holder away that does not know yet that it lost the lock.
+/// Every grant carries a higher number: a resource that remembers the highest number it has seen
+/// can reject a client that does not know yet that it lost the lock.
 class Fenced : public TokenLock {
  public:
   using TokenLock::TokenLock;
@@ -40,9 +40,9 @@ const Registration registration(Descriptor{
                .fencing = true,
                .renewable = true,
                .waiting_choices = kWaitingChoices},
-    .hazards = without_hazards(with_ttl_hazards({{"failover-fenced", HazardOutcome::lost_update},
-                                                 {"restart-fenced", HazardOutcome::unavailable}}),
-                               {"pause-holding-fenced"}),
+    .hazards = join_hazards({{"failover-fenced", HazardOutcome::lost_update},
+                             {"restart-fenced", HazardOutcome::unavailable}},
+                            {kOverrun, kOneRedis, kKeyTtl}, {"pause-holding-fenced"}),
     .make = construct<Fenced>,
     .key_suffixes = {"", kCounter},
 });

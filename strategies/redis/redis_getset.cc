@@ -4,15 +4,15 @@
 namespace lockbench::redis {
 namespace {
 
-/// Article 000's second form, by its prose: takes over if the value that GETSET replaced has passed
-/// too. (Its printed code forgets to note the expiry after SETNX, and so would never release.)
+/// Article 000's second form, by its text: takes over if the value that GETSET replaced has expired
+/// too. (Its code does not store the expiry after SETNX and would never release.)
 class Getset : public GetsetLock {
  public:
   using GetsetLock::GetsetLock;
 
  protected:
   bool takes_over(const Reply& /*seen*/, const Reply& replaced) override {
-    // Nothing replaced: freed between GET and GETSET.
+    // Nothing was replaced: the lock was released between GET and GETSET.
     return replaced.is_nil() || has_passed(replaced);
   }
 };
@@ -20,7 +20,8 @@ class Getset : public GetsetLock {
 const Registration registration(Descriptor{
     .name = "redis-getset",
     .backend = "redis",
-    .summary = "The expiry as the value, taken over by GETSET: trusts every client's clock",
+    .summary = "The value is the expiry time; expired locks are taken over by GETSET: relies on "
+               "all clients' clocks",
     .acquire_commands = {"SETNX key now+ttl", "GET key", "GETSET key now+ttl"},
     .release_commands = {"DEL key"},
     .source = "article 000",

@@ -4,8 +4,7 @@
 namespace lockbench::redis {
 namespace {
 
-/// As redis-getset, but takes over only if GETSET replaced the very value that GET saw (article
-/// 002).
+/// As redis-getset, but takes over only if GETSET replaced the value that GET saw (article 002).
 class GetsetCas : public GetsetLock {
  public:
   using GetsetLock::GetsetLock;

@@ -4,8 +4,8 @@
 namespace lockbench::redis {
 namespace {
 
-/// The owner is a number that is unique in its process only, as in the article's code: two
-/// processes may take each other for themselves.
+/// The owner is a number that is unique within its process only, as in the article's code: clients
+/// of two processes may have the same owner.
 class Reentrant : public ReentrantLock {
  public:
   using ReentrantLock::ReentrantLock;
@@ -17,7 +17,8 @@ class Reentrant : public ReentrantLock {
 const Registration registration(Descriptor{
     .name = "redis-reentrant",
     .backend = "redis",
-    .summary = "A hash counts how often its owner, a thread's number, took it; waits by PTTL",
+    .summary =
+        "A hash counts how often its owner, a thread number, took it; waits as long as PTTL says",
     .acquire_commands = {"EVALSHA reentrant_acquire key owner ttl"},
     .release_commands = {"EVALSHA reentrant_release key owner ttl"},
     .source = "article 004",
@@ -27,8 +28,8 @@ const Registration registration(Descriptor{
                .reentrant = true,
                .renewable = true,
                .waiting_choices = kWaitingChoices},
-    .hazards = without_hazards(with_ttl_hazards({{"owner-collision", HazardOutcome::double_grant}}),
-                               {"reentry"}),
+    .hazards = join_hazards({{"owner-collision", HazardOutcome::double_grant}},
+                            {kOverrun, kOneRedis, kKeyTtl}, {"reentry"}),
     .make = construct<Reentrant>,
 });
 

@@ -6,12 +6,12 @@
 namespace lockbench::redis {
 namespace {
 
-/// What tells this process's clients from those of all others.
+/// Identifies this process among all others.
 struct ProcessId {
   std::string text;
 };
 
-/// Redisson's lock: the owner is unique, a guard renews it, and who waits is told of its end.
+/// Redisson's lock: the owner is unique, a timer renews it, and a release notifies waiting clients.
 class ReentrantNotify : public ReentrantLock {
  public:
   explicit ReentrantNotify(const Context& context)
@@ -35,7 +35,8 @@ class ReentrantNotify : public ReentrantLock {
 const Registration registration(Descriptor{
     .name = "redis-reentrant-notify",
     .backend = "redis",
-    .summary = "Redisson's lock: re-entrant, renewed, and a release wakes who waits by PUBLISH",
+    .summary =
+        "Redisson's lock: re-entrant, renewed, and a release wakes waiting clients by PUBLISH",
     .acquire_commands = {"EVALSHA reentrant_acquire key owner ttl", "SUBSCRIBE channel",
                          "UNSUBSCRIBE channel"},
     .release_commands = {"EVALSHA reentrant_release key owner ttl channel"},
@@ -49,7 +50,7 @@ const Registration registration(Descriptor{
                .renewable = true,
                .waiting = WaitPolicy::notify(),
                .waiting_choices = {}},
-    .hazards = without_hazards(with_renewal_hazards({}), {"reentry"}),
+    .hazards = join_hazards({}, {kRenewed, kOneRedis, kKeyTtl}, {"reentry"}),
     .make = construct<ReentrantNotify>,
 });
 

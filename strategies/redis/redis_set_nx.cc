@@ -4,7 +4,7 @@
 namespace lockbench::redis {
 namespace {
 
-/// SET NX PX: lock and TTL in one step. The release does not ask whose lock it deletes.
+/// SET NX PX: lock and TTL in one step. The release does not check the owner.
 class SetNx : public UncheckedLock {
  public:
   using UncheckedLock::UncheckedLock;
@@ -26,7 +26,8 @@ const Registration registration(Descriptor{
                .renew_check = OwnerCheck::none,
                .renewable = true,
                .waiting_choices = kWaitingChoices},
-    .hazards = with_ttl_hazards(with_unchecked_overrun({})),
+    .hazards = join_hazards({},
+                            {kUncheckedOverrun, kUncheckedRelease, kOverrun, kOneRedis, kKeyTtl}),
     .make = construct<SetNx>,
 });
 

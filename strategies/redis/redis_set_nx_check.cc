@@ -15,8 +15,8 @@ std::string host_and_process() {
   return fmt::format("{}:{}", host.data(), ::getpid());
 }
 
-/// SET NX PX with a value that names the owner; the release reads it and then deletes, in two steps
-/// between which the lock may change hands.
+/// SET NX PX with a value that names the owner; the release reads it and then deletes the key, and
+/// between these two steps the lock may be granted to another client.
 class SetNxCheck : public SingleNodeLock {
  public:
   using SingleNodeLock::SingleNodeLock;
@@ -40,7 +40,7 @@ class SetNxCheck : public SingleNodeLock {
     return freed_by(release_if_mine(lease, stop));
   }
 
-  /// The client's name, the same for all its acquisitions.
+  /// The client's name, which is the same for all its acquisitions.
   std::string make_token() override { return fmt::format("{}:{}", process_, client()); }
 
  private:
@@ -65,7 +65,8 @@ const Registration registration(Descriptor{
                .release_check = OwnerCheck::two_steps,
                .renew_check = OwnerCheck::two_steps,
                .waiting_choices = kWaitingChoices},
-    .hazards = with_ttl_hazards({{"release-race", HazardOutcome::foreign_release}}),
+    .hazards = join_hazards({{"release-race", HazardOutcome::foreign_release}},
+                            {kOverrun, kOneRedis, kKeyTtl}),
     .make = construct<SetNxCheck>,
 });
 

@@ -4,7 +4,7 @@
 namespace lockbench::redis {
 namespace {
 
-/// SET NX PX with a random token and a release that checks it in one step: the textbook lock.
+/// The textbook lock: SET NX PX with a random token, and a release that checks it in one step.
 class SetNxLua : public TokenLock {
  public:
   using TokenLock::TokenLock;
@@ -27,7 +27,7 @@ const Registration registration(Descriptor{
                .renew_check = OwnerCheck::atomic,
                .renewable = true,
                .waiting_choices = kWaitingChoices},
-    .hazards = with_ttl_hazards({}),
+    .hazards = join_hazards({}, {kOverrun, kOneRedis, kKeyTtl}),
     .make = construct<SetNxLua>,
 });
 

@@ -4,7 +4,7 @@
 namespace lockbench::redis {
 namespace {
 
-/// The oldest form: whoever creates the key has the lock, for ever if he dies.
+/// The oldest form: the client that creates the key has the lock, for ever if it dies.
 class Setnx : public SingleNodeLock {
  public:
   using SingleNodeLock::SingleNodeLock;
@@ -25,18 +25,18 @@ class Setnx : public SingleNodeLock {
 const Registration registration(Descriptor{
     .name = "redis-setnx",
     .backend = "redis",
-    .summary = "SETNX and DEL, no TTL: a crashed holder blocks everybody for ever",
+    .summary = "SETNX and DEL, no TTL: a crashed holder blocks all clients for ever",
     .acquire_commands = {"SETNX key 1"},
     .release_commands = {"DEL key"},
     .source = "articles 001, 002",
     .traits = {.expiry = Expiry::none,
                .release_check = OwnerCheck::none,
                .waiting_choices = kWaitingChoices},
-    .hazards =
-        with_one_redis_hazards(with_unchecked_release({{"crash-holding", HazardOutcome::stuck},
-                                                       {"crash-mid-acquire", HazardOutcome::stuck},
-                                                       {"host-crash", HazardOutcome::stuck},
-                                                       {"runaway-holder", HazardOutcome::stuck}})),
+    .hazards = join_hazards({{"crash-holding", HazardOutcome::stuck},
+                             {"crash-mid-acquire", HazardOutcome::stuck},
+                             {"host-crash", HazardOutcome::stuck},
+                             {"runaway-holder", HazardOutcome::stuck}},
+                            {kUncheckedRelease, kOneRedis}),
     .make = construct<Setnx>,
 });
 

@@ -19,7 +19,7 @@ class SetnxExpire : public UncheckedLock {
     const TimePoint asked_at = env().now();
     auto expires = redis().call({"EXPIRE", lease.key, std::to_string(seconds)}, request.stop);
     if (!expires) {
-      // Held, but perhaps for ever: neither granted nor free.
+      // The lock is held, perhaps without a TTL.
       expires.error().kind = StoreError::Kind::unanswered;
       return tl::unexpected(expires.error());
     }
@@ -42,8 +42,8 @@ const Registration registration(Descriptor{
                .ttl_in_seconds = true,
                .renewable = true,
                .waiting_choices = kWaitingChoices},
-    .hazards = with_ttl_hazards(with_unchecked_overrun({{"crash-mid-acquire",
-                                                         HazardOutcome::stuck}})),
+    .hazards = join_hazards({{"crash-mid-acquire", HazardOutcome::stuck}},
+                            {kUncheckedOverrun, kUncheckedRelease, kOverrun, kOneRedis, kKeyTtl}),
     .make = construct<SetnxExpire>,
 });
 

@@ -6,8 +6,8 @@
 namespace lockbench::redis {
 namespace {
 
-/// SETNX and EXPIRE in one transaction. A transaction has no if: EXPIRE runs whoever won, so every
-/// loser prolongs the holder's TTL.
+/// SETNX and EXPIRE in one transaction. EXPIRE runs even if SETNX was refused, so every refused
+/// client extends the holder's TTL.
 class SetnxExpireMulti : public UncheckedLock {
  public:
   using UncheckedLock::UncheckedLock;
@@ -23,7 +23,7 @@ class SetnxExpireMulti : public UncheckedLock {
     for (auto& reply : replies) reply = redis().receive(request.stop);
 
     if (!replies[0] && replies[0].error().kind == StoreError::Kind::rejected) {
-      // The rest ran without a transaction: neither granted nor free.
+      // The other commands ran without a transaction: the state is unknown.
       return tl::unexpected(StoreError{StoreError::Kind::unanswered, replies[0].error().message});
     }
     const StoreResult<Reply>& done = replies.back();
@@ -37,7 +37,7 @@ class SetnxExpireMulti : public UncheckedLock {
 const Registration registration(Descriptor{
     .name = "redis-setnx-expire-multi",
     .backend = "redis",
-    .summary = "SETNX and EXPIRE in MULTI (whole seconds): losers prolong the holder's TTL",
+    .summary = "SETNX and EXPIRE in MULTI (whole seconds): refused clients extend the holder's TTL",
     .acquire_commands = {"MULTI", "SETNX key 1", "EXPIRE key seconds", "EXEC"},
     .release_commands = {"DEL key"},
     .source = "article 001",
@@ -47,15 +47,13 @@ const Registration registration(Descriptor{
                .ttl_in_seconds = true,
                .renewable = true,
                .waiting_choices = kWaitingChoices},
-    // Losers who keep asking keep the TTL from running out: nothing recovers, and nothing is
-    // overrun.
-    .hazards = with_one_redis_hazards(
-        with_unchecked_release({{"crash-holding", HazardOutcome::stuck},
-                                {"crash-mid-acquire", HazardOutcome::stuck},
-                                {"host-crash", HazardOutcome::stuck},
-                                {"runaway-holder", HazardOutcome::stuck},
-                                {"store-clock-jump", HazardOutcome::double_grant},
-                                {"redis-eviction", HazardOutcome::double_grant}})),
+    // Refused clients that keep asking keep extending the TTL: a crash blocks for ever, and no
+    // overrun happens.
+    .hazards = join_hazards({{"crash-holding", HazardOutcome::stuck},
+                             {"crash-mid-acquire", HazardOutcome::stuck},
+                             {"host-crash", HazardOutcome::stuck},
+                             {"runaway-holder", HazardOutcome::stuck}},
+                            {kKeyTtl, kUncheckedRelease, kOneRedis}),
     .make = construct<SetnxExpireMulti>,
 });
 

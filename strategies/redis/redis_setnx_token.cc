@@ -4,8 +4,8 @@
 namespace lockbench::redis {
 namespace {
 
-/// Article 002's first form: the value names the owner, so that nobody else can free it; still no
-/// TTL.
+/// Article 002's first form: the value names the owner, so that no other client can release it;
+/// still without a TTL.
 class SetnxToken : public TokenLock {
  public:
   using TokenLock::TokenLock;
@@ -24,17 +24,18 @@ class SetnxToken : public TokenLock {
 const Registration registration(Descriptor{
     .name = "redis-setnx-token",
     .backend = "redis",
-    .summary = "SETNX with the owner's token, freed by a script that checks it; no TTL",
+    .summary = "SETNX with the owner's token, released by a script that checks it; no TTL",
     .acquire_commands = {"SETNX key token"},
     .release_commands = {"EVALSHA release_if_token key token"},
     .source = "article 002",
     .traits = {.expiry = Expiry::none,
                .release_check = OwnerCheck::atomic,
                .waiting_choices = kWaitingChoices},
-    .hazards = with_one_redis_hazards({{"crash-holding", HazardOutcome::stuck},
-                                       {"crash-mid-acquire", HazardOutcome::stuck},
-                                       {"host-crash", HazardOutcome::stuck},
-                                       {"runaway-holder", HazardOutcome::stuck}}),
+    .hazards = join_hazards({{"crash-holding", HazardOutcome::stuck},
+                             {"crash-mid-acquire", HazardOutcome::stuck},
+                             {"host-crash", HazardOutcome::stuck},
+                             {"runaway-holder", HazardOutcome::stuck}},
+                            {kOneRedis}),
     .make = construct<SetnxToken>,
 });
 

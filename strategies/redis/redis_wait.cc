@@ -11,16 +11,13 @@
 namespace lockbench::redis {
 namespace {
 
-/// As long as all replicas are asked; those of fewer may not be the one that takes over.
-std::vector<KnownHazard> failover_refused(std::vector<KnownHazard> hazards) {
-  hazards = without_hazards(std::move(hazards), {"failover", "failover-sentinel"});
-  hazards.push_back({"failover-wrong-replica", HazardOutcome::double_grant});
-  hazards.push_back({"failover", HazardOutcome::refused});
-  return hazards;
-}
+/// A failover breaks the lock only if fewer than all replicas had to acknowledge it, and one that
+/// did not takes over.
+constexpr KnownHazard kFailover[] = {{"failover-wrong-replica", HazardOutcome::double_grant},
+                                     {"failover", HazardOutcome::refused}};
 
-/// SET NX PX, and WAIT until replicas have it too: what article 004 wonders about. Too few of them
-/// in time: the lock is given back, and refused.
+/// SET NX PX, then WAIT until the replicas have it too, as article 004 considers. If too few
+/// acknowledge in time, the lock is released and the acquisition refused.
 class WaitForReplicas : public TokenLock {
  public:
   explicit WaitForReplicas(const Context& context)
@@ -28,8 +25,7 @@ class WaitForReplicas : public TokenLock {
         asked_for_(context.options.wait_replicas),
         timeout_(context.options.wait_timeout),
         command_timeout_(context.options.command_timeout),
-        observer_(
-            context.services.get_or_make<ReplicationObserver>(make_deaf_replication_observer)) {}
+        observer_(context.services.get<ReplicationObserver>()) {}
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     if (auto known = prepare(); !known) return tl::unexpected(known.error());
@@ -37,14 +33,14 @@ class WaitForReplicas : public TokenLock {
     if (!taken || !taken->granted) return taken;
     const StoreResult<void> kept = await_replicas(request.stop);
     if (kept) return taken;
-    // After a lost answer it is given back by whoever asked for it.
+    // After a lost answer acquire() releases the lock.
     if (kept.error().kind == StoreError::Kind::unanswered) return tl::unexpected(kept.error());
     const auto freed = redis().call(scripts::release_if_token, {lease.key}, {lease.token});
     if (freed) return tl::unexpected(kept.error());
     return tl::unexpected(StoreError{StoreError::Kind::unanswered, freed.error().message});
   }
 
-  /// The TTL that replicas do not know of yet is not counted on.
+  /// Counts only once the replicas have the new TTL.
   RenewResult renew(const Lease& lease, Duration ttl) override {
     const TimePoint asked_at = env().now();
     const auto milliseconds = ceil_milliseconds(ttl);
@@ -59,7 +55,7 @@ class WaitForReplicas : public TokenLock {
   }
 
  protected:
-  /// How many must acknowledge: the server is asked once, unless the user says.
+  /// Sets how many replicas must acknowledge: the user's number, or else all that the server has.
   StoreResult<void> prepare() override {
     if (wanted_ > 0) return {};
     if (asked_for_) {
@@ -70,17 +66,17 @@ class WaitForReplicas : public TokenLock {
     if (!there) return tl::unexpected(there.error());
     if (*there == 0) {
       return tl::unexpected(
-          StoreError{StoreError::Kind::rejected, endpoint() + ": it has no replicas"});
+          StoreError{StoreError::Kind::rejected, endpoint() + ": the server has no replicas"});
     }
     wanted_ = *there;
     return {};
   }
 
-  // A timer's renewal would not wait for the replicas.
+  // The timer's renewals would not wait for the replicas.
   std::optional<RenewalProtocol> renewal_protocol() const override { return std::nullopt; }
 
  private:
-  /// Whether enough replicas have what this connection wrote. Refused: too few.
+  /// Waits until enough replicas have this connection's writes. Fails as `refused` with too few.
   StoreResult<void> await_replicas(const std::stop_token& stop) {
     const auto connection = redis().times_connected();
     const TimePoint asked_at = env().now();
@@ -90,14 +86,14 @@ class WaitForReplicas : public TokenLock {
     const std::string_view words[] = {"WAIT", wanted, milliseconds};
     redis().queue(Command(words));
     redis().flush(stop);
-    // Not a wait for the lock: it takes as long as a command may, and its own time.
+    // Not reported as a wait for the lock. May take the command timeout in addition to its own.
     auto answer = redis().receive_within(timeout_ + command_timeout_, stop);
     if (!answer) {
       redis().close();
       answer = redis().receive(stop);
     }
     if (!*answer) return tl::unexpected(answer->error());
-    // On a connection that has written nothing, every replica has it all.
+    // On a new connection without writes, WAIT would count every replica.
     if (redis().times_connected() != connection) {
       return tl::unexpected(StoreError{StoreError::Kind::unanswered,
                                        endpoint() + ": the connection was lost before WAIT"});
@@ -114,13 +110,14 @@ class WaitForReplicas : public TokenLock {
   const std::optional<int> asked_for_;
   const Duration timeout_, command_timeout_;
   ReplicationObserver& observer_;
-  int wanted_ = 0;  ///< not known yet
+  int wanted_ = 0;  ///< 0: not known yet
 };
 
 const Registration registration(Descriptor{
     .name = "redis-wait",
     .backend = "redis",
-    .summary = "SET NX PX, then WAIT until replicas have the lock; too few in time: given back",
+    .summary = "SET NX PX, then WAIT for the replicas; released and refused if too few acknowledge "
+               "in time",
     .acquire_commands = {"SET key token NX PX ttl", "WAIT replicas timeout"},
     .release_commands = {"EVALSHA release_if_token key token"},
     .source = "article 004; redis.io \"WAIT\"",
@@ -129,7 +126,9 @@ const Registration registration(Descriptor{
                .renew_check = OwnerCheck::atomic,
                .needs_replicas = true,
                .waiting_choices = kWaitingChoices},
-    .hazards = failover_refused(with_ttl_hazards({})),
+    .hazards = join_hazards(join_hazards({}, {kOverrun, kOneRedis, kKeyTtl},
+                                         {"failover", "failover-sentinel"}),
+                            {kFailover}),
     .make = construct<WaitForReplicas>,
 });
 

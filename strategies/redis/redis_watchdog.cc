@@ -4,8 +4,8 @@
 namespace lockbench::redis {
 namespace {
 
-/// The textbook lock with a guard that prolongs it as long as it is held, and as its holder's: work
-/// may outlast the TTL.
+/// The textbook lock with a timer that renews it while it is held, checking the owner: a task may
+/// take longer than the TTL.
 class Watchdog : public TokenLock {
  public:
   using TokenLock::TokenLock;
@@ -29,7 +29,7 @@ const Registration registration(Descriptor{
                .renews = RenewalTiming{},
                .renewable = true,
                .waiting_choices = kWaitingChoices},
-    .hazards = with_renewal_hazards({}),
+    .hazards = join_hazards({}, {kRenewed, kOneRedis, kKeyTtl}),
     .make = construct<Watchdog>,
 });
 

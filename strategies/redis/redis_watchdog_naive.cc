@@ -4,8 +4,8 @@
 namespace lockbench::redis {
 namespace {
 
-/// The guard thread as the article has it: EXPIRE, whoever holds the lock meanwhile, for the first
-/// time when only a fifth of the TTL is left.
+/// The guard thread as in the article: EXPIRE without checking the owner, the first time when a
+/// fifth of the TTL is left.
 class WatchdogNaive : public TokenLock {
  public:
   using TokenLock::TokenLock;
@@ -30,7 +30,7 @@ class WatchdogNaive : public TokenLock {
 const Registration registration(Descriptor{
     .name = "redis-watchdog-naive",
     .backend = "redis",
-    .summary = "SET NX PX, renewed by an EXPIRE (whole seconds) that does not ask whose lock it is",
+    .summary = "SET NX PX, renewed by EXPIRE (whole seconds) without checking the owner",
     .acquire_commands = {"SET key token NX PX ttl"},
     .release_commands = {"EVALSHA release_if_token key token"},
     .renew_commands = {"EXPIRE key seconds"},
@@ -41,7 +41,8 @@ const Registration registration(Descriptor{
                .renews = RenewalTiming{.first_share = 0.8, .share = 0.5},
                .renewable = true,
                .waiting_choices = kWaitingChoices},
-    .hazards = with_renewal_hazards({{"foreign-renewal", HazardOutcome::foreign_renewal}}),
+    .hazards = join_hazards({{"foreign-renewal", HazardOutcome::foreign_renewal}},
+                            {kRenewed, kOneRedis, kKeyTtl}),
     .make = construct<WatchdogNaive>,
 });
 

@@ -4,10 +4,10 @@
 namespace lockbench::redis {
 namespace {
 
-/// Redlock as it is described: the nodes one after the other.
+/// Redlock as its description has it: one node after the other.
 class Redlock : public RedlockLock {
  public:
-  explicit Redlock(const Context& context) : RedlockLock(context, Asking::one_by_one) {}
+  explicit Redlock(const Context& context) : RedlockLock(context, Order::sequential) {}
 };
 
 const Registration registration(Descriptor{

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "strategies/endpoints.h"
-#include "strategies/redis/client/quorum.h"
 #include "strategies/redis/client/renewal_channel.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/waiting/retry.h"
@@ -13,46 +12,46 @@
 namespace lockbench::redis {
 namespace {
 
-// Where no TTL says how long it may take.
+// For releases, which know no TTL.
 constexpr Duration kNodeTimeout = std::chrono::milliseconds(50);
 
-QuestionPtr make_question(Question::Kind kind, const Lease& lease, Duration ttl = {}) {
-  return std::make_shared<Question>(
-      Question{.kind = kind, .key = lease.key, .token = lease.token, .ttl = ttl});
+NodeRequestPtr make_request(NodeRequest::Kind kind, const Lease& lease, Duration ttl = {}) {
+  return std::make_shared<NodeRequest>(
+      NodeRequest{.kind = kind, .key = lease.key, .token = lease.token, .ttl = ttl});
 }
 
 }  // namespace
 
-RedlockLock::RedlockLock(const Context& context, Asking asking)
+RedlockLock::RedlockLock(const Context& context, Order order)
     : env_(context.env),
       services_(context.services),
       factory_(context.services.get_or_make<ConnectionFactory>(make_hiredis_factory)),
-      observer_(context.services.get_or_make<QuorumObserver>(make_deaf_quorum_observer)),
-      asking_(asking),
+      observer_(context.services.get<QuorumObserver>()),
+      order_(order),
       options_(context.options),
       waiting_(context.waiting),
       renewing_(context.renewing),
       endpoints_(endpoints_of(context, parse_endpoint)) {
   const Duration timeout = options_.command_timeout;
-  // Neither connecting nor sending may hold up a round for longer than an answer may.
-  const Duration at_once = std::min(options_.node_timeout.value_or(kNodeTimeout), timeout);
+  // Connecting and sending must not hold up a round for longer than an answer may.
+  const Duration blocking = std::min(options_.node_timeout.value_or(kNodeTimeout), timeout);
   for (const Endpoint& endpoint : endpoints_) {
     nodes_.emplace_back(static_cast<int>(nodes_.size()), endpoint.display(),
-                        factory_.make(endpoint, at_once, env_), timeout, observer_, env_);
+                        factory_.make(endpoint, blocking, env_), timeout, observer_, env_);
   }
 }
 
 RedlockLock::~RedlockLock() {
   for (QuorumNode& node : nodes_) {
-    node.tidy_up();
-    if (node.owed() > 0) node.revive({});
+    node.send_pending_releases();
+    if (node.pending_releases() > 0) node.retry_now({});
   }
-  // The last chance for what waits for a connection. By now all are on their way, side by side.
+  // The last chance for releases that wait for a connection. By now all nodes are connecting.
   const TimePoint until = env_.now() + kNodeTimeout;
   for (QuorumNode& node : nodes_) {
-    if (node.owed() == 0) continue;
-    node.revive(std::max(until - env_.now(), Duration::zero()));
-    node.tidy_up();
+    if (node.pending_releases() == 0) continue;
+    node.retry_now(std::max(until - env_.now(), Duration::zero()));
+    node.send_pending_releases();
   }
 }
 
@@ -80,12 +79,13 @@ AcquireResult RedlockLock::acquire(const AcquireRequest& request) {
 StoreResult<bool> RedlockLock::try_round(const AcquireRequest& request, Lease& lease) {
   const TimePoint started = env_.now();
   const Duration per_node = node_timeout(request.ttl);
-  Patience patience{.per_node = per_node, .stop = request.stop};
-  // A round that was begun in time ends soon after it; one that is the only one is gone through.
+  Limits limits{.per_node = per_node, .stop = request.stop};
+  // A round that began before the deadline ends soon after it; a single attempt asks every node.
   if (request.deadline > started && request.deadline < TimePoint::max() - per_node) {
-    patience.until = request.deadline + per_node;
+    limits.until = request.deadline + per_node;
   }
-  const Votes votes = ask_nodes(make_question(Question::Kind::take, lease, request.ttl), patience);
+  const Votes votes =
+      ask_nodes(make_request(NodeRequest::Kind::acquire, lease, request.ttl), limits);
   const Duration validity = validity_of(request.ttl, env_.now() - started);
   const bool won = is_majority(votes.granted);
   const bool granted = won && validity > Duration::zero();
@@ -99,35 +99,123 @@ StoreResult<bool> RedlockLock::try_round(const AcquireRequest& request, Lease& l
   }
   give_back(lease, per_node);
   if (!is_blocking(votes.failed())) return false;
-  // A majority that could not tell us may hold it: it is being freed there, and ends by itself.
+  // A majority may hold the lock although it did not answer; the releases and the TTL free it.
   const bool perhaps = is_majority(votes.granted + votes.unanswered);
   return tl::unexpected(StoreError{
       perhaps ? StoreError::Kind::unanswered : StoreError::Kind::not_sent, describe(votes)});
 }
 
+RedlockLock::Votes RedlockLock::ask_nodes(const NodeRequestPtr& request, const Limits& limits) {
+  Votes votes;
+  choose_nodes(limits.per_node);
+  const std::size_t step = order_ == Order::parallel ? nodes_.size() : 1;
+  for (std::size_t first = 0; first < nodes_.size(); first += step) {
+    ask_range(first, first + step, request, limits, votes);
+  }
+  for (QuorumNode& node : nodes_) node.stop_waiting();
+  return votes;
+}
+
+void RedlockLock::choose_nodes(Duration per_node) {
+  chosen_.assign(nodes_.size(), false);
+  int ready = 0;
+  for (std::size_t node = 0; node < nodes_.size(); ++node) {
+    chosen_[node] = nodes_[node].ready(per_node);
+    ready += chosen_[node] ? 1 : 0;
+  }
+  if (is_majority(ready)) return;
+  // The first pass starts all connections, so that the second waits for them side by side.
+  const TimePoint until = env_.now() + per_node;
+  for (const bool wait : {false, true}) {
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (chosen_[node]) continue;
+      const Duration longest = wait ? std::max(until - env_.now(), Duration::zero()) : Duration();
+      chosen_[node] = nodes_[node].retry_now(longest);
+    }
+  }
+}
+
+void RedlockLock::ask_range(std::size_t first, std::size_t last, const NodeRequestPtr& request,
+                            const Limits& limits, Votes& votes) {
+  const auto add_reason = [&](std::size_t node) {
+    if (votes.reason.empty()) votes.reason = nodes_[node].failure();
+  };
+  const TimePoint asked_at = env_.now();
+  const bool in_time = asked_at < limits.until && !limits.stop.stop_requested();
+  awaited_.clear();
+  for (std::size_t node = first; node < last; ++node) {
+    if (chosen_[node] && in_time) {
+      nodes_[node].ask(request);
+      awaited_.push_back(node);
+    } else {
+      nodes_[node].skip(request);
+      ++votes.no_effect;
+      add_reason(node);
+    }
+  }
+  const TimePoint give_up_at = std::min(asked_at + limits.per_node, limits.until);
+  bool over = false;
+  while (!over && !awaited_.empty() && !decided(votes)) {
+    watched_.clear();
+    for (const std::size_t node : awaited_) {
+      watched_.push_back({.descriptor = nodes_[node].descriptor()});
+    }
+    // An answer that is there when the time is up still counts: this client was late, not the node.
+    const Duration left = std::max(give_up_at - env_.now(), Duration::zero());
+    wait_for_any(watched_, left, limits.stop);
+    auto watched = watched_.begin();
+    std::erase_if(awaited_, [&](std::size_t node) {
+      return (watched++)->ready && count_answer(node, votes);
+    });
+    over = left == Duration::zero() || limits.stop.stop_requested();
+  }
+  if (decided(votes)) return;  // answers still to come are read later
+  for (const std::size_t node : awaited_) {
+    nodes_[node].give_up(give_up_at - asked_at);
+    ++votes.unanswered;
+    add_reason(node);
+  }
+}
+
+bool RedlockLock::decided(const Votes& votes) const {
+  return order_ == Order::parallel && (is_majority(votes.granted) || is_majority(votes.refused) ||
+                                       is_blocking(votes.refused + votes.failed()));
+}
+
+bool RedlockLock::count_answer(std::size_t node, Votes& votes) {
+  const auto answer = nodes_[node].answer();
+  if (!answer) return false;
+  votes.granted += answer->vote == Vote::granted ? 1 : 0;
+  votes.refused += answer->vote == Vote::refused ? 1 : 0;
+  if (answer->vote != Vote::failed) return true;
+  ++(answer->may_have_taken_effect ? votes.unanswered : votes.no_effect);
+  if (votes.reason.empty()) votes.reason = nodes_[node].failure();
+  return true;
+}
+
 void RedlockLock::give_back(const Lease& lease, Duration per_node) {
-  const QuestionPtr release = make_question(Question::Kind::free, lease);
+  const NodeRequestPtr release = make_request(NodeRequest::Kind::release, lease);
   const TimePoint until = env_.now() + per_node;
   for (QuorumNode& node : nodes_) {
-    // Where it may be held, a connection that was lost is worth a wait for another.
-    const bool worth_it = node.may_hold(lease.token);
+    // It is worth waiting for a new connection only where the lock may be held.
+    const bool may_hold = node.may_hold(lease.token);
     const Duration left = std::max(until - env_.now(), Duration::zero());
-    if (node.ready(per_node, worth_it ? left : Duration::zero())) {
+    if (node.ready(per_node, may_hold ? left : Duration::zero())) {
       node.ask(release);
       node.stop_waiting();
     } else {
-      node.pass_over(release);
+      node.skip(release);
     }
   }
 }
 
 ReleaseResult RedlockLock::release(const Lease& lease) {
   if (lease.renewal) lease.renewal->stop();
-  const Votes votes = ask_nodes(make_question(Question::Kind::free, lease),
+  const Votes votes = ask_nodes(make_request(NodeRequest::Kind::release, lease),
                                 {.per_node = options_.node_timeout.value_or(kNodeTimeout)});
   if (is_majority(votes.granted)) {
     for (QuorumNode& node : nodes_) {
-      if (node.owed() > 0) node.tidy_up();
+      if (node.pending_releases() > 0) node.send_pending_releases();
     }
     return {ReleaseOutcome::released, {}};
   }
@@ -137,7 +225,7 @@ ReleaseResult RedlockLock::release(const Lease& lease) {
 
 RenewResult RedlockLock::renew(const Lease& lease, Duration ttl) {
   const TimePoint started = env_.now();
-  const Votes votes = ask_nodes(make_question(Question::Kind::prolong, lease, ttl),
+  const Votes votes = ask_nodes(make_request(NodeRequest::Kind::renew, lease, ttl),
                                 {.per_node = node_timeout(ttl)});
   const Duration validity = validity_of(ttl, env_.now() - started);
   if (is_majority(votes.granted) && validity > Duration::zero()) {
@@ -153,33 +241,28 @@ RenewResult RedlockLock::renew(const Lease& lease, Duration ttl) {
 
 void RedlockLock::keep_renewed(Lease& lease, TimePoint granted_at, Duration ttl) {
   if (!renewing_) return;
-  if (scheduler_ == nullptr) find_scheduler(ttl);
-  lease.renewal = scheduler_->keep({.key = lease.key,
-                                    .token = lease.token,
-                                    .state = lease.state,
-                                    .granted_at = granted_at,
-                                    .ttl = ttl,
-                                    .drift = drift_of(ttl),
-                                    .timing = *renewing_,
-                                    .cap = options_.renew_cap,
-                                    .channels = renewal_channels_,
-                                    .quorum = majority_of(nodes())});
+  if (renewal_channels_.empty()) make_renewal_channels(ttl);
+  lease.renewal = renewal_scheduler(services_).keep({.key = lease.key,
+                                                     .token = lease.token,
+                                                     .state = lease.state,
+                                                     .granted_at = granted_at,
+                                                     .ttl = ttl,
+                                                     .drift = drift_of(ttl),
+                                                     .timing = *renewing_,
+                                                     .cap = options_.renew_cap,
+                                                     .channels = renewal_channels_,
+                                                     .quorum = majority_of(nodes())});
 }
 
-void RedlockLock::find_scheduler(Duration ttl) {
-  scheduler_ = &services_.get_or_make<RenewalScheduler>([this] {
-    auto& worlds = services_.get_or_make<EnvSource>(system_env_source);
-    auto& observer = services_.get_or_make<RenewalObserver>(make_deaf_observer);
-    return std::make_shared<RenewalScheduler>(worlds.make(), observer);
-  });
+void RedlockLock::make_renewal_channels(Duration ttl) {
   const RenewalProtocol protocol{.script = &scripts::renew_if_token};
   const Duration timeout = std::max(node_timeout(ttl), Duration(std::chrono::milliseconds(10)));
   for (const Endpoint& endpoint : endpoints_) {
-    // A quorum's nodes are waited for as a quorum waits: not on the channels of other locks. Each
-    // has its own, even if all that sets it apart is what nobody is shown.
-    const std::string name = fmt::format("{} {} of a quorum's node {}", endpoint.display(),
+    // Not the channels of other locks, whose timeouts differ. The number keeps nodes apart that
+    // differ in their database or credentials only.
+    const std::string name = fmt::format("{} {} of quorum node {}", endpoint.display(),
                                          protocol.name(), renewal_channels_.size());
-    scheduler_->provide_channel(name, [&](Env& env) {
+    renewal_scheduler(services_).provide_channel(name, [&](Env& env) {
       return make_renewal_channel(factory_.make(endpoint, timeout, env), protocol);
     });
     renewal_channels_.push_back(name);

@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -12,57 +11,80 @@
 
 namespace lockbench::redis {
 
-/// A lock on a majority of independent Redis servers (redis.io, "Distributed Locks with Redis";
-/// articles 001 and 003), all endpoints that are given. Nodes that are down or silent are left
-/// alone as long as there is a majority without them.
+// The arithmetic of redis.io, "Distributed Locks with Redis" (articles 001 and 003).
+
+constexpr int majority_of(int nodes) { return nodes / 2 + 1; }
+
+/// How far the nodes' clocks may drift apart during a TTL.
+constexpr Duration drift_of(Duration ttl) { return ttl / 100 + std::chrono::milliseconds(2); }
+
+/// What is left of the validity once the votes are in. Without a positive rest the lock must not be
+/// granted.
+constexpr Duration validity_of(Duration ttl, Duration elapsed) {
+  return ttl - elapsed - drift_of(ttl);
+}
+
+/// How long to wait for one node: a small part of the TTL, so that a node that is down costs little
+/// validity.
+constexpr Duration node_timeout_of(Duration ttl) {
+  constexpr Duration kLongest = std::chrono::milliseconds(50);
+  return ttl / 20 < kLongest ? ttl / 20 : kLongest;
+}
+
+/// A lock on a majority of independent Redis servers, all endpoints that are given (redis.io,
+/// "Distributed Locks with Redis"; articles 001 and 003). Nodes that are down or silent are skipped
+/// for a while as long as the others are a majority.
 class RedlockLock : public LockStrategy {
  public:
-  enum class Asking {
-    one_by_one,   ///< each is waited for before the next is asked
-    all_at_once,  ///< and done as soon as the majority is decided; later answers are read later
+  enum class Order {
+    sequential,  ///< waits for each node before it asks the next
+    parallel,    ///< asks all; done once a majority has decided, and reads later answers later
   };
 
-  RedlockLock(const Context& context, Asking asking);
+  RedlockLock(const Context& context, Order order);
   ~RedlockLock() override;
 
-  /// A majority must be there.
+  /// Fails unless it reaches a majority.
   StoreResult<void> connect() override;
   AcquireResult acquire(const AcquireRequest& request) override;
-  /// By the nodes' majority.
   ReleaseResult release(const Lease& lease) override;
   RenewResult renew(const Lease& lease, Duration ttl) override;
 
  private:
   struct Votes {
     int granted = 0, refused = 0;
-    int no_effect = 0;   ///< failed, and certainly so
-    int unanswered = 0;  ///< failed, or not
+    int no_effect = 0;   ///< failed for sure
+    int unanswered = 0;  ///< may have taken effect
     std::string reason;  ///< of the first failure
     int failed() const { return no_effect + unanswered; }
   };
-  struct Patience {
+  struct Limits {
     Duration per_node{};
     TimePoint until = TimePoint::max();  ///< for all nodes together
     std::stop_token stop{};
   };
 
   StoreResult<bool> try_round(const AcquireRequest& request, Lease& lease);
-  Votes ask_nodes(const QuestionPtr& question, const Patience& patience);
+  /// Sends the request to every node that is worth it and counts the answers.
+  Votes ask_nodes(const NodeRequestPtr& request, const Limits& limits);
+  /// Sets which nodes to ask. Without a majority of ready nodes all others are tried again.
   void choose_nodes(Duration per_node);
-  void ask_one_by_one(const QuestionPtr& question, const Patience& patience, Votes& votes);
-  void ask_all_at_once(const QuestionPtr& question, const Patience& patience, Votes& votes);
-  void pass_over(std::size_t node, const QuestionPtr& question, Votes& votes);
-  /// True if its answer has come.
-  bool hear(std::size_t node, Votes& votes);
-  void miss(std::size_t node, Duration waited, Votes& votes);
+  /// Asks the nodes from `first` to `last - 1` at once.
+  void ask_range(std::size_t first, std::size_t last, const NodeRequestPtr& request,
+                 const Limits& limits, Votes& votes);
+  /// Whether later answers cannot change the result any more.
+  bool decided(const Votes& votes) const;
+  /// False: its answer has not come yet.
+  bool count_answer(std::size_t node, Votes& votes);
+  /// Releases the lock on every node after a lost round, without waiting for the answers.
   void give_back(const Lease& lease, Duration per_node);
   void keep_renewed(Lease& lease, TimePoint granted_at, Duration ttl);
-  void find_scheduler(Duration ttl);
+  void make_renewal_channels(Duration ttl);
 
   int nodes() const { return static_cast<int>(nodes_.size()); }
-  bool is_majority(int votes) const;
-  /// Whether so many votes against it make a majority for it impossible.
-  bool is_blocking(int votes) const;
+  bool is_majority(int votes) const { return votes >= majority_of(nodes()); }
+  /// Whether so many votes against it rule out a majority for it.
+  bool is_blocking(int votes) const { return votes > nodes() - majority_of(nodes()); }
   std::string describe(const Votes& votes) const;
   Duration node_timeout(Duration ttl) const;
 
@@ -70,21 +92,20 @@ class RedlockLock : public LockStrategy {
   Services& services_;
   ConnectionFactory& factory_;
   QuorumObserver& observer_;
-  const Asking asking_;
+  const Order order_;
   const StrategyOptions options_;
   const WaitPolicy waiting_;
   const std::optional<RenewalTiming> renewing_;
   const std::vector<Endpoint> endpoints_;
   std::vector<QuorumNode> nodes_;
-  RenewalScheduler* scheduler_ = nullptr;  ///< and its channels: found when first needed
-  std::vector<std::string> renewal_channels_;
-  // Of the round that is under way; kept, as a round should cost no allocation.
+  std::vector<std::string> renewal_channels_;  ///< made when first needed
+  // Of the current round; members, so that a round allocates nothing.
   std::vector<bool> chosen_;
   std::vector<std::size_t> awaited_;
   std::vector<Watched> watched_;
 };
 
-// For the descriptors of both ways of asking.
+// For the descriptors of both orders.
 Traits redlock_traits();
 std::vector<KnownHazard> redlock_hazards();
 

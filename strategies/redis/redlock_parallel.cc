@@ -4,16 +4,16 @@
 namespace lockbench::redis {
 namespace {
 
-/// Redlock at the speed of its majority: all nodes at once, and whoever is late is not waited for.
+/// Redlock at the speed of its majority: asks all nodes at once and does not wait for late answers.
 class RedlockParallel : public RedlockLock {
  public:
-  explicit RedlockParallel(const Context& context) : RedlockLock(context, Asking::all_at_once) {}
+  explicit RedlockParallel(const Context& context) : RedlockLock(context, Order::parallel) {}
 };
 
 const Registration registration(Descriptor{
     .name = "redlock-parallel",
     .backend = "redis",
-    .summary = "SET NX PX on all of several independent nodes at once, granted by the majority",
+    .summary = "SET NX PX on all independent nodes at once, granted by the majority",
     .acquire_commands = {"SET key token NX PX ttl", "EVALSHA release_if_token key token"},
     .release_commands = {"EVALSHA release_if_token key token"},
     .source = "redis.io \"Distributed Locks with Redis\", \"send the SET commands to the N "

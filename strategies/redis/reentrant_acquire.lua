@@ -1,6 +1,6 @@
--- Takes the lock, or takes it once more if it is the caller's already (Redisson's RLock).
+-- Takes the lock, or takes it again if the caller holds it (Redisson's RLock).
 -- KEYS[1] lock (a hash: owner to count), ARGV[1] owner, ARGV[2] TTL in milliseconds.
--- Returns nil if granted, else the milliseconds that the holder's TTL has left.
+-- Returns nil if granted, else the rest of the holder's TTL in milliseconds.
 if redis.call('EXISTS', KEYS[1]) == 0 then
   redis.call('HSET', KEYS[1], ARGV[1], 1)
 elseif redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then

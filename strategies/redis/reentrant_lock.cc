@@ -5,21 +5,21 @@
 namespace lockbench::redis {
 namespace {
 
-/// Keys in doubt that a client remembers. What is beyond that ends with its TTL.
-constexpr std::size_t kMostDoubts = 1024;
+/// Bounds the keys with lost answers that a client remembers; others end with their TTL.
+constexpr std::size_t kMaxDoubts = 1024;
 
 }  // namespace
 
 StoreResult<TryResult> ReentrantLock::try_acquire(const AcquireRequest& request, Lease& lease) {
   const auto milliseconds = ceil_milliseconds(request.ttl);
   latest_ttl_ = request.ttl;
-  (void)settle_doubts(lease, request.stop);  // else with the release
+  (void)settle_doubts(lease, request.stop);  // after a failure, the release tries again
   const TimePoint asked_at = env().now();
   const auto left = redis().call(scripts::reentrant_acquire, {lease.key},
                                  {lease.token, std::to_string(milliseconds)}, request.stop);
   if (!left) return tl::unexpected(left.error());
   if (!left->is_nil()) {
-    // Without a TTL, which nobody of ours leaves behind, it does not free itself.
+    // A key without a TTL, which lockbench never leaves, does not expire.
     if (left->integer < 0) return false;
     return TryResult(false, std::chrono::milliseconds(left->integer));
   }
@@ -50,7 +50,7 @@ ReleaseResult ReentrantLock::give_back(const Lease& lease) {
     return {ReleaseOutcome::failed, reply.error().message};
   }
   if (reply->is_integer(0)) {
-    // Not held here any more, it must not be counted there either.
+    // This client no longer holds it, so the server must not count it either.
     if (auto settled = settle_doubts(lease, {}); !settled) {
       return {ReleaseOutcome::failed, std::move(settled.error().message)};
     }
@@ -59,7 +59,7 @@ ReleaseResult ReentrantLock::give_back(const Lease& lease) {
 }
 
 StoreResult<bool> ReentrantLock::undo(const Lease& lease, const std::stop_token& stop) {
-  // Whether it was counted once more cannot be told if it was held already.
+  // If it was held already, whether it was counted again is unknown.
   const bool held = held_.contains(lease.key);
   const auto freed = held ? StoreResult<Reply>() : release_once(lease, latest_ttl_, stop);
   if (held || !freed) doubt(lease);
@@ -68,13 +68,13 @@ StoreResult<bool> ReentrantLock::undo(const Lease& lease, const std::stop_token&
 }
 
 void ReentrantLock::doubt(const Lease& lease) {
-  if (doubts_.size() < kMostDoubts || doubts_.contains(lease.key)) ++doubts_[lease.key];
+  if (doubts_.size() < kMaxDoubts || doubts_.contains(lease.key)) ++doubts_[lease.key];
 }
 
 StoreResult<void> ReentrantLock::settle_doubts(const Lease& lease, const std::stop_token& stop) {
   const auto doubts = doubts_.find(lease.key);
   if (doubts == doubts_.end() || held_.contains(lease.key)) return {};
-  // One by one, as an owner's name that is not unique may be counted for another's sake too.
+  // One by one, as another client may have the same owner name (redis-reentrant).
   for (bool counted = true; counted && doubts->second > 0; --doubts->second) {
     const auto left = release_once(lease, latest_ttl_, stop);
     if (!left) return tl::unexpected(left.error());

@@ -7,8 +7,8 @@
 
 namespace lockbench::redis {
 
-/// A lock that its owner may take again: a hash that counts how often (article 004, Redisson). Who
-/// the owner is, and how the others learn that it is free, sets the strategies apart.
+/// A lock that its owner may take again: a hash with a count per owner (article 004, Redisson). The
+/// strategies differ in who the owner is and how waiting clients learn of a release.
 class ReentrantLock : public SingleNodeLock {
  public:
   using SingleNodeLock::SingleNodeLock;
@@ -24,8 +24,8 @@ class ReentrantLock : public SingleNodeLock {
   }
   std::optional<RenewalProtocol> renewal_protocol() const override;
 
-  /// The script does, when the last release has freed the lock.
-  bool tells_itself() const override { return true; }
+  /// The release script publishes when it frees the lock.
+  bool release_notifies() const override { return true; }
 
  private:
   struct Held {
@@ -33,15 +33,15 @@ class ReentrantLock : public SingleNodeLock {
     Duration ttl{};
   };
 
-  /// It may be counted there once more than it is here.
+  /// Remembers that the server may count this lock once more than this client.
   void doubt(const Lease& lease);
-  /// Takes back what is counted there of a lock that is not held here.
+  /// Releases what the server may still count for a lock that this client does not hold.
   StoreResult<void> settle_doubts(const Lease& lease, const std::stop_token& stop);
   StoreResult<Reply> release_once(const Lease& lease, Duration ttl, const std::stop_token& stop);
 
   std::map<std::string, Held> held_;
-  std::map<std::string, int> doubts_;  ///< answers that were lost, by key
-  Duration latest_ttl_{};              ///< that was asked for, whatever came of it
+  std::map<std::string, int> doubts_;  ///< lost answers by key
+  Duration latest_ttl_{};              ///< of the latest request
 };
 
 }  // namespace lockbench::redis

@@ -4,27 +4,18 @@
 #include <optional>
 #include <utility>
 
-#include "strategies/env.h"
-#include "strategies/lock_strategy.h"
+#include "strategies/outcomes.h"
 #include "strategies/waiting/wait_policy.h"
 
 namespace lockbench {
 
-/// One attempt at a lock: a lease, nothing if somebody else has it, or the store's failure.
+/// One attempt at a lock: a lease, nothing if another client holds it, or the store's failure.
 using Attempt = StoreResult<std::optional<Lease>>;
 
-/// The outcome of an acquisition that the store failed. A stop that cut an answer short leaves the
-/// client not knowing, like any lost answer.
-inline AcquireOutcome outcome_of(const StoreError& error, const std::stop_token& stop) {
-  if (error.kind == StoreError::Kind::unanswered) return AcquireOutcome::unknown;
-  if (error.kind == StoreError::Kind::refused) return AcquireOutcome::refused;
-  return stop.stop_requested() ? AcquireOutcome::abandoned : AcquireOutcome::failed;
-}
-
 /// Tries until the lock is granted, the deadline passes or a stop comes. `try_once(request)`
-/// returns an Attempt. After each that found the lock taken, `wait(earlier_waits, left)` waits in
-/// between, and returns when it is worth asking again: after `left` at the latest, upon which one
-/// more attempt follows. Bounded by the deadline.
+/// returns an Attempt. After each attempt that found the lock taken, `wait(earlier_waits, left)`
+/// returns when it is worth trying again, after `left` at the latest; one last attempt follows
+/// then.
 template <class Wait, class TryOnce>
 AcquireResult retry_after(Wait&& wait, const AcquireRequest& request, Env& env,
                           TryOnce&& try_once) {
@@ -61,7 +52,7 @@ AcquireResult retry_after(Wait&& wait, const AcquireRequest& request, Env& env,
   }
 }
 
-/// The same, asleep in between by `policy`.
+/// The same, with sleeps by `policy` between the attempts.
 template <class TryOnce>
 AcquireResult retry(const AcquireRequest& request, Env& env, const WaitPolicy& policy,
                     TryOnce&& try_once) {
@@ -71,6 +62,29 @@ AcquireResult retry(const AcquireRequest& request, Env& env, const WaitPolicy& p
         return env.wait(nullptr, env.now() + delay, request.stop);
       },
       request, env, try_once);
+}
+
+/// The same for a lock with a random token and a TTL. `try_once(request, lease)` returns whether
+/// the lock was granted and then has set the lease's state. `take_back(lease, stop)` frees the lock
+/// if this acquisition holds it: after a lost answer, and after a grant that came too late to be
+/// valid.
+template <class TryOnce, class TakeBack>
+AcquireResult retry_with_token(const AcquireRequest& request, Env& env, const WaitPolicy& policy,
+                               TryOnce&& try_once, TakeBack&& take_back) {
+  Lease lease{.key = std::string(request.key), .token = random_token(env)};
+  AcquireResult result = retry(request, env, policy, [&](const AcquireRequest& once) -> Attempt {
+    const StoreResult<bool> granted = try_once(once, lease);
+    if (!granted) return tl::unexpected(granted.error());
+    if (!*granted) return std::nullopt;
+    if (env.now() < lease.state->valid_until()) return std::optional(std::move(lease));
+    if (auto back = take_back(lease, once.stop); !back) {
+      back.error().kind = StoreError::Kind::unanswered;  // it may still be held
+      return tl::unexpected(std::move(back.error()));
+    }
+    return std::nullopt;
+  });
+  if (result.outcome == AcquireOutcome::unknown) (void)take_back(lease, request.stop);
+  return result;
 }
 
 }  // namespace lockbench

@@ -35,7 +35,7 @@ Duration WaitPolicy::delay(std::uint32_t earlier_waits, Env& env) const {
     return min + share_of(static_cast<double>((max - min).count()), env);
   }
   if (kind != WaitKind::backoff) return min;
-  // 2^40 times even a nanosecond is past any bound; a larger shift would overflow.
+  // 2^40 ns is above any bound; larger shifts could overflow.
   const double doubled =
       static_cast<double>(min.count()) * static_cast<double>(1ULL << std::min(earlier_waits, 40U));
   return share_of(std::min(doubled, static_cast<double>(max.count())), env);
@@ -73,8 +73,8 @@ std::string to_string(const WaitPolicy& policy) {
 tl::expected<WaitPolicy, std::string> parse_wait_policy(std::string_view text) {
   const auto malformed = [&](std::string_view why) {
     return tl::unexpected(
-        fmt::format("\"{}\" is not a way to wait{}: poll:INTERVAL, backoff:MIN..MAX, such as "
-                    "backoff:1ms..100ms, random:MIN..MAX or notify",
+        fmt::format("\"{}\" is not a waiting policy{}; allowed: poll:INTERVAL, backoff:MIN..MAX, "
+                    "random:MIN..MAX or notify, for example backoff:1ms..100ms",
                     text, why));
   };
   if (text == "notify") return WaitPolicy::notify();

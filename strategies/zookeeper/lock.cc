@@ -8,7 +8,7 @@
 namespace lockbench::zookeeper {
 namespace {
 
-/// Of a session that is begun before anybody has asked for a lock.
+/// The TTL of a session that begins before the first acquisition.
 constexpr Duration kFirstTtl = std::chrono::seconds(10);
 
 }  // namespace
@@ -17,7 +17,7 @@ NodeLock::NodeLock(const Context& context)
     : env_(context.env),
       session_(std::make_shared<Session>(
           endpoints_of(context, parse_endpoint).front(), context.options.command_timeout,
-          context.env, world_of_callbacks(context.services), &session_keeper(context.services))) {}
+          context.env, make_service_env(context.services), &session_keeper(context.services))) {}
 
 StoreResult<void> NodeLock::connect() { return session_->connect(kFirstTtl); }
 
@@ -29,7 +29,7 @@ AcquireResult NodeLock::acquire(const AcquireRequest& request) {
     if (!granted) return tl::unexpected(granted.error());
     if (!*granted) return std::nullopt;
     auto state = session_->bind(claim.node);
-    if (!state) return std::nullopt;  // past its validity already
+    if (!state) return std::nullopt;  // its validity is over already
     return std::optional(Lease{.key = claim.key,
                                .token = claim.node,
                                .fencing = claim.fencing,
@@ -42,13 +42,14 @@ AcquireResult NodeLock::acquire(const AcquireRequest& request) {
   };
   AcquireResult result = retry_after(wait, request, env_, attempt);
   if (!result.lease) withdraw(result, claim, request.stop);
-  // Another is had sooner than the library finds back into this one.
+  // A new session takes less time than the library's reconnection.
   if (!session_->connected() && !session_->has_leases()) session_->close();
   return result;
 }
 
 StoreResult<bool> NodeLock::try_once(const AcquireRequest& request, Claim& claim) {
-  // A session that turns out to have ended takes all that it had with it: once more in another.
+  // If the session turns out to have ended, everything in it is gone: one more attempt in a new
+  // one.
   for (bool again = true;; again = false) {
     if (auto ready = session_->connect(request.ttl, request.stop); !ready) {
       return tl::unexpected(ready.error());
@@ -86,7 +87,7 @@ void NodeLock::give_up_abandoned(const std::stop_token& stop) {
 }
 
 ReleaseResult NodeLock::release(const Lease& lease) {
-  // Lost, or given back before: by now the node may be another's.
+  // After a loss or an earlier release, the node may belong to another client.
   const bool ours = session_->unbind(lease.state) && !lease.state->lost_at();
   if (!ours) return {ReleaseOutcome::not_owner, {}};
   const auto removed = call(Request::Kind::remove, lease.token, lease.key, {});
@@ -96,12 +97,12 @@ ReleaseResult NodeLock::release(const Lease& lease) {
     return {ReleaseOutcome::not_owner, {}};
   }
   const Claim claim{.key = lease.key, .lock = node_of_key(lease.key), .node = lease.token};
-  // Whether or not it has gone already, it must not stay. Where there is no connection, it has been
-  // waited for.
+  // The node may or may not be gone; it must not stay. Without a connection there is no second
+  // attempt, as call() has waited for one already.
   const bool hopeless =
       removed.error().kind == StoreError::Kind::not_sent && !session_->connected();
   if (hopeless || !give_up(claim, {})) abandon(claim);
-  // To be repeated by nobody: by then the node may be another's.
+  // The release must not be repeated: by then the node may belong to another client.
   lease.state->mark_lost(env_.now());
   return {ReleaseOutcome::failed, removed.error().message};
 }
@@ -124,21 +125,10 @@ StoreResult<void> NodeLock::make_path(std::string_view path, std::string_view ke
   requests.push_back({Request::Kind::make, std::string(path)});
   const auto made = session_->call(requests, key, stop);
   if (made) return {};
-  // The lock itself has not been asked for.
+  // The lock itself was not requested.
   StoreError error = made.error();
   if (error.kind == StoreError::Kind::unanswered) error.kind = StoreError::Kind::not_sent;
   return tl::unexpected(std::move(error));
-}
-
-std::vector<KnownHazard> with_session_hazards(std::vector<KnownHazard> own) {
-  own.insert(own.end(), {{"pause-holding", HazardOutcome::lost_update},
-                         {"runaway-holder", HazardOutcome::stuck},
-                         {"partition-holder", HazardOutcome::double_grant},
-                         {"store-restart-empty", HazardOutcome::double_grant},
-                         {"restart-fenced", HazardOutcome::unavailable},
-                         {"rogue-delete", HazardOutcome::double_grant},
-                         {"reentry", HazardOutcome::self_deadlock}});
-  return own;
 }
 
 }  // namespace lockbench::zookeeper

@@ -9,9 +9,9 @@
 
 namespace lockbench::zookeeper {
 
-/// What the locks share whose proof is an ephemeral node: a session per client, which lasts for as
-/// long as the server hears of it within the TTL that it granted; nodes that are given up leave
-/// nothing behind. A session is that of the TTL which was asked for first, while it holds leases.
+/// The part that all locks made of ephemeral nodes share: one session per client, which lasts as
+/// long as the server hears from it within the granted TTL, and the removal of nodes that are given
+/// up. While a session holds leases, it keeps the TTL that it was begun with.
 class NodeLock : public LockStrategy {
  public:
   explicit NodeLock(const Context& context);
@@ -25,28 +25,28 @@ class NodeLock : public LockStrategy {
   }
 
  protected:
-  /// What the client has of the lock that it asks for.
+  /// A client's part in the lock that it asks for.
   struct Claim {
-    std::string key, lock;  ///< the key, and the node that stands for it
-    std::string node;       ///< its own, or the beginning of its name; empty: none
+    std::string key, lock;  ///< the key and its node
+    std::string node;       ///< the client's node, or a prefix of its name; empty: none
     std::uint64_t fencing{};
   };
 
-  /// A new acquisition begins.
+  /// Called at the start of an acquisition.
   virtual void begin(const Claim& claim) = 0;
-  /// Asks for the lock, or where the claim stands in the queue; sets the claim's node and, if
+  /// Asks for the lock, or for the claim's place in the queue. Sets the claim's node and, if
   /// granted, its fencing number.
   virtual StoreResult<bool> ask(Claim& claim, const std::stop_token& stop) = 0;
-  /// After it was not granted. Returns when it is worth asking again.
+  /// Waits after a refusal, until it is worth asking again.
   virtual WaitResult wait_turn(const Claim& claim, TimePoint deadline,
                                const std::stop_token& stop) = 0;
-  /// Makes sure that there is no such node of ours.
+  /// Makes sure that the claim's node does not exist.
   virtual StoreResult<void> give_up(const Claim& claim, const std::stop_token& stop) = 0;
 
-  /// The one reply to one request.
+  /// Sends one request and returns its reply.
   StoreResult<Reply> call(Request::Kind kind, std::string path, std::string_view key,
                           const std::stop_token& stop);
-  /// Makes sure that there is such a node, and those above it.
+  /// Makes sure that the node and its parents exist.
   StoreResult<void> make_path(std::string_view path, std::string_view key,
                               const std::stop_token& stop);
 
@@ -56,17 +56,24 @@ class NodeLock : public LockStrategy {
  private:
   StoreResult<bool> try_once(const AcquireRequest& request, Claim& claim);
   void withdraw(AcquireResult& result, const Claim& claim, const std::stop_token& stop);
-  /// It could not be given up: it must not stay for as long as the session does.
+  /// The claim's node could not be removed: it must not stay until the session ends.
   void abandon(Claim claim);
   void give_up_abandoned(const std::stop_token& stop);
 
   Env& env_;
   const std::shared_ptr<Session> session_;
   std::uint64_t claimed_in_ = 0;  ///< the session's number
-  std::vector<Claim> abandoned_;  ///< of the present session
+  std::vector<Claim> abandoned_;  ///< of the current session
 };
 
-/// What breaks every lock that lives in a ZooKeeper session, behind its own weaknesses.
-std::vector<KnownHazard> with_session_hazards(std::vector<KnownHazard> own);
+/// What breaks every lock that lives in a ZooKeeper session.
+inline constexpr KnownHazard kSessionHazards[] = {
+    {"pause-holding", HazardOutcome::lost_update},
+    {"runaway-holder", HazardOutcome::stuck},
+    {"partition-holder", HazardOutcome::double_grant},
+    {"store-restart-empty", HazardOutcome::double_grant},
+    {"restart-fenced", HazardOutcome::unavailable},
+    {"rogue-delete", HazardOutcome::double_grant},
+    {"reentry", HazardOutcome::self_deadlock}};
 
 }  // namespace lockbench::zookeeper

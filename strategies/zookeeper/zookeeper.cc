@@ -9,16 +9,16 @@
 namespace lockbench::zookeeper {
 namespace {
 
-/// A queue of ephemeral sequential nodes. Whoever has the lowest number has the lock; the others
-/// watch the one ahead of them, so that the end of one wakes one. To join and to look round is one
-/// round trip: ZooKeeper keeps the order of a session's requests.
+/// A queue of ephemeral sequential nodes. The client with the lowest number has the lock; each of
+/// the others watches the node ahead of it, so that a release wakes one client. Joining and reading
+/// the queue takes one round trip, as ZooKeeper keeps the order of a session's requests.
 class Queue : public NodeLock {
  public:
   using NodeLock::NodeLock;
 
  protected:
   void begin(const Claim& /*claim*/) override {
-    // Unlike any other's, so that a node is known for ours whose making was not answered.
+    // Unique, so that this client recognises a node whose creation was not answered.
     name_ = random_token(env()) + "-";
     ahead_.clear();
   }
@@ -27,9 +27,9 @@ class Queue : public NodeLock {
     if (is_complete(claim.node)) {
       const auto there = call(Request::Kind::children, claim.lock, claim.key, stop);
       if (!there) return tl::unexpected(there.error());
-      const Place place = look_round(there->children, claim);
+      const Place place = read_place(there->children, claim);
       if (place.there) return !place.ahead;
-      // Somebody has removed it: join the queue anew.
+      // The node was removed by another client: join the queue again.
     }
     return join(claim, stop);
   }
@@ -39,7 +39,7 @@ class Queue : public NodeLock {
     if (ahead_.empty()) return WaitResult::signalled;
     session().listen(ahead_);
     const auto seen = call(Request::Kind::look, ahead_, claim.key, stop);
-    // Failed, or gone meanwhile: asking again will tell.
+    // If it failed or the node is gone, the next attempt will show it.
     if (!seen || !seen->done()) return WaitResult::signalled;
     return session().wait(deadline, stop);
   }
@@ -69,7 +69,7 @@ class Queue : public NodeLock {
     const std::string path = claim.lock + "/" + name_;
     const std::array<Request, 2> requests{Request{Request::Kind::make_sequential, path},
                                           {Request::Kind::children, claim.lock}};
-    // The second time the lock's own node has been made.
+    // The second attempt follows after the lock's own node was created.
     for (int i = 0; i < 2; ++i) {
       claim.node = path;
       const auto replies = session().call(requests, claim.key, stop);
@@ -81,7 +81,7 @@ class Queue : public NodeLock {
       if (made.done()) {
         claim.node = made.path;
         claim.fencing = static_cast<std::uint64_t>(made.created_by);
-        const Place place = look_round(replies->back().children, claim);
+        const Place place = read_place(replies->back().children, claim);
         return place.there && !place.ahead;
       }
       claim.node.clear();
@@ -92,7 +92,7 @@ class Queue : public NodeLock {
     return false;
   }
 
-  Place look_round(const std::vector<std::string>& children, const Claim& claim) {
+  Place read_place(const std::vector<std::string>& children, const Claim& claim) {
     const Place place =
         place_among(children, std::string_view(claim.node).substr(claim.lock.size() + 1));
     ahead_ = place.ahead ? fmt::format("{}/{}", claim.lock, *place.ahead) : "";
@@ -100,7 +100,7 @@ class Queue : public NodeLock {
   }
 
   std::string name_;   ///< of the node, without its number
-  std::string ahead_;  ///< the path of whom it waits for
+  std::string ahead_;  ///< the path of the node that it waits for
 };
 
 const Registration registration(Descriptor{
@@ -119,7 +119,7 @@ const Registration registration(Descriptor{
                .fair = true,
                .waiting = WaitPolicy::notify(),
                .waiting_choices = {}},
-    .hazards = with_session_hazards({}),
+    .hazards = join_hazards({}, {kSessionHazards}),
     .make = construct<Queue>,
 });
 

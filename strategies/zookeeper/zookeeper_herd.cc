@@ -7,8 +7,9 @@
 namespace lockbench::zookeeper {
 namespace {
 
-/// One ephemeral node: whoever makes it has the lock, and everybody watches it. Its end wakes them
-/// all, though only one can make it anew. The watch tells the holder, too, if somebody removes it.
+/// One ephemeral node: the client that creates it has the lock, and all others watch it. Its
+/// deletion wakes all of them, though only one can create it again. The watch also tells the holder
+/// if the node is removed.
 class Herd : public NodeLock {
  public:
   using NodeLock::NodeLock;
@@ -19,7 +20,7 @@ class Herd : public NodeLock {
   StoreResult<bool> ask(Claim& claim, const std::stop_token& stop) override {
     const std::array<Request, 2> requests{Request{Request::Kind::make_ephemeral, claim.lock},
                                           {Request::Kind::look, claim.lock}};
-    // The second time the nodes above it have been made.
+    // The second attempt follows after the parent nodes were created.
     for (int i = 0; i < 2; ++i) {
       claim.node = claim.lock;
       watched_ = true;
@@ -31,7 +32,7 @@ class Herd : public NodeLock {
       }
       const Reply& made = replies->front();
       const Reply& seen = replies->back();
-      // One that is there already is ours all the same, if its making was not answered.
+      // An existing node may be this client's, if its creation was not answered.
       const bool ours = made.done() || (seen.done() && is_ours(seen, claim));
       if (ours) {
         claim.fencing = static_cast<std::uint64_t>(made.done() ? made.created_by : seen.created_by);
@@ -49,7 +50,7 @@ class Herd : public NodeLock {
 
   WaitResult wait_turn(const Claim& /*claim*/, TimePoint deadline,
                        const std::stop_token& stop) override {
-    // Gone between the two requests.
+    // Deleted between the two requests.
     if (!watched_) return WaitResult::signalled;
     return session().wait(deadline, stop);
   }
@@ -58,14 +59,14 @@ class Herd : public NodeLock {
     const auto seen = call(Request::Kind::look, claim.lock, claim.key, stop);
     if (!seen) return tl::unexpected(seen.error());
     if (!seen->done() || !is_ours(*seen, claim)) return {};
-    // It cannot become another's meanwhile: as long as the session lives, it is ours.
+    // It cannot become another client's meanwhile: it exists as long as this session.
     const auto removed = call(Request::Kind::remove, claim.lock, claim.key, stop);
     if (!removed) return tl::unexpected(removed.error());
     return {};
   }
 
  private:
-  /// Of this session, but not held by a lease.
+  /// Created in this session, and not held by a lease.
   bool is_ours(const Reply& node, const Claim& claim) {
     return node.owner == session().id() && !session().is_bound(claim.lock);
   }
@@ -86,7 +87,7 @@ const Registration registration(Descriptor{
                .fencing = true,
                .waiting = WaitPolicy::notify(),
                .waiting_choices = {}},
-    .hazards = with_session_hazards({}),
+    .hazards = join_hazards({}, {kSessionHazards}),
     .make = construct<Herd>,
 });
 

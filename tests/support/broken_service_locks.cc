@@ -56,7 +56,7 @@ struct HoardsWakeups : Flawed {
   AcquireResult acquire(const AcquireRequest& request) override {
     AcquireResult result = try_once(request);
     if (result.outcome != AcquireOutcome::refused) return result;
-    redis::NotificationHub::Place place(hub(), std::string(request.key) + ":released", *woken_);
+    redis::NotificationHub::Waiter waiter(hub(), std::string(request.key) + ":released", *woken_);
     bool asked_listening = false;
     while (env().now() < request.deadline) {
       if (asked_listening) env().wait(woken_.get(), request.deadline, request.stop);
@@ -64,7 +64,7 @@ struct HoardsWakeups : Flawed {
       result = try_once(request);
       if (result.outcome != AcquireOutcome::refused) break;
     }
-    place.satisfied();
+    waiter.satisfied();
     if (result.outcome == AcquireOutcome::refused) result.outcome = AcquireOutcome::timed_out;
     return result;
   }
@@ -74,10 +74,9 @@ struct HoardsWakeups : Flawed {
     using redis::ConnectionFactory, redis::NotificationHub;
     return context_.services.get_or_make<NotificationHub>([&] {
       auto& factory = context_.services.get_or_make<ConnectionFactory>(redis::make_hiredis_factory);
-      auto& worlds = context_.services.get_or_make<EnvSource>(system_env_source);
       return std::make_shared<NotificationHub>(
           redis::parse_endpoint(context_.endpoints.find("redis")->second.front()).value(),
-          context_.options.command_timeout, factory, worlds.make());
+          context_.options.command_timeout, factory, make_service_env(context_.services));
     });
   }
 

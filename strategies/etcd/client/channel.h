@@ -10,12 +10,12 @@
 #include "strategies/etcd/client/connection.h"
 #include "strategies/etcd/client/rpc.grpc.pb.h"
 
-// What the files that speak gRPC share.
+// Shared by the two files that use gRPC.
 namespace lockbench::etcd {
 
-/// A channel and what can be asked for on it.
+/// A channel and its stubs.
 struct Connection::Channel {
-  explicit Channel(const Address& member);
+  explicit Channel(const HostPort& member);
 
   bool ready() const { return channel->GetState(false) == GRPC_CHANNEL_READY; }
 
@@ -25,16 +25,16 @@ struct Connection::Channel {
   std::unique_ptr<etcdserverpb::Watch::Stub> watch;
 };
 
-/// As gRPC takes a deadline; on the monotonic clock.
+/// A deadline for gRPC, on the monotonic clock.
 gpr_timespec from_now(Duration time);
 
-/// The deadline and the user's token.
+/// Sets the deadline and the login's token.
 void prepare(grpc::ClientContext& context, Duration timeout, const std::string& token);
 
-/// The token has run out, or users were changed since.
+/// The token has expired, or users or roles were changed since the login.
 bool wants_another_token(const grpc::Status& status);
 
-/// Ends a call when the stop comes.
+/// Cancels a call when the stop comes.
 struct CancelOnStop {
   grpc::ClientContext& context;
   void operator()() const { context.TryCancel(); }

@@ -12,10 +12,10 @@ namespace {
 
 /// How often a wait for a connection looks whether it is to stop.
 constexpr Duration kSlice = std::chrono::milliseconds(20);
-/// A write that is proposed again and again would be answered some day: etcd gives up after that.
+/// The second attempt is for a token that has expired.
 constexpr int kAttempts = 2;
 
-/// What gRPC has to say goes into results; on its own it would write to stderr.
+/// gRPC would log to stderr; its errors are returned instead.
 void silence_grpc() {
   static const bool done = [] {
     gpr_set_log_function([](gpr_log_func_args*) {});
@@ -24,19 +24,21 @@ void silence_grpc() {
   (void)done;
 }
 
-std::shared_ptr<grpc::Channel> make_channel(const Address& member) {
+std::shared_ptr<grpc::Channel> make_channel(const HostPort& member) {
   silence_grpc();
   grpc::ChannelArguments arguments;
-  // Else all clients of the process would share one connection.
+  // Otherwise all clients of the process would share one connection.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // Retrying and going round by a proxy are not for the library to decide.
+  // No retries and no HTTP proxy behind the strategy's back.
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
-  return grpc::CreateCustomChannel(member.target(), grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(grpc_target(member), grpc::InsecureChannelCredentials(),
+                                   arguments);
 }
 
-/// Whether the server has answered at all. It tells of lost leaders as if it could not be reached.
+/// Whether the server answered the request. A cluster without a leader answers UNAVAILABLE, like a
+/// server that cannot be reached.
 bool is_answer(grpc::StatusCode code) {
   switch (code) {
     case grpc::StatusCode::OK:
@@ -55,9 +57,59 @@ bool is_answer(grpc::StatusCode code) {
   }
 }
 
+std::vector<Key> to_keys(const etcdserverpb::RangeResponse& response) {
+  std::vector<Key> keys;
+  for (const etcdserverpb::KeyValue& found : response.kvs()) {
+    keys.push_back({found.key(), found.create_revision(), found.lease()});
+  }
+  return keys;
+}
+
+void add(etcdserverpb::TxnRequest& request, const Condition& condition) {
+  etcdserverpb::Compare& compare = *request.add_compare();
+  compare.set_target(etcdserverpb::Compare::CREATE);
+  compare.set_result(condition.is == Condition::Is::equal ? etcdserverpb::Compare::EQUAL
+                                                          : etcdserverpb::Compare::GREATER);
+  compare.set_key(condition.key);
+  compare.set_create_revision(condition.revision);
+  if (condition.prefix) compare.set_range_end(end_of_prefix(condition.key));
+}
+
+void fill(etcdserverpb::RequestOp& request, const Operation& operation) {
+  switch (operation.kind) {
+    case Operation::Kind::put:
+      request.mutable_request_put()->set_key(operation.key);
+      request.mutable_request_put()->set_lease(operation.lease);
+      return;
+    case Operation::Kind::remove:
+      request.mutable_request_delete_range()->set_key(operation.key);
+      return;
+    case Operation::Kind::get:
+    case Operation::Kind::newest:
+      break;
+  }
+  etcdserverpb::RangeRequest& range = *request.mutable_request_range();
+  range.set_key(operation.key);
+  range.set_keys_only(true);
+  if (operation.kind == Operation::Kind::get) return;
+  range.set_range_end(end_of_prefix(operation.key));
+  range.set_limit(operation.count);
+  range.set_sort_target(etcdserverpb::RangeRequest::CREATE);
+  range.set_sort_order(etcdserverpb::RangeRequest::DESCEND);
+  range.set_max_create_revision(operation.created_until);
+}
+
+etcdserverpb::TxnRequest to_request(const Txn& txn) {
+  etcdserverpb::TxnRequest request;
+  for (const Condition& condition : txn.conditions) add(request, condition);
+  for (const Operation& operation : txn.then) fill(*request.add_success(), operation);
+  for (const Operation& operation : txn.otherwise) fill(*request.add_failure(), operation);
+  return request;
+}
+
 }  // namespace
 
-Connection::Channel::Channel(const Address& member)
+Connection::Channel::Channel(const HostPort& member)
     : channel(make_channel(member)),
       kv(etcdserverpb::KV::NewStub(channel)),
       lease(etcdserverpb::Lease::NewStub(channel)),
@@ -93,9 +145,9 @@ tl::unexpected<StoreError> Connection::fail(StoreError::Kind kind, std::string_v
   return tl::unexpected(StoreError{kind, fmt::format("{}: {}", address_, why)});
 }
 
-CommandInfo Connection::told(const Call& call, bool blocks) const {
+CommandInfo Connection::info_of(const Call& call, bool blocks) const {
   return {
-      .store = "etcd", .endpoint = address_, .name = call.name, .key = call.key, .blocks = blocks};
+      .store = "etcd", .endpoint = address_, .name = call.name, .key = call.lock, .blocks = blocks};
 }
 
 StoreResult<void> Connection::open(Duration limit, const std::stop_token& stop) {
@@ -106,7 +158,7 @@ StoreResult<void> Connection::open(Duration limit, const std::stop_token& stop) 
   while (state != GRPC_CHANNEL_READY) {
     const TimePoint now = env_.now();
     if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) {
-      return fail(StoreError::Kind::not_sent, "no etcd answers there");
+      return fail(StoreError::Kind::not_sent, "no etcd server answers");
     }
     if (stop.stop_requested()) {
       return fail(StoreError::Kind::not_sent, "stopped while connecting");
@@ -150,7 +202,7 @@ StoreResult<void> Connection::authenticate(const std::stop_token& stop) {
   const auto done = exchange({"Authenticate", {}, stop}, [&](grpc::ClientContext* context) {
     return stub->Authenticate(context, request, &response);
   });
-  // Whether it was heard or not: what it was for was not sent.
+  // Even if the login may have succeeded: the command itself was not sent.
   if (!done) return tl::unexpected(StoreError{StoreError::Kind::not_sent, done.error().message});
   token_ = response.token();
   return {};
@@ -161,14 +213,14 @@ StoreResult<bool> Connection::call(const Call& call, const Send& send) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     if (auto connected = connect(call.stop); !connected) return tl::unexpected(connected.error());
     answer = exchange(call, send);
-    const bool token_is_over = !answer && !endpoint_.user.empty() && token_.empty();
-    if (!token_is_over) break;
+    const bool token_expired = !answer && !endpoint_.user.empty() && token_.empty();
+    if (!token_expired) break;
   }
   return answer;
 }
 
 StoreResult<bool> Connection::exchange(const Call& call, const Send& send) {
-  const CommandInfo info = told(call);
+  const CommandInfo info = info_of(call);
   if (env_.before_command(info) == CommandFate::drop) {
     env_.after_command(info, CommandEnd::lost);
     close();
@@ -182,8 +234,8 @@ StoreResult<bool> Connection::exchange(const Call& call, const Send& send) {
     const StopCallback on_stop(late ? std::stop_token() : call.stop, CancelOnStop{context});
     status = send(&context);
   }
-  const bool heard = is_answer(status.error_code());
-  const auto end = heard ? CommandEnd::answered : CommandEnd::lost;
+  const bool answered = is_answer(status.error_code());
+  const auto end = answered ? CommandEnd::answered : CommandEnd::lost;
   if (env_.after_command(info, end) == CommandFate::drop) {
     close();
     return fail(StoreError::Kind::unanswered, "the answer was lost");
@@ -191,7 +243,7 @@ StoreResult<bool> Connection::exchange(const Call& call, const Send& send) {
   if (status.ok()) return true;
   if (status.error_code() == grpc::StatusCode::NOT_FOUND) return false;
   if (wants_another_token(status)) token_.clear();
-  if (heard) return fail(StoreError::Kind::rejected, status.error_message());
+  if (answered) return fail(StoreError::Kind::rejected, status.error_message());
   close();
   if (call.stop.stop_requested()) {
     return fail(StoreError::Kind::unanswered, "stopped while waiting for the answer");
@@ -201,6 +253,167 @@ StoreResult<bool> Connection::exchange(const Call& call, const Send& send) {
               status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED
                   ? "no answer within " + format_duration(timeout_)
                   : status.error_message());
+}
+
+StoreResult<GrantedLease> Connection::grant_lease(std::int64_t seconds, std::string_view lock,
+                                                  const std::stop_token& stop) {
+  etcdserverpb::LeaseGrantRequest request;
+  request.set_ttl(seconds);
+  etcdserverpb::LeaseGrantResponse response;
+  const auto done = call({"LeaseGrant", lock, stop}, [&](grpc::ClientContext* context) {
+    return channel_->lease->LeaseGrant(context, request, &response);
+  });
+  if (!done) return tl::unexpected(done.error());
+  if (!*done || response.ttl() <= 0) {
+    return fail(StoreError::Kind::rejected, "no lease was granted");
+  }
+  return GrantedLease{.id = response.id(), .ttl = std::chrono::seconds(response.ttl())};
+}
+
+StoreResult<void> Connection::revoke_lease(LeaseId lease, std::string_view lock,
+                                           const std::stop_token& stop) {
+  etcdserverpb::LeaseRevokeRequest request;
+  request.set_id(lease);
+  etcdserverpb::LeaseRevokeResponse response;
+  return call({"LeaseRevoke", lock, stop},
+              [&](grpc::ClientContext* context) {
+                return channel_->lease->LeaseRevoke(context, request, &response);
+              })
+      .map([](bool) {});
+}
+
+StoreResult<std::optional<TxnResult>> Connection::transact(std::string_view lock, const Txn& txn,
+                                                           const std::stop_token& stop) {
+  const etcdserverpb::TxnRequest request = to_request(txn);
+  etcdserverpb::TxnResponse response;
+  const auto done = call({"Txn", lock, stop}, [&](grpc::ClientContext* context) {
+    return channel_->kv->Txn(context, request, &response);
+  });
+  if (!done) return tl::unexpected(done.error());
+  if (!*done) return std::nullopt;
+  TxnResult result{.succeeded = response.succeeded(), .revision = response.header().revision()};
+  for (const etcdserverpb::ResponseOp& operation : response.responses()) {
+    result.found.push_back(to_keys(operation.response_range()));
+  }
+  return result;
+}
+
+StoreResult<std::int64_t> Connection::remove_range(std::string_view lock, const std::string& key,
+                                                   const std::string& end,
+                                                   const std::stop_token& stop) {
+  etcdserverpb::DeleteRangeRequest request;
+  request.set_key(key);
+  request.set_range_end(end);
+  etcdserverpb::DeleteRangeResponse response;
+  return call({"DeleteRange", lock, stop},
+              [&](grpc::ClientContext* context) {
+                return channel_->kv->DeleteRange(context, request, &response);
+              })
+      .map([&](bool) { return response.deleted(); });
+}
+
+StoreResult<std::int64_t> Connection::remove_key(std::string_view lock, const std::string& key,
+                                                 const std::stop_token& stop) {
+  return remove_range(lock, key, {}, stop);
+}
+
+StoreResult<std::int64_t> Connection::remove_prefix(std::string_view lock,
+                                                    const std::string& prefix,
+                                                    const std::stop_token& stop) {
+  return remove_range(lock, prefix, end_of_prefix(prefix), stop);
+}
+
+StoreResult<std::vector<Key>> Connection::list(std::string_view lock, const std::string& prefix,
+                                               std::int64_t limit, const std::stop_token& stop) {
+  etcdserverpb::RangeRequest request;
+  request.set_key(prefix);
+  request.set_range_end(end_of_prefix(prefix));
+  request.set_limit(limit);
+  request.set_sort_target(etcdserverpb::RangeRequest::CREATE);
+  request.set_sort_order(etcdserverpb::RangeRequest::ASCEND);
+  request.set_keys_only(true);
+  etcdserverpb::RangeResponse response;
+  return call({"Range", lock, stop},
+              [&](grpc::ClientContext* context) {
+                return channel_->kv->Range(context, request, &response);
+              })
+      .map([&](bool) { return to_keys(response); });
+}
+
+StoreResult<bool> Connection::key_exists(std::string_view lock, const std::string& key,
+                                         const std::stop_token& stop) {
+  etcdserverpb::RangeRequest request;
+  request.set_key(key);
+  request.set_keys_only(true);
+  // Read from the member that is watched: its state is not newer than what the watch will report.
+  request.set_serializable(true);
+  etcdserverpb::RangeResponse response;
+  return call({"Range", lock, stop},
+              [&](grpc::ClientContext* context) {
+                return channel_->kv->Range(context, request, &response);
+              })
+      .map([&](bool) { return response.kvs_size() > 0; });
+}
+
+StoreResult<ServerStatus> Connection::status(const std::stop_token& stop) {
+  etcdserverpb::StatusResponse response;
+  return call({"Status", {}, stop},
+              [&](grpc::ClientContext* context) {
+                return etcdserverpb::Maintenance::NewStub(channel_->channel)
+                    ->Status(context, {}, &response);
+              })
+      .map([&](bool) {
+        return ServerStatus{response.version(), response.raftterm()};
+      });
+}
+
+StoreResult<bool> Connection::await_deletion(std::string_view lock, const std::string& watched,
+                                             TimePoint until, const std::stop_token& stop) {
+  if (auto connected = connect(stop); !connected) return tl::unexpected(connected.error());
+  const CommandInfo info = info_of({"Watch", lock, stop}, true);
+  if (env_.before_command(info) == CommandFate::drop) {
+    env_.after_command(info, CommandEnd::lost);
+    close();
+    return fail(StoreError::Kind::not_sent, "the connection was cut");
+  }
+  // Begins now: etcd delays the events of a watch that begins in the past by up to 100 ms.
+  etcdserverpb::WatchRequest request;
+  etcdserverpb::WatchCreateRequest& create = *request.mutable_create_request();
+  create.set_key(watched);
+  create.add_filters(etcdserverpb::WatchCreateRequest::NOPUT);
+  grpc::ClientContext context;
+  prepare(context, until - env_.now(), token_);
+  bool gone = false;
+  grpc::Status status;
+  {
+    const StopCallback on_stop(stop, CancelOnStop{context});
+    const auto stream = channel_->watch->Watch(&context);
+    etcdserverpb::WatchResponse response;
+    bool open = stream->Write(request) && stream->Read(&response) && !response.canceled();
+    if (open) {
+      // The key may have been deleted before the watch began.
+      const auto there = key_exists(lock, watched, stop);
+      open = there.has_value();
+      gone = there && !*there;
+    }
+    // Bounded by the deadline of the call.
+    while (open && !gone && (open = stream->Read(&response))) {
+      gone = response.events_size() > 0 || response.canceled();
+    }
+    context.TryCancel();
+    status = stream->Finish();
+  }
+  const bool over = env_.now() >= until || stop.stop_requested() ||
+                    status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+  const CommandEnd end = gone   ? CommandEnd::answered
+                         : over ? CommandEnd::in_vain
+                                : CommandEnd::lost;
+  const CommandFate fate = env_.after_command(info, end);
+  if (gone && fate == CommandFate::proceed) return true;
+  if (over && fate == CommandFate::proceed) return false;
+  close();
+  if (wants_another_token(status)) token_.clear();
+  return fail(StoreError::Kind::unanswered, "a watch ended: " + status.error_message());
 }
 
 }  // namespace lockbench::etcd

@@ -7,13 +7,14 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "strategies/env.h"
 #include "strategies/errors.h"
 #include "strategies/etcd/client/endpoint.h"
-#include "strategies/etcd/client/rpc.pb.h"
+#include "strategies/etcd/client/txn.h"
 
-// Named only, as else whoever uses a connection would have to read all of gRPC.
+// Declared only, as gRPC's headers are slow to compile.
 namespace grpc {
 class ClientContext;
 class Status;
@@ -21,18 +22,21 @@ class Status;
 
 namespace lockbench::etcd {
 
-using LeaseId = std::int64_t;
-
 struct GrantedLease {
   LeaseId id = 0;
-  Duration ttl{};  ///< what the server granted: not less than was asked for
+  Duration ttl{};  ///< as the server granted it: not less than was asked for
 };
 
-/// One channel of its own to one etcd; used by one thread. Constructing it does not connect;
-/// whatever needs the server connects first if there is no connection, to the next member in turn
-/// after one that failed. Reports every command to its Env. No call takes longer than the command
-/// timeout (and as long again to connect); a stop ends it at once. One that begins after the stop,
-/// in a clean-up, is given kLastMoment.
+struct ServerStatus {
+  std::string version;
+  std::uint64_t raft_term = 0;
+};
+
+/// One channel to one etcd member; used by one thread. Constructing it does not connect; a call
+/// connects first if there is no connection, to the next member in turn after one that failed.
+/// Reports every command to its Env. No call takes longer than the command timeout (and as long
+/// again to connect); a stop ends it at once. A call that begins after the stop, to clean up, is
+/// given kLastMoment. `lock` is the lock's key, for the Env.
 class Connection {
  public:
   static constexpr Duration kLastMoment = std::chrono::milliseconds(40);
@@ -44,65 +48,66 @@ class Connection {
 
   StoreResult<void> connect(const std::stop_token& stop = {});
 
-  StoreResult<GrantedLease> grant_lease(std::int64_t seconds, std::string_view key,
+  StoreResult<GrantedLease> grant_lease(std::int64_t seconds, std::string_view lock,
                                         const std::stop_token& stop = {});
-  /// Whatever was put under the lease goes with it. Fine if there is no such lease any more.
-  StoreResult<void> revoke_lease(LeaseId lease, std::string_view key,
+  /// Removes the lease and every key on it. Succeeds if there is no such lease any more.
+  StoreResult<void> revoke_lease(LeaseId lease, std::string_view lock,
                                  const std::stop_token& stop = {});
-  /// Nothing: a lease that it names is gone; it took no effect. `name` is what it is called in
-  /// reports.
-  StoreResult<std::optional<etcdserverpb::TxnResponse>> transact(
-      std::string_view name, std::string_view key, const etcdserverpb::TxnRequest& request,
-      const std::stop_token& stop = {});
-  /// How many keys were deleted.
-  StoreResult<std::int64_t> remove(std::string_view key,
-                                   const etcdserverpb::DeleteRangeRequest& request,
-                                   const std::stop_token& stop = {});
-  StoreResult<etcdserverpb::RangeResponse> range(std::string_view key,
-                                                 const etcdserverpb::RangeRequest& request,
+  /// Nothing: a lease that it names is gone; it took no effect.
+  StoreResult<std::optional<TxnResult>> transact(std::string_view lock, const Txn& txn,
                                                  const std::stop_token& stop = {});
-  StoreResult<etcdserverpb::StatusResponse> status(const std::stop_token& stop = {});
+  /// Returns how many keys were deleted.
+  StoreResult<std::int64_t> remove_key(std::string_view lock, const std::string& key,
+                                       const std::stop_token& stop = {});
+  StoreResult<std::int64_t> remove_prefix(std::string_view lock, const std::string& prefix,
+                                          const std::stop_token& stop = {});
+  /// The keys with this prefix, oldest first, at most `limit` (0: all).
+  StoreResult<std::vector<Key>> list(std::string_view lock, const std::string& prefix,
+                                     std::int64_t limit = 0, const std::stop_token& stop = {});
+  StoreResult<ServerStatus> status(const std::stop_token& stop = {});
 
-  /// Waits until `watched` is not there, or is no more. False if `until` or a stop came first. For
-  /// the lock of that `key`: reported as a command that blocks.
-  StoreResult<bool> await_deletion(std::string_view key, const std::string& watched,
+  /// Waits until there is no key `watched` (any more). False if `until` or a stop came first.
+  /// Reported as a command that blocks.
+  StoreResult<bool> await_deletion(std::string_view lock, const std::string& watched,
                                    TimePoint until, const std::stop_token& stop);
 
   void close() noexcept;
   /// All members.
   const std::string& display() const { return display_; }
-  /// The member that is asked now.
+  /// The member that is used now.
   const std::string& address() const { return address_; }
 
  private:
   friend class KeepAliveStream;
   struct Channel;
   struct Call {
-    std::string_view name, key;
+    std::string_view name, lock;
     const std::stop_token& stop;
   };
   using Send = std::function<grpc::Status(grpc::ClientContext*)>;
 
-  /// Makes a channel to the present member, or says why there is none.
+  /// Opens a channel to the present member, or says why that failed.
   StoreResult<void> open(Duration limit, const std::stop_token& stop);
-  StoreResult<bool> exists(std::string_view key, const std::string& wanted,
-                           const std::stop_token& stop);
+  StoreResult<bool> key_exists(std::string_view lock, const std::string& key,
+                               const std::stop_token& stop);
   StoreResult<void> authenticate(const std::stop_token& stop);
-  /// False: what it names is not there.
+  /// Connects and sends. False: what it names does not exist.
   StoreResult<bool> call(const Call& call, const Send& send);
   StoreResult<bool> exchange(const Call& call, const Send& send);
-  CommandInfo told(const Call& call, bool blocks = false) const;
+  StoreResult<std::int64_t> remove_range(std::string_view lock, const std::string& key,
+                                         const std::string& end, const std::stop_token& stop);
+  CommandInfo info_of(const Call& call, bool blocks = false) const;
   tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const;
-  const Address& member() const { return endpoint_.members[next_ % endpoint_.members.size()]; }
+  const HostPort& member() const { return endpoint_.members[next_ % endpoint_.members.size()]; }
 
   const Endpoint endpoint_;
   const std::string display_;
   const Duration timeout_;
   Env& env_;
   std::size_t next_ = 0;              ///< the member that is, or is to be, connected to
-  std::string address_;               ///< that member's, as shown
+  std::string address_;               ///< that member's
   std::unique_ptr<Channel> channel_;  ///< null without a connection
-  std::string token_;                 ///< of the user; empty until it is needed
+  std::string token_;                 ///< from the login; empty until it is needed
 };
 
 }  // namespace lockbench::etcd

@@ -15,8 +15,8 @@ namespace lockbench::etcd {
 using Request = etcdserverpb::LeaseKeepAliveRequest;
 using Response = etcdserverpb::LeaseKeepAliveResponse;
 
-/// A LeaseKeepAlive stream with one operation under way at a time, each of them bounded. Opened
-/// when it is needed; closed, with the connection, when anything goes wrong.
+/// A LeaseKeepAlive stream with one operation under way at a time, each with a timeout. Opened when
+/// needed; closed, with the connection, on any failure.
 class KeepAliveStream {
  public:
   KeepAliveStream(Connection& connection, Duration timeout)
@@ -34,7 +34,7 @@ class KeepAliveStream {
 
   StoreResult<void> open(const std::stop_token& stop) {
     auto connected = connection_.connect(stop);
-    // A stream of an earlier channel ends with it.
+    // A stream of an earlier channel is broken.
     const bool same = connection_.channel_ && connection_.channel_->channel == channel_;
     if (stream_ && !same) close();
     if (!connected || stream_) return connected;
@@ -60,7 +60,7 @@ class KeepAliveStream {
   bool is_open() const { return stream_ != nullptr; }
 
  private:
-  /// Waits for what is under way. False if it failed, or had to be cancelled.
+  /// Waits for the operation under way. False if it failed or had to be cancelled.
   bool done(const std::stop_token& stop) {
     const StopCallback on_stop(stop, CancelOnStop{*context_});
     void* tag = nullptr;
@@ -79,7 +79,7 @@ class KeepAliveStream {
     return connection_.fail(kind, "keeping leases alive: " + why);
   }
 
-  /// Why the server, or the library, ended it.
+  /// Returns why the server, or the library, ended the stream.
   std::string close() {
     if (!stream_) return {};
     context_->TryCancel();
@@ -89,7 +89,7 @@ class KeepAliveStream {
     bool ok = false;
     completions_.Next(&tag, &ok);
     stream_.reset();
-    context_.reset();  // has a hand on the channel too
+    context_.reset();  // refers to the channel too
     channel_.reset();
     return status.error_message();
   }
@@ -99,7 +99,8 @@ class KeepAliveStream {
   grpc::CompletionQueue completions_;
   std::unique_ptr<grpc::ClientContext> context_;
   std::unique_ptr<grpc::ClientAsyncReaderWriter<Request, Response>> stream_;
-  std::shared_ptr<grpc::Channel> channel_;  ///< the stream's; kept, so that no other looks like it
+  std::shared_ptr<grpc::Channel>
+      channel_;  ///< the stream's; kept, so that no new channel has its address
 };
 
 namespace {
@@ -119,9 +120,10 @@ class LeaseRenewals : public RenewalChannel {
     StoreResult<void> sent = stream_.open(stop);
     Request request;
     for (const LeaseId lease : std::exchange(queued_, {})) {
-      if (sent && env_.before_command(told()) == CommandFate::drop) {
-        env_.after_command(told(), CommandEnd::lost);
-        sent = tl::unexpected(StoreError{.message = connection_.display() + ": it was cut"});
+      if (sent && env_.before_command(command()) == CommandFate::drop) {
+        env_.after_command(command(), CommandEnd::lost);
+        sent = tl::unexpected(
+            StoreError{.message = connection_.display() + ": the connection was cut"});
       } else if (sent) {
         ++under_way_;
         request.set_id(lease);
@@ -137,17 +139,17 @@ class LeaseRenewals : public RenewalChannel {
     StoreResult<Response> response = tl::unexpected(StoreError{.message = failure_});
     if (stream_.is_open()) response = stream_.read(stop);
     const auto end = response ? CommandEnd::answered : CommandEnd::lost;
-    const bool dropped = env_.after_command(told(), end) == CommandFate::drop;
+    const bool dropped = env_.after_command(command(), end) == CommandFate::drop;
     if (!response) failure_ = std::move(response.error().message);
     if (!response || dropped) return RenewalAnswer::failed;
-    // What is not there any more has no time to live.
+    // A lease that is gone has no time to live.
     return response->ttl() > 0 ? RenewalAnswer::renewed : RenewalAnswer::not_owner;
   }
 
   std::string failure() const override { return failure_; }
 
  private:
-  CommandInfo told() const {
+  CommandInfo command() const {
     return {.store = "etcd",
             .endpoint = connection_.address(),
             .name = "LeaseKeepAlive",
@@ -163,15 +165,6 @@ class LeaseRenewals : public RenewalChannel {
   std::string failure_;
 };
 
-/// The run's only one.
-RenewalScheduler& scheduler_of(Services& services) {
-  return services.get_or_make<RenewalScheduler>([&] {
-    auto& worlds = services.get_or_make<EnvSource>(system_env_source);
-    auto& observer = services.get_or_make<RenewalObserver>(make_deaf_observer);
-    return std::make_shared<RenewalScheduler>(worlds.make(), observer);
-  });
-}
-
 }  // namespace
 
 std::unique_ptr<RenewalChannel> make_keep_alive_channel(const Endpoint& endpoint, Duration timeout,
@@ -182,9 +175,9 @@ std::unique_ptr<RenewalChannel> make_keep_alive_channel(const Endpoint& endpoint
 KeptLease::KeptLease(const Context& context, const Endpoint& endpoint, const GrantedLease& granted,
                      TimePoint asked_at, std::shared_ptr<const LeaseState> tied_to)
     : granted_(granted), state_(std::make_shared<LeaseState>(asked_at + granted.ttl, asked_at)) {
-  RenewalScheduler& scheduler = scheduler_of(context.services);
+  RenewalScheduler& scheduler = renewal_scheduler(context.services);
   const std::string channel = endpoint.display() + " leases";
-  // An answer that comes after the lease's end is of no use.
+  // An answer that comes after the lease's end is useless.
   const Duration timeout = std::min(granted.ttl / 3, context.options.command_timeout);
   scheduler.provide_channel(
       channel, [&](Env& env) { return make_keep_alive_channel(endpoint, timeout, env); });

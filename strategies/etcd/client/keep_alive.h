@@ -8,18 +8,17 @@
 
 namespace lockbench::etcd {
 
-/// Prolongs leases, whose numbers in hex are the tokens, on one LeaseKeepAlive stream that stays
-/// open from batch to batch. What etcd answers is the TTL that it once granted, which the orders
-/// have.
+/// Renews leases on one LeaseKeepAlive stream that stays open from batch to batch. The tokens are
+/// the lease ids in hex. etcd renews for the TTL that it granted, whatever the order asks for.
 std::unique_ptr<RenewalChannel> make_keep_alive_channel(const Endpoint& endpoint, Duration timeout,
                                                         Env& env);
 
-/// A lease of etcd that is kept alive by what all clients of the run share, from its grant until
-/// stop(). Its state tells the end of its validity, by TTL as granted, and its loss.
+/// An etcd lease that the run's scheduler keeps alive from its grant until stop(). Its state has
+/// the end of its validity, by the granted TTL, and its loss.
 class KeptLease {
  public:
-  /// `asked_at`: before it was asked for. `tied_to`: another's state, once that is lost this one is
-  /// kept no longer; null: it stands alone.
+  /// `asked_at`: the time before the grant was requested. `tied_to`: another lease; once it is
+  /// lost, this one is not renewed any more. May be null.
   KeptLease(const Context& context, const Endpoint& endpoint, const GrantedLease& granted,
             TimePoint asked_at, std::shared_ptr<const LeaseState> tied_to);
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "strategies/etcd/client/connection.h"
-#include "strategies/etcd/client/txn.h"
 
 namespace lockbench::etcd {
 namespace {
@@ -17,12 +16,8 @@ class EtcdStore : public Store {
 
   StoreResult<void> reach(const std::stop_token& stop) override {
     etcd_.close();
-    // A read, so that a user who may not even do that learns it now.
-    etcdserverpb::RangeRequest request;
-    request.set_key("lockbench:");
-    const auto answer = etcd_.range({}, request, stop);
-    if (!answer) return tl::unexpected(answer.error());
-    return {};
+    // A read, so that missing permissions show now.
+    return etcd_.list({}, "lockbench:", 1, stop).map([](const auto&) {});
   }
 
   StoreResult<StoreFacts> facts() override {
@@ -31,8 +26,8 @@ class EtcdStore : public Store {
     const auto status = etcd_.status();
     if (!status) return tl::unexpected(status.error());
     // With a server that restarts its leader's term ends.
-    return StoreFacts{.version = status->version(),
-                      .instance = fmt::format("term {}", status->raftterm()),
+    return StoreFacts{.version = status->version,
+                      .instance = fmt::format("term {}", status->raft_term),
                       .cpu_seconds = std::nullopt};
   }
 
@@ -40,10 +35,7 @@ class EtcdStore : public Store {
     etcd_.close();
     std::size_t removed = 0;
     for (const std::string& key : keys) {
-      etcdserverpb::DeleteRangeRequest request;
-      request.set_key(key + "/");
-      request.set_range_end(end_of_prefix(request.key()));
-      const auto deleted = etcd_.remove(key, request);
+      const auto deleted = etcd_.remove_prefix(key, key + "/");
       if (!deleted) return tl::unexpected(deleted.error());
       removed += static_cast<std::size_t>(*deleted);
     }

@@ -2,77 +2,87 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "strategies/etcd/client/connection.h"
-
-// The pieces that transactions are made of.
+// Transactions of etcd's API, as far as locks need them.
 namespace lockbench::etcd {
 
-using Operations = google::protobuf::RepeatedPtrField<etcdserverpb::RequestOp>;
-using Comparison = etcdserverpb::Compare::CompareResult;
+using LeaseId = std::int64_t;
 
-/// The end of the range of all keys that begin with `prefix`, whose last byte is not 0xff.
+/// A key that was found. etcd counts revisions for the whole store.
+struct Key {
+  std::string name;
+  std::int64_t created = 0;  ///< the revision in which it was created
+  LeaseId lease = 0;
+};
+
+/// Compares the revisions in which keys were created; 0 for a key that does not exist.
+struct Condition {
+  enum class Is { equal, greater };
+  std::string key;
+  bool prefix = false;  ///< all keys that begin with `key`
+  Is is = Is::equal;
+  std::int64_t revision = 0;
+};
+
+struct Operation {
+  enum class Kind { put, get, newest, remove };
+  Kind kind = Kind::get;
+  std::string key;
+  LeaseId lease = 0;               ///< put
+  std::int64_t count = 0;          ///< newest: how many keys of the prefix `key`, the newest first
+  std::int64_t created_until = 0;  ///< newest: only keys created up to this revision; 0: all
+};
+
+struct Txn {
+  std::vector<Condition> conditions{};
+  std::vector<Operation> then{}, otherwise{};
+};
+
+struct TxnResult {
+  bool succeeded = false;  ///< the conditions held, so that `then` was done
+  std::int64_t revision = 0;
+  std::vector<std::vector<Key>> found;  ///< by operation
+};
+
+inline Condition exists(std::string key) {
+  return {.key = std::move(key), .is = Condition::Is::greater, .revision = 0};
+}
+inline Condition absent(std::string key) { return {.key = std::move(key)}; }
+inline Condition created_in(std::string key, std::int64_t revision) {
+  return {.key = std::move(key), .revision = revision};
+}
+inline Condition none_below(std::string prefix) {
+  return {.key = std::move(prefix), .prefix = true};
+}
+/// No key of the prefix was created before this revision. Fails if the prefix is empty: etcd then
+/// compares revision 0.
+inline Condition none_below_before(std::string prefix, std::int64_t revision) {
+  return {.key = std::move(prefix),
+          .prefix = true,
+          .is = Condition::Is::greater,
+          .revision = revision - 1};
+}
+
+inline Operation put(std::string key, LeaseId lease) {
+  return {.kind = Operation::Kind::put, .key = std::move(key), .lease = lease};
+}
+inline Operation get(std::string key) { return {.key = std::move(key)}; }
+inline Operation newest(std::string prefix, std::int64_t count, std::int64_t created_until = 0) {
+  return {.kind = Operation::Kind::newest,
+          .key = std::move(prefix),
+          .count = count,
+          .created_until = created_until};
+}
+inline Operation remove(std::string key) {
+  return {.kind = Operation::Kind::remove, .key = std::move(key)};
+}
+
+/// The end of the range of all keys with this prefix, whose last byte must not be 0xff.
 inline std::string end_of_prefix(std::string prefix) {
   ++prefix.back();
   return prefix;
-}
-
-/// The revision in which `key` was created; 0 where there is no such key.
-inline void require_created(etcdserverpb::TxnRequest& request, const std::string& key,
-                            Comparison comparison, std::int64_t revision) {
-  etcdserverpb::Compare& compare = *request.add_compare();
-  compare.set_target(etcdserverpb::Compare::CREATE);
-  compare.set_result(comparison);
-  compare.set_key(key);
-  compare.set_create_revision(revision);
-}
-
-/// No key below `prefix` is as old as that. There must be one at least: where there is none, etcd
-/// compares what a key would have that was never created.
-inline void require_none_before(etcdserverpb::TxnRequest& request, const std::string& prefix,
-                                std::int64_t revision) {
-  require_created(request, prefix, etcdserverpb::Compare::GREATER, revision - 1);
-  request.mutable_compare()->rbegin()->set_range_end(end_of_prefix(prefix));
-}
-
-inline void require_none(etcdserverpb::TxnRequest& request, const std::string& prefix) {
-  require_created(request, prefix, etcdserverpb::Compare::EQUAL, 0);
-  request.mutable_compare()->rbegin()->set_range_end(end_of_prefix(prefix));
-}
-
-inline void add_put(Operations& operations, const std::string& key, LeaseId lease) {
-  etcdserverpb::PutRequest& put = *operations.Add()->mutable_request_put();
-  put.set_key(key);
-  put.set_lease(lease);
-}
-
-inline void add_get(Operations& operations, const std::string& key) {
-  etcdserverpb::RangeRequest& get = *operations.Add()->mutable_request_range();
-  get.set_key(key);
-  get.set_keys_only(true);
-}
-
-/// The youngest keys below `prefix`, the very youngest first; those apart that were created after
-/// `newest` (0: none).
-inline void add_youngest(Operations& operations, const std::string& prefix, std::int64_t count,
-                         std::int64_t newest = 0) {
-  etcdserverpb::RangeRequest& range = *operations.Add()->mutable_request_range();
-  range.set_key(prefix);
-  range.set_range_end(end_of_prefix(prefix));
-  range.set_limit(count);
-  range.set_sort_target(etcdserverpb::RangeRequest::CREATE);
-  range.set_sort_order(etcdserverpb::RangeRequest::DESCEND);
-  range.set_max_create_revision(newest);
-  range.set_keys_only(true);
-}
-
-inline void add_delete(Operations& operations, const std::string& key) {
-  operations.Add()->mutable_request_delete_range()->set_key(key);
-}
-
-/// What the operation of that number found.
-inline const auto& found(const etcdserverpb::TxnResponse& response, int operation) {
-  return response.responses(operation).response_range().kvs();
 }
 
 }  // namespace lockbench::etcd

@@ -22,12 +22,12 @@ std::uint64_t whole_milliseconds(Duration timeout) {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(ceil_milliseconds(timeout), 1));
 }
 
-/// What the server said no with, having understood.
+/// The server understood and refused.
 bool is_no(memcached_return_t code) {
   return code == MEMCACHED_NOTSTORED || code == MEMCACHED_DATA_EXISTS || code == MEMCACHED_NOTFOUND;
 }
 
-/// What went wrong on a socket the library sums up as "some errors".
+/// For errors on a socket the library's code is just "some errors".
 std::string reason_of(memcached_st& client, memcached_return_t code) {
   return memcached_strerror(&client,
                             code == MEMCACHED_SOME_ERRORS ? memcached_last_error(&client) : code);
@@ -76,19 +76,20 @@ tl::unexpected<StoreError> Connection::fail(StoreError::Kind kind, std::string_v
 StoreResult<void> Connection::connect(const std::stop_token& stop) {
   if (client_) return {};
   if (stop.stop_requested()) return fail(StoreError::Kind::not_sent, "stopped while connecting");
-  const CommandInfo told{.store = "memcached", .endpoint = display_, .name = "version", .key = {}};
+  const CommandInfo info{.store = "memcached", .endpoint = display_, .name = "version", .key = {}};
   auto client = new_client(endpoint_, timeout_);
   // libmemcached connects with the first command.
-  const bool cut = env_.before_command(told) == CommandFate::drop;
+  const bool cut = env_.before_command(info) == CommandFate::drop;
   const memcached_return_t code = cut ? MEMCACHED_FAILURE : memcached_version(client.get());
-  env_.after_command(told, code == MEMCACHED_SUCCESS ? CommandEnd::answered : CommandEnd::lost);
+  env_.after_command(info, code == MEMCACHED_SUCCESS ? CommandEnd::answered : CommandEnd::lost);
   if (code != MEMCACHED_SUCCESS) {
-    return fail(StoreError::Kind::not_sent, "no memcached answers: " + reason_of(*client, code));
+    return fail(StoreError::Kind::not_sent,
+                "no memcached server answers: " + reason_of(*client, code));
   }
   const auto own_port =
       memcached_server_srcport(memcached_server_instance_by_position(client.get(), 0));
   if (socket_.seize(own_port, endpoint_.port, timeout_)) {
-    // When it is asked to poll, the socket has already waited.
+    // The socket's own timeout has passed by the time libmemcached polls.
     memcached_behavior_set(client.get(), MEMCACHED_BEHAVIOR_POLL_TIMEOUT, 1);
   }
   client_.reset(client.release());
@@ -114,11 +115,11 @@ StoreResult<bool> Connection::call(std::string_view name, std::string_view key,
                                    const std::function<Code(memcached_st&)>& send) {
   if (!fits(key)) {
     return fail(StoreError::Kind::not_sent,
-                "a key has 1 to 250 characters, none of them a space or a control character");
+                "a key must have 1 to 250 characters, without spaces and control characters");
   }
-  const CommandInfo told{.store = "memcached", .endpoint = display_, .name = name, .key = key};
+  const CommandInfo info{.store = "memcached", .endpoint = display_, .name = name, .key = key};
   StoreResult<bool> answer = fail(StoreError::Kind::not_sent, "the connection was cut");
-  if (env_.before_command(told) == CommandFate::drop) {
+  if (env_.before_command(info) == CommandFate::drop) {
     close();
   } else if (auto connected = connect(stop); !connected) {
     answer = tl::unexpected(std::move(connected.error()));
@@ -127,7 +128,7 @@ StoreResult<bool> Connection::call(std::string_view name, std::string_view key,
   }
   const bool answered = answer || answer.error().kind == StoreError::Kind::rejected;
   const CommandFate fate =
-      env_.after_command(told, answered ? CommandEnd::answered : CommandEnd::lost);
+      env_.after_command(info, answered ? CommandEnd::answered : CommandEnd::lost);
   if (!answered) close();
   if (answered && fate == CommandFate::drop) {
     close();
@@ -159,7 +160,7 @@ StoreResult<std::optional<Item>> Connection::gets(std::string_view key,
       there = true;
       memcached_result_free(result);
     }
-    // How libmemcached says that this was all.
+    // libmemcached's codes for the end of the list.
     const bool complete =
         code == MEMCACHED_SUCCESS || code == MEMCACHED_END || code == MEMCACHED_NOTFOUND;
     if (!complete) return code;
@@ -206,7 +207,7 @@ StoreResult<StoreFacts> Connection::facts() {
     return fail(StoreError::Kind::unanswered, memcached_strerror(nullptr, code));
   }
   const auto number = [&](const char* name) { return std::strtod(stats[name].c_str(), nullptr); };
-  // Both tell the time of one clock: their difference is when it started.
+  // Both are from one clock; the difference is the start time.
   return StoreFacts{
       .version = stats["version"],
       .instance = fmt::format("{}@{}", stats["pid"], number("time") - number("uptime")),

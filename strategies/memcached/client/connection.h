@@ -20,14 +20,14 @@ namespace lockbench::memcached {
 
 struct Item {
   std::string value;
-  std::uint64_t version = 0;  ///< changes with every change of the item: the "cas unique"
+  std::uint64_t version = 0;  ///< changes with every change of the item ("cas unique")
 };
 
-/// One connection to one memcached, by libmemcached and the text protocol; used by one thread.
-/// Constructing it does not connect; whatever needs the server connects first if there is no
-/// connection. After a failure the connection is closed, and the next command reconnects. Reports
-/// every command to its Env. A stop gives up an answer that does not come within about 50 ms of it;
-/// while it connects it is bounded by the command timeout alone.
+/// One connection to one memcached server, through libmemcached and the text protocol; used by one
+/// thread. Constructing it does not connect; a command connects first if there is no connection.
+/// After a failure the connection is closed, and the next command reconnects. Reports every command
+/// to its Env. A stop gives up an answer that does not come within about 50 ms; while connecting,
+/// only the command timeout applies.
 class Connection {
  public:
   Connection(Endpoint endpoint, Duration command_timeout, Env& env);
@@ -37,16 +37,16 @@ class Connection {
 
   StoreResult<void> connect(const std::stop_token& stop = {});
 
-  /// False: there is such an item already.
+  /// False: the item exists already.
   StoreResult<bool> add(std::string_view key, std::string_view value, std::int64_t seconds,
                         const std::stop_token& stop = {});
-  /// Nothing: there is no such item.
+  /// Nothing: the item does not exist.
   StoreResult<std::optional<Item>> gets(std::string_view key, const std::stop_token& stop = {});
-  /// False: there is no such item, or its version is another. With `seconds` below 0 the new item
+  /// False: the item does not exist or has another version. With negative `seconds` the new item
   /// has expired already.
   StoreResult<bool> cas(std::string_view key, std::string_view value, std::int64_t seconds,
                         std::uint64_t version, const std::stop_token& stop = {});
-  /// False: there is no such item.
+  /// False: the item does not exist.
   StoreResult<bool> remove(std::string_view key, const std::stop_token& stop = {});
   StoreResult<bool> touch(std::string_view key, std::int64_t seconds);
 
@@ -61,7 +61,7 @@ class Connection {
 
   /// One of libmemcached's return codes.
   using Code = int;
-  /// True for an answer that says yes, false for one that says no.
+  /// True if the server did it, false if it refused.
   StoreResult<bool> call(std::string_view name, std::string_view key, const std::stop_token& stop,
                          const std::function<Code(memcached_st&)>& send);
   StoreResult<bool> exchange(const std::stop_token& stop,

@@ -14,7 +14,7 @@ namespace {
 
 using GetName = int (*)(int, sockaddr*, socklen_t*);
 
-/// 0 for what is no TCP socket.
+/// 0 if it is not a TCP socket.
 std::uint16_t port_of(int file, GetName get_name) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
@@ -39,7 +39,7 @@ bool HiddenSocket::still_there() const {
 }
 
 void HiddenSocket::wait_at_most(std::chrono::nanoseconds timeout) const {
-  // Zero would mean for ever.
+  // Zero would mean no timeout.
   const auto microseconds = std::max<std::int64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(timeout).count(), 1);
   const timeval limit{.tv_sec = microseconds / 1'000'000, .tv_usec = microseconds % 1'000'000};
@@ -49,7 +49,7 @@ void HiddenSocket::wait_at_most(std::chrono::nanoseconds timeout) const {
 
 bool HiddenSocket::seize(std::uint16_t own_port, std::uint16_t server_port,
                          std::chrono::nanoseconds timeout) {
-  // A file that is opened next has a number near that of the one opened last.
+  // File numbers are given out in order, so the socket's number is near the next free one.
   constexpr int kFarthest = 100'000;
   const int next = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
   if (next < 0) return false;
@@ -80,7 +80,7 @@ void HiddenSocket::release() {
 void HiddenSocket::begin(const std::stop_token& stop) {
   busy_since_.store(std::max<Clock::rep>(Clock::now().time_since_epoch().count(), 1));
   if (!stop.stop_possible()) return;
-  // From here on a stop finds the call under way.
+  // From here on a stop sees the call under way.
   shortened_ = stop.stop_requested();
   if (shortened_) {
     wait_at_most(std::min<std::chrono::nanoseconds>(timeout_, kGrace));
@@ -99,8 +99,7 @@ void HiddenSocket::end() {
 void HiddenSocket::cut() noexcept {
   const Clock::rep call = busy_since_.load();
   if (call == kIdle) return;
-  // An answer that is on its way may still come. Bounded by the grace, for all connections
-  // together.
+  // An answer may be under way. Bounded by kGrace, for all connections together.
   const auto give_up_at = Clock::time_point(Clock::duration(call)) + kGrace;
   while (busy_since_.load() == call) {
     if (Clock::now() >= give_up_at) {

@@ -8,10 +8,10 @@
 
 namespace lockbench::memcached {
 
-/// The socket that libmemcached keeps to itself, for what it cannot do. It polls for every answer;
-/// with a time-out of the socket's own an answer costs one system call, as in the plainest client.
-/// And a stop ends a wait: it shuts the reading side down, unless the answer comes within kGrace of
-/// the command. Belongs to the connection's thread; the stop may come from any.
+/// libmemcached's socket, which its API does not give out, for two things that it cannot do. It
+/// polls for every answer; with a timeout on the socket itself, an answer costs one system call.
+/// And a stop ends a wait: it shuts down the reading side unless the answer comes within kGrace of
+/// the command. Used by the connection's thread; the stop may come from any thread.
 class HiddenSocket {
  public:
   static constexpr std::chrono::milliseconds kGrace{30};
@@ -21,15 +21,14 @@ class HiddenSocket {
   HiddenSocket& operator=(const HiddenSocket&) = delete;
   ~HiddenSocket() { release(); }
 
-  /// Takes hold of the socket that was connected just now from this port of ours to that of the
-  /// server, and lets it wait so long for answers by itself. False if it cannot be found: then
-  /// libmemcached must wait.
+  /// Finds the socket that was just connected from `own_port` to `server_port` and sets its
+  /// timeout. False if it is not found: then libmemcached polls.
   bool seize(std::uint16_t own_port, std::uint16_t server_port, std::chrono::nanoseconds timeout);
-  /// Breaks the connection, so that closing it does not wait for the server. Idempotent.
+  /// Shuts the connection down, so that closing it does not wait for the server. Idempotent.
   void release();
 
-  /// Round each call. Nothing interrupts one that begins after the stop, but it waits no longer
-  /// than the grace.
+  /// To be called round each command. A command that begins after the stop is not interrupted, but
+  /// waits no longer than kGrace.
   void begin(const std::stop_token& stop);
   void end();
 
@@ -44,7 +43,7 @@ class HiddenSocket {
   void cut() noexcept;
 
   void wait_at_most(std::chrono::nanoseconds timeout) const;
-  /// libmemcached may have closed it meanwhile, and somebody else have opened another.
+  /// libmemcached may have closed it meanwhile, and its number may be another file's.
   bool still_there() const;
 
   int socket_ = -1;

@@ -8,11 +8,11 @@
 
 namespace lockbench::memcached {
 
-/// memcached takes longer times for dates.
+/// memcached takes larger numbers for absolute times.
 inline constexpr std::int64_t kLongestExpiry = 60LL * 60 * 24 * 30;
 
-/// For how long a lock is asked for, and for how long it can be relied on. The server's clock ticks
-/// in seconds, so an item may live up to one less than asked.
+/// The expiry that is asked for, and how long the lock is valid. memcached's clock has a resolution
+/// of one second, so an item may live up to a second less than asked.
 struct ItemTtl {
   std::int64_t asked = 0;  ///< seconds
   Duration kept{};

@@ -7,19 +7,20 @@
 #include <memory>
 #include <optional>
 
+#include "strategies/url.h"
+
 namespace lockbench::postgres {
 namespace {
 
-tl::unexpected<std::string> unusable(std::string_view why) {
-  return tl::unexpected(
-      fmt::format("{}; allowed: postgresql://[user[:password]@]host[:port]/database or "
-                  "\"host=... port=... dbname=... user=... password=...\"",
-                  why));
-}
+// libpq reads the URL itself; this gives errors the words that the other stores use.
+const UrlForm kForm{.what = "a PostgreSQL URL",
+                    .allowed =
+                        "postgresql://[user[:password]@]host[:port]/database or "
+                        "\"host=... port=... dbname=... user=... password=...\""};
 
 using Parts = std::map<std::string, std::string, std::less<>>;
 
-/// Nothing if libpq does not understand it; its own message might quote a secret.
+/// Nothing if libpq does not understand it; libpq's own message might quote a secret.
 std::optional<Parts> parse(const std::string& dsn) {
   char* error = nullptr;
   const std::unique_ptr<PQconninfoOption, void (*)(PQconninfoOption*)> options(
@@ -39,29 +40,28 @@ std::string display_of(const Parts& parts) {
     return found == parts.end() ? std::string() : found->second;
   };
   const std::string port = value("port").empty() ? "5432" : value("port");
-  std::string host = value("host").empty() ? value("hostaddr") : value("host");
+  const std::string host = value("host").empty() ? value("hostaddr") : value("host");
   if (host.empty()) return fmt::format("local socket:{}", port);
   if (host.starts_with('/') || host.starts_with('@')) return fmt::format("unix:{}:{}", host, port);
-  const bool ipv6 = host.find(':') != std::string::npos;
-  return ipv6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+  return display_address(host, port);
 }
 
 }  // namespace
 
 tl::expected<Endpoint, std::string> parse_endpoint(const std::string& dsn) {
   const bool uri = dsn.starts_with("postgresql://") || dsn.starts_with("postgres://");
-  if (!uri && dsn.find('=') == std::string::npos) return unusable("not a PostgreSQL DSN");
+  if (!uri && dsn.find('=') == std::string::npos) return invalid_url("not a PostgreSQL URL", kForm);
   const auto parts = parse(dsn);
-  if (!parts) return unusable("not a PostgreSQL DSN");
-  // libpq would take a part of such a password for the host, the port or the database.
+  if (!parts) return invalid_url("not a PostgreSQL URL", kForm);
+  // An unencoded @ or / in the password: libpq would take a part of it for one of these.
   for (const char* name : {"host", "port", "dbname", "user"}) {
     const auto part = parts->find(name);
     const bool torn = part != parts->end() && part->second.find('@', 1) != std::string::npos;
-    if (uri && torn) return unusable("user and password must be percent-encoded");
+    if (uri && torn) return invalid_url("user and password must be percent-encoded", kForm);
   }
   const auto port = parts->find("port");
   if (port != parts->end() && port->second.find_first_not_of("0123456789,") != std::string::npos) {
-    return unusable("the port must be a number");
+    return invalid_url("the port must be a number", kForm);
   }
   return Endpoint{.dsn = dsn, .display = display_of(*parts)};
 }

@@ -21,23 +21,23 @@ namespace lockbench::postgres {
 
 struct Statement {
   enum class How {
-    prepared,  ///< once per connection, which costs the first call another round trip
-    once,      ///< with parameters, but not worth preparing
+    prepared,  ///< prepared once per connection, which costs the first call another round trip
+    once,      ///< with parameters, not prepared
     script,    ///< several statements without parameters, in one transaction
   };
 
-  std::string_view name;  ///< what the Env is told
+  std::string_view name;  ///< as reported to the Env
   std::string sql;
   How how = How::prepared;
-  bool waits = false;  ///< for a lock, in the server's queue
+  bool waits = false;  ///< it waits for a lock, in the server's queue
 };
 
 struct Answer {
   enum class Kind {
     done,
-    lock_not_available,  ///< at once (NOWAIT), or within lock_timeout
-    cancelled,           ///< as a stop asked for
-    session_over,        ///< the server has ended the session, and so all of its locks
+    lock_not_available,  ///< after NOWAIT or lock_timeout
+    cancelled,           ///< after a stop
+    session_over,        ///< the server has ended the session, and with it all of its locks
   };
 
   Kind kind = Kind::done;
@@ -48,18 +48,18 @@ struct Answer {
   bool done() const { return kind == Kind::done; }
 };
 
-/// How long a call may take: the command timeout, and before that until `wait_until` for statements
-/// that wait for a lock.
+/// How long a call may take: the command timeout, from `wait_until` on for statements that wait for
+/// a lock.
 struct Patience {
   TimePoint wait_until{};
   std::stop_token stop;
 };
 
-/// One connection to one database, by libpq's non-blocking calls; used by one thread. Constructing
-/// it does not connect; whatever needs the server connects first if there is no connection. After a
-/// failure the connection is closed, and the next statement reconnects. Reports every statement to
-/// its Env. A stop cancels a statement that waits for a lock (over a connection of its own) and
-/// gives up other answers, within 100 ms.
+/// One connection to one database, through libpq's non-blocking calls, with deadlines and stops;
+/// used by one thread. Constructing it does not connect; a call connects first if there is no
+/// connection. After a failure the connection is closed, and the next call reconnects. Reports
+/// every statement to its Env. A stop cancels a statement that waits for a lock (over another
+/// connection) and gives up other answers, within 100 ms.
 class Session {
  public:
   Session(Endpoint endpoint, Duration command_timeout, Env& env);
@@ -68,18 +68,18 @@ class Session {
   ~Session();
 
   StoreResult<void> connect(const std::stop_token& stop = {});
-  /// Error replies of the server are failures of kind `rejected`, those in Answer::Kind apart.
+  /// Error replies of the server are failures of kind `rejected`, except for those in Answer::Kind.
   StoreResult<Answer> call(const Statement& statement, std::string_view key,
                            std::span<const std::string> parameters, const Patience& patience = {});
 
-  /// Makes sure that this schema and what the locks keep in it exist; once per connection.
+  /// Makes sure that this schema and its tables exist; once per connection.
   StoreResult<void> use_schema(const std::string& schema, std::string_view key,
                                const std::stop_token& stop);
-  /// How long the server lets a statement wait for a lock from now on; 0: for ever.
+  /// Sets how long the server lets a statement wait for a lock; 0: for ever.
   StoreResult<void> set_lock_timeout(std::int64_t milliseconds, std::string_view key,
                                      const std::stop_token& stop);
 
-  /// A lock that ends with the connection: its lease is marked lost when the connection is closed.
+  /// For a lock that ends with the connection: marks its lease lost when the connection is closed.
   void bind(std::shared_ptr<LeaseState> lease) { bound_.push_back(std::move(lease)); }
   void unbind(const std::shared_ptr<LeaseState>& lease);
 
@@ -97,16 +97,15 @@ class Session {
 
   StoreResult<Answer> exchange(const Statement& statement, std::string_view key,
                                std::span<const std::string> parameters, const Patience& patience);
-  /// Sees to it that the statement has a name.
+  /// Prepares the statement unless this connection already has.
   StoreResult<Answer> prepare(const std::string& sql, const Patience& patience);
-  // How it talks to the server, in a file of its own.
   bool send(const Statement& statement, std::span<const std::string> parameters);
   StoreResult<ResultPtr> collect(bool waits, std::string_view key, const Patience& patience);
-  StoreResult<Answer> understood(const pg_result& result, const std::stop_token& stop);
+  StoreResult<Answer> answer_in(const pg_result& result, const std::stop_token& stop);
   /// False when the time is up.
   bool wait_for_socket(short events, TimePoint give_up_at, const std::stop_token& stop);
   void cancel(std::string_view key);
-  /// With what libpq says of it.
+  /// With libpq's message.
   tl::unexpected<StoreError> broken(StoreError::Kind kind) const;
   tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const;
 
@@ -114,7 +113,7 @@ class Session {
   const Duration timeout_;
   Env& env_;
   std::unique_ptr<pg_conn, Finish> connection_;
-  std::unordered_map<std::string, std::string> prepared_;  ///< names by SQL, of this connection
+  std::unordered_map<std::string, std::string> prepared_;  ///< names by SQL, on this connection
   std::string schema_;
   std::int64_t lock_timeout_ = -1;
   std::vector<std::shared_ptr<LeaseState>> bound_;

@@ -16,13 +16,13 @@
 
 namespace lockbench::redis {
 
-/// What a server answered.
+/// A server's answer.
 struct Reply {
   enum class Type { nil, status, error, integer, string, array };
 
   Type type = Type::nil;
   std::int64_t integer = 0;
-  std::string text;  ///< of a status, error or string
+  std::string text;  ///< of a status, an error or a string
   std::vector<Reply> elements;
 
   bool is_nil() const { return type == Type::nil; }
@@ -42,43 +42,41 @@ struct Script {
   std::string_view sha1;
 };
 
-/// One connection to one server, used by one thread. Constructing it does not connect; whatever
-/// needs the server connects first if there is no connection, within the command timeout. After a
-/// failure the connection is closed, commands that were under way count as unanswered, and the next
-/// one reconnects. Reports every command to its Env. Error replies of the server are failures of
-/// kind `rejected`.
+/// One connection to one server, used by one thread. Constructing it does not connect; a command
+/// connects first if there is no connection, within the command timeout. After a failure the
+/// connection is closed, commands under way count as unanswered, and the next command reconnects.
+/// Reports every command to its Env. Error replies are failures of kind `rejected`.
 class Connection {
  public:
   virtual ~Connection() = default;
 
   virtual StoreResult<void> connect(const std::stop_token& stop = {}) = 0;
-  /// Begins to connect, or goes on with it, for at most `longest` (zero: does not wait): true once
-  /// there is a connection, false while it is under way.
+  /// Begins or continues to connect, for at most `longest` (zero: does not wait). True: connected;
+  /// false: still connecting.
   virtual StoreResult<bool> connect_within(Duration /*longest*/, const std::stop_token& stop = {}) {
     return connect(stop).map([] { return true; });
   }
 
-  /// Puts a command on its way; what is queued is sent together, with flush() or the next
-  /// receive(). `name` is what the Env is told, if it is not the first word. `blocks_for`: the
-  /// command waits at the server for so long before it answers nil. Never fails: whatever goes
-  /// wrong is reported by the receive() that belongs to the command.
+  /// Queues a command; all queued commands are sent together by flush() or the next receive().
+  /// `name` is reported to the Env instead of the first word. `blocks_for`: how long the command
+  /// waits at the server before it answers nil. Never fails: the command's receive() reports the
+  /// failure.
   virtual void queue(Command command, std::string_view name = {}, Duration blocks_for = {}) = 0;
   virtual void flush(const std::stop_token& stop = {}) = 0;
 
-  /// The answer to the oldest queued command that has none yet. To be called once for each. A stop
-  /// gives up an answer that does not come within 50 ms of it.
+  /// The answer to the oldest command without one. To be called once for each command. After a stop
+  /// it gives up if the answer does not come within 50 ms.
   virtual StoreResult<Reply> receive(const std::stop_token& stop = {}) = 0;
 
-  /// The same, if the answer comes within `longest`; nothing if it does not: it is due as before,
-  /// and the connection as good. Sends nothing.
+  /// The same, but returns nothing if the answer does not come within `longest`; it can be received
+  /// later. Does not flush.
   virtual std::optional<StoreResult<Reply>> receive_within(Duration longest,
                                                            const std::stop_token& stop = {}) = 0;
 
-  /// To be polled for input while an answer is due; -1 if there is nothing to wait for, as the
-  /// answer is known already.
+  /// To poll for input while an answer is awaited; -1 if the answer is there already.
   virtual int descriptor() const = 0;
 
-  /// Grows with every new connection to the server: what one has written, another knows nothing of.
+  /// Grows with every new connection: WAIT covers the writes of the same connection only.
   virtual std::uint64_t times_connected() const { return 1; }
 
   virtual void close() noexcept = 0;
@@ -96,46 +94,46 @@ class Connection {
     queue(Command(command.begin(), command.size()));
   }
 
-  /// A command that waits at the server, for at most `blocks_for`; nil if that was in vain.
+  /// A command that waits at the server for at most `blocks_for`, and then answers nil.
   StoreResult<Reply> call_blocking(std::initializer_list<std::string_view> command,
                                    Duration blocks_for, const std::stop_token& stop) {
     queue(Command(command.begin(), command.size()), {}, blocks_for);
     return receive(stop);
   }
 
-  /// EVALSHA, and EVAL where the server does not know the script (yet, or any more).
+  /// EVALSHA, then EVAL if the server does not know the script.
   StoreResult<Reply> call(const Script& script, std::initializer_list<std::string_view> keys,
                           std::initializer_list<std::string_view> args,
                           const std::stop_token& stop = {});
 };
 
-/// A connection that an answer is awaited from.
+/// A connection with an awaited answer.
 struct Watched {
   int descriptor = -1;
   bool ready = false;
 };
 
-/// Waits until one of these has input, for at most `longest`, and marks those that have it; a stop
-/// ends it within 50 ms. Returns at once, with all marked, if a descriptor is -1.
+/// Waits until one of these has input, for at most `longest`, and marks those that have. A stop
+/// ends the wait within 50 ms. If a descriptor is -1, returns at once with all of them marked.
 void wait_for_any(std::span<Watched> watched, Duration longest, const std::stop_token& stop);
 
-/// What the server pushes to a subscriber.
+/// A message that the server pushes to a subscriber.
 struct Push {
   enum class Kind { subscribed, unsubscribed, message };
   Kind kind = Kind::message;
   std::string channel;
 };
 
-/// A connection on which messages come in: one thread receives, any thread may subscribe meanwhile.
-/// After a failure it is closed, with all subscriptions, until connect() is called again. Reports
-/// its commands to its Env, one at a time.
+/// A connection for messages: one thread receives, and any thread may subscribe meanwhile. After a
+/// failure it is closed, with all subscriptions, until connect() is called again. Reports its
+/// commands to its Env, one at a time.
 class Subscriber {
  public:
   virtual ~Subscriber() = default;
 
   /// On the receiving thread. Does nothing if there is a connection.
   virtual StoreResult<void> connect(const std::stop_token& stop) = 0;
-  /// Thread-safe. That it holds is told by a Push.
+  /// Thread-safe. A Push confirms it.
   virtual StoreResult<void> subscribe(const std::string& channel) = 0;
   virtual StoreResult<void> unsubscribe(const std::string& channel) = 0;
   /// The next push; nothing if none comes within `longest`. A stop ends the wait within 100 ms.
@@ -143,19 +141,19 @@ class Subscriber {
                                                    const std::stop_token& stop) = 0;
 };
 
-/// Makes the connections of one run, so that a test or a fault can put others in their place.
+/// Makes the connections of one run. Tests and faults can replace it.
 class ConnectionFactory {
  public:
   virtual ~ConnectionFactory() = default;
   /// Thread-safe. `env` must outlive the connection.
   virtual std::unique_ptr<Connection> make(const Endpoint& endpoint, Duration command_timeout,
                                            Env& env) = 0;
-  /// Likewise.
+  /// As make().
   virtual std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint,
                                                       Duration command_timeout, Env& env) = 0;
 };
 
-/// Real connections: hiredis speaks the protocol, over TCP or a unix socket.
+/// Real connections, over TCP or a unix socket; hiredis parses the protocol.
 std::unique_ptr<ConnectionFactory> make_hiredis_factory();
 
 }  // namespace lockbench::redis

@@ -29,7 +29,7 @@ class HiredisConnection : public Connection {
 
   StoreResult<bool> connect_within(Duration longest, const std::stop_token& stop) override {
     if (transport_) return true;
-    // Several questions, each of which has its time.
+    // The sentinels are asked one after the other, each with a timeout.
     if (!endpoint_.sentinels.empty()) return connect(stop).map([] { return true; });
     if (!connecting_) {
       auto begun = begin_connecting(endpoint_, timeout_);
@@ -48,8 +48,8 @@ class HiredisConnection : public Connection {
   }
 
   void queue(Command command, std::string_view name, Duration blocks_for) override {
-    // Behind a failure that has not been fetched yet: the rest of a pipeline must not run on a new
-    // connection, without what came before it.
+    // After a failure that was not received yet: the rest of a pipeline must not run on a new
+    // connection without the commands before it.
     const bool broken = first_ != end_ && pendings_[end_ - 1].broken();
     Pending& pending = push_pending();
     pending.name = name.empty() ? command[0] : name;
@@ -66,15 +66,14 @@ class HiredisConnection : public Connection {
 
   void flush(const std::stop_token& stop) override {
     if (out_.empty()) return;
-    // Interrupted by a stop, and nothing is due any more: what comes now, a clean-up, needs
-    // another.
+    // Interrupted by a stop and no answer under way: a clean-up needs a new connection.
     const bool idle = first_ == end_ || pendings_[first_].state == Pending::State::queued;
     if (transport_ && !transport_->usable() && idle) transport_.reset();
     if (auto connected = connect(stop); !connected) {
       break_connection(std::move(connected.error().message));
       return;
     }
-    // From here on a command may have arrived, whatever happens.
+    // From here on the server may have received the commands.
     for_each_pending(Pending::State::queued, [](Pending& p) { p.state = Pending::State::sent; });
     const Transport::Status status = transport_->send(out_, timeout_);
     out_.clear();
@@ -107,8 +106,8 @@ class HiredisConnection : public Connection {
   void close() noexcept override { break_connection("closed"); }
 
  private:
-  /// A command without its answer. The slots and their strings are used again and again, as a
-  /// command should cost no allocation.
+  /// A command without an answer. Slots and their strings are reused, so that a command costs no
+  /// allocation.
   struct Pending {
     enum class State { queued, sent, never_sent, unanswered };
     std::string name, key;
@@ -128,7 +127,7 @@ class HiredisConnection : public Connection {
     return greeted;
   }
 
-  /// The oldest command's answer, told to the Env; nothing if none came in time.
+  /// The oldest command's answer, reported to the Env; nothing if it did not come in time.
   std::optional<StoreResult<Reply>> take(Duration longest, const std::stop_token& stop) {
     const Pending& pending = pendings_.at(first_);
     if (pending.state == Pending::State::queued) return std::nullopt;
@@ -137,17 +136,18 @@ class HiredisConnection : public Connection {
     }
     auto reply = read_reply(longest, stop);
     if (!reply) return std::nullopt;
-    if (!*reply && is_of_no_use_after(reply->error())) break_connection(reply->error().message);
+    if (!*reply && must_close_after(reply->error())) break_connection(reply->error().message);
     return settled(std::move(*reply));
   }
 
-  /// A master that is one no more is not asked again: its sentinels are.
-  bool is_of_no_use_after(const StoreError& error) const {
+  /// Whether the connection must be closed. A master that became a replica is not asked again; its
+  /// sentinels are.
+  bool must_close_after(const StoreError& error) const {
     return error.kind == StoreError::Kind::unanswered ||
            (!endpoint_.sentinels.empty() && is_read_only(error));
   }
 
-  /// The oldest command is done with.
+  /// Finishes the oldest command.
   StoreResult<Reply> settled(StoreResult<Reply> reply) {
     const Pending& pending = pendings_[first_];
     const bool answered = reply || reply.error().kind == StoreError::Kind::rejected;
@@ -184,14 +184,15 @@ class HiredisConnection : public Connection {
 
   std::string describe(Transport::Status status) const { return redis::describe(status, timeout_); }
 
-  /// Past the queue, which holds what waits for the connection. The words may be secret: nobody is
-  /// told more than the first.
+  /// Bypasses the queue, which holds the commands that wait for the connection. Reports only the
+  /// first word, as the others may be secret.
   StoreResult<Reply> greet_with(Command command, const std::stop_token& stop) {
-    const CommandInfo told{.store = "redis", .endpoint = display_, .name = command[0], .key = {}};
+    const CommandInfo command_info{
+        .store = "redis", .endpoint = display_, .name = command[0], .key = {}};
     std::string bytes;
     append_command(bytes, command);
-    if (env_.before_command(told) == CommandFate::drop) {
-      env_.after_command(told, CommandEnd::lost);
+    if (env_.before_command(command_info) == CommandFate::drop) {
+      env_.after_command(command_info, CommandEnd::lost);
       return fail(StoreError::Kind::not_sent, "the connection was cut");
     }
     const Transport::Status sent = transport_->send(bytes, timeout_);
@@ -201,7 +202,7 @@ class HiredisConnection : public Connection {
       reply = read ? std::move(*read)
                    : fail(StoreError::Kind::unanswered, describe(Transport::Status::timed_out));
     }
-    env_.after_command(told, reply ? CommandEnd::answered : CommandEnd::lost);
+    env_.after_command(command_info, reply ? CommandEnd::answered : CommandEnd::lost);
     if (!reply && command[0] == "AUTH" && reply.error().kind == StoreError::Kind::rejected) {
       return fail(
           StoreError::Kind::rejected,
@@ -210,7 +211,7 @@ class HiredisConnection : public Connection {
     return reply;
   }
 
-  /// Nothing if it does not come within `longest`.
+  /// Nothing if the answer does not come within `longest`.
   std::optional<StoreResult<Reply>> read_reply(Duration longest, const std::stop_token& stop) {
     std::array<char, 4096> buffer;
     TimePoint give_up_at = TimePoint::max();
@@ -218,8 +219,8 @@ class HiredisConnection : public Connection {
       auto reply = reader_->next();
       if (!reply) return fail(StoreError::Kind::unanswered, reply.error());
       if (*reply) return checked(std::move(**reply));
-      // An answer that comes in pieces gets no more time for them all. The clock is not read for
-      // those that come whole, which is nearly all.
+      // All pieces of an answer share one deadline. The clock is read only for answers in pieces,
+      // which are rare.
       if (pieces == 1) give_up_at = env_.now() + longest;
       if (pieces > 1 && env_.now() > give_up_at) return std::nullopt;
       const auto [status, bytes] = transport_->receive(buffer, longest, stop);

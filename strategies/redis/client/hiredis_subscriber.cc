@@ -13,7 +13,7 @@
 namespace lockbench::redis {
 namespace {
 
-/// Sending is guarded by a mutex, which the thread that waits for messages does not hold meanwhile.
+/// A mutex guards sending; the thread that waits for messages does not hold it while it waits.
 class HiredisSubscriber : public Subscriber {
  public:
   HiredisSubscriber(Endpoint endpoint, Duration timeout, Env& env)
@@ -75,27 +75,11 @@ class HiredisSubscriber : public Subscriber {
 
   StoreResult<Reply> greet_with(Transport& transport, ReplyReader& reader, Command command,
                                 const std::stop_token& stop) {
-    std::string bytes;
-    append_command(bytes, command);
-    std::array<char, 4096> buffer;
-    if (transport.send(bytes, timeout_) != Transport::Status::ok) {
-      return fail(StoreError::Kind::not_sent, "the connection was closed");
-    }
-    constexpr int kMostPieces = 16;
-    for (int pieces = 0; pieces < kMostPieces; ++pieces) {
-      auto reply = reader.next();
-      if (!reply) return fail(StoreError::Kind::unanswered, reply.error());
-      if (*reply && (*reply)->type == Reply::Type::error) {
-        const bool secret = command[0] == "AUTH";
-        return fail(StoreError::Kind::rejected,
-                    secret ? without_secret((*reply)->text) : (*reply)->text);
-      }
-      if (*reply) return std::move(**reply);
-      const auto [status, got] = transport.receive(buffer, timeout_, stop);
-      if (status != Transport::Status::ok) break;
-      reader.feed({buffer.data(), got});
-    }
-    return fail(StoreError::Kind::unanswered, fmt::format("no answer to {}", command[0]));
+    auto reply = exchange_once(transport, reader, command, timeout_, stop);
+    if (!reply) return fail(StoreError::Kind::not_sent, reply.error());
+    if (reply->type != Reply::Type::error) return *std::move(reply);
+    const bool secret = command[0] == "AUTH";
+    return fail(StoreError::Kind::rejected, secret ? without_secret(reply->text) : reply->text);
   }
 
   StoreResult<void> send(std::string_view name, const std::string& channel) {
@@ -121,7 +105,8 @@ class HiredisSubscriber : public Subscriber {
 
   StoreResult<std::optional<Push>> pushed(const Reply& reply) {
     if (reply.type != Reply::Type::array || reply.elements.size() != 3) {
-      return broken(reply.type == Reply::Type::error ? reply.text : "an answer that is no message");
+      return broken(reply.type == Reply::Type::error ? reply.text
+                                                     : "an answer that is not a message");
     }
     Push push{.channel = reply.elements[1].text};
     const std::string& kind = reply.elements[0].text;
@@ -148,11 +133,11 @@ class HiredisSubscriber : public Subscriber {
   const std::string display_;
   const Duration timeout_;
   Env& env_;
-  std::mutex sending_;  ///< guards what is sent, and the changes of `transport_`
+  std::mutex sending_;  ///< guards sending, and changes of `transport_`
   std::unique_ptr<Transport> transport_;
   ReplyReader reader_;
   std::deque<Sent> under_way_;
-  bool cut_ = false;  ///< while something was sent: the receiving thread closes it
+  bool cut_ = false;  ///< while sending: the receiving thread closes it
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 namespace lockbench::redis {
 
-/// A real subscriber, over TCP or a unix socket.
+/// A subscriber over TCP or a unix socket.
 std::unique_ptr<Subscriber> make_hiredis_subscriber(const Endpoint& endpoint,
                                                     Duration command_timeout, Env& env);
 

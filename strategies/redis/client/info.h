@@ -7,10 +7,10 @@
 
 namespace lockbench::redis {
 
-/// The value of "name:value\r\n" in INFO's text; empty if it is not there.
+/// The value of "name:value\r\n" in the answer to INFO; empty if it is missing.
 std::string info_field(std::string_view info, std::string_view name);
 
-/// How many replicas the server has, those apart that are not connected.
+/// The number of connected replicas.
 StoreResult<int> connected_replicas(Connection& redis, const std::stop_token& stop = {});
 
 }  // namespace lockbench::redis

@@ -7,7 +7,7 @@
 namespace lockbench::redis {
 namespace {
 
-// How long a channel without waiters is kept: under contention somebody comes back at once.
+// How long a channel without waiters is kept: under contention the next waiter comes at once.
 constexpr Duration kKeptUnused = std::chrono::seconds(1);
 constexpr Duration kTick = std::chrono::milliseconds(250);
 constexpr WaitPolicy kReconnect{.kind = WaitKind::backoff,
@@ -21,24 +21,24 @@ NotificationHub::NotificationHub(const Endpoint& endpoint, Duration command_time
     : env_(std::move(env)),
       subscriber_(factory.make_subscriber(endpoint, command_timeout, *env_)) {}
 
-NotificationHub::Place::Place(NotificationHub& hub, std::string channel, Event& event)
+NotificationHub::Waiter::Waiter(NotificationHub& hub, std::string channel, Event& event)
     : hub_(hub), channel_(std::move(channel)), event_(event) {
   hub_.join(*this);
 }
 
-NotificationHub::Place::~Place() { hub_.leave(*this); }
+NotificationHub::Waiter::~Waiter() { hub_.leave(*this); }
 
-bool NotificationHub::Place::hears() const {
+bool NotificationHub::Waiter::subscribed() const {
   const std::scoped_lock lock(hub_.mutex_);
-  return hub_.channels_.at(channel_).heard;
+  return hub_.channels_.at(channel_).subscribed;
 }
 
-void NotificationHub::Place::woken() {
+void NotificationHub::Waiter::woken() {
   const std::scoped_lock lock(hub_.mutex_);
   if (std::exchange(signalled_, false)) asking_ = true;
 }
 
-void NotificationHub::Place::found_taken() {
+void NotificationHub::Waiter::found_taken() {
   const std::scoped_lock lock(hub_.mutex_);
   asking_ = false;
 }
@@ -48,30 +48,30 @@ std::size_t NotificationHub::channels() const {
   return channels_.size();
 }
 
-void NotificationHub::join(Place& place) {
+void NotificationHub::join(Waiter& waiter) {
   const std::scoped_lock lock(mutex_);
-  const auto [found, added] = channels_.try_emplace(place.channel_);
-  found->second.places.push_back(&place);
+  const auto [found, added] = channels_.try_emplace(waiter.channel_);
+  found->second.waiters.push_back(&waiter);
   found->second.unused_since.reset();
-  // A failure is the listening thread's to find and mend.
-  if (added && connected_) (void)subscriber_->subscribe(place.channel_);
+  // The thread notices a failure and reconnects.
+  if (added && connected_) (void)subscriber_->subscribe(waiter.channel_);
   if (!thread_.joinable()) {
     thread_ = std::jthread([this](const std::stop_token& stop) { this->listen(stop); });
   }
 }
 
-void NotificationHub::leave(Place& place) {
+void NotificationHub::leave(Waiter& waiter) {
   const std::scoped_lock lock(mutex_);
-  Channel& channel = channels_.at(place.channel_);
-  channel.places.remove(&place);
-  if ((place.signalled_ || place.asking_) && !place.satisfied_) wake_one(channel);
+  Channel& channel = channels_.at(waiter.channel_);
+  channel.waiters.remove(&waiter);
+  if ((waiter.signalled_ || waiter.asking_) && !waiter.satisfied_) wake_one(channel);
 }
 
 void NotificationHub::wake_one(Channel& channel) {
-  for (Place* place : channel.places) {
-    if (place->signalled_) continue;
-    place->signalled_ = true;
-    place->event_.set();
+  for (Waiter* waiter : channel.waiters) {
+    if (waiter->signalled_) continue;
+    waiter->signalled_ = true;
+    waiter->event_.set();
     return;
   }
 }
@@ -83,7 +83,7 @@ void NotificationHub::listen(const std::stop_token& stop) {
     const auto push = next_push(stop);
     if (!push) {
       disconnected();
-      // Also if it broke at once: a server may refuse every subscription.
+      // The pause grows until a message arrives: a server may refuse every subscription.
       env_->wait(nullptr, env_->now() + kReconnect.delay(failures++, *env_), stop);
       continue;
     }
@@ -124,11 +124,11 @@ void NotificationHub::take(const Push& push) {
       wake_one(channel);
       break;
     case Push::Kind::subscribed:
-      channel.heard = true;
-      for (Place* place : channel.places) place->event_.set();
+      channel.subscribed = true;
+      for (Waiter* waiter : channel.waiters) waiter->event_.set();
       break;
     case Push::Kind::unsubscribed:  // and not subscribed to again yet
-      channel.heard = false;
+      channel.subscribed = false;
       break;
   }
 }
@@ -137,8 +137,8 @@ void NotificationHub::disconnected() {
   const std::scoped_lock lock(mutex_);
   if (!std::exchange(connected_, false)) return;
   for (auto& [name, channel] : channels_) {
-    channel.heard = false;
-    for (Place* place : channel.places) place->event_.set();
+    channel.subscribed = false;
+    for (Waiter* waiter : channel.waiters) waiter->event_.set();
   }
 }
 
@@ -148,10 +148,10 @@ void NotificationHub::drop_unused() {
   for (auto next = channels_.begin(); next != channels_.end();) {
     const auto place = next++;
     Channel& channel = place->second;
-    if (!channel.places.empty()) continue;
+    if (!channel.waiters.empty()) continue;
     if (!channel.unused_since) channel.unused_since = now;
     if (now - *channel.unused_since < kKeptUnused) continue;
-    (void)subscriber_->unsubscribe(place->first);  // a failure: nothing is subscribed any more
+    (void)subscriber_->unsubscribe(place->first);  // a failure ends all subscriptions anyway
     channels_.erase(place);
   }
 }

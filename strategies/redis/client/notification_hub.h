@@ -1,6 +1,5 @@
 #pragma once
 
-#include <condition_variable>
 #include <list>
 #include <map>
 #include <memory>
@@ -13,12 +12,12 @@
 
 namespace lockbench::redis {
 
-/// Tells the waiting clients of one process that a lock was released, over one subscribing
+/// Notifies the waiting clients of one process that a lock was released, over one subscribed
 /// connection for all of them (Redisson's LockPubSub). One message wakes one client, the one that
-/// waits for longest; one that leaves without the lock passes an unused wake-up on. A channel that
-/// nobody waits on is dropped after a while. When the connection breaks everybody is woken, as
-/// messages may have been lost, and it is made anew. One thread, from the first waiter on.
-/// Thread-safe; outlives its places.
+/// has waited longest; a client that leaves without the lock passes an unused wake-up on. A channel
+/// without waiters is dropped after a while. When the connection breaks, all clients are woken, as
+/// messages may have been lost, and it is restored. One thread, started by the first waiter.
+/// Thread-safe; outlives its waiters.
 class NotificationHub {
  public:
   NotificationHub(const Endpoint& endpoint, Duration command_timeout, ConnectionFactory& factory,
@@ -26,23 +25,24 @@ class NotificationHub {
   NotificationHub(const NotificationHub&) = delete;
   NotificationHub& operator=(const NotificationHub&) = delete;
 
-  /// One client's wait for one channel's messages, from construction to destruction. Used by one
-  /// thread.
-  class Place {
+  /// One client's wait for the messages of one channel, from construction to destruction. Used by
+  /// one thread.
+  class Waiter {
    public:
-    /// `event` is set by a message, and when the subscription begins or ends to hold.
-    Place(NotificationHub& hub, std::string channel, Event& event);
-    Place(const Place&) = delete;
-    Place& operator=(const Place&) = delete;
-    ~Place();
+    /// `event` is set by a message, and when the subscription begins or is lost.
+    Waiter(NotificationHub& hub, std::string channel, Event& event);
+    Waiter(const Waiter&) = delete;
+    Waiter& operator=(const Waiter&) = delete;
+    ~Waiter();
 
-    /// Whether messages come in. What was released before that is not heard of.
-    bool hears() const;
-    /// After a wait: the lock is asked for next, by a wake-up if there was one.
+    /// Whether messages are received. Releases before that are missed.
+    bool subscribed() const;
+    /// To be called after a wait: the client asks for the lock next.
     void woken();
-    /// Asked for, and it was another's, whose release will be told: that wake-up is used.
+    /// The client asked and another one has the lock, whose release will be announced: the wake-up
+    /// is used up.
     void found_taken();
-    /// The client has the lock: its wake-up needs not be passed on.
+    /// The client has the lock: its wake-up need not be passed on.
     void satisfied() { satisfied_ = true; }
 
    private:
@@ -51,26 +51,26 @@ class NotificationHub {
     const std::string channel_;
     Event& event_;
     bool satisfied_ = false;
-    // By a message; guarded by the hub's mutex.
-    bool signalled_ = false;  ///< not acted on yet
-    bool asking_ = false;     ///< acted on, but the answer is not here yet
+    // A wake-up by a message; guarded by the hub's mutex.
+    bool signalled_ = false;  ///< the client has not reacted yet
+    bool asking_ = false;     ///< the client is asking for the lock
   };
 
-  /// Channels that are subscribed to, or asked for.
+  /// The number of channels that are, or are to be, subscribed.
   std::size_t channels() const;
 
  private:
   struct Channel {
-    std::list<Place*> places;  ///< in the order in which they came
-    bool heard = false;
-    std::optional<TimePoint> unused_since{};  ///< as the listening thread found it
+    std::list<Waiter*> waiters;  ///< oldest first
+    bool subscribed = false;
+    std::optional<TimePoint> unused_since{};  ///< as noticed by the thread
   };
 
-  void join(Place& place);
-  void leave(Place& place);
+  void join(Waiter& waiter);
+  void leave(Waiter& waiter);
   static void wake_one(Channel& channel);
   void listen(const std::stop_token& stop);
-  /// On a connection that is made if there is none.
+  /// Connects if there is no connection.
   StoreResult<std::optional<Push>> next_push(const std::stop_token& stop);
   void subscribe_to_all();
   void take(const Push& push);
@@ -82,7 +82,7 @@ class NotificationHub {
   mutable std::mutex mutex_;
   std::map<std::string, Channel> channels_;
   bool connected_ = false;
-  std::jthread thread_;  ///< last: joined before what it uses goes
+  std::jthread thread_;  ///< last: joined before the members that it uses are destroyed
 };
 
 }  // namespace lockbench::redis

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <hiredis/hiredis.h>
 
+#include <array>
 #include <new>
 
 namespace lockbench::redis {
@@ -80,14 +81,33 @@ tl::expected<std::optional<Reply>, std::string> ReplyReader::next() {
 
 bool ReplyReader::holds_bytes() const { return reader_->pos < reader_->len; }
 
+tl::expected<Reply, std::string> exchange_once(Transport& transport, ReplyReader& reader,
+                                               Command command, Duration timeout,
+                                               const std::stop_token& stop) {
+  constexpr int kMaxPieces = 16;
+  std::string bytes;
+  append_command(bytes, command);
+  std::array<char, 4096> buffer;
+  Transport::Status status = transport.send(bytes, timeout);
+  for (int pieces = 0; status == Transport::Status::ok && pieces < kMaxPieces; ++pieces) {
+    auto reply = reader.next();
+    if (!reply) return tl::unexpected(reply.error());
+    if (*reply) return std::move(**reply);
+    const Transport::Received got = transport.receive(buffer, timeout, stop);
+    status = got.status;
+    reader.feed({buffer.data(), got.bytes});
+  }
+  return tl::unexpected(describe(status, timeout));
+}
+
 bool is_no_permission(const StoreError& error) {
-  // Behind the server's name.
+  // After the server's name.
   return error.kind == StoreError::Kind::rejected &&
          error.message.find(": NOPERM ") != std::string::npos;
 }
 
 bool is_read_only(const StoreError& error) {
-  // Where a script wrote, some servers put more before it.
+  // For a write in a script, some servers put more text before it.
   return error.kind == StoreError::Kind::rejected &&
          error.message.find("READONLY ") != std::string::npos;
 }
@@ -99,7 +119,7 @@ bool is_master(const Reply& role) {
 
 StoreError not_the_master(const Endpoint& endpoint) {
   return {StoreError::Kind::not_sent,
-          endpoint.display() + ": what its sentinels call the master is none, or not yet"};
+          endpoint.display() + ": its sentinels name a master that is not a master, or not yet"};
 }
 
 std::string without_secret(std::string_view refusal) {

@@ -7,27 +7,29 @@
 #include <tl/expected.hpp>
 
 #include "strategies/redis/client/connection.h"
+#include "strategies/redis/client/socket.h"
 
 struct redisReader;
 
 namespace lockbench::redis {
 
-/// Appends the command as the server wants it.
+/// Appends the command in the Redis protocol.
 void append_command(std::string& out, Command command);
 
-/// The word that is the command's key, if it has one: what meters and faults may want to know.
+/// The argument that is the command's key, if it has one: for the Env.
 std::string_view key_of(Command command);
 
-/// Takes answers out of a stream of bytes: hiredis reads the protocol, the bytes travel over a
-/// Transport, as a hiredis context is dead after a time-out and knows neither stops nor deadlines.
+/// Reads answers from a stream of bytes. hiredis parses the protocol; the bytes come from a
+/// Transport, as a hiredis context cannot be used after a timeout and supports neither stops nor
+/// deadlines.
 class ReplyReader {
  public:
   ReplyReader();
 
   void feed(std::span<const char> bytes);
-  /// The next whole answer; nothing until more bytes are fed. The error is the protocol's.
+  /// The next complete answer; nothing until more bytes are fed. The error is a protocol error.
   tl::expected<std::optional<Reply>, std::string> next();
-  /// Whether some were fed that no answer has used yet.
+  /// Whether there are bytes that no answer has used yet.
   bool holds_bytes() const;
 
  private:
@@ -37,17 +39,23 @@ class ReplyReader {
   std::unique_ptr<redisReader, Deleter> reader_;
 };
 
-/// Whether the user is known, but may not use this command.
+/// Sends one command and waits for its answer; `timeout` is for each step. The error says why there
+/// is none. An error reply is an answer.
+tl::expected<Reply, std::string> exchange_once(Transport& transport, ReplyReader& reader,
+                                               Command command, Duration timeout,
+                                               const std::stop_token& stop);
+
+/// The server refused the command because the user lacks the permission.
 bool is_no_permission(const StoreError& error);
-/// Whether a replica was asked to write.
+/// The server refused to write because it is a replica.
 bool is_read_only(const StoreError& error);
-/// Whether this answer to ROLE is a master's.
+/// Whether this answer to ROLE is that of a master.
 bool is_master(const Reply& role);
-/// Of a server that its sentinels call the master, and that is none.
+/// For a server that its sentinels call the master although it is not.
 StoreError not_the_master(const Endpoint& endpoint);
 
-/// AUTH and SELECT, and a look at the ROLE of what sentinels call the master, before anything else
-/// on a new connection; `exchange` sends one command and returns its answer. Errors tell no secret.
+/// What a new connection begins with: AUTH, SELECT, and ROLE where sentinels named the master.
+/// `exchange` sends one command and returns its answer. Errors contain no secret.
 template <class Exchange>
 StoreResult<void> greet(const Endpoint& endpoint, Exchange&& exchange) {
   if (!endpoint.password.empty()) {
@@ -60,7 +68,7 @@ StoreResult<void> greet(const Endpoint& endpoint, Exchange&& exchange) {
     const std::vector<std::string_view> ask_role{"ROLE"};
     const StoreResult<Reply> role = exchange(Command(ask_role));
     if (!role && !is_no_permission(role.error())) return tl::unexpected(role.error());
-    // Who may not ask may lock all the same: that it is a replica shows at the first write.
+    // Without the permission to ask, a replica shows at the first write.
     if (role && !is_master(*role)) return tl::unexpected(not_the_master(endpoint));
   }
   if (endpoint.database != 0) {
@@ -71,7 +79,7 @@ StoreResult<void> greet(const Endpoint& endpoint, Exchange&& exchange) {
   return {};
 }
 
-/// A refusal of AUTH may quote the command, secrets included: only the error's name is told.
+/// The error code of a refused AUTH only, as the message may quote the command with its secrets.
 std::string without_secret(std::string_view refusal);
 
 }  // namespace lockbench::redis

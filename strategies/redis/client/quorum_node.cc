@@ -10,28 +10,28 @@
 namespace lockbench::redis {
 namespace {
 
-// A node that does not answer must not collect questions without end. The rest of the room is for
-// what takes them back.
-constexpr std::size_t kMostAsked = 32;
-constexpr std::size_t kMostDue = 64;
-constexpr std::size_t kMostOwed = 256;
+// Bounds on requests without an answer; the second one leaves room for the releases that follow
+// them.
+constexpr std::size_t kMaxUnanswered = 32;
+constexpr std::size_t kMaxUnansweredWithReleases = 64;
+constexpr std::size_t kMaxPendingReleases = 256;
 constexpr Duration kShortestPause = std::chrono::milliseconds(20);
 constexpr std::uint32_t kDoublings = 5;
 
-const Script* script_of(Question::Kind kind) {
+const Script* script_of(NodeRequest::Kind kind) {
   switch (kind) {
-    case Question::Kind::take:
+    case NodeRequest::Kind::acquire:
       return nullptr;
-    case Question::Kind::prolong:
+    case NodeRequest::Kind::renew:
       return &scripts::renew_if_token;
-    case Question::Kind::free:
+    case NodeRequest::Kind::release:
       return &scripts::release_if_token;
   }
   return nullptr;
 }
 
-bool is_yes(Question::Kind kind, const Reply& reply) {
-  return kind == Question::Kind::take ? reply.is_text("OK") : reply.is_integer(1);
+bool is_yes(NodeRequest::Kind kind, const Reply& reply) {
+  return kind == NodeRequest::Kind::acquire ? reply.is_text("OK") : reply.is_integer(1);
 }
 
 bool is_unknown_script(const StoreError& error) {
@@ -50,107 +50,105 @@ QuorumNode::QuorumNode(int number, std::string display, std::unique_ptr<Connecti
       observer_(observer),
       env_(env) {}
 
-bool QuorumNode::ready(Duration patience, Duration longest) {
-  if (env_.now() < alone_until_) return false;
-  take_answers(true);
-  if (silent(patience) || env_.now() < alone_until_) return false;
-  const auto connected = connection_->connect_within(longest);
+bool QuorumNode::ready(Duration max_silence, Duration connect_within) {
+  if (env_.now() < skip_until_) return false;
+  read_answers(true);
+  if (is_silent(max_silence) || env_.now() < skip_until_) return false;
+  const auto connected = connection_->connect_within(connect_within);
   if (!connected) back_off(connected.error().message);
   return connected && *connected;
 }
 
-bool QuorumNode::revive(Duration longest) {
-  alone_until_ = TimePoint::min();
-  return ready(answer_timeout_, longest);
+bool QuorumNode::retry_now(Duration connect_within) {
+  skip_until_ = TimePoint::min();
+  return ready(answer_timeout_, connect_within);
 }
 
-bool QuorumNode::silent(Duration patience) {
+bool QuorumNode::is_silent(Duration max_silence) {
   const auto waits_too_long = [&](Duration bound) {
-    return !due_.empty() && env_.now() - due_.front().sent_at > bound;
+    return !sent_.empty() && env_.now() - sent_.front().sent_at > bound;
   };
-  if (!waits_too_long(patience) && due_.size() < kMostAsked) return false;
-  take_answers(false);  // unless nobody has looked
+  if (!waits_too_long(max_silence) && sent_.size() < kMaxUnanswered) return false;
+  read_answers(false);  // the answers may just not have been read
   if (waits_too_long(answer_timeout_)) {
     failure_ = fmt::format("{}: no answer within {}", display_, format_duration(answer_timeout_));
-    connection_->close();  // what is due counts as unanswered
-    take_answers(true);
+    connection_->close();  // what was sent counts as unanswered
+    read_answers(true);
     return true;
   }
-  return waits_too_long(patience) || due_.size() >= kMostAsked;
+  return waits_too_long(max_silence) || sent_.size() >= kMaxUnanswered;
 }
 
-void QuorumNode::look_for_script(const Question& question) {
-  const bool needed = script_of(question.kind) != nullptr;
-  if (needed && !knows_script_of(question)) take_answers(false);
-}
-
-void QuorumNode::ask(const QuestionPtr& question) {
-  look_for_script(*question);
-  if (question->kind == Question::Kind::take) held_.emplace(question->token, question);
-  for (std::size_t left = owed_.size(); left > 0 && due_.size() < kMostAsked; --left) {
-    const Owed owed = std::move(owed_.front());
-    owed_.pop_front();
-    if (env_.now() < owed.until) send(owed.question);
+void QuorumNode::ask(const NodeRequestPtr& request) {
+  // An answer that was not read yet may show that the script is known.
+  if (script_of(request->kind) != nullptr && !knows_script_of(*request)) read_answers(false);
+  if (request->kind == NodeRequest::Kind::acquire) requested_.emplace(request->token, request);
+  for (std::size_t left = pending_.size(); left > 0 && sent_.size() < kMaxUnanswered; --left) {
+    const PendingRelease pending = std::move(pending_.front());
+    pending_.pop_front();
+    if (env_.now() < pending.until) send(pending.request);
   }
-  send(question->kind == Question::Kind::free ? with_ttl(question) : question);
+  send(request->kind == NodeRequest::Kind::release ? with_ttl(request) : request);
   connection_->flush();
-  awaited_ = due_.back().question;
+  awaited_ = sent_.back().request;
 }
 
-void QuorumNode::pass_over(const QuestionPtr& question) {
+void QuorumNode::skip(const NodeRequestPtr& request) {
   awaited_ = nullptr;
-  if (question->kind == Question::Kind::take) observer_.on_vote(number_, Vote::failed, {}, false);
-  if (question->kind != Question::Kind::free || !may_hold(question->token)) return;
-  const QuestionPtr release = with_ttl(question);
-  // Behind the very request that it undoes it cannot be overtaken by it.
-  const bool can_follow = !due_.empty() && due_.size() < kMostDue && connection_->descriptor() >= 0;
-  if (!can_follow) return owe(release);
+  if (request->kind == NodeRequest::Kind::acquire)
+    observer_.on_vote(number_, Vote::failed, {}, false);
+  if (request->kind != NodeRequest::Kind::release || !may_hold(request->token)) return;
+  const NodeRequestPtr release = with_ttl(request);
+  // Pipelined behind the request that it undoes, so it cannot arrive before it.
+  const bool can_follow =
+      !sent_.empty() && sent_.size() < kMaxUnansweredWithReleases && connection_->descriptor() >= 0;
+  if (!can_follow) return add_pending(release);
   send(release);
   connection_->flush();
 }
 
-QuestionPtr QuorumNode::with_ttl(const QuestionPtr& question) {
-  const auto held = held_.find(question->token);
-  if (held == held_.end()) return question;
-  auto release = std::make_shared<Question>(*question);
+NodeRequestPtr QuorumNode::with_ttl(const NodeRequestPtr& request) {
+  const auto held = requested_.find(request->token);
+  if (held == requested_.end()) return request;
+  auto release = std::make_shared<NodeRequest>(*request);
   release->ttl = held->second->ttl;
-  held_.erase(held);
+  requested_.erase(held);
   return release;
 }
 
-bool& QuorumNode::knows_script_of(const Question& question) {
-  return known_scripts_.at(static_cast<std::size_t>(question.kind));
+bool& QuorumNode::knows_script_of(const NodeRequest& request) {
+  return known_scripts_.at(static_cast<std::size_t>(request.kind));
 }
 
-void QuorumNode::send(const QuestionPtr& question) {
-  const std::string milliseconds = std::to_string(ceil_milliseconds(question->ttl));
-  const Script* const script = script_of(question->kind);
-  const bool in_full = script != nullptr && !knows_script_of(*question);
+void QuorumNode::send(const NodeRequestPtr& request) {
+  const std::string milliseconds = std::to_string(ceil_milliseconds(request->ttl));
+  const Script* const script = script_of(request->kind);
+  const bool with_source = script != nullptr && !knows_script_of(*request);
   if (script != nullptr) {
-    const std::string_view words[] = {in_full ? "EVAL" : "EVALSHA",
-                                      in_full ? script->source : script->sha1,
+    const std::string_view words[] = {with_source ? "EVAL" : "EVALSHA",
+                                      with_source ? script->source : script->sha1,
                                       "1",
-                                      question->key,
-                                      question->token,
+                                      request->key,
+                                      request->token,
                                       milliseconds};
-    const bool has_ttl = question->kind == Question::Kind::prolong;
+    const bool has_ttl = request->kind == NodeRequest::Kind::renew;
     connection_->queue(Command(words, has_ttl ? 6 : 5), script->name, {});
   } else {
-    connection_->queue({"SET", question->key, question->token, "NX", "PX", milliseconds});
+    connection_->queue({"SET", request->key, request->token, "NX", "PX", milliseconds});
   }
-  broken_ = false;  // what was lost with the last connection is dealt with
-  due_.push_back({.question = question, .sent_at = env_.now(), .in_full = in_full});
+  broken_ = false;  // by now all that was lost with the last connection has been handled
+  sent_.push_back({.request = request, .sent_at = env_.now(), .with_source = with_source});
 }
 
-void QuorumNode::owe(const QuestionPtr& question) {
-  if (owed_.size() == kMostOwed) owed_.pop_front();  // the oldest has the least time left
-  // Where nobody knows what it was granted for, it is the store that forgets it.
-  const Duration lasts = question->ttl > Duration::zero() ? question->ttl : std::chrono::hours(1);
-  owed_.push_back({.question = question, .until = env_.now() + lasts});
+void QuorumNode::add_pending(const NodeRequestPtr& request) {
+  if (pending_.size() == kMaxPendingReleases) pending_.pop_front();  // the oldest expires first
+  // Of an unknown TTL: for an hour.
+  const Duration lasts = request->ttl > Duration::zero() ? request->ttl : std::chrono::hours(1);
+  pending_.push_back({.request = request, .until = env_.now() + lasts});
 }
 
 std::optional<QuorumNode::Answer> QuorumNode::answer() {
-  while (!due_.empty()) {
+  while (!sent_.empty()) {
     const auto reply = connection_->receive_within(Duration::zero());
     if (!reply) return std::nullopt;
     if (const auto awaited = settle(*reply)) return awaited;
@@ -158,8 +156,8 @@ std::optional<QuorumNode::Answer> QuorumNode::answer() {
   return std::nullopt;
 }
 
-void QuorumNode::take_answers(bool known_ones_only) {
-  while (!due_.empty() && !(known_ones_only && connection_->descriptor() >= 0)) {
+void QuorumNode::read_answers(bool failed_only) {
+  while (!sent_.empty() && !(failed_only && connection_->descriptor() >= 0)) {
     const auto reply = connection_->receive_within(Duration::zero());
     if (!reply) return;
     (void)settle(*reply);
@@ -167,48 +165,41 @@ void QuorumNode::take_answers(bool known_ones_only) {
 }
 
 std::optional<QuorumNode::Answer> QuorumNode::settle(const StoreResult<Reply>& reply) {
-  const Due due = std::move(due_.front());
-  due_.pop_front();
-  const bool awaited = awaited_ == due.question;
-  if (!reply && !due.in_full && is_unknown_script(reply.error())) {
-    knows_script_of(*due.question) = false;
-    send(due.question);
+  const Sent sent = std::move(sent_.front());
+  sent_.pop_front();
+  const bool awaited = awaited_ == sent.request;
+  if (!reply && !sent.with_source && is_unknown_script(reply.error())) {
+    knows_script_of(*sent.request) = false;
+    send(sent.request);
     connection_->flush();
     return std::nullopt;
   }
   Answer answer;
   if (reply) {
     failures_ = 0;
-    knows_script_of(*due.question) = true;
-    answer.vote = is_yes(due.question->kind, *reply) ? Vote::granted : Vote::refused;
+    knows_script_of(*sent.request) = true;
+    answer.vote = is_yes(sent.request->kind, *reply) ? Vote::granted : Vote::refused;
   } else {
-    answer.perhaps = reply.error().kind == StoreError::Kind::unanswered;
+    answer.may_have_taken_effect = reply.error().kind == StoreError::Kind::unanswered;
     const bool broken = reply.error().kind != StoreError::Kind::rejected;
     const bool new_failure = !broken || !std::exchange(broken_, true);
     if (broken) {
       known_scripts_ = {};
-      lose(due);
+      if (sent.request->kind == NodeRequest::Kind::release) add_pending(sent.request);
     }
     if (new_failure) back_off(reply.error().message);
   }
-  tell(due, answer.vote);
+  if (sent.request->kind == NodeRequest::Kind::acquire) {
+    observer_.on_vote(number_, answer.vote, env_.now() - sent.sent_at, !awaited);
+  }
   if (!awaited) return std::nullopt;
   awaited_ = nullptr;
   return answer;
 }
 
-void QuorumNode::tell(const Due& due, Vote vote) {
-  if (due.question->kind != Question::Kind::take) return;
-  observer_.on_vote(number_, vote, env_.now() - due.sent_at, awaited_ != due.question);
-}
-
-void QuorumNode::lose(const Due& due) {
-  if (due.question->kind == Question::Kind::free) owe(due.question);
-}
-
-void QuorumNode::miss(Duration waited) {
+void QuorumNode::give_up(Duration waited) {
   failure_ = fmt::format("{}: no answer within {}", display_, format_duration(waited));
-  if (awaited_ && awaited_->kind == Question::Kind::take) {
+  if (awaited_ && awaited_->kind == NodeRequest::Kind::acquire) {
     observer_.on_vote(number_, Vote::failed, waited, false);
   }
   awaited_ = nullptr;
@@ -216,18 +207,19 @@ void QuorumNode::miss(Duration waited) {
 
 void QuorumNode::back_off(const std::string& why) {
   failure_ = why;
-  // A connection that was lost may be had again at once.
+  // The first reconnection is tried at once.
   const Duration pause = failures_ == 0
                              ? Duration::zero()
                              : kShortestPause * (1 << std::min(failures_ - 1, kDoublings));
   ++failures_;
-  alone_until_ = env_.now() + pause;
+  skip_until_ = env_.now() + pause;
 }
 
-void QuorumNode::tidy_up() {
-  take_answers(false);
-  if (owed_.empty() || !ready(answer_timeout_)) return;
-  for (; !owed_.empty() && due_.size() < kMostDue; owed_.pop_front()) send(owed_.front().question);
+void QuorumNode::send_pending_releases() {
+  read_answers(false);
+  if (pending_.empty() || !ready(answer_timeout_)) return;
+  for (; !pending_.empty() && sent_.size() < kMaxUnansweredWithReleases; pending_.pop_front())
+    send(pending_.front().request);
   connection_->flush();
 }
 

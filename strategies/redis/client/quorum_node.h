@@ -14,86 +14,84 @@
 
 namespace lockbench::redis {
 
-/// What every node of a quorum is asked.
-struct Question {
-  enum class Kind { take, prolong, free };
-  Kind kind = Kind::take;
+/// What every node of a quorum is asked to do.
+struct NodeRequest {
+  enum class Kind { acquire, renew, release };
+  Kind kind = Kind::acquire;
   std::string key, token;
-  Duration ttl{};  ///< of `take` and `prolong`
+  Duration ttl{};  ///< of `acquire` and `renew`
 };
-using QuestionPtr = std::shared_ptr<const Question>;
+using NodeRequestPtr = std::shared_ptr<const NodeRequest>;
 
-/// One of the independent servers that a lock lives on, as one client uses it. Questions go out
-/// behind each other; answers that come late are read when there is time. A node that fails or
-/// falls silent is left alone for a while, and costs nothing meanwhile. What it may still hold of
-/// ours is freed when it can be reached again. For one thread.
+/// One client's use of one of the independent servers that a lock lives on. Requests are pipelined;
+/// late answers are read when there is time. A node that fails or does not answer is skipped for a
+/// while. Locks that it may still hold are released once it can be reached again. For one thread.
 class QuorumNode {
  public:
   struct Answer {
     Vote vote = Vote::failed;
-    bool perhaps = false;  ///< failed, but it may have taken effect
+    bool may_have_taken_effect = false;  ///< of a failed request
   };
 
-  /// `number` is its place among the nodes; `answer_timeout` ends the wait for an answer for good.
+  /// `number` is the node's place in the quorum; after `answer_timeout` without an answer the
+  /// connection is closed.
   QuorumNode(int number, std::string display, std::unique_ptr<Connection> connection,
              Duration answer_timeout, QuorumObserver& observer, Env& env);
 
   StoreResult<void> connect(const std::stop_token& stop) { return connection_->connect(stop); }
 
-  /// Whether it is worth asking: connected (waiting for that no longer than `longest`), not left
-  /// alone, and not silent for longer than `patience`.
-  bool ready(Duration patience, Duration longest = {});
-  /// The same for one without which there is no majority: however it failed before.
-  bool revive(Duration longest);
+  /// Whether it is worth asking: not skipped after a failure, connected (waits at most
+  /// `connect_within` for that), and no answer overdue by more than `max_silence`.
+  bool ready(Duration max_silence, Duration connect_within = {});
+  /// The same even if it failed lately: for nodes that a majority needs.
+  bool retry_now(Duration connect_within);
 
-  /// Sends a question to a node that is ready. Its answer is awaited, and no other.
-  void ask(const QuestionPtr& question);
-  /// The question is not put to it. If that leaves something of ours there, it is freed later.
-  void pass_over(const QuestionPtr& question);
-  /// Whether it may hold this token.
-  bool may_hold(std::string_view token) const { return held_.contains(token); }
+  /// Sends a request to a node that is ready, and waits for this answer only.
+  void ask(const NodeRequestPtr& request);
+  /// Does not send the request. A release of a lock that the node may hold is sent later.
+  void skip(const NodeRequestPtr& request);
+  /// Whether the node may hold the lock with this token.
+  bool may_hold(std::string_view token) const { return requested_.contains(token); }
 
   /// The awaited answer, if it has come.
   std::optional<Answer> answer();
-  /// It did not come in time.
-  void miss(Duration waited);
-  /// What comes from now on is late.
+  /// The awaited answer did not come in time.
+  void give_up(Duration waited);
+  /// Answers from now on are late.
   void stop_waiting() { awaited_ = nullptr; }
 
-  /// To be polled for input while an answer is awaited; -1: it is there.
+  /// To poll for input while an answer is awaited; -1: the answer is there already.
   int descriptor() const { return connection_->descriptor(); }
-  /// Why it failed last, in one line that names it.
+  /// Why it failed last: one line that names the node.
   const std::string& failure() const { return failure_; }
-  /// How many releases are still to arrive.
-  std::size_t owed() const { return owed_.size(); }
-  /// Frees what can be freed without waiting.
-  void tidy_up();
+  /// Releases that could not be sent yet.
+  std::size_t pending_releases() const { return pending_.size(); }
+  /// Sends them if that does not take a wait.
+  void send_pending_releases();
 
  private:
-  struct Due {
-    QuestionPtr question;
+  struct Sent {
+    NodeRequestPtr request;
     TimePoint sent_at{};
-    bool in_full = false;  ///< with its script's source
+    bool with_source = false;  ///< its script was sent in full
   };
-  struct Owed {
-    QuestionPtr question;
-    TimePoint until{};  ///< it will have expired by then
+  struct PendingRelease {
+    NodeRequestPtr request;
+    TimePoint until{};  ///< the lock will have expired by then
   };
 
-  void send(const QuestionPtr& question);
-  void owe(const QuestionPtr& question);
-  bool& knows_script_of(const Question& question);
-  /// It may be known by an answer that nobody has read.
-  void look_for_script(const Question& question);
-  /// A `free` that knows how long the token may last.
-  QuestionPtr with_ttl(const QuestionPtr& question);
-  void take_answers(bool known_ones_only);
-  /// The oldest question's answer.
+  void send(const NodeRequestPtr& request);
+  void add_pending(const NodeRequestPtr& request);
+  bool& knows_script_of(const NodeRequest& request);
+  /// The same release with the TTL that the lock was requested with.
+  NodeRequestPtr with_ttl(const NodeRequestPtr& request);
+  /// Reads what has come in. `failed_only`: only if the connection broke, which fails what was
+  /// sent.
+  void read_answers(bool failed_only);
+  /// Handles the answer to the oldest request; returns it if it was awaited.
   std::optional<Answer> settle(const StoreResult<Reply>& reply);
-  void tell(const Due& due, Vote vote);
-  void lose(const Due& due);
   void back_off(const std::string& why);
-  bool silent(Duration patience);
+  bool is_silent(Duration max_silence);
 
   const int number_;
   const std::string display_;
@@ -101,18 +99,17 @@ class QuorumNode {
   const Duration answer_timeout_;
   QuorumObserver& observer_;
   Env& env_;
-  std::deque<Due> due_;
-  std::deque<Owed> owed_;
-  /// By their tokens: what was asked for, and not given back yet.
-  std::unordered_map<std::string_view, QuestionPtr> held_;
-  QuestionPtr awaited_;
-  TimePoint alone_until_ = TimePoint::min();
+  std::deque<Sent> sent_;  ///< and not answered, oldest first
+  std::deque<PendingRelease> pending_;
+  /// Acquire requests that were not released yet, by token.
+  std::unordered_map<std::string_view, NodeRequestPtr> requested_;
+  NodeRequestPtr awaited_;
+  TimePoint skip_until_ = TimePoint::min();
   std::uint32_t failures_ = 0;  ///< in a row
-  /// Scripts, by the kinds of questions, that this connection has had an answer from. Until then
-  /// they are sent in full: an answer that asks for the source may come when nobody reads it any
-  /// more.
+  /// By kind of request: scripts that an answer on this connection proved known to the server.
+  /// Until then they are sent in full, as a NOSCRIPT answer may come when nobody reads it any more.
   std::array<bool, 3> known_scripts_{};
-  bool broken_ = false;  ///< the connection, with all that is due: one failure
+  bool broken_ = false;  ///< the connection broke: everything sent on it is one failure
   std::string failure_;
 };
 

@@ -15,8 +15,8 @@ class RedisRenewals : public RenewalChannel {
                           std::to_string(seconds ? ceil_seconds(ttl) : ceil_milliseconds(ttl))});
       return;
     }
-    // The first of a batch brings the script along, so that the others find it, whatever became of
-    // the server meanwhile: in a pipeline none of them can be sent again in its place.
+    // The first of a batch carries the script's source, so that the others find it even after a
+    // restart of the server: in a pipeline none can be repeated after NOSCRIPT.
     const Script& script = *protocol_.script;
     const std::string milliseconds = std::to_string(ceil_milliseconds(ttl));
     const std::string_view words[] = {first_ ? "EVAL" : "EVALSHA",

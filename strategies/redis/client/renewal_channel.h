@@ -5,9 +5,9 @@
 
 namespace lockbench::redis {
 
-/// How a lock on Redis is prolonged: by a script with the lock as its key and token and
-/// milliseconds as arguments, which returns 1 if it was the caller's; without a script by an
-/// unchecked command.
+/// How a lock on Redis is renewed: by a script with the lock as its key and token and milliseconds
+/// as arguments, which returns 1 if the caller holds it; without a script, by a command that does
+/// not check the owner.
 struct RenewalProtocol {
   const Script* script = nullptr;
   /// PEXPIRE counts in milliseconds, EXPIRE in whole seconds.

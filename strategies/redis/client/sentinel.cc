@@ -11,7 +11,7 @@
 namespace lockbench::redis {
 namespace {
 
-/// Nothing unless it is a host and a port.
+/// The host and port in the answer; nothing if it is something else.
 std::optional<Endpoint> address_in(const Reply& reply) {
   if (reply.type != Reply::Type::array || reply.elements.size() != 2) return std::nullopt;
   Endpoint address{.host = reply.elements[0].text};
@@ -22,33 +22,11 @@ std::optional<Endpoint> address_in(const Reply& reply) {
   return address;
 }
 
-/// On a connection of its own.
-tl::expected<Reply, std::string> ask_once(const Endpoint& server, Command command, Duration timeout,
-                                          const std::stop_token& stop) {
-  auto transport = connect_socket(server, timeout, stop);
-  if (!transport) return tl::unexpected(transport.error());
-  std::string bytes;
-  append_command(bytes, command);
-  Transport::Status status = (*transport)->send(bytes, timeout);
-  ReplyReader reader;
-  std::array<char, 4096> buffer{};
-  constexpr int kMostPieces = 16;
-  for (int pieces = 0; status == Transport::Status::ok && pieces < kMostPieces; ++pieces) {
-    auto reply = reader.next();
-    if (!reply) return tl::unexpected(reply.error());
-    if (*reply) return std::move(**reply);
-    const Transport::Received got = (*transport)->receive(buffer, timeout, stop);
-    status = got.status;
-    reader.feed({buffer.data(), got.bytes});
-  }
-  return tl::unexpected(describe(status, timeout));
-}
-
 }  // namespace
 
 tl::expected<Endpoint, std::string> find_master(const Endpoint& endpoint, const AskServer& ask) {
   std::string failure = "none was given";
-  for (const Endpoint::Sentinel& sentinel : endpoint.sentinels) {
+  for (const HostPort& sentinel : endpoint.sentinels) {
     const Endpoint server{.host = sentinel.host, .port = sentinel.port};
     const std::array<std::string_view, 3> words{"SENTINEL", "get-master-addr-by-name",
                                                 endpoint.master};
@@ -65,23 +43,27 @@ tl::expected<Endpoint, std::string> find_master(const Endpoint& endpoint, const 
     const std::string why = !reply            ? reply.error()
                             : reply->is_nil() ? "it does not watch " + endpoint.master
                             : reply->type == Reply::Type::error ? reply->text
-                                                                : "its answer is no address";
+                                                                : "its answer is not an address";
     failure = fmt::format("{}: {}", server.display(), why);
   }
-  return tl::unexpected(fmt::format("no sentinel tells where the master is; {}", failure));
+  return tl::unexpected(fmt::format("no sentinel knows the master; {}", failure));
 }
 
 tl::expected<std::unique_ptr<Transport>, std::string> connect_server(const Endpoint& endpoint,
                                                                      Duration timeout,
                                                                      const std::stop_token& stop) {
   if (endpoint.sentinels.empty()) return connect_socket(endpoint, timeout, stop);
-  // One that hangs must not take the others' time: connecting and answering get a share each.
+  // A sentinel that hangs must not use up the time of the others. Connecting and answering get one
+  // share each.
   const Duration share = timeout / (2 * static_cast<int>(endpoint.sentinels.size()));
   const auto ask = [&](const Endpoint& server,
                        Command command) -> tl::expected<Reply, std::string> {
-    // The rest of them would take their time one after the other.
+    // Without this, the remaining sentinels would be tried one after the other.
     if (stop.stop_requested()) return tl::unexpected<std::string>("stopped before it was asked");
-    return ask_once(server, command, share, stop);
+    auto transport = connect_socket(server, share, stop);
+    if (!transport) return tl::unexpected(transport.error());
+    ReplyReader reader;
+    return exchange_once(**transport, reader, command, share, stop);
   };
   const auto master = find_master(endpoint, ask);
   if (!master) return tl::unexpected(master.error());

@@ -11,19 +11,20 @@
 
 namespace lockbench::redis {
 
-/// Puts one command to one server. The error says why there is no answer, without the server.
+/// Sends one command to one server. The error says why there is no answer, without naming the
+/// server.
 using AskServer =
     std::function<tl::expected<Reply, std::string>(const Endpoint& server, Command command)>;
 
-/// Where the master is that the endpoint's sentinels watch: the first that knows is believed. The
-/// same endpoint with host and port, and without sentinels. The error names the sentinel that
-/// failed last, and no secret. (redis.io, "Guidelines for Redis clients with support for Redis
+/// Asks the endpoint's sentinels for their master and believes the first that knows it. Returns the
+/// endpoint with the master's host and port, and without sentinels. The error names the sentinel
+/// that failed last, and no secret. (redis.io, "Guidelines for Redis clients with support for Redis
 /// Sentinel")
 tl::expected<Endpoint, std::string> find_master(const Endpoint& endpoint, const AskServer& ask);
 
-/// Connects to the server, whose sentinels are asked first if it has any: within `timeout` for them
-/// all, and as long again for the server. What they say may be old: greet() looks at the server
-/// itself. The error says why there is none, without the endpoint.
+/// Connects to the endpoint's server. If it has sentinels, they are asked first: `timeout` is for
+/// all of them, and again for the server. Their answer may be out of date; greet() checks the
+/// server's role. The error says why there is no connection, without naming the endpoint.
 tl::expected<std::unique_ptr<Transport>, std::string> connect_server(const Endpoint& endpoint,
                                                                      Duration timeout,
                                                                      const std::stop_token& stop);

@@ -9,17 +9,9 @@
 namespace lockbench::redis {
 namespace {
 
-void append_missing(std::vector<KnownHazard>& hazards, std::initializer_list<KnownHazard> more) {
-  for (const KnownHazard& hazard : more) {
-    const bool there = std::any_of(hazards.begin(), hazards.end(), [&](const KnownHazard& own) {
-      return own.scenario == hazard.scenario;
-    });
-    if (!there) hazards.push_back(hazard);
-  }
-}
+bool is_one(const Reply& reply) { return reply.is_integer(1); }
 
 }  // namespace
-
 SingleNodeLock::SingleNodeLock(const Context& context)
     : env_(context.env),
       services_(context.services),
@@ -50,7 +42,7 @@ AcquireResult SingleNodeLock::acquire(const AcquireRequest& request) {
         freed.error().kind = StoreError::Kind::unanswered;  // it may be held
         return tl::unexpected(std::move(freed.error()));
       }
-      if (*freed) tell_released(lease, once.stop);
+      if (*freed) notify_released(lease, once.stop);
       return std::nullopt;
     }
     return std::optional(std::move(lease));
@@ -64,7 +56,7 @@ AcquireResult SingleNodeLock::acquire(const AcquireRequest& request) {
   if (result.lease) {
     keep_renewed(*result.lease, asked_at, request.ttl);
   } else if (result.outcome == AcquireOutcome::unknown) {
-    if (undo(lease, request.stop).value_or(false)) tell_released(lease, request.stop);
+    if (undo(lease, request.stop).value_or(false)) notify_released(lease, request.stop);
   } else if (result.outcome != AcquireOutcome::refused) {
     withdraw(lease, request.stop);
   }
@@ -74,12 +66,12 @@ AcquireResult SingleNodeLock::acquire(const AcquireRequest& request) {
 ReleaseResult SingleNodeLock::release(const Lease& lease) {
   if (lease.renewal) lease.renewal->stop();
   ReleaseResult result = give_back(lease);
-  if (result.outcome == ReleaseOutcome::released) tell_released(lease, {});
+  if (result.outcome == ReleaseOutcome::released) notify_released(lease, {});
   return result;
 }
 
-void SingleNodeLock::tell_released(const Lease& lease, const std::stop_token& stop) {
-  if (!notifies() || tells_itself()) return;
+void SingleNodeLock::notify_released(const Lease& lease, const std::stop_token& stop) {
+  if (!notifies() || release_notifies()) return;
   (void)redis_->call({"PUBLISH", channel_of(lease.key), "released"}, stop);
 }
 
@@ -91,20 +83,19 @@ WaitResult SingleNodeLock::wait_turn(const AcquireRequest& request, const Lease&
 }
 
 WaitResult SingleNodeLock::wait_for_message(const AcquireRequest& request, Duration longest) {
-  // While nothing can be heard, for want of a connection, it is asked as the polling do.
-  constexpr Duration kDeaf = std::chrono::milliseconds(100);
+  // Without a subscription, poll.
+  constexpr Duration kPollInterval = std::chrono::milliseconds(100);
   if (!woken_) woken_ = env_.make_event();
   if (!listening_) {
     auto& hub = services_.get_or_make<NotificationHub>([this] {
-      auto& worlds = services_.get_or_make<EnvSource>(system_env_source);
       return std::make_shared<NotificationHub>(endpoint_, options_.command_timeout, factory_,
-                                               worlds.make());
+                                               make_service_env(services_));
     });
     listening_.emplace(hub, channel_of(request.key), *woken_);
-    // It may have been released after the attempt, before anybody listened.
-    if (listening_->hears()) return WaitResult::signalled;
+    // The lock may have been released between the attempt and the subscription.
+    if (listening_->subscribed()) return WaitResult::signalled;
   }
-  if (!listening_->hears()) longest = std::min(longest, kDeaf);
+  if (!listening_->subscribed()) longest = std::min(longest, kPollInterval);
   const WaitResult result = env_.wait(woken_.get(), env_.now() + longest, request.stop);
   listening_->woken();
   return result;
@@ -127,12 +118,8 @@ void SingleNodeLock::keep_renewed(Lease& lease, TimePoint granted_at, Duration t
 bool SingleNodeLock::find_scheduler(Duration ttl) {
   const auto protocol = renewal_protocol();
   if (!protocol) return false;
-  scheduler_ = &services_.get_or_make<RenewalScheduler>([this] {
-    auto& worlds = services_.get_or_make<EnvSource>(system_env_source);
-    auto& observer = services_.get_or_make<RenewalObserver>(make_deaf_observer);
-    return std::make_shared<RenewalScheduler>(worlds.make(), observer);
-  });
-  // An answer that comes after the lease's end is of no use.
+  scheduler_ = &renewal_scheduler(services_);
+  // An answer that comes after the lease's end is useless.
   const Duration timeout = std::min(std::max(ttl / 3, Duration(std::chrono::milliseconds(10))),
                                     options_.command_timeout);
   renewal_channel_ = endpoint_.display() + " " + std::string(protocol->name());
@@ -195,76 +182,12 @@ StoreResult<bool> freed_by(ReleaseResult&& release) {
 }
 
 ReleaseResult to_release_result(const StoreResult<Reply>& reply) {
-  if (!reply) return {ReleaseOutcome::failed, reply.error().message};
-  return {reply->is_integer(1) ? ReleaseOutcome::released : ReleaseOutcome::not_owner, {}};
+  return lockbench::to_release_result(reply.map(is_one));
 }
 
 RenewResult to_renew_result(const StoreResult<Reply>& reply, const Lease& lease, Env& env,
                             TimePoint asked_at, Duration granted) {
-  if (!reply) return {RenewOutcome::failed, reply.error().message};
-  if (!reply->is_integer(1)) {
-    lease.state->mark_lost(env.now());
-    return {RenewOutcome::not_owner, {}};
-  }
-  lease.state->extend(asked_at + granted, asked_at);
-  return {RenewOutcome::renewed, {}};
-}
-
-std::vector<KnownHazard> with_one_redis_hazards(std::vector<KnownHazard> own) {
-  append_missing(own, {{"failover", HazardOutcome::double_grant},
-                       {"failover-sentinel", HazardOutcome::double_grant},
-                       {"store-restart-empty", HazardOutcome::double_grant},
-                       {"rogue-delete", HazardOutcome::double_grant},
-                       {"reentry", HazardOutcome::self_deadlock}});
-  return own;
-}
-
-std::vector<KnownHazard> with_overrun_hazards(std::vector<KnownHazard> own) {
-  append_missing(own, {{"overrun-holding", HazardOutcome::double_grant},
-                       {"pause-holding", HazardOutcome::lost_update},
-                       {"pause-holding-fenced", HazardOutcome::lost_update},
-                       {"partition-holder", HazardOutcome::double_grant}});
-  return with_one_redis_hazards(std::move(own));
-}
-
-std::vector<KnownHazard> with_ttl_hazards(std::vector<KnownHazard> own) {
-  own = with_overrun_hazards(std::move(own));
-  append_missing(own, {{"store-clock-jump", HazardOutcome::double_grant},
-                       {"redis-eviction", HazardOutcome::double_grant}});
-  return own;
-}
-
-std::vector<KnownHazard> with_renewal_hazards(std::vector<KnownHazard> own) {
-  append_missing(own, {{"pause-holding", HazardOutcome::lost_update},
-                       {"runaway-holder", HazardOutcome::stuck},
-                       {"pause-holding-fenced", HazardOutcome::lost_update},
-                       {"partition-holder", HazardOutcome::double_grant}});
-  own = with_one_redis_hazards(std::move(own));
-  append_missing(own, {{"store-clock-jump", HazardOutcome::double_grant},
-                       {"redis-eviction", HazardOutcome::double_grant}});
-  return own;
-}
-
-std::vector<KnownHazard> without_hazards(std::vector<KnownHazard> list,
-                                         std::initializer_list<std::string_view> withstood) {
-  std::erase_if(list, [&](const KnownHazard& hazard) {
-    return std::find(withstood.begin(), withstood.end(), hazard.scenario) != withstood.end();
-  });
-  return list;
-}
-
-std::vector<KnownHazard> with_unchecked_release(std::vector<KnownHazard> own) {
-  append_missing(own, {{"release-without-holding", HazardOutcome::foreign_release},
-                       {"lost-answer-acquire", HazardOutcome::stuck},
-                       {"lost-answer-release", HazardOutcome::foreign_release}});
-  return own;
-}
-
-std::vector<KnownHazard> with_unchecked_overrun(std::vector<KnownHazard> own) {
-  append_missing(own, {{"late-release", HazardOutcome::foreign_release},
-                       {"release-race", HazardOutcome::foreign_release},
-                       {"foreign-renewal", HazardOutcome::foreign_renewal}});
-  return with_unchecked_release(std::move(own));
+  return lockbench::to_renew_result(reply.map(is_one), lease, env, asked_at, granted);
 }
 
 }  // namespace lockbench::redis

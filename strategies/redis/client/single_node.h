@@ -12,17 +12,17 @@
 
 namespace lockbench::redis {
 
-/// What one attempt found.
+/// The result of one attempt.
 struct TryResult {
   bool granted = false;
-  Duration frees_itself_in = Duration::max();  ///< at the latest, as far as is known
+  Duration frees_itself_in = Duration::max();  ///< when the holder's TTL ends, if known
 
   TryResult(bool is_granted) : granted(is_granted) {}  // NOLINT(google-explicit-constructor)
   TryResult(bool is_granted, Duration longest) : granted(is_granted), frees_itself_in(longest) {}
 };
 
-/// What all locks on one Redis share: the connection, waiting, renewal on a timer, and tidying up
-/// after a lost answer. A strategy adds its commands.
+/// The part that all locks on one Redis share: the connection, waiting, renewal by a timer, and
+/// cleaning up after a lost answer. A strategy adds its commands.
 class SingleNodeLock : public LockStrategy {
  public:
   /// Uses the first Redis endpoint.
@@ -33,47 +33,46 @@ class SingleNodeLock : public LockStrategy {
     return connected ? prepare() : connected;
   }
   AcquireResult acquire(const AcquireRequest& request) final;
-  /// Stops the renewal, gives the lock back, and tells the waiting if they wait to be told.
+  /// Stops the renewal, releases the lock, and notifies waiting clients if they wait for that.
   ReleaseResult release(const Lease& lease) final;
 
  protected:
-  /// Asks the server for what has to be known beforehand.
+  /// Called after connect(), for what must be known before the first acquisition.
   virtual StoreResult<void> prepare() { return {}; }
 
-  /// Asks once. `lease` comes with key and a token that is this acquisition's own; the strategy
-  /// sets its state when granted. Not granted: somebody else has it.
+  /// One attempt. `lease` has the key and this acquisition's token; if granted, the strategy sets
+  /// its state. Not granted: another client has the lock.
   virtual StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) = 0;
 
+  /// The release itself.
   virtual ReleaseResult give_back(const Lease& lease) = 0;
 
-  /// Between two attempts: by the policy that was chosen. Returns when `longest` is over at the
-  /// latest.
+  /// The wait between two attempts, by the chosen policy, for at most `longest`.
   virtual WaitResult wait_turn(const AcquireRequest& request, const Lease& lease,
                                std::uint32_t earlier_waits, Duration longest);
 
-  /// After waiting in vain: takes back what the waiting left in the store.
+  /// After an acquisition without a grant: removes what waiting left in the store.
   virtual void withdraw(const Lease& /*lease*/, const std::stop_token& /*stop*/) {}
 
-  /// How a timer renews it; nothing where none can.
+  /// How a timer renews it; nothing if it cannot be renewed.
   virtual std::optional<RenewalProtocol> renewal_protocol() const { return std::nullopt; }
 
-  /// After a lost answer: frees the lock if it turns out to be held by this very acquisition, and
-  /// returns whether it did. A stop ends this too, once the command is on its way. Nothing by
-  /// default, as a lock without a token cannot be told from another's.
+  /// After a lost answer: frees the lock if this acquisition holds it, and returns whether it did.
+  /// A stop ends this too, after the command was sent. Does nothing by default: without a token the
+  /// lock may be another client's.
   virtual StoreResult<bool> undo(const Lease& /*lease*/, const std::stop_token& /*stop*/) {
     return false;
   }
 
-  /// A grant whose answer came when its validity was over already is no use to anybody: takes it
-  /// back, and returns whether that freed the lock.
+  /// Frees a lock whose grant arrived after the end of its validity, and returns whether it did.
   virtual StoreResult<bool> decline(const Lease& lease, const std::stop_token& stop) {
     return undo(lease, stop);
   }
 
-  /// Whether give_back() and undo() themselves tell those who wait for a message.
-  virtual bool tells_itself() const { return false; }
+  /// Whether give_back() and undo() notify waiting clients themselves.
+  virtual bool release_notifies() const { return false; }
 
-  /// What the store will know this acquisition by, if the protocol writes it down.
+  /// The owner that the protocol stores, if any.
   virtual std::string make_token() { return {}; }
 
   /// SET key value NX PX ttl, and the lease's validity from the moment before it was sent.
@@ -82,18 +81,18 @@ class SingleNodeLock : public LockStrategy {
 
   Connection& redis() { return *redis_; }
   Env& env() { return env_; }
-  /// As shown to people.
+  /// Without credentials.
   std::string endpoint() const { return endpoint_.display(); }
   Services& services() { return services_; }
   int client() const { return client_; }
-  /// Whether those who wait do so for a message.
+  /// Whether clients wait for a message.
   bool notifies() const { return waiting_.kind == WaitKind::notify; }
-  /// Where a release of this key is announced.
+  /// The channel on which a release of this key is announced.
   static std::string channel_of(std::string_view key) { return std::string(key) + ":released"; }
 
  private:
-  /// Lost with the connection it is not worth more than a wait until the lock's end.
-  void tell_released(const Lease& lease, const std::stop_token& stop);
+  /// Announces a release. If the message is lost, clients wait until the TTL ends.
+  void notify_released(const Lease& lease, const std::stop_token& stop);
   WaitResult wait_for_message(const AcquireRequest& request, Duration longest);
   void keep_renewed(Lease& lease, TimePoint granted_at, Duration ttl);
   bool find_scheduler(Duration ttl);
@@ -107,13 +106,13 @@ class SingleNodeLock : public LockStrategy {
   const int client_;
   ConnectionFactory& factory_;
   std::unique_ptr<Connection> redis_;
-  RenewalScheduler* scheduler_ = nullptr;  ///< and its channel: found when first needed
+  RenewalScheduler* scheduler_ = nullptr;  ///< found, with its channel, when first needed
   std::string renewal_channel_;
-  std::unique_ptr<Event> woken_;                     ///< by a message; made when first needed
-  std::optional<NotificationHub::Place> listening_;  ///< during an acquisition
+  std::unique_ptr<Event> woken_;                      ///< set by a message; made when first needed
+  std::optional<NotificationHub::Waiter> listening_;  ///< during an acquisition
 };
 
-/// For locks whose value is the owner's token: the release and renewal that look at it in one step.
+/// For locks whose value is the owner's token: scripts check it on release and renewal.
 class TokenLock : public SingleNodeLock {
  public:
   using SingleNodeLock::SingleNodeLock;
@@ -126,13 +125,13 @@ class TokenLock : public SingleNodeLock {
   std::string make_token() override { return random_token(env()); }
 };
 
-/// DEL, whoever holds it.
+/// DEL, without checking the owner.
 ReleaseResult release_unchecked(Connection& redis, const Lease& lease,
                                 const std::stop_token& stop = {});
-/// PEXPIRE, whoever holds it.
+/// PEXPIRE, without checking the owner.
 RenewResult renew_unchecked(Connection& redis, Env& env, const Lease& lease, Duration ttl);
 
-/// For locks that are freed and prolonged without a look at whose they are: DEL and PEXPIRE.
+/// For locks that are released and renewed without checking the owner: DEL and PEXPIRE.
 class UncheckedLock : public SingleNodeLock {
  public:
   using SingleNodeLock::SingleNodeLock;
@@ -145,15 +144,15 @@ class UncheckedLock : public SingleNodeLock {
   std::optional<RenewalProtocol> renewal_protocol() const override { return RenewalProtocol{}; }
 };
 
-/// Whether that freed the lock; where it failed, nobody knows.
+/// Whether that freed the lock; after a failure that is unknown.
 StoreResult<bool> freed_by(ReleaseResult&& release);
 
-/// The answer to a release or renewal that counts what it changed: 1 or 0.
+/// For an answer that counts what the release or renewal changed: 1 or 0.
 ReleaseResult to_release_result(const StoreResult<Reply>& reply);
 RenewResult to_renew_result(const StoreResult<Reply>& reply, const Lease& lease, Env& env,
                             TimePoint asked_at, Duration granted);
 
-/// How clients of a lock on one Redis may wait.
+/// The ways of waiting that a lock on one Redis supports.
 inline constexpr std::initializer_list<WaitKind> kWaitingChoices{WaitKind::poll, WaitKind::backoff,
                                                                  WaitKind::notify};
 
@@ -161,22 +160,36 @@ inline std::shared_ptr<LeaseState> valid_until(TimePoint end) {
   return std::make_shared<LeaseState>(end);
 }
 
-// What breaks it: a strategy's own weaknesses first, then those that it shares.
+// What breaks a lock, for join_hazards().
 
-/// Every lock that lives on one Redis.
-std::vector<KnownHazard> with_one_redis_hazards(std::vector<KnownHazard> own);
-/// And is not renewed: whatever outlasts its validity breaks it.
-std::vector<KnownHazard> with_overrun_hazards(std::vector<KnownHazard> own);
-/// And whose key has a TTL, which the server's clock or memory may end early.
-std::vector<KnownHazard> with_ttl_hazards(std::vector<KnownHazard> own);
-/// The same where a timer renews it: no work is too long, and none ends it.
-std::vector<KnownHazard> with_renewal_hazards(std::vector<KnownHazard> own);
-/// Less those that it withstands after all.
-std::vector<KnownHazard> without_hazards(std::vector<KnownHazard> list,
-                                         std::initializer_list<std::string_view> withstood);
-/// What a release that does not look at the owner adds: to be put among a strategy's own.
-std::vector<KnownHazard> with_unchecked_release(std::vector<KnownHazard> own);
-/// And what it and such a renewal add where the lock can run out under its holder.
-std::vector<KnownHazard> with_unchecked_overrun(std::vector<KnownHazard> own);
+/// Every lock on one Redis.
+inline constexpr KnownHazard kOneRedis[] = {{"failover", HazardOutcome::double_grant},
+                                            {"failover-sentinel", HazardOutcome::double_grant},
+                                            {"store-restart-empty", HazardOutcome::double_grant},
+                                            {"rogue-delete", HazardOutcome::double_grant},
+                                            {"reentry", HazardOutcome::self_deadlock}};
+/// Without renewal: whatever outlasts the lease's validity.
+inline constexpr KnownHazard kOverrun[] = {{"overrun-holding", HazardOutcome::double_grant},
+                                           {"pause-holding", HazardOutcome::lost_update},
+                                           {"pause-holding-fenced", HazardOutcome::lost_update},
+                                           {"partition-holder", HazardOutcome::double_grant}};
+/// With renewal by a timer: no task is too long, but a holder that hangs is renewed for ever.
+inline constexpr KnownHazard kRenewed[] = {{"pause-holding", HazardOutcome::lost_update},
+                                           {"runaway-holder", HazardOutcome::stuck},
+                                           {"pause-holding-fenced", HazardOutcome::lost_update},
+                                           {"partition-holder", HazardOutcome::double_grant}};
+/// A key with a TTL: the server's clock or lack of memory may end it early.
+inline constexpr KnownHazard kKeyTtl[] = {{"store-clock-jump", HazardOutcome::double_grant},
+                                          {"redis-eviction", HazardOutcome::double_grant}};
+/// A release that does not check the owner.
+inline constexpr KnownHazard kUncheckedRelease[] = {
+    {"release-without-holding", HazardOutcome::foreign_release},
+    {"lost-answer-acquire", HazardOutcome::stuck},
+    {"lost-answer-release", HazardOutcome::foreign_release}};
+/// Such a release, and such a renewal, of a lock that can run out while it is held.
+inline constexpr KnownHazard kUncheckedOverrun[] = {
+    {"late-release", HazardOutcome::foreign_release},
+    {"release-race", HazardOutcome::foreign_release},
+    {"foreign-renewal", HazardOutcome::foreign_renewal}};
 
 }  // namespace lockbench::redis

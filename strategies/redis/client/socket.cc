@@ -24,9 +24,9 @@ namespace {
 
 std::string describe(int error) { return std::system_category().message(error); }
 
-// How often a wait that cannot be interrupted looks round.
+// How often a wait that cannot be interrupted checks for a stop.
 constexpr Duration kSlice = std::chrono::milliseconds(20);
-// How long an answer that is on its way may still take once a stop was requested.
+// How long an answer under way may still take after a stop.
 constexpr Duration kGrace = std::chrono::milliseconds(30);
 
 /// True if the descriptor was ready in time. A signal counts as not ready.
@@ -38,23 +38,22 @@ bool wait_for(int fd, short events, Duration timeout) {
 }
 
 timeval to_timeval(Duration duration) {
-  // Zero would mean for ever.
+  // Zero would mean no timeout.
   const auto microseconds = std::max<std::int64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(duration).count(), 1);
   return {.tv_sec = microseconds / 1'000'000, .tv_usec = microseconds % 1'000'000};
 }
 
-/// Waits in one blocking call, whose time-out is the socket's own: a command costs two system
-/// calls, as it does in the plainest client, however many clients there are. A stop interrupts that
-/// call by shutting down the reading side, which ends it at once; TCP still delivers what arrives
-/// later.
+/// Waits in one blocking call with the socket's own timeout: a command costs two system calls, as
+/// in the simplest client, however many clients there are. A stop ends that call by shutting down
+/// the reading side; TCP still delivers what arrives later.
 class Socket : public Transport {
  public:
   Socket(int fd, Duration blocks_for) : fd_(fd), blocks_for_(blocks_for) {}
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
   ~Socket() override {
-    on_stop_.reset();  // waits for it, if it is running: the descriptor must still be ours
+    on_stop_.reset();  // waits for a running callback, which uses the descriptor
     ::close(fd_);
   }
 
@@ -64,7 +63,7 @@ class Socket : public Transport {
       if (sent >= 0) {
         bytes.remove_prefix(static_cast<std::size_t>(sent));
       } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-        // The socket's own time-out has passed; another's rest is waited for once.
+        // The socket's own timeout has passed; wait once for the rest of a longer one.
         if (timeout <= blocks_for_ || !wait_for(fd_, POLLOUT, timeout - blocks_for_)) {
           return Status::timed_out;
         }
@@ -110,7 +109,7 @@ class Socket : public Transport {
     on_stop_.emplace(stop, Interrupt{*this});
   }
 
-  /// What is on its way may still come; poll() is of no use, as it sees the end of the stream.
+  /// An answer under way may still come. poll() is useless here, as it sees the end of the stream.
   Received receive_interrupted(std::span<char> buffer) {
     constexpr Duration kPause = std::chrono::milliseconds(1);
     for (Duration waited{}; waited < kGrace; waited += kPause) {
@@ -128,7 +127,7 @@ class Socket : public Transport {
   std::optional<std::stop_callback<Interrupt>> on_stop_;
 };
 
-/// As often as kSlice has room: a stop is looked for in between.
+/// Checks for a stop in each kSlice.
 void poll_in_slices(std::vector<pollfd>& polled, Duration longest, const std::stop_token& stop) {
   for (Duration waited{}; waited <= longest && !stop.stop_requested(); waited += kSlice) {
     const Duration slice = std::min(longest - waited, kSlice);
@@ -148,7 +147,7 @@ ContextPtr start_connecting(const Endpoint& endpoint) {
                         : redisConnectUnixNonBlock(endpoint.path.c_str()));
 }
 
-/// Empty if the connection stands.
+/// Empty if it is connected.
 std::string error_of(int fd) {
   int error = 0;
   socklen_t size = sizeof error;
@@ -167,9 +166,9 @@ bool make_blocking(int fd, bool tcp, Duration timeout) {
          (!tcp || ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0);
 }
 
-class SocketInTheMaking : public Connecting {
+class SocketConnecting : public Connecting {
  public:
-  SocketInTheMaking(ContextPtr context, bool tcp, Duration timeout)
+  SocketConnecting(ContextPtr context, bool tcp, Duration timeout)
       : context_(std::move(context)), tcp_(tcp), timeout_(timeout) {}
 
   tl::expected<std::unique_ptr<Transport>, std::string> get(Duration longest,
@@ -222,7 +221,7 @@ tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(const En
   ContextPtr context = start_connecting(endpoint);
   if (!context) return tl::unexpected<std::string>("out of memory");
   if (context->err != 0) return tl::unexpected<std::string>(context->errstr);
-  return std::make_unique<SocketInTheMaking>(std::move(context), endpoint.path.empty(), timeout);
+  return std::make_unique<SocketConnecting>(std::move(context), endpoint.path.empty(), timeout);
 }
 
 tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(const Endpoint& endpoint,

@@ -11,9 +11,8 @@
 
 namespace lockbench::redis {
 
-/// The bytes below the protocol: the seam at which TLS, or a network that only exists in a
-/// simulation, can take the place of a socket. One thread at a
-/// time in each direction.
+/// Carries the protocol's bytes. TLS or a simulated network can replace the socket here. One thread
+/// at a time in each direction.
 class Transport {
  public:
   enum class Status { ok, timed_out, stopped, closed };
@@ -26,34 +25,34 @@ class Transport {
   virtual ~Transport() = default;
   /// Sends everything within the timeout, or fails.
   virtual Status send(std::string_view bytes, Duration timeout) = 0;
-  /// Waits for at least one byte. A stop ends the wait within 100 ms, but leaves an answer that is
-  /// on its way some time to arrive.
+  /// Waits for at least one byte. A stop ends the wait within 100 ms, but gives an answer under way
+  /// some time to arrive.
   virtual Received receive(std::span<char> buffer, Duration timeout,
                            const std::stop_token& stop) = 0;
-  /// False once a stop has interrupted it: fit for the answers that are still to come, and no more.
+  /// False after a stop has interrupted it: it still receives answers under way, but nothing else.
   virtual bool usable() const = 0;
-  /// To be polled for input.
+  /// To poll for input.
   virtual int descriptor() const = 0;
 };
 
-/// Why a transport has not done what it was asked for within the timeout, in words.
+/// The failure in words.
 std::string describe(Transport::Status status, Duration timeout);
 
-/// A TCP (TCP_NODELAY) or unix socket on its way to being connected.
+/// A TCP (with TCP_NODELAY) or unix socket that is being connected.
 class Connecting {
  public:
   virtual ~Connecting() = default;
-  /// Null if it is not connected within `longest`. The error says why it never will be, without the
-  /// endpoint. Not to be called again once it has given something.
+  /// Null if it is not connected within `longest`. The error says why it failed, without naming the
+  /// endpoint. Not to be called again after it has returned a transport or an error.
   virtual tl::expected<std::unique_ptr<Transport>, std::string> get(
       Duration longest, const std::stop_token& stop) = 0;
 };
 
-/// Does not wait. The socket is made for waits of up to `timeout`.
+/// Does not wait. `timeout` becomes the socket's own timeout.
 tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(const Endpoint& endpoint,
                                                                         Duration timeout);
 
-/// The same, waited for. The error says why there is none, without the endpoint.
+/// The same, and waits. The error does not name the endpoint.
 tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(const Endpoint& endpoint,
                                                                      Duration timeout,
                                                                      const std::stop_token& stop);

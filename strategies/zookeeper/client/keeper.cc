@@ -25,14 +25,14 @@ void SessionKeeper::remove(Session& session) {
   ticks_.erase(&session);
 }
 
-void SessionKeeper::bury(std::function<void()> ending) {
+void SessionKeeper::close_later(std::function<void()> close) {
   const std::scoped_lock lock(mutex_);
-  burials_.remove_if([](const Burial& burial) { return burial.over->load(); });
-  auto over = std::make_shared<std::atomic<bool>>(false);
-  burials_.push_back({over, std::jthread([over, ending = std::move(ending)] {
-                        ending();
-                        *over = true;
-                      })});
+  closings_.remove_if([](const Closing& closing) { return closing.done->load(); });
+  auto done = std::make_shared<std::atomic<bool>>(false);
+  closings_.push_back({done, std::jthread([done, close = std::move(close)] {
+                         close();
+                         *done = true;
+                       })});
 }
 
 void SessionKeeper::keep(const std::stop_token& stop) {
@@ -51,11 +51,7 @@ void SessionKeeper::keep(const std::stop_token& stop) {
 
 SessionKeeper& session_keeper(Services& services) {
   return services.get_or_make<SessionKeeper>(
-      [&] { return std::make_shared<SessionKeeper>(world_of_callbacks(services)); });
-}
-
-std::unique_ptr<Env> world_of_callbacks(Services& services) {
-  return services.get_or_make<EnvSource>(system_env_source).make();
+      [&] { return std::make_shared<SessionKeeper>(make_service_env(services)); });
 }
 
 }  // namespace lockbench::zookeeper

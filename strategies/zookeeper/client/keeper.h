@@ -15,26 +15,26 @@ namespace lockbench::zookeeper {
 
 class Session;
 
-/// Knows until when the server keeps the sessions of one process whose leases are held, by asking
-/// for a sign of life where nothing else is asked for. The client library pings too, but tells
-/// nobody when. One thread, from the first session on. Thread-safe; outlives its sessions.
+/// Knows how long the server keeps this process's sessions that hold leases, by pinging the server
+/// where no other request is sent. The client library pings too, but does not report when. One
+/// thread, started by the first session. Thread-safe; outlives its sessions.
 class SessionKeeper {
  public:
   explicit SessionKeeper(std::unique_ptr<Env> env);
   SessionKeeper(const SessionKeeper&) = delete;
   SessionKeeper& operator=(const SessionKeeper&) = delete;
 
-  /// Or changes its ttl, a sixth of which is the longest that it is late.
+  /// Adds a session or changes its TTL. It is checked every sixth of the TTL.
   void add(Session& session, Duration ttl);
   void remove(Session& session);
 
-  /// Lets `ending` go on a thread of its own, which is waited for in the end: for a session whose
-  /// server may not answer any more.
-  void bury(std::function<void()> ending);
+  /// Calls `close` on another thread, which the destructor waits for: for a session whose server
+  /// does not answer.
+  void close_later(std::function<void()> close);
 
  private:
-  struct Burial {
-    std::shared_ptr<std::atomic<bool>> over;
+  struct Closing {
+    std::shared_ptr<std::atomic<bool>> done;
     std::jthread thread;
   };
 
@@ -44,12 +44,11 @@ class SessionKeeper {
   std::unique_ptr<Event> changed_;
   std::mutex mutex_;
   std::map<Session*, Duration> ticks_;
-  std::list<Burial> burials_;
-  std::jthread thread_;  ///< last: joined before what it uses goes
+  std::list<Closing> closings_;
+  std::jthread thread_;  ///< last: joined before the members that it uses are destroyed
 };
 
-/// The run's only one, and a world for a session's calling thread.
+/// The run's keeper.
 SessionKeeper& session_keeper(Services& services);
-std::unique_ptr<Env> world_of_callbacks(Services& services);
 
 }  // namespace lockbench::zookeeper

@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kRoot = "/lockbench";
 constexpr std::string_view kPrefix = "lockbench:";
 
-/// As the name of one node.
+/// As a valid name of one node.
 std::string encoded(std::string_view text) {
   std::string name;
   for (const char c : text) {
@@ -21,7 +21,7 @@ std::string encoded(std::string_view text) {
       name += fmt::format("%{:02X}", static_cast<unsigned char>(c));
     }
   }
-  // Not allowed as names.
+  // ZooKeeper does not allow these names.
   if (name == "." || name == "..") name.insert(0, "%");
   return name.empty() ? "%" : name;
 }

@@ -2,52 +2,48 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "strategies/duration.h"
 
 namespace lockbench::zookeeper {
 
-/// What can be asked of a ZooKeeper, as far as locks need it.
+/// The requests that locks need.
 struct Request {
   enum class Kind {
-    make,             ///< a node that stays
-    make_ephemeral,   ///< a node that ends with the session
+    make,             ///< a persistent node
+    make_ephemeral,   ///< a node that is deleted with the session
     make_sequential,  ///< likewise, with ten digits added to its name
     children,         ///< the names of a node's children
-    look,             ///< at a node, and watch it
-    exists,           ///< whether there is such a node
+    look,             ///< read a node's metadata and watch it
+    exists,           ///< also used as a ping
     remove,
   };
   Kind kind = Kind::exists;
   std::string path;
 };
 
-/// As ZooKeeper's documentation calls it.
-std::string_view name_of(Request::Kind kind);
-
-/// An answer that says yes, or one of the noes that mean something to a lock.
+/// An answer: success, or one of the refusals that matter to a lock.
 struct Reply {
   enum class Kind { done, no_node, node_exists, not_empty };
   Kind kind = Kind::done;
-  std::string path;                   ///< of what was made
-  std::int64_t created_by = 0;        ///< czxid: the transaction that made the node, ever growing
-  std::int64_t owner = 0;             ///< the session that an ephemeral node ends with
-  std::vector<std::string> children;  ///< in no order
+  std::string path;                   ///< of the node that was made
+  std::int64_t created_by = 0;        ///< czxid: the transaction that made the node; grows
+  std::int64_t owner = 0;             ///< the session of an ephemeral node
+  std::vector<std::string> children;  ///< unordered
 
   bool done() const { return kind == Kind::done; }
 };
 
-/// Requests that are sent at once, and what has come of them; guarded by its session's mutex.
+/// Requests that are pipelined, and their answers. Guarded by the session's mutex.
 struct Batch {
   explicit Batch(std::size_t size, TimePoint when) : sent_at(when), left(size), answers(size) {}
 
   struct Answer {
-    int code = 0;  ///< the library's
+    int code = 0;  ///< the client library's error code
     Reply reply;
   };
-  const TimePoint sent_at;  ///< just before it was
+  const TimePoint sent_at;  ///< before the first was sent
   std::size_t left;         ///< answers to come
   std::vector<Answer> answers;
 };

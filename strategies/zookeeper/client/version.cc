@@ -1,7 +1,6 @@
 #include "strategies/zookeeper/client/version.h"
 
 #include <array>
-#include <charconv>
 #include <stop_token>
 
 #include "strategies/redis/client/socket.h"
@@ -18,13 +17,9 @@ std::optional<std::string> version_in(std::string_view answer) {
   return std::string(version);
 }
 
-std::optional<std::string> version_of(std::string_view server, Duration timeout) {
-  redis::Endpoint address;
-  const std::size_t colon = server.rfind(':');
-  address.host = server.substr(0, colon);
-  std::erase_if(address.host, [](char c) { return c == '[' || c == ']'; });
-  std::from_chars(server.data() + colon + 1, server.data() + server.size(), address.port);
-  const auto socket = redis::connect_socket(address, timeout, {});
+std::optional<std::string> version_of(const HostPort& server, Duration timeout) {
+  const auto socket =
+      redis::connect_socket({.host = server.host, .port = server.port}, timeout, {});
   if (!socket || (*socket)->send("srvr", timeout) != redis::Transport::Status::ok) {
     return std::nullopt;
   }

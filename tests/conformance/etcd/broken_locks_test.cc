@@ -2,7 +2,6 @@
 
 #include <ostream>
 
-#include "strategies/etcd/client/txn.h"
 #include "strategies/etcd/lock.h"
 #include "tests/conformance/common/properties.h"
 
@@ -21,17 +20,16 @@ class PlainQueue : public etcd::QueuedLock {
   virtual etcd::LeaseId lease_of(const Place& place) { return place.session->own().id(); }
 
   Looked enter(Place& place, const std::stop_token& stop) override {
-    etcdserverpb::TxnRequest request;
-    etcd::add_put(*request.mutable_success(), own_key(place), lease_of(place));
-    etcd::add_youngest(*request.mutable_success(), place.lock + "/", 2);
-    const auto answer = etcd().transact("Txn", place.lock, request, stop);
-    if (!answer) return tl::unexpected(answer.error());
-    if (!*answer) return std::nullopt;
-    place.revision = (*answer)->header().revision();
-    const auto& before = etcd::found(**answer, 1);
+    const etcd::Txn txn{
+        .then = {etcd::put(own_key(place), lease_of(place)), etcd::newest(place.lock + "/", 2)}};
+    const auto result = etcd().transact(place.lock, txn, stop);
+    if (!result) return tl::unexpected(result.error());
+    if (!*result) return std::nullopt;
+    place.revision = (*result)->revision;
+    const auto& before = (*result)->found.at(1);
     Standing standing{.fencing = static_cast<std::uint64_t>(place.revision)};
     standing.granted = before.size() < 2;
-    if (!standing.granted) standing.behind = before[1].key();
+    if (!standing.granted) standing.behind = before[1].name;
     return standing;
   }
 
@@ -41,11 +39,9 @@ class PlainQueue : public etcd::QueuedLock {
   }
 
   StoreResult<bool> leave(const Place& place, const std::stop_token& stop) override {
-    etcdserverpb::DeleteRangeRequest request;
-    request.set_key(own_key(place));
-    const auto deleted = etcd().remove(place.lock, request, stop);
-    if (!deleted) return tl::unexpected(deleted.error());
-    return *deleted > 0;
+    return etcd().remove_key(place.lock, own_key(place), stop).map([](std::int64_t deleted) {
+      return deleted > 0;
+    });
   }
 
   static std::string own_key(const Place& place) { return place.lock + "/" + place.token; }

@@ -1,10 +1,10 @@
+#include "strategies/etcd/chubby.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "strategies/etcd/jeopardy.h"
-#include "strategies/etcd/sequencer.h"
 #include "strategies/registry.h"
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/etcd/etcd_ground.h"

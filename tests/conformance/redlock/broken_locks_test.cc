@@ -2,7 +2,7 @@
 
 #include <ostream>
 
-#include "strategies/redis/client/quorum.h"
+#include "strategies/redis/redlock_lock.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/waiting/retry.h"
 #include "tests/conformance/common/bench.h"

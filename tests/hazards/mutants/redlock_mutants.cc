@@ -1,7 +1,6 @@
 // Redlocks with one defect that declare what a correct one does. They register themselves in
 // the programs that they are linked into.
 
-#include "strategies/redis/client/quorum.h"
 #include "strategies/redis/redlock_lock.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/registry.h"
@@ -23,7 +22,7 @@ class Redlock : public LockStrategy {
  public:
   explicit Redlock(const Context& context) : env_(context.env), waiting_(context.waiting) {
     auto& factory = context.services.get_or_make<ConnectionFactory>(make_hiredis_factory);
-    auto& observer = context.services.get_or_make<QuorumObserver>(make_deaf_quorum_observer);
+    auto& observer = context.services.get<QuorumObserver>();
     observer_ = &observer;
     for (const std::string& url : context.urls) {
       const Duration patience =

@@ -138,12 +138,12 @@ TEST_F(LiveRunTest, EndsAfterExactlyTheSectionsAskedFor) {
 TEST_F(LiveRunTest, WhatServicesDoIsCountedInTheRunTheyServe) {
   end_after(20);
   const Behaviour served{.acquire = [](const Context& context, const AcquireRequest& request) {
-    const auto world = context.services.get_or_make<EnvSource>(system_env_source).make();
+    const auto world = make_service_env(context.services);
     const CommandInfo command{.store = "s", .endpoint = "e", .name = "RENEW", .key = "k"};
     world->before_command(command);
     world->after_command(command, CommandEnd::answered);
-    context.services.get_or_make<RenewalObserver>(make_deaf_observer)
-        .on_renewal({.outcome = RenewalAnswer::renewed, .duration = 1ms, .margin = 1s});
+    context.services.get<RenewalObserver>().on_renewal(
+        {.outcome = RenewalAnswer::renewed, .duration = 1ms, .margin = 1s});
     return grant(request);
   }};
   const results::Run run = run_one(served);

@@ -20,7 +20,7 @@ class ServiceRecordingTest : public testing::Test {
     run_.measure_start = origin_ + 2s;
     run_.load_end = origin_ + 5s;
     record_services(run_);
-    world_ = run_.services.get_or_make<EnvSource>(system_env_source).make();
+    world_ = make_service_env(run_.services);
   }
 
   void begin() { run_.started = true; }
@@ -31,8 +31,8 @@ class ServiceRecordingTest : public testing::Test {
     EXPECT_EQ(world_->after_command(kRenewal, CommandEnd::answered), CommandFate::proceed);
   }
   void renewal(RenewalAnswer outcome = RenewalAnswer::renewed) {
-    run_.services.get_or_make<RenewalObserver>(make_deaf_observer)
-        .on_renewal({.outcome = outcome, .duration = 1ms, .margin = 1s});
+    run_.services.get<RenewalObserver>().on_renewal(
+        {.outcome = outcome, .duration = 1ms, .margin = 1s});
   }
   Counts counts(Phase phase) const { return run_.recorder.totals(phase); }
 
@@ -71,8 +71,8 @@ TEST_F(ServiceRecordingTest, WhatServicesDoBelongsToThePhaseInWhichTheyDoIt) {
 }
 
 TEST_F(ServiceRecordingTest, VotesAndReplicasBelongToThePhaseToo) {
-  auto& quorum = run_.services.get_or_make<QuorumObserver>(make_deaf_quorum_observer);
-  auto& replicas = run_.services.get_or_make<ReplicationObserver>(make_deaf_replication_observer);
+  auto& quorum = run_.services.get<QuorumObserver>();
+  auto& replicas = run_.services.get<ReplicationObserver>();
   begin();
   for (const Duration time : {1500ms, 1600ms, 3000ms, 4000ms, 6000ms, 6100ms}) {
     move_to(time);
@@ -117,7 +117,7 @@ TEST_F(ServiceRecordingTest, NothingIsMeasuredAfterARunThatEndsEarly) {
 TEST_F(ServiceRecordingTest, EachServiceHasAWorldOfItsOwn) {
   begin();
   move_to(3s);
-  const auto other = run_.services.get_or_make<EnvSource>(system_env_source).make();
+  const auto other = make_service_env(run_.services);
   EXPECT_NE(other->random(), world_->random());
   other->before_command(kRenewal);
   EXPECT_EQ(counts(Phase::measured)[Count::commands], 1U);

@@ -1,11 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "strategies/etcd/chubby_keys.h"
+#include "strategies/etcd/chubby.h"
 #include "strategies/etcd/client/endpoint.h"
 #include "strategies/etcd/client/txn.h"
-#include "strategies/etcd/jeopardy.h"
-#include "strategies/etcd/sequencer.h"
 #include "strategies/registry.h"
 #include "strategies/store.h"
 #include "tests/support/sim_env.h"
@@ -28,9 +26,9 @@ TEST(EtcdEndpoint, HasOneMemberOrSeveral) {
 
 TEST(EtcdEndpoint, NamesAreLookedUpAndAddressesAreNot) {
   const Endpoint endpoint = parse_endpoint("db:1,127.0.0.1:2,[::1]:3").value();
-  EXPECT_EQ(endpoint.members[0].target(), "dns:///db:1");
-  EXPECT_EQ(endpoint.members[1].target(), "ipv4:127.0.0.1:2");
-  EXPECT_EQ(endpoint.members[2].target(), "ipv6:[::1]:3");
+  EXPECT_EQ(grpc_target(endpoint.members[0]), "dns:///db:1");
+  EXPECT_EQ(grpc_target(endpoint.members[1]), "ipv4:127.0.0.1:2");
+  EXPECT_EQ(grpc_target(endpoint.members[2]), "ipv6:[::1]:3");
 }
 
 TEST(EtcdEndpoint, CredentialsAreDecodedAndNeverShown) {
@@ -47,7 +45,7 @@ TEST(EtcdEndpoint, WhatIsWrongIsNamedAndNotRepeated) {
            {"a,,b", "the host is missing"},
            {"a,", "the host is missing"},
            {"https://hunter2", "TLS is not supported"},
-           {"redis://hunter2", "not the address of an etcd"},
+           {"redis://hunter2", "not the address of an etcd server"},
            {"hunter2:0", "port must be a number"},
            {"hunter2:65536", "port must be a number"},
            {"hunter2:1x", "port must be a number"},
@@ -60,7 +58,7 @@ TEST(EtcdEndpoint, WhatIsWrongIsNamedAndNotRepeated) {
            {"ann:hunter2/@db", "credentials"},
            {"ann:hunter2,@db", "credentials"},
            {"ann:hunter2%4@db", "credentials"},
-           {"hunter2/path", "not the address"}}) {
+           {"hunter2/path", "a path is not allowed"}}) {
     const auto endpoint = parse_endpoint(url);
     ASSERT_FALSE(endpoint) << url;
     EXPECT_THAT(endpoint.error(), HasSubstr(wrong)) << url;

@@ -26,14 +26,14 @@ bool await(What&& what) {
 class Waiting {
  public:
   explicit Waiting(NotificationHub& hub, const std::string& channel = "c")
-      : place_(std::in_place, hub, channel, *event_) {}
+      : waiter_(std::in_place, hub, channel, *event_) {}
 
-  NotificationHub::Place& place() { return *place_; }
-  void leave() { place_.reset(); }
+  NotificationHub::Waiter& waiter() { return *waiter_; }
+  void leave() { waiter_.reset(); }
   bool await_hearing() {
-    const bool hears = await([this] { return place_->hears(); });
+    const bool subscribed = await([this] { return waiter_->subscribed(); });
     is_woken(0ms);  // by the confirmation, which is no message
-    return hears;
+    return subscribed;
   }
   bool is_woken(Duration within = 5s) {
     return env_->wait(event_.get(), env_->now() + within, {}) == WaitResult::signalled;
@@ -42,7 +42,7 @@ class Waiting {
  private:
   std::unique_ptr<Env> env_ = make_system_env(1);
   std::unique_ptr<Event> event_ = env_->make_event();
-  std::optional<NotificationHub::Place> place_;
+  std::optional<NotificationHub::Waiter> waiter_;
 };
 
 class NotificationHubTest : public testing::Test {
@@ -69,7 +69,7 @@ class TwoWait : public NotificationHubTest {
     ASSERT_TRUE(last.await_hearing());
     server_.publish("other");
     ASSERT_TRUE(last.is_woken());
-    last.place().satisfied();
+    last.waiter().satisfied();
   }
   Waiting first_{hub()}, second_{hub()};
 };
@@ -98,7 +98,7 @@ TEST_F(TwoWait, WhoLeavesBeforeItSawItsMessagePassesItOn) {
 TEST_F(TwoWait, WhoLeavesWithoutAnAnswerPassesItOn) {
   server_.publish("c");
   ASSERT_TRUE(first_.is_woken());
-  first_.place().woken();
+  first_.waiter().woken();
   first_.leave();  // stopped, or the store failed it
   EXPECT_TRUE(second_.is_woken());
 }
@@ -106,8 +106,8 @@ TEST_F(TwoWait, WhoLeavesWithoutAnAnswerPassesItOn) {
 TEST_F(TwoWait, WhoHasTheLockPassesNothingOn) {
   server_.publish("c");
   ASSERT_TRUE(first_.is_woken());
-  first_.place().woken();
-  first_.place().satisfied();
+  first_.waiter().woken();
+  first_.waiter().satisfied();
   first_.leave();
   EXPECT_FALSE(second_.is_woken(0ms));
 }
@@ -115,8 +115,8 @@ TEST_F(TwoWait, WhoHasTheLockPassesNothingOn) {
 TEST_F(TwoWait, WhoFoundItTakenPassesNothingOn) {
   server_.publish("c");
   ASSERT_TRUE(first_.is_woken());
-  first_.place().woken();
-  first_.place().found_taken();
+  first_.waiter().woken();
+  first_.waiter().found_taken();
   first_.leave();
   EXPECT_FALSE(second_.is_woken(0ms));
 }
@@ -124,10 +124,10 @@ TEST_F(TwoWait, WhoFoundItTakenPassesNothingOn) {
 TEST_F(TwoWait, AMessageThatCameWhileItAskedIsPassedOn) {
   server_.publish("c");
   ASSERT_TRUE(first_.is_woken());
-  first_.place().woken();
+  first_.waiter().woken();
   server_.publish("c");
   ASSERT_TRUE(first_.is_woken());
-  first_.place().found_taken();
+  first_.waiter().found_taken();
   first_.leave();  // its deadline has passed
   EXPECT_TRUE(second_.is_woken());
 }
@@ -136,11 +136,11 @@ TEST_F(NotificationHubTest, SaysWhenMessagesComeIn) {
   server_.confirm_at_once(false);
   Waiting one(hub());
   ASSERT_TRUE(await([&] { return server_.is_subscribed("c"); }));
-  EXPECT_FALSE(one.place().hears());
+  EXPECT_FALSE(one.waiter().subscribed());
   EXPECT_FALSE(one.is_woken(0ms));
   server_.confirm("c");
   EXPECT_TRUE(one.is_woken());
-  EXPECT_TRUE(one.place().hears());
+  EXPECT_TRUE(one.waiter().subscribed());
 }
 
 TEST_F(NotificationHubTest, ABrokenConnectionWakesAllAndIsMadeAnew) {
@@ -150,12 +150,12 @@ TEST_F(NotificationHubTest, ABrokenConnectionWakesAllAndIsMadeAnew) {
   server_.break_connection();
   for (Waiting* one : {&first, &second, &other}) {
     EXPECT_TRUE(one->is_woken());
-    EXPECT_FALSE(one->place().hears());
+    EXPECT_FALSE(one->waiter().subscribed());
   }
   ASSERT_TRUE(await([&] { return server_.is_subscribed("c") && server_.is_subscribed("other"); }));
   EXPECT_EQ(server_.connections(), 2);
   server_.confirm("c");
-  ASSERT_TRUE(await([&] { return first.place().hears() && second.place().hears(); }));
+  ASSERT_TRUE(await([&] { return first.waiter().subscribed() && second.waiter().subscribed(); }));
   first.is_woken(0ms);
   server_.publish("c");
   EXPECT_TRUE(first.is_woken());
@@ -165,7 +165,7 @@ TEST_F(NotificationHubTest, AServerThatRefusesIsNotBesieged) {
   server_.refuse_subscriptions();
   Waiting one(hub());
   std::this_thread::sleep_for(300ms);
-  EXPECT_FALSE(one.place().hears());
+  EXPECT_FALSE(one.waiter().subscribed());
   EXPECT_GE(server_.connections(), 1);
   EXPECT_LE(server_.connections(), 50);
 }
@@ -179,7 +179,7 @@ TEST_F(NotificationHubTest, AChannelIsDroppedAWhileAfterItsLastWaiter) {
   }
   EXPECT_EQ(hub().channels(), 2U);  // somebody may come back
   Waiting back(hub());
-  EXPECT_TRUE(back.place().hears());
+  EXPECT_TRUE(back.waiter().subscribed());
   back.leave();
   EXPECT_TRUE(await([&] { return hub().channels() == 1; }));
   EXPECT_TRUE(await([&] { return !server_.is_subscribed("c"); }));
@@ -201,11 +201,11 @@ TEST_F(NotificationHubTest, ManyThreadsComeAndGo) {
     std::vector<std::jthread> threads;
     threads.reserve(6);
     for (int t = 0; t < 6; ++t) {
-      threads.emplace_back([&, t] {
+      threads.emwaiter_back([&, t] {
         for (int i = 0; i < 100; ++i) {
           Waiting one(hub());
-          if (one.is_woken(1ms)) one.place().woken();
-          if ((i + t) % 2 == 0) one.place().satisfied();
+          if (one.is_woken(1ms)) one.waiter().woken();
+          if ((i + t) % 2 == 0) one.waiter().satisfied();
         }
       });
     }

@@ -96,9 +96,9 @@ class RedisLockTest : public testing::Test {
   const Endpoints endpoints_{{"redis", {"redis://:hunter2@fake:1"}}};
   SimClock clock_;
   std::shared_ptr<FakeRedis> redis_ = std::make_shared<FakeRedis>(clock_);
-  std::shared_ptr<RenewalObserver> deaf_ = make_deaf_observer();
+  RenewalObserver ignores_renewals_;
   std::shared_ptr<RenewalScheduler> scheduler_ = std::make_shared<RenewalScheduler>(
-      std::make_unique<SimEnv>(clock_), *deaf_, RenewalScheduler::Drive::by_hand);
+      std::make_unique<SimEnv>(clock_), ignores_renewals_, RenewalScheduler::Drive::by_hand);
   Services services_;
   std::deque<RedisClient> clients_;
 };

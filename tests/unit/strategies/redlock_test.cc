@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "strategies/redis/client/quorum.h"
+#include "strategies/redis/redlock_lock.h"
 #include "tests/support/test_names.h"
 
 namespace lockbench::redis {

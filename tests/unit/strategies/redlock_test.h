@@ -133,9 +133,9 @@ class RedlockTest : public testing::TestWithParam<std::string_view> {
   StrategyOptions options_;
   std::shared_ptr<FakeNodes> nodes_ = std::make_shared<FakeNodes>(clock_, kNodes);
   std::shared_ptr<Votes> votes_ = std::make_shared<Votes>();
-  std::shared_ptr<RenewalObserver> deaf_ = make_deaf_observer();
+  RenewalObserver ignores_renewals_;
   std::shared_ptr<RenewalScheduler> scheduler_ = std::make_shared<RenewalScheduler>(
-      std::make_unique<SimEnv>(clock_), *deaf_, RenewalScheduler::Drive::by_hand);
+      std::make_unique<SimEnv>(clock_), ignores_renewals_, RenewalScheduler::Drive::by_hand);
   Services services_;
   std::deque<RedlockClient> clients_;
 };

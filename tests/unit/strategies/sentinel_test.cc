@@ -91,7 +91,7 @@ TEST(FindMaster, TakesNoAnswerForAnAddressThatIsNone) {
     sentinels.answers[3] = odd;
     const auto master = find_master(watched_by_three, sentinels.ask());
     ASSERT_FALSE(master) << master->display();
-    EXPECT_NE(master.error().find("s:3: its answer is no address"), std::string::npos)
+    EXPECT_NE(master.error().find("s:3: its answer is not an address"), std::string::npos)
         << master.error();
   }
 }

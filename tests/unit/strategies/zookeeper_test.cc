@@ -18,7 +18,8 @@ TEST(ZookeeperEndpoint, IsOneServerOrSeveral) {
   EXPECT_EQ(one->display(), "zoo:2181");
   const auto three = parse_endpoint("10.0.0.1:2182,[::1]:2183,zoo/locks/of/ours");
   ASSERT_TRUE(three) << three.error();
-  EXPECT_THAT(three->servers, ElementsAre("10.0.0.1:2182", "[::1]:2183", "zoo:2181"));
+  EXPECT_THAT(three->servers, ElementsAre(HostPort{"10.0.0.1", 2182}, HostPort{"::1", 2183},
+                                          HostPort{"zoo", 2181}));
   EXPECT_EQ(three->chroot, "/locks/of/ours");
   EXPECT_EQ(three->display(), "10.0.0.1:2182,[::1]:2183,zoo:2181/locks/of/ours");
   EXPECT_EQ(three->connect_string(), "10.0.0.1:2182,::1:2183,zoo:2181/locks/of/ours");

@@ -1,0 +1,157 @@
+#include "strategies/url.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+namespace lockbench {
+namespace {
+
+std::optional<std::string> percent_decode(std::string_view text) {
+  std::string decoded;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      decoded += text[i];
+      continue;
+    }
+    unsigned code = 0;
+    const std::string_view digits = text.substr(i + 1, 2);
+    const char* const end = digits.data() + digits.size();
+    const auto [rest, error] = std::from_chars(digits.data(), end, code, 16);
+    if (digits.size() != 2 || error != std::errc() || rest != end) return std::nullopt;
+    decoded += static_cast<char>(code);
+    i += 2;
+  }
+  return decoded;
+}
+
+bool read_login(std::string_view text, const UrlForm& form, Url& url) {
+  if (text.find_first_of(form.must_encode) != std::string_view::npos) return false;
+  const bool has_password = text.find(':') != std::string_view::npos;
+  const std::string_view encoded_password = cut_at(text, ':');
+  const auto user = percent_decode(text);
+  const auto password = percent_decode(encoded_password);
+  if (!user || !password) return false;
+  url.user = *user;
+  url.password = *password;
+  switch (form.login) {
+    case UrlForm::Login::password:
+      return has_password && !password->empty();
+    case UrlForm::Login::user_password:
+      return !user->empty() && !password->empty();
+    default:
+      return true;
+  }
+}
+
+std::string_view login_form(UrlForm::Login login) {
+  switch (login) {
+    case UrlForm::Login::password:
+      return "user:password or :password";
+    case UrlForm::Login::user:
+      return "user or user:password";
+    default:
+      return "user:password";
+  }
+}
+
+/// The error says what is wrong.
+tl::expected<HostPort, std::string_view> parse_host(std::string_view text, std::uint16_t port) {
+  HostPort address{.host = {}, .port = port};
+  if (text.starts_with('[')) {
+    const std::size_t bracket = text.find(']');
+    if (bracket == std::string_view::npos) {
+      return tl::unexpected<std::string_view>("a [ without its ]");
+    }
+    address.host = text.substr(1, bracket - 1);
+    text.remove_prefix(bracket + 1);
+    if (!text.empty() && text[0] != ':') {
+      return tl::unexpected<std::string_view>("unexpected text after the host");
+    }
+  } else {
+    address.host = text.substr(0, text.find(':'));
+    text.remove_prefix(address.host.size());
+    if (address.host.find_first_of("@=%?#") != std::string::npos) {
+      return tl::unexpected<std::string_view>("not a host name");
+    }
+  }
+  if (address.host.empty()) return tl::unexpected<std::string_view>("the host is missing");
+  if (std::ranges::any_of(address.host, [](unsigned char c) { return c <= ' '; })) {
+    return tl::unexpected<std::string_view>("a space in the host name");
+  }
+  if (text.empty()) return address;
+  text.remove_prefix(1);
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, address.port);
+  if (error != std::errc() || rest != end || address.port == 0) {
+    return tl::unexpected<std::string_view>("the port must be a number from 1 to 65535");
+  }
+  return address;
+}
+
+}  // namespace
+
+std::string HostPort::display() const { return display_address(host, std::to_string(port)); }
+
+std::string display_address(std::string_view host, std::string_view port) {
+  const bool ipv6 = host.find(':') != std::string_view::npos;
+  return ipv6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+}
+
+std::string_view cut_at(std::string_view& text, char mark) {
+  const std::size_t at = text.find(mark);
+  if (at == std::string_view::npos) return {};
+  const std::string_view rest = text.substr(at + 1);
+  text = text.substr(0, at);
+  return rest;
+}
+
+tl::unexpected<std::string> invalid_url(std::string_view why, const UrlForm& form) {
+  return tl::unexpected(fmt::format("{}; allowed: {}", why, form.allowed));
+}
+
+tl::expected<Url, std::string> parse_url(std::string_view text, const UrlForm& form) {
+  Url url;
+  if (const std::size_t end = text.find("://"); end != std::string_view::npos) {
+    url.scheme = text.substr(0, end);
+    text.remove_prefix(end + 3);
+  }
+  if (std::ranges::find(form.schemes, url.scheme) == form.schemes.end()) {
+    return invalid_url(fmt::format("not {}", form.what), form);
+  }
+  const std::size_t slash = std::min(text.find('/'), text.size());
+  std::string_view servers = text.substr(0, slash);
+  url.path = text.substr(slash);
+  if (form.login != UrlForm::Login::none) {
+    const std::size_t at = servers.rfind('@');
+    // An @ behind the slash: the slash is part of an unencoded password.
+    const bool torn = at == std::string_view::npos && form.max_hosts > 0 &&
+                      url.path.find('@') != std::string::npos;
+    if (torn || (at != std::string_view::npos && !read_login(servers.substr(0, at), form, url))) {
+      return invalid_url(
+          fmt::format("credentials must be {}, percent-encoded", login_form(form.login)), form);
+    }
+    if (at != std::string_view::npos) servers.remove_prefix(at + 1);
+  }
+  if (form.max_hosts == 0) {
+    url.path.insert(0, servers);
+    return url;
+  }
+  for (bool more = true; more;) {
+    more = servers.find(',') != std::string_view::npos;
+    const std::string_view rest = cut_at(servers, ',');
+    auto host = parse_host(servers, form.default_port);
+    if (!host) return invalid_url(host.error(), form);
+    if (url.hosts.size() == form.max_hosts) {
+      return invalid_url(
+          fmt::format("at most {} host{}", form.max_hosts, form.max_hosts == 1 ? "" : "s"), form);
+    }
+    url.hosts.push_back(*std::move(host));
+    servers = rest;
+  }
+  return url;
+}
+
+}  // namespace lockbench

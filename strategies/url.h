@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+namespace lockbench {
+
+struct HostPort {
+  std::string host;  ///< an IPv6 address without its brackets
+  std::uint16_t port = 0;
+
+  /// "127.0.0.1:6379", "[::1]:6379"
+  std::string display() const;
+  bool operator==(const HostPort&) const = default;
+};
+
+/// [scheme://][user:password@]host[:port][,host[:port]...][/path]
+struct Url {
+  std::string scheme;
+  std::string user, password;  ///< percent-decoded
+  std::vector<HostPort> hosts;
+  std::string path;  ///< from the slash on, a query included; not decoded
+};
+
+/// What one kind of server accepts as its URL.
+struct UrlForm {
+  enum class Login {
+    none,
+    password,       ///< [user]:password@
+    user_password,  ///< user:password@
+    user,           ///< user[:password]@
+  };
+
+  std::string_view what;                  ///< for errors: "a Redis URL"
+  std::string_view allowed;               ///< for errors: the forms that are accepted
+  std::vector<std::string_view> schemes;  ///< "" where the scheme can be left out
+  std::uint16_t default_port = 0;
+  std::size_t max_hosts = 1;  ///< 0: the URL names a path only
+  Login login = Login::none;
+  /// Characters that user and password must not contain unencoded, as they could mean something
+  /// else.
+  std::string_view must_encode = {};
+};
+
+/// The error says what is wrong and what is allowed. It never repeats the text, which may hold a
+/// secret.
+tl::expected<Url, std::string> parse_url(std::string_view text, const UrlForm& form);
+
+/// An error in the same words, for what a caller checks itself.
+tl::unexpected<std::string> invalid_url(std::string_view why, const UrlForm& form);
+
+/// "host:port", with brackets around an IPv6 address.
+std::string display_address(std::string_view host, std::string_view port);
+
+/// Cuts `text` at the first `mark` and returns what follows it; empty where there is none.
+std::string_view cut_at(std::string_view& text, char mark);
+
+}  // namespace lockbench
