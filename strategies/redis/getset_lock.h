@@ -16,7 +16,6 @@ class GetsetLock : public SingleNodeLock {
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override;
   /// DEL, unless this client's expiry has passed by its own clock.
   ReleaseResult give_back(const Lease& lease) override;
-  RenewResult renew(const Lease&, Duration) override { return {RenewOutcome::unsupported, {}}; }
 
  protected:
   /// Whether the lock is granted, given what GET saw and what GETSET replaced.

@@ -5,15 +5,6 @@ namespace lockbench::redis {
 namespace {
 
 /// The textbook lock: SET NX PX with a random token, and a release that checks it in one step.
-class SetNxLua : public TokenLock {
- public:
-  using TokenLock::TokenLock;
-
-  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    return set_nx_px(request, lease, lease.token);
-  }
-};
-
 const Registration registration(Descriptor{
     .name = "redis-set-nx-lua",
     .backend = "redis",
@@ -28,7 +19,7 @@ const Registration registration(Descriptor{
                .renewable = true,
                .waiting_choices = kWaitingChoices},
     .hazards = join_hazards({}, {kOverrun, kOneRedis, kKeyTtl}),
-    .make = construct<SetNxLua>,
+    .make = construct<TokenLock>,
 });
 
 }  // namespace

@@ -18,8 +18,6 @@ class Setnx : public SingleNodeLock {
   }
 
   ReleaseResult give_back(const Lease& lease) override { return release_unchecked(redis(), lease); }
-
-  RenewResult renew(const Lease&, Duration) override { return {RenewOutcome::unsupported, {}}; }
 };
 
 const Registration registration(Descriptor{

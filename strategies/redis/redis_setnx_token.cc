@@ -18,7 +18,8 @@ class SetnxToken : public TokenLock {
     return true;
   }
 
-  RenewResult renew(const Lease&, Duration) override { return {RenewOutcome::unsupported, {}}; }
+ protected:
+  std::optional<RenewalProtocol> renewal_protocol() const override { return std::nullopt; }
 };
 
 const Registration registration(Descriptor{

@@ -6,15 +6,6 @@ namespace {
 
 /// The textbook lock with a timer that renews it while it is held, checking the owner: a task may
 /// take longer than the TTL.
-class Watchdog : public TokenLock {
- public:
-  using TokenLock::TokenLock;
-
-  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    return set_nx_px(request, lease, lease.token);
-  }
-};
-
 const Registration registration(Descriptor{
     .name = "redis-watchdog",
     .backend = "redis",
@@ -30,7 +21,7 @@ const Registration registration(Descriptor{
                .renewable = true,
                .waiting_choices = kWaitingChoices},
     .hazards = join_hazards({}, {kRenewed, kOneRedis, kKeyTtl}),
-    .make = construct<Watchdog>,
+    .make = construct<TokenLock>,
 });
 
 }  // namespace

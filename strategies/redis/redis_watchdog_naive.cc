@@ -10,17 +10,6 @@ class WatchdogNaive : public TokenLock {
  public:
   using TokenLock::TokenLock;
 
-  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    return set_nx_px(request, lease, lease.token);
-  }
-
-  RenewResult renew(const Lease& lease, Duration ttl) override {
-    const TimePoint asked_at = env().now();
-    const auto seconds = ceil_seconds(ttl);
-    return to_renew_result(redis().call({"EXPIRE", lease.key, std::to_string(seconds)}), lease,
-                           env(), asked_at, std::chrono::seconds(seconds));
-  }
-
  protected:
   std::optional<RenewalProtocol> renewal_protocol() const override {
     return RenewalProtocol{.unchecked = "EXPIRE"};

@@ -5,10 +5,9 @@ namespace lockbench::redis {
 namespace {
 
 /// Redlock as its description has it: one node after the other.
-class Redlock : public RedlockLock {
- public:
-  explicit Redlock(const Context& context) : RedlockLock(context, Order::sequential) {}
-};
+std::unique_ptr<LockStrategy> make(const Context& context) {
+  return std::make_unique<RedlockLock>(context, RedlockLock::Order::sequential);
+}
 
 const Registration registration(Descriptor{
     .name = "redlock",
@@ -19,7 +18,7 @@ const Registration registration(Descriptor{
     .source = "articles 001, 003; redis.io \"Distributed Locks with Redis\"",
     .traits = redlock_traits(),
     .hazards = redlock_hazards(),
-    .make = construct<Redlock>,
+    .make = make,
 });
 
 }  // namespace

@@ -5,10 +5,9 @@ namespace lockbench::redis {
 namespace {
 
 /// Redlock at the speed of its majority: asks all nodes at once and does not wait for late answers.
-class RedlockParallel : public RedlockLock {
- public:
-  explicit RedlockParallel(const Context& context) : RedlockLock(context, Order::parallel) {}
-};
+std::unique_ptr<LockStrategy> make(const Context& context) {
+  return std::make_unique<RedlockLock>(context, RedlockLock::Order::parallel);
+}
 
 const Registration registration(Descriptor{
     .name = "redlock-parallel",
@@ -20,7 +19,7 @@ const Registration registration(Descriptor{
               "instances at the same time\"",
     .traits = redlock_traits(),
     .hazards = redlock_hazards(),
-    .make = construct<RedlockParallel>,
+    .make = make,
 });
 
 }  // namespace

@@ -88,12 +88,4 @@ std::optional<RenewalProtocol> ReentrantLock::renewal_protocol() const {
   return RenewalProtocol{.script = &scripts::reentrant_renew};
 }
 
-RenewResult ReentrantLock::renew(const Lease& lease, Duration ttl) {
-  const TimePoint asked_at = env().now();
-  const auto milliseconds = ceil_milliseconds(ttl);
-  return to_renew_result(redis().call(scripts::reentrant_renew, {lease.key},
-                                      {lease.token, std::to_string(milliseconds)}),
-                         lease, env(), asked_at, std::chrono::milliseconds(milliseconds));
-}
-
 }  // namespace lockbench::redis

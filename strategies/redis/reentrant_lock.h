@@ -14,7 +14,6 @@ class ReentrantLock : public SingleNodeLock {
   using SingleNodeLock::SingleNodeLock;
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override;
-  RenewResult renew(const Lease& lease, Duration ttl) override;
 
  protected:
   ReleaseResult give_back(const Lease& lease) override;

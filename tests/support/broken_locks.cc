@@ -81,7 +81,7 @@ struct TriesTwice : Flawed {
   }
 };
 
-/// Waits, and then gives up instead of asking again.
+/// Waits, then gives up instead of asking again.
 struct NeverRetries : Flawed {
   using Flawed::Flawed;
   AcquireResult acquire(const AcquireRequest& request) override {
@@ -102,7 +102,7 @@ struct IgnoresAStop : Flawed {
   }
 };
 
-/// As one that looks round for it only now and then.
+/// Notices a stop late.
 struct HeedsAStopLate : Flawed {
   using Flawed::Flawed;
   AcquireResult acquire(const AcquireRequest& request) override {
@@ -214,7 +214,7 @@ Factories all_factories() {
   return all;
 }
 
-/// What it declares: as the sound lock, unless the flaw is the declaration.
+/// Its descriptor: that of the sound lock, unless the descriptor is the flaw.
 Descriptor declaration_of(Flaw flaw) {
   Descriptor descriptor = sound_lock();
   descriptor.name = "broken";

@@ -4,7 +4,7 @@
 namespace lockbench::test {
 namespace {
 
-/// As the textbook lock, but for what its timer sends.
+/// The textbook lock with a broken renewal.
 struct TimerRenewsUnchecked : redis::TokenLock {
   using TokenLock::TokenLock;
   StoreResult<redis::TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {

@@ -4,7 +4,7 @@
 namespace lockbench::test {
 namespace {
 
-/// What was leaked stays reachable, so that a leak checker looks for leaks that we do not mean.
+/// Keeps deliberately leaked objects reachable, for the leak checker.
 struct LeaksAConnection : Flawed {
   explicit LeaksAConnection(const Context& context) : Flawed(context) {
     static const std::unique_ptr<Env> env = make_system_env(0);
@@ -53,7 +53,7 @@ class KeylessEnv : public ForwardingEnv {
   }
 };
 
-/// Where the servers, options and Env of a lock stand that was given others. A base class, so
+/// The changed servers, options and Env of a lock. A base class, so
 /// that they are there before the lock.
 struct Misled {
   explicit Misled(const Context& context)
@@ -108,7 +108,7 @@ struct DoesNotTidyUp : redis::TokenLock {
   StoreResult<bool> undo(const Lease&, const std::stop_token&) override { return false; }
 };
 
-/// Tells one outcome of an acquisition as another.
+/// Reports one outcome of an acquisition as another.
 template <AcquireOutcome real, AcquireOutcome told>
 struct Miscalls : Flawed {
   using Flawed::Flawed;
@@ -119,7 +119,7 @@ struct Miscalls : Flawed {
   }
 };
 
-/// SETNX, and an EXPIRE that never left: the lock is there, but failed means that nothing is.
+/// SETNX, and an EXPIRE that was not sent: reports failed although the lock exists.
 struct CallsHalfALockFailure : redis::TokenLock {
   using TokenLock::TokenLock;
   StoreResult<redis::TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {

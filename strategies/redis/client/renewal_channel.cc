@@ -9,22 +9,18 @@ class RedisRenewals : public RenewalChannel {
       : connection_(std::move(connection)), protocol_(protocol) {}
 
   void queue(std::string_view key, std::string_view token, Duration ttl) override {
-    if (protocol_.script == nullptr) {
-      const bool seconds = protocol_.unchecked == "EXPIRE";
-      connection_->queue({protocol_.unchecked, key,
-                          std::to_string(seconds ? ceil_seconds(ttl) : ceil_milliseconds(ttl))});
-      return;
-    }
+    const std::string argument = protocol_.argument(ttl);
+    if (protocol_.script == nullptr)
+      return connection_->queue({protocol_.unchecked, key, argument});
     // The first of a batch carries the script's source, so that the others find it even after a
     // restart of the server: in a pipeline none can be repeated after NOSCRIPT.
     const Script& script = *protocol_.script;
-    const std::string milliseconds = std::to_string(ceil_milliseconds(ttl));
     const std::string_view words[] = {first_ ? "EVAL" : "EVALSHA",
                                       first_ ? script.source : script.sha1,
                                       "1",
                                       key,
                                       token,
-                                      milliseconds};
+                                      argument};
     connection_->queue(Command(words), script.name);
     first_ = false;
   }

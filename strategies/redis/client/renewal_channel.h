@@ -14,6 +14,18 @@ struct RenewalProtocol {
   std::string_view unchecked = "PEXPIRE";
 
   std::string_view name() const { return script != nullptr ? script->name : unchecked; }
+  /// The TTL that the server grants, rounded up to its unit.
+  Duration granted(Duration ttl) const {
+    if (in_seconds()) return std::chrono::seconds(ceil_seconds(ttl));
+    return std::chrono::milliseconds(ceil_milliseconds(ttl));
+  }
+  /// The command's argument.
+  std::string argument(Duration ttl) const {
+    return std::to_string(in_seconds() ? ceil_seconds(ttl) : ceil_milliseconds(ttl));
+  }
+
+ private:
+  bool in_seconds() const { return script == nullptr && unchecked == "EXPIRE"; }
 };
 
 std::unique_ptr<RenewalChannel> make_renewal_channel(std::unique_ptr<Connection> connection,

@@ -11,7 +11,18 @@ namespace {
 
 bool is_one(const Reply& reply) { return reply.is_integer(1); }
 
+RenewResult renew_by(const RenewalProtocol& protocol, Connection& redis, Env& env,
+                     const Lease& lease, Duration ttl) {
+  const TimePoint asked_at = env.now();
+  const std::string argument = protocol.argument(ttl);
+  const auto reply = protocol.script != nullptr
+                         ? redis.call(*protocol.script, {lease.key}, {lease.token, argument})
+                         : redis.call({protocol.unchecked, lease.key, argument});
+  return to_renew_result(reply, lease, env, asked_at, protocol.granted(ttl));
+}
+
 }  // namespace
+
 SingleNodeLock::SingleNodeLock(const Context& context)
     : env_(context.env),
       services_(context.services),
@@ -68,6 +79,12 @@ ReleaseResult SingleNodeLock::release(const Lease& lease) {
   ReleaseResult result = give_back(lease);
   if (result.outcome == ReleaseOutcome::released) notify_released(lease, {});
   return result;
+}
+
+RenewResult SingleNodeLock::renew(const Lease& lease, Duration ttl) {
+  const auto protocol = renewal_protocol();
+  if (!protocol) return {RenewOutcome::unsupported, {}};
+  return renew_by(*protocol, redis(), env(), lease, ttl);
 }
 
 void SingleNodeLock::notify_released(const Lease& lease, const std::stop_token& stop) {
@@ -154,24 +171,13 @@ StoreResult<bool> TokenLock::undo(const Lease& lease, const std::stop_token& sto
       to_release_result(redis().call(scripts::release_if_token, {lease.key}, {lease.token}, stop)));
 }
 
-RenewResult TokenLock::renew(const Lease& lease, Duration ttl) {
-  const TimePoint asked_at = env().now();
-  const auto milliseconds = ceil_milliseconds(ttl);
-  return to_renew_result(redis().call(scripts::renew_if_token, {lease.key},
-                                      {lease.token, std::to_string(milliseconds)}),
-                         lease, env(), asked_at, std::chrono::milliseconds(milliseconds));
-}
-
 ReleaseResult release_unchecked(Connection& redis, const Lease& lease,
                                 const std::stop_token& stop) {
   return to_release_result(redis.call({"DEL", lease.key}, stop));
 }
 
 RenewResult renew_unchecked(Connection& redis, Env& env, const Lease& lease, Duration ttl) {
-  const TimePoint asked_at = env.now();
-  const auto milliseconds = ceil_milliseconds(ttl);
-  return to_renew_result(redis.call({"PEXPIRE", lease.key, std::to_string(milliseconds)}), lease,
-                         env, asked_at, std::chrono::milliseconds(milliseconds));
+  return renew_by({}, redis, env, lease, ttl);
 }
 
 StoreResult<bool> freed_by(ReleaseResult&& release) {

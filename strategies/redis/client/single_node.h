@@ -35,6 +35,8 @@ class SingleNodeLock : public LockStrategy {
   AcquireResult acquire(const AcquireRequest& request) final;
   /// Stops the renewal, releases the lock, and notifies waiting clients if they wait for that.
   ReleaseResult release(const Lease& lease) final;
+  /// By renewal_protocol().
+  RenewResult renew(const Lease& lease, Duration ttl) override;
 
  protected:
   /// Called after connect(), for what must be known before the first acquisition.
@@ -54,7 +56,7 @@ class SingleNodeLock : public LockStrategy {
   /// After an acquisition without a grant: removes what waiting left in the store.
   virtual void withdraw(const Lease& /*lease*/, const std::stop_token& /*stop*/) {}
 
-  /// How a timer renews it; nothing if it cannot be renewed.
+  /// How it is renewed, also by a timer; nothing if it cannot be renewed.
   virtual std::optional<RenewalProtocol> renewal_protocol() const { return std::nullopt; }
 
   /// After a lost answer: frees the lock if this acquisition holds it, and returns whether it did.
@@ -116,9 +118,12 @@ class SingleNodeLock : public LockStrategy {
 class TokenLock : public SingleNodeLock {
  public:
   using SingleNodeLock::SingleNodeLock;
-  RenewResult renew(const Lease& lease, Duration ttl) override;
 
  protected:
+  /// SET NX PX with the token.
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    return set_nx_px(request, lease, lease.token);
+  }
   ReleaseResult give_back(const Lease& lease) override;
   std::optional<RenewalProtocol> renewal_protocol() const override;
   StoreResult<bool> undo(const Lease& lease, const std::stop_token& stop) override;
@@ -135,9 +140,6 @@ RenewResult renew_unchecked(Connection& redis, Env& env, const Lease& lease, Dur
 class UncheckedLock : public SingleNodeLock {
  public:
   using SingleNodeLock::SingleNodeLock;
-  RenewResult renew(const Lease& lease, Duration ttl) override {
-    return renew_unchecked(redis(), env(), lease, ttl);
-  }
 
  protected:
   ReleaseResult give_back(const Lease& lease) override { return release_unchecked(redis(), lease); }

@@ -216,7 +216,7 @@ TEST(NoReplicas, IsSaidWhenConnecting) {
   const auto connected = bench.unconnected_client()->connect();
   ASSERT_FALSE(connected);
   EXPECT_EQ(connected.error().message,
-            fmt::format("127.0.0.1:{}: it has no replicas", alone->port()));
+            fmt::format("127.0.0.1:{}: the server has no replicas", alone->port()));
 }
 
 }  // namespace

@@ -175,26 +175,36 @@ Descriptor described(std::string_view name) {
                      .renew_check = OwnerCheck::atomic,
                      .renewable = true,
                      .waiting_choices = kWaitingChoices},
-          .hazards = with_ttl_hazards({}),
+          .hazards = join_hazards({}, {kOverrun, kOneRedis, kKeyTtl}),
           .make = construct<Mutant>};
 }
 
 Descriptor with_numbers(Descriptor mutant) {
   mutant.traits.fencing = true;
-  mutant.hazards = without_hazards(std::move(mutant.hazards), {"pause-holding-fenced"});
+  mutant.hazards = join_hazards({}, {kOverrun, kOneRedis, kKeyTtl}, {"pause-holding-fenced"});
   return mutant;
 }
 
 Descriptor with_timer(Descriptor mutant) {
   mutant.traits.renews = RenewalTiming{};
-  mutant.hazards = with_renewal_hazards({});
+  mutant.hazards = join_hazards({}, {kRenewed, kOneRedis, kKeyTtl});
   return mutant;
+}
+
+RenewResult renew_by_script(Connection& redis, Env& env, const Lease& lease, Duration ttl) {
+  const TimePoint asked_at = env.now();
+  const auto reply = redis.call(scripts::renew_if_token, {lease.key},
+                                {lease.token, std::to_string(ceil_milliseconds(ttl))});
+  return to_renew_result(reply, lease, env, asked_at, ttl);
 }
 
 /// Claims a renewal timer in its traits but has none.
 class ForgetsToRenew : public Sound {
  public:
   using Sound::Sound;
+  RenewResult renew(const Lease& lease, Duration ttl) override {
+    return renew_by_script(redis(), env(), lease, ttl);
+  }
 
  protected:
   std::optional<RenewalProtocol> renewal_protocol() const override { return std::nullopt; }
@@ -204,6 +214,9 @@ class ForgetsToRenew : public Sound {
 class Endless : public Eternal {
  public:
   using Eternal::Eternal;
+  RenewResult renew(const Lease& lease, Duration ttl) override {
+    return renew_by_script(redis(), env(), lease, ttl);
+  }
 
  protected:
   std::optional<RenewalProtocol> renewal_protocol() const override { return std::nullopt; }

@@ -77,7 +77,7 @@ TEST(RedisEndpoint, UnixSocket) {
   EXPECT_EQ(full.database, 5);
 }
 
-TEST(RedisEndpoint, AUnixSocketsPathHasALongestLength) {
+TEST(RedisEndpoint, LimitsTheLengthOfAUnixSocketsPath) {
   const std::string longest = "/" + std::string(106, 'p');
   EXPECT_EQ(parsed("unix://" + longest).path, longest);
   expect_error("unix://" + longest + "p", "at most 107");
@@ -154,7 +154,7 @@ TEST(RedisEndpoint, SaysWhatIsWrong) {
   }
 }
 
-TEST(RedisEndpoint, NobodyIsShownASecret) {
+TEST(RedisEndpoint, NeverShowsASecret) {
   for (const char* url : {"redis://ann:hunter2@h:1/2", "redis://:hunter2@[::1]",
                           "unix://ann:hunter2@/s?db=1", "redis+sentinel://ann:hunter2@h,i/lock"}) {
     const Endpoint endpoint = parsed(url);

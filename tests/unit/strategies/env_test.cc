@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Waits of a test end by an event or a stop; this only keeps a broken one from hanging.
+/// The waits end by an event or a stop; this bounds a broken one.
 constexpr Duration kBound = 20s;
 
 class SystemEnvTest : public testing::Test {
@@ -21,12 +21,12 @@ class SystemEnvTest : public testing::Test {
   std::unique_ptr<Event> event_ = env_->make_event();
 };
 
-TEST_F(SystemEnvTest, AnEventThatIsSetAlreadyEndsTheWaitAtOnce) {
+TEST_F(SystemEnvTest, AnEventThatWasSetBeforeEndsTheWaitAtOnce) {
   event_->set();
   EXPECT_EQ(env_->wait(event_.get(), bound(), {}), WaitResult::signalled);
 }
 
-TEST_F(SystemEnvTest, AnEventThatIsSetMeanwhileEndsTheWait) {
+TEST_F(SystemEnvTest, AnEventThatIsSetDuringTheWaitEndsIt) {
   for (const bool endless : {false, true}) {
     const TimePoint deadline = endless ? TimePoint::max() : bound();
     const std::jthread setter([&] { event_->set(); });
@@ -62,7 +62,7 @@ TEST_F(SystemEnvTest, AStopEndsTheWait) {
   }
 }
 
-TEST_F(SystemEnvTest, AStopThatWasRequestedBeforeEndsTheWaitAtOnce) {
+TEST_F(SystemEnvTest, AnEarlierStopEndsTheWaitAtOnce) {
   std::stop_source stop;
   stop.request_stop();
   for (Event* event : {event_.get(), static_cast<Event*>(nullptr)}) {
@@ -73,7 +73,7 @@ TEST_F(SystemEnvTest, AStopThatWasRequestedBeforeEndsTheWaitAtOnce) {
   EXPECT_EQ(env_->wait(event_.get(), bound(), stop.get_token()), WaitResult::signalled);
 }
 
-TEST_F(SystemEnvTest, ItsClocksAreTheMachines) {
+TEST_F(SystemEnvTest, UsesTheSystemClocks) {
   const TimePoint before = std::chrono::steady_clock::now();
   EXPECT_GE(env_->now(), before);
   const WallTime wall_before = std::chrono::system_clock::now();
@@ -81,7 +81,7 @@ TEST_F(SystemEnvTest, ItsClocksAreTheMachines) {
   EXPECT_LT(env_->wall_now(), wall_before + 1h);
 }
 
-TEST_F(SystemEnvTest, ItsRandomnessIsItsSeeds) {
+TEST_F(SystemEnvTest, RandomNumbersDependOnTheSeed) {
   const auto same = make_system_env(1), other = make_system_env(2);
   const auto drawn = env_->random();
   EXPECT_EQ(same->random(), drawn);
@@ -98,7 +98,7 @@ TEST_F(SystemEnvTest, TokensAre128BitsInHexAndUnique) {
   }
 }
 
-TEST_F(SystemEnvTest, AForwardingEnvPassesEverythingOn) {
+TEST_F(SystemEnvTest, AForwardingEnvForwardsEveryCall) {
   ForwardingEnv forwarding(*env_);
   event_->set();
   EXPECT_EQ(forwarding.wait(event_.get(), bound(), {}), WaitResult::signalled);

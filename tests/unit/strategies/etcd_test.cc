@@ -38,7 +38,7 @@ TEST(EtcdEndpoint, CredentialsAreDecodedAndNeverShown) {
   EXPECT_EQ(endpoint.display(), "db:1,db2:2379");
 }
 
-TEST(EtcdEndpoint, WhatIsWrongIsNamedAndNotRepeated) {
+TEST(EtcdEndpoint, ErrorsSayWhatIsWrongWithoutRepeatingTheText) {
   for (const auto& [url, wrong] : std::vector<std::pair<std::string, std::string>>{
            {"", "the host is missing"},
            {"etcd://", "the host is missing"},
@@ -74,8 +74,8 @@ TEST(EtcdStoreKind, IsShownWithoutItsSecrets) {
   EXPECT_EQ(kind->make("etcd://ann:hunter2@db", seconds(1))->display(), "db:2379");
 }
 
-/// The range of a prefix holds what begins with it, and of two locks never both.
-TEST(EtcdKeys, OfALockAreAPrefixsOwn) {
+/// The range of a prefix contains all keys that begin with it, and no key of another lock.
+TEST(EtcdKeys, OfALockShareAPrefixWithNoOther) {
   const std::string prefix = "lock{1}/";
   const std::string end = end_of_prefix(prefix);
   const auto within = [&](const std::string& key) { return prefix <= key && key < end; };
@@ -87,7 +87,7 @@ TEST(EtcdKeys, OfALockAreAPrefixsOwn) {
   EXPECT_FALSE(within("lock{0}/0123"));
 }
 
-TEST(EtcdKeys, OfTheExclusiveAreApartFromTheShared) {
+TEST(EtcdKeys, ExclusiveAndSharedKeysAreApart) {
   EXPECT_TRUE(queue_of("l", Mode::shared).starts_with(queue_of("l")));
   EXPECT_TRUE(queue_of("l", Mode::exclusive).starts_with(queue_of("l")));
   EXPECT_NE(queue_of("l", Mode::shared), queue_of("l", Mode::exclusive));
@@ -113,7 +113,7 @@ TEST_F(Jeopardy, BeginsWithTheEndOfValidity) {
   EXPECT_EQ(standing(), SessionStanding::jeopardy);
 }
 
-TEST_F(Jeopardy, EndsInSafetyWhenTheStoreConfirmsTheSession) {
+TEST_F(Jeopardy, EndsWhenTheStoreConfirmsTheSession) {
   clock_.advance(kTtl + kGrace / 2);
   ASSERT_EQ(standing(), SessionStanding::jeopardy);
   session_.extend(env_.now() + kTtl, env_.now());
@@ -129,7 +129,7 @@ TEST_F(Jeopardy, EndsInExpiryAfterTheGracePeriod) {
   EXPECT_EQ(standing(), SessionStanding::expired);
 }
 
-TEST_F(Jeopardy, ALossIsTheEndWhateverTheTime) {
+TEST_F(Jeopardy, ALostSessionHasExpiredAtAnyTime) {
   session_.mark_lost(env_.now());
   EXPECT_EQ(standing(), SessionStanding::expired);
   session_.extend(env_.now() + kTtl, env_.now());
@@ -141,7 +141,7 @@ TEST_F(Jeopardy, WithoutAGracePeriodThereIsNone) {
   EXPECT_EQ(standing_of(session_, env_.now(), {}), SessionStanding::expired);
 }
 
-TEST(ChubbySequencer, IsATextThatAServerCanBeShown) {
+TEST(ChubbySequencer, RoundTripsAsText) {
   const Sequencer sequencer{.name = "lock:{a:1}", .mode = Mode::shared, .generation = 42};
   EXPECT_EQ(to_string(sequencer), "shared:42:lock:{a:1}");
   EXPECT_EQ(parse_sequencer("shared:42:lock:{a:1}").value(), sequencer);
@@ -152,12 +152,12 @@ TEST(ChubbySequencer, IsATextThatAServerCanBeShown) {
   }
 }
 
-TEST(ChubbySequencer, IsThatOfALease) {
+TEST(ChubbySequencer, IsMadeFromALease) {
   const Lease lease{.key = "k", .token = "t", .mode = Mode::shared, .fencing = 7};
   EXPECT_EQ(sequencer_of(lease), (Sequencer{"k", Mode::shared, 7}));
 }
 
-TEST(Chubby, AloneHasASharedMode) {
+TEST(Chubby, IsTheOnlyStrategyWithASharedMode) {
   for (const Descriptor* strategy : all_strategies()) {
     EXPECT_EQ(strategy->traits.shared, strategy->name == "chubby") << strategy->name;
   }

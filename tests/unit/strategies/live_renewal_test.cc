@@ -25,7 +25,7 @@ class LiveChannel : public RenewalChannel {
   std::atomic<int>& asked_;
 };
 
-/// Tells the test when whoever lives in it goes to sleep.
+/// Tells the test when its thread goes to sleep.
 class DrowsyWorld : public ForwardingEnv {
  public:
   DrowsyWorld(std::unique_ptr<Env> inner, std::atomic<int>& sleeps)
@@ -45,7 +45,7 @@ struct LiveReports : RenewalObserver {
   std::atomic<int> count{0};
 };
 
-/// Bounded: what does not come within this does not come.
+/// The longest wait for an expected event.
 void wait_until(const std::function<bool()>& is_so) {
   const TimePoint limit = std::chrono::steady_clock::now() + 5s;
   while (!is_so() && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
@@ -62,7 +62,7 @@ RenewalOrder live_order() {
           .channels = {"one"}};
 }
 
-TEST(LiveRenewal, ManyThreadsComeAndGoWhileItRuns) {
+TEST(LiveRenewal, ManyThreadsStartAndStopRenewals) {
   LiveReports reports;
   std::atomic<int> asked{0};
   RenewalScheduler scheduler(make_system_env(1), reports);
@@ -82,13 +82,13 @@ TEST(LiveRenewal, ManyThreadsComeAndGoWhileItRuns) {
       });
     }
   }
-  // Whoever was in flight at the end is let go by the scheduler's thread.
+  // Renewals under way at the end are released by the scheduler's thread.
   wait_until([&] { return scheduler.kept() == 0; });
   EXPECT_EQ(scheduler.kept(), 0U);
   EXPECT_GT(asked, 0);
 }
 
-TEST(LiveRenewal, WhatIsDueSoonerThanTheRestIsNotSleptOver) {
+TEST(LiveRenewal, WakesForARenewalThatIsDueEarlier) {
   LiveReports reports;
   std::atomic<int> asked{0}, sleeps{0};
   RenewalScheduler scheduler(std::make_unique<DrowsyWorld>(make_system_env(1), sleeps), reports);

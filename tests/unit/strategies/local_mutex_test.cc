@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Calls something before each wait: the client has queued by then.
+/// Calls a function before each wait, when the client is in the queue.
 class HookedEnv : public ForwardingEnv {
  public:
   using ForwardingEnv::ForwardingEnv;
@@ -28,7 +28,7 @@ class HookedEnv : public ForwardingEnv {
     return ForwardingEnv::wait(event, deadline, stop);
   }
 
-  /// Once. What it returns, if anything, takes the place of the wait.
+  /// Called once. If it returns a result, that replaces the wait.
   std::function<std::optional<WaitResult>()> before_wait;
 };
 
@@ -127,7 +127,7 @@ TEST_F(LocalMutexTest, AReleaseHandsOverToTheWaiter) {
   EXPECT_EQ(b.lock->release(*handed_over.lease).outcome, ReleaseOutcome::released);
 }
 
-TEST_F(LocalMutexTest, AGrantThatComesWhileTheWaiterLeavesIsTaken) {
+TEST_F(LocalMutexTest, AGrantDuringLeavingIsKept) {
   for (const WaitResult ended : {WaitResult::timed_out, WaitResult::stopped}) {
     Client &a = simulated(), &b = simulated();
     const Lease lease = a.must_acquire();
@@ -146,7 +146,7 @@ TEST_F(LocalMutexTest, AGrantThatComesWhileTheWaiterLeavesIsTaken) {
   }
 }
 
-TEST_F(LocalMutexTest, TwoProcessesDoNotKnowOfEachOther) {
+TEST_F(LocalMutexTest, DoesNotExcludeAnotherProcess) {
   Services other_process;
   Client& a = simulated();
   Client stranger(std::make_unique<SimEnv>(clock_), other_process);
@@ -199,7 +199,7 @@ TEST_F(LocalMutexTest, ExcludesThreads) {
   EXPECT_EQ(counter, kThreads * kRounds);
 }
 
-TEST(None, GrantsEverybody) {
+TEST(None, GrantsEveryRequest) {
   const Endpoints endpoints;
   const StrategyOptions options;
   SimClock clock;

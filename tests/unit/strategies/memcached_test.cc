@@ -18,7 +18,7 @@ TEST(MemcachedEndpoint, IsAHostWithAPortOrWithout) {
   EXPECT_EQ(parse_endpoint("[::1]")->port, 11211);
 }
 
-TEST(MemcachedEndpoint, WhateverElseIsRefusedWithoutRepeatingIt) {
+TEST(MemcachedEndpoint, RefusesOtherTextWithoutRepeatingIt) {
   for (const char* text : {"", ":4242", "host:", "host:0", "host:65536", "host:a", "host:1:2",
                            "[::1", "[::1]x", "memcached://secret@host", "secret@host", "a b"}) {
     const auto endpoint = parse_endpoint(text);
@@ -28,7 +28,7 @@ TEST(MemcachedEndpoint, WhateverElseIsRefusedWithoutRepeatingIt) {
   }
 }
 
-TEST(ItemTtl, IsRoundedUpAndAskedForWithASecondToSpare) {
+TEST(ItemTtl, IsRoundedUpPlusOneSecond) {
   for (const auto& [ttl, kept] :
        {std::pair<Duration, Duration>{1ms, 1s}, {1s, 1s}, {1001ms, 2s}, {2300ms, 3s}, {24h, 24h}}) {
     const auto item = ItemTtl::of(ttl);
@@ -38,7 +38,7 @@ TEST(ItemTtl, IsRoundedUpAndAskedForWithASecondToSpare) {
   }
 }
 
-TEST(ItemTtl, StaysBelowWhatMemcachedTakesForADate) {
+TEST(ItemTtl, StaysBelowMemcachedsAbsoluteTimes) {
   EXPECT_EQ(ItemTtl::of(30 * 24h - 1s)->asked, kLongestExpiry);
   EXPECT_FALSE(ItemTtl::of(30 * 24h));
 }

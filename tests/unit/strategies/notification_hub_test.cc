@@ -22,7 +22,7 @@ bool await(What&& what) {
   return true;
 }
 
-/// One client's wait, with its event and world.
+/// One client's wait, with its event and Env.
 class Waiting {
  public:
   explicit Waiting(NotificationHub& hub, const std::string& channel = "c")
@@ -56,14 +56,14 @@ class NotificationHubTest : public testing::Test {
   std::optional<NotificationHub> hub_;
 };
 
-/// Two clients that wait on one channel; the first has been there longer.
+/// Two clients that wait on one channel, the first one longer.
 class TwoWait : public NotificationHubTest {
  protected:
   void SetUp() override {
     ASSERT_TRUE(first_.await_hearing());
     ASSERT_TRUE(second_.await_hearing());
   }
-  /// What the hub has to do for an earlier message is done when a later one has woken its waiter.
+  /// Once a later message has woken its waiter, the hub has handled the earlier ones.
   void settle() {
     Waiting last(hub(), "other");
     ASSERT_TRUE(last.await_hearing());
@@ -74,7 +74,7 @@ class TwoWait : public NotificationHubTest {
   Waiting first_{hub()}, second_{hub()};
 };
 
-TEST_F(TwoWait, OneMessageWakesTheOneThatWaitsForLongest) {
+TEST_F(TwoWait, OneMessageWakesTheOldestWaiter) {
   server_.publish("c");
   EXPECT_TRUE(first_.is_woken());
   settle();
@@ -88,14 +88,14 @@ TEST_F(TwoWait, TwoMessagesWakeTwo) {
   EXPECT_TRUE(second_.is_woken());
 }
 
-TEST_F(TwoWait, WhoLeavesBeforeItSawItsMessagePassesItOn) {
+TEST_F(TwoWait, AWaiterThatLeavesPassesItsUnreadMessageOn) {
   server_.publish("c");
   settle();
   first_.leave();
   EXPECT_TRUE(second_.is_woken());
 }
 
-TEST_F(TwoWait, WhoLeavesWithoutAnAnswerPassesItOn) {
+TEST_F(TwoWait, AWaiterThatLeavesWhileAskingPassesItsMessageOn) {
   server_.publish("c");
   ASSERT_TRUE(first_.is_woken());
   first_.waiter().woken();
@@ -103,7 +103,7 @@ TEST_F(TwoWait, WhoLeavesWithoutAnAnswerPassesItOn) {
   EXPECT_TRUE(second_.is_woken());
 }
 
-TEST_F(TwoWait, WhoHasTheLockPassesNothingOn) {
+TEST_F(TwoWait, AWaiterWithTheLockPassesNothingOn) {
   server_.publish("c");
   ASSERT_TRUE(first_.is_woken());
   first_.waiter().woken();
@@ -112,7 +112,7 @@ TEST_F(TwoWait, WhoHasTheLockPassesNothingOn) {
   EXPECT_FALSE(second_.is_woken(0ms));
 }
 
-TEST_F(TwoWait, WhoFoundItTakenPassesNothingOn) {
+TEST_F(TwoWait, AWaiterThatFoundTheLockTakenPassesNothingOn) {
   server_.publish("c");
   ASSERT_TRUE(first_.is_woken());
   first_.waiter().woken();
@@ -121,7 +121,7 @@ TEST_F(TwoWait, WhoFoundItTakenPassesNothingOn) {
   EXPECT_FALSE(second_.is_woken(0ms));
 }
 
-TEST_F(TwoWait, AMessageThatCameWhileItAskedIsPassedOn) {
+TEST_F(TwoWait, AMessageThatArrivesWhileAskingIsPassedOn) {
   server_.publish("c");
   ASSERT_TRUE(first_.is_woken());
   first_.waiter().woken();
@@ -132,7 +132,7 @@ TEST_F(TwoWait, AMessageThatCameWhileItAskedIsPassedOn) {
   EXPECT_TRUE(second_.is_woken());
 }
 
-TEST_F(NotificationHubTest, SaysWhenMessagesComeIn) {
+TEST_F(NotificationHubTest, KnowsWhenTheSubscriptionHolds) {
   server_.confirm_at_once(false);
   Waiting one(hub());
   ASSERT_TRUE(await([&] { return server_.is_subscribed("c"); }));
@@ -143,7 +143,7 @@ TEST_F(NotificationHubTest, SaysWhenMessagesComeIn) {
   EXPECT_TRUE(one.waiter().subscribed());
 }
 
-TEST_F(NotificationHubTest, ABrokenConnectionWakesAllAndIsMadeAnew) {
+TEST_F(NotificationHubTest, ABrokenConnectionWakesAllAndIsRestored) {
   Waiting first(hub()), second(hub()), other(hub(), "other");
   for (Waiting* one : {&first, &second, &other}) ASSERT_TRUE(one->await_hearing());
   server_.confirm_at_once(false);
@@ -161,7 +161,7 @@ TEST_F(NotificationHubTest, ABrokenConnectionWakesAllAndIsMadeAnew) {
   EXPECT_TRUE(first.is_woken());
 }
 
-TEST_F(NotificationHubTest, AServerThatRefusesIsNotBesieged) {
+TEST_F(NotificationHubTest, BacksOffFromAServerThatRefuses) {
   server_.refuse_subscriptions();
   Waiting one(hub());
   std::this_thread::sleep_for(300ms);
@@ -188,7 +188,7 @@ TEST_F(NotificationHubTest, AChannelIsDroppedAWhileAfterItsLastWaiter) {
   EXPECT_TRUE(again.await_hearing());
 }
 
-TEST_F(NotificationHubTest, ManyThreadsComeAndGo) {
+TEST_F(NotificationHubTest, ManyThreadsWaitAndLeave) {
   hub();
   std::atomic<bool> done{false};
   std::jthread publisher([&] {
@@ -201,7 +201,7 @@ TEST_F(NotificationHubTest, ManyThreadsComeAndGo) {
     std::vector<std::jthread> threads;
     threads.reserve(6);
     for (int t = 0; t < 6; ++t) {
-      threads.emwaiter_back([&, t] {
+      threads.emplace_back([&, t] {
         for (int i = 0; i < 100; ++i) {
           Waiting one(hub());
           if (one.is_woken(1ms)) one.waiter().woken();

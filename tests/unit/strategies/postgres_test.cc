@@ -31,7 +31,7 @@ TEST(PostgresEndpoint, ShowsNeitherUserNorPassword) {
   }
 }
 
-TEST(PostgresEndpoint, WhateverCannotBeUsedIsRefusedWithoutRepeatingIt) {
+TEST(PostgresEndpoint, RefusesOtherTextWithoutRepeatingIt) {
   for (const char* dsn :
        {"", "hunter2", "host=db.example hunter2", "nonsense=hunter2", "password='hunter2",
         "mysql://ann:hunter2@db.example/app", "postgresql://ann:hunter2%zz@db.example/app",
@@ -45,7 +45,7 @@ TEST(PostgresEndpoint, WhateverCannotBeUsedIsRefusedWithoutRepeatingIt) {
   }
 }
 
-TEST(AdvisoryNumber, IsTheSameEverywhere) {
+TEST(AdvisoryNumber, IsFnv1a) {
   // Reference values of FNV-1a, 64 bits.
   EXPECT_EQ(static_cast<std::uint64_t>(advisory_number("")), 0xcbf29ce484222325ULL);
   EXPECT_EQ(static_cast<std::uint64_t>(advisory_number("a")), 0xaf63dc4c8601ec8cULL);
@@ -68,7 +68,7 @@ TEST(Schema, IsNamedAfterTheRun) {
             "lockbench_20261121t012530z_4f3a9c");
 }
 
-TEST(Schema, IsAPlainNameWhateverTheKey) {
+TEST(Schema, IsAPlainNameForAnyKey) {
   const std::string long_key = "lockbench:" + std::string(60, '1') + ":k";
   for (const std::string& key :
        {std::string(), std::string("key"), std::string("lockbench:"), std::string("lockbench:x"),

@@ -30,7 +30,7 @@ TEST_F(QuorumRenewalTest, AMajorityRenewsFromTheFirstRequestLessDrift) {
   EXPECT_EQ(reports_.all.front().commands, 3) << "each node's is one";
 }
 
-TEST_F(QuorumRenewalTest, AMinorityGoesOnTrying) {
+TEST_F(QuorumRenewalTest, AMinorityIsTriedAgain) {
   nodes_[0]->answer_with(RenewalAnswer::failed);
   nodes_[2]->answer_with(RenewalAnswer::not_owner);
   run(4s);
@@ -42,7 +42,7 @@ TEST_F(QuorumRenewalTest, AMinorityGoesOnTrying) {
   EXPECT_GT(state_->valid_until(), start_ + 12s);
 }
 
-TEST_F(QuorumRenewalTest, ARefusalByTheMajorityIsALoss) {
+TEST_F(QuorumRenewalTest, ARefusalByTheMajorityLosesTheLease) {
   nodes_[0]->answer_with(RenewalAnswer::not_owner);
   nodes_[2]->answer_with(RenewalAnswer::not_owner);
   run(4s);

@@ -5,13 +5,13 @@
 namespace lockbench::redis {
 namespace {
 
-/// What every lock on one Redis must do, whatever it sends.
+/// What every lock on one Redis must do.
 class EveryRedisLock : public RedisLockTest, public testing::WithParamInterface<std::string_view> {
  protected:
   RedisClient& client() { return RedisLockTest::client(GetParam()); }
 };
 
-TEST_P(EveryRedisLock, GoesFromOneToTheNext) {
+TEST_P(EveryRedisLock, IsGrantedToOneClientAfterTheOther) {
   RedisClient &a = client(), &b = client();
   const Lease lease = a.must_acquire();
   EXPECT_EQ(lease.key, "k");
@@ -36,7 +36,7 @@ TEST_P(EveryRedisLock, HoldsSeveralKeysAtOnce) {
   EXPECT_EQ(a.lock->release(*second.lease).outcome, ReleaseOutcome::released);
 }
 
-TEST_P(EveryRedisLock, ValidityDoesNotOutlastTheStores) {
+TEST_P(EveryRedisLock, ValidityEndsBeforeTheKeyExpires) {
   redis_->set_round_trip(80ms);
   RedisClient &a = client(), &b = client();
   const Lease lease = a.must_acquire(1500ms);
@@ -46,7 +46,7 @@ TEST_P(EveryRedisLock, ValidityDoesNotOutlastTheStores) {
     EXPECT_EQ(redis_->ttl("k"), std::nullopt);
     return;
   }
-  // The very last moment of validity: nobody else gets the lock yet.
+  // Until the last moment of validity no other client gets the lock.
   redis_->set_round_trip(0ms);
   clock_.advance_to(valid_until - 1ns);
   EXPECT_EQ(b.acquire(1s).outcome, AcquireOutcome::refused);
@@ -84,7 +84,7 @@ TEST_P(EveryRedisLock, AStopEndsTheWait) {
   EXPECT_EQ(clock_.now() - start, 130ms);
 }
 
-TEST_P(EveryRedisLock, AStoreThatDoesNotDoItIsAFailureWithAReason) {
+TEST_P(EveryRedisLock, ARejectedCommandIsAFailureWithAReason) {
   RedisClient& a = client();
   for (const Failure failure : {Failure::not_sent, Failure::rejected}) {
     redis_->fail(GetParam() == "redis-setnx-expire-multi" ? 2 : 1, failure);
@@ -110,7 +110,7 @@ TEST_P(EveryRedisLock, ALostAnswerIsUnknown) {
   }
 }
 
-TEST_P(EveryRedisLock, AFailedReleaseSaysSo) {
+TEST_P(EveryRedisLock, ReportsAFailedRelease) {
   RedisClient& a = client();
   const Lease lease = a.must_acquire();
   redis_->fail(1, Failure::request_lost);
@@ -120,7 +120,7 @@ TEST_P(EveryRedisLock, AFailedReleaseSaysSo) {
   EXPECT_NE(redis_->value("k"), std::nullopt);
 }
 
-TEST_P(EveryRedisLock, SendsNothingBeforeItIsAsked) {
+TEST_P(EveryRedisLock, SendsNothingBeforeTheFirstCall) {
   redis_->refuse_connections(true);
   RedisClient& a = client();
   const StoreResult<void> connected = a.lock->connect();
@@ -136,7 +136,7 @@ TEST_P(EveryRedisLock, ReportsEveryCommandToItsEnv) {
   RedisClient& a = client();
   const Lease lease = a.must_acquire();
   a.lock->release(lease);
-  // The script is not known yet, so that release costs a command more: it has the same name.
+  // The server does not know the script yet, so that the release sends a second command.
   const auto& seen = a.env.commands();
   const auto count = [&](const char* begins) {
     return std::count_if(seen.begin(), seen.end(),

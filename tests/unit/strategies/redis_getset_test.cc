@@ -5,13 +5,13 @@
 namespace lockbench::redis {
 namespace {
 
-/// What both forms share, and where they differ by name.
+/// Both forms.
 class RedisGetset : public RedisLockTest, public testing::WithParamInterface<const char*> {
  protected:
   RedisClient& client() { return RedisLockTest::client(GetParam()); }
   bool compares() const { return GetParam() == std::string_view("redis-getset-cas"); }
 
-  /// A lock that ran out a while ago.
+  /// A lock that has expired.
   void leave_expired() {
     expired_ = wall_milliseconds(-5s);
     redis_->set("k", expired_);
@@ -20,7 +20,7 @@ class RedisGetset : public RedisLockTest, public testing::WithParamInterface<con
   std::string expired_;
 };
 
-TEST_P(RedisGetset, TheValueIsTheExpiryByTheOwnClock) {
+TEST_P(RedisGetset, TheValueIsTheExpiryByTheClientsClock) {
   RedisClient& a = client();
   a.env.skew_wall_clock(90s);
   const TimePoint start = clock_.now();
@@ -33,7 +33,7 @@ TEST_P(RedisGetset, TheValueIsTheExpiryByTheOwnClock) {
   EXPECT_EQ(commands(), (Commands{"DEL k"}));
 }
 
-TEST_P(RedisGetset, ALoserLooksAtTheTimeAndLeavesItAlone) {
+TEST_P(RedisGetset, ARefusedClientOnlyReadsTheValue) {
   const Lease lease = client().must_acquire();
   commands();
   clock_.advance(10s);  // the very last moment has not passed
@@ -43,7 +43,7 @@ TEST_P(RedisGetset, ALoserLooksAtTheTimeAndLeavesItAlone) {
   EXPECT_EQ(redis_->value("k"), lease.token);
 }
 
-TEST_P(RedisGetset, TakesOverWhatHasRunOut) {
+TEST_P(RedisGetset, TakesOverAnExpiredLock) {
   redis_->set_round_trip(40ms);
   leave_expired();
   RedisClient& a = client();
@@ -58,7 +58,7 @@ TEST_P(RedisGetset, TakesOverWhatHasRunOut) {
   EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::released);
 }
 
-TEST_P(RedisGetset, AValueThatIsNoTimeNeverRunsOut) {
+TEST_P(RedisGetset, AValueThatIsNotATimeNeverExpires) {
   for (const char* value : {"", "another", "12 ", "1e3"}) {
     redis_->set("k", value);
     EXPECT_EQ(client().acquire().outcome, AcquireOutcome::refused) << value;
@@ -66,7 +66,7 @@ TEST_P(RedisGetset, AValueThatIsNoTimeNeverRunsOut) {
   }
 }
 
-TEST_P(RedisGetset, AKeyThatIsGoneIsTriedAgainAtOnce) {
+TEST_P(RedisGetset, RetriesAtOnceIfTheKeyIsGone) {
   client().must_acquire();
   commands();
   before("GET", [&] { redis_->erase("k"); });
@@ -76,7 +76,7 @@ TEST_P(RedisGetset, AKeyThatIsGoneIsTriedAgainAtOnce) {
   EXPECT_TRUE(b.env.waits().empty());
 }
 
-TEST_P(RedisGetset, ButNotForEver) {
+TEST_P(RedisGetset, LimitsSuchRetries) {
   redis_->on_arrival([&](const std::string& command) {
     if (command.starts_with("SETNX")) redis_->set("k", "another");
     if (command.starts_with("GET")) redis_->erase("k");
@@ -116,7 +116,7 @@ TEST_P(RedisGetset, AFastClockWinsTheRaceUnlessTheValueIsCompared) {
   EXPECT_EQ(result.outcome, compares() ? AcquireOutcome::refused : AcquireOutcome::acquired);
 }
 
-TEST_P(RedisGetset, AKeyThatGoesBetweenGetAndGetset) {
+TEST_P(RedisGetset, HandlesAKeyDeletedBetweenGetAndGetset) {
   leave_expired();
   before("GETSET", [&] { redis_->erase("k"); });
   EXPECT_EQ(client().acquire().outcome,
@@ -134,7 +134,7 @@ TEST_P(RedisGetset, ALateReleaseSendsNothing) {
   EXPECT_EQ(redis_->value("k"), lease.token);
 }
 
-TEST_P(RedisGetset, AHolderWhoseClockFellBackFreesItsSuccessorsLock) {
+TEST_P(RedisGetset, AHolderWhoseClockWentBackReleasesItsSuccessorsLock) {
   RedisClient &a = client(), &b = client();
   const Lease late = a.must_acquire(1s);
   clock_.advance(2s);
@@ -144,13 +144,13 @@ TEST_P(RedisGetset, AHolderWhoseClockFellBackFreesItsSuccessorsLock) {
   EXPECT_EQ(redis_->value("k"), std::nullopt);
 }
 
-TEST_P(RedisGetset, EveryStepCanFail) {
+TEST_P(RedisGetset, AnyStepCanFail) {
   for (int n = 1; n <= 3; ++n) {
     leave_expired();
     redis_->fail(n, Failure::not_sent);
     EXPECT_EQ(client().acquire().outcome, AcquireOutcome::failed) << n;
     EXPECT_EQ(redis_->value("k"), expired_);
-    // A GET, the second, changes nothing: without its answer the lock is as little held as before.
+    // The second command, GET, changes nothing: without its answer the lock is still not held.
     redis_->fail(n, Failure::answer_lost);
     EXPECT_EQ(client().acquire().outcome, n == 2 ? AcquireOutcome::failed : AcquireOutcome::unknown)
         << n;

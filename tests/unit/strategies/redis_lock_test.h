@@ -34,7 +34,7 @@ struct RedisClient {
                                                       .services = services,
                                                       .client = number})) {}
 
-  /// One attempt, unless there is time to wait.
+  /// One attempt, unless there is a timeout.
   AcquireResult acquire(Duration ttl = 10s, Duration timeout = 0s,
                         const std::stop_token& stop = {}) {
     return lock->acquire({.key = "k", .ttl = ttl, .deadline = env.now() + timeout, .stop = stop});
@@ -59,7 +59,7 @@ class RedisLockTest : public testing::Test {
     services_.provide<RenewalScheduler>(scheduler_);
   }
 
-  /// As the scheduler's thread would, until then.
+  /// Runs the scheduler until then.
   void renew_for(Duration time) {
     const TimePoint end = clock_.now() + time;
     for (TimePoint next = scheduler_->run_due(); next <= end; next = scheduler_->run_due()) {
@@ -73,10 +73,10 @@ class RedisLockTest : public testing::Test {
     return clients_.emplace_back(clock_, strategy, endpoints_, services_, number);
   }
 
-  /// What reached the server since the last call.
+  /// The commands since the last call.
   std::vector<std::string> commands() { return redis_->take_commands(); }
 
-  /// Does something once, just before the next command that begins like this takes effect.
+  /// Calls a function once, before the next command with this prefix takes effect.
   void before(std::string begins, std::function<void()> action) {
     redis_->on_arrival([begins = std::move(begins), action = std::move(action),
                         done = false](const std::string& command) mutable {

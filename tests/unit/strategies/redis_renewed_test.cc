@@ -20,7 +20,7 @@ TEST_F(RenewedLockTest, TheWatchdogKeepsTheLockUntilItsRelease) {
   EXPECT_EQ(scheduler_->kept(), 0U);
 }
 
-TEST_F(RenewedLockTest, TheFirstOfABatchBringsItsScript) {
+TEST_F(RenewedLockTest, TheFirstOfABatchSendsTheScriptsSource) {
   RedisClient& a = client("redis-watchdog");
   const Lease one = a.must_acquire(9s);
   const AcquireResult two = a.lock->acquire({.key = "l", .ttl = 9s});
@@ -35,7 +35,7 @@ TEST_F(RenewedLockTest, TheFirstOfABatchBringsItsScript) {
   EXPECT_EQ(one.state->lost_at(), std::nullopt);
 }
 
-TEST_F(RenewedLockTest, TheNaiveOneProlongsWhoeverHoldsTheLock) {
+TEST_F(RenewedLockTest, TheNaiveWatchdogRenewsAnotherClientsLock) {
   RedisClient &a = client("redis-watchdog-naive"), &b = client("redis-set-nx-lua");
   const Lease lost = a.must_acquire(10s);
   redis_->erase("k");
@@ -49,7 +49,7 @@ TEST_F(RenewedLockTest, TheNaiveOneProlongsWhoeverHoldsTheLock) {
   EXPECT_EQ(lost.state->lost_at(), std::nullopt);
 }
 
-TEST_F(RenewedLockTest, TheCarefulOneFindsItsLossAndProlongsNobody) {
+TEST_F(RenewedLockTest, TheCheckingWatchdogNoticesItsLoss) {
   RedisClient &a = client("redis-watchdog"), &b = client("redis-set-nx-lua");
   const Lease lost = a.must_acquire(9s);
   redis_->erase("k");
@@ -60,7 +60,7 @@ TEST_F(RenewedLockTest, TheCarefulOneFindsItsLossAndProlongsNobody) {
   EXPECT_EQ(a.lock->release(lost).outcome, ReleaseOutcome::not_owner);
 }
 
-TEST_F(RenewedLockTest, SurvivesAServerThatIsAwayForAWhile) {
+TEST_F(RenewedLockTest, SurvivesAnOutageOfTheServer) {
   RedisClient& a = client("redis-watchdog");
   const Lease lease = a.must_acquire(9s);
   redis_->refuse_connections(true);
@@ -84,7 +84,7 @@ TEST_F(RenewedLockTest, FencingNumbersGrowWithEveryGrant) {
   }
 }
 
-TEST_F(RenewedLockTest, AReentrantLockCountsAndTellsHowLongItIsTaken) {
+TEST_F(RenewedLockTest, AReentrantLockCountsAndReportsTheRestOfTheTtl) {
   RedisClient &a = client("redis-reentrant"), &b = client("redis-reentrant");
   const Lease outer = a.must_acquire(5s), inner = a.must_acquire(5s);
   const TimePoint start = clock_.now();
@@ -97,7 +97,7 @@ TEST_F(RenewedLockTest, AReentrantLockCountsAndTellsHowLongItIsTaken) {
   EXPECT_EQ(a.lock->release(outer).outcome, ReleaseOutcome::not_owner);
 }
 
-TEST_F(RenewedLockTest, AnAnswerThatOutlastsTheTtlGrantsNothing) {
+TEST_F(RenewedLockTest, AGrantThatArrivesAfterTheTtlIsNotUsed) {
   for (const char* strategy : {"redis-set-nx-lua", "redis-fenced", "redis-reentrant"}) {
     RedisClient& a = client(strategy);
     redis_->set_round_trip(300ms);

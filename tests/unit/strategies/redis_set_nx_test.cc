@@ -34,7 +34,7 @@ TEST_F(RedisSetNx, ALateReleaseFreesTheSuccessorsLock) {
   EXPECT_EQ(redis_->value("k"), std::nullopt);
 }
 
-TEST_F(RedisSetNx, RenewsWithoutLooking) {
+TEST_F(RedisSetNx, RenewsWithoutCheckingTheOwner) {
   RedisClient& a = client("redis-set-nx");
   const Lease lease = a.must_acquire();
   commands();
@@ -56,7 +56,7 @@ TEST_F(RedisSetNxCheck, SendsGetAndDelToRelease) {
   EXPECT_EQ(commands(), (Commands{"GET k", "DEL k"}));
 }
 
-TEST_F(RedisSetNxCheck, AnothersLockIsNotFreed) {
+TEST_F(RedisSetNxCheck, DoesNotReleaseAnotherClientsLock) {
   RedisClient &a = client("redis-set-nx-check"), &b = client("redis-set-nx-check");
   const Lease late = a.must_acquire(1s);
   clock_.advance(1s);
@@ -68,7 +68,7 @@ TEST_F(RedisSetNxCheck, AnothersLockIsNotFreed) {
   EXPECT_EQ(redis_->value("k"), lease.token);
 }
 
-TEST_F(RedisSetNxCheck, UnlessItChangesHandsBetweenTheTwoSteps) {
+TEST_F(RedisSetNxCheck, ReleasesItIfItChangesHandsBetweenTheTwoSteps) {
   RedisClient &a = client("redis-set-nx-check"), &b = client("redis-set-nx-check");
   const Lease lease = a.must_acquire(1s);
   before("DEL", [&] {
@@ -79,7 +79,7 @@ TEST_F(RedisSetNxCheck, UnlessItChangesHandsBetweenTheTwoSteps) {
   EXPECT_EQ(redis_->value("k"), std::nullopt);
 }
 
-TEST_F(RedisSetNxCheck, ARenewalLooksFirst) {
+TEST_F(RedisSetNxCheck, ARenewalReadsTheOwnerFirst) {
   RedisClient& a = client("redis-set-nx-check");
   const Lease lease = a.must_acquire();
   commands();
@@ -113,7 +113,7 @@ TEST_F(RedisSetNxLua, SendsSetNxPxAndAScriptThatChecksTheToken) {
   EXPECT_EQ(commands(), (Commands{"EVALSHA release_if_token 1 k " + next.token}));
 }
 
-TEST_F(RedisSetNxLua, EveryAcquisitionHasATokenOfItsOwn) {
+TEST_F(RedisSetNxLua, EveryAcquisitionHasItsOwnToken) {
   std::set<std::string> tokens;
   for (int i = 0; i < 20; ++i) {
     RedisClient& a = client("redis-set-nx-lua");
@@ -154,14 +154,14 @@ TEST_F(RedisSetNxLua, ALostAnswerIsCleanedUp) {
   EXPECT_EQ(redis_->value("k"), std::nullopt);
 }
 
-TEST_F(RedisSetNxLua, TheCleanUpKeepsAnothersLock) {
+TEST_F(RedisSetNxLua, TheCleanUpKeepsAnotherClientsLock) {
   redis_->set("k", "another");
   redis_->fail(1, Failure::request_lost);
   EXPECT_EQ(client("redis-set-nx-lua").acquire().outcome, AcquireOutcome::unknown);
   EXPECT_EQ(redis_->value("k"), "another");
 }
 
-TEST_F(RedisSetNxLua, AFailedCleanUpLeavesItToItsTtl) {
+TEST_F(RedisSetNxLua, AfterAFailedCleanUpTheTtlEndsTheLock) {
   redis_->fail(1, Failure::answer_lost);
   redis_->fail(2, Failure::not_sent);
   EXPECT_EQ(client("redis-set-nx-lua").acquire(5s).outcome, AcquireOutcome::unknown);

@@ -14,7 +14,7 @@ TEST_F(RedisSetnx, SendsSetnxAndDel) {
   EXPECT_EQ(commands(), (Commands{"DEL k"}));
 }
 
-TEST_F(RedisSetnx, StaysForEver) {
+TEST_F(RedisSetnx, NeverExpires) {
   client("redis-setnx").must_acquire();
   clock_.advance(24h);
   EXPECT_EQ(client("redis-setnx").acquire().outcome, AcquireOutcome::refused);
@@ -40,7 +40,7 @@ TEST_F(RedisSetnxToken, SendsSetnxWithATokenAndAScriptThatChecksIt) {
                                   "EVAL release_if_token 1 k " + lease.token}));
 }
 
-TEST_F(RedisSetnxToken, AnothersLockIsNotFreed) {
+TEST_F(RedisSetnxToken, DoesNotReleaseAnotherClientsLock) {
   RedisClient& a = client("redis-setnx-token");
   const Lease lease = a.must_acquire();
   redis_->set("k", "another");
@@ -67,7 +67,7 @@ TEST_F(RedisSetnxExpire, SendsTwoStepsInWholeSecondsRoundedUp) {
   EXPECT_EQ(commands(), (Commands{"DEL k"}));
 }
 
-TEST_F(RedisSetnxExpire, ALoserSendsOnlyTheFirst) {
+TEST_F(RedisSetnxExpire, ARefusedClientSendsOnlyTheFirstStep) {
   client("redis-setnx-expire").must_acquire();
   commands();
   EXPECT_EQ(client("redis-setnx-expire").acquire().outcome, AcquireOutcome::refused);
@@ -112,7 +112,7 @@ TEST_F(RedisSetnxExpireMulti, SendsOneTransaction) {
   EXPECT_EQ(commands(), (Commands{"DEL k"}));
 }
 
-TEST_F(RedisSetnxExpireMulti, ALoserProlongsTheHoldersTtl) {
+TEST_F(RedisSetnxExpireMulti, ARefusedClientExtendsTheHoldersTtl) {
   RedisClient &a = client("redis-setnx-expire-multi"), &b = client("redis-setnx-expire-multi");
   a.must_acquire(5s);
   clock_.advance(4s);
@@ -154,13 +154,13 @@ TEST_F(RedisSetnxExpireMulti, HalfATransactionIsNotSentOnANewConnection) {
   }
 }
 
-TEST_F(RedisSetnxExpireMulti, WithoutMultiTheRestRunsOnItsOwn) {
+TEST_F(RedisSetnxExpireMulti, IfMultiFailsTheOutcomeIsUnknown) {
   redis_->fail(1, Failure::rejected);
   EXPECT_EQ(client("redis-setnx-expire-multi").acquire().outcome, AcquireOutcome::unknown);
   EXPECT_EQ(redis_->value("k"), "1");
 }
 
-TEST_F(RedisSetnxExpireMulti, ALostAnswerLeavesItToItsTtl) {
+TEST_F(RedisSetnxExpireMulti, AfterALostAnswerTheTtlEndsTheLock) {
   redis_->fail(4, Failure::answer_lost);
   EXPECT_EQ(client("redis-setnx-expire-multi").acquire(5s).outcome, AcquireOutcome::unknown);
   EXPECT_EQ(redis_->ttl("k"), 5s);

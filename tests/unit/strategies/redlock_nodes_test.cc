@@ -9,10 +9,10 @@ namespace {
 using testing::HasSubstr;
 using Failure = FakeRedis::Failure;
 
-/// How the nodes of a quorum are told apart and reached.
+/// How the nodes of a quorum are distinguished and reached.
 class RedlockNodesTest : public RedlockTest {};
 
-TEST_P(RedlockNodesTest, ThatDifferByTheirDatabaseAloneAreRenewedEachForItself) {
+TEST_P(RedlockNodesTest, ThatDifferInTheirDatabaseOnlyAreAllRenewed) {
   endpoints_["redis"] = {"redis://node0:1/0", "redis://node0:1/1", "redis://node0:1/2"};
   options_.renew = RenewPolicy{.kind = RenewPolicy::Kind::automatic};
   const Lease lease = client().must_acquire(900ms);
@@ -24,7 +24,7 @@ TEST_P(RedlockNodesTest, ThatDifferByTheirDatabaseAloneAreRenewedEachForItself) 
   }
 }
 
-TEST_P(RedlockNodesTest, AreToldOfALostReleaseAtTheLatestWhenTheirClientGoes) {
+TEST_P(RedlockNodesTest, GetALostReleaseAtTheLatestWhenTheClientIsDestroyed) {
   RedlockClient& a = client();
   const Lease lease = a.must_acquire();
   for (const std::size_t node : {0, 3}) {
@@ -39,8 +39,8 @@ TEST_P(RedlockNodesTest, AreToldOfALostReleaseAtTheLatestWhenTheirClientGoes) {
   EXPECT_LE(clock_.now() - begin, 50ms) << "all are waited for together";
 }
 
-/// As they failed twice they are left alone by then.
-TEST_P(RedlockNodesTest, AreConnectedToSideBySideWhenTheirClientGoes) {
+/// After two failures both nodes are being skipped.
+TEST_P(RedlockNodesTest, AreReconnectedSideBySideWhenTheClientIsDestroyed) {
   RedlockClient& a = client();
   const Lease lease = a.must_acquire();
   for (const std::size_t node : {0, 3}) {
@@ -55,7 +55,7 @@ TEST_P(RedlockNodesTest, AreConnectedToSideBySideWhenTheirClientGoes) {
   EXPECT_LE(clock_.now() - begin, 50ms);
 }
 
-TEST_P(RedlockNodesTest, ThatCannotBeReachedAreNotWaitedForOneByOne) {
+TEST_P(RedlockNodesTest, ThatCannotBeReachedShareOneWait) {
   RedlockClient& a = client();
   const Lease lease = a.must_acquire();
   for (const std::size_t node : {1, 4}) {

@@ -28,7 +28,7 @@ TEST(Quorum, DriftIsAHundredthOfTheTtlAndTwoMilliseconds) {
   EXPECT_LT(validity_of(1ms, 0ms), 0ms) << "shorter than its own drift";
 }
 
-TEST(Quorum, ANodeIsWaitedForLittleAgainstTheTtl) {
+TEST(Quorum, TheNodeTimeoutIsASmallPartOfTheTtl) {
   EXPECT_EQ(node_timeout_of(10s), 50ms);
   EXPECT_EQ(node_timeout_of(1s), 50ms);
   EXPECT_EQ(node_timeout_of(200ms), 10ms);
@@ -48,7 +48,7 @@ TEST_P(RedlockTest, AsksEveryNodeAndReleasesOnAll) {
   EXPECT_EQ(held(), 0);
 }
 
-TEST_P(RedlockTest, AScriptIsNamedOnceItIsKnown) {
+TEST_P(RedlockTest, SendsAKnownScriptByItsHash) {
   RedlockClient& a = client();
   a.lock->release(a.must_acquire());
   const Lease lease = a.must_acquire();
@@ -82,7 +82,7 @@ TEST_P(RedlockTest, ThreeOfFiveAreAMajorityAndTwoAreNot) {
   }
 }
 
-TEST_P(RedlockTest, ARoundThatIsSplitIsToldAsSuch) {
+TEST_P(RedlockTest, ReportsASplitRound) {
   occupy({3, 4});
   RedlockClient& a = client();
   a.lock->release(a.must_acquire());
@@ -99,7 +99,7 @@ TEST_P(RedlockTest, ARoundThatIsSplitIsToldAsSuch) {
   EXPECT_FALSE(votes_->rounds.at(2).first) << "all somebody else's";
 }
 
-TEST_P(RedlockTest, VotesThatComeTooLateForTheValidityGrantNothing) {
+TEST_P(RedlockTest, GrantsNothingWithoutValidityLeft) {
   options_.node_timeout = 1s;
   for (FakeRedis& node : nodes_->all()) node.set_answer_delay(98ms);
   RedlockClient& a = client();
@@ -113,7 +113,7 @@ TEST_P(RedlockTest, VotesThatComeTooLateForTheValidityGrantNothing) {
   }
 }
 
-TEST_P(RedlockTest, ASilentNodeIsWaitedForOnceAndItsVoteIsLate) {
+TEST_P(RedlockTest, WaitsOnceForASilentNodeAndCountsItsVoteAsLate) {
   (*nodes_)[1].set_answer_delay(2s);
   RedlockClient& a = client();
   TimePoint begin = clock_.now();
@@ -134,7 +134,7 @@ TEST_P(RedlockTest, ASilentNodeIsWaitedForOnceAndItsVoteIsLate) {
   EXPECT_EQ(held(), 5) << "it is asked again";
 }
 
-TEST_P(RedlockTest, ALostVoteIsTakenBackOverANewConnection) {
+TEST_P(RedlockTest, ReleasesALostVoteOverANewConnection) {
   occupy({0, 1, 2});
   RedlockClient& a = client();
   (*nodes_)[3].fail(1, Failure::answer_lost);
@@ -151,7 +151,7 @@ TEST_P(RedlockTest, AMajorityThatDidNotAnswerMayHoldIt) {
   EXPECT_EQ(held(), 0) << "given back as far as possible";
 }
 
-TEST_P(RedlockTest, WithoutAMajorityNothingIsGrantedAndNothingLeft) {
+TEST_P(RedlockTest, WithoutAMajorityNothingIsGrantedOrLeftBehind) {
   for (const std::size_t node : {1, 2, 3}) (*nodes_)[node].refuse_connections(true);
   RedlockClient& a = client();
   const TimePoint begin = clock_.now();
@@ -164,7 +164,7 @@ TEST_P(RedlockTest, WithoutAMajorityNothingIsGrantedAndNothingLeft) {
   a.must_acquire();
 }
 
-TEST_P(RedlockTest, ADeadMinorityIsLeftAlone) {
+TEST_P(RedlockTest, SkipsADeadMinorityForAWhile) {
   for (const std::size_t node : {0, 4}) (*nodes_)[node].refuse_connections(true);
   RedlockClient& a = client();
   a.lock->release(a.must_acquire());
@@ -178,7 +178,7 @@ TEST_P(RedlockTest, ADeadMinorityIsLeftAlone) {
   EXPECT_EQ(held(), 5) << "but not for ever";
 }
 
-TEST_P(RedlockTest, AReleaseThatWasLostIsRepeated) {
+TEST_P(RedlockTest, RepeatsALostRelease) {
   RedlockClient& a = client();
   const Lease lease = a.must_acquire();
   (*nodes_)[0].fail(1, Failure::request_lost);
@@ -193,7 +193,7 @@ TEST_P(RedlockTest, AReleaseThatWasLostIsRepeated) {
   EXPECT_EQ(held(), 0);
 }
 
-TEST_P(RedlockTest, RoundsAreHeldApartByARandomWait) {
+TEST_P(RedlockTest, WaitsARandomTimeBetweenRounds) {
   occupy({0, 1, 2, 3, 4});
   RedlockClient& a = client();
   const TimePoint begin = clock_.now();
@@ -217,7 +217,8 @@ TEST_P(RedlockTest, ARoundEndsSoonAfterTheDeadline) {
   for (FakeRedis& node : nodes_->all()) node.set_answer_delay(10s);
   RedlockClient& a = client();
   const TimePoint begin = clock_.now();
-  // Of those that were asked in time a majority may have granted it, or cannot have.
+  // In parallel a majority was asked in time and may have granted it; one after the other it was
+  // not.
   EXPECT_EQ(a.acquire(10s, 20ms).outcome,
             in_parallel() ? AcquireOutcome::unknown : AcquireOutcome::failed);
   EXPECT_LE(clock_.now() - begin, 20ms + 100ms + 1ms);
@@ -237,7 +238,7 @@ TEST_P(RedlockTest, RenewalNeedsAMajorityToo) {
   EXPECT_FALSE(lease.state->lost_at());
 }
 
-TEST_P(RedlockTest, AMajorityThatIsAnothersIsALoss) {
+TEST_P(RedlockTest, LosesTheLeaseIfAMajorityIsAnotherClients) {
   RedlockClient& a = client();
   const Lease lease = a.must_acquire(1s);
   occupy({0, 2, 4});

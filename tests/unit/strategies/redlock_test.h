@@ -45,7 +45,7 @@ class FakeNodes : public ConnectionFactory {
   std::deque<FakeRedis> nodes_;
 };
 
-/// Remembers what it is told.
+/// Records what it sees.
 struct Votes : QuorumObserver {
   struct Told {
     int node = 0;
@@ -94,7 +94,7 @@ struct RedlockClient {
   std::unique_ptr<LockStrategy> lock;
 };
 
-/// Of both ways of asking.
+/// Sequential and parallel.
 class RedlockTest : public testing::TestWithParam<std::string_view> {
  protected:
   static constexpr std::size_t kNodes = 5;
@@ -114,11 +114,11 @@ class RedlockTest : public testing::TestWithParam<std::string_view> {
   }
   bool in_parallel() const { return GetParam() == "redlock-parallel"; }
 
-  /// Somebody else has it there.
+  /// Another client holds the lock on these nodes.
   void occupy(std::initializer_list<std::size_t> nodes) {
     for (const std::size_t node : nodes) (*nodes_)[node].set("k", "another");
   }
-  /// How many nodes have the key for us.
+  /// On how many nodes the key is one of these clients'.
   int held() {
     int found = 0;
     for (FakeRedis& node : nodes_->all()) found += node.value("k").value_or("another") != "another";

@@ -23,7 +23,7 @@ TEST(Registry, HasEveryStrategyOnce) {
   }
 }
 
-TEST(Registry, KnowsNoOther) {
+TEST(Registry, FindsNoOtherName) {
   EXPECT_EQ(find_strategy(""), nullptr);
   EXPECT_EQ(find_strategy("redis"), nullptr);
   EXPECT_EQ(find_strategy("redis-setnx "), nullptr);
@@ -31,7 +31,7 @@ TEST(Registry, KnowsNoOther) {
 
 const AbsentStrategy absent("store-x", "store", "built without libstore");
 
-TEST(Registry, KeepsTheNamesOfWhatIsLeftOutApart) {
+TEST(Registry, ListsLeftOutStrategiesSeparately) {
   const auto strategies = absent_strategies();
   const auto found = std::find_if(strategies.begin(), strategies.end(),
                                   [](const auto* strategy) { return strategy->name == "store-x"; });
@@ -42,7 +42,7 @@ TEST(Registry, KeepsTheNamesOfWhatIsLeftOutApart) {
   for (const Descriptor* strategy : all_strategies()) EXPECT_TRUE(strategy->not_built.empty());
 }
 
-TEST(Registry, ANameIsTakenOnce) {
+TEST(Registry, RefusesADuplicateName) {
   EXPECT_THROW(Registration(Descriptor{.name = "none"}), std::logic_error);
 }
 
@@ -57,7 +57,7 @@ TEST(Registry, ListsControlsFirstThenByBackendAndName) {
       }));
 }
 
-/// Lists are made from descriptors, so each must say everything.
+/// Lists derive from descriptors, so each must be complete.
 class EveryDescriptor : public testing::TestWithParam<const Descriptor*> {};
 
 TEST_P(EveryDescriptor, IsComplete) {
@@ -70,7 +70,7 @@ TEST_P(EveryDescriptor, IsComplete) {
   EXPECT_FALSE(strategy.key_suffixes.empty());
 
   const bool local = strategy.backend == "local";
-  // Chubby is the name of a contract, whatever keeps it.
+  // Chubby is named after its contract, not its store.
   EXPECT_TRUE(local || strategy.name.starts_with(strategy.backend) || strategy.name == "chubby" ||
               strategy.traits.nodes != 1);
   EXPECT_EQ(strategy.acquire_commands.empty(), local);
@@ -87,7 +87,7 @@ TEST_P(EveryDescriptor, NamesAHazardOnceAndOnlyThoseThatBreakIt) {
   }
 }
 
-TEST_P(EveryDescriptor, OffersOnlyWaysToWaitThatCanBeAskedFor) {
+TEST_P(EveryDescriptor, OffersOnlyPoliciesThatWaitAccepts) {
   const Traits& traits = GetParam()->traits;
   std::set<WaitKind> kinds;
   for (const WaitKind kind : traits.waiting_choices) {
@@ -98,13 +98,13 @@ TEST_P(EveryDescriptor, OffersOnlyWaysToWaitThatCanBeAskedFor) {
     EXPECT_TRUE((asked && asked->kind == kind) || kind == traits.waiting.kind)
         << to_string(kind) << " cannot be given with --wait";
   }
-  // Where there is a choice, the default is one of it.
+  // If there are choices, the default is one of them.
   EXPECT_TRUE(kinds.empty() || kinds.contains(traits.waiting.kind));
 }
 
-TEST_P(EveryDescriptor, HasTraitsThatGoTogether) {
+TEST_P(EveryDescriptor, HasConsistentTraits) {
   const Traits& traits = GetParam()->traits;
-  // The local clock's time lives in the value, where nothing can prolong it.
+  // With the local clock the expiry is the value, which cannot be renewed.
   const bool renewable =
       traits.expiry == Expiry::ttl && traits.release_check != OwnerCheck::local_clock;
   EXPECT_EQ(traits.renew_check.has_value(), renewable);
@@ -115,7 +115,7 @@ TEST_P(EveryDescriptor, HasTraitsThatGoTogether) {
 INSTANTIATE_TEST_SUITE_P(, EveryDescriptor, testing::ValuesIn(all_strategies()),
                          [](const auto& tested) { return test::test_name_of(tested.param->name); });
 
-/// Notes the waiting it was made with.
+/// Keeps its waiting policy.
 class Probe : public LockStrategy {
  public:
   explicit Probe(const Context& context) : waiting(context.waiting) {}
@@ -138,7 +138,7 @@ WaitPolicy waiting_of(const StrategyOptions& options) {
   return dynamic_cast<Probe&>(*strategy).waiting;
 }
 
-TEST(MakeStrategy, WaitsTheStrategysOwnWayUnlessToldOtherwise) {
+TEST(MakeStrategy, UsesTheDefaultPolicyUnlessTheOptionsSayOtherwise) {
   EXPECT_EQ(waiting_of({}), WaitPolicy::poll(7ms));
   EXPECT_EQ(waiting_of({.wait = WaitPolicy::backoff(1ms, 2ms)}), WaitPolicy::backoff(1ms, 2ms));
 }

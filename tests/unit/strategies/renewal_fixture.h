@@ -18,7 +18,7 @@ struct Reports : RenewalObserver {
   std::vector<RenewalReport> all;
 };
 
-/// Driven by hand, on simulated time.
+/// The scheduler on simulated time.
 class RenewalTest : public testing::Test {
  protected:
   FakeRenewalStore& store(const std::string& name) {
@@ -36,7 +36,7 @@ class RenewalTest : public testing::Test {
             .channels = {"one"}};
   }
 
-  /// As the scheduler's thread would.
+  /// Runs the scheduler.
   void run(Duration time) {
     const TimePoint end = clock_.now() + time;
     constexpr int kMost = 100'000;

@@ -19,7 +19,7 @@ TEST_F(RenewalTest, RenewsInTheOrderOfDueTimes) {
   EXPECT_EQ(one.asked()[1].ttl, 9s);
 }
 
-TEST_F(RenewalTest, WhatIsDueOnOneStoreGoesTogether) {
+TEST_F(RenewalTest, BatchesTheRenewalsOfOneStore) {
   FakeRenewalStore& one = store("one");
   FakeRenewalStore& two = store("two");
   std::vector<std::shared_ptr<Renewal>> kept;
@@ -35,7 +35,7 @@ TEST_F(RenewalTest, WhatIsDueOnOneStoreGoesTogether) {
   EXPECT_LE(two.batches(), 3);
 }
 
-TEST_F(RenewalTest, TheNaiveTimingBeginsLateAndGoesOnFaster) {
+TEST_F(RenewalTest, TheNaiveTimingStartsLateAndContinuesFaster) {
   FakeRenewalStore& one = store("one");
   RenewalOrder naive = order("k", 10s);
   naive.timing = {.first_share = 0.8, .share = 0.5};
@@ -46,7 +46,7 @@ TEST_F(RenewalTest, TheNaiveTimingBeginsLateAndGoesOnFaster) {
   EXPECT_EQ(one.asked()[1].at, start_ + 13s);
 }
 
-TEST_F(RenewalTest, AnIntervalThatIsGivenIsKept) {
+TEST_F(RenewalTest, UsesAFixedInterval) {
   FakeRenewalStore& one = store("one");
   RenewalOrder often = order("k", 10s);
   often.timing = {.every = 250ms};
@@ -66,7 +66,7 @@ TEST_F(RenewalTest, ValidityCountsFromBeforeTheRequest) {
   EXPECT_EQ(state->confirmed_at(), start_ + 3s);
 }
 
-TEST_F(RenewalTest, TellsHowLateItWasAndHowMuchWasLeft) {
+TEST_F(RenewalTest, ReportsSlipAndMargin) {
   store("one").set_round_trip(80ms);
   const auto kept = scheduler_.keep(order("k"));
   clock_.advance(3s + 200ms);
@@ -79,7 +79,7 @@ TEST_F(RenewalTest, TellsHowLateItWasAndHowMuchWasLeft) {
   EXPECT_EQ(report.margin, 9s - 3s - 280ms);
 }
 
-TEST_F(RenewalTest, ALossIsMarkedWithItsTimeAndIsTheEnd) {
+TEST_F(RenewalTest, ALossIsRecordedAndEndsRenewal) {
   FakeRenewalStore& one = store("one");
   one.set_round_trip(30ms);
   one.answer_with(RenewalAnswer::not_owner);
@@ -94,7 +94,7 @@ TEST_F(RenewalTest, ALossIsMarkedWithItsTimeAndIsTheEnd) {
   EXPECT_EQ(reports_.all.front().outcome, RenewalAnswer::not_owner);
 }
 
-TEST_F(RenewalTest, WhatIsTiedToALeaseThatIsLostIsLeftToRunOut) {
+TEST_F(RenewalTest, ALeaseTiedToALostOneIsNotRenewed) {
   const FakeRenewalStore& one = store("one");
   const auto session = std::make_shared<LeaseState>(start_ + 9s, start_);
   RenewalOrder made = order("k");
@@ -110,7 +110,7 @@ TEST_F(RenewalTest, WhatIsTiedToALeaseThatIsLostIsLeftToRunOut) {
   EXPECT_EQ(state->lost_at(), std::nullopt) << "it runs out, which is no loss";
 }
 
-TEST_F(RenewalTest, AFailureIsTriedAgainLessAndLessOften) {
+TEST_F(RenewalTest, BacksOffAfterFailures) {
   FakeRenewalStore& one = store("one");
   one.answer_with(RenewalAnswer::failed);
   RenewalOrder made = order("k", 300s);
@@ -133,7 +133,7 @@ TEST_F(RenewalTest, AFailureIsTriedAgainLessAndLessOften) {
   EXPECT_GT(state->valid_until(), start_ + 100s + 300s);
 }
 
-TEST_F(RenewalTest, AStoreThatFailedIsLeftAloneByAllWhileOthersAreAsked) {
+TEST_F(RenewalTest, AFailedStoreDoesNotDelayOthers) {
   FakeRenewalStore& one = store("one");
   FakeRenewalStore& two = store("two");
   one.answer_with(RenewalAnswer::failed);
@@ -153,7 +153,7 @@ TEST_F(RenewalTest, AStoreThatFailedIsLeftAloneByAllWhileOthersAreAsked) {
   EXPECT_EQ(std::set<std::string>(keys.begin(), keys.end()), (std::set<std::string>{"a", "b"}));
 }
 
-TEST_F(RenewalTest, IsNeverProlongedPastItsCap) {
+TEST_F(RenewalTest, IsNeverRenewedPastItsCap) {
   FakeRenewalStore& one = store("one");
   for (const Duration drift : {Duration(0ms), Duration(100ms)}) {
     RenewalOrder made = order("k");
@@ -164,7 +164,7 @@ TEST_F(RenewalTest, IsNeverProlongedPastItsCap) {
     const auto kept = scheduler_.keep(std::move(made));
     const std::size_t before = one.asked().size();
     run(40s);
-    // At 3 s for 9 s, at 6 s for what is left, and no more.
+    // At 3 s for 9 s, at 6 s for the rest up to the cap, then no more.
     ASSERT_EQ(one.asked().size(), before + 2);
     EXPECT_EQ(one.asked().back().ttl, 8s);
     EXPECT_EQ(state->valid_until(), granted + 14s - drift);
@@ -173,7 +173,7 @@ TEST_F(RenewalTest, IsNeverProlongedPastItsCap) {
   }
 }
 
-TEST_F(RenewalTest, AStoreThatFailsUntilTheCapIsNotAskedForNothing) {
+TEST_F(RenewalTest, StopsTryingAtTheCap) {
   FakeRenewalStore& one = store("one");
   one.answer_with(RenewalAnswer::failed);
   RenewalOrder made = order("k");
@@ -187,7 +187,7 @@ TEST_F(RenewalTest, AStoreThatFailsUntilTheCapIsNotAskedForNothing) {
   EXPECT_EQ(scheduler_.kept(), 0U);
 }
 
-TEST_F(RenewalTest, AStopDuringItsFlightCountsNothing) {
+TEST_F(RenewalTest, IgnoresTheAnswerAfterAStop) {
   FakeRenewalStore& one = store("one");
   for (const RenewalAnswer answer :
        {RenewalAnswer::renewed, RenewalAnswer::not_owner, RenewalAnswer::failed}) {
@@ -206,7 +206,7 @@ TEST_F(RenewalTest, AStopDuringItsFlightCountsNothing) {
   EXPECT_EQ(one.asked().size(), 3U);
 }
 
-TEST_F(RenewalTest, ARenewalMayBeDestroyedDuringItsFlight) {
+TEST_F(RenewalTest, ARenewalMayBeDestroyedWhileUnderWay) {
   FakeRenewalStore& one = store("one");
   auto kept = scheduler_.keep(order("k"));
   one.on_flush([&] { kept.reset(); });
@@ -217,7 +217,7 @@ TEST_F(RenewalTest, ARenewalMayBeDestroyedDuringItsFlight) {
   EXPECT_EQ(scheduler_.kept(), 0U);
 }
 
-TEST_F(RenewalTest, AHundredThousandComeAndGo) {
+TEST_F(RenewalTest, HandlesAHundredThousandLeases) {
   store("one");
   constexpr std::size_t kMany = 100'000;
   std::vector<std::shared_ptr<Renewal>> kept;

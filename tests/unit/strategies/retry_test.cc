@@ -36,7 +36,7 @@ class RetryTest : public testing::Test {
   std::vector<Duration> attempted_at_;
 };
 
-TEST_F(RetryTest, AGrantEndsIt) {
+TEST_F(RetryTest, AGrantEndsTheRetries) {
   const AcquireResult result = run(1s, [](int n) { return n < 3 ? taken() : granted(); });
   EXPECT_EQ(result.outcome, AcquireOutcome::acquired);
   ASSERT_TRUE(result.lease);
@@ -45,7 +45,7 @@ TEST_F(RetryTest, AGrantEndsIt) {
   EXPECT_EQ(attempted_at_, (std::vector<Duration>{0ms, 100ms, 200ms}));
 }
 
-TEST_F(RetryTest, TheLastWaitIsCutAtTheDeadlineAndOneMoreAttemptFollows) {
+TEST_F(RetryTest, OneLastAttemptFollowsAtTheDeadline) {
   const AcquireResult result = run(250ms, [](int) { return taken(); });
   EXPECT_EQ(result.outcome, AcquireOutcome::timed_out);
   EXPECT_FALSE(result.lease);
@@ -71,7 +71,7 @@ TEST_F(RetryTest, SlowAttemptsDoNotOutlastTheDeadlineByMoreThanOne) {
   EXPECT_EQ(clock_.now() - start_, 120ms);
 }
 
-TEST_F(RetryTest, WithoutTimeThereIsOneAttempt) {
+TEST_F(RetryTest, ADeadlineInThePastMeansOneAttempt) {
   for (const Duration timeout : {Duration(0ms), Duration(-1s)}) {
     const AcquireResult result = run(timeout, [](int) { return taken(); });
     EXPECT_EQ(result.outcome, AcquireOutcome::refused);
@@ -81,7 +81,7 @@ TEST_F(RetryTest, WithoutTimeThereIsOneAttempt) {
   EXPECT_TRUE(env_.waits().empty());
 }
 
-TEST_F(RetryTest, TheEndOfTimeIsADeadlineToo) {
+TEST_F(RetryTest, AnInfiniteDeadlineDoesNotOverflow) {
   const AcquireRequest request{.key = "k"};
   int attempts = 0;
   const AcquireResult result =
@@ -109,7 +109,7 @@ TEST_F(RetryTest, AStopEndsTheWait) {
   EXPECT_EQ(clock_.now() - start_, 130ms);
 }
 
-TEST_F(RetryTest, AWaitOfOnesOwnIsToldWhatIsLeftAndMayEndEarly) {
+TEST_F(RetryTest, ACustomWaitGetsTheTimeLeftAndMayEndEarly) {
   std::vector<Duration> left;
   const AcquireRequest request{.key = "k", .ttl = 10s, .deadline = start_ + 250ms, .stop = {}};
   const AcquireResult result = retry_after(
@@ -136,7 +136,7 @@ TEST_F(RetryTest, AFailureIsFinalAndCarriesItsReason) {
             AcquireOutcome::unknown);
 }
 
-TEST_F(RetryTest, WhatAStopCutShortIsAbandonedUnlessItMayHaveTakenEffect) {
+TEST_F(RetryTest, AStoppedAttemptIsAbandonedUnlessItMayHaveTakenEffect) {
   stop_.request_stop();
   EXPECT_EQ(run(1s, [](int) { return broken(StoreError::Kind::not_sent); }).outcome,
             AcquireOutcome::abandoned);

@@ -19,7 +19,7 @@ Reply array(std::vector<std::string> words) {
   return reply;
 }
 
-/// Sentinels by their ports; those that are not named cannot be reached.
+/// Sentinels by port; others cannot be reached.
 class Sentinels {
  public:
   std::map<int, Reply> answers;
@@ -40,7 +40,7 @@ class Sentinels {
 const Endpoint watched_by_three =
     parse_endpoint("redis+sentinel://ann:hunter2@s:1,s:2,s:3/lock/4").value();
 
-TEST(FindMaster, BelievesTheFirstThatKnows) {
+TEST(FindMaster, UsesTheFirstAnswer) {
   Sentinels sentinels;
   sentinels.answers[1] = array({"10.0.0.7", "6380"});
   sentinels.answers[2] = array({"10.0.0.8", "6381"});
@@ -50,13 +50,13 @@ TEST(FindMaster, BelievesTheFirstThatKnows) {
   EXPECT_EQ(sentinels.asked, std::vector<int>{1});
   const std::vector<std::string> question{"SENTINEL", "get-master-addr-by-name", "lock"};
   EXPECT_EQ(sentinels.words, question);
-  // The rest of what was asked for is the server's.
+  // Credentials and database are kept.
   EXPECT_EQ(master->user, "ann");
   EXPECT_EQ(master->password, "hunter2");
   EXPECT_EQ(master->database, 4);
 }
 
-TEST(FindMaster, GoesOnToTheNextWhereOneCannotTell) {
+TEST(FindMaster, AsksTheNextSentinelAfterAFailure) {
   Sentinels sentinels;
   sentinels.answers[2] = Reply{};  // watches others
   sentinels.answers[3] = array({"::1", "6381"});
@@ -66,7 +66,7 @@ TEST(FindMaster, GoesOnToTheNextWhereOneCannotTell) {
   EXPECT_EQ(sentinels.asked, (std::vector<int>{1, 2, 3}));
 }
 
-TEST(FindMaster, SaysWhoCouldNotTellAndWhy) {
+TEST(FindMaster, ErrorsNameTheSentinelAndTheReason) {
   Sentinels sentinels;
   auto master = find_master(watched_by_three, sentinels.ask());
   ASSERT_FALSE(master);
@@ -82,7 +82,7 @@ TEST(FindMaster, SaysWhoCouldNotTellAndWhy) {
   EXPECT_EQ(master.error().find("hunter2"), std::string::npos);
 }
 
-TEST(FindMaster, TakesNoAnswerForAnAddressThatIsNone) {
+TEST(FindMaster, RejectsMalformedAddresses) {
   Sentinels sentinels;
   for (const Reply& odd :
        {ok(), integer(3), array({"10.0.0.7"}), array({"10.0.0.7", "x"}), array({"10.0.0.7", "0"}),
@@ -96,7 +96,7 @@ TEST(FindMaster, TakesNoAnswerForAnAddressThatIsNone) {
   }
 }
 
-/// What a new connection is greeted with, and with what success.
+/// Greets a connection and records the commands.
 StoreResult<void> greeted(const Endpoint& endpoint, const Reply& role,
                           std::vector<std::string>& commands) {
   return greet(endpoint, [&](Command command) -> StoreResult<Reply> {
@@ -105,7 +105,7 @@ StoreResult<void> greeted(const Endpoint& endpoint, const Reply& role,
   });
 }
 
-TEST(Greeting, LooksAtTheRoleOfWhatSentinelsCallTheMaster) {
+TEST(Greeting, ChecksTheRoleOfTheMasterThatSentinelsName) {
   std::vector<std::string> commands;
   EXPECT_TRUE(greeted(watched_by_three, array({"master", "0"}), commands));
   EXPECT_EQ(commands, (std::vector<std::string>{"AUTH", "ROLE", "SELECT"}));
@@ -121,7 +121,7 @@ TEST(Greeting, LooksAtTheRoleOfWhatSentinelsCallTheMaster) {
   EXPECT_TRUE(commands.empty());
 }
 
-TEST(Greeting, GoesOnWhereTheRoleMayNotBeAsked) {
+TEST(Greeting, ContinuesWithoutPermissionToAskTheRole) {
   const auto with_refusal = [](const std::string& why) {
     return greet(watched_by_three, [&](Command command) -> StoreResult<Reply> {
       if (command[0] != "ROLE") return ok();

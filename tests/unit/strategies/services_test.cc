@@ -27,7 +27,7 @@ struct Tombstone {
   std::string& log;
 };
 
-TEST(Services, AKindIsMadeOnce) {
+TEST(Services, MakesOneInstancePerType) {
   Services services;
   int made = 0;
   const auto make = [&] { return std::make_shared<Number>(++made); };
@@ -38,7 +38,7 @@ TEST(Services, AKindIsMadeOnce) {
   EXPECT_EQ(first.value, 1);
 }
 
-TEST(Services, WhatWasProvidedWins) {
+TEST(Services, UsesAProvidedInstance) {
   Services services;
   const auto provided = std::make_shared<Special>();
   services.provide<Number>(provided);
@@ -51,7 +51,7 @@ TEST(Services, WhatWasProvidedWins) {
   EXPECT_FALSE(made);
 }
 
-TEST(Services, KindsAreApart) {
+TEST(Services, KeepsTypesApart) {
   Services services;
   services.provide<Number>(std::make_shared<Number>(1));
   EXPECT_EQ(services.get_or_make<Special>([] { return std::make_unique<Special>(); }).value, 99);

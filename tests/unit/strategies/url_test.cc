@@ -29,7 +29,7 @@ TEST(Url, HasSchemeLoginHostsAndPath) {
   EXPECT_EQ(url->hosts[1].display(), "[::1]:2");
 }
 
-TEST(Url, NeedsNoMoreThanAHost) {
+TEST(Url, NeedsOnlyAHost) {
   const auto url = parse_url("h", kForm);
   ASSERT_TRUE(url) << url.error();
   EXPECT_THAT(url->hosts, ElementsAre(HostPort{"h", 7}));

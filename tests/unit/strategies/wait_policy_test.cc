@@ -99,7 +99,7 @@ TEST_F(WaitPolicyTest, BackoffIsUniformOverItsWholeRange) {
   EXPECT_LT(chi_squared, 27.9);
 }
 
-TEST(ParseWaitPolicy, ReadsBackWhatToStringWrites) {
+TEST(ParseWaitPolicy, RoundTrips) {
   for (const char* text :
        {"poll:100ms", "poll:0s", "poll:250us", "backoff:1ms..100ms", "backoff:10us..10us"}) {
     const auto policy = parse_wait_policy(text);
@@ -112,7 +112,7 @@ TEST(ParseWaitPolicy, ReadsBackWhatToStringWrites) {
   EXPECT_EQ(to_string(WaitPolicy{.kind = WaitKind::queue}), "queue");
 }
 
-TEST(ParseWaitPolicy, RejectsTheRestAndSaysWhatIsAllowed) {
+TEST(ParseWaitPolicy, RejectsOtherTextAndSaysWhatIsAllowed) {
   for (const char* text :
        {"", "poll", "poll:", "poll:5", "poll:-1ms", "backoff", "backoff:1ms", "backoff:1ms..",
         "backoff:..1ms", "backoff:0s..1s", "backoff:2ms..1ms", "queue", "sleep:1ms", "Poll:1ms"}) {

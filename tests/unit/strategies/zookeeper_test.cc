@@ -26,13 +26,13 @@ TEST(ZookeeperEndpoint, IsOneServerOrSeveral) {
   EXPECT_EQ(parse_endpoint("zk://zoo/")->display(), "zoo:2181");
 }
 
-TEST(ZookeeperEndpoint, KnowsHowManyAddressesItMayStandFor) {
+TEST(ZookeeperEndpoint, CountsTheAddressesToTry) {
   EXPECT_EQ(parse_endpoint("127.0.0.1")->addresses(), 1);
   EXPECT_EQ(parse_endpoint("127.0.0.1:1,[::1]:2")->addresses(), 2);
   EXPECT_EQ(parse_endpoint("localhost")->addresses(), 2);
 }
 
-TEST(ZookeeperEndpoint, CarriesAUserAndKeepsThePasswordToItself) {
+TEST(ZookeeperEndpoint, HasCredentialsAndDoesNotShowThem) {
   const auto endpoint = parse_endpoint("zk://ann:hunter%2F2%40@a:1,b:2/app");
   ASSERT_TRUE(endpoint) << endpoint.error();
   EXPECT_EQ(endpoint->user, "ann");
@@ -41,7 +41,7 @@ TEST(ZookeeperEndpoint, CarriesAUserAndKeepsThePasswordToItself) {
   EXPECT_EQ(endpoint->connect_string(), "a:1,b:2/app");
 }
 
-TEST(ZookeeperEndpoint, RefusesWhatItDoesNotUnderstandWithoutRepeatingIt) {
+TEST(ZookeeperEndpoint, RefusesOtherTextWithoutRepeatingIt) {
   for (const char* text : {"",
                            ",",
                            "a,",
@@ -73,7 +73,7 @@ TEST(ZookeeperEndpoint, RefusesWhatItDoesNotUnderstandWithoutRepeatingIt) {
   }
 }
 
-TEST(ZookeeperPaths, AKeyHasANodeOfItsOwnBelowItsRun) {
+TEST(ZookeeperPaths, EveryKeyHasANodeBelowItsRun) {
   EXPECT_EQ(run_path("20261121T0125Z-4f3a"), "/lockbench/20261121T0125Z-4f3a");
   EXPECT_EQ(node_of_key("lockbench:20261121T0125Z-4f3a:{7}"), "/lockbench/20261121T0125Z-4f3a/{7}");
   EXPECT_EQ(node_of_key("lockbench:r:{a}:b"), "/lockbench/r/{a}:b");
@@ -81,7 +81,7 @@ TEST(ZookeeperPaths, AKeyHasANodeOfItsOwnBelowItsRun) {
   EXPECT_EQ(node_of_key("lockbench:"), "/lockbench/-/lockbench:");
 }
 
-TEST(ZookeeperPaths, WhateverIsInAKeyItIsOneNode) {
+TEST(ZookeeperPaths, AnyKeyIsOneNode) {
   EXPECT_EQ(node_of_key("a/b"), "/lockbench/-/a%2Fb");
   EXPECT_NE(node_of_key("a/b"), node_of_key("a%2Fb"));
   EXPECT_EQ(node_of_key(std::string("\0\n", 2)), "/lockbench/-/%00%0A");
@@ -115,14 +115,14 @@ TEST(ZookeeperQueue, GoesByNumberAndNotByName) {
   EXPECT_EQ(of("a-0000000012").ahead, "a-0000000011");
 }
 
-TEST(ZookeeperQueue, WhoIsNotInItHasNoPlace) {
+TEST(ZookeeperQueue, AMissingNodeHasNoPlace) {
   const std::vector<std::string> children{"a-0000000001"};
   EXPECT_FALSE(place_among(children, "b-0000000001").there) << "another's number";
   EXPECT_FALSE(place_among({}, "a-0000000001").there);
   EXPECT_FALSE(place_among(children, "a-").there);
 }
 
-TEST(ZookeeperVersion, StandsInTheAnswerOfTheServer) {
+TEST(ZookeeperVersion, IsReadFromTheAnswer) {
   EXPECT_EQ(version_in("Zookeeper version: 3.8.0-5a02a05e, built on 2022\nLatency"), "3.8.0");
   EXPECT_EQ(version_in("Zookeeper version: 3.9.1--1, built"), "3.9.1");
   EXPECT_FALSE(version_in("srvr is not executed because it is not in the whitelist."));
