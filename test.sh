@@ -4,6 +4,7 @@
 # Usage: test.sh [ctest arguments]: with any, only the optimised build is tested, with them.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")"
+. scripts/phases.sh
 scripts/install_packages.sh build run test
 
 # Most suites wait more than they work.
@@ -12,13 +13,30 @@ parallel=(--parallel "$(($(nproc) * 2))")
 # The sanitizers' reports end a test with a failure of its own.
 export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/tests/tsan_suppressions.txt"
-sanitizers=(tsan asan)
-[ $# -eq 0 ] || sanitizers=()
-for preset in "${sanitizers[@]}"; do
-  echo "== $preset" >&2
-  scripts/build.sh "$preset" -DLOCKBENCH_TESTS=ON -- sanitized_tests
-  ctest --preset "$preset" --label-regex sanitize "${parallel[@]}"
-done
+
+# Usage: build PRESET TARGET
+build() {
+  phase "$1 build" nice -n "${niceness:-0}" scripts/build.sh "$1" -DLOCKBENCH_TESTS=ON -- "$2"
+}
+
+# Runs the sanitized suites of a preset, which mostly wait for servers, and meanwhile builds the next preset with
+# what they leave of the processors. Usage: test_and_build TESTED BUILT TARGET
+test_and_build() {
+  echo "== $1 (and building $2)" >&2
+  niceness=19 build "$2" "$3" &
+  local building=$!
+  phase "$1 tests" ctest --preset "$1" --label-regex sanitize "${parallel[@]}"
+  wait "$building"
+}
+
+if [ $# -gt 0 ]; then
+  build release all
+else
+  build tsan sanitized_tests
+  test_and_build tsan asan sanitized_tests
+  test_and_build asan release all
+fi
+print_phases
 echo "== release" >&2
-scripts/build.sh release -DLOCKBENCH_TESTS=ON
+# Nothing is built meanwhile: some suites watch the load. ctest's summary is the last that is printed.
 ctest --preset release "${parallel[@]}" "$@"

@@ -10,12 +10,24 @@ while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1"); shift; done
 targets=()
 [ $# -gt 0 ] && targets=(--target "$@")
 
+if ! [ -e "build/$preset/build.ninja" ]; then
+  # Processor minutes of an empty ccache: the program alone, and with its tests.
+  work=7
+  [[ " ${options[*]} " == *LOCKBENCH_TESTS=OFF* ]] || work=25
+  cores=$(nproc)
+  echo "building the $preset preset for the first time: up to $(((work + cores - 1) / cores)) minutes on $cores cores" >&2
+fi
+
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-first=
-[ -e "build/$preset/build.ninja" ] || first=yes
-[ -z "$first" ] || echo "building the $preset preset: this takes a few minutes the first time" >&2
-if ! { cmake --preset "$preset" "${options[@]}" && cmake --build --preset "$preset" "${targets[@]}"; } >"$log" 2>&1; then
+# Ninja runs CMake again when a CMake file changes; this is for other options and newly installed libraries.
+stamp=build/$preset/configured
+wanted="${options[*]} $(stat -c %Y /var/lib/dpkg/status 2>/dev/null || true)"
+configure() {
+  if [ -e "build/$preset/build.ninja" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then return; fi
+  cmake --preset "$preset" "${options[@]}" && echo "$wanted" >"$stamp"
+}
+if ! { configure && cmake --build --preset "$preset" "${targets[@]}"; } >"$log" 2>&1; then
   cat "$log" >&2
   exit 1
 fi

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <vector>
 
-#include "loadgen/scripts.h"
+#include "loadgen/record/scripts.h"
 
 namespace lockbench::loadgen {
 namespace {

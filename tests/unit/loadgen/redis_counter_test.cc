@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "loadgen/scripts.h"
+#include "loadgen/record/scripts.h"
 
 namespace lockbench::loadgen {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/unit/strategies/redlock_test.h"
+#include "tests/unit/strategies/redis/redlock_test.h"
 
 namespace lockbench::redis {
 namespace {

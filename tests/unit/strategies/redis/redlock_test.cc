@@ -1,4 +1,4 @@
-#include "tests/unit/strategies/redlock_test.h"
+#include "tests/unit/strategies/redis/redlock_test.h"
 
 #include <gmock/gmock.h>
 

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/support/test_names.h"
-#include "tests/unit/strategies/redlock_test.h"
+#include "tests/unit/strategies/redis/redlock_test.h"
 
 namespace lockbench::redis {
 namespace {

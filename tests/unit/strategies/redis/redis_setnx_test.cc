@@ -1,4 +1,4 @@
-#include "tests/unit/strategies/redis_lock_test.h"
+#include "tests/unit/strategies/redis/redis_lock_test.h"
 
 namespace lockbench::redis {
 namespace {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "tests/unit/strategies/redis_lock_test.h"
+#include "tests/unit/strategies/redis/redis_lock_test.h"
 
 namespace lockbench::redis {
 namespace {

@@ -1,6 +1,6 @@
 
 #include "tests/support/test_names.h"
-#include "tests/unit/strategies/redis_lock_test.h"
+#include "tests/unit/strategies/redis/redis_lock_test.h"
 
 namespace lockbench::redis {
 namespace {

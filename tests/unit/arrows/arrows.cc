@@ -1,0 +1,152 @@
+#include "tests/unit/arrows/arrows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace lockbench::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A room is a folder with everything below it that is no room of its own.
+struct Room {
+  std::string_view folder;
+  /// The rooms it may include besides itself, separated by spaces; "strategies/" stands for
+  /// strategies and all rooms below.
+  std::string_view may_include;
+};
+
+constexpr std::string_view kEverything = "everything";
+
+constexpr std::array kRooms{
+    Room{"testbed", ""},
+    Room{"results", ""},
+    // The core knows no store, and a store knows no other.
+    Room{"strategies", ""},
+    Room{"strategies/local", "strategies"},
+    Room{"strategies/redis", "strategies"},
+    Room{"strategies/memcached", "strategies"},
+    Room{"strategies/zookeeper", "strategies"},
+    Room{"strategies/etcd", "strategies"},
+    Room{"strategies/postgres", "strategies"},
+    Room{"deployment", "testbed strategies/ results"},
+    Room{"loadgen/record", "strategies/ results"},
+    Room{"loadgen/run", "loadgen/record strategies/ results"},
+    Room{"loadgen/experiments", "loadgen/ deployment strategies/ results"},
+    // The snapshots that it reads are made of types of strategies and results.
+    Room{"exporter", "loadgen/ strategies/ results"},
+    Room{"hazards", "deployment loadgen/ strategies/ results"},
+    // An answer quotes what the scenarios declare.
+    Room{"choose", "hazards deployment loadgen/ strategies/ results"},
+    Room{"cli/console",
+         "cli/options choose hazards exporter deployment loadgen/ strategies/ testbed results"},
+    Room{"cli/options", "choose hazards exporter deployment loadgen/ strategies/ testbed results"},
+    Room{"cli/commands", kEverything},
+    Room{"cli", kEverything},
+};
+
+/// What is left of a refactoring. To be emptied, never extended.
+struct Exception {
+  std::string_view from, to;
+};
+constexpr std::array kExceptions{
+    Exception{"hazards", "testbed"},
+    Exception{"loadgen/record", "loadgen/run"},
+    Exception{"cli/options", "cli/console"},
+    Exception{"cli/options", "cli/commands"},
+    Exception{"cli/console", "cli/commands"},
+    Exception{"strategies/zookeeper", "strategies/redis/client/socket.h"},
+};
+
+/// "strategies/redis" is below "strategies", and a folder is below itself.
+bool is_below(std::string_view path, std::string_view folder) {
+  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+/// Null for a path in a folder that the table does not name.
+const Room* room_of(std::string_view path) {
+  const Room* found = nullptr;
+  for (const Room& room : kRooms) {
+    if (!is_below(path, room.folder)) continue;
+    if (found == nullptr || room.folder.size() > found->folder.size()) found = &room;
+  }
+  return found;
+}
+
+bool allows(const Room& from, const Room& to) {
+  if (&from == &to || from.may_include == kEverything) return true;
+  std::string_view rest = from.may_include;
+  while (!rest.empty()) {
+    const std::string_view word = rest.substr(0, rest.find(' '));
+    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+    if (word == to.folder) return true;
+    if (word.ends_with('/') && is_below(to.folder, word.substr(0, word.size() - 1))) return true;
+  }
+  return false;
+}
+
+bool is_excepted(std::string_view file, std::string_view included) {
+  return std::any_of(kExceptions.begin(), kExceptions.end(), [&](const Exception& exception) {
+    return is_below(file, exception.from) && is_below(included, exception.to);
+  });
+}
+
+/// Why `file` must not include `included`; nothing if it may. Both are paths from the root.
+std::optional<std::string> objection(std::string_view file, std::string_view included) {
+  const Room* const from = room_of(file);
+  const Room* const to = room_of(included);
+  if (from == nullptr) return "its folder is not in the table of rooms";
+  if (to == nullptr) return fmt::format("{} must not include what is in no room", from->folder);
+  if (allows(*from, *to) || is_excepted(file, included)) return std::nullopt;
+  return fmt::format("{} must not include {}", from->folder, to->folder);
+}
+
+/// The paths of the lines `#include "folder/file.h"`. A name without a folder is generated or the
+/// file's own.
+std::vector<std::string> includes_of(const fs::path& file) {
+  constexpr std::string_view start = "#include \"";
+  std::vector<std::string> paths;
+  std::ifstream stream(file);
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.starts_with(start)) continue;
+    const std::string path = line.substr(start.size(), line.rfind('"') - start.size());
+    if (path.find('/') != std::string::npos) paths.push_back(path);
+  }
+  return paths;
+}
+
+bool is_source(const fs::path& path) {
+  return path.extension() == ".cc" || path.extension() == ".h" || path.extension() == ".in";
+}
+
+}  // namespace
+
+std::vector<std::string> forbidden_includes(const fs::path& root) {
+  constexpr std::array<std::string_view, 4> not_product{"build", "cmake", "tests", "docs"};
+  std::vector<std::string> found;
+  for (const auto& top : fs::directory_iterator(root)) {
+    const std::string name = top.path().filename().string();
+    const bool skipped =
+        std::find(not_product.begin(), not_product.end(), name) != not_product.end();
+    if (!top.is_directory() || skipped || name.starts_with('.')) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(top.path())) {
+      if (!entry.is_regular_file() || !is_source(entry.path())) continue;
+      const std::string file = entry.path().lexically_relative(root).string();
+      for (const std::string& included : includes_of(entry.path())) {
+        if (const auto why = objection(file, included)) {
+          found.push_back(fmt::format("{} includes {}: {}", file, included, *why));
+        }
+      }
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+}  // namespace lockbench::test
