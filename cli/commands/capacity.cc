@@ -1,19 +1,28 @@
+#include "cli/commands/capacity.h"
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "cli/commands/commands.h"
 #include "cli/commands/metrics.h"
 #include "cli/console/finish.h"
 #include "cli/console/session.h"
+#include "cli/console/text.h"
+#include "cli/options/value_types.h"
 #include "loadgen/experiments/capacity_experiment.h"
 #include "results/file/json.h"
+#include "results/stats/compared_figures.h"
 #include "results/tables/capacity_sheet.h"
 
 namespace lockbench::cli {
 namespace {
 
-/// Three for the fit, one to check it with.
+using namespace std::chrono_literals;
+
+/// The fit over clients takes three points, and one more to check it.
 constexpr std::size_t kFewestForScalability = 4;
 
 /// 1, 2, 4, ... and the last one itself.
@@ -24,60 +33,121 @@ std::vector<int> doubling_up_to(int last) {
   return numbers;
 }
 
-/// What was not said is decided here.
-RunOptions completed(RunOptions options) {
-  CapacityOptions& capacity = options.capacity;
-  options.workload.duration = capacity.duration;
-  options.workload.clients = capacity.clients;
-  const bool listed = !capacity.sweep_clients.empty() || !capacity.sweep_keys.empty();
-  if (capacity.sweep && !listed) {
-    capacity.sweep_clients = doubling_up_to(capacity.clients);
-    if (!options.workload.key_per_client) capacity.sweep_keys = {1, 2, 4};
+/// The search raises the rate until the objective is missed, so the objective must be one that a
+/// higher rate makes harder to keep.
+tl::expected<results::Threshold, std::string> parse_objective(const std::string& text) {
+  using enum results::Comparison;
+  using results::Good;
+  auto objective = results::parse_threshold(text);
+  if (!objective) return objective;
+  const Good good = results::compared_figure(objective->figure).good;
+  const bool below = objective->comparison == less || objective->comparison == less_equal;
+  const bool above = objective->comparison == greater || objective->comparison == greater_equal;
+  if ((good == Good::lower && above) || (good == Good::higher && below)) {
+    return tl::unexpected(fmt::format("\"{}\": this objective improves as {} gets worse; use {}",
+                                      text, objective->figure, below ? ">" : "<"));
+  }
+  return objective;
+}
+
+/// "4,1,2" as 1, 2, 4. `text` is what the user wrote.
+tl::expected<std::vector<int>, std::string> parse_points(const std::string& text,
+                                                         std::string_view list) {
+  constexpr std::size_t kMaxPoints = 16;
+  std::set<int> points;
+  for (const std::string& word : split_at_commas(list)) {
+    const auto point = whole_number(1, 10'000).parse(word);
+    if (!point) return tl::unexpected(fmt::format("\"{}\": {}", text, point.error()));
+    points.insert(static_cast<int>(*point));
+  }
+  if (points.size() <= kMaxPoints) return std::vector<int>(points.begin(), points.end());
+  return tl::unexpected(fmt::format("\"{}\": at most {} numbers are allowed", text, kMaxPoints));
+}
+
+/// `--sweep clients=1,2,4`, `--sweep keys=1,2` or `--sweep off`.
+Option sweep_option(CapacityOptions& capacity) {
+  Option option{.help = "closed loops to measure as well: clients=N,N,... or keys=N,N,..., or off",
+                .default_text = "clients=1,2,4,... up to --clients and keys=1,2,4"};
+  option.repeatable = true;
+  option.parse = [&capacity](const std::string& text) -> tl::expected<void, std::string> {
+    const std::size_t equals = text.find('=');
+    const std::string over = text.substr(0, equals);
+    const bool listed = equals != std::string::npos && (over == "clients" || over == "keys");
+    const bool any = !capacity.sweep_clients.empty() || !capacity.sweep_keys.empty();
+    if ((text != "off" && !listed) || (any ? text == "off" : !capacity.sweep)) {
+      return tl::unexpected(
+          fmt::format("\"{}\" is not clients=N,N,... or keys=N,N,..., or off alone", text));
+    }
+    capacity.sweep = listed;
+    if (!listed) return {};
+    auto numbers = parse_points(text, text.substr(equals + 1));
+    if (!numbers) return tl::unexpected(numbers.error());
+    (over == "clients" ? capacity.sweep_clients : capacity.sweep_keys) = std::move(*numbers);
+    return {};
+  };
+  option.value = [&capacity]() -> results::OptionValue {
+    if (!capacity.sweep) return std::string("off");
+    std::vector<std::string> texts;
+    for (const auto& [over, list] :
+         {std::pair("clients", &capacity.sweep_clients), std::pair("keys", &capacity.sweep_keys)}) {
+      if (!list->empty()) texts.push_back(fmt::format("{}={}", over, fmt::join(*list, ",")));
+    }
+    return texts;
+  };
+  return option;
+}
+
+/// Chooses the sweep if the user did not.
+CapacityOptions with_sweep(CapacityOptions options) {
+  const bool listed = !options.sweep_clients.empty() || !options.sweep_keys.empty();
+  if (options.sweep && !listed) {
+    options.sweep_clients = doubling_up_to(options.workload.clients);
+    if (!options.workload.key_per_client) options.sweep_keys = {1, 2, 4};
   }
   return options;
 }
 
-tl::expected<std::vector<Selected>, UsageError> choose(const RunOptions& options) {
-  const CapacityOptions& capacity = options.capacity;
+tl::expected<std::vector<Selected>, UsageError> select(const CapacityOptions& options) {
   if (options.strategies.empty()) {
     return tl::unexpected(
         UsageError{"capacity needs a strategy: lockbench capacity redis-queue --slo EXPR"});
   }
-  if (capacity.objective.empty()) {
+  if (options.objective.empty()) {
     return tl::unexpected(UsageError{"capacity needs an objective: --slo 'acquire.p99<20ms'"});
   }
   const bool by_clients =
-      std::any_of(capacity.extrapolations.begin(), capacity.extrapolations.end(),
+      std::any_of(options.extrapolations.begin(), options.extrapolations.end(),
                   [](const loadgen::Extrapolation& load) { return load.clients; });
-  if (by_clients && capacity.sweep_clients.size() < kFewestForScalability) {
-    return tl::unexpected(UsageError{
-        fmt::format("--extrapolate: for clients, --sweep clients=N,N,... needs at least {} numbers",
-                    kFewestForScalability)});
+  if (by_clients && options.sweep_clients.size() < kFewestForScalability) {
+    return tl::unexpected(UsageError{fmt::format(
+        "--extrapolate clients=N requires at least {} numbers in --sweep clients=N,N,...",
+        kFewestForScalability)});
   }
-  if (options.workload.key_per_client && !capacity.sweep_keys.empty()) {
-    return tl::unexpected(UsageError{"--sweep keys does not go with --keys per-client"});
+  if (options.workload.key_per_client && !options.sweep_keys.empty()) {
+    return tl::unexpected(UsageError{"--sweep keys cannot be combined with --keys per-client"});
   }
   return select_for_load(options);
 }
 
-/// Of whichever strategy.
-loadgen::CapacityPlan plan_of(const RunOptions& options, const deployment::Deployment& deployment,
-                              const std::string& run_id, loadgen::RunWatcher* watcher) {
+/// For any strategy.
+loadgen::CapacityPlan plan_of(const CapacityOptions& options,
+                              const deployment::Deployment& deployment, const std::string& run_id,
+                              loadgen::RunWatcher* watcher) {
   return {.run_id = run_id,
           .workload = options.workload,
           .endpoints = deployment.endpoints,
           .counter_url = deployment.counter_url,
-          .objective = options.capacity.objective,
-          .sweep_clients = options.capacity.sweep_clients,
-          .sweep_keys = options.capacity.sweep_keys,
-          .sweep_duration = std::min<Duration>(std::chrono::seconds(1), options.capacity.duration),
-          .planned_rate = options.capacity.planned_rate,
-          .extrapolations = options.capacity.extrapolations,
+          .objective = options.objective,
+          .sweep_clients = options.sweep_clients,
+          .sweep_keys = options.sweep_keys,
+          .sweep_duration = std::min<Duration>(std::chrono::seconds(1), options.workload.duration),
+          .planned_rate = options.planned_rate,
+          .extrapolations = options.extrapolations,
           .watcher = watcher};
 }
 
-/// Nothing that was asked for is silently left out.
-void complain_of_unanswered(const std::vector<loadgen::Extrapolation>& asked,
+/// Warns of each extrapolation for which no model could be fitted.
+void warn_of_missing_models(const std::vector<loadgen::Extrapolation>& asked,
                             const results::Capacity& capacity, Console& console) {
   for (const loadgen::Extrapolation& load : asked) {
     const auto answers = [&](const results::CapacityModel& model) {
@@ -85,12 +155,12 @@ void complain_of_unanswered(const std::vector<loadgen::Extrapolation>& asked,
                          [&](const auto& prediction) { return prediction.at == load.text(); });
     };
     if (std::any_of(capacity.models.begin(), capacity.models.end(), answers)) continue;
-    console.warn(fmt::format("--extrapolate {}: no model could be fitted to what {} did",
-                             load.text(), capacity.strategy));
+    console.warn(fmt::format("--extrapolate {}: no model fits the measurements of {}", load.text(),
+                             capacity.strategy));
   }
 }
 
-/// One strategy after the other; what a stop left out is named.
+/// One strategy after the other. Those that a stop left out are listed as skipped.
 void measure_all(loadgen::CapacityPlan plan, const std::vector<Selected>& selected,
                  results::Result& result, Ending& ending, Session& session) {
   Console& console = session.console();
@@ -105,13 +175,13 @@ void measure_all(loadgen::CapacityPlan plan, const std::vector<Selected>& select
     loadgen::CapacityMeasured measured = loadgen::measure_capacity(
         plan, [&](const std::string& line) { console.note(line); }, session.stop());
     for (const std::string& line : measured.errors) console.warn("failure: " + line);
-    // A control breaks no promise.
+    // A control promises no exclusion.
     const bool violated =
         one.strategy->traits.promises_exclusion && measured.capacity.violated.value_or(false);
     if (violated) console.warn("exclusion was broken: " + name);
     const results::Capacity& capacity = measured.capacity;
     if (!session.stopped()) {
-      complain_of_unanswered(plan.extrapolations, capacity, console);
+      warn_of_missing_models(plan.extrapolations, capacity, console);
     }
     ending.errors = ending.errors || !measured.errors.empty();
     ending.exclusion_broken = ending.exclusion_broken || violated;
@@ -143,17 +213,17 @@ std::string text_of(const results::Result& result, Format format) {
   return text;
 }
 
-tl::expected<int, UsageError> capacity(const RunOptions& given) {
-  RunOptions options = completed(given);
-  auto selected = choose(options);
+tl::expected<int, UsageError> capacity(const CapacityOptions& given) {
+  const CapacityOptions options = with_sweep(given);
+  auto selected = select(options);
   if (!selected) return tl::unexpected(selected.error());
   results::Result result = begin_result();
-  const auto out = out_path(options, result.id);
+  const auto out = out_path(options.output, result.id);
   if (!out) return tl::unexpected(out.error());
 
-  Session session(options.quiet);
-  RunOptions widest = options;  // the servers are to take all clients that there ever are
-  for (const int clients : options.capacity.sweep_clients) {
+  Session session(options.output.quiet);
+  LoadOptions widest = options;  // the servers must take the clients of every point
+  for (const int clients : options.sweep_clients) {
     widest.workload.clients = std::max(widest.workload.clients, clients);
   }
   auto metrics = Metrics::start(widest, *selected, result.id, session.console());
@@ -163,26 +233,51 @@ tl::expected<int, UsageError> capacity(const RunOptions& given) {
   if (!*deployed) return session.interrupted_early();
   const deployment::Deployment& deployment = **deployed;
 
-  Ending ending{.strict = options.strict};
+  Ending ending{.strict = options.output.strict};
   measure_all(plan_of(options, deployment, result.id, metrics->watcher()), *selected, result,
               ending, session);
   ending.errors = !metrics->push(session.console()) || ending.errors;
   result.environment.servers = deployment.facts;
-  result.workload = record_of(options, capacity_options());
-  const int code = finish(result, text_of(result, options.format), *out, ending, session.console(),
-                          options.report.page);
+  result.workload = workload_record(options);
+  const int code = finish(result, text_of(result, options.output.format), *out, ending,
+                          session.console(), options.output.report);
   metrics->linger(session.console(), session.stop());
   return code;
 }
 
 }  // namespace
 
+void CapacityOptions::declare(OptionList& options) {
+  const auto objective_text = [](const results::Threshold& one) { return one.text; };
+  const auto load_text = [](const loadgen::Extrapolation& load) { return load.text(); };
+  options.add({"slo", "EXPR"}, objective, parsed(parse_objective, objective_text),
+              "objective to keep, such as 'acquire.p99<20ms'; several must all be kept");
+  options.add({"clients", "N"}, workload.clients, whole_number(1, 10'000),
+              "concurrent clients; enough that some are always free to start a section");
+  options.add({"duration", "D"}, workload.duration, duration(10ms, 1h),
+              "measured time of each step of the search, which has at most 26");
+  options.add_custom({"sweep", "LIST"}, sweep_option(*this));
+  options.add({"planned-rate", "R"}, planned_rate, number(0.001, 10'000'000),
+              "planned sections per second: shows utilisation and headroom; exit 99 if it is above "
+              "the capacity",
+              "none");
+  options.add({"extrapolate", "LOAD"}, extrapolations,
+              parsed(loadgen::parse_extrapolation, load_text),
+              "predict a load that is not measured, such as clients=2000,rtt=1ms; the rtt is added "
+              "to the measured one");
+  LoadOptions::declare(options);
+  for (Option& option : options.all()) {
+    if (option.positional) option.default_text = "";  // required
+  }
+}
+
 Command capacity_command() {
-  return {.name = "capacity",
-          .summary = "The highest load that keeps an objective, and what limits it.",
-          .options = capacity_options(),
-          .loads = true,
-          .execute = capacity};
+  return make_command<CapacityOptions>(
+      {.name = "capacity",
+       .task = kMeasure,
+       .summary = "Find the highest load that keeps an objective, and what limits it.",
+       .example = "lockbench capacity redis-queue --slo 'acquire.p99<20ms' --clients 64"},
+      capacity);
 }
 
 }  // namespace lockbench::cli

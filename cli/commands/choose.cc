@@ -1,57 +1,103 @@
+#include "cli/commands/choose.h"
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
 
 #include "choose/answer_text.h"
+#include "choose/figure_text.h"
 #include "choose/reference.h"
+#include "choose/survival.h"
 #include "cli/commands/commands.h"
 #include "cli/console/console.h"
 #include "cli/console/exit_code.h"
 #include "cli/console/publish.h"
-#include "cli/options/option_types.h"
-#include "cli/options/questions.h"
-#include "cli/options/result_files.h"
+#include "cli/console/text.h"
+#include "cli/options/prompt.h"
+#include "cli/options/value_types.h"
+#include "hazards/scenario.h"
 #include "results/file/load.h"
+#include "results/stats/figures.h"
 #include "strategies/registry.h"
 
 namespace lockbench::cli {
 namespace {
 
-std::vector<Option> choose_options() {
-  std::vector<Option> options = requirement_options();
-  options.push_back(result_files_option(
-      "result files to judge by (the reference results that lockbench carries along)",
-      [](auto& o) -> auto& { return o.choose.files; }));
-  options.push_back(choice_option<Format>(
-      "format", "what stdout shows",
-      {{"table", Format::table}, {"json", Format::json}, {"markdown", Format::markdown}},
-      [](auto& o) -> auto& { return o.format; }));
-  auto shared = some_run_options({"config"});
-  std::move(shared.begin(), shared.end(), std::back_inserter(options));
-  return options;
+using namespace std::chrono_literals;
+
+/// Every store that some strategy uses, also those that this build leaves out.
+std::vector<std::string_view> known_stores() {
+  std::vector<std::string_view> stores;
+  for (const auto& catalogue : {all_strategies(), absent_strategies()}) {
+    for (const Descriptor* strategy : catalogue) {
+      const bool known = std::find(stores.begin(), stores.end(), strategy->backend) != stores.end();
+      if (!known && !strategy->traits.one_process && strategy->backend != "local") {
+        stores.push_back(strategy->backend);
+      }
+    }
+  }
+  return stores;
 }
 
-/// On a terminal one by one; elsewhere they must be given.
-tl::expected<void, UsageError> ask_for_requirements(RunOptions& options) {
-  const std::vector<Option> all = requirement_options();
+tl::expected<std::string, std::string> parse_store(const std::string& text) {
+  const auto known = known_stores();
+  if (std::find(known.begin(), known.end(), text) != known.end()) return text;
+  return tl::unexpected(not_one_of(text, known));
+}
+
+std::vector<std::string_view> fault_names() {
+  std::vector<std::string_view> names;
+  for (const choose::FaultWord& word : choose::fault_words()) names.push_back(word.word);
+  return names;
+}
+
+tl::expected<choose::Survival, std::string> parse_survival(const std::string& text) {
+  if (auto survival = choose::find_survival(text)) return *std::move(survival);
+  std::vector<std::string_view> names = fault_names();
+  for (const auto* scenario : hazards::all_scenarios()) names.push_back(scenario->name);
+  std::string allowed = did_you_mean(text, names);
+  if (allowed.empty()) {
+    allowed = fmt::format(": {}, or a scenario (lockbench hazards --help lists them)",
+                          fmt::join(fault_names(), ", "));
+  }
+  return tl::unexpected(fmt::format("\"{}\" is not a known fault{}", text, allowed));
+}
+
+tl::expected<std::string, std::string> parse_ranking_figure(const std::string& text) {
+  const std::vector<results::Figure> figures = results::figures(results::Run{});
+  std::vector<std::string_view> names;
+  names.reserve(figures.size());
+  for (const results::Figure& figure : figures) names.push_back(figure.path);
+  if (std::find(names.begin(), names.end(), text) == names.end()) {
+    return tl::unexpected(
+        fmt::format("no such figure \"{}\"{}: a figure of a run is expected, such as acquire.p99",
+                    text, did_you_mean(text, names)));
+  }
+  if (choose::can_rank(text)) return text;
+  return tl::unexpected(fmt::format("\"{}\" is neither better high nor better low; these rank: {}",
+                                    text, choose::ranking_figures()));
+}
+
+/// Asks for the requirements one by one on a terminal; elsewhere they must be given.
+tl::expected<void, UsageError> prompt_for_requirements(ChooseOptions& values) {
+  OptionList options(kChoose);
+  values.declare_requirements(options);
   if (isatty(STDIN_FILENO) == 0) {
     std::string names;
-    for (const Option& option : all) {
-      if (option.name != "rank-by")
-        names += fmt::format("{}--{}", names.empty() ? "" : ", ", option.name);
+    for (const Option& option : options.all()) {
+      names += fmt::format("{}--{}", names.empty() ? "" : ", ", option.name);
     }
     return tl::unexpected(
-        UsageError{fmt::format("a requirement is wanted, at least one of {}", names)});
+        UsageError{fmt::format("choose needs at least one requirement: {}", names)});
   }
-  std::vector<Option> questions = all;
-  std::erase_if(questions, [](const Option& option) { return option.name == "rank-by"; });
-  fmt::print(stderr, "What is the lock to do? An empty answer: it does not matter.\n");
-  return ask(questions, stdin, stderr, options);
+  fmt::print(stderr, "What do you require of the lock? Press Enter where it does not matter.\n");
+  return prompt(options.all(), stdin, stderr);
 }
 
-tl::expected<void, UsageError> check_work(const choose::Requirements& requirements) {
+tl::expected<void, UsageError> check_work_times(const choose::Requirements& requirements) {
   const auto& p50 = requirements.work_p50;
   const auto& p99 = requirements.work_p99;
   if (!p50 || !p99 || *p50 <= *p99) return {};
@@ -67,8 +113,7 @@ tl::expected<std::vector<choose::Source>, UsageError> load_files(
     auto result = results::load(path);
     if (!result) return tl::unexpected(UsageError{result.error()});
     if (result->runs.empty() && !result->hazards && !result->experiment) {
-      return tl::unexpected(
-          UsageError{fmt::format("{}: there are no runs, plays or points in it", path)});
+      return tl::unexpected(UsageError{fmt::format("{}: contains no runs, plays or points", path)});
     }
     sources.push_back({path, std::move(*result)});
   }
@@ -82,18 +127,19 @@ std::string text_of(const choose::Answer& answer, Format format) {
                                   .width = folds ? terminal_width(stdout) : 0});
 }
 
-tl::expected<int, UsageError> choose_strategy(const RunOptions& given) {
-  RunOptions options = given;
-  if (options.choose.requirements.none()) {
-    if (auto asked = ask_for_requirements(options); !asked) return tl::unexpected(asked.error());
+tl::expected<int, UsageError> choose_strategy(const ChooseOptions& given) {
+  ChooseOptions options = given;
+  if (options.requirements.none()) {
+    if (auto answered = prompt_for_requirements(options); !answered)
+      return tl::unexpected(answered.error());
   }
-  const choose::Requirements& requirements = options.choose.requirements;
-  if (auto fits = check_work(requirements); !fits) return tl::unexpected(fits.error());
-  auto files = load_files(options.choose.files);
+  const choose::Requirements& requirements = options.requirements;
+  if (auto fits = check_work_times(requirements); !fits) return tl::unexpected(fits.error());
+  auto files = load_files(options.files);
   if (!files) return tl::unexpected(files.error());
   const choose::Evidence evidence(std::move(*files), choose::reference());
   const choose::Answer answer = choose::choose(requirements, all_strategies(), evidence);
-  Console console(stderr, is_terminal(stderr), options.quiet);
+  Console console(stderr, is_terminal(stderr), false);
   Ending ending{.threshold_missed = answer.ranked.empty()};
   ending.errors = !print_text(text_of(answer, options.format), console);
   return exit_code_of(ending);
@@ -101,11 +147,62 @@ tl::expected<int, UsageError> choose_strategy(const RunOptions& given) {
 
 }  // namespace
 
+void ChooseOptions::declare_requirements(OptionList& options) {
+  const auto same = [](const std::string& text) { return text; };
+  options
+      .add({"stores", "S,..."}, requirements.stores, each_once(parsed(parse_store, same)),
+           "the stores that you can use, separated by commas, such as redis,postgres", "any")
+      .as_comma_separated();
+  options
+      .add({"survive", "F,..."}, requirements.survive,
+           each_once(parsed(parse_survival, [](const choose::Survival& one) { return one.word; })),
+           fmt::format("the faults to survive, separated by commas: {}, or a name or glob of "
+                       "lockbench hazards",
+                       fmt::join(fault_names(), ", ")),
+           "none")
+      .as_comma_separated();
+  options.add({"work-time-p50", "D"}, requirements.work_p50, duration(1us, 1h),
+              "median of the work time under the lock", "unknown");
+  options.add({"work-time-p99", "D"}, requirements.work_p99, duration(1us, 1h),
+              "99th percentile of the work time under the lock", "unknown");
+  options.add({"clients", "N"}, requirements.clients, whole_number(1, 100'000),
+              "clients that want the lock", "unknown");
+  options.add({"rate", "R"}, requirements.rate, number(0.001, 10'000'000),
+              "sections per second over all clients", "unknown");
+  options.add(
+      {"slo", "EXPR"}, requirements.slos,
+      parsed(results::parse_threshold, [](const results::Threshold& slo) { return slo.text; }),
+      "figure to keep, such as 'acquire.p99<20ms'", "none");
+  options.add_flag({"fair", ""}, requirements.fair, "first come, first served");
+  options.add({"fencing-resource", "yes|no"}, requirements.fencing_resource,
+              OneOf<bool>{{"yes", true}, {"no", false}},
+              "whether the protected resource can reject writes with an old fencing number",
+              "unknown");
+  options.add_flag({"reentrant", ""}, requirements.reentrant, "a holder can acquire it again");
+  options.add_flag({"shared", ""}, requirements.shared, "several readers can hold it at once");
+}
+
+void ChooseOptions::declare(OptionList& options) {
+  declare_files(options, files, "result files to judge by", "the built-in reference results");
+  declare_requirements(options);
+  options.add({"rank-by", "FIGURE"}, requirements.rank_by,
+              parsed(parse_ranking_figure, [](const std::string& figure) { return figure; }),
+              "rank by this figure of a run, such as commands_per_section",
+              "the one that fits the requirements");
+  options.add({"format", "NAME"}, format,
+              OneOf<Format>{
+                  {"table", Format::table}, {"json", Format::json}, {"markdown", Format::markdown}},
+              "what stdout shows");
+  OutputOptions::declare_config(options, config);
+}
+
 Command choose_command() {
-  return {.name = "choose",
-          .summary = "Which strategy, with which settings, and why.",
-          .options = choose_options(),
-          .execute = choose_strategy};
+  return make_command<ChooseOptions>(
+      {.name = "choose",
+       .task = kDecide,
+       .summary = "Recommend a strategy and its settings, and say why.",
+       .example = "lockbench choose --stores redis --survive crash --work-time-p99 200ms"},
+      choose_strategy);
 }
 
 }  // namespace lockbench::cli

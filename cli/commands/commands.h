@@ -1,10 +1,56 @@
 #pragma once
 
+#include <fmt/format.h>
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
-#include "cli/options/option.h"
+#include "cli/console/exit_code.h"
+#include "cli/options/load_options.h"
 
 namespace lockbench::cli {
+
+/// A subcommand: what help says about it, its options and what it does.
+struct Command {
+  std::string_view name;
+  /// The heading under which help shows it; empty: not at all, as it is for the project's own
+  /// files.
+  std::string_view task;
+  std::string_view summary, example;
+  /// Its options at their defaults.
+  std::function<OptionList()> options{};
+  /// Returns the exit code.
+  std::function<tl::expected<int, UsageError>(std::span<const std::string> args)> execute{};
+};
+
+/// The headings of help, in their order.
+inline constexpr std::string_view kMeasure = "Measure", kCompareResults = "Results",
+                                  kDecide = "Choose and operate";
+
+/// `text` with options of its own type. `Options` declares them (see load_options.h).
+template <class Options>
+Command make_command(Command text, tl::expected<int, UsageError> (*run)(const Options&)) {
+  text.options = [] {
+    auto values = std::make_shared<Options>();
+    OptionList options = options_of(*values);
+    options.keep(std::move(values));
+    return options;
+  };
+  text.execute = [run, name = text.name, summary = text.summary, example = text.example](
+                     std::span<const std::string> args) -> tl::expected<int, UsageError> {
+    Options values;
+    OptionList options = options_of(values);
+    if (auto done = read(values, options, args); !done) return tl::unexpected(done.error());
+    if (!options.help_wanted()) return run(values);
+    fmt::print("{}", options.help(name, summary, example));
+    return exit_code::kFine;
+  };
+  return text;
+}
 
 Command run_command();
 Command list_command();
@@ -20,7 +66,7 @@ Command probe_command();
 Command hazards_command();
 Command doctor_command();
 
-/// Every subcommand, the default one first.
+/// Every subcommand; the first one is the default.
 std::vector<Command> all_commands();
 
 }  // namespace lockbench::cli

@@ -8,10 +8,10 @@
 #include "cli/console/console.h"
 #include "cli/console/exit_code.h"
 #include "cli/console/publish.h"
-#include "cli/options/option_types.h"
-#include "cli/options/result_files.h"
+#include "cli/options/value_types.h"
 #include "results/file/load.h"
 #include "results/stats/comparison.h"
+#include "results/stats/regression.h"
 #include "results/tables/comparison_sheet.h"
 #include "results/tables/markdown.h"
 #include "results/tables/text.h"
@@ -19,43 +19,27 @@
 namespace lockbench::cli {
 namespace {
 
-using Set = tl::expected<void, std::string>;
+struct CompareOptions {
+  static constexpr Commands kCommand = kCompare;
+  std::vector<std::string> files;
+  std::vector<results::Regression> fail_on;
+  double confidence = 0.95;
+  bool force = false;
+  OutputOptions output;
 
-Option fail_on_option() {
-  Option option{.name = "fail-on", .value_name = "EXPR", .repeatable = true};
-  option.help =
-      "exit code 99 when a change is both shown and beyond this bound, or the figure was not "
-      "measured: acquire.p99>+10%, sections_per_second<-5%, handoff.p50>+200us; repeatable";
-  option.set = [](RunOptions& options, const std::string& text) -> Set {
-    auto regression = results::parse_regression(text);
-    if (!regression) return tl::unexpected(regression.error());
-    options.compare.fail_on.push_back(std::move(*regression));
-    return {};
-  };
-  option.get = [](const RunOptions& options) -> results::OptionValue {
-    std::vector<std::string> texts;
-    for (const results::Regression& one : options.compare.fail_on) texts.push_back(one.text);
-    return texts;
-  };
-  return option;
-}
-
-std::vector<Option> compare_options() {
-  std::vector<Option> options = {
-      result_files_option(
-          "two result files: the second is compared with the first",
-          [](auto& o) -> auto& { return o.compare.files; }),
-      fail_on_option(),
-      flag_option(
-          "force", "compare although workload or environment differ",
-          [](auto& o) -> auto& { return o.compare.force; }),
-      number_option(
-          "confidence", "P", "of all findings together", Range<double>{0.5, 0.999},
-          [](auto& o) -> auto& { return o.compare.confidence; })};
-  auto shared = some_run_options({"format"});
-  std::move(shared.begin(), shared.end(), std::back_inserter(options));
-  return options;
-}
+  void declare(OptionList& options) {
+    declare_files(options, files, "two result files; the second is compared with the first");
+    options.add(
+        {"fail-on", "EXPR"}, fail_on,
+        parsed(results::parse_regression, [](const results::Regression& one) { return one.text; }),
+        "exit 99 on a significant regression beyond this bound, or if the figure is "
+        "missing: acquire.p99>+10%, sections_per_second<-5%, handoff.p50>+200us");
+    options.add_flag({"force", ""}, force, "compare although workload or environment differ");
+    options.add({"confidence", "P"}, confidence, number(0.5, 0.999),
+                "confidence of all findings together");
+    output.declare(options);
+  }
+};
 
 tl::expected<results::Result, UsageError> load_runs(const std::string& path) {
   auto result = results::load(path);
@@ -144,8 +128,7 @@ tl::expected<void, UsageError> check_confidence(const results::ResultComparison&
   return {};
 }
 
-tl::expected<int, UsageError> compare(const RunOptions& given) {
-  const CompareOptions& options = given.compare;
+tl::expected<int, UsageError> compare(const CompareOptions& options) {
   if (options.files.size() != 2) {
     return tl::unexpected(UsageError{
         fmt::format("two result files are wanted: lockbench compare A.json B.json (given: {})",
@@ -156,7 +139,7 @@ tl::expected<int, UsageError> compare(const RunOptions& given) {
   const auto b = load_runs(options.files[1]);
   if (!b) return tl::unexpected(b.error());
 
-  Console console(stderr, is_terminal(stderr), given.quiet);
+  Console console(stderr, is_terminal(stderr), options.output.quiet);
   const std::vector<std::string> differing = results::incompatibilities(*a, *b);
   if (!differing.empty() && !options.force) {
     return tl::unexpected(UsageError{
@@ -177,7 +160,7 @@ tl::expected<int, UsageError> compare(const RunOptions& given) {
     comparison.notes.push_back(fmt::format("they differ in {}", joined(differing)));
   }
   Ending ending;
-  ending.errors = !print_text(text_of(comparison, given.format), console);
+  ending.errors = !print_text(text_of(comparison, options.output.format), console);
   for (const std::string& line : regressions(comparison, options.fail_on)) {
     console.warn(line);
     ending.threshold_missed = true;
@@ -188,10 +171,12 @@ tl::expected<int, UsageError> compare(const RunOptions& given) {
 }  // namespace
 
 Command compare_command() {
-  return {.name = "compare",
-          .summary = "What two results differ by, and whether that can be chance.",
-          .options = compare_options(),
-          .execute = compare};
+  return make_command<CompareOptions>(
+      {.name = "compare",
+       .task = kCompareResults,
+       .summary = "Compare two result files, with significance.",
+       .example = "lockbench compare before.json after.json --fail-on 'acquire.p99>+10%'"},
+      compare);
 }
 
 }  // namespace lockbench::cli

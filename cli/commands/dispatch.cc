@@ -8,27 +8,29 @@
 #include <exception>
 
 #include "cli/commands/commands.h"
-#include "cli/console/exit_code.h"
 #include "cli/console/facts.h"
 #include "cli/console/text.h"
-#include "cli/options/parse.h"
 #include "hazards/client.h"
 #include "strategies/registry.h"
 
 namespace lockbench::cli {
 namespace {
 
-constexpr std::string_view kMoreHelp = "lockbench COMMAND --help shows a command's options.";
-
 void print_overview(const std::vector<Command>& commands) {
   fmt::print(
-      "A benchmark and observability toolkit for distributed lock strategies.\n\n"
-      "Usage: lockbench [COMMAND] [OPTIONS]\n\n");
-  for (const Command& command : commands) {
-    if (!command.hidden) fmt::print("  {:<8} {}\n", command.name, command.summary);
+      "A benchmark and observability toolkit for distributed locks.\n\n"
+      "Usage: lockbench [COMMAND] [OPTIONS]\n");
+  for (const std::string_view task : {kMeasure, kCompareResults, kDecide}) {
+    fmt::print("\n{}:\n", task);
+    for (const Command& command : commands) {
+      if (command.task == task) fmt::print("  {:<9} {}\n", command.name, command.summary);
+    }
   }
-  fmt::print("\nWithout a command: {}, over all strategies. {}\n", commands.front().name,
-             kMoreHelp);
+  fmt::print(
+      "\nWithout a command, lockbench runs `lockbench {}` with every strategy.\n"
+      "`lockbench COMMAND --help` shows an example and the options of a command.\n"
+      "`lockbench --version` shows the version. Documentation: README.md and docs/.\n",
+      commands.front().name);
 }
 
 void print_version() {
@@ -36,48 +38,50 @@ void print_version() {
   fmt::print("lockbench {} ({}, {})\n", build.version, build.commit, build.build_type);
 }
 
-bool asks_for(std::span<const std::string> args, std::string_view option) {
-  const auto end = std::find(args.begin(), args.end(), "--");
-  return std::find(args.begin(), end, option) != end;
+const Command* find_command(const std::vector<Command>& commands, std::string_view name) {
+  const auto found = std::find_if(commands.begin(), commands.end(),
+                                  [&](const Command& command) { return command.name == name; });
+  return found == commands.end() ? nullptr : &*found;
 }
 
 UsageError no_such_command(const std::string& name, const std::vector<Command>& commands) {
   if (name.find("://") != std::string::npos) {
     return {"a URL is not a command: servers are given with --redis URL"};
   }
-  std::vector<std::string_view> names;
-  names.reserve(commands.size());
-  for (const Command& command : commands) names.push_back(command.name);
   if (find_strategy(name) != nullptr) {
     return {fmt::format("no such command \"{0}\": did you mean lockbench run {0}?", name)};
   }
+  std::vector<std::string_view> names;
+  names.reserve(commands.size());
+  for (const Command& command : commands) names.push_back(command.name);
   return {fmt::format("no such command \"{}\"{} (lockbench --help shows all)", name,
                       did_you_mean(name, names))};
 }
 
-/// "lockbench --redis URL run": without this, run would be a strategy that nobody knows.
-tl::expected<void, UsageError> check_commands_first(const RunOptions& options) {
-  const std::vector<Command> commands = all_commands();
-  for (const std::string& name : options.strategies) {
-    const bool is_command = std::any_of(commands.begin(), commands.end(),
-                                        [&](const Command& one) { return one.name == name; });
-    if (is_command && find_strategy(name) == nullptr) {
+/// "lockbench --redis URL run" would look for a strategy named run.
+tl::expected<void, UsageError> check_command_is_first(const std::vector<Command>& commands,
+                                                      const Command& chosen,
+                                                      std::span<const std::string> args) {
+  OptionList options = chosen.options();
+  if (!options.read(args) || options.help_wanted()) return {};  // execute() reports it
+  for (const Option& option : options.all()) {
+    if (option.name != "strategies") continue;
+    const auto value = option.record();
+    for (const std::string& name : std::get<std::vector<std::string>>(value)) {
+      if (find_command(commands, name) == nullptr) continue;
       return tl::unexpected(UsageError{
-          fmt::format("\"{0}\" is a command, which comes first: lockbench {0} [OPTIONS]", name)});
+          fmt::format("the command \"{0}\" must come first: lockbench {0} [OPTIONS]", name)});
     }
   }
   return {};
 }
 
-tl::expected<int, UsageError> execute(const Command& command, std::span<const std::string> args) {
-  if (asks_for(args, "--help") || asks_for(args, "-h")) {
-    fmt::print("{}", help(command));
-    return exit_code::kFine;
+tl::expected<int, UsageError> execute(const std::vector<Command>& commands, const Command& command,
+                                      std::span<const std::string> args) {
+  if (auto first = check_command_is_first(commands, command, args); !first) {
+    return tl::unexpected(first.error());
   }
-  const auto options = parse(command, args);
-  if (!options) return tl::unexpected(options.error());
-  if (auto placed = check_commands_first(*options); !placed) return tl::unexpected(placed.error());
-  return command.execute(*options);
+  return command.execute(args);
 }
 
 tl::expected<int, UsageError> choose_and_execute(std::span<const std::string> args) {
@@ -91,31 +95,32 @@ tl::expected<int, UsageError> choose_and_execute(std::span<const std::string> ar
     print_version();
     return exit_code::kFine;
   }
-  // For the plays of `hazards` alone.
+  // Started by `hazards`: one client in a process of its own, which a fault can kill.
   if (first == "client" && args.size() == 1) {
     return hazards::serve_client(STDIN_FILENO, STDOUT_FILENO);
   }
-  if (first.starts_with('-') || args.empty()) return execute(commands.front(), args);
-  for (const Command& command : commands) {
-    if (command.name == first) return execute(command, args.subspan(1));
+  if (first.starts_with('-') || args.empty()) {
+    return execute(commands, commands.front(), args);
   }
-  return tl::unexpected(no_such_command(first, commands));
+  const Command* command = find_command(commands, first);
+  if (command == nullptr) return tl::unexpected(no_such_command(first, commands));
+  return execute(commands, *command, args.subspan(1));
 }
 
 }  // namespace
 
 std::vector<Command> all_commands() {
   return {run_command(),
+          capacity_command(),
           renewal_command(),
           quorum_command(),
-          capacity_command(),
           hazards_command(),
           compare_command(),
           report_command(),
           choose_command(),
-          probe_command(),
           list_command(),
           doctor_command(),
+          probe_command(),
           condense_command(),
           reference_tables_command()};
 }
@@ -127,7 +132,7 @@ int dispatch(std::span<const std::string> args) {
       fmt::print(stderr, "lockbench: {}\n", presentable(code.error().message));
       return exit_code::kUsage;
     }
-    // What ended otherwise has said why.
+    // A command that failed has already said why.
     const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
     if (written || *code != exit_code::kFine) return *code;
     fmt::print(stderr, "lockbench: the output could not be written to stdout\n");

@@ -74,7 +74,12 @@ Finding check_clock() {
           slow ? source + ": slow to read, which shows in short times" : source};
 }
 
-tl::expected<int, UsageError> doctor(const RunOptions& options) {
+struct DoctorOptions : LoadOptions {
+  static constexpr Commands kCommand = kDoctor;
+  static tl::expected<void, UsageError> complete(const OptionList& /*options*/) { return {}; }
+};
+
+tl::expected<int, UsageError> doctor(const DoctorOptions& options) {
   const deployment::Request request = request_of(options);
   std::vector<Finding> findings = {check_cores(), check_clock(), check_open_files(request)};
   for (const StoreKind* store : store_kinds()) {
@@ -92,20 +97,15 @@ tl::expected<int, UsageError> doctor(const RunOptions& options) {
   return good ? exit_code::kFine : exit_code::kErrors;
 }
 
-std::vector<Option> doctor_options() {
-  std::vector<Option> options = server_options();
-  auto shared = some_run_options({"counter-redis", "store-timeout", "clients", "resource"});
-  std::move(shared.begin(), shared.end(), std::back_inserter(options));
-  return options;
-}
-
 }  // namespace
 
 Command doctor_command() {
-  return {.name = "doctor",
-          .summary = "Which servers, programs and endpoints can be used.",
-          .options = doctor_options(),
-          .execute = doctor};
+  return make_command<DoctorOptions>(
+      {.name = "doctor",
+       .task = kDecide,
+       .summary = "Check which servers, programs and endpoints can be used.",
+       .example = "lockbench doctor --redis redis://host:6379"},
+      doctor);
 }
 
 }  // namespace lockbench::cli

@@ -8,7 +8,7 @@
 #include "cli/commands/commands.h"
 #include "cli/console/finish.h"
 #include "cli/console/session.h"
-#include "cli/options/option_types.h"
+#include "cli/options/value_types.h"
 #include "hazards/repeat.h"
 #include "results/file/json.h"
 #include "results/tables/belief_sheet.h"
@@ -23,15 +23,15 @@ using hazards::Repeated;
 constexpr int kUsuallyAtOnce = 6;
 
 /// In the order in which they are shown.
-tl::expected<std::vector<Cell>, UsageError> cells_of(const RunOptions& options,
+tl::expected<std::vector<Cell>, UsageError> cells_of(const HazardOptions& options,
                                                      std::vector<results::Skipped>& skipped) {
-  std::vector<std::string> scenarios = options.hazards.scenarios, strategies = options.strategies;
-  if (const std::string& explain = options.hazards.explain; !explain.empty()) {
+  std::vector<std::string> scenarios = options.scenarios, strategies = options.strategies;
+  if (const std::string& explain = options.explain; !explain.empty()) {
     const std::size_t slash = explain.find('/');
     scenarios = {explain.substr(0, slash)};
     strategies = {explain.substr(slash + 1)};
   }
-  const auto plays = select_scenarios(scenarios, options.hazards.quick);
+  const auto plays = select_scenarios(scenarios, options.quick);
   if (!plays) return tl::unexpected(plays.error());
   const auto selected = select_built(strategies, skipped);
   if (!selected) return tl::unexpected(selected.error());
@@ -65,12 +65,12 @@ results::Hazard to_result(const Repeated& repeated) {
   return hazard;
 }
 
-std::string text_of(const results::Result& result, const RunOptions& options) {
+std::string text_of(const results::Result& result, const HazardOptions& options) {
   const results::MatrixOptions look{.color = may_color(stdout),
                                     .width = is_terminal(stdout) ? terminal_width(stdout) : 0};
-  // One play's gap is an anecdote, which the timeline tells.
-  const bool gaps = options.hazards.repeat > 1 && !result.belief_gaps.empty();
-  switch (options.format) {
+  // With one play of each cell, the timeline already shows the gap.
+  const bool gaps = options.repeat > 1 && !result.belief_gaps.empty();
+  switch (options.output.format) {
     case Format::json:
       return results::to_json(result);
     case Format::csv:
@@ -81,7 +81,7 @@ std::string text_of(const results::Result& result, const RunOptions& options) {
     case Format::table:
       break;
   }
-  if (!options.hazards.explain.empty() && !result.hazards->empty()) {
+  if (!options.explain.empty() && !result.hazards->empty()) {
     return results::explain(result.hazards->front());
   }
   return results::to_matrix(*result.hazards, look) + "\n" +
@@ -89,7 +89,7 @@ std::string text_of(const results::Result& result, const RunOptions& options) {
          (gaps ? "\n" + to_table(results::sheet_of(result.belief_gaps)) : "");
 }
 
-/// Tells how far it is: on a terminal in place, else now and then.
+/// Shows progress: in place on a terminal, every 50 plays elsewhere.
 class HazardProgress {
  public:
   HazardProgress(Console& console, const std::vector<Cell>& cells)
@@ -98,14 +98,14 @@ class HazardProgress {
         })) {}
 
   void on_done(const Cell& cell) {
-    if (cell.took == Duration::zero()) return;  // there was nothing to play
+    if (cell.took == Duration::zero()) return;  // not played
     ++done_;
     const std::string name = fmt::format("{} / {}", cell.scenario->name, cell.strategy->name);
     if (!cell.played()) {
-      tell(fmt::format("{} could not be played: {}", name, cell.reason));
+      warn_once(fmt::format("{} could not be played: {}", name, cell.reason));
     } else if (!cell.agrees()) {
-      tell(fmt::format("{}: {}, but {} is declared", name, to_string(*cell.observed),
-                       to_string(cell.expected)));
+      warn_once(fmt::format("{}: {}, but {} is declared", name, to_string(*cell.observed),
+                            to_string(cell.expected)));
     }
     const std::string line = fmt::format("{} of {} played", done_, total_);
     if (console_.terminal()) {
@@ -116,22 +116,23 @@ class HazardProgress {
   }
 
  private:
-  /// Of plays that are repeated, once.
-  void tell(const std::string& line) {
-    if (told_.insert(line).second) console_.warn(line);
+  /// Repeated plays of a cell often give the same warning.
+  void warn_once(const std::string& line) {
+    if (warned_.insert(line).second) console_.warn(line);
   }
 
   Console& console_;
   const std::ptrdiff_t total_;
   std::ptrdiff_t done_ = 0;
-  std::set<std::string> told_;
+  std::set<std::string> warned_;
 };
 
-/// What was not played is skipped, and says why; of a strategy that was named it is an error.
-void collect(const std::vector<Repeated>& cells, const RunOptions& options, results::Result& result,
-             Ending& ending, Console& console) {
+/// Adds what was played to the result; the rest is skipped with its reason, which is an error for a
+/// strategy that was named.
+void collect(const std::vector<Repeated>& cells, const HazardOptions& options,
+             results::Result& result, Ending& ending, Console& console) {
   std::set<std::string> named(options.strategies.begin(), options.strategies.end());
-  const std::string& explain = options.hazards.explain;
+  const std::string& explain = options.explain;
   if (!explain.empty()) named = {explain.substr(explain.find('/') + 1)};
   result.hazards.emplace();
   for (const Repeated& cell : cells) {
@@ -155,63 +156,120 @@ void collect(const std::vector<Repeated>& cells, const RunOptions& options, resu
   }
 }
 
-tl::expected<void, UsageError> check_together(const RunOptions& given) {
-  const HazardOptions& options = given.hazards;
-  const auto error = [](const char* text) { return tl::unexpected(UsageError{text}); };
-  if (!options.explain.empty() && !(options.scenarios.empty() && given.strategies.empty())) {
-    return error("--explain: names its scenario and strategy itself; not with others");
+/// The names of all scenarios, in lines of the width of help.
+std::string scenario_names() {
+  std::string names;
+  for (const hazards::Scenario* scenario : hazards::all_scenarios()) {
+    names += fmt::format(" {}", scenario->name);
   }
-  if (options.explain.find_first_of("*?[") != std::string::npos) {
-    return error("--explain: one SCENARIO/STRATEGY, no glob");
-  }
-  if (options.dose) {
-    if (!options.explain.empty()) return error("--dose: not together with --explain");
-    if (options.quick)
-      return error("--dose: not together with --quick, which takes scenarios away");
-    if (options.repeat > 1) return error("--repeat: with --dose it is --dose-plays N");
-    return {};
-  }
-  if (options.dose_plays) return error("--dose-plays: only with --dose");
-  if (!options.dose_ratios.empty()) return error("--dose-ratio: only with --dose");
-  return {};
+  return names;
 }
 
-tl::expected<int, UsageError> play_matrix(const RunOptions& options) {
+ValueType<std::string> strategy_name() {
+  auto type = any_text();
+  type.parse = [](const std::string& text) -> tl::expected<std::string, std::string> {
+    if (!text.empty()) return text;
+    return tl::unexpected<std::string>(
+        "a name or glob is missing: names and globs, separated by commas");
+  };
+  return type;
+}
+
+ValueType<std::string> scenario_and_strategy() {
+  auto type = path();  // recorded as null if empty
+  type.parse = [](const std::string& text) -> tl::expected<std::string, std::string> {
+    if (text.find_first_of("*?[") != std::string::npos) {
+      return tl::unexpected(fmt::format("\"{}\": globs are not allowed", text));
+    }
+    if (text.find('/') != std::string::npos) return text;
+    return tl::unexpected(
+        fmt::format("\"{}\" is not SCENARIO/STRATEGY, such as late-release/redis-set-nx", text));
+  };
+  return type;
+}
+
+tl::expected<int, UsageError> play_matrix(const HazardOptions& options) {
   results::Result result = begin_result();
   const auto cells = cells_of(options, result.skipped);
   if (!cells) return tl::unexpected(cells.error());
-  const auto out = out_path(options, result.id);
+  const auto out = out_path(options.output, result.id);
   if (!out) return tl::unexpected(out.error());
-  Session session(options.quiet);
+  Session session(options.output.quiet);
   Console& console = session.console();
-  std::vector<Cell> plays = hazards::repeated(*cells, options.hazards.repeat);
+  std::vector<Cell> plays = hazards::repeated(*cells, options.repeat);
   {
     const auto servers = hazards::ServerPool::open({});
     if (!servers) return tl::unexpected(UsageError{servers.error()});
     HazardProgress progress(console, plays);
     play_all(
-        **servers, plays, options.hazards.at_once.value_or(kUsuallyAtOnce),
+        **servers, plays, options.at_once.value_or(kUsuallyAtOnce),
         [&](const Cell& cell) { progress.on_done(cell); }, session.stop());
   }
   Ending ending{.interrupted = session.stopped()};
   collect(hazards::gather(plays, cells->size()), options, result, ending, console);
   result.interrupted = ending.interrupted;
-  result.workload = record_of(options, hazard_options());
-  return finish(result, text_of(result, options), *out, ending, console, options.report.page);
+  result.workload = workload_record(options);
+  return finish(result, text_of(result, options), *out, ending, console, options.output.report);
 }
 
-tl::expected<int, UsageError> play_hazards(const RunOptions& options) {
-  if (auto fits = check_together(options); !fits) return tl::unexpected(fits.error());
-  return options.hazards.dose ? play_doses(options) : play_matrix(options);
+tl::expected<int, UsageError> play_hazards(const HazardOptions& options) {
+  return options.dose ? play_doses(options) : play_matrix(options);
 }
 
 }  // namespace
 
+void HazardOptions::declare(OptionList& options) {
+  const std::vector<std::string> all = {"all"};
+  options
+      .add({"scenarios", "SCENARIO"}, scenarios, any_text(),
+           "name or glob, such as 'crash-*', of:" + scenario_names(), "all")
+      .as_positional()
+      .recorded_if_unset(all);
+  options
+      .add({"strategies", "S,..."}, strategies, strategy_name(),
+           "names and globs, separated by commas", "all")
+      .as_comma_separated()
+      .recorded_if_unset(all);
+  options.add({"explain", "SCENARIO/STRATEGY"}, explain, scenario_and_strategy(),
+              "play this one and show everything that happened");
+  options.add_flag({"quick", ""}, quick, "play only the most telling scenarios");
+  options.add({"repeat", "N"}, repeat, whole_number(1, 1000),
+              "plays of each cell, to see whether they all end alike");
+  options.add_flag({"dose", ""}, dose, "measure how often a fault does harm, by its length");
+  options.add({"dose-plays", "N"}, dose_plays, whole_number(1, 1000),
+              "with --dose: plays of each length", "10");
+  options
+      .add({"dose-ratio", "R"}, dose_ratios, number(0.1, 100),
+           "with --dose: length of the fault as a multiple of the TTL", "0.5 to 3")
+      .recorded_if_unset(std::vector<std::string>());
+  options.add({"at-once", "N"}, at_once, whole_number(1, 64), "plays side by side",
+              "6; 24 with --dose");
+  output.declare(options);
+}
+
+tl::expected<void, UsageError> HazardOptions::complete(const OptionList& /*options*/) const {
+  const auto error = [](const char* text) { return tl::unexpected(UsageError{text}); };
+  if (!explain.empty() && !(scenarios.empty() && strategies.empty())) {
+    return error("--explain names its scenario and strategy; no others can be given");
+  }
+  if (!dose) {
+    if (dose_plays) return error("--dose-plays requires --dose");
+    if (!dose_ratios.empty()) return error("--dose-ratio requires --dose");
+    return {};
+  }
+  if (!explain.empty()) return error("--dose cannot be combined with --explain");
+  if (quick) return error("--dose cannot be combined with --quick");
+  if (repeat > 1) return error("--dose cannot be combined with --repeat: use --dose-plays N");
+  return {};
+}
+
 Command hazards_command() {
-  return {.name = "hazards",
-          .summary = "Plays faults on real servers: which lock survives which.",
-          .options = hazard_options(),
-          .execute = play_hazards};
+  return make_command<HazardOptions>(
+      {.name = "hazards",
+       .task = kMeasure,
+       .summary = "Inject faults into real servers: which lock survives which.",
+       .example = "lockbench hazards 'crash-*' --strategies redis-set-nx,redlock"},
+      play_hazards);
 }
 
 }  // namespace lockbench::cli

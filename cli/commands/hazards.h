@@ -1,10 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "cli/options/option.h"
+#include "cli/options/load_options.h"
 #include "hazards/player.h"
 #include "results/file/model.h"
 
@@ -12,17 +13,32 @@ namespace lockbench::cli {
 
 // The parts of `lockbench hazards`.
 
-std::vector<Option> hazard_options();
+struct HazardOptions {
+  static constexpr Commands kCommand = kHazards;
+  std::vector<std::string> scenarios, strategies;  ///< names and globs as given; none: all
+  std::string explain;                             ///< "SCENARIO/STRATEGY", or empty
+  bool quick = false;
+  std::optional<int> at_once;  ///< plays side by side
+  int repeat = 1;              ///< plays of each cell
+  bool dose = false;
+  std::optional<int> dose_plays;    ///< of each point
+  std::vector<double> dose_ratios;  ///< none: hazards::usual_ratios()
+  OutputOptions output;
+
+  void declare(OptionList& options);
+  tl::expected<void, UsageError> complete(const OptionList& options) const;
+};
 
 /// Names and globs ("crash-*", "all"; none at all: all).
 tl::expected<std::vector<const hazards::Scenario*>, UsageError> select_scenarios(
     const std::vector<std::string>& patterns, bool quick);
 
-/// What was asked for and is part of this build. What is not is skipped, or an error if named.
+/// The strategies of these names and globs that are part of this build. The others are skipped; one
+/// that was named is an error.
 tl::expected<std::vector<const Descriptor*>, UsageError> select_built(
     const std::vector<std::string>& patterns, std::vector<results::Skipped>& skipped);
 
 /// hazards --dose
-tl::expected<int, UsageError> play_doses(const RunOptions& options);
+tl::expected<int, UsageError> play_doses(const HazardOptions& options);
 
 }  // namespace lockbench::cli

@@ -7,7 +7,6 @@
 #include "cli/commands/hazards.h"
 #include "cli/console/finish.h"
 #include "cli/console/session.h"
-#include "cli/options/option_types.h"
 #include "hazards/dose.h"
 
 namespace lockbench::cli {
@@ -16,11 +15,11 @@ namespace {
 using hazards::DosePoint;
 using hazards::Scenario;
 
-/// Such plays mostly wait.
+/// More than without --dose, as these plays mostly wait.
 constexpr int kUsuallyAtOnce = 24;
 constexpr int kUsualPlays = 10;
 
-/// Those among the scenarios that can be given in doses. One that cannot is an error if named.
+/// The scenarios whose fault has an adjustable duration. One that has none is an error if named.
 tl::expected<std::vector<const Scenario*>, UsageError> select_dosed(
     const std::vector<std::string>& patterns) {
   auto selected = select_scenarios(patterns, false);
@@ -30,8 +29,8 @@ tl::expected<std::vector<const Scenario*>, UsageError> select_dosed(
     if (scenario->dose) possible.push_back(scenario->name);
   }
   const auto refused = [&](std::string_view name) {
-    return tl::unexpected(UsageError{
-        fmt::format("--dose: {} has no length: {} have one", name, fmt::join(possible, ", "))});
+    return tl::unexpected(UsageError{fmt::format(
+        "--dose: {} has no adjustable duration; these do: {}", name, fmt::join(possible, ", "))});
   };
   for (const std::string& pattern : patterns) {
     const Scenario* const named = hazards::find_scenario(pattern);
@@ -50,7 +49,7 @@ class DoseProgress {
     ++done_;
     const std::string name =
         fmt::format("{} / {} at {} TTL", point.scenario->name, point.strategy->name, point.ratio);
-    if (point.failed) console_.warn(fmt::format("{} broke off: {}", name, point.reason));
+    if (point.failed) console_.warn(fmt::format("{} was aborted: {}", name, point.reason));
     if (point.surprises()) console_.warn(fmt::format("{}: {}", name, point.surprise()));
     const std::string line = fmt::format("{} of {} points played", done_, total_);
     if (console_.terminal()) {
@@ -75,7 +74,7 @@ void skip(results::Result& result, const DosePoint& point) {
   if (!told) result.skipped.push_back({strategy, point.reason});
 }
 
-/// The points that were played, from the shortest; why the others were not.
+/// Adds the points that were played, the shortest fault first, and the reasons why others were not.
 void collect(const std::vector<DosePoint>& points, results::Result& result, Ending& ending,
              Console& console) {
   std::vector<results::DosePoint> played;
@@ -100,8 +99,8 @@ void collect(const std::vector<DosePoint>& points, results::Result& result, Endi
                    [](const auto& a, const auto& b) { return a.ratio < b.ratio; });
   result.experiment = results::Experiment{.points = std::move(played)};
   if (late > 0) {
-    console.note(fmt::format(
-        "{} plays came out longer than asked, on this machine, and were left out", late));
+    console.note(
+        fmt::format("{} plays took longer than asked on this machine and were left out", late));
   }
   for (const results::Skipped& one : result.skipped) {
     console.note(fmt::format("skipped: {}: {}", one.strategy, one.reason));
@@ -110,22 +109,21 @@ void collect(const std::vector<DosePoint>& points, results::Result& result, Endi
 
 }  // namespace
 
-tl::expected<int, UsageError> play_doses(const RunOptions& options) {
+tl::expected<int, UsageError> play_doses(const HazardOptions& options) {
   results::Result result = begin_result();
-  const auto scenarios = select_dosed(options.hazards.scenarios);
+  const auto scenarios = select_dosed(options.scenarios);
   if (!scenarios) return tl::unexpected(scenarios.error());
   const auto strategies = select_built(options.strategies, result.skipped);
   if (!strategies) return tl::unexpected(strategies.error());
-  const auto& ratios = options.hazards.dose_ratios;
+  const auto& ratios = options.dose_ratios;
   auto points = hazards::dose_points(*scenarios, *strategies,
                                      ratios.empty() ? hazards::usual_ratios() : ratios);
   if (points.empty()) {
-    return tl::unexpected(
-        UsageError{"--dose: none of these strategies promises anything to break"});
+    return tl::unexpected(UsageError{"--dose: none of these strategies promises exclusion"});
   }
-  const auto out = out_path(options, result.id);
+  const auto out = out_path(options.output, result.id);
   if (!out) return tl::unexpected(out.error());
-  Session session(options.quiet);
+  Session session(options.output.quiet);
   Console& console = session.console();
   {
     const auto servers = hazards::ServerPool::open({});
@@ -133,17 +131,17 @@ tl::expected<int, UsageError> play_doses(const RunOptions& options) {
     DoseProgress progress(console, points.size());
     measure_doses(
         **servers, points,
-        {.plays = options.hazards.dose_plays.value_or(kUsualPlays),
-         .at_once = options.hazards.at_once.value_or(kUsuallyAtOnce),
+        {.plays = options.dose_plays.value_or(kUsualPlays),
+         .at_once = options.at_once.value_or(kUsuallyAtOnce),
          .seed = std::random_device()()},
         [&](const DosePoint& point) { progress.on_done(point); }, session.stop());
   }
   Ending ending{.interrupted = session.stopped()};
   result.interrupted = ending.interrupted;
   collect(points, result, ending, console);
-  result.workload = record_of(options, hazard_options());
-  return finish(result, experiment_text(result, options.format), *out, ending, console,
-                options.report.page);
+  result.workload = workload_record(options);
+  return finish(result, experiment_text(result, options.output.format), *out, ending, console,
+                options.output.report);
 }
 
 }  // namespace lockbench::cli

@@ -23,7 +23,7 @@ constexpr std::array kTagged{
     Tagged{"acquire", &results::Run::acquire}, Tagged{"hold", &results::Run::hold},
     Tagged{"release", &results::Run::release}, Tagged{"handoff", &results::Run::handoff}};
 
-/// What each file is to hold, by its name.
+/// The text of each file, by its name.
 using Files = std::map<std::string, std::string>;
 
 Files files_of(const results::Result& result, double begun_seconds) {

@@ -9,14 +9,14 @@
 
 namespace lockbench::cli {
 
-/// Whether HdrHistogram's files can be written into the directory, which is made if it is not
-/// there. The error is one line.
+/// Whether HdrHistogram files can be written to the directory, which is created if necessary. The
+/// error is one line.
 tl::expected<void, std::string> check_hdr_directory(const std::string& directory);
 
-/// For each strategy one interval log with an interval for each repetition and each of acquire,
-/// hold, release and handoff (the intervals' tags), and for each of these a percentile output:
-/// STRATEGY.hlog and STRATEGY.REPETITION.acquire.hgrm. Repetitions stand end to end from `begun`
-/// on. False if not all are where they were to be, which the console is told.
+/// Writes one interval log per strategy, STRATEGY.hlog, with an interval per repetition and tag
+/// (acquire, hold, release, handoff), and one percentile file per interval, such as
+/// STRATEGY.REPETITION.acquire.hgrm. In the log the repetitions follow each other from `begun` on.
+/// False, with a message on the console, if a file could not be written to its place.
 bool save_hdr_files(const results::Result& result, std::chrono::system_clock::time_point begun,
                     const std::string& directory, Console& console);
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
-#include "cli/options/option_types.h"
+#include "cli/options/value_types.h"
 #include "deployment/deployment.h"
 #include "strategies/registry.h"
 
@@ -165,7 +165,18 @@ void print_strategy(const Json& strategy) {
   fmt::print("\n");
 }
 
-tl::expected<int, UsageError> list(const RunOptions& options) {
+struct ListOptions {
+  static constexpr Commands kCommand = kEveryCommand;
+  Format format = Format::table;
+
+  void declare(OptionList& options) {
+    options.add({"format", "NAME"}, format,
+                OneOf<Format>{{"table", Format::table}, {"json", Format::json}},
+                "what stdout shows");
+  }
+};
+
+tl::expected<int, UsageError> list(const ListOptions& options) {
   Json strategies = Json::array();
   for (const auto& catalogue : {all_strategies(), absent_strategies()}) {
     for (const Descriptor* strategy : catalogue) strategies.push_back(strategy_json(*strategy));
@@ -181,12 +192,12 @@ tl::expected<int, UsageError> list(const RunOptions& options) {
 }  // namespace
 
 Command list_command() {
-  return {.name = "list",
-          .summary = "Every strategy: protocol, traits, known hazards, availability.",
-          .options = {choice_option<Format>(
-              "format", "what stdout shows", {{"table", Format::table}, {"json", Format::json}},
-              [](auto& o) -> auto& { return o.format; })},
-          .execute = list};
+  return make_command<ListOptions>(
+      {.name = "list",
+       .task = kDecide,
+       .summary = "List every strategy: protocol, traits, known hazards, availability.",
+       .example = "lockbench list --format json"},
+      list);
 }
 
 }  // namespace lockbench::cli

@@ -7,13 +7,12 @@
 
 #include "cli/console/deploy.h"
 #include "cli/console/facts.h"
-#include "cli/options/option.h"
 #include "testbed/servers/open_files.h"
 
 namespace lockbench::cli {
 namespace {
 
-/// Those of the workload that tell runs apart, in few words.
+/// The options that are labels of lockbench_run_info.
 constexpr std::array kRunFacts = {"clients", "keys", "hold",  "think",    "rate", "arrival",
                                   "ttl",     "wait", "renew", "resource", "rtt"};
 
@@ -24,10 +23,10 @@ std::string text_of(const results::OptionValue& value) {
   return "";
 }
 
-exporter::Facts facts_of(const RunOptions& options, const std::string& run_id) {
+exporter::Facts facts_of(const LoadOptions& options, const std::string& run_id) {
   exporter::Facts facts;
   facts.run.emplace_back("run", run_id);
-  const auto record = workload_record(options);
+  const auto record = run_record(options);
   for (const char* name : kRunFacts) facts.run.emplace_back(name, text_of(record.at(name)));
   const results::Build build = build_facts();
   facts.build = {
@@ -35,19 +34,20 @@ exporter::Facts facts_of(const RunOptions& options, const std::string& run_id) {
   return facts;
 }
 
-/// As many as the load leaves files for, up to what the endpoint can serve.
-unsigned connections_beside(const RunOptions& options) {
-  constexpr unsigned kReserve = 64, kFewest = 16;
+/// How many connections to /metrics may be open at once: what the limit on open files leaves over.
+unsigned scrape_connections(const LoadOptions& options) {
+  constexpr unsigned kReserve = 64, kMin = 16;
   const std::uint64_t load = deployment::open_files_for(request_of(options)) + kReserve;
-  const std::uint64_t wanted = load + exporter::kMostConnections;
-  if (testbed::raise_open_file_limit(wanted)) return exporter::kMostConnections;
+  if (testbed::raise_open_file_limit(load + exporter::kMostConnections)) {
+    return exporter::kMostConnections;
+  }
   const std::uint64_t limit = testbed::hard_open_file_limit();
-  return limit > load + kFewest ? static_cast<unsigned>(limit - load) : kFewest;
+  return limit > load + kMin ? static_cast<unsigned>(limit - load) : kMin;
 }
 
 }  // namespace
 
-tl::expected<Metrics, UsageError> Metrics::start(const RunOptions& options,
+tl::expected<Metrics, UsageError> Metrics::start(const LoadOptions& options,
                                                  const std::vector<Selected>& selected,
                                                  const std::string& run_id, Console& console) {
   Metrics metrics;
@@ -71,7 +71,7 @@ tl::expected<Metrics, UsageError> Metrics::start(const RunOptions& options,
   const int nodes = redis.empty() ? options.workload.nodes : static_cast<int>(redis.size());
   metrics.exporter_ = exporter::Exporter::make(strategies, nodes, facts_of(options, run_id));
   if (!asked.listen) return metrics;
-  const auto serving = metrics.exporter_->serve(*asked.listen, connections_beside(options));
+  const auto serving = metrics.exporter_->serve(*asked.listen, scrape_connections(options));
   if (!serving) {
     return tl::unexpected(UsageError{fmt::format("--metrics-listen: {}", serving.error())});
   }

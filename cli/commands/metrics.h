@@ -7,29 +7,29 @@
 #include <vector>
 
 #include "cli/console/console.h"
-#include "cli/options/options.h"
+#include "cli/options/load_options.h"
 #include "cli/options/select.h"
 #include "exporter/exporter.h"
 #include "loadgen/run/run_watcher.h"
 
 namespace lockbench::cli {
 
-/// What --metrics-listen, --linger and --push ask for, during one command.
+/// Carries out --metrics-listen, --linger and --push during one command.
 class Metrics {
  public:
-  /// Serves from now on, if that is asked for; every series of the selected strategies is there.
-  /// Signals must be prepared before. The error names the option.
-  static tl::expected<Metrics, UsageError> start(const RunOptions& options,
+  /// Starts to serve, if --metrics-listen is given; every series of the selected strategies exists
+  /// from then on. Signals must be prepared before. The error names the option.
+  static tl::expected<Metrics, UsageError> start(const LoadOptions& options,
                                                  const std::vector<Selected>& selected,
                                                  const std::string& run_id, Console& console);
 
-  /// To be told of runs; null if nobody asks for metrics.
-  loadgen::RunWatcher* watcher() { return metrics(); }
-  exporter::RunMetrics* metrics() { return exporter_ ? &exporter_->metrics() : nullptr; }
+  /// Observes runs; null if no metrics are asked for.
+  loadgen::RunWatcher* watcher() { return book(); }
+  exporter::RunBook* book() { return exporter_ ? &exporter_->book() : nullptr; }
 
-  /// Once the runs are over. False, and a warning, if what was asked for failed.
+  /// Pushes once the runs are over. False, with a warning, if --push failed.
   bool push(Console& console);
-  /// Serves on for as long as was asked for, or until the stop.
+  /// Serves for another --linger, or until the stop.
   void linger(Console& console, const std::stop_token& stop);
 
  private:

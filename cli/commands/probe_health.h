@@ -11,8 +11,8 @@
 
 namespace lockbench::cli {
 
-/// Says when a probed strategy begins to fail and when it works again: one line each, however often
-/// it fails in between. For one runner.
+/// Tells when a probed strategy begins to fail and when it works again: one line each, however many
+/// failures there are in between. One per runner.
 class ProbeHealth : public loadgen::ProgressObserver {
  public:
   /// `console` must outlive it.
@@ -21,8 +21,8 @@ class ProbeHealth : public loadgen::ProgressObserver {
 
   void on_progress(const loadgen::Progress& progress) override;
   void on_warning(const std::string& line) override;
-  /// The store could not even be reached.
-  void not_reached(const std::string& why);
+  /// The store could not be reached.
+  void on_unreachable(const std::string& why);
 
  private:
   void fails(const std::string& how);
@@ -30,7 +30,7 @@ class ProbeHealth : public loadgen::ProgressObserver {
 
   const std::string strategy_;
   Console& console_;
-  std::uint64_t sections_ = 0, failed_ = 0, in_vain_ = 0;  ///< of the run under way
+  std::uint64_t sections_ = 0, failed_ = 0, timed_out_ = 0;  ///< of the current run
   std::optional<TimePoint> failing_since_;
 };
 

@@ -1,3 +1,5 @@
+#include "cli/commands/quorum.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +10,7 @@
 #include "cli/console/deploy.h"
 #include "cli/console/finish.h"
 #include "cli/console/session.h"
-#include "cli/options/option_types.h"
+#include "cli/options/value_types.h"
 #include "testbed/servers/open_files.h"
 
 namespace lockbench::cli {
@@ -16,61 +18,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kMostNodes = 15;
-
-Option nodes_option() {
-  Option option{.name = "nodes", .value_name = "N", .type = Option::Type::integer};
-  option.help = "nodes of the quorum; repeatable (1, 3, 5, 7)";
-  option.repeatable = true;
-  option.set = [](RunOptions& options, const std::string& text) -> tl::expected<void, std::string> {
-    const auto nodes = read_number<int>(text);
-    if (!nodes || *nodes < 1 || *nodes > kMostNodes) {
-      return tl::unexpected(
-          fmt::format("\"{}\" is not a whole number from 1 to {}", text, kMostNodes));
-    }
-    auto& all = options.quorum.nodes;
-    if (std::find(all.begin(), all.end(), *nodes) == all.end()) all.push_back(*nodes);
-    return {};
-  };
-  option.get = [](const RunOptions& options) -> results::OptionValue {
-    std::vector<std::string> texts;
-    for (const int nodes : options.quorum.nodes) texts.push_back(std::to_string(nodes));
-    return texts;
-  };
-  return option;
-}
-
-std::vector<Option> quorum_options() {
-  std::vector<Option> options = {
-      nodes_option(),
-      number_option(
-          "clients", "N", "clients of the points at which they contend for one lock",
-          Range<int>{1, 1000}, [](auto& o) -> auto& { return o.workload.clients; }),
-      duration_option(
-          "duration", "how long to measure each point", {10ms, 1h},
-          [](auto& o) -> auto& { return o.quorum.duration; }),
-      duration_option(
-          "slow", "what slow nodes take longer", {1ms, 1h},
-          [](auto& o) -> auto& { return o.quorum.slow; })};
-  auto shared = some_run_options({"ttl", "node-timeout", "replicas", "rtt", "store-timeout", "out",
-                                  "report", "format", "quiet", "config"});
-  std::move(shared.begin(), shared.end(), std::back_inserter(options));
-  return options;
-}
-
-loadgen::QuorumPlan plan_of(const RunOptions& options, const std::string& run_id) {
+loadgen::QuorumPlan plan_of(const QuorumOptions& options, const std::string& run_id) {
   loadgen::QuorumPlan plan{.run_id = run_id,
-                           .nodes = options.quorum.nodes,
+                           .nodes = options.nodes,
                            .contending = options.workload.clients,
-                           .slow = options.quorum.slow,
+                           .slow = options.slow,
                            .workload = options.workload};
-  plan.workload.duration = options.quorum.duration;
-  plan.workload.warmup = std::min<Duration>(200ms, options.quorum.duration);
-  plan.workload.rtt = {};  // the servers' own
+  plan.workload.warmup = std::min<Duration>(200ms, options.workload.duration);
+  plan.workload.rtt = {};  // QuorumServers adds it
   return plan;
 }
 
-int finish_quorum(const RunOptions& options, const results::Result& result,
+int finish_quorum(const QuorumOptions& options, const results::Result& result,
                   const loadgen::QuorumMeasured& measured, const std::string& out,
                   Console& console) {
   for (const std::string& line : measured.errors) console.warn("failure: " + line);
@@ -78,30 +37,30 @@ int finish_quorum(const RunOptions& options, const results::Result& result,
     console.warn("exclusion was broken: " + point);
   }
   return finish(
-      result, experiment_text(result, options.format), out,
+      result, experiment_text(result, options.output.format), out,
       {.exclusion_broken = !measured.violated.empty(), .errors = !measured.errors.empty()}, console,
-      options.report.page);
+      options.output.report);
 }
 
-tl::expected<int, UsageError> quorum(const RunOptions& given) {
-  RunOptions options = given;
-  if (options.quorum.nodes.empty()) options.quorum.nodes = {1, 3, 5, 7};
-  std::sort(options.quorum.nodes.begin(), options.quorum.nodes.end());
+tl::expected<int, UsageError> quorum(const QuorumOptions& given) {
+  QuorumOptions options = given;
+  if (options.nodes.empty()) options.nodes = {1, 3, 5, 7};
+  std::sort(options.nodes.begin(), options.nodes.end());
   results::Result result = begin_result();
-  const auto out = out_path(options, result.id);
+  const auto out = out_path(options.output, result.id);
   if (!out) return tl::unexpected(out.error());
 
-  Session session(options.quiet);
+  Session session(options.output.quiet);
   Console& console = session.console();
-  const int most = options.quorum.nodes.back();
-  // Each client reaches every node, at the worst through a proxy.
+  const int most = options.nodes.back();
+  // Each client connects to every node; a proxy has both ends of the connection open, too.
   const std::uint64_t files = static_cast<std::uint64_t>(options.workload.clients * most) * 3 + 256;
   if (auto raised = testbed::raise_open_file_limit(files); !raised) {
     return tl::unexpected(UsageError{fmt::format("--clients: {}", raised.error())});
   }
   deployment::Request request = request_of(options);
   request.nodes = most;
-  const auto servers = QuorumServers::start(request, options.quorum.slow);
+  const auto servers = QuorumServers::start(request, options.slow);
   if (!servers) return tl::unexpected(UsageError{servers.error()});
   const auto facts = (*servers)->facts(request.command_timeout, session.stop());
   if (session.stopped()) return session.interrupted_early();
@@ -113,18 +72,31 @@ tl::expected<int, UsageError> quorum(const RunOptions& given) {
       session.stop());
   result.interrupted = measured.interrupted;
   result.environment.servers = *facts;
-  result.workload = record_of(options, quorum_options());
+  result.workload = workload_record(options);
   result.experiment = results::Experiment{.points = measured.points};
   return finish_quorum(options, result, measured, *out, console);
 }
 
 }  // namespace
 
+void QuorumOptions::declare(OptionList& options) {
+  ValueType<int> node_count = whole_number(1, 15);
+  options.add({"nodes", "N"}, nodes, each_once(node_count), "nodes of the quorum", "1, 3, 5, 7");
+  options.add({"clients", "N"}, workload.clients, whole_number(1, 1000),
+              "clients that contend for one lock, at the points with contention");
+  options.add({"duration", "D"}, workload.duration, duration(10ms, 1h),
+              "measured time of each point");
+  options.add({"slow", "D"}, slow, duration(1ms, 1h), "round-trip time added to slow nodes");
+  LoadOptions::declare(options);
+}
+
 Command quorum_command() {
-  return {.name = "quorum",
-          .summary = "What a quorum costs, by its nodes, down, frozen and slow ones.",
-          .options = quorum_options(),
-          .execute = quorum};
+  return make_command<QuorumOptions>(
+      {.name = "quorum",
+       .task = kMeasure,
+       .summary = "Measure what a quorum costs, also with nodes down, frozen or slow.",
+       .example = "lockbench quorum --nodes 3 --nodes 5 --clients 16"},
+      quorum);
 }
 
 }  // namespace lockbench::cli

@@ -7,7 +7,6 @@
 #include "cli/console/console.h"
 #include "cli/console/exit_code.h"
 #include "cli/console/publish.h"
-#include "cli/options/result_files.h"
 #include "results/file/condense.h"
 #include "results/file/json.h"
 #include "results/file/load.h"
@@ -19,13 +18,19 @@
 namespace lockbench::cli {
 namespace {
 
+struct FileOptions {
+  static constexpr Commands kCommand = kEveryCommand;
+  std::vector<std::string> files;
+  void declare(OptionList& options) { declare_files(options, files, "the files"); }
+};
+
 int print(const std::string& text) {
   Console console(stderr, is_terminal(stderr), false);
   return print_text(text, console) ? exit_code::kFine : exit_code::kErrors;
 }
 
-tl::expected<int, UsageError> condense(const RunOptions& options) {
-  const auto& files = options.choose.files;
+tl::expected<int, UsageError> condense(const FileOptions& options) {
+  const auto& files = options.files;
   if (files.size() != 1) {
     return tl::unexpected(
         UsageError{"condense takes one result file: lockbench condense FILE > SMALL.json"});
@@ -35,8 +40,8 @@ tl::expected<int, UsageError> condense(const RunOptions& options) {
   return print(results::to_compact_json(results::condense(std::move(*result))));
 }
 
-tl::expected<int, UsageError> reference_tables(const RunOptions& options) {
-  const auto& files = options.choose.files;
+tl::expected<int, UsageError> reference_tables(const FileOptions& options) {
+  const auto& files = options.files;
   if (files.size() < 2) {
     return tl::unexpected(
         UsageError{"reference-tables takes a Markdown page and result files: lockbench "
@@ -65,21 +70,19 @@ tl::expected<int, UsageError> reference_tables(const RunOptions& options) {
 }  // namespace
 
 Command condense_command() {
-  return {.name = "condense",
-          .summary = "Print a result file without histograms, time series and timelines.",
-          .options = {result_files_option(
-              "the result file", [](auto& o) -> auto& { return o.choose.files; })},
-          .execute = condense,
-          .hidden = true};
+  return make_command<FileOptions>(
+      {.name = "condense",
+       .summary = "Print a result file without histograms, time series and timelines.",
+       .example = "lockbench condense FILE > SMALL.json"},
+      condense);
 }
 
 Command reference_tables_command() {
-  return {.name = "reference-tables",
-          .summary = "Print a Markdown page with its reference tables updated from result files.",
-          .options = {result_files_option(
-              "the page, then the result files", [](auto& o) -> auto& { return o.choose.files; })},
-          .execute = reference_tables,
-          .hidden = true};
+  return make_command<FileOptions>(
+      {.name = "reference-tables",
+       .summary = "Print a Markdown page with its reference tables updated from result files.",
+       .example = "lockbench reference-tables PAGE.md RESULT.json..."},
+      reference_tables);
 }
 
 }  // namespace lockbench::cli

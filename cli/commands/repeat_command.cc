@@ -38,7 +38,7 @@ std::string shell_quoted(std::string_view text) {
   return out + "'";
 }
 
-/// How a number may have been written: as it is, or as a duration in the largest fitting unit.
+/// How a number may be written: plainly, or as a duration in each unit of which it is a multiple.
 std::vector<std::string> spellings(double value) {
   std::vector<std::string> texts{fmt::format("{}", value)};
   constexpr std::array<std::pair<double, std::string_view>, 4> kUnits{
@@ -69,23 +69,19 @@ std::vector<std::vector<std::string>> spellings(const OptionValue& value) {
   return ways;
 }
 
-/// The texts by which the option takes exactly this value; nothing if none does.
-std::optional<std::vector<std::string>> texts_for(const Option& option, const OptionValue& value) {
+/// The texts with which the option takes exactly this value; nothing if there are none.
+std::optional<std::vector<std::string>> texts_for(const Command& command, std::size_t index,
+                                                  const OptionValue& value) {
   for (std::vector<std::string>& texts : spellings(value)) {
-    RunOptions options;
+    OptionList options = command.options();
+    Option& option = options.all()[index];
     const bool taken = std::all_of(texts.begin(), texts.end(), [&](const std::string& text) {
-      // What begins like an option would be read as one.
-      return !text.starts_with('-') && option.set(options, text).has_value();
+      // The command line would take it for an option.
+      return !text.starts_with('-') && option.set(text).has_value();
     });
-    if (taken && results::same_value(option.get(options), value)) return std::move(texts);
+    if (taken && results::same_value(option.record(), value)) return std::move(texts);
   }
   return std::nullopt;
-}
-
-std::string key_of(const Option& option) {
-  std::string key(option.name);
-  std::replace(key.begin(), key.end(), '-', '_');
-  return key;
 }
 
 void add(const Option& option, const std::vector<std::string>& texts,
@@ -105,22 +101,25 @@ std::string repeat_command(const results::Result& result) {
                                     [&](const Command& one) { return one.name == name; });
   if (command == commands.end()) return "";
   std::vector<std::string> words{"lockbench", std::string(name)};
-  std::vector<std::string> unsaid;
-  for (const Option& option : command->options) {
-    const std::string key = key_of(option);
+  std::vector<std::string> unknown;
+  const OptionList defaults = command->options();
+  for (std::size_t i = 0; i < defaults.all().size(); ++i) {
+    const Option& option = defaults.all()[i];
+    const std::string key = option.key();
     const auto found = result.workload.find(key);
     if (results::is_of_output(key) || found == result.workload.end()) continue;
     if (std::holds_alternative<std::nullptr_t>(found->second)) continue;
-    if (results::same_value(found->second, option.get(RunOptions()))) continue;
-    if (const auto texts = texts_for(option, found->second)) {
+    if (results::same_value(found->second, option.record())) continue;
+    if (const auto texts = texts_for(*command, i, found->second)) {
       add(option, *texts, words);
     } else {
-      unsaid.push_back(key);
+      unknown.push_back(key);
     }
   }
   std::string line = fmt::format("{}", fmt::join(words, " "));
-  if (!unsaid.empty()) {
-    line += fmt::format("\n# as this version cannot say it: {}", fmt::join(unsaid, ", "));
+  if (!unknown.empty()) {
+    line += fmt::format("\n# not repeated, as this version has no such values: {}",
+                        fmt::join(unknown, ", "));
   }
   return line;
 }

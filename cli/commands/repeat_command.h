@@ -6,10 +6,10 @@
 
 namespace lockbench::cli {
 
-/// The command line by which such a result can be had again, quoted for a shell: all settings that
-/// are not this build's defaults, but for those that only say where output goes. A second line, a
-/// comment, names what the file holds and this build's options cannot say. Secrets are in no result
-/// and so not here.
+/// The command line that makes such a result again, quoted for a shell: every option that is not at
+/// its default, except those that only say where output goes. A second line, a comment, names
+/// values in the file that this version's options do not take. Results hold no secrets, so there
+/// are none here.
 std::string repeat_command(const results::Result& result);
 
 }  // namespace lockbench::cli

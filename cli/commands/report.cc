@@ -7,8 +7,7 @@
 #include "cli/commands/report_page.h"
 #include "cli/console/console.h"
 #include "cli/console/exit_code.h"
-#include "cli/options/option_types.h"
-#include "cli/options/result_files.h"
+#include "cli/options/value_types.h"
 #include "results/file/load.h"
 #include "results/file/save.h"
 
@@ -18,17 +17,20 @@ namespace {
 namespace fs = std::filesystem;
 using results::report::kMostFiles;
 
-std::vector<Option> options_of_report() {
-  std::vector<Option> options = {
-      result_files_option(
-          fmt::format("result files, at most {}: each has its part of the page", kMostFiles),
-          [](auto& o) -> auto& { return o.report.files; }),
-      path_option(
-          "out", "where the page goes (report.html)", [](auto& o) -> auto& { return o.out; })};
-  auto shared = some_run_options({"quiet"});
-  std::move(shared.begin(), shared.end(), std::back_inserter(options));
-  return options;
-}
+struct ReportOptions {
+  static constexpr Commands kCommand = kReport;
+  std::vector<std::string> files;
+  std::string out = "report.html";
+  OutputOptions output;
+
+  void declare(OptionList& options) {
+    declare_files(
+        options, files,
+        fmt::format("result files, at most {}; each becomes a part of the page", kMostFiles));
+    options.add({"out", "FILE"}, out, path(), "the page");
+    output.declare(options);
+  }
+};
 
 tl::expected<void, UsageError> check_out(const std::string& out,
                                          const std::vector<std::string>& files) {
@@ -45,14 +47,14 @@ tl::expected<void, UsageError> check_out(const std::string& out,
   return {};
 }
 
-tl::expected<int, UsageError> report(const RunOptions& options) {
-  const std::vector<std::string>& files = options.report.files;
+tl::expected<int, UsageError> report(const ReportOptions& options) {
+  const std::vector<std::string>& files = options.files;
   if (files.empty() || files.size() > kMostFiles) {
     return tl::unexpected(UsageError{
         fmt::format("1 to {} result files are wanted: lockbench report FILE... (given: {})",
                     kMostFiles, files.size())});
   }
-  const std::string out = options.out.empty() ? "report.html" : options.out;
+  const std::string& out = options.out;
   std::vector<results::report::Source> sources;
   for (const std::string& file : files) {
     auto result = results::load(file);
@@ -60,7 +62,7 @@ tl::expected<int, UsageError> report(const RunOptions& options) {
     sources.push_back(report_source(std::move(*result), file));
   }
   if (auto fits = check_out(out, files); !fits) return tl::unexpected(fits.error());
-  Console console(stderr, is_terminal(stderr), options.quiet);
+  Console console(stderr, is_terminal(stderr), options.output.quiet);
   const bool saved = save_page(results::report::make_view(sources), out, console);
   return exit_code_of({.errors = !saved});
 }
@@ -68,10 +70,12 @@ tl::expected<int, UsageError> report(const RunOptions& options) {
 }  // namespace
 
 Command report_command() {
-  return {.name = "report",
-          .summary = "Results as one page for browsers, which needs no network.",
-          .options = options_of_report(),
-          .execute = report};
+  return make_command<ReportOptions>(
+      {.name = "report",
+       .task = kCompareResults,
+       .summary = "Show result files as one HTML page, which needs no network.",
+       .example = "lockbench report results/runs/*.json --out report.html"},
+      report);
 }
 
 }  // namespace lockbench::cli

@@ -18,15 +18,14 @@ results::report::Source report_source(results::Result result, const std::string&
   return {file, std::move(result), std::move(command), std::move(flaws)};
 }
 
-tl::expected<void, UsageError> check_report(const RunOptions& options, const std::string& out) {
+tl::expected<void, UsageError> check_report(const std::string& page, const std::string& out) {
   namespace fs = std::filesystem;
-  const std::string& page = options.report.page;
   if (page.empty()) return {};
   std::error_code ignored;
   if (!fs::is_character_file(page, ignored) &&
       fs::weakly_canonical(page, ignored) == fs::weakly_canonical(out, ignored)) {
     return tl::unexpected(
-        UsageError{fmt::format("--report and --out both name {}: two files are wanted", page)});
+        UsageError{fmt::format("--report and --out must be different files: both are {}", page)});
   }
   if (auto writable = results::check_writable(page); !writable) {
     return tl::unexpected(UsageError{fmt::format("--report: {}", writable.error())});

@@ -8,7 +8,6 @@
 #include "cli/commands/hdr_files.h"
 #include "cli/commands/metrics.h"
 #include "cli/console/console.h"
-#include "cli/console/exit_code.h"
 #include "cli/console/finish.h"
 #include "cli/console/progress.h"
 #include "cli/console/publish.h"
@@ -19,11 +18,11 @@
 namespace lockbench::cli {
 namespace {
 
-/// What is settled before anything starts.
+/// Everything that is known before the servers are started.
 struct Plan {
   std::vector<Selected> selected;
   WallTime begun;
-  results::Result result;  ///< with what is known beforehand
+  results::Result result;
   std::string out;
 };
 
@@ -32,7 +31,7 @@ tl::expected<Plan, UsageError> make_plan(const RunOptions& options) {
   if (!selected) return tl::unexpected(selected.error());
   Plan plan{.selected = *std::move(selected), .begun = std::chrono::system_clock::now()};
   plan.result = begin_result(plan.begun);
-  auto out = out_path(options, plan.result.id);
+  auto out = out_path(options.output, plan.result.id);
   if (!out) return tl::unexpected(out.error());
   plan.out = *std::move(out);
   if (!options.hdr.empty()) {
@@ -54,8 +53,8 @@ loadgen::RunPlan load_of(const RunOptions& options, const Plan& plan,
   return load;
 }
 
-/// A strategy that a stop left out is not to be missing without a word.
-void add_never_begun(const std::vector<Selected>& selected, results::Result& result) {
+/// Lists the strategies that an interrupted run did not come to as skipped.
+void add_not_started(const std::vector<Selected>& selected, results::Result& result) {
   const auto has = [](const auto& list, std::string_view name) {
     return std::any_of(list.begin(), list.end(),
                        [&](const auto& entry) { return entry.strategy == name; });
@@ -77,25 +76,25 @@ void add_to_result(Plan& plan, const RunOptions& options, const deployment::Depl
     result.skipped.push_back(std::move(run));
   }
   result.runs = std::move(report.runs);
-  if (result.interrupted) add_never_begun(plan.selected, result);
+  if (result.interrupted) add_not_started(plan.selected, result);
 }
 
-/// Saves and shows the result, and decides how this ends.
-int finish_run(const RunOptions& options, const Plan& plan, bool all_well, Console& console) {
+/// Saves and shows the result. Returns the exit code.
+int finish_run(const RunOptions& options, const Plan& plan, bool no_errors, Console& console) {
   const results::Result& result = plan.result;
   const bool exported =
       options.hdr.empty() || save_hdr_files(result, plan.begun, options.hdr, console);
   const auto missed = missed_thresholds(options.thresholds, result.runs, plan.selected);
   Ending ending = ending_of(result);
-  ending.strict = options.strict;
-  ending.errors = ending.errors || !all_well || !exported;
+  ending.strict = options.output.strict;
+  ending.errors = ending.errors || !no_errors || !exported;
   ending.threshold_missed = !missed.empty();
   results::TableOptions look;
   look.color = may_color(stdout);
   if (is_terminal(stdout)) look.width = static_cast<std::size_t>(terminal_width(stdout));
-  const int code = finish(result, render(result, options.format, look), plan.out, ending, console,
-                          options.report.page);
-  // Beneath the table, where they are seen.
+  const int code = finish(result, render(result, options.output.format, look), plan.out, ending,
+                          console, options.output.report);
+  // After the table, so that they are the last lines.
   for (const std::string& line : missed) console.warn(line);
   return code;
 }
@@ -104,7 +103,7 @@ tl::expected<int, UsageError> run(const RunOptions& options) {
   auto plan = make_plan(options);
   if (!plan) return tl::unexpected(plan.error());
 
-  Session session(options.quiet);
+  Session session(options.output.quiet);
   Console& console = session.console();
   auto metrics = Metrics::start(options, plan->selected, plan->result.id, console);
   if (!metrics) return tl::unexpected(metrics.error());
@@ -123,10 +122,9 @@ tl::expected<int, UsageError> run(const RunOptions& options) {
   for (const results::Skipped& one : report.not_started) {
     console.warn(fmt::format("did not start: {}: {}", one.strategy, one.reason));
   }
-  // All are errors at run time.
-  const bool all_well = metrics->push(console) && report.not_started.empty() && !faults.failed();
+  const bool no_errors = metrics->push(console) && report.not_started.empty() && !faults.failed();
   add_to_result(*plan, options, servers, std::move(report));
-  const int code = finish_run(options, *plan, all_well, console);
+  const int code = finish_run(options, *plan, no_errors, console);
   metrics->linger(console, session.stop());
   return code;
 }
@@ -134,12 +132,12 @@ tl::expected<int, UsageError> run(const RunOptions& options) {
 }  // namespace
 
 Command run_command() {
-  return {
-      .name = "run",
-      .summary = "Puts every chosen strategy under load, audits it, shows and saves the result.",
-      .options = run_options(),
-      .loads = true,
-      .execute = run};
+  return make_command<RunOptions>(
+      {.name = "run",
+       .task = kMeasure,
+       .summary = "Measure and audit strategies under a load; show and save the result.",
+       .example = "lockbench run 'redis-*' --clients 32 --hold 2ms --duration 10s"},
+      run);
 }
 
 }  // namespace lockbench::cli

@@ -13,13 +13,13 @@ namespace {
 
 constexpr std::string_view kClearLine = "\r\x1b[K";
 
-// The environment is only read, and nothing here changes it.
+// Thread-safe, as nothing in this program changes the environment.
 std::string_view environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
 
-// A stderr that is gone must not end a run.
+// Errors are ignored: a closed stderr must not end a run.
 void write(std::FILE* stream, std::string_view text) noexcept {
   static_cast<void>(std::fwrite(text.data(), 1, text.size(), stream));
   static_cast<void>(std::fflush(stream));

@@ -7,14 +7,14 @@
 
 namespace lockbench::cli {
 
-/// Whether what is written to `stream` may move the cursor and be colored.
+/// Whether `stream` may get control sequences: cursor movements; colors.
 bool is_terminal(std::FILE* stream);
 bool may_color(std::FILE* stream);
-/// In columns; 80 where nobody knows.
+/// In columns; 80 if unknown.
 int terminal_width(std::FILE* stream);
 
-/// What people read while lockbench works: lines, and on a terminal one status line below them that
-/// is redrawn in place. Thread-safe. Every line is made presentable first.
+/// Messages to the user while lockbench works: lines, and on a terminal one status line below them,
+/// which is redrawn in place. Thread-safe. Every line goes through presentable() first.
 class Console {
  public:
   /// `stream` must outlive the console. Without `terminal` there is no status line.
@@ -27,11 +27,11 @@ class Console {
   bool terminal() const { return terminal_; }
   int width() const { return terminal_width(stream_); }
 
-  /// Not with --quiet.
+  /// Silenced by --quiet.
   void note(std::string_view line);
-  /// Also with --quiet.
+  /// Not silenced by --quiet.
   void warn(std::string_view line);
-  /// Empty: none. Must fit into the width.
+  /// Empty removes it. At most width() columns.
   void status(std::string_view line);
 
  private:

@@ -10,7 +10,7 @@ namespace {
 using Done = tl::expected<void, std::string>;
 using loadgen::FaultKind;
 
-bool has(const RunOptions& options, std::initializer_list<FaultKind> kinds) {
+bool has(const LoadOptions& options, std::initializer_list<FaultKind> kinds) {
   return std::any_of(options.faults.begin(), options.faults.end(),
                      [&](const loadgen::Fault& fault) {
                        return std::find(kinds.begin(), kinds.end(), fault.kind) != kinds.end();
@@ -44,7 +44,7 @@ Done skip(const std::function<bool(const Descriptor&)>& concerns, std::string_vi
 }
 
 /// Why a strategy cannot run whatever servers there are; empty if it can.
-std::string unable(const Descriptor& strategy, const RunOptions& options) {
+std::string unable(const Descriptor& strategy, const LoadOptions& options) {
   if (!strategy.not_built.empty()) return std::string(strategy.not_built);
   if (options.workload.shared_share > 0 && !strategy.traits.shared) {
     return "it has no shared mode, which --shared-share asks for";
@@ -55,7 +55,7 @@ std::string unable(const Descriptor& strategy, const RunOptions& options) {
   return {};
 }
 
-Done skip_unable(const RunOptions& options, std::vector<Selected>& selected,
+Done skip_unable(const LoadOptions& options, std::vector<Selected>& selected,
                  std::vector<results::Skipped>& skipped) {
   // Each round takes one reason's strategies out, so this ends.
   while (true) {
@@ -72,7 +72,7 @@ Done skip_unable(const RunOptions& options, std::vector<Selected>& selected,
 }
 
 /// Faults strike private servers only, and a partition must cut some client off.
-Done check_faults(const RunOptions& options, const std::vector<Selected>& selected) {
+Done check_faults(const LoadOptions& options, const std::vector<Selected>& selected) {
   const int clients = options.workload.clients;
   for (const loadgen::Fault& fault : options.faults) {
     if (fault.kind != FaultKind::partition || fault.share * clients >= 1) continue;
@@ -90,7 +90,7 @@ Done check_faults(const RunOptions& options, const std::vector<Selected>& select
 
 }  // namespace
 
-deployment::Request request_of(const RunOptions& options) {
+deployment::Request request_of(const LoadOptions& options) {
   const loadgen::Workload& load = options.workload;
   return {
       .given = options.servers,
@@ -108,7 +108,7 @@ deployment::Request request_of(const RunOptions& options) {
 }
 
 std::string unfit(const loadgen::Fault& fault, const Descriptor& strategy,
-                  const RunOptions& options) {
+                  const LoadOptions& options) {
   const auto* const kind = deployment::find_private_store_kind(strategy.backend);
   if (kind == nullptr) {
     return fmt::format("it has no server that {} could strike", fault.to_string());
@@ -142,7 +142,7 @@ std::string unfit(const loadgen::Fault& fault, const Descriptor& strategy,
   return {};
 }
 
-tl::expected<deployment::Deployment, UsageError> deploy(const RunOptions& options,
+tl::expected<deployment::Deployment, UsageError> deploy(const LoadOptions& options,
                                                         std::vector<Selected>& selected,
                                                         std::vector<results::Skipped>& skipped,
                                                         const std::stop_token& stop) {

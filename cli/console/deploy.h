@@ -7,7 +7,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "cli/options/options.h"
+#include "cli/options/load_options.h"
 #include "cli/options/select.h"
 #include "deployment/deployment.h"
 #include "results/file/model.h"
@@ -15,17 +15,17 @@
 namespace lockbench::cli {
 
 /// What the servers of a load must be, as the options say.
-deployment::Request request_of(const RunOptions& options);
+deployment::Request request_of(const LoadOptions& options);
 
 /// Why the servers of this strategy cannot have this fault; empty if they can.
 std::string unfit(const loadgen::Fault& fault, const Descriptor& strategy,
-                  const RunOptions& options);
+                  const LoadOptions& options);
 
 /// Servers for the selected strategies and the counter. Strategies that this build leaves out, that
 /// have no shared mode if one is asked for, whose servers cannot have a fault, or for which there
 /// are no servers move from `selected` to `skipped`. It is an error if they were named, or if none
 /// is left. A stop ends the wait for a server, with an error or without.
-tl::expected<deployment::Deployment, UsageError> deploy(const RunOptions& options,
+tl::expected<deployment::Deployment, UsageError> deploy(const LoadOptions& options,
                                                         std::vector<Selected>& selected,
                                                         std::vector<results::Skipped>& skipped,
                                                         const std::stop_token& stop = {});

@@ -5,17 +5,17 @@
 namespace lockbench::cli {
 namespace {
 
-// A strategy that nobody knows is held to what a lock should promise.
+// An unknown strategy is expected to promise exclusion.
 bool promises_exclusion(const results::Run& run) {
   const Descriptor* strategy = find_strategy(run.strategy);
   return strategy == nullptr || strategy->traits.promises_exclusion;
 }
 
 bool had_errors(const results::Run& run) {
-  // Not all of them are outcomes: without its counter, the audit knows nothing.
+  // A counter that could not be read is an error, though no outcome shows it.
   const bool wrote = run.sections > run.shared_sections;
   const bool unaudited = wrote && run.audit.verdict == results::Verdict::unaudited;
-  // What fails in a run that is struck on purpose is what was to be seen.
+  // With --fault, failed operations are expected.
   if (!run.faults.empty()) return run.audit.resource_failures > 0 || unaudited;
   return !run.errors.empty() || run.outcomes.failed > 0 || run.outcomes.unknown > 0 ||
          run.releases_failed > 0 || run.audit.resource_failures > 0 || unaudited;

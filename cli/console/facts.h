@@ -10,13 +10,13 @@ namespace lockbench::cli {
 
 results::Build build_facts();
 
-/// False for debug and sanitizer builds: they measure themselves.
+/// False for debug and sanitizer builds, whose own overhead distorts the figures.
 bool figures_can_be_trusted(const results::Build& build);
 
-/// This machine; no servers.
+/// This machine, without servers.
 results::Environment machine_facts();
 
-/// What keeps the kernel's time, such as "tsc"; reading a slow one costs more than some locks.
+/// The kernel's clock source, such as "tsc". Reading a slow one takes longer than some locks.
 std::string clock_source();
 
 /// "2026-11-21T01:25:30Z"

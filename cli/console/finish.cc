@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <random>
 
 #include "cli/commands/report_page.h"
@@ -21,24 +20,14 @@ results::Result begin_result(WallTime now) {
           .environment = machine_facts()};
 }
 
-tl::expected<std::string, UsageError> out_path(const RunOptions& options, const std::string& id) {
+tl::expected<std::string, UsageError> out_path(const OutputOptions& options,
+                                               const std::string& id) {
   std::string out = options.out.empty() ? fmt::format("results/runs/{}.json", id) : options.out;
   if (auto writable = results::check_writable(out); !writable) {
     return tl::unexpected(UsageError{fmt::format("--out: {}", writable.error())});
   }
-  if (auto fits = check_report(options, out); !fits) return tl::unexpected(fits.error());
+  if (auto fits = check_report(options.report, out); !fits) return tl::unexpected(fits.error());
   return out;
-}
-
-std::map<std::string, results::OptionValue> record_of(const RunOptions& options,
-                                                      const std::vector<Option>& own) {
-  auto workload = workload_record(options);
-  for (const Option& option : own) {
-    std::string key(option.name);
-    std::replace(key.begin(), key.end(), '-', '_');
-    workload[key] = option.get(options);
-  }
-  return workload;
 }
 
 std::string experiment_text(const results::Result& result, Format format) {

@@ -26,7 +26,7 @@ std::string phase_text(const loadgen::Progress& progress) {
   return "";
 }
 
-// Only measuring moves the bar: the other phases take next to no time.
+// Only measuring moves the bar, as the other phases are short.
 double share_of_all_runs(const loadgen::Progress& progress) {
   double share = progress.phase == loadgen::Progress::Phase::draining ? 1 : 0;
   if (progress.phase == loadgen::Progress::Phase::measuring)
@@ -49,7 +49,7 @@ std::string progress_text(const loadgen::Progress& progress) {
 
 std::string progress_bar(const loadgen::Progress& progress, int width) {
   constexpr int kBarWidth = 20, kNarrow = 60;
-  // The last column stays free: some terminals wrap when it is written.
+  // Some terminals wrap the line when the last column is written.
   const auto columns = static_cast<std::size_t>(std::max(width - 1, 0));
   std::string bar;
   if (width >= kNarrow) {

@@ -12,13 +12,13 @@ namespace lockbench::cli {
 /// "redis-setnx (3/12) measuring 45 %, 12.3k sections/s, 2 failed"
 std::string progress_text(const loadgen::Progress& progress);
 
-/// The same behind a bar that shows how much of all runs is done; never wider than `width` columns.
+/// The same after a bar for the share of all runs that is done; at most `width` columns.
 std::string progress_bar(const loadgen::Progress& progress, int width);
 
-/// Shows how far the runs are: a bar on a terminal, a line every few seconds elsewhere.
+/// Shows the progress of the runs: a bar on a terminal, a line every 5 s elsewhere.
 class ProgressView : public loadgen::ProgressObserver {
  public:
-  /// `console` must outlive the view; `now` is the clock that spaces the lines.
+  /// `console` must outlive the view; `now` is the clock for these 5 s.
   ProgressView(Console& console, std::function<TimePoint()> now)
       : console_(console), now_(std::move(now)) {}
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cli/console/console.h"
-#include "cli/options/options.h"
+#include "cli/options/load_options.h"
 #include "cli/options/select.h"
 #include "results/file/model.h"
 #include "results/tables/table.h"

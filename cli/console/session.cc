@@ -15,10 +15,10 @@ Session::Session(bool quiet, bool status_line, std::string stopping)
 }
 
 tl::expected<std::optional<deployment::Deployment>, UsageError> Session::deploy(
-    const RunOptions& options, std::vector<Selected>& selected,
+    const LoadOptions& options, std::vector<Selected>& selected,
     std::vector<results::Skipped>& skipped) {
   auto deployment = cli::deploy(options, selected, skipped, stop());
-  // Whatever failed then did so because of the stop.
+  // A failure after the stop is a consequence of it.
   if (stopped()) return std::nullopt;
   if (!deployment) return tl::unexpected(deployment.error());
   warn_of(build_facts());

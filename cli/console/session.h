@@ -8,20 +8,19 @@
 
 #include "cli/console/console.h"
 #include "cli/console/signals.h"
-#include "cli/options/options.h"
+#include "cli/options/load_options.h"
 #include "cli/options/select.h"
 #include "deployment/deployment.h"
 #include "results/file/model.h"
 
 namespace lockbench::cli {
 
-/// A subcommand at work: where it talks, and the stop that a signal asks of it. Prepares the
-/// signals, so it comes before the first thread, and outlives all that has its console. For one
-/// thread, but for the console.
+/// What a command needs while it works: a console, and a stop that signals request. It prepares the
+/// signals, so it is made before the first thread; it outlives the users of its console. Only the
+/// console is thread-safe.
 class Session {
  public:
-  /// `status_line`: whether there may be one, on a terminal. `stopping` is noted when the first
-  /// signal comes.
+  /// `status_line` allows one on a terminal. `stopping` is the message at the first signal.
   explicit Session(bool quiet, bool status_line = true,
                    std::string stopping = std::string(kSavingAndStopping));
 
@@ -29,16 +28,16 @@ class Session {
   std::stop_token stop() const { return stop_.get_token(); }
   bool stopped() const { return stop_.stop_requested(); }
 
-  /// deploy(), and then a word on all that is to be known before the servers are put under load: a
-  /// build whose figures mislead, warnings, who was skipped. Nothing if a stop came first.
+  /// Calls deploy(), and tells what the user should know before the load: a build that distorts the
+  /// figures, warnings, skipped strategies. Nothing if a stop came first.
   tl::expected<std::optional<deployment::Deployment>, UsageError> deploy(
-      const RunOptions& options, std::vector<Selected>& selected,
+      const LoadOptions& options, std::vector<Selected>& selected,
       std::vector<results::Skipped>& skipped);
 
-  /// Warns if the figures of such a build are not to be trusted.
+  /// Warns if such a build distorts the figures.
   void warn_of(const results::Build& build);
 
-  /// Says that a stop left nothing to save. The exit code.
+  /// Says that there is nothing to save after the stop. Returns the exit code.
   int interrupted_early();
 
  private:

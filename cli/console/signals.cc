@@ -14,7 +14,7 @@
 namespace lockbench::cli {
 namespace {
 
-/// What nohup does: the end of the terminal is not to end the run.
+/// nohup ignores SIGHUP, so that closing the terminal does not end the run.
 bool hangup_is_ignored() {
   struct sigaction action {};
   return sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
@@ -34,9 +34,9 @@ int checked(int descriptor, const char* what) {
   return descriptor;
 }
 
-/// From here on a stop signal ends the process, whatever its threads are stuck in: this thread
-/// takes it, as long as it lives.
-void let_the_next_one_kill() {
+/// From here on a stop signal kills the process, whatever its other threads are blocked in. The
+/// calling thread receives it.
+void let_next_signal_kill() {
   const sigset_t set = stop_signals();
   for (const int signal_number : {SIGINT, SIGTERM, SIGHUP}) {
     if (sigismember(&set, signal_number) == 1) {
@@ -79,9 +79,9 @@ void StopOnSignal::watch() {
     signalfd_siginfo info{};
     if (read(signals_, &info, sizeof info) != sizeof info) continue;
     stop_.request_stop();
-    let_the_next_one_kill();
+    let_next_signal_kill();
     events[0].fd = -1;
-    // Last, as it may be held up: by a terminal that was paused, for instance.
+    // Last, as writing may block, for instance on a paused terminal.
     console_.note(note_);
   }
 }

@@ -9,20 +9,20 @@
 
 namespace lockbench::cli {
 
-/// Makes SIGINT, SIGTERM and SIGHUP (unless nohup ignores it) wait for a StopOnSignal and ignores
-/// SIGPIPE. Must come before the first thread is made, as threads inherit what is blocked.
+/// Blocks SIGINT, SIGTERM and SIGHUP (unless nohup ignores it) for a StopOnSignal to take, and
+/// ignores SIGPIPE. Call it before the first thread is created, as threads inherit the signal mask.
 void prepare_signals();
 
-/// What most commands answer a signal with.
+/// The message of most commands at the first signal.
 inline constexpr std::string_view kSavingAndStopping =
     "stopping: saving what was measured; press Ctrl-C again to kill";
 
-/// Turns the first of these signals into a stop and lets the second one kill, even if nothing can
-/// be written to the console. One thread of its own; `console` must outlive it. Throws
-/// std::system_error if the kernel has no more descriptors.
+/// Turns the first of these signals into a stop; the second one kills the process, even if the
+/// console is blocked. Has a thread of its own; `console` must outlive it. Throws std::system_error
+/// if the process has no more file descriptors.
 class StopOnSignal {
  public:
-  /// `note` is shown when the first one comes.
+  /// `note` is shown at the first signal.
   StopOnSignal(std::stop_source stop, Console& console,
                std::string note = std::string(kSavingAndStopping));
   StopOnSignal(const StopOnSignal&) = delete;

@@ -11,7 +11,7 @@
 namespace lockbench::cli {
 namespace {
 
-// A password may itself contain '@' and '/', so everything up to the word's last '@' goes.
+// A password may contain '@' and '/', so everything up to the word's last '@' is replaced.
 std::string without_credentials(std::string_view message) {
   std::string shown;
   while (true) {
@@ -21,7 +21,7 @@ std::string without_credentials(std::string_view message) {
     const std::size_t end = std::min(message.find_first_of(" \t\n\"", start), message.size());
     const std::size_t at = message.substr(0, end).rfind('@');
     shown.append(message.substr(0, start));
-    // Of a message that shows what is allowed.
+    // Part of a message that shows the form of a URL.
     const std::string_view user = message.substr(start);
     const bool placeholder = user.starts_with("[user") || user.starts_with("[[user");
     if (at != std::string_view::npos && at >= start && !placeholder) {
@@ -38,6 +38,16 @@ constexpr std::size_t kMostSuggestions = 3;
 
 }  // namespace
 
+std::vector<std::string> split_at_commas(std::string_view text) {
+  std::vector<std::string> words;
+  while (true) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    words.emplace_back(text.substr(0, comma));
+    if (comma == text.size()) return words;
+    text.remove_prefix(comma + 1);
+  }
+}
+
 std::string presentable(std::string_view message) {
   return results::printable(without_credentials(message));
 }
@@ -45,7 +55,8 @@ std::string presentable(std::string_view message) {
 std::vector<std::string_view> close_names(std::string_view wrong,
                                           const std::vector<std::string_view>& names) {
   if (wrong.empty() || wrong.size() > kLongestName) return {};
-  // Two slips in a short name, such as two letters swapped; a third of the letters in a long one.
+  // Two slips in a short name (two swapped letters, for example), a third of the letters in a long
+  // one.
   const std::size_t slips = wrong.size() < 3 ? 1 : std::max<std::size_t>(2, wrong.size() / 3);
   std::vector<std::pair<std::size_t, std::string_view>> close;
   for (const std::string_view name : names) {

@@ -6,11 +6,14 @@
 
 namespace lockbench::cli {
 
-/// What a message may show: one line that no terminal takes for commands, with the credentials of
-/// any URL in it blotted out.
+/// The words between commas.
+std::vector<std::string> split_at_commas(std::string_view text);
+
+/// A text that is safe to show: one line, without control characters, and with the credentials of
+/// every URL in it replaced by ***.
 std::string presentable(std::string_view message);
 
-/// Names that somebody who wrote `wrong` may have meant, the closest first, at most three.
+/// The names that `wrong` may be a misspelling of: at most three, the closest first.
 std::vector<std::string_view> close_names(std::string_view wrong,
                                           const std::vector<std::string_view>& names);
 

@@ -32,7 +32,7 @@ tl::expected<std::string, UsageError> read_text(const std::string& path) {
   return text;
 }
 
-std::string_view wanted(Option::Type type) {
+std::string_view type_name(Option::Type type) {
   switch (type) {
     case Option::Type::text:
       return "text in quotes";
@@ -48,7 +48,7 @@ std::string_view wanted(Option::Type type) {
   return "?";
 }
 
-/// The text that the command line would have had, if the value is of a type that the option takes.
+/// The value as on the command line; nothing if it has the wrong type.
 std::optional<std::string> as_text(const toml::node& node, Option::Type type) {
   using Type = Option::Type;
   const bool takes_integer =
@@ -87,8 +87,8 @@ tl::expected<std::vector<std::string>, std::string> read_value(const toml::node&
     take(node);
   }
   if (fits) return values;
-  return tl::unexpected(fmt::format("must be {}{}", wanted(option.type),
-                                    option.repeatable ? ", or a list of such" : ""));
+  return tl::unexpected(fmt::format("must be {}{}", type_name(option.type),
+                                    option.repeatable ? ", or a list of these" : ""));
 }
 
 std::string unknown_key(std::string_view key, const std::vector<Option>& options) {

@@ -9,11 +9,11 @@
 
 namespace lockbench::cli {
 
-/// Values as text, per option that was given; options that take one value have one.
+/// Values as text, by the name of their option.
 using GivenValues = std::map<std::string, std::vector<std::string>, std::less<>>;
 
-/// Reads a TOML file whose keys are the names of `options`. The error names file, key and what is
-/// allowed; values are not looked into.
+/// Reads a TOML file whose keys are the names of `options`. Checks the type of each value, not the
+/// value itself. The error names the file, the key and what is allowed.
 tl::expected<GivenValues, UsageError> read_config_file(const std::string& path,
                                                        const std::vector<Option>& options);
 

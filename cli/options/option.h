@@ -1,87 +1,192 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
-#include <initializer_list>
 #include <map>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "cli/options/options.h"
 #include "results/file/model.h"
 
 namespace lockbench::cli {
 
-/// One option of the command line, which is also one key of the TOML file and one key of the result
-/// file's workload. All that is known of it stands here.
+/// A mistake in the command line or in the configuration, as one line that names it and says what
+/// is allowed.
+struct UsageError {
+  std::string message;
+};
+
+/// The commands that share options. A shared option names those that take it.
+using Commands = unsigned;
+inline constexpr Commands kRun = 1U << 0, kCapacity = 1U << 1, kProbe = 1U << 2, kRenewal = 1U << 3,
+                          kQuorum = 1U << 4, kHazards = 1U << 5, kDoctor = 1U << 6,
+                          kCompare = 1U << 7, kReport = 1U << 8, kChoose = 1U << 9,
+                          kEveryCommand = ~0U;
+
+using OptionRecord = std::map<std::string, results::OptionValue>;
+
+/// One option of a command: `--name` on the command line, `name` in the TOML file, and `name` with
+/// underscores in the result file's workload. It is bound to a member of the command's options.
 struct Option {
-  /// What its key may hold in a TOML file.
+  /// The type of its key in a TOML file.
   enum class Type { text, integer, integer_or_text, number, flag };
 
-  std::string_view name;  ///< without dashes in front
-  std::string_view value_name;
+  std::string name;  ///< without leading dashes
+  std::string value_name;
   std::string help{};
+  std::string default_text{};  ///< as help shows it; empty: none
+  std::string group{};         ///< the heading under which help shows it
   Type type = Type::text;
   bool repeatable = false;
-  bool in_file = true;
-  /// The positional arguments.
+  bool comma_separated = false;  ///< each value is a list
   bool positional = false;
-  /// Under which heading help shows it.
-  std::string_view group = "Options";
+  bool in_file = true;  ///< may also be a key of the TOML file
+  bool given = false;   ///< on the command line or in the file
 
-  /// Takes one value as text; called once per value. The error quotes it and says what is allowed.
-  std::function<tl::expected<void, std::string>(RunOptions&, const std::string&)> set{};
-  /// For the result file: durations in seconds, no secrets.
-  std::function<results::OptionValue(const RunOptions&)> get{};
+  /// Parses one value. Called once per value. The error quotes it, without secrets, and says what
+  /// is allowed.
+  std::function<tl::expected<void, std::string>(const std::string&)> parse{};
+  /// The current value: durations in seconds, URLs without secrets, null if unset.
+  std::function<results::OptionValue()> value{};
+  results::OptionValue value_if_unset = nullptr;  ///< recorded in the place of null
+
+  tl::expected<void, std::string> set(const std::string& text);
+  results::OptionValue record() const;
+  /// Its key in the result file.
+  std::string key() const;
+
+  // Used behind a declaration.
+  Option& as_positional();
+  Option& as_comma_separated();
+  Option& not_in_file();
+  Option& recorded_if_unset(results::OptionValue value);
 };
 
-/// A subcommand: its name, its options and what it does with them. The result is the exit code.
-struct Command {
-  std::string_view name, summary;
-  std::vector<Option> options{};
-  /// Its options make up one load, and must fit together.
-  bool loads = false;
-  std::function<tl::expected<int, UsageError>(const RunOptions&)> execute{};
-  /// Not among those that help shows: for the project's own files.
-  bool hidden = false;
+/// How values of type T are written.
+template <class T>
+struct ValueType {
+  Option::Type type = Option::Type::text;
+  std::function<tl::expected<T, std::string>(const std::string&)> parse;
+  /// As on the command line, without secrets.
+  std::function<std::string(const T&)> text;
+  /// For the result file; null: `text`.
+  std::function<results::OptionValue(const T&)> record{};
+  /// A repeated value is ignored.
+  bool unique = false;
+  /// "memory, redis": help shows them.
+  std::string choices{};
 };
 
-/// Every option of `lockbench run`.
-std::vector<Option> run_options();
+/// T of an option<T> or vector<T>, which an option fills with one value or with one per mention.
+template <class T>
+struct ItemOf {
+  using type = T;
+};
+template <class T>
+struct ItemOf<std::optional<T>> {
+  using type = T;
+};
+template <class T>
+struct ItemOf<std::vector<T>> {
+  using type = T;
+};
 
-/// Those among them that say how held leases are renewed.
-std::vector<Option> renewing_options();
+/// The options of one command, bound to a struct that holds their values. The struct's `declare`
+/// member adds them.
+class OptionList {
+ public:
+  /// Keeps only the options that `command` takes.
+  explicit OptionList(Commands command) : command_(command) {}
 
-/// Those among them for locks on several nodes: Redlock's, and those that wait for replicas.
-std::vector<Option> replication_options();
+  /// Help shows the options that follow under this heading.
+  void heading(std::string_view group) { group_ = group; }
 
-/// Those among them that name the user's own servers: one for each kind of store.
-std::vector<Option> server_options();
+  struct Name {
+    std::string_view name, value_name;
+    Commands commands = kEveryCommand;
+  };
+  /// Adds an option that sets `place`, which outlives the list. Its default is what `place` holds;
+  /// `default_text` describes it where that is empty.
+  template <class Place>
+  Option& add(const Name& name, Place& place, const ValueType<typename ItemOf<Place>::type>& type,
+              std::string help, std::string default_text = "");
+  Option& add_flag(const Name& name, bool& place, std::string help);
+  /// For an option with rules of its own: `type`, `parse` and `value` are up to the caller.
+  Option& add_custom(const Name& name, Option option);
 
-/// Names the user's own Redis for the protected counter.
-Option counter_redis_option();
+  const std::vector<Option>& all() const { return options_; }
+  std::vector<Option>& all() { return options_; }
+  const Option* find(std::string_view name) const;
+  bool given(std::string_view name) const;
 
-/// Those among them that say who gets metrics.
-std::vector<Option> metrics_options();
+  /// Reads the arguments and the TOML file that they name; the command line wins.
+  tl::expected<void, UsageError> read(std::span<const std::string> args);
+  /// Whether the arguments ask for help; nothing else has been read then.
+  bool help_wanted() const { return help_wanted_; }
+  /// What `lockbench COMMAND --help` prints.
+  std::string help(std::string_view command, std::string_view summary,
+                   std::string_view example) const;
+  OptionRecord record() const;
 
-/// Those among them that say what is to strike a run.
-std::vector<Option> fault_options();
+  /// Keeps the struct alive that the options are bound to.
+  void keep(std::shared_ptr<void> values) { values_ = std::move(values); }
 
-/// Every option of `lockbench capacity`.
-std::vector<Option> capacity_options();
+ private:
+  Commands command_;
+  std::string group_ = "Options";
+  std::vector<Option> options_;
+  Option not_taken_;
+  bool help_wanted_ = false;
+  std::shared_ptr<void> values_;
+};
 
-/// What `choose` can be asked to look for.
-std::vector<Option> requirement_options();
-
-/// Those among them that say where the result goes as a page.
-std::vector<Option> report_options();
-
-/// The options of that name from `run_options()`, for a subcommand that shares them.
-std::vector<Option> some_run_options(std::initializer_list<std::string_view> names);
-
-/// What the result file says of how it was made: every option of `run`, under its own name with
-/// underscores.
-std::map<std::string, results::OptionValue> workload_record(const RunOptions& options);
+template <class Place>
+Option& OptionList::add(const Name& name, Place& place,
+                        const ValueType<typename ItemOf<Place>::type>& type, std::string help,
+                        std::string default_text) {
+  using Item = typename ItemOf<Place>::type;
+  constexpr bool kList = std::is_same_v<Place, std::vector<Item>>;
+  constexpr bool kOptional = std::is_same_v<Place, std::optional<Item>>;
+  Option option{.help = std::move(help), .default_text = std::move(default_text)};
+  if (!type.choices.empty()) option.help += ": " + type.choices;
+  option.type = type.type;
+  option.repeatable = kList;
+  option.parse = [&place, type](const std::string& text) -> tl::expected<void, std::string> {
+    auto value = type.parse(text);
+    if (!value) return tl::unexpected(std::move(value.error()));
+    if constexpr (kList) {
+      const auto same = [&](const Item& other) { return type.text(other) == type.text(*value); };
+      if (type.unique && std::any_of(place.begin(), place.end(), same)) return {};
+      place.push_back(*std::move(value));
+    } else {
+      place = *std::move(value);
+    }
+    return {};
+  };
+  option.value = [&place, type]() -> results::OptionValue {
+    const auto record = [&](const Item& value) {
+      return type.record ? type.record(value) : results::OptionValue(type.text(value));
+    };
+    if constexpr (kList) {
+      if (place.empty()) return nullptr;
+      std::vector<std::string> texts;
+      for (const Item& item : place) texts.push_back(type.text(item));
+      return texts;
+    } else if constexpr (kOptional) {
+      return place ? record(*place) : results::OptionValue(nullptr);
+    } else {
+      return record(place);
+    }
+  };
+  if constexpr (!kList && !kOptional) {
+    if (option.default_text.empty()) option.default_text = type.text(place);
+  }
+  return add_custom(name, std::move(option));
+}
 
 }  // namespace lockbench::cli

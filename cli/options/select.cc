@@ -22,7 +22,7 @@ bool matches(const std::string& pattern, const Descriptor& strategy) {
 
 UsageError no_such_strategy(const std::string& pattern,
                             const std::vector<const Descriptor*>& catalogue) {
-  // Most likely an option without its value in front; its secret is not to be repeated.
+  // Probably a value whose option is missing; its secret must not be shown.
   if (pattern.find("://") != std::string::npos || pattern.find('=') != std::string::npos) {
     return {
         "a URL is not a strategy: servers are given with --redis URL, --postgres DSN, --zookeeper "
@@ -79,8 +79,8 @@ tl::expected<void, UsageError> check_waiting(const std::vector<Selected>& select
     for (const WaitKind kind : choices) allowed.push_back(to_string(kind));
     return tl::unexpected(UsageError{
         fmt::format("--wait: {} cannot wait by {}: {}", strategy->name, to_string(wait->kind),
-                    allowed.empty() ? std::string("its way to wait is its own")
-                                    : fmt::format("it can by {}", fmt::join(allowed, ", ")))});
+                    allowed.empty() ? std::string("its waiting policy is fixed")
+                                    : fmt::format("allowed: {}", fmt::join(allowed, ", ")))});
   }
   return {};
 }
@@ -90,9 +90,9 @@ tl::expected<void, UsageError> check_renewal(const std::vector<Selected>& select
                                              Duration ttl) {
   if (!renew || renew->kind == RenewPolicy::Kind::off) return {};
   if (renew->kind == RenewPolicy::Kind::every && renew->period >= ttl) {
-    return tl::unexpected(UsageError{fmt::format(
-        "--renew: {} is too late for a TTL of {}: off, auto or a shorter time is allowed",
-        format_duration(renew->period), format_duration(ttl))});
+    return tl::unexpected(UsageError{
+        fmt::format("--renew: the renewal interval ({}) must be shorter than the TTL ({})",
+                    format_duration(renew->period), format_duration(ttl))});
   }
   for (const auto& [strategy, named] : selected) {
     if (!named || strategy->traits.renewable) continue;
@@ -103,7 +103,7 @@ tl::expected<void, UsageError> check_renewal(const std::vector<Selected>& select
 }
 
 tl::expected<std::vector<Selected>, UsageError> select_for_load(
-    const RunOptions& options, std::vector<const Descriptor*> built) {
+    const LoadOptions& options, std::vector<const Descriptor*> built) {
   const auto absent = absent_strategies();
   built.insert(built.end(), absent.begin(), absent.end());
   auto selected = select_strategies(options.strategies, built);

@@ -119,9 +119,10 @@ TEST_F(Command, RefusesWhatDoesNotFitTogether) {
   EXPECT_EQ(run("--dose --quick"), 1);
   EXPECT_THAT(err(), HasSubstr("--quick"));
   EXPECT_EQ(run("--dose-plays 3"), 1);
-  EXPECT_THAT(err(), HasSubstr("only with --dose"));
+  EXPECT_THAT(err(), HasSubstr("--dose-plays requires --dose"));
   EXPECT_EQ(run("--dose late-release"), 1);
-  EXPECT_THAT(err(), HasSubstr("late-release has no length: overrun-holding, pause-holding"));
+  EXPECT_THAT(err(),
+              HasSubstr("late-release has no adjustable duration; these do: overrun-holding"));
   EXPECT_EQ(run("--dose --dose-ratio 0"), 1);
   EXPECT_THAT(err(), HasSubstr("\"0\" is not a number from 0.1 to 100"));
 }

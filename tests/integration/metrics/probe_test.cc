@@ -67,7 +67,7 @@ TEST_F(ProbeTest, LivesThroughAKillAndARestartOfItsServer) {
   EXPECT_TRUE(program->says("redis-set-nx-lua: fails"));
   ASSERT_TRUE(redis_->restart(false));
   EXPECT_TRUE(works_on());
-  EXPECT_TRUE(program->says("works again after"));
+  EXPECT_TRUE(program->says("working again after"));
   const int troubles_then = troubles();
   EXPECT_TRUE(works_on());
   EXPECT_EQ(troubles(), troubles_then);

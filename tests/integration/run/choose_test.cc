@@ -39,7 +39,8 @@ TEST(ChooseOnATerminal, TheEndOfTheInputEndsIt) {
   const Outcome outcome =
       lockbench(scratch, {"choose"}, {.terminal = true, .typed = "redis\n\x04"});
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.out, HasSubstr("lockbench: the answers ended before the questions did"));
+  EXPECT_THAT(outcome.out,
+              HasSubstr("lockbench: the input ended before all questions were answered"));
 }
 
 TEST(ChooseOnATerminal, AsksNothingWhereSomethingIsRequired) {

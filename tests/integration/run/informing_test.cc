@@ -128,28 +128,11 @@ TEST(Version, IsOneLine) {
       << outcome.out;
 }
 
-TEST(Help, ShowsCommandsAndTheirOptions) {
+TEST(Help, GoesBeforeMistakes) {
   const Scratch scratch;
-  for (const Words& arguments : {Words{"--help"}, Words{"-h"}}) {
-    const Outcome outcome = lockbench(scratch, arguments);
-    EXPECT_EQ(outcome.code, 0);
-    for (const char* command : {"run", "list", "doctor"}) {
-      expect_in(outcome.out, fmt::format("\n  {} ", command));
-    }
-  }
-  const Outcome run = lockbench(scratch, {"run", "all", "--clients", "many", "--help"});
-  EXPECT_EQ(run.code, 0) << "help goes before mistakes";
-  const Json record = [] {
-    const Scratch elsewhere;
-    lockbench(elsewhere, {"run", "none", "--iterations", "1", "--warmup", "0ms", "--out", "r"});
-    return read_result(elsewhere / "r").at("workload");
-  }();
-  for (const auto& [key, value] : record.items()) {
-    if (key == "strategies") continue;
-    std::string option = "--" + key;
-    std::replace(option.begin(), option.end(), '_', '-');
-    expect_in(run.out, "\n  " + option);
-  }
+  const Outcome outcome = lockbench(scratch, {"run", "all", "--clients", "many", "--help"});
+  EXPECT_EQ(outcome.code, 0);
+  expect_in(outcome.out, "\n  --clients ");
   EXPECT_TRUE(scratch.files().empty());
 }
 

@@ -1,8 +1,6 @@
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "cli/commands/commands.h"
-#include "cli/commands/dispatch.h"
+#include "cli/commands/choose.h"
 #include "results/file/json.h"
 #include "tests/unit/choose/fixtures.h"
 #include "tests/unit/cli/fixtures.h"
@@ -16,21 +14,9 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-struct Ran {
-  int code = 0;
-  std::string out, err;
-};
-
 Ran choose(std::vector<std::string> args) {
   args.insert(args.begin(), "choose");
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  Ran ran;
-  ran.code = dispatch(args);
-  std::fflush(stdout);
-  ran.out = testing::internal::GetCapturedStdout();
-  ran.err = testing::internal::GetCapturedStderr();
-  return ran;
+  return ran(args);
 }
 
 void expect_refused(const std::vector<std::string>& args,
@@ -45,7 +31,8 @@ void expect_refused(const std::vector<std::string>& args,
 TEST(ChooseCommand, MistakesAreOneLine) {
   expect_refused({"--stores", "rdis"}, HasSubstr("\"rdis\" is not one of"));
   expect_refused({"--stores", "redis,"}, HasSubstr("\"\" is not one of"));
-  expect_refused({"--survive", "crsh"}, HasSubstr("\"crsh\" is no fault: did you mean crash"));
+  expect_refused({"--survive", "crsh"},
+                 HasSubstr("\"crsh\" is not a known fault: did you mean crash"));
   expect_refused({"--survive", "the end of the world"}, HasSubstr("crash, host-crash, pause"));
   expect_refused({"--work-time-p99", "800"}, HasSubstr("800"));
   expect_refused({"--work-time-p99", "0s"}, HasSubstr("too short: 1us to 1h"));
@@ -53,7 +40,7 @@ TEST(ChooseCommand, MistakesAreOneLine) {
                  HasSubstr("must not be longer"));
   expect_refused({"--clients", "0"}, HasSubstr("1 to 100000"));
   expect_refused({"--slo", "acquire.p9<1s"}, HasSubstr("no such figure 'acquire.p9'"));
-  expect_refused({"--fencing-resource", "maybe"}, HasSubstr("is not yes or no"));
+  expect_refused({"--fencing-resource", "maybe"}, HasSubstr("is not one of yes, no"));
   expect_refused({"--fair", "--rank-by", "acquire.p9"}, HasSubstr("no such figure"));
   for (const char* figure : {"acquire.count", "wait.backoff_seconds", "renewal.margin.count"}) {
     expect_refused({"--fair", "--rank-by", figure},
@@ -101,9 +88,9 @@ reentrant = true
 shared = true
 rank-by = "acquire.mean"
 )");
-  const auto options = parse(choose_command(), std::vector<std::string>{"--config", file.path()});
+  const auto options = parse<ChooseOptions>({"--config", file.path()});
   ASSERT_TRUE(options) << options.error().message;
-  const choose::Requirements& asked = options->choose.requirements;
+  const choose::Requirements& asked = options->requirements;
   EXPECT_THAT(asked.stores, ElementsAre("redis", "etcd"));
   EXPECT_EQ(asked.survive.size(), 2U);
   EXPECT_EQ(asked.work_p50, std::chrono::milliseconds(10));

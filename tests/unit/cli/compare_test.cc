@@ -1,8 +1,6 @@
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "cli/commands/dispatch.h"
 #include "results/file/json.h"
 #include "tests/support/simulated_results.h"
 #include "tests/unit/cli/fixtures.h"
@@ -16,21 +14,9 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-struct Ran {
-  int code = 0;
-  std::string out, err;
-};
-
 Ran compare(std::vector<std::string> args) {
   args.insert(args.begin(), "compare");
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  Ran result;
-  result.code = dispatch(args);
-  std::fflush(stdout);
-  result.out = testing::internal::GetCapturedStdout();
-  result.err = testing::internal::GetCapturedStderr();
-  return result;
+  return ran(args);
 }
 
 void expect_refused(const Ran& ran, const testing::Matcher<const std::string&>& message) {

@@ -93,14 +93,14 @@ strict = true
   EXPECT_EQ(options->workload.acquire_timeout, 1s);
   EXPECT_EQ(options->servers_of("redis").size(), 2U);
   EXPECT_EQ(options->thresholds.size(), 1U);
-  EXPECT_EQ(options->format, Format::json);
-  EXPECT_TRUE(options->quiet && options->strict);
+  EXPECT_EQ(options->output.format, Format::json);
+  EXPECT_TRUE(options->output.quiet && options->output.strict);
   // Every option but the file's own name is changed above, and one that does not go with redis.
   auto record = workload_record(*options);
   const auto local = parse_file("rtt = \"5ms\"");
   ASSERT_TRUE(local) << local.error().message;
   record["rtt"] = workload_record(*local).at("rtt");
-  for (const auto& [key, value] : workload_record({})) {
+  for (const auto& [key, value] : workload_record(RunOptions())) {
     if (left_out(key)) continue;
     EXPECT_NE(record.at(key), value) << key << " was not taken from the file";
   }
@@ -120,7 +120,7 @@ TEST(ConfigFile, TheCommandLineWins) {
   EXPECT_EQ(options->workload.ttl, 2s);
   EXPECT_THAT(options->strategies, testing::ElementsAre("none"));
   EXPECT_THAT(options->servers_of("redis"), testing::ElementsAre("redis://b"));
-  EXPECT_FALSE(options->quiet);
+  EXPECT_FALSE(options->output.quiet);
 }
 
 TEST(ConfigFile, AValueThatTheCommandLineReplacesIsNotLookedAt) {
@@ -142,10 +142,10 @@ TEST(ConfigFile, WrongTypesAreNamedWithTheRightOne) {
   EXPECT_EQ(file_error("ttl = 10"), "ttl: must be text in quotes");
   EXPECT_EQ(file_error("quiet = 1"), "quiet: must be true or false");
   EXPECT_EQ(file_error("rate = true"), "rate: must be a number");
-  EXPECT_EQ(file_error("redis = [1]"), "redis: must be text in quotes, or a list of such");
-  EXPECT_EQ(file_error("redis = {a = 1}"), "redis: must be text in quotes, or a list of such");
+  EXPECT_EQ(file_error("redis = [1]"), "redis: must be text in quotes, or a list of these");
+  EXPECT_EQ(file_error("redis = {a = 1}"), "redis: must be text in quotes, or a list of these");
   EXPECT_EQ(file_error("strategies = [[\"a\"]]"),
-            "strategies: must be text in quotes, or a list of such");
+            "strategies: must be text in quotes, or a list of these");
 }
 
 TEST(ConfigFile, ValuesAreCheckedLikeThoseOfTheCommandLine) {

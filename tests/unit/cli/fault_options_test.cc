@@ -1,5 +1,4 @@
 #include "cli/console/deploy.h"
-#include "cli/options/option.h"
 #include "strategies/registry.h"
 #include "tests/unit/cli/fixtures.h"
 
@@ -27,7 +26,7 @@ TEST(FaultOption, IsRepeatableAndSorted) {
 TEST(FaultOption, MustFitIntoTheRun) {
   EXPECT_THAT(error_of({"--fault", "crash@1s"}), StartsWith("--fault: \"crash\" is none of"));
   EXPECT_THAT(error_of({"--fault", "store-kill@5s"}),
-              StartsWith("--fault: store-kill@5s would start after the end of the run, which takes 3s"));
+              StartsWith("--fault: store-kill@5s strikes when the run is over, after 3s"));
   EXPECT_EQ(error_of({"--fault", "store-kill@5s", "--duration", "6s"}), "accepted");
   EXPECT_EQ(error_of({"--fault", "store-kill@5s", "--iterations", "10"}), "accepted");
   EXPECT_THAT(error_of({"--fault", "store-kill@1s", "--fault", "delay:1ms@2s"}),
@@ -44,7 +43,7 @@ TEST(FaultOption, MayStandInAFile) {
 
 /// Why the servers of a strategy cannot have a fault.
 std::string unfit_for(const std::string& strategy, const std::string& fault,
-                      const RunOptions& options = {}) {
+                      const LoadOptions& options = {}) {
   return unfit(loadgen::parse_fault(fault).value(), *find_strategy(strategy), options);
 }
 
@@ -60,13 +59,13 @@ TEST(FaultFit, FollowsFromWhereALockLives) {
     EXPECT_THAT(unfit_for("redis-setnx", fault), IsEmpty()) << fault;
     EXPECT_THAT(unfit_for("redis-wait", fault), IsEmpty()) << fault;
   }
-  RunOptions alone;
+  LoadOptions alone;
   alone.replicas = 0;
   EXPECT_THAT(unfit_for("redis-setnx", "failover@1s", alone), HasSubstr("--replicas"));
 }
 
 TEST(FaultFit, ClustersAreForFaultsThatTheySurvive) {
-  RunOptions options;
+  LoadOptions options;
   EXPECT_FALSE(request_of(options).clusters);
   options.faults = {loadgen::parse_fault("store-kill@1s").value()};
   EXPECT_FALSE(request_of(options).clusters);

@@ -13,30 +13,63 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
-#include "cli/options/parse.h"
+#include "cli/commands/dispatch.h"
 #include "strategies/store.h"
 
 namespace lockbench::cli {
 
-inline tl::expected<RunOptions, UsageError> parse_run(const std::vector<std::string>& args) {
-  return parse(run_command(), args);
+/// The options of a command, from its arguments.
+template <class Options>
+tl::expected<Options, UsageError> parse(const std::vector<std::string>& args) {
+  Options values;
+  OptionList options = options_of(values);
+  if (auto done = read(values, options, args); !done) return tl::unexpected(done.error());
+  return values;
 }
 
 /// The error of arguments that must not be accepted.
-inline std::string error_of(const std::vector<std::string>& args) {
-  const auto options = parse_run(args);
+template <class Options>
+std::string error_of(const std::vector<std::string>& args) {
+  const auto options = parse<Options>(args);
   return options ? "accepted" : options.error().message;
 }
 
-/// Whether the option names servers of a backend that this build leaves out.
-inline bool left_out(std::string_view option) {
-  const auto backends = server_options();
-  return std::any_of(backends.begin(), backends.end(),
-                     [&](const Option& backend) { return backend.name == option; }) &&
-         find_store_kind(option) == nullptr;
+inline tl::expected<RunOptions, UsageError> parse_run(const std::vector<std::string>& args) {
+  return parse<RunOptions>(args);
+}
+inline std::string error_of(const std::vector<std::string>& args) {
+  return error_of<RunOptions>(args);
 }
 
-/// A file that is gone after the test.
+/// Every option of `run`, at its default.
+inline OptionList run_options() { return run_command().options(); }
+
+/// Whether the option names servers of a store that this build leaves out.
+inline bool left_out(std::string_view option) {
+  const auto kinds = store_kinds();
+  return std::any_of(kinds.begin(), kinds.end(), [&](const StoreKind* kind) {
+    return kind->name == option && !kind->not_built.empty();
+  });
+}
+
+struct Ran {
+  int code = 0;
+  std::string out, err;
+};
+
+/// Runs lockbench in this process.
+inline Ran ran(const std::vector<std::string>& args) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  Ran result;
+  result.code = dispatch(args);
+  std::fflush(stdout);
+  result.out = testing::internal::GetCapturedStdout();
+  result.err = testing::internal::GetCapturedStderr();
+  return result;
+}
+
+/// A file that exists during the test.
 class TemporaryFile {
  public:
   TemporaryFile(const std::string& name, const std::string& text)

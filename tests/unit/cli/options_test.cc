@@ -22,8 +22,8 @@ TEST(Options, DefaultsAreThoseOfAWorkload) {
   EXPECT_EQ(options->workload.duration, defaults.duration);
   EXPECT_FALSE(options->workload.rate);
   EXPECT_TRUE(options->strategies.empty());
-  EXPECT_EQ(options->format, Format::table);
-  EXPECT_FALSE(options->quiet || options->strict);
+  EXPECT_EQ(options->output.format, Format::table);
+  EXPECT_FALSE(options->output.quiet || options->output.strict);
 }
 
 TEST(Options, EveryOptionOfTheLoadReachesIt) {
@@ -109,9 +109,9 @@ TEST(Options, EveryOptionOfDeploymentAndOutputReachesIt) {
   EXPECT_EQ(options->counter_redis, "redis://c:3");
   ASSERT_EQ(options->thresholds.size(), 2U);
   EXPECT_EQ(options->thresholds[1].figure, "audit.lost_updates");
-  EXPECT_EQ(options->out, "x.json");
-  EXPECT_EQ(options->format, Format::csv);
-  EXPECT_TRUE(options->quiet && options->strict);
+  EXPECT_EQ(options->output.out, "x.json");
+  EXPECT_EQ(options->output.format, Format::csv);
+  EXPECT_TRUE(options->output.quiet && options->output.strict);
 }
 
 TEST(Options, KeysPerClient) {
@@ -141,7 +141,7 @@ TEST(Options, BoundsThemselvesAreAllowed) {
 /// What must be said where an option has no value.
 const std::map<std::string, std::string>& wanted_values() {
   static const std::string duration = "such as 250us", url = "allowed: redis://";
-  static const std::string path = "the path of a file is wanted";
+  static const std::string path = "the path of a file is expected";
   static const std::map<std::string, std::string> wanted = {
       {"fault", "store-kill"},
       {"clients", "1 to 100000"},
@@ -191,12 +191,13 @@ const std::map<std::string, std::string>& wanted_values() {
 }
 
 TEST(Options, AMissingValueIsNamedWithWhatIsAllowed) {
-  for (const Option& option : run_options()) {
+  const OptionList options = run_options();
+  for (const Option& option : options.all()) {
     if (option.positional || option.type == Option::Type::flag) continue;
     const std::string wanted = left_out(option.name)
                                    ? fmt::format("this build is without {}", option.name)
-                                   : wanted_values().at(std::string(option.name));
-    const std::string name = "--" + std::string(option.name);
+                                   : wanted_values().at(option.name);
+    const std::string name = "--" + option.name;
     for (const auto& args : std::vector<std::vector<std::string>>{
              {name}, {name, ""}, {name + "="}, {name, "--quiet"}, {name, "--", "none"}}) {
       EXPECT_THAT(error_of(args), AllOf(StartsWith(name + " needs a value: "), HasSubstr(wanted)));
@@ -205,8 +206,8 @@ TEST(Options, AMissingValueIsNamedWithWhatIsAllowed) {
 }
 
 TEST(Options, AValueMayLookLikeAnUnknownOption) {
-  EXPECT_EQ(parse_run({"--out", "-x.json"})->out, "-x.json");
-  EXPECT_EQ(parse_run({"--out", "--x=--quiet"})->out, "--x=--quiet");
+  EXPECT_EQ(parse_run({"--out", "-x.json"})->output.out, "-x.json");
+  EXPECT_EQ(parse_run({"--out", "--x=--quiet"})->output.out, "--x=--quiet");
 }
 
 TEST(Options, FlagsTakeNoOtherValue) {
@@ -227,33 +228,37 @@ TEST(Options, UnknownOptionsAreNamedWithCloseOnes) {
 }
 
 TEST(Options, OnesThatNeedEachOther) {
-  EXPECT_THAT(error_of({"--arrival", "constant"}), HasSubstr("needs --rate"));
-  EXPECT_THAT(error_of({"--counter-redis", "redis://h"}), HasSubstr("needs --resource redis"));
+  EXPECT_THAT(error_of({"--arrival", "constant"}), HasSubstr("requires --rate"));
+  EXPECT_THAT(error_of({"--counter-redis", "redis://h"}), HasSubstr("requires --resource redis"));
   EXPECT_THAT(error_of({"--keys", "per-client", "--key-skew", "1"}), HasSubstr("--keys N"));
   EXPECT_THAT(error_of({"--rtt", "1ms", "--redis", "redis://h"}), HasSubstr("--redis"));
   EXPECT_EQ(error_of({"--rtt", "0s", "--redis", "redis://h"}), "accepted");
   EXPECT_THAT(error_of({"--rtt", "5s"}), HasSubstr("shorter than --store-timeout (3s)"));
 }
 
-TEST(Options, ACountedRunIsNotCutAfterTheDefaultDuration) {
-  EXPECT_EQ(parse_run({"--iterations", "9"})->workload.duration, kLongestCountedRun);
+TEST(Options, IterationsReplaceTheDefaultDuration) {
+  EXPECT_EQ(parse_run({"--iterations", "9"})->workload.duration, kMaxDurationOfIterations);
   EXPECT_EQ(parse_run({"--iterations", "9", "--duration", "2s"})->workload.duration, 2s);
 }
 
-TEST(Options, HelpKnowsEveryOption) {
-  const std::string text = help(run_command());
-  for (const Option& option : run_options()) {
-    if (!option.positional) {
-      EXPECT_THAT(text, HasSubstr("--" + std::string(option.name)));
-    }
+TEST(Options, HelpShowsEachWithItsDefaultAfterAnExample) {
+  const std::string text = ran({"run", "--help"}).out;
+  EXPECT_THAT(text, StartsWith("Example: lockbench run "));
+  const OptionList options = run_options();
+  for (const Option& option : options.all()) {
+    EXPECT_THAT(text, HasSubstr(option.positional ? option.value_name : "--" + option.name));
     EXPECT_THAT(text, HasSubstr(option.help.substr(0, 12)));
   }
+  EXPECT_THAT(text, HasSubstr("concurrent clients (default: 8)"));
+  EXPECT_THAT(text, HasSubstr("time to live of a lock (default: 10s)"));
+  EXPECT_THAT(text, HasSubstr("memory, redis, redis-fenced (default: memory)"));
+  EXPECT_THAT(text, HasSubstr("(default: closed loop)"));
 }
 
 TEST(Options, HelpShowsThemInGroups) {
-  const std::string text = help(run_command());
+  const std::string text = ran({"run", "--help"}).out;
   std::size_t place = 0;
-  for (const char* shown : {"\nLoad:", "--clients", "\nRenewal:", "--renew-cap", "\nSeveral nodes:",
+  for (const char* shown : {"\nLoad:", "--clients", "\nLocks:", "--renew-cap", "\nSeveral nodes:",
                             "--wait-replicas", "\nFaults:", "--fault", "\nStores:", "--redis",
                             "--rtt", "\nMetrics:", "--linger", "\nResults:", "--hdr"}) {
     const std::size_t next = text.find(shown, place);
@@ -263,14 +268,15 @@ TEST(Options, HelpShowsThemInGroups) {
 }
 
 TEST(Options, OtherCommandsTakeTheirOwnOnly) {
-  const auto list = parse(list_command(), std::vector<std::string>{"--format", "json"});
-  ASSERT_TRUE(list);
-  EXPECT_EQ(list->format, Format::json);
-  EXPECT_FALSE(parse(list_command(), std::vector<std::string>{"--format", "csv"}));
-  EXPECT_FALSE(parse(list_command(), std::vector<std::string>{"--clients", "1"}));
-  EXPECT_FALSE(parse(list_command(), std::vector<std::string>{"redis-setnx"}));
-  EXPECT_TRUE(parse(doctor_command(), std::vector<std::string>{"--redis", "redis://h"}));
-  EXPECT_FALSE(parse(doctor_command(), std::vector<std::string>{"--hold", "1ms"}));
+  for (const std::vector<std::string>& args :
+       std::vector<std::vector<std::string>>{{"list", "--format", "csv"},
+                                             {"list", "--clients", "1"},
+                                             {"list", "redis-setnx"},
+                                             {"doctor", "--hold", "1ms"},
+                                             {"quorum", "--redis", "redis://h"},
+                                             {"probe", "--push", "http://h"}}) {
+    EXPECT_EQ(ran(args).code, 1) << args[0] << ' ' << args[1];
+  }
 }
 
 TEST(Secrets, NeverStandInAMessage) {

@@ -36,12 +36,12 @@ TEST_F(ProbeHealthTest, SaysOnceThatItFailsAndOnceThatItWorksAgain) {
   progress(5, 0);
   for (const std::uint64_t failed : {1, 2, 3}) progress(5, failed);
   EXPECT_EQ(lines(), 1U);
-  EXPECT_THAT(written_.text(), HasSubstr("redis-x: fails: acquisitions fail"));
+  EXPECT_THAT(written_.text(), HasSubstr("redis-x: failing: acquisitions fail"));
   progress(5, 3);
   EXPECT_EQ(lines(), 1U) << "nothing happened";
   for (const std::uint64_t sections : {6, 7}) progress(sections, 3);
   EXPECT_EQ(lines(), 2U);
-  EXPECT_THAT(written_.text(), HasSubstr("redis-x: works again after 0 s"));
+  EXPECT_THAT(written_.text(), HasSubstr("redis-x: working again after 0 s"));
 }
 
 TEST_F(ProbeHealthTest, WhoeverFailsAndWorksAtOnceStillFails) {
@@ -55,15 +55,15 @@ TEST_F(ProbeHealthTest, ALockOfItsOwnThatIsNotGrantedIsAFailure) {
     health_.on_progress({.strategy = "redis-x", .sections = 5, .in_vain = in_vain});
   }
   EXPECT_EQ(lines(), 1U);
-  EXPECT_THAT(written_.text(), HasSubstr("redis-x: fails: locks that nobody else wants"));
+  EXPECT_THAT(written_.text(), HasSubstr("redis-x: failing: uncontended locks"));
 }
 
 TEST_F(ProbeHealthTest, AStoreThatIsNotReachedFailsUntilTheNextRunWorks) {
   progress(9, 0);
-  health_.not_reached("connection refused");
-  health_.not_reached("connection refused");
+  health_.on_unreachable("connection refused");
+  health_.on_unreachable("connection refused");
   EXPECT_EQ(lines(), 1U);
-  EXPECT_THAT(written_.text(), HasSubstr("redis-x: fails: connection refused"));
+  EXPECT_THAT(written_.text(), HasSubstr("redis-x: failing: connection refused"));
   progress(0, 0, loadgen::Progress::Phase::connecting);
   EXPECT_EQ(lines(), 1U) << "it has not worked yet";
   progress(1, 0);

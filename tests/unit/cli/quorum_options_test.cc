@@ -1,5 +1,6 @@
 #include <chrono>
 
+#include "cli/commands/quorum.h"
 #include "deployment/deployment.h"
 #include "strategies/registry.h"
 #include "tests/unit/cli/fixtures.h"
@@ -13,18 +14,18 @@ using testing::Not;
 
 TEST(QuorumCommand, TakesAListOfNodes) {
   const auto quorum = [](const std::vector<std::string>& args) {
-    return parse(quorum_command(), args);
+    return parse<QuorumOptions>(args);
   };
-  EXPECT_TRUE(quorum({})->quorum.nodes.empty());
-  EXPECT_EQ(quorum({})->quorum.duration, 1s);
+  EXPECT_TRUE(quorum({})->nodes.empty());
+  EXPECT_EQ(quorum({})->workload.duration, 1s);
   const auto options =
       quorum({"--nodes",    "5",  "--nodes",        "3",   "--nodes", "5",  "--duration", "2s",
               "--clients",  "20", "--slow",         "5ms", "--ttl",   "1s", "--rtt",      "1ms",
               "--replicas", "1",  "--node-timeout", "20ms"});
   ASSERT_TRUE(options) << options.error().message;
-  EXPECT_THAT(options->quorum.nodes, testing::ElementsAre(5, 3)) << "each once";
-  EXPECT_EQ(options->quorum.duration, 2s);
-  EXPECT_EQ(options->quorum.slow, 5ms);
+  EXPECT_THAT(options->nodes, testing::ElementsAre(5, 3)) << "each once";
+  EXPECT_EQ(options->workload.duration, 2s);
+  EXPECT_EQ(options->slow, 5ms);
   EXPECT_EQ(options->workload.clients, 20);
   EXPECT_EQ(options->workload.ttl, 1s);
   EXPECT_EQ(options->workload.rtt, 1ms);
@@ -34,8 +35,7 @@ TEST(QuorumCommand, TakesAListOfNodes) {
 
 TEST(QuorumCommand, NamesWhatIsWrong) {
   const auto error = [](const std::vector<std::string>& args) {
-    const auto options = parse(quorum_command(), args);
-    return options ? "accepted" : options.error().message;
+    return error_of<QuorumOptions>(args);
   };
   EXPECT_THAT(error({"--nodes", "0"}), HasSubstr("from 1 to 15"));
   EXPECT_THAT(error({"--nodes", "16"}), HasSubstr("from 1 to 15"));

@@ -65,7 +65,7 @@ TEST(RepeatCommand, IsOneHarmlessLineWhateverTheFileHolds) {
                    {"hold", -1.0}});
   EXPECT_EQ(repeat_command(result),
             "lockbench run 'a'\\''; rm -rf / #' '$(reboot)'\n"
-            "# as this version cannot say it: clients, hold");
+            "# not repeated, as this version has no such values: clients, hold");
 }
 
 class ReportCommand : public testing::Test {
@@ -115,13 +115,11 @@ TEST_F(ReportCommand, MistakesAreOneLineThatNamesTheCulprit) {
 }
 
 TEST_F(ReportCommand, OtherCommandsLookBeforeTheyMeasure) {
-  RunOptions options;
-  EXPECT_TRUE(check_report(options, "out.json"));
-  options.report.page = (scratch_ / "a.json").string();
-  EXPECT_TRUE(check_report(options, (scratch_ / "b.json").string()));
-  EXPECT_FALSE(check_report(options, (scratch_ / "./a.json").string())) << "one file for both";
-  options.report.page = "/dev/null/x/y.html";
-  const auto refused = check_report(options, "out.json");
+  EXPECT_TRUE(check_report("", "out.json"));
+  const std::string page = (scratch_ / "a.json").string();
+  EXPECT_TRUE(check_report(page, (scratch_ / "b.json").string()));
+  EXPECT_FALSE(check_report(page, (scratch_ / "./a.json").string())) << "one file for both";
+  const auto refused = check_report("/dev/null/x/y.html", "out.json");
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, StartsWith("--report: cannot"));
 }

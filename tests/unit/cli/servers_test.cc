@@ -128,12 +128,9 @@ TEST(AskServer, AStopEndsTheWait) {
 
 TEST(Doctor, ReportsAServerThatCannotBeUsed) {
   const Answering server("-NOAUTH Authentication required.\r\n");
-  testing::internal::CaptureStdout();
-  const auto options = parse(doctor_command(), std::vector<std::string>{"--redis", server.url()});
-  ASSERT_TRUE(options);
-  EXPECT_EQ(doctor_command().execute(*options), 2);
-  std::fflush(stdout);
-  EXPECT_THAT(testing::internal::GetCapturedStdout(),
+  const Ran result = ran({"doctor", "--redis", server.url()});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_THAT(result.out,
               testing::ContainsRegex("--redis +FAILED +" + server.display() + ".*NOAUTH"));
 }
 

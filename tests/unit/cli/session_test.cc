@@ -61,7 +61,7 @@ TEST_F(SessionTest, AStopBeforeTheLoadLeavesNothing) {
 
 void deploy_on_two_of_three() {
   const auto one = test::own_redis(), other = test::own_redis();
-  RunOptions options;
+  LoadOptions options;
   options.servers["redis"] = {one->url(), other->url(),
                               fmt::format("redis://127.0.0.1:{}", test::closed_port())};
   Descriptor left_out = *find_strategy("local-mutex");

@@ -62,7 +62,7 @@ TEST(WorkloadRecord, HasEveryOptionAndNoSecret) {
   const auto options = parse_run(args);
   ASSERT_TRUE(options) << options.error().message;
   const auto record = workload_record(*options);
-  EXPECT_EQ(record.size(), run_options().size());
+  EXPECT_EQ(record.size(), run_options().all().size());
   using List = std::vector<std::string>;
   EXPECT_EQ(std::get<double>(record.at("ttl")), 1.5);
   EXPECT_EQ(std::get<std::string>(record.at("hold")), "exp(2ms)");

@@ -1,0 +1,343 @@
+#include "cli/options/load_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/options/value_types.h"
+#include "exporter/push_target.h"
+#include "strategies/store.h"
+
+namespace lockbench::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Commands kLoads = kRun | kCapacity | kProbe;
+constexpr Commands kSaves = kRun | kCapacity | kRenewal | kQuorum | kHazards;
+constexpr int kMaxReplicas = 16;
+
+/// `--keys N` or `--keys per-client`.
+Option keys_option(loadgen::Workload& workload) {
+  Option option{.help = "distinct locks; per-client: one for each client, without contention",
+                .default_text = "1"};
+  option.type = Option::Type::integer_or_text;
+  option.parse = [&workload](const std::string& text) -> tl::expected<void, std::string> {
+    constexpr int kMaxKeys = 10'000'000;
+    const auto keys = parse_whole(text);
+    workload.key_per_client = text == "per-client";
+    if (!workload.key_per_client && (!keys || *keys < 1 || *keys > kMaxKeys)) {
+      return tl::unexpected(fmt::format(
+          "\"{}\" is neither a whole number from 1 to {} nor per-client", text, kMaxKeys));
+    }
+    workload.keys = static_cast<int>(keys.value_or(workload.keys));
+    return {};
+  };
+  option.value = [&workload]() -> results::OptionValue {
+    if (workload.key_per_client) return std::string("per-client");
+    return std::int64_t{workload.keys};
+  };
+  return option;
+}
+
+ValueType<WaitPolicy> wait_policy() {
+  const auto parse = [](const std::string& text) -> tl::expected<WaitPolicy, std::string> {
+    const auto policy = parse_wait_policy(text);
+    if (!policy) return tl::unexpected(policy.error());
+    if (auto allowed = check_range(text, policy->max, 0s, 1h); !allowed) {
+      return tl::unexpected(allowed.error());
+    }
+    return *policy;
+  };
+  return parsed(parse, [](const WaitPolicy& policy) { return to_string(policy); });
+}
+
+ValueType<RenewPolicy> renew_policy() {
+  using Kind = RenewPolicy::Kind;
+  const auto parse = [](const std::string& text) -> tl::expected<RenewPolicy, std::string> {
+    if (text == "off") return RenewPolicy{Kind::off};
+    if (text == "auto") return RenewPolicy{Kind::automatic};
+    const auto period = parse_duration(text);
+    if (!period) {
+      return tl::unexpected(
+          fmt::format("\"{}\" is neither off nor auto nor a duration such as 250ms", text));
+    }
+    if (auto allowed = check_range(text, *period, 1ms, 24h); !allowed) {
+      return tl::unexpected(allowed.error());
+    }
+    return RenewPolicy{Kind::every, *period};
+  };
+  const auto text = [](const RenewPolicy& policy) {
+    if (policy.kind == Kind::every) return format_duration(policy.period);
+    return std::string(policy.kind == Kind::off ? "off" : "auto");
+  };
+  auto type = parsed(parse, text);
+  type.record = [text](const RenewPolicy& policy) -> results::OptionValue {
+    if (policy.kind == Kind::every) return seconds(policy.period);
+    return text(policy);
+  };
+  return type;
+}
+
+/// `--wait-replicas K` or `--wait-replicas all`, which is no number.
+Option wait_replicas_option(std::optional<int>& replicas) {
+  Option option{.help = "replicas that must acknowledge a lock of redis-wait; all: every one",
+                .default_text = "all"};
+  option.type = Option::Type::integer_or_text;
+  option.parse = [&replicas](const std::string& text) -> tl::expected<void, std::string> {
+    const auto number = parse_whole(text);
+    if (text != "all" && (!number || *number < 1 || *number > kMaxReplicas)) {
+      return tl::unexpected(
+          fmt::format("\"{}\" is neither a whole number from 1 to {} nor all", text, kMaxReplicas));
+    }
+    replicas.reset();
+    if (number) replicas = static_cast<int>(*number);
+    return {};
+  };
+  option.value = [&replicas]() -> results::OptionValue {
+    if (!replicas) return std::string("all");
+    return std::int64_t{*replicas};
+  };
+  return option;
+}
+
+/// A server's URL, shown without its secrets.
+ValueType<std::string> server_url(const StoreKind& kind) {
+  const auto parse = [&kind](const std::string& text) -> tl::expected<std::string, std::string> {
+    if (!kind.not_built.empty()) {
+      return tl::unexpected(fmt::format("this build is without {}", kind.name));
+    }
+    if (auto shown = kind.display(text); !shown) return tl::unexpected(shown.error());
+    return text;
+  };
+  return parsed(parse, [&kind](const std::string& url) { return kind.display(url).value_or("?"); });
+}
+
+ValueType<std::string> push_url() {
+  const auto parse = [](const std::string& text) -> tl::expected<std::string, std::string> {
+    const auto target = exporter::parse_push_target(text);
+    if (!target) return tl::unexpected(target.error());
+    return text;
+  };
+  return parsed(parse,
+                [](const std::string& url) { return exporter::parse_push_target(url)->display(); });
+}
+
+}  // namespace
+
+void declare_files(OptionList& options, std::vector<std::string>& files, std::string help,
+                   std::string default_text) {
+  options.add({"files", "FILE"}, files, any_text(), std::move(help), std::move(default_text))
+      .as_positional()
+      .not_in_file();
+}
+
+void LoadOptions::declare_load(OptionList& options) {
+  options
+      .add({"strategies", "STRATEGY", kLoads}, strategies, any_text(),
+           "name or glob, such as redis-fenced or 'redis-*'", "all")
+      .as_positional()
+      .recorded_if_unset(std::vector<std::string>{"all"});
+  options.heading("Load");
+  options.add({"clients", "N", kRun | kRenewal | kDoctor}, workload.clients,
+              whole_number(1, 100'000), "concurrent clients");
+  options.add_custom({"keys", "N", kRun | kCapacity}, keys_option(workload));
+  options.add({"key-skew", "S", kRun | kCapacity}, workload.key_skew, number(0, 10),
+              "Zipf exponent of the choice among the keys; 0: uniform");
+  options.add({"hold", "D", kLoads}, workload.hold, distribution(),
+              "time in the critical section: 2ms, exp(2ms) or uniform(1ms,3ms)");
+  options.add({"think", "D", kRun}, workload.think, distribution(),
+              "time between two sections of a client, written like --hold");
+  options.add({"rate", "R", kRun}, workload.rate, number(0.001, 10'000'000),
+              "open loop: sections per second over all clients", "closed loop");
+  options.add({"arrival", "NAME", kRun}, workload.arrival,
+              OneOf<loadgen::Arrival>{{"constant", loadgen::Arrival::constant},
+                                      {"poisson", loadgen::Arrival::poisson}},
+              "arrival process of the open loop");
+  options.add({"duration", "D", kRun | kRenewal}, workload.duration, duration(1ms, 168h),
+              "measured time of each run, after the warm-up");
+  options.add(
+      {"iterations", "N", kRun}, workload.iterations, whole_number(1, 1'000'000'000'000),
+      "stop after N measured sections over all clients, or after --duration (1h unless set)",
+      "no limit");
+  options.add({"warmup", "D", kRun | kCapacity}, workload.warmup, duration(0s, 1h),
+              "load before the measured time, not in the figures");
+  options.add({"shared-share", "F", kRun}, workload.shared_share, number(0, 1),
+              "share of the sections that take the lock in shared mode");
+  options.add({"resource", "NAME", kRun | kCapacity | kDoctor}, workload.resource,
+              OneOf<loadgen::Resource>{{"memory", loadgen::Resource::memory},
+                                       {"redis", loadgen::Resource::redis},
+                                       {"redis-fenced", loadgen::Resource::redis_fenced}},
+              "where the protected counter lives");
+  options.add({"repeat", "N", kRun}, workload.repeat, whole_number(1, 1000),
+              "runs of each strategy, interleaved with the others'");
+  options.add({"seed", "N", kRun | kCapacity}, workload.seed, whole_number(0, INT64_MAX),
+              "seed of arrivals, keys, hold and think times");
+}
+
+void LoadOptions::declare_locks(OptionList& options) {
+  StrategyOptions& strategy = workload.strategy;
+  options.heading("Locks");
+  options.add({"ttl", "D", kLoads | kRenewal | kQuorum}, workload.ttl, duration(1ms, 24h),
+              "time to live of a lock");
+  options.add({"acquire-timeout", "D", kRun | kCapacity}, workload.acquire_timeout,
+              duration(0s, 24h), "time after which a client gives up; 0s: after one attempt");
+  options.add({"wait", "P", kLoads}, strategy.wait, wait_policy(),
+              "waiting policy: poll:D, backoff:MIN..MAX, random:MIN..MAX or notify, where the "
+              "strategy has a choice",
+              "the strategy's own");
+  options.add({"renew", "P", kLoads}, strategy.renew, renew_policy(),
+              "renewal of held leases: off, auto (every third of the TTL) or an interval such as "
+              "250ms, where the strategy has a choice",
+              "the strategy's own");
+  options.add({"renew-cap", "D", kRun}, strategy.renew_cap, duration(1ms, 168h),
+              "renew a lease for at most D after its grant", "no limit");
+  options.add({"lock-delay", "D", kRun | kCapacity}, strategy.lock_delay, duration(0s, 1h),
+              "chubby: time after a holder's failure in which nobody is granted the lock");
+  options.heading("Several nodes");
+  options.add({"nodes", "N", kRun | kCapacity}, workload.nodes, whole_number(1, 15),
+              "private nodes of Redlock; --redis, given several times, replaces them");
+  options.add({"node-timeout", "D", kLoads | kQuorum}, strategy.node_timeout, duration(100us, 1h),
+              "time to wait for one node of Redlock", "50ms, or TTL/20 if that is less");
+  options.add({"replicas", "N", kRun | kCapacity | kQuorum}, replicas,
+              whole_number(0, kMaxReplicas), "replicas of the private Redis of redis-wait");
+  options.add_custom({"wait-replicas", "K", kLoads}, wait_replicas_option(strategy.wait_replicas));
+  options.add({"wait-timeout", "D", kLoads}, strategy.wait_timeout, duration(1ms, 1h),
+              "time within which the replicas of redis-wait must acknowledge");
+}
+
+void LoadOptions::declare_stores(OptionList& options) {
+  options.heading("Faults");
+  const auto fault_text = [](const loadgen::Fault& fault) { return fault.to_string(); };
+  options.add({"fault", "FAULT@TIME[+D]", kRun}, faults, parsed(loadgen::parse_fault, fault_text),
+              fmt::format("inject a fault into the private servers, TIME after the warm-up, and "
+                          "heal it after D or at the end, such as store-kill@1s+500ms; one at a "
+                          "time; faults: {}; with node-kill:N, partition:SHARE, delay:D",
+                          fmt::join(loadgen::kFaults, ", ")));
+  options.heading("Stores");
+  for (const StoreKind* kind : store_kinds()) {
+    std::vector<std::string>& urls = servers[std::string(kind->name)];
+    const bool redis = kind->name == "redis";
+    const ValueType<std::string> type = server_url(*kind);
+    Option& option = options.add(
+        {kind->name, kind->value_name, redis ? kLoads | kRenewal | kDoctor : kLoads | kDoctor},
+        urls, type, std::string(kind->help));
+    if (kind->repeatable) continue;
+    option.repeatable = false;
+    option.value = [&urls, type]() -> results::OptionValue {
+      if (urls.empty()) return nullptr;
+      return type.text(urls.front());
+    };
+  }
+  options.add({"counter-redis", "URL", kRun | kCapacity | kDoctor}, counter_redis,
+              server_url(*find_store_kind("redis")),
+              "server of the counter of --resource redis and redis-fenced",
+              "the first --redis, or a private server");
+  options.add({"rtt", "D", kRun | kCapacity | kQuorum}, workload.rtt, duration(0s, 1h),
+              "round-trip time added between clients and private servers");
+  options.add({"store-timeout", "D", kLoads | kRenewal | kQuorum | kDoctor},
+              workload.strategy.command_timeout, duration(1ms, 1h),
+              "time to wait for one answer of a store");
+}
+
+void LoadOptions::declare(OptionList& options) {
+  declare_load(options);
+  declare_locks(options);
+  declare_stores(options);
+  metrics.declare(options);
+  output.declare(options);
+}
+
+void MetricsOptions::declare(OptionList& options) {
+  options.heading("Metrics");
+  const auto text = [](const exporter::ListenAddress& address) { return address.to_string(); };
+  const auto parse = [](const std::string& address) {
+    return exporter::parse_listen_address(address);
+  };
+  options.add({"metrics-listen", "ADDR:PORT", kLoads}, listen, parsed(parse, text),
+              "serve /metrics for Prometheus; :PORT listens on the loopback only, port 0 takes a "
+              "free one");
+  options.add({"linger", "D", kRun | kCapacity}, linger, duration(0s, 168h),
+              "time for which /metrics is still served after the run");
+  options.add({"push", "URL", kRun | kCapacity}, push, push_url(),
+              "push the final metrics to a Pushgateway: http[s]://[user[:password]@]host[:port]"
+              "[/path]");
+}
+
+void OutputOptions::declare(OptionList& options) {
+  options.heading("Results");
+  options.add({"out", "FILE", kSaves}, out, path(), "result file", "results/runs/<id>.json");
+  options.add({"report", "FILE", kSaves}, report, path(),
+              "also write the result as one HTML page, which needs no network");
+  options.add({"format", "NAME", kSaves | kCompare}, format,
+              OneOf<Format>{{"table", Format::table},
+                            {"json", Format::json},
+                            {"csv", Format::csv},
+                            {"markdown", Format::markdown}},
+              "what stdout shows");
+  options.add_flag({"quiet", "", kSaves | kProbe | kReport}, quiet,
+                   "no progress and no notes on stderr");
+  options.add_flag({"strict", "", kRun | kCapacity}, strict, "exit 4 if a run is invalid");
+  declare_config(options, config);
+}
+
+void OutputOptions::declare_config(OptionList& options, std::string& config) {
+  options
+      .add({"config", "FILE", kSaves | kProbe | kChoose}, config, path(),
+           "TOML file with these options as keys, such as clients = 32; the command line wins")
+      .not_in_file();
+}
+
+void RunOptions::declare(OptionList& options) {
+  LoadOptions::declare(options);
+  const auto text = [](const results::Threshold& threshold) { return threshold.text; };
+  options.add({"threshold", "EXPR"}, thresholds, parsed(results::parse_threshold, text),
+              "exit 99 if a run misses this, such as 'acquire.p99<5ms'");
+  options.add({"hdr", "DIR"}, hdr, path(),
+              "also write HdrHistogram files of each run: .hgrm in µs and .hlog");
+}
+
+OptionRecord run_record(const LoadOptions& values) {
+  RunOptions run;
+  static_cast<LoadOptions&>(run) = values;
+  return options_of(run).record();
+}
+
+std::vector<std::string> LoadOptions::servers_of(std::string_view store) const {
+  const auto urls = servers.find(store);
+  return urls == servers.end() ? std::vector<std::string>() : urls->second;
+}
+
+tl::expected<void, UsageError> LoadOptions::complete(const OptionList& options) {
+  const auto error = [](std::string text) { return tl::unexpected(UsageError{std::move(text)}); };
+  if (options.given("arrival") && !workload.rate) return error("--arrival requires --rate");
+  if (counter_redis && workload.resource == loadgen::Resource::memory) {
+    return error("--counter-redis requires --resource redis or redis-fenced");
+  }
+  if (workload.key_skew > 0 && workload.key_per_client) {
+    return error("--key-skew requires --keys N: with --keys per-client no key is chosen");
+  }
+  if (workload.rtt > Duration::zero() && !servers_of("redis").empty()) {
+    return error("--rtt cannot be combined with --redis: it delays private servers only");
+  }
+  if (metrics.linger > Duration::zero() && !metrics.listen) {
+    return error("--linger requires --metrics-listen");
+  }
+  if (workload.rtt >= workload.strategy.command_timeout) {
+    return error(fmt::format("--rtt must be shorter than --store-timeout ({})",
+                             format_duration(workload.strategy.command_timeout)));
+  }
+  return {};
+}
+
+tl::expected<void, UsageError> RunOptions::complete(const OptionList& options) {
+  if (auto fits = LoadOptions::complete(options); !fits) return fits;
+  if (workload.iterations && !options.given("duration")) {
+    workload.duration = kMaxDurationOfIterations;
+  }
+  auto scheduled = loadgen::timetable(std::move(faults), workload.duration);
+  if (!scheduled) return tl::unexpected(UsageError{"--fault: " + scheduled.error()});
+  faults = *std::move(scheduled);
+  return {};
+}
+
+}  // namespace lockbench::cli

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "cli/options/option.h"
+#include "exporter/listen_address.h"
+#include "loadgen/run/fault.h"
+#include "loadgen/run/workload.h"
+#include "results/stats/threshold.h"
+
+namespace lockbench::cli {
+
+// The options that several commands share. Each command has a struct of its own that includes some
+// of these, and declares further options beside its code.
+
+enum class Format { table, json, csv, markdown };
+
+/// What becomes of a result.
+struct OutputOptions {
+  std::string out;     ///< the result file; empty: results/runs/<id>.json
+  std::string report;  ///< the result as a page; empty: none
+  Format format = Format::table;
+  bool quiet = false, strict = false;
+  std::string config;  ///< the TOML file
+
+  void declare(OptionList& options);
+  /// --config alone.
+  static void declare_config(OptionList& options, std::string& config);
+};
+
+/// Adds the positional arguments FILE..., which are no key of the TOML file.
+void declare_files(OptionList& options, std::vector<std::string>& files, std::string help,
+                   std::string default_text = "");
+
+/// Where the metrics go.
+struct MetricsOptions {
+  std::optional<exporter::ListenAddress> listen;
+  Duration linger{};
+  std::optional<std::string> push;  ///< a URL, secrets included
+
+  void declare(OptionList& options);
+};
+
+/// For the commands that put servers under load. Which of these options a command takes stands with
+/// each option.
+struct LoadOptions {
+  std::vector<std::string> strategies;  ///< names and globs as given; none: all
+  loadgen::Workload workload;
+  std::vector<loadgen::Fault> faults;  ///< in the order in which they are injected
+  /// URLs of the user's own servers, by the name of the store, secrets included.
+  std::map<std::string, std::vector<std::string>, std::less<>> servers;
+  std::optional<std::string> counter_redis;  ///< a URL, secrets included
+  int replicas = 2;                          ///< of the private Redis of redis-wait
+  MetricsOptions metrics;
+  OutputOptions output;
+
+  /// The user's own servers of that store; none: private ones.
+  std::vector<std::string> servers_of(std::string_view store) const;
+
+  void declare(OptionList& options);
+  /// Options that contradict each other, or that need another one.
+  tl::expected<void, UsageError> complete(const OptionList& options);
+
+ private:
+  void declare_load(OptionList& options);
+  void declare_locks(OptionList& options);
+  void declare_stores(OptionList& options);
+};
+
+/// The options of `lockbench run`.
+struct RunOptions : LoadOptions {
+  static constexpr Commands kCommand = kRun;
+  std::vector<results::Threshold> thresholds;
+  std::string hdr;  ///< directory for HdrHistogram files; empty: none
+
+  void declare(OptionList& options);
+  tl::expected<void, UsageError> complete(const OptionList& options);
+};
+
+/// Without --duration, a run with --iterations ends after this time.
+inline constexpr Duration kMaxDurationOfIterations = std::chrono::hours(1);
+
+/// The options of a command, bound to `values`, which must outlive the list.
+template <class Options>
+OptionList options_of(Options& values) {
+  OptionList options(Options::kCommand);
+  values.declare(options);
+  return options;
+}
+
+/// Every option of `run`, as used or at its default.
+OptionRecord run_record(const LoadOptions& values);
+
+/// The workload of the result file: run_record(), and the command's own options.
+template <class Options>
+OptionRecord workload_record(Options values) {
+  OptionRecord record = options_of(values).record();
+  if constexpr (std::is_base_of_v<LoadOptions, Options>) {
+    record.merge(run_record(values));  // what is there already stays
+  } else {
+    record.merge(run_record({}));
+  }
+  return record;
+}
+
+/// Reads a command's arguments into `values`, to which `options` are bound, and checks options that
+/// must fit together. Starts nothing, and reads no file but the TOML file.
+template <class Options>
+tl::expected<void, UsageError> read(Options& values, OptionList& options,
+                                    std::span<const std::string> args) {
+  auto done = options.read(args);
+  if constexpr (requires { values.complete(options); }) {
+    if (done && !options.help_wanted()) done = values.complete(options);
+  }
+  return done;
+}
+
+}  // namespace lockbench::cli

@@ -1,0 +1,106 @@
+#include "cli/options/value_types.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <cmath>
+
+namespace lockbench::cli {
+namespace {
+
+template <class Number>
+std::optional<Number> parse_number(const std::string& text) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || rest != end) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> parse_whole(const std::string& text) {
+  return parse_number<std::int64_t>(text);
+}
+
+tl::expected<std::int64_t, std::string> WholeNumber::parse(const std::string& text) const {
+  const auto number = parse_whole(text);
+  if (number && *number >= min && *number <= max) return *number;
+  return tl::unexpected(fmt::format("\"{}\" is not a whole number from {} to {}", text, min, max));
+}
+
+ValueType<double> number(double min, double max) {
+  return {
+      .type = Option::Type::number,
+      .parse = [=](const std::string& text) -> tl::expected<double, std::string> {
+        const auto number = parse_number<double>(text);
+        if (number && std::isfinite(*number) && *number >= min && *number <= max) {
+          return *number;
+        }
+        return tl::unexpected(fmt::format("\"{}\" is not a number from {} to {}", text, min, max));
+      },
+      .text = [](double value) { return fmt::format("{}", value); },
+      .record = [](double value) { return value; }};
+}
+
+tl::expected<void, std::string> check_range(const std::string& text, Duration duration,
+                                            Duration min, Duration max) {
+  if (duration >= min && duration <= max) return {};
+  return tl::unexpected(fmt::format("\"{}\" is too {}: {} to {} is allowed", text,
+                                    duration < min ? "short" : "long", format_duration(min),
+                                    format_duration(max)));
+}
+
+ValueType<Duration> duration(Duration min, Duration max) {
+  return {.parse = [=](const std::string& text) -> tl::expected<Duration, std::string> {
+            auto duration = parse_duration(text);
+            if (!duration) return duration;
+            if (auto allowed = check_range(text, *duration, min, max); !allowed) {
+              return tl::unexpected(allowed.error());
+            }
+            return duration;
+          },
+          .text = format_duration,
+          .record = [](Duration value) { return seconds(value); }};
+}
+
+ValueType<loadgen::DurationDistribution> distribution() {
+  using loadgen::DurationDistribution;
+  return {.parse = [](const std::string& text) -> tl::expected<DurationDistribution, std::string> {
+            auto distribution = DurationDistribution::parse(text);
+            if (distribution || distribution.error().find(text) != std::string::npos) {
+              return distribution;
+            }
+            return tl::unexpected(fmt::format("\"{}\": {}", text, distribution.error()));
+          },
+          .text = [](const DurationDistribution& value) { return value.to_string(); },
+          .record = [](const DurationDistribution& value) -> results::OptionValue {
+            const std::string text = value.to_string();
+            if (const auto constant = parse_duration(text)) return seconds(*constant);
+            return text;
+          }};
+}
+
+ValueType<std::string> path() {
+  return {.parse = [](const std::string& text) -> tl::expected<std::string, std::string> {
+            if (!text.empty() && text.find('\0') == std::string::npos) return text;
+            return tl::unexpected<std::string>("the path of a file is expected");
+          },
+          .text = [](const std::string& value) { return value; },
+          .record = [](const std::string& value) -> results::OptionValue {
+            if (value.empty()) return nullptr;
+            return value;
+          }};
+}
+
+ValueType<std::string> any_text() {
+  const auto same = [](const std::string& text) { return text; };
+  return {.parse = same, .text = same};
+}
+
+std::string not_one_of(std::string_view text, const std::vector<std::string_view>& allowed) {
+  return fmt::format("\"{}\" is not one of {}", text, fmt::join(allowed, ", "));
+}
+
+}  // namespace lockbench::cli

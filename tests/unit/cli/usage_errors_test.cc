@@ -1,0 +1,233 @@
+#include <fmt/format.h>
+
+#include <ostream>
+
+#include "tests/support/servers.h"
+#include "tests/unit/cli/fixtures.h"
+
+namespace lockbench::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using Words = std::vector<std::string>;
+
+struct Malformed {
+  std::string name;
+  Words arguments;
+  Words said;                   ///< parts of the message
+  std::string config;           ///< text of the file CONFIG
+  std::string secret = "\n\n";  ///< what the message must not show
+};
+
+std::ostream& operator<<(std::ostream& out, const Malformed& malformed) {
+  return out << malformed.name;
+}
+
+Words run_with(Words more) {
+  more.insert(more.begin(), {"run", "redis-set-nx"});
+  return more;
+}
+
+std::vector<Malformed> malformed_options() {
+  return {
+      {"UnknownCommand", {"rnu"}, {"rnu", "did you mean", "run"}},
+      {"UnknownOption", run_with({"--duratoin", "1s"}), {"--duratoin", "--duration"}},
+      {"UnknownOptionWithSecret",
+       run_with({"--rediss=redis://:hunter2@h"}),
+       {"--rediss"},
+       "",
+       "hunter2"},
+      {"DurationWithoutUnit", run_with({"--duration", "5"}), {"--duration", "\"5\""}},
+      {"DurationNegative", run_with({"--duration", "-1s"}), {"--duration", "-1s"}},
+      {"DurationOfNothing", run_with({"--duration", "0s"}), {"--duration", "0s"}},
+      {"DurationEmpty", run_with({"--ttl", ""}), {"--ttl"}},
+      {"DurationUnitUnknown", run_with({"--warmup", "3parsecs"}), {"--warmup", "3parsecs"}},
+      {"DistributionUnknown", run_with({"--hold", "gauss(1ms)"}), {"--hold", "gauss(1ms)"}},
+      {"DistributionBackwards", run_with({"--hold", "uniform(3ms,1ms)"}), {"--hold", "3ms"}},
+      {"OptionWithoutValue", run_with({"--clients"}), {"--clients"}},
+      {"OptionTwice", run_with({"--clients", "2", "--clients", "3"}), {"--clients", "2 times"}},
+      {"NoClients", run_with({"--clients", "0"}), {"--clients", "\"0\""}},
+      {"ClientsNotWhole", run_with({"--clients", "2.5"}), {"--clients", "2.5"}},
+      {"FormatUnknown", run_with({"--format", "yaml"}), {"--format", "yaml"}},
+      {"WaitUnknown", run_with({"--wait", "prayer"}), {"--wait", "prayer"}},
+      {"ThresholdUnknown", run_with({"--threshold", "speed>9000"}), {"--threshold", "speed"}},
+      {"StrategyUnknown", {"run", "redis-setnxx"}, {"redis-setnxx", "did you mean redis-setnx"}},
+      {"StrategyUrl", {"run", "redis://:hunter2@h"}, {"--redis"}, "", "hunter2"},
+      {"GlobWithoutMatch", {"run", "zzz-*"}, {"zzz-*"}},
+      {"WaitOfAStrategyThatCannot",
+       {"run", "local-mutex", "--wait", "poll:1ms"},
+       {"--wait", "local-mutex", "poll"}},
+      {"ArrivalInClosedLoop", run_with({"--arrival", "constant"}), {"--arrival", "--rate"}},
+      {"SkewWithoutChoice",
+       run_with({"--keys", "per-client", "--key-skew", "1"}),
+       {"--key-skew", "per-client"}},
+      {"CounterWithoutResource",
+       run_with({"--counter-redis", "redis://localhost"}),
+       {"--counter-redis", "--resource"}},
+      {"RttOfAServerElsewhere",
+       run_with({"--rtt", "5ms", "--redis", "redis://localhost"}),
+       {"--rtt", "--redis"}},
+      {"RttBeyondTheTimeout", run_with({"--rtt", "3s"}), {"--rtt", "--store-timeout"}},
+      {"OptionAsAValue", run_with({"--out", "--quiet"}), {"--out needs a value"}},
+      {"CommandUrl", {"redis://:hunter2@host"}, {"--redis"}, "", "hunter2"},
+      {"CommandThatIsAStrategy", {"redis-setnx"}, {"did you mean lockbench run redis-setnx?"}},
+      {"StrategyDsn", {"run", "host=127.0.0.1 password=hunter2"}, {"--postgres"}, "", "hunter2"},
+      {"ControlCharacters", run_with({"--clients", "a\nb"}), {"--clients", "a b"}},
+      {"CommandLast", run_with({"run"}), {"the command \"run\" must come first"}},
+      {"WaitOfAQueue", {"run", "--wait", "poll:1ms", "zookeeper"}, {"--wait"}},
+      {"SharedModeThatNoneHas",
+       {"run", "--shared-share", "0.5", "--out", "/dev/null", "none"},
+       {"--shared-share"}},
+      {"LingerWithoutMetrics", run_with({"--linger", "5s"}), {"--metrics-listen"}},
+      {"UnknownOptionOfList", {"list", "--clients", "1"}, {"--clients"}},
+      {"DoctorTakesNoArguments", {"doctor", "redis"}, {"\"redis\"", "only options"}},
+      {"ListTakesNoStrategies", {"list", "redis-set-nx"}, {"redis-set-nx", "only options"}},
+  };
+}
+
+std::vector<Malformed> malformed_places() {
+  const std::string nowhere = fmt::format("127.0.0.1:{}", test::closed_port());
+  return {
+      {"UrlScheme",
+       run_with({"--redis", "http://ann:hunter2@localhost"}),
+       {"--redis"},
+       "",
+       "hunter2"},
+      {"UrlPort",
+       run_with({"--redis", "redis://ann:hunter2@localhost:99999"}),
+       {"--redis", "port"},
+       "",
+       "hunter2"},
+      {"UrlDatabase",
+       run_with({"--redis", "redis://:hunter2@localhost/first"}),
+       {"--redis", "database"},
+       "",
+       "hunter2"},
+      {"Unreachable",
+       run_with({"--redis", "redis://ann:hunter2@" + nowhere, "--out", "/dev/null"}),
+       {"--redis", nowhere},
+       "",
+       "hunter2"},
+      {"UnreachableCounter",
+       {"run", "none", "--resource", "redis", "--counter-redis", "redis://" + nowhere, "--out",
+        "/dev/null"},
+       {"counter", nowhere}},
+      {"UnreachableSocket",
+       run_with({"--redis", "unix:///no/such/socket", "--out", "/dev/null"}),
+       {"--redis", "/no/such/socket"}},
+      {"PostgresUnreachable",
+       {"run", "--postgres", "postgresql://ann:hunter2@" + nowhere + "/x", "--out", "/dev/null",
+        "postgres-lease"},
+       {"--postgres"},
+       "",
+       "hunter2"},
+      {"PostgresDsnUnreachable",
+       {"run", "--postgres", "host=127.0.0.1 port=1 password=hunter2", "--out", "/dev/null",
+        "postgres-*"},
+       {"--postgres"},
+       "",
+       "hunter2"},
+      {"PostgresUrl", {"run", "--postgres", "hunter2", "none"}, {"--postgres"}, "", "hunter2"},
+      {"PostgresPassword",
+       {"run", "--postgres", "postgresql://ann:x/hunter2@127.0.0.1:1/x", "none"},
+       {"--postgres"},
+       "",
+       "hunter2"},
+      {"MemcachedUnreachable",
+       {"run", "--memcached", nowhere, "--out", "/dev/null", "memcached-add"},
+       {"--memcached"}},
+      {"MemcachedUrl",
+       {"run", "--memcached", "memcached://hunter2", "none"},
+       {"--memcached"},
+       "",
+       "hunter2"},
+      {"ZookeeperUnreachable",
+       {"run", "--zookeeper", "zk://ann:hunter2@" + nowhere, "--out", "/dev/null", "zookeeper"},
+       {"--zookeeper"},
+       "",
+       "hunter2"},
+      {"ZookeeperPassword",
+       {"run", "--zookeeper", "zk://ann:x/hunter2@127.0.0.1:1", "none"},
+       {"--zookeeper"},
+       "",
+       "hunter2"},
+      {"EtcdUnreachable",
+       {"run", "--etcd", "etcd://ann:hunter2@" + nowhere, "--out", "/dev/null", "etcd"},
+       {"--etcd"},
+       "",
+       "hunter2"},
+      {"EtcdUser",
+       {"run", "--etcd", "etcd://hunter2@127.0.0.1:1", "none"},
+       {"--etcd"},
+       "",
+       "hunter2"},
+      {"ConfigMissing", run_with({"--config", "no.toml"}), {"no.toml", "No such file"}},
+      {"ConfigFolder", run_with({"--config", "/"}), {"/: cannot be read"}},
+      {"ConfigSyntax",
+       run_with({"--config", "CONFIG"}),
+       {"CONFIG: line 2"},
+       "ttl = \"1s\"\nclients = = 3\n"},
+      {"ConfigMisspelt",
+       run_with({"--config", "CONFIG"}),
+       {"CONFIG", "clinets", "clients"},
+       "clinets = 3\n"},
+      {"ConfigWrongType",
+       run_with({"--config", "CONFIG"}),
+       {"CONFIG", "clients", "whole number"},
+       "clients = \"four\"\n"},
+      {"ConfigWrongValue",
+       run_with({"--config", "CONFIG"}),
+       {"CONFIG", "ttl", "soon"},
+       "ttl = \"soon\"\n"},
+      {"ConfigContradiction",
+       run_with({"--config", "CONFIG"}),
+       {"--arrival", "--rate"},
+       "arrival = \"poisson\"\n"},
+      {"ConfigSecret",
+       run_with({"--config", "CONFIG"}),
+       {"CONFIG", "redis"},
+       "redis = \"redis://:hunter2@localhost:x\"\n",
+       "hunter2"},
+      {"OutBelowADevice", run_with({"--out", "/dev/null/r.json"}), {"--out", "/dev/null"}},
+      {"OutIsAFolder", run_with({"--out", "."}), {"--out"}},
+  };
+}
+
+std::vector<Malformed> all_malformed() {
+  std::vector<Malformed> all = malformed_options();
+  for (Malformed& malformed : malformed_places()) all.push_back(std::move(malformed));
+  return all;
+}
+
+/// Names servers of a store that this build leaves out.
+bool cannot_run(const Malformed& malformed) {
+  return std::any_of(malformed.arguments.begin(), malformed.arguments.end(), [](const auto& word) {
+    return word.starts_with("--") && left_out(word.substr(2));
+  });
+}
+
+class UsageErrors : public testing::TestWithParam<Malformed> {};
+
+TEST_P(UsageErrors, AreOneLineThatNamesTheCulprit) {
+  Malformed given = GetParam();
+  if (cannot_run(given)) GTEST_SKIP() << "its store is not built";
+  const TemporaryFile config("usage.toml", given.config);
+  std::replace(given.arguments.begin(), given.arguments.end(), std::string("CONFIG"),
+               config.path());
+  const Ran result = ran(given.arguments);
+  EXPECT_EQ(result.code, 1);
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_THAT(result.err, testing::StartsWith("lockbench: "));
+  for (const std::string& words : given.said) {
+    EXPECT_THAT(result.err, HasSubstr(words == "CONFIG" ? config.path() : words));
+  }
+  EXPECT_THAT(result.err, Not(HasSubstr(given.secret)));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, UsageErrors, testing::ValuesIn(all_malformed()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace lockbench::cli
