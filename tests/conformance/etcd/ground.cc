@@ -4,7 +4,6 @@
 #include <fstream>
 #include <map>
 #include <set>
-#include <stdexcept>
 
 #include "deployment/failure.h"
 #include "tests/conformance/common/properties.h"

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <stdexcept>
-
 #include "deployment/failure.h"
 #include "testbed/servers/memcached_server.h"
 #include "tests/conformance/common/properties.h"

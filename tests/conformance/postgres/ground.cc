@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <stdexcept>
-
 #include "deployment/failure.h"
 #include "strategies/postgres/client/names.h"
 #include "tests/conformance/common/properties.h"

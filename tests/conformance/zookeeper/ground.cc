@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
 
+#include "deployment/failure.h"
 #include "tests/conformance/zookeeper/zookeeper_ground.h"
 #include "tests/support/servers.h"
 
