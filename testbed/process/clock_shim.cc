@@ -59,7 +59,7 @@ tl::expected<std::unique_ptr<ClockShim>, std::string> ClockShim::make(Testbed& t
   }
   auto folder = testbed.make_server_folder("clock");
   if (!folder) return tl::unexpected(folder.error());
-  // Whoever runs the server must be able to pass; what is in there is no secret.
+  // The server's user must be able to enter; there are no secrets in it.
   if (chmod(folder->c_str(), 0711) != 0 || chmod(testbed.folder().c_str(), 0711) != 0) {
     return tl::unexpected(
         fmt::format("cannot open {}: {}", folder->string(), std::strerror(errno)));

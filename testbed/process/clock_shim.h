@@ -15,12 +15,12 @@ namespace lockbench::testbed {
 struct ServerSpec;
 
 /// The wall clock of one server, which can be moved while the server runs: gettimeofday, time and
-/// CLOCK_REALTIME, for the server's process and its children. Its monotonic clocks stay what they
-/// are. Thread-safe. Outlives its server.
+/// CLOCK_REALTIME, for the server's process and its children. Monotonic clocks do not change.
+/// Thread-safe. Outlives its server.
 class ClockShim {
  public:
   /// Makes the file that the server will share; the error says what is missing. `library` empty:
-  /// lockbench-clock-shim.so beside this program, or beside what `testbed` runs.
+  /// lockbench-clock-shim.so beside this program.
   static tl::expected<std::unique_ptr<ClockShim>, std::string> make(
       Testbed& testbed, std::filesystem::path library = {});
 
@@ -28,14 +28,14 @@ class ClockShim {
   ClockShim& operator=(const ClockShim&) = delete;
   ~ClockShim();
 
-  /// From now on the server's clock is ahead of the machine's by so much; negative: behind.
+  /// Moves the server's clock ahead of the machine's; negative: behind.
   void set(std::chrono::nanoseconds ahead);
 
-  /// Lets a server run by this clock, and not start where it cannot.
+  /// Makes a server use this clock, and fail to start if it cannot.
   void put_under(ServerSpec& server) const;
 
-  /// How many programs have come to run by it, by their own account: of another user's process
-  /// nobody else may tell. More with each start of the server.
+  /// How many programs have loaded it. They count themselves, as the maps of another user's process
+  /// cannot be read. Rises with each start of the server.
   std::int64_t loads() const;
   const std::filesystem::path& library() const { return library_; }
 

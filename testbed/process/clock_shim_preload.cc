@@ -22,8 +22,8 @@ using lockbench::testbed::ClockPage;
 
 constexpr std::int64_t kNanoseconds = 1'000'000'000;
 
-/// Mapped once, when the library is loaded; read without allocation or lock ever after. Null where
-/// there is no file: then the clock is the machine's.
+/// Mapped once, when the library is loaded; later reads neither allocate nor lock. Null if there is
+/// no file: then the clock is the machine's.
 const volatile ClockPage* page = nullptr;
 
 __attribute__((constructor)) void map_page() {
@@ -39,7 +39,7 @@ __attribute__((constructor)) void map_page() {
   page = shared;
 }
 
-/// Past the functions that are replaced here.
+/// Calls the kernel directly: the C library's functions are replaced here.
 int real_clock(clockid_t clock, timespec* time) {
   return static_cast<int>(syscall(SYS_clock_gettime, clock, time));
 }

@@ -17,7 +17,7 @@
 namespace lockbench::testbed {
 namespace {
 
-/// What the child could not do, sent to its parent through a pipe that a successful exec closes.
+/// The step that failed in the child, sent to its parent by a pipe that a successful exec closes.
 struct Failure {
   int error = 0;
   std::array<char, 32> step{};
@@ -27,7 +27,7 @@ struct Failure {
   Failure failure;
   failure.error = errno;
   std::strncpy(failure.step.data(), step, failure.step.size() - 1);
-  // Nobody is left to tell if even this fails: the parent then sees the exit status.
+  // If even this fails the parent still sees the exit status.
   [[maybe_unused]] const ssize_t written = write(pipe, &failure, sizeof failure);
   _exit(127);
 }
@@ -59,7 +59,7 @@ void redirect(const LaunchSpec& spec, int pipe) {
   if (setpgid(0, 0) != 0) give_up(pipe, "setpgid");
   redirect(spec, pipe);
   if (user != nullptr) become(*user, pipe);
-  // After setuid, which would undo it.
+  // After setuid, which would clear it.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(pipe, "prctl");
   if (getppid() != parent) _exit(127);
   if (chdir(spec.folder.c_str()) != 0) give_up(pipe, "chdir");

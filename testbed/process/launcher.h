@@ -14,11 +14,11 @@ struct LaunchSpec {
   std::string log;                ///< stdout and stderr are appended to this file
   std::string folder;             ///< working directory
   std::string user;               ///< run as this user; empty: as the caller
-  int stop_signal = 15;           ///< asks the program to end: SIGTERM, for PostgreSQL SIGINT
+  int stop_signal = 15;           ///< for an orderly stop: SIGTERM, for PostgreSQL SIGINT
 };
 
 /// Starts a process in a group of its own, with default signal handling, an empty signal mask, no
-/// inherited files, and the kernel's promise to kill it when the caller dies. Returns once the
+/// inherited files, and PR_SET_PDEATHSIG, so that it dies with the caller. Returns once the
 /// program runs; the error says which step failed. For a caller with one thread.
 tl::expected<pid_t, std::string> launch(const LaunchSpec& spec);
 

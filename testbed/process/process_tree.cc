@@ -22,7 +22,7 @@ void add_children(pid_t parent, std::set<pid_t>& found) {
   }
 }
 
-/// Whether this thread runs no more: "pid (name) state ...", where names may contain anything.
+/// Whether this thread has stopped, read from "pid (name) state ..."; names may contain anything.
 bool stands_still(const std::filesystem::path& thread) {
   std::ifstream file(thread / "stat");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -31,7 +31,7 @@ bool stands_still(const std::filesystem::path& thread) {
          std::string_view("TtZX").find(text[end + 2]) != std::string_view::npos;
 }
 
-/// A signal to stop takes effect on each thread when it next enters the kernel.
+/// SIGSTOP takes effect on each thread when it next enters the kernel.
 void await_stopped(pid_t pid) {
   constexpr int kLooks = 200;
   std::error_code gone;
@@ -46,10 +46,10 @@ void await_stopped(pid_t pid) {
   }
 }
 
-/// All descendants, each stopped, so that none can start another or be reaped by its parent: their
-/// pids stay theirs. The leader has been stopped before.
+/// Stops all descendants, so that none can start another process or be reaped by its parent, and no
+/// pid is reused. The leader has been stopped before.
 std::set<pid_t> stop_descendants(pid_t leader) {
-  // Bounds a tree that grows while it is being stopped.
+  // A bound in case the tree grows while it is being stopped.
   constexpr int kRounds = 10;
   std::set<pid_t> stopped;
   for (int round = 0; round < kRounds; ++round) {

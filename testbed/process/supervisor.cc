@@ -27,8 +27,8 @@ std::uint64_t to_number(const std::string& text) {
   return value;
 }
 
-/// A session of its own keeps Ctrl-C from it, already before its first instruction. What it says on
-/// stderr goes to a log: our stderr may be a pipe whose reader waits for its end.
+/// In a session of its own, so that Ctrl-C never reaches it. Its stderr goes to a log: ours may be
+/// a pipe whose reader waits for it to be closed.
 tl::expected<pid_t, std::string> spawn_process(const std::filesystem::path& program,
                                                const std::filesystem::path& folder, int socket) {
   const std::string log = folder / "supervisor.log";
@@ -62,7 +62,7 @@ tl::expected<pid_t, std::string> spawn_process(const std::filesystem::path& prog
   return pid;
 }
 
-/// Threads inherit the mask of their creator: signals stay with the program's own threads.
+/// Blocks all signals: threads inherit the mask, so signals are delivered to other threads.
 class AllSignalsBlocked {
  public:
   AllSignalsBlocked() {
@@ -82,7 +82,7 @@ class AllSignalsBlocked {
 
 tl::expected<std::shared_ptr<Supervisor>, std::string> Supervisor::spawn(
     const std::filesystem::path& program, const std::filesystem::path& folder) {
-  // A socket, not two pipes: writing to it can do without SIGPIPE.
+  // A socket, not two pipes: MSG_NOSIGNAL avoids SIGPIPE.
   std::array<int, 2> ends{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
     return tl::unexpected(fmt::format("socketpair: {}", std::strerror(errno)));

@@ -20,18 +20,18 @@
 
 namespace lockbench::testbed {
 
-/// The near end of a lockbench-supervisor process, which starts servers for us and ends them when
-/// we end, in whatever way. Thread-safe. Every call is bounded (kAnswerWithin unless told
-/// otherwise); after close(), or when the supervisor has died, calls fail and all processes count
-/// as ended.
+/// The client of a lockbench-supervisor process, which starts servers and stops them when this
+/// process ends, even if it is killed. Thread-safe. Every call takes at most kAnswerWithin unless
+/// said otherwise. After close(), or when the supervisor has died, calls fail and all processes
+/// count as ended.
 class Supervisor {
  public:
-  /// Names one started process for good, unlike a pid.
+  /// Identifies one started process; never reused, unlike a pid.
   using Handle = std::uint64_t;
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::seconds kAnswerWithin{10};
 
-  /// Starts `program`, which will remove `folder` (an absolute path) at its end.
+  /// Starts `program`, which removes `folder` (an absolute path) when it ends.
   static tl::expected<std::shared_ptr<Supervisor>, std::string> spawn(
       const std::filesystem::path& program, const std::filesystem::path& folder);
 
@@ -40,20 +40,20 @@ class Supervisor {
   ~Supervisor();
 
   tl::expected<Handle, std::string> launch(const LaunchSpec& spec);
-  /// To the process's whole group; SIGSTOP, SIGCONT and SIGKILL also to its descendants in other
-  /// groups. Fails when the process has ended.
+  /// Signals the process group; SIGSTOP, SIGCONT and SIGKILL also descendants in other groups.
+  /// Fails if the process has ended.
   tl::expected<void, std::string> signal(Handle process, int signo);
-  /// Asks the process to end, and kills it when `grace` is over. Does not wait.
+  /// Sends the stop signal, and SIGKILL after `grace`. Does not wait.
   tl::expected<void, std::string> stop(Handle process, std::chrono::milliseconds grace);
-  /// True when the process has ended, which it has also if the handle is unknown.
+  /// True if the process has ended, or if the handle is unknown.
   bool wait_for_exit(Handle process, Clock::time_point deadline);
   bool running(Handle process) const;
-  /// What waitpid said; nothing while it runs, or where nobody can know any more.
+  /// The status from waitpid; empty while it runs, or if it is no longer known.
   std::optional<int> exit_status(Handle process) const;
-  pid_t pid(Handle process) const;  ///< the pid it has or had; 0 if the handle is unknown
-  void forget(Handle process);      ///< drops what is known of an ended process
+  pid_t pid(Handle process) const;  ///< also of an ended process; 0 if the handle is unknown
+  void forget(Handle process);      ///< forgets an ended process
 
-  /// Ends everything; returns when it is done, at the latest after about 10 s. Idempotent.
+  /// Stops all processes and waits for that, for at most about 10 s. Idempotent.
   void close() noexcept;
   pid_t own_pid() const { return pid_; }
 

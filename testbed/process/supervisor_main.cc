@@ -1,5 +1,5 @@
 // lockbench-supervisor FOLDER: starts servers for the process at the other end of stdin and stdout
-// (see wire.h), and when that process ends, in whatever way, stops them and removes FOLDER.
+// (see wire.h). When that process ends, even if it is killed, stops them and removes FOLDER.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -45,7 +45,7 @@ std::optional<Integer> parse(const std::string& text) {
   return value;
 }
 
-/// One server: a process that has not been reaped, hence its pid and group are still its own.
+/// One server: a process that has not been reaped, so its pid and group cannot have been reused.
 struct Child {
   pid_t pid = 0;
   int stop_signal = SIGTERM;
@@ -56,9 +56,9 @@ class Supervisor {
  public:
   explicit Supervisor(int child_events) : child_events_(child_events) {}
 
-  /// Returns when the other side has gone.
+  /// Returns when the other side has closed the connection.
   void serve();
-  /// Ends all that was ever started, within kFinalGrace + kFinalPatience.
+  /// Stops all processes, within kFinalGrace + kFinalPatience.
   void stop_all();
 
  private:
@@ -155,8 +155,7 @@ void Supervisor::reap() {
     info = {};
     const auto is_it = [pid](const auto& entry) { return entry.second.pid == pid; };
     const auto found = std::find_if(children_.begin(), children_.end(), is_it);
-    // While the leader is still to be reaped its group's number is its own: end what it left
-    // behind.
+    // Until the leader is reaped its group id cannot be reused: kill what it left behind.
     if (found != children_.end()) kill(-pid, SIGKILL);
     int status = 0;
     waitpid(pid, &status, 0);
@@ -200,8 +199,8 @@ void Supervisor::serve() {
   }
 }
 
-/// Kills processes of servers that left their group and whose parent has gone: they are our direct
-/// children now (see PR_SET_CHILD_SUBREAPER), not reaped, hence safe to name by pid.
+/// Kills server processes that left their group and whose parent has ended. They are our direct
+/// children now (see PR_SET_CHILD_SUBREAPER) and not reaped, so their pids cannot have been reused.
 void Supervisor::kill_orphans() {
   const std::string self = std::to_string(getpid());
   std::ifstream list("/proc/" + self + "/task/" + self + "/children");
@@ -215,7 +214,7 @@ void Supervisor::wait_for_children(Clock::time_point until, bool orphans_too) {
     siginfo_t info{};
     const bool none_at_all = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0;
     if (none_at_all || (!orphans_too && children_.empty())) return;
-    // Orphans reach us unannounced, so look again now and then.
+    // There is no notice of new orphans, so look again periodically.
     pollfd events{child_events_, POLLIN, 0};
     if (poll(&events, 1, orphans_too ? 5 : 50) <= 0) continue;
     signalfd_siginfo ignored{};
@@ -230,7 +229,7 @@ void Supervisor::stop_all() {
   wait_for_children(Clock::now() + kFinalPatience, true);
 }
 
-/// Away from the terminal and from whatever else the parent had open.
+/// Detaches from the terminal and closes inherited files.
 int detach() {
   setsid();  // fails when whoever spawned us has done it already
   close_range(3, ~0U, 0);

@@ -6,20 +6,20 @@
 #include <string_view>
 #include <vector>
 
-/// What a testbed and its supervisor say to each other, one line a message, fields parted by tabs.
-/// `id` is chosen by the testbed, rises, and names the request; that of a start also names the
-/// process, so that a recycled pid is never mistaken for it.
+/// The protocol between a testbed and its supervisor: one line per message, fields separated by
+/// tabs. The testbed numbers its requests with a rising `id`. The id of a start also identifies the
+/// process, as pids are reused.
 ///
 ///   start id log folder user stop_signal argv...   → started id pid   | failed id reason
 ///   signal id process signo                        → ok id            | failed id reason
 ///   stop id process grace_ms                       → ok id            | failed id reason
 ///                              at any time:          exited process wait_status
 ///
-/// `stop` sends the process's stop signal, and SIGKILL when the grace is over; the end itself is
-/// told by `exited`. Signals go to the process's whole group.
+/// `stop` sends the process's stop signal, and SIGKILL after the grace; `exited` reports the end.
+/// Signals go to the process group.
 namespace lockbench::testbed::wire {
 
-/// The longest line either side accepts; a longer one ends the conversation.
+/// The longest line that either side accepts; a longer one closes the connection.
 inline constexpr std::size_t kMaxLine = std::size_t{1} << 20;
 
 /// A line with its newline; tabs, newlines and percent signs inside fields are escaped.

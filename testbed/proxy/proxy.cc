@@ -55,7 +55,7 @@ class ProxyLoop {
   ProxyLoop() : thread_([this] { io.run(); }) {}
   ProxyLoop(const ProxyLoop&) = delete;
   ProxyLoop& operator=(const ProxyLoop&) = delete;
-  /// All proxies are closed: what is left to run are operations that have been called off.
+  /// All proxies are closed: only cancelled operations are left to run.
   ~ProxyLoop() {
     work_.reset();
     thread_.join();

@@ -16,17 +16,17 @@ class ProxyLoop;
 
 enum class Direction { to_server, to_client, both };
 
-/// Which of a proxy's connections a fault concerns.
+/// The connections of a proxy that a fault affects.
 class Connections {
  public:
-  /// Those open now and those to come.
+  /// Those open now and future ones.
   static Connections all() { return {}; }
   static Connections open_now();
   static Connections from_now_on();
   /// The nth that the proxy accepted, or will accept; counted from 1.
   static Connections number(std::uint64_t n);
-  /// A part of them, from 0 to 1, chosen by their numbers and spread evenly: of any n in a row
-  /// about n * part.
+  /// A share of them, from 0 to 1, spread evenly over their numbers: about n * part of any n in a
+  /// row.
   Connections share(double part) const;
 
   bool concerns_open() const { return open_; }
@@ -54,16 +54,16 @@ class ProxyPool {
 };
 
 struct ProxyOptions {
-  std::string host = "127.0.0.1";  ///< of the server behind it: an address
-  /// The line's own delay each way: what heal() goes back to.
+  std::string host = "127.0.0.1";  ///< address of the server
+  /// Permanent delay each way; heal() returns to it.
   std::chrono::nanoseconds delay{0};
-  /// What is kept of one connection in one direction; when it is full, nothing more is read, so
-  /// that the sender waits. Bounds the throughput under a delay: bytes per delay.
+  /// Buffer of one connection in one direction. When it is full the sender waits. Bounds the
+  /// throughput under a delay: bytes per delay.
   std::size_t buffer_bytes = std::size_t{4} << 20;
   PortChooser choose_port = free_loopback_port;
 };
 
-/// What a proxy has done so far.
+/// Counted since the proxy was started.
 struct ProxyCounts {
   std::uint64_t accepted = 0;   ///< connections, refused ones included
   std::uint64_t refused = 0;    ///< reset as soon as they were accepted
@@ -73,9 +73,9 @@ struct ProxyCounts {
   std::uint64_t swallowed = 0;  ///< bytes lost in black holes
 };
 
-/// A TCP proxy in front of one server on a loopback port of its own, which lets every byte through
-/// until told otherwise. Thread-safe; a fault is in force when the call that makes it returns. Of
-/// two faults of one kind the later one counts.
+/// A TCP proxy in front of one server on its own loopback port. Without a fault it forwards every
+/// byte. Thread-safe. A fault is in force when the call that makes it returns; a later fault of the
+/// same kind replaces an earlier one.
 class Proxy {
  public:
   Proxy(const Proxy&) = delete;
@@ -85,35 +85,33 @@ class Proxy {
 
   std::uint16_t port() const { return port_; }
 
-  /// Bytes, and the end of the stream, come out no earlier than this after they came in, in order.
-  /// What is under way already keeps the delay it set out with. Connecting is not delayed: a
-  /// connection is accepted at once.
+  /// Delays bytes, and the end of the stream, by at least this, in order. Bytes in transit keep
+  /// their earlier delay. Connecting is not delayed: a connection is accepted at once.
   void delay(std::chrono::nanoseconds each_way, Direction direction = Direction::both,
              const Connections& which = Connections::all());
 
-  /// The other end has vanished: whatever is sent and whatever is under way is lost, and no end of
-  /// a connection is told to the other side. New connections are accepted, as the kernel would,
-  /// and never answered; this in both directions, as connecting needs both. heal() resets the
-  /// connections that have lost anything.
+  /// The other end has vanished: all bytes sent or in transit are lost, and neither side learns
+  /// that a connection was closed. New connections are accepted, as the kernel would, and never
+  /// answered, whichever the direction. heal() resets the connections that have lost anything.
   void black_hole(Direction direction = Direction::both,
                   const Connections& which = Connections::all());
 
-  /// The clients' host has vanished: a black hole both ways, in which the server's kernel gets no
-  /// answer either, neither acknowledgements nor what its keepalive asks for, which it would get
-  /// from a proxy that keeps silent. The error says why the kernel would not do that.
+  /// The clients' host has vanished: a black hole both ways in which the server's kernel gets no
+  /// TCP acknowledgements and no answers to keepalive probes either, which a silent proxy would
+  /// still send. The error says why the kernel refused that.
   tl::expected<void, std::string> vanish(const Connections& which = Connections::all());
 
-  /// The network is parted, and TCP will try again: nothing arrives, but nothing is lost, and
-  /// heal() lets it all go on, however late. New connections fare as in a black hole.
+  /// The network is partitioned and TCP retransmits: nothing arrives, but nothing is lost, and
+  /// heal() delivers all of it, however late. New connections are treated as in a black hole.
   void hold(Direction direction = Direction::both, const Connections& which = Connections::all());
 
-  /// Connections open now are reset at once, both ends.
+  /// Resets open connections at once, both ends.
   void cut(const Connections& which = Connections::open_now());
 
-  /// New connections are reset as soon as they are accepted; open ones go on.
+  /// Resets new connections as soon as they are accepted; open ones continue.
   void refuse(const Connections& which = Connections::from_now_on());
 
-  /// Ends all faults, and goes back to the line's own delay.
+  /// Ends all faults, and returns to the permanent delay.
   void heal();
 
   /// New connections go to the server on this port of the same host. Open ones are reset.
@@ -130,8 +128,8 @@ class Proxy {
   const std::uint16_t port_;
 };
 
-/// A proxy in front of the server on this port. Whether the server is there shows when a client
-/// connects: if not, the client is reset.
+/// A proxy in front of the server on this port. Does not connect to it: if the server is not there,
+/// clients are reset when they connect.
 tl::expected<std::unique_ptr<Proxy>, std::string> start_proxy(ProxyPool& pool, std::uint16_t server,
                                                               const ProxyOptions& options = {});
 

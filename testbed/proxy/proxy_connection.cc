@@ -18,7 +18,7 @@ bool not_now(const std::error_code& error) {
   return error == asio::error::would_block || error == asio::error::try_again;
 }
 
-/// Failures show later, when the socket is used.
+/// Errors show later, when the socket is used.
 void prepare(Socket& socket) {
   std::error_code ignored;
   socket.non_blocking(true, ignored);
@@ -151,8 +151,8 @@ void ProxyWay::deliver_end(End end) {
   owner_.way_is_over();
 }
 
-/// False when the receiver is gone. What it said last may still be on its way to the other side, so
-/// that the connection goes on that way.
+/// False when the receiver is gone. Its last bytes may still be in transit to the other side, so
+/// that direction continues.
 bool ProxyWay::write(std::string_view bytes, std::size_t& written) {
   std::error_code error;
   written = to_.write_some(asio::buffer(bytes.data(), bytes.size()), error);
@@ -202,7 +202,7 @@ void ProxyConnection::connected(const std::error_code& error) {
   to_client_.start();
 }
 
-/// The client's bytes are read, so that its end is seen: a client that has given up costs nothing.
+/// Reads the client's bytes, so that a client that has given up is noticed and closed.
 void ProxyConnection::wait_in_vain() {
   in_vain_ = true;
   to_server_.set_obstacle(Obstacle::black_hole);

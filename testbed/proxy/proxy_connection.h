@@ -16,21 +16,21 @@
 
 #include "testbed/proxy/proxy.h"
 
-/// One connection through a fault proxy. All of it lives on the thread of the proxy's loop.
+/// One connection through a fault proxy. Used on the thread of the proxy's loop only.
 namespace lockbench::testbed {
 
 enum class Obstacle { none, hold, black_hole };
 
-/// What lies on one direction of a connection.
+/// The faults on one direction of a connection.
 struct Line {
   std::chrono::nanoseconds delay{0};
   Obstacle obstacle = Obstacle::none;
 };
 
-/// What the connections of one proxy have in common.
+/// Shared by the connections of one proxy.
 struct ProxyShared {
   asio::io_context& io;
-  std::vector<char>& scratch;  ///< input passes through here, so that an idle connection is cheap
+  std::vector<char>& scratch;  ///< read buffer of all connections, so that an idle one is cheap
   asio::ip::tcp::endpoint server;
   std::size_t buffer_bytes;
   ProxyCounts counts{};
@@ -38,7 +38,7 @@ struct ProxyShared {
 
 class ProxyConnection;
 
-/// One direction: what comes in at one socket goes out at the other.
+/// One direction: reads from one socket and writes to the other.
 class ProxyWay {
  public:
   ProxyWay(ProxyConnection& owner, asio::ip::tcp::socket& from, asio::ip::tcp::socket& to,
@@ -48,7 +48,7 @@ class ProxyWay {
   void set_delay(std::chrono::nanoseconds delay) { line_.delay = delay; }
   void set_obstacle(Obstacle obstacle);
   const Line& line() const { return line_; }
-  /// A black hole has swallowed bytes, or the end.
+  /// A black hole has swallowed bytes or the end of the stream.
   bool lost_something() const { return lost_something_; }
   /// Nothing more will be delivered.
   bool over() const { return over_; }
@@ -95,13 +95,13 @@ class ProxyConnection : public std::enable_shared_from_this<ProxyConnection> {
   ProxyConnection(asio::ip::tcp::socket client, ProxyShared& shared, Line to_server, Line to_client,
                   std::function<void()> on_end);
 
-  /// Connects to the server, unless there is an obstacle, which keeps the client waiting for good.
+  /// Connects to the server, unless a fault prevents it: then the client waits.
   void start();
   ProxyWay& to_server() { return to_server_; }
   ProxyWay& to_client() { return to_client_; }
-  /// Obstacles are gone: goes on, or is reset if it cannot.
+  /// The faults are over: continues, or is reset if it has lost bytes.
   void heal(std::chrono::nanoseconds delay);
-  /// What the server sends is dropped before the kernel's TCP sees it. For good.
+  /// Drops what the server sends before the kernel's TCP sees it. Cannot be undone.
   std::error_code deafen();
   /// Resets both ends.
   void abort();

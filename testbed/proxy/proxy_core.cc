@@ -10,7 +10,7 @@ namespace {
 using asio::ip::tcp;
 using std::chrono::nanoseconds;
 
-/// What the rules say of a new connection.
+/// What the rules do to a new connection.
 struct Reception {
   Line to_server, to_client;
   bool refused = false;
@@ -54,7 +54,7 @@ void ProxyCore::accept() {
           core->admit(std::move(client));
           return core->accept();
         }
-        // Out of files, most likely: the client stays in the kernel's queue meanwhile.
+        // Most likely there are no free files: the client stays in the kernel's queue meanwhile.
         constexpr std::chrono::milliseconds kPause{10};
         core->pause_.expires_after(kPause);
         core->pause_.async_wait([core](const std::error_code&) {
@@ -84,7 +84,7 @@ void ProxyCore::admit(tcp::socket client) {
 }
 
 void ProxyCore::remember(const Rule& rule) {
-  // What says the same of the same connections is replaced, so that a fault may come and go often.
+  // A rule of the same kind for the same connections is replaced, so that the list stays short.
   std::erase_if(rules_, [&](const Rule& old) {
     return old.which == rule.which && old.direction == rule.direction &&
            old.fault.index() == rule.fault.index();

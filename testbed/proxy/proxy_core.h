@@ -18,7 +18,7 @@ namespace lockbench::testbed {
 
 struct Refusal {};
 
-/// A fault: what is to happen to some connections.
+/// A fault on some connections.
 struct Rule {
   Connections which;
   Direction direction = Direction::both;
@@ -29,10 +29,10 @@ struct Rule {
   }
 };
 
-/// One proxy, as its loop's thread knows it.
+/// One proxy. Used on its loop's thread only.
 class ProxyCore : public std::enable_shared_from_this<ProxyCore> {
  public:
-  /// Input passes through `scratch`, which all proxies of a loop share.
+  /// `scratch`: the read buffer that all proxies of a loop share.
   ProxyCore(asio::io_context& io, std::vector<char>& scratch, const asio::ip::tcp::endpoint& server,
             const ProxyOptions& options)
       : shared_{io, scratch, server, options.buffer_bytes},
@@ -57,7 +57,7 @@ class ProxyCore : public std::enable_shared_from_this<ProxyCore> {
   void accept();
   void admit(asio::ip::tcp::socket client);
   void remember(const Rule& rule);
-  /// Those open now; whatever is done to one may take it out of open_.
+  /// A copy of open_, as closing a connection removes it from there.
   std::vector<std::shared_ptr<ProxyConnection>> chosen(const Connections& which) const;
 
   ProxyShared shared_;

@@ -10,7 +10,7 @@
 namespace lockbench::testbed {
 namespace {
 
-/// Only the server that could listen writes this to our log, and only when it has a leader.
+/// Written to this server's log only if it could bind its port, and only when there is a leader.
 bool ready(const Server& server) {
   return server.log().find("ready to serve client requests") != std::string::npos;
 }
@@ -49,7 +49,7 @@ std::vector<std::string> arguments(const EtcdOptions& options, const std::string
       "--initial-advertise-peer-urls=" + kUrl.on({member.peer_port}),
       "--initial-cluster=" + cluster,
       fmt::format("--initial-cluster-token=lockbench-{}", all.front().peer_port),
-      // Half of the defaults: on loopback there is no network to be patient with.
+      // Half of the defaults: loopback has no network latency.
       "--heartbeat-interval=50",
       "--election-timeout=500",
   };

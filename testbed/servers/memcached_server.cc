@@ -11,7 +11,7 @@ namespace {
 
 using Started = tl::expected<std::unique_ptr<Server>, std::string>;
 
-/// The process that answers must be ours: another may have been quicker to take the port.
+/// Checks that this process answers: another may have taken the port first.
 bool ready(const Server& server) {
   constexpr std::chrono::milliseconds kWithin{500};
   const auto answer = ask_line(server.port(), "stats\r\n", kWithin);

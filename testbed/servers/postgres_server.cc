@@ -17,10 +17,9 @@ namespace {
 namespace fs = std::filesystem;
 using Started = tl::expected<std::unique_ptr<Server>, std::string>;
 
-/// Makes the cluster, if there is none, and becomes the server. So a restart without data is the
-/// same as a first start, and whoever ends the server while it starts ends initdb too. What initdb
-/// writes reaches the disk with the first checkpoint; only the server's own work must survive a
-/// crash.
+/// Creates the cluster, if there is none, and executes the server. So a restart without data is the
+/// same as a first start, and a kill while the server starts ends initdb too. initdb does not sync:
+/// its files reach the disk with the first checkpoint.
 constexpr std::string_view kScript = R"(
 cluster=$1; bin=$2; primary=$3; shift 3
 if [ ! -e "$cluster/PG_VERSION" ] && [ "$primary" = 0 ]; then
@@ -33,7 +32,7 @@ fi
 exec "$bin/postgres" -D "$cluster" "$@"
 )";
 
-/// Only the server that could listen writes this to our log.
+/// Written to this server's log only if it could bind its port.
 bool ready(const Server& server) {
   const std::string log = server.log();
   for (const auto* ready : {"database system is ready to accept connections",
@@ -99,7 +98,7 @@ Started start_on(Testbed& testbed, const PostgresOptions& options, const fs::pat
   spec.argv = arguments(options, bin, data / "cluster", short_enough ? data : fs::path(), port);
   if (options.clock != nullptr) options.clock->put_under(spec);
   spec.ports = {port};
-  // Its superuser, who needs no password.
+  // The superuser needs no password.
   spec.url = {"postgresql://postgres@", "/postgres"};
   spec.stop_signal = SIGINT;  // ends sessions instead of waiting for them
   spec.ready_within = std::chrono::seconds(30);

@@ -21,14 +21,15 @@ using Done = tl::expected<void, std::string>;
 constexpr std::chrono::seconds kAnswerWithin{1};
 constexpr std::chrono::seconds kInStepWithin{10};
 
-/// Begin at once, and notice soon when the other side is gone. End when asked to: else a primary
-/// first waits for its replicas, and one that writes its first append-only file goes on.
+/// Replication begins at once and notices a lost peer soon. SIGTERM ends the server at once:
+/// without `now` a primary first waits for its replicas, without `force` it refuses while it writes
+/// its first append-only file.
 constexpr std::array<const char*, 3> kQuickReplication = {
     "repl-diskless-sync-delay 0", "repl-ping-replica-period 1", "shutdown-on-sigterm now force"};
 
 using Started = tl::expected<std::unique_ptr<Server>, std::string>;
 
-/// Until nothing is missing any more.
+/// Waits until nothing is missing.
 Done await_nothing(const std::function<std::string()>& missing) {
   constexpr std::chrono::milliseconds kPause{5};
   const auto deadline = Clock::now() + kInStepWithin;
@@ -44,7 +45,7 @@ Done await_nothing(const std::function<std::string()>& missing) {
   return {};
 }
 
-/// Each follows the next of these ports, in turn.
+/// They follow these ports in turn.
 std::vector<Started> start_replicas(Testbed& testbed, const RedisOptions& options, int count,
                                     const std::vector<std::uint16_t>& sources) {
   std::vector<Started> started(static_cast<std::size_t>(count));
@@ -65,10 +66,10 @@ bool is(const Facts& facts, const std::string& field, std::string_view value) {
   return found != facts.end() && found->second == value;
 }
 
-/// Empty once `replicas` of them have all that this primary has written. Redis's own account does
-/// not tell: one that acknowledges before its primary has noticed that all data is sent is called
-/// online, and is sent nothing for another second. What is published goes to replicas, and leaves
-/// nothing behind.
+/// Empty once `replicas` of them have all that this primary has written. The state in INFO is not
+/// enough: a replica that acknowledges before the primary has noticed that all data is sent counts
+/// as online, but is sent nothing for another second. PUBLISH is replicated and leaves no data
+/// behind.
 std::string missing_at(const Server& primary, std::size_t replicas) {
   const auto both = [](std::string_view answer) {
     return std::count(answer.begin(), answer.end(), '\n') == 2;
@@ -83,7 +84,7 @@ std::string missing_at(const Server& primary, std::size_t replicas) {
                      there.substr(0, there.find('\r')));
 }
 
-/// Empty once the group is in step; else what is missing.
+/// What is missing until the group is in step; else empty.
 std::string missing(RedisGroup& group) {
   for (std::size_t i = 0; i < group.replicas(); ++i) {
     const auto facts = replication_facts(group.replica(i));
@@ -103,7 +104,7 @@ Done told(const Server& server, std::string_view command, std::string_view what)
 }  // namespace
 
 tl::expected<Facts, std::string> replication_facts(const Server& server) {
-  // A bulk string of lines, each with its end, and the string's own end; an error is one line.
+  // A bulk string of lines ends with an empty line; an error is one line.
   const auto whole = [](std::string_view answer) {
     return answer.ends_with(answer.starts_with('$') ? "\r\n\r\n" : "\r\n");
   };
@@ -157,7 +158,7 @@ Done RedisGroup::rejoin() {
 }
 
 Done RedisGroup::lead_again() {
-  // Its configuration may still name whom it followed in the beginning.
+  // Its configuration may still name the server that it followed first.
   if (auto leads = told(primary(), "REPLICAOF NO ONE", "leading again"); !leads) return leads;
   return await_in_step();
 }
@@ -176,8 +177,8 @@ Done RedisGroup::rally(std::size_t promoted) {
     });
     if (!following) return following;
   }
-  // A link that is up on its side may not be in use on the other: who then asks for the replicas'
-  // acknowledgement waits in vain.
+  // A link that is up for the replica may not be in use by the primary yet: WAIT would then count
+  // no replica.
   return await_nothing([&] { return missing_at(replica(promoted), replicas() - 1); });
 }
 

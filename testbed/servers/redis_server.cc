@@ -69,8 +69,8 @@ tl::expected<void, std::string> write_privately(const fs::path& path, std::strin
   return {};
 }
 
-/// An answer alone might be that of another server, which was quicker to take the port: only the
-/// one that could listen writes the line to our log.
+/// An answer alone might come from another server that took the port first: the line in the log
+/// shows that this one could bind it.
 bool ready(const Server& server) {
   constexpr std::chrono::milliseconds kWithin{500};
   if (server.log().find("Ready to accept connections") == std::string::npos) return false;

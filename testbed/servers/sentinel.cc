@@ -19,7 +19,7 @@ using Done = tl::expected<void, std::string>;
 constexpr std::chrono::seconds kAnswerWithin{1};
 constexpr std::chrono::seconds kAcquaintedWithin{20};
 
-/// A sentinel writes what it learns into its configuration.
+/// A sentinel rewrites this file with what it learns.
 std::string configuration(const SentinelOptions& options, std::uint16_t port) {
   return fmt::format(
       "bind 127.0.0.1\nport {0}\ndaemonize no\nlogfile \"\"\n"
@@ -45,7 +45,7 @@ tl::expected<std::unique_ptr<Server>, std::string> start_one(Testbed& testbed,
   spec.argv = {program, path.string()};
   spec.ports = {port};
   spec.url = {"redis+sentinel://"};
-  // The log shows that it is this one that has the port.
+  // The log shows that this process has the port.
   spec.ready = [](const Server& server) {
     if (server.log().find("Sentinel ID is") == std::string::npos) return false;
     const auto answer = ask_line(server.port(), "PING\r\n", kAnswerWithin);
@@ -57,7 +57,7 @@ tl::expected<std::unique_ptr<Server>, std::string> start_one(Testbed& testbed,
 /// What a sentinel knows of its masters, a line each: "master0:name=...,status=ok,address=...,
 /// slaves=...,sentinels=..."
 std::string knowledge(const Server& sentinel) {
-  // The second answer shows that the first is whole.
+  // The second answer shows that the first is complete.
   const auto answer = ask_until(sentinel.port(), "INFO sentinel\r\nPING\r\n", kAnswerWithin,
                                 [](std::string_view text) { return text.ends_with("+PONG\r\n"); });
   if (!answer) return answer.error();

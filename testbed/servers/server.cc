@@ -52,7 +52,7 @@ tl::expected<std::unique_ptr<Server>, std::string> Server::start(const Testbed& 
   std::unique_ptr<Server> server(new Server(testbed, std::move(spec)));
   const auto launched = server->launch();
   if (launched) return server;
-  // Go writes it in small letters, and Java's stack leaves no room for it in the end of the log.
+  // In Go it begins with a small letter, and Java's stack trace pushes it out of the log's tail.
   const bool taken = server->log().find(kPortTaken.substr(1)) != std::string::npos;
   if (!taken || says_port_taken(launched.error())) return tl::unexpected(launched.error());
   return tl::unexpected(fmt::format("{}: {}", kPortTaken, launched.error()));
@@ -63,7 +63,7 @@ Server::Server(const Testbed& testbed, ServerSpec spec)
 
 Server::~Server() {
   const std::lock_guard lock(lifecycle_);
-  // Nobody to tell: the supervisor ends at its own end what does not end here.
+  // An error is ignored: the supervisor kills what is left when it ends.
   if (!stop_locked()) return;
   supervisor_->forget(process_);
   std::error_code ignored;
@@ -117,7 +117,7 @@ Server::Result Server::launch_locked() {
   supervisor_->forget(process_.exchange(*process));
   auto ready = await_ready(*process);
   if (ready) ready = runs_by_clock(loads);
-  if (!ready) (void)kill_locked();  // the first failure is the one to tell
+  if (!ready) (void)kill_locked();  // the first failure is reported
   return ready;
 }
 
@@ -166,7 +166,7 @@ Server::Result Server::kill_locked() {
   const Supervisor::Handle process = process_;
   if (!supervisor_->running(process)) return {};
   const auto sent = supervisor_->signal(process, SIGKILL);
-  // A refusal means that it has just ended by itself, of which the news then comes at once.
+  // If the signal is refused the process has just ended, and the notice of that arrives at once.
   if (supervisor_->wait_for_exit(process, Clock::now() + kKillWithin)) return {};
   return tl::unexpected(sent ? failure("does not die") : sent.error());
 }

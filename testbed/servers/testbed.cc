@@ -41,8 +41,7 @@ tl::expected<fs::path, std::string> make_folder(fs::path temp) {
   return name;
 }
 
-/// The first folder on the way to `path` that not everybody may pass through; empty if there is
-/// none.
+/// The first parent folder of `path` that other users may not enter; empty if there is none.
 fs::path barred_parent(const fs::path& path) {
   fs::path way;
   for (const fs::path& step : path.parent_path()) {
@@ -53,7 +52,7 @@ fs::path barred_parent(const fs::path& path) {
   return {};
 }
 
-/// Gives `folder` to the user and lets him pass through its parents, whose content stays unlisted.
+/// Gives `folder` to the user, and makes its parents accessible but not listable.
 tl::expected<void, std::string> hand_over(const fs::path& folder, const std::string& user) {
   std::array<char, 4096> buffer{};
   passwd entry{};
@@ -68,8 +67,8 @@ tl::expected<void, std::string> hand_over(const fs::path& folder, const std::str
   }
   if (const fs::path barred = barred_parent(folder); !barred.empty()) {
     return tl::unexpected(
-        fmt::format("{} may not pass through {}: set TMPDIR to a folder that everybody may enter",
-                    user, barred.string()));
+        fmt::format("{} may not enter {}: set TMPDIR to a folder that all users may enter", user,
+                    barred.string()));
   }
   return {};
 }

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 using Started = tl::expected<std::unique_ptr<Server>, std::string>;
 
 constexpr Program kJava{"java", "default-jre-headless"};
-/// Names what it needs in its manifest, but no logger.
+/// Its manifest names the jars that it needs, except for a logger.
 constexpr std::string_view kJar = "/usr/share/java/zookeeper.jar";
 constexpr std::string_view kLogger = "/usr/share/java/slf4j-simple.jar";
 
@@ -27,12 +27,12 @@ constexpr std::string_view kScript = R"(echo "$1" > myid && shift && exec "$@")"
 /// The answer to one of ZooKeeper's commands of four letters.
 std::string ask(const Server& server, std::string_view letters) {
   constexpr std::chrono::milliseconds kWithin{500};
-  // It closes the connection when it has said all.
+  // It closes the connection after the answer.
   const auto whole = [](std::string_view) { return false; };
   return ask_until(server.port(), letters, kWithin, whole).value_or("");
 }
 
-/// The process that answers must be ours: another may have been quicker to take the port.
+/// Checks that this process answers: another may have taken the port first.
 bool ready(const Server& server) {
   if (zookeeper_mode(server).empty()) return false;
   const std::string folder = fmt::format("user.dir={}\n", server.data_folder().string());
@@ -71,7 +71,7 @@ std::string configuration(const ZookeeperOptions& options, const fs::path& data,
   std::string text = fmt::format(
       "dataDir={}\nclientPort={}\nclientPortAddress=127.0.0.1\ntickTime={}\n"
       "minSessionTimeout={}\nmaxSessionTimeout={}\n"
-      // In ticks: as many seconds as for a server with its usual ones.
+      // In ticks: as many seconds as with ZooKeeper's default ticks.
       "initLimit=100\nsyncLimit=50\n"
       "maxClientCnxns=0\nadmin.enableServer=false\n"
       "4lw.commands.whitelist=srvr,envi,cons,dump,wchs\n",

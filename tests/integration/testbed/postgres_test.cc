@@ -152,8 +152,8 @@ TEST_F(Postgres, TellsWhenItsUserCannotGetToItsFolder) {
   ASSERT_TRUE(inside) << inside.error();
   const auto server = start_postgres(**inside);
   ASSERT_FALSE(server);
-  EXPECT_EQ(server.error(), "postgres may not pass through " + closed.string() +
-                                ": set TMPDIR to a folder that everybody may enter");
+  EXPECT_EQ(server.error(), "postgres may not enter " + closed.string() +
+                                ": set TMPDIR to a folder that all users may enter");
 }
 
 TEST_F(Postgres, TellsWhatIsWrongByItsOwnName) {
