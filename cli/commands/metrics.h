@@ -24,8 +24,8 @@ class Metrics {
                                                  const std::string& run_id, Console& console);
 
   /// Observes runs; null if no metrics are asked for.
-  loadgen::RunWatcher* watcher() { return book(); }
-  exporter::RunBook* book() { return exporter_ ? &exporter_->book() : nullptr; }
+  loadgen::RunWatcher* watcher() { return metrics(); }
+  exporter::RunMetrics* metrics() { return exporter_ ? &exporter_->metrics() : nullptr; }
 
   /// Pushes once the runs are over. False, with a warning, if --push failed.
   bool push(Console& console);

@@ -86,10 +86,10 @@ tl::expected<std::vector<Selected>, UsageError> select(const ProbeOptions& optio
 /// Probes one strategy, on a thread of its own, until --duration is over or the stop.
 class Prober {
  public:
-  Prober(loadgen::RunPlan plan, exporter::RunBook* book, std::optional<TimePoint> until,
+  Prober(loadgen::RunPlan plan, exporter::RunMetrics* metrics, std::optional<TimePoint> until,
          Console& console)
       : plan_(std::move(plan)),
-        book_(book),
+        metrics_(metrics),
         until_(until),
         health_(plan_.strategies.front()->name, console) {}
 
@@ -107,7 +107,8 @@ class Prober {
       }
       had_errors_ = true;
       health_.on_unreachable(report.not_started.front().reason);
-      if (book_ != nullptr) book_->not_connected(*plan_.strategies.front(), env->now() - began);
+      if (metrics_ != nullptr)
+        metrics_->not_connected(*plan_.strategies.front(), env->now() - began);
       const TimePoint again = env->now() + kReconnecting.delay(failed_attempts++, *env);
       env->wait(nullptr, until_ ? std::min(again, *until_) : again, stop);
     }
@@ -126,7 +127,7 @@ class Prober {
   }
 
   loadgen::RunPlan plan_;
-  exporter::RunBook* book_;
+  exporter::RunMetrics* metrics_;
   const std::optional<TimePoint> until_;
   ProbeHealth health_;
   bool broken_ = false, had_errors_ = false;
@@ -144,7 +145,7 @@ int probe_all(const loadgen::RunPlan& common, const std::vector<Selected>& selec
     plan.strategies = {one.strategy};
     // Each removes only its own keys at the end of a round.
     plan.run_id += fmt::format("-{}", probers.size());
-    probers.push_back(std::make_unique<Prober>(std::move(plan), metrics.book(), until, console));
+    probers.push_back(std::make_unique<Prober>(std::move(plan), metrics.metrics(), until, console));
   }
   {
     std::vector<std::jthread> threads;

@@ -75,8 +75,8 @@ TEST_F(CounterTest, UnderARightLockNothingIsLost) {
   EXPECT_EQ(counter_->totals()->lost, 0U);
 }
 
-TEST(CounterBook, UnknownWritesWidenTheFigureToARange) {
-  CounterBook book;
+TEST(KeyWrites, UnknownWritesWidenTheFigureToARange) {
+  KeyWrites book;
   for (int i = 0; i < 5; ++i) book.note(WriteResult::accepted);
   for (int i = 0; i < 2; ++i) book.note(WriteResult::unknown);
   book.note(WriteResult::failed);
@@ -98,9 +98,9 @@ TEST(CounterBook, UnknownWritesWidenTheFigureToARange) {
   EXPECT_EQ(took_effect.lost_max, 1U);
 }
 
-TEST(CounterBook, AnUnknownWriteOfOneKeyDoesNotHideALossOnAnother) {
-  CounterBook lossy;
-  CounterBook doubtful;
+TEST(KeyWrites, AnUnknownWriteOfOneKeyDoesNotHideALossOnAnother) {
+  KeyWrites lossy;
+  KeyWrites doubtful;
   lossy.note(WriteResult::accepted);
   doubtful.note(WriteResult::unknown);
   CounterTotals totals;
