@@ -57,7 +57,6 @@ struct Exception {
 };
 constexpr std::array kExceptions{
     Exception{"hazards", "testbed"},
-    Exception{"loadgen/record", "loadgen/run"},
     Exception{"cli/options", "cli/console"},
     Exception{"cli/options", "cli/commands"},
     Exception{"cli/console", "cli/commands"},
