@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "testbed/servers/redis_server.h"
-
 namespace lockbench::hazards {
 namespace {
 
@@ -35,10 +33,10 @@ tl::expected<std::unique_ptr<ServerPool>, std::string> ServerPool::open(Options 
   auto host = deployment::LocalHost::open(std::move(options.host));
   if (!host) return tl::unexpected(host.error());
   pool->host_ = *std::move(host);
-  auto counter =
-      testbed::start_redis(pool->host_->testbed(), {.durable = false, .max_clients = 1000});
-  if (!counter) return tl::unexpected(counter.error());
-  pool->counter_url_ = (*counter)->url();
+  auto counter = deployment::start_private_store(*deployment::find_private_store_kind("redis"),
+                                                 *pool->host_, {.setup = Setup::shared});
+  if (!counter) return tl::unexpected(counter.error().reason);
+  pool->counter_url_ = (*counter)->urls().front();
   pool->counter_ = *std::move(counter);
   return pool;
 }

@@ -42,7 +42,7 @@ class ServerPool {
 
   std::filesystem::path client_program_;
   std::unique_ptr<deployment::LocalHost> host_;  ///< outlives its servers
-  std::unique_ptr<testbed::Server> counter_;
+  std::unique_ptr<PrivateStore> counter_;
   std::string counter_url_;
   std::mutex mutex_;
   /// By the kind of servers. What could not be started is not tried again.

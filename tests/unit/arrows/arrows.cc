@@ -56,7 +56,6 @@ struct Exception {
   std::string_view from, to;
 };
 constexpr std::array kExceptions{
-    Exception{"hazards", "testbed"},
     Exception{"cli/options", "cli/console"},
     Exception{"cli/options", "cli/commands"},
     Exception{"cli/console", "cli/commands"},
