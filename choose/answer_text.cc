@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "choose/figure_text.h"
-#include "results/tables/experiment_sheet.h"
-#include "results/tables/markdown.h"
+#include "results/tables/formats.h"
 #include "results/tables/text.h"
 
 namespace lockbench::choose {
@@ -35,11 +34,8 @@ class Page {
     out_ += (width == 0 ? whole : results::fold(whole, width)) + "\n";
   }
 
-  void table(results::TextSheet sheet) {
-    for (auto& row : sheet.rows) {
-      for (std::string& cell : row) cell = escaped(cell);
-    }
-    out_ += look_.markdown ? results::to_markdown(sheet) : results::to_table(sheet);
+  void table(const results::Table& table) {
+    out_ += look_.markdown ? results::to_markdown(table, {}) : results::to_text(table, {}, {});
   }
 
   std::string take() { return std::move(out_); }
@@ -88,17 +84,13 @@ void add_ranking(const Answer& answer, Page& page) {
                            answer.ranked.size(), answer.candidates.size(), answer.yardstick.figure,
                            answer.yardstick.why,
                            answer.yardstick.higher_is_better ? "higher" : "lower"));
-  results::TextSheet sheet;
-  const bool remarks = std::any_of(answer.ranked.begin(), answer.ranked.end(),
-                                   [](const Ranked& one) { return one.better != nullptr; });
-  sheet.titles = {"strategy", answer.yardstick.figure};
-  if (remarks) sheet.titles.emplace_back("but");
-  for (const Ranked& one : answer.ranked) {
-    auto& row = sheet.rows.emplace_back();
-    row = {std::string(one.candidate->strategy->name), value_of(answer, one)};
-    if (remarks) row.push_back(remark(one));
-  }
-  page.table(std::move(sheet));
+  const std::vector<results::Field<Ranked>> fields{
+      {{"strategy", "", "strategy"},
+       [](const Ranked& one) { return one.candidate->strategy->name; }},
+      {{"value", "", answer.yardstick.figure, results::Unit::number},
+       [&](const Ranked& one) { return value_of(answer, one); }},
+      {{"but", "", "but", results::Unit::text, 0, results::Show::if_any}, remark}};
+  page.table(shown(results::table_of(fields, answer.ranked)));
   if (!answer.measured_in.empty()) {
     page.line(fmt::format("measured in {}", answer.measured_in));
   }
