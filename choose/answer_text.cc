@@ -8,14 +8,13 @@
 #include <vector>
 
 #include "choose/figure_text.h"
-#include "results/tables/experiment_sheet.h"
-#include "results/tables/markdown.h"
+#include "results/tables/formats.h"
 #include "results/tables/text.h"
 
 namespace lockbench::choose {
 namespace {
 
-/// Writes headings, lines and tables in either of two looks.
+/// Writes headings, lines and tables as text or as Markdown.
 class Page {
  public:
   explicit Page(const TextLook& look) : look_(look) {}
@@ -35,11 +34,8 @@ class Page {
     out_ += (width == 0 ? whole : results::fold(whole, width)) + "\n";
   }
 
-  void table(results::TextSheet sheet) {
-    for (auto& row : sheet.rows) {
-      for (std::string& cell : row) cell = escaped(cell);
-    }
-    out_ += look_.markdown ? results::to_markdown(sheet) : results::to_table(sheet);
+  void table(const results::Table& table) {
+    out_ += look_.markdown ? results::to_markdown(table, {}) : results::to_text(table, {}, {});
   }
 
   std::string take() { return std::move(out_); }
@@ -65,7 +61,7 @@ std::string sentence(const Reason& reason) {
   return with_evidence(text, reason.evidence);
 }
 
-/// With what was seen.
+/// With what was observed.
 std::string full_sentence(const Reason& reason) {
   Reason full = reason;
   if (!full.detail.empty()) full.text += fmt::format(" ({})", full.detail);
@@ -88,22 +84,18 @@ void add_ranking(const Answer& answer, Page& page) {
                            answer.ranked.size(), answer.candidates.size(), answer.yardstick.figure,
                            answer.yardstick.why,
                            answer.yardstick.higher_is_better ? "higher" : "lower"));
-  results::TextSheet sheet;
-  const bool remarks = std::any_of(answer.ranked.begin(), answer.ranked.end(),
-                                   [](const Ranked& one) { return one.better != nullptr; });
-  sheet.titles = {"strategy", answer.yardstick.figure};
-  if (remarks) sheet.titles.emplace_back("but");
-  for (const Ranked& one : answer.ranked) {
-    auto& row = sheet.rows.emplace_back();
-    row = {std::string(one.candidate->strategy->name), value_of(answer, one)};
-    if (remarks) row.push_back(remark(one));
-  }
-  page.table(std::move(sheet));
+  const std::vector<results::Field<Ranked>> fields{
+      {{"strategy", "", "strategy"},
+       [](const Ranked& one) { return one.candidate->strategy->name; }},
+      {{"value", "", answer.yardstick.figure, results::Unit::number},
+       [&](const Ranked& one) { return value_of(answer, one); }},
+      {{"but", "", "but", results::Unit::text, 0, results::Show::if_any}, remark}};
+  page.table(shown(results::table_of(fields, answer.ranked)));
   if (!answer.measured_in.empty()) {
     page.line(fmt::format("measured in {}", answer.measured_in));
   }
   for (const std::string& file : answer.left_out) {
-    page.line(fmt::format("its figures do not compare, and are left out: {}", file));
+    page.line(fmt::format("left out, as its figures are not comparable: {}", file));
   }
 }
 
@@ -112,7 +104,7 @@ void add_best(const Answer& answer, Page& page) {
   const Descriptor& strategy = *best.strategy;
   page.heading(fmt::format("{}: {}", strategy.name, strategy.summary));
   for (const Reason& reason : best.in_favour) page.line(sentence(reason));
-  for (const Reason& reason : best.conditions) page.line("mind " + full_sentence(reason));
+  for (const Reason& reason : best.conditions) page.line("note: " + full_sentence(reason));
   if (!strategy.source.empty()) page.line(fmt::format("protocol: {}", strategy.source));
   page.heading("Settings");
   for (const Setting& setting : answer.settings) {
@@ -130,10 +122,10 @@ void add_nothing(const Answer& answer, Page& page) {
     page.line(fmt::format("without {}: {}", concession.requirement,
                           fmt::join(concession.strategies, ", ")));
   }
-  if (answer.concessions.empty()) page.line("no single requirement, dropped, would let one in");
+  if (answer.concessions.empty()) page.line("dropping any single requirement does not help");
 }
 
-/// What rules it out, in words that fit every strategy that falls to the same.
+/// What rules it out, in words that fit every strategy that is ruled out for the same reasons.
 std::string in_general(const Candidate& candidate) {
   std::vector<std::string> sentences;
   for (const Reason& reason : candidate.against) {
@@ -141,7 +133,7 @@ std::string in_general(const Candidate& candidate) {
     const std::string own = fmt::format("/{}]", candidate.strategy->name);
     if (words.ends_with(own)) words.replace(words.size() - own.size(), own.size(), "/STRATEGY]");
     sentences.push_back(std::move(words));
-    // The others do not matter where the store is not there.
+    // Without the store, the other reasons do not matter.
     if (reason.requirement.starts_with("--stores")) break;
   }
   return fmt::format("{}", fmt::join(sentences, "; "));
@@ -174,7 +166,7 @@ std::string to_text(const Answer& answer, const TextLook& look) {
     add_best(answer, page);
   }
   if (!answer.observations.empty()) {
-    page.heading("Whatever the lock");
+    page.heading("With any lock");
     for (const std::string& line : answer.observations) page.line(line);
   }
   add_ruled_out(answer, page);

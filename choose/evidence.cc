@@ -7,7 +7,7 @@
 
 #include "results/file/provenance.h"
 #include "results/stats/comparison.h"
-#include "results/tables/hazard_words.h"
+#include "results/tables/outcomes.h"
 
 namespace lockbench::choose {
 namespace {

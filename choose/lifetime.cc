@@ -13,14 +13,14 @@ using namespace std::chrono_literals;
 using results::human_count;
 using results::human_seconds;
 
-/// How many times the work's p99 a TTL without renewal lasts: what is beyond the p99, and a client
-/// that stands still for a while, must fit in as well.
+/// A TTL without renewal, as a multiple of the work's p99. It leaves room for work beyond the p99
+/// and for a client that pauses.
 constexpr int kMargin = 3;
-/// Of a lock that is renewed: a third of it passes between renewals, and two more tries fit in.
+/// The shortest TTL with renewal every third of it, which leaves time for two more attempts.
 constexpr Duration kRenewedTtl = 3s;
-/// The same, in units of the worst lateness of a renewal that was measured.
+/// The same, as a multiple of the longest measured delay of a renewal.
 constexpr int kLatenesses = 10;
-/// Work that varies by more is better renewed than waited for.
+/// Ratio of p99 to p50 above which renewal is better than a long TTL.
 constexpr int kVariesMuch = 10;
 constexpr int kCapMargin = 20;
 
@@ -43,13 +43,13 @@ bool varies_much(const Requirements& requirements) {
   return p50 && p99 && *p50 > Duration::zero() && *p99 >= kVariesMuch * *p50;
 }
 
-/// Up to whole seconds where the store counts in those, or where they are many.
+/// Rounded up to whole seconds if the store counts in seconds, or if it is long.
 Duration rounded(Duration ttl, const Traits& traits) {
   if (traits.ttl_in_seconds || ttl > 10s) return std::chrono::ceil<std::chrono::seconds>(ttl);
   return 100ms * ((ttl + 100ms - 1ns) / 100ms);
 }
 
-/// The point that held as many locks as there are clients, or the next more.
+/// The point that held as many locks as there are clients, or the next larger one.
 const results::RenewalPoint* point_for(const std::vector<results::RenewalPoint>& points,
                                        std::uint64_t clients) {
   const results::RenewalPoint* found = nullptr;
@@ -63,14 +63,15 @@ const results::RenewalPoint* point_for(const std::vector<results::RenewalPoint>&
 Setting renewed_ttl(const Descriptor& strategy, const Requirements& requirements,
                     const Evidence& evidence) {
   Duration ttl = kRenewedTtl;
-  std::string lateness = "renewal's lateness is not in the files: lockbench renewal";
+  std::string lateness =
+      "the files do not say how late renewals come: lockbench renewal measures it";
   const auto measured = evidence.renewal();
   const auto clients = static_cast<std::uint64_t>(requirements.clients.value_or(1));
   if (const auto* point = point_for(measured.points, clients)) {
     const double worst = std::min(point->slip.max, 3600.0);
     ttl = std::max(ttl, std::chrono::duration_cast<Duration>(
                             std::chrono::duration<double>(kLatenesses * worst)));
-    lateness = fmt::format("with {} locks held renewals came {} late at worst ({})",
+    lateness = fmt::format("with {} locks held, renewals were at most {} late ({})",
                            human_count(static_cast<double>(point->held)),
                            human_seconds(point->slip.max), measured.source);
   }
@@ -89,13 +90,13 @@ Setting outlasting_ttl(const Descriptor& strategy, const Requirements& requireme
   const std::string shown = outcome_at("overrun-holding", strategy, evidence);
   const auto work = requirements.work_p99 ? requirements.work_p99 : requirements.work_p50;
   if (!work) {
-    return {"--ttl", "10s",
-            "lockbench's default and no more: --work-time-p99 says how long the work takes", shown};
+    return {"--ttl", "10s", "lockbench's default; --work-time-p99 gives a TTL that fits the work",
+            shown};
   }
   const Duration ttl = std::max<Duration>(rounded(kMargin * *work, strategy.traits), 100ms);
   return {"--ttl", format_duration(ttl),
-          fmt::format("{} × the work's {} of {}: work that takes longer shares the lock, and a "
-                      "crash blocks everybody for as long",
+          fmt::format("{} × the work's {} of {}: work that takes longer loses the lock, and a "
+                      "crash blocks everybody for this long",
                       kMargin, requirements.work_p99 ? "p99" : "p50", format_duration(*work)),
           shown};
 }
@@ -119,7 +120,8 @@ Lifetime lifetime_of(const Descriptor& strategy, const Requirements& requirement
   const Traits& traits = strategy.traits;
   Lifetime lifetime;
   if (traits.expiry == Expiry::none) {
-    lifetime.settings.push_back({"--ttl", "", "it never expires: somebody must look after it",
+    lifetime.settings.push_back({"--ttl", "",
+                                 "it never expires: after a crash, somebody must remove it",
                                  outcome_at("crash-holding", strategy, evidence)});
     return lifetime;
   }
@@ -130,8 +132,7 @@ Lifetime lifetime_of(const Descriptor& strategy, const Requirements& requirement
   lifetime.ttl = parse_duration(lifetime.settings.back().value).value_or(10s);
   if (renewed && !by_itself) {
     lifetime.settings.push_back(
-        {"--renew", "auto",
-         "every third of the TTL: the work varies too much for a TTL that outlasts it all",
+        {"--renew", "auto", "every third of the TTL: the work time varies too much for a fixed TTL",
          outcome_at("overrun-holding", strategy, evidence)});
   }
   if (renewed && traits.renewable && requirements.work_p99 &&

@@ -9,7 +9,7 @@
 
 namespace lockbench::choose {
 
-/// What a lock is under; what is not known is nothing. Times are in seconds.
+/// The load on a lock; unknown parts are nothing. Times are in seconds.
 struct Load {
   std::optional<double> clients;  ///< that share one lock
   std::optional<double> work;     ///< that a section takes
@@ -21,10 +21,10 @@ struct Load {
 Load asked_load(const Requirements& requirements);
 Load measured_load(const results::Result& result);
 
-/// How far what was measured is from what was asked; 0: it is the same in all that was asked.
+/// The distance of the measured load from the requested one; 0: the same in all requested parts.
 double distance(const Load& asked, const Load& measured);
 
-/// One respect in which another load was measured than the one that was asked for.
+/// One difference of the measured load from the requested one.
 struct Difference {
   std::string text;      ///< "8 clients at a lock instead of 200"
   bool lighter = false;  ///< than what was asked

@@ -24,21 +24,21 @@ bool is_upper_bound(const results::Threshold& slo) {
   return slo.comparison == Comparison::less || slo.comparison == Comparison::less_equal;
 }
 
-/// Whether a long mean wait shows in the figure, however the clients share it.
+/// Whether a long mean wait shows in the figure, even if clients wait unequally.
 bool shows_the_mean_wait(const std::string& figure) {
   return figure == "acquire.mean" || figure == "acquire.max" ||
          figure == "fairness.longest_wait_seconds";
 }
 
-/// Whether it does where all wait alike. Else a percentile can stay low while those starve whom it
-/// leaves out, however few they are.
+/// Whether it does if all clients wait alike. Otherwise a percentile can stay low while a few
+/// clients starve.
 bool shows_a_fair_wait(const std::string& figure) {
   constexpr std::array<std::string_view, 5> kPercentiles{
       "acquire.p50", "acquire.p90", "acquire.p95", "acquire.p99", "acquire.p999"};
   return std::find(kPercentiles.begin(), kPercentiles.end(), figure) != kPercentiles.end();
 }
 
-/// What one lock is asked for in vain; empty: nothing. The work's p50 stands for its mean.
+/// Why one lock cannot carry the load; empty if it can. The work's p50 stands for its mean.
 std::string too_much(const results::Threshold& slo, const Requirements& requirements) {
   if (!requirements.work_p50) return "";
   const Load asked = asked_load(requirements);
@@ -46,20 +46,20 @@ std::string too_much(const results::Threshold& slo, const Requirements& requirem
   if (slo.figure == "sections_per_second") {
     const bool wants_more = !is_upper_bound(slo) && slo.comparison != Comparison::not_equal;
     if (!wants_more || slo.bound <= most) return "";
-    return fmt::format("one lock carries {} sections a second of {} at most", human_number(most),
+    return fmt::format("one lock carries at most {} sections a second of {}", human_number(most),
                        human_seconds(*asked.work));
   }
   if (!is_upper_bound(slo)) return "";
   if (asked.rate) {
     if (*asked.rate < most) return "";
     return fmt::format(
-        "{} sections a second of {} are more than one lock carries ({}), so that "
-        "the queue only grows",
+        "{} sections a second of {} are more than one lock carries ({}): "
+        "the queue grows without limit",
         human_number(*asked.rate), human_seconds(*asked.work), human_number(most));
   }
   const double clients = asked.clients.value_or(1);
   const double others = clients - 1;
-  // No wait is shorter than none.
+  // A wait cannot be negative.
   const double bound = std::max(0.0, slo.bound);
   if (others * *asked.work <= bound) return "";
   const double sharing = std::floor(bound / *asked.work) + 1;
@@ -70,7 +70,7 @@ std::string too_much(const results::Threshold& slo, const Requirements& requirem
       human_seconds(*asked.work), std::ceil(clients / sharing));
 }
 
-/// True if that settles it.
+/// Returns true if that decides the question.
 bool cannot_be(Candidate& candidate, const results::Threshold& slo, const std::string& requirement,
                const Requirements& requirements) {
   const std::string why = too_much(slo, requirements);
@@ -82,7 +82,7 @@ bool cannot_be(Candidate& candidate, const results::Threshold& slo, const std::s
         {requirement, why + ", whatever the strategy", std::string(kArithmetic)});
   } else if (shows_a_fair_wait(slo.figure)) {
     candidate.conditions.push_back(
-        {requirement, why + "; it is not fair, and keeps this only while others starve",
+        {requirement, why + "; it is not fair: it meets this only while some clients starve",
          std::string(kArithmetic)});
   }
   return always;
@@ -100,7 +100,8 @@ void judge(Candidate& candidate, const results::Threshold& slo, const std::strin
                                                     shown_figure(slo.figure, *outcome.measured))
                                       : outcome.reason;
   auto others = differences(asked_load(requirements), measured.load);
-  // What one keeps that nobody contends with, several need not. Missed, it is missed by them too.
+  // Without contention an objective is easier to meet: met by one client proves nothing, missed
+  // does.
   if (outcome.kept && !requirements.clients && measured.load.clients &&
       !measured.load.contended()) {
     others.push_back({"one client alone (--clients says how many share the lock)", true});
@@ -117,7 +118,7 @@ void judge(Candidate& candidate, const results::Threshold& slo, const std::strin
   for (const Difference& one : others) words.push_back(one.text);
   candidate.conditions.push_back(
       {requirement,
-       fmt::format("nobody has measured it under that load: {}{}, but with {}",
+       fmt::format("not measured under that load: {}{}, but with {}",
                    outcome.kept ? "" : "missed, ", what, fmt::join(words, " and ")),
        measured.name});
 }
@@ -131,7 +132,7 @@ void check_demand(Candidate& candidate, const Requirements& requirements) {
   if (busy < 1) return;
   candidate.conditions.push_back(
       {fmt::format("--rate {}", *requirements.rate),
-       fmt::format("one lock carries {} sections a second of {} at most: only with {:.0f} locks "
+       fmt::format("one lock carries at most {} sections a second of {}: only with {:.0f} locks "
                    "(keys) or more",
                    human_number(1 / *asked.work), human_seconds(*asked.work), std::floor(busy) + 1),
        std::string(kArithmetic)});
@@ -143,14 +144,11 @@ void check_slo(Candidate& candidate, const results::Threshold& slo,
   if (cannot_be(candidate, slo, requirement, requirements)) return;
   const auto measured = evidence.runs_of(candidate.strategy->name, requirements);
   if (measured.runs.empty()) {
-    candidate.conditions.push_back(
-        {requirement, "nobody has measured it", "no run of it in the files"});
+    candidate.conditions.push_back({requirement, "not measured", "no run of it in the files"});
     return;
   }
   if (!measured.valid) {
-    candidate.conditions.push_back(
-        {requirement, "all its runs are invalid: their figures are not the lock's own",
-         measured.name});
+    candidate.conditions.push_back({requirement, "all its runs are invalid", measured.name});
     return;
   }
   if (measured.left_out > 0) {

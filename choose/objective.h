@@ -4,12 +4,12 @@
 
 namespace lockbench::choose {
 
-/// Whether one lock can carry what is asked of it at all, whatever the strategy.
+/// Whether one lock can carry the required load with any strategy.
 void check_demand(Candidate& candidate, const Requirements& requirements);
 
-/// Holds what was measured against the objective, and what no lock can change. What was measured
-/// under another load than the one that was asked for proves nothing, unless it is missed already
-/// under a lighter one.
+/// Checks the objective against what was measured and against what no lock can change. A
+/// measurement under another load proves nothing, unless a lighter load already misses the
+/// objective.
 void check_slo(Candidate& candidate, const results::Threshold& slo,
                const Requirements& requirements, const Evidence& evidence);
 

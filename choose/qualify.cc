@@ -39,7 +39,7 @@ void check_trait(Candidate& candidate, bool asked, bool there, std::string_view 
       {std::string(option), fmt::format("{}{}", there ? "" : "not ", what), std::string(kTraits)});
 }
 
-/// What becomes of the strategy in all these scenarios.
+/// The outcomes of the strategy in all these scenarios.
 struct Trial {
   std::vector<FaultReport> reports;
 
@@ -73,7 +73,7 @@ std::string outcomes_of(const Trial& trial) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-/// Of what was survived: the file, or that nobody played it.
+/// The source of the outcomes: the file, or that they are only declared.
 std::string sources_of(const Trial& trial, const Descriptor& strategy) {
   std::vector<std::string> sources;
   for (const FaultReport& report : trial.reports) {
@@ -93,9 +93,9 @@ void add_survived(Candidate& candidate, const std::string& requirement, const Tr
   for (const FaultReport& report : trial.reports) {
     std::string_view caveat;
     if (report.outcome == to_string(HazardOutcome::refused)) {
-      caveat = "meanwhile nobody is granted the lock, as it would be doubtful";
+      caveat = "meanwhile nobody is granted the lock, because the grant would be doubtful";
     } else if (!report.played && report.outcome != to_string(HazardOutcome::not_applicable)) {
-      caveat = "nobody has played it in these files; that it does no harm is declared only";
+      caveat = "not played in these files; that it does no harm is only declared";
     }
     if (caveat.empty()) continue;
     candidate.conditions.push_back({requirement, fmt::format("{}: {}", report.scenario, caveat),

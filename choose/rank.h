@@ -23,15 +23,15 @@ struct Ranked {
   const Candidate* candidate = nullptr;
   std::optional<double> value{};  ///< median of the valid repetitions; nothing: not measured
   bool doubtful = false;          ///< there are only invalid ones: it counts as not measured
-  /// One that qualifies too, on the same servers, and survives all that this one survives and more.
+  /// Another one that qualifies on the same servers and survives everything that this one survives,
+  /// and more.
   const Candidate* better = nullptr;
   std::vector<std::string> falls_to{};  ///< what `better` survives beyond
 };
 
-/// Those that qualify, the best first: what was seen to survive comes before what no play of a
-/// fault concerns; a strategy that another one makes superfluous comes behind all others, as a
-/// figure is no consolation for a fault; then by the figure, what was not measured last; then by
-/// name.
+/// The strategies that qualify, best first: those that survived plays of the faults, before those
+/// to which no play applies; strategies that another one dominates come last, because a better
+/// figure does not make up for a fault; then by the figure, unmeasured ones last; then by name.
 std::vector<Ranked> rank(const std::vector<Candidate>& candidates, const Yardstick& yardstick,
                          const Requirements& requirements, const Evidence& evidence);
 

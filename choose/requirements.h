@@ -10,19 +10,19 @@
 
 namespace lockbench::choose {
 
-/// A fault that the lock must survive, in the user's word.
+/// A fault that the lock must survive, in the user's words.
 struct Survival {
   std::string word;
   std::vector<std::string> scenarios;  ///< of hazards, that stand for it: all must be survived
-  /// In their place, where the protected resource checks fencing numbers; empty: that is no help.
+  /// Used instead if the protected resource checks fencing numbers; empty: that does not help.
   std::vector<std::string> fenced{};
-  /// In their place where none of them concerns a strategy; empty: nothing tells.
+  /// Used instead if none of them applies to a strategy; empty: there is no substitute.
   std::vector<std::string> otherwise{};
-  /// A server is gone for good: what lives on one alone is gone with it.
+  /// A server is lost for good, with everything that is stored only there.
   bool takes_a_server = false;
 };
 
-/// What somebody asks of a lock. What is not said is not required.
+/// What a user requires of a lock. Unset fields are no requirement.
 struct Requirements {
   std::vector<std::string> stores;  ///< at hand; none: any
   std::vector<Survival> survive;
@@ -30,8 +30,8 @@ struct Requirements {
   std::optional<int> clients;                  ///< that want the lock
   std::optional<double> rate;                  ///< sections per second, of all clients together
   std::vector<results::Threshold> slos;
-  /// Whether the protected resource can turn a late write away by its fencing number; nothing: it
-  /// is not known, so that what depends on it is said.
+  /// Whether the protected resource rejects late writes by their fencing number; nothing: unknown,
+  /// so the answer says what depends on it.
   std::optional<bool> fencing_resource;
   bool fair = false, reentrant = false, shared = false;
   std::string rank_by{};  ///< path of a run's figure; empty: the one that fits the requirements

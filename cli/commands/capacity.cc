@@ -9,13 +9,12 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/metrics.h"
 #include "cli/console/finish.h"
+#include "cli/console/publish.h"
 #include "cli/console/session.h"
 #include "cli/console/text.h"
 #include "cli/options/value_types.h"
 #include "loadgen/experiments/capacity_experiment.h"
-#include "results/file/json.h"
 #include "results/stats/compared_figures.h"
-#include "results/tables/capacity_sheet.h"
 
 namespace lockbench::cli {
 namespace {
@@ -164,7 +163,7 @@ void warn_of_missing_models(const std::vector<loadgen::Extrapolation>& asked,
 void measure_all(loadgen::CapacityPlan plan, const std::vector<Selected>& selected,
                  results::Result& result, Ending& ending, Session& session) {
   Console& console = session.console();
-  auto& capacities = result.capacity.emplace();
+  auto& capacities = *result.capacity;
   for (const Selected& one : selected) {
     const std::string name(one.strategy->name);
     if (session.stopped()) {
@@ -193,32 +192,13 @@ void measure_all(loadgen::CapacityPlan plan, const std::vector<Selected>& select
   result.interrupted = ending.interrupted = session.stopped();
 }
 
-std::string text_of(const results::Result& result, Format format) {
-  if (format == Format::json) return results::to_json(result);
-  if (format == Format::csv) return results::capacity_csv(*result.capacity);
-  const bool markdown = format == Format::markdown;
-  const results::TextSheet sheet = results::sheet_of(*result.capacity);
-  std::string text = markdown ? results::to_markdown(sheet) : results::to_table(sheet);
-  for (const results::Capacity& capacity : *result.capacity) {
-    const std::string chart = results::chart(capacity);
-    text += fmt::format("\n{}{}\n", markdown ? "## " : "", capacity.strategy);
-    if (!chart.empty()) text += markdown ? fmt::format("\n```\n{}```\n\n", chart) : chart;
-    for (const std::string& line : results::readings(capacity)) {
-      text += fmt::format("{}{}\n", markdown ? "- " : "", line);
-    }
-  }
-  for (const results::Skipped& one : result.skipped) {
-    text += fmt::format("{}skipped: {}: {}\n", markdown ? "- " : "", one.strategy, one.reason);
-  }
-  return text;
-}
-
 tl::expected<int, UsageError> capacity(const CapacityOptions& given) {
   const CapacityOptions options = with_sweep(given);
   auto selected = select(options);
   if (!selected) return tl::unexpected(selected.error());
   results::Result result = begin_result();
-  const auto out = out_path(options.output, result.id);
+  result.capacity.emplace();
+  const auto out = out_path(options.output, result);
   if (!out) return tl::unexpected(out.error());
 
   Session session(options.output.quiet);
@@ -239,8 +219,8 @@ tl::expected<int, UsageError> capacity(const CapacityOptions& given) {
   ending.errors = !metrics->push(session.console()) || ending.errors;
   result.environment.servers = deployment.facts;
   result.workload = workload_record(options);
-  const int code = finish(result, text_of(result, options.output.format), *out, ending,
-                          session.console(), options.output.report);
+  const int code = finish(result, render(result, options.output), *out, ending, session.console(),
+                          options.output.report);
   metrics->linger(session.console(), session.stop());
   return code;
 }

@@ -59,6 +59,7 @@ Command quorum_command();
 Command capacity_command();
 Command compare_command();
 Command report_command();
+Command show_command();
 Command choose_command();
 Command condense_command();
 Command reference_tables_command();

@@ -12,9 +12,7 @@
 #include "results/file/load.h"
 #include "results/stats/comparison.h"
 #include "results/stats/regression.h"
-#include "results/tables/comparison_sheet.h"
-#include "results/tables/markdown.h"
-#include "results/tables/text.h"
+#include "results/tables/comparison.h"
 
 namespace lockbench::cli {
 namespace {
@@ -59,27 +57,6 @@ std::string joined(const std::vector<std::string>& differences) {
   std::string line = fmt::format("{}", fmt::join(first, "; "));
   if (differences.size() > kMost) line += fmt::format("; {} more", differences.size() - kMost);
   return line;
-}
-
-std::string text_of(const results::ResultComparison& comparison, Format format) {
-  if (format == Format::json) return results::to_json(comparison);
-  if (format == Format::csv) return results::to_csv(comparison);
-  const results::TextSheet sheet = results::sheet_of(comparison);
-  const std::vector<std::string> lines = results::readings(comparison);
-  std::string text;
-  if (format == Format::markdown) {
-    results::TextSheet escaped = sheet;
-    for (auto& row : escaped.rows) row.front() = results::markdown_text(row.front());
-    text = results::to_markdown(escaped);
-  } else {
-    text = results::to_table(sheet);
-  }
-  if (!lines.empty()) text += "\n";
-  for (const std::string& line : lines) {
-    text += format == Format::markdown ? fmt::format("- {}\n", results::markdown_text(line))
-                                       : line + "\n";
-  }
-  return text;
 }
 
 bool nobody_measured(const std::string& figure, const results::ResultComparison& comparison) {
@@ -159,8 +136,13 @@ tl::expected<int, UsageError> compare(const CompareOptions& options) {
   if (!differing.empty()) {
     comparison.notes.push_back(fmt::format("they differ in {}", joined(differing)));
   }
+  const auto text = options.output.format == Format::json
+                        ? results::to_json(comparison)
+                        : results::render(comparison_table(comparison), notes(comparison),
+                                          look_of(options.output));
+  if (!text) return tl::unexpected(UsageError{"--columns: " + text.error()});
   Ending ending;
-  ending.errors = !print_text(text_of(comparison, options.output.format), console);
+  ending.errors = !print_text(*text, console);
   for (const std::string& line : regressions(comparison, options.fail_on)) {
     console.warn(line);
     ending.threshold_missed = true;

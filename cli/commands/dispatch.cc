@@ -110,19 +110,13 @@ tl::expected<int, UsageError> choose_and_execute(std::span<const std::string> ar
 }  // namespace
 
 std::vector<Command> all_commands() {
-  return {run_command(),
-          capacity_command(),
-          renewal_command(),
-          quorum_command(),
-          hazards_command(),
-          compare_command(),
-          report_command(),
-          choose_command(),
-          list_command(),
-          doctor_command(),
-          probe_command(),
-          condense_command(),
-          reference_tables_command()};
+  return {run_command(),      capacity_command(),
+          renewal_command(),  quorum_command(),
+          hazards_command(),  compare_command(),
+          report_command(),   show_command(),
+          choose_command(),   list_command(),
+          doctor_command(),   probe_command(),
+          condense_command(), reference_tables_command()};
 }
 
 int dispatch(std::span<const std::string> args) {

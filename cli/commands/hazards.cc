@@ -7,12 +7,11 @@
 
 #include "cli/commands/commands.h"
 #include "cli/console/finish.h"
+#include "cli/console/publish.h"
 #include "cli/console/session.h"
 #include "cli/options/value_types.h"
 #include "hazards/repeat.h"
-#include "results/file/json.h"
-#include "results/tables/belief_sheet.h"
-#include "results/tables/hazard_sheet.h"
+#include "results/tables/hazards.h"
 
 namespace lockbench::cli {
 namespace {
@@ -66,27 +65,9 @@ results::Hazard to_result(const Repeated& repeated) {
 }
 
 std::string text_of(const results::Result& result, const HazardOptions& options) {
-  const results::MatrixOptions look{.color = may_color(stdout),
-                                    .width = is_terminal(stdout) ? terminal_width(stdout) : 0};
-  // With one play of each cell, the timeline already shows the gap.
-  const bool gaps = options.repeat > 1 && !result.belief_gaps.empty();
-  switch (options.output.format) {
-    case Format::json:
-      return results::to_json(result);
-    case Format::csv:
-      return results::to_csv(*result.hazards);
-    case Format::markdown:
-      return results::to_matrix_markdown(*result.hazards) +
-             (gaps ? "\n" + to_markdown(results::sheet_of(result.belief_gaps)) : "");
-    case Format::table:
-      break;
-  }
-  if (!options.explain.empty() && !result.hazards->empty()) {
-    return results::explain(result.hazards->front());
-  }
-  return results::to_matrix(*result.hazards, look) + "\n" +
-         results::reasons(*result.hazards, look) +
-         (gaps ? "\n" + to_table(results::sheet_of(result.belief_gaps)) : "");
+  const bool one_play = options.output.format == Format::table && !options.explain.empty();
+  return one_play && !result.hazards->empty() ? results::explain(result.hazards->front())
+                                              : render(result, options.output);
 }
 
 /// Shows progress: in place on a terminal, every 50 plays elsewhere.
@@ -134,7 +115,6 @@ void collect(const std::vector<Repeated>& cells, const HazardOptions& options,
   std::set<std::string> named(options.strategies.begin(), options.strategies.end());
   const std::string& explain = options.explain;
   if (!explain.empty()) named = {explain.substr(explain.find('/') + 1)};
-  result.hazards.emplace();
   for (const Repeated& cell : cells) {
     const std::string scenario(cell.shown.scenario->name), strategy(cell.shown.strategy->name);
     ending.errors = ending.errors || !cell.failures.empty();
@@ -192,7 +172,8 @@ tl::expected<int, UsageError> play_matrix(const HazardOptions& options) {
   results::Result result = begin_result();
   const auto cells = cells_of(options, result.skipped);
   if (!cells) return tl::unexpected(cells.error());
-  const auto out = out_path(options.output, result.id);
+  result.hazards.emplace();
+  const auto out = out_path(options.output, result);
   if (!out) return tl::unexpected(out.error());
   Session session(options.output.quiet);
   Console& console = session.console();

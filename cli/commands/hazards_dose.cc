@@ -6,6 +6,7 @@
 
 #include "cli/commands/hazards.h"
 #include "cli/console/finish.h"
+#include "cli/console/publish.h"
 #include "cli/console/session.h"
 #include "hazards/dose.h"
 
@@ -121,7 +122,8 @@ tl::expected<int, UsageError> play_doses(const HazardOptions& options) {
   if (points.empty()) {
     return tl::unexpected(UsageError{"--dose: none of these strategies promises exclusion"});
   }
-  const auto out = out_path(options.output, result.id);
+  result.experiment = results::Experiment{std::vector<results::DosePoint>()};
+  const auto out = out_path(options.output, result);
   if (!out) return tl::unexpected(out.error());
   Session session(options.output.quiet);
   Console& console = session.console();
@@ -140,7 +142,7 @@ tl::expected<int, UsageError> play_doses(const HazardOptions& options) {
   result.interrupted = ending.interrupted;
   collect(points, result, ending, console);
   result.workload = workload_record(options);
-  return finish(result, experiment_text(result, options.output.format), *out, ending, console,
+  return finish(result, render(result, options.output), *out, ending, console,
                 options.output.report);
 }
 

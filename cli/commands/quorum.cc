@@ -9,6 +9,7 @@
 #include "cli/commands/quorum_servers.h"
 #include "cli/console/deploy.h"
 #include "cli/console/finish.h"
+#include "cli/console/publish.h"
 #include "cli/console/session.h"
 #include "cli/options/value_types.h"
 #include "testbed/servers/open_files.h"
@@ -37,7 +38,7 @@ int finish_quorum(const QuorumOptions& options, const results::Result& result,
     console.warn("exclusion was broken: " + point);
   }
   return finish(
-      result, experiment_text(result, options.output.format), out,
+      result, render(result, options.output), out,
       {.exclusion_broken = !measured.violated.empty(), .errors = !measured.errors.empty()}, console,
       options.output.report);
 }
@@ -47,7 +48,8 @@ tl::expected<int, UsageError> quorum(const QuorumOptions& given) {
   if (options.nodes.empty()) options.nodes = {1, 3, 5, 7};
   std::sort(options.nodes.begin(), options.nodes.end());
   results::Result result = begin_result();
-  const auto out = out_path(options.output, result.id);
+  result.experiment = results::Experiment{std::vector<results::QuorumPoint>()};
+  const auto out = out_path(options.output, result);
   if (!out) return tl::unexpected(out.error());
 
   Session session(options.output.quiet);

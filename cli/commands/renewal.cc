@@ -5,6 +5,7 @@
 #include "cli/commands/commands.h"
 #include "cli/console/deploy.h"
 #include "cli/console/finish.h"
+#include "cli/console/publish.h"
 #include "cli/console/session.h"
 #include "cli/options/value_types.h"
 #include "loadgen/experiments/renewal_experiment.h"
@@ -46,8 +47,8 @@ int finish_renewal(const RenewalOptions& options, const results::Result& result,
   const auto& points = std::get<std::vector<results::RenewalPoint>>(result.experiment->points);
   const bool lost = std::any_of(points.begin(), points.end(),
                                 [](const results::RenewalPoint& point) { return point.lost > 0; });
-  return finish(result, experiment_text(result, options.output.format), out,
-                {.errors = !error.empty() || lost}, console, options.output.report);
+  return finish(result, render(result, options.output), out, {.errors = !error.empty() || lost},
+                console, options.output.report);
 }
 
 tl::expected<int, UsageError> renewal(const RenewalOptions& given) {
@@ -55,7 +56,8 @@ tl::expected<int, UsageError> renewal(const RenewalOptions& given) {
   if (options.held.empty()) options.held = {1, 10, 100, 1'000, 10'000, 100'000};
   options.workload = foreground_of(options);
   results::Result result = begin_result();
-  const auto out = out_path(options.output, result.id);
+  result.experiment = results::Experiment{std::vector<results::RenewalPoint>()};
+  const auto out = out_path(options.output, result);
   if (!out) return tl::unexpected(out.error());
 
   Session session(options.output.quiet);

@@ -31,7 +31,7 @@ tl::expected<Plan, UsageError> make_plan(const RunOptions& options) {
   if (!selected) return tl::unexpected(selected.error());
   Plan plan{.selected = *std::move(selected), .begun = std::chrono::system_clock::now()};
   plan.result = begin_result(plan.begun);
-  auto out = out_path(options.output, plan.result.id);
+  auto out = out_path(options.output, plan.result);
   if (!out) return tl::unexpected(out.error());
   plan.out = *std::move(out);
   if (!options.hdr.empty()) {
@@ -89,11 +89,8 @@ int finish_run(const RunOptions& options, const Plan& plan, bool no_errors, Cons
   ending.strict = options.output.strict;
   ending.errors = ending.errors || !no_errors || !exported;
   ending.threshold_missed = !missed.empty();
-  results::TableOptions look;
-  look.color = may_color(stdout);
-  if (is_terminal(stdout)) look.width = static_cast<std::size_t>(terminal_width(stdout));
-  const int code = finish(result, render(result, options.output.format, look), plan.out, ending,
-                          console, options.output.report);
+  const int code = finish(result, render(result, options.output), plan.out, ending, console,
+                          options.output.report);
   // After the table, so that they are the last lines.
   for (const std::string& line : missed) console.warn(line);
   return code;

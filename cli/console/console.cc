@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cstdlib>
 
 #include "cli/console/text.h"
@@ -38,6 +39,26 @@ int terminal_width(std::FILE* stream) {
   winsize size{};
   if (ioctl(fileno(stream), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kUnknownWidth;
   return size.ws_col;
+}
+
+std::optional<std::size_t> output_width(std::FILE* stream) {
+  if (is_terminal(stream)) return static_cast<std::size_t>(terminal_width(stream));
+  const std::string_view columns = environment("COLUMNS");
+  std::size_t width = 0;
+  const auto [end, error] = std::from_chars(columns.begin(), columns.end(), width);
+  const bool valid = error == std::errc() && end == columns.end() && width > 0;
+  return valid ? std::optional(width) : std::nullopt;
+}
+
+bool is_utf8_locale() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const std::string_view locale = environment(name);
+    if (locale.empty()) continue;
+    return locale.find("UTF-8") != std::string_view::npos ||
+           locale.find("utf8") != std::string_view::npos ||
+           locale.find("utf-8") != std::string_view::npos;
+  }
+  return false;
 }
 
 void Console::note(std::string_view line) {

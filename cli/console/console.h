@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdio>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,6 +14,10 @@ bool is_terminal(std::FILE* stream);
 bool may_color(std::FILE* stream);
 /// In columns; 80 if unknown.
 int terminal_width(std::FILE* stream);
+/// Of a terminal its width; else the environment's COLUMNS, or nothing: unlimited.
+std::optional<std::size_t> output_width(std::FILE* stream);
+/// By LC_ALL, LC_CTYPE or LANG, whichever is the first that is set.
+bool is_utf8_locale();
 
 /// Messages to the user while lockbench works: lines, and on a terminal one status line below them,
 /// which is redrawn in place. Thread-safe. Every line goes through presentable() first.

@@ -7,9 +7,7 @@
 #include "cli/commands/report_page.h"
 #include "cli/console/facts.h"
 #include "cli/console/publish.h"
-#include "results/file/json.h"
 #include "results/file/save.h"
-#include "results/tables/experiment_sheet.h"
 
 namespace lockbench::cli {
 
@@ -21,25 +19,17 @@ results::Result begin_result(WallTime now) {
 }
 
 tl::expected<std::string, UsageError> out_path(const OutputOptions& options,
-                                               const std::string& id) {
-  std::string out = options.out.empty() ? fmt::format("results/runs/{}.json", id) : options.out;
+                                               const results::Result& result) {
+  if (auto text = results::render(result, {}, look_of(options)); !text) {
+    return tl::unexpected(UsageError{"--columns: " + text.error()});
+  }
+  std::string out =
+      options.out.empty() ? fmt::format("results/runs/{}.json", result.id) : options.out;
   if (auto writable = results::check_writable(out); !writable) {
     return tl::unexpected(UsageError{fmt::format("--out: {}", writable.error())});
   }
   if (auto fits = check_report(options.report, out); !fits) return tl::unexpected(fits.error());
   return out;
-}
-
-std::string experiment_text(const results::Result& result, Format format) {
-  if (format == Format::json) return results::to_json(result);
-  if (format == Format::csv) return results::to_csv(results::list_of(*result.experiment));
-  const results::TextSheet sheet = results::sheet_of(*result.experiment);
-  std::string text = format == Format::markdown ? results::to_markdown(sheet) : to_table(sheet);
-  text += "\n";
-  for (const std::string& line : results::readings(*result.experiment)) {
-    text += format == Format::markdown ? "- " + line + "\n" : line + "\n";
-  }
-  return text;
 }
 
 int finish(const results::Result& result, const std::string& text, const std::string& out,

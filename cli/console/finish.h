@@ -16,11 +16,10 @@ namespace lockbench::cli {
 /// A result with its id and time, this build and this machine.
 results::Result begin_result(WallTime now = std::chrono::system_clock::now());
 
-/// The path of the result file. An error if it cannot be written, or the page of --report cannot.
-tl::expected<std::string, UsageError> out_path(const OutputOptions& options, const std::string& id);
-
-/// An experiment's points and the readings from them, for stdout.
-std::string experiment_text(const results::Result& result, Format format);
+/// The path of the result file. An error if it cannot be written, or the page of --report cannot,
+/// or if such a result has no column that --columns names. `result` is still empty.
+tl::expected<std::string, UsageError> out_path(const OutputOptions& options,
+                                               const results::Result& result);
 
 /// Saves the result to `out`, and as a page to `page` unless that is empty, and prints `text`.
 /// Returns the exit code.

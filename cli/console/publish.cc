@@ -7,9 +7,7 @@
 
 #include "results/file/json.h"
 #include "results/file/save.h"
-#include "results/tables/csv.h"
-#include "results/tables/hazard_words.h"
-#include "results/tables/markdown.h"
+#include "results/tables/outcomes.h"
 #include "strategies/registry.h"
 
 namespace lockbench::cli {
@@ -41,19 +39,16 @@ results::KnownFlaws known_flaws(const results::Result& result) {
   return flaws;
 }
 
-std::string render(const results::Result& result, Format format,
-                   const results::TableOptions& look) {
-  switch (format) {
-    case Format::json:
-      return results::to_json(result);
-    case Format::csv:
-      return results::to_csv(result);
-    case Format::markdown:
-      return results::to_markdown(result, known_flaws(result));
-    case Format::table:
-      break;
-  }
-  return results::to_table(result, known_flaws(result), look);
+results::Look look_of(const OutputOptions& options) {
+  return {.format = options.format,
+          .style = {.color = may_color(stdout),
+                    .ascii = !is_utf8_locale(),
+                    .width = output_width(stdout)},
+          .columns = options.columns};
+}
+
+std::string render(const results::Result& result, const OutputOptions& options) {
+  return results::render(result, known_flaws(result), look_of(options)).value();
 }
 
 bool save_result(const results::Result& result, const std::string& path, Console& console) {

@@ -7,15 +7,18 @@
 #include "cli/options/load_options.h"
 #include "cli/options/select.h"
 #include "results/file/model.h"
-#include "results/tables/table.h"
+#include "results/tables/show.h"
 
 namespace lockbench::cli {
 
 /// What each strategy of the result's runs is known to fall to, in a word: its gravest hazard.
 results::KnownFlaws known_flaws(const results::Result& result);
 
-/// The result in the chosen format, as stdout gets it; `look` is for the console's table.
-std::string render(const results::Result& result, Format format, const results::TableOptions& look);
+/// How stdout shows a result: with colors, width and UTF-8 as it can take them.
+results::Look look_of(const OutputOptions& options);
+
+/// The result as stdout shows it. out_path() has checked the columns.
+std::string render(const results::Result& result, const OutputOptions& options);
 
 /// Writes the result file and says where. False if it is not where it was to be.
 bool save_result(const results::Result& result, const std::string& path, Console& console);

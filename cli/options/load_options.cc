@@ -268,12 +268,17 @@ void OutputOptions::declare(OptionList& options) {
   options.add({"out", "FILE", kSaves}, out, path(), "result file", "results/runs/<id>.json");
   options.add({"report", "FILE", kSaves}, report, path(),
               "also write the result as one HTML page, which needs no network");
-  options.add({"format", "NAME", kSaves | kCompare}, format,
+  options.add({"format", "NAME", kSaves | kCompare | kShow}, format,
               OneOf<Format>{{"table", Format::table},
                             {"json", Format::json},
                             {"csv", Format::csv},
                             {"markdown", Format::markdown}},
               "what stdout shows");
+  options
+      .add({"columns", "NAME,...", kSaves | kCompare | kShow}, columns, any_text(),
+           "columns of the table or CSV, by their CSV names; all: every column, however wide",
+           "those that fit")
+      .as_comma_separated();
   options.add_flag({"quiet", "", kSaves | kProbe | kReport}, quiet,
                    "no progress and no notes on stderr");
   options.add_flag({"strict", "", kRun | kCapacity}, strict, "exit 4 if a run is invalid");

@@ -13,19 +13,21 @@
 #include "loadgen/run/fault.h"
 #include "loadgen/run/workload.h"
 #include "results/stats/threshold.h"
+#include "results/tables/show.h"
 
 namespace lockbench::cli {
 
 // The options that several commands share. Each command has a struct of its own that includes some
 // of these, and declares further options beside its code.
 
-enum class Format { table, json, csv, markdown };
+using results::Format;
 
 /// What becomes of a result.
 struct OutputOptions {
   std::string out;     ///< the result file; empty: results/runs/<id>.json
   std::string report;  ///< the result as a page; empty: none
   Format format = Format::table;
+  std::vector<std::string> columns;  ///< keys, or "all"; none: the usual ones
   bool quiet = false, strict = false;
   std::string config;  ///< the TOML file
 

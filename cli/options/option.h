@@ -26,7 +26,7 @@ using Commands = unsigned;
 inline constexpr Commands kRun = 1U << 0, kCapacity = 1U << 1, kProbe = 1U << 2, kRenewal = 1U << 3,
                           kQuorum = 1U << 4, kHazards = 1U << 5, kDoctor = 1U << 6,
                           kCompare = 1U << 7, kReport = 1U << 8, kChoose = 1U << 9,
-                          kEveryCommand = ~0U;
+                          kShow = 1U << 10, kEveryCommand = ~0U;
 
 using OptionRecord = std::map<std::string, results::OptionValue>;
 

@@ -7,7 +7,7 @@
 
 #include "results/report/parts.h"
 #include "results/stats/statistics.h"
-#include "results/tables/capacity_sheet.h"
+#include "results/tables/experiments.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results::report {
@@ -96,58 +96,28 @@ LineChart by_sweep(const Capacity& capacity, const std::string& over) {
 }
 
 Table steps_table(const Capacity& capacity) {
-  Table table{.caption = fmt::format("{}: every step", capacity.strategy),
-              .titles = {"step", "offered /s", "served /s", "acquire p50", "acquire p99",
-                         "objective", "CPU of servers", "of the generator", "why"}};
-  for (const CapacityStep& step : capacity.steps) {
-    const auto share = [](double value) {
-      return Cell{std::isfinite(value) ? fmt::format("{:.0f} %", 100 * value) : "–"};
-    };
-    Cell met{step.met ? "kept" : "missed", step.met ? Tone::good : Tone::bad};
-    if (!step.valid) met = {"invalid", Tone::doubtful};
-    const bool any = step.acquire.count > 0;
-    table.rows.push_back({{step.purpose},
-                          {human_number(step.rate)},
-                          {human_number(step.achieved)},
-                          {any ? human_seconds(step.acquire.p50) : "–"},
-                          {any ? human_seconds(step.acquire.p99) : "–"},
-                          met,
-                          share(step.server_cpu_share),
-                          share(step.generator_cpu_share),
-                          {step.reason}});
-  }
-  return table;
-}
-
-Table models_table(const Capacity& capacity) {
-  Table table{.caption = fmt::format("{}: what the models say", capacity.strategy),
-              .titles = {"model", "at", "figure", "predicted", "measured", "error", ""}};
-  const auto amount = [](double value, const std::string& unit) {
-    return unit == "s" ? human_seconds(value) : human_number(value);
-  };
-  for (const CapacityModel& model : capacity.models) {
-    for (const Prediction& one : model.predictions) {
-      table.rows.push_back({{model.name},
-                            {one.at},
-                            {one.figure},
-                            {amount(one.predicted, one.unit)},
-                            {one.measured ? amount(*one.measured, one.unit) : "–"},
-                            {one.error ? fmt::format("{:+.0f} %", 100 * *one.error) : "–"},
-                            {one.extrapolated ? "beyond what was measured" : "",
-                             one.extrapolated ? Tone::doubtful : Tone::plain}});
-    }
-  }
-  return table;
+  static const std::vector<std::string> kKeys{"purpose",
+                                              "at",
+                                              "offered_per_second",
+                                              "sections_per_second",
+                                              "acquire_p50_seconds",
+                                              "acquire_p99_seconds",
+                                              "met",
+                                              "valid",
+                                              "server_cpu_share",
+                                              "generator_cpu_share",
+                                              "reason"};
+  return captioned(fmt::format("{}: every step", capacity.strategy),
+                   *chosen(step_table({capacity}), kKeys));
 }
 
 Remark told(const Capacity& capacity) {
   if (capacity.violated.value_or(false)) {
-    return {Tone::bad, fmt::format("{} did not keep clients apart: what it bears counts for "
-                                   "nothing.",
-                                   capacity.strategy)};
+    return {Tone::bad,
+            fmt::format("{} violated exclusion: its capacity is meaningless.", capacity.strategy)};
   }
   if (!(capacity.lowest > 0)) {
-    return {Tone::bad, fmt::format("{} keeps {} under no load that was tried.", capacity.strategy,
+    return {Tone::bad, fmt::format("{} meets {} at no load that was tried.", capacity.strategy,
                                    capacity.objective)};
   }
   const std::string until =
@@ -170,13 +140,13 @@ void add_capacity_headline(const Result& result, Remarks& headline) {
 void add_capacity_sections(const Result& result, Part& part) {
   if (!result.capacity || result.capacity->empty()) return;
   Section summary{.title = "Capacity"};
-  summary.blocks.emplace_back(plain_table("The highest load", sheet_of(*result.capacity)));
+  summary.blocks.emplace_back(captioned("The highest load", capacity_table(*result.capacity)));
   part.sections.push_back(std::move(summary));
   for (const Capacity& capacity : *result.capacity) {
     Section section{.title = fmt::format("Capacity of {}", capacity.strategy)};
     const bool violated = capacity.violated.value_or(false);
     Remarks said;
-    for (std::string& line : readings(capacity)) {
+    for (std::string& line : findings(capacity)) {
       said.push_back({violated && said.empty() ? Tone::bad : Tone::plain, std::move(line)});
     }
     if (!said.empty()) section.blocks.emplace_back(std::move(said));
@@ -184,8 +154,8 @@ void add_capacity_sections(const Result& result, Part& part) {
          {by_rate(capacity), by_sweep(capacity, "clients"), by_sweep(capacity, "keys")}) {
       if (!chart.lines.empty()) section.blocks.emplace_back(std::move(chart));
     }
-    for (Table table : {steps_table(capacity), models_table(capacity)}) {
-      if (!table.rows.empty()) section.blocks.emplace_back(std::move(table));
+    if (Table steps = steps_table(capacity); !steps.rows.empty()) {
+      section.blocks.emplace_back(std::move(steps));
     }
     part.sections.push_back(std::move(section));
   }

@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "results/report/parts.h"
+#include "results/tables/runs.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results::report {
@@ -16,57 +18,60 @@ using Runs = std::vector<const Run*>;
 Cell seconds_cell(const Distribution& distribution, double value) {
   return {distribution.count > 0 ? human_seconds(value) : "–"};
 }
-Cell number_cell(double value) { return {human_number(value)}; }
 Cell count_cell(std::uint64_t count, bool alarming = false) {
-  return {human_count(static_cast<double>(count)), alarming && count > 0 ? Tone::bad : Tone::plain,
-          count > 0};
+  return {human_count(static_cast<double>(count)), alarming && count > 0 ? Tone::bad : Tone::plain};
+}
+
+results::Table columns_of(const Result& result, const std::vector<std::string>& keys) {
+  return chosen(run_table(result, {}), keys).value();
+}
+
+template <class Is>
+Result only(const Result& result, Is is_wanted) {
+  Result some;
+  std::copy_if(result.runs.begin(), result.runs.end(), std::back_inserter(some.runs), is_wanted);
+  return some;
 }
 
 double wait_of(const Run& run) {
   return run.wait.round_trip_seconds + run.wait.backoff_seconds + run.wait.notified_seconds;
 }
 
-/// Shares, as the waits themselves differ by powers of ten; the mean stands with the name.
-void add_wait(Runs runs, Part& part) {
+/// Shares of the mean wait: the waits differ by powers of ten. The mean follows the name.
+void add_wait(const Result& result, Runs runs, Part& part) {
   std::erase_if(runs, [](const Run* run) { return !(wait_of(*run) > 0); });
   if (runs.empty()) return;
   std::stable_sort(runs.begin(), runs.end(),
                    [](const Run* a, const Run* b) { return wait_of(*a) < wait_of(*b); });
   BarChart chart{.title = "Where a grant's wait goes",
-                 .note = "The mean wait of a grant, taken apart; shortest wait on top.",
+                 .note = "The parts of the mean wait of a grant; shortest wait on top.",
                  .form = BarChart::Form::stacked,
                  .x = {"share of the mean wait", Measure::share, Scale::linear},
-                 .series = {{"round trips", {}}, {"backoff", {}}, {"waiting to be told", {}}}};
-  Table table{.caption = "Where a grant's wait goes, in figures",
-              .titles = {"strategy", "mean wait", "round trips", "backoff", "waiting to be told",
-                         "attempts a grant", "commands a section", "woken a grant"}};
+                 .series = {{"round trips", {}}, {"backoff", {}}, {"notification", {}}}};
   for (const Run* run : runs) {
     const double sum = wait_of(*run);
     chart.categories.push_back(fmt::format("{} · {}", run->strategy, human_seconds(sum)));
     chart.series[0].values.push_back(run->wait.round_trip_seconds / sum);
     chart.series[1].values.push_back(run->wait.backoff_seconds / sum);
     chart.series[2].values.push_back(run->wait.notified_seconds / sum);
-    table.rows.push_back({{run->strategy},
-                          {human_seconds(sum)},
-                          {human_seconds(run->wait.round_trip_seconds)},
-                          {human_seconds(run->wait.backoff_seconds)},
-                          {human_seconds(run->wait.notified_seconds)},
-                          number_cell(run->attempts_per_grant),
-                          number_cell(run->commands_per_section),
-                          {run->herd_factor ? human_number(*run->herd_factor) : "–"}});
   }
+  Table table =
+      captioned("Where a grant's wait goes, in figures",
+                columns_of(result, {"strategy", "wait_round_trip_seconds", "wait_backoff_seconds",
+                                    "wait_notified_seconds", "attempts_per_grant",
+                                    "commands_per_section", "herd_factor"}));
   part.sections.push_back({.title = "Anatomy of the wait",
                            .intro = {},
                            .blocks = {std::move(chart), std::move(table)}});
 }
 
-/// Times to hand over and shares of the clients.
-void add_fairness(Runs runs, Part& part) {
+/// Handoff times, and how evenly clients got the lock.
+void add_fairness(const Result& result, Runs runs, Part& part) {
   std::erase_if(runs, [](const Run* run) { return run->fairness.per_client.size() < 2; });
   if (runs.empty()) return;
   std::stable_sort(runs.begin(), runs.end(),
                    [](const Run* a, const Run* b) { return a->fairness.jain > b->fairness.jain; });
-  BarChart handoff{.title = "Handing over",
+  BarChart handoff{.title = "Handoff",
                    .note = "From one client's release to the grant of one that was waiting.",
                    .form = BarChart::Form::dots,
                    .x = {"handoff", Measure::seconds, Scale::log},
@@ -76,9 +81,6 @@ void add_fairness(Runs runs, Part& part) {
                 .form = BarChart::Form::bars,
                 .x = {"Jain's index", Measure::number, Scale::linear},
                 .series = {{"Jain's index", {}}}};
-  Table table{.caption = "Fairness in figures",
-              .titles = {"strategy", "Jain's index", "longest wait", "longest streak of one client",
-                         "sections of the least client", "of the most"}};
   bool handed_over = false;
   for (const Run* run : runs) {
     const Distribution& time = run->handoff;
@@ -88,39 +90,15 @@ void add_fairness(Runs runs, Part& part) {
     handoff.series[1].values.push_back(time.count > 0 ? time.p99 : kNone);
     jain.categories.push_back(run->strategy);
     jain.series[0].values.push_back(run->fairness.jain);
-    const auto [least, most] = std::ranges::minmax(run->fairness.per_client);
-    table.rows.push_back({{run->strategy},
-                          number_cell(run->fairness.jain),
-                          {human_seconds(run->fairness.longest_wait_seconds)},
-                          count_cell(run->fairness.longest_streak),
-                          count_cell(least),
-                          count_cell(most)});
   }
   Section section{.title = "Handoff and fairness"};
   if (handed_over) section.blocks.emplace_back(std::move(handoff));
   section.blocks.emplace_back(std::move(jain));
-  section.blocks.emplace_back(std::move(table));
+  section.blocks.emplace_back(captioned(
+      "Fairness in figures",
+      columns_of(result, {"strategy", "fairness_jain", "longest_wait_seconds", "longest_streak",
+                          "least_sections_of_a_client", "most_sections_of_a_client"})));
   part.sections.push_back(std::move(section));
-}
-
-Table renewal_table(const Runs& runs) {
-  Table table{.caption = "Renewal of held locks",
-              .titles = {"strategy", "renewed", "failed", "found lost", "commands a second",
-                         "took p99", "late p99", "validity left p50", "least"}};
-  for (const Run* run : runs) {
-    if (!run->renewal) continue;
-    const Renewal& renewal = *run->renewal;
-    table.rows.push_back({{run->strategy},
-                          count_cell(renewal.renewals),
-                          count_cell(renewal.failures, true),
-                          count_cell(renewal.lost, true),
-                          number_cell(renewal.commands_per_second),
-                          seconds_cell(renewal.duration, renewal.duration.p99),
-                          seconds_cell(renewal.slip, renewal.slip.p99),
-                          seconds_cell(renewal.margin, renewal.margin.p50),
-                          seconds_cell(renewal.margin, renewal.margin.min)});
-  }
-  return table;
 }
 
 Table quorum_table(const Runs& runs) {
@@ -146,31 +124,28 @@ Table quorum_table(const Runs& runs) {
   return table;
 }
 
-Table replication_table(const Runs& runs) {
-  Table table{.caption = "Waiting for replicas",
-              .titles = {"strategy", "must acknowledge", "refused", "waited p50", "p99", "max"}};
-  for (const Run* run : runs) {
-    if (!run->replication) continue;
-    const Replication& replication = *run->replication;
-    table.rows.push_back({{run->strategy},
-                          count_cell(replication.replicas),
-                          count_cell(replication.refusals, true),
-                          seconds_cell(replication.wait, replication.wait.p50),
-                          seconds_cell(replication.wait, replication.wait.p99),
-                          seconds_cell(replication.wait, replication.wait.max)});
-  }
-  return table;
-}
-
 }  // namespace
 
-void add_cost_sections(const std::vector<Group>& groups, Part& part) {
+void add_cost_sections(const Result& result, const std::vector<Group>& groups, Part& part) {
   Runs runs;
   for (const Group& group : groups) runs.push_back(&group.typical());
-  add_wait(runs, part);
-  add_fairness(runs, part);
+  add_wait(result, runs, part);
+  add_fairness(result, runs, part);
+  const Result renewing = only(result, [](const Run& run) { return run.renewal.has_value(); });
+  const Result replicated =
+      only(result, [](const Run& run) { return run.replication.has_value(); });
   Section section{.title = "Renewal, votes and replicas"};
-  for (Table table : {renewal_table(runs), quorum_table(runs), replication_table(runs)}) {
+  for (Table table :
+       {captioned("Renewal of held locks",
+                  columns_of(renewing, {"strategy", "renewals", "renewal_failures", "renewals_lost",
+                                        "renewal_commands_per_second", "renewal_p99_seconds",
+                                        "renewal_slip_p99_seconds", "renewal_margin_p50_seconds",
+                                        "renewal_margin_min_seconds"})),
+        quorum_table(runs),
+        captioned("Waiting for replicas",
+                  columns_of(replicated, {"strategy", "replicas", "replica_refusals",
+                                          "replica_wait_p50_seconds", "replica_wait_p99_seconds",
+                                          "replica_wait_max_seconds"}))}) {
     if (!table.rows.empty()) section.blocks.emplace_back(std::move(table));
   }
   if (!section.blocks.empty()) part.sections.push_back(std::move(section));

@@ -8,7 +8,8 @@
 
 #include "results/report/curves.h"
 #include "results/report/parts.h"
-#include "results/tables/belief_sheet.h"
+#include "results/tables/experiments.h"
+#include "results/tables/hazards.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results::report {
@@ -118,9 +119,9 @@ std::string_view title_of(const Experiment& experiment) {
 }  // namespace
 
 Remarks remarks_of(const Experiment& experiment) {
-  const std::size_t broken = breaches(experiment).size();
+  const std::size_t broken = violations(experiment).size();
   Remarks remarks;
-  for (std::string& line : readings(experiment)) {
+  for (std::string& line : findings(experiment)) {
     remarks.push_back({remarks.size() < broken ? Tone::bad : Tone::plain, std::move(line)});
   }
   return remarks;
@@ -137,7 +138,7 @@ void add_experiment_section(const Result& result, Part& part) {
       },
       experiment.points);
   if (!said.empty()) section.blocks.emplace_back(std::move(said));
-  section.blocks.emplace_back(plain_table("All points", sheet_of(experiment)));
+  section.blocks.emplace_back(captioned("All points", shown(experiment_table(experiment))));
   part.sections.push_back(std::move(section));
 }
 
@@ -164,7 +165,8 @@ void add_belief_section(const Result& result, Part& part) {
                                           .y = {"share of plays", Measure::share},
                                           .lines = std::move(lines)});
   }
-  section.blocks.emplace_back(plain_table("Belief gaps in figures", sheet_of(result.belief_gaps)));
+  section.blocks.emplace_back(
+      captioned("Belief gaps in figures", belief_gap_table(result.belief_gaps)));
   part.sections.push_back(std::move(section));
 }
 

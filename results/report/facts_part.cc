@@ -4,6 +4,7 @@
 #include "results/file/option_values.h"
 #include "results/report/limits.h"
 #include "results/report/parts.h"
+#include "results/tables/runs.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results::report {
@@ -57,13 +58,10 @@ Table workload_table(const Result& result) {
 
 std::string value_text(const OptionValue& value) { return std::visit(ValueText{}, value); }
 
-Table plain_table(std::string caption, const TextSheet& sheet) {
-  Table table{.caption = std::move(caption), .titles = sheet.titles};
-  for (const auto& row : sheet.rows) {
-    auto& cells = table.rows.emplace_back();
-    for (const std::string& text : row) cells.push_back({text});
-  }
-  return table;
+Table captioned(std::string caption, const results::Table& table) {
+  Table out{.caption = std::move(caption), .rows = table.rows};
+  for (const Column& column : table.columns) out.titles.push_back(title(column));
+  return out;
 }
 
 void add_facts_section(const Source& source, Part& part) {

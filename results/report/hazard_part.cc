@@ -5,7 +5,7 @@
 
 #include "results/report/limits.h"
 #include "results/report/parts.h"
-#include "results/tables/hazard_words.h"
+#include "results/tables/outcomes.h"
 
 namespace lockbench::results::report {
 namespace {
@@ -17,24 +17,8 @@ std::size_t index_of(std::vector<std::string>& names, const std::string& name) {
   return names.size() - 1;
 }
 
-Tone tone_of(const OutcomeWord* word) {
-  if (word == nullptr) return Tone::doubtful;
-  switch (word->kind) {
-    case OutcomeWord::Kind::fine:
-      return Tone::good;
-    case OutcomeWord::Kind::harm:
-      return Tone::bad;
-    case OutcomeWord::Kind::standing:
-    case OutcomeWord::Kind::refusal:
-      return Tone::doubtful;
-    case OutcomeWord::Kind::none:
-      break;
-  }
-  return Tone::plain;
-}
-
-/// So that a file full of endless tales does not make an endless page.
-class Room {
+/// Bounds the size of a page, however long the timelines are.
+class TimelineBudget {
  public:
   bool takes(const Hazard& hazard) {
     std::size_t bytes = 0;
@@ -51,7 +35,7 @@ class Room {
   std::size_t used_ = 0;
 };
 
-void add_tale(const Hazard& hazard, HazardMatrix::Play& play) {
+void add_timeline(const Hazard& hazard, HazardMatrix::Play& play) {
   for (const auto& [name, value] : hazard.evidence) {
     if (name == "reason") {
       play.reason = value_text(value);
@@ -76,8 +60,8 @@ Remarks legend_of(const std::set<std::string>& outcomes, bool surprises, bool un
                                           ? std::string(word.meaning)
                                           : fmt::format("{}: {}", word.shown, word.meaning)});
   }
-  if (surprises) legend.push_back({Tone::doubtful, "!: not what the strategy declares"});
-  if (unstable) legend.push_back({Tone::doubtful, "~: not always so when played again"});
+  if (surprises) legend.push_back({Tone::doubtful, "!: differs from what the strategy declares"});
+  if (unstable) legend.push_back({Tone::doubtful, "~: plays ended differently"});
   return legend;
 }
 
@@ -86,10 +70,10 @@ Remarks legend_of(const std::set<std::string>& outcomes, bool surprises, bool un
 void add_hazard_section(const Result& result, Part& part) {
   if (!result.hazards || result.hazards->empty()) return;
   HazardMatrix matrix;
-  Room room;
+  TimelineBudget budget;
   std::set<std::string> outcomes;
   bool surprises = false, unstable = false;
-  std::size_t untold = 0;
+  std::size_t without_timeline = 0;
   for (const Hazard& hazard : *result.hazards) {
     const OutcomeWord* const word = find_outcome(hazard.observed);
     HazardMatrix::Play play{.scenario = index_of(matrix.scenarios, hazard.scenario),
@@ -99,10 +83,10 @@ void add_hazard_section(const Result& result, Part& part) {
                             .outcome = hazard.observed};
     play.word += outcome_suffix(hazard);
     if (!hazard.agrees) play.outcome += fmt::format(", but {} is declared", hazard.expected);
-    if (room.takes(hazard)) {
-      add_tale(hazard, play);
+    if (budget.takes(hazard)) {
+      add_timeline(hazard, play);
     } else {
-      ++untold;
+      ++without_timeline;
     }
     outcomes.insert(hazard.observed);
     surprises = surprises || !hazard.agrees;
@@ -114,11 +98,11 @@ void add_hazard_section(const Result& result, Part& part) {
                   .intro =
                       "Each cell is a fault that was played on real servers. Choose one to "
                       "read what happened."};
-  if (untold > 0) {
+  if (without_timeline > 0) {
     section.blocks.emplace_back(Remarks{
-        {Tone::doubtful, fmt::format("{} plays are shown without their timeline, for lack of room; "
-                                     "the file has them all",
-                                     untold)}});
+        {Tone::doubtful, fmt::format("{} plays are shown without their timeline to limit the page; "
+                                     "the result file has them all",
+                                     without_timeline)}});
   }
   section.blocks.emplace_back(std::move(matrix));
   part.sections.push_back(std::move(section));

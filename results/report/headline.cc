@@ -5,7 +5,7 @@
 #include <map>
 
 #include "results/report/parts.h"
-#include "results/tables/hazard_words.h"
+#include "results/tables/outcomes.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results::report {
@@ -61,7 +61,7 @@ void add_verdicts(const std::vector<Group>& groups, Remarks& headline) {
   for (const Group& group : groups) {
     if (!group.ever(Verdict::violated)) continue;
     const std::string harm = harm_of(group);
-    headline.push_back({Tone::bad, fmt::format("{} did not keep clients apart{}{}.", group.strategy,
+    headline.push_back({Tone::bad, fmt::format("{} violated exclusion{}{}.", group.strategy,
                                                harm.empty() ? "" : ": ", harm)});
   }
   std::size_t kept = 0;
@@ -71,26 +71,26 @@ void add_verdicts(const std::vector<Group>& groups, Remarks& headline) {
   if (kept > 0) {
     headline.push_back(
         {Tone::good, kept == 1 && groups.size() == 1
-                         ? fmt::format("{} kept clients apart: no update was lost, no two held it "
-                                       "at once.",
+                         ? fmt::format("{} kept exclusion: no update was lost, no two clients "
+                                       "held it at once.",
                                        groups.front().strategy)
-                         : fmt::format("{} of {} strategies kept clients apart: no update was "
-                                       "lost, no two held a lock at once.",
+                         : fmt::format("{} of {} strategies kept exclusion: no update was "
+                                       "lost, no two clients held a lock at once.",
                                        kept, groups.size())});
   }
   if (const auto controls = names_with(groups, Verdict::unprotected); !controls.empty()) {
-    headline.push_back({Tone::plain, fmt::format("{} promises nothing and lost updates, as it "
-                                                 "should: the audit sees what goes wrong.",
+    headline.push_back({Tone::plain, fmt::format("{} promises no exclusion and lost updates as "
+                                                 "expected: the audit detects violations.",
                                                  listed(controls))});
   }
   if (const auto unknown = names_with(groups, Verdict::unaudited); !unknown.empty()) {
-    headline.push_back({Tone::doubtful, fmt::format("Nothing is known of {}: the audit had "
-                                                    "nothing to look at.",
+    headline.push_back({Tone::doubtful, fmt::format("{} was not audited: no write was "
+                                                    "accepted, or the counter could not be read.",
                                                     listed(unknown))});
   }
 }
 
-/// Real locks that kept their promise: what somebody may choose between.
+/// Locks that kept exclusion: the ones to choose from.
 std::vector<const Run*> candidates(const std::vector<Group>& groups) {
   std::vector<const Run*> runs;
   for (const Group& group : groups) {
@@ -127,7 +127,7 @@ void add_extremes(const std::vector<Group>& groups, Remarks& headline) {
                                 slowest->strategy, human_number(slowest->sections_per_second))});
   headline.push_back(
       {Tone::plain,
-       fmt::format("Nobody waited longer than {} with {}; with {} somebody waited {}.",
+       fmt::format("Longest wait: {} with {}; with {} it was {}.",
                    human_seconds(steadiest->fairness.longest_wait_seconds), steadiest->strategy,
                    fastest->strategy, human_seconds(fastest->fairness.longest_wait_seconds))});
 }
@@ -136,22 +136,23 @@ void add_faults(const std::vector<Group>& groups, Remarks& headline) {
   for (const Group& group : groups) {
     for (const FaultMark& mark : group.typical().faults) {
       const std::string recovery =
-          mark.recovery_seconds ? fmt::format("throughput was back {} after {}",
+          mark.recovery_seconds ? fmt::format("throughput recovered {} after {}",
                                               human_seconds(*mark.recovery_seconds),
-                                              mark.healed_seconds ? "healing" : "it struck")
-                                : std::string("throughput was not back before the run ended");
+                                              mark.healed_seconds ? "healing" : "the fault")
+                                : std::string("throughput did not recover before the run ended");
       headline.push_back({mark.recovery_seconds ? Tone::plain : Tone::bad,
                           fmt::format("{} under {}: {}.", group.strategy, mark.fault, recovery)});
     }
   }
 }
 
-/// What became of one strategy in the plays that concern it.
+/// The plays that apply to one strategy, and how many harmed it.
 struct Fate {
   std::size_t plays = 0, harmed = 0;
 };
 
-/// Of those that many plays concern: few can harm a control, or a lock that promises little.
+/// Only strategies to which at least half as many plays apply as to any other: few plays apply to a
+/// control.
 void add_least_harmed(const std::map<std::string, Fate>& fates, Remarks& headline) {
   std::size_t most = 0;
   for (const auto& [strategy, fate] : fates) most = std::max(most, fate.plays);
@@ -193,21 +194,21 @@ void add_hazard_headline(const Result& result, Remarks& headline) {
     refused += hazard.observed == "refused" ? 1 : 0;
   }
   if (played == 0) {
-    headline.push_back({Tone::doubtful, "None of the faults concerns these strategies."});
+    headline.push_back({Tone::doubtful, "None of the hazards applies to these strategies."});
     return;
   }
   headline.push_back({unsafe > 0 ? Tone::bad : Tone::good,
-                      fmt::format("{} of {} plays of faults ended badly.", unsafe, played)});
+                      fmt::format("{} of {} plays ended in harm.", unsafe, played)});
   if (refused > 0) {
     headline.push_back(
-        {Tone::plain, fmt::format("{} ended with no lock rather than a doubtful one.", refused)});
+        {Tone::plain,
+         fmt::format("{} ended with a refused lock rather than a doubtful one.", refused)});
   }
   add_least_harmed(fates, headline);
-  headline.push_back(surprises == 0
-                         ? Remark{Tone::good, "Every outcome is the one that is declared."}
-                         : Remark{Tone::bad, counted(surprises, "outcome is not the one",
-                                                     "outcomes are not those") +
-                                                 " that the strategy declares."});
+  headline.push_back(
+      surprises == 0 ? Remark{Tone::good, "Every outcome agrees with its declaration."}
+                     : Remark{Tone::bad, counted(surprises, "outcome differs", "outcomes differ") +
+                                             " from what the strategy declares."});
 }
 
 }  // namespace lockbench::results::report

@@ -6,7 +6,7 @@
 
 namespace lockbench::results::report {
 
-// A page is for people, and results may come from anywhere: of each thing so many at most.
+// Bounds of a page: results may be of any size.
 inline constexpr std::size_t kMostStrategies = 64, kMostRuns = 2000;
 inline constexpr std::size_t kMostRows = 400;       ///< of a table
 inline constexpr std::size_t kMostMeasured = 4000;  ///< points of an experiment
@@ -19,7 +19,7 @@ inline constexpr std::size_t kMostEvents = 80;          ///< of one play
 inline constexpr std::size_t kMostPlayBytes = 900'000;  ///< of all plays' texts
 inline constexpr std::size_t kMostShownAtFirst = 8;     ///< lines of one chart
 
-/// Takes out of a result what is beyond these bounds. What was taken is said.
+/// Removes from a result what is beyond these bounds, and adds a remark for each removal.
 void trim(Result& result, Remarks& said);
 
 }  // namespace lockbench::results::report

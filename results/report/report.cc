@@ -65,7 +65,7 @@ Part part_of(const Source& given) {
   add_experiment_section(result, part);
   add_run_sections(source, order, part);
   add_time_section(groups, order, part);
-  add_cost_sections(groups, part);
+  add_cost_sections(source.result, groups, part);
   add_facts_section(source, part);
   return part;
 }

@@ -6,7 +6,7 @@
 
 #include "results/file/model.h"
 #include "results/report/view.h"
-#include "results/tables/columns.h"
+#include "results/tables/runs.h"
 
 namespace lockbench::results::report {
 

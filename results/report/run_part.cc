@@ -9,6 +9,7 @@
 #include "results/report/curves.h"
 #include "results/report/limits.h"
 #include "results/report/parts.h"
+#include "results/tables/runs.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results::report {
@@ -16,25 +17,18 @@ namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-double where_any(const Distribution& distribution, double value) {
+double if_any(const Distribution& distribution, double value) {
   return distribution.count > 0 ? value : kNone;
 }
 
+/// The verdict comes first: a lock that is not exclusive need not be fast.
 Table figures_table(const Source& source) {
-  const Sheet sheet = make_sheet(source.result, source.flaws);
-  Table table{.caption = "Every strategy, audited", .rows = sheet.rows};
-  for (const Column* column : sheet.columns) table.titles.push_back(title(*column));
-  // The verdict first: what is not exclusive need not be fast.
-  for (std::size_t c = 1; c < table.titles.size(); ++c) {
-    if (table.titles[c] != "verdict") continue;
-    const auto to_front = [c](auto& row) {
-      const auto at = row.begin() + static_cast<std::ptrdiff_t>(c);
-      std::rotate(row.begin() + 1, at, at + 1);
-    };
-    to_front(table.titles);
-    for (auto& row : table.rows) to_front(row);
+  const results::Table table = shown(run_table(source.result, source.flaws));
+  std::vector<std::string> keys{"strategy", "verdict"};
+  for (const Column& column : table.columns) {
+    if (column.key != keys[0] && column.key != keys[1]) keys.push_back(column.key);
   }
-  return table;
+  return captioned("Every strategy, audited", *chosen(table, keys));
 }
 
 /// The best first: the rows of one chart.
@@ -72,9 +66,9 @@ BarChart latencies(const std::vector<const Run*>& runs) {
   for (const Run* run : runs) {
     chart.categories.push_back(run->strategy);
     const Distribution& acquire = run->acquire;
-    chart.series[0].values.push_back(where_any(acquire, acquire.p50));
-    chart.series[1].values.push_back(where_any(acquire, acquire.p99));
-    chart.series[2].values.push_back(where_any(acquire, acquire.max));
+    chart.series[0].values.push_back(if_any(acquire, acquire.p50));
+    chart.series[1].values.push_back(if_any(acquire, acquire.p99));
+    chart.series[2].values.push_back(if_any(acquire, acquire.max));
   }
   return chart;
 }

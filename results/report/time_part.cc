@@ -20,9 +20,9 @@ std::string seconds_or(const std::optional<double>& seconds, std::string_view ot
 }
 
 Table faults_table(const std::vector<Group>& groups) {
-  Table table{.caption = "Faults in mid-run",
-              .titles = {"strategy", "fault", "at", "healed at", "throughput back after",
-                         "throughput at the lowest"}};
+  Table table{
+      .caption = "Faults during the run",
+      .titles = {"strategy", "fault", "at", "healed at", "recovered after", "lowest throughput"}};
   for (const Group& group : groups) {
     for (const FaultMark& mark : group.typical().faults) {
       const Tone tone = mark.recovery_seconds ? Tone::good : Tone::bad;
@@ -31,7 +31,7 @@ Table faults_table(const std::vector<Group>& groups) {
            {mark.fault},
            {human_seconds(mark.at_seconds)},
            {seconds_or(mark.healed_seconds, "not healed")},
-           {seconds_or(mark.recovery_seconds, "not within the run"), tone},
+           {seconds_or(mark.recovery_seconds, "not before the end"), tone},
            {std::isfinite(mark.lowest_share) ? fmt::format("{:.0f} %", 100 * mark.lowest_share)
                                              : "–"}});
     }

@@ -7,7 +7,8 @@
 #include <variant>
 #include <vector>
 
-#include "results/tables/columns.h"
+#include "results/file/model.h"
+#include "results/tables/table.h"
 
 namespace lockbench::results::report {
 

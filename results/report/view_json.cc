@@ -1,6 +1,7 @@
 #include "results/report/view_json.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -32,42 +33,26 @@ Json number(double value) {
   return std::isfinite(rounded) ? Json(rounded) : Json(value);
 }
 
+/// In the order of the enum.
+template <class Enum, std::size_t N>
+std::string_view name_of(Enum value, const std::array<std::string_view, N>& names) {
+  return names[static_cast<std::size_t>(value)];
+}
+
 std::string_view name_of(Tone tone) {
-  switch (tone) {
-    case Tone::good:
-      return "good";
-    case Tone::bad:
-      return "bad";
-    case Tone::doubtful:
-      return "doubtful";
-    case Tone::plain:
-      break;
-  }
-  return "plain";
+  return name_of(tone, std::array<std::string_view, 4>{"plain", "good", "bad", "doubtful"});
 }
 
 std::string_view name_of(Measure measure) {
-  switch (measure) {
-    case Measure::seconds:
-      return "seconds";
-    case Measure::share:
-      return "share";
-    case Measure::number:
-      break;
-  }
-  return "number";
+  return name_of(measure, std::array<std::string_view, 3>{"number", "seconds", "share"});
 }
 
 std::string_view name_of(Scale scale) {
-  switch (scale) {
-    case Scale::log:
-      return "log";
-    case Scale::percentile:
-      return "percentile";
-    case Scale::linear:
-      break;
-  }
-  return "linear";
+  return name_of(scale, std::array<std::string_view, 3>{"linear", "log", "percentile"});
+}
+
+std::string_view name_of(BarChart::Form form) {
+  return name_of(form, std::array<std::string_view, 3>{"bars", "stacked", "dots"});
 }
 
 Json write(const Axis& axis) {
@@ -130,18 +115,6 @@ Json write(const LineChart& chart) {
   out["marks"] = std::move(marks);
   out["table"] = chart.table.rows.empty() ? Json() : write(chart.table);
   return out;
-}
-
-std::string_view name_of(BarChart::Form form) {
-  switch (form) {
-    case BarChart::Form::stacked:
-      return "stacked";
-    case BarChart::Form::dots:
-      return "dots";
-    case BarChart::Form::bars:
-      break;
-  }
-  return "bars";
 }
 
 Json write(const BarChart& chart) {

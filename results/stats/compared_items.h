@@ -13,12 +13,12 @@
 
 namespace lockbench::results {
 
-/// With fewer on a side, no arrangement of them is rare enough to show anything.
+/// With fewer on a side, no permutation is rare enough to be significant.
 inline constexpr std::size_t kEnoughRepetitions = 4;
 
 using Values = std::map<int, double>;  ///< by repetition
 
-/// What one result has of a strategy, by repetition.
+/// The runs and figures of a strategy in one result, by repetition.
 struct StrategyRuns {
   std::string name;
   std::map<int, const Run*> runs{};
@@ -45,10 +45,10 @@ struct Item {
 
 Item make_item(const StrategyRuns& a, const StrategyRuns& b, const ComparedFigure& figure);
 
-/// Not a number where there are none.
+/// NaN if there are none.
 double mean_of(const Values& values);
 
-/// What was counted, and happened on neither side.
+/// Whether it is a count that is 0 on both sides.
 bool never_happened(const Item& item);
 
 /// Without an interval. The finding is none yet, but where only one side has the figure.

@@ -12,9 +12,9 @@
 
 namespace lockbench::results {
 
-/// What can be said of one figure of one strategy. `higher` and `lower` are shown differences of
-/// figures of which nobody can say which is good. `cannot_tell`: with so few repetitions, no
-/// difference whatever could be shown.
+/// The result of comparing one figure of one strategy. `higher` and `lower` are significant
+/// differences of figures without a better direction. `cannot_tell`: with so few repetitions no
+/// difference can be significant.
 enum class Finding {
   none_shown,
   better,
@@ -26,14 +26,14 @@ enum class Finding {
   not_in_b,
 };
 std::string_view to_string(Finding finding);
-/// Whether a difference was shown.
+/// Whether the difference is significant.
 bool is_shown(Finding finding);
 
 enum class FigureKind { seconds, number, count };
 
 /// B against A. Where both have a positive value in every repetition, `a` and `b` are geometric
-/// means over the repetitions and `change` is b / a - 1; elsewhere arithmetic ones and b - a. Not a
-/// number where that was not measured.
+/// means over the repetitions and `change` is b / a - 1; elsewhere arithmetic means and b - a. NaN
+/// where it was not measured.
 struct Difference {
   std::string strategy;
   std::string figure;  ///< see figures.h
@@ -41,8 +41,7 @@ struct Difference {
   double a = 0, b = 0;
   bool relative = false;
   double change = 0;
-  /// Confidence interval of the change; those of one comparison hold together. Nothing where too
-  /// little was measured to have one.
+  /// Simultaneous confidence interval of the change. Nothing if too little was measured.
   std::optional<double> low, high;
   std::optional<double> p;  ///< adjusted for all figures compared, where repetitions were permuted
   Finding finding = Finding::none_shown;
@@ -50,8 +49,7 @@ struct Difference {
 
 struct ComparisonOptions {
   double confidence = 0.95;
-  /// Beside the usual ones, or among them: those that matter, so that it is told if they are
-  /// missing.
+  /// Figures to compare besides the usual ones. If one was not measured, the comparison says so.
   std::vector<std::string> more_figures;
 };
 
@@ -60,27 +58,27 @@ struct ResultComparison {
   std::vector<Difference> differences;            ///< by strategy, in A's order
   std::vector<std::string> only_in_a, only_in_b;  ///< strategies
   std::size_t in_both = 0;                        ///< strategies
-  /// `more_figures` that of these strategies of both results neither measured.
+  /// Strategies by figure, for those of `more_figures` that neither result measured.
   std::map<std::string, std::vector<std::string>> unmeasured;
-  /// Why repetitions can show nothing with this confidence, and what would, in a line (one of the
-  /// notes too); empty where they can.
+  /// Why no difference can be significant with so few repetitions, and what would help; one of the
+  /// notes too. Empty if there are enough.
   std::string too_few;
   std::vector<std::string> notes;  ///< what limits the findings, in a line each
 };
 
-/// Every strategy that both results have, figure by figure; of those that only A has, what is among
-/// `more_figures`. The probability that anything at all is found where nothing differs is
-/// 1 - confidence for the whole comparison.
+/// Compares every strategy of both results, figure by figure; of strategies that only A has, only
+/// `more_figures`. If nothing differs, the whole comparison finds a difference with a probability
+/// of at most 1 - confidence.
 ///
 /// With four repetitions or more on both sides, repetitions are the sample: permuted for the test
-/// (see significance.h), and counted as fewer than they are, because the machine's mood lasts
-/// longer than one of them. With fewer, the spread within a run stands in: block bootstrap over its
-/// seconds where there is a series, ranks of the histogram where there is none, the samples counted
-/// as fewer by what the series shows of their clumping; to which is added by how much two runs may
-/// differ for no reason.
+/// (see significance.h), and counted as fewer than they are, because the state of the
+/// machine lasts longer than one of them. With fewer, the spread within a run stands in: block
+/// bootstrap over its seconds where there is a series, ranks of the histogram where there is none,
+/// the samples counted as fewer by what the series shows of their clumping; to which is added by
+/// how much two runs may differ for no reason.
 ResultComparison compare(const Result& a, const Result& b, const ComparisonOptions& options);
 
-/// What makes two results no match for each other, in a few words each: workload, machine, servers.
+/// Differences in workload, machine or servers that make two results incomparable, one line each.
 /// Repetitions, seed, output and the choice of strategies may differ.
 std::vector<std::string> incompatibilities(const Result& a, const Result& b);
 

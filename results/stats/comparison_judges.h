@@ -7,9 +7,9 @@
 
 namespace lockbench::results {
 
-/// Gives the difference of each item, all of which both sides have, its interval and finding, so
-/// that all hold together with this confidence. Returns one line that says why repetitions can
-/// show nothing, and what would; empty where they can.
+/// Sets the interval and finding of each item's difference, simultaneously with this confidence.
+/// Both sides must have every item. Returns one line that says why no difference can be
+/// significant, and what would help; empty if one can.
 std::string judge(const std::vector<Item>& items, double confidence,
                   std::vector<Difference>& differences);
 

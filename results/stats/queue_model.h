@@ -4,8 +4,8 @@
 
 namespace lockbench::results {
 
-/// One lock as a queue with one server: sections come by themselves (Poisson), and each keeps the
-/// lock from the next for its hold and the handoff. M/G/1, so first come first served; a fair
+/// One lock as a queue with one server: sections arrive at random (Poisson), and each blocks the
+/// next one for its hold and the handoff. M/G/1, so first come first served; a fair
 /// lock's waits are nearest to it, an unfair lock's have the same mean and a longer tail. Times in
 /// seconds, rates in sections per second at this one lock.
 struct QueueModel {
@@ -18,12 +18,12 @@ struct QueueModel {
   /// Pollaczek (1930), Khinchine (1932). Nothing where sections come faster than they are served.
   std::optional<double> mean_wait(double rate) const;
 
-  /// A share of 0.99 is p99. Of those who wait at all, waits are taken for exponential: true of
+  /// A share of 0.99 is p99. Waits above 0 are taken as exponentially distributed: true of
   /// M/M/1 and, near saturation, of every M/G/1 (Kingman 1961); below it too long where
   /// holds hardly vary, at 30 % utilisation by up to a third.
   std::optional<double> wait_percentile(double rate, double share) const;
 
-  /// The wait, and for those who find it free the way to the lock.
+  /// The wait, plus the time to acquire a free lock.
   std::optional<double> mean_acquire(double rate) const;
   std::optional<double> acquire_percentile(double rate, double share) const;
 };

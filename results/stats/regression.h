@@ -8,8 +8,8 @@
 
 namespace lockbench::results {
 
-/// By how much B may not differ from A: "acquire.p99>+10%", "sections_per_second<-5%",
-/// "handoff.p50>+200us", "audit.lost_updates>+0".
+/// A difference of B from A that counts as a regression: "acquire.p99>+10%",
+/// "sections_per_second<-5%", "handoff.p50>+200us", "audit.lost_updates>+0".
 struct Regression {
   std::string text;    ///< as it was given
   std::string figure;  ///< see figures.h
@@ -19,11 +19,10 @@ struct Regression {
 };
 
 /// FIGURE > + NUMBER UNIT or FIGURE < - NUMBER UNIT, with %, ns, us, ms, s, m, h or none. The error
-/// is one line that names the culprit and what is allowed in its place.
+/// is one line that names the mistake and what is allowed.
 tl::expected<Regression, std::string> parse_regression(std::string_view text);
 
-/// Whether this is what the expression is about: the figure, a shown difference, and beyond the
-/// bound.
+/// Whether the difference is of that figure, significant, and beyond the bound.
 bool is_regression(const Regression& regression, const Difference& difference);
 
 }  // namespace lockbench::results

@@ -12,7 +12,7 @@ namespace lockbench::results {
 double student_quantile(double p, double degrees_of_freedom);
 
 /// Several figures measured in the same repetitions of two results: values[i] belongs to repetition
-/// i, the first `of_a` of which are A's. What a repetition lacks is nothing.
+/// i, the first `of_a` of which are A's. A figure that a repetition lacks is nothing.
 struct Feature {
   std::vector<std::optional<double>> values;
   double noise = 0;  ///< standard deviation that a value has at the least
@@ -27,14 +27,13 @@ struct TwoSample {
 };
 TwoSample two_sample(const Feature& feature, const std::vector<bool>& in_b);
 
-/// Westfall and Young's permutation test (Resampling-Based Multiple Testing, 1993): repetitions are
-/// dealt out to A and B anew, whole, so that figures of one repetition stay together. What the
-/// largest |t| of all figures exceeds with probability `1 - confidence` when A and B do not differ
-/// is exceeded by any of them no more often. Assumes no distribution, only that repetitions could
-/// have changed places.
+/// Westfall and Young's permutation test (Resampling-Based Multiple Testing, 1993). Repetitions are
+/// reassigned to A and B as a whole, so that the figures of one repetition stay together. The bound
+/// is what the largest |t| of all figures exceeds with probability `1 - confidence` if A and B do
+/// not differ. Assumes no distribution, only that repetitions are exchangeable.
 class PermutationTest {
  public:
-  /// At most 2,000 divisions are tried, all there are if they are fewer.
+  /// Tries at most 2,000 divisions.
   PermutationTest(const std::vector<Feature>& features, std::size_t of_a);
 
   /// The |t| that must be exceeded. Nothing if too few repetitions make that impossible.

@@ -19,8 +19,8 @@ std::optional<double> percentile(std::span<const double> sample, double share);
 
 std::optional<double> median(std::span<const double> sample);
 
-/// Jain's fairness index (Jain, Chiu, Hawe 1984): 1 where all have the same, 1/n where one has all.
-/// 1 also where nobody has anything.
+/// Jain's fairness index (Jain, Chiu, Hawe 1984): 1 if all have the same, 1/n if one has all.
+/// 1 also if all have 0.
 double jain_index(std::span<const std::uint64_t> shares);
 
 }  // namespace lockbench::results

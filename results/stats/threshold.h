@@ -13,7 +13,7 @@ namespace lockbench::results {
 
 enum class Comparison { less, less_equal, greater, greater_equal, equal, not_equal };
 
-/// What a run must keep: "acquire.p99<5ms", "audit.lost_updates==0".
+/// A condition on a figure of a run: "acquire.p99<5ms", "audit.lost_updates==0".
 struct Threshold {
   std::string text;    ///< as it was given
   std::string figure;  ///< path of a number of a run, see figures.h
@@ -21,9 +21,9 @@ struct Threshold {
   double bound = 0;  ///< durations in seconds
 };
 
-/// FIGURE OPERATOR NUMBER[UNIT], with < <= > >= == != and ns, us, ms, s, m, h. Needs no run, so
-/// that a misspelt figure is found before any load starts. The error is one line that names the
-/// culprit and what is allowed in its place.
+/// FIGURE OPERATOR NUMBER[UNIT], with < <= > >= == != and ns, us, ms, s, m, h. Needs no run:
+/// a misspelt figure is an error before any load starts. The error is one line that names the
+/// mistake and what is allowed.
 tl::expected<Threshold, std::string> parse_threshold(std::string_view text);
 
 struct ThresholdOutcome {

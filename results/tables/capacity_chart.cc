@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "results/tables/capacity_sheet.h"
+#include "results/tables/experiments.h"
 #include "results/tables/text.h"
 #include "results/tables/units.h"
 

@@ -1,51 +1,38 @@
-#include "results/tables/csv.h"
-
 #include <fmt/format.h>
 
-#include "results/tables/columns.h"
+#include "results/tables/formats.h"
 
 namespace lockbench::results {
 namespace {
 
-std::string field(const Column& column, const Row& row) {
-  if (column.text != nullptr) {
-    return csv_field(column.text(row));
-  }
-  const auto value = merged(row, column);
-  return value ? fmt::format("{}", *value) : "";
+/// Quoted where it needs to be.
+std::string field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out.append(c == '"' ? 2 : 1, c);
+  return out + '"';
 }
 
-template <class Field>
-std::string line(Field field_of) {
-  std::string out;
-  for (const Column& column : all_columns()) {
-    if (!column.header.empty()) {
-      out += out.empty() ? "" : ",";
-      out += field_of(column);
-    }
-  }
-  return out + "\r\n";
-}
+struct CsvText {
+  std::string operator()(std::monostate) const { return ""; }
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(double value) const { return fmt::format("{}", value); }
+  std::string operator()(const std::string& value) const { return field(value); }
+};
 
 }  // namespace
 
-std::string csv_field(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
-    return std::string(text);
+std::string to_csv(const Table& table) {
+  std::string out;
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    out += (c > 0 ? "," : "") + field(table.columns[c].key);
   }
-  std::string out = "\"";
-  for (const char c : text) {
-    out.append(c == '"' ? 2 : 1, c);
-  }
-  out += '"';
-  return out;
-}
-
-std::string to_csv(const Result& result) {
-  std::string out = line([](const Column& column) { return csv_field(column.header); });
-  for (const Run& run : result.runs) {
-    const Row row{{&run}, ""};
-    out += line([&row](const Column& column) { return field(column, row); });
+  out += "\r\n";
+  for (const auto& row : table.rows) {
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      out += (c > 0 ? "," : "") + std::visit(CsvText(), row[c].value);
+    }
+    out += "\r\n";
   }
   return out;
 }

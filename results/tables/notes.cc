@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "results/tables/columns.h"
+#include "results/tables/runs.h"
 #include "results/tables/text.h"
 #include "results/tables/units.h"
 
@@ -38,7 +38,7 @@ void add_invalid_runs(const Result& result, int repetitions, std::vector<std::st
   }
 }
 
-/// A lock that nobody got has no figures, and has broken no promise.
+/// A run without any grant has no figures to show.
 void add_ungranted(const Result& result, int repetitions, std::vector<std::string>& lines) {
   for (const Run& run : result.runs) {
     const Outcomes& seen = run.outcomes;
@@ -52,25 +52,26 @@ void add_ungranted(const Result& result, int repetitions, std::vector<std::strin
   }
 }
 
-/// As many as there are clients is what every run ends with. More is a backlog.
+/// Every run ends with up to one waiting acquisition per client. More than that is a backlog.
 void add_abandoned(const Result& result, std::vector<std::string>& lines) {
   std::set<std::string> said;
   for (const Run& run : result.runs) {
     const std::uint64_t abandoned = run.outcomes.abandoned;
     if (abandoned > run.fairness.per_client.size() && said.insert(run.strategy).second) {
-      lines.push_back(fmt::format("abandoned: {}: {} acquisitions still waited when the run ended",
-                                  run.strategy, abandoned));
+      lines.push_back(
+          fmt::format("abandoned: {}: {} acquisitions were still waiting when the run ended",
+                      run.strategy, abandoned));
     }
   }
 }
 
-/// "throughput fell to 4 % and was back 120 ms after healing"
+/// "throughput fell to 4 % and recovered 120 ms after healing"
 std::string effect_of(const FaultMark& mark) {
-  if (!std::isfinite(mark.lowest_share)) return "too little was granted before it to compare with";
+  if (!std::isfinite(mark.lowest_share)) return "too few grants before it to compare with";
   std::string effect =
       fmt::format("throughput fell to {:.0f} %", 100 * std::min(mark.lowest_share, 1.0));
-  if (!mark.recovery_seconds) return effect + " and was not back within the run";
-  return fmt::format("{} and was back {} after {}", effect, human_seconds(*mark.recovery_seconds),
+  if (!mark.recovery_seconds) return effect + " and did not recover before the run ended";
+  return fmt::format("{} and recovered {} after {}", effect, human_seconds(*mark.recovery_seconds),
                      mark.healed_seconds ? "healing" : "the fault");
 }
 
@@ -86,7 +87,7 @@ void add_faults(const Result& result, int repetitions, std::vector<std::string>&
   }
 }
 
-/// The same failure of several repetitions is said once.
+/// The same failure in several repetitions gives one line.
 void add_errors(const Result& result, std::vector<std::string>& lines) {
   std::set<std::string> said;
   std::size_t left_out = 0;
@@ -131,13 +132,12 @@ std::vector<std::string> notes(const Result& result) {
   std::vector<std::string> lines;
   const int repeated = repetitions(result);
   if (result.interrupted) {
-    lines.emplace_back("interrupted: this is what was measured until then");
+    lines.emplace_back("interrupted: these are the figures up to then");
   }
   if (repeated > 1) {
     lines.emplace_back(
         "repeated: figures are medians over the repetitions, counts are sums, max is the largest; "
-        "± is "
-        "the repetition farthest from the median");
+        "± shows the repetition farthest from the median");
   }
   add_invalid_runs(result, repeated, lines);
   add_ungranted(result, repeated, lines);

@@ -4,13 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
+#include <functional>
 #include <set>
 
 #include "results/file/provenance.h"
-#include "results/tables/experiment_sheet.h"
-#include "results/tables/hazard_sheet.h"
-#include "results/tables/markdown.h"
+#include "results/tables/experiments.h"
+#include "results/tables/hazards.h"
+#include "results/tables/runs.h"
 #include "results/tables/text.h"
 
 namespace lockbench::results {
@@ -18,77 +18,61 @@ namespace {
 
 constexpr std::string_view kBegin = "<!-- reference: ", kBeginEnd = " -->", kEnd = "<!-- end -->";
 
-/// The columns of the comparison, by title: more do not fit on a page.
-constexpr std::array<std::string_view, 10> kCompared{
-    "strategy",    "sections /s", "acquire p50", "acquire p99",  "acquire max",
-    "handoff p50", "cmds/sect.",  "fairness",    "lost updates", "falls to"};
+/// Columns with a higher rank have no room on a page; `lockbench show` has them.
+constexpr int kHighestRank = 10;
 
-/// Columns of experiments for which a page has no room; `lockbench show` has them.
-constexpr std::array<std::string_view, 12> kLeftOut{
-    "clients", "rounds/grant", "split votes", "validity p50", "validity min", "acquire max",
-    "threads", "commands/s",   "baseline",    "slip p50",     "margin p50",   "failures"};
-
-/// Without those columns, and without what is the same in every row, which readers need not see.
-TextSheet narrowed(const TextSheet& sheet) {
-  TextSheet narrow;
+/// The columns that a page has room for.
+Table narrowed(const Table& table, const std::function<bool(std::size_t)>& is_wanted) {
   std::vector<std::size_t> kept;
-  for (std::size_t c = 0; c < sheet.titles.size(); ++c) {
-    std::set<std::string> values;
-    for (const auto& row : sheet.rows) values.insert(row[c]);
-    const bool left_out =
-        std::find(kLeftOut.begin(), kLeftOut.end(), sheet.titles[c]) != kLeftOut.end();
-    if (c == 0 || ((values.size() > 1 || sheet.rows.size() < 2) && !left_out)) kept.push_back(c);
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    if (c == 0 || (table.columns[c].rank <= kHighestRank && is_wanted(c))) kept.push_back(c);
   }
-  for (const std::size_t c : kept) narrow.titles.push_back(sheet.titles[c]);
-  for (const auto& row : sheet.rows) {
-    auto& cells = narrow.rows.emplace_back();
-    for (const std::size_t c : kept) cells.push_back(row[c]);
-  }
-  return narrow;
+  return with_columns(table, kept);
 }
 
-/// The quorum whose faults a page shows; of the others it shows what they cost.
+/// Without the verdict: it follows from the lost updates.
+Table narrowed_runs(const Result& result, const KnownFlaws& flaws) {
+  const Table table = shown(run_table(result, flaws));
+  return narrowed(table, [&](std::size_t c) { return table.columns[c].key != "verdict"; });
+}
+
+/// Without columns that are the same in every row.
+Table narrowed_points(const Experiment& experiment) {
+  const Table table = shown(experiment_table(experiment));
+  return narrowed(table, [&](std::size_t c) {
+    std::set<std::string> texts;
+    for (const auto& row : table.rows) texts.insert(row[c].text);
+    return texts.size() > 1 || table.rows.size() < 2;
+  });
+}
+
+/// The number of nodes for which a page shows faults; of other quorums it shows only the cost.
 constexpr std::uint64_t kShownNodes = 5;
 
-bool struck(const QuorumPoint& point) { return point.down + point.frozen + point.slow > 0; }
+bool has_fault(const QuorumPoint& point) { return point.down + point.frozen + point.slow > 0; }
 
-/// A page shows what a quorum costs a client that is alone: contention hides it.
+/// A page shows the cost of a quorum to a single client: contention would hide it.
 Experiment for_a_page(Experiment experiment) {
   if (auto* points = std::get_if<std::vector<QuorumPoint>>(&experiment.points)) {
     std::erase_if(*points, [](const QuorumPoint& point) {
-      return point.clients > 1 || (struck(point) && point.nodes != kShownNodes);
+      return point.clients > 1 || (has_fault(point) && point.nodes != kShownNodes);
     });
   }
   return experiment;
 }
 
-/// What a quorum's figures say, as a list.
-std::string read_out(Experiment experiment) {
+/// The findings of a quorum, as a list.
+std::string quorum_findings(Experiment experiment) {
   auto* const points = std::get_if<std::vector<QuorumPoint>>(&experiment.points);
   if (points == nullptr) return "";
   std::erase_if(*points, [](const QuorumPoint& point) {
     return point.nodes != 1 && point.nodes != kShownNodes;
   });
   std::string out = "\n";
-  for (const std::string& line : readings(experiment)) {
+  for (const std::string& line : findings(experiment)) {
     out += fmt::format("- {}\n", markdown_text(line));
   }
   return out;
-}
-
-TextSheet compared(const Result& result, const KnownFlaws& flaws) {
-  const Sheet sheet = make_sheet(result, flaws);
-  TextSheet page;
-  for (std::size_t c = 0; c < sheet.columns.size(); ++c) {
-    const std::string name = title(*sheet.columns[c]);
-    if (std::find(kCompared.begin(), kCompared.end(), name) == kCompared.end()) continue;
-    page.titles.push_back(name);
-    page.rows.resize(sheet.rows.size());
-    for (std::size_t r = 0; r < sheet.rows.size(); ++r) {
-      page.rows[r].push_back(markdown_text(sheet.rows[r][c].text));
-    }
-  }
-  return page;
 }
 
 std::string origin(const Result& result, const std::string& load) {
@@ -99,15 +83,15 @@ std::string origin(const Result& result, const std::string& load) {
 void add(NamedTables& tables, const Result& result, const KnownFlaws& flaws) {
   if (!result.runs.empty()) {
     tables.emplace(has_contention(result) ? "comparison" : "alone",
-                   to_markdown(compared(result, flaws)) + origin(result, load_of(result)));
+                   to_markdown(narrowed_runs(result, flaws), {}) + origin(result, load_of(result)));
   }
   if (result.hazards && !result.hazards->empty()) {
-    tables.emplace("hazards", to_matrix_markdown(*result.hazards) + origin(result, ""));
+    tables.emplace("hazards", hazard_markdown(*result.hazards) + origin(result, ""));
   }
   if (result.experiment) {
-    const Experiment shown = for_a_page(*result.experiment);
-    tables.emplace(result.experiment->name(),
-                   to_markdown(narrowed(sheet_of(shown))) + read_out(shown) + origin(result, ""));
+    const Experiment points = for_a_page(*result.experiment);
+    tables.emplace(result.experiment->name(), to_markdown(narrowed_points(points), {}) +
+                                                  quorum_findings(points) + origin(result, ""));
   }
 }
 

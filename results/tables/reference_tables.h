@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "results/file/model.h"
-#include "results/tables/columns.h"
+#include "results/tables/runs.h"
 
 namespace lockbench::results {
 

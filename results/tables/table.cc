@@ -4,151 +4,112 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "results/tables/text.h"
+#include "results/tables/units.h"
 
 namespace lockbench::results {
 namespace {
 
-constexpr std::string_view kGap = "  ";
-constexpr std::string_view kBold = "\x1b[1m";
-constexpr std::string_view kReset = "\x1b[0m";
+struct HumanText {
+  Unit unit;
 
-std::string_view color_of(Tone tone) {
-  switch (tone) {
-    case Tone::good:
-      return "\x1b[32m";
-    case Tone::bad:
-      return "\x1b[31m";
-    case Tone::doubtful:
-      return "\x1b[33m";
-    case Tone::plain:
-      return "";
-  }
-  return "";
+  std::string operator()(std::monostate) const { return "–"; }
+  std::string operator()(bool value) const { return value ? "yes" : "no"; }
+  std::string operator()(double value) const { return human(value, unit); }
+  std::string operator()(const std::string& value) const { return value; }
+};
+
+bool says_something(const Cell& cell) {
+  if (const auto* number = std::get_if<double>(&cell.value)) return *number > 0;
+  const auto* text = std::get_if<std::string>(&cell.value);
+  return text == nullptr ? std::holds_alternative<bool>(cell.value) : !text->empty();
 }
 
-class Layout {
- public:
-  Layout(Sheet sheet, const TableOptions& options) : sheet_(std::move(sheet)), options_(options) {
-    for (std::size_t c = 0; c < sheet_.columns.size(); ++c) {
-      const Column& column = *sheet_.columns[c];
-      std::size_t width = std::max(display_width(column.group), display_width(column.name));
-      for (const auto& row : sheet_.rows) {
-        width = std::max(width, display_width(row[c].text));
-      }
-      widths_.push_back(width);
-    }
-    while (options_.width && total_width() > *options_.width && sheet_.columns.size() > 1) {
-      drop_least_important();
-    }
-    if (options_.width) {
-      widths_.front() = std::min(widths_.front(), *options_.width);
-    }
-  }
+bool is_shown(const Table& table, std::size_t place) {
+  const Show show = table.columns[place].show;
+  return show == Show::always ||
+         (show == Show::if_any &&
+          std::any_of(table.rows.begin(), table.rows.end(),
+                      [place](const auto& row) { return says_something(row[place]); }));
+}
 
-  std::string text() const {
-    std::string out = header([](const Column& column) { return column.group; });
-    out += header([](const Column& column) { return column.name; });
-    for (const auto& row : sheet_.rows) {
-      std::string line;
-      for (std::size_t c = 0; c < row.size(); ++c) {
-        append(line, c, row[c].text, options_.color ? color_of(row[c].tone) : "");
-      }
-      out += finished(std::move(line));
-    }
-    return out;
-  }
+std::vector<std::size_t> all_places(const Table& table) {
+  std::vector<std::size_t> places(table.columns.size());
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  return places;
+}
 
-  /// Titles of the columns that there was no room for, with what was counted in them.
-  const std::vector<std::string>& dropped() const { return dropped_; }
-
- private:
-  std::size_t total_width() const {
-    std::size_t total = kGap.size() * (widths_.size() - 1);
-    for (const std::size_t width : widths_) {
-      total += width;
-    }
-    return total;
-  }
-
-  void drop_least_important() {
-    const auto least =
-        std::max_element(sheet_.columns.begin(), sheet_.columns.end(),
-                         [](const Column* a, const Column* b) { return a->rank < b->rank; });
-    const auto at = least - sheet_.columns.begin();
-    dropped_.push_back(title(**least) + counts_of(static_cast<std::size_t>(at)));
-    sheet_.columns.erase(least);
-    widths_.erase(widths_.begin() + at);
-    for (auto& row : sheet_.rows) {
-      row.erase(row.begin() + at);
-    }
-  }
-
-  /// " (redlock 3, none 12)"; nothing if nothing happened.
-  std::string counts_of(std::size_t c) const {
-    std::vector<std::string> counts;
-    for (const auto& row : sheet_.rows) {
-      if (row[c].counted) {
-        counts.push_back(fmt::format("{} {}", row.front().text, row[c].text));
-      }
-    }
-    return counts.empty() ? "" : fmt::format(" ({})", fmt::join(counts, ", "));
-  }
-
-  template <class Part>
-  std::string header(Part part) const {
-    std::string line;
-    for (std::size_t c = 0; c < sheet_.columns.size(); ++c) {
-      append(line, c, part(*sheet_.columns[c]), options_.color ? kBold : "");
-    }
-    return finished(std::move(line));
-  }
-
-  /// Texts stand to the left, numbers to the right.
-  void append(std::string& line, std::size_t c, std::string_view text,
-              std::string_view color) const {
-    const std::string shown = clip(text, widths_[c]);
-    const std::string padding(widths_[c] - display_width(shown), ' ');
-    const bool left = sheet_.columns[c]->unit == Unit::text;
-    if (c > 0) {
-      line += kGap;
-    }
-    line += left ? "" : padding;
-    line += color.empty() || shown.empty() ? shown : fmt::format("{}{}{}", color, shown, kReset);
-    line += left ? padding : "";
-  }
-
-  static std::string finished(std::string line) {
-    line.erase(line.find_last_not_of(' ') + 1);
-    return line + "\n";
-  }
-
-  Sheet sheet_;
-  const TableOptions& options_;
-  std::vector<std::size_t> widths_;
-  std::vector<std::string> dropped_;
-};
+Table never_left_out(Table table) {
+  for (Column& column : table.columns) column.rank = 0;
+  return table;
+}
 
 }  // namespace
 
-std::string to_table(const Result& result, const KnownFlaws& flaws, const TableOptions& options) {
-  std::vector<std::string> below;
-  std::string out = "no runs\n";
-  if (!result.runs.empty()) {
-    const Layout layout(make_sheet(result, flaws), options);
-    out = layout.text();
-    if (!layout.dropped().empty()) {
-      below.push_back(fmt::format("no room for: {}", fmt::join(layout.dropped(), ", ")));
-    }
+Cell finished(const Column& column, Cell cell) {
+  if (cell.text.empty()) cell.text = std::visit(HumanText{column.unit}, cell.value);
+  cell.text = printable(cell.text);
+  return cell;
+}
+
+std::string human(double value, Unit unit) {
+  switch (unit) {
+    case Unit::seconds:
+      return human_seconds(value);
+    case Unit::count:
+      return human_count(value);
+    case Unit::share:
+      return std::isfinite(value) ? fmt::format("{:.1f} %", 100 * value) : "–";
+    case Unit::number:
+    case Unit::text:
+      break;
   }
-  const std::vector<std::string> said = notes(result);
-  below.insert(below.begin(), said.begin(), said.end());
-  out += below.empty() ? "" : "\n";
-  for (const std::string& line : below) {
-    out += (options.width ? fold(line, *options.width) : line) + "\n";
+  return human_number(value);
+}
+
+std::string title(const Column& column) {
+  std::string text = column.group;
+  if (text.ends_with('-')) {
+    text.pop_back();
+  } else if (!text.empty() && !text.ends_with('/')) {
+    text += ' ';
+  }
+  return text + column.name;
+}
+
+Table with_columns(const Table& table, const std::vector<std::size_t>& places) {
+  Table out;
+  for (const std::size_t place : places) out.columns.push_back(table.columns[place]);
+  for (const auto& row : table.rows) {
+    auto& cells = out.rows.emplace_back();
+    for (const std::size_t place : places) cells.push_back(row[place]);
   }
   return out;
+}
+
+Table shown(const Table& table) {
+  std::vector<std::size_t> places = all_places(table);
+  std::erase_if(places, [&](std::size_t place) { return !is_shown(table, place); });
+  return with_columns(table, places);
+}
+
+tl::expected<Table, std::string> chosen(const Table& table, const std::vector<std::string>& keys) {
+  std::vector<std::size_t> places;
+  for (const std::string& key : keys) {
+    if (key == "all") return never_left_out(table);
+    const auto found = std::find_if(table.columns.begin(), table.columns.end(),
+                                    [&](const Column& column) { return column.key == key; });
+    if (found == table.columns.end()) {
+      std::vector<std::string_view> known;
+      for (const Column& column : table.columns) known.emplace_back(column.key);
+      return tl::unexpected(fmt::format("there is no column \"{}\"; there are all, {}",
+                                        printable(key), fmt::join(known, ", ")));
+    }
+    places.push_back(static_cast<std::size_t>(found - table.columns.begin()));
+  }
+  return never_left_out(with_columns(table, places));
 }
 
 }  // namespace lockbench::results

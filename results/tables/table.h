@@ -1,21 +1,115 @@
 #pragma once
 
+#include <cmath>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
-
-#include "results/file/model.h"
-#include "results/tables/columns.h"
+#include <string_view>
+#include <tl/expected.hpp>
+#include <type_traits>
+#include <variant>
+#include <vector>
 
 namespace lockbench::results {
 
-struct TableOptions {
-  bool color = false;                ///< ANSI colours: for terminals only
-  std::optional<std::size_t> width;  ///< columns there are; no line of the table is longer
+enum class Unit { text, seconds, count, number, share };
+enum class Tone { plain, good, bad, doubtful };
+
+/// When people see a column that they did not ask for.
+enum class Show {
+  always,
+  if_any,    ///< if some row has a text, or a number above 0
+  if_asked,  ///< only in CSV, or with --columns
 };
 
-/// The console's table with its notes below, ending in a line break. For lack of room the least
-/// important columns go first; a note names them and keeps what was counted there.
-std::string to_table(const Result& result, const KnownFlaws& flaws, const TableOptions& options);
+struct Column {
+  std::string key;              ///< its name in CSV and for --columns: "acquire_p99_seconds"
+  std::string group{}, name{};  ///< the two lines of its title: "acquire", "p99"
+  Unit unit = Unit::text;
+  int rank = 0;  ///< for lack of room the highest rank is left out first, rank 0 never
+  Show show = Show::always;
+  bool in_csv = true;
+};
+
+/// Nothing where there is nothing to measure.
+using Value = std::variant<std::monostate, bool, double, std::string>;
+
+struct Cell {
+  Value value{};       ///< in base units, for CSV
+  std::string text{};  ///< in human units, one line; table_of() derives it from the value if empty
+  Tone tone = Tone::plain;
+
+  Cell() = default;
+  /// From a number, a bool, a text, or an optional one of these. A number that is not finite is
+  /// nothing.
+  template <class T>
+  Cell(const T& given, Tone its_tone = Tone::plain, std::string its_text = "")
+      : value(value_of(given)), text(std::move(its_text)), tone(its_tone) {
+    if (const auto* same = std::get_if<std::string>(&value); same != nullptr && text.empty()) {
+      text = *same;
+    }
+  }
+
+ private:
+  template <class T>
+  static Value value_of(const std::optional<T>& given) {
+    return given ? value_of(*given) : Value();
+  }
+  template <class T>
+  static Value value_of(const T& given) {
+    if constexpr (std::is_same_v<T, bool>) {
+      return given;
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      const auto number = static_cast<double>(given);
+      return std::isfinite(number) ? Value(number) : Value();
+    } else {
+      return std::string(given);
+    }
+  }
+};
+
+/// What every output format shows: rows[r][c] belongs to columns[c].
+struct Table {
+  std::vector<Column> columns;
+  std::vector<std::vector<Cell>> rows;
+};
+
+/// A column, and how a row of type `Row` fills it: a function or a pointer to a member.
+template <class Row>
+struct Field {
+  Column column;
+  std::function<Cell(const Row&)> cell;
+};
+
+/// The cell with its text.
+Cell finished(const Column& column, Cell cell);
+
+template <class Row>
+Table table_of(const std::vector<Field<Row>>& fields, const std::vector<Row>& rows) {
+  Table table;
+  for (const Field<Row>& field : fields) table.columns.push_back(field.column);
+  for (const Row& row : rows) {
+    auto& cells = table.rows.emplace_back();
+    for (const Field<Row>& field : fields) {
+      cells.push_back(finished(field.column, field.cell(row)));
+    }
+  }
+  return table;
+}
+
+/// "83 µs", "41.2k", "75.0 %", by the unit; "–" if it is not finite.
+std::string human(double value, Unit unit);
+
+/// In one line: "acquire p99"; "fair-", "ness" is "fairness".
+std::string title(const Column& column);
+
+/// The columns at these places, in this order.
+Table with_columns(const Table& table, const std::vector<std::size_t>& places);
+/// What people see unless they ask for columns.
+Table shown(const Table& table);
+/// The columns of these keys in this order, however wide; "all" stands for every column. The error
+/// names what there is.
+tl::expected<Table, std::string> chosen(const Table& table, const std::vector<std::string>& keys);
 
 }  // namespace lockbench::results

@@ -1,6 +1,7 @@
 #include "results/tables/text.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -44,6 +45,36 @@ std::string printable(std::string_view text) {
     } else {
       out += byte < 0x20U || byte == 0x7FU ? ' ' : text[i];
     }
+  }
+  return out;
+}
+
+std::string ascii(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kSubstitutes{
+      {{"µ", "u"},
+       {"–", "-"},
+       {"−", "-"},
+       {"±", "+-"},
+       {"…", "..."},
+       {"×", "x"},
+       {"·", "."},
+       {"→", "->"},
+       {"✓", "+"},
+       {"✗", "x"},
+       {"■", "#"}}};
+  std::string out;
+  while (!text.empty()) {
+    if (static_cast<unsigned char>(text.front()) < 0x80U) {
+      out += text.front();
+      text.remove_prefix(1);
+      continue;
+    }
+    const auto* const found =
+        std::find_if(kSubstitutes.begin(), kSubstitutes.end(),
+                     [&](const auto& substitute) { return text.starts_with(substitute.first); });
+    out += found == kSubstitutes.end() ? "?" : found->second;
+    text.remove_prefix(1);
+    while (!text.empty() && !starts_code_point(text.front())) text.remove_prefix(1);
   }
   return out;
 }

@@ -6,19 +6,23 @@
 
 namespace lockbench::results {
 
-/// Columns that UTF-8 text takes on a terminal: one per code point, which holds for all that
-/// lockbench writes itself (µ, ±, –, …).
+/// Columns that UTF-8 text takes on a terminal. Counts code points: all that lockbench itself
+/// writes (µ, ±, –, …) take one column each.
 std::size_t display_width(std::string_view text);
 
-/// At most so many columns, with "…" in place of what was cut off.
+/// Cut to at most `columns`, with "…" for what was cut off.
 std::string clip(std::string_view text, std::size_t columns);
 
-/// One line that no terminal takes for commands: control characters become spaces.
+/// With spaces for control characters, so that a terminal does not take them for commands.
 std::string printable(std::string_view text);
 
 /// Breaks a line between words so that no part is wider than `columns`, as far as its words allow;
 /// continuation lines are indented by two.
 std::string fold(std::string_view line, std::size_t columns);
+
+/// In ASCII, for terminals without UTF-8: "us" for "µs", "-" for "–", "?" for what has no
+/// substitute.
+std::string ascii(std::string_view text);
 
 /// Levenshtein's distance, in bytes.
 std::size_t edit_distance(std::string_view a, std::string_view b);

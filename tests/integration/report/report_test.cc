@@ -107,7 +107,7 @@ TEST(Report, IsDrawnInABrowserWithoutAnErrorAndWithoutANetwork) {
               ElementsAre(EndsWith("/report.html")));
   EXPECT_EQ(seen.at("title"), "lockbench: r0.json");
   EXPECT_EQ(seen.at("unnamed"), 0);
-  EXPECT_THAT(seen.at("text").get<std::string>(), HasSubstr("did not keep clients apart"));
+  EXPECT_THAT(seen.at("text").get<std::string>(), HasSubstr("violated exclusion"));
 }
 
 TEST(Report, PlaysUnfoldByTheKeyboard) {

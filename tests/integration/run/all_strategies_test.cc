@@ -63,54 +63,45 @@ TEST(AllStrategies, AreWhatRunsWithoutArgumentsAndTheResultIsSavedByItsName) {
   EXPECT_EQ(strategies_of(result), all_strategy_names());
 }
 
-TEST(AllStrategies, HaveARowEachInTheTable) {
+/// `lockbench show` of the result in each format.
+TEST(AllStrategies, HaveARowEachInEveryFormat) {
   const Scratch scratch;
-  const Outcome table = lockbench(scratch, run_all({"--format", "table"}));
-  EXPECT_EQ(table.code, 0) << table.err;
-  const std::vector<std::string> lines = lines_of(table.out);
+  const Outcome run = lockbench(scratch, run_all({"--out", "r.json"}));
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto shown = [&](const char* format) {
+    const Outcome outcome = lockbench(scratch, {"show", "r.json", "--format", format});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.out;
+  };
+  const auto rows_of = [](const std::string& text, const std::string& start) {
+    const std::vector<std::string> lines = lines_of(text);
+    return std::count_if(lines.begin(), lines.end(),
+                         [&](const std::string& line) { return line.starts_with(start); });
+  };
+  EXPECT_EQ(run.out, shown("table"));
+  const std::string markdown = shown("markdown");
   for (const std::string& name : all_strategy_names()) {
-    const auto rows = std::count_if(lines.begin(), lines.end(), [&](const std::string& line) {
-      return line.starts_with(name + " ");
-    });
-    EXPECT_EQ(rows, 1) << name;
+    EXPECT_EQ(rows_of(run.out, name + " "), 1) << name;
+    EXPECT_EQ(rows_of(markdown, fmt::format("| {} |", name)), 1) << name;
   }
-}
-
-TEST(AllStrategies, HaveARowEachInMarkdown) {
-  const Scratch scratch;
-  const Outcome outcome = lockbench(scratch, {"run", "--duration", "20ms", "--warmup", "0ms",
-                                              "--format", "markdown", "--out", "r.json"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  const std::vector<std::string> lines = lines_of(outcome.out);
-  for (const std::string& name : all_strategy_names()) {
-    const auto rows = std::count_if(lines.begin(), lines.end(), [&](const std::string& line) {
-      return line.starts_with(fmt::format("| {} |", name));
-    });
-    EXPECT_EQ(rows, 1) << name;
-  }
-}
-
-TEST(AllStrategies, HaveARowEachInCsvThatAgreesWithTheFile) {
-  const Scratch scratch;
-  const Outcome outcome = lockbench(scratch, run_all({"--format", "csv", "--out", "r.json"}));
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");
-  const auto rows = read_csv(outcome.out);
+  EXPECT_EQ(Json::parse(shown("json")), result);
+  const auto rows = read_csv(shown("csv"));
   ASSERT_EQ(rows.size(), all_strategy_names().size());
   for (const auto& row : rows) {
     const std::string& strategy = row.at("strategy");
     SCOPED_TRACE(strategy);
-    const Json& run = run_of(result, strategy);
-    EXPECT_EQ(row.at("sections"), run.at("sections").dump());
-    EXPECT_EQ(row.at("overlaps"), run.at("audit").at("overlaps").dump());
-    EXPECT_EQ(row.at("lost_updates"), run.at("audit").at("lost_updates").dump());
-    EXPECT_EQ(row.at("verdict"), run.at("audit").at("verdict"));
+    const Json& json = run_of(result, strategy);
+    EXPECT_EQ(row.at("sections"), json.at("sections").dump());
+    EXPECT_EQ(row.at("overlaps"), json.at("audit").at("overlaps").dump());
+    EXPECT_EQ(row.at("lost_updates"), json.at("audit").at("lost_updates").dump());
+    EXPECT_EQ(row.at("verdict"), json.at("audit").at("verdict"));
     EXPECT_EQ(row.at("repetition"), "1");
-    for (const auto& [name, count] : run.at("outcomes").items()) {
-      EXPECT_EQ(row.at(name), count.dump()) << name;
+    for (const auto& [outcome, count] : json.at("outcomes").items()) {
+      EXPECT_EQ(row.at(outcome), count.dump()) << outcome;
     }
     EXPECT_DOUBLE_EQ(std::stod(row.at("acquire_p99_seconds")),
-                     run.at("acquire").at("p99").get<double>());
+                     json.at("acquire").at("p99").get<double>());
   }
 }
 

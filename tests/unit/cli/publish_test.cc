@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "results/tables/hazard_words.h"
+#include "results/tables/outcomes.h"
 #include "strategies/registry.h"
 #include "tests/unit/results/samples.h"
 

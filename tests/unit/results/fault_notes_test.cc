@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "results/tables/columns.h"
+#include "results/tables/runs.h"
 #include "tests/unit/results/samples.h"
 
 namespace lockbench::results {
@@ -21,19 +21,19 @@ std::vector<std::string> notes_on(const FaultMark& mark) {
 TEST(FaultNotes, SayWhenAndWhatItDid) {
   EXPECT_THAT(notes_on({"store-kill", 2.5, 3.5, 0.12, 0.014}),
               ElementsAre("fault: redis-set-nx: store-kill at 2.5 s, healed at 3.5 s: throughput "
-                          "fell to 1 % and was back 120 ms after healing"));
+                          "fell to 1 % and recovered 120 ms after healing"));
 }
 
 TEST(FaultNotes, TellAFaultThatWasNotHealed) {
   EXPECT_THAT(notes_on({"node-kill", 1, std::nullopt, 0.05, 0.6}),
-              ElementsAre("fault: redis-set-nx: node-kill at 1 s: throughput fell to 60 % and was "
-                          "back 50 ms after the fault"));
+              ElementsAre("fault: redis-set-nx: node-kill at 1 s: throughput fell to 60 % and "
+                          "recovered 50 ms after the fault"));
 }
 
 TEST(FaultNotes, TellWhatDidNotComeBack) {
   EXPECT_THAT(notes_on({"failover", 1, 1.5, std::nullopt, 0}),
               ElementsAre("fault: redis-set-nx: failover at 1 s, healed at 1.5 s: throughput fell "
-                          "to 0 % and was not back within the run"));
+                          "to 0 % and did not recover before the run ended"));
 }
 
 TEST(Notes, TellOfALockThatNobodyGot) {
@@ -50,7 +50,7 @@ TEST(Notes, TellOfALockThatNobodyGot) {
 TEST(FaultNotes, TellThatThereWasNothingToCompareWith) {
   EXPECT_THAT(notes_on({"delay:5ms", 0, std::nullopt, std::nullopt,
                         std::numeric_limits<double>::quiet_NaN()}),
-              ElementsAre("fault: redis-set-nx: delay:5ms at 0 s: too little was granted before it "
+              ElementsAre("fault: redis-set-nx: delay:5ms at 0 s: too few grants before it "
                           "to compare with"));
 }
 

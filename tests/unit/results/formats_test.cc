@@ -5,11 +5,9 @@
 #include <limits>
 #include <set>
 
-#include "results/stats/figures.h"
-#include "results/tables/columns.h"
-#include "results/tables/csv.h"
-#include "results/tables/experiment_sheet.h"
-#include "results/tables/markdown.h"
+#include "results/tables/experiments.h"
+#include "results/tables/hazards.h"
+#include "results/tables/show.h"
 #include "tests/unit/results/samples.h"
 #include "tests/unit/results/table_lines.h"
 
@@ -19,25 +17,54 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-TEST(Columns, AreFiguresAndHaveHeadersOnce) {
-  std::set<std::string_view> headers;
-  for (const Column& column : all_columns()) {
-    EXPECT_NE(column.text == nullptr, column.figure.empty()) << column.header;
-    for (const auto& path : {column.figure, column.figure_max}) {
-      if (!path.empty()) {
-        EXPECT_NO_THROW(figure(results::Run{}, path)) << path;
-      }
+std::string csv_of(const Result& result) { return *render(result, {}, {.format = Format::csv}); }
+
+TEST(Columns, HaveKeysOnceAndUnitsInTheirNames) {
+  for (const Table& table :
+       {run_table(full_result(), {}), point_table(sample_experiment()),
+        point_table(std::vector{sample_quorum_point()}), step_table(sample_capacity())}) {
+    std::set<std::string> keys;
+    for (const Column& column : table.columns) {
+      EXPECT_TRUE(keys.insert(column.key).second) << column.key;
+      EXPECT_TRUE(column.unit != Unit::seconds || column.key.ends_with("_seconds")) << column.key;
     }
-    if (!column.header.empty()) {
-      EXPECT_TRUE(headers.insert(column.header).second) << column.header;
-    }
-    EXPECT_TRUE(column.unit != Unit::seconds || column.header.ends_with("_seconds"));
   }
+}
+
+TEST(Columns, CanBeChosen) {
+  const Look look{.format = Format::csv, .columns = {"verdict", "strategy"}};
+  EXPECT_THAT(*render(full_result(), {}, look),
+              testing::StartsWith("verdict,strategy\r\nviolated,redis-set-nx\r\n"));
+  EXPECT_THAT(*render(full_result(), {}, {.columns = {"strategy", "acquired"}}),
+              testing::StartsWith("strategy      acquired\n"));
+  EXPECT_THAT(*render(full_result(), {}, {.columns = {"all"}}), HasSubstr("lost_updates_max"));
+}
+
+TEST(Columns, ChosenOnesAreNeverLeftOut) {
+  const std::string text =
+      *render(full_result(), {}, {.style = {.width = 20}, .columns = {"strategy", "verdict"}});
+  EXPECT_THAT(text, HasSubstr("violated"));
+}
+
+TEST(Columns, UnknownOnesAreRefusedAlsoBeforeThereAreRuns) {
+  for (const Result& result : {full_result(), minimal_result()}) {
+    const auto text = render(result, {}, {.columns = {"strategy", "p99"}});
+    ASSERT_FALSE(text);
+    EXPECT_THAT(text.error(), AllOf(HasSubstr("no column \"p99\""), HasSubstr("verdict")));
+  }
+  EXPECT_FALSE(render(full_result(), {}, {.format = Format::json, .columns = {"strategy"}}));
+}
+
+TEST(Columns, OfAMatrixAreThoseOfItsCells) {
+  Result result = minimal_result();
+  result.hazards = sample_hazards();
+  EXPECT_THAT(*render(result, {}, {.columns = {"strategy", "observed"}}),
+              testing::StartsWith("strategy      observed\nredis-set-nx  safe\n"));
 }
 
 TEST(Csv, HasOneRowARunInBaseUnits) {
   Result result = full_result();
-  const std::string text = to_csv(result);
+  const std::string text = csv_of(result);
   const auto lines = lines_of(text);
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_TRUE(lines[0].starts_with("strategy,backend,repetition,duration_seconds,sections,"));
@@ -54,7 +81,7 @@ TEST(Csv, HasOneRowARunInBaseUnits) {
 }
 
 TEST(Csv, HasWaitingRenewalAndRejections) {
-  const auto lines = lines_of(to_csv(full_result()));
+  const auto lines = lines_of(csv_of(full_result()));
   EXPECT_THAT(lines.at(0),
               HasSubstr(",wait_round_trip_seconds,wait_backoff_seconds,wait_notified_seconds,"
                         "herd_factor,"));
@@ -68,35 +95,36 @@ TEST(Csv, QuotesWhatNeedsIt) {
   Result result = minimal_result();
   result.runs = {simple_run("none")};
   result.runs[0].generator = {0, 0, false, {"said \"no\", twice", "two\nlines"}};
-  EXPECT_THAT(to_csv(result), HasSubstr(",\"said \"\"no\"\", twice; two\nlines\""));
+  EXPECT_THAT(csv_of(result), HasSubstr(",\"said \"\"no\"\", twice; two\nlines\""));
 }
 
 TEST(Csv, WhatIsNotANumberIsEmpty) {
   Result result = minimal_result();
   result.runs = {run_at(std::numeric_limits<double>::quiet_NaN(), 1)};
-  EXPECT_THAT(to_csv(result), HasSubstr("redlock,redis,1,0,0,,8.3e-05"));
+  EXPECT_THAT(csv_of(result), HasSubstr("redlock,redis,1,0,0,,8.3e-05"));
 }
 
 TEST(Csv, OfAnExperimentIsInBaseUnits) {
   const QuorumPoint granted = sample_quorum_point();
   const QuorumPoint refused{.strategy = "redlock", .nodes = 5, .down = 3};
-  const auto lines = lines_of(to_csv(list_of(Experiment{std::vector{granted, refused}})));
+  const auto lines = lines_of(to_csv(point_table(Experiment{std::vector{granted, refused}})));
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_THAT(lines[0], HasSubstr(",sections_per_second,acquire_p50_seconds,"));
   EXPECT_THAT(lines[1], testing::StartsWith("redlock,5,1,1,2,0.02,8,1234.5,8.3e-05,"));
   EXPECT_THAT(lines[2], testing::StartsWith("redlock,5,3,0,0,0,1,0,,,,0,0,0,0,,"));
   const auto renewal = lines_of(
-      to_csv(list_of(Experiment{std::vector{RenewalPoint{.strategy = "redis-watchdog",
-                                                         .held = 1000,
-                                                         .mode = "batched",
-                                                         .renewals_per_second = 260.5}}})));
+      to_csv(point_table(Experiment{std::vector{RenewalPoint{.strategy = "redis-watchdog",
+                                                             .held = 1000,
+                                                             .mode = "batched",
+                                                             .renewals_per_second = 260.5}}})));
   EXPECT_THAT(renewal.at(1), testing::StartsWith("redis-watchdog,1000,batched,0,0,260.5,"));
 }
 
 TEST(Markdown, IsATableWithItsNotes) {
   Result result = full_result();
   result.runs[0].errors = {"a | b"};
-  const std::string text = to_markdown(result, {{"redis-set-nx", "pause|crash"}});
+  const std::string text =
+      *render(result, {{"redis-set-nx", "pause|crash"}}, {.format = Format::markdown});
   const auto lines = lines_of(text);
   EXPECT_THAT(lines.at(0), AllOf(testing::StartsWith("| strategy | sections /s | acquire p50 |")));
   EXPECT_THAT(lines.at(1), testing::StartsWith("|---|---:|"));

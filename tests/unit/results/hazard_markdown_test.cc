@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "results/tables/hazard_sheet.h"
+#include "results/tables/hazards.h"
 
 namespace lockbench::results {
 namespace {
@@ -29,14 +29,14 @@ std::vector<Hazard> some_cells() {
 }
 
 TEST(HazardMarkdown, HasARowForAScenarioThatHarmsAndAColumnForThoseThatFareAlike) {
-  const std::string text = to_matrix_markdown(some_cells());
+  const std::string text = hazard_markdown(some_cells());
   EXPECT_THAT(text, HasSubstr("| scenario | redis-one | redis-two<br>redis-three |\n"
                               "|---|:---:|:---:|\n"
                               "| late-release | ✓ | ✗ freed |\n\n"));
 }
 
 TEST(HazardMarkdown, NamesWhatHarmsNoneAndLeavesOutWhatConcernsNone) {
-  const std::string text = to_matrix_markdown(some_cells());
+  const std::string text = hazard_markdown(some_cells());
   EXPECT_THAT(text,
               HasSubstr("None of redis-one, redis-two, redis-three is harmed by crash-holding.\n"));
   EXPECT_THAT(text, Not(HasSubstr("eviction")));
@@ -44,19 +44,19 @@ TEST(HazardMarkdown, NamesWhatHarmsNoneAndLeavesOutWhatConcernsNone) {
 
 TEST(HazardMarkdown, ExplainsWhatOccurs) {
   auto cells = some_cells();
-  EXPECT_THAT(to_matrix_markdown(cells), HasSubstr("✗ freed: a release freed another's lock"));
-  EXPECT_THAT(to_matrix_markdown(cells), Not(HasSubstr("stuck")));
-  EXPECT_THAT(to_matrix_markdown(cells), Not(HasSubstr("!")));
+  EXPECT_THAT(hazard_markdown(cells), HasSubstr("✗ freed: a client released the lock of another"));
+  EXPECT_THAT(hazard_markdown(cells), Not(HasSubstr("stuck")));
+  EXPECT_THAT(hazard_markdown(cells), Not(HasSubstr("!")));
   cells[3].observed = "stuck";
   cells[3].agrees = false;
-  EXPECT_THAT(to_matrix_markdown(cells), HasSubstr("| crash-holding | ■ stuck! | ✓ |"));
-  EXPECT_THAT(to_matrix_markdown(cells), HasSubstr("! not what the strategy declares"));
+  EXPECT_THAT(hazard_markdown(cells), HasSubstr("| crash-holding | ■ stuck! | ✓ |"));
+  EXPECT_THAT(hazard_markdown(cells), HasSubstr("! differs from what the strategy declares"));
 }
 
 TEST(HazardMarkdown, TellsFamiliesApart) {
   auto cells = some_cells();
   cells[2].strategy = cells[5].strategy = cells[8].strategy = "etcd";
-  EXPECT_THAT(to_matrix_markdown(cells), HasSubstr("| redis-one | redis-two | etcd |"));
+  EXPECT_THAT(hazard_markdown(cells), HasSubstr("| redis-one | redis-two | etcd |"));
 }
 
 TEST(HazardMarkdown, BreaksTablesThatWouldBeTooWide) {
@@ -70,7 +70,7 @@ TEST(HazardMarkdown, BreaksTablesThatWouldBeTooWide) {
       }
     }
   }
-  const std::string text = to_matrix_markdown(cells);
+  const std::string text = hazard_markdown(cells);
   EXPECT_THAT(text, HasSubstr("| redis-3 | redis-4 |\n"));
   EXPECT_THAT(text, HasSubstr("| scenario | zookeeper-0 | zookeeper-1 |"));
 }
@@ -78,17 +78,17 @@ TEST(HazardMarkdown, BreaksTablesThatWouldBeTooWide) {
 TEST(HazardMarkdown, SaysNothingGoodOfWhatWasNotPlayed) {
   auto cells = some_cells();
   cells.erase(cells.begin() + 3);
-  EXPECT_THAT(to_matrix_markdown(cells), HasSubstr("| crash-holding |  | ✓ |\n"));
-  EXPECT_THAT(to_matrix_markdown(cells), Not(HasSubstr("None of")));
+  EXPECT_THAT(hazard_markdown(cells), HasSubstr("| crash-holding |  | ✓ |\n"));
+  EXPECT_THAT(hazard_markdown(cells), Not(HasSubstr("None of")));
   cells.push_back(cell("eviction", "etcd", "not-applicable"));
-  EXPECT_THAT(to_matrix_markdown(cells), HasSubstr("Met by none of these: etcd.\n"));
-  EXPECT_THAT(to_matrix_markdown(cells), Not(HasSubstr("| etcd |")));
+  EXPECT_THAT(hazard_markdown(cells), HasSubstr("None of these hazards applies to etcd.\n"));
+  EXPECT_THAT(hazard_markdown(cells), Not(HasSubstr("| etcd |")));
 }
 
 TEST(HazardMarkdown, LeavesRoomForWhatWasNotPlayed) {
   auto cells = some_cells();
   cells.erase(cells.begin());
-  EXPECT_THAT(to_matrix_markdown(cells), HasSubstr("| late-release | ✗ freed |  |\n"));
+  EXPECT_THAT(hazard_markdown(cells), HasSubstr("| late-release | ✗ freed |  |\n"));
 }
 
 }  // namespace

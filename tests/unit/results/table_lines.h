@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "results/tables/table.h"
 #include "tests/unit/results/samples.h"
 
 namespace lockbench::results {
@@ -15,6 +16,18 @@ inline std::vector<std::string> lines_of(const std::string& text) {
     lines.push_back(line);
   }
   return lines;
+}
+
+inline std::vector<std::string> texts_of(const std::vector<Cell>& cells) {
+  std::vector<std::string> texts;
+  for (const Cell& cell : cells) texts.push_back(cell.text);
+  return texts;
+}
+
+inline std::vector<std::string> titles_of(const Table& table) {
+  std::vector<std::string> titles;
+  for (const Column& column : table.columns) titles.push_back(title(column));
+  return titles;
 }
 
 inline Run run_at(double sections_per_second, int repetition) {

@@ -1,9 +1,10 @@
-#include "results/tables/belief_sheet.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
+
+#include "results/tables/hazards.h"
+#include "tests/unit/results/table_lines.h"
 
 namespace lockbench::results {
 namespace {
@@ -25,13 +26,14 @@ TEST(BeliefGap, OfAHolderThatGoesOnBelievingIsWithoutEnd) {
   EXPECT_EQ(gap.max, kEndless);
 }
 
-TEST(BeliefSheet, ShowsTheSign) {
-  const TextSheet sheet = sheet_of({make_belief_gap("partition-holder", "one", {-0.25, 0.5}),
-                                    make_belief_gap("rogue-delete", "two", {kEndless})});
-  EXPECT_THAT(sheet.titles, ElementsAre("belief gap", "plays", "p50", "max"));
-  EXPECT_THAT(sheet.rows,
-              ElementsAre(ElementsAre("partition-holder / one", "2", "-250 ms", "+500 ms"),
-                          ElementsAre("rogue-delete / two", "1", "without end", "without end")));
+TEST(BeliefGapTable, ShowsTheSign) {
+  const Table table = belief_gap_table({make_belief_gap("partition-holder", "one", {-0.25, 0.5}),
+                                        make_belief_gap("rogue-delete", "two", {kEndless})});
+  EXPECT_THAT(titles_of(table), ElementsAre("belief gap", "plays", "p50", "max"));
+  EXPECT_THAT(texts_of(table.rows.at(0)),
+              ElementsAre("partition-holder / one", "2", "-250 ms", "+500 ms"));
+  EXPECT_THAT(texts_of(table.rows.at(1)),
+              ElementsAre("rogue-delete / two", "1", "without end", "without end"));
 }
 
 }  // namespace

@@ -1,13 +1,10 @@
-#include "results/tables/capacity_sheet.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "results/file/known.h"
-#include "results/tables/csv.h"
+#include "results/tables/experiments.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results {
@@ -18,8 +15,6 @@ using Lines = std::vector<std::string>;
 std::string count(std::uint64_t number) { return human_count(static_cast<double>(number)); }
 
 std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
-
-std::string percent(const std::optional<double>& share) { return share ? percent(*share) : "–"; }
 
 std::string held(const Capacity& capacity) {
   return capacity.lowest > 0 ? human_number(capacity.lowest) : "none";
@@ -106,41 +101,102 @@ void add_sweep(const Capacity& capacity, std::string_view over, Lines& lines) {
   }
 }
 
-/// Nothing for what is no number.
-std::string plain(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
+/// A step, or a point of a sweep, of a capacity.
+struct Row {
+  const Capacity* capacity;
+  const CapacityStep* step = nullptr;
+  const CapacitySweepPoint* point = nullptr;
 
-std::string plain(const Distribution& distribution, double value) {
-  return distribution.count > 0 ? plain(value) : "";
+  const Distribution& acquire() const { return step != nullptr ? step->acquire : point->acquire; }
+};
+
+template <class T>
+auto of_step(T CapacityStep::*member) {
+  return [member](const Row& row) -> Cell { return row.step ? Cell(row.step->*member) : Cell(); };
 }
 
-std::string csv_line(const Lines& fields) {
-  Lines quoted;
-  for (const std::string& field : fields) quoted.push_back(csv_field(field));
-  return fmt::format("{}\r\n", fmt::join(quoted, ","));
+auto of_acquire(double Distribution::*figure) {
+  return [figure](const Row& row) -> Cell {
+    return row.acquire().count > 0 ? Cell(row.acquire().*figure) : Cell();
+  };
+}
+
+const std::vector<Field<Row>>& step_fields() {
+  static const std::vector<Field<Row>> kFields{
+      {{"strategy", "", "strategy"}, [](const Row& row) { return row.capacity->strategy; }},
+      {{"objective", "", "objective"},
+       [](const Row& row) { return row.step != nullptr ? row.capacity->objective : ""; }},
+      {{"purpose", "", "step"},
+       [](const Row& row) { return row.step != nullptr ? row.step->purpose : "sweep"; }},
+      {{"at", "", "at"},
+       [](const Row& row) {
+         return row.step != nullptr ? "" : fmt::format("{}={}", row.point->over, row.point->at);
+       }},
+      {{"offered_per_second", "", "offered /s", Unit::number}, of_step(&CapacityStep::rate)},
+      {{"sections_per_second", "", "served /s", Unit::number},
+       [](const Row& row) {
+         return row.step != nullptr ? row.step->achieved : row.point->sections_per_second;
+       }},
+      {{"acquire_p50_seconds", "acquire", "p50", Unit::seconds}, of_acquire(&Distribution::p50)},
+      {{"acquire_p99_seconds", "acquire", "p99", Unit::seconds}, of_acquire(&Distribution::p99)},
+      {{"met", "", "met"},
+       [](const Row& row) -> Cell {
+         if (row.step == nullptr) return {};
+         return {row.step->met, row.step->met ? Tone::good : Tone::bad};
+       }},
+      {{"valid", "", "valid"},
+       [](const Row& row) -> Cell {
+         if (row.step == nullptr) return {};
+         return {row.step->valid, row.step->valid ? Tone::plain : Tone::doubtful};
+       }},
+      {{"server_cpu_share", "server", "CPU", Unit::share},
+       of_step(&CapacityStep::server_cpu_share)},
+      {{"generator_cpu_share", "generator", "CPU", Unit::share},
+       of_step(&CapacityStep::generator_cpu_share)},
+      {{"reason", "", "reason"},
+       [](const Row& row) { return row.step != nullptr ? row.step->reason : ""; }},
+      {{"violated", "", "violated"}, [](const Row& row) { return row.capacity->violated; }},
+  };
+  return kFields;
 }
 
 }  // namespace
 
-TextSheet sheet_of(const std::vector<Capacity>& capacities) {
-  TextSheet sheet;
-  sheet.titles = {"strategy",       "clients",     "keys",     "kept up to /s",
-                  "missed from /s", "confirmed",   "violated", "limit",
-                  "planned /s",     "utilisation", "headroom"};
-  for (const Capacity& capacity : capacities) {
-    sheet.rows.push_back({capacity.strategy, count(capacity.clients), count(capacity.keys),
-                          held(capacity), human_number(capacity.highest),
-                          capacity.confirmed ? "yes" : "no", yes_or_no(capacity.violated),
-                          capacity.limit,
-                          capacity.planned_rate ? human_number(*capacity.planned_rate) : "–",
-                          percent(capacity.utilisation), percent(capacity.headroom)});
-  }
-  return sheet;
+Table capacity_table(const std::vector<Capacity>& capacities) {
+  static const std::vector<Field<Capacity>> kFields{
+      {{"strategy", "", "strategy"}, &Capacity::strategy},
+      {{"clients", "", "clients", Unit::count, 5}, &Capacity::clients},
+      {{"keys", "", "keys", Unit::count, 6}, &Capacity::keys},
+      {{"highest_kept_per_second", "kept", "up to /s", Unit::number},
+       [](const Capacity& capacity) -> Cell {
+         return {capacity.lowest, Tone::plain, held(capacity)};
+       }},
+      {{"lowest_missed_per_second", "missed", "from /s", Unit::number, 1}, &Capacity::highest},
+      {{"confirmed", "", "confirmed", Unit::text, 7}, &Capacity::confirmed},
+      {{"violated", "", "violated", Unit::text, 3}, &Capacity::violated},
+      {{"limit", "", "limit", Unit::text, 2}, &Capacity::limit},
+      {{"planned_per_second", "planned", "/s", Unit::number, 8}, &Capacity::planned_rate},
+      {{"utilisation", "", "utilisation", Unit::share, 9}, &Capacity::utilisation},
+      {{"headroom", "", "headroom", Unit::share, 4}, &Capacity::headroom},
+  };
+  return table_of(kFields, capacities);
 }
 
-std::vector<std::string> readings(const Capacity& capacity) {
+Table step_table(const std::vector<Capacity>& capacities) {
+  std::vector<Row> rows;
+  for (const Capacity& capacity : capacities) {
+    for (const CapacityStep& step : capacity.steps) rows.push_back({&capacity, &step});
+    for (const CapacitySweepPoint& point : capacity.sweep) {
+      rows.push_back({&capacity, nullptr, &point});
+    }
+  }
+  return table_of(step_fields(), rows);
+}
+
+std::vector<std::string> findings(const Capacity& capacity) {
   Lines lines;
   if (capacity.violated.value_or(false)) {
-    lines.push_back("clients were not kept apart: what this lock bears counts for nothing");
+    lines.push_back("exclusion was violated: the capacity of this lock is meaningless");
   }
   if (capacity.lowest <= 0) {
     lines.push_back(fmt::format("{} is kept at no rate that was tried, down to {}/s",
@@ -159,30 +215,6 @@ std::vector<std::string> readings(const Capacity& capacity) {
   add_sweep(capacity, "keys", lines);
   add_models(capacity, lines);
   return lines;
-}
-
-std::string capacity_csv(const std::vector<Capacity>& capacities) {
-  std::string out =
-      csv_line({"strategy", "objective", "purpose", "at", "offered_per_second",
-                "sections_per_second", "acquire_p50_seconds", "acquire_p99_seconds", "met", "valid",
-                "server_cpu_share", "generator_cpu_share", "reason", "violated"});
-  for (const Capacity& capacity : capacities) {
-    const std::string violated = true_or_false(capacity.violated);
-    for (const CapacityStep& step : capacity.steps) {
-      out += csv_line({capacity.strategy, capacity.objective, step.purpose, "", plain(step.rate),
-                       plain(step.achieved), plain(step.acquire, step.acquire.p50),
-                       plain(step.acquire, step.acquire.p99), step.met ? "true" : "false",
-                       step.valid ? "true" : "false", plain(step.server_cpu_share),
-                       plain(step.generator_cpu_share), step.reason, violated});
-    }
-    for (const CapacitySweepPoint& point : capacity.sweep) {
-      out +=
-          csv_line({capacity.strategy, "", "sweep", fmt::format("{}={}", point.over, point.at), "",
-                    plain(point.sections_per_second), plain(point.acquire, point.acquire.p50),
-                    plain(point.acquire, point.acquire.p99), "", "", "", "", "", violated});
-    }
-  }
-  return out;
 }
 
 }  // namespace lockbench::results

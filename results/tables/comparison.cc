@@ -1,4 +1,4 @@
-#include "results/tables/comparison_sheet.h"
+#include "results/tables/comparison.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,37 +6,32 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "results/tables/csv.h"
 #include "results/tables/text.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results {
 namespace {
 
-constexpr std::size_t kLongestName = 60;
-constexpr std::string_view kNothing = "–";
-
-std::string human(double value, FigureKind kind) {
-  if (!std::isfinite(value)) return std::string(kNothing);
+Unit unit_of(FigureKind kind) {
   switch (kind) {
     case FigureKind::seconds:
-      return human_seconds(value);
+      return Unit::seconds;
     case FigureKind::count:
-      return human_count(value);
+      return Unit::count;
     case FigureKind::number:
       break;
   }
-  return human_number(value);
+  return Unit::number;
 }
 
 /// "+12.3 %", "×41", "-8 µs".
 std::string human_change(double change, const Difference& difference) {
-  if (!std::isfinite(change)) return std::string(kNothing);
+  if (!std::isfinite(change)) return "–";
   if (!difference.relative) {
-    return (change > 0 ? "+" : "") + human(change, difference.kind);
+    return (change > 0 ? "+" : "") + human(change, unit_of(difference.kind));
   }
   constexpr double kLargestPercentage = 9.995;
-  // The end of an interval that few repetitions leave wide open.
+  // With few repetitions the end of an interval can be far off.
   constexpr double kLargestFactor = 1000;
   if (change > kLargestFactor) return fmt::format("> ×{}", human_number(kLargestFactor));
   if (change > kLargestPercentage) return fmt::format("×{}", human_number(1 + change));
@@ -44,15 +39,14 @@ std::string human_change(double change, const Difference& difference) {
 }
 
 std::string human_interval(const Difference& difference) {
-  if (!difference.low || !difference.high) return std::string(kNothing);
+  if (!difference.low || !difference.high) return "–";
   return fmt::format("{} … {}", human_change(*difference.low, difference),
                      human_change(*difference.high, difference));
 }
 
-std::string name(const std::string& text) { return clip(printable(text), kLongestName); }
-
-std::string plain(const std::optional<double>& value) {
-  return value && std::isfinite(*value) ? fmt::format("{}", *value) : "";
+std::string name(const std::string& text) {
+  constexpr std::size_t kLongest = 60;
+  return clip(printable(text), kLongest);
 }
 
 nlohmann::ordered_json number(const std::optional<double>& value) {
@@ -79,38 +73,45 @@ void add_names(const std::vector<std::string>& strategies, std::string_view what
 
 }  // namespace
 
-TextSheet sheet_of(const ResultComparison& comparison) {
-  TextSheet sheet;
-  sheet.titles = {"strategy", "figure", "A",
-                  "B",        "change", fmt::format("{:g} % interval", 100 * comparison.confidence),
-                  "finding"};
-  for (const Difference& one : comparison.differences) {
-    sheet.rows.push_back({name(one.strategy), one.figure, human(one.a, one.kind),
-                          human(one.b, one.kind), human_change(one.change, one),
-                          human_interval(one), std::string(to_string(one.finding))});
-  }
-  return sheet;
+Table comparison_table(const ResultComparison& comparison) {
+  const auto figure = [](double Difference::*side) {
+    return [side](const Difference& one) -> Cell {
+      return {one.*side, Tone::plain, human(one.*side, unit_of(one.kind))};
+    };
+  };
+  const std::string interval = fmt::format("{:g} % interval", 100 * comparison.confidence);
+  const auto only_in_csv = [](const char* key, auto member) -> Field<Difference> {
+    return {{.key = key, .name = key, .unit = Unit::number, .show = Show::if_asked}, member};
+  };
+  const std::vector<Field<Difference>> fields{
+      {{"strategy", "", "strategy"}, [](const auto& one) { return name(one.strategy); }},
+      {{"figure", "", "figure"}, &Difference::figure},
+      {{"a", "", "A", Unit::number, 1}, figure(&Difference::a)},
+      {{"b", "", "B", Unit::number, 2}, figure(&Difference::b)},
+      only_in_csv("relative", &Difference::relative),
+      {{"change", "", "change", Unit::number},
+       [](const auto& one) -> Cell {
+         return {one.change, Tone::plain, human_change(one.change, one)};
+       }},
+      only_in_csv("low", &Difference::low),
+      only_in_csv("high", &Difference::high),
+      only_in_csv("p", &Difference::p),
+      {{"interval", "", interval, Unit::number, 3, Show::always, false},
+       [](const auto& one) -> Cell { return human_interval(one); }},
+      {{"finding", "", "finding"}, [](const auto& one) { return to_string(one.finding); }},
+  };
+  return table_of(fields, comparison.differences);
 }
 
-std::vector<std::string> readings(const ResultComparison& comparison) {
+std::vector<std::string> notes(const ResultComparison& comparison) {
   std::vector<std::string> lines;
   add_names(comparison.only_in_a, "only in A: ", lines);
   add_names(comparison.only_in_b, "only in B: ", lines);
   for (const auto& [figure, strategies] : comparison.unmeasured) {
-    add_names(strategies, fmt::format("{} was measured in neither: ", figure), lines);
+    add_names(strategies, fmt::format("{} is in neither result: ", figure), lines);
   }
   lines.insert(lines.end(), comparison.notes.begin(), comparison.notes.end());
   return lines;
-}
-
-std::string to_csv(const ResultComparison& comparison) {
-  std::string out = "strategy,figure,a,b,relative,change,low,high,p,finding\r\n";
-  for (const Difference& one : comparison.differences) {
-    out += fmt::format("{},{},{},{},{},{},{},{},{},{}\r\n", csv_field(name(one.strategy)),
-                       one.figure, plain(one.a), plain(one.b), one.relative, plain(one.change),
-                       plain(one.low), plain(one.high), plain(one.p), to_string(one.finding));
-  }
-  return out;
 }
 
 std::string to_json(const ResultComparison& comparison) {

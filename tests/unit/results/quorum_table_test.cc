@@ -1,8 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "results/tables/experiment_sheet.h"
+#include "results/tables/experiments.h"
+#include "results/tables/formats.h"
 #include "tests/unit/results/samples.h"
+#include "tests/unit/results/table_lines.h"
 
 namespace lockbench::results {
 namespace {
@@ -37,9 +39,9 @@ std::vector<QuorumPoint> measured() {
           quorum(1, 60e-6, 2, 10'000), quorum(5, 240e-6, 10, 2500)};
 }
 
-TEST(QuorumReadings, CompareWithEveryLockOnOneNode) {
+TEST(QuorumFindings, CompareWithEveryLockOnOneNode) {
   EXPECT_THAT(
-      readings(measured()),
+      findings(measured()),
       ElementsAre("redis-wait, 1 client: 2 × the acquire p50 of redis-set-nx-lua (120 µs), 0.5 × "
                   "its sections/s, 3 commands a section (+1)",
                   "redlock on 1 node, 1 client: 1 × the acquire p50 of redis-set-nx-lua (60 µs), "
@@ -50,7 +52,7 @@ TEST(QuorumReadings, CompareWithEveryLockOnOneNode) {
                   "section"));
 }
 
-TEST(QuorumReadings, ComparePointsWithAsManyClients) {
+TEST(QuorumFindings, ComparePointsWithAsManyClients) {
   std::vector<QuorumPoint> points = measured();
   for (QuorumPoint contended : measured()) {
     contended.clients = 8;
@@ -59,14 +61,14 @@ TEST(QuorumReadings, ComparePointsWithAsManyClients) {
     contended.rounds_per_grant = 1.5;
     points.push_back(contended);
   }
-  const auto lines = readings(points);
+  const auto lines = findings(points);
   EXPECT_THAT(lines, testing::Contains(
                          "redlock on 5 nodes, 8 clients: 4 × the acquire p50 of redis-set-nx-lua "
                          "(2.4 ms), 2 × that of redis-wait, 0.25 × its sections/s, 10 commands a "
                          "section (+8), 1.5 rounds a grant, 7 split votes"));
 }
 
-TEST(QuorumReadings, CompareIllNodesWithHealthyOnes) {
+TEST(QuorumFindings, CompareIllNodesWithHealthyOnes) {
   std::vector<QuorumPoint> points = measured();
   QuorumPoint down = quorum(5, 200e-6, 6, 3000);
   down.down = 2;
@@ -75,52 +77,52 @@ TEST(QuorumReadings, CompareIllNodesWithHealthyOnes) {
   slow.slow_seconds = 0.02;
   points.push_back(down);
   points.push_back(slow);
-  const auto lines = readings(points);
+  const auto lines = findings(points);
   EXPECT_THAT(lines, testing::Contains("redlock with 2 of 5 nodes down: 1.2 × its healthy "
                                        "sections/s, acquire p50 200 µs, p99 400 µs"));
   EXPECT_THAT(lines, testing::Contains("redlock with 2 of 5 nodes 20 ms slower: 0.01 × its healthy "
                                        "sections/s, acquire p50 20 ms, p99 40 ms"));
 }
 
-TEST(QuorumReadings, BeginWithWhereALockFailed) {
+TEST(QuorumFindings, BeginWithWhereALockFailed) {
   std::vector<QuorumPoint> points = measured();
   for (QuorumPoint& point : points) point.violated = false;
-  EXPECT_THAT(breaches(points), IsEmpty());
+  EXPECT_THAT(violations(points), IsEmpty());
   points[3].violated = true;
-  EXPECT_EQ(readings(points).front(), "redlock on 5 nodes, 1 client: clients were not kept apart");
-  EXPECT_EQ(sheet_of(points).rows[3].back(), "yes");
-  EXPECT_EQ(list_of(points).rows[3].back(), "true");
+  EXPECT_EQ(findings(points).front(), "redlock on 5 nodes, 1 client: exclusion was violated");
+  EXPECT_EQ(point_table(points).rows[3].back().text, "yes");
+  EXPECT_THAT(to_csv(point_table(points)), testing::EndsWith(",true\r\n"));
 }
 
-TEST(QuorumReadings, NothingGrantedIsNoFigure) {
+TEST(QuorumFindings, NothingGrantedIsNoFigure) {
   std::vector<QuorumPoint> points = measured();
   points.push_back({.strategy = "redlock", .nodes = 5, .down = 3});
-  EXPECT_EQ(readings(points).back(), "redlock with 3 of 5 nodes down: nothing is granted");
+  EXPECT_EQ(findings(points).back(), "redlock with 3 of 5 nodes down: nothing was granted");
 }
 
-TEST(QuorumReadings, AreNoneWhereThereIsNothingToCompare) {
-  EXPECT_THAT(readings(std::vector<QuorumPoint>{}), IsEmpty());
-  EXPECT_THAT(readings(std::vector{quorum(5, 1e-3, 10, 100)}), IsEmpty());
-  EXPECT_THAT(readings(std::vector{point("redis-set-nx-lua", 1, 1e-3, 2, 100)}), IsEmpty());
+TEST(QuorumFindings, AreNoneWhereThereIsNothingToCompare) {
+  EXPECT_THAT(findings(std::vector<QuorumPoint>{}), IsEmpty());
+  EXPECT_THAT(findings(std::vector{quorum(5, 1e-3, 10, 100)}), IsEmpty());
+  EXPECT_THAT(findings(std::vector{point("redis-set-nx-lua", 1, 1e-3, 2, 100)}), IsEmpty());
 }
 
-TEST(QuorumSheet, HasARowForEachPoint) {
-  const TextSheet sheet =
-      sheet_of(Experiment{std::vector<QuorumPoint>{sample_quorum_point(), QuorumPoint()}});
-  ASSERT_EQ(sheet.rows.size(), 2U);
-  for (const auto& row : sheet.rows) EXPECT_EQ(row.size(), sheet.titles.size());
-  EXPECT_THAT(sheet.rows[0],
-              ElementsAre("redlock", "5", "1", "1", "2 by 20 ms", "8", "1.23k", "83 µs", "1.42 ms",
-                          "12.3 s", "75.0 %", "10.5", "1.25", "6", "83 µs", "100 ns", "no"));
-  EXPECT_EQ(sheet.rows[1].back(), "–") << "nobody said";
-  EXPECT_THAT(to_table(sheet), HasSubstr("validity p50"));
-  EXPECT_THAT(to_markdown(sheet), HasSubstr("| redlock | 5 | 1 | 1 | 2 by 20 ms |"));
-  EXPECT_THAT(to_csv(sheet), HasSubstr("redlock,5,1,1,2 by 20 ms,8,"));
+TEST(QuorumTable, HasARowForEachPoint) {
+  const Table table =
+      point_table(Experiment{std::vector<QuorumPoint>{sample_quorum_point(), QuorumPoint()}});
+  ASSERT_EQ(table.rows.size(), 2U);
+  EXPECT_THAT(
+      texts_of(table.rows[0]),
+      ElementsAre("redlock", "5", "1", "1", "2 by 20 ms", "20 ms", "8", "1.23k", "83 µs", "1.42 ms",
+                  "12.3 s", "10.5", "6", "1.25", "75.0 %", "83 µs", "100 ns", "no"));
+  EXPECT_EQ(table.rows[1].back().text, "–") << "unknown";
+  EXPECT_THAT(to_markdown(shown(table), {}), HasSubstr("| redlock | 5 | 1 | 1 | 2 by 20 ms |"));
+  EXPECT_THAT(to_csv(table), HasSubstr("redlock,5,1,1,2,0.02,8,"));
 }
 
-TEST(ExperimentSheet, ShowsPointsOfTheirKind) {
-  EXPECT_EQ(sheet_of(sample_experiment()).titles.front(), "held");
-  EXPECT_EQ(sheet_of(Experiment{std::vector<QuorumPoint>{}}).titles.front(), "strategy");
+TEST(ExperimentTable, ShowsPointsOfTheirKind) {
+  EXPECT_EQ(shown(experiment_table(sample_experiment())).columns.front().key, "held");
+  EXPECT_EQ(experiment_table(Experiment{std::vector<QuorumPoint>{}}).columns.front().key,
+            "strategy");
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include "results/tables/table.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,9 +5,7 @@
 #include <limits>
 #include <set>
 
-#include "results/stats/figures.h"
-#include "results/tables/csv.h"
-#include "results/tables/markdown.h"
+#include "results/tables/show.h"
 #include "results/tables/text.h"
 #include "tests/unit/results/samples.h"
 #include "tests/unit/results/table_lines.h"
@@ -31,7 +27,15 @@ std::string line_with(const std::string& text, const std::string& part) {
 }
 
 std::string plain(const Result& result, const KnownFlaws& flaws = {}) {
-  return to_table(result, flaws, {});
+  return *render(result, flaws, {});
+}
+
+std::string colored(const Result& result) {
+  return *render(result, {}, {.style = {.color = true}});
+}
+
+std::string at_width(const Result& result, const KnownFlaws& flaws, std::size_t width) {
+  return *render(result, flaws, {.style = {.width = width}});
 }
 
 TEST(Table, ShowsEachStrategysFiguresInHumanUnits) {
@@ -98,25 +102,23 @@ TEST(Table, ARangeFromNothingIsDoubtfulAndLostUpdatesAreRed) {
   Result result = minimal_result();
   result.runs = {run_at(100, 1)};
   result.runs[0].audit.lost_updates_max = 3;
-  const std::string doubtful = to_table(result, {}, {.color = true, .width = {}});
+  const std::string doubtful = colored(result);
   EXPECT_THAT(doubtful, HasSubstr("\x1b[33m0–3\x1b[0m"));
   EXPECT_THAT(doubtful, HasSubstr("\x1b[32mexclusive\x1b[0m"));
   result.runs[0].audit.lost_updates = 3;
   result.runs[0].audit.verdict = Verdict::violated;
-  const std::string lost = to_table(result, {}, {.color = true, .width = {}});
+  const std::string lost = colored(result);
   EXPECT_THAT(lost, HasSubstr("\x1b[31m3\x1b[0m"));
   EXPECT_THAT(lost, HasSubstr("\x1b[31mviolated\x1b[0m"));
   result.runs[0].audit.verdict = Verdict::unprotected;
-  EXPECT_THAT(to_table(result, {}, {.color = true, .width = {}}),
-              HasSubstr("\x1b[33munprotected\x1b[0m"));
+  EXPECT_THAT(colored(result), HasSubstr("\x1b[33munprotected\x1b[0m"));
 }
 
 TEST(Table, ARunWithoutAnAuditIsNeverGreen) {
   Result result = minimal_result();
   result.runs = {run_at(100, 1), run_at(100, 2)};
   result.runs[1].audit.verdict = Verdict::unaudited;
-  EXPECT_THAT(to_table(result, {}, {.color = true, .width = {}}),
-              HasSubstr("\x1b[33munaudited\x1b[0m"));
+  EXPECT_THAT(colored(result), HasSubstr("\x1b[33munaudited\x1b[0m"));
   result.runs[0].audit.verdict = Verdict::violated;
   EXPECT_THAT(plain(result), HasSubstr("violated"));
 }
@@ -130,7 +132,7 @@ TEST(Table, NoLineIsWiderThanTheTerminal) {
   const KnownFlaws flaws{{"redis-set-nx", "a long pause of its holder"}};
   const std::size_t all = display_width(lines_of(plain(result, flaws)).at(1));
   for (std::size_t width = 30; width <= all + 10; ++width) {
-    const std::string text = to_table(result, flaws, {.color = false, .width = width});
+    const std::string text = at_width(result, flaws, width);
     for (const std::string& line : lines_of(text)) {
       EXPECT_LE(display_width(line), width) << text;
     }
@@ -150,33 +152,35 @@ TEST(Table, TheLeastImportantGoesFirstAndIsNamedWithItsCounts) {
   result.runs[1].outcomes.timed_out = 10;
   result.runs[1].audit.overlaps = 4;
   const KnownFlaws flaws{{"none", "contention"}};
-  const std::string text = unfolded(to_table(result, flaws, {.color = false, .width = 13}));
-  EXPECT_THAT(text, HasSubstr("no room for: replica wait p99, replica wait p50, validity p50, "
-                              "split votes (redis-set-nx 4), rounds/grant, "
-                              "woken/grant, renewals (redis-set-nx 30), "
-                              "leases lost (redis-set-nx 2), stale rejected (redis-set-nx 2), "
-                              "wait: notified, wait: backoff, wait: trips, "
-                              "overlaps (redis-set-nx 3, none 4), "
-                              "refused (redis-set-nx 3), timed out (redis-set-nx 12, none 10), "
-                              "unknown (redis-set-nx 5), failed (redis-set-nx 4), run, falls to, "
-                              "fairness, cmds/sect., handoff p50, acquire max, verdict, "
-                              "lost updates (redis-set-nx 12–15), acquire p99, acquire p50, "
-                              "sections /s\n"));
-  EXPECT_THAT(plain(result, flaws), Not(HasSubstr("no room")));
+  const std::string text = unfolded(at_width(result, flaws, 13));
+  EXPECT_THAT(
+      text,
+      HasSubstr("--columns all shows them): replica wait p99, replica wait p50, validity p50, "
+                "split votes (redis-set-nx 4), rounds/grant, "
+                "woken/grant, renewals (redis-set-nx 30), "
+                "leases lost (redis-set-nx 2), stale rejected (redis-set-nx 2), "
+                "wait: notified, wait: backoff, wait: trips, "
+                "overlaps (redis-set-nx 3, none 4), "
+                "refused (redis-set-nx 3), timed out (redis-set-nx 12, none 10), "
+                "unknown (redis-set-nx 5), failed (redis-set-nx 4), run, falls to, "
+                "fairness, cmds/sect., handoff p50, acquire max, verdict, "
+                "lost updates (redis-set-nx 12–15), acquire p99, acquire p50, "
+                "sections /s\n"));
+  EXPECT_THAT(plain(result, flaws), Not(HasSubstr("left out")));
 }
 
 TEST(Table, WhatPeopleCompareFitsIntoAHundredColumnsBesideTheLongestName) {
   Result result = full_result();
   result.runs[0].strategy = "redis-setnx-expire-multi";
   result.runs[1].audit.verdict = Verdict::unprotected;
-  const std::string text = to_table(result, {}, {.color = false, .width = 100});
+  const std::string text = at_width(result, {}, 100);
   const auto lines = lines_of(text);
   EXPECT_THAT(lines.at(0), AllOf(HasSubstr("sections"), HasSubstr("handoff"), HasSubstr("cmds/"),
                                  HasSubstr("lost")));
   EXPECT_THAT(lines.at(1), AllOf(HasSubstr("p50"), HasSubstr("p99"), HasSubstr("max"),
                                  HasSubstr("updates"), HasSubstr("verdict")));
   result.runs[0].strategy = "redis-set-nx";
-  const std::string shorter = to_table(result, {}, {.color = false, .width = 100});
+  const std::string shorter = at_width(result, {}, 100);
   EXPECT_THAT(lines_of(shorter).at(0), HasSubstr("fair-"));
 }
 
@@ -207,7 +211,7 @@ TEST(Table, AbandonedWaitsAreNotedWhereThereAreMoreThanClients) {
 TEST(Table, EvenTheStrategyIsCutOnTheNarrowestTerminal) {
   Result result = minimal_result();
   result.runs = {run_at(100, 1)};
-  EXPECT_THAT(lines_of(to_table(result, {}, {.color = false, .width = 4})).at(2), "red…");
+  EXPECT_THAT(lines_of(at_width(result, {}, 4)).at(2), "red…");
 }
 
 TEST(Table, SaysWhatElseThereIsToSay) {
@@ -246,7 +250,16 @@ TEST(Table, WithoutRunsThereIsNoTable) {
   result.interrupted = true;
   EXPECT_THAT(plain(result), testing::StartsWith("no runs\n"));
   EXPECT_THAT(plain(result), HasSubstr("interrupted"));
-  EXPECT_THAT(to_markdown(result, {}), HasSubstr("no runs"));
+  EXPECT_THAT(*render(result, {}, {.format = Format::markdown}), HasSubstr("no runs"));
+}
+
+TEST(Table, IsAsciiWithoutUtf8) {
+  Result result = full_result();
+  result.runs.push_back(run_at(100, 1));
+  result.runs.push_back(run_at(110, 2));
+  const std::string text = *render(result, {}, {.style = {.ascii = true}});
+  EXPECT_TRUE(std::all_of(text.begin(), text.end(), [](char c) { return c > 0; })) << text;
+  EXPECT_THAT(text, AllOf(HasSubstr("83 us"), HasSubstr("12-15"), HasSubstr("+-5%")));
 }
 
 TEST(Table, TextsFromAFileCommandNoTerminal) {

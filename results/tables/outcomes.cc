@@ -1,4 +1,4 @@
-#include "results/tables/hazard_words.h"
+#include "results/tables/outcomes.h"
 
 #include <algorithm>
 
@@ -8,17 +8,18 @@ using Kind = OutcomeWord::Kind;
 
 const std::vector<OutcomeWord>& outcome_words() {
   static const std::vector<OutcomeWord> words{
-      {"safe", "safe", "what the scenario asks about did not happen", Kind::fine},
-      {"recovers", "back", "the lock came back by itself", Kind::fine},
-      {"double-grant", "double", "two held it at once", Kind::harm},
+      {"safe", "safe", "the fault did no harm", Kind::fine},
+      {"recovers", "back", "the lock recovered without help", Kind::fine},
+      {"double-grant", "double", "two clients held the lock at once", Kind::harm},
       {"lost-update", "lost", "a stale write reached the protected counter", Kind::harm},
-      {"foreign-release", "freed", "a release freed another's lock", Kind::harm},
-      {"foreign-renewal", "renewed", "a renewal prolonged another's lock", Kind::harm},
-      {"stuck", "stuck", "nobody gets the lock any more", Kind::standing},
-      {"self-deadlock", "self", "its holder waits for itself", Kind::standing},
-      {"unavailable", "down", "nobody can lock", Kind::standing},
-      {"refused", "refused", "no lock rather than a doubtful one", Kind::refusal},
-      {"not-applicable", "·", "does not concern it", Kind::none},
+      {"foreign-release", "freed", "a client released the lock of another", Kind::harm},
+      {"foreign-renewal", "renewed", "a client renewed the lock of another", Kind::harm},
+      {"stuck", "stuck", "no client can acquire the lock any more", Kind::standing},
+      {"self-deadlock", "self", "the holder waits for itself", Kind::standing},
+      {"unavailable", "down", "no client can acquire the lock during the fault", Kind::standing},
+      {"refused", "refused", "the strategy grants no lock rather than a doubtful one",
+       Kind::refusal},
+      {"not-applicable", "·", "does not apply to the strategy", Kind::none},
   };
   return words;
 }
@@ -28,6 +29,22 @@ const OutcomeWord* find_outcome(std::string_view outcome) {
   const auto found = std::find_if(words.begin(), words.end(),
                                   [&](const OutcomeWord& word) { return word.outcome == outcome; });
   return found == words.end() ? nullptr : &*found;
+}
+
+Tone tone_of(const OutcomeWord* word) {
+  if (word == nullptr) return Tone::doubtful;
+  switch (word->kind) {
+    case Kind::fine:
+      return Tone::good;
+    case Kind::harm:
+      return Tone::bad;
+    case Kind::standing:
+    case Kind::refusal:
+      return Tone::doubtful;
+    case Kind::none:
+      break;
+  }
+  return Tone::plain;
 }
 
 int gravity(std::string_view outcome) {

@@ -6,8 +6,7 @@
 #include <map>
 #include <set>
 
-#include "results/tables/csv.h"
-#include "results/tables/experiment_sheet.h"
+#include "results/tables/experiments.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results {
@@ -18,7 +17,7 @@ struct Curve {
   std::string scenario, strategy;
   std::map<double, const DosePoint*> points;
 
-  /// From which ratio on, at every one that was played, at least half of the plays were violated.
+  /// The ratio from which on at least half of the plays at every ratio violated exclusion.
   const DosePoint* half() const {
     const DosePoint* from = nullptr;
     for (auto one = points.rbegin(); one != points.rend(); ++one) {
@@ -29,7 +28,7 @@ struct Curve {
     }
     return from;
   }
-  bool ever() const {
+  bool ever_violated() const {
     return std::any_of(points.begin(), points.end(),
                        [](const auto& one) { return one.second->violated > 0; });
   }
@@ -58,7 +57,7 @@ std::string plays_of(const std::vector<DosePoint>& points) {
              : fmt::format("{} to {} plays a point", fewest->plays, most->plays);
 }
 
-/// How it was measured: TTLs differ, as stores and timers do.
+/// How it was measured: the TTL depends on the store's timers.
 std::vector<std::string> terms_of(const std::vector<DosePoint>& points) {
   std::map<double, std::vector<std::string>> by_ttl;
   for (const DosePoint& point : points) {
@@ -74,22 +73,17 @@ std::vector<std::string> terms_of(const std::vector<DosePoint>& points) {
   return lines;
 }
 
-std::string share_of(const Curve& curve, double ratio) {
-  const auto found = curve.points.find(ratio);
-  if (found == curve.points.end() || found->second->plays == 0) return "–";
-  return fmt::format("{:.0f}", 100 * found->second->violated_share);
-}
-
-std::vector<std::string> readings_of(const std::string& scenario,
+std::vector<std::string> findings_of(const std::string& scenario,
                                      const std::vector<Curve>& curves) {
   std::map<double, std::vector<std::string>> from;
   std::vector<std::string> never, seldom;
-  double known_to = std::numeric_limits<double>::infinity();  // of those never violated
+  // The greatest length at which all of those never violated were played.
+  double known_to = std::numeric_limits<double>::infinity();
   for (const Curve& curve : curves) {
     if (curve.scenario != scenario) continue;
     if (const DosePoint* const half = curve.half()) {
       from[half->ratio].push_back(curve.strategy);
-    } else if (curve.ever()) {
+    } else if (curve.ever_violated()) {
       seldom.push_back(curve.strategy);
     } else {
       never.push_back(curve.strategy);
@@ -103,11 +97,12 @@ std::vector<std::string> readings_of(const std::string& scenario,
                                 scenario, ratio, fmt::join(names, ", ")));
   }
   if (!seldom.empty()) {
-    lines.push_back(fmt::format("{}: fewer than half are violated at the greatest length: {}",
-                                scenario, fmt::join(seldom, ", ")));
+    lines.push_back(
+        fmt::format("{}: fewer than half of the sections are violated at the greatest length: {}",
+                    scenario, fmt::join(seldom, ", ")));
   }
   if (!never.empty()) {
-    lines.push_back(fmt::format("{}: none was violated up to {} TTL: {}", scenario, known_to,
+    lines.push_back(fmt::format("{}: no section is violated up to {} TTL: {}", scenario, known_to,
                                 fmt::join(never, ", ")));
   }
   return lines;
@@ -115,39 +110,49 @@ std::vector<std::string> readings_of(const std::string& scenario,
 
 }  // namespace
 
-TextSheet sheet_of(const std::vector<DosePoint>& points) {
+Table point_table(const std::vector<DosePoint>& points) {
+  using Point = DosePoint;
+  static const std::vector<Field<Point>> kFields{
+      {{"scenario", "", "scenario"}, &Point::scenario},
+      {{"strategy", "", "strategy"}, &Point::strategy},
+      {{"ratio", "", "length/TTL", Unit::number}, &Point::ratio},
+      {{"ttl_seconds", "", "TTL", Unit::seconds}, &Point::ttl_seconds},
+      {{"plays", "", "plays", Unit::count}, &Point::plays},
+      {{"violated", "", "violated", Unit::count}, &Point::violated},
+      {{"violated_share", "", "share", Unit::share},
+       [](const Point& point) {
+         return point.plays > 0 ? std::optional(point.violated_share) : std::nullopt;
+       }},
+  };
+  return table_of(kFields, points);
+}
+
+Table dose_matrix(const std::vector<DosePoint>& points) {
+  std::vector<Field<Curve>> fields{
+      {{"curve", "", "% violated, by length in TTLs"},
+       [](const Curve& curve) { return fmt::format("{} / {}", curve.scenario, curve.strategy); }}};
   std::set<double> ratios;
   for (const DosePoint& point : points) ratios.insert(point.ratio);
-  TextSheet sheet{.titles = {"% violated, by length in TTLs"}};
-  for (const double ratio : ratios) sheet.titles.push_back(fmt::format("{}", ratio));
-  for (const Curve& curve : curves_of(points)) {
-    std::vector<std::string> row{fmt::format("{} / {}", curve.scenario, curve.strategy)};
-    for (const double ratio : ratios) row.push_back(share_of(curve, ratio));
-    sheet.rows.push_back(std::move(row));
+  for (const double ratio : ratios) {
+    const std::string name = fmt::format("{}", ratio);
+    fields.push_back({{name, "", name, Unit::number}, [ratio](const Curve& curve) -> Cell {
+                        const auto found = curve.points.find(ratio);
+                        if (found == curve.points.end() || found->second->plays == 0) return {};
+                        const double percent = 100 * found->second->violated_share;
+                        return {percent, Tone::plain, fmt::format("{:.0f}", percent)};
+                      }});
   }
-  return sheet;
+  return table_of(fields, curves_of(points));
 }
 
-TextSheet list_of(const std::vector<DosePoint>& points) {
-  TextSheet sheet{.titles = {"scenario", "strategy", "ratio", "ttl_seconds", "plays", "violated",
-                             "violated_share"}};
-  for (const DosePoint& point : points) {
-    sheet.rows.push_back({csv_field(point.scenario), csv_field(point.strategy),
-                          fmt::format("{}", point.ratio), fmt::format("{}", point.ttl_seconds),
-                          std::to_string(point.plays), std::to_string(point.violated),
-                          point.plays > 0 ? fmt::format("{}", point.violated_share) : ""});
-  }
-  return sheet;
-}
-
-std::vector<std::string> readings(const std::vector<DosePoint>& points) {
+std::vector<std::string> findings(const std::vector<DosePoint>& points) {
   const std::vector<Curve> curves = curves_of(points);
   std::vector<std::string> lines = points.empty() ? std::vector<std::string>{} : terms_of(points);
-  std::vector<std::string> told;
+  std::vector<std::string> seen;
   for (const Curve& curve : curves) {
-    if (std::find(told.begin(), told.end(), curve.scenario) != told.end()) continue;
-    told.push_back(curve.scenario);
-    const auto more = readings_of(curve.scenario, curves);
+    if (std::find(seen.begin(), seen.end(), curve.scenario) != seen.end()) continue;
+    seen.push_back(curve.scenario);
+    const auto more = findings_of(curve.scenario, curves);
     lines.insert(lines.end(), more.begin(), more.end());
   }
   return lines;

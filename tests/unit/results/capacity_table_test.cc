@@ -1,12 +1,13 @@
-#include "results/tables/capacity_sheet.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 
+#include "results/tables/experiments.h"
+#include "results/tables/formats.h"
 #include "results/tables/text.h"
 #include "tests/unit/results/samples.h"
+#include "tests/unit/results/table_lines.h"
 
 namespace lockbench::results {
 namespace {
@@ -17,16 +18,6 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::size_t from = 0;
-  for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', from)) {
-    lines.push_back(text.substr(from, end - from));
-    from = end + 1;
-  }
-  return lines;
-}
-
 CapacityStep step(double rate, double p50, double p99, bool met) {
   return {.purpose = "climb",
           .rate = rate,
@@ -35,8 +26,8 @@ CapacityStep step(double rate, double p50, double p99, bool met) {
           .met = met};
 }
 
-TEST(CapacityReadings, SayWhatIsKeptAndWhatLimits) {
-  const auto lines = readings(sample_capacity().front());
+TEST(CapacityFindings, SayWhatIsKeptAndWhatLimits) {
+  const auto lines = findings(sample_capacity().front());
   EXPECT_THAT(lines, Contains("acquire.p99<20ms is kept up to 400/s and missed from 420/s"));
   EXPECT_THAT(lines, Contains(StartsWith("limit: lock: hold 2 ms")));
   EXPECT_THAT(lines,
@@ -46,31 +37,30 @@ TEST(CapacityReadings, SayWhatIsKeptAndWhatLimits) {
                                     HasSubstr("error -10 %"), HasSubstr("extrapolated"))));
 }
 
-TEST(CapacityReadings, SayWhatIsNotKnown) {
+TEST(CapacityFindings, SayWhatIsNotKnown) {
   Capacity capacity = sample_capacity().front();
   capacity.confirmed = false;
-  EXPECT_THAT(readings(capacity), Contains(HasSubstr("(not confirmed)")));
+  EXPECT_THAT(findings(capacity), Contains(HasSubstr("(not confirmed)")));
   capacity.highest = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_THAT(readings(capacity), Contains(HasSubstr("no rate was found that misses it")));
+  EXPECT_THAT(findings(capacity), Contains(HasSubstr("no rate was found that misses it")));
   capacity.headroom = -0.2;
   capacity.utilisation = 1.25;
-  EXPECT_THAT(readings(capacity), Contains(HasSubstr("are too many: 125 %")));
+  EXPECT_THAT(findings(capacity), Contains(HasSubstr("are too many: 125 %")));
 }
 
-TEST(CapacityReadings, BeginWithABrokenPromise) {
+TEST(CapacityFindings, BeginWithABrokenPromise) {
   std::vector<Capacity> capacities(3, sample_capacity().front());
   capacities[1].violated = std::nullopt;
   capacities[2].violated = true;
-  EXPECT_THAT(readings(capacities[2]).front(), StartsWith("clients were not kept apart"));
+  EXPECT_THAT(findings(capacities[2]).front(), StartsWith("exclusion was violated"));
   for (const std::size_t fine : {0U, 1U}) {
-    EXPECT_THAT(readings(capacities[fine]), Not(Contains(HasSubstr("kept apart"))));
+    EXPECT_THAT(findings(capacities[fine]), Not(Contains(HasSubstr("exclusion"))));
   }
-  const TextSheet sheet = sheet_of(capacities);
-  ASSERT_EQ(sheet.titles.at(6), "violated");
-  EXPECT_EQ(sheet.rows.at(0).at(6), "no");
-  EXPECT_EQ(sheet.rows.at(1).at(6), "–");
-  EXPECT_EQ(sheet.rows.at(2).at(6), "yes");
-  const auto lines = lines_of(capacity_csv(capacities));
+  const Table table = *chosen(capacity_table(capacities), {"violated"});
+  EXPECT_EQ(table.rows.at(0).front().text, "no");
+  EXPECT_EQ(table.rows.at(1).front().text, "–");
+  EXPECT_EQ(table.rows.at(2).front().text, "yes");
+  const auto lines = lines_of(to_csv(step_table(capacities)));
   EXPECT_THAT(lines.front(), HasSubstr(",violated\r"));
   EXPECT_THAT(lines.back(), HasSubstr(",true\r"));
 }
@@ -89,22 +79,22 @@ TEST(CapacityChart, StandsInTheOrderOfRatesOnAnAxisOfDecades) {
 
 TEST(CapacityChart, OfNothingIsNone) { EXPECT_EQ(chart(Capacity()), ""); }
 
-TEST(CapacitySheet, HasARowForEachStrategy) {
+TEST(CapacityTable, HasARowForEachStrategy) {
   Capacity none;
   none.strategy = "other";
   none.highest = std::numeric_limits<double>::quiet_NaN();
-  const TextSheet sheet = sheet_of({sample_capacity().front(), none});
-  ASSERT_EQ(sheet.rows.size(), 2U);
-  for (const auto& row : sheet.rows) EXPECT_EQ(row.size(), sheet.titles.size());
-  EXPECT_THAT(sheet.rows[0], AllOf(Contains("redis-queue"), Contains("400"), Contains("lock")));
-  EXPECT_THAT(sheet.rows[1], AllOf(Contains("none"), Contains("–")));
+  const Table table = capacity_table({sample_capacity().front(), none});
+  ASSERT_EQ(table.rows.size(), 2U);
+  EXPECT_THAT(texts_of(table.rows[0]),
+              AllOf(Contains("redis-queue"), Contains("400"), Contains("lock")));
+  EXPECT_THAT(texts_of(table.rows[1]), AllOf(Contains("none"), Contains("–")));
 }
 
 TEST(CapacityCsv, HasPlainNumbersAndQuotedReasons) {
   auto capacities = sample_capacity();
   capacities[0].steps[0].reason = "late, by 3 ms";
   capacities[0].steps[0].server_cpu_share = std::numeric_limits<double>::quiet_NaN();
-  const auto lines = lines_of(capacity_csv(capacities));
+  const auto lines = lines_of(to_csv(step_table(capacities)));
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_THAT(lines[0], HasSubstr("acquire_p99_seconds"));
   EXPECT_THAT(lines[1],

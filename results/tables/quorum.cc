@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "results/file/known.h"
-#include "results/tables/experiment_sheet.h"
+#include "results/tables/experiments.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results {
@@ -13,10 +12,6 @@ namespace {
 
 using Points = std::vector<QuorumPoint>;
 using Lines = std::vector<std::string>;
-
-std::string where_any(const Distribution& distribution, double seconds) {
-  return distribution.count > 0 ? human_seconds(seconds) : "–";
-}
 
 std::string count(std::uint64_t number) { return human_count(static_cast<double>(number)); }
 
@@ -46,7 +41,7 @@ const QuorumPoint* find(const Points& points, std::string_view strategy, std::ui
   return found == points.end() ? nullptr : &*found;
 }
 
-/// On one node only: what the others are compared with. The first is the single node itself.
+/// The strategies on a single node, with which the others are compared.
 Lines references(const Points& points) {
   Lines names;
   for (const QuorumPoint& point : points) {
@@ -105,7 +100,7 @@ void compare_with_references(const Points& points, Lines& lines) {
     if (!healthy(point) || !granted_any(point)) continue;
     std::vector<const QuorumPoint*> others;
     for (const std::string& name : names) {
-      if (point.strategy == name) break;  // the later ones are compared with it
+      if (point.strategy == name) break;  // later references are compared with this one
       if (const auto* other = find(points, name, 1, point.clients)) others.push_back(other);
     }
     if (others.empty()) continue;
@@ -113,7 +108,7 @@ void compare_with_references(const Points& points, Lines& lines) {
   }
 }
 
-/// From the fewest to the most.
+/// The difference between the smallest and the largest quorum, for each node.
 void cost_of_a_node(const Points& points, Lines& lines) {
   std::vector<std::pair<std::string, std::uint64_t>> said;
   for (const QuorumPoint& few : points) {
@@ -145,7 +140,7 @@ void compare_with_healthy(const Points& points, Lines& lines) {
     const std::string what = fmt::format("{} with {}", point.strategy, faults(point));
     const QuorumPoint* before = find(points, point.strategy, point.nodes, point.clients);
     if (!granted_any(point)) {
-      lines.push_back(what + ": nothing is granted");
+      lines.push_back(what + ": nothing was granted");
     } else if (before != nullptr) {
       lines.push_back(fmt::format("{}: {} its healthy sections/s, acquire p50 {}, p99 {}", what,
                                   times(point.sections_per_second, before->sections_per_second),
@@ -155,43 +150,59 @@ void compare_with_healthy(const Points& points, Lines& lines) {
   }
 }
 
-}  // namespace
-
-TextSheet sheet_of(const std::vector<QuorumPoint>& points) {
-  TextSheet sheet;
-  sheet.titles = {"strategy",     "nodes",        "down",         "frozen",      "slow",
-                  "clients",      "sections/s",   "acquire p50",  "acquire p99", "acquire max",
-                  "granted",      "cmds/section", "rounds/grant", "split votes", "validity p50",
-                  "validity min", "violated"};
-  for (const QuorumPoint& point : points) {
-    sheet.rows.push_back(
-        {point.strategy, count(point.nodes), count(point.down), count(point.frozen),
-         point.slow == 0 ? "0"
-                         : fmt::format("{} by {}", point.slow, human_seconds(point.slow_seconds)),
-         count(point.clients), human_number(point.sections_per_second),
-         where_any(point.acquire, point.acquire.p50), where_any(point.acquire, point.acquire.p99),
-         where_any(point.acquire, point.acquire.max),
-         fmt::format("{:.1f} %", 100 * point.granted_share),
-         human_number(point.commands_per_section), human_number(point.rounds_per_grant),
-         count(point.split_votes), where_any(point.validity, point.validity.p50),
-         where_any(point.validity, point.validity.min), yes_or_no(point.violated)});
-  }
-  return sheet;
+const std::vector<Field<QuorumPoint>>& fields() {
+  using Point = QuorumPoint;
+  const auto slow = [](const Point& point) -> Cell {
+    if (point.slow == 0) return point.slow;
+    const std::string by = human_seconds(point.slow_seconds);
+    return {point.slow, Tone::plain, fmt::format("{} by {}", point.slow, by)};
+  };
+  static const std::vector<Field<Point>> kFields{
+      {{"strategy", "", "strategy"}, &Point::strategy},
+      {{"nodes", "", "nodes", Unit::count}, &Point::nodes},
+      {{"down", "", "down", Unit::count, 3}, &Point::down},
+      {{"frozen", "", "frozen", Unit::count, 4}, &Point::frozen},
+      {{"slow", "", "slow", Unit::count, 5}, slow},
+      {{"slow_seconds", "", "slow_seconds", Unit::seconds, 0, Show::if_asked},
+       &Point::slow_seconds},
+      {{"clients", "", "clients", Unit::count, 2}, &Point::clients},
+      {{"sections_per_second", "", "sections/s", Unit::number, 8}, &Point::sections_per_second},
+      {{"acquire_p50_seconds", "acquire", "p50", Unit::seconds, 1},
+       of(&Point::acquire, &Distribution::p50)},
+      {{"acquire_p99_seconds", "acquire", "p99", Unit::seconds, 7},
+       of(&Point::acquire, &Distribution::p99)},
+      {{"acquire_max_seconds", "acquire", "max", Unit::seconds, 11},
+       of(&Point::acquire, &Distribution::max)},
+      {{"commands_per_section", "cmds/", "section", Unit::number, 9}, &Point::commands_per_section},
+      {{"split_votes", "split", "votes", Unit::count, 12, Show::if_any}, &Point::split_votes},
+      {{"rounds_per_grant", "rounds/", "grant", Unit::number, 13}, &Point::rounds_per_grant},
+      {{"granted_share", "", "granted", Unit::share, 10}, &Point::granted_share},
+      {{"validity_p50_seconds", "validity", "p50", Unit::seconds, 14},
+       of(&Point::validity, &Distribution::p50)},
+      {{"validity_min_seconds", "validity", "min", Unit::seconds, 15},
+       of(&Point::validity, &Distribution::min)},
+      {{"violated", "", "violated", Unit::text, 6}, &Point::violated},
+  };
+  return kFields;
 }
 
-std::vector<std::string> breaches(const std::vector<QuorumPoint>& points) {
+}  // namespace
+
+Table point_table(const std::vector<QuorumPoint>& points) { return table_of(fields(), points); }
+
+std::vector<std::string> violations(const std::vector<QuorumPoint>& points) {
   Lines lines;
   for (const QuorumPoint& point : points) {
     if (!point.violated.value_or(false)) continue;
-    lines.push_back(fmt::format("{}{}: clients were not kept apart",
+    lines.push_back(fmt::format("{}{}: exclusion was violated",
                                 with_clients(place(point), point.clients),
                                 healthy(point) ? "" : ", with " + faults(point)));
   }
   return lines;
 }
 
-std::vector<std::string> readings(const std::vector<QuorumPoint>& points) {
-  Lines lines = breaches(points);
+std::vector<std::string> findings(const std::vector<QuorumPoint>& points) {
+  Lines lines = violations(points);
   compare_with_references(points, lines);
   cost_of_a_node(points, lines);
   compare_with_healthy(points, lines);

@@ -1,0 +1,43 @@
+#include "cli/commands/commands.h"
+#include "cli/console/console.h"
+#include "cli/console/publish.h"
+#include "results/file/load.h"
+
+namespace lockbench::cli {
+namespace {
+
+struct ShowOptions {
+  static constexpr Commands kCommand = kShow;
+  std::vector<std::string> files;
+  OutputOptions output;
+
+  void declare(OptionList& options) {
+    declare_files(options, files, "one result file of any command");
+    output.declare(options);
+  }
+};
+
+tl::expected<int, UsageError> show(const ShowOptions& options) {
+  if (options.files.size() != 1) {
+    return tl::unexpected(UsageError{"show takes one result file: lockbench show FILE"});
+  }
+  const auto result = results::load(options.files.front());
+  if (!result) return tl::unexpected(UsageError{result.error()});
+  const auto text = results::render(*result, known_flaws(*result), look_of(options.output));
+  if (!text) return tl::unexpected(UsageError{"--columns: " + text.error()});
+  Console console(stderr, is_terminal(stderr), false);
+  return print_text(*text, console) ? exit_code::kFine : exit_code::kErrors;
+}
+
+}  // namespace
+
+Command show_command() {
+  return make_command<ShowOptions>(
+      {.name = "show",
+       .task = kCompareResults,
+       .summary = "Show a result file as a table, Markdown, CSV or JSON.",
+       .example = "lockbench show results/runs/ID.json --columns strategy,acquire_p99_seconds"},
+      show);
+}
+
+}  // namespace lockbench::cli

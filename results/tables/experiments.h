@@ -1,0 +1,53 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "results/file/model.h"
+#include "results/tables/table.h"
+
+namespace lockbench::results {
+
+/// One row for each point of an experiment.
+Table point_table(const Experiment& experiment);
+Table point_table(const std::vector<RenewalPoint>& points);
+Table point_table(const std::vector<QuorumPoint>& points);
+Table point_table(const std::vector<DosePoint>& points);
+
+/// As people read it: the points, but of doses a row for each strategy and a column for each
+/// length.
+Table experiment_table(const Experiment& experiment);
+/// One row for each scenario and strategy, one column for each length.
+Table dose_matrix(const std::vector<DosePoint>& points);
+
+/// What the figures say, in a line each; violations come first.
+std::vector<std::string> findings(const Experiment& experiment);
+std::vector<std::string> findings(const std::vector<RenewalPoint>& points);
+std::vector<std::string> findings(const std::vector<QuorumPoint>& points);
+std::vector<std::string> findings(const std::vector<DosePoint>& points);
+
+/// Those of the findings that say where a lock violated exclusion.
+std::vector<std::string> violations(const Experiment& experiment);
+std::vector<std::string> violations(const std::vector<QuorumPoint>& points);
+
+/// One row for each strategy.
+Table capacity_table(const std::vector<Capacity>& capacities);
+/// One row for each step and each point of a sweep, as CSV.
+Table step_table(const std::vector<Capacity>& capacities);
+/// What limits the capacity, what is planned, and what the models predict, in a line each.
+std::vector<std::string> findings(const Capacity& capacity);
+/// p50 and p99 by rate: one line for each step, sorted by rate, on a logarithmic time axis. Empty
+/// if nothing was granted.
+std::string chart(const Capacity& capacity);
+
+/// Fills a cell with a figure of a distribution; nothing if that has no samples.
+template <class Row>
+auto of(Distribution Row::*distribution, double Distribution::*figure) {
+  return [=](const Row& row) -> std::optional<double> {
+    const Distribution& found = row.*distribution;
+    return found.count > 0 ? std::optional(found.*figure) : std::nullopt;
+  };
+}
+
+}  // namespace lockbench::results

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "results/tables/table.h"
+
+namespace lockbench::results {
+
+// One file for each output format of a table: terminal.cc, markdown.cc, csv.cc. JSON is the result
+// file's own format, HTML the report's.
+
+/// How text for a terminal looks.
+struct TextStyle {
+  bool color = false;                ///< ANSI colors
+  bool ascii = false;                ///< for a locale without UTF-8: "us" for "µs"
+  std::optional<std::size_t> width;  ///< of the terminal, in columns; nothing: unlimited
+};
+
+/// A table for a terminal, with the lines `notes` below. If it does not fit into the width, it
+/// leaves out columns by rank; a last line names them and what was counted in them.
+std::string to_text(Table table, std::vector<std::string> notes, const TextStyle& style);
+
+/// `text` as the style can show it.
+std::string styled(std::string_view text, const TextStyle& style);
+/// The same, in lines that fit the width.
+std::string folded(std::string_view text, const TextStyle& style);
+/// With the escape codes of the tone, if the style has colors.
+std::string colored(const std::string& text, Tone tone, const TextStyle& style);
+
+/// A GitHub table, with the notes as a list below.
+std::string to_markdown(const Table& table, const std::vector<std::string>& notes);
+
+/// `text` with all characters escaped that Markdown would take for markup.
+std::string markdown_text(std::string_view text);
+/// One line of a GitHub table; the cells are Markdown.
+std::string markdown_row(const std::vector<std::string>& cells);
+
+/// RFC 4180: a header of keys, then the values in base units; an empty field where there is none.
+std::string to_csv(const Table& table);
+
+}  // namespace lockbench::results

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "results/file/model.h"
+#include "results/tables/formats.h"
+
+namespace lockbench::results {
+
+/// The names in the order in which they first occur.
+std::vector<std::string> scenarios_of(const std::vector<Hazard>& hazards);
+std::vector<std::string> strategies_of(const std::vector<Hazard>& hazards);
+
+/// One row for each scenario and strategy.
+Table hazard_table(const std::vector<Hazard>& hazards);
+
+/// For a terminal: scenarios by strategies, one word for each outcome, split into blocks that fit
+/// the width; a legend; then why each lock failed.
+std::string hazard_text(const std::vector<Hazard>& hazards, const TextStyle& style);
+/// For a page: tables of a few columns each. Strategies of one family with the same outcomes share
+/// a column, a scenario that harms none of a table's strategies is named below it.
+std::string hazard_markdown(const std::vector<Hazard>& hazards);
+
+/// One play: its events, outcome and evidence.
+std::string explain(const Hazard& hazard);
+
+/// Of the gaps of so many plays, in any order; infinite where the holder never noticed.
+BeliefGap make_belief_gap(std::string scenario, std::string strategy, std::vector<double> seconds);
+/// One row for each scenario and strategy: the number of plays, the median gap and the largest.
+Table belief_gap_table(const std::vector<BeliefGap>& gaps);
+
+}  // namespace lockbench::results

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "results/file/model.h"
+#include "results/tables/table.h"
+
+namespace lockbench::results {
+
+/// An outcome of a hazard: how a cell shows it and how a legend explains it.
+struct OutcomeWord {
+  enum class Kind {
+    fine,
+    harm,      ///< exclusion or the data that it protects was violated
+    standing,  ///< work stands still
+    refusal,   ///< no lock rather than a doubtful one: safe, but not available
+    none,      ///< the hazard does not concern the strategy
+  };
+  std::string_view outcome, shown, meaning;
+  Kind kind;
+};
+
+/// All outcomes, the good ones first.
+const std::vector<OutcomeWord>& outcome_words();
+/// Null if it is unknown.
+const OutcomeWord* find_outcome(std::string_view outcome);
+/// Doubtful if the word is null.
+Tone tone_of(const OutcomeWord* word);
+
+/// Whether the lock failed. A refusal is no failure; an unknown outcome counts as one.
+bool does_harm(std::string_view outcome);
+/// 3: exclusion is violated or everybody is blocked for good; 2: work stands still; 1: a refusal;
+/// 0: no harm.
+int gravity(std::string_view outcome);
+
+/// Whether repeated plays ended differently.
+bool is_unstable(const Hazard& cell);
+/// What follows the outcome in a cell: "!" if it differs from the declared one, "~" if it is
+/// unstable, else nothing.
+std::string_view outcome_suffix(const Hazard& cell);
+
+}  // namespace lockbench::results

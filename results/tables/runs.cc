@@ -1,0 +1,258 @@
+#include "results/tables/runs.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "results/stats/figures.h"
+#include "results/stats/statistics.h"
+
+namespace lockbench::results {
+namespace {
+
+/// The runs that share a row: repetitions of one strategy, or a single run.
+struct Group {
+  std::vector<const Run*> runs;  ///< at least one; they belong to the result
+  std::string flaw;
+
+  const Run& first() const { return *runs.front(); }
+};
+
+std::vector<double> values(const Group& group, const std::string& path) {
+  std::vector<double> found;
+  for (const Run* run : group.runs) {
+    if (const auto value = figure(*run, path)) found.push_back(*value);
+  }
+  return found;
+}
+
+std::optional<double> total(const Group& group, const std::string& path) {
+  const std::vector<double> found = values(group, path);
+  if (found.empty()) return std::nullopt;
+  return *mean(found) * static_cast<double>(found.size());
+}
+
+auto median_of(std::string path) {
+  return [path = std::move(path)](const Group& group) { return median(values(group, path)); };
+}
+
+auto sum_of(std::string path) {
+  return [path = std::move(path)](const Group& group) { return total(group, path); };
+}
+
+auto largest_of(std::string path) {
+  return [path = std::move(path)](const Group& group) {
+    const std::vector<double> found = values(group, path);
+    return found.empty() ? std::nullopt
+                         : std::optional(*std::max_element(found.begin(), found.end()));
+  };
+}
+
+/// Nothing unless the audit saw a write: without one, no update can be lost.
+template <class Fill>
+auto if_audited(Fill fill) {
+  return [fill](Group group) -> Cell {
+    std::erase_if(group.runs, [](const Run* run) { return run->audit.increments == 0; });
+    return group.runs.empty() ? Cell() : fill(group);
+  };
+}
+
+/// "110 ±18%": the median, and how far the farthest repetition is from it.
+Cell throughput(const Group& group) {
+  const std::vector<double> rates = values(group, "sections_per_second");
+  const auto center = median(rates);
+  if (!center || rates.size() < 2 || *center == 0) return center;
+  double farthest = 0;
+  for (const double rate : rates) farthest = std::max(farthest, std::abs(rate - *center));
+  return {center, Tone::plain,
+          fmt::format("{} ±{:.0f}%", human(*center, Unit::number), 100 * farthest / *center)};
+}
+
+/// "12–15" where writes of unknown outcome may or may not have taken effect.
+Cell lost_updates(const Group& group) {
+  const auto least = total(group, "audit.lost_updates");
+  if (!least) return {};
+  const double most = std::max(*least, total(group, "audit.lost_updates_max").value_or(*least));
+  std::string text = human(*least, Unit::count);
+  if (most > *least) text += "–" + human(most, Unit::count);
+  return {least, *least > 0 ? Tone::bad : most > 0 ? Tone::doubtful : Tone::plain, text};
+}
+
+/// A count of which any is bad.
+auto alarm(std::string path) {
+  return [path = std::move(path)](const Group& group) -> Cell {
+    const auto count = total(group, path);
+    return {count, count.value_or(0) > 0 ? Tone::bad : Tone::plain};
+  };
+}
+
+/// The fewest and the most sections of a client.
+std::pair<std::optional<double>, std::optional<double>> sections_of_clients(const Group& group) {
+  const auto& sections = group.first().fairness.per_client;
+  if (sections.empty()) return {};
+  const auto [least, most] = std::minmax_element(sections.begin(), sections.end());
+  return {static_cast<double>(*least), static_cast<double>(*most)};
+}
+
+/// The worst of the repetitions: a violation outweighs all, no audit outweighs a success.
+Cell verdict(const Group& group) {
+  static const std::map<Verdict, int> kGravity{{Verdict::exclusive, 0},
+                                               {Verdict::unaudited, 1},
+                                               {Verdict::unprotected, 2},
+                                               {Verdict::violated, 3}};
+  Verdict worst = Verdict::exclusive;
+  for (const Run* run : group.runs) {
+    if (kGravity.at(run->audit.verdict) > kGravity.at(worst)) worst = run->audit.verdict;
+  }
+  const bool good = worst == Verdict::exclusive, bad = worst == Verdict::violated;
+  return {to_string(worst), good ? Tone::good : bad ? Tone::bad : Tone::doubtful};
+}
+
+bool all_valid(const Group& group) {
+  return std::all_of(group.runs.begin(), group.runs.end(),
+                     [](const Run* run) { return run->generator.valid; });
+}
+
+Cell invalid_mark(const Group& group) {
+  return {all_valid(group) ? "" : "invalid", Tone::doubtful};
+}
+
+Cell reasons(const Group& group) {
+  return fmt::format("{}", fmt::join(group.first().generator.reasons, "; "));
+}
+
+Field<Group> only_if_asked(std::string key, Unit unit, std::function<Cell(const Group&)> fill) {
+  Column column{.key = std::move(key), .unit = unit, .show = Show::if_asked};
+  column.name = column.key;
+  return {std::move(column), std::move(fill)};
+}
+
+/// Not in CSV either.
+Field<Group> for_reports(std::string key, std::string group, std::string name, Unit unit,
+                         std::function<Cell(const Group&)> fill) {
+  return {{std::move(key), std::move(group), std::move(name), unit, 0, Show::if_asked, false},
+          std::move(fill)};
+}
+
+Field<Group> seconds(std::string key, std::string group, std::string name, int rank,
+                     std::function<Cell(const Group&)> fill) {
+  return {{std::move(key), std::move(group), std::move(name), Unit::seconds, rank, Show::if_any},
+          std::move(fill)};
+}
+
+Field<Group> event(std::string key, std::string group, std::string name, int rank,
+                   std::string path) {
+  return {{std::move(key), std::move(group), std::move(name), Unit::count, rank, Show::if_any},
+          sum_of(std::move(path))};
+}
+
+/// Every column of a run. For lack of room, rare events are left out first, with their counts in a
+/// note; then what explains a lock's figures; the figures that people compare go last.
+const std::vector<Field<Group>>& fields() {
+  static const std::vector<Field<Group>> kFields{
+      {{"strategy", "", "strategy"}, [](auto& group) { return group.first().strategy; }},
+      only_if_asked("backend", Unit::text, [](auto& group) { return group.first().backend; }),
+      only_if_asked("repetition", Unit::count, median_of("repetition")),
+      only_if_asked("duration_seconds", Unit::seconds, median_of("duration_seconds")),
+      only_if_asked("sections", Unit::count, sum_of("sections")),
+      {{"sections_per_second", "sections", "/s", Unit::number, 1}, throughput},
+      seconds("acquire_p50_seconds", "acquire", "p50", 2, median_of("acquire.p50")),
+      seconds("acquire_p99_seconds", "acquire", "p99", 3, median_of("acquire.p99")),
+      seconds("acquire_max_seconds", "acquire", "max", 6, largest_of("acquire.max")),
+      seconds("handoff_p50_seconds", "handoff", "p50", 7, median_of("handoff.p50")),
+      {{"commands_per_section", "cmds/", "sect.", Unit::number, 8},
+       median_of("commands_per_section")},
+      {{"fairness_jain", "fair-", "ness", Unit::number, 9}, if_audited(median_of("fairness.jain"))},
+      seconds("wait_round_trip_seconds", "wait:", "trips", 17,
+              median_of("wait.round_trip_seconds")),
+      seconds("wait_backoff_seconds", "wait:", "backoff", 18, median_of("wait.backoff_seconds")),
+      seconds("wait_notified_seconds", "wait:", "notified", 19, median_of("wait.notified_seconds")),
+      {{"herd_factor", "woken/", "grant", Unit::number, 23, Show::if_any},
+       median_of("herd_factor")},
+      only_if_asked("acquired", Unit::count, sum_of("outcomes.acquired")),
+      event("timed_out", "", "timed out", 14, "outcomes.timed_out"),
+      event("refused", "", "refused", 15, "outcomes.refused"),
+      event("failed", "", "failed", 12, "outcomes.failed"),
+      event("unknown", "", "unknown", 13, "outcomes.unknown"),
+      only_if_asked("abandoned", Unit::count, sum_of("outcomes.abandoned")),
+      {{"lost_updates", "lost", "updates", Unit::count, 4}, if_audited(lost_updates)},
+      only_if_asked("lost_updates_max", Unit::count, if_audited(sum_of("audit.lost_updates_max"))),
+      {{"overlaps", "", "overlaps", Unit::count, 16}, alarm("audit.overlaps")},
+      event("stale_writes_rejected", "stale", "rejected", 20, "audit.stale_writes_rejected"),
+      event("leases_lost", "leases", "lost", 21, "leases_lost"),
+      event("renewals", "", "renewals", 22, "renewal.renewals"),
+      {{"rounds_per_grant", "rounds/", "grant", Unit::number, 24, Show::if_any},
+       median_of("quorum.rounds_per_grant")},
+      event("split_votes", "split", "votes", 25, "quorum.split_votes"),
+      seconds("validity_p50_seconds", "validity", "p50", 26, median_of("quorum.validity.p50")),
+      seconds("replica_wait_p50_seconds", "replica", "wait p50", 27,
+              median_of("replication.wait.p50")),
+      seconds("replica_wait_p99_seconds", "replica", "wait p99", 28,
+              median_of("replication.wait.p99")),
+      {{"verdict", "", "verdict", Unit::text, 5}, verdict},
+      only_if_asked("valid", Unit::text, all_valid),
+      {{"run", "", "run", Unit::text, 11, Show::if_any, false}, invalid_mark},
+      only_if_asked("invalid_because", Unit::text, reasons),
+      {{"falls_to", "", "falls to", Unit::text, 10, Show::if_any, false}, &Group::flaw},
+      for_reports("attempts_per_grant", "attempts/", "grant", Unit::number,
+                  median_of("attempts_per_grant")),
+      for_reports("longest_wait_seconds", "longest", "wait", Unit::seconds,
+                  largest_of("fairness.longest_wait_seconds")),
+      for_reports("longest_streak", "longest", "streak", Unit::count,
+                  largest_of("fairness.longest_streak")),
+      for_reports("least_sections_of_a_client", "sections:", "least client", Unit::count,
+                  [](auto& group) { return sections_of_clients(group).first; }),
+      for_reports("most_sections_of_a_client", "sections:", "most", Unit::count,
+                  [](auto& group) { return sections_of_clients(group).second; }),
+      for_reports("renewal_failures", "renewals", "failed", Unit::count, alarm("renewal.failures")),
+      for_reports("renewals_lost", "found", "lost", Unit::count, alarm("renewal.lost")),
+      for_reports("renewal_commands_per_second", "commands", "/s", Unit::number,
+                  median_of("renewal.commands_per_second")),
+      for_reports("renewal_p99_seconds", "took", "p99", Unit::seconds,
+                  median_of("renewal.duration.p99")),
+      for_reports("renewal_slip_p99_seconds", "late", "p99", Unit::seconds,
+                  median_of("renewal.slip.p99")),
+      for_reports("renewal_margin_p50_seconds", "validity left", "p50", Unit::seconds,
+                  median_of("renewal.margin.p50")),
+      for_reports("renewal_margin_min_seconds", "validity left", "least", Unit::seconds,
+                  median_of("renewal.margin.min")),
+      for_reports("replicas", "must", "acknowledge", Unit::count,
+                  median_of("replication.replicas")),
+      for_reports("replica_refusals", "refused", "by replicas", Unit::count,
+                  alarm("replication.refusals")),
+      for_reports("replica_wait_max_seconds", "replica", "wait max", Unit::seconds,
+                  largest_of("replication.wait.max")),
+  };
+  return kFields;
+}
+
+std::vector<Group> groups_of(const Result& result, const KnownFlaws& flaws, bool merge) {
+  std::vector<Group> groups;
+  for (const Run& run : result.runs) {
+    const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
+      return merge && group.first().strategy == run.strategy;
+    });
+    if (same != groups.end()) {
+      same->runs.push_back(&run);
+      continue;
+    }
+    const auto flaw = flaws.find(run.strategy);
+    groups.push_back({{&run}, flaw == flaws.end() ? "" : flaw->second});
+  }
+  return groups;
+}
+
+}  // namespace
+
+Table run_table(const Result& result, const KnownFlaws& flaws) {
+  return table_of(fields(), groups_of(result, flaws, true));
+}
+
+Table table_of_each_run(const Result& result, const KnownFlaws& flaws) {
+  return table_of(fields(), groups_of(result, flaws, false));
+}
+
+}  // namespace lockbench::results

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "results/file/model.h"
+#include "results/tables/table.h"
+
+namespace lockbench::results {
+
+/// For each strategy the gravest hazard that is known to break it. The caller brings it: results
+/// knows no strategies.
+using KnownFlaws = std::map<std::string, std::string, std::less<>>;
+
+/// One row for each strategy, in the order of their first runs: repetitions are merged.
+Table run_table(const Result& result, const KnownFlaws& flaws);
+/// One row for each run.
+Table table_of_each_run(const Result& result, const KnownFlaws& flaws);
+
+/// What to know about a result besides its figures, one line each: interrupted, invalid runs and
+/// why, faults, failures, skipped strategies, how repetitions were merged.
+std::vector<std::string> notes(const Result& result);
+
+}  // namespace lockbench::results

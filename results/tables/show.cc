@@ -1,0 +1,112 @@
+#include "results/tables/show.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "results/file/json.h"
+#include "results/tables/experiments.h"
+#include "results/tables/hazards.h"
+
+namespace lockbench::results {
+namespace {
+
+/// One row for each thing that was measured: what CSV shows.
+Table complete_table(const Result& result, const KnownFlaws& flaws) {
+  if (result.hazards) return hazard_table(*result.hazards);
+  if (result.experiment) return point_table(*result.experiment);
+  return result.capacity ? step_table(*result.capacity) : table_of_each_run(result, flaws);
+}
+
+/// What people see.
+Table main_table(const Result& result, const KnownFlaws& flaws) {
+  if (result.experiment) return experiment_table(*result.experiment);
+  if (result.capacity) return capacity_table(*result.capacity);
+  return run_table(result, flaws);
+}
+
+std::vector<std::string> lines_below(const Result& result) {
+  std::vector<std::string> lines = notes(result);
+  if (result.experiment) {
+    const std::vector<std::string> found = findings(*result.experiment);
+    lines.insert(lines.begin(), found.begin(), found.end());
+  }
+  return lines;
+}
+
+/// A chart and what the figures say, under the strategy's name.
+std::string details_of(const Capacity& capacity, const Look& look) {
+  const bool markdown = look.format == Format::markdown;
+  const std::string drawn = styled(chart(capacity), look.style);
+  std::string text = fmt::format("\n{}{}\n", markdown ? "## " : "", capacity.strategy);
+  if (!drawn.empty()) text += markdown ? fmt::format("\n```\n{}```\n\n", drawn) : drawn;
+  for (const std::string& line : findings(capacity)) {
+    text += markdown ? fmt::format("- {}\n", markdown_text(line)) : folded(line, look.style) + "\n";
+  }
+  return text;
+}
+
+std::string hazards_of(const Result& result, const Look& look) {
+  const bool markdown = look.format == Format::markdown;
+  std::string text =
+      markdown ? hazard_markdown(*result.hazards) : hazard_text(*result.hazards, look.style);
+  const bool repeated = std::any_of(result.belief_gaps.begin(), result.belief_gaps.end(),
+                                    [](const BeliefGap& gap) { return gap.seconds.size() > 1; });
+  // The gap of a single play is no distribution; its timeline shows it.
+  if (!repeated) return text;
+  const Table gaps = belief_gap_table(result.belief_gaps);
+  return text + "\n" + (markdown ? to_markdown(gaps, {}) : to_text(gaps, {}, look.style));
+}
+
+Table csv_columns(const Table& table) {
+  std::vector<std::size_t> places;
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    if (table.columns[c].in_csv) places.push_back(c);
+  }
+  return with_columns(table, places);
+}
+
+}  // namespace
+
+tl::expected<std::string, std::string> render(const Table& table,
+                                              const std::vector<std::string>& notes,
+                                              const Look& look) {
+  Table picked;
+  if (!look.columns.empty()) {
+    auto asked = chosen(table, look.columns);
+    if (!asked) return tl::unexpected(asked.error());
+    picked = *std::move(asked);
+  } else {
+    picked = look.format == Format::csv ? csv_columns(table) : shown(table);
+  }
+  if (look.format == Format::csv) return to_csv(picked);
+  return look.format == Format::markdown ? to_markdown(picked, notes)
+                                         : to_text(std::move(picked), notes, look.style);
+}
+
+tl::expected<std::string, std::string> render(const Result& result, const KnownFlaws& flaws,
+                                              const Look& look) {
+  if (look.format == Format::json) {
+    if (look.columns.empty()) return to_json(result);
+    return tl::unexpected(std::string("JSON has no columns to choose: use --format csv"));
+  }
+  const bool is_matrix =
+      result.hazards || (result.experiment && result.experiment->name() == "dose");
+  // A matrix has no columns to choose from: its cells as a list have.
+  if (look.format == Format::csv || (is_matrix && !look.columns.empty())) {
+    return render(complete_table(result, flaws), {}, look);
+  }
+  if (result.hazards) return hazards_of(result, look);
+  const Table table = main_table(result, flaws);
+  auto text = render(table, lines_below(result), look);
+  if (text && table.rows.empty()) {
+    const std::string_view what = result.experiment || result.capacity ? "points" : "runs";
+    return fmt::format("no {}\n{}", what,
+                       *render(Table(), lines_below(result), {look.format, look.style}));
+  }
+  if (!text || !result.capacity) return text;
+  for (const Capacity& capacity : *result.capacity) *text += details_of(capacity, look);
+  return text;
+}
+
+}  // namespace lockbench::results
