@@ -22,7 +22,7 @@ std::string encoded(std::string_view text) {
     }
   }
   // ZooKeeper does not allow these names.
-  if (name == "." || name == "..") name.insert(0, "%");
+  if (name == "." || name == "..") return "%" + name;
   return name.empty() ? "%" : name;
 }
 
