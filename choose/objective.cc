@@ -104,7 +104,8 @@ void judge(Candidate& candidate, const results::Threshold& slo, const std::strin
   // does.
   if (outcome.kept && !requirements.clients && measured.load.clients &&
       !measured.load.contended()) {
-    others.push_back({"one client alone (--clients says how many share the lock)", true});
+    const Difference alone{"one client alone (--clients says how many share the lock)", true};
+    others.push_back(alone);
   }
   const bool lighter =
       std::all_of(others.begin(), others.end(), [](const Difference& one) { return one.lighter; });
