@@ -7,11 +7,11 @@
 #include <set>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/finish.h"
 #include "cli/commands/metrics.h"
-#include "cli/console/finish.h"
 #include "cli/console/publish.h"
 #include "cli/console/session.h"
-#include "cli/console/text.h"
+#include "cli/options/text.h"
 #include "cli/options/value_types.h"
 #include "loadgen/experiments/capacity_experiment.h"
 #include "results/stats/compared_figures.h"

@@ -9,7 +9,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/console/facts.h"
-#include "cli/console/text.h"
+#include "cli/options/text.h"
 #include "hazards/client.h"
 #include "strategies/registry.h"
 

@@ -6,7 +6,7 @@
 #include "cli/console/deploy.h"
 #include "cli/console/exit_code.h"
 #include "cli/console/facts.h"
-#include "cli/console/text.h"
+#include "cli/options/text.h"
 #include "strategies/store.h"
 #include "testbed/servers/open_files.h"
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "cli/commands/commands.h"
-#include "cli/console/finish.h"
+#include "cli/commands/finish.h"
 #include "cli/console/publish.h"
 #include "cli/console/session.h"
 #include "cli/options/value_types.h"

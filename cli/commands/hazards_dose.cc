@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <random>
 
+#include "cli/commands/finish.h"
 #include "cli/commands/hazards.h"
-#include "cli/console/finish.h"
 #include "cli/console/publish.h"
 #include "cli/console/session.h"
 #include "hazards/dose.h"

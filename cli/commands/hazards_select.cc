@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "cli/commands/hazards.h"
-#include "cli/console/text.h"
 #include "cli/options/select.h"
+#include "cli/options/text.h"
 #include "strategies/registry.h"
 
 namespace lockbench::cli {

@@ -6,9 +6,9 @@
 #include <chrono>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/finish.h"
 #include "cli/commands/quorum_servers.h"
 #include "cli/console/deploy.h"
-#include "cli/console/finish.h"
 #include "cli/console/publish.h"
 #include "cli/console/session.h"
 #include "cli/options/value_types.h"

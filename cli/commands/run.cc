@@ -5,10 +5,10 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/fault_servers.h"
+#include "cli/commands/finish.h"
 #include "cli/commands/hdr_files.h"
 #include "cli/commands/metrics.h"
 #include "cli/console/console.h"
-#include "cli/console/finish.h"
 #include "cli/console/progress.h"
 #include "cli/console/publish.h"
 #include "cli/console/session.h"

@@ -7,7 +7,7 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "cli/console/text.h"
+#include "cli/options/text.h"
 
 namespace lockbench::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "cli/console/text.h"
+#include "cli/options/text.h"
 
 namespace lockbench::cli {
 namespace {

@@ -3,9 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "cli/console/text.h"
 #include "cli/options/config_file.h"
 #include "cli/options/option.h"
+#include "cli/options/text.h"
 
 namespace lockbench::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <array>
 #include <optional>
 
-#include "cli/console/text.h"
+#include "cli/options/text.h"
 
 namespace lockbench::cli {
 namespace {

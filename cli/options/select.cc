@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "cli/console/text.h"
+#include "cli/options/text.h"
 
 namespace lockbench::cli {
 namespace {

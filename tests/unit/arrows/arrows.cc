@@ -56,9 +56,8 @@ struct Exception {
   std::string_view from, to;
 };
 constexpr std::array kExceptions{
-    Exception{"cli/options", "cli/console"},
-    Exception{"cli/options", "cli/commands"},
-    Exception{"cli/console", "cli/commands"},
+    // The version of a ZooKeeper server is asked for through the socket that the Redis strategies
+    // have.
     Exception{"strategies/zookeeper", "strategies/redis/client/socket.h"},
 };
 

@@ -1,6 +1,6 @@
 #include "cli/options/select.h"
 
-#include "cli/console/text.h"
+#include "cli/options/text.h"
 #include "strategies/registry.h"
 #include "tests/unit/cli/fixtures.h"
 

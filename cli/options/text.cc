@@ -1,4 +1,4 @@
-#include "cli/console/text.h"
+#include "cli/options/text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

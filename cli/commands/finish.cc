@@ -1,4 +1,4 @@
-#include "cli/console/finish.h"
+#include "cli/commands/finish.h"
 
 #include <fmt/format.h>
 
