@@ -55,10 +55,10 @@ INSTANTIATE_TEST_SUITE_P(, Sessions,
                          });
 
 TEST(Setups, ThatAreNotOfferedSayWhy) {
-  const std::pair<std::string_view, Setup> none[] = {{"etcd", Setup::clocked},
-                                                     {"etcd", Setup::cramped},
-                                                     {"zookeeper", Setup::cramped},
-                                                     {"postgres-row", Setup::cramped}};
+  const std::pair<std::string_view, deployment::Setup> none[] = {{"etcd", Setup::clocked},
+                                                                 {"etcd", Setup::cramped},
+                                                                 {"zookeeper", Setup::cramped},
+                                                                 {"postgres-row", Setup::cramped}};
   for (const auto& [name, setup] : none) {
     const auto store = server_pool().store(strategy(name), setup);
     ASSERT_FALSE(store) << name;
