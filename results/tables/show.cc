@@ -11,23 +11,40 @@
 namespace lockbench::results {
 namespace {
 
+enum class Kind { runs, hazards, points, capacity };
+
+Kind kind_of(const Result& result) {
+  if (!result.runs.empty()) return Kind::runs;
+  if (result.hazards) return Kind::hazards;
+  if (result.experiment) return Kind::points;
+  return result.capacity ? Kind::capacity : Kind::runs;
+}
+
 /// One row for each thing that was measured: what CSV shows.
 Table complete_table(const Result& result, const KnownFlaws& flaws) {
-  if (result.hazards) return hazard_table(*result.hazards);
-  if (result.experiment) return point_table(*result.experiment);
-  return result.capacity ? step_table(*result.capacity) : table_of_each_run(result, flaws);
+  switch (kind_of(result)) {
+    case Kind::hazards:
+      return hazard_table(*result.hazards);
+    case Kind::points:
+      return point_table(*result.experiment);
+    case Kind::capacity:
+      return step_table(*result.capacity);
+    case Kind::runs:
+      break;
+  }
+  return table_of_each_run(result, flaws);
 }
 
 /// What people see.
 Table main_table(const Result& result, const KnownFlaws& flaws) {
-  if (result.experiment) return experiment_table(*result.experiment);
-  if (result.capacity) return capacity_table(*result.capacity);
-  return run_table(result, flaws);
+  const Kind kind = kind_of(result);
+  if (kind == Kind::points) return experiment_table(*result.experiment);
+  return kind == Kind::capacity ? capacity_table(*result.capacity) : run_table(result, flaws);
 }
 
 std::vector<std::string> lines_below(const Result& result) {
   std::vector<std::string> lines = notes(result);
-  if (result.experiment) {
+  if (kind_of(result) == Kind::points) {
     const std::vector<std::string> found = findings(*result.experiment);
     lines.insert(lines.begin(), found.begin(), found.end());
   }
@@ -90,21 +107,22 @@ tl::expected<std::string, std::string> render(const Result& result, const KnownF
     if (look.columns.empty()) return to_json(result);
     return tl::unexpected(std::string("JSON has no columns to choose: use --format csv"));
   }
+  const Kind kind = kind_of(result);
   const bool is_matrix =
-      result.hazards || (result.experiment && result.experiment->name() == "dose");
+      kind == Kind::hazards || (kind == Kind::points && result.experiment->name() == "dose");
   // A matrix has no columns to choose from: its cells as a list have.
   if (look.format == Format::csv || (is_matrix && !look.columns.empty())) {
     return render(complete_table(result, flaws), {}, look);
   }
-  if (result.hazards) return hazards_of(result, look);
+  if (kind == Kind::hazards) return hazards_of(result, look);
   const Table table = main_table(result, flaws);
   auto text = render(table, lines_below(result), look);
   if (text && table.rows.empty()) {
-    const std::string_view what = result.experiment || result.capacity ? "points" : "runs";
+    const std::string_view what = kind == Kind::runs ? "runs" : "points";
     return fmt::format("no {}\n{}", what,
                        *render(Table(), lines_below(result), {look.format, look.style}));
   }
-  if (!text || !result.capacity) return text;
+  if (!text || kind != Kind::capacity) return text;
   for (const Capacity& capacity : *result.capacity) *text += details_of(capacity, look);
   return text;
 }

@@ -153,10 +153,10 @@ const Registration registration(Descriptor{
     .acquire_commands =
         {"LeaseGrant ttl (once; then kept alive by LeaseKeepAlive, for all clients)",
          "LeaseGrant ttl + lock-delay (likewise)",
-         "Txn if nobody is in the way create place and guard, else the place",
+         "Txn if nothing is in the way create place and guard, else the place",
          "Watch the place, or the guard, in the way (deleted)",
          "Range what is in the way (once it is watched)",
-         "Txn if nobody is in the way any more create the guard",
+         "Txn if nothing is in the way any more create the guard",
          "Txn if it is there delete the place (giving up)"},
     .release_commands = {"Txn if the place is there delete it and the guard"},
     .source = "Burrows, \"The Chubby lock service for loosely-coupled distributed systems\", 2006",

@@ -77,7 +77,7 @@ class Herd : public NodeLock {
 const Registration registration(Descriptor{
     .name = "zookeeper-herd",
     .backend = "zookeeper",
-    .summary = "One ephemeral node that everybody watches: its end wakes the whole herd",
+    .summary = "One ephemeral node that all clients watch: its deletion wakes all of them",
     .acquire_commands = {"create key (ephemeral)",
                          "getData key (with a watch, sent along with it)"},
     .release_commands = {"delete key"},
