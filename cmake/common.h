@@ -1,5 +1,5 @@
-// The precompiled header: what most files include and what is slow to read. Each file includes what it uses
-// all the same, so that it also compiles without this one.
+// The precompiled header: what most files include and what is slow to read. Each file includes what
+// it uses all the same, so that it also compiles without this one.
 #pragma once
 
 #include <fmt/format.h>

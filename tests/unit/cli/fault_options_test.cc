@@ -25,8 +25,9 @@ TEST(FaultOption, IsRepeatableAndSorted) {
 
 TEST(FaultOption, MustFitIntoTheRun) {
   EXPECT_THAT(error_of({"--fault", "crash@1s"}), StartsWith("--fault: \"crash\" is none of"));
-  EXPECT_THAT(error_of({"--fault", "store-kill@5s"}),
-              StartsWith("--fault: store-kill@5s would start after the end of the run, which takes 3s"));
+  EXPECT_THAT(
+      error_of({"--fault", "store-kill@5s"}),
+      StartsWith("--fault: store-kill@5s would start after the end of the run, which takes 3s"));
   EXPECT_EQ(error_of({"--fault", "store-kill@5s", "--duration", "6s"}), "accepted");
   EXPECT_EQ(error_of({"--fault", "store-kill@5s", "--iterations", "10"}), "accepted");
   EXPECT_THAT(error_of({"--fault", "store-kill@1s", "--fault", "delay:1ms@2s"}),

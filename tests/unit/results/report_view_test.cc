@@ -172,7 +172,8 @@ TEST(ReportView, ARefusalIsNoHarmAndIsSaid) {
                     {.scenario = "failover", .strategy = "y", .observed = "double-grant"}};
   const Part part = part_of(result);
   EXPECT_THAT(part.headline, says(Tone::bad, "1 of 2 plays ended in harm"));
-  EXPECT_THAT(part.headline, says(Tone::plain, "1 ended with a refused lock rather than a doubtful one"));
+  EXPECT_THAT(part.headline,
+              says(Tone::plain, "1 ended with a refused lock rather than a doubtful one"));
   EXPECT_THAT(part.headline, says(Tone::plain, "Harmed by the fewest, 0: x"));
 }
 
