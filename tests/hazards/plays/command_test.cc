@@ -52,8 +52,8 @@ class Command : public testing::Test {
 TEST_F(Command, ShowsAndSavesWhatWasSeen) {
   EXPECT_EQ(run("late-release contention --strategies redis-set-nx,redis-set-nx-lua,none"), 0)
       << err();
-  EXPECT_THAT(out(), HasSubstr("late-release  freed    safe     ·"));
-  EXPECT_THAT(out(), HasSubstr("contention    safe     safe     lost"));
+  EXPECT_THAT(out(), HasSubstr("late-release  freed     safe      "));
+  EXPECT_THAT(out(), HasSubstr("contention    safe      safe      lost"));
   EXPECT_THAT(out(),
               HasSubstr("late-release / redis-set-nx: foreign-release\n  the release freed"));
   EXPECT_THAT(out(), Not(HasSubstr("late-release / redis-set-nx-lua")));

@@ -144,7 +144,7 @@ TEST(Evidence, WhatNobodyPlayedIsACondition) {
   world.add(made_up("x"));
   const Answer unplayed = world.choose(surviving({"partition"}));
   EXPECT_THAT(candidate(unplayed, "x").conditions,
-              ElementsAre(Field(&Reason::text, HasSubstr("declared only"))));
+              ElementsAre(Field(&Reason::text, HasSubstr("only declared"))));
   world.file().hazards = {played("partition-holder", "x", "safe")};
   EXPECT_THAT(candidate(world.choose(surviving({"partition"})), "x").conditions, IsEmpty());
 }

