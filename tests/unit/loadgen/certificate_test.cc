@@ -79,7 +79,7 @@ TEST_F(CertificateTest, LatenessWithinTheTimersNoise) {
 
 TEST_F(CertificateTest, SamplesOverflowed) {
   evidence_.overflowed_samples = 3;
-  expect_only_reason("3 samples were longer");
+  expect_only_reason("3 samples were above");
 }
 
 TEST_F(CertificateTest, TheClockJumped) {
