@@ -113,7 +113,7 @@ TEST(RedisWait, IsSkippedWhereTheServerMayNotBeAsked) {
   const Scratch scratch;
   const Outcome untold = lockbench(scratch, wait_run({"--redis", url}));
   EXPECT_EQ(untold.code, 1);
-  EXPECT_TRUE(has(untold.err, "--wait-replicas says it")) << untold.err;
+  EXPECT_TRUE(has(untold.err, "set --wait-replicas")) << untold.err;
   EXPECT_FALSE(has(untold.err, "secret"));
   const Outcome told = lockbench(scratch, wait_run({"--redis", url, "--wait-replicas", "1"}));
   EXPECT_EQ(told.code, 0) << told.err;
@@ -205,7 +205,7 @@ TEST(QuorumCommand, MeasuresEveryConstellation) {
   // Who asks one after the other waits for the slow one, who asks all at once does not.
   EXPECT_GE(point_of(points, "redlock", 3, 1, 0, 0, 1).at("acquire").at("p50"), 0.02);
   EXPECT_LT(point_of(points, "redlock-parallel", 3, 1, 0, 0, 1).at("acquire").at("p50"), 0.02);
-  EXPECT_TRUE(has(outcome.out, "redlock with 2 of 3 nodes down: nothing is granted"))
+  EXPECT_TRUE(has(outcome.out, "redlock with 2 of 3 nodes down: nothing was granted"))
       << outcome.out;
   EXPECT_TRUE(has(outcome.out, "the acquire p50 of redis-set-nx-lua")) << outcome.out;
   EXPECT_TRUE(has(outcome.err, "point 20 of 20")) << outcome.err;
