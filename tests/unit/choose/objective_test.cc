@@ -93,7 +93,8 @@ TEST(Slo, ThatLeavesAFewOutRulesOutOnlyLocksThatAreFair) {
     EXPECT_FALSE(judged(objective(slo, crowd), {.fair = true}).qualifies()) << slo;
     const Candidate unfair = judged(objective(slo, crowd));
     EXPECT_TRUE(unfair.qualifies()) << slo;
-    EXPECT_THAT(unfair.conditions, Contains(Field(&Reason::text, HasSubstr("some clients starve"))));
+    EXPECT_THAT(unfair.conditions,
+                Contains(Field(&Reason::text, HasSubstr("some clients starve"))));
   }
 }
 
