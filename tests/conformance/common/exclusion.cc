@@ -166,7 +166,6 @@ std::string fencing_as_declared(const Descriptor& descriptor) {
   return {};
 }
 
-bool excludes(const Descriptor& descriptor) { return descriptor.traits.promises_exclusion; }
 bool excludes_listening(const Descriptor& descriptor) {
   return excludes(descriptor) && can_notify(descriptor);
 }

@@ -126,7 +126,6 @@ std::string validity_has_no_end(const Descriptor& descriptor) {
              : "no TTL is declared, yet the lease's validity ends";
 }
 
-bool excludes(const Descriptor& descriptor) { return descriptor.traits.promises_exclusion; }
 bool has_ttl(const Descriptor& descriptor) { return descriptor.traits.expiry == Expiry::ttl; }
 bool has_no_ttl(const Descriptor& descriptor) { return descriptor.traits.expiry == Expiry::none; }
 

@@ -119,7 +119,6 @@ std::string foreign_renewal_as_declared(const Descriptor& descriptor) {
   return {};
 }
 
-bool excludes(const Descriptor& descriptor) { return descriptor.traits.promises_exclusion; }
 bool can_renew(const Descriptor& descriptor) { return descriptor.traits.renew_check.has_value(); }
 
 }  // namespace

@@ -17,6 +17,8 @@ struct Property {
   std::string (*check)(const Descriptor& descriptor);
 };
 
+inline bool excludes(const Descriptor& descriptor) { return descriptor.traits.promises_exclusion; }
+
 std::vector<Property> all_properties();
 /// What a suite checks besides, because only its store has it. Each suite defines it.
 std::vector<Property> own_properties();

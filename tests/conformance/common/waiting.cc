@@ -110,8 +110,6 @@ std::string stop_ends_listening(const Descriptor& descriptor) {
   return stop_ends_the_wait_by(descriptor, notified());
 }
 
-bool excludes(const Descriptor& descriptor) { return descriptor.traits.promises_exclusion; }
-
 }  // namespace
 
 std::vector<Property> waiting_properties() {

@@ -14,7 +14,7 @@ namespace {
 
 using etcd::SessionStanding;
 
-constexpr seconds kTtl{2};
+constexpr seconds kChubbyTtl{2};
 
 class ChubbyTest : public testing::Test {
  protected:
@@ -22,8 +22,11 @@ class ChubbyTest : public testing::Test {
 
   static AcquireResult acquire(Client& client, const std::string& key, Mode mode,
                                Duration patience = {}) {
-    return client.lock().acquire(
-        {.key = key, .ttl = kTtl, .deadline = client.now() + patience, .mode = mode, .stop = {}});
+    return client.lock().acquire({.key = key,
+                                  .ttl = kChubbyTtl,
+                                  .deadline = client.now() + patience,
+                                  .mode = mode,
+                                  .stop = {}});
   }
 };
 
@@ -120,10 +123,10 @@ TEST_F(ChubbyTest, AnOrderlyReleaseIsFollowedByNoDelay) {
   Bench bench(strategy_, options);
   const auto one = bench.client();
   const auto two = bench.client();
-  const AcquireResult held = one->try_once(bench.key(), kTtl);
+  const AcquireResult held = one->try_once(bench.key(), kChubbyTtl);
   ASSERT_TRUE(held.lease) << held.reason;
   EXPECT_EQ(one->release(*held.lease), ReleaseOutcome::released);
-  const AcquireResult next = two->try_once(bench.key(), kTtl);
+  const AcquireResult next = two->try_once(bench.key(), kChubbyTtl);
   EXPECT_TRUE(next.lease) << next.reason;
 }
 
@@ -164,7 +167,7 @@ TEST_F(ChubbyTest, InJeopardyAClientWaitsAndIsSafeAgainWhenTheStoreComesBack) {
   options.command_timeout = milliseconds(300);
   Bench bench(strategy_, *ground, options);
   const auto client = bench.client();
-  const AcquireResult held = client->acquire(bench.key(), seconds(5), kTtl);
+  const AcquireResult held = client->acquire(bench.key(), seconds(5), kChubbyTtl);
   ASSERT_TRUE(held.lease) << held.reason;
   const LeaseState& session = *held.lease->state;
   const auto standing = [&] {
@@ -176,7 +179,7 @@ TEST_F(ChubbyTest, InJeopardyAClientWaitsAndIsSafeAgainWhenTheStoreComesBack) {
   EXPECT_EQ(standing(), SessionStanding::jeopardy);
   AcquireResult another;
   std::thread waiting(
-      [&] { another = client->acquire(bench.key() + ":other", seconds(20), kTtl); });
+      [&] { another = client->acquire(bench.key() + ":other", seconds(20), kChubbyTtl); });
   ASSERT_TRUE(client->trace().await_waiting(seconds(5)));
   ASSERT_TRUE(ground->server().restart(true));
   waiting.join();

@@ -88,9 +88,9 @@ void EtcdProbe::remove_all(const std::string& prefix) {
   must(stubs_->kv->DeleteRange(&call, request, &response));
 }
 
-etcd::LeaseId EtcdProbe::grant(std::int64_t seconds) {
+etcd::LeaseId EtcdProbe::grant(std::int64_t ttl) {
   etcdserverpb::LeaseGrantRequest request;
-  request.set_ttl(seconds);
+  request.set_ttl(ttl);
   etcdserverpb::LeaseGrantResponse response;
   Call call;
   must(stubs_->lease->LeaseGrant(&call, request, &response));

@@ -14,7 +14,7 @@
 namespace lockbench::test {
 namespace {
 
-constexpr seconds kTtl{2};
+constexpr seconds kSessionTtl{2};
 
 bool eventually(const std::function<bool()>& condition) {
   constexpr int kLooks = 1000;
@@ -59,7 +59,7 @@ TEST_P(EtcdSessions, OutliveTheirConnections) {
   shared_etcd().clear();
   Bench bench(strategy_, url_of((*proxy)->port()));
   const auto holder = bench.client();
-  const AcquireResult held = holder->try_once(bench.key(), kTtl);
+  const AcquireResult held = holder->try_once(bench.key(), kSessionTtl);
   ASSERT_TRUE(held.lease) << held.reason;
   ASSERT_TRUE(bench.worlds().await("LeaseKeepAlive", 1, seconds(5)));
   (*proxy)->cut();
@@ -69,14 +69,14 @@ TEST_P(EtcdSessions, OutliveTheirConnections) {
   EXPECT_FALSE(state.lost_at());
   EXPECT_TRUE(bench.is_held());
   EXPECT_EQ(holder->release(*held.lease), ReleaseOutcome::released);
-  EXPECT_TRUE(holder->try_once(bench.key(), kTtl).lease);
+  EXPECT_TRUE(holder->try_once(bench.key(), kSessionTtl).lease);
 }
 
 TEST_P(EtcdSessions, OutliveTheirServersProcess) {
   const auto ground = own_ground();
   Bench bench(strategy_, *ground);
   const auto holder = bench.client();
-  const AcquireResult held = holder->try_once(bench.key(), kTtl);
+  const AcquireResult held = holder->try_once(bench.key(), kSessionTtl);
   ASSERT_TRUE(held.lease) << held.reason;
   ASSERT_TRUE(ground->server().kill_hard());
   ASSERT_TRUE(ground->server().restart(true));

@@ -10,10 +10,10 @@
 namespace lockbench::test {
 namespace {
 
-constexpr milliseconds kTtl{1000};
+constexpr milliseconds kQueueTtl{1000};
 /// What a client of redis-queue with that TTL allows: one sign of life, and how long it is good
 /// for.
-constexpr milliseconds kSign = kTtl / 10, kAlive = 3 * kSign;
+constexpr milliseconds kSign = kQueueTtl / 10, kAlive = 3 * kSign;
 
 /// redis-queue against clients that do only what they are told, such as to die.
 class QueueRaces : public testing::Test {
@@ -30,7 +30,7 @@ class QueueRaces : public testing::Test {
     const std::string said =
         probe_.ask({"EVAL", std::string(redis::scripts::queue.source), "4", key(""), key(":queue"),
                     key(":liveness"), key(":numbers"), "ask", token, std::to_string(alive.count()),
-                    std::to_string(kTtl.count()), may_wait ? "1" : "0"});
+                    std::to_string(kQueueTtl.count()), may_wait ? "1" : "0"});
     return {said.front() == '1', std::stoll(said.substr(2))};
   }
   int waiters() { return std::stoi(probe_.ask({"ZCARD", key(":queue")})); }
@@ -49,7 +49,7 @@ class QueueRaces : public testing::Test {
   }
 
   Lease must_acquire(Client& client) {
-    AcquireResult result = client.try_once(bench_.key(), kTtl);
+    AcquireResult result = client.try_once(bench_.key(), kQueueTtl);
     if (!result.lease) throw std::runtime_error(unexpected(result, AcquireOutcome::acquired));
     return *std::move(result.lease);
   }
@@ -63,7 +63,7 @@ class Waiter {
  public:
   Waiter(Bench& bench, std::unique_ptr<Client> client)
       : client_(std::move(client)), thread_([this, &bench] {
-          result_ = client_->acquire(bench.key(), seconds(20), kTtl);
+          result_ = client_->acquire(bench.key(), seconds(20), kQueueTtl);
           granted_at_ = client_->now();
         }) {}
   bool await_waiting() { return client_->trace().await_waiting(seconds(5)); }
@@ -151,7 +151,7 @@ TEST_F(QueueRaces, ALostAnswerLeavesNoPlaceBehind) {
   const auto unlucky = bench_.client();
   const Lease held = must_acquire(*holder);
   unlucky->faults().drop_answer(1);
-  EXPECT_EQ(unlucky->acquire(bench_.key(), seconds(5), kTtl).outcome, AcquireOutcome::unknown);
+  EXPECT_EQ(unlucky->acquire(bench_.key(), seconds(5), kQueueTtl).outcome, AcquireOutcome::unknown);
   EXPECT_EQ(waiters(), 0);
   EXPECT_EQ(holder->release(held), ReleaseOutcome::released);
   must_acquire(*unlucky);
@@ -163,7 +163,7 @@ TEST_F(QueueRaces, NobodyBargesInWhileSomebodyWaits) {
   const Lease held = must_acquire(*holder);
   ASSERT_FALSE(ask("waits").granted);
   probe_.remove({bench_.key()});  // as if the holder's TTL were over
-  EXPECT_EQ(newcomer->try_once(bench_.key(), kTtl).outcome, AcquireOutcome::refused);
+  EXPECT_EQ(newcomer->try_once(bench_.key(), kQueueTtl).outcome, AcquireOutcome::refused);
   EXPECT_EQ(probe_.get(bench_.key()), "waits");
   EXPECT_TRUE(ask("waits").granted);
 }
@@ -176,8 +176,8 @@ TEST_F(QueueRaces, AKilledHoldersLockGoesToTheNextAtItsEnd) {
   ASSERT_TRUE(next.await_waiting());
   holder.reset();
   ASSERT_TRUE(next.result().lease);
-  EXPECT_GE(next.granted_at() - begin, kTtl - milliseconds(2));
-  EXPECT_LE(next.granted_at() - begin, kTtl + kSign + kSlack);
+  EXPECT_GE(next.granted_at() - begin, kQueueTtl - milliseconds(2));
+  EXPECT_LE(next.granted_at() - begin, kQueueTtl + kSign + kSlack);
   EXPECT_GT(*next.result().lease->fencing, *held.fencing);
 }
 
@@ -208,7 +208,7 @@ TEST_F(QueueRaces, AStoppedWaiterPassesItsGrantOn) {
   std::stop_source stop;
   AcquireResult left;
   std::jthread leaving(
-      [&] { left = leaver->acquire(bench_.key(), seconds(20), kTtl, stop.get_token()); });
+      [&] { left = leaver->acquire(bench_.key(), seconds(20), kQueueTtl, stop.get_token()); });
   ASSERT_TRUE(leaver->trace().await_waiting(seconds(5)));
   Waiter next(bench_, bench_.client());
   ASSERT_TRUE(next.await_waiting());

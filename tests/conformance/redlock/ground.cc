@@ -31,10 +31,6 @@ class Watcher : public Monitor {
   RedisMonitor monitor_;
 };
 
-void must(const tl::expected<void, std::string>& done) {
-  if (!done) throw std::runtime_error(done.error());
-}
-
 }  // namespace
 
 QuorumGround::QuorumGround() : probes_(kNodes) {

@@ -14,10 +14,6 @@ using Nodes = std::initializer_list<std::size_t>;
 constexpr Nodes kTwo{1, 3};
 constexpr Nodes kThree{0, 2, 4};
 
-void must(const tl::expected<void, std::string>& done) {
-  if (!done) throw std::runtime_error(done.error());
-}
-
 using Step = tl::expected<void, std::string> (testbed::Server::*)();
 
 void on(QuorumGround& ground, Nodes nodes, Step step) {

@@ -8,10 +8,6 @@
 namespace lockbench::test {
 namespace {
 
-void must(const tl::expected<void, std::string>& done) {
-  if (!done) throw std::runtime_error(done.error());
-}
-
 std::string restarted_node_is_used_again(const Descriptor& descriptor) {
   constexpr std::size_t kNode = 3;
   QuorumGround& ground = rough_ground();

@@ -35,7 +35,7 @@ TEST(Scenarios, ConcernTheStrategiesThatDeclareThem) {
     for (const KnownHazard& known : strategy->hazards) {
       const Scenario* const scenario = find_scenario(known.scenario);
       ASSERT_NE(scenario, nullptr) << strategy->name << " declares " << known.scenario;
-      EXPECT_EQ(not_applicable(*scenario, *strategy), std::nullopt)
+      EXPECT_EQ(hazards::not_applicable(*scenario, *strategy), std::nullopt)
           << strategy->name << " declares " << known.scenario;
     }
   }

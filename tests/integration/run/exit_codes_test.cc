@@ -12,10 +12,6 @@ namespace {
 using Words = std::vector<std::string>;
 using std::chrono::seconds;
 
-void expect_in(const std::string& text, std::string_view part) {
-  EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
-}
-
 TEST(ExitCode, IsNinetyNineForAMissedThreshold) {
   const Scratch scratch;
   const Words load = short_run({"redis-set-nx", "--redis", shared_redis().url()});

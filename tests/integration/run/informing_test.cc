@@ -26,10 +26,6 @@ std::string missing_of(const std::string& backend) {
   return program + " not found: install the package " + program;
 }
 
-void expect_in(const std::string& text, std::string_view part) {
-  EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
-}
-
 TEST(List, ShowsEveryStrategyAsText) {
   const Scratch scratch;
   const Outcome outcome = lockbench(scratch, {"list"});

@@ -14,10 +14,6 @@ namespace {
 using Words = std::vector<std::string>;
 using std::chrono::seconds;
 
-void expect_in(const std::string& text, std::string_view wanted) {
-  EXPECT_NE(text.find(wanted), std::string::npos) << "no \"" << wanted << "\" in: " << text;
-}
-
 /// Five Redis servers of the user's own.
 class OwnNodes : public testing::Test {
  protected:

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
 #include <sys/prctl.h>
@@ -120,6 +121,10 @@ std::string read_file(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw std::runtime_error("cannot read " + path.string());
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void expect_in(const std::string& text, std::string_view part) {
+  EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
 }
 
 std::vector<std::string> lines_of(std::string_view text) {

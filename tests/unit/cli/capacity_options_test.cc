@@ -44,14 +44,14 @@ TEST(CapacityOptions, SayWhatIsWrong) {
               HasSubstr("this objective improves as acquire.p99 gets worse; use <"));
   EXPECT_THAT(error_of({"--slo", "fairness.jain<=0.5"}), HasSubstr("use >"));
   EXPECT_THAT(error_of({"--sweep", "threads=1"}), HasSubstr("\"threads=1\" is not clients=N"));
-  EXPECT_THAT(error_of({"--sweep", "clients=1,x"}), HasSubstr("whole numbers from 1 to"));
+  EXPECT_THAT(error_of({"--sweep", "clients=1,x"}), HasSubstr("whole number from 1 to"));
   EXPECT_THAT(error_of({"--sweep", "keys="}), HasSubstr("--sweep"));
   EXPECT_THAT(error_of({"--sweep", "off", "--sweep", "keys=1"}), HasSubstr("off alone"));
   EXPECT_THAT(error_of({"--sweep", "keys=1", "--sweep", "off"}), HasSubstr("off alone"));
   EXPECT_THAT(error_of({"--sweep", "keys=1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17"}),
               HasSubstr("at most 16"));
   EXPECT_THAT(error_of({"--planned-rate", "0"}), HasSubstr("\"0\" is not a number from"));
-  EXPECT_THAT(error_of({"--extrapolate", "keys=4"}), HasSubstr("clients=N or rtt=D"));
+  EXPECT_THAT(error_of({"--extrapolate", "keys=4"}), HasSubstr("clients=N, rtt=D"));
   EXPECT_THAT(error_of({"--rate", "5"}), HasSubstr("--rate"));
 }
 

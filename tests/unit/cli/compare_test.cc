@@ -126,7 +126,7 @@ TEST_F(Compare, AFigureThatNobodyMeasuredFails) {
   const TemporaryFile some("n.json", to_json(without_grants(fast_, "strategy-1")));
   const Ran others = compare({some.path(), some.path(), "--fail-on", "acquire.p99>+10%"});
   EXPECT_EQ(others.code, 0) << others.err;
-  EXPECT_THAT(others.out, HasSubstr("acquire.p99 was measured in neither: strategy-1\n"));
+  EXPECT_THAT(others.out, HasSubstr("acquire.p99 is in neither result: strategy-1\n"));
 }
 
 TEST_F(Compare, AConfidenceOutOfReachIsSaid) {

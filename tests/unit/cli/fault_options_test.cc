@@ -31,7 +31,7 @@ TEST(FaultOption, MustFitIntoTheRun) {
   EXPECT_EQ(error_of({"--fault", "store-kill@5s", "--duration", "6s"}), "accepted");
   EXPECT_EQ(error_of({"--fault", "store-kill@5s", "--iterations", "10"}), "accepted");
   EXPECT_THAT(error_of({"--fault", "store-kill@1s", "--fault", "delay:1ms@2s"}),
-              HasSubstr("one at a time"));
+              HasSubstr("faults must not overlap"));
 }
 
 TEST(FaultOption, MayStandInAFile) {

@@ -51,7 +51,7 @@ std::vector<Refused> refused_values() {
   refuse("--key-skew", "0 to 10", {"-0.1", "nan", "inf", "1e999", "10.1", "x"});
   refuse("--hold", "at most 1h", {"2h", "exp(61m)"});
   refuse("--hold", distribution, {"-1ms", "1", "abc", "nan", "exp(1ms", "1e30s", "5 ms x"});
-  refuse("--hold", "the first must not be above the second", {"uniform(3ms,1ms)"});
+  refuse("--hold", "the first bound must not be above the second", {"uniform(3ms,1ms)"});
   refuse("--think", "at most 1h", {"2h"});
   refuse("--think", distribution, {"-1s", "inf"});
   refuse("--think", "takes two durations: uniform(1ms,3ms)", {"uniform(1ms)"});

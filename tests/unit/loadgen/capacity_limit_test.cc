@@ -4,16 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "loadgen/record/certificate.h"
+#include "tests/unit/loadgen/around.h"
 
 namespace lockbench::loadgen {
 namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-results::Distribution around(double seconds, std::uint64_t count = 1000) {
-  return {.count = count, .mean = seconds, .p50 = seconds, .p99 = 2 * seconds};
-}
 
 /// A run that nothing is the matter with: 100 sections of 2 ms a second.
 results::Run calm_run() {

@@ -4,16 +4,13 @@
 #include <algorithm>
 
 #include "loadgen/experiments/capacity_experiment.h"
+#include "tests/unit/loadgen/around.h"
 
 namespace lockbench::loadgen {
 namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
-
-results::Distribution around(double seconds, std::uint64_t count = 1000) {
-  return {.count = count, .mean = seconds, .p50 = seconds, .p99 = 2 * seconds};
-}
 
 /// A lock that is kept for 2 ms by each section, at whose door 32 clients waited.
 class CapacityPredictionTest : public testing::Test {

@@ -13,7 +13,7 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
-Hazard cell(std::string scenario, std::string strategy, const std::string& observed) {
+Hazard a_cell(std::string scenario, std::string strategy, const std::string& observed) {
   return {.scenario = std::move(scenario),
           .strategy = std::move(strategy),
           .expected = observed,
@@ -21,27 +21,28 @@ Hazard cell(std::string scenario, std::string strategy, const std::string& obser
           .evidence = {{"reason", "because of " + observed}}};
 }
 
-std::vector<Hazard> some_cells() {
-  return {cell("late-release", "one", "safe"), cell("late-release", "two", "foreign-release"),
-          cell("crash-holding", "one", "recovers"), cell("crash-holding", "two", "not-applicable")};
+std::vector<Hazard> four_cells() {
+  return {a_cell("late-release", "one", "safe"), a_cell("late-release", "two", "foreign-release"),
+          a_cell("crash-holding", "one", "recovers"),
+          a_cell("crash-holding", "two", "not-applicable")};
 }
 
 TEST(HazardText, HasARowForAScenarioAndANumberForAStrategy) {
-  const std::string text = hazard_text(some_cells(), {});
+  const std::string text = hazard_text(four_cells(), {});
   EXPECT_THAT(text, HasSubstr("   1 one\n   2 two\n"));
   EXPECT_THAT(text, HasSubstr("late-release   safe      freed"));
   EXPECT_THAT(text, HasSubstr("crash-holding  back      ·"));
 }
 
 TEST(HazardText, ExplainsTheOutcomesThatOccurAndNoOthers) {
-  const std::string text = hazard_text(some_cells(), {});
+  const std::string text = hazard_text(four_cells(), {});
   EXPECT_THAT(text, HasSubstr("freed     foreign-release: "));
   EXPECT_THAT(text, Not(HasSubstr("lost-update")));
   EXPECT_THAT(text, Not(HasSubstr("differs from what the strategy declares")));
 }
 
 TEST(HazardText, MarksAnOutcomeThatIsNotTheDeclaredOne) {
-  auto cells = some_cells();
+  auto cells = four_cells();
   cells[0].expected = "double-grant";
   cells[0].agrees = false;
   const std::string text = hazard_text(cells, {});
@@ -51,7 +52,7 @@ TEST(HazardText, MarksAnOutcomeThatIsNotTheDeclaredOne) {
 }
 
 TEST(HazardText, MarksAnUnstableOutcome) {
-  auto cells = some_cells();
+  auto cells = four_cells();
   cells[0].observed = "double-grant";
   cells[0].agrees = false;
   cells[0].evidence["unstable"] = true;
@@ -63,7 +64,7 @@ TEST(HazardText, MarksAnUnstableOutcome) {
 }
 
 TEST(HazardText, FitsTheWidth) {
-  const std::string text = hazard_text(some_cells(), {.width = 25});
+  const std::string text = hazard_text(four_cells(), {.width = 25});
   EXPECT_THAT(text, HasSubstr("late-release   safe\n"));
   EXPECT_THAT(text, HasSubstr("late-release   freed\n"));
   EXPECT_THAT(text, EndsWith("\nlate-release / two:\n  foreign-release\n"
@@ -71,22 +72,22 @@ TEST(HazardText, FitsTheWidth) {
 }
 
 TEST(HazardText, IsColoredAndAsciiOnlyWhereAsked) {
-  EXPECT_THAT(hazard_text(some_cells(), {}), Not(HasSubstr("\x1b")));
-  EXPECT_THAT(hazard_text(some_cells(), {.color = true}), HasSubstr("\x1b[31mfreed"));
-  EXPECT_THAT(hazard_text(some_cells(), {.ascii = true}), Not(HasSubstr("·")));
+  EXPECT_THAT(hazard_text(four_cells(), {}), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(hazard_text(four_cells(), {.color = true}), HasSubstr("\x1b[31mfreed"));
+  EXPECT_THAT(hazard_text(four_cells(), {.ascii = true}), Not(HasSubstr("·")));
 }
 
 TEST(HazardText, LeavesACellEmptyThatWasNotPlayed) {
-  auto cells = some_cells();
+  auto cells = four_cells();
   cells.erase(cells.begin());
   EXPECT_THAT(hazard_text(cells, {}), HasSubstr("late-release   freed\n"));
 }
 
 TEST(HazardText, GivesReasonsOfFailuresOnlyAndSharesThem) {
-  auto cells = some_cells();
+  auto cells = four_cells();
   EXPECT_THAT(hazard_text(cells, {}), EndsWith("\n\nlate-release / two: foreign-release\n"
                                                "  because of foreign-release\n"));
-  cells[0] = cell("late-release", "one", "foreign-release");
+  cells[0] = a_cell("late-release", "one", "foreign-release");
   EXPECT_THAT(hazard_text(cells, {}), EndsWith("\n\nlate-release / one, two: foreign-release\n"
                                                "  because of foreign-release\n"));
   cells[0].evidence["reason"] = std::string("another one");

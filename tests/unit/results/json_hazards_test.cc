@@ -14,12 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-Result read_back(const Result& result) {
-  auto read = from_json(to_json(result));
-  EXPECT_TRUE(read.has_value()) << read.error();
-  return read.value_or(Result{});
-}
-
 TEST(Json, PointsOfADoseAreReadBack) {
   Result result = full_result();
   result.experiment = Experiment{std::vector<DosePoint>{sample_dose_point(), DosePoint()}};

@@ -17,12 +17,6 @@ using nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
 
-Result read_back(const Result& result) {
-  auto read = from_json(to_json(result));
-  EXPECT_TRUE(read.has_value()) << read.error();
-  return read.value_or(Result{});
-}
-
 std::string error_of(std::string_view text) {
   const auto read = from_json(text);
   return read ? "no error" : read.error();

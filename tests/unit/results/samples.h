@@ -1,5 +1,8 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include "results/file/json.h"
 #include "results/file/model.h"
 
 namespace lockbench::results {
@@ -201,6 +204,12 @@ inline Result full_result() {
   result.skipped = {{"etcd", "not built"}};
   result.runs = {full_run(), simple_run("none")};
   return result;
+}
+
+inline Result read_back(const Result& result) {
+  auto read = from_json(to_json(result));
+  EXPECT_TRUE(read.has_value()) << read.error();
+  return read.value_or(Result{});
 }
 
 }  // namespace lockbench::results
