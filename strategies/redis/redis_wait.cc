@@ -50,7 +50,7 @@ class WaitForReplicas : public TokenLock {
       if (auto kept = await_replicas({}); !kept)
         return {RenewOutcome::failed, kept.error().message};
     }
-    return to_renew_result(renewed, lease, env(), asked_at,
+    return to_renew_result(is_one(renewed), lease, env(), asked_at,
                            std::chrono::milliseconds(milliseconds));
   }
 
