@@ -131,7 +131,7 @@ Done raise_open_files(const Request& request, const std::vector<Need>& needs) {
 void begin(std::vector<Need>& needs, Deployment& deployment) {
   const auto own = [](const Need& need) { return need.given.empty(); };
   if (std::none_of(needs.begin(), needs.end(), own)) return;
-  auto host = LocalHost::open({});
+  auto host = LocalHost::open();
   if (host) deployment.host = *std::move(host);
   const std::string failure = host ? "" : host.error();
   for (Need& need : needs) {

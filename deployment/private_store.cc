@@ -147,7 +147,7 @@ void PrivateStore::add_cluster(
 
 const testbed::ClockShim* PrivateStore::clock_for(LocalHost& host, Setup setup) {
   if (setup != Setup::clocked) return nullptr;
-  clock_ = need(testbed::ClockShim::make(host.testbed(), host.clock_shim()));
+  clock_ = need(testbed::ClockShim::make(host.testbed()));
   return clock_.get();
 }
 

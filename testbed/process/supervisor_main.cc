@@ -157,10 +157,9 @@ void Supervisor::reap() {
     const auto found = std::find_if(children_.begin(), children_.end(), is_it);
     // Until the leader is reaped its group id cannot be reused: kill what it left behind.
     if (found != children_.end()) kill(-pid, SIGKILL);
-    int status = 0;
-    waitpid(pid, &status, 0);
+    waitpid(pid, nullptr, 0);
     if (found == children_.end()) continue;  // an orphan that fell to us
-    tell({"exited", std::to_string(found->first), std::to_string(status)});
+    tell({"exited", std::to_string(found->first)});
     children_.erase(found);
   }
 }

@@ -19,4 +19,7 @@ tl::expected<std::filesystem::path, std::string> find_program(const Program& pro
 tl::expected<std::filesystem::path, std::string> find_program(const Program& program,
                                                               std::string_view path);
 
+/// A file that is built and installed beside this program. The error names its path.
+tl::expected<std::filesystem::path, std::string> find_beside(std::string_view name);
+
 }  // namespace lockbench::testbed

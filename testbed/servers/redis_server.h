@@ -22,7 +22,6 @@ struct RedisOptions {
   bool unix_socket = false;       ///< listen on a unix socket too
   std::string password;           ///< of the default user; empty: none
   std::vector<std::string> users;  ///< as in redis.conf after "user ": "ann on >secret ~* &* +@all"
-  bool debug_command = false;      ///< allow DEBUG
   std::vector<std::string> config;   ///< further lines of redis.conf, for instance "replicaof ..."
   const ClockShim* clock = nullptr;  ///< the clock that it uses; null: the machine's
   PortChooser choose_port = free_loopback_port;

@@ -99,7 +99,6 @@ class Server final {
 
   Server(const Testbed& testbed, ServerSpec spec);
   /// Starts the process and awaits readiness; a server that does not become ready is killed.
-  Result launch();
   Result launch_locked();
   Result stop_locked();
   Result kill_locked();
