@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "strategies/redis/client/info.h"
+#include "strategies/redis/client/protocol.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/registry.h"

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "testbed/servers/clients.h"
-
 namespace lockbench::testbed {
 namespace {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "testbed/servers/clients.h"
+#include "testbed/servers/open_files.h"
 
 namespace lockbench::testbed {
 namespace {

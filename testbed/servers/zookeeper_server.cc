@@ -7,7 +7,6 @@
 #include <system_error>
 #include <utility>
 
-#include "testbed/servers/clients.h"
 #include "testbed/servers/programs.h"
 
 namespace lockbench::testbed {

@@ -4,6 +4,7 @@
 #include <hiredis/hiredis.h>
 
 #include <array>
+#include <charconv>
 #include <new>
 
 namespace lockbench::redis {
@@ -116,6 +117,23 @@ bool is_read_only(const StoreError& error) {
   // For a write in a script, some servers put more text before it.
   return error.kind == StoreError::Kind::rejected &&
          error.message.find("READONLY ") != std::string::npos;
+}
+
+std::string info_field(std::string_view info, std::string_view name) {
+  const std::string line = "\n" + std::string(name) + ":";
+  const std::size_t at = info.find(line);
+  if (at == std::string_view::npos) return {};
+  const std::size_t begin = at + line.size();
+  return std::string(info.substr(begin, info.find_first_of("\r\n", begin) - begin));
+}
+
+StoreResult<int> connected_replicas(Connection& redis) {
+  const auto info = redis.call({"INFO", "replication"});
+  if (!info) return tl::unexpected(info.error());
+  const std::string text = info_field(info->text, "connected_slaves");
+  int replicas = 0;
+  std::from_chars(text.data(), text.data() + text.size(), replicas);
+  return replicas;
 }
 
 StoreResult<void> greet(const Endpoint& endpoint,

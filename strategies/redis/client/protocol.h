@@ -51,6 +51,11 @@ bool is_no_permission(const StoreError& error);
 /// The server refused to write because it is a replica.
 bool is_read_only(const StoreError& error);
 
+/// The value of "name:value\r\n" in the answer to INFO; empty if it is missing.
+std::string info_field(std::string_view info, std::string_view name);
+/// The number of connected replicas.
+StoreResult<int> connected_replicas(Connection& redis);
+
 /// What a new connection begins with: AUTH, SELECT, and ROLE where sentinels named the master.
 /// `exchange` sends one command and returns its answer.
 StoreResult<void> greet(const Endpoint& endpoint,

@@ -10,8 +10,8 @@
 #include <set>
 #include <sstream>
 
-#include "testbed/servers/clients.h"
 #include "testbed/servers/postgres_server.h"
+#include "testbed/servers/programs.h"
 #include "tests/integration/testbed/support.h"
 
 namespace lockbench::testbed {
