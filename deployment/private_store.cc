@@ -168,7 +168,7 @@ void each(const PrivateStore::Servers& servers,
   tl::expected<void, std::string> done;
   for (auto& one : begun) {
     auto ended = one.get();
-    if (done) done = std::move(ended);  // the first failure is the one to tell
+    if (done) done = std::move(ended);  // keeps the first failure
   }
   need(done);
 }

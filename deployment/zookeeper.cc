@@ -174,7 +174,7 @@ const PrivateStoreRegistration registration({
       return std::make_unique<ZookeeperStore>(host, request);
     },
     .clusters = true,
-    .files_per_connection = 3,  // its library keeps a pipe besides
+    .files_per_connection = 3,  // the client library also keeps a pipe
 });
 
 }  // namespace

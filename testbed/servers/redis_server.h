@@ -27,9 +27,8 @@ struct RedisOptions {
   PortChooser choose_port = free_loopback_port;
 };
 
-/// A redis-server on a free loopback port, ready to be used. Passwords are seen neither in the
-/// process list nor by other users: they stand in a configuration file in the testbed's private
-/// folder.
+/// A redis-server on a free loopback port, ready to be used. Passwords are in a configuration file
+/// in the testbed's private folder, so that neither the process list nor other users show them.
 tl::expected<std::unique_ptr<Server>, std::string> start_redis(Testbed& testbed,
                                                                const RedisOptions& options = {});
 
