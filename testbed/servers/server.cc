@@ -43,6 +43,7 @@ std::string UrlForm::on(const std::vector<std::uint16_t>& ports) const {
 
 std::string joint_url(const std::vector<std::unique_ptr<Server>>& servers) {
   std::vector<std::uint16_t> ports;
+  ports.reserve(servers.size());
   for (const auto& server : servers) ports.push_back(server->port());
   return servers.front()->url_form().on(ports);
 }

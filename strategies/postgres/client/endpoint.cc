@@ -13,10 +13,10 @@ namespace lockbench::postgres {
 namespace {
 
 // libpq reads the URL itself; this gives errors the words that the other stores use.
-const UrlForm kForm{.what = "a PostgreSQL URL",
-                    .allowed =
-                        "postgresql://[user[:password]@]host[:port]/database or "
-                        "\"host=... port=... dbname=... user=... password=...\""};
+const UrlForm form{.what = "a PostgreSQL URL",
+                   .allowed =
+                       "postgresql://[user[:password]@]host[:port]/database or "
+                       "\"host=... port=... dbname=... user=... password=...\""};
 
 using Parts = std::map<std::string, std::string, std::less<>>;
 
@@ -50,18 +50,18 @@ std::string display_of(const Parts& parts) {
 
 tl::expected<Endpoint, std::string> parse_endpoint(const std::string& dsn) {
   const bool uri = dsn.starts_with("postgresql://") || dsn.starts_with("postgres://");
-  if (!uri && dsn.find('=') == std::string::npos) return invalid_url("not a PostgreSQL URL", kForm);
+  if (!uri && dsn.find('=') == std::string::npos) return invalid_url("not a PostgreSQL URL", form);
   const auto parts = parse(dsn);
-  if (!parts) return invalid_url("not a PostgreSQL URL", kForm);
+  if (!parts) return invalid_url("not a PostgreSQL URL", form);
   // An unencoded @ or / in the password: libpq would take a part of it for one of these.
   for (const char* name : {"host", "port", "dbname", "user"}) {
     const auto part = parts->find(name);
     const bool torn = part != parts->end() && part->second.find('@', 1) != std::string::npos;
-    if (uri && torn) return invalid_url("user and password must be percent-encoded", kForm);
+    if (uri && torn) return invalid_url("user and password must be percent-encoded", form);
   }
   const auto port = parts->find("port");
   if (port != parts->end() && port->second.find_first_not_of("0123456789,") != std::string::npos) {
-    return invalid_url("the port must be a number", kForm);
+    return invalid_url("the port must be a number", form);
   }
   return Endpoint{.dsn = dsn, .display = display_of(*parts)};
 }

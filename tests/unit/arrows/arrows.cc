@@ -91,12 +91,12 @@ std::optional<std::string> objection(std::string_view file, std::string_view inc
 /// The paths of the lines `#include "folder/file.h"`. A name without a folder is generated or the
 /// file's own.
 std::vector<std::string> includes_of(const fs::path& file) {
-  constexpr std::string_view start = "#include \"";
+  constexpr std::string_view kStart = "#include \"";
   std::vector<std::string> paths;
   std::ifstream stream(file);
   for (std::string line; std::getline(stream, line);) {
-    if (!line.starts_with(start)) continue;
-    const std::string path = line.substr(start.size(), line.rfind('"') - start.size());
+    if (!line.starts_with(kStart)) continue;
+    const std::string path = line.substr(kStart.size(), line.rfind('"') - kStart.size());
     if (path.find('/') != std::string::npos) paths.push_back(path);
   }
   return paths;
@@ -109,12 +109,12 @@ bool is_source(const fs::path& path) {
 }  // namespace
 
 std::vector<std::string> forbidden_includes(const fs::path& root) {
-  constexpr std::array<std::string_view, 4> not_product{"build", "cmake", "tests", "docs"};
+  constexpr std::array<std::string_view, 4> kNotProduct{"build", "cmake", "tests", "docs"};
   std::vector<std::string> found;
   for (const auto& top : fs::directory_iterator(root)) {
     const std::string name = top.path().filename().string();
     const bool skipped =
-        std::find(not_product.begin(), not_product.end(), name) != not_product.end();
+        std::find(kNotProduct.begin(), kNotProduct.end(), name) != kNotProduct.end();
     if (!top.is_directory() || skipped || name.starts_with('.')) continue;
     for (const auto& entry : fs::recursive_directory_iterator(top.path())) {
       if (!entry.is_regular_file() || !is_source(entry.path())) continue;

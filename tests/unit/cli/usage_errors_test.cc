@@ -86,7 +86,7 @@ std::vector<Malformed> malformed_options() {
   };
 }
 
-std::vector<Malformed> malformed_places() {
+std::vector<Malformed> malformed_servers() {
   const std::string nowhere = fmt::format("127.0.0.1:{}", test::closed_port());
   return {
       {"UrlScheme",
@@ -162,6 +162,11 @@ std::vector<Malformed> malformed_places() {
        {"--etcd"},
        "",
        "hunter2"},
+  };
+}
+
+std::vector<Malformed> malformed_files() {
+  return {
       {"ConfigMissing", run_with({"--config", "no.toml"}), {"no.toml", "No such file"}},
       {"ConfigFolder", run_with({"--config", "/"}), {"/: cannot be read"}},
       {"ConfigSyntax",
@@ -196,7 +201,8 @@ std::vector<Malformed> malformed_places() {
 
 std::vector<Malformed> all_malformed() {
   std::vector<Malformed> all = malformed_options();
-  for (Malformed& malformed : malformed_places()) all.push_back(std::move(malformed));
+  for (Malformed& malformed : malformed_servers()) all.push_back(std::move(malformed));
+  for (Malformed& malformed : malformed_files()) all.push_back(std::move(malformed));
   return all;
 }
 

@@ -20,12 +20,14 @@ inline std::vector<std::string> lines_of(const std::string& text) {
 
 inline std::vector<std::string> texts_of(const std::vector<Cell>& cells) {
   std::vector<std::string> texts;
+  texts.reserve(cells.size());
   for (const Cell& cell : cells) texts.push_back(cell.text);
   return texts;
 }
 
 inline std::vector<std::string> titles_of(const Table& table) {
   std::vector<std::string> titles;
+  titles.reserve(table.columns.size());
   for (const Column& column : table.columns) titles.push_back(title(column));
   return titles;
 }

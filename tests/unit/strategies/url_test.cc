@@ -10,15 +10,15 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-const UrlForm kForm{.what = "a test URL",
-                    .allowed = "x://host",
-                    .schemes = {"x", ""},
-                    .default_port = 7,
-                    .max_hosts = 3,
-                    .login = UrlForm::Login::user};
+const UrlForm form{.what = "a test URL",
+                   .allowed = "x://host",
+                   .schemes = {"x", ""},
+                   .default_port = 7,
+                   .max_hosts = 3,
+                   .login = UrlForm::Login::user};
 
 TEST(Url, HasSchemeLoginHostsAndPath) {
-  const auto url = parse_url("x://a%3An:p%2F%40@h:1,[::1]:2,[fe80::1]/path?q=1", kForm);
+  const auto url = parse_url("x://a%3An:p%2F%40@h:1,[::1]:2,[fe80::1]/path?q=1", form);
   ASSERT_TRUE(url) << url.error();
   EXPECT_EQ(url->scheme, "x");
   EXPECT_EQ(url->user, "a:n");
@@ -30,7 +30,7 @@ TEST(Url, HasSchemeLoginHostsAndPath) {
 }
 
 TEST(Url, NeedsOnlyAHost) {
-  const auto url = parse_url("h", kForm);
+  const auto url = parse_url("h", form);
   ASSERT_TRUE(url) << url.error();
   EXPECT_THAT(url->hosts, ElementsAre(HostPort{"h", 7}));
   EXPECT_TRUE(url->scheme.empty() && url->user.empty() && url->password.empty());
@@ -50,7 +50,7 @@ TEST(Url, ErrorsSayWhatIsWrongAndWhatIsAllowedAndTellNoSecret) {
            {"[::1]hunter2", "unexpected text after the host"},
            {"hunter2 h", "a space in the host name"},
            {"host=hunter2", "not a host name"}}) {
-    const auto url = parse_url(text, kForm);
+    const auto url = parse_url(text, form);
     ASSERT_FALSE(url) << text;
     EXPECT_THAT(url.error(), HasSubstr(why)) << text;
     EXPECT_THAT(url.error(), HasSubstr("; allowed: x://host"));
