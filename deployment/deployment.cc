@@ -20,12 +20,12 @@ using Started = tl::expected<std::unique_ptr<PrivateStore>, NotStarted>;
 struct Need {
   const PrivateStoreKind* kind = nullptr;
   std::string set;                 ///< their name in the endpoints
-  StoreRequest wanted{};           ///< if they are private
-  std::vector<std::string> given;  ///< else
+  StoreRequest wanted{};           ///< for private servers
+  std::vector<std::string> given;  ///< the user's URLs; empty: private servers are started
   bool quorum = false;             ///< a lock lives on all of them
   bool first_only = true;          ///< some locks live on the first
   bool replicated = false;         ///< the primary must have replicas
-  bool for_all = false;            ///< locks that do not need its replicas live on it as well
+  bool for_all = false;            ///< also for locks that need no replicas
   bool lines = false;              ///< proxies between clients and private servers
   std::future<Started> started{};
 
@@ -85,8 +85,8 @@ std::vector<Need> needs_of(const Request& request, const Strategies& strategies)
     add_needs_of(*kind, request, strategies, all);
   }
   if (!request.counter) return all;
-  // The counter lives apart from the locks, so that its traffic does not slow them, unless the
-  // user's one Redis is all there is.
+  // A server of its own, so that the counter's traffic does not slow the locks. With the user's
+  // Redis and no other for the counter, it lives there.
   Need counter{.kind = find_private_store_kind("redis"), .set = "counter"};
   counter.wanted.clients = connections_for(request.clients);
   counter.given = first_of(request.given_for("redis"));
@@ -95,7 +95,7 @@ std::vector<Need> needs_of(const Request& request, const Strategies& strategies)
   return all;
 }
 
-/// The same server twice would vote against itself.
+/// A server that is given twice would have two votes.
 Done check_distinct(const Need& need) {
   if (!need.quorum) return {};
   const StoreKind* const kind = find_store_kind(need.kind->name);
@@ -127,11 +127,11 @@ Done raise_open_files(const Request& request, const std::vector<Need>& needs) {
   return {};
 }
 
-/// Begins to start all private servers. Without a host none can be started, for its reason.
+/// Begins to start all private servers. If the testbed cannot be started, each gets that error.
 void begin(std::vector<Need>& needs, Deployment& deployment) {
   const auto own = [](const Need& need) { return need.given.empty(); };
   if (std::none_of(needs.begin(), needs.end(), own)) return;
-  auto host = LocalHost::open({});
+  auto host = LocalHost::open();
   if (host) deployment.host = *std::move(host);
   const std::string failure = host ? "" : host.error();
   for (Need& need : needs) {
@@ -178,7 +178,7 @@ tl::expected<results::Server, std::string> facts_of(const Need& need,
   return facts;
 }
 
-/// Fills in what the need got, or says why it got nothing.
+/// Fills in the endpoints and facts of these servers; the error says why they cannot be used.
 Done provide(Need& need, const Request& request, Deployment& deployment,
              const std::stop_token& stop) {
   std::shared_ptr<PrivateStore> store;

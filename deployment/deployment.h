@@ -18,8 +18,7 @@
 
 namespace lockbench::deployment {
 
-/// The version of a server that reveals none: a user who may lock need not be allowed to ask for
-/// it.
+/// The version of a server whose user has no permission to ask for it.
 inline constexpr std::string_view kUnknownVersion = "unknown";
 
 /// Members of a private cluster: three go on when they lose one.

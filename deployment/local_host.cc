@@ -4,10 +4,9 @@
 
 namespace lockbench::deployment {
 
-tl::expected<std::unique_ptr<LocalHost>, std::string> LocalHost::open(Options options) {
+tl::expected<std::unique_ptr<LocalHost>, std::string> LocalHost::open() {
   std::unique_ptr<LocalHost> host(new LocalHost);
-  host->options_ = std::move(options);
-  auto testbed = testbed::Testbed::start(host->options_.testbed);
+  auto testbed = testbed::Testbed::start();
   if (!testbed) return tl::unexpected(testbed.error());
   host->testbed_ = *std::move(testbed);
   auto proxies = testbed::ProxyPool::start();

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <tl/expected.hpp>
@@ -15,15 +14,9 @@ namespace lockbench::deployment {
 /// servers. Thread-safe.
 class LocalHost {
  public:
-  struct Options {
-    testbed::TestbedOptions testbed;
-    std::filesystem::path clock_shim;  ///< empty: beside this program
-  };
-
-  static tl::expected<std::unique_ptr<LocalHost>, std::string> open(Options options);
+  static tl::expected<std::unique_ptr<LocalHost>, std::string> open();
 
   testbed::Testbed& testbed() { return *testbed_; }
-  const std::filesystem::path& clock_shim() const { return options_.clock_shim; }
   testbed::ProxyPool& proxies() { return *proxies_; }
   /// A proxy in front of the server on this port, which adds `rtt` to each round trip. Throws
   /// Failure if it cannot be started.
@@ -32,7 +25,6 @@ class LocalHost {
  private:
   LocalHost() = default;
 
-  Options options_;
   std::unique_ptr<testbed::Testbed> testbed_;
   std::unique_ptr<testbed::ProxyPool> proxies_;
 };

@@ -147,7 +147,7 @@ void PrivateStore::add_cluster(
 
 const testbed::ClockShim* PrivateStore::clock_for(LocalHost& host, Setup setup) {
   if (setup != Setup::clocked) return nullptr;
-  clock_ = need(testbed::ClockShim::make(host.testbed(), host.clock_shim()));
+  clock_ = need(testbed::ClockShim::make(host.testbed()));
   return clock_.get();
 }
 
@@ -168,7 +168,7 @@ void each(const PrivateStore::Servers& servers,
   tl::expected<void, std::string> done;
   for (auto& one : begun) {
     auto ended = one.get();
-    if (done) done = std::move(ended);  // the first failure is the one to tell
+    if (done) done = std::move(ended);  // keeps the first failure
   }
   need(done);
 }

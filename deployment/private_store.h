@@ -35,7 +35,7 @@ enum class Setup {
 struct StoreRequest {
   Setup setup = Setup::load;
   int nodes = 1;                 ///< independent servers, for locks that live on a quorum of them
-  int members = 1;               ///< servers that are one store together
+  int members = 1;               ///< of a cluster
   int replicas = 0;              ///< that follow a primary
   std::uint32_t clients = 1000;  ///< connections that each server has room for
 };
@@ -70,10 +70,10 @@ class PrivateStore {
   virtual Servers servers() const;
   /// Those and their replicas.
   virtual Servers every_server() const { return servers(); }
-  /// Those whose loss is the loss of the store for a lock on one server: all members of a cluster,
-  /// else the first server.
+  /// The servers that a fault must hit to take the store away from a lock: all members of a
+  /// cluster, otherwise the first server.
   Servers whole_store() const;
-  /// Where clients find the lock's store: one URL for each node, by the lines if there are some.
+  /// The URLs for clients: one for each node, through the proxies if there are any.
   virtual std::vector<std::string> urls() const;
   Endpoints endpoints() const;
   /// The same through these ports in front of the servers.
@@ -89,10 +89,10 @@ class PrivateStore {
   /// What the faults below strike, as a timeline calls it.
   virtual std::string struck() const { return "the store"; }
 
-  /// Somebody deletes exactly this key. False if nothing was deleted: the key may not be there, or
-  /// be locked against that too.
+  /// Another user deletes this key. False if nothing was deleted: the key may not exist, or the
+  /// deletion itself may have to wait for the lock.
   bool remove_key(const std::string& key);
-  /// What stands under the key; empty if nothing does.
+  /// The key's value; empty if there is no such key.
   virtual std::string value_of(const std::string& key);
   /// The server dies without warning and comes back.
   virtual void restart();
@@ -105,7 +105,7 @@ class PrivateStore {
   virtual void cut_replication();
   /// The primary dies and the replica takes its place: urls() leads there.
   virtual void fail_over();
-  /// Somebody else ends the session that holds the key's lock.
+  /// An administrator ends the session that holds the key's lock.
   virtual void end_session(const std::string& key);
   /// For sessions that begin from now on.
   virtual void limit(Limit what, std::chrono::seconds time);
@@ -136,10 +136,10 @@ class PrivateStore {
 
  protected:
   void add(tl::expected<std::unique_ptr<testbed::Server>, std::string> started);
-  /// Servers that are one store together. Those that are restarted must keep their data.
+  /// The members of a cluster. Those that are restarted must keep their data.
   void add_cluster(
       tl::expected<std::vector<std::unique_ptr<testbed::Server>>, std::string> started);
-  /// A clock that can be moved, if the setup wants one; else null.
+  /// A clock that can be moved; null if the setup does not ask for one.
   const testbed::ClockShim* clock_for(LocalHost& host, Setup setup);
 
   bool keeps_data() const { return keeps_data_; }
@@ -160,17 +160,18 @@ class PrivateStore {
   std::vector<std::unique_ptr<testbed::Proxy>> lines_;
 };
 
-/// Does the same to all of them side by side, as members of a cluster wait for each other.
+/// Does `work` on all servers at once, as members of a cluster wait for each other. Throws Failure
+/// for the first error.
 void each(const PrivateStore::Servers& servers,
           const std::function<tl::expected<void, std::string>(testbed::Server&)>& work);
 
-/// Why there are no such servers.
+/// Why private servers could not be started.
 struct NotStarted {
   std::string reason;
-  bool by_nature = false;  ///< there are none for this store anywhere; else: not here, not now
+  bool by_nature = false;  ///< this store never has them; false: they could not be started here
 };
 
-/// Thrown where a store cannot be set up like that by its nature.
+/// Thrown for a setup that this kind of store does not support.
 class NotOffered : public Failure {
  public:
   using Failure::Failure;
@@ -185,7 +186,7 @@ struct PrivateStoreKind {
   std::string (*version)(const std::filesystem::path& program) = nullptr;
   /// Throws Failure, or NotOffered. Thread-safe.
   std::unique_ptr<PrivateStore> (*start)(LocalHost& host, const StoreRequest& request) = nullptr;
-  bool clusters = false;         ///< several of its servers can be one store together
+  bool clusters = false;         ///< its servers can form a cluster
   bool replicates = false;       ///< a replica can take its primary's place
   int files_per_connection = 1;  ///< that a client keeps open
 };

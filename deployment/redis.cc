@@ -45,7 +45,7 @@ class RedisStore : public PrivateStore {
     if (!watched) return;
     const testbed::Proxy& line = *group_->replication();
     replication_ = line.counts().accepted;
-    sentinels_ = need(testbed::start_sentinels(host.testbed(), {.primary = line.port()}));
+    sentinels_ = need(testbed::start_sentinels(host.testbed(), line.port()));
   }
 
   Servers servers() const override {

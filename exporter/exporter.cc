@@ -1,14 +1,17 @@
 #include "exporter/exporter.h"
 
+#include <fmt/format.h>
+#include <prometheus/gateway.h>
 #include <prometheus/text_serializer.h>
+#include <unistd.h>
 
-#include <algorithm>
+#include <array>
 #include <chrono>
-#include <mutex>
+#include <future>
+#include <thread>
 
 #include "exporter/collector.h"
 #include "exporter/http_endpoint.h"
-#include "exporter/push.h"
 
 namespace lockbench::exporter {
 namespace {
@@ -18,36 +21,19 @@ constexpr const char* kFrontPage =
     "</h1>\n<p><a href=\"/metrics\">Metrics</a> for Prometheus; <a href=\"/-/healthy\">healthy</a>"
     "?</p>\n</body></html>\n";
 
-/// The metrics as text, rebuilt at most ten times a second, so that frequent scrapes do not disturb
-/// the load.
-class MetricsPage {
- public:
-  explicit MetricsPage(const prometheus::Collectable& metrics) : metrics_(metrics) {}
+constexpr Duration kPushWithin = std::chrono::seconds(10);
 
-  std::string text() {
-    constexpr std::chrono::milliseconds kMaxAge{100};
-    const std::scoped_lock lock(mutex_);
-    const auto now = std::chrono::steady_clock::now();
-    if (text_.empty() || now - made_at_ > kMaxAge) {
-      text_ = prometheus::TextSerializer().Serialize(metrics_.Collect());
-      made_at_ = now;
-    }
-    return text_;
-  }
-
- private:
-  const prometheus::Collectable& metrics_;
-  std::mutex mutex_;
-  std::string text_;
-  std::chrono::steady_clock::time_point made_at_;
-};
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
+  return name.data();
+}
 
 class RealExporter : public Exporter {
  public:
   RealExporter(const std::vector<const Descriptor*>& strategies, int nodes, const Facts& facts)
       : metrics_(std::make_shared<RunMetrics>(strategies, nodes)),
-        collector_(std::make_shared<Collector>(metrics_, facts)),
-        page_(*collector_) {}
+        collector_(std::make_shared<Collector>(metrics_, facts)) {}
 
   RunMetrics& metrics() override { return *metrics_; }
 
@@ -61,22 +47,55 @@ class RealExporter : public Exporter {
   }
 
   tl::expected<void, std::string> push(const PushTarget& target) override {
-    return exporter::push(target, collector_);
+    // The library supports neither time-outs nor paths: it joins its first two arguments with a
+    // colon and appends /metrics.
+    std::packaged_task<int()> task([target, metrics = collector_] {
+      prometheus::Gateway gateway(fmt::format("{}://{}", target.scheme, target.host),
+                                  target.port + target.path, "lockbench",
+                                  prometheus::Gateway::GetInstanceLabel(host_name()), target.user,
+                                  target.password);
+      gateway.RegisterCollectable(metrics);
+      return gateway.Push();
+    });
+    std::future<int> answer = task.get_future();
+    // The thread owns everything it uses, so it may outlive this call.
+    std::thread(std::move(task)).detach();
+    if (answer.wait_for(kPushWithin) != std::future_status::ready) {
+      return tl::unexpected(fmt::format("no answer from {} within {}", target.display(),
+                                        format_duration(kPushWithin)));
+    }
+    const int status = answer.get();
+    if (status >= 200 && status < 300) return {};
+    if (status < 100) return tl::unexpected(target.display() + " cannot be reached");
+    return tl::unexpected(fmt::format("{} answered with status {}", target.display(), status));
   }
 
  private:
   Page answer(std::string_view path) {
     if (path == "/metrics") {
-      return {.type = "text/plain; version=0.0.4; charset=utf-8", .body = page_.text()};
+      return {.type = "text/plain; version=0.0.4; charset=utf-8", .body = metrics_text()};
     }
     if (path == "/-/healthy") return {.body = "healthy\n"};
     if (path == "/") return {.type = "text/html; charset=utf-8", .body = kFrontPage};
     return {.status = 404, .body = "not found; try /metrics or /-/healthy\n"};
   }
 
+  /// Rebuilt at most ten times a second, so that frequent scrapes do not disturb the load.
+  const std::string& metrics_text() {
+    constexpr std::chrono::milliseconds kMaxAge{100};
+    const auto now = std::chrono::steady_clock::now();
+    if (text_.empty() || now - made_at_ > kMaxAge) {
+      text_ = prometheus::TextSerializer().Serialize(collector_->Collect());
+      made_at_ = now;
+    }
+    return text_;
+  }
+
   std::shared_ptr<RunMetrics> metrics_;
   std::shared_ptr<Collector> collector_;
-  MetricsPage page_;
+  // Used on the endpoint's thread only:
+  std::string text_;
+  std::chrono::steady_clock::time_point made_at_;
   std::unique_ptr<HttpEndpoint> endpoint_;  ///< last: its thread uses the other members
 };
 

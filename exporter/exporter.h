@@ -22,7 +22,7 @@ tl::expected<void, std::string> available();
 class Exporter {
  public:
   /// All series of these strategies exist from now on, at 0. Nothing is served yet. `nodes`: how
-  /// many a quorum has.
+  /// many a quorum has. Null if not available().
   static std::unique_ptr<Exporter> make(const std::vector<const Descriptor*>& strategies, int nodes,
                                         const Facts& facts);
   virtual ~Exporter() = default;
@@ -33,7 +33,8 @@ class Exporter {
   /// call.
   virtual tl::expected<ListenAddress, std::string> serve(const ListenAddress& address,
                                                          unsigned connections) = 0;
-  /// Pushes once to a Pushgateway. Blocks for a few seconds at most.
+  /// Pushes once to a Pushgateway, as job "lockbench" of this host's instance, replacing earlier
+  /// pushes. Gives up after 10 s. The error names the gateway, without secrets.
   virtual tl::expected<void, std::string> push(const PushTarget& target) = 0;
 };
 

@@ -10,6 +10,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "strategies/url.h"
+
 namespace lockbench::exporter {
 namespace {
 
@@ -53,10 +55,7 @@ std::string why_not(int error) {
 
 }  // namespace
 
-std::string ListenAddress::to_string() const {
-  const bool v6 = host.find(':') != std::string::npos;
-  return v6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
-}
+std::string ListenAddress::to_string() const { return display_address(host, std::to_string(port)); }
 
 tl::expected<ListenAddress, std::string> parse_listen_address(std::string_view text) {
   const auto refuse = [&] {

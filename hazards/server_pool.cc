@@ -30,7 +30,7 @@ tl::expected<std::unique_ptr<ServerPool>, std::string> ServerPool::open(Options 
   std::unique_ptr<ServerPool> pool(new ServerPool);
   pool->client_program_ =
       options.client_program.empty() ? "/proc/self/exe" : std::move(options.client_program);
-  auto host = deployment::LocalHost::open(std::move(options.host));
+  auto host = deployment::LocalHost::open();
   if (!host) return tl::unexpected(host.error());
   pool->host_ = *std::move(host);
   auto counter = deployment::start_private_store(*deployment::find_private_store_kind("redis"),

@@ -24,7 +24,6 @@ class ServerPool {
  public:
   struct Options {
     std::filesystem::path client_program;  ///< understands `client`; empty: this program
-    deployment::LocalHost::Options host;
   };
 
   static tl::expected<std::unique_ptr<ServerPool>, std::string> open(Options options);

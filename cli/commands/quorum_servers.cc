@@ -22,7 +22,7 @@ tl::expected<std::unique_ptr<QuorumServers>, std::string> QuorumServers::start(
     const deployment::Request& request, Duration slow) {
   std::unique_ptr<QuorumServers> servers(new QuorumServers(request.rtt, slow));
   auto started = attempt([&] {
-    servers->host_ = need(deployment::LocalHost::open({}));
+    servers->host_ = need(deployment::LocalHost::open());
     const auto* const redis = deployment::find_private_store_kind("redis");
     const std::uint32_t clients = deployment::connections_for(request.clients);
     auto nodes = std::async(std::launch::async, [&] {

@@ -1,9 +1,6 @@
 #include "strategies/etcd/chubby.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <charconv>
 
 #include "strategies/etcd/lock.h"
 #include "strategies/registry.h"
@@ -13,8 +10,6 @@ namespace {
 
 /// How often a client in jeopardy checks whether it is safe again.
 constexpr Duration kJeopardyTick = std::chrono::milliseconds(20);
-
-constexpr std::string_view kExclusive = "exclusive", kShared = "shared";
 
 /// Chubby's contract on etcd's replicated store. A session has two leases, and a holder two keys:
 /// its place in the queue, which ends with the session, and its guard, which ends a lock-delay
@@ -175,29 +170,6 @@ const Registration registration(Descriptor{
 
 Sequencer sequencer_of(const Lease& lease) {
   return {.name = lease.key, .mode = lease.mode, .generation = lease.fencing.value_or(0)};
-}
-
-std::string to_string(const Sequencer& sequencer) {
-  return fmt::format("{}:{}:{}", sequencer.mode == Mode::exclusive ? kExclusive : kShared,
-                     sequencer.generation, sequencer.name);
-}
-
-tl::expected<Sequencer, std::string> parse_sequencer(std::string_view text) {
-  const auto malformed = [] {
-    return tl::unexpected(std::string("a sequencer is exclusive:GENERATION:NAME or shared:..."));
-  };
-  const std::size_t first = text.find(':');
-  if (first == std::string_view::npos) return malformed();
-  const std::size_t second = text.find(':', first + 1);
-  if (second == std::string_view::npos) return malformed();
-  Sequencer sequencer{.name = std::string(text.substr(second + 1))};
-  const std::string_view mode = text.substr(0, first);
-  if (mode != kExclusive && mode != kShared) return malformed();
-  sequencer.mode = mode == kShared ? Mode::shared : Mode::exclusive;
-  const char* const end = text.data() + second;
-  const auto [rest, error] = std::from_chars(text.data() + first + 1, end, sequencer.generation);
-  if (error != std::errc() || rest != end || sequencer.name.empty()) return malformed();
-  return sequencer;
 }
 
 StoreResult<bool> check_sequencer(Connection& etcd, const Sequencer& sequencer,

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <tl/expected.hpp>
 
 #include "strategies/etcd/client/connection.h"
 #include "strategies/lease.h"
@@ -51,10 +50,6 @@ struct Sequencer {
 
 /// For a lease that chubby has granted.
 Sequencer sequencer_of(const Lease& lease);
-
-/// "exclusive:42:NAME"
-std::string to_string(const Sequencer& sequencer);
-tl::expected<Sequencer, std::string> parse_sequencer(std::string_view text);
 
 /// For a server that is shown a sequencer: whether the lock is held in this mode and generation, by
 /// a session that exists. On the server's own connection.

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -14,6 +12,16 @@ namespace {
 
 /// Bounds the failed requests that are remembered; locks beyond that end with their session.
 constexpr std::size_t kMaxDoubts = 1024;
+
+const Statement lock{.name = "pg_advisory_lock",
+                     .sql = "SELECT nextval('fencing') FROM pg_advisory_lock($1::bigint)",
+                     .waits = true};
+const Statement try_lock{.name = "pg_try_advisory_lock",
+                         .sql =
+                             "SELECT nextval('fencing') FROM "
+                             "pg_try_advisory_lock($1::bigint) AS granted WHERE granted"};
+const Statement release_lock{.name = "pg_advisory_unlock",
+                             .sql = "SELECT pg_advisory_unlock($1::bigint)"};
 
 /// pg_advisory_lock on the client's session: waits at the server, first come first served, and ends
 /// with the session. The statement reads from the function that takes the lock, so the fencing
@@ -44,9 +52,8 @@ class Advisory : public QueueLock {
   Session& session() override { return session_; }
 
   StoreResult<Grant> take(const AcquireRequest& request, bool may_wait) override {
-    name_statements(schema_of_key(request.key));
     const std::string number = std::to_string(advisory_number(request.key));
-    const auto answer = session_.call(may_wait ? lock_ : try_lock_, request.key, {&number, 1},
+    const auto answer = session_.call(may_wait ? lock : try_lock, request.key, {&number, 1},
                                       {.wait_until = request.deadline, .stop = request.stop});
     const bool in_error = answer ? answer->kind == Answer::Kind::cancelled
                                  : answer.error().kind == StoreError::Kind::rejected;
@@ -61,10 +68,8 @@ class Advisory : public QueueLock {
 
  private:
   StoreResult<Answer> unlock(std::string_view key) {
-    static const Statement statement{.name = "pg_advisory_unlock",
-                                     .sql = "SELECT pg_advisory_unlock($1::bigint)"};
     const std::string number = std::to_string(advisory_number(key));
-    return session_.call(statement, key, {&number, 1});
+    return session_.call(release_lock, key, {&number, 1});
   }
 
   /// The lock may have been granted before its statement failed; it would outlive the failure.
@@ -90,24 +95,9 @@ class Advisory : public QueueLock {
                        [&](const auto& lease) { return lease.second == number; });
   }
 
-  void name_statements(std::string schema) {
-    if (schema == schema_) return;
-    lock_ = {.name = "pg_advisory_lock",
-             .sql = fmt::format("SELECT nextval('{}.fencing') FROM pg_advisory_lock($1::bigint)",
-                                schema),
-             .waits = true};
-    try_lock_ = {.name = "pg_try_advisory_lock",
-                 .sql = fmt::format("SELECT nextval('{}.fencing') FROM "
-                                    "pg_try_advisory_lock($1::bigint) AS granted WHERE granted",
-                                    schema)};
-    schema_ = std::move(schema);
-  }
-
   Session session_;
   std::map<std::shared_ptr<LeaseState>, std::int64_t> held_;  ///< lock numbers by lease
   std::multiset<std::int64_t> doubts_;                        ///< lock numbers: see disown()
-  std::string schema_;                                        ///< of the statements
-  Statement lock_, try_lock_;
 };
 
 const Registration registration(Descriptor{

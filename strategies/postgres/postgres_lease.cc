@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <array>
 
 #include "strategies/endpoints.h"
@@ -10,6 +8,25 @@
 
 namespace lockbench::postgres {
 namespace {
+
+// $1: the key, $2: the owner's token, $3: the TTL in milliseconds.
+const Statement take_row{
+    .name = "INSERT",
+    .sql =
+        "INSERT INTO lease AS l (key, owner, lock_until) "
+        "VALUES ($1, $2, clock_timestamp() + $3::int * interval '1 millisecond') "
+        "ON CONFLICT (key) DO UPDATE SET owner = $2, "
+        "lock_until = clock_timestamp() + $3::int * interval '1 millisecond' "
+        "WHERE l.lock_until <= clock_timestamp()"};
+const Statement free_row{.name = "UPDATE",
+                         .sql =
+                             "UPDATE lease SET owner = NULL, lock_until = clock_timestamp() "
+                             "WHERE key = $1 AND owner = $2"};
+const Statement extend_row{
+    .name = "UPDATE",
+    .sql =
+        "UPDATE lease SET lock_until = clock_timestamp() + $3::int * interval '1 millisecond' "
+        "WHERE key = $1 AND owner = $2"};
 
 /// A row per key with its owner and the end of the lease, by the database's clock. The statements
 /// use clock_timestamp(): now() is the begin of the transaction, which may lie before a wait for
@@ -25,23 +42,22 @@ class LeaseLock : public LockStrategy {
   StoreResult<void> connect() override { return session_.connect(); }
 
   AcquireResult acquire(const AcquireRequest& request) override {
-    name_statements(schema_of_key(request.key));
     return retry_with_token(
         request, env_, waiting_,
         [&](const AcquireRequest& once, Lease& lease) { return insert_or_take(once, lease); },
         [&](const Lease& lease, const std::stop_token& stop) {
-          return change(release_, lease, {}, stop);
+          return change(free_row, lease, {}, stop);
         });
   }
 
   ReleaseResult release(const Lease& lease) override {
-    return to_release_result(change(release_, lease, {}, {}));
+    return to_release_result(change(free_row, lease, {}, {}));
   }
 
   RenewResult renew(const Lease& lease, Duration ttl) override {
     const TimePoint asked_at = env_.now();
     const std::int64_t milliseconds = ceil_milliseconds(ttl);
-    return to_renew_result(change(renew_, lease, std::to_string(milliseconds), {}), lease, env_,
+    return to_renew_result(change(extend_row, lease, std::to_string(milliseconds), {}), lease, env_,
                            asked_at, std::chrono::milliseconds(milliseconds));
   }
 
@@ -49,7 +65,7 @@ class LeaseLock : public LockStrategy {
   StoreResult<bool> insert_or_take(const AcquireRequest& request, Lease& lease) {
     const TimePoint asked_at = env_.now();
     const std::int64_t milliseconds = ceil_milliseconds(request.ttl);
-    auto granted = change(acquire_, lease, std::to_string(milliseconds), request.stop);
+    auto granted = change(take_row, lease, std::to_string(milliseconds), request.stop);
     if (granted && *granted) {
       lease.state = std::make_shared<LeaseState>(asked_at + std::chrono::milliseconds(milliseconds),
                                                  asked_at);
@@ -77,32 +93,9 @@ class LeaseLock : public LockStrategy {
     return answer->done() && answer->rows == 1;
   }
 
-  void name_statements(std::string schema) {
-    if (schema == schema_) return;
-    const std::string until = "clock_timestamp() + $3::int * interval '1 millisecond'";
-    acquire_ = {.name = "INSERT",
-                .sql = fmt::format(
-                    "INSERT INTO {0}.lease AS l (key, owner, lock_until) VALUES ($1, $2, {1}) "
-                    "ON CONFLICT (key) DO UPDATE SET owner = $2, lock_until = {1} "
-                    "WHERE l.lock_until <= clock_timestamp()",
-                    schema, until)};
-    release_ = {
-        .name = "UPDATE",
-        .sql = fmt::format("UPDATE {}.lease SET owner = NULL, lock_until = clock_timestamp() "
-                           "WHERE key = $1 AND owner = $2",
-                           schema)};
-    renew_ = {
-        .name = "UPDATE",
-        .sql = fmt::format("UPDATE {}.lease SET lock_until = {} WHERE key = $1 AND owner = $2",
-                           schema, until)};
-    schema_ = std::move(schema);
-  }
-
   Env& env_;
   const WaitPolicy waiting_;
   Session session_;
-  std::string schema_;  ///< of the statements
-  Statement acquire_, release_, renew_;
 };
 
 const Registration registration(Descriptor{

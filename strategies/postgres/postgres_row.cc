@@ -1,28 +1,23 @@
-#include <fmt/format.h>
-
 #include <optional>
 #include <unordered_map>
 
 #include "strategies/endpoints.h"
-#include "strategies/postgres/client/names.h"
 #include "strategies/postgres/lock.h"
 #include "strategies/registry.h"
 
 namespace lockbench::postgres {
 namespace {
 
-const Statement& begin() {
-  static const Statement statement{.name = "BEGIN", .sql = "BEGIN"};
-  return statement;
-}
-const Statement& commit() {
-  static const Statement statement{.name = "COMMIT", .sql = "COMMIT"};
-  return statement;
-}
-const Statement& rollback() {
-  static const Statement statement{.name = "ROLLBACK", .sql = "ROLLBACK"};
-  return statement;
-}
+const Statement begin{.name = "BEGIN", .sql = "BEGIN"};
+const Statement commit{.name = "COMMIT", .sql = "COMMIT"};
+const Statement rollback{.name = "ROLLBACK", .sql = "ROLLBACK"};
+const Statement select_row{
+    .name = "SELECT", .sql = "SELECT 1 FROM lock_row WHERE key = $1 FOR UPDATE", .waits = true};
+const Statement select_nowait{.name = "SELECT",
+                              .sql = "SELECT 1 FROM lock_row WHERE key = $1 FOR UPDATE NOWAIT"};
+const Statement next_number{.name = "nextval", .sql = "SELECT nextval('fencing')"};
+const Statement insert_row{.name = "INSERT",
+                           .sql = "INSERT INTO lock_row (key) VALUES ($1) ON CONFLICT DO NOTHING"};
 
 /// Locks the key's row by SELECT ... FOR UPDATE in a transaction that stays open while the lock is
 /// held. A transaction holds one lock, so that each can be released by itself; a client that holds
@@ -56,11 +51,11 @@ class Row : public QueueLock {
   }
 
   StoreResult<Grant> take(const AcquireRequest& request, bool may_wait) override {
-    name_statements(schema_of_key(request.key));
     // The first client to use a key creates its row.
     StoreResult<std::optional<Grant>> grant = lock_row(request, may_wait);
     if (grant && !grant->has_value()) {
-      if (auto made = make_row(request); !made) return tl::unexpected(made.error());
+      const auto made = ask(insert_row, request, true);
+      if (!made) return tl::unexpected(made.error());
       grant = lock_row(request, may_wait);
     }
     if (!grant) {
@@ -79,7 +74,7 @@ class Row : public QueueLock {
  private:
   /// COMMIT, which is answered by ROLLBACK if the transaction had failed.
   ReleaseResult end(Session& session, const Lease& lease) {
-    const auto answer = session.call(commit(), lease.key, {});
+    const auto answer = session.call(commit, lease.key, {});
     if (!answer) return {ReleaseOutcome::failed, answer.error().message};
     session.unbind(lease.state);
     if (answer->done() && answer->tag == "COMMIT") return {ReleaseOutcome::released, {}};
@@ -101,36 +96,17 @@ class Row : public QueueLock {
 
   /// Nothing: the row does not exist.
   StoreResult<std::optional<Grant>> lock_row(const AcquireRequest& request, bool may_wait) {
-    if (auto begun = ask(begin(), request); !begun) return tl::unexpected(begun.error());
-    const auto locked = ask(may_wait ? select_ : select_nowait_, request, true);
+    if (auto begun = ask(begin, request); !begun) return tl::unexpected(begun.error());
+    const auto locked = ask(may_wait ? select_row : select_nowait, request, true);
     if (!locked) return tl::unexpected(locked.error());
     if (!locked->done() || locked->rows == 0) {
-      if (auto ended = ask(rollback(), request); !ended) return tl::unexpected(ended.error());
+      if (auto ended = ask(rollback, request); !ended) return tl::unexpected(ended.error());
       if (locked->done()) return std::nullopt;
       return std::optional(to_grant(locked, session()).value());
     }
-    const auto number = ask(nextval_, request);
+    const auto number = ask(next_number, request);
     if (!number) return tl::unexpected(number.error());
     return std::optional(to_grant(number, session()).value());
-  }
-
-  StoreResult<void> make_row(const AcquireRequest& request) {
-    const auto made = ask(insert_, request, true);
-    if (!made) return tl::unexpected(made.error());
-    return {};
-  }
-
-  void name_statements(std::string schema) {
-    if (schema == schema_) return;
-    const std::string select =
-        fmt::format("SELECT 1 FROM {}.lock_row WHERE key = $1 FOR UPDATE", schema);
-    select_ = {.name = "SELECT", .sql = select, .waits = true};
-    select_nowait_ = {.name = "SELECT", .sql = select + " NOWAIT"};
-    nextval_ = {.name = "nextval", .sql = fmt::format("SELECT nextval('{}.fencing')", schema)};
-    insert_ = {.name = "INSERT",
-               .sql = fmt::format(
-                   "INSERT INTO {}.lock_row (key) VALUES ($1) ON CONFLICT DO NOTHING", schema)};
-    schema_ = std::move(schema);
   }
 
   const Endpoint endpoint_;
@@ -138,8 +114,6 @@ class Row : public QueueLock {
   std::unique_ptr<Session> next_;                ///< for the next lock; null until needed
   std::vector<std::unique_ptr<Session>> spare_;  ///< without a transaction
   std::unordered_map<std::string, std::unique_ptr<Session>> held_;  ///< by token
-  std::string schema_;                                              ///< of the statements
-  Statement select_, select_nowait_, nextval_, insert_;
 };
 
 const Registration registration(Descriptor{

@@ -44,11 +44,11 @@ StoreResult<TryResult> GetsetLock::take_over_expired(const AcquireRequest& reque
   return true;
 }
 
-ReleaseResult GetsetLock::give_back(const Lease& lease) {
+StoreResult<bool> GetsetLock::give_back(const Lease& lease, const std::stop_token& stop) {
   const Reply own_expiry{
       .type = Reply::Type::string, .integer = 0, .text = lease.token, .elements = {}};
-  if (has_passed(own_expiry)) return {ReleaseOutcome::not_owner, {}};
-  return release_unchecked(redis(), lease);
+  if (has_passed(own_expiry)) return false;
+  return release_unchecked(redis(), lease, stop);
 }
 
 bool GetsetLock::has_passed(const Reply& value) {

@@ -15,7 +15,7 @@ class GetsetLock : public SingleNodeLock {
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override;
   /// DEL, unless this client's expiry has passed by its own clock.
-  ReleaseResult give_back(const Lease& lease) override;
+  StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override;
 
  protected:
   /// Whether the lock is granted, given what GET saw and what GETSET replaced.

@@ -57,11 +57,11 @@ class Queue : public TokenLock {
     return stop.stop_requested() ? WaitResult::stopped : WaitResult::timed_out;
   }
 
-  ReleaseResult give_back(const Lease& lease) override {
-    return to_release_result(call("release", lease, {}));
+  StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
+    return is_one(call("release", lease, stop));
   }
   StoreResult<bool> undo(const Lease& lease, const std::stop_token& stop) override {
-    return freed_by(to_release_result(call("leave", lease, stop)));
+    return is_one(call("leave", lease, stop));
   }
   void withdraw(const Lease& lease, const std::stop_token& stop) override {
     (void)undo(lease, stop);

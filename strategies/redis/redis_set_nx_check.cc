@@ -25,7 +25,11 @@ class SetNxCheck : public SingleNodeLock {
     return set_nx_px(request, lease, lease.token);
   }
 
-  ReleaseResult give_back(const Lease& lease) override { return release_if_mine(lease, {}); }
+  StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
+    const auto owner = redis().call({"GET", lease.key}, stop);
+    if (!owner) return tl::unexpected(owner.error());
+    return owner->is_text(lease.token) ? release_unchecked(redis(), lease, stop) : false;
+  }
 
   RenewResult renew(const Lease& lease, Duration ttl) override {
     const auto owner = redis().call({"GET", lease.key});
@@ -37,20 +41,13 @@ class SetNxCheck : public SingleNodeLock {
 
  protected:
   StoreResult<bool> undo(const Lease& lease, const std::stop_token& stop) override {
-    return freed_by(release_if_mine(lease, stop));
+    return give_back(lease, stop);
   }
 
   /// The client's name, which is the same for all its acquisitions.
   std::string make_token() override { return fmt::format("{}:{}", process_, client()); }
 
  private:
-  ReleaseResult release_if_mine(const Lease& lease, const std::stop_token& stop) {
-    const auto owner = redis().call({"GET", lease.key}, stop);
-    if (!owner) return {ReleaseOutcome::failed, owner.error().message};
-    if (!owner->is_text(lease.token)) return {ReleaseOutcome::not_owner, {}};
-    return release_unchecked(redis(), lease, stop);
-  }
-
   const std::string process_ = host_and_process();
 };
 

@@ -17,7 +17,9 @@ class Setnx : public SingleNodeLock {
     return true;
   }
 
-  ReleaseResult give_back(const Lease& lease) override { return release_unchecked(redis(), lease); }
+  StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
+    return release_unchecked(redis(), lease, stop);
+  }
 };
 
 const Registration registration(Descriptor{

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "strategies/redis/client/info.h"
+#include "strategies/redis/client/protocol.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/registry.h"
@@ -50,7 +50,7 @@ class WaitForReplicas : public TokenLock {
       if (auto kept = await_replicas({}); !kept)
         return {RenewOutcome::failed, kept.error().message};
     }
-    return to_renew_result(renewed, lease, env(), asked_at,
+    return to_renew_result(is_one(renewed), lease, env(), asked_at,
                            std::chrono::milliseconds(milliseconds));
   }
 

@@ -8,6 +8,7 @@
 #include "strategies/descriptor.h"
 #include "strategies/redis/client/quorum_node.h"
 #include "strategies/renewal.h"
+#include "strategies/transport/socket.h"
 
 namespace lockbench::redis {
 

@@ -40,22 +40,22 @@ StoreResult<Reply> ReentrantLock::release_once(const Lease& lease, Duration ttl,
                       {lease.token, milliseconds, channel_of(lease.key)}, stop);
 }
 
-ReleaseResult ReentrantLock::give_back(const Lease& lease) {
+StoreResult<bool> ReentrantLock::give_back(const Lease& lease, const std::stop_token& stop) {
   const auto held = held_.find(lease.key);
   const Duration ttl = held == held_.end() ? latest_ttl_ : held->second.ttl;
   if (held != held_.end() && --held->second.count == 0) held_.erase(held);
-  const auto reply = release_once(lease, ttl, {});
+  const auto reply = release_once(lease, ttl, stop);
   if (!reply) {
     doubt(lease);
-    return {ReleaseOutcome::failed, reply.error().message};
+    return tl::unexpected(reply.error());
   }
   if (reply->is_integer(0)) {
     // This client no longer holds it, so the server must not count it either.
-    if (auto settled = settle_doubts(lease, {}); !settled) {
-      return {ReleaseOutcome::failed, std::move(settled.error().message)};
+    if (auto settled = settle_doubts(lease, stop); !settled) {
+      return tl::unexpected(std::move(settled.error()));
     }
   }
-  return {reply->is_nil() ? ReleaseOutcome::not_owner : ReleaseOutcome::released, {}};
+  return !reply->is_nil();
 }
 
 StoreResult<bool> ReentrantLock::undo(const Lease& lease, const std::stop_token& stop) {

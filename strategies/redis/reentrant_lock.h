@@ -16,10 +16,10 @@ class ReentrantLock : public SingleNodeLock {
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override;
 
  protected:
-  ReleaseResult give_back(const Lease& lease) override;
+  StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override;
   StoreResult<bool> undo(const Lease& lease, const std::stop_token& stop) override;
   StoreResult<bool> decline(const Lease& lease, const std::stop_token&) override {
-    return freed_by(give_back(lease));
+    return give_back(lease, {});
   }
   std::optional<RenewalProtocol> renewal_protocol() const override;
 

@@ -9,26 +9,16 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "testbed/servers/programs.h"
 #include "testbed/servers/server.h"
 
 namespace lockbench::testbed {
 namespace {
 
 namespace fs = std::filesystem;
-
-tl::expected<fs::path, std::string> find_library() {
-  std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  if (error) return tl::unexpected(fmt::format("/proc/self/exe: {}", error.message()));
-  fs::path beside = self.parent_path() / "lockbench-clock-shim.so";
-  if (access(beside.c_str(), R_OK) == 0) return beside;
-  return tl::unexpected(
-      fmt::format("{} is missing: it belongs beside the program", beside.string()));
-}
 
 tl::expected<ClockPage*, std::string> map_new_file(const fs::path& path) {
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -53,7 +43,7 @@ tl::expected<ClockPage*, std::string> map_new_file(const fs::path& path) {
 tl::expected<std::unique_ptr<ClockShim>, std::string> ClockShim::make(Testbed& testbed,
                                                                       fs::path library) {
   if (library.empty()) {
-    auto found = find_library();
+    auto found = find_beside("lockbench-clock-shim.so");
     if (!found) return tl::unexpected(found.error());
     library = *std::move(found);
   }

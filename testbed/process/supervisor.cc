@@ -189,14 +189,11 @@ void Supervisor::hear(const std::vector<std::string>& fields) {
   if (fields.size() < 2) return;
   const std::uint64_t id = to_number(fields[1]);
   const std::lock_guard lock(mutex_);
-  if (fields[0] == "exited" && fields.size() == 3) {
+  if (fields[0] == "exited") {
     const auto found = processes_.find(id);
-    if (found != processes_.end()) {
-      found->second.running = false;
-      found->second.status = static_cast<int>(to_number(fields[2]));
-    }
+    if (found != processes_.end()) found->second.running = false;
   } else if (fields[0] == "started" && fields.size() == 3) {
-    processes_[id] = Process{static_cast<pid_t>(to_number(fields[2])), true, std::nullopt};
+    processes_[id] = {.pid = static_cast<pid_t>(to_number(fields[2]))};
     if (asked_.contains(id)) answers_[id] = {};
   } else if (asked_.contains(id)) {
     if (fields[0] == "ok") answers_[id] = {};
@@ -224,12 +221,6 @@ bool Supervisor::running(Handle process) const {
   const std::lock_guard lock(mutex_);
   const auto found = processes_.find(process);
   return found != processes_.end() && found->second.running;
-}
-
-std::optional<int> Supervisor::exit_status(Handle process) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = processes_.find(process);
-  return found == processes_.end() ? std::nullopt : found->second.status;
 }
 
 pid_t Supervisor::pid(Handle process) const {

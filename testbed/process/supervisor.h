@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -48,8 +47,6 @@ class Supervisor {
   /// True if the process has ended, or if the handle is unknown.
   bool wait_for_exit(Handle process, Clock::time_point deadline);
   bool running(Handle process) const;
-  /// The status from waitpid; empty while it runs, or if it is no longer known.
-  std::optional<int> exit_status(Handle process) const;
   pid_t pid(Handle process) const;  ///< also of an ended process; 0 if the handle is unknown
   void forget(Handle process);      ///< forgets an ended process
 
@@ -61,7 +58,6 @@ class Supervisor {
   struct Process {
     pid_t pid = 0;
     bool running = true;
-    std::optional<int> status;
   };
   using Answer = tl::expected<void, std::string>;
 

@@ -86,7 +86,7 @@ void Supervisor::tell(const std::vector<std::string>& fields) {
   while (done < line.size()) {
     const ssize_t written = write(STDOUT_FILENO, line.data() + done, line.size() - done);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // nobody listens any more: stdin will say so too
+    if (written <= 0) return;  // the other side is gone: stdin will show that too
     done += static_cast<std::size_t>(written);
   }
 }
@@ -115,7 +115,7 @@ void Supervisor::start(const std::vector<std::string>& fields) {
 
 void Supervisor::ask_to_end(const Child& child) {
   kill(-child.pid, child.stop_signal);
-  signal_tree(child.pid, SIGCONT);  // a frozen server hears nothing
+  signal_tree(child.pid, SIGCONT);  // a frozen server cannot handle the signal
 }
 
 void Supervisor::obey(const std::vector<std::string>& fields) {
@@ -157,10 +157,9 @@ void Supervisor::reap() {
     const auto found = std::find_if(children_.begin(), children_.end(), is_it);
     // Until the leader is reaped its group id cannot be reused: kill what it left behind.
     if (found != children_.end()) kill(-pid, SIGKILL);
-    int status = 0;
-    waitpid(pid, &status, 0);
-    if (found == children_.end()) continue;  // an orphan that fell to us
-    tell({"exited", std::to_string(found->first), std::to_string(status)});
+    waitpid(pid, nullptr, 0);
+    if (found == children_.end()) continue;  // an orphan that was reparented to this process
+    tell({"exited", std::to_string(found->first)});
     children_.erase(found);
   }
 }
@@ -231,7 +230,7 @@ void Supervisor::stop_all() {
 
 /// Detaches from the terminal and closes inherited files.
 int detach() {
-  setsid();  // fails when whoever spawned us has done it already
+  setsid();  // fails if the parent has called it for this process already
   close_range(3, ~0U, 0);
   if (chdir("/") != 0) return -1;
   prctl(PR_SET_CHILD_SUBREAPER, 1);

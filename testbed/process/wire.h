@@ -13,7 +13,7 @@
 ///   start id log folder user stop_signal argv...   → started id pid   | failed id reason
 ///   signal id process signo                        → ok id            | failed id reason
 ///   stop id process grace_ms                       → ok id            | failed id reason
-///                              at any time:          exited process wait_status
+///                              at any time:          exited process
 ///
 /// `stop` sends the process's stop signal, and SIGKILL after the grace; `exited` reports the end.
 /// Signals go to the process group.

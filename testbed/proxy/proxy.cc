@@ -76,22 +76,6 @@ class ProxyLoop {
   std::thread thread_;
 };
 
-class ProxyStarter {
- public:
-  static tl::expected<std::unique_ptr<Proxy>, std::string> start(const ProxyPool& pool,
-                                                                 const tcp::endpoint& server,
-                                                                 const ProxyOptions& options,
-                                                                 std::uint16_t port) {
-    const auto core =
-        std::make_shared<ProxyCore>(pool.loop_->io, pool.loop_->scratch, server, options);
-    const std::error_code error = pool.loop_->call([&] { return core->listen(port); });
-    if (error) {
-      return tl::unexpected(fmt::format("a proxy on port {}: {}", port, error.message()));
-    }
-    return std::unique_ptr<Proxy>(new Proxy(pool.loop_, core, port));
-  }
-};
-
 tl::expected<std::unique_ptr<ProxyPool>, std::string> ProxyPool::start() {
   try {
     return std::unique_ptr<ProxyPool>(new ProxyPool(std::make_shared<ProxyLoop>()));
@@ -102,14 +86,16 @@ tl::expected<std::unique_ptr<ProxyPool>, std::string> ProxyPool::start() {
 
 tl::expected<std::unique_ptr<Proxy>, std::string> start_proxy(ProxyPool& pool, std::uint16_t server,
                                                               const ProxyOptions& options) {
-  std::error_code error;
-  const auto address = asio::ip::make_address(options.host, error);
-  if (error) {
-    return tl::unexpected(fmt::format("{}: not an address: {}", options.host, error.message()));
-  }
-  const tcp::endpoint endpoint(address, server);
-  return start_on_free_port<Proxy>(options.choose_port, [&](std::uint16_t port) {
-    return ProxyStarter::start(pool, endpoint, options, port);
+  using Started = tl::expected<std::unique_ptr<Proxy>, std::string>;
+  ProxyLoop& loop = *pool.loop_;
+  const tcp::endpoint endpoint(asio::ip::address_v4::loopback(), server);
+  return start_on_free_port<Proxy>(options.choose_port, [&](std::uint16_t port) -> Started {
+    const auto core = std::make_shared<ProxyCore>(loop.io, loop.scratch, endpoint, options);
+    const std::error_code error = loop.call([&] { return core->listen(port); });
+    if (error) {
+      return tl::unexpected(fmt::format("a proxy on port {}: {}", port, error.message()));
+    }
+    return std::unique_ptr<Proxy>(new Proxy(pool.loop_, core, port));
   });
 }
 

@@ -11,6 +11,7 @@
 
 namespace lockbench::testbed {
 
+class Proxy;
 class ProxyCore;
 class ProxyLoop;
 
@@ -40,6 +41,15 @@ class Connections {
   double share_ = 1;
 };
 
+struct ProxyOptions {
+  /// Permanent delay each way; heal() returns to it.
+  std::chrono::nanoseconds delay{0};
+  /// Buffer of one connection in one direction. When it is full the sender waits. Bounds the
+  /// throughput under a delay: bytes per delay.
+  std::size_t buffer_bytes = std::size_t{4} << 20;
+  PortChooser choose_port = free_loopback_port;
+};
+
 /// The thread that serves any number of proxies and connections. Proxies may outlive the pool: the
 /// thread ends with the last of them.
 class ProxyPool {
@@ -47,20 +57,12 @@ class ProxyPool {
   static tl::expected<std::unique_ptr<ProxyPool>, std::string> start();
 
  private:
-  friend class ProxyStarter;
+  friend tl::expected<std::unique_ptr<Proxy>, std::string> start_proxy(ProxyPool& pool,
+                                                                       std::uint16_t server,
+                                                                       const ProxyOptions& options);
   explicit ProxyPool(std::shared_ptr<ProxyLoop> loop) : loop_(std::move(loop)) {}
 
   const std::shared_ptr<ProxyLoop> loop_;
-};
-
-struct ProxyOptions {
-  std::string host = "127.0.0.1";  ///< address of the server
-  /// Permanent delay each way; heal() returns to it.
-  std::chrono::nanoseconds delay{0};
-  /// Buffer of one connection in one direction. When it is full the sender waits. Bounds the
-  /// throughput under a delay: bytes per delay.
-  std::size_t buffer_bytes = std::size_t{4} << 20;
-  PortChooser choose_port = free_loopback_port;
 };
 
 /// Counted since the proxy was started.
@@ -114,13 +116,15 @@ class Proxy {
   /// Ends all faults, and returns to the permanent delay.
   void heal();
 
-  /// New connections go to the server on this port of the same host. Open ones are reset.
+  /// New connections go to the server on this port. Open ones are reset.
   void lead_to(std::uint16_t server);
 
   ProxyCounts counts() const;
 
  private:
-  friend class ProxyStarter;
+  friend tl::expected<std::unique_ptr<Proxy>, std::string> start_proxy(ProxyPool& pool,
+                                                                       std::uint16_t server,
+                                                                       const ProxyOptions& options);
   Proxy(std::shared_ptr<ProxyLoop> loop, std::shared_ptr<ProxyCore> core, std::uint16_t port);
 
   const std::shared_ptr<ProxyLoop> loop_;
@@ -128,8 +132,8 @@ class Proxy {
   const std::uint16_t port_;
 };
 
-/// A proxy in front of the server on this port. Does not connect to it: if the server is not there,
-/// clients are reset when they connect.
+/// A proxy in front of the server on this loopback port. Does not connect to it: if the server is
+/// not there, clients are reset when they connect.
 tl::expected<std::unique_ptr<Proxy>, std::string> start_proxy(ProxyPool& pool, std::uint16_t server,
                                                               const ProxyOptions& options = {});
 

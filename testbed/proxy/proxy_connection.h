@@ -120,8 +120,8 @@ class ProxyConnection : public std::enable_shared_from_this<ProxyConnection> {
   ProxyShared& shared_;
   ProxyWay to_server_, to_client_;
   std::function<void()> on_end_;
-  bool in_vain_ = false;      // the client waits for a server that it will never reach
-  bool lost_server_ = false;  // it no longer hears the server
+  bool in_vain_ = false;      // never connected to the server: the client gets no answer
+  bool lost_server_ = false;  // the kernel drops what the server sends
   bool closed_ = false;
 };
 

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "testbed/servers/clients.h"
-
 namespace lockbench::testbed {
 namespace {
 
@@ -34,12 +32,11 @@ tl::expected<std::vector<Member>, std::string> choose(const EtcdOptions& options
   return members;
 }
 
-std::vector<std::string> arguments(const EtcdOptions& options, const std::string& program,
-                                   const Member& member, const std::vector<Member>& all,
-                                   const std::string& folder) {
+std::vector<std::string> arguments(const std::string& program, const Member& member,
+                                   const std::vector<Member>& all, const std::string& folder) {
   std::string cluster;
   for (const Member& other : all) cluster += (cluster.empty() ? "" : ",") + other.as_peer();
-  std::vector<std::string> argv = {
+  return {
       program,
       "--name=" + member.name,
       "--data-dir=" + folder,
@@ -53,8 +50,6 @@ std::vector<std::string> arguments(const EtcdOptions& options, const std::string
       "--heartbeat-interval=50",
       "--election-timeout=500",
   };
-  argv.insert(argv.end(), options.arguments.begin(), options.arguments.end());
-  return argv;
 }
 
 /// The text that a JSON object has under the name, as etcd prints it: "name":"text".
@@ -95,7 +90,7 @@ tl::expected<std::vector<std::unique_ptr<Server>>, std::string> start_etcd_clust
         auto folder = testbed.make_server_folder("etcd", spec.user);
         if (!folder) return tl::unexpected(folder.error());
         spec.folder = *std::move(folder);
-        spec.argv = arguments(options, program->string(), all[number], all,
+        spec.argv = arguments(program->string(), all[number], all,
                               (spec.folder / "data" / "member").string());
         spec.ports = {all[number].client_port, all[number].peer_port};
         spec.url = kUrl;

@@ -14,7 +14,6 @@ namespace lockbench::testbed {
 inline constexpr Program kEtcd{"etcd", "etcd-server"};
 
 struct EtcdOptions {
-  std::vector<std::string> arguments;  ///< further ones: "--auth-token-ttl=2"
   PortChooser choose_port = free_loopback_port;
 };
 

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "testbed/servers/clients.h"
+#include "testbed/servers/open_files.h"
 
 namespace lockbench::testbed {
 namespace {

@@ -36,4 +36,19 @@ std::uint64_t hard_open_file_limit() {
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_max : 0;
 }
 
+tl::expected<std::uint64_t, std::string> clients_allowed(std::string_view server,
+                                                         std::uint32_t wanted) {
+  constexpr std::uint64_t kFilesBesideClients = 128;  // listeners, logs, data, reserves
+  constexpr std::uint64_t kGenerous = 50'000;
+  const std::uint64_t files = hard_open_file_limit();
+  if (wanted != 0 && wanted + kFilesBesideClients > files) {
+    return tl::unexpected(
+        fmt::format("{} needs {} open files for {} clients, the limit is {}: raise it (ulimit -Hn)",
+                    server, wanted + kFilesBesideClients, wanted, files));
+  }
+  if (wanted != 0) return wanted;
+  const std::uint64_t possible = files - std::min(files, kFilesBesideClients);
+  return std::clamp<std::uint64_t>(possible, 1, kGenerous);
+}
+
 }  // namespace lockbench::testbed

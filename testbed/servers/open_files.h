@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <tl/expected.hpp>
 
 namespace lockbench::testbed {
@@ -14,5 +15,11 @@ tl::expected<std::uint64_t, std::string> raise_open_file_limit(std::uint64_t wan
 
 /// The hard limit: how far raise_open_file_limit can go.
 std::uint64_t hard_open_file_limit();
+
+/// How many clients a server of one process may have within the limit of open files: `wanted`, or,
+/// if that is 0, as many as the limit allows, at most 50,000. The error names the server and the
+/// remedy.
+tl::expected<std::uint64_t, std::string> clients_allowed(std::string_view server,
+                                                         std::uint32_t wanted);
 
 }  // namespace lockbench::testbed

@@ -17,8 +17,8 @@ namespace lockbench::testbed {
 using PortChooser = std::function<tl::expected<std::uint16_t, std::string>()>;
 
 /// A loopback TCP port that is free at this moment. If possible it is below the kernel's range of
-/// ephemeral ports: else, while a server is down, one of its own reconnecting clients could be
-/// given the server's port and even connect to itself. Thread-safe.
+/// ephemeral ports. Otherwise, while a server is down, the kernel could give its port to one of its
+/// reconnecting clients, which could even connect to itself. Thread-safe.
 tl::expected<std::uint16_t, std::string> free_loopback_port();
 
 /// `count` different ports; an error if the chooser keeps proposing the same ones.
@@ -44,7 +44,7 @@ inline bool says_port_taken(std::string_view error) {
 /// How many times a start is tried with other ports.
 inline constexpr int kPortAttempts = 5;
 
-/// Tries to start a server on one port after another, as long as other processes take them first.
+/// Starts a server on a free port, and tries another port if another process took it first.
 template <typename Server>
 tl::expected<std::unique_ptr<Server>, std::string> start_on_free_port(
     const PortChooser& choose,

@@ -9,8 +9,6 @@
 #include <system_error>
 #include <utility>
 
-#include "testbed/servers/clients.h"
-
 namespace lockbench::testbed {
 namespace {
 

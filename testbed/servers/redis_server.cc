@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "testbed/servers/clients.h"
+#include "testbed/servers/open_files.h"
 
 namespace lockbench::testbed {
 namespace {
@@ -50,7 +50,6 @@ std::string configuration(const RedisOptions& options, const fs::path& folder, s
   if (!unix_socket.empty()) {
     text += fmt::format("unixsocket {}\nunixsocketperm 700\n", config_string(unix_socket.string()));
   }
-  if (options.debug_command) text += "enable-debug-command yes\n";
   if (!options.password.empty())
     text += fmt::format("requirepass {}\n", config_string(options.password));
   for (const std::string& user : options.users) text += fmt::format("user {}\n", user);

@@ -22,15 +22,13 @@ struct RedisOptions {
   bool unix_socket = false;       ///< listen on a unix socket too
   std::string password;           ///< of the default user; empty: none
   std::vector<std::string> users;  ///< as in redis.conf after "user ": "ann on >secret ~* &* +@all"
-  bool debug_command = false;      ///< allow DEBUG
   std::vector<std::string> config;   ///< further lines of redis.conf, for instance "replicaof ..."
   const ClockShim* clock = nullptr;  ///< the clock that it uses; null: the machine's
   PortChooser choose_port = free_loopback_port;
 };
 
-/// A redis-server on a free loopback port, ready to be used. Passwords are seen neither in the
-/// process list nor by other users: they stand in a configuration file in the testbed's private
-/// folder.
+/// A redis-server on a free loopback port, ready to be used. Passwords are in a configuration file
+/// in the testbed's private folder, so that neither the process list nor other users show them.
 tl::expected<std::unique_ptr<Server>, std::string> start_redis(Testbed& testbed,
                                                                const RedisOptions& options = {});
 

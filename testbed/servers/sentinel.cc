@@ -19,25 +19,31 @@ using Done = tl::expected<void, std::string>;
 constexpr std::chrono::seconds kAnswerWithin{1};
 constexpr std::chrono::seconds kAcquaintedWithin{20};
 
+constexpr int kSentinels = 3;
+/// Of the master, as clients ask for it.
+constexpr std::string_view kName = "lock";
+/// Silence after which the primary counts as down. Short, but longer than a busy machine's pauses.
+constexpr std::chrono::milliseconds kDownAfter{1000};
+
 /// A sentinel rewrites this file with what it learns.
-std::string configuration(const SentinelOptions& options, std::uint16_t port) {
+std::string configuration(std::uint16_t primary, std::uint16_t port) {
   return fmt::format(
       "bind 127.0.0.1\nport {0}\ndaemonize no\nlogfile \"\"\n"
       "sentinel monitor {1} 127.0.0.1 {2} {3}\n"
       "sentinel down-after-milliseconds {1} {4}\n"
       "sentinel failover-timeout {1} 10000\n",
-      port, options.name, options.primary, options.sentinels / 2 + 1, options.down_after.count());
+      port, kName, primary, kSentinels / 2 + 1, kDownAfter.count());
 }
 
 tl::expected<std::unique_ptr<Server>, std::string> start_one(Testbed& testbed,
                                                              const std::string& program,
-                                                             const SentinelOptions& options,
+                                                             std::uint16_t primary,
                                                              std::uint16_t port) {
   const auto folder = testbed.make_server_folder("sentinel");
   if (!folder) return tl::unexpected(folder.error());
   const auto path = *folder / "sentinel.conf";
   std::ofstream file(path);
-  file << configuration(options, port) << std::flush;
+  file << configuration(primary, port) << std::flush;
   if (!file) return tl::unexpected(fmt::format("cannot write {}", path.string()));
   ServerSpec spec;
   spec.folder = *folder;
@@ -85,27 +91,28 @@ Done await(const std::vector<std::unique_ptr<Server>>& sentinels, std::string_vi
 
 }  // namespace
 
-std::string SentinelGroup::url() const { return joint_url(sentinels_) + "/" + name_; }
+std::string SentinelGroup::url() const {
+  return fmt::format("{}/{}", joint_url(sentinels_), kName);
+}
 
 Done SentinelGroup::await_master(std::uint16_t port, std::chrono::milliseconds within) {
   return await(sentinels_, fmt::format("address=127.0.0.1:{},", port), within);
 }
 
-tl::expected<std::unique_ptr<SentinelGroup>, std::string> start_sentinels(
-    Testbed& testbed, const SentinelOptions& options) {
+tl::expected<std::unique_ptr<SentinelGroup>, std::string> start_sentinels(Testbed& testbed,
+                                                                          std::uint16_t primary) {
   const auto program = find_program(kRedisSentinel);
   if (!program) return tl::unexpected(program.error());
-  std::unique_ptr<SentinelGroup> group(new SentinelGroup(options.name));
-  for (int i = 0; i < options.sentinels; ++i) {
+  std::unique_ptr<SentinelGroup> group(new SentinelGroup);
+  for (int i = 0; i < kSentinels; ++i) {
     auto started = start_on_free_port<Server>(free_loopback_port, [&](std::uint16_t port) {
-      return start_one(testbed, program->string(), options, port);
+      return start_one(testbed, program->string(), primary, port);
     });
     if (!started) return tl::unexpected(std::move(started.error()));
     group->sentinels_.push_back(*std::move(started));
   }
   const std::string acquainted =
-      fmt::format("status=ok,address=127.0.0.1:{},slaves={},sentinels={}", options.primary,
-                  options.replicas, options.sentinels);
+      fmt::format("status=ok,address=127.0.0.1:{},slaves=1,sentinels={}", primary, kSentinels);
   if (auto ready = await(group->sentinels_, acquainted, kAcquaintedWithin); !ready) {
     return tl::unexpected(ready.error());
   }

@@ -14,17 +14,7 @@ namespace lockbench::testbed {
 
 inline constexpr Program kRedisSentinel{"redis-sentinel", "redis-sentinel"};
 
-struct SentinelOptions {
-  std::uint16_t primary = 0;  ///< its port, or that of a proxy in front of it that all use
-  int replicas = 1;           ///< how many follow it
-  int sentinels = 3;          ///< a majority of which must agree that it is down
-  std::string name = "lock";  ///< of the master, as clients ask for it
-  /// Silence after which the primary counts as down. Short, but longer than a busy machine's
-  /// pauses.
-  std::chrono::milliseconds down_after{1000};
-};
-
-/// Sentinels that watch one primary on loopback and promote a replica when it dies.
+/// Three sentinels that watch one primary on loopback and promote its replica when it dies.
 /// Thread-safe.
 class SentinelGroup {
  public:
@@ -37,15 +27,15 @@ class SentinelGroup {
 
  private:
   friend tl::expected<std::unique_ptr<SentinelGroup>, std::string> start_sentinels(
-      Testbed& testbed, const SentinelOptions& options);
-  explicit SentinelGroup(std::string name) : name_(std::move(name)) {}
+      Testbed& testbed, std::uint16_t primary);
+  SentinelGroup() = default;
 
-  const std::string name_;
   std::vector<std::unique_ptr<Server>> sentinels_;
 };
 
-/// Returns when all of them know each other, the primary and its replicas; waits for 20 s at most.
-tl::expected<std::unique_ptr<SentinelGroup>, std::string> start_sentinels(
-    Testbed& testbed, const SentinelOptions& options);
+/// `primary`: its port, or that of a proxy in front of it that all use; one replica follows it.
+/// Returns when all sentinels know each other, the primary and the replica; waits for 20 s at most.
+tl::expected<std::unique_ptr<SentinelGroup>, std::string> start_sentinels(Testbed& testbed,
+                                                                          std::uint16_t primary);
 
 }  // namespace lockbench::testbed

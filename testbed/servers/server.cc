@@ -51,7 +51,7 @@ std::string joint_url(const std::vector<std::unique_ptr<Server>>& servers) {
 tl::expected<std::unique_ptr<Server>, std::string> Server::start(const Testbed& testbed,
                                                                  ServerSpec spec) {
   std::unique_ptr<Server> server(new Server(testbed, std::move(spec)));
-  const auto launched = server->launch();
+  const auto launched = server->launch_locked();  // no other thread knows it yet
   if (launched) return server;
   // In Go it begins with a small letter, and Java's stack trace pushes it out of the log's tail.
   const bool taken = server->log().find(kPortTaken.substr(1)) != std::string::npos;
@@ -98,11 +98,6 @@ std::string Server::failure(std::string_view what) const {
 }
 
 Server::Result Server::signal(int signo) { return supervisor_->signal(process_, signo); }
-
-Server::Result Server::launch() {
-  const std::lock_guard lock(lifecycle_);
-  return launch_locked();
-}
 
 Server::Result Server::launch_locked() {
   std::error_code error;

@@ -22,11 +22,11 @@ namespace lockbench::testbed {
 class ClockShim;
 class Server;
 
-/// How clients write where servers on loopback are: what stands before and after HOST:PORT.
+/// The URL of servers on loopback: the text before and after HOST:PORT.
 struct UrlForm {
   std::string_view before, after;
 
-  /// Of one server, or of several that are one store together: "http://127.0.0.1:1,127.0.0.1:2".
+  /// For one server, or for all members of a cluster: "http://127.0.0.1:1,127.0.0.1:2".
   std::string on(const std::vector<std::uint16_t>& ports) const;
 };
 
@@ -46,7 +46,7 @@ struct ServerSpec {
   /// Whether the server can be used; called until it returns true or the time is up. Must return
   /// within about a second.
   std::function<bool(const Server&)> ready;
-  /// Whether it leads the servers that are one store together; null for one that never does.
+  /// Whether it leads its cluster; null for a server without one.
   std::function<bool(const Server&)> leads = nullptr;
 };
 
@@ -74,7 +74,7 @@ class Server final {
   std::string url() const { return spec_.url.on({port()}); }
   const UrlForm& url_form() const { return spec_.url; }
   const std::filesystem::path& unix_socket() const { return spec_.unix_socket; }
-  /// Whether it leads the servers that are one store together; false if it does not answer.
+  /// Whether it leads its cluster; false if it does not answer.
   bool leads() const { return alive() && spec_.leads && spec_.leads(*this); }
   std::filesystem::path data_folder() const { return spec_.folder / "data"; }
   std::filesystem::path log_path() const { return spec_.folder / "log"; }
@@ -99,7 +99,6 @@ class Server final {
 
   Server(const Testbed& testbed, ServerSpec spec);
   /// Starts the process and awaits readiness; a server that does not become ready is killed.
-  Result launch();
   Result launch_locked();
   Result stop_locked();
   Result kill_locked();
@@ -116,7 +115,7 @@ class Server final {
   std::atomic<std::uintmax_t> log_start_ = 0;  // where the present process's log begins
 };
 
-/// The URL of all servers that are one store together.
+/// The URL of a cluster.
 std::string joint_url(const std::vector<std::unique_ptr<Server>>& servers);
 
 }  // namespace lockbench::testbed

@@ -12,26 +12,16 @@
 #include <system_error>
 #include <utility>
 
+#include "testbed/servers/programs.h"
+
 namespace lockbench::testbed {
 namespace {
 
 namespace fs = std::filesystem;
 
-tl::expected<fs::path, std::string> find_supervisor() {
-  std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  if (error) return tl::unexpected(fmt::format("/proc/self/exe: {}", error.message()));
-  fs::path beside = self.parent_path() / "lockbench-supervisor";
-  if (access(beside.c_str(), X_OK) == 0) return beside;
-  return tl::unexpected(
-      fmt::format("{} is missing: it belongs beside the program", beside.string()));
-}
-
-tl::expected<fs::path, std::string> make_folder(fs::path temp) {
-  if (temp.empty()) {
-    const char* chosen = std::getenv("TMPDIR");
-    temp = chosen != nullptr && *chosen != '\0' ? chosen : "/tmp";
-  }
+tl::expected<fs::path, std::string> make_folder() {
+  const char* chosen = std::getenv("TMPDIR");
+  const fs::path temp = chosen != nullptr && *chosen != '\0' ? chosen : "/tmp";
   std::error_code error;
   std::string name = (fs::absolute(temp, error) / "lockbench-XXXXXX").string();
   if (error || mkdtemp(name.data()) == nullptr) {
@@ -75,11 +65,10 @@ tl::expected<void, std::string> hand_over(const fs::path& folder, const std::str
 
 }  // namespace
 
-tl::expected<std::unique_ptr<Testbed>, std::string> Testbed::start(const TestbedOptions& options) {
-  const auto program =
-      options.supervisor.empty() ? find_supervisor() : fs::absolute(options.supervisor);
+tl::expected<std::unique_ptr<Testbed>, std::string> Testbed::start() {
+  const auto program = find_beside("lockbench-supervisor");
   if (!program) return tl::unexpected(program.error());
-  auto folder = make_folder(options.temp);
+  auto folder = make_folder();
   if (!folder) return tl::unexpected(folder.error());
   auto supervisor = Supervisor::spawn(*program, *folder);
   if (!supervisor) {

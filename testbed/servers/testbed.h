@@ -13,19 +13,13 @@
 
 namespace lockbench::testbed {
 
-struct TestbedOptions {
-  std::filesystem::path supervisor;  ///< empty: lockbench-supervisor beside this program
-  std::filesystem::path temp;        ///< where the folder is made; empty: $TMPDIR, else /tmp
-};
-
-/// Private servers of one process: a folder of its own under the temporary folder, and a supervisor
-/// that ends servers and folder with it, also if this process is killed. Thread-safe, so that
+/// Private servers of one process: a folder of its own in $TMPDIR, else /tmp, and a supervisor that
+/// ends servers and folder with it, also if this process is killed. Thread-safe, so that
 /// servers can be started side by side. A Server may outlive its Testbed; it is then a stopped
 /// server.
 class Testbed {
  public:
-  static tl::expected<std::unique_ptr<Testbed>, std::string> start(
-      const TestbedOptions& options = {});
+  static tl::expected<std::unique_ptr<Testbed>, std::string> start();
 
   Testbed(const Testbed&) = delete;
   Testbed& operator=(const Testbed&) = delete;

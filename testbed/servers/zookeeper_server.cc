@@ -7,7 +7,6 @@
 #include <system_error>
 #include <utility>
 
-#include "testbed/servers/clients.h"
 #include "testbed/servers/programs.h"
 
 namespace lockbench::testbed {
@@ -69,14 +68,14 @@ std::vector<std::string> arguments(const fs::path& java, const fs::path& jar,
 std::string configuration(const ZookeeperOptions& options, const fs::path& data, std::size_t number,
                           const std::vector<Member>& all) {
   std::string text = fmt::format(
-      "dataDir={}\nclientPort={}\nclientPortAddress=127.0.0.1\ntickTime={}\n"
-      "minSessionTimeout={}\nmaxSessionTimeout={}\n"
+      "dataDir={}\nclientPort={}\nclientPortAddress=127.0.0.1\n"
+      // In milliseconds. Sessions are checked once per tick, so they end at most one tick late.
+      "tickTime=100\nminSessionTimeout=200\nmaxSessionTimeout=3600000\n"
       // In ticks: as many seconds as with ZooKeeper's default ticks.
       "initLimit=100\nsyncLimit=50\n"
       "maxClientCnxns=0\nadmin.enableServer=false\n"
       "4lw.commands.whitelist=srvr,envi,cons,dump,wchs\n",
-      data.string(), all[number].clients, options.tick.count(), options.min_session.count(),
-      options.max_session.count());
+      data.string(), all[number].clients);
   for (std::size_t i = 0; all.size() > 1 && i < all.size(); ++i) {
     text += fmt::format("server.{}=127.0.0.1:{}:{}\n", i + 1, all[i].peers, all[i].election);
   }

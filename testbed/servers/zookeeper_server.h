@@ -18,10 +18,6 @@ namespace lockbench::testbed {
 inline constexpr std::string_view kZookeeper = "zookeeper";
 
 struct ZookeeperOptions {
-  /// Sessions are checked once per tick, so they end at most one tick late.
-  std::chrono::milliseconds tick{100};
-  std::chrono::milliseconds min_session{200};
-  std::chrono::milliseconds max_session{3'600'000};
   std::vector<std::string> config;   ///< further settings: "snapCount=1000"
   const ClockShim* clock = nullptr;  ///< the clock that it uses; null: the machine's
   PortChooser choose_port = free_loopback_port;

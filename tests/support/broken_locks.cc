@@ -124,7 +124,7 @@ struct LosesTrackWhenStopped : Flawed {
 struct ReleasesUnchecked : Flawed {
   using Flawed::Flawed;
   ReleaseResult release(const Lease& lease) override {
-    return redis::release_unchecked(redis(), lease);
+    return to_release_result(redis::release_unchecked(redis(), lease));
   }
 };
 

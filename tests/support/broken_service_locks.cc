@@ -32,8 +32,8 @@ struct KeepsRenewing : Flawed {
 struct ForgetsToTell : Flawed {
   using Flawed::Flawed;
   ReleaseResult release(const Lease& lease) override {
-    return redis::to_release_result(
-        redis().call(redis::scripts::release_if_token, {lease.key}, {lease.token}));
+    return to_release_result(
+        redis::is_one(redis().call(redis::scripts::release_if_token, {lease.key}, {lease.token})));
   }
 };
 

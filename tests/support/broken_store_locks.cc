@@ -38,8 +38,8 @@ struct SendsUnreported : Flawed {
 struct DoesNotFallBack : Flawed {
   using Flawed::Flawed;
   ReleaseResult release(const Lease& lease) override {
-    return redis::to_release_result(redis().call(
-        {"EVALSHA", redis::scripts::release_if_token.sha1, "1", lease.key, lease.token}));
+    return to_release_result(redis::is_one(redis().call(
+        {"EVALSHA", redis::scripts::release_if_token.sha1, "1", lease.key, lease.token})));
   }
 };
 

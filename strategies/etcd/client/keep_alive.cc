@@ -105,6 +105,8 @@ class KeepAliveStream {
 
 namespace {
 
+/// Renews leases on one LeaseKeepAlive stream that stays open from batch to batch. The tokens are
+/// the lease ids in hex. etcd renews for the TTL that it granted, whatever the order asks for.
 class LeaseRenewals : public RenewalChannel {
  public:
   LeaseRenewals(const Endpoint& endpoint, Duration timeout, Env& env)
@@ -167,11 +169,6 @@ class LeaseRenewals : public RenewalChannel {
 
 }  // namespace
 
-std::unique_ptr<RenewalChannel> make_keep_alive_channel(const Endpoint& endpoint, Duration timeout,
-                                                        Env& env) {
-  return std::make_unique<LeaseRenewals>(endpoint, timeout, env);
-}
-
 KeptLease::KeptLease(const Context& context, const Endpoint& endpoint, const GrantedLease& granted,
                      TimePoint asked_at, std::shared_ptr<const LeaseState> tied_to)
     : granted_(granted), state_(std::make_shared<LeaseState>(asked_at + granted.ttl, asked_at)) {
@@ -180,7 +177,7 @@ KeptLease::KeptLease(const Context& context, const Endpoint& endpoint, const Gra
   // An answer that comes after the lease's end is useless.
   const Duration timeout = std::min(granted.ttl / 3, context.options.command_timeout);
   scheduler.provide_channel(
-      channel, [&](Env& env) { return make_keep_alive_channel(endpoint, timeout, env); });
+      channel, [&](Env& env) { return std::make_unique<LeaseRenewals>(endpoint, timeout, env); });
   renewal_ = scheduler.keep({.key = {},
                              .token = fmt::format("{:x}", granted.id),
                              .state = state_,

@@ -8,11 +8,6 @@
 
 namespace lockbench::etcd {
 
-/// Renews leases on one LeaseKeepAlive stream that stays open from batch to batch. The tokens are
-/// the lease ids in hex. etcd renews for the TTL that it granted, whatever the order asks for.
-std::unique_ptr<RenewalChannel> make_keep_alive_channel(const Endpoint& endpoint, Duration timeout,
-                                                        Env& env);
-
 /// An etcd lease that the run's scheduler keeps alive from its grant until stop(). Its state has
 /// the end of its validity, by the granted TTL, and its loss.
 class KeptLease {

@@ -49,6 +49,7 @@ SET default_transaction_isolation = 'read committed';
 SET lock_timeout = {1};
 SELECT pg_advisory_xact_lock(1819239275, 1651401576);
 CREATE SCHEMA IF NOT EXISTS {0};
+SET search_path = {0};
 CREATE SEQUENCE IF NOT EXISTS {0}.fencing CACHE 1;
 CREATE TABLE IF NOT EXISTS {0}.lock_row (key text PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS {0}.lease (key text PRIMARY KEY, owner text, lock_until timestamptz NOT NULL);

@@ -72,7 +72,8 @@ class Session {
   StoreResult<Answer> call(const Statement& statement, std::string_view key,
                            std::span<const std::string> parameters, const Patience& patience = {});
 
-  /// Makes sure that this schema and its tables exist; once per connection.
+  /// Makes sure that this schema and its tables exist, and that statements find them by their bare
+  /// names; once per connection.
   StoreResult<void> use_schema(const std::string& schema, std::string_view key,
                                const std::stop_token& stop);
   /// Sets how long the server lets a statement wait for a lock; 0: for ever.

@@ -107,16 +107,6 @@ class Connection {
                           const std::stop_token& stop = {});
 };
 
-/// A connection with an awaited answer.
-struct Watched {
-  int descriptor = -1;
-  bool ready = false;
-};
-
-/// Waits until one of these has input, for at most `longest`, and marks those that have. A stop
-/// ends the wait within 50 ms. If a descriptor is -1, returns at once with all of them marked.
-void wait_for_any(std::span<Watched> watched, Duration longest, const std::stop_token& stop);
-
 /// A message that the server pushes to a subscriber.
 struct Push {
   enum class Kind { subscribed, unsubscribed, message };

@@ -5,6 +5,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "strategies/transport/socket.h"
 #include "strategies/url.h"
 
 namespace lockbench::redis {
@@ -26,6 +27,8 @@ struct Endpoint {
   /// "127.0.0.1:6379", "unix:/run/redis.sock" or "10.0.0.1:26379,10.0.0.2:26379/name": without
   /// credentials, for people, files and metrics.
   std::string display() const;
+  /// For an endpoint without sentinels.
+  SocketAddress address() const { return {.host = host, .port = port, .path = path}; }
 };
 
 /// The error says what is wrong and what is allowed, and never repeats the URL, which may hold a

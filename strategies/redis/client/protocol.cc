@@ -4,6 +4,7 @@
 #include <hiredis/hiredis.h>
 
 #include <array>
+#include <charconv>
 #include <new>
 
 namespace lockbench::redis {
@@ -43,6 +44,12 @@ Reply to_reply(const redisReply& raw) {
       break;
   }
   return reply;
+}
+
+/// Whether this answer to ROLE is that of a master.
+bool is_master(const Reply& role) {
+  return role.type == Reply::Type::array && !role.elements.empty() &&
+         role.elements.front().is_text("master");
 }
 
 }  // namespace
@@ -112,18 +119,74 @@ bool is_read_only(const StoreError& error) {
          error.message.find("READONLY ") != std::string::npos;
 }
 
-bool is_master(const Reply& role) {
-  return role.type == Reply::Type::array && !role.elements.empty() &&
-         role.elements.front().is_text("master");
+std::string info_field(std::string_view info, std::string_view name) {
+  const std::string line = "\n" + std::string(name) + ":";
+  const std::size_t at = info.find(line);
+  if (at == std::string_view::npos) return {};
+  const std::size_t begin = at + line.size();
+  return std::string(info.substr(begin, info.find_first_of("\r\n", begin) - begin));
 }
 
-StoreError not_the_master(const Endpoint& endpoint) {
-  return {StoreError::Kind::not_sent,
-          endpoint.display() + ": its sentinels name a master that is not a master, or not yet"};
+StoreResult<int> connected_replicas(Connection& redis) {
+  const auto info = redis.call({"INFO", "replication"});
+  if (!info) return tl::unexpected(info.error());
+  const std::string text = info_field(info->text, "connected_slaves");
+  int replicas = 0;
+  std::from_chars(text.data(), text.data() + text.size(), replicas);
+  return replicas;
 }
 
-std::string without_secret(std::string_view refusal) {
-  return fmt::format("AUTH was refused: {}", refusal.substr(0, refusal.find(' ')));
+StoreResult<void> greet(const Endpoint& endpoint,
+                        const std::function<StoreResult<Reply>(Command)>& exchange) {
+  const auto say = [&](std::initializer_list<std::string_view> command) {
+    return exchange(Command(command.begin(), command.size()));
+  };
+  if (!endpoint.password.empty()) {
+    const auto done = endpoint.user.empty() ? say({"AUTH", endpoint.password})
+                                            : say({"AUTH", endpoint.user, endpoint.password});
+    if (!done) return tl::unexpected(done.error());
+  }
+  if (!endpoint.sentinels.empty()) {
+    const auto role = say({"ROLE"});
+    // Without the permission to ask, a replica shows at the first write.
+    if (!role && !is_no_permission(role.error())) return tl::unexpected(role.error());
+    if (role && !is_master(*role)) {
+      return tl::unexpected(StoreError{
+          StoreError::Kind::not_sent,
+          endpoint.display() + ": its sentinels name a master that is not a master, or not yet"});
+    }
+  }
+  if (endpoint.database != 0) {
+    const auto done = say({"SELECT", std::to_string(endpoint.database)});
+    if (!done) return tl::unexpected(done.error());
+  }
+  return {};
+}
+
+StoreResult<void> greet(const Endpoint& endpoint, Transport& transport, ReplyReader& reader,
+                        Duration timeout, const std::stop_token& stop, Env* env) {
+  const std::string display = endpoint.display();
+  const auto fail = [&](StoreError::Kind kind, std::string_view why) {
+    return tl::unexpected(StoreError{kind, fmt::format("{}: {}", display, why)});
+  };
+  return greet(endpoint, [&](Command command) -> StoreResult<Reply> {
+    const CommandInfo info{.store = "redis", .endpoint = display, .name = command[0], .key = {}};
+    if (env != nullptr && env->before_command(info) == CommandFate::drop) {
+      env->after_command(info, CommandEnd::lost);
+      return fail(StoreError::Kind::not_sent, "the connection was cut");
+    }
+    auto reply = exchange_once(transport, reader, command, timeout, stop);
+    const bool accepted = reply && reply->type != Reply::Type::error;
+    if (env != nullptr) {
+      env->after_command(info, accepted ? CommandEnd::answered : CommandEnd::lost);
+    }
+    if (accepted) return *std::move(reply);
+    if (!reply) return fail(StoreError::Kind::not_sent, reply.error());
+    if (command[0] != "AUTH") return fail(StoreError::Kind::rejected, reply->text);
+    // Only the error code, as the message may quote the command with its secrets.
+    const std::string code = reply->text.substr(0, reply->text.find(' '));
+    return fail(StoreError::Kind::rejected, "AUTH was refused: " + code);
+  });
 }
 
 }  // namespace lockbench::redis

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -7,7 +8,7 @@
 #include <tl/expected.hpp>
 
 #include "strategies/redis/client/connection.h"
-#include "strategies/redis/client/socket.h"
+#include "strategies/transport/socket.h"
 
 struct redisReader;
 
@@ -49,37 +50,21 @@ tl::expected<Reply, std::string> exchange_once(Transport& transport, ReplyReader
 bool is_no_permission(const StoreError& error);
 /// The server refused to write because it is a replica.
 bool is_read_only(const StoreError& error);
-/// Whether this answer to ROLE is that of a master.
-bool is_master(const Reply& role);
-/// For a server that its sentinels call the master although it is not.
-StoreError not_the_master(const Endpoint& endpoint);
+
+/// The value of "name:value\r\n" in the answer to INFO; empty if it is missing.
+std::string info_field(std::string_view info, std::string_view name);
+/// The number of connected replicas.
+StoreResult<int> connected_replicas(Connection& redis);
 
 /// What a new connection begins with: AUTH, SELECT, and ROLE where sentinels named the master.
-/// `exchange` sends one command and returns its answer. Errors contain no secret.
-template <class Exchange>
-StoreResult<void> greet(const Endpoint& endpoint, Exchange&& exchange) {
-  if (!endpoint.password.empty()) {
-    std::vector<std::string_view> auth{"AUTH"};
-    if (!endpoint.user.empty()) auth.push_back(endpoint.user);
-    auth.push_back(endpoint.password);
-    if (auto done = exchange(Command(auth)); !done) return tl::unexpected(done.error());
-  }
-  if (!endpoint.sentinels.empty()) {
-    const std::vector<std::string_view> ask_role{"ROLE"};
-    const StoreResult<Reply> role = exchange(Command(ask_role));
-    if (!role && !is_no_permission(role.error())) return tl::unexpected(role.error());
-    // Without the permission to ask, a replica shows at the first write.
-    if (role && !is_master(*role)) return tl::unexpected(not_the_master(endpoint));
-  }
-  if (endpoint.database != 0) {
-    const std::string number = std::to_string(endpoint.database);
-    const std::vector<std::string_view> select{"SELECT", number};
-    if (auto done = exchange(Command(select)); !done) return tl::unexpected(done.error());
-  }
-  return {};
-}
+/// `exchange` sends one command and returns its answer.
+StoreResult<void> greet(const Endpoint& endpoint,
+                        const std::function<StoreResult<Reply>(Command)>& exchange);
 
-/// The error code of a refused AUTH only, as the message may quote the command with its secrets.
-std::string without_secret(std::string_view refusal);
+/// The same on this transport; `timeout` is for each step. The commands are reported to `env`
+/// unless it is null, with their first word only, as the others may be secret. Errors contain no
+/// secret; they are of kind `rejected` for an error reply, otherwise `not_sent`.
+StoreResult<void> greet(const Endpoint& endpoint, Transport& transport, ReplyReader& reader,
+                        Duration timeout, const std::stop_token& stop, Env* env);
 
 }  // namespace lockbench::redis

@@ -52,7 +52,7 @@ tl::expected<Endpoint, std::string> find_master(const Endpoint& endpoint, const 
 tl::expected<std::unique_ptr<Transport>, std::string> connect_server(const Endpoint& endpoint,
                                                                      Duration timeout,
                                                                      const std::stop_token& stop) {
-  if (endpoint.sentinels.empty()) return connect_socket(endpoint, timeout, stop);
+  if (endpoint.sentinels.empty()) return connect_socket(endpoint.address(), timeout, stop);
   // A sentinel that hangs must not use up the time of the others. Connecting and answering get one
   // share each.
   const Duration share = timeout / (2 * static_cast<int>(endpoint.sentinels.size()));
@@ -60,14 +60,14 @@ tl::expected<std::unique_ptr<Transport>, std::string> connect_server(const Endpo
                        Command command) -> tl::expected<Reply, std::string> {
     // Without this, the remaining sentinels would be tried one after the other.
     if (stop.stop_requested()) return tl::unexpected<std::string>("stopped before it was asked");
-    auto transport = connect_socket(server, share, stop);
+    auto transport = connect_socket(server.address(), share, stop);
     if (!transport) return tl::unexpected(transport.error());
     ReplyReader reader;
     return exchange_once(**transport, reader, command, share, stop);
   };
   const auto master = find_master(endpoint, ask);
   if (!master) return tl::unexpected(master.error());
-  auto transport = connect_socket(*master, timeout, stop);
+  auto transport = connect_socket(master->address(), timeout, stop);
   if (transport) return transport;
   return tl::unexpected(fmt::format("{}: {}", master->display(), transport.error()));
 }

@@ -7,7 +7,7 @@
 #include <tl/expected.hpp>
 
 #include "strategies/redis/client/connection.h"
-#include "strategies/redis/client/socket.h"
+#include "strategies/transport/socket.h"
 
 namespace lockbench::redis {
 

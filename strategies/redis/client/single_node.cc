@@ -9,8 +9,6 @@
 namespace lockbench::redis {
 namespace {
 
-bool is_one(const Reply& reply) { return reply.is_integer(1); }
-
 RenewResult renew_by(const RenewalProtocol& protocol, Connection& redis, Env& env,
                      const Lease& lease, Duration ttl) {
   const TimePoint asked_at = env.now();
@@ -18,7 +16,7 @@ RenewResult renew_by(const RenewalProtocol& protocol, Connection& redis, Env& en
   const auto reply = protocol.script != nullptr
                          ? redis.call(*protocol.script, {lease.key}, {lease.token, argument})
                          : redis.call({protocol.unchecked, lease.key, argument});
-  return to_renew_result(reply, lease, env, asked_at, protocol.granted(ttl));
+  return to_renew_result(is_one(reply), lease, env, asked_at, protocol.granted(ttl));
 }
 
 }  // namespace
@@ -76,7 +74,7 @@ AcquireResult SingleNodeLock::acquire(const AcquireRequest& request) {
 
 ReleaseResult SingleNodeLock::release(const Lease& lease) {
   if (lease.renewal) lease.renewal->stop();
-  ReleaseResult result = give_back(lease);
+  ReleaseResult result = to_release_result(give_back(lease, {}));
   if (result.outcome == ReleaseOutcome::released) notify_released(lease, {});
   return result;
 }
@@ -162,38 +160,21 @@ std::optional<RenewalProtocol> TokenLock::renewal_protocol() const {
   return RenewalProtocol{.script = &scripts::renew_if_token};
 }
 
-ReleaseResult TokenLock::give_back(const Lease& lease) {
-  return to_release_result(redis().call(scripts::release_if_token, {lease.key}, {lease.token}));
+StoreResult<bool> TokenLock::give_back(const Lease& lease, const std::stop_token& stop) {
+  return is_one(redis().call(scripts::release_if_token, {lease.key}, {lease.token}, stop));
 }
 
-StoreResult<bool> TokenLock::undo(const Lease& lease, const std::stop_token& stop) {
-  return freed_by(
-      to_release_result(redis().call(scripts::release_if_token, {lease.key}, {lease.token}, stop)));
-}
-
-ReleaseResult release_unchecked(Connection& redis, const Lease& lease,
-                                const std::stop_token& stop) {
-  return to_release_result(redis.call({"DEL", lease.key}, stop));
+StoreResult<bool> release_unchecked(Connection& redis, const Lease& lease,
+                                    const std::stop_token& stop) {
+  return is_one(redis.call({"DEL", lease.key}, stop));
 }
 
 RenewResult renew_unchecked(Connection& redis, Env& env, const Lease& lease, Duration ttl) {
   return renew_by({}, redis, env, lease, ttl);
 }
 
-StoreResult<bool> freed_by(ReleaseResult&& release) {
-  if (release.outcome != ReleaseOutcome::failed) {
-    return release.outcome == ReleaseOutcome::released;
-  }
-  return tl::unexpected(StoreError{StoreError::Kind::unanswered, std::move(release.reason)});
-}
-
-ReleaseResult to_release_result(const StoreResult<Reply>& reply) {
-  return lockbench::to_release_result(reply.map(is_one));
-}
-
-RenewResult to_renew_result(const StoreResult<Reply>& reply, const Lease& lease, Env& env,
-                            TimePoint asked_at, Duration granted) {
-  return lockbench::to_renew_result(reply.map(is_one), lease, env, asked_at, granted);
+StoreResult<bool> is_one(const StoreResult<Reply>& reply) {
+  return reply.map([](const Reply& count) { return count.is_integer(1); });
 }
 
 }  // namespace lockbench::redis

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "strategies/descriptor.h"
+#include "strategies/outcomes.h"
 #include "strategies/redis/client/connection.h"
 #include "strategies/redis/client/notification_hub.h"
 #include "strategies/redis/client/renewal_channel.h"
@@ -46,8 +47,8 @@ class SingleNodeLock : public LockStrategy {
   /// its state. Not granted: another client has the lock.
   virtual StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) = 0;
 
-  /// The release itself.
-  virtual ReleaseResult give_back(const Lease& lease) = 0;
+  /// The release itself. False: this client does not hold the lock any more.
+  virtual StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) = 0;
 
   /// The wait between two attempts, by the chosen policy, for at most `longest`.
   virtual WaitResult wait_turn(const AcquireRequest& request, const Lease& lease,
@@ -124,15 +125,17 @@ class TokenLock : public SingleNodeLock {
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
     return set_nx_px(request, lease, lease.token);
   }
-  ReleaseResult give_back(const Lease& lease) override;
+  StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override;
   std::optional<RenewalProtocol> renewal_protocol() const override;
-  StoreResult<bool> undo(const Lease& lease, const std::stop_token& stop) override;
+  StoreResult<bool> undo(const Lease& lease, const std::stop_token& stop) override {
+    return give_back(lease, stop);
+  }
   std::string make_token() override { return random_token(env()); }
 };
 
 /// DEL, without checking the owner.
-ReleaseResult release_unchecked(Connection& redis, const Lease& lease,
-                                const std::stop_token& stop = {});
+StoreResult<bool> release_unchecked(Connection& redis, const Lease& lease,
+                                    const std::stop_token& stop = {});
 /// PEXPIRE, without checking the owner.
 RenewResult renew_unchecked(Connection& redis, Env& env, const Lease& lease, Duration ttl);
 
@@ -142,17 +145,14 @@ class UncheckedLock : public SingleNodeLock {
   using SingleNodeLock::SingleNodeLock;
 
  protected:
-  ReleaseResult give_back(const Lease& lease) override { return release_unchecked(redis(), lease); }
+  StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
+    return release_unchecked(redis(), lease, stop);
+  }
   std::optional<RenewalProtocol> renewal_protocol() const override { return RenewalProtocol{}; }
 };
 
-/// Whether that freed the lock; after a failure that is unknown.
-StoreResult<bool> freed_by(ReleaseResult&& release);
-
-/// For an answer that counts what the release or renewal changed: 1 or 0.
-ReleaseResult to_release_result(const StoreResult<Reply>& reply);
-RenewResult to_renew_result(const StoreResult<Reply>& reply, const Lease& lease, Env& env,
-                            TimePoint asked_at, Duration granted);
+/// For an answer that counts what a release or renewal changed: 1 or 0.
+StoreResult<bool> is_one(const StoreResult<Reply>& reply);
 
 /// The ways of waiting that a lock on one Redis supports.
 inline constexpr std::initializer_list<WaitKind> kWaitingChoices{WaitKind::poll, WaitKind::backoff,

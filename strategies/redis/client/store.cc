@@ -1,22 +1,22 @@
-#include "strategies/redis/client/store.h"
+#include "strategies/store.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
 
-#include "strategies/redis/client/info.h"
 #include "strategies/redis/client/protocol.h"
 
 namespace lockbench::redis {
 namespace {
 
+/// INFO for the facts, UNLINK for tidying up.
 class RedisStore : public Store {
  public:
-  RedisStore(const Endpoint& endpoint, ConnectionFactory& factory, Duration command_timeout)
+  RedisStore(const Endpoint& endpoint, Duration command_timeout)
       : display_(endpoint.display()),
         env_(make_system_env(0)),
-        redis_(factory.make(endpoint, command_timeout, *env_)) {}
+        redis_(make_hiredis_factory()->make(endpoint, command_timeout, *env_)) {}
 
   std::string display() const override { return display_; }
 
@@ -29,7 +29,7 @@ class RedisStore : public Store {
       return tl::unexpected(StoreError{StoreError::Kind::rejected,
                                        display_ + ": not a Redis: it answers PING otherwise"});
     }
-    // Who is known, and may not even do that, may still be allowed to lock.
+    // A user without the permission to PING may still be allowed to lock.
     if (is_no_permission(reply.error())) return {};
     return tl::unexpected(reply.error());
   }
@@ -68,7 +68,7 @@ class RedisStore : public Store {
   }
 
  private:
-  /// One that idled through a run may have been closed by the server, which may even be another.
+  /// The server may have closed a connection that was idle during a run, or may have been replaced.
   void renew_connection() { redis_->close(); }
 
   const std::string display_;
@@ -92,17 +92,10 @@ const StoreRegistration registration({
         "sentinels watch; repeatable: the nodes of Redlock, other strategies use the first",
     .repeatable = true,
     .display = [](const std::string& url) { return parse_endpoint(url).map(display); },
-    .make =
-        [](const std::string& url, Duration command_timeout) {
-          return make_store(parse_endpoint(url).value(), *make_hiredis_factory(), command_timeout);
-        },
+    .make = [](const std::string& url, Duration command_timeout) -> std::unique_ptr<Store> {
+      return std::make_unique<RedisStore>(parse_endpoint(url).value(), command_timeout);
+    },
 });
 
 }  // namespace
-
-std::unique_ptr<Store> make_store(const Endpoint& endpoint, ConnectionFactory& factory,
-                                  Duration command_timeout) {
-  return std::make_unique<RedisStore>(endpoint, factory, command_timeout);
-}
-
 }  // namespace lockbench::redis

@@ -3,7 +3,7 @@
 #include <array>
 #include <stop_token>
 
-#include "strategies/redis/client/socket.h"
+#include "strategies/transport/socket.h"
 
 namespace lockbench::zookeeper {
 
@@ -18,9 +18,8 @@ std::optional<std::string> version_in(std::string_view answer) {
 }
 
 std::optional<std::string> version_of(const HostPort& server, Duration timeout) {
-  const auto socket =
-      redis::connect_socket({.host = server.host, .port = server.port}, timeout, {});
-  if (!socket || (*socket)->send("srvr", timeout) != redis::Transport::Status::ok) {
+  const auto socket = connect_socket({.host = server.host, .port = server.port}, timeout, {});
+  if (!socket || (*socket)->send("srvr", timeout) != Transport::Status::ok) {
     return std::nullopt;
   }
   std::string answer;
@@ -28,7 +27,7 @@ std::optional<std::string> version_of(const HostPort& server, Duration timeout) 
   // The version is in the first line.
   while (answer.find('\n') == std::string::npos && answer.size() < bytes.size()) {
     const auto got = (*socket)->receive(bytes, timeout, {});
-    if (got.status != redis::Transport::Status::ok) break;
+    if (got.status != Transport::Status::ok) break;
     answer.append(bytes.data(), got.bytes);
   }
   return version_in(answer);

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "strategies/redis/client/store.h"
 #include "strategies/redis/scripts.h"
+#include "strategies/store.h"
 #include "tests/conformance/common/bench.h"
 
 namespace lockbench::test {
@@ -210,8 +210,7 @@ TEST_F(Connection, HoldsThousandsOfUnansweredCommands) {
 
 TEST(Store, TellsFactsAndRemovesExactlyTheNamedKeys) {
   const auto server = own_redis();
-  const auto factory = redis::make_hiredis_factory();
-  const auto store = redis::make_store(*redis::parse_endpoint(server->url()), *factory, seconds(1));
+  const auto store = find_store_kind("redis")->make(server->url(), seconds(1));
   EXPECT_EQ(store->display(), fmt::format("127.0.0.1:{}", server->port()));
   const auto facts = store->facts();
   ASSERT_TRUE(facts.has_value()) << facts.error().message;

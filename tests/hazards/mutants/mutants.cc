@@ -23,7 +23,9 @@ class UncheckedRelease : public Sound {
   using Sound::Sound;
 
  protected:
-  ReleaseResult give_back(const Lease& lease) override { return release_unchecked(redis(), lease); }
+  StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
+    return release_unchecked(redis(), lease, stop);
+  }
 };
 
 class UncheckedRenewal : public Sound {
@@ -72,10 +74,10 @@ class Flickers : public Sound {
   using Sound::Sound;
 
  protected:
-  ReleaseResult give_back(const Lease& lease) override {
+  StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
     const std::size_t number = lease.key.find('{') + 1;
     const bool careless = std::stoul(lease.key.substr(number)) % 2 == 0;
-    return careless ? release_unchecked(redis(), lease) : Sound::give_back(lease);
+    return careless ? release_unchecked(redis(), lease) : Sound::give_back(lease, stop);
   }
 };
 
@@ -195,7 +197,7 @@ RenewResult renew_by_script(Connection& redis, Env& env, const Lease& lease, Dur
   const TimePoint asked_at = env.now();
   const auto reply = redis.call(scripts::renew_if_token, {lease.key},
                                 {lease.token, std::to_string(ceil_milliseconds(ttl))});
-  return to_renew_result(reply, lease, env, asked_at, ttl);
+  return to_renew_result(is_one(reply), lease, env, asked_at, ttl);
 }
 
 /// Claims a renewal timer in its traits but has none.

@@ -29,10 +29,10 @@ class WaitsForTheDead : public TokenLock {
   }
 
  protected:
-  ReleaseResult give_back(const Lease& lease) override {
-    const auto served = redis().call({"INCR", lease.key + ":served"});
-    if (!served) return {ReleaseOutcome::failed, served.error().message};
-    return {ReleaseOutcome::released, {}};
+  StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
+    const auto served = redis().call({"INCR", lease.key + ":served"}, stop);
+    if (!served) return tl::unexpected(served.error());
+    return true;
   }
 
   const std::string& served() const { return served_; }
@@ -101,11 +101,10 @@ class KnowsItsOwnTimeOnly : public GetsetLock {
  public:
   using GetsetLock::GetsetLock;
 
-  ReleaseResult give_back(const Lease& lease) override {
-    const auto value = redis().call({"GET", lease.key});
-    if (!value) return {ReleaseOutcome::failed, value.error().message};
-    if (!value->is_text(lease.token)) return {ReleaseOutcome::not_owner, {}};
-    return GetsetLock::give_back(lease);
+  StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
+    const auto value = redis().call({"GET", lease.key}, stop);
+    if (!value) return tl::unexpected(value.error());
+    return value->is_text(lease.token) ? GetsetLock::give_back(lease, stop) : false;
   }
 
  protected:

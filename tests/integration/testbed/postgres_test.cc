@@ -10,8 +10,8 @@
 #include <set>
 #include <sstream>
 
-#include "testbed/servers/clients.h"
 #include "testbed/servers/postgres_server.h"
+#include "testbed/servers/programs.h"
 #include "tests/integration/testbed/support.h"
 
 namespace lockbench::testbed {
@@ -148,7 +148,8 @@ TEST_F(Postgres, TellsWhenItsUserCannotGetToItsFolder) {
   if (unless_root("postgres").empty()) return;  // it runs as the owner of the folder
   const fs::path& closed =
       testbed_->folder();  // private, as long as no server of another user is in it
-  const auto inside = Testbed::start({.temp = closed});
+  const TemporaryFolder temporary(closed);
+  const auto inside = Testbed::start();
   ASSERT_TRUE(inside) << inside.error();
   const auto server = start_postgres(**inside);
   ASSERT_FALSE(server);

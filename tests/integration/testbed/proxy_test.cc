@@ -92,12 +92,6 @@ TEST_F(ProxyTest, AServerThatIsNotThereResetsTheClient) {
   EXPECT_EQ(client.end(), End::reset);
 }
 
-TEST_F(ProxyTest, WhatIsNoAddressIsRefused) {
-  const auto line = start_proxy(*pool_, 1, {.host = "no address"});
-  ASSERT_FALSE(line);
-  EXPECT_NE(line.error().find("no address"), std::string::npos) << line.error();
-}
-
 TEST_F(ProxyTest, TriesAnotherPortWhenItLosesTheRace) {
   const std::uint16_t good = free_loopback_port().value();
   int calls = 0;

@@ -232,15 +232,6 @@ TEST_F(Redis, ListensOnAUnixSocketWhenAsked) {
   EXPECT_TRUE(fs::is_socket(server->unix_socket()));
 }
 
-TEST_F(Redis, AllowsDebugOnlyWhenAsked) {
-  const auto plain = must_start_redis(*testbed_);
-  EXPECT_EQ(ask(plain->port(), "DEBUG SLEEP 0").substr(0, 4), "-ERR");
-  RedisOptions options;
-  options.debug_command = true;
-  const auto debug = must_start_redis(*testbed_, options);
-  EXPECT_EQ(ask(debug->port(), "DEBUG SLEEP 0"), "+OK");
-}
-
 TEST_F(Redis, TellsWhenTheFilesDoNotSufficeForTheClients) {
   RedisOptions options;
   options.max_clients = static_cast<std::uint32_t>(hard_open_file_limit());

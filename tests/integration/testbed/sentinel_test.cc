@@ -17,7 +17,7 @@ class Watched : public testing::Test {
     auto group = start_redis_group(*testbed_, {.replicas = 1});
     ASSERT_TRUE(group) << group.error();
     group_ = *std::move(group);
-    auto sentinels = start_sentinels(*testbed_, {.primary = group_->primary().port()});
+    auto sentinels = start_sentinels(*testbed_, group_->primary().port());
     ASSERT_TRUE(sentinels) << sentinels.error();
     sentinels_ = *std::move(sentinels);
   }

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <string>
 
+#include "testbed/servers/programs.h"
 #include "tests/integration/testbed/support.h"
 
 namespace lockbench::testbed {
@@ -51,14 +52,15 @@ TEST(Testbed, HasAPrivateFolderThatGoesWithIt) {
   EXPECT_TRUE(pid_is_gone(supervisor));
 }
 
-TEST(Testbed, NamesAMissingSupervisor) {
-  const auto testbed = Testbed::start({.supervisor = "/nowhere/lockbench-supervisor", .temp = {}});
-  ASSERT_FALSE(testbed);
-  EXPECT_NE(testbed.error().find("/nowhere/lockbench-supervisor"), std::string::npos);
+TEST(Testbed, NamesAMissingPartOfLockbench) {
+  const auto found = find_beside("lockbench-no-such-part");
+  ASSERT_FALSE(found);
+  EXPECT_NE(found.error().find("/lockbench-no-such-part is missing"), std::string::npos);
 }
 
 TEST(Testbed, NamesATemporaryFolderThatCannotBeUsed) {
-  const auto testbed = Testbed::start({.supervisor = {}, .temp = "/nowhere"});
+  const TemporaryFolder nowhere("/nowhere");
+  const auto testbed = Testbed::start();
   ASSERT_FALSE(testbed);
   EXPECT_EQ(testbed.error(), "cannot make a folder in /nowhere: No such file or directory");
 }

@@ -4,8 +4,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "testbed/servers/redis_server.h"
@@ -30,6 +32,28 @@ std::string ask(std::uint16_t port, const std::string& command);
 /// A testbed, or a failed test.
 std::unique_ptr<Testbed> must_start();
 std::unique_ptr<Server> must_start_redis(Testbed& testbed, const RedisOptions& options = {});
+
+/// Sets $TMPDIR while it exists.
+class TemporaryFolder {
+ public:
+  explicit TemporaryFolder(const std::string& path) { setenv("TMPDIR", path.c_str(), 1); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    if (before_) {
+      setenv("TMPDIR", before_->c_str(), 1);
+    } else {
+      unsetenv("TMPDIR");
+    }
+  }
+
+ private:
+  static std::optional<std::string> present() {
+    const char* const path = std::getenv("TMPDIR");
+    return path == nullptr ? std::nullopt : std::optional<std::string>(path);
+  }
+  const std::optional<std::string> before_ = present();
+};
 
 /// The path of this test program.
 std::string own_path();

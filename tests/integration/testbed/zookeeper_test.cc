@@ -6,7 +6,7 @@
 #include <fstream>
 #include <set>
 
-#include "testbed/servers/clients.h"
+#include "testbed/servers/programs.h"
 #include "testbed/servers/zookeeper_server.h"
 #include "tests/integration/testbed/support.h"
 

@@ -51,16 +51,6 @@ constexpr std::array kRooms{
     Room{"cli", kEverything},
 };
 
-/// What is left of a refactoring. To be emptied, never extended.
-struct Exception {
-  std::string_view from, to;
-};
-constexpr std::array kExceptions{
-    // The version of a ZooKeeper server is asked for through the socket that the Redis strategies
-    // have.
-    Exception{"strategies/zookeeper", "strategies/redis/client/socket.h"},
-};
-
 /// "strategies/redis" is below "strategies", and a folder is below itself.
 bool is_below(std::string_view path, std::string_view folder) {
   return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
@@ -88,19 +78,13 @@ bool allows(const Room& from, const Room& to) {
   return false;
 }
 
-bool is_excepted(std::string_view file, std::string_view included) {
-  return std::any_of(kExceptions.begin(), kExceptions.end(), [&](const Exception& exception) {
-    return is_below(file, exception.from) && is_below(included, exception.to);
-  });
-}
-
 /// Why `file` must not include `included`; nothing if it may. Both are paths from the root.
 std::optional<std::string> objection(std::string_view file, std::string_view included) {
   const Room* const from = room_of(file);
   const Room* const to = room_of(included);
   if (from == nullptr) return "its folder is not in the table of rooms";
   if (to == nullptr) return fmt::format("{} must not include what is in no room", from->folder);
-  if (allows(*from, *to) || is_excepted(file, included)) return std::nullopt;
+  if (allows(*from, *to)) return std::nullopt;
   return fmt::format("{} must not include {}", from->folder, to->folder);
 }
 

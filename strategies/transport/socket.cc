@@ -1,4 +1,4 @@
-#include "strategies/redis/client/socket.h"
+#include "strategies/transport/socket.h"
 
 #include <fcntl.h>
 #include <hiredis/hiredis.h>
@@ -17,9 +17,7 @@
 #include <system_error>
 #include <vector>
 
-#include "strategies/redis/client/connection.h"
-
-namespace lockbench::redis {
+namespace lockbench {
 namespace {
 
 std::string describe(int error) { return std::system_category().message(error); }
@@ -141,10 +139,10 @@ struct ContextDeleter {
 };
 using ContextPtr = std::unique_ptr<redisContext, ContextDeleter>;
 
-ContextPtr start_connecting(const Endpoint& endpoint) {
-  return ContextPtr(endpoint.path.empty()
-                        ? redisConnectNonBlock(endpoint.host.c_str(), endpoint.port)
-                        : redisConnectUnixNonBlock(endpoint.path.c_str()));
+/// hiredis resolves the name and connects without blocking; nothing else of it is used here.
+ContextPtr start_connecting(const SocketAddress& address) {
+  return ContextPtr(address.path.empty() ? redisConnectNonBlock(address.host.c_str(), address.port)
+                                         : redisConnectUnixNonBlock(address.path.c_str()));
 }
 
 /// Empty if it is connected.
@@ -216,18 +214,18 @@ void wait_for_any(std::span<Watched> watched, Duration longest, const std::stop_
   }
 }
 
-tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(const Endpoint& endpoint,
-                                                                        Duration timeout) {
-  ContextPtr context = start_connecting(endpoint);
+tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(
+    const SocketAddress& address, Duration timeout) {
+  ContextPtr context = start_connecting(address);
   if (!context) return tl::unexpected<std::string>("out of memory");
   if (context->err != 0) return tl::unexpected<std::string>(context->errstr);
-  return std::make_unique<SocketConnecting>(std::move(context), endpoint.path.empty(), timeout);
+  return std::make_unique<SocketConnecting>(std::move(context), address.path.empty(), timeout);
 }
 
-tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(const Endpoint& endpoint,
+tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(const SocketAddress& address,
                                                                      Duration timeout,
                                                                      const std::stop_token& stop) {
-  const auto connecting = begin_connecting(endpoint, timeout);
+  const auto connecting = begin_connecting(address, timeout);
   if (!connecting) return tl::unexpected(connecting.error());
   auto connected = (*connecting)->get(timeout, stop);
   if (!connected || *connected) return connected;
@@ -235,4 +233,4 @@ tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(const Endpo
                                               : "no connection within " + format_duration(timeout));
 }
 
-}  // namespace lockbench::redis
+}  // namespace lockbench

@@ -2,22 +2,39 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
+#include <mutex>
 
-#include "strategies/redis/client/hiredis_subscriber.h"
 #include "strategies/redis/client/protocol.h"
 #include "strategies/redis/client/sentinel.h"
-#include "strategies/redis/client/socket.h"
 
 namespace lockbench::redis {
 namespace {
 
-class HiredisConnection : public Connection {
- public:
-  HiredisConnection(Endpoint endpoint, Duration timeout, Env& env)
+/// The server that a connection or a subscriber uses.
+class Client {
+ protected:
+  Client(Endpoint endpoint, Duration timeout, Env& env)
       : endpoint_(std::move(endpoint)),
         display_(endpoint_.display()),
         timeout_(timeout),
         env_(env) {}
+
+  tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const {
+    return tl::unexpected(StoreError{
+        kind, why.starts_with(display_) ? std::string(why) : fmt::format("{}: {}", display_, why)});
+  }
+
+  const Endpoint endpoint_;
+  const std::string display_;
+  const Duration timeout_;
+  Env& env_;
+};
+
+class HiredisConnection : public Connection, private Client {
+ public:
+  HiredisConnection(const Endpoint& endpoint, Duration timeout, Env& env)
+      : Client(endpoint, timeout, env) {}
 
   StoreResult<void> connect(const std::stop_token& stop) override {
     if (transport_) return {};
@@ -32,7 +49,7 @@ class HiredisConnection : public Connection {
     // The sentinels are asked one after the other, each with a timeout.
     if (!endpoint_.sentinels.empty()) return connect(stop).map([] { return true; });
     if (!connecting_) {
-      auto begun = begin_connecting(endpoint_, timeout_);
+      auto begun = begin_connecting(endpoint_.address(), timeout_);
       if (!begun) return fail(StoreError::Kind::not_sent, begun.error());
       connecting_ = *std::move(begun);
       connecting_since_ = env_.now();
@@ -121,8 +138,7 @@ class HiredisConnection : public Connection {
     transport_ = std::move(transport);
     reader_.emplace();
     ++times_connected_;
-    const auto exchange = [&](Command command) { return greet_with(command, stop); };
-    auto greeted = greet(endpoint_, exchange);
+    auto greeted = greet(endpoint_, *transport_, *reader_, timeout_, stop, &env_);
     if (!greeted) close();
     return greeted;
   }
@@ -177,38 +193,8 @@ class HiredisConnection : public Connection {
             .blocks = pending.blocks_for > Duration::zero()};
   }
 
-  tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const {
-    return tl::unexpected(StoreError{
-        kind, why.starts_with(display_) ? std::string(why) : fmt::format("{}: {}", display_, why)});
-  }
-
-  std::string describe(Transport::Status status) const { return redis::describe(status, timeout_); }
-
-  /// Bypasses the queue, which holds the commands that wait for the connection. Reports only the
-  /// first word, as the others may be secret.
-  StoreResult<Reply> greet_with(Command command, const std::stop_token& stop) {
-    const CommandInfo command_info{
-        .store = "redis", .endpoint = display_, .name = command[0], .key = {}};
-    std::string bytes;
-    append_command(bytes, command);
-    if (env_.before_command(command_info) == CommandFate::drop) {
-      env_.after_command(command_info, CommandEnd::lost);
-      return fail(StoreError::Kind::not_sent, "the connection was cut");
-    }
-    const Transport::Status sent = transport_->send(bytes, timeout_);
-    StoreResult<Reply> reply = fail(StoreError::Kind::not_sent, describe(sent));
-    if (sent == Transport::Status::ok) {
-      auto read = read_reply(timeout_, stop);
-      reply = read ? std::move(*read)
-                   : fail(StoreError::Kind::unanswered, describe(Transport::Status::timed_out));
-    }
-    env_.after_command(command_info, reply ? CommandEnd::answered : CommandEnd::lost);
-    if (!reply && command[0] == "AUTH" && reply.error().kind == StoreError::Kind::rejected) {
-      return fail(
-          StoreError::Kind::rejected,
-          without_secret(std::string_view(reply.error().message).substr(display_.size() + 2)));
-    }
-    return reply;
+  std::string describe(Transport::Status status) const {
+    return lockbench::describe(status, timeout_);
   }
 
   /// Nothing if the answer does not come within `longest`.
@@ -264,10 +250,6 @@ class HiredisConnection : public Connection {
     if (++first_ == end_) first_ = end_ = 0;
   }
 
-  const Endpoint endpoint_;
-  const std::string display_;
-  const Duration timeout_;
-  Env& env_;
   std::unique_ptr<Connecting> connecting_;
   TimePoint connecting_since_{};
   std::unique_ptr<Transport> transport_;
@@ -279,6 +261,111 @@ class HiredisConnection : public Connection {
   std::uint64_t times_connected_ = 0;
 };
 
+/// A mutex guards sending; the thread that waits for messages does not hold it while it waits.
+class HiredisSubscriber : public Subscriber, private Client {
+ public:
+  HiredisSubscriber(const Endpoint& endpoint, Duration timeout, Env& env)
+      : Client(endpoint, timeout, env) {}
+
+  StoreResult<void> connect(const std::stop_token& stop) override {
+    if (transport_) return {};
+    auto transport = connect_server(endpoint_, timeout_, stop);
+    if (!transport) return fail(StoreError::Kind::not_sent, transport.error());
+    ReplyReader reader;
+    auto greeted = greet(endpoint_, **transport, reader, timeout_, stop, nullptr);
+    if (!greeted) return greeted;
+    const std::scoped_lock lock(sending_);
+    reader_ = std::move(reader);
+    transport_ = std::move(*transport);
+    return {};
+  }
+
+  StoreResult<void> subscribe(const std::string& channel) override {
+    return send("SUBSCRIBE", channel);
+  }
+  StoreResult<void> unsubscribe(const std::string& channel) override {
+    return send("UNSUBSCRIBE", channel);
+  }
+
+  StoreResult<std::optional<Push>> receive(Duration longest, const std::stop_token& stop) override {
+    if (!transport_) return fail(StoreError::Kind::not_sent, "not connected");
+    std::array<char, 4096> buffer;
+    while (true) {
+      if (is_cut()) return broken("the connection was cut");
+      auto reply = reader_.next();
+      if (!reply) return broken(reply.error());
+      if (*reply) return pushed(**reply);
+      const auto [status, bytes] = transport_->receive(buffer, longest, stop);
+      if (status == Transport::Status::timed_out) return std::nullopt;
+      if (status == Transport::Status::stopped) return broken("stopped");
+      if (status != Transport::Status::ok) return broken("the connection was closed");
+      reader_.feed({buffer.data(), bytes});
+    }
+  }
+
+ private:
+  struct Sent {
+    std::string name, channel;
+  };
+
+  CommandInfo info(const Sent& sent) const {
+    return {.store = "redis", .endpoint = display_, .name = sent.name, .key = sent.channel};
+  }
+
+  StoreResult<void> send(std::string_view name, const std::string& channel) {
+    const std::scoped_lock lock(sending_);
+    if (!transport_) return fail(StoreError::Kind::not_sent, "not connected");
+    const Sent& sent = under_way_.emplace_back(Sent{std::string(name), channel});
+    if (env_.before_command(info(sent)) == CommandFate::drop) {
+      cut_ = true;
+      return fail(StoreError::Kind::not_sent, "the connection was cut");
+    }
+    std::string bytes;
+    const std::array<std::string_view, 2> words{name, channel};
+    append_command(bytes, words);
+    if (transport_->send(bytes, timeout_) == Transport::Status::ok) return {};
+    cut_ = true;
+    return fail(StoreError::Kind::unanswered, "the connection was closed");
+  }
+
+  bool is_cut() {
+    const std::scoped_lock lock(sending_);
+    return cut_;
+  }
+
+  StoreResult<std::optional<Push>> pushed(const Reply& reply) {
+    if (reply.type != Reply::Type::array || reply.elements.size() != 3) {
+      return broken(reply.type == Reply::Type::error ? reply.text
+                                                     : "an answer that is not a message");
+    }
+    Push push{.channel = reply.elements[1].text};
+    const std::string& kind = reply.elements[0].text;
+    if (kind == "message") return push;
+    push.kind = kind == "subscribe" ? Push::Kind::subscribed : Push::Kind::unsubscribed;
+    const std::scoped_lock lock(sending_);
+    if (!under_way_.empty()) {
+      env_.after_command(info(under_way_.front()), CommandEnd::answered);
+      under_way_.pop_front();
+    }
+    return push;
+  }
+
+  tl::unexpected<StoreError> broken(std::string_view why) {
+    const std::scoped_lock lock(sending_);
+    for (const Sent& sent : under_way_) env_.after_command(info(sent), CommandEnd::lost);
+    under_way_.clear();
+    transport_.reset();
+    cut_ = false;
+    return fail(StoreError::Kind::unanswered, why);
+  }
+
+  std::mutex sending_;  ///< guards sending, and changes of `transport_`
+  std::unique_ptr<Transport> transport_;
+  ReplyReader reader_;
+  std::deque<Sent> under_way_;
+  bool cut_ = false;  ///< while sending: the receiving thread closes it
+};
+
 class HiredisFactory : public ConnectionFactory {
  public:
   std::unique_ptr<Connection> make(const Endpoint& endpoint, Duration command_timeout,
@@ -287,7 +374,7 @@ class HiredisFactory : public ConnectionFactory {
   }
   std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint, Duration command_timeout,
                                               Env& env) override {
-    return make_hiredis_subscriber(endpoint, command_timeout, env);
+    return std::make_unique<HiredisSubscriber>(endpoint, command_timeout, env);
   }
 };
 
