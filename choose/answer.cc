@@ -41,7 +41,7 @@ std::vector<std::string> observations_of(const Requirements& requirements) {
   if (!work || requirements.clients.value_or(1) <= 1) return {};
   const int others = *requirements.clients - 1;
   return {fmt::format(
-      "if all {} clients want one lock at once, the last waits about {} ({} × {}), whatever the "
+      "if all {} clients want one lock at once, the last waits about {} ({} × {}) with any "
       "strategy",
       *requirements.clients, human_seconds(others * seconds(*work)), others,
       human_seconds(seconds(*work)))};

@@ -11,7 +11,8 @@ struct TextLook {
   int width = 0;  ///< in columns; 0: lines are not folded
 };
 
-/// The answer for people: who qualifies, why the best, its settings, what rules the others out.
+/// The answer for people: which strategies qualify, why the first is best, its settings, and why
+/// the others are ruled out.
 std::string to_text(const Answer& answer, const TextLook& look);
 
 /// The same for programs; see choose/README.md for its fields.

@@ -12,13 +12,6 @@
 namespace lockbench::choose {
 namespace {
 
-std::string reason_of(const results::Hazard& hazard) {
-  const auto found = hazard.evidence.find("reason");
-  if (found == hazard.evidence.end()) return "";
-  const auto* text = std::get_if<std::string>(&found->second);
-  return text == nullptr ? "" : *text;
-}
-
 struct Seen {
   const results::Hazard* hazard = nullptr;
   const Source* source = nullptr;
@@ -136,7 +129,7 @@ FaultReport Evidence::report(const hazards::Scenario& scenario, const Descriptor
   }
   if (seen.hazard == nullptr) return report;
   report.played = true;
-  report.reason = reason_of(*seen.hazard);
+  report.reason = results::evidence_text(*seen.hazard, "reason");
   report.source = seen.source->name;
   return report;
 }

@@ -44,8 +44,8 @@ class Evidence {
 
   struct Runs {
     std::vector<const results::Run*> runs;  ///< of one strategy; empty: it was not measured
-    bool valid = true;                      ///< false: all are invalid, and say little
-    std::size_t left_out = 0;               ///< invalid ones, beside valid ones
+    bool valid = true;                      ///< false: all are invalid
+    std::size_t left_out = 0;               ///< invalid ones, if there are valid ones
     Load load;
     std::string name;  ///< of the basis
   };
@@ -58,7 +58,7 @@ class Evidence {
   /// The first run, of all there are, in which it broke exclusion; null if there is none.
   Violation violation_of(std::string_view strategy) const;
 
-  /// What was seen counts, and so does a worse declaration.
+  /// The observed outcome, or the declared one if that is worse.
   FaultReport report(const hazards::Scenario& scenario, const Descriptor& strategy) const;
 
   template <class Point>

@@ -16,22 +16,17 @@ using results::human_count;
 using results::human_number;
 using results::human_seconds;
 
-/// Work that is shorter does not count beside what a lock takes.
+/// Shorter work is negligible compared with the lock's own time.
 constexpr double kNoWork = 1e-3;
 /// Loads that differ by less are the same.
 constexpr double kSame = 0.1;
-
-bool has_a_key_each(const results::Result& result) {
-  const auto found = result.workload.find("keys");
-  return found != result.workload.end() && std::holds_alternative<std::string>(found->second);
-}
 
 double apart(double a, double b) { return std::abs(std::log(a / b)); }
 
 double work_apart(double a, double b) { return apart(a + kNoWork, b + kNoWork); }
 
-/// How many want the lock at once: those that were named, or as many as there are at the mean where
-/// sections come at a rate (Little's law), or one.
+/// How many clients want the lock at once: as given, or their mean number if sections arrive at a
+/// rate (Little's law), or one.
 double contenders(const Load& asked) {
   if (asked.clients) return *asked.clients;
   return asked.rate && asked.work ? std::max(1.0, *asked.rate * *asked.work) : 1;
@@ -57,7 +52,8 @@ Load measured_load(const results::Result& result) {
             .work = results::workload_number(result, "hold"),
             .rate = results::workload_number(result, "rate")};
   const double keys = std::max(1.0, results::workload_number(result, "keys").value_or(1));
-  if (has_a_key_each(result)) load.clients = 1;
+  // "per-client": every client has a lock of its own.
+  if (!results::workload_text(result, "keys").empty()) load.clients = 1;
   if (load.clients) load.clients = std::max(1.0, *load.clients / keys);
   // Files come from anywhere.
   if (load.rate && !(*load.rate > 0)) load.rate.reset();

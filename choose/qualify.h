@@ -14,20 +14,20 @@ struct Reason {
   std::string requirement;  ///< as an option: "--survive pause"; empty: none of the user's
   std::string text;
   std::string evidence;
-  std::string detail{};  ///< what was seen, in plain words; may be empty
+  std::string detail{};  ///< what was observed; may be empty
 };
 
 struct Candidate {
   const Descriptor* strategy = nullptr;
   std::vector<Reason> against;     ///< what rules it out; empty: it qualifies
   std::vector<Reason> in_favour;   ///< how it meets what was asked
-  std::vector<Reason> conditions;  ///< on which it qualifies, and what nobody has shown yet
-  int unconcerned = 0;             ///< so many faults to survive have no play that concerns it
+  std::vector<Reason> conditions;  ///< on which it qualifies, and what is not shown yet
+  int unconcerned = 0;             ///< faults to survive of which no play applies to it
 
   bool qualifies() const { return against.empty(); }
 };
 
-/// Holds the strategy against every requirement.
+/// Checks the strategy against every requirement.
 Candidate examine(const Descriptor& strategy, const Requirements& requirements,
                   const Evidence& evidence);
 

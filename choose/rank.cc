@@ -17,7 +17,7 @@ namespace {
 
 using Faults = std::set<std::string>;
 
-/// All that does it harm, of all the faults there are.
+/// Of all faults, those that harm it.
 Faults harmful_faults(const Candidate& candidate, const Requirements& requirements,
                       const Evidence& evidence) {
   Faults faults;
@@ -46,7 +46,8 @@ void set_value(Ranked& ranked, const Yardstick& yardstick, const Requirements& r
   ranked.doubtful = ranked.value && !measured.valid;
 }
 
-/// With the faults of all that qualify: the one that makes this one superfluous and leaves least.
+/// Sets `better` to the strategy that survives everything that this one survives and more; of
+/// several, the one that the fewest faults harm. `all`: the faults of all that qualify.
 void find_better(Ranked& ranked, const Faults& faults,
                  const std::vector<std::pair<const Candidate*, Faults>>& all) {
   const Faults* fewest = nullptr;
@@ -76,13 +77,13 @@ Yardstick yardstick_of(const Requirements& requirements, const std::optional<Loa
     const bool wants_more = slo.comparison == results::Comparison::greater ||
                             slo.comparison == results::Comparison::greater_equal;
     const bool higher = wants_more || higher_is_better(slo.figure);
-    return {.figure = slo.figure, .why = "what --slo is about", .higher_is_better = higher};
+    return {.figure = slo.figure, .why = "the figure of --slo", .higher_is_better = higher};
   } else if (requirements.rate) {
     yardstick = {.figure = "acquire.p99",
                  .why = load.rate
-                            ? "what an arriving request feels"
-                            : "one acquisition in a hundred takes longer, of clients that ask "
-                              "again at once: none that arrive at a rate were measured"};
+                            ? "the wait of an arriving request"
+                            : "99th percentile in a closed loop: no run has clients that arrive at "
+                              "a rate"};
   } else if (requirements.clients.value_or(1) > 1) {
     yardstick = {.figure = "fairness.longest_wait_seconds",
                  .why = load.contended()
@@ -92,12 +93,12 @@ Yardstick yardstick_of(const Requirements& requirements, const std::optional<Loa
   } else {
     yardstick = {.figure = "acquire.p50",
                  .why = load.contended()
-                            ? fmt::format("half of all acquisitions took longer, of {} clients "
-                                          "that contend: none that is alone was measured",
+                            ? fmt::format("median with {} contending clients: no run has a single "
+                                          "client",
                                           results::human_count(clients))
-                            : "what a lock costs that nobody else wants"};
+                            : "the cost of an uncontended lock"};
   }
-  if (!measured) yardstick.why += ", if somebody measured it";
+  if (!measured) yardstick.why += ", once it is measured";
   yardstick.higher_is_better = higher_is_better(yardstick.figure);
   return yardstick;
 }

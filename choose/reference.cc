@@ -4,7 +4,6 @@
 
 #include <stdexcept>
 
-#include "choose/reference_files.h"
 #include "results/file/json.h"
 
 namespace lockbench::choose {

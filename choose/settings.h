@@ -9,7 +9,7 @@ namespace lockbench::choose {
 
 /// One option of `lockbench run` and of the lock in production.
 struct Setting {
-  std::string option, value;  ///< "--ttl", "2400ms"; no value: as it is by itself
+  std::string option, value;  ///< "--ttl", "2400ms"; no value: the default
   std::string because;
   std::string evidence;
 };
@@ -18,7 +18,7 @@ struct Setting {
 std::vector<Setting> settings_for(const Descriptor& strategy, const Requirements& requirements,
                                   const Evidence& evidence);
 
-/// The options that make `lockbench run` check them under the load that was described.
+/// The `lockbench run` command that checks the settings under the load that was described.
 std::string check_command(const Descriptor& strategy, const Requirements& requirements,
                           const std::vector<Setting>& settings);
 

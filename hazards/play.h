@@ -146,8 +146,8 @@ class Play {
   /// The TTL that clients ask for, or the longer one that the store granted instead.
   Duration ttl() const { return ttl_; }
   void set_ttl(Duration ttl);
-  /// A lock that nobody gets within this time counts as stuck: one TTL until it expires, and five
-  /// more.
+  /// A lock that no client gets within this time counts as stuck: one TTL until it expires, and
+  /// five more.
   Duration stuck_after() const { return 6 * ttl_; }
 
   const std::string& key() const { return key_; }

@@ -26,10 +26,10 @@ void require_late_release(Actor& holder, const Grant& held, ReleaseOutcome outco
 Verdict verdict_of_return(Play& play, const Grant& grant, TimePoint since) {
   require_answer(grant);
   if (!grant.granted()) {
-    return {HazardOutcome::stuck,
-            fmt::format(
-                "nobody got the lock, although a client kept asking for {} after the last grant",
-                milliseconds(grant.answered_at - since))};
+    return {
+        HazardOutcome::stuck,
+        fmt::format("no client got the lock, although one kept asking for {} after the last grant",
+                    milliseconds(grant.answered_at - since))};
   }
   const Duration took = grant.answered_at - since;
   if (took < Duration::zero()) {

@@ -58,7 +58,7 @@ ActorSettings fast_polling();
 
 /// Records the belief gap: from the loss of the lock at the store to the moment when the holder
 /// stopped treating it as valid. Negative is good. `lost_at` must not be later than the loss.
-/// Records nothing if the holder goes on for ever.
+/// Records nothing if the holder never stops.
 void record_belief_gap(Play& play, Actor& holder, const Grant& held, TimePoint lost_at);
 
 }  // namespace lockbench::hazards

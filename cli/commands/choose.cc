@@ -50,7 +50,7 @@ tl::expected<std::string, std::string> parse_store(const std::string& text) {
 
 std::vector<std::string_view> fault_names() {
   std::vector<std::string_view> names;
-  for (const choose::FaultWord& word : choose::fault_words()) names.push_back(word.word);
+  for (const choose::Survival& word : choose::fault_words()) names.push_back(word.word);
   return names;
 }
 

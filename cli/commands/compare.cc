@@ -43,7 +43,7 @@ tl::expected<results::Result, UsageError> load_runs(const std::string& path) {
   auto result = results::load(path);
   if (!result) return tl::unexpected(UsageError{result.error()});
   if (result->runs.empty()) {
-    return tl::unexpected(UsageError{fmt::format("{}: there are no runs in it to compare", path)});
+    return tl::unexpected(UsageError{fmt::format("{}: it contains no runs to compare", path)});
   }
   return std::move(*result);
 }
@@ -59,15 +59,15 @@ std::string joined(const std::vector<std::string>& differences) {
   return line;
 }
 
-bool nobody_measured(const std::string& figure, const results::ResultComparison& comparison) {
+bool is_unmeasured(const std::string& figure, const results::ResultComparison& comparison) {
   const auto found = comparison.unmeasured.find(figure);
   return found != comparison.unmeasured.end() && found->second.size() == comparison.in_both &&
          std::none_of(comparison.differences.begin(), comparison.differences.end(),
                       [&](const results::Difference& one) { return one.figure == figure; });
 }
 
-/// One line for each difference that was not to be, and for each figure that can no longer be
-/// judged: what does worst of all has no figures.
+/// One line for each regression, and for each figure that is missing: a strategy that grants no
+/// lock at all has no figures.
 std::vector<std::string> regressions(const results::ResultComparison& comparison,
                                      const std::vector<results::Regression>& fail_on) {
   std::vector<std::string> lines;
@@ -83,7 +83,7 @@ std::vector<std::string> regressions(const results::ResultComparison& comparison
                                   difference.strategy, to_string(difference.finding), difference.b,
                                   difference.a));
     }
-    if (nobody_measured(expression.figure, comparison)) {
+    if (is_unmeasured(expression.figure, comparison)) {
       lines.push_back(fmt::format("{}: {} was measured neither in A nor in B", expression.text,
                                   expression.figure));
     }
@@ -91,7 +91,7 @@ std::vector<std::string> regressions(const results::ResultComparison& comparison
   return lines;
 }
 
-/// Nothing that is asked for may pass because it could not have failed.
+/// --fail-on must not pass only because there are too few repetitions to show a regression.
 tl::expected<void, UsageError> check_confidence(const results::ResultComparison& comparison,
                                                 const std::vector<results::Regression>& fail_on) {
   for (const results::Regression& expression : fail_on) {
@@ -108,7 +108,7 @@ tl::expected<void, UsageError> check_confidence(const results::ResultComparison&
 tl::expected<int, UsageError> compare(const CompareOptions& options) {
   if (options.files.size() != 2) {
     return tl::unexpected(UsageError{
-        fmt::format("two result files are wanted: lockbench compare A.json B.json (given: {})",
+        fmt::format("expected two result files: lockbench compare A.json B.json (given: {})",
                     options.files.size())});
   }
   const auto a = load_runs(options.files[0]);
@@ -119,9 +119,9 @@ tl::expected<int, UsageError> compare(const CompareOptions& options) {
   Console console(stderr, is_terminal(stderr), options.output.quiet);
   const std::vector<std::string> differing = results::incompatibilities(*a, *b);
   if (!differing.empty() && !options.force) {
-    return tl::unexpected(UsageError{
-        fmt::format("{} and {} are not of the same kind: {} (--force compares them all the same)",
-                    options.files[0], options.files[1], joined(differing))});
+    return tl::unexpected(
+        UsageError{fmt::format("{} and {} are not comparable: {} (--force compares them anyway)",
+                               options.files[0], options.files[1], joined(differing))});
   }
   results::ComparisonOptions how{.confidence = options.confidence, .more_figures = {}};
   for (const results::Regression& one : options.fail_on) how.more_figures.push_back(one.figure);

@@ -4,7 +4,7 @@
 #include <tl/expected.hpp>
 
 #include "deployment/deployment.h"
-#include "loadgen/run/fault_target.h"
+#include "loadgen/run/fault.h"
 
 namespace lockbench::cli {
 

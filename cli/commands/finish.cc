@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <random>
+#include <span>
+#include <utility>
 
-#include "cli/commands/report_page.h"
+#include "cli/commands/repeat_command.h"
 #include "cli/console/facts.h"
 #include "cli/console/publish.h"
 #include "results/file/save.h"
@@ -41,6 +44,46 @@ int finish(const results::Result& result, const std::string& text, const std::st
   const bool printed = print_text(text, console);
   ending.errors = ending.errors || !saved || !reported || !printed;
   return exit_code_of(ending);
+}
+
+results::report::Source report_source(results::Result result, const std::string& file) {
+  std::string command = repeat_command(result);
+  results::KnownFlaws flaws = known_flaws(result);
+  return {file, std::move(result), std::move(command), std::move(flaws)};
+}
+
+tl::expected<void, UsageError> check_report(const std::string& page, const std::string& out) {
+  namespace fs = std::filesystem;
+  if (page.empty()) return {};
+  std::error_code ignored;
+  if (!fs::is_character_file(page, ignored) &&
+      fs::weakly_canonical(page, ignored) == fs::weakly_canonical(out, ignored)) {
+    return tl::unexpected(
+        UsageError{fmt::format("--report and --out must be different files: both are {}", page)});
+  }
+  if (auto writable = results::check_writable(page); !writable) {
+    return tl::unexpected(UsageError{fmt::format("--report: {}", writable.error())});
+  }
+  return {};
+}
+
+bool save_page(const results::report::View& view, const std::string& path, Console& console) {
+  const auto saved =
+      results::save(path, results::report::to_page(view, results::report::make_nonce()));
+  if (!saved) {
+    console.warn("the report was not saved: " + saved.error());
+    return false;
+  }
+  if (!saved->warning.empty()) console.warn(saved->warning);
+  console.note("report in " + saved->path.string());
+  return saved->warning.empty();
+}
+
+bool save_report(const results::Result& result, const std::string& page, const std::string& out,
+                 Console& console) {
+  if (page.empty()) return true;
+  const results::report::Source source = report_source(result, out);
+  return save_page(results::report::make_view(std::span(&source, 1)), page, console);
 }
 
 }  // namespace lockbench::cli

@@ -1,6 +1,7 @@
 #include "cli/commands/hazards.h"
 
 #include <fmt/format.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <set>
@@ -9,9 +10,12 @@
 #include "cli/commands/finish.h"
 #include "cli/console/publish.h"
 #include "cli/console/session.h"
+#include "cli/options/select.h"
+#include "cli/options/text.h"
 #include "cli/options/value_types.h"
 #include "hazards/repeat.h"
 #include "results/tables/hazards.h"
+#include "strategies/registry.h"
 
 namespace lockbench::cli {
 namespace {
@@ -198,6 +202,52 @@ tl::expected<int, UsageError> play_hazards(const HazardOptions& options) {
 }
 
 }  // namespace
+
+tl::expected<std::vector<const hazards::Scenario*>, UsageError> select_scenarios(
+    const std::vector<std::string>& patterns, bool quick) {
+  const auto all = hazards::all_scenarios();
+  std::vector<const hazards::Scenario*> selected;
+  for (const std::string& pattern : patterns.empty() ? std::vector<std::string>{"*"} : patterns) {
+    const std::string glob = pattern == "all" ? "*" : pattern;
+    bool found = false;
+    for (const hazards::Scenario* scenario : all) {
+      if (fnmatch(glob.c_str(), std::string(scenario->name).c_str(), 0) != 0) continue;
+      found = true;
+      const bool there = std::find(selected.begin(), selected.end(), scenario) != selected.end();
+      if (!there && (scenario->quick || !quick)) selected.push_back(scenario);
+    }
+    if (found) continue;
+    std::vector<std::string_view> names;
+    names.reserve(all.size());
+    for (const hazards::Scenario* scenario : all) names.push_back(scenario->name);
+    return tl::unexpected(
+        UsageError{fmt::format("no such scenario \"{}\"{} (lockbench hazards --help shows all)",
+                               pattern, did_you_mean(pattern, names))});
+  }
+  if (selected.empty()) return tl::unexpected(UsageError{"--quick leaves none of these scenarios"});
+  return selected;
+}
+
+tl::expected<std::vector<const Descriptor*>, UsageError> select_built(
+    const std::vector<std::string>& patterns, std::vector<results::Skipped>& skipped) {
+  auto catalogue = all_strategies();
+  const auto absent = absent_strategies();
+  catalogue.insert(catalogue.end(), absent.begin(), absent.end());
+  const auto selected = select_strategies(patterns, catalogue);
+  if (!selected) return tl::unexpected(selected.error());
+  std::vector<const Descriptor*> built;
+  for (const auto& [strategy, named] : *selected) {
+    if (strategy->not_built.empty()) {
+      built.push_back(strategy);
+    } else if (named) {
+      return tl::unexpected(
+          UsageError{fmt::format("{} cannot run here: {}", strategy->name, strategy->not_built)});
+    } else {
+      skipped.push_back({std::string(strategy->name), std::string(strategy->not_built)});
+    }
+  }
+  return built;
+}
 
 void HazardOptions::declare(OptionList& options) {
   const std::vector<std::string> all = {"all"};

@@ -60,10 +60,8 @@ std::vector<std::vector<std::string>> spellings(const OptionValue& value) {
   std::vector<std::vector<std::string>> ways;
   if (const auto* whole = std::get_if<std::int64_t>(&value)) {
     ways.push_back({fmt::format("{}", *whole)});
-    for (std::string& text : spellings(static_cast<double>(*whole))) {
-      ways.push_back({std::move(text)});
-    }
-  } else if (const auto* number = std::get_if<double>(&value)) {
+  }
+  if (const auto number = results::number_of(value)) {
     for (std::string& text : spellings(*number)) ways.push_back({std::move(text)});
   }
   return ways;

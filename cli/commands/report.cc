@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/report_page.h"
+#include "cli/commands/finish.h"
 #include "cli/console/console.h"
 #include "cli/console/exit_code.h"
 #include "cli/options/value_types.h"
@@ -51,7 +51,7 @@ tl::expected<int, UsageError> report(const ReportOptions& options) {
   const std::vector<std::string>& files = options.files;
   if (files.empty() || files.size() > kMostFiles) {
     return tl::unexpected(UsageError{
-        fmt::format("1 to {} result files are wanted: lockbench report FILE... (given: {})",
+        fmt::format("expected 1 to {} result files: lockbench report FILE... (given: {})",
                     kMostFiles, files.size())});
   }
   const std::string& out = options.out;

@@ -4,10 +4,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <cstdlib>
+#include <utility>
 
 #include "cli/options/text.h"
+#include "results/tables/text.h"
 
 namespace lockbench::cli {
 namespace {
@@ -24,6 +25,10 @@ std::string_view environment(const char* name) {
 void write(std::FILE* stream, std::string_view text) noexcept {
   static_cast<void>(std::fwrite(text.data(), 1, text.size(), stream));
   static_cast<void>(std::fflush(stream));
+}
+
+std::string in_locale(std::string_view line) {
+  return is_utf8_locale() ? std::string(line) : results::ascii(line);
 }
 
 }  // namespace
@@ -43,11 +48,8 @@ int terminal_width(std::FILE* stream) {
 
 std::optional<std::size_t> output_width(std::FILE* stream) {
   if (is_terminal(stream)) return static_cast<std::size_t>(terminal_width(stream));
-  const std::string_view columns = environment("COLUMNS");
-  std::size_t width = 0;
-  const auto [end, error] = std::from_chars(columns.begin(), columns.end(), width);
-  const bool valid = error == std::errc() && end == columns.end() && width > 0;
-  return valid ? std::optional(width) : std::nullopt;
+  const auto width = results::parse_number<std::size_t>(environment("COLUMNS"));
+  return width > 0U ? width : std::nullopt;
 }
 
 bool is_utf8_locale() {
@@ -68,7 +70,7 @@ void Console::note(std::string_view line) {
 void Console::warn(std::string_view line) { write_line(line); }
 
 void Console::write_line(std::string_view line) {
-  const std::string shown = presentable(line);
+  const std::string shown = in_locale(presentable(line));
   const std::scoped_lock lock(mutex_);
   const std::string_view clear = status_.empty() ? "" : kClearLine;
   write(stream_, fmt::format("{}{}\n{}", clear, shown, status_));
@@ -77,8 +79,9 @@ void Console::write_line(std::string_view line) {
 void Console::status(std::string_view line) {
   if (!terminal_ || quiet_) return;
   const std::scoped_lock lock(mutex_);
-  if (line == status_) return;
-  status_ = line;
+  std::string shown = in_locale(line);
+  if (shown == status_) return;
+  status_ = std::move(shown);
   write(stream_, fmt::format("{}{}", kClearLine, status_));
 }
 

@@ -20,7 +20,8 @@ std::optional<std::size_t> output_width(std::FILE* stream);
 bool is_utf8_locale();
 
 /// Messages to the user while lockbench works: lines, and on a terminal one status line below them,
-/// which is redrawn in place. Thread-safe. Every line goes through presentable() first.
+/// which is redrawn in place. Thread-safe. Every line goes through presentable() first. ASCII only,
+/// unless the locale is UTF-8.
 class Console {
  public:
   /// `stream` must outlive the console. Without `terminal` there is no status line.

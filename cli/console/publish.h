@@ -11,19 +11,19 @@
 
 namespace lockbench::cli {
 
-/// What each strategy of the result's runs is known to fall to, in a word: its gravest hazard.
+/// The gravest known hazard of each strategy in the result's runs.
 results::KnownFlaws known_flaws(const results::Result& result);
 
-/// How stdout shows a result: with colors, width and UTF-8 as it can take them.
+/// How stdout shows a result: colors, width and UTF-8 as far as it supports them.
 results::Look look_of(const OutputOptions& options);
 
 /// The result as stdout shows it. out_path() has checked the columns.
 std::string render(const results::Result& result, const OutputOptions& options);
 
-/// Writes the result file and says where. False if it is not where it was to be.
+/// Writes the result file and says where. False if it could not be written there.
 bool save_result(const results::Result& result, const std::string& path, Console& console);
 
-/// To stdout. False if that failed, which the console is told.
+/// To stdout. False, with a message on the console, if that failed.
 bool print_text(const std::string& text, Console& console);
 
 /// One line for each run that missed a threshold, with what was measured. Controls are exempt

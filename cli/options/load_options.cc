@@ -192,7 +192,7 @@ void LoadOptions::declare_locks(OptionList& options) {
   options.add({"renew-cap", "D", kRun}, strategy.renew_cap, duration(1ms, 168h),
               "renew a lease for at most D after its grant", "no limit");
   options.add({"lock-delay", "D", kRun | kCapacity}, strategy.lock_delay, duration(0s, 1h),
-              "chubby: time after a holder's failure in which nobody is granted the lock");
+              "chubby: time after a holder's failure before the lock is granted again");
   options.heading("Several nodes");
   options.add({"nodes", "N", kRun | kCapacity}, workload.nodes, whole_number(1, 15),
               "private nodes of Redlock; --redis, given several times, replaces them");

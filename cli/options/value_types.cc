@@ -3,23 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <charconv>
 #include <cmath>
 
+#include "results/tables/text.h"
+
 namespace lockbench::cli {
-namespace {
 
-template <class Number>
-std::optional<Number> parse_number(const std::string& text) {
-  Number number{};
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || rest != end) return std::nullopt;
-  return number;
-}
-
-}  // namespace
-
+using results::parse_number;
 std::optional<std::int64_t> parse_whole(const std::string& text) {
   return parse_number<std::int64_t>(text);
 }

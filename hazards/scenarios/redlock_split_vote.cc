@@ -16,9 +16,9 @@ void stall_at(Actor& client, int node) {
   client.await_stop();
 }
 
-/// One client has two of five votes, another has two, so a third can get only the last one: nobody
-/// has a majority. Then all clients acquire at the same instant and release at once. The TTL is
-/// longer than all waits, so votes that a loser keeps would block the others.
+/// One client has two of five votes, another has two, so a third can get only the last one: no
+/// client has a majority. Then all clients acquire at the same instant and release at once. The TTL
+/// is longer than all waits, so votes that a loser keeps would block the others.
 Verdict split_vote(Play& play) {
   constexpr int kClients = 6;
   play.set_ttl(2 * kLongTtl);

@@ -27,7 +27,7 @@ struct CapacityPlan {
   Duration sweep_duration = std::chrono::seconds(1);
   std::optional<double> planned_rate;
   std::vector<Extrapolation> extrapolations;
-  RunWatcher* watcher = nullptr;  ///< told of every run
+  RunWatcher* watcher = nullptr;  ///< is notified of every run
 };
 
 /// A stop ends it early, with what was measured until then.

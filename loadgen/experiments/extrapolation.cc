@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
+
+#include "results/tables/text.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -19,11 +20,8 @@ tl::expected<void, std::string> take(const std::string& part, Extrapolation& int
   const std::string name = part.substr(0, equals);
   const std::string value = equals < part.size() ? part.substr(equals + 1) : "";
   if (name == "clients" && !into.clients) {
-    double clients = 0;
-    const char* const end = value.data() + value.size();
-    const auto [rest, error] = std::from_chars(value.data(), end, clients);
-    const bool number = error == std::errc() && rest == end && clients == std::floor(clients);
-    if (!number || clients < 1 || clients > kMostClients) {
+    const auto clients = results::parse_number<double>(value);
+    if (!clients || *clients != std::floor(*clients) || *clients < 1 || *clients > kMostClients) {
       return tl::unexpected(fmt::format("\"{}\": clients must be a whole number from 1 to {:.0f}",
                                         part, kMostClients));
     }

@@ -116,9 +116,10 @@ class RedisCounter : public Counter {
     const auto instance = server_instance();
     if (!instance) return tl::unexpected(instance.error());
     if (*instance != instance_) {
-      return tl::unexpected(fmt::format(
-          "{} restarted: updates that it forgot cannot be told from updates that the lock lost",
-          options_.endpoint.display()));
+      return tl::unexpected(
+          fmt::format("{} restarted: updates that it lost cannot be distinguished from updates "
+                      "that the lock lost",
+                      options_.endpoint.display()));
     }
     const auto read = for_each_value([&totals](const KeyWrites& writes, std::uint64_t value) {
       const std::uint64_t initial = writes.value;

@@ -4,7 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
+
+#include "results/tables/text.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -15,17 +16,8 @@ constexpr Duration kShortest = std::chrono::milliseconds(1);
 constexpr int kMostNodes = 15;
 constexpr Duration kLongestDelay = std::chrono::hours(1);
 
-template <class Number>
-std::optional<Number> number_in(std::string_view text) {
-  Number number{};
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || rest != end) return std::nullopt;
-  return number;
-}
-
 Done read_nodes(std::string_view text, Fault& fault) {
-  const auto nodes = number_in<int>(text);
+  const auto nodes = results::parse_number<int>(text);
   if (!nodes || *nodes < 1 || *nodes > kMostNodes) {
     return tl::unexpected(
         fmt::format("\"{}\" is not a number of nodes from 1 to {}", text, kMostNodes));
@@ -35,7 +27,7 @@ Done read_nodes(std::string_view text, Fault& fault) {
 }
 
 Done read_share(std::string_view text, Fault& fault) {
-  const auto share = number_in<double>(text);
+  const auto share = results::parse_number<double>(text);
   // Written so that NaN is rejected too.
   if (!share || !(*share > 0 && *share <= 1)) {
     return tl::unexpected(

@@ -7,6 +7,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "strategies/descriptor.h"
 #include "strategies/duration.h"
 
 namespace lockbench::loadgen {
@@ -56,5 +57,19 @@ tl::expected<std::vector<Fault>, std::string> timetable(std::vector<Fault> fault
 
 /// Whether the fault restarts servers, so that the run must expect it.
 bool restarts_servers(FaultKind kind);
+
+/// The servers of a run and the connections to them, on which faults are injected. One call at a
+/// time, from any thread.
+class FaultTarget {
+ public:
+  virtual ~FaultTarget() = default;
+
+  /// The fault is in force when the call returns. Call heal() afterwards, also after an error.
+  virtual tl::expected<void, std::string> inject(const Descriptor& strategy,
+                                                 const Fault& fault) = 0;
+  /// Returns when the fault is over and the servers are ready for the next one. Bounded by the time
+  /// that servers may take to start.
+  virtual tl::expected<void, std::string> heal(const Descriptor& strategy, const Fault& fault) = 0;
+};
 
 }  // namespace lockbench::loadgen

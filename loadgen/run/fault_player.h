@@ -11,7 +11,6 @@
 
 #include "loadgen/record/histogram.h"
 #include "loadgen/run/fault.h"
-#include "loadgen/run/fault_target.h"
 #include "loadgen/run/recovery_meter.h"
 #include "loadgen/run/run_watcher.h"
 #include "loadgen/run/worker.h"

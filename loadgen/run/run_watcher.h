@@ -8,7 +8,7 @@ namespace lockbench::loadgen {
 
 struct RunShared;
 
-/// Is told of every run. Called on the runner's thread (several threads if runners work in
+/// Is notified of every run. Called on the runner's thread (several threads if runners work in
 /// parallel); must return soon.
 class RunWatcher {
  public:

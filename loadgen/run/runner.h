@@ -8,7 +8,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "loadgen/run/fault_target.h"
+#include "loadgen/run/fault.h"
 #include "loadgen/run/workload.h"
 #include "results/file/model.h"
 #include "strategies/descriptor.h"

@@ -83,7 +83,7 @@ void keep_what_tells(Hazard& hazard) {
 Result condense(Result result) {
   Condenser condenser;
   describe(condenser, result);
-  // Where it was written to is nobody else's concern.
+  // Readers of a reference do not need the paths it was written to.
   std::erase_if(result.workload, [](const auto& option) { return is_of_output(option.first); });
   if (result.hazards) {
     for (Hazard& hazard : *result.hazards) keep_what_tells(hazard);

@@ -6,8 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "results/file/fields.h"
-#include "results/file/json_read.h"
-#include "results/file/json_write.h"
+#include "results/file/json_document.h"
 #include "results/tables/text.h"
 
 namespace lockbench::results {

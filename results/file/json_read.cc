@@ -1,5 +1,3 @@
-#include "results/file/json_read.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "results/file/fields.h"
+#include "results/file/json_document.h"
 
 namespace lockbench::results {
 namespace {
@@ -154,14 +153,12 @@ class Reader {
   }
 
   void read(const Json& json, const Path& path, Verdict& value) {
-    for (const Verdict verdict :
-         {Verdict::exclusive, Verdict::violated, Verdict::unprotected, Verdict::unaudited}) {
-      if (json == to_string(verdict)) {
-        value = verdict;
-        return;
-      }
+    const auto* const known = std::find(kVerdicts.begin(), kVerdicts.end(), json);
+    if (known == kVerdicts.end()) {
+      fail(path, fmt::format("is none of {}", fmt::join(kVerdicts, ", ")));
+    } else {
+      value = static_cast<Verdict>(known - kVerdicts.begin());
     }
-    fail(path, "is none of exclusive, violated, unprotected, unaudited");
   }
 
   void read(const Json& json, const Path& path, Distribution::Bucket& bucket) {

@@ -1,9 +1,8 @@
-#include "results/file/json_write.h"
-
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "results/file/fields.h"
+#include "results/file/json_document.h"
 
 namespace lockbench::results {
 namespace {

@@ -18,7 +18,7 @@ struct Close {
   void operator()(std::FILE* file) const { (void)std::fclose(file); }
 };
 
-/// In pieces, as neither pipes nor devices know their size; not past the bound.
+/// In pieces, as the size of pipes and devices is unknown. Stops beyond kMaxResultBytes.
 tl::expected<std::string, std::string> read_text(const std::string& path) {
   constexpr std::size_t kPiece = 1 << 20;
   errno = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -9,15 +10,27 @@
 #include <variant>
 #include <vector>
 
-#include "results/file/capacity.h"
-#include "results/file/distribution.h"
-
 namespace lockbench::results {
 
 /// The result file as plain data: what a run writes and everything else reads. Names follow the
-/// file; times are in seconds. `schema.json` beside this file is the file's JSON Schema. A figure
+/// file; times are in seconds. `results/schema.json` is the file's JSON Schema. A figure
 /// that could not be measured is null in the file and not a number here; those of a distribution
 /// without samples are null there and 0 here.
+
+/// One measured distribution. Percentiles come from the fine histogram.
+struct Distribution {
+  struct Bucket {
+    double upper = 0;
+    std::uint64_t count = 0;
+  };
+
+  std::uint64_t count = 0;
+  double mean = 0, stddev = 0, min = 0;
+  double p50 = 0, p90 = 0, p95 = 0, p99 = 0, p999 = 0, max = 0;
+  double relative_error = 0;
+  std::vector<Bucket> buckets;  ///< only those that hold something, growing
+  std::uint64_t overflow = 0;   ///< samples above the histogram's range, counted in `count`
+};
 
 struct Outcomes {
   std::uint64_t acquired = 0, timed_out = 0, refused = 0, failed = 0, unknown = 0, abandoned = 0;
@@ -44,18 +57,18 @@ struct Renewal {
   Distribution duration, slip, margin;  ///< a margin below 0 counts as 0
 };
 
-/// What one node of a quorum said when it was asked for the lock.
+/// The answers of one node of a quorum to requests for the lock.
 struct NodeVotes {
   std::string node;                        ///< its endpoint
   std::uint64_t granted = 0, refused = 0;  ///< in time or later
-  std::uint64_t failed = 0;                ///< not answered in time, or not asked as it is down
+  std::uint64_t failed = 0;                ///< no answer in time, or not sent as it is down
 };
 
 /// Of a lock that lives on several independent nodes.
 struct Quorum {
   std::uint64_t nodes = 0;
   std::vector<NodeVotes> votes;
-  std::uint64_t split_votes = 0;           ///< rounds in which nobody could have a majority
+  std::uint64_t split_votes = 0;           ///< rounds in which no client had a majority
   double rounds_per_grant = 0;             ///< not a number where nothing was granted
   std::vector<Distribution> node_seconds;  ///< how long each node took to answer in time
   Distribution validity;                   ///< left at the grant
@@ -64,18 +77,23 @@ struct Quorum {
 /// Of a lock that waits until replicas have it.
 struct Replication {
   std::uint64_t replicas = 0;  ///< that must acknowledge
-  std::uint64_t refusals = 0;  ///< locks given back, as too few did in time
-  Distribution wait;           ///< for them, in vain or not
+  std::uint64_t refusals = 0;  ///< locks released again, as too few did in time
+  Distribution wait;           ///< for them, successful or not
 };
 
-/// `unprotected`: a control that promises nothing lost updates, as it should. `unaudited`: nothing
-/// is known, as no write was accepted or the counter could not be read.
+/// `unprotected`: a control, which promises no exclusion, lost updates as expected. `unaudited`: no
+/// write was accepted, or the counter could not be read.
 enum class Verdict { exclusive, violated, unprotected, unaudited };
-std::string_view to_string(Verdict verdict);
+/// Their names in the file, in that order.
+inline constexpr std::array<std::string_view, 4> kVerdicts{"exclusive", "violated", "unprotected",
+                                                           "unaudited"};
+constexpr std::string_view to_string(Verdict verdict) {
+  return kVerdicts.at(static_cast<std::size_t>(verdict));
+}
 
 struct Audit {
   std::uint64_t increments = 0;  ///< accepted writes
-  std::uint64_t counter = 0;     ///< by how much the counters really grew
+  std::uint64_t counter = 0;     ///< increase of the counters
   std::uint64_t lost_updates = 0;
   std::uint64_t lost_updates_max = 0;  ///< if every write of unknown outcome took effect
   std::uint64_t overlaps = 0;
@@ -96,8 +114,8 @@ struct SeriesPoint {
   std::uint64_t waiters = 0, holders = 0;
 };
 
-/// A fault that was played in mid-run, and what it did to the throughput. Times are since the load
-/// began, as in the series.
+/// A fault that was injected during the run, and its effect on the throughput. Times are since the
+/// load began, as in the series.
 struct FaultMark {
   std::string fault;  ///< "store-kill", "partition:0.5"
   double at_seconds = 0;
@@ -140,9 +158,9 @@ struct Run {
   std::optional<Replication> replication;  ///< nothing if the lock does not wait for replicas
   Audit audit;
   std::vector<SeriesPoint> series;
-  std::vector<FaultMark> faults;  ///< in the order in which they struck
+  std::vector<FaultMark> faults;  ///< in order of time
   Generator generator;
-  std::vector<std::string> errors;  ///< distinct failures, the most frequent first, a few
+  std::vector<std::string> errors;  ///< distinct, the most frequent first; not all
 };
 
 /// A field of a run, and its name in the result file.
@@ -166,30 +184,30 @@ inline constexpr std::array kRunCounts{
     RunField<std::uint64_t>{"leases_lost", &Run::leases_lost},
     RunField<std::uint64_t>{"shared_sections", &Run::shared_sections}};
 
-/// So many locks held, and kept by one way to renew, while other clients work. Medians over the
+/// A number of locks, held and renewed in one way while other clients work. Medians over the
 /// pairs of runs; rates are those of the time of the measurement.
 struct RenewalPoint {
   std::string strategy;
   std::uint64_t held = 0;
   std::string mode;             ///< "batched" or "thread-per-lock"
-  std::uint64_t threads = 0;    ///< that renewing took
+  std::uint64_t threads = 0;    ///< used for renewal
   double server_cpu_share = 0;  ///< of one core
   double renewals_per_second = 0, commands_per_second = 0;
   double sections_per_second = 0;           ///< of the other clients, with the locks held
   double baseline_sections_per_second = 0;  ///< and without
   double overhead = 0;                      ///< the share of the baseline that renewal cost
   std::uint64_t failures = 0;               ///< renewals without a usable answer
-  std::uint64_t lost = 0;                   ///< locks that were not kept
+  std::uint64_t lost = 0;                   ///< locks that expired
   Distribution margin, slip;
 };
 
-/// A lock in one constellation of its nodes. `strategy` on one node: what a quorum is compared
+/// A lock in one configuration of its nodes. Strategies on one node are what a quorum is compared
 /// with.
 struct QuorumPoint {
   std::string strategy;
   std::uint64_t nodes = 1;
-  std::uint64_t down = 0, frozen = 0, slow = 0;  ///< so many of them
-  double slow_seconds = 0;                       ///< what the slow ones take longer
+  std::uint64_t down = 0, frozen = 0, slow = 0;  ///< how many of them
+  double slow_seconds = 0;                       ///< added to each answer of a slow node
   std::uint64_t clients = 1;
   double sections_per_second = 0;
   Distribution acquire;
@@ -198,21 +216,23 @@ struct QuorumPoint {
   double rounds_per_grant = 0;
   double granted_share = 0;  ///< of the acquisitions that ended
   Distribution validity;     ///< left at the grant, of a quorum
-  /// Whether exclusion was broken; nothing: nobody knows.
+  /// Whether exclusion was broken; empty: no run was audited.
   std::optional<bool> violated;
+
+  bool healthy() const { return down + frozen + slow == 0; }
 };
 
-/// How often a fault of one length did harm.
+/// How often a fault of one duration violated exclusion.
 struct DosePoint {
   std::string scenario, strategy;
   double ratio = 0;         ///< of the section, from its grant to its write, to the TTL
   double ttl_seconds = 0;   ///< that was granted
-  std::uint64_t plays = 0;  ///< that came out at this ratio
+  std::uint64_t plays = 0;  ///< that had this ratio
   std::uint64_t violated = 0;
   double violated_share = 0;  ///< of the plays
 };
 
-/// A series of measurements that is no run.
+/// A series of measurements other than runs.
 struct Experiment {
   using Points =
       std::variant<std::vector<RenewalPoint>, std::vector<QuorumPoint>, std::vector<DosePoint>>;
@@ -221,6 +241,63 @@ struct Experiment {
 
   std::string_view name() const { return kNames[points.index()]; }
   static constexpr std::array<std::string_view, 3> kNames{"renewal", "quorum", "dose"};
+};
+
+/// One run on the way to a capacity. Shares of CPU: the servers' of one core, not a number where it
+/// is not known, the generator's of all cores.
+struct CapacityStep {
+  std::string purpose;  ///< "climb", "bisect", "confirm-at" or "confirm-above"
+  double rate = 0;      ///< offered sections per second
+  double achieved = 0;
+  Distribution acquire;
+  bool met = false;   ///< the objective was kept and the offered load was served
+  bool valid = true;  ///< false: the generator limited the load
+  double server_cpu_share = 0, generator_cpu_share = 0;
+  std::string reason;  ///< why it was not met or not valid; else empty
+};
+
+/// A closed loop of so many clients, or over so many keys.
+struct CapacitySweepPoint {
+  std::string over;  ///< "clients" or "keys"
+  std::uint64_t at = 1;
+  double sections_per_second = 0;
+  Distribution acquire;
+};
+
+/// A model's prediction for a load that it was not fitted to.
+struct Prediction {
+  std::string at;      ///< "rate=400", "clients=64", "clients=2000,rtt=0.001"
+  std::string figure;  ///< "acquire.p99", "sections_per_second"
+  double predicted = 0;
+  std::optional<double> measured;  ///< empty if that load was not run
+  std::optional<double> error;     ///< share of what was measured; above 0: predicted too high
+  std::string unit;                ///< "s" or "1/s"
+  bool extrapolated = false;       ///< beyond everything that was measured
+};
+
+struct CapacityModel {
+  std::string name;  ///< "queue" or "usl"
+  std::map<std::string, double> parameters;
+  std::vector<Prediction> predictions;
+};
+
+/// The highest load at which a strategy keeps an objective.
+struct Capacity {
+  std::string strategy, objective;
+  std::uint64_t clients = 1, keys = 1;
+  /// Sections per second: the highest that kept it, 0 if none did, and the lowest that did not, not
+  /// a number if none failed.
+  double lowest = 0, highest = 0;
+  std::string limit;  ///< "lock", "store", "generator", "clients" or "unknown"
+  std::string limit_reason;
+  bool confirmed = false;  ///< by repeated runs at both ends
+  /// Whether a run broke exclusion, promised or not; empty: no run was audited.
+  std::optional<bool> violated;
+  /// Of the planned rate: its share of `lowest`, and by what share the load may grow until there.
+  std::optional<double> planned_rate, utilisation, headroom;
+  std::vector<CapacityStep> steps;  ///< in the order in which they were made
+  std::vector<CapacitySweepPoint> sweep;
+  std::vector<CapacityModel> models;
 };
 
 struct Server {
@@ -264,8 +341,9 @@ struct Hazard {
   std::vector<HazardEvent> timeline;
 };
 
-/// From when the store gave a lock to another to when its holder stopped to believe in it, one for
-/// each play of a scenario. Negative is good; infinite (null in the file) where it went on.
+/// Times from the moment when the store granted a lock to another client until its first holder
+/// stopped treating it as valid, one per play of a scenario. Negative is good; infinite (null in
+/// the file) if the holder never noticed.
 struct BeliefGap {
   std::string scenario, strategy;
   std::vector<double> seconds;  ///< growing

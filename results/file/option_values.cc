@@ -18,11 +18,18 @@ std::optional<double> workload_number(const Result& result, const std::string& k
   return found == result.workload.end() ? std::nullopt : number_of(found->second);
 }
 
+std::string workload_text(const Result& result, const std::string& key) {
+  const auto found = result.workload.find(key);
+  if (found == result.workload.end()) return "";
+  const auto* text = std::get_if<std::string>(&found->second);
+  return text == nullptr ? "" : *text;
+}
+
 bool same_value(const OptionValue& a, const OptionValue& b) {
   constexpr double kRounding = 1e-9;  // of another unit, as a share
   const auto x = number_of(a), y = number_of(b);
   if (!x || !y) return a == b;
-  // What is not finite is the same only as itself.
+  // An infinite number equals only itself.
   return *x == *y || std::abs(*x - *y) <= kRounding * std::min(std::abs(*x), std::abs(*y));
 }
 

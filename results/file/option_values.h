@@ -12,6 +12,9 @@ std::optional<double> number_of(const OptionValue& value);
 /// The option's number in a result's workload; nothing if it has none of that name.
 std::optional<double> workload_number(const Result& result, const std::string& key);
 
+/// The option's text in a result's workload; empty if it has none or is of another type.
+std::string workload_text(const Result& result, const std::string& key);
+
 /// A number is the same whether it was written whole or not, and whatever unit it was read in.
 bool same_value(const OptionValue& a, const OptionValue& b);
 

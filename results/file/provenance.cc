@@ -9,16 +9,6 @@
 #include "results/tables/units.h"
 
 namespace lockbench::results {
-namespace {
-
-std::string text(const Result& result, const std::string& key) {
-  const auto found = result.workload.find(key);
-  if (found == result.workload.end()) return "";
-  const auto* words = std::get_if<std::string>(&found->second);
-  return words == nullptr ? "" : *words;
-}
-
-}  // namespace
 
 std::string load_of(const Result& result) {
   std::vector<std::string> words;
@@ -29,11 +19,12 @@ std::string load_of(const Result& result) {
   };
   count("clients", "client");
   count("keys", "key");
-  if (!text(result, "keys").empty()) words.push_back("keys: " + text(result, "keys"));
+  if (!workload_text(result, "keys").empty())
+    words.push_back("keys: " + workload_text(result, "keys"));
   if (const auto hold = workload_number(result, "hold")) {
     words.push_back(*hold > 0 ? human_seconds(*hold) + " of work" : "no work inside");
-  } else if (!text(result, "hold").empty()) {
-    words.push_back(text(result, "hold") + " of work");
+  } else if (!workload_text(result, "hold").empty()) {
+    words.push_back(workload_text(result, "hold") + " of work");
   }
   if (const auto rate = workload_number(result, "rate")) {
     words.push_back(human_number(*rate) + " sections/s asked for");
@@ -42,7 +33,8 @@ std::string load_of(const Result& result) {
 }
 
 bool has_contention(const Result& result) {
-  return workload_number(result, "clients").value_or(2) > 1 && text(result, "keys").empty();
+  return workload_number(result, "clients").value_or(2) > 1 &&
+         workload_text(result, "keys").empty();
 }
 
 std::string origin_of(const Result& result) {

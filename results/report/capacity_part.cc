@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 
 #include "results/report/parts.h"
 #include "results/stats/statistics.h"
 #include "results/tables/experiments.h"
+#include "results/tables/text.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results::report {
@@ -18,12 +18,8 @@ std::optional<double> place_of(const Prediction& prediction, std::string_view ov
   std::string_view at = prediction.at;
   if (!at.starts_with(over) || at.substr(over.size()).find('=') != 0) return std::nullopt;
   at.remove_prefix(over.size() + 1);
-  double value = 0;
-  const auto [rest, error] = std::from_chars(at.data(), at.data() + at.size(), value);
-  if (error != std::errc() || rest != at.data() + at.size() || !std::isfinite(value)) {
-    return std::nullopt;
-  }
-  return value;
+  const auto value = parse_number<double>(at);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 /// What the models say, one dashed line each.
@@ -52,8 +48,8 @@ Line medians(std::string name, const std::map<double, std::vector<double>>& step
 /// Only steps that can be trusted.
 LineChart by_rate(const Capacity& capacity) {
   LineChart chart{.title = "Time to acquire by load",
-                  .note = fmt::format("Objective: {}. It is kept up to where the stretch begins, "
-                                      "and missed from where it ends.",
+                  .note = fmt::format("Objective: {}. It is kept below the marked range and missed "
+                                      "above it.",
                                       capacity.objective),
                   .x = {"offered sections a second", Measure::number},
                   .y = {"time to acquire", Measure::seconds, Scale::log}};
@@ -79,7 +75,7 @@ LineChart by_rate(const Capacity& capacity) {
 
 LineChart by_sweep(const Capacity& capacity, const std::string& over) {
   LineChart chart{.title = fmt::format("Throughput by {}", over),
-                  .note = "As many sections as they can, one after the other.",
+                  .note = "Closed loop: each client starts its next section at once.",
                   .x = {over, Measure::number, Scale::log},
                   .y = {"sections a second", Measure::number}};
   Line measured{.name = "measured"};
@@ -111,14 +107,14 @@ Table steps_table(const Capacity& capacity) {
                    *chosen(step_table({capacity}), kKeys));
 }
 
-Remark told(const Capacity& capacity) {
+Remark headline_of(const Capacity& capacity) {
   if (capacity.violated.value_or(false)) {
     return {Tone::bad,
             fmt::format("{} violated exclusion: its capacity is meaningless.", capacity.strategy)};
   }
   if (!(capacity.lowest > 0)) {
-    return {Tone::bad, fmt::format("{} meets {} at no load that was tried.", capacity.strategy,
-                                   capacity.objective)};
+    return {Tone::bad, fmt::format("{} meets {} at none of the loads that were tried.",
+                                   capacity.strategy, capacity.objective)};
   }
   const std::string until =
       std::isfinite(capacity.highest)
@@ -134,7 +130,7 @@ Remark told(const Capacity& capacity) {
 
 void add_capacity_headline(const Result& result, Remarks& headline) {
   if (!result.capacity) return;
-  for (const Capacity& capacity : *result.capacity) headline.push_back(told(capacity));
+  for (const Capacity& capacity : *result.capacity) headline.push_back(headline_of(capacity));
 }
 
 void add_capacity_sections(const Result& result, Part& part) {

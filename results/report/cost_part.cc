@@ -43,7 +43,7 @@ void add_wait(const Result& result, Runs runs, Part& part) {
   if (runs.empty()) return;
   std::stable_sort(runs.begin(), runs.end(),
                    [](const Run* a, const Run* b) { return wait_of(*a) < wait_of(*b); });
-  BarChart chart{.title = "Where a grant's wait goes",
+  BarChart chart{.title = "Parts of the wait",
                  .note = "The parts of the mean wait of a grant; shortest wait on top.",
                  .form = BarChart::Form::stacked,
                  .x = {"share of the mean wait", Measure::share, Scale::linear},
@@ -56,7 +56,7 @@ void add_wait(const Result& result, Runs runs, Part& part) {
     chart.series[2].values.push_back(run->wait.notified_seconds / sum);
   }
   Table table =
-      captioned("Where a grant's wait goes, in figures",
+      captioned("Parts of the wait, in figures",
                 columns_of(result, {"strategy", "wait_round_trip_seconds", "wait_backoff_seconds",
                                     "wait_notified_seconds", "attempts_per_grant",
                                     "commands_per_section", "herd_factor"}));
@@ -76,11 +76,12 @@ void add_fairness(const Result& result, Runs runs, Part& part) {
                    .form = BarChart::Form::dots,
                    .x = {"handoff", Measure::seconds, Scale::log},
                    .series = {{"p50", {}}, {"p99", {}}}};
-  BarChart jain{.title = "Fairness",
-                .note = "Jain's index over the clients: at 1 all got the same.",
-                .form = BarChart::Form::bars,
-                .x = {"Jain's index", Measure::number, Scale::linear},
-                .series = {{"Jain's index", {}}}};
+  BarChart jain{
+      .title = "Fairness",
+      .note = "Jain's index over the clients: 1 means that all had equally many sections.",
+      .form = BarChart::Form::bars,
+      .x = {"Jain's index", Measure::number, Scale::linear},
+      .series = {{"Jain's index", {}}}};
   bool handed_over = false;
   for (const Run* run : runs) {
     const Distribution& time = run->handoff;

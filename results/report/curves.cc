@@ -15,7 +15,7 @@ namespace {
 constexpr double kTicksPerHalving = 5;
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-/// Its samples are known by their percentiles only.
+/// It has percentiles, but no buckets.
 bool is_condensed(const Distribution* distribution) { return distribution->buckets.empty(); }
 
 /// The next level as a share; both below 1.
@@ -24,7 +24,7 @@ double next_level(double level) {
   return level + 1 / (kTicksPerHalving * std::exp2(halvings));
 }
 
-/// On a plateau only its ends say something.
+/// Of a plateau only the ends are kept.
 void add(std::vector<Point>& points, Point point) {
   const std::size_t n = points.size();
   if (n >= 2 && points[n - 1].second == point.second && points[n - 2].second == point.second) {
@@ -93,7 +93,7 @@ Distribution merged(std::span<const Distribution* const> distributions) {
     sum.relative_error = std::max(sum.relative_error, one->relative_error);
     for (const auto& bucket : one->buckets) buckets[bucket.upper] += bucket.count;
   }
-  // Some of the samples only would be a curve of something else.
+  // A curve of only some of the samples would be wrong.
   if (std::any_of(filled.begin(), filled.end(), &is_condensed)) return sum;
   for (const auto& [upper, count] : buckets) sum.buckets.push_back({upper, count});
   return sum;
@@ -118,7 +118,7 @@ OverTime over_time(std::span<const SeriesPoint> series) {
   for (std::size_t i = 0; i < series.size(); i += step) {
     const auto group = series.subspan(i, std::min(step, series.size() - i));
     const double until = group.back().t;
-    if (!(until > from)) continue;  // time does not run backwards
+    if (!(until > from)) continue;  // a broken file
     double sections = 0, worst = 0;
     for (const SeriesPoint& point : group) {
       sections += static_cast<double>(point.sections);

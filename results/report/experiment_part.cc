@@ -35,7 +35,7 @@ class Lines {
   std::vector<Line> lines_;
 };
 
-/// A table that shows the same stands beside it.
+/// A table beside it shows the same figures.
 LineChart chart(std::string title, std::string note, Axis x, Axis y, Lines& lines) {
   return {.title = std::move(title),
           .note = std::move(note),
@@ -52,10 +52,11 @@ std::vector<Block> charts_of(const std::vector<RenewalPoint>& points) {
     cpu.add(name, static_cast<double>(point.held), point.server_cpu_share);
   }
   const Axis held{"locks held", Measure::number, Scale::log};
-  return {chart("What renewal takes from others", "Throughput lost by clients that work meanwhile.",
-                held, {"share of their throughput", Measure::share}, overhead),
-          chart("What renewal takes from the server", "Of one core.", held,
-                {"share of one core", Measure::share}, cpu)};
+  return {
+      chart("Cost of renewal for other clients", "Throughput lost by clients that work meanwhile.",
+            held, {"share of their throughput", Measure::share}, overhead),
+      chart("Cost of renewal for the server", "Of one core.", held,
+            {"share of one core", Measure::share}, cpu)};
 }
 
 /// "2 down, 1 slow".
@@ -69,29 +70,29 @@ std::string faults_of(const QuorumPoint& point) {
 
 std::vector<Block> charts_of(const std::vector<QuorumPoint>& points) {
   Lines healthy;
-  BarChart ill{.title = "With nodes that are ill",
-               .note = "Time to acquire.",
-               .form = BarChart::Form::dots,
-               .x = {"time to acquire", Measure::seconds, Scale::log},
-               .series = {{"p50", {}}, {"p99", {}}}};
+  BarChart faulty{.title = "With faulty nodes",
+                  .note = "Time to acquire.",
+                  .form = BarChart::Form::dots,
+                  .x = {"time to acquire", Measure::seconds, Scale::log},
+                  .series = {{"p50", {}}, {"p99", {}}}};
   for (const QuorumPoint& point : points) {
     if (point.acquire.count == 0) continue;
-    if (point.down + point.frozen + point.slow == 0) {
+    if (point.healthy()) {
       const std::string clients =
           point.clients == 1 ? "1 client" : fmt::format("{} clients", point.clients);
       healthy.add(fmt::format("{}, {}", point.strategy, clients), static_cast<double>(point.nodes),
                   point.acquire.p50);
       continue;
     }
-    ill.categories.push_back(
+    faulty.categories.push_back(
         fmt::format("{} on {}: {}", point.strategy, point.nodes, faults_of(point)));
-    ill.series[0].values.push_back(point.acquire.p50);
-    ill.series[1].values.push_back(point.acquire.p99);
+    faulty.series[0].values.push_back(point.acquire.p50);
+    faulty.series[1].values.push_back(point.acquire.p99);
   }
-  std::vector<Block> blocks{chart("What more nodes cost", "All nodes healthy.",
+  std::vector<Block> blocks{chart("Cost of more nodes", "All nodes healthy.",
                                   {"nodes", Measure::number},
                                   {"time to acquire, p50", Measure::seconds, Scale::log}, healthy)};
-  if (!ill.categories.empty()) blocks.emplace_back(std::move(ill));
+  if (!faulty.categories.empty()) blocks.emplace_back(std::move(faulty));
   return blocks;
 }
 
@@ -103,10 +104,10 @@ std::vector<Block> charts_of(const std::vector<DosePoint>& points) {
   std::vector<Block> blocks;
   blocks.reserve(by_scenario.size());
   for (auto& [scenario, lines] : by_scenario) {
-    blocks.emplace_back(chart(fmt::format("How much it takes: {}", scenario),
-                              "The share of plays in which exclusion broke.",
+    blocks.emplace_back(chart(fmt::format("Violations by length of the fault: {}", scenario),
+                              "Share of plays that violated exclusion.",
                               {"length of the section over the TTL", Measure::number},
-                              {"plays that broke it", Measure::share}, lines));
+                              {"plays with a violation", Measure::share}, lines));
   }
   return blocks;
 }

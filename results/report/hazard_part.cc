@@ -96,12 +96,12 @@ void add_hazard_section(const Result& result, Part& part) {
   matrix.legend = legend_of(outcomes, surprises, unstable);
   Section section{.title = "What breaks which lock",
                   .intro =
-                      "Each cell is a fault that was played on real servers. Choose one to "
-                      "read what happened."};
+                      "Each cell is a fault that was injected into real servers. Select one to "
+                      "see what happened."};
   if (without_timeline > 0) {
     section.blocks.emplace_back(Remarks{
         {Tone::doubtful, fmt::format("{} plays are shown without their timeline to limit the page; "
-                                     "the result file has them all",
+                                     "the result file has all of them",
                                      without_timeline)}});
   }
   section.blocks.emplace_back(std::move(matrix));

@@ -51,8 +51,8 @@ std::string harm_of(const Group& group) {
     harm.push_back(counted(overlaps, "overlap of two holders", "overlaps of two holders"));
   }
   if (regressions > 0) {
-    harm.push_back(counted(regressions, "fencing number that did not grow",
-                           "fencing numbers that did not grow"));
+    harm.push_back(counted(regressions, "fencing number that did not increase",
+                           "fencing numbers that did not increase"));
   }
   return listed(harm);
 }
@@ -106,8 +106,8 @@ void add_extremes(const std::vector<Group>& groups, Remarks& headline) {
     for (const Run* run : runs) {
       headline.push_back(
           {Tone::plain,
-           fmt::format("{}: {} sections a second; half of all acquisitions took {} or less, 1 of "
-                       "100 more than {}.",
+           fmt::format("{}: {} sections a second; the median acquisition took {}, the 99th "
+                       "percentile {}.",
                        run->strategy, human_number(run->sections_per_second),
                        human_seconds(run->acquire.p50), human_seconds(run->acquire.p99))});
     }
@@ -122,12 +122,13 @@ void add_extremes(const std::vector<Group>& groups, Remarks& headline) {
     return a->fairness.longest_wait_seconds < b->fairness.longest_wait_seconds;
   });
   headline.push_back(
-      {Tone::plain, fmt::format("Most work: {} with {} sections a second ({}: {}).",
-                                fastest->strategy, human_number(fastest->sections_per_second),
-                                slowest->strategy, human_number(slowest->sections_per_second))});
+      {Tone::plain,
+       fmt::format("Highest throughput: {} with {} sections a second (lowest: {} with {}).",
+                   fastest->strategy, human_number(fastest->sections_per_second), slowest->strategy,
+                   human_number(slowest->sections_per_second))});
   headline.push_back(
       {Tone::plain,
-       fmt::format("Longest wait: {} with {}; with {} it was {}.",
+       fmt::format("Shortest longest wait: {} with {}; {} had {}.",
                    human_seconds(steadiest->fairness.longest_wait_seconds), steadiest->strategy,
                    fastest->strategy, human_seconds(fastest->fairness.longest_wait_seconds))});
 }
@@ -165,7 +166,7 @@ void add_least_harmed(const std::map<std::string, Fate>& fates, Remarks& headlin
     if (2 * fate.plays >= most && fate.harmed == fewest) names.push_back(strategy);
   }
   headline.push_back(
-      {Tone::plain, fmt::format("Harmed by the fewest, {}: {}.", fewest, listed(names))});
+      {Tone::plain, fmt::format("Fewest harmful plays, {}: {}.", fewest, listed(names))});
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ constexpr std::size_t kMostServers = 20, kMostCapacities = 32, kMostModels = 4,
 template <class T>
 void cut(std::vector<T>& list, std::size_t most, std::string_view what, Remarks& said) {
   if (list.size() <= most) return;
-  said.push_back({Tone::doubtful, fmt::format("{} of {} {} are shown; the file has them all", most,
-                                              list.size(), what)});
+  said.push_back({Tone::doubtful, fmt::format("{} of {} {} are shown; the file has all of them",
+                                              most, list.size(), what)});
   list.resize(most);
 }
 
@@ -30,7 +30,7 @@ void trim_runs(Result& result, Remarks& said) {
   });
   if (result.runs.size() < before) {
     said.push_back({Tone::doubtful,
-                    fmt::format("only the first {} strategies are shown; the file has them all",
+                    fmt::format("only the first {} strategies are shown; the file has all of them",
                                 kMostStrategies)});
   }
   cut(result.runs, kMostRuns, "runs", said);

@@ -97,8 +97,8 @@ std::vector<Section> overview_of(std::span<const Source> sources) {
   if (sides.size() < 2 || strategies.empty()) return sections;
   Section section{.title = "Side by side",
                   .intro =
-                      "Strategies that several results have. Whether a difference can be "
-                      "chance is what lockbench compare says."};
+                      "Strategies that several results have. lockbench compare tells "
+                      "whether a difference is significant."};
   if (Remarks said = differences(sides); !said.empty()) {
     section.blocks.emplace_back(std::move(said));
   }

@@ -6,7 +6,6 @@
 
 #include "results/report/page_files.h"
 #include "results/report/report.h"
-#include "results/report/view_json.h"
 #include "results/tables/text.h"
 
 namespace lockbench::results::report {
@@ -37,7 +36,7 @@ std::string html_text(std::string_view given) {
   return out;
 }
 
-/// What stands at a place of the template. An unknown one is a mistake in page.html.
+/// The text for a place of the template. An unknown place is a bug in page.html.
 std::string filling(std::string_view place, const View& view, const std::string& nonce) {
   if (place == "nonce") return nonce;
   if (place == "title") return html_text(clip(view.title, 120));
@@ -45,7 +44,7 @@ std::string filling(std::string_view place, const View& view, const std::string&
   for (const auto& [name, text] : files::kAll) {
     if (name == place) return std::string(text);
   }
-  throw std::logic_error(fmt::format("page.html asks for {}, which there is not", place));
+  throw std::logic_error(fmt::format("page.html asks for {}, which does not exist", place));
 }
 
 }  // namespace
@@ -53,7 +52,7 @@ std::string filling(std::string_view place, const View& view, const std::string&
 std::string to_page(const View& view, const std::string& nonce) {
   std::string page;
   std::string_view rest = files::kTemplate;
-  // What is filled in is never looked at again, so that data cannot ask for anything.
+  // Inserted text is not scanned again, so that data cannot refer to a place.
   for (auto at = rest.find(kOpen); at != std::string_view::npos; at = rest.find(kOpen)) {
     const auto end = rest.find(kClose, at);
     page += rest.substr(0, at);

@@ -25,16 +25,17 @@ void add_trust(const Result& result, Remarks& headline) {
   std::size_t invalid = 0;
   for (const Run& run : result.runs) invalid += run.generator.valid ? 0 : 1;
   if (result.interrupted) {
-    headline.push_back({Tone::doubtful, "It was interrupted: this is what there was until then."});
+    headline.push_back(
+        {Tone::doubtful, "The measurement was interrupted: this is what was measured until then."});
   }
   if (invalid > 0) {
     headline.push_back(
         {Tone::doubtful, fmt::format("{} of {} runs are invalid: their figures are not the lock's "
-                                     "own. The reasons stand below.",
+                                     "own. The reasons are listed below.",
                                      invalid, result.runs.size())});
   }
   if (!result.skipped.empty()) {
-    headline.push_back({Tone::plain, fmt::format("{} were skipped; the reasons stand below.",
+    headline.push_back({Tone::plain, fmt::format("{} were skipped; the reasons are listed below.",
                                                  result.skipped.size())});
   }
 }
@@ -57,7 +58,8 @@ Part part_of(const Source& given) {
   add_experiment_headline(result, part.headline);
   add_trust(result, part.headline);
   part.headline.insert(part.headline.end(), left_out.begin(), left_out.end());
-  if (part.headline.empty()) part.headline.push_back({Tone::doubtful, "There is nothing in it."});
+  if (part.headline.empty())
+    part.headline.push_back({Tone::doubtful, "The file contains no measurements."});
   if (groups.size() > 1) part.strategies = order;
   add_hazard_section(result, part);
   add_belief_section(result, part);

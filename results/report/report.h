@@ -14,14 +14,14 @@ inline constexpr std::size_t kMostFiles = 12;
 
 /// A result, and what the caller knows of it.
 struct Source {
-  std::string file;  ///< where it stands; empty: nowhere
+  std::string file;  ///< its path; empty: none
   Result result;
-  std::string command;  ///< by which it can be had again; empty: nobody knows
+  std::string command;  ///< that repeats the measurement; empty: unknown
   KnownFlaws flaws;
 };
 
-/// What is to be shown of these results, at least one and at most kMostFiles. Bounded whatever they
-/// hold: what is left out is said.
+/// The report of these results, at least one and at most kMostFiles. Its size is bounded; the view
+/// says what it leaves out.
 View make_view(std::span<const Source> sources);
 
 /// The page: one HTML file that needs no other and asks no network. `nonce` admits the page's own
@@ -30,5 +30,9 @@ std::string to_page(const View& view, const std::string& nonce);
 
 /// A fresh one.
 std::string make_nonce();
+
+/// The view as JSON that can stand inside an HTML element: no "<", ">" or "&", ASCII only. Texts
+/// are cut at their bounds and hold no control characters; what is not a number is null.
+std::string to_view_json(const View& view);
 
 }  // namespace lockbench::results::report

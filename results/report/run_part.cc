@@ -21,7 +21,7 @@ double if_any(const Distribution& distribution, double value) {
   return distribution.count > 0 ? value : kNone;
 }
 
-/// The verdict comes first: a lock that is not exclusive need not be fast.
+/// The verdict comes first: speed is irrelevant for a lock that is not exclusive.
 Table figures_table(const Source& source) {
   const results::Table table = shown(run_table(source.result, source.flaws));
   std::vector<std::string> keys{"strategy", "verdict"};
@@ -31,7 +31,7 @@ Table figures_table(const Source& source) {
   return captioned("Every strategy, audited", *chosen(table, keys));
 }
 
-/// The best first: the rows of one chart.
+/// The rows of the bar charts, the highest throughput first.
 std::vector<const Run*> typical_runs(const std::vector<Group>& groups) {
   std::vector<const Run*> runs;
   runs.reserve(groups.size());
@@ -58,8 +58,8 @@ BarChart throughput(const std::vector<const Run*>& runs) {
 BarChart latencies(const std::vector<const Run*>& runs) {
   BarChart chart{.title = "Time to acquire",
                  .note =
-                     "From the intended start to the grant. The distance between the dots is "
-                     "what clients feel as unsteadiness.",
+                     "From the intended start to the grant. The distance between the dots "
+                     "shows how much the wait varies.",
                  .form = BarChart::Form::dots,
                  .x = {"time to acquire", Measure::seconds, Scale::log},
                  .series = {{"p50", {}}, {"p99", {}}, {"max", {}}}};
@@ -79,7 +79,7 @@ Distribution acquire_of(const Group& group) {
   return merged(all);
 }
 
-/// At one x of its curve. Between the few points of a condensed result nothing is known.
+/// The value at one x of its curve; unknown between the few points of a condensed result.
 std::string at(const Distribution& distribution, const std::vector<Point>& curve, double x) {
   const auto next = std::find_if(curve.begin(), curve.end(),
                                  [x](const Point& point) { return point.first >= x; });
@@ -92,8 +92,8 @@ LineChart percentile_curves(const std::vector<Group>& groups, const std::vector<
       {{2, "p50"}, {10, "p90"}, {100, "p99"}, {1e3, "p99.9"}, {1e4, "p99.99"}, {1e5, "p99.999"}}};
   LineChart chart{.title = "Time to acquire by percentile",
                   .note =
-                      "Each line ends with its longest sample. Flat is steady; a wall on the "
-                      "right is what a few clients suffer.",
+                      "Each line ends with its longest sample. A steep rise on the right "
+                      "means that a few acquisitions take much longer.",
                   .x = {"percentile", Measure::share, Scale::percentile},
                   .y = {"time to acquire", Measure::seconds, Scale::log}};
   std::size_t without = 0;
@@ -116,8 +116,8 @@ LineChart percentile_curves(const std::vector<Group>& groups, const std::vector<
   }
   if (without > 0) {
     chart.note += fmt::format(
-        " {} cannot be drawn: of repetitions a condensed result does not say "
-        "enough.",
+        " {} cannot be drawn: a condensed result has too few figures of "
+        "repetitions.",
         without == 1 ? "One line" : fmt::format("{} lines", without));
   }
   return chart;
@@ -169,7 +169,7 @@ std::vector<Picked> pick(const std::vector<Group>& groups) {
     for (const Group& group : groups) order.push_back({group.strategy, true});
     return order;
   }
-  // The lock with most work of each store.
+  // The strategy with the highest throughput of each store.
   std::map<std::string, const Group*> best;
   for (const Group& group : groups) {
     const Run& run = group.typical();

@@ -98,7 +98,7 @@ void add_time_section(const std::vector<Group>& groups, const std::vector<Picked
   }
   Section section{.title = "Over time"};
   if (repeated) {
-    section.intro = "Of repetitions, the one whose throughput is in the middle.";
+    section.intro = "Of several repetitions, the one with the median throughput.";
   }
   if (Table faults = faults_table(groups); !faults.rows.empty()) {
     section.blocks.emplace_back(std::move(faults));

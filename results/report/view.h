@@ -62,7 +62,7 @@ struct LineChart {
   Axis x, y;
   std::vector<Line> lines;
   std::vector<Mark> marks;
-  Table table;  ///< the same for those who cannot see it
+  Table table;  ///< the same figures, for screen readers
 };
 
 /// One row for each category; not a number: no bar.

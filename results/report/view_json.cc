@@ -1,11 +1,10 @@
-#include "results/report/view_json.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "results/report/limits.h"
+#include "results/report/report.h"
 #include "results/tables/text.h"
 
 namespace lockbench::results::report {
@@ -14,7 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string text(std::string_view given, std::size_t most = kMostColumns) {
-  // Only what can be shown is worth a look.
+  // A longer text would be cut anyway.
   return clip(printable(given.substr(0, 4 * most)), most);
 }
 
@@ -24,7 +23,7 @@ Json texts(const std::vector<std::string>& given) {
   return array;
 }
 
-/// Five digits: more cannot be seen, and make a page heavy.
+/// Five digits: more are not visible and would make the page larger.
 Json number(double value) {
   if (!std::isfinite(value)) return nullptr;
   if (value == 0) return 0;
@@ -198,7 +197,7 @@ std::string to_view_json(const View& view) {
   const std::string plain = document.dump(-1, ' ', true, Json::error_handler_t::replace);
   std::string inert;
   inert.reserve(plain.size());
-  // These stand in strings only, where escapes mean the same.
+  // These characters occur only in strings, where an escape means the same.
   for (const char c : plain) {
     switch (c) {
       case '<':

@@ -34,7 +34,7 @@ constexpr std::array kUsual{
     Usual{"audit.overlaps", FigureKind::count, Good::lower},
 };
 
-/// Compared only where that is asked for. One that ends in a dot stands for a distribution.
+/// Compared only if requested. A path that ends in a dot stands for a distribution.
 constexpr std::array kMore{
     Usual{"sections", FigureKind::count, Good::higher},
     Usual{"outcomes.acquired", FigureKind::count, Good::higher},
@@ -62,7 +62,7 @@ bool is_count(std::string_view path) {
                      [&](const auto& count) { return path == count.name; });
 }
 
-/// Whether a figure of a distribution is a time: not how many samples it has, nor its histogram's.
+/// Whether a figure of a distribution is a time: not its count, nor a figure of its histogram.
 bool is_time(std::string_view path) {
   return !path.ends_with(".count") && path.find(".histogram.") == std::string_view::npos;
 }
@@ -86,7 +86,7 @@ ComparedFigure described(const std::string& path) {
   return {path, is_count(path) ? FigureKind::count : FigureKind::number, Good::unknown};
 }
 
-/// The measured seconds; a last point of a fraction of a second says little.
+/// The series without the warm-up; a last point of less than half a second is too noisy.
 std::vector<double> measured(const Run& run, double (*of)(const SeriesPoint&, double seconds)) {
   constexpr double kShortest = 0.5;
   std::vector<double> values;
@@ -105,8 +105,9 @@ double rate(const SeriesPoint& point, double seconds) {
   return static_cast<double>(point.sections) / seconds;
 }
 
-/// How many samples count as one: by how much the counts of the seconds scatter beyond Poisson's,
-/// and for how long. Nothing if there are too few seconds to tell.
+/// How many correlated samples are worth one independent sample: the variance of the counts per
+/// second relative to a Poisson process, times their correlation length. Empty if there are too few
+/// seconds.
 std::optional<double> clumping(const std::vector<double>& rates) {
   const auto center = mean(rates);
   const auto spread = stddev(rates);
@@ -135,8 +136,9 @@ std::optional<double> share_of(std::string_view path) {
   return std::nullopt;
 }
 
-/// A percentile's ranks scatter as a binomial; what lies between them is as good as bootstrapping
-/// the samples themselves. A histogram knows no order, so that clumping has to come from elsewhere.
+/// A percentile's rank has a binomial distribution: the values at one standard deviation below and
+/// above it give the error, like a bootstrap of the samples. `samples` must allow for clumping, as
+/// a histogram keeps no order.
 double error_from_histogram(const Distribution& distribution, std::string_view path,
                             double samples) {
   if (distribution.count == 0 || !(samples >= 1)) return 0;
@@ -182,7 +184,7 @@ std::vector<ComparedFigure> compared_figures(std::span<const std::string> more) 
 
 WithinRun within_run(const Run& run, const ComparedFigure& figure, double value) {
   constexpr std::uint64_t kSeed = 1;
-  constexpr double kClumpedSamples = 30;  ///< that a run has if nobody knows
+  constexpr double kClumpedSamples = 30;  ///< assumed for a run without a series
   if (figure.kind == FigureKind::count) return {std::sqrt(std::max(value, 1.0)), 2};
   const std::vector<double> rates = measured(run, rate);
   const std::vector<double> series = series_of(run, figure.path);

@@ -24,8 +24,8 @@ ComparedFigure compared_figure(const std::string& path);
 /// The usual ones, and those of these paths.
 std::vector<ComparedFigure> compared_figures(std::span<const std::string> more);
 
-/// What one run alone tells of how far its figure may be off, as a share of it (of a count: in
-/// itself); and how many values that rests on.
+/// Standard error of a figure, estimated from one run alone: relative, but absolute for a count.
+/// And the number of independent values that the estimate is based on.
 struct WithinRun {
   double error = 0;
   double effective_values = 1;

@@ -57,4 +57,10 @@ Difference difference_of(const Item& item);
 /// Sets interval and finding; `half` is on the scale of the item's values.
 void set_interval(const Item& item, double half, Difference& difference);
 
+/// Sets the interval and finding of each item's difference, simultaneously with this confidence.
+/// Both sides must have every item. Returns one line that says why no difference can be
+/// significant, and what would help; empty if one can.
+std::string judge(const std::vector<Item>& items, double confidence,
+                  std::vector<Difference>& differences);
+
 }  // namespace lockbench::results

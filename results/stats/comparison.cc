@@ -9,13 +9,12 @@
 
 #include "results/stats/compared_figures.h"
 #include "results/stats/compared_items.h"
-#include "results/stats/comparison_judges.h"
 
 namespace lockbench::results {
 namespace {
 
-/// Puts the figures of strategies side by side. Of a strategy that B has no runs of, only those are
-/// listed that were asked for.
+/// Pairs the figures of each strategy in A and B. For a strategy without runs in B, only the
+/// requested figures.
 class Pairing {
  public:
   Pairing(const ComparisonOptions& options, ResultComparison& comparison)
@@ -40,7 +39,7 @@ class Pairing {
     }
   }
 
-  /// What both sides have. Valid as long as this is.
+  /// The figures that both sides have. Valid as long as this object.
   const std::vector<Item>& items() const { return items_; }
 
  private:
@@ -63,7 +62,7 @@ void add_notes(const Result& result, std::string_view name, ResultComparison& co
   }
 }
 
-/// Figures that too few repetitions have for these to be the sample.
+/// Notes the figures that have too few repetitions for a permutation test.
 void note_few_repetitions(const std::vector<Item>& items, ResultComparison& comparison) {
   std::set<std::string> few;
   bool all = true;

@@ -1,5 +1,3 @@
-#include "results/stats/comparison_judges.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,36 +5,37 @@
 #include <optional>
 #include <set>
 
+#include "results/stats/compared_items.h"
 #include "results/stats/significance.h"
 #include "results/stats/statistics.h"
 
 namespace lockbench::results {
 namespace {
 
-/// How alike two repetitions are of which one follows the other: the machine's mood (other work,
-/// clock rates, caches) outlasts them, more so between repetitions of one call than between two
-/// calls, which no single comparison can see. Measured by tests/bench/compare.sh on a busy machine.
-constexpr double kSharedMood = 0.65;
-/// By how much repetitions differ at the least, as a share: a bucket's width, a page in another
-/// place. Keeps figures that happen to repeat from looking exact.
+/// Correlation of consecutive repetitions: the state of the machine (other work, clock rates,
+/// caches) lasts longer than one of them, and the two results were measured in different states.
+/// Measured by tests/bench/compare.sh on a busy machine.
+constexpr double kCorrelation = 0.65;
+/// Least relative difference of repetitions (a bucket's width, another memory layout), so that
+/// figures that happen to repeat do not look exact.
 constexpr double kLeastNoise = 0.005;
-/// By how much two single runs differ for no reason, as a share.
+/// Relative difference of two runs of the same strategy under the same load.
 constexpr double kRunToRun = 0.1;
 
-/// Of the false alarms that are allowed, what repetitions get at the most if figures with fewer
-/// than enough of them need some too.
+/// Share of the allowed false alarms that figures with enough repetitions get at most, if figures
+/// with fewer repetitions need some too.
 constexpr double kMostOfAlarms = 0.9;
 
 double least_noise(const Item& item) {
   if (item.relative && item.figure->kind != FigureKind::count) return kLeastNoise;
   const double size = (mean_of(item.of_a) + mean_of(item.of_b)) / 2;
-  // Counts scatter at least as Poisson's do.
+  // Counts scatter at least as in a Poisson distribution.
   if (item.relative) return std::exp(-size / 2);
   return item.figure->kind == FigureKind::count ? std::sqrt(std::max(size, 0.0))
                                                 : kLeastNoise * std::abs(size);
 }
 
-/// Repetitions of A and of B, whatever their numbers, over all items.
+/// Numbers of the repetitions of A and of B, over all items.
 struct Slots {
   std::vector<int> a, b;
 };
@@ -66,14 +65,14 @@ Feature feature_of(const Item& item, const Slots& slots) {
   return feature;
 }
 
-/// By what a standard error grows because repetitions are no independent sample: as the mean of an
-/// AR(1) process does.
-double mood_factor(const Item& item) {
+/// Factor by which a standard error grows because repetitions are correlated: that of the mean of
+/// an AR(1) process.
+double correlation_factor(const Item& item) {
   const auto count = static_cast<double>(std::min(item.of_a.size(), item.of_b.size()));
   double sum = 1;
-  double alike = kSharedMood;
-  for (double lag = 1; lag < count && alike > 1e-6; ++lag, alike *= kSharedMood) {
-    sum += 2 * (1 - lag / count) * alike;
+  double correlation = kCorrelation;
+  for (double lag = 1; lag < count && correlation > 1e-6; ++lag, correlation *= kCorrelation) {
+    sum += 2 * (1 - lag / count) * correlation;
   }
   return std::sqrt(sum);
 }
@@ -101,7 +100,7 @@ void judge_by_permutation(const Repeated& repeated, const PermutationTest& test,
     const Item& item = *repeated.items[i];
     Difference& difference = differences[item.place];
     const TwoSample sample = two_sample(repeated.features[i], in_b);
-    const double factor = mood_factor(item);
+    const double factor = correlation_factor(item);
     difference.p = test.p_value(sample.t() / factor);
     if (critical) {
       set_interval(item, *critical * factor * sample.error, difference);
@@ -111,7 +110,7 @@ void judge_by_permutation(const Repeated& repeated, const PermutationTest& test,
   }
 }
 
-/// One side's variance of the mean, and how many values it rests on.
+/// One side's variance of the mean, and the number of values that it is based on.
 struct Side {
   double variance = 0, values = 0;
 };
@@ -121,19 +120,19 @@ Side side_from_within(const Item& item, const StrategyRuns& strategy, const Valu
   const double size = static_cast<double>(values.size());
   std::vector<double> seen;
   double within = 0;
-  double reason = 0;  // that two runs differ without
+  double between_runs = 0;
   for (const auto& [repetition, value] : values) {
     const double plain = item.relative ? std::exp(value) : value;
     const WithinRun run = within_run(*strategy.runs.at(repetition), *item.figure, plain);
     const bool is_count = item.figure->kind == FigureKind::count;
     const double scale = item.relative ? (is_count ? 1 / plain : 1) : is_count ? 1 : plain;
     within += std::pow(run.error * scale, 2) / size;
-    reason += std::pow(kRunToRun * (item.relative ? 1 : plain), 2) / size;
+    between_runs += std::pow(kRunToRun * (item.relative ? 1 : plain), 2) / size;
     side.values += run.effective_values;
     seen.push_back(value);
   }
   const double between = std::pow(stddev(seen).value_or(0), 2);
-  side.variance = (std::max(within, between) + reason) / size;
+  side.variance = (std::max(within, between) + between_runs) / size;
   return side;
 }
 
@@ -150,7 +149,7 @@ void judge_from_within(const std::vector<Item>& items, std::size_t count, double
   }
 }
 
-/// `part` of the false alarms is what repetitions may have.
+/// `part`: share of the false alarms that figures with enough repetitions may have.
 std::string why_nothing(const Slots& slots, double confidence, double part, double least) {
   const std::size_t a = slots.a.size();
   const std::size_t b = slots.b.size();
@@ -174,7 +173,7 @@ std::string judge(const std::vector<Item>& items, double confidence,
     return "";
   }
   const PermutationTest test(repeated.features, repeated.slots.a.size());
-  // Both kinds share the false alarms: by halves, unless that is too little for so few repetitions.
+  // Both kinds of figures share the false alarms: half each, unless so few repetitions need more.
   const double part = few > 0 ? kMostOfAlarms : 1;
   const double least = test.least_alarms();
   const double share = few > 0 ? std::clamp(least, alarms / 2, part * alarms) : alarms;

@@ -12,7 +12,7 @@
 namespace lockbench::results {
 namespace {
 
-/// Beside what says where output goes: these change neither the load nor what it runs on.
+/// Besides output options, these change neither the load nor the servers.
 constexpr std::array<std::string_view, 5> kFree{"strategies", "repeat", "seed", "strict",
                                                 "threshold"};
 
@@ -43,7 +43,7 @@ class Differences {
   }
 
   void add_workload(const Result& a, const Result& b) {
-    // An option that one version did not have yet was not given.
+    // An option that one version did not have yet was at its default.
     for (const auto& [option, value] : a.workload) {
       if (may_differ(option)) continue;
       const auto other = b.workload.find(option);
@@ -57,7 +57,7 @@ class Differences {
     add("cpu", a.cpu, b.cpu);
     add("cores", fmt::format("{}", a.cores), fmt::format("{}", b.cores));
     add("kernel", a.kernel, b.kernel);
-    // What firmware and kernel keep for themselves varies.
+    // Firmware and kernel reserve varying amounts.
     const auto gibibytes = [](std::uint64_t bytes) {
       return fmt::format("{:.0f} GiB", std::round(static_cast<double>(bytes) / (1 << 30)));
     };

@@ -128,7 +128,7 @@ PermutationTest::PermutationTest(const std::vector<Feature>& features, std::size
     largest_.push_back(largest_t(features, in_b));
     while (largest_.size() < affordable) {
       std::shuffle(in_b.begin(), in_b.end(), random);
-      // Drawn again, the truth itself would be what it has to exceed.
+      // The actual division was added once above.
       if (in_b == truth || in_b == mirrored) continue;
       largest_.push_back(largest_t(features, in_b));
     }

@@ -11,7 +11,7 @@ namespace lockbench::results {
 namespace {
 
 constexpr std::size_t kSmallest = 4;
-/// Longer memories than that are not looked for, which bounds the work.
+/// Longest correlation that is looked for, which bounds the work.
 constexpr std::size_t kMostLags = 1000;
 constexpr int kResamples = 400;
 
@@ -36,7 +36,8 @@ double effective_size(std::span<const double> series) {
   const std::vector<double> values = centred(series);
   const double variance = autocovariance(values, 0);
   if (!(variance > 0)) return size;
-  // Sums of two neighbours are positive and shrink for a stationary series: what does not is noise.
+  // In a stationary series the sums of two neighbouring lags are positive and decrease (Geyer
+  // 1992); the rest is noise.
   double time = -1;
   double before = 2;
   const std::size_t lags = std::min(series.size() - 1, kMostLags);
@@ -67,7 +68,7 @@ std::optional<double> block_bootstrap_error(std::span<const double> series, std:
     }
     means.push_back(sum / static_cast<double>(series.size()));
   }
-  // Resampling draws from the values seen, whose spread is that much too small.
+  // Resampling draws from the sample, whose variance is too small by this factor.
   const double independent = static_cast<double>(series.size()) / static_cast<double>(block);
   return *stddev(means) * std::sqrt(independent / std::max(independent - 1, 1.0));
 }

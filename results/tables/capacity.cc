@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "results/tables/experiments.h"
+#include "results/tables/text.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results {
@@ -33,7 +35,7 @@ std::string checked(const CapacityModel& model, const Prediction& prediction) {
   return line;
 }
 
-/// The largest error of the predictions that were checked, in what the model is asked for.
+/// The largest error of the predictions that were measured.
 std::optional<double> worst_error(const CapacityModel& model) {
   std::optional<double> worst;
   for (const Prediction& prediction : model.predictions) {
@@ -50,12 +52,12 @@ std::string trust(const Capacity& capacity, const CapacityModel& model) {
   }
   const auto worst = worst_error(model);
   std::string line =
-      worst ? fmt::format("where it was checked it was off by up to {}", percent(*worst))
+      worst ? fmt::format("its checked predictions were off by up to {}", percent(*worst))
             : "the model was not checked";
   if (swept > 0) line += fmt::format(", and no more than {} clients were measured", swept);
   return line +
-         "; of a longer rtt it takes one for each handoff: more if the lock polls. An order of "
-         "magnitude, no plan";
+         "; it adds one rtt per handoff, but a lock that polls needs more: take it as an order of "
+         "magnitude only";
 }
 
 void add_models(const Capacity& capacity, Lines& lines) {
@@ -160,6 +162,61 @@ const std::vector<Field<Row>>& step_fields() {
   return kFields;
 }
 
+constexpr std::size_t kColumns = 48;
+
+/// Time from left to right, whole decades.
+struct Axis {
+  int first = 0, last = 1;  ///< powers of ten of a second
+
+  std::size_t column(double seconds) const {
+    const double share = (std::log10(seconds) - first) / (last - first);
+    const double at = std::round(std::clamp(share, 0.0, 1.0) * (kColumns - 1));
+    return static_cast<std::size_t>(at);
+  }
+};
+
+std::vector<const CapacityStep*> granted_by_rate(const Capacity& capacity) {
+  std::vector<const CapacityStep*> steps;
+  for (const CapacityStep& step : capacity.steps) {
+    if (step.acquire.count > 0 && step.acquire.p50 > 0) steps.push_back(&step);
+  }
+  std::stable_sort(steps.begin(), steps.end(),
+                   [](const auto* a, const auto* b) { return a->rate < b->rate; });
+  return steps;
+}
+
+Axis axis_of(const std::vector<const CapacityStep*>& steps) {
+  double least = std::numeric_limits<double>::max(), most = 0;
+  for (const CapacityStep* step : steps) {
+    least = std::min(least, step->acquire.p50);
+    most = std::max(most, step->acquire.p99);
+  }
+  Axis axis;
+  axis.first = static_cast<int>(std::floor(std::log10(least)));
+  axis.last = std::max(axis.first + 1, static_cast<int>(std::ceil(std::log10(most))));
+  return axis;
+}
+
+std::string right(const std::string& text, std::size_t width) {
+  const std::size_t used = display_width(text);
+  return std::string(width > used ? width - used : 0, ' ') + text;
+}
+
+/// The decades under their columns, as far as they do not run into each other.
+std::string scale(const Axis& axis) {
+  std::string line;
+  std::size_t used = 0;
+  for (int decade = axis.first; decade <= axis.last; ++decade) {
+    const double seconds = std::pow(10, decade);
+    const std::string label = human_seconds(seconds);
+    const std::size_t at = axis.column(seconds);
+    if (decade > axis.first && at < used + 2) continue;
+    line += std::string(at - used, ' ') + label;
+    used = at + display_width(label);
+  }
+  return line;
+}
+
 }  // namespace
 
 Table capacity_table(const std::vector<Capacity>& capacities) {
@@ -199,7 +256,7 @@ std::vector<std::string> findings(const Capacity& capacity) {
     lines.push_back("exclusion was violated: the capacity of this lock is meaningless");
   }
   if (capacity.lowest <= 0) {
-    lines.push_back(fmt::format("{} is kept at no rate that was tried, down to {}/s",
+    lines.push_back(fmt::format("{} is kept at none of the rates that were tried, down to {}/s",
                                 capacity.objective, human_number(capacity.highest)));
   } else if (std::isfinite(capacity.highest)) {
     lines.push_back(fmt::format("{} is kept up to {}/s and missed from {}/s{}", capacity.objective,
@@ -215,6 +272,27 @@ std::vector<std::string> findings(const Capacity& capacity) {
   add_sweep(capacity, "keys", lines);
   add_models(capacity, lines);
   return lines;
+}
+
+std::string chart(const Capacity& capacity) {
+  const auto steps = granted_by_rate(capacity);
+  if (steps.empty()) return "";
+  const Axis axis = axis_of(steps);
+  constexpr std::size_t kRate = 8;
+  std::string out =
+      fmt::format("{}  acquire: o p50, * p99 (logarithmic)\n", right("rate /s", kRate));
+  for (const CapacityStep* step : steps) {
+    std::string marks(kColumns, ' ');
+    marks[axis.column(step->acquire.p50)] = 'o';
+    marks[axis.column(step->acquire.p99)] = '*';
+    out += fmt::format("{} |{}| {} {} {}\n", right(human_number(step->rate), kRate), marks,
+                       right(human_seconds(step->acquire.p50), 8),
+                       right(human_seconds(step->acquire.p99), 8),
+                       !step->valid ? "invalid"
+                       : step->met  ? "kept"
+                                    : "missed");
+  }
+  return out + std::string(kRate + 2, ' ') + scale(axis) + "\n";
 }
 
 }  // namespace lockbench::results

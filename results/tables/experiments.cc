@@ -1,6 +1,69 @@
 #include "results/tables/experiments.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "results/tables/units.h"
+
 namespace lockbench::results {
+namespace {
+
+using Point = RenewalPoint;
+
+const std::vector<Field<Point>>& fields() {
+  static const std::vector<Field<Point>> kFields{
+      {{"strategy", "", "strategy", Unit::text, 0, Show::if_asked}, &Point::strategy},
+      {{"held", "", "held", Unit::count}, &Point::held},
+      {{"mode", "", "renewed by"}, &Point::mode},
+      {{"threads", "", "threads", Unit::count, 11}, &Point::threads},
+      {{"server_cpu_share", "server", "CPU", Unit::share, 4}, &Point::server_cpu_share},
+      {{"renewals_per_second", "", "renewals/s", Unit::number, 6}, &Point::renewals_per_second},
+      {{"commands_per_second", "", "commands/s", Unit::number, 12}, &Point::commands_per_second},
+      {{"sections_per_second", "", "sections/s", Unit::number, 5}, &Point::sections_per_second},
+      {{"baseline_sections_per_second", "", "baseline", Unit::number, 13},
+       &Point::baseline_sections_per_second},
+      {{"overhead", "", "overhead", Unit::share}, &Point::overhead},
+      {{"failures", "", "failures", Unit::count, 16}, &Point::failures},
+      {{"lost", "", "lost", Unit::count, 1}, &Point::lost},
+      {{"margin_min_seconds", "margin", "min", Unit::seconds, 2},
+       of(&Point::margin, &Distribution::min)},
+      {{"margin_p50_seconds", "margin", "p50", Unit::seconds, 15},
+       of(&Point::margin, &Distribution::p50)},
+      {{"slip_p50_seconds", "slip", "p50", Unit::seconds, 14},
+       of(&Point::slip, &Distribution::p50)},
+      {{"slip_p99_seconds", "slip", "p99", Unit::seconds, 3}, of(&Point::slip, &Distribution::p99)},
+  };
+  return kFields;
+}
+
+std::string finding(const Point& point) {
+  const auto count = [](std::uint64_t number) { return human_count(static_cast<double>(number)); };
+  return fmt::format(
+      "{} locks renewed {}: {} of the other clients' throughput, {} thread{}, smallest margin {}, "
+      "{} lost",
+      count(point.held), point.mode == "batched" ? "in batches" : "by a thread each",
+      human(point.overhead, Unit::share), count(point.threads), point.threads == 1 ? "" : "s",
+      point.margin.count > 0 ? human_seconds(point.margin.min) : "–", count(point.lost));
+}
+
+}  // namespace
+
+Table point_table(const std::vector<Point>& points) { return table_of(fields(), points); }
+
+std::vector<std::string> findings(const std::vector<Point>& points) {
+  std::vector<std::string> lines;
+  for (const char* mode : {"batched", "thread-per-lock"}) {
+    const Point* largest = nullptr;
+    for (const Point& point : points) {
+      if (point.mode == mode && (largest == nullptr || point.held > largest->held)) {
+        largest = &point;
+      }
+    }
+    if (largest != nullptr) lines.push_back(finding(*largest));
+  }
+  return lines;
+}
 
 Table point_table(const Experiment& experiment) {
   return std::visit([](const auto& points) { return point_table(points); }, experiment.points);

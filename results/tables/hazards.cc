@@ -91,13 +91,6 @@ std::string legend(const std::vector<Hazard>& hazards, const TextStyle& style) {
   return out;
 }
 
-std::string evidence_text(const Hazard& hazard, const char* name) {
-  const auto found = hazard.evidence.find(name);
-  const auto* text =
-      found == hazard.evidence.end() ? nullptr : std::get_if<std::string>(&found->second);
-  return text == nullptr ? "" : *text;
-}
-
 std::string reason_of(const Hazard& hazard) { return evidence_text(hazard, "reason"); }
 
 std::string text_of(const OptionValue& value) {
@@ -142,7 +135,7 @@ std::vector<Failure> failures_of(const std::vector<Hazard>& hazards) {
 }
 
 std::string gap_text(double seconds) {
-  if (!std::isfinite(seconds)) return "without end";
+  if (!std::isfinite(seconds)) return "unbounded";
   return seconds > 0 ? "+" + human_seconds(seconds) : human_seconds(seconds);
 }
 

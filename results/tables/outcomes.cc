@@ -56,6 +56,13 @@ int gravity(std::string_view outcome) {
 
 bool does_harm(std::string_view outcome) { return gravity(outcome) > gravity("refused"); }
 
+std::string evidence_text(const Hazard& cell, const std::string& name) {
+  const auto found = cell.evidence.find(name);
+  const auto* text =
+      found == cell.evidence.end() ? nullptr : std::get_if<std::string>(&found->second);
+  return text == nullptr ? "" : *text;
+}
+
 bool is_unstable(const Hazard& cell) {
   const auto found = cell.evidence.find("unstable");
   const auto* unstable = found == cell.evidence.end() ? nullptr : std::get_if<bool>(&found->second);

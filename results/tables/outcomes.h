@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -33,6 +34,9 @@ bool does_harm(std::string_view outcome);
 /// 3: exclusion is violated or everybody is blocked for good; 2: work stands still; 1: a refusal;
 /// 0: no harm.
 int gravity(std::string_view outcome);
+
+/// A text of a play's evidence: "reason"; empty if it has none of that name.
+std::string evidence_text(const Hazard& cell, const std::string& name);
 
 /// Whether repeated plays ended differently.
 bool is_unstable(const Hazard& cell);

@@ -28,15 +28,13 @@ std::string with_clients(std::string_view text, std::uint64_t clients) {
   return fmt::format("{}, {} client{}", text, clients, clients == 1 ? "" : "s");
 }
 
-bool healthy(const QuorumPoint& point) { return point.down + point.frozen + point.slow == 0; }
-
 bool granted_any(const QuorumPoint& point) { return point.acquire.count > 0; }
 
 const QuorumPoint* find(const Points& points, std::string_view strategy, std::uint64_t nodes,
                         std::uint64_t clients) {
   const auto found = std::find_if(points.begin(), points.end(), [&](const QuorumPoint& point) {
     return point.strategy == strategy && point.nodes == nodes && point.clients == clients &&
-           healthy(point) && granted_any(point);
+           point.healthy() && granted_any(point);
   });
   return found == points.end() ? nullptr : &*found;
 }
@@ -97,7 +95,7 @@ std::string against(const QuorumPoint& point, const std::vector<const QuorumPoin
 void compare_with_references(const Points& points, Lines& lines) {
   const Lines names = references(points);
   for (const QuorumPoint& point : points) {
-    if (!healthy(point) || !granted_any(point)) continue;
+    if (!point.healthy() || !granted_any(point)) continue;
     std::vector<const QuorumPoint*> others;
     for (const std::string& name : names) {
       if (point.strategy == name) break;  // later references are compared with this one
@@ -113,14 +111,14 @@ void cost_of_a_node(const Points& points, Lines& lines) {
   std::vector<std::pair<std::string, std::uint64_t>> said;
   for (const QuorumPoint& few : points) {
     const std::pair key{few.strategy, few.clients};
-    if (!healthy(few) || !granted_any(few) ||
+    if (!few.healthy() || !granted_any(few) ||
         std::find(said.begin(), said.end(), key) != said.end()) {
       continue;
     }
     const QuorumPoint* many = &few;
     for (const QuorumPoint& other : points) {
       const bool same = other.strategy == few.strategy && other.clients == few.clients;
-      if (same && healthy(other) && granted_any(other) && other.nodes > many->nodes) many = &other;
+      if (same && other.healthy() && granted_any(other) && other.nodes > many->nodes) many = &other;
     }
     if (many->nodes <= few.nodes) continue;
     said.push_back(key);
@@ -136,7 +134,7 @@ void cost_of_a_node(const Points& points, Lines& lines) {
 
 void compare_with_healthy(const Points& points, Lines& lines) {
   for (const QuorumPoint& point : points) {
-    if (healthy(point)) continue;
+    if (point.healthy()) continue;
     const std::string what = fmt::format("{} with {}", point.strategy, faults(point));
     const QuorumPoint* before = find(points, point.strategy, point.nodes, point.clients);
     if (!granted_any(point)) {
@@ -196,7 +194,7 @@ std::vector<std::string> violations(const std::vector<QuorumPoint>& points) {
     if (!point.violated.value_or(false)) continue;
     lines.push_back(fmt::format("{}{}: exclusion was violated",
                                 with_clients(place(point), point.clients),
-                                healthy(point) ? "" : ", with " + faults(point)));
+                                point.healthy() ? "" : ", with " + faults(point)));
   }
   return lines;
 }

@@ -49,13 +49,11 @@ Table narrowed_points(const Experiment& experiment) {
 /// The number of nodes for which a page shows faults; of other quorums it shows only the cost.
 constexpr std::uint64_t kShownNodes = 5;
 
-bool has_fault(const QuorumPoint& point) { return point.down + point.frozen + point.slow > 0; }
-
 /// A page shows the cost of a quorum to a single client: contention would hide it.
 Experiment for_a_page(Experiment experiment) {
   if (auto* points = std::get_if<std::vector<QuorumPoint>>(&experiment.points)) {
     std::erase_if(*points, [](const QuorumPoint& point) {
-      return point.clients > 1 || (has_fault(point) && point.nodes != kShownNodes);
+      return point.clients > 1 || (!point.healthy() && point.nodes != kShownNodes);
     });
   }
   return experiment;

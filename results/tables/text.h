@@ -1,6 +1,8 @@
 #pragma once
 
+#include <charconv>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -26,5 +28,14 @@ std::string ascii(std::string_view text);
 
 /// Levenshtein's distance, in bytes.
 std::size_t edit_distance(std::string_view a, std::string_view b);
+
+/// The number that the whole text is; nothing if it is none.
+template <class Number>
+std::optional<Number> parse_number(std::string_view text) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && rest == end ? std::optional(number) : std::nullopt;
+}
 
 }  // namespace lockbench::results

@@ -36,7 +36,7 @@ std::vector<Case> by_nature() {
       {"store_there", {.stores = {"redis", "etcd"}}, etcd, {}, "", ""},
       {"fair", {.fair = true}, made_up("x"), {}, "--fair", "not first come"},
       {"is_fair", {.fair = true}, made_up("x", {.fair = true}), {}, "", ""},
-      {"reentrant", {.reentrant = true}, made_up("x"), {}, "--reentrant", "not taken again"},
+      {"reentrant", {.reentrant = true}, made_up("x"), {}, "--reentrant", "not reentrant"},
       {"shared", {.shared = true}, made_up("x"), {}, "--shared", "not with a shared mode"},
   };
 }
@@ -89,7 +89,7 @@ std::vector<Case> by_fault() {
        made_up("x", with_numbers, {kStale}),
        {},
        "--survive pause",
-       "no help where nothing checks them"},
+       "do not help, as the resource does not check them"},
       {"pause_fence_fails",
        surviving({"pause"}),
        made_up("x", with_numbers, {kStale, kStaleThoughFenced}),
@@ -144,7 +144,7 @@ TEST(Evidence, WhatNobodyPlayedIsACondition) {
   world.add(made_up("x"));
   const Answer unplayed = world.choose(surviving({"partition"}));
   EXPECT_THAT(candidate(unplayed, "x").conditions,
-              ElementsAre(Field(&Reason::text, HasSubstr("only declared"))));
+              ElementsAre(Field(&Reason::text, HasSubstr("only declares"))));
   world.file().hazards = {played("partition-holder", "x", "safe")};
   EXPECT_THAT(candidate(world.choose(surviving({"partition"})), "x").conditions, IsEmpty());
 }
@@ -174,8 +174,9 @@ TEST(Evidence, WhatNoPlayConcernsIsAConditionAndComesLast) {
   const Answer answer = world.choose(surviving({"partition"}));
   EXPECT_THAT(names(answer.ranked), ElementsAre("seen", "spared"));
   EXPECT_THAT(candidate(answer, "spared").in_favour, IsEmpty());
-  EXPECT_THAT(candidate(answer, "spared").conditions,
-              ElementsAre(Field(&Reason::text, "no play of this concerns it: it keeps nothing")));
+  EXPECT_THAT(
+      candidate(answer, "spared").conditions,
+      ElementsAre(Field(&Reason::text, "no play of this fault applies to it: it keeps nothing")));
   EXPECT_THAT(candidate(world.choose(surviving({"failover"})), "spared").against,
               ElementsAre(Field(&Reason::text, HasSubstr("one server"))));
   world.file().hazards->push_back(played("store-restart-empty", "spared", "double-grant"));

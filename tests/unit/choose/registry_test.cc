@@ -21,10 +21,11 @@ Answer ask(const Requirements& requirements) {
 }
 
 TEST(FaultWords, StandForScenariosThatExist) {
-  for (const FaultWord& word : fault_words()) {
-    std::istringstream names(fmt::format("{} {}", word.scenarios, word.fenced));
-    for (std::string name; names >> name;) {
-      EXPECT_NE(hazards::find_scenario(name), nullptr) << word.word << ": " << name;
+  for (const Survival& word : fault_words()) {
+    for (const auto* names : {&word.scenarios, &word.fenced, &word.otherwise}) {
+      for (const std::string& name : *names) {
+        EXPECT_NE(hazards::find_scenario(name), nullptr) << word.word << ": " << name;
+      }
     }
   }
 }
@@ -101,7 +102,7 @@ TEST(Registry, NoLockKeepsWhatOneLockCannot) {
 TEST(Registry, TheReferenceHasLocksThatNobodyContendsFor) {
   Requirements requirements;
   requirements.stores = {"redis"};
-  EXPECT_EQ(ask(requirements).yardstick.why, "what a lock costs that nobody else wants");
+  EXPECT_EQ(ask(requirements).yardstick.why, "the cost of an uncontended lock");
   requirements.clients = 200;
   EXPECT_THAT(ask(requirements).yardstick.why, HasSubstr("contending clients"));
 }

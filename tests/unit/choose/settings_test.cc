@@ -83,7 +83,7 @@ TEST(Waiting, BacksOffAmongManyAndNotAlone) {
   EXPECT_THAT(setting(many, "--wait").evidence, HasSubstr("75 % were asleep"));
   EXPECT_EQ(setting(answer_for({}, {.work_p99 = 800ms}), "--wait").value, "");
   const Traits told{.waiting = WaitPolicy::notify(), .waiting_choices = {}};
-  EXPECT_THAT(setting(answer_for(told, {.clients = 101}), "--wait").because, HasSubstr("told"));
+  EXPECT_THAT(setting(answer_for(told, {.clients = 101}), "--wait").because, HasSubstr("notified"));
 }
 
 TEST(AcquireTimeout, CoversTheQueue) {

@@ -4,8 +4,8 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/dispatch.h"
+#include "cli/commands/finish.h"
 #include "cli/commands/repeat_command.h"
-#include "cli/commands/report_page.h"
 #include "results/file/json.h"
 #include "tests/integration/support/program.h"
 #include "tests/unit/cli/fixtures.h"
@@ -98,7 +98,7 @@ TEST_F(ReportCommand, MistakesAreOneLineThatNamesTheCulprit) {
   const std::string page = scratch_ / "page.html";
   std::vector<std::string> many(13, a);
   const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes{
-      {{}, "1 to 12 result files are wanted"},
+      {{}, "expected 1 to 12 result files"},
       {many, "(given: 13)"},
       {{"/no/such.json"}, "/no/such.json: cannot be read"},
       {{a, broken, "--out", page}, "broken.json: schema 7 is not one that can be read"},

@@ -33,7 +33,7 @@ TEST(BeliefGapTable, ShowsTheSign) {
   EXPECT_THAT(texts_of(table.rows.at(0)),
               ElementsAre("partition-holder / one", "2", "-250 ms", "+500 ms"));
   EXPECT_THAT(texts_of(table.rows.at(1)),
-              ElementsAre("rogue-delete / two", "1", "without end", "without end"));
+              ElementsAre("rogue-delete / two", "1", "unbounded", "unbounded"));
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 
 #include "results/report/limits.h"
 #include "results/report/report.h"
-#include "results/report/view_json.h"
 #include "tests/unit/results/samples.h"
 
 namespace lockbench::results::report {

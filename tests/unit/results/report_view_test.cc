@@ -26,7 +26,7 @@ TEST(ReportView, SaysFirstWhatBroke) {
   const Part part = part_of(result);
   EXPECT_THAT(part.headline.front().text,
               "redis-set-nx violated exclusion: 12 lost updates, 3 overlaps of two holders "
-              "and 1 fencing number that did not grow.");
+              "and 1 fencing number that did not increase.");
   EXPECT_EQ(part.headline.front().tone, Tone::bad);
   EXPECT_THAT(part.headline, says(Tone::good, "1 of 2 strategies kept exclusion"));
   EXPECT_THAT(part.headline, says(Tone::doubtful, "1 of 2 runs are invalid"));
@@ -37,7 +37,8 @@ TEST(ReportView, PraisesNoLockThatBrokeItsPromise) {
   auto fast = full_run();
   fast.sections_per_second = 1e6;
   result.runs = {fast, exclusive_run("a", "redis", 100), exclusive_run("b", "etcd", 50)};
-  EXPECT_THAT(part_of(result).headline, says(Tone::plain, "Most work: a with 100 sections"));
+  EXPECT_THAT(part_of(result).headline,
+              says(Tone::plain, "Highest throughput: a with 100 sections"));
 }
 
 TEST(ReportView, PraisesNoLockThatBrokeItsPromiseInOneRepetition) {
@@ -51,7 +52,7 @@ TEST(ReportView, PraisesNoLockThatBrokeItsPromiseInOneRepetition) {
   result.runs.push_back(exclusive_run("b", "etcd", 50));
   const Part part = part_of(result);
   EXPECT_THAT(part.headline, says(Tone::bad, "fast violated exclusion: 5 lost updates."));
-  EXPECT_THAT(part.headline, says(Tone::plain, "Most work: a with 100 sections"));
+  EXPECT_THAT(part.headline, says(Tone::plain, "Highest throughput: a with 100 sections"));
 }
 
 TEST(ReportView, ShowsAtFirstNoLockThatBrokeItsPromiseInOneRepetition) {
@@ -116,7 +117,7 @@ TEST(ReportView, TheWaitIsTakenApartInShares) {
   run.wait = {0.001, 0.003, 0};
   result.runs = {run};
   const Part part = part_of(result);
-  const auto* wait = find_block<BarChart>(part, "Where a grant's wait goes");
+  const auto* wait = find_block<BarChart>(part, "Parts of the wait");
   ASSERT_NE(wait, nullptr);
   EXPECT_THAT(wait->categories, ElementsAre("a · 4 ms"));
   EXPECT_DOUBLE_EQ(wait->series[0].values[0], 0.25);
@@ -151,7 +152,7 @@ TEST(ReportView, PraisesNoControlThatFewFaultsConcern) {
     play(scenario, "frail", *scenario == 'd' ? "safe" : "lost-update");
     play(scenario, "control", *scenario == 'a' ? "lost-update" : "not-applicable");
   }
-  EXPECT_THAT(part_of(result).headline, says(Tone::plain, "Harmed by the fewest, 2: sturdy."));
+  EXPECT_THAT(part_of(result).headline, says(Tone::plain, "Fewest harmful plays, 2: sturdy."));
 }
 
 TEST(ReportView, DrawsBeliefGapsOnlyOfPlaysThatWereRepeated) {
@@ -174,7 +175,7 @@ TEST(ReportView, ARefusalIsNoHarmAndIsSaid) {
   EXPECT_THAT(part.headline, says(Tone::bad, "1 of 2 plays ended in harm"));
   EXPECT_THAT(part.headline,
               says(Tone::plain, "1 ended with a refused lock rather than a doubtful one"));
-  EXPECT_THAT(part.headline, says(Tone::plain, "Harmed by the fewest, 0: x"));
+  EXPECT_THAT(part.headline, says(Tone::plain, "Fewest harmful plays, 0: x"));
 }
 
 TEST(ReportView, EveryKindOfResultHasItsSections) {
@@ -224,7 +225,7 @@ TEST(ReportView, SaysFirstAtWhichPointAQuorumBroke) {
 
 TEST(ReportView, AnEmptyResultSaysSo) {
   const Part part = part_of(minimal_result());
-  EXPECT_THAT(part.headline, says(Tone::doubtful, "There is nothing in it."));
+  EXPECT_THAT(part.headline, says(Tone::doubtful, "The file contains no measurements."));
   EXPECT_THAT(titles(part), ElementsAre("How it was made"));
 }
 
