@@ -24,10 +24,10 @@ std::vector<QuorumFault> faults_of(int nodes) {
   return {{.down = minority}, {.frozen = minority}, {.slow = minority}, {.down = minority + 1}};
 }
 
-class Experiment {
+class QuorumExperiment {
  public:
-  Experiment(const QuorumPlan& plan, QuorumNodes& nodes,
-             const std::function<void(const std::string&)>& on_step, std::stop_token stop)
+  QuorumExperiment(const QuorumPlan& plan, QuorumNodes& nodes,
+                   const std::function<void(const std::string&)>& on_step, std::stop_token stop)
       : plan_(plan), nodes_(nodes), on_step_(on_step), stop_(std::move(stop)) {
     for (const QuorumPointPlan& point : points_of(plan)) {
       points_.push_back(point);
@@ -187,7 +187,7 @@ results::QuorumPoint QuorumPointSum::point() const {
 QuorumMeasured measure_quorum(const QuorumPlan& plan, QuorumNodes& nodes,
                               const std::function<void(const std::string& line)>& on_step,
                               const std::stop_token& stop) {
-  return Experiment(plan, nodes, on_step, stop).measure();
+  return QuorumExperiment(plan, nodes, on_step, stop).measure();
 }
 
 }  // namespace lockbench::loadgen

@@ -27,9 +27,9 @@ std::uint64_t thread_count() {
   return 0;
 }
 
-class Experiment {
+class RenewalExperiment {
  public:
-  Experiment(const RenewalPlan& plan, const OnStep& on_step, std::stop_token stop)
+  RenewalExperiment(const RenewalPlan& plan, const OnStep& on_step, std::stop_token stop)
       : plan_(plan), on_step_(on_step), stop_(std::move(stop)) {
     stores_ = make_stores(*find_strategy("redis-watchdog"), plan.endpoints,
                           plan.foreground.strategy.command_timeout);
@@ -154,7 +154,7 @@ class Experiment {
 RenewalMeasured measure_renewal(const RenewalPlan& plan, const OnStep& on_step,
                                 const std::stop_token& stop) {
   RenewalMeasured result;
-  Experiment experiment(plan, on_step, stop);
+  RenewalExperiment experiment(plan, on_step, stop);
   for (const std::uint64_t held : plan.held) {
     for (const bool batched : {true, false}) {
       if (!batched && held > plan.most_threads) continue;

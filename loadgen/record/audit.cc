@@ -5,7 +5,7 @@
 namespace lockbench::loadgen {
 namespace {
 
-constexpr auto kRelaxed = std::memory_order_relaxed;
+using std::memory_order_relaxed;
 constexpr std::uint64_t kExclusive = std::uint64_t{1} << 32;
 constexpr std::uint64_t kLowHalf = kExclusive - 1;
 
@@ -19,8 +19,8 @@ bool conflicting(std::uint64_t inside) {
 }
 
 void raise(std::atomic<std::uint64_t>& maximum, std::uint64_t value) {
-  std::uint64_t seen = maximum.load(kRelaxed);
-  while (seen < value && !maximum.compare_exchange_weak(seen, value, kRelaxed)) {
+  std::uint64_t seen = maximum.load(memory_order_relaxed);
+  while (seen < value && !maximum.compare_exchange_weak(seen, value, memory_order_relaxed)) {
   }
 }
 
@@ -39,7 +39,7 @@ Audit::Audit(int keys, TimePoint origin)
     : origin_(origin), slots_(static_cast<std::size_t>(keys)) {}
 
 AcquireMark Audit::begin_acquire(int key) const noexcept {
-  return {slots_[static_cast<std::size_t>(key)].completed.load(kRelaxed)};
+  return {slots_[static_cast<std::size_t>(key)].completed.load(memory_order_relaxed)};
 }
 
 Entry Audit::enter(int key, int client, Mode mode, std::optional<std::uint64_t> fencing,
@@ -48,7 +48,7 @@ Entry Audit::enter(int key, int client, Mode mode, std::optional<std::uint64_t> 
   const std::uint64_t before = slot.inside.fetch_add(weight(mode), std::memory_order_acq_rel);
   // A client that enters is part of every conflict that exists then.
   if (conflicting(before + weight(mode))) {
-    overlaps_.fetch_add(1, kRelaxed);
+    overlaps_.fetch_add(1, memory_order_relaxed);
     if (!conflicting(before)) slot.conflict.begin(now - origin_);
   }
   if (fencing) check_fencing(slot, mode, *fencing, mark);
@@ -66,9 +66,9 @@ void Audit::leave(int key, Entry entry, TimePoint now) noexcept {
 
 AuditTotals Audit::totals(TimePoint now) const noexcept {
   AuditTotals totals;
-  totals.overlaps = overlaps_.load(kRelaxed);
-  totals.fence_regressions = fence_regressions_.load(kRelaxed);
-  totals.longest_streak = longest_streak_.load(kRelaxed);
+  totals.overlaps = overlaps_.load(memory_order_relaxed);
+  totals.fence_regressions = fence_regressions_.load(memory_order_relaxed);
+  totals.longest_streak = longest_streak_.load(memory_order_relaxed);
   if (totals.overlaps == 0) return totals;
   for (const Slot& slot : slots_) totals.overlap_time += slot.conflict.total(now - origin_);
   return totals;
@@ -78,22 +78,22 @@ void Audit::check_fencing(Slot& slot, Mode mode, std::uint64_t fencing, AcquireM
   const bool shared = mode == Mode::shared;
   // Clients that share the lock may have the same number; others may not.
   const std::uint64_t fits_from = 2 * fencing + (shared ? 1 : 0);
-  if (fits_from < mark.floor) fence_regressions_.fetch_add(1, kRelaxed);
+  if (fits_from < mark.floor) fence_regressions_.fetch_add(1, memory_order_relaxed);
   raise(slot.completed, 2 * fencing + (shared ? 1 : 2));
 }
 
 void Audit::restart_streaks() noexcept {
-  for (Slot& slot : slots_) slot.streak.store(0, kRelaxed);
-  longest_streak_.store(0, kRelaxed);
+  for (Slot& slot : slots_) slot.streak.store(0, memory_order_relaxed);
+  longest_streak_.store(0, memory_order_relaxed);
 }
 
 void Audit::count_streak(Slot& slot, int client) noexcept {
   // Not atomic as a whole: only overlapping clients can disturb each other's count.
   const std::uint64_t owner = (static_cast<std::uint64_t>(client) & kLowHalf) * kExclusive;
-  const std::uint64_t last = slot.streak.load(kRelaxed);
+  const std::uint64_t last = slot.streak.load(memory_order_relaxed);
   const bool again = (last & kLowHalf) > 0 && (last & ~kLowHalf) == owner;
   const std::uint64_t length = again ? (last & kLowHalf) + 1 : 1;
-  slot.streak.store(owner + length, kRelaxed);
+  slot.streak.store(owner + length, memory_order_relaxed);
   raise(longest_streak_, length);
 }
 

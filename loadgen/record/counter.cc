@@ -3,7 +3,7 @@
 namespace lockbench::loadgen {
 namespace {
 
-constexpr auto kRelaxed = std::memory_order_relaxed;
+using std::memory_order_relaxed;
 
 std::uint64_t excess(std::uint64_t writes, std::uint64_t moved) {
   return writes > moved ? writes - moved : 0;
@@ -14,12 +14,12 @@ class MemorySession : public CounterSession {
   explicit MemorySession(std::vector<KeyWrites>& keys) : keys_(keys) {}
 
   tl::expected<Reading, std::string> read(int key, std::optional<std::uint64_t>) override {
-    return Reading{.value = keys_[static_cast<std::size_t>(key)].value.load(kRelaxed)};
+    return Reading{.value = keys_[static_cast<std::size_t>(key)].value.load(memory_order_relaxed)};
   }
 
   WriteResult write(int key, const Reading& reading, std::optional<std::uint64_t>) override {
     KeyWrites& writes = keys_[static_cast<std::size_t>(key)];
-    writes.value.store(reading.value + 1, kRelaxed);
+    writes.value.store(reading.value + 1, memory_order_relaxed);
     return writes.note(WriteResult::accepted);
   }
 
@@ -37,7 +37,8 @@ class MemoryCounter : public Counter {
 
   tl::expected<CounterTotals, std::string> totals() override {
     CounterTotals totals;
-    for (const KeyWrites& writes : keys_) writes.add_to(totals, writes.value.load(kRelaxed));
+    for (const KeyWrites& writes : keys_)
+      writes.add_to(totals, writes.value.load(memory_order_relaxed));
     return totals;
   }
 
@@ -50,28 +51,28 @@ class MemoryCounter : public Counter {
 WriteResult KeyWrites::note(WriteResult result) noexcept {
   switch (result) {
     case WriteResult::accepted:
-      accepted.fetch_add(1, kRelaxed);
+      accepted.fetch_add(1, memory_order_relaxed);
       break;
     case WriteResult::rejected_stale:
-      rejected_stale.fetch_add(1, kRelaxed);
+      rejected_stale.fetch_add(1, memory_order_relaxed);
       break;
     case WriteResult::unknown:
-      unknown.fetch_add(1, kRelaxed);
+      unknown.fetch_add(1, memory_order_relaxed);
       break;
     case WriteResult::failed:
-      failed.fetch_add(1, kRelaxed);
+      failed.fetch_add(1, memory_order_relaxed);
       break;
   }
   return result;
 }
 
 void KeyWrites::add_to(CounterTotals& totals, std::uint64_t moved) const noexcept {
-  const std::uint64_t sure = accepted.load(kRelaxed);
-  const std::uint64_t perhaps = unknown.load(kRelaxed);
+  const std::uint64_t sure = accepted.load(memory_order_relaxed);
+  const std::uint64_t perhaps = unknown.load(memory_order_relaxed);
   totals.accepted += sure;
   totals.unknown += perhaps;
-  totals.rejected_stale += rejected_stale.load(kRelaxed);
-  totals.failed += failed.load(kRelaxed);
+  totals.rejected_stale += rejected_stale.load(memory_order_relaxed);
+  totals.failed += failed.load(memory_order_relaxed);
   totals.moved += moved;
   totals.lost += excess(sure, moved);
   totals.lost_max += excess(sure + perhaps, moved);

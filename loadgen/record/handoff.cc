@@ -3,7 +3,7 @@
 namespace lockbench::loadgen {
 namespace {
 
-constexpr auto kRelaxed = std::memory_order_relaxed;
+using std::memory_order_relaxed;
 
 /// The stage of a release. Its start identifies it: no two of one key begin in the same nanosecond.
 enum Stage : std::uint64_t {
@@ -31,12 +31,16 @@ bool replace(std::atomic<std::uint64_t>& release, std::uint64_t& expected, std::
 
 HandoffTracker::HandoffTracker(int keys) : slots_(static_cast<std::size_t>(keys)) {}
 
-void HandoffTracker::begin_wait(int key) noexcept { slot(key).waiters.fetch_add(1, kRelaxed); }
+void HandoffTracker::begin_wait(int key) noexcept {
+  slot(key).waiters.fetch_add(1, memory_order_relaxed);
+}
 
-void HandoffTracker::end_wait(int key) noexcept { slot(key).waiters.fetch_sub(1, kRelaxed); }
+void HandoffTracker::end_wait(int key) noexcept {
+  slot(key).waiters.fetch_sub(1, memory_order_relaxed);
+}
 
 int HandoffTracker::waiters(int key) const noexcept {
-  return slots_[static_cast<std::size_t>(key)].waiters.load(kRelaxed);
+  return slots_[static_cast<std::size_t>(key)].waiters.load(memory_order_relaxed);
 }
 
 void HandoffTracker::release_started(int key, TimePoint started) noexcept {
@@ -52,7 +56,7 @@ std::optional<Duration> HandoffTracker::release_finished(int key, TimePoint star
   if (release != pack(started, kGranted))
     return {};  // no client was waiting, or another release began
   // Read before the slot is freed: afterwards the next grant may write it.
-  const TimePoint granted_at = mine.granted_at.load(kRelaxed);
+  const TimePoint granted_at = mine.granted_at.load(memory_order_relaxed);
   if (!replace(mine.release, release, kNone) || !success) return {};
   return granted_at - started;
 }
@@ -69,7 +73,7 @@ std::optional<Duration> HandoffTracker::granted(int key, TimePoint acquire_start
     if (release == kNone || stage == kGranted || granted_at < started) return {};
     const bool was_waiting = acquire_started <= started;
     if (was_waiting && stage == kPending) {
-      mine.granted_at.store(granted_at, kRelaxed);
+      mine.granted_at.store(granted_at, memory_order_relaxed);
       if (replace(mine.release, release, pack(started, kGranted))) return {};
     } else if (replace(mine.release, release, kNone)) {
       return was_waiting ? std::optional(granted_at - started) : std::nullopt;

@@ -8,7 +8,7 @@
 namespace lockbench::loadgen {
 namespace {
 
-constexpr auto kRelaxed = std::memory_order_relaxed;
+using std::memory_order_relaxed;
 // A store that puts a number into each message must not fill memory.
 constexpr std::size_t kDistinctFailures = 16;
 constexpr const char* kOtherFailures = "other failures";
@@ -26,18 +26,20 @@ void ClientRecord::add(Phase phase, const Counts& more) {
   Numbers& numbers = numbers_[static_cast<std::size_t>(phase)];
   for (std::size_t i = 0; i < kClientCounts; ++i) {
     if (more.values[i] == 0) continue;
-    numbers.sums[i].store(numbers.sums[i].load(kRelaxed) + more.values[i], kRelaxed);
+    numbers.sums[i].store(numbers.sums[i].load(memory_order_relaxed) + more.values[i],
+                          memory_order_relaxed);
   }
-  if (more.longest_wait.count() > numbers.longest_wait_ns.load(kRelaxed)) {
-    numbers.longest_wait_ns.store(more.longest_wait.count(), kRelaxed);
+  if (more.longest_wait.count() > numbers.longest_wait_ns.load(memory_order_relaxed)) {
+    numbers.longest_wait_ns.store(more.longest_wait.count(), memory_order_relaxed);
   }
 }
 
 Counts ClientRecord::counts(Phase phase) const {
   const Numbers& numbers = numbers_[static_cast<std::size_t>(phase)];
   Counts counts;
-  for (std::size_t i = 0; i < kClientCounts; ++i) counts.values[i] = numbers.sums[i].load(kRelaxed);
-  counts.longest_wait = Duration(numbers.longest_wait_ns.load(kRelaxed));
+  for (std::size_t i = 0; i < kClientCounts; ++i)
+    counts.values[i] = numbers.sums[i].load(memory_order_relaxed);
+  counts.longest_wait = Duration(numbers.longest_wait_ns.load(memory_order_relaxed));
   return counts;
 }
 
@@ -51,7 +53,8 @@ Counts Recorder::totals(Phase phase) const {
   Counts totals;
   for (const ClientRecord& client : clients_) totals += client.counts(phase);
   const auto& services = services_[static_cast<std::size_t>(phase)].values;
-  for (std::size_t i = 0; i < services.size(); ++i) totals.values[i] += services[i].load(kRelaxed);
+  for (std::size_t i = 0; i < services.size(); ++i)
+    totals.values[i] += services[i].load(memory_order_relaxed);
   return totals;
 }
 
@@ -62,9 +65,10 @@ Counts Recorder::totals() const {
 }
 
 std::uint64_t Recorder::clients_in(ClientState state) const {
-  return static_cast<std::uint64_t>(std::count_if(
-      clients_.begin(), clients_.end(),
-      [&](const ClientRecord& client) { return client.state.load(kRelaxed) == state; }));
+  return static_cast<std::uint64_t>(
+      std::count_if(clients_.begin(), clients_.end(), [&](const ClientRecord& client) {
+        return client.state.load(memory_order_relaxed) == state;
+      }));
 }
 
 std::uint64_t Recorder::outcome_count(Phase phase, AcquireOutcome outcome) const {
@@ -72,7 +76,7 @@ std::uint64_t Recorder::outcome_count(Phase phase, AcquireOutcome outcome) const
 }
 
 void Recorder::add(Phase phase, Count what, std::uint64_t more) {
-  services_[static_cast<std::size_t>(phase)][what].fetch_add(more, kRelaxed);
+  services_[static_cast<std::size_t>(phase)][what].fetch_add(more, memory_order_relaxed);
 }
 
 void Recorder::renewal(Phase phase, const RenewalReport& report) {
@@ -98,7 +102,7 @@ void Recorder::renewal(Phase phase, const RenewalReport& report) {
 
 void Recorder::vote(Phase phase, int node, Vote vote, Duration taken, bool late) {
   Node& of = histograms(phase).nodes.at(static_cast<std::size_t>(node));
-  of.votes[static_cast<std::size_t>(vote)].fetch_add(1, kRelaxed);
+  of.votes[static_cast<std::size_t>(vote)].fetch_add(1, memory_order_relaxed);
   if (!late) of.taken[static_cast<std::size_t>(vote)].record(taken);
 }
 
@@ -110,7 +114,7 @@ void Recorder::round(Phase phase, bool split, std::optional<Duration> validity) 
 
 void Recorder::replicas_waited(Phase phase, Duration taken, int acknowledged, int wanted) {
   if (acknowledged < wanted) add(phase, Count::replica_refusals);
-  replicas_wanted_.store(static_cast<std::uint64_t>(wanted), kRelaxed);
+  replicas_wanted_.store(static_cast<std::uint64_t>(wanted), memory_order_relaxed);
   histograms(phase)[Timing::replica_wait].record(taken);
 }
 

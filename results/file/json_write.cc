@@ -7,7 +7,7 @@
 namespace lockbench::results {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 class Writer {
  public:
@@ -17,7 +17,7 @@ class Writer {
   }
 
   void measured(const char* name, double value, bool exists) {
-    object_[name] = exists ? write(value) : Json();
+    object_[name] = exists ? write(value) : OrderedJson();
   }
 
   template <class Fill>
@@ -45,35 +45,37 @@ class Writer {
         std::visit([](const auto& points) { return write(points); }, experiment.points);
   }
 
-  Json take() { return std::move(object_); }
+  OrderedJson take() { return std::move(object_); }
 
  private:
-  static Json write(bool value) { return value; }
-  static Json write(int value) { return value; }
-  static Json write(std::int64_t value) { return value; }
-  static Json write(std::uint64_t value) { return value; }
-  static Json write(double value) { return std::isfinite(value) ? Json(value) : Json(); }
-  static Json write(const std::string& value) { return value; }
-  static Json write(std::nullptr_t) { return nullptr; }
-  static Json write(Verdict value) { return to_string(value); }
-  static Json write(const Distribution::Bucket& bucket) {
-    return Json::array({write(bucket.upper), bucket.count});
+  static OrderedJson write(bool value) { return value; }
+  static OrderedJson write(int value) { return value; }
+  static OrderedJson write(std::int64_t value) { return value; }
+  static OrderedJson write(std::uint64_t value) { return value; }
+  static OrderedJson write(double value) {
+    return std::isfinite(value) ? OrderedJson(value) : OrderedJson();
   }
-  static Json write(const NodeVotes& votes) {
-    return Json::array({votes.node, votes.granted, votes.refused, votes.failed});
+  static OrderedJson write(const std::string& value) { return value; }
+  static OrderedJson write(std::nullptr_t) { return nullptr; }
+  static OrderedJson write(Verdict value) { return to_string(value); }
+  static OrderedJson write(const Distribution::Bucket& bucket) {
+    return OrderedJson::array({write(bucket.upper), bucket.count});
   }
-  static Json write(const OptionValue& value) {
+  static OrderedJson write(const NodeVotes& votes) {
+    return OrderedJson::array({votes.node, votes.granted, votes.refused, votes.failed});
+  }
+  static OrderedJson write(const OptionValue& value) {
     return std::visit([](const auto& alternative) { return write(alternative); }, value);
   }
 
   template <class T>
-  static Json write(const std::optional<T>& value) {
-    return value ? write(*value) : Json();
+  static OrderedJson write(const std::optional<T>& value) {
+    return value ? write(*value) : OrderedJson();
   }
 
   template <class T>
-  static Json write(const std::vector<T>& values) {
-    Json array = Json::array();
+  static OrderedJson write(const std::vector<T>& values) {
+    OrderedJson array = OrderedJson::array();
     for (const T& value : values) {
       array.push_back(write(value));
     }
@@ -81,8 +83,8 @@ class Writer {
   }
 
   template <class T>
-  static Json write(const std::map<std::string, T>& values) {
-    Json object = Json::object();
+  static OrderedJson write(const std::map<std::string, T>& values) {
+    OrderedJson object = OrderedJson::object();
     for (const auto& [name, value] : values) {
       object[name] = write(value);
     }
@@ -90,13 +92,13 @@ class Writer {
   }
 
   template <class Struct>
-  static Json write(const Struct& value) {
+  static OrderedJson write(const Struct& value) {
     Writer writer;
     describe(writer, value);
     return writer.take();
   }
 
-  Json object_ = Json::object();
+  OrderedJson object_ = OrderedJson::object();
 };
 
 }  // namespace

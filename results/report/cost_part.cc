@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 
 #include "results/report/parts.h"
 #include "results/tables/runs.h"
@@ -10,8 +9,6 @@
 
 namespace lockbench::results::report {
 namespace {
-
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 using Runs = std::vector<const Run*>;
 

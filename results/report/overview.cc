@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 
 #include "results/report/limits.h"
 #include "results/report/parts.h"
@@ -13,7 +12,6 @@
 namespace lockbench::results::report {
 namespace {
 
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kMostDifferences = 6;
 
 struct Side {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +11,9 @@
 #include "results/tables/table.h"
 
 namespace lockbench::results::report {
+
+/// A point that a chart leaves out.
+inline constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 // The parts of a view, each from one part of a result. They add nothing if there is nothing to
 // show.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <map>
 
 #include "results/report/curves.h"
@@ -14,8 +13,6 @@
 
 namespace lockbench::results::report {
 namespace {
-
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 double if_any(const Distribution& distribution, double value) {
   return distribution.count > 0 ? value : kNone;

@@ -16,7 +16,7 @@ constexpr std::string_view kForm =
     "FIGURE>+NUMBER or FIGURE<-NUMBER with %, ns, us, ms, s, m, h or none";
 
 /// FIGURE and OPERATOR and NUMBER are a threshold's, which knows figures and units.
-tl::expected<Regression, std::string> parse(std::string_view text) {
+tl::expected<Regression, std::string> regression_of(std::string_view text) {
   const std::size_t at = text.find_first_of("<>");
   const std::size_t sign = at == std::string_view::npos ? at : text.find_first_not_of(' ', at + 1);
   if (sign == std::string_view::npos) return tl::unexpected(fmt::format("wanted is {}", kForm));
@@ -47,7 +47,7 @@ tl::expected<Regression, std::string> parse_regression(std::string_view text) {
   if (text.size() > kMaxLength) {
     return tl::unexpected(fmt::format("expression longer than {} characters", kMaxLength));
   }
-  return parse(text).map_error(
+  return regression_of(text).map_error(
       [text](const std::string& error) { return printable(fmt::format("'{}': {}", text, error)); });
 }
 

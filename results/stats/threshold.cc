@@ -89,7 +89,7 @@ tl::expected<double, std::string> parse_bound(std::string_view text) {
   return tl::unexpected(fmt::format("no such unit '{}': ns, us, ms, s, m, h or none", unit));
 }
 
-tl::expected<Threshold, std::string> parse(std::string_view text) {
+tl::expected<Threshold, std::string> threshold_of(std::string_view text) {
   const std::size_t at = text.find_first_of("<>=!");
   const std::string_view rest = text.substr(std::min(at, text.size()));
   const auto* const found =
@@ -133,7 +133,7 @@ tl::expected<Threshold, std::string> parse_threshold(std::string_view text) {
   if (text.size() > kMaxLength) {
     return tl::unexpected(fmt::format("threshold longer than {} characters", kMaxLength));
   }
-  return parse(text).map_error([text](const std::string& error) {
+  return threshold_of(text).map_error([text](const std::string& error) {
     return printable(fmt::format("threshold '{}': {}", text, error));
   });
 }

@@ -11,7 +11,7 @@ namespace {
 
 using Point = RenewalPoint;
 
-const std::vector<Field<Point>>& fields() {
+const std::vector<Field<Point>>& renewal_fields() {
   static const std::vector<Field<Point>> kFields{
       {{"strategy", "", "strategy", Unit::text, 0, Show::if_asked}, &Point::strategy},
       {{"held", "", "held", Unit::count}, &Point::held},
@@ -49,7 +49,7 @@ std::string finding(const Point& point) {
 
 }  // namespace
 
-Table point_table(const std::vector<Point>& points) { return table_of(fields(), points); }
+Table point_table(const std::vector<Point>& points) { return table_of(renewal_fields(), points); }
 
 std::vector<std::string> findings(const std::vector<Point>& points) {
   std::vector<std::string> lines;

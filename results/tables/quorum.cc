@@ -148,7 +148,7 @@ void compare_with_healthy(const Points& points, Lines& lines) {
   }
 }
 
-const std::vector<Field<QuorumPoint>>& fields() {
+const std::vector<Field<QuorumPoint>>& quorum_fields() {
   using Point = QuorumPoint;
   const auto slow = [](const Point& point) -> Cell {
     if (point.slow == 0) return point.slow;
@@ -186,7 +186,9 @@ const std::vector<Field<QuorumPoint>>& fields() {
 
 }  // namespace
 
-Table point_table(const std::vector<QuorumPoint>& points) { return table_of(fields(), points); }
+Table point_table(const std::vector<QuorumPoint>& points) {
+  return table_of(quorum_fields(), points);
+}
 
 std::vector<std::string> violations(const std::vector<QuorumPoint>& points) {
   Lines lines;

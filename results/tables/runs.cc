@@ -151,7 +151,7 @@ Field<Group> event(std::string key, std::string group, std::string name, int ran
 
 /// Every column of a run. For lack of room, rare events are left out first, with their counts in a
 /// note; then what explains a lock's figures; the figures that people compare go last.
-const std::vector<Field<Group>>& fields() {
+const std::vector<Field<Group>>& run_fields() {
   static const std::vector<Field<Group>> kFields{
       {{"strategy", "", "strategy"}, [](auto& group) { return group.first().strategy; }},
       only_if_asked("backend", Unit::text, [](auto& group) { return group.first().backend; }),
@@ -248,11 +248,11 @@ std::vector<Group> groups_of(const Result& result, const KnownFlaws& flaws, bool
 }  // namespace
 
 Table run_table(const Result& result, const KnownFlaws& flaws) {
-  return table_of(fields(), groups_of(result, flaws, true));
+  return table_of(run_fields(), groups_of(result, flaws, true));
 }
 
 Table table_of_each_run(const Result& result, const KnownFlaws& flaws) {
-  return table_of(fields(), groups_of(result, flaws, false));
+  return table_of(run_fields(), groups_of(result, flaws, false));
 }
 
 }  // namespace lockbench::results

@@ -9,7 +9,7 @@ namespace lockbench::testbed {
 namespace {
 
 /// Written to this server's log only if it could bind its port, and only when there is a leader.
-bool ready(const Server& server) {
+bool etcd_is_ready(const Server& server) {
   return server.log().find("ready to serve client requests") != std::string::npos;
 }
 
@@ -94,7 +94,7 @@ tl::expected<std::vector<std::unique_ptr<Server>>, std::string> start_etcd_clust
                               (spec.folder / "data" / "member").string());
         spec.ports = {all[number].client_port, all[number].peer_port};
         spec.url = kUrl;
-        spec.ready = ready;
+        spec.ready = etcd_is_ready;
         spec.leads = leads;
         return Server::start(testbed, std::move(spec));
       });

@@ -12,7 +12,7 @@ namespace {
 using Started = tl::expected<std::unique_ptr<Server>, std::string>;
 
 /// Checks that this process answers: another may have taken the port first.
-bool ready(const Server& server) {
+bool memcached_is_ready(const Server& server) {
   constexpr std::chrono::milliseconds kWithin{500};
   const auto answer = ask_line(server.port(), "stats\r\n", kWithin);
   return answer && *answer == fmt::format("STAT pid {}", server.pid());
@@ -34,7 +34,7 @@ Started start_on(Testbed& testbed, const MemcachedOptions& options, const std::s
   spec.name = kMemcached.name;
   if (options.clock != nullptr) options.clock->put_under(spec);
   spec.ports = {port};
-  spec.ready = ready;
+  spec.ready = memcached_is_ready;
   return Server::start(testbed, std::move(spec));
 }
 

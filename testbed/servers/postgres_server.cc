@@ -18,7 +18,7 @@ using Started = tl::expected<std::unique_ptr<Server>, std::string>;
 /// Creates the cluster, if there is none, and executes the server. So a restart without data is the
 /// same as a first start, and a kill while the server starts ends initdb too. initdb does not sync:
 /// its files reach the disk with the first checkpoint.
-constexpr std::string_view kScript = R"(
+constexpr std::string_view kFirstStart = R"(
 cluster=$1; bin=$2; primary=$3; shift 3
 if [ ! -e "$cluster/PG_VERSION" ] && [ "$primary" = 0 ]; then
   "$bin/initdb" --pgdata="$cluster" --username=postgres --auth=trust \
@@ -31,7 +31,7 @@ exec "$bin/postgres" -D "$cluster" "$@"
 )";
 
 /// Written to this server's log only if it could bind its port.
-bool ready(const Server& server) {
+bool postgres_is_ready(const Server& server) {
   const std::string log = server.log();
   for (const auto* ready : {"database system is ready to accept connections",
                             "database system is ready to accept read-only connections"}) {
@@ -61,7 +61,7 @@ std::vector<std::string> arguments(const PostgresOptions& options, const fs::pat
                                    std::uint16_t port) {
   std::vector<std::string> argv = {"/bin/sh",
                                    "-c",
-                                   std::string(kScript),
+                                   std::string(kFirstStart),
                                    "postgres",
                                    cluster.string(),
                                    bin.string(),
@@ -100,7 +100,7 @@ Started start_on(Testbed& testbed, const PostgresOptions& options, const fs::pat
   spec.url = {"postgresql://postgres@", "/postgres"};
   spec.stop_signal = SIGINT;  // ends sessions instead of waiting for them
   spec.ready_within = std::chrono::seconds(30);
-  spec.ready = ready;
+  spec.ready = postgres_is_ready;
   return Server::start(testbed, std::move(spec));
 }
 

@@ -18,7 +18,6 @@ using Clock = std::chrono::steady_clock;
 using Facts = std::map<std::string, std::string>;
 using Done = tl::expected<void, std::string>;
 
-constexpr std::chrono::seconds kAnswerWithin{1};
 constexpr std::chrono::seconds kInStepWithin{10};
 
 /// Replication begins at once and notices a lost peer soon. SIGTERM ends the server at once:
@@ -76,7 +75,7 @@ std::string missing_at(const Server& primary, std::size_t replicas) {
   };
   const auto answer = ask_until(
       primary.port(), fmt::format("PUBLISH lockbench in-step\r\nWAIT {} 100\r\n", replicas),
-      kAnswerWithin, both);
+      kRedisAnswersWithin, both);
   if (!answer) return fmt::format("{}: {}", primary.url(), answer.error());
   const std::string_view there = std::string_view(*answer).substr(answer->find('\n') + 1);
   if (there == fmt::format(":{}\r\n", replicas)) return {};
@@ -95,7 +94,7 @@ std::string missing(RedisGroup& group) {
 }
 
 Done told(const Server& server, std::string_view command, std::string_view what) {
-  const auto answer = ask_line(server.port(), fmt::format("{}\r\n", command), kAnswerWithin);
+  const auto answer = ask_line(server.port(), fmt::format("{}\r\n", command), kRedisAnswersWithin);
   if (!answer) return tl::unexpected(fmt::format("{}: {}", what, answer.error()));
   if (!answer->starts_with("+OK")) return tl::unexpected(fmt::format("{}: {}", what, *answer));
   return {};
@@ -108,7 +107,7 @@ tl::expected<Facts, std::string> replication_facts(const Server& server) {
   const auto whole = [](std::string_view answer) {
     return answer.ends_with(answer.starts_with('$') ? "\r\n\r\n" : "\r\n");
   };
-  const auto answer = ask_until(server.port(), "INFO replication\r\n", kAnswerWithin, whole);
+  const auto answer = ask_until(server.port(), "INFO replication\r\n", kRedisAnswersWithin, whole);
   if (!answer) return tl::unexpected(fmt::format("{}: {}", server.url(), answer.error()));
   if (!answer->starts_with('$')) {
     return tl::unexpected(

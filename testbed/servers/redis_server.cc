@@ -70,7 +70,7 @@ tl::expected<void, std::string> write_privately(const fs::path& path, std::strin
 
 /// An answer alone might come from another server that took the port first: the line in the log
 /// shows that this one could bind it.
-bool ready(const Server& server) {
+bool redis_is_ready(const Server& server) {
   constexpr std::chrono::milliseconds kWithin{500};
   if (server.log().find("Ready to accept connections") == std::string::npos) return false;
   const auto answer = ask_line(server.port(), "PING\r\n", kWithin);
@@ -97,7 +97,7 @@ Started start_on(Testbed& testbed, const RedisOptions& options, const std::strin
   if (options.clock != nullptr) options.clock->put_under(spec);
   spec.ports = {port};
   spec.url = {"redis://"};
-  spec.ready = ready;
+  spec.ready = redis_is_ready;
   return Server::start(testbed, std::move(spec));
 }
 

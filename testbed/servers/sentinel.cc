@@ -16,7 +16,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Done = tl::expected<void, std::string>;
 
-constexpr std::chrono::seconds kAnswerWithin{1};
 constexpr std::chrono::seconds kAcquaintedWithin{20};
 
 constexpr int kSentinels = 3;
@@ -54,7 +53,7 @@ tl::expected<std::unique_ptr<Server>, std::string> start_one(Testbed& testbed,
   // The log shows that this process has the port.
   spec.ready = [](const Server& server) {
     if (server.log().find("Sentinel ID is") == std::string::npos) return false;
-    const auto answer = ask_line(server.port(), "PING\r\n", kAnswerWithin);
+    const auto answer = ask_line(server.port(), "PING\r\n", kRedisAnswersWithin);
     return answer && answer->starts_with("+PONG");
   };
   return Server::start(testbed, std::move(spec));
@@ -64,7 +63,7 @@ tl::expected<std::unique_ptr<Server>, std::string> start_one(Testbed& testbed,
 /// slaves=...,sentinels=..."
 std::string knowledge(const Server& sentinel) {
   // The second answer shows that the first is complete.
-  const auto answer = ask_until(sentinel.port(), "INFO sentinel\r\nPING\r\n", kAnswerWithin,
+  const auto answer = ask_until(sentinel.port(), "INFO sentinel\r\nPING\r\n", kRedisAnswersWithin,
                                 [](std::string_view text) { return text.ends_with("+PONG\r\n"); });
   if (!answer) return answer.error();
   const std::size_t at = answer->find("master0:");

@@ -21,7 +21,7 @@ constexpr std::string_view kJar = "/usr/share/java/zookeeper.jar";
 constexpr std::string_view kLogger = "/usr/share/java/slf4j-simple.jar";
 
 /// A member's number is part of its data, so that it is there again when the data has been removed.
-constexpr std::string_view kScript = R"(echo "$1" > myid && shift && exec "$@")";
+constexpr std::string_view kStart = R"(echo "$1" > myid && shift && exec "$@")";
 
 /// The answer to one of ZooKeeper's commands of four letters.
 std::string ask(const Server& server, std::string_view letters) {
@@ -32,7 +32,7 @@ std::string ask(const Server& server, std::string_view letters) {
 }
 
 /// Checks that this process answers: another may have taken the port first.
-bool ready(const Server& server) {
+bool zookeeper_is_ready(const Server& server) {
   if (zookeeper_mode(server).empty()) return false;
   const std::string folder = fmt::format("user.dir={}\n", server.data_folder().string());
   return ask(server, "envi").find(folder) != std::string::npos;
@@ -97,12 +97,12 @@ Started start_member(Testbed& testbed, const ZookeeperOptions& options, const fs
   fs::permissions(config, fs::perms::owner_read | fs::perms::group_read | fs::perms::others_read,
                   error);
   if (error) return tl::unexpected(fmt::format("{}: {}", config.string(), error.message()));
-  spec.argv = {"/bin/sh", "-c", std::string(kScript), "zookeeper", std::to_string(number + 1)};
+  spec.argv = {"/bin/sh", "-c", std::string(kStart), "zookeeper", std::to_string(number + 1)};
   for (std::string& word : arguments(java, jar, config)) spec.argv.push_back(std::move(word));
   if (options.clock != nullptr) options.clock->put_under(spec);
   spec.ports = {all[number].clients};
   spec.ready_within = std::chrono::seconds(30);
-  spec.ready = ready;
+  spec.ready = zookeeper_is_ready;
   spec.leads = [](const Server& server) { return zookeeper_mode(server) == "leader"; };
   return Server::start(testbed, std::move(spec));
 }
