@@ -64,7 +64,7 @@ TEST_F(ProbeTest, LivesThroughAKillAndARestartOfItsServer) {
 
   ASSERT_TRUE(redis_->kill_hard());
   EXPECT_TRUE(eventually([&] { return troubles() > 10; }));
-  EXPECT_TRUE(program->says("redis-set-nx-lua: fails"));
+  EXPECT_TRUE(program->says("redis-set-nx-lua: failing"));
   ASSERT_TRUE(redis_->restart(false));
   EXPECT_TRUE(works_on());
   EXPECT_TRUE(program->says("working again after"));
@@ -120,10 +120,10 @@ TEST(ProbeUsageTest, WantsARateAndSomethingToProbe) {
   const Scratch scratch;
   const Outcome no_rate = lockbench(scratch, {"probe", "redis-set-nx-lua"});
   EXPECT_EQ(no_rate.code, 1);
-  EXPECT_THAT(no_rate.err, HasSubstr("--rate is needed"));
+  EXPECT_THAT(no_rate.err, HasSubstr("probe requires --rate"));
   const Outcome nothing = lockbench(scratch, {"probe", "--rate", "1"});
   EXPECT_EQ(nothing.code, 1);
-  EXPECT_THAT(nothing.err, HasSubstr("what is to be probed?"));
+  EXPECT_THAT(nothing.err, HasSubstr("nothing to probe"));
 }
 
 }  // namespace
