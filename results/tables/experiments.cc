@@ -9,35 +9,37 @@
 namespace lockbench::results {
 namespace {
 
-using Point = RenewalPoint;
-
-const std::vector<Field<Point>>& renewal_fields() {
-  static const std::vector<Field<Point>> kFields{
-      {{"strategy", "", "strategy", Unit::text, 0, Show::if_asked}, &Point::strategy},
-      {{"held", "", "held", Unit::count}, &Point::held},
-      {{"mode", "", "renewed by"}, &Point::mode},
-      {{"threads", "", "threads", Unit::count, 11}, &Point::threads},
-      {{"server_cpu_share", "server", "CPU", Unit::share, 4}, &Point::server_cpu_share},
-      {{"renewals_per_second", "", "renewals/s", Unit::number, 6}, &Point::renewals_per_second},
-      {{"commands_per_second", "", "commands/s", Unit::number, 12}, &Point::commands_per_second},
-      {{"sections_per_second", "", "sections/s", Unit::number, 5}, &Point::sections_per_second},
+const std::vector<Field<RenewalPoint>>& renewal_fields() {
+  static const std::vector<Field<RenewalPoint>> kFields{
+      {{"strategy", "", "strategy", Unit::text, 0, Show::if_asked}, &RenewalPoint::strategy},
+      {{"held", "", "held", Unit::count}, &RenewalPoint::held},
+      {{"mode", "", "renewed by"}, &RenewalPoint::mode},
+      {{"threads", "", "threads", Unit::count, 11}, &RenewalPoint::threads},
+      {{"server_cpu_share", "server", "CPU", Unit::share, 4}, &RenewalPoint::server_cpu_share},
+      {{"renewals_per_second", "", "renewals/s", Unit::number, 6},
+       &RenewalPoint::renewals_per_second},
+      {{"commands_per_second", "", "commands/s", Unit::number, 12},
+       &RenewalPoint::commands_per_second},
+      {{"sections_per_second", "", "sections/s", Unit::number, 5},
+       &RenewalPoint::sections_per_second},
       {{"baseline_sections_per_second", "", "baseline", Unit::number, 13},
-       &Point::baseline_sections_per_second},
-      {{"overhead", "", "overhead", Unit::share}, &Point::overhead},
-      {{"failures", "", "failures", Unit::count, 16}, &Point::failures},
-      {{"lost", "", "lost", Unit::count, 1}, &Point::lost},
+       &RenewalPoint::baseline_sections_per_second},
+      {{"overhead", "", "overhead", Unit::share}, &RenewalPoint::overhead},
+      {{"failures", "", "failures", Unit::count, 16}, &RenewalPoint::failures},
+      {{"lost", "", "lost", Unit::count, 1}, &RenewalPoint::lost},
       {{"margin_min_seconds", "margin", "min", Unit::seconds, 2},
-       of(&Point::margin, &Distribution::min)},
+       of(&RenewalPoint::margin, &Distribution::min)},
       {{"margin_p50_seconds", "margin", "p50", Unit::seconds, 15},
-       of(&Point::margin, &Distribution::p50)},
+       of(&RenewalPoint::margin, &Distribution::p50)},
       {{"slip_p50_seconds", "slip", "p50", Unit::seconds, 14},
-       of(&Point::slip, &Distribution::p50)},
-      {{"slip_p99_seconds", "slip", "p99", Unit::seconds, 3}, of(&Point::slip, &Distribution::p99)},
+       of(&RenewalPoint::slip, &Distribution::p50)},
+      {{"slip_p99_seconds", "slip", "p99", Unit::seconds, 3},
+       of(&RenewalPoint::slip, &Distribution::p99)},
   };
   return kFields;
 }
 
-std::string finding(const Point& point) {
+std::string finding(const RenewalPoint& point) {
   const auto count = [](std::uint64_t number) { return human_count(static_cast<double>(number)); };
   return fmt::format(
       "{} locks renewed {}: {} of the other clients' throughput, {} thread{}, smallest margin {}, "
@@ -49,13 +51,15 @@ std::string finding(const Point& point) {
 
 }  // namespace
 
-Table point_table(const std::vector<Point>& points) { return table_of(renewal_fields(), points); }
+Table point_table(const std::vector<RenewalPoint>& points) {
+  return table_of(renewal_fields(), points);
+}
 
-std::vector<std::string> findings(const std::vector<Point>& points) {
+std::vector<std::string> findings(const std::vector<RenewalPoint>& points) {
   std::vector<std::string> lines;
   for (const char* mode : {"batched", "thread-per-lock"}) {
-    const Point* largest = nullptr;
-    for (const Point& point : points) {
+    const RenewalPoint* largest = nullptr;
+    for (const RenewalPoint& point : points) {
       if (point.mode == mode && (largest == nullptr || point.held > largest->held)) {
         largest = &point;
       }

@@ -149,37 +149,38 @@ void compare_with_healthy(const Points& points, Lines& lines) {
 }
 
 const std::vector<Field<QuorumPoint>>& quorum_fields() {
-  using Point = QuorumPoint;
-  const auto slow = [](const Point& point) -> Cell {
+  const auto slow = [](const QuorumPoint& point) -> Cell {
     if (point.slow == 0) return point.slow;
     const std::string by = human_seconds(point.slow_seconds);
     return {point.slow, Tone::plain, fmt::format("{} by {}", point.slow, by)};
   };
-  static const std::vector<Field<Point>> kFields{
-      {{"strategy", "", "strategy"}, &Point::strategy},
-      {{"nodes", "", "nodes", Unit::count}, &Point::nodes},
-      {{"down", "", "down", Unit::count, 3}, &Point::down},
-      {{"frozen", "", "frozen", Unit::count, 4}, &Point::frozen},
+  static const std::vector<Field<QuorumPoint>> kFields{
+      {{"strategy", "", "strategy"}, &QuorumPoint::strategy},
+      {{"nodes", "", "nodes", Unit::count}, &QuorumPoint::nodes},
+      {{"down", "", "down", Unit::count, 3}, &QuorumPoint::down},
+      {{"frozen", "", "frozen", Unit::count, 4}, &QuorumPoint::frozen},
       {{"slow", "", "slow", Unit::count, 5}, slow},
       {{"slow_seconds", "", "slow_seconds", Unit::seconds, 0, Show::if_asked},
-       &Point::slow_seconds},
-      {{"clients", "", "clients", Unit::count, 2}, &Point::clients},
-      {{"sections_per_second", "", "sections/s", Unit::number, 8}, &Point::sections_per_second},
+       &QuorumPoint::slow_seconds},
+      {{"clients", "", "clients", Unit::count, 2}, &QuorumPoint::clients},
+      {{"sections_per_second", "", "sections/s", Unit::number, 8},
+       &QuorumPoint::sections_per_second},
       {{"acquire_p50_seconds", "acquire", "p50", Unit::seconds, 1},
-       of(&Point::acquire, &Distribution::p50)},
+       of(&QuorumPoint::acquire, &Distribution::p50)},
       {{"acquire_p99_seconds", "acquire", "p99", Unit::seconds, 7},
-       of(&Point::acquire, &Distribution::p99)},
+       of(&QuorumPoint::acquire, &Distribution::p99)},
       {{"acquire_max_seconds", "acquire", "max", Unit::seconds, 11},
-       of(&Point::acquire, &Distribution::max)},
-      {{"commands_per_section", "cmds/", "section", Unit::number, 9}, &Point::commands_per_section},
-      {{"split_votes", "split", "votes", Unit::count, 12, Show::if_any}, &Point::split_votes},
-      {{"rounds_per_grant", "rounds/", "grant", Unit::number, 13}, &Point::rounds_per_grant},
-      {{"granted_share", "", "granted", Unit::share, 10}, &Point::granted_share},
+       of(&QuorumPoint::acquire, &Distribution::max)},
+      {{"commands_per_section", "cmds/", "section", Unit::number, 9},
+       &QuorumPoint::commands_per_section},
+      {{"split_votes", "split", "votes", Unit::count, 12, Show::if_any}, &QuorumPoint::split_votes},
+      {{"rounds_per_grant", "rounds/", "grant", Unit::number, 13}, &QuorumPoint::rounds_per_grant},
+      {{"granted_share", "", "granted", Unit::share, 10}, &QuorumPoint::granted_share},
       {{"validity_p50_seconds", "validity", "p50", Unit::seconds, 14},
-       of(&Point::validity, &Distribution::p50)},
+       of(&QuorumPoint::validity, &Distribution::p50)},
       {{"validity_min_seconds", "validity", "min", Unit::seconds, 15},
-       of(&Point::validity, &Distribution::min)},
-      {{"violated", "", "violated", Unit::text, 6}, &Point::violated},
+       of(&QuorumPoint::validity, &Distribution::min)},
+      {{"violated", "", "violated", Unit::text, 6}, &QuorumPoint::violated},
   };
   return kFields;
 }

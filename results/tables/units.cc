@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kNoNumber = "–";
 
-struct Unit {
+struct Scale {
   double size;
   std::string_view name;
 };
@@ -32,7 +32,7 @@ std::string three_digits(double value) {
 }
 
 /// In the largest unit of which there is at least one after rounding; units grow.
-std::string in_units(double value, std::span<const Unit> units) {
+std::string in_units(double value, std::span<const Scale> units) {
   const double size = std::abs(value);
   std::size_t chosen = 0;
   for (std::size_t i = 1; i < units.size(); ++i) {
@@ -48,18 +48,18 @@ std::string in_units(double value, std::span<const Unit> units) {
 }  // namespace
 
 std::string human_seconds(double seconds) {
-  static constexpr std::array<Unit, 6> kUnits{
+  static constexpr std::array<Scale, 6> kScales{
       {{1e-9, " ns"}, {1e-6, " µs"}, {1e-3, " ms"}, {1, " s"}, {60, " min"}, {3600, " h"}}};
   if (!std::isfinite(seconds)) {
     return std::string(kNoNumber);
   }
-  return seconds == 0 ? "0 s" : in_units(seconds, kUnits);
+  return seconds == 0 ? "0 s" : in_units(seconds, kScales);
 }
 
 std::string human_number(double value) {
-  static constexpr std::array<Unit, 5> kUnits{
+  static constexpr std::array<Scale, 5> kScales{
       {{1, ""}, {1e3, "k"}, {1e6, "M"}, {1e9, "G"}, {1e12, "T"}}};
-  return std::isfinite(value) ? in_units(value, kUnits) : std::string(kNoNumber);
+  return std::isfinite(value) ? in_units(value, kScales) : std::string(kNoNumber);
 }
 
 std::string human_count(double count) {
