@@ -10,10 +10,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::string error_of(const std::vector<std::string>& args) {
-  return cli::error_of<CapacityOptions>(args);
-}
-
 /// What the command itself refuses, before anything starts.
 std::string refusal_of(std::vector<std::string> args) {
   args.insert(args.begin(), "capacity");
@@ -38,21 +34,28 @@ TEST(CapacityOptions, AreRead) {
 }
 
 TEST(CapacityOptions, SayWhatIsWrong) {
-  EXPECT_THAT(error_of({"--slo", "acquire.p77<20ms"}),
+  EXPECT_THAT(error_of<CapacityOptions>({"--slo", "acquire.p77<20ms"}),
               AllOf(HasSubstr("--slo"), HasSubstr("acquire.p77"), HasSubstr("close ones")));
-  EXPECT_THAT(error_of({"--slo", "acquire.p99>20ms"}),
+  EXPECT_THAT(error_of<CapacityOptions>({"--slo", "acquire.p99>20ms"}),
               HasSubstr("this objective improves as acquire.p99 gets worse; use <"));
-  EXPECT_THAT(error_of({"--slo", "fairness.jain<=0.5"}), HasSubstr("use >"));
-  EXPECT_THAT(error_of({"--sweep", "threads=1"}), HasSubstr("\"threads=1\" is not clients=N"));
-  EXPECT_THAT(error_of({"--sweep", "clients=1,x"}), HasSubstr("whole number from 1 to"));
-  EXPECT_THAT(error_of({"--sweep", "keys="}), HasSubstr("--sweep"));
-  EXPECT_THAT(error_of({"--sweep", "off", "--sweep", "keys=1"}), HasSubstr("off alone"));
-  EXPECT_THAT(error_of({"--sweep", "keys=1", "--sweep", "off"}), HasSubstr("off alone"));
-  EXPECT_THAT(error_of({"--sweep", "keys=1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17"}),
-              HasSubstr("at most 16"));
-  EXPECT_THAT(error_of({"--planned-rate", "0"}), HasSubstr("\"0\" is not a number from"));
-  EXPECT_THAT(error_of({"--extrapolate", "keys=4"}), HasSubstr("clients=N, rtt=D"));
-  EXPECT_THAT(error_of({"--rate", "5"}), HasSubstr("--rate"));
+  EXPECT_THAT(error_of<CapacityOptions>({"--slo", "fairness.jain<=0.5"}), HasSubstr("use >"));
+  EXPECT_THAT(error_of<CapacityOptions>({"--sweep", "threads=1"}),
+              HasSubstr("\"threads=1\" is not clients=N"));
+  EXPECT_THAT(error_of<CapacityOptions>({"--sweep", "clients=1,x"}),
+              HasSubstr("whole number from 1 to"));
+  EXPECT_THAT(error_of<CapacityOptions>({"--sweep", "keys="}), HasSubstr("--sweep"));
+  EXPECT_THAT(error_of<CapacityOptions>({"--sweep", "off", "--sweep", "keys=1"}),
+              HasSubstr("off alone"));
+  EXPECT_THAT(error_of<CapacityOptions>({"--sweep", "keys=1", "--sweep", "off"}),
+              HasSubstr("off alone"));
+  EXPECT_THAT(
+      error_of<CapacityOptions>({"--sweep", "keys=1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17"}),
+      HasSubstr("at most 16"));
+  EXPECT_THAT(error_of<CapacityOptions>({"--planned-rate", "0"}),
+              HasSubstr("\"0\" is not a number from"));
+  EXPECT_THAT(error_of<CapacityOptions>({"--extrapolate", "keys=4"}),
+              HasSubstr("clients=N, rtt=D"));
+  EXPECT_THAT(error_of<CapacityOptions>({"--rate", "5"}), HasSubstr("--rate"));
 }
 
 TEST(CapacityOptions, NothingStartsWithoutStrategyAndObjective) {
