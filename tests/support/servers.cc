@@ -125,6 +125,9 @@ RedisMonitor::RedisMonitor(std::uint16_t port) : marker_(port), context_(connect
 }
 
 std::vector<std::string> RedisMonitor::take(bool with_scripts) {
+  // Answered when all has arrived that clients sent before, even those that do not wait for
+  // answers.
+  marker_.ask({"ECHO", "arrived"});
   const std::string mark = fmt::format("mark-{}", ++marks_);
   marker_.ask({"ECHO", mark});
   std::vector<std::string> words;
@@ -139,7 +142,7 @@ std::vector<std::string> RedisMonitor::take(bool with_scripts) {
     const std::string line = text_of(*reply);
     if (line.find(mark) != std::string::npos) return words;
     const std::size_t begin = line.find("] \"");
-    if (begin == std::string::npos) continue;
+    if (begin == std::string::npos || line.ends_with(R"("ECHO" "arrived")")) continue;
     if (!with_scripts && line.find(" lua] ") != std::string::npos) continue;
     std::string word = line.substr(begin + 3, line.find('"', begin + 3) - begin - 3);
     std::transform(word.begin(), word.end(), word.begin(),

@@ -15,8 +15,8 @@ std::uint64_t next_seed() {
   return 0x9E3779B97F4A7C15ULL * ++made;
 }
 
-std::vector<std::string> urls_of(Ground& ground) {
-  const auto servers = ground.servers();
+std::vector<std::string> urls_of(TestStore& tested) {
+  const auto servers = tested.servers();
   std::vector<std::string> urls;
   urls.reserve(servers.size());
   for (testbed::Server* server : servers) urls.push_back(url_of(server->port()));
@@ -52,11 +52,11 @@ AcquireResult Client::acquire(const std::string& key, Duration patience, Duratio
 }
 
 Bench::Bench(const Descriptor& descriptor, const StrategyOptions& options)
-    : Bench(descriptor, shared_ground(), options) {}
+    : Bench(descriptor, shared_store(), options) {}
 
-Bench::Bench(const Descriptor& descriptor, Ground& ground, const StrategyOptions& options)
-    : Bench(descriptor, urls_of(ground), options) {
-  ground.clear();
+Bench::Bench(const Descriptor& descriptor, TestStore& tested, const StrategyOptions& options)
+    : Bench(descriptor, urls_of(tested), options) {
+  tested.clear();
 }
 
 Bench::Bench(const Descriptor& descriptor, std::string url, const StrategyOptions& options)
@@ -160,7 +160,7 @@ bool has_store(const Descriptor& descriptor) { return descriptor.backend != "loc
 bool is_quorum(const Descriptor& descriptor) { return descriptor.traits.nodes > 1; }
 
 std::vector<std::string> shared_endpoints() {
-  const auto servers = shared_ground().servers();
+  const auto servers = shared_store().servers();
   std::vector<std::string> endpoints;
   endpoints.reserve(servers.size());
   for (testbed::Server* server : servers) {

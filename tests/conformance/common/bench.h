@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "strategies/descriptor.h"
-#include "tests/conformance/common/ground.h"
+#include "tests/conformance/common/test_store.h"
 #include "tests/support/faulty_env.h"
 #include "tests/support/servers.h"
-#include "tests/support/service_worlds.h"
+#include "tests/support/service_envs.h"
 #include "tests/support/tracing_env.h"
 
 namespace lockbench::test {
@@ -57,9 +57,9 @@ class Client {
 /// Where one check takes place: a server without any key, and as many clients as wanted.
 class Bench {
  public:
-  /// On the shared ground, or on `ground`, which is cleared; or where `url` leads to.
+  /// On the shared tested, or on `tested`, which is cleared; or where `url` leads to.
   explicit Bench(const Descriptor& descriptor, const StrategyOptions& options = {});
-  Bench(const Descriptor& descriptor, Ground& ground, const StrategyOptions& options = {});
+  Bench(const Descriptor& descriptor, TestStore& tested, const StrategyOptions& options = {});
   Bench(const Descriptor& descriptor, std::string url, const StrategyOptions& options = {});
   Bench(const Descriptor& descriptor, std::vector<std::string> urls,
         const StrategyOptions& options = {});
@@ -76,7 +76,7 @@ class Bench {
   std::vector<std::string> named_keys() const;
   /// What the clients share, and the worlds in which that lives.
   Services& services() { return services_; }
-  ServiceWorlds& worlds() { return worlds_; }
+  ServiceEnvs& worlds() { return worlds_; }
   /// Whether a client that has nothing to do with the holder is refused. Frees what it is granted.
   bool is_held();
   /// Whether it is free, or will be once the server has seen that a connection is gone.
@@ -86,7 +86,7 @@ class Bench {
   const Descriptor& descriptor_;
   const Endpoints endpoints_;
   const StrategyOptions options_;
-  ServiceWorlds worlds_;
+  ServiceEnvs worlds_;
   Services services_;
   const std::string key_ = "lockbench:conformance:{lock}";
   int clients_ = 0;
@@ -115,7 +115,7 @@ std::string one_ends_in_time(const std::function<tl::expected<Duration, std::str
 bool has_store(const Descriptor& descriptor);
 /// Where one server's failure changes nothing.
 bool is_quorum(const Descriptor& descriptor);
-/// Of the shared ground's servers, as the Env is told them.
+/// Of the shared tested's servers, as the Env is told them.
 std::vector<std::string> shared_endpoints();
 /// Waits in the server's own queue, in one command that lasts as long as the wait.
 bool waits_at_the_server(const Descriptor& descriptor);

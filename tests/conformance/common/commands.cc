@@ -33,10 +33,10 @@ std::vector<Declared> parse(std::span<const std::string_view> commands) {
 std::string list(const Words& words) { return fmt::format("[{}]", fmt::join(words, " ")); }
 
 /// A monitor of each server, if they have any.
-std::vector<std::unique_ptr<Monitor>> monitor_all() {
-  std::vector<std::unique_ptr<Monitor>> monitors;
+std::vector<std::unique_ptr<RedisMonitor>> monitor_all() {
+  std::vector<std::unique_ptr<RedisMonitor>> monitors;
   for (std::size_t server = 0; server < shared_endpoints().size(); ++server) {
-    monitors.push_back(shared_ground().monitor(server));
+    monitors.push_back(shared_store().monitor(server));
   }
   return monitors;
 }
@@ -78,7 +78,7 @@ class Watch {
 
  private:
   std::string check_one(const std::vector<Declared>& declared, const Words& reported,
-                        Monitor* monitor) {
+                        RedisMonitor* monitor) {
     Words wire;
     auto expected = declared.begin();
     for (const std::string& name : reported) {
@@ -102,7 +102,7 @@ class Watch {
   Client& client_;
   std::set<std::string>& seen_;
   const bool all_end_;
-  std::vector<std::unique_ptr<Monitor>> monitors_;
+  std::vector<std::unique_ptr<RedisMonitor>> monitors_;
 };
 
 bool declares(const std::vector<Declared>& declared, std::string_view name) {
@@ -198,7 +198,7 @@ std::string timer_sends_the_declared_commands(const Descriptor& descriptor) {
   const auto holder = bench.client();
   const AcquireResult held = holder->try_once(bench.key(), milliseconds(300));
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  const auto monitor = shared_ground().monitor();
+  const auto monitor = shared_store().monitor();
   if (!bench.worlds().await(name, 2, seconds(5))) {
     return name + " is declared to renew, but was not sent";
   }

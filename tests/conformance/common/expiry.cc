@@ -35,7 +35,7 @@ std::string taken_only_when_left_alone(Client& contender, const std::string& key
   const AcquireResult contended = contender.acquire(key, ttl + milliseconds(300), kShortTtl);
   if (contended.lease) return "taken under contention, which is declared to prolong the TTL";
   const TimePoint limit = contender.now() + ttl + kSlack;
-  while (shared_ground().exists(key) && contender.now() < limit) std::this_thread::sleep_for(kTick);
+  while (shared_store().exists(key) && contender.now() < limit) std::this_thread::sleep_for(kTick);
   const AcquireResult next = contender.try_once(key);
   return next.lease ? std::string() : "left alone: " + unexpected(next, AcquireOutcome::acquired);
 }
@@ -65,7 +65,7 @@ std::string crashed_holders_lock_expires_as_declared(const Descriptor& descripto
 
 std::string check_validity(const Lease& lease, TimePoint asked, Duration ttl) {
   const TimePoint valid_until = lease.state->valid_until();
-  const auto end = shared_ground().end_of(lease.key);
+  const auto end = shared_store().end_of(lease.key);
   if (!end) return "the store keeps the lock for ever, though it is declared to expire";
   if (valid_until > *end) {
     return fmt::format("valid for {:.1f} ms longer than the store keeps the lock",

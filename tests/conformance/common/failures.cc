@@ -18,8 +18,8 @@ void must(const tl::expected<void, std::string>& done) {
 
 using Step = tl::expected<void, std::string> (testbed::Server::*)();
 
-void on_all(Ground& ground, Step step) {
-  for (testbed::Server* server : ground.servers()) must((server->*step)());
+void on_all(TestStore& tested, Step step) {
+  for (testbed::Server* server : tested.servers()) must((server->*step)());
 }
 
 StrategyOptions with_timeout(const Descriptor& descriptor, Duration timeout) {
@@ -53,8 +53,8 @@ std::string unreachable_server_is_named(const Descriptor& descriptor) {
 
 /// Killed while one client holds the lock and another waits for it.
 std::string death_of_the_server_is_survived(const Descriptor& descriptor) {
-  const auto ground = own_ground();
-  Bench bench(descriptor, *ground, with_timeout(descriptor, kTimeout));
+  const auto tested = own_store();
+  Bench bench(descriptor, *tested, with_timeout(descriptor, kTimeout));
   const auto holder = bench.client();
   const auto waiter = bench.client();
   const AcquireResult held = holder->try_once(bench.key());
@@ -62,7 +62,7 @@ std::string death_of_the_server_is_survived(const Descriptor& descriptor) {
   AcquireResult waited;
   std::thread waiting([&] { waited = waiter->acquire(bench.key(), seconds(20)); });
   const bool has_waited = waiter->trace().await_waiting(seconds(5));
-  on_all(*ground, &testbed::Server::kill_hard);
+  on_all(*tested, &testbed::Server::kill_hard);
   const TimePoint begin = std::chrono::steady_clock::now();
   waiting.join();
   if (!has_waited) return "it did not wait";
@@ -75,8 +75,8 @@ std::string death_of_the_server_is_survived(const Descriptor& descriptor) {
   if (dead.outcome != AcquireOutcome::failed) return unexpected(dead, AcquireOutcome::failed);
   if (std::string slow = too_slow(begin, kBound); !slow.empty()) return slow;
 
-  for (testbed::Server* server : ground->servers()) must(server->restart(false));
-  ground->settle();
+  for (testbed::Server* server : tested->servers()) must(server->restart(false));
+  tested->settle();
   for (Client* client : {holder.get(), waiter.get()}) {
     AcquireResult again = client->try_once(bench.key());
     // What kept a majority from being asked has been found by that.
@@ -88,8 +88,8 @@ std::string death_of_the_server_is_survived(const Descriptor& descriptor) {
 }
 
 std::string frozen_server_is_given_up(const Descriptor& descriptor) {
-  const auto ground = own_ground();
-  Bench bench(descriptor, *ground, with_timeout(descriptor, kTimeout));
+  const auto tested = own_store();
+  Bench bench(descriptor, *tested, with_timeout(descriptor, kTimeout));
   const auto client = bench.client();
   // From within a queue at the server a client cannot tell its silence from waiting.
   const Duration patience = waits_at_the_server(descriptor) ? Duration(kTimeout) : seconds(20);
@@ -99,12 +99,12 @@ std::string frozen_server_is_given_up(const Descriptor& descriptor) {
     if (!warm.lease) return unexpected(warm, AcquireOutcome::acquired);
     client->release(*warm.lease);
   }
-  on_all(*ground, &testbed::Server::freeze);
+  on_all(*tested, &testbed::Server::freeze);
   const TimePoint begin = std::chrono::steady_clock::now();
   const AcquireResult result = client->acquire(bench.key(), patience);
   // One may be asked after the other.
-  std::string slow = too_slow(begin, kBound + (ground->servers().size() - 1) * kTimeout);
-  on_all(*ground, &testbed::Server::thaw);
+  std::string slow = too_slow(begin, kBound + (tested->servers().size() - 1) * kTimeout);
+  on_all(*tested, &testbed::Server::thaw);
   if (result.outcome != AcquireOutcome::unknown) return unexpected(result, AcquireOutcome::unknown);
   if (!slow.empty()) return slow;
   const AcquireResult next = client->try_once(bench.key() + ":next");
@@ -113,11 +113,11 @@ std::string frozen_server_is_given_up(const Descriptor& descriptor) {
 }
 
 tl::expected<Duration, std::string> stopped_call(const Descriptor& descriptor) {
-  const auto ground = own_ground();
-  Bench bench(descriptor, *ground, with_timeout(descriptor, milliseconds(1500)));
+  const auto tested = own_store();
+  Bench bench(descriptor, *tested, with_timeout(descriptor, milliseconds(1500)));
   const auto client = bench.client();
   warm_up(*client, bench.key());
-  on_all(*ground, &testbed::Server::freeze);
+  on_all(*tested, &testbed::Server::freeze);
   std::stop_source source;
   AcquireResult result;
   TimePoint end;
@@ -129,7 +129,7 @@ tl::expected<Duration, std::string> stopped_call(const Descriptor& descriptor) {
   const TimePoint stopped = std::chrono::steady_clock::now();
   source.request_stop();
   calling.join();
-  on_all(*ground, &testbed::Server::thaw);
+  on_all(*tested, &testbed::Server::thaw);
   if (!sent) return tl::unexpected(std::string("it sent nothing"));
   const bool fits =
       result.outcome == AcquireOutcome::unknown || result.outcome == AcquireOutcome::abandoned;

@@ -13,11 +13,11 @@ namespace {
 
 /// The keys in the store that the descriptor does not name, or that should be gone by now: with
 /// nothing held, only one for fencing numbers may stay.
-std::string leftovers(const Bench& bench, Ground& ground, bool held) {
+std::string leftovers(const Bench& bench, TestStore& tested, bool held) {
   const std::vector<std::string> named = bench.named_keys();
   std::string found;
   int counters = bench.descriptor().traits.fencing ? 1 : 0;
-  for (const std::string& key : ground.keys()) {
+  for (const std::string& key : tested.keys()) {
     const bool known = std::find(named.begin(), named.end(), key) != named.end();
     const bool may_stay = held || (key != bench.key() && counters-- > 0);
     if (!known || !may_stay) found += " " + key;
@@ -27,21 +27,21 @@ std::string leftovers(const Bench& bench, Ground& ground, bool held) {
 
 std::string nothing_stays_in_the_store(const Descriptor& descriptor) {
   Bench bench(descriptor, impatient(descriptor));
-  Ground& ground = shared_ground();
+  TestStore& tested = shared_store();
   const auto holder = bench.client();
   const auto waiter = bench.client();
-  if (!ground.keys().empty()) return "connecting leaves keys behind";
+  if (!tested.keys().empty()) return "connecting leaves keys behind";
   const AcquireResult held = holder->try_once(bench.key());
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  if (!ground.exists(bench.key())) return "the lock's own key is not there while it is held";
+  if (!tested.exists(bench.key())) return "the lock's own key is not there while it is held";
 
   const AcquireResult late = waiter->acquire(bench.key(), milliseconds(20));
   if (late.lease) return unexpected(late, AcquireOutcome::timed_out);
-  const std::string unnamed = leftovers(bench, ground, true);
+  const std::string unnamed = leftovers(bench, tested, true);
   if (!unnamed.empty()) return "left in the store, named nowhere:" + unnamed;
 
   holder->release(*held.lease);
-  if (const std::string left = leftovers(bench, ground, false); !left.empty()) {
+  if (const std::string left = leftovers(bench, tested, false); !left.empty()) {
     return "left in the store after a release:" + left;
   }
   return bench.is_held() ? "still held after its release" : "";
@@ -71,15 +71,15 @@ void use_and_destroy(const Descriptor& descriptor) {
 std::string nothing_stays_in_the_process(const Descriptor& descriptor) {
   // Bounded: the server, and the kernel with a thread's entry, need a moment to see what has ended.
   constexpr int kLooks = 200;
-  Ground& ground = shared_ground();
-  const int connections = ground.other_connections();
+  TestStore& tested = shared_store();
+  const int connections = tested.other_connections();
   const Belongings before;
   use_and_destroy(descriptor);
   Belongings after;
-  int remaining = ground.other_connections();
+  int remaining = tested.other_connections();
   for (int look = 0; look < kLooks; ++look) {
     after = Belongings();
-    remaining = ground.other_connections();
+    remaining = tested.other_connections();
     if (after.threads <= before.threads && after.files <= before.files && remaining <= connections)
       return {};
     std::this_thread::sleep_for(milliseconds(5));

@@ -4,7 +4,7 @@
 namespace lockbench::test {
 namespace {
 
-int servers() { return static_cast<int>(shared_ground().servers().size()); }
+int servers() { return static_cast<int>(shared_store().servers().size()); }
 
 /// How many commands an acquisition takes that nobody contends: to each server of a quorum.
 int commands_to_acquire(const Descriptor& descriptor) {
@@ -57,7 +57,7 @@ std::string unsent_command_is_a_failure(const Descriptor& descriptor) {
   const AcquireResult result = client->try_once(bench.key());
   std::string wrong = expect_no_lease(result, AcquireOutcome::failed);
   if (!wrong.empty()) return wrong;
-  if (!shared_ground().keys().empty()) return "failed, yet something took effect";
+  if (!shared_store().keys().empty()) return "failed, yet something took effect";
   // The same instance goes on.
   const AcquireResult next = client->try_once(bench.key());
   return next.lease ? std::string() : "afterwards: " + unexpected(next, AcquireOutcome::acquired);

@@ -35,7 +35,7 @@ struct Succession {
   /// As a failover or an operator would; a lock without a store can only be lost by a release.
   void take_away() {
     if (has_store(bench.descriptor())) {
-      shared_ground().take_away(bench.named_keys());
+      shared_store().take_away(bench.named_keys());
     } else {
       former->release(lost_lease);
     }
@@ -92,7 +92,7 @@ std::string holder_renews(const Descriptor& descriptor) {
     return fmt::format("the holder's renewal gave {}", name_of(outcome));
   }
   if (after < before + kRenewed - kFirst - kSlack) return "renewed, yet the validity hardly moved";
-  const auto end = shared_ground().end_of(bench.key());
+  const auto end = shared_store().end_of(bench.key());
   if (!end || *end <= holder->now() + 2 * kFirst)
     return "renewed, yet the store keeps the lock no longer";
   return holder->release(*held.lease) == ReleaseOutcome::released ? "" : "cannot be released";
@@ -108,7 +108,7 @@ std::string foreign_renewal_as_declared(const Descriptor& descriptor) {
   if (got != wanted) {
     return fmt::format("a former holder's renewal gave {}, not {}", name_of(got), name_of(wanted));
   }
-  const auto end = shared_ground().end_of(s.bench.key());
+  const auto end = shared_store().end_of(s.bench.key());
   const bool prolonged = end && *end > s.former->now() + 2 * Succession::kTtl;
   if (prolonged != unaware) {
     return unaware ? "another's lock was not prolonged, as it is declared to be"

@@ -40,7 +40,7 @@ class Procession {
     constexpr int kLooks = 1000;
     for (int look = 0; look < kLooks; ++look) {
       const int gone = gone_;
-      if (shared_ground().waiting() >= number - gone) return true;
+      if (shared_store().waiting() >= number - gone) return true;
       std::this_thread::sleep_for(milliseconds(2));
     }
     return false;
@@ -110,7 +110,7 @@ std::string newcomers_do_not_barge(const Descriptor& descriptor) {
     AcquireResult gained;
     std::thread waiting([&] { gained = waiter->acquire(bench.key(), seconds(30)); });
     const bool waits = waiter->trace().await_waiting(seconds(5));
-    shared_ground().take_away({bench.key()});  // as if its TTL were over
+    shared_store().take_away({bench.key()});  // as if its TTL were over
     const AcquireResult barged = newcomer->try_once(bench.key());
     if (barged.lease) newcomer->release(*barged.lease);
     waiting.join();

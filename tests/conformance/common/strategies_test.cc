@@ -4,8 +4,8 @@
 #include <ostream>
 
 #include "strategies/registry.h"
-#include "tests/conformance/common/ground.h"
 #include "tests/conformance/common/properties.h"
+#include "tests/conformance/common/test_store.h"
 #include "tests/support/test_names.h"
 
 namespace lockbench::test {
@@ -21,7 +21,7 @@ std::ostream& operator<<(std::ostream& out, const Promise& promise) {
 }
 
 /// What a suite must have to test it.
-std::string ground_for(const Descriptor& strategy) {
+std::string store_for(const Descriptor& strategy) {
   return strategy.traits.nodes > 1 ? std::string(strategy.backend) + "-quorum"
                                    : server_set(strategy);
 }
@@ -32,7 +32,7 @@ std::vector<Promise> all_promises() {
   const std::vector<Property> properties = all_properties();
   for (const Descriptor* strategy : all_strategies()) {
     const auto backends = tested_backends();
-    const auto found = std::find(backends.begin(), backends.end(), ground_for(*strategy));
+    const auto found = std::find(backends.begin(), backends.end(), store_for(*strategy));
     if (found == backends.end()) continue;
     for (const Property& property : properties) {
       if (property.applies(*strategy)) promises.push_back({strategy, property});
@@ -54,7 +54,7 @@ TEST_P(Strategies, KeepTheirPromises) {
 INSTANTIATE_TEST_SUITE_P(All, Strategies, testing::ValuesIn(all_promises()), test_name);
 
 TEST(Registry, EveryStrategyLivesOnAsManyServersAsThereAre) {
-  const auto servers = shared_ground().servers().size();
+  const auto servers = shared_store().servers().size();
   for (const Promise& promise : all_promises()) {
     EXPECT_EQ(promise.strategy->traits.nodes > 1, servers > 1)
         << promise.strategy->name << " is tested on " << servers;

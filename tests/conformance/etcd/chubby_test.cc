@@ -7,7 +7,7 @@
 
 #include "strategies/registry.h"
 #include "tests/conformance/common/bench.h"
-#include "tests/conformance/etcd/etcd_ground.h"
+#include "tests/conformance/etcd/etcd_test_store.h"
 
 namespace lockbench::test {
 namespace {
@@ -161,11 +161,11 @@ TEST_F(ChubbyTest, AFailureIsFollowedByTheDelayWhichALateReleaseDoesNotEnd) {
 }
 
 TEST_F(ChubbyTest, InJeopardyAClientWaitsAndIsSafeAgainWhenTheStoreComesBack) {
-  const auto ground = own_ground();
+  const auto tested = own_store();
   StrategyOptions options;
   options.lock_delay = seconds(20);
   options.command_timeout = milliseconds(300);
-  Bench bench(strategy_, *ground, options);
+  Bench bench(strategy_, *tested, options);
   const auto client = bench.client();
   const AcquireResult held = client->acquire(bench.key(), seconds(5), kChubbyTtl);
   ASSERT_TRUE(held.lease) << held.reason;
@@ -174,14 +174,14 @@ TEST_F(ChubbyTest, InJeopardyAClientWaitsAndIsSafeAgainWhenTheStoreComesBack) {
     return etcd::standing_of(session, client->now(), options.lock_delay);
   };
   EXPECT_EQ(standing(), SessionStanding::safe);
-  ASSERT_TRUE(ground->server().kill_hard());
+  ASSERT_TRUE(tested->server().kill_hard());
   while (session.valid_at(client->now())) std::this_thread::sleep_for(milliseconds(5));
   EXPECT_EQ(standing(), SessionStanding::jeopardy);
   AcquireResult another;
   std::thread waiting(
       [&] { another = client->acquire(bench.key() + ":other", seconds(20), kChubbyTtl); });
   ASSERT_TRUE(client->trace().await_waiting(seconds(5)));
-  ASSERT_TRUE(ground->server().restart(true));
+  ASSERT_TRUE(tested->server().restart(true));
   waiting.join();
   EXPECT_EQ(standing(), SessionStanding::safe);
   ASSERT_TRUE(another.lease) << another.reason;

@@ -5,7 +5,7 @@
 #include "testbed/proxy/proxy.h"
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/common/properties.h"
-#include "tests/conformance/etcd/etcd_ground.h"
+#include "tests/conformance/etcd/etcd_test_store.h"
 
 namespace lockbench::test {
 namespace {
@@ -66,7 +66,7 @@ std::string dead_predecessor_hands_nothing_on(const Descriptor& descriptor) {
 /// must have stopped believing, and before any lock-delay is over; and when it goes on, it learns.
 std::string stopped_holder_is_succeeded_in_time(const Descriptor& descriptor) {
   Bench bench(descriptor);
-  Bench other(descriptor, url_of(shared_ground().server().port()));
+  Bench other(descriptor, url_of(shared_store().server().port()));
   const auto holder = bench.client();
   const auto successor = other.client();
   const AcquireResult held = holder->try_once(bench.key(), kTtl);
@@ -121,9 +121,9 @@ std::string revoked_session_is_learned_of(const Descriptor& descriptor) {
 std::string late_creation_leaves_no_contender(const Descriptor& descriptor) {
   const auto pool = testbed::ProxyPool::start();
   if (!pool) return pool.error();
-  const auto line = testbed::start_proxy(**pool, shared_ground().server().port());
+  const auto line = testbed::start_proxy(**pool, shared_store().server().port());
   if (!line) return line.error();
-  shared_ground().clear();
+  shared_store().clear();
   StrategyOptions options;
   options.command_timeout = milliseconds(300);
   Bench bench(descriptor, url_of((*line)->port()), options);
@@ -140,7 +140,7 @@ std::string late_creation_leaves_no_contender(const Descriptor& descriptor) {
   const AcquireResult next = client->acquire(bench.key(), seconds(20), kTtl);
   if (!next.lease) return "afterwards: " + unexpected(next, AcquireOutcome::acquired);
   client->release(*next.lease);
-  return shared_ground().becomes_empty() ? "" : "a contender is left in the queue";
+  return shared_store().becomes_empty() ? "" : "a contender is left in the queue";
 }
 
 bool always(const Descriptor& /*descriptor*/) { return true; }

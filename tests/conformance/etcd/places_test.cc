@@ -3,7 +3,7 @@
 
 #include "strategies/registry.h"
 #include "tests/conformance/common/bench.h"
-#include "tests/conformance/etcd/etcd_ground.h"
+#include "tests/conformance/etcd/etcd_test_store.h"
 
 namespace lockbench::test {
 namespace {

@@ -9,7 +9,7 @@
 #include "strategies/store.h"
 #include "testbed/proxy/proxy.h"
 #include "tests/conformance/common/bench.h"
-#include "tests/conformance/etcd/etcd_ground.h"
+#include "tests/conformance/etcd/etcd_test_store.h"
 
 namespace lockbench::test {
 namespace {
@@ -73,13 +73,13 @@ TEST_P(EtcdSessions, OutliveTheirConnections) {
 }
 
 TEST_P(EtcdSessions, OutliveTheirServersProcess) {
-  const auto ground = own_ground();
-  Bench bench(strategy_, *ground);
+  const auto tested = own_store();
+  Bench bench(strategy_, *tested);
   const auto holder = bench.client();
   const AcquireResult held = holder->try_once(bench.key(), kSessionTtl);
   ASSERT_TRUE(held.lease) << held.reason;
-  ASSERT_TRUE(ground->server().kill_hard());
-  ASSERT_TRUE(ground->server().restart(true));
+  ASSERT_TRUE(tested->server().kill_hard());
+  ASSERT_TRUE(tested->server().restart(true));
   const TimePoint back_at = holder->now();
   EXPECT_TRUE(eventually([&] { return held.lease->state->confirmed_at() > back_at; }));
   EXPECT_FALSE(held.lease->state->lost_at());
@@ -175,8 +175,8 @@ TEST(EtcdCluster, FailsOverWithoutLosingALock) {
 }
 
 TEST(EtcdUsers, AreLetInByTheirPasswordAndAgainAfterARestart) {
-  EtcdGround ground;
-  const std::uint16_t port = ground.server().port();
+  EtcdTestStore tested;
+  const std::uint16_t port = tested.server().port();
   require_passwords(port);
   const auto url = fmt::format("etcd://root:se%3Acr%2Fet%401@127.0.0.1:{}", port);
   Bench bench(*find_strategy("etcd"), url);
@@ -185,7 +185,7 @@ TEST(EtcdUsers, AreLetInByTheirPasswordAndAgainAfterARestart) {
   ASSERT_TRUE(held.lease) << held.reason;
   EXPECT_EQ(client->release(*held.lease), ReleaseOutcome::released);
   // It forgets the tokens that it has given out.
-  ASSERT_TRUE(ground.server().restart(true));
+  ASSERT_TRUE(tested.server().restart(true));
   AcquireResult again;
   // The first is lost: nobody has listened to a connection that ended while it was idle.
   EXPECT_TRUE(eventually([&] {
@@ -206,20 +206,20 @@ TEST(EtcdUsers, AreLetInByTheirPasswordAndAgainAfterARestart) {
 }
 
 TEST(EtcdStore, TellsVersionAndRestartsAndRemovesTheKeysOfALock) {
-  EtcdGround ground;
+  EtcdTestStore tested;
   const StoreKind* const kind = find_store_kind("etcd");
-  const auto store = kind->make(url_of(ground.server().port()), seconds(5));
+  const auto store = kind->make(url_of(tested.server().port()), seconds(5));
   const auto before = store->facts();
   ASSERT_TRUE(before) << before.error().message;
   EXPECT_THAT(before->version, testing::MatchesRegex("3\\.[0-9]+\\.[0-9]+"));
-  ground.probe().put("lockbench:r:{1}/a");
-  ground.probe().put("lockbench:r:{1}/b/c");
-  ground.probe().put("lockbench:r:{10}/a");
+  tested.probe().put("lockbench:r:{1}/a");
+  tested.probe().put("lockbench:r:{1}/b/c");
+  tested.probe().put("lockbench:r:{10}/a");
   const std::vector<std::string> keys = {"lockbench:r:{1}", "lockbench:r:{2}"};
   EXPECT_EQ(store->remove_keys(keys).value_or(99), 2U);
-  EXPECT_THAT(ground.keys(), testing::ElementsAre("lockbench:r:{10}"));
+  EXPECT_THAT(tested.keys(), testing::ElementsAre("lockbench:r:{10}"));
   EXPECT_EQ(store->facts()->instance, before->instance);
-  ASSERT_TRUE(ground.server().restart(true));
+  ASSERT_TRUE(tested.server().restart(true));
   EXPECT_NE(store->facts().value().instance, before->instance);
 }
 

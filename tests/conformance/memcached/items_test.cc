@@ -11,7 +11,7 @@
 namespace lockbench::test {
 namespace {
 
-MemcachedProbe probe() { return MemcachedProbe(shared_ground().server().port()); }
+MemcachedProbe probe() { return MemcachedProbe(shared_store().server().port()); }
 
 /// A lease is valid for whole seconds, and the item outlives it, by up to one: asked for one more,
 /// as the server's clock may tick at once.
@@ -74,7 +74,7 @@ TEST(CasRelease, DoesNotRemoveASuccessor) {
     }
   };
   Bench bench(*find_strategy("memcached-add-cas"));
-  const Endpoints endpoints{{"memcached", {url_of(shared_ground().server().port())}}};
+  const Endpoints endpoints{{"memcached", {url_of(shared_store().server().port())}}};
   const StrategyOptions options;
   const auto system = make_system_env(7);
   Meddler meddler(*system);
@@ -134,38 +134,38 @@ TEST(LateGrants, ThatCannotBeGivenBackAreUnknown) {
 }
 
 TEST(MemcachedStore, TellsVersionCpuAndRestarts) {
-  const auto ground = own_ground();
+  const auto tested = own_store();
   const auto store =
-      find_store_kind("memcached")->make(url_of(ground->server().port()), seconds(5));
+      find_store_kind("memcached")->make(url_of(tested->server().port()), seconds(5));
   const auto before = store->facts();
   ASSERT_TRUE(before) << before.error().message;
   EXPECT_THAT(before->version, testing::MatchesRegex("[0-9]+\\..*"));
   EXPECT_GT(before->cpu_seconds.value_or(0), 0);
   EXPECT_EQ(store->facts()->instance, before->instance);
-  ASSERT_TRUE(ground->server().restart(true));
+  ASSERT_TRUE(tested->server().restart(true));
   EXPECT_NE(store->facts()->instance, before->instance);
 }
 
 TEST(MemcachedStore, RemovesExactlyTheKeysNamed) {
-  shared_ground().clear();
+  shared_store().clear();
   probe().ask("add lockbench:a 0 0 1\r\n1", "");
   probe().ask("add other 0 0 1\r\n1", "");
   const auto store =
-      find_store_kind("memcached")->make(url_of(shared_ground().server().port()), seconds(5));
+      find_store_kind("memcached")->make(url_of(shared_store().server().port()), seconds(5));
   const std::vector<std::string> keys = {"lockbench:a", "lockbench:b"};
   EXPECT_EQ(store->remove_keys(keys).value_or(99), 1U);
-  EXPECT_THAT(shared_ground().keys(), testing::ElementsAre("other"));
+  EXPECT_THAT(shared_store().keys(), testing::ElementsAre("other"));
 }
 
 /// The stop comes while the answer is awaited, from another thread, far within the time-out.
 TEST(Stop, EndsAWaitForAFrozenServerSoon) {
-  const auto ground = own_ground();
+  const auto tested = own_store();
   StrategyOptions options;
   options.command_timeout = seconds(30);
-  Bench bench(*find_strategy("memcached-add"), *ground, options);
+  Bench bench(*find_strategy("memcached-add"), *tested, options);
   const auto client = bench.client();
   warm_up(*client, bench.key());
-  ASSERT_TRUE(ground->server().freeze());
+  ASSERT_TRUE(tested->server().freeze());
   std::stop_source stop;
   AcquireResult result;
   TimePoint ended;
@@ -179,7 +179,7 @@ TEST(Stop, EndsAWaitForAFrozenServerSoon) {
   calling.join();
   EXPECT_EQ(result.outcome, AcquireOutcome::unknown) << result.reason;
   EXPECT_LT(in_ms(ended - stopped), 100 + in_ms(kSlack));
-  ASSERT_TRUE(ground->server().thaw());
+  ASSERT_TRUE(tested->server().thaw());
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include "strategies/registry.h"
 #include "strategies/store.h"
 #include "tests/conformance/common/bench.h"
-#include "tests/conformance/postgres/postgres_ground.h"
+#include "tests/conformance/postgres/postgres_test_store.h"
 
 namespace lockbench::test {
 namespace {
@@ -168,14 +168,14 @@ TEST_P(Sessions, AWaitIsReportedAsOne) {
 }
 
 TEST_P(Sessions, AFrozenServerDoesNotKeepAStoppedWaiter) {
-  const auto own = own_ground();
+  const auto own = own_store();
   Bench bench(strategy_, *own);
   const auto holder = bench.client();
   const AcquireResult held = holder->try_once(bench.key());
   ASSERT_TRUE(held.lease);
   Waiter waiter(bench, seconds(60));
-  auto& ground = dynamic_cast<PostgresGround&>(*own);
-  ASSERT_TRUE(eventually([&] { return ground.waiting() == 1; }));
+  auto& tested = dynamic_cast<PostgresTestStore&>(*own);
+  ASSERT_TRUE(eventually([&] { return tested.waiting() == 1; }));
   ASSERT_TRUE(own->server().freeze());
   const TimePoint stopped = holder->now();
   waiter.stop();
@@ -229,14 +229,14 @@ TEST(Schema, IsAllThatStaysOfARunUntilItIsRemoved) {
 }
 
 TEST(PostgresStore, TellsVersionAndRestarts) {
-  const auto ground = own_ground();
+  const auto tested = own_store();
   const StoreKind* const kind = find_store_kind("postgres");
-  const auto store = kind->make(url_of(ground->server().port()), seconds(5));
+  const auto store = kind->make(url_of(tested->server().port()), seconds(5));
   const auto before = store->facts();
   ASSERT_TRUE(before) << before.error().message;
   EXPECT_THAT(before->version, testing::MatchesRegex("[0-9]+\\.[0-9]+"));
   EXPECT_EQ(store->facts()->instance, before->instance);
-  ASSERT_TRUE(ground->server().restart(true));
+  ASSERT_TRUE(tested->server().restart(true));
   EXPECT_NE(store->facts()->instance, before->instance);
 }
 

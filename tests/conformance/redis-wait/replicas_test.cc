@@ -5,7 +5,7 @@
 #include "strategies/registry.h"
 #include "strategies/replication_observer.h"
 #include "tests/conformance/common/bench.h"
-#include "tests/conformance/redis-wait/replicated_ground.h"
+#include "tests/conformance/redis-wait/replicated_store.h"
 
 namespace lockbench::test {
 namespace {
@@ -48,32 +48,32 @@ class Listener : public ReplicationObserver {
 /// One group for all; every replica follows when a test begins.
 class Replicas : public testing::Test {
  protected:
-  Replicas() : ground_(rough_ground()) {
-    for (std::size_t i = 0; i < kReplicas; ++i) must(ground_.group().replica(i).thaw());
-    ground_.settle();
-    ground_.clear();
+  Replicas() : store_(breakable_store()) {
+    for (std::size_t i = 0; i < kReplicas; ++i) must(store_.group().replica(i).thaw());
+    store_.settle();
+    store_.clear();
   }
   ~Replicas() override {
-    for (std::size_t i = 0; i < kReplicas; ++i) (void)ground_.group().replica(i).thaw();
+    for (std::size_t i = 0; i < kReplicas; ++i) (void)store_.group().replica(i).thaw();
   }
 
-  static ReplicatedGround& rough_ground() {
-    static ReplicatedGround ground;
-    return ground;
+  static ReplicatedStore& breakable_store() {
+    static ReplicatedStore tested;
+    return tested;
   }
 
-  Bench bench(const StrategyOptions& options) { return {redis_wait(), ground_, options}; }
+  Bench bench(const StrategyOptions& options) { return {redis_wait(), store_, options}; }
   bool is_on(testbed::Server& server, const std::string& key) {
     return RedisProbe(server.port()).exists(key);
   }
-  testbed::Server& primary() { return ground_.group().primary(); }
-  testbed::Server& replica(std::size_t number) { return ground_.group().replica(number); }
+  testbed::Server& primary() { return store_.group().primary(); }
+  testbed::Server& replica(std::size_t number) { return store_.group().replica(number); }
 
-  ReplicatedGround& ground_;
+  ReplicatedStore& store_;
 };
 
 TEST_F(Replicas, HaveTheLockOnceItIsGranted) {
-  Bench bench(redis_wait(), ground_, within(seconds(10)));
+  Bench bench(redis_wait(), store_, within(seconds(10)));
   const auto client = bench.client();
   for (int i = 0; i < 50; ++i) {
     const std::string key = fmt::format("{}:{}", bench.key(), i);
@@ -86,7 +86,7 @@ TEST_F(Replicas, HaveTheLockOnceItIsGranted) {
 }
 
 TEST_F(Replicas, OneThatIsFrozenMeansRefusalWithinTheBound) {
-  Bench bench(redis_wait(), ground_, within(kBound));
+  Bench bench(redis_wait(), store_, within(kBound));
   const auto listener = std::make_shared<Listener>();
   bench.services().provide<ReplicationObserver>(listener);
   const auto client = bench.client();
@@ -109,14 +109,14 @@ TEST_F(Replicas, OneThatIsFrozenMeansRefusalWithinTheBound) {
   EXPECT_GE(told[1].taken, kBound);
 
   must(replica(1).thaw());
-  ground_.settle();
+  store_.settle();
   const AcquireResult again = client->try_once(bench.key());
   ASSERT_TRUE(again.lease) << unexpected(again, AcquireOutcome::acquired);
   EXPECT_EQ(client->release(*again.lease), ReleaseOutcome::released);
 }
 
 TEST_F(Replicas, AreNotAllNeededWhereFewerAreAskedFor) {
-  Bench bench(redis_wait(), ground_, within(seconds(10), 1));
+  Bench bench(redis_wait(), store_, within(seconds(10), 1));
   const auto client = bench.client();
   must(replica(0).freeze());
   const AcquireResult held = client->try_once(bench.key());
@@ -128,16 +128,16 @@ TEST_F(Replicas, AreNotAllNeededWhereFewerAreAskedFor) {
 }
 
 TEST_F(Replicas, MoreThanThereAreNeverAcknowledge) {
-  Bench bench(redis_wait(), ground_, within(milliseconds(20), kReplicas + 1));
+  Bench bench(redis_wait(), store_, within(milliseconds(20), kReplicas + 1));
   const auto client = bench.client();
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(client->try_once(bench.key()).outcome, AcquireOutcome::refused);
   }
-  EXPECT_TRUE(ground_.keys().empty());
+  EXPECT_TRUE(store_.keys().empty());
 }
 
 TEST_F(Replicas, AreNotWaitedForByThoseWhoDoNotHaveTheLock) {
-  Bench bench(redis_wait(), ground_, within(seconds(10)));
+  Bench bench(redis_wait(), store_, within(seconds(10)));
   const auto holder = bench.client();
   const auto loser = bench.client();
   warm_up(*loser, bench.key());
@@ -149,7 +149,7 @@ TEST_F(Replicas, AreNotWaitedForByThoseWhoDoNotHaveTheLock) {
 }
 
 TEST_F(Replicas, MustKnowOfARenewalToo) {
-  Bench bench(redis_wait(), ground_, within(kBound));
+  Bench bench(redis_wait(), store_, within(kBound));
   const auto client = bench.client();
   const AcquireResult held = client->try_once(bench.key());
   ASSERT_TRUE(held.lease);
@@ -158,7 +158,7 @@ TEST_F(Replicas, MustKnowOfARenewalToo) {
   EXPECT_EQ(client->lock().renew(*held.lease, 2 * kLongTtl).outcome, RenewOutcome::failed);
   EXPECT_EQ(held.lease->state->valid_until(), was) << "a replica would let it go earlier";
   must(replica(0).thaw());
-  ground_.settle();
+  store_.settle();
   EXPECT_EQ(client->lock().renew(*held.lease, 2 * kLongTtl).outcome, RenewOutcome::renewed);
   EXPECT_GT(held.lease->state->valid_until(), was);
 }

@@ -5,7 +5,7 @@
 #include "strategies/quorum_observer.h"
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/redlock/own_properties.h"
-#include "tests/conformance/redlock/quorum_ground.h"
+#include "tests/conformance/redlock/quorum_store.h"
 
 namespace lockbench::test {
 namespace {
@@ -16,8 +16,8 @@ constexpr Nodes kThree{0, 2, 4};
 
 using Step = tl::expected<void, std::string> (testbed::Server::*)();
 
-void on(QuorumGround& ground, Nodes nodes, Step step) {
-  for (const std::size_t node : nodes) must((ground.node(node).*step)());
+void on(QuorumStore& tested, Nodes nodes, Step step) {
+  for (const std::size_t node : nodes) must((tested.node(node).*step)());
 }
 
 constexpr Step kKill = &testbed::Server::kill_hard;
@@ -39,9 +39,9 @@ std::string too_slow(TimePoint begin, Duration bound) {
   return taken <= bound ? std::string() : fmt::format("took {:.0f} ms", in_ms(taken));
 }
 
-std::string expect_empty(QuorumGround& ground) {
-  return ground.becomes_empty() ? std::string()
-                                : fmt::format("left behind: {}", fmt::join(ground.keys(), " "));
+std::string expect_empty(QuorumStore& tested) {
+  return tested.becomes_empty() ? std::string()
+                                : fmt::format("left behind: {}", fmt::join(tested.keys(), " "));
 }
 
 /// Sections in a row, none of which may be refused.
@@ -60,17 +60,17 @@ std::string sections(Client& client, const std::string& key, int count) {
 
 std::string works_without_a_minority(const Descriptor& descriptor, Step step) {
   constexpr int kSections = 100;
-  QuorumGround& ground = rough_ground();
-  Bench bench(descriptor, ground, with_node_timeout(kPerNode));
+  QuorumStore& tested = breakable_store();
+  Bench bench(descriptor, tested, with_node_timeout(kPerNode));
   const auto client = bench.client();
   warm_up(*client, bench.key());
-  on(ground, kTwo, step);
+  on(tested, kTwo, step);
   const TimePoint begin = client->now();
   std::string wrong = sections(*client, bench.key(), kSections);
   // The silent are waited for once, not in each section; a hundred take 40 s if they are.
   if (wrong.empty()) wrong = too_slow(begin, 2 * kRound + kSlack);
-  if (step == kFreeze) on(ground, kTwo, kThaw);
-  return wrong.empty() ? expect_empty(ground) : wrong;
+  if (step == kFreeze) on(tested, kTwo, kThaw);
+  return wrong.empty() ? expect_empty(tested) : wrong;
 }
 
 std::string minority_may_die(const Descriptor& descriptor) {
@@ -82,10 +82,10 @@ std::string minority_may_freeze(const Descriptor& descriptor) {
 }
 
 std::string dead_majority_grants_nothing(const Descriptor& descriptor) {
-  QuorumGround& ground = rough_ground();
-  Bench bench(descriptor, ground, with_node_timeout(kPerNode));
+  QuorumStore& tested = breakable_store();
+  Bench bench(descriptor, tested, with_node_timeout(kPerNode));
   const auto client = bench.client();
-  on(ground, kThree, kKill);
+  on(tested, kThree, kKill);
   for (int i = 0; i < 3; ++i) {
     const TimePoint begin = client->now();
     const AcquireResult result = client->acquire(bench.key(), seconds(10));
@@ -99,48 +99,48 @@ std::string dead_majority_grants_nothing(const Descriptor& descriptor) {
   const auto late = bench.unconnected_client();
   if (late->connect()) return "connected without a majority";
   if (late->try_once(bench.key()).outcome != AcquireOutcome::failed) return "it did not fail";
-  return expect_empty(ground);
+  return expect_empty(tested);
 }
 
 std::string frozen_majority_grants_nothing(const Descriptor& descriptor) {
-  QuorumGround& ground = rough_ground();
-  Bench bench(descriptor, ground, with_node_timeout(kPerNode));
+  QuorumStore& tested = breakable_store();
+  Bench bench(descriptor, tested, with_node_timeout(kPerNode));
   const auto client = bench.client();
   warm_up(*client, bench.key());
-  on(ground, kThree, kFreeze);
+  on(tested, kThree, kFreeze);
   const TimePoint begin = client->now();
   const AcquireResult result = client->acquire(bench.key(), seconds(10));
   std::string slow = too_slow(begin, kRound + kSlack);
-  on(ground, kThree, kThaw);
+  on(tested, kThree, kThaw);
   if (result.outcome != AcquireOutcome::unknown) return unexpected(result, AcquireOutcome::unknown);
   if (!slow.empty()) return slow;
-  return expect_empty(ground);
+  return expect_empty(tested);
 }
 
 /// By an error, as a server does that has no memory left.
 std::string refusing_majority_grants_nothing(const Descriptor& descriptor) {
-  QuorumGround& ground = rough_ground();
-  Bench bench(descriptor, ground);
+  QuorumStore& tested = breakable_store();
+  Bench bench(descriptor, tested);
   const auto client = bench.client();
   for (const std::size_t node : kThree) {
-    ground.probe(node).ask({"CONFIG", "SET", "maxmemory", "1"});
+    tested.probe(node).ask({"CONFIG", "SET", "maxmemory", "1"});
   }
   const AcquireResult result = client->acquire(bench.key(), seconds(10));
   for (const std::size_t node : kThree) {
-    ground.probe(node).ask({"CONFIG", "SET", "maxmemory", "0"});
+    tested.probe(node).ask({"CONFIG", "SET", "maxmemory", "0"});
   }
   if (result.outcome != AcquireOutcome::failed) return unexpected(result, AcquireOutcome::failed);
   if (result.reason.find("OOM") == std::string::npos) return "the reason is " + result.reason;
-  if (std::string left = expect_empty(ground); !left.empty()) return left;
+  if (std::string left = expect_empty(tested); !left.empty()) return left;
   return sections(*client, bench.key(), 1);
 }
 
 tl::expected<Duration, std::string> interrupted_round(const Descriptor& descriptor) {
-  QuorumGround& ground = rough_ground();
-  Bench bench(descriptor, ground, with_node_timeout(seconds(5)));
+  QuorumStore& tested = breakable_store();
+  Bench bench(descriptor, tested, with_node_timeout(seconds(5)));
   auto client = bench.client();
   warm_up(*client, bench.key());
-  on(ground, kThree, kFreeze);
+  on(tested, kThree, kFreeze);
   client->trace().take();
   std::stop_source source;
   AcquireResult result;
@@ -154,11 +154,11 @@ tl::expected<Duration, std::string> interrupted_round(const Descriptor& descript
   source.request_stop();
   calling.join();
   client.reset();
-  on(ground, kThree, kThaw);
+  on(tested, kThree, kThaw);
   const auto wrong = [](std::string what) { return tl::unexpected(std::move(what)); };
   if (!sent) return wrong("it sent nothing");
   if (result.lease) return wrong("granted without a majority");
-  if (std::string left = expect_empty(ground); !left.empty()) return wrong(std::move(left));
+  if (std::string left = expect_empty(tested); !left.empty()) return wrong(std::move(left));
   return end - stopped;
 }
 
@@ -167,23 +167,23 @@ std::string interrupt_leaves_nothing(const Descriptor& descriptor) {
 }
 
 std::string holder_gives_back_what_it_can(const Descriptor& descriptor) {
-  QuorumGround& ground = rough_ground();
-  Bench bench(descriptor, ground);
+  QuorumStore& tested = breakable_store();
+  Bench bench(descriptor, tested);
   const auto client = bench.client();
   AcquireResult held = client->try_once(bench.key());
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  on(ground, kTwo, kKill);
+  on(tested, kTwo, kKill);
   ReleaseOutcome released = client->release(*held.lease);
   if (released != ReleaseOutcome::released)
     return fmt::format("release gave {}", name_of(released));
-  if (std::string left = expect_empty(ground); !left.empty()) return left;
+  if (std::string left = expect_empty(tested); !left.empty()) return left;
 
   held = client->try_once(bench.key());
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  on(ground, {0, 4}, kKill);
+  on(tested, {0, 4}, kKill);
   released = client->release(*held.lease);
   if (released != ReleaseOutcome::failed) return fmt::format("release gave {}", name_of(released));
-  return expect_empty(ground);
+  return expect_empty(tested);
 }
 
 /// Whose votes are late, and how many there were at all.
@@ -203,32 +203,32 @@ class LateVotes : public QuorumObserver {
 /// It held the lock's key all the time, and gives it back as the others do.
 std::string late_answer_is_accounted_for(const Descriptor& descriptor) {
   const auto seen = std::make_shared<LateVotes>();
-  QuorumGround& ground = rough_ground();
-  Bench bench(descriptor, ground);
+  QuorumStore& tested = breakable_store();
+  Bench bench(descriptor, tested);
   bench.services().provide<QuorumObserver>(seen);
   const auto client = bench.client();
   warm_up(*client, bench.key());
   client->try_once(bench.key() + ":other");  // reads what is late of the warm-up
   seen->late_on_two = false;
-  must(ground.node(2).freeze());
+  must(tested.node(2).freeze());
   const AcquireResult held = client->try_once(bench.key());
-  must(ground.node(2).thaw());
+  must(tested.node(2).thaw());
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
   if (!seen->validity || *seen->validity <= Duration::zero()) return "no validity was told";
-  for (int look = 0; look < 100 && ground.holding(bench.key()) < kNodes; ++look) {
+  for (int look = 0; look < 100 && tested.holding(bench.key()) < kNodes; ++look) {
     std::this_thread::sleep_for(milliseconds(5));
   }
-  if (ground.holding(bench.key()) < kNodes) return "the late node never got the request";
+  if (tested.holding(bench.key()) < kNodes) return "the late node never got the request";
   const ReleaseOutcome released = client->release(*held.lease);
   if (released != ReleaseOutcome::released)
     return fmt::format("release gave {}", name_of(released));
   // It is read when there is time, which is not each time.
   for (int i = 0; i < 100 && !seen->late_on_two; ++i) warm_up(*client, bench.key() + ":another");
   if (!seen->late_on_two) return "the late vote was not told";
-  for (int look = 0; look < 100 && ground.holding(bench.key()) > 0; ++look) {
+  for (int look = 0; look < 100 && tested.holding(bench.key()) > 0; ++look) {
     std::this_thread::sleep_for(milliseconds(5));
   }
-  return ground.holding(bench.key()) == 0 ? "" : "still held after the release";
+  return tested.holding(bench.key()) == 0 ? "" : "still held after the release";
 }
 
 }  // namespace

@@ -3,20 +3,20 @@
 
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/redlock/own_properties.h"
-#include "tests/conformance/redlock/quorum_ground.h"
+#include "tests/conformance/redlock/quorum_store.h"
 
 namespace lockbench::test {
 namespace {
 
 std::string restarted_node_is_used_again(const Descriptor& descriptor) {
   constexpr std::size_t kNode = 3;
-  QuorumGround& ground = rough_ground();
-  Bench bench(descriptor, ground, impatient(descriptor));
+  QuorumStore& tested = breakable_store();
+  Bench bench(descriptor, tested, impatient(descriptor));
   const auto client = bench.client();
-  must(ground.node(kNode).kill_hard());
+  must(tested.node(kNode).kill_hard());
   for (int i = 0; i < 20; ++i) warm_up(*client, bench.key());
-  must(ground.node(kNode).restart(false));
-  RedisProbe& probe = ground.probe(kNode);
+  must(tested.node(kNode).restart(false));
+  RedisProbe& probe = tested.probe(kNode);
   const TimePoint limit = client->now() + seconds(5);
   bool used = false;
   while (!used && client->now() < limit) {
@@ -32,20 +32,20 @@ std::string restarted_node_is_used_again(const Descriptor& descriptor) {
 
 /// Though the client has nothing more to say afterwards.
 std::string release_arrives_over_a_new_connection(const Descriptor& descriptor) {
-  QuorumGround& ground = rough_ground();
-  Bench bench(descriptor, ground);
+  QuorumStore& tested = breakable_store();
+  Bench bench(descriptor, tested);
   auto client = bench.client();
   const AcquireResult held = client->try_once(bench.key());
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
   for (const std::size_t node : {0U, 2U}) {
-    ground.probe(node).ask({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+    tested.probe(node).ask({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
   }
   const ReleaseOutcome released = client->release(*held.lease);
   client.reset();
   if (released != ReleaseOutcome::released)
     return fmt::format("release gave {}", name_of(released));
-  return ground.becomes_empty() ? std::string()
-                                : fmt::format("left behind: {}", fmt::join(ground.keys(), " "));
+  return tested.becomes_empty() ? std::string()
+                                : fmt::format("left behind: {}", fmt::join(tested.keys(), " "));
 }
 
 StrategyOptions renewed() {
@@ -56,29 +56,29 @@ StrategyOptions renewed() {
 
 std::string majority_is_enough_to_renew(const Descriptor& descriptor) {
   constexpr milliseconds kTtl{600};
-  QuorumGround& ground = rough_ground();
-  Bench bench(descriptor, ground, renewed());
+  QuorumStore& tested = breakable_store();
+  Bench bench(descriptor, tested, renewed());
   const auto holder = bench.client();
   const auto contender = bench.client();
   const AcquireResult held = holder->try_once(bench.key(), kTtl);
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  for (const std::size_t node : {1U, 4U}) must(ground.node(node).kill_hard());
+  for (const std::size_t node : {1U, 4U}) must(tested.node(node).kill_hard());
   const AcquireResult late = contender->acquire(bench.key(), 3 * kTtl, kTtl);
   if (late.outcome != AcquireOutcome::timed_out) {
     return "within three TTLs: " + unexpected(late, AcquireOutcome::timed_out);
   }
   if (!held.lease->state->valid_at(holder->now())) return "the lease is not valid any more";
   if (holder->release(*held.lease) != ReleaseOutcome::released) return "cannot be released";
-  return ground.becomes_empty() ? "" : "still held after its release";
+  return tested.becomes_empty() ? "" : "still held after its release";
 }
 
 std::string minority_is_not_enough_to_renew(const Descriptor& descriptor) {
   Bench bench(descriptor, renewed());
-  auto& ground = dynamic_cast<QuorumGround&>(shared_ground());
+  auto& tested = dynamic_cast<QuorumStore&>(shared_store());
   const auto holder = bench.client();
   const AcquireResult held = holder->try_once(bench.key(), milliseconds(900));
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  for (const std::size_t node : {0U, 1U, 2U}) ground.probe(node).remove({bench.key()});
+  for (const std::size_t node : {0U, 1U, 2U}) tested.probe(node).remove({bench.key()});
   const TimePoint limit = holder->now() + seconds(5);
   while (!held.lease->state->lost_at() && holder->now() < limit) {
     std::this_thread::sleep_for(milliseconds(2));

@@ -3,23 +3,23 @@
 
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/redlock/own_properties.h"
-#include "tests/conformance/redlock/quorum_ground.h"
+#include "tests/conformance/redlock/quorum_store.h"
 
 namespace lockbench::test {
 namespace {
 
-QuorumGround& ground() { return dynamic_cast<QuorumGround&>(shared_ground()); }
+QuorumStore& tested() { return dynamic_cast<QuorumStore&>(shared_store()); }
 
 /// Somebody else has the lock on these nodes.
 void occupy(std::initializer_list<std::size_t> nodes, const std::string& key) {
-  for (const std::size_t node : nodes) ground().probe(node).ask({"SET", key, "another's"});
+  for (const std::size_t node : nodes) tested().probe(node).ask({"SET", key, "another's"});
 }
 
 /// Nodes on which this key is another's than the occupant's.
 std::string ours(const std::string& key) {
   std::string found;
   for (std::size_t node = 0; node < kNodes; ++node) {
-    RedisProbe& probe = ground().probe(node);
+    RedisProbe& probe = tested().probe(node);
     if (probe.exists(key) && probe.get(key) != "another's") found += fmt::format(" {}", node);
   }
   return found;
@@ -123,7 +123,7 @@ std::string survives_a_script_flush(const Descriptor& descriptor) {
   warm_up(*client, bench.key());
   const AcquireResult held = client->try_once(bench.key());
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  for (std::size_t node = 0; node < kNodes; ++node) ground().probe(node).ask({"SCRIPT", "FLUSH"});
+  for (std::size_t node = 0; node < kNodes; ++node) tested().probe(node).ask({"SCRIPT", "FLUSH"});
   const ReleaseOutcome released = client->release(*held.lease);
   if (released != ReleaseOutcome::released)
     return fmt::format("release gave {}", name_of(released));

@@ -5,7 +5,7 @@
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/common/properties.h"
 #include "tests/conformance/zookeeper/waiter.h"
-#include "tests/conformance/zookeeper/zookeeper_ground.h"
+#include "tests/conformance/zookeeper/zookeeper_test_store.h"
 
 namespace lockbench::test {
 namespace {
@@ -30,8 +30,8 @@ std::unique_ptr<testbed::Proxy> proxy_to(std::uint16_t port) {
 
 /// The server ends the holder's session while another waits.
 std::string end_of_the_session_is_known(const Descriptor& descriptor) {
-  shared_ground().clear();
-  const std::uint16_t port = shared_ground().server().port();
+  shared_store().clear();
+  const std::uint16_t port = shared_store().server().port();
   const auto proxy = proxy_to(port);
   Bench distant(descriptor, url_of(proxy->port()));
   Bench bench(descriptor, url_of(port));
@@ -63,8 +63,8 @@ std::string end_of_the_session_is_known(const Descriptor& descriptor) {
 
 /// The connections break, the sessions do not.
 std::string a_broken_connection_costs_nothing(const Descriptor& descriptor) {
-  shared_ground().clear();
-  const auto proxy = proxy_to(shared_ground().server().port());
+  shared_store().clear();
+  const auto proxy = proxy_to(shared_store().server().port());
   Bench bench(descriptor, url_of(proxy->port()));
   const auto holder = bench.client();
   const AcquireResult held = holder->try_once(bench.key(), kBound);
@@ -89,10 +89,10 @@ std::string a_broken_connection_costs_nothing(const Descriptor& descriptor) {
 /// As for a stopped process: its own belief ends first, then its session, and then another has it.
 std::string belief_ends_before_the_session(const Descriptor& descriptor) {
   constexpr milliseconds kTtl{600};
-  shared_ground().clear();
-  const auto proxy = proxy_to(shared_ground().server().port());
+  shared_store().clear();
+  const auto proxy = proxy_to(shared_store().server().port());
   Bench bench(descriptor, url_of(proxy->port()));
-  Bench reachable(descriptor, url_of(shared_ground().server().port()));
+  Bench reachable(descriptor, url_of(shared_store().server().port()));
   const auto holder = bench.client();
   const auto contender = reachable.client();
   const TimePoint asked = holder->now();

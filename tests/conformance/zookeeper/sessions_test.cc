@@ -5,7 +5,7 @@
 #include "strategies/store.h"
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/zookeeper/waiter.h"
-#include "tests/conformance/zookeeper/zookeeper_ground.h"
+#include "tests/conformance/zookeeper/zookeeper_test_store.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {
@@ -23,7 +23,7 @@ class Sessions : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(Sessions, OutliveAServerThatIsKilledAndRestarted) {
-  ZookeeperGround own;
+  ZookeeperTestStore own;
   Bench bench(strategy_, own);
   const auto holder = bench.client();
   const AcquireResult held = holder->try_once(bench.key(), kTtl);
@@ -41,7 +41,7 @@ TEST_P(Sessions, OutliveAServerThatIsKilledAndRestarted) {
 }
 
 TEST_P(Sessions, OfAServerThatForgetsThemAreLost) {
-  ZookeeperGround own;
+  ZookeeperTestStore own;
   Bench bench(strategy_, own);
   const auto holder = bench.client();
   const AcquireResult held = holder->try_once(bench.key(), seconds(2));
@@ -81,8 +81,8 @@ TEST_P(Sessions, GoOnWithAnotherServerWhenTheLeaderIsKilled) {
 }
 
 TEST_P(Sessions, WithAPasswordMakeNodesThatNobodyElseMayTouch) {
-  shared_ground().clear();
-  const std::string address = url_of(shared_ground().server().port());
+  shared_store().clear();
+  const std::string address = url_of(shared_store().server().port());
   Bench bench(strategy_, "zk://ann:se%3Acret@" + address);
   const auto client = bench.client();
   const AcquireResult held = client->try_once(bench.key(), kTtl);
@@ -102,9 +102,9 @@ TEST_P(Sessions, WithAPasswordMakeNodesThatNobodyElseMayTouch) {
 }
 
 TEST_P(Sessions, MayBeginBelowAPath) {
-  shared_ground().clear();
+  shared_store().clear();
   ZookeeperProbe& probe = shared_zookeeper().probe();
-  const std::string address = url_of(shared_ground().server().port());
+  const std::string address = url_of(shared_store().server().port());
   Bench nowhere(strategy_, address + "/app");
   const auto missing = nowhere.unconnected_client()->connect();
   ASSERT_FALSE(missing);
@@ -180,19 +180,19 @@ TEST(Herd, HolderLearnsAtOnceThatItsNodeWasRemoved) {
   const auto client = bench.client();
   const AcquireResult held = client->try_once(bench.key(), kTtl);
   ASSERT_TRUE(held.lease);
-  shared_ground().take_away({bench.key()});
+  shared_store().take_away({bench.key()});
   EXPECT_TRUE(eventually([&] { return held.lease->state->lost_at().has_value(); }));
 }
 
 TEST(ZookeeperStore, RemovesWhatARunHasLeftAndNothingElse) {
-  shared_ground().clear();
+  shared_store().clear();
   ZookeeperProbe& probe = shared_zookeeper().probe();
   Bench bench(*find_strategy("zookeeper"));
   warm_up(*bench.client(), bench.key());
   warm_up(*bench.client(), "lockbench:another:{lock}");
   probe.make("/not-ours");
   const auto store =
-      find_store_kind("zookeeper")->make(url_of(shared_ground().server().port()), seconds(5));
+      find_store_kind("zookeeper")->make(url_of(shared_store().server().port()), seconds(5));
   const std::vector<std::string> keys = {bench.key(), "lockbench:conformance:{none}"};
   EXPECT_EQ(store->remove_keys(keys).value_or(99), 1U);
   ASSERT_TRUE(store->remove_run("conformance"));
@@ -205,13 +205,13 @@ TEST(ZookeeperStore, RemovesWhatARunHasLeftAndNothingElse) {
 }
 
 TEST(ZookeeperStore, TellsVersionAndRestarts) {
-  ZookeeperGround ground;
-  const auto store = find_store_kind("zookeeper")->make(url_of(ground.server().port()), seconds(5));
+  ZookeeperTestStore tested;
+  const auto store = find_store_kind("zookeeper")->make(url_of(tested.server().port()), seconds(5));
   const auto before = store->facts();
   ASSERT_TRUE(before) << before.error().message;
   EXPECT_THAT(before->version, testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
   EXPECT_EQ(store->facts()->instance, before->instance);
-  ASSERT_TRUE(ground.server().restart(true));
+  ASSERT_TRUE(tested.server().restart(true));
   EXPECT_NE(store->facts()->instance, before->instance);
 }
 

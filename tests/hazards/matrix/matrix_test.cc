@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "strategies/registry.h"
-#include "tests/hazards/support/house.h"
+#include "tests/hazards/support/fixtures.h"
 
 namespace lockbench::hazards::test {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "hazards/play.h"
 #include "strategies/registry.h"
-#include "tests/hazards/support/house.h"
+#include "tests/hazards/support/fixtures.h"
 
 // A client process carries out requests, and dies or stops at the requested command.
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/hazards/support/house.h"
+#include "tests/hazards/support/fixtures.h"
 
 namespace lockbench::hazards::test {
 namespace {

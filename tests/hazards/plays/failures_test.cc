@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "hazards/verdicts.h"
-#include "tests/hazards/support/house.h"
+#include "tests/hazards/support/fixtures.h"
 #include "tests/support/test_names.h"
 
 // A play that gets no answer from the store breaks off without a verdict.

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "tests/hazards/support/house.h"
+#include "tests/hazards/support/fixtures.h"
 
 // How repeated plays of one cell are combined. Nothing is played here.
 

@@ -4,7 +4,7 @@
 
 #include "hazards/dose.h"
 #include "strategies/registry.h"
-#include "tests/hazards/support/house.h"
+#include "tests/hazards/support/fixtures.h"
 
 namespace lockbench::hazards::test {
 namespace {

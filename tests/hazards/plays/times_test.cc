@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "hazards/verdicts.h"
-#include "tests/hazards/support/house.h"
+#include "tests/hazards/support/fixtures.h"
 
 // Times that plays measure, and how long faults last.
 

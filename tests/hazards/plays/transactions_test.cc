@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "hazards/verdicts.h"
-#include "tests/hazards/support/house.h"
+#include "tests/hazards/support/fixtures.h"
 
 // What ends a transaction that waits for a lock, and what is not a verdict.
 

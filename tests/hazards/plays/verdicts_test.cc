@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "tests/hazards/support/house.h"
+#include "tests/hazards/support/fixtures.h"
 #include "tests/support/test_names.h"
 
 // Each verdict is shown to be reachable by a defective lock, and to differ for a correct one.

@@ -99,7 +99,7 @@ TEST_F(FaultPlayerTest, WhatDoesNoHarmIsOvercomeAtOnce) {
   EXPECT_GE(*run.faults[0].recovery_seconds, 0) << "never before the fault";
 }
 
-TEST_F(FaultPlayerTest, AnExceptionOfTheGroundIsAFailure) {
+TEST_F(FaultPlayerTest, AnExceptionOfTheTargetIsAFailure) {
   plan_.workload.duration = 60s;
   target_.on_inject = [this] {
     stop_.request_stop();

@@ -4,14 +4,14 @@
 #include <string>
 
 #include "testbed/servers/zookeeper_server.h"
-#include "tests/conformance/common/ground.h"
+#include "tests/conformance/common/test_store.h"
 #include "tests/conformance/zookeeper/probe.h"
 
 namespace lockbench::test {
 
-class ZookeeperGround : public Ground {
+class ZookeeperTestStore : public TestStore {
  public:
-  ZookeeperGround();
+  ZookeeperTestStore();
 
   testbed::Server& server() override { return *server_; }
   void clear() override { probe_->remove_tree("/lockbench"); }
@@ -28,7 +28,7 @@ class ZookeeperGround : public Ground {
   std::unique_ptr<ZookeeperProbe> probe_;
 };
 
-ZookeeperGround& shared_zookeeper();
+ZookeeperTestStore& shared_zookeeper();
 /// Of a key without further colons.
 std::string node_of(const std::string& key);
 

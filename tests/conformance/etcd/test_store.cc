@@ -7,7 +7,7 @@
 
 #include "deployment/failure.h"
 #include "tests/conformance/common/properties.h"
-#include "tests/conformance/etcd/etcd_ground.h"
+#include "tests/conformance/etcd/etcd_test_store.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {
@@ -17,20 +17,20 @@ std::string lock_of(const std::string& key) { return key.substr(0, key.find('/')
 
 }  // namespace
 
-EtcdGround::EtcdGround()
+EtcdTestStore::EtcdTestStore()
     : server_(deployment::need(testbed::start_etcd(shared_testbed()))), probe_(server_->port()) {}
 
-std::vector<std::string> EtcdGround::keys() {
+std::vector<std::string> EtcdTestStore::keys() {
   std::set<std::string> locks;
   for (const auto& key : probe_.keys()) locks.insert(lock_of(key.key()));
   return {locks.begin(), locks.end()};
 }
 
-void EtcdGround::take_away(const std::vector<std::string>& keys) {
+void EtcdTestStore::take_away(const std::vector<std::string>& keys) {
   for (const std::string& key : keys) probe_.remove_all(key + "/");
 }
 
-int EtcdGround::other_connections() {
+int EtcdTestStore::other_connections() {
   probe_.keys();  // so that its own connection is there, and counted each time
   // "  0: 0100007F:C1A2 0100007F:5EC4 01 ...": in hex, and 01 is an established one.
   std::ifstream table("/proc/net/tcp");
@@ -44,7 +44,7 @@ int EtcdGround::other_connections() {
   return connections;
 }
 
-int EtcdGround::waiting() {
+int EtcdTestStore::waiting() {
   std::map<std::string, int> places;
   for (const auto& key : probe_.keys()) {
     if (key.key().find("/guard/") == std::string::npos) ++places[lock_of(key.key())];
@@ -54,15 +54,15 @@ int EtcdGround::waiting() {
   return waiting;
 }
 
-EtcdGround& shared_etcd() {
-  static EtcdGround ground;
-  return ground;
+EtcdTestStore& shared_etcd() {
+  static EtcdTestStore tested;
+  return tested;
 }
 
 std::vector<std::string_view> tested_backends() { return {"etcd"}; }
 
-Ground& shared_ground() { return shared_etcd(); }
+TestStore& shared_store() { return shared_etcd(); }
 
-std::unique_ptr<Ground> own_ground() { return std::make_unique<EtcdGround>(); }
+std::unique_ptr<TestStore> own_store() { return std::make_unique<EtcdTestStore>(); }
 
 }  // namespace lockbench::test

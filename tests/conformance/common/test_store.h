@@ -10,23 +10,16 @@
 
 #include "strategies/duration.h"
 #include "testbed/servers/server.h"
+#include "tests/support/servers.h"
 
 namespace lockbench::test {
-
-/// Sees every command that reaches a server, past the code under test. For one thread.
-class Monitor {
- public:
-  virtual ~Monitor() = default;
-  /// The first words, in capitals, of what came since the last call.
-  virtual std::vector<std::string> take() = 0;
-};
 
 /// A server of the kind that a suite is about, or several independent ones, and what the checks
 /// want to know of it past the code under test. For one thread. Whatever cannot be had throws
 /// std::runtime_error.
-class Ground {
+class TestStore {
  public:
-  virtual ~Ground() = default;
+  virtual ~TestStore() = default;
   /// The only one, or the first.
   virtual testbed::Server& server() = 0;
   /// All that one lock lives on.
@@ -47,8 +40,9 @@ class Ground {
   virtual int waiting() { return 0; }
   /// Returns when locks can be had again after servers have come back.
   virtual void settle() {}
-  /// Of one of the servers. Null where it shows no such thing.
-  virtual std::unique_ptr<Monitor> monitor(std::size_t /*server*/ = 0) { return nullptr; }
+  /// Sees every command that reaches one of the servers, past the code under test. Null where the
+  /// store shows no such thing.
+  virtual std::unique_ptr<RedisMonitor> monitor(std::size_t /*server*/ = 0) { return nullptr; }
 
   virtual bool exists(const std::string& key);
   /// Whether nothing is in the store, or will be once the server has seen that connections are
@@ -65,8 +59,8 @@ std::string url_of(std::uint16_t port);
 /// its servers; with "-replicated": those that need replicas.
 std::vector<std::string_view> tested_backends();
 /// Started on first use, ended with the program. Leave its server running.
-Ground& shared_ground();
+TestStore& shared_store();
 /// For checks that kill or freeze its server.
-std::unique_ptr<Ground> own_ground();
+std::unique_ptr<TestStore> own_store();
 
 }  // namespace lockbench::test

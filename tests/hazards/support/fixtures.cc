@@ -1,4 +1,4 @@
-#include "tests/hazards/support/house.h"
+#include "tests/hazards/support/fixtures.h"
 
 #include <fmt/format.h>
 

@@ -1,13 +1,13 @@
-#include "tests/support/service_worlds.h"
+#include "tests/support/service_envs.h"
 
 #include <random>
 #include <utility>
 
 namespace lockbench::test {
 
-class ServiceWorlds::World : public ForwardingEnv {
+class ServiceEnvs::World : public ForwardingEnv {
  public:
-  World(std::unique_ptr<Env> system, ServiceWorlds& worlds)
+  World(std::unique_ptr<Env> system, ServiceEnvs& worlds)
       : ForwardingEnv(*system), system_(std::move(system)), worlds_(worlds) {}
 
   CommandFate before_command(const CommandInfo& command) override {
@@ -21,45 +21,45 @@ class ServiceWorlds::World : public ForwardingEnv {
 
  private:
   std::unique_ptr<Env> system_;
-  ServiceWorlds& worlds_;
+  ServiceEnvs& worlds_;
 };
 
-std::shared_ptr<EnvSource> ServiceWorlds::source() {
+std::shared_ptr<EnvSource> ServiceEnvs::source() {
   return std::make_shared<EnvSource>(EnvSource{
       [this] { return std::make_unique<World>(make_system_env(std::random_device()()), *this); }});
 }
 
-std::vector<TracedCommand> ServiceWorlds::take() {
+std::vector<TracedCommand> ServiceEnvs::take() {
   const std::scoped_lock lock(mutex_);
   return std::exchange(commands_, {});
 }
 
-bool ServiceWorlds::await(const std::string& name, int count, Duration bound) {
+bool ServiceEnvs::await(const std::string& name, int count, Duration bound) {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, bound, [&] { return ended_[name] >= count; });
 }
 
-bool ServiceWorlds::await_any(int count, Duration bound) {
+bool ServiceEnvs::await_any(int count, Duration bound) {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, bound, [&] { return all_ended_ >= count; });
 }
 
-int ServiceWorlds::ended() const {
+int ServiceEnvs::ended() const {
   const std::scoped_lock lock(mutex_);
   return all_ended_;
 }
 
-void ServiceWorlds::hold_back_all() {
+void ServiceEnvs::hold_back_all() {
   const std::scoped_lock lock(mutex_);
   holds_back_ = true;
 }
 
-bool ServiceWorlds::await_held(Duration bound) {
+bool ServiceEnvs::await_held(Duration bound) {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, bound, [this] { return held_ > 0; });
 }
 
-void ServiceWorlds::let_go() {
+void ServiceEnvs::let_go() {
   {
     const std::scoped_lock lock(mutex_);
     holds_back_ = false;
@@ -67,7 +67,7 @@ void ServiceWorlds::let_go() {
   changed_.notify_all();
 }
 
-void ServiceWorlds::begin(const CommandInfo& command) {
+void ServiceEnvs::begin(const CommandInfo& command) {
   constexpr auto kLongest = std::chrono::seconds(10);
   std::unique_lock lock(mutex_);
   commands_.push_back({std::string(command.store), std::string(command.endpoint),
@@ -79,7 +79,7 @@ void ServiceWorlds::begin(const CommandInfo& command) {
   --held_;
 }
 
-void ServiceWorlds::end(const CommandInfo& command) {
+void ServiceEnvs::end(const CommandInfo& command) {
   {
     const std::scoped_lock lock(mutex_);
     ++ended_[std::string(command.name)];

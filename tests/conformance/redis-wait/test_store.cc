@@ -1,4 +1,4 @@
-#include "tests/conformance/common/ground.h"
+#include "tests/conformance/common/test_store.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "tests/conformance/common/properties.h"
-#include "tests/conformance/redis-wait/replicated_ground.h"
+#include "tests/conformance/redis-wait/replicated_store.h"
 
 namespace lockbench::test {
 namespace {
@@ -15,18 +15,9 @@ namespace {
 /// Servers count in whole milliseconds.
 constexpr std::chrono::milliseconds kTick{2};
 
-class Watcher : public Monitor {
- public:
-  explicit Watcher(std::uint16_t port) : monitor_(port) {}
-  std::vector<std::string> take() override { return monitor_.take(); }
-
- private:
-  RedisMonitor monitor_;
-};
-
 }  // namespace
 
-ReplicatedGround::ReplicatedGround() {
+ReplicatedStore::ReplicatedStore() {
   testbed::RedisGroupOptions options{.replicas = kReplicas};
   options.server.durable = false;
   options.server.users = {
@@ -36,28 +27,28 @@ ReplicatedGround::ReplicatedGround() {
   group_ = *std::move(group);
 }
 
-RedisProbe& ReplicatedGround::probe() {
+RedisProbe& ReplicatedStore::probe() {
   probe_.emplace(group_->primary().port());
   return *probe_;
 }
 
-std::optional<TimePoint> ReplicatedGround::end_of(const std::string& key) {
+std::optional<TimePoint> ReplicatedStore::end_of(const std::string& key) {
   const auto left = probe().time_to_live(key);
   if (!left) return std::nullopt;
   return std::chrono::steady_clock::now() + *left + kTick;
 }
 
-int ReplicatedGround::other_connections() {
+int ReplicatedStore::other_connections() {
   // The probe's own is the one more.
   const std::string clients = probe().ask({"CLIENT", "LIST", "TYPE", "normal"});
   return static_cast<int>(std::count(clients.begin(), clients.end(), '\n')) - 1;
 }
 
-std::unique_ptr<Monitor> ReplicatedGround::monitor(std::size_t /*server*/) {
-  return std::make_unique<Watcher>(group_->primary().port());
+std::unique_ptr<RedisMonitor> ReplicatedStore::monitor(std::size_t /*server*/) {
+  return std::make_unique<RedisMonitor>(group_->primary().port());
 }
 
-void ReplicatedGround::settle() {
+void ReplicatedStore::settle() {
   constexpr std::chrono::seconds kWithin{20};
   const auto deadline = std::chrono::steady_clock::now() + kWithin;
   while (!replicas_follow()) {
@@ -68,7 +59,7 @@ void ReplicatedGround::settle() {
   }
 }
 
-bool ReplicatedGround::replicas_follow() {
+bool ReplicatedStore::replicas_follow() {
   for (std::size_t i = 0; i < kReplicas; ++i) {
     auto facts = testbed::replication_facts(group_->replica(i));
     if (!facts || (*facts)["master_link_status"] != "up") return false;
@@ -86,12 +77,12 @@ bool ReplicatedGround::replicas_follow() {
 
 std::vector<std::string_view> tested_backends() { return {"redis-replicated"}; }
 
-Ground& shared_ground() {
-  static ReplicatedGround ground;
-  return ground;
+TestStore& shared_store() {
+  static ReplicatedStore tested;
+  return tested;
 }
 
-std::unique_ptr<Ground> own_ground() { return std::make_unique<ReplicatedGround>(); }
+std::unique_ptr<TestStore> own_store() { return std::make_unique<ReplicatedStore>(); }
 
 std::vector<Property> own_properties() { return {}; }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "testbed/servers/redis_group.h"
-#include "tests/conformance/common/ground.h"
+#include "tests/conformance/common/test_store.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {
@@ -14,9 +14,9 @@ namespace lockbench::test {
 inline constexpr int kReplicas = 2;
 
 /// A primary Redis with replicas; locks are taken on the primary. For one thread.
-class ReplicatedGround : public Ground {
+class ReplicatedStore : public TestStore {
  public:
-  ReplicatedGround();
+  ReplicatedStore();
 
   testbed::Server& server() override { return group_->primary(); }
   void clear() override { probe().ask({"FLUSHALL"}); }
@@ -25,7 +25,7 @@ class ReplicatedGround : public Ground {
   void take_away(const std::vector<std::string>& keys) override { probe().remove(keys); }
   /// Without those of the replicas.
   int other_connections() override;
-  std::unique_ptr<Monitor> monitor(std::size_t server) override;
+  std::unique_ptr<RedisMonitor> monitor(std::size_t server) override;
   /// Until every replica follows the primary again.
   void settle() override;
 

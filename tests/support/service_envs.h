@@ -13,7 +13,7 @@ namespace lockbench::test {
 
 /// The worlds of what clients share, such as renewal and notification: remembers their commands,
 /// and holds them back as it is told. Thread-safe. Outlives the services.
-class ServiceWorlds {
+class ServiceEnvs {
  public:
   /// For Services::provide().
   std::shared_ptr<EnvSource> source();

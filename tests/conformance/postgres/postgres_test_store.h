@@ -4,16 +4,16 @@
 #include <string>
 
 #include "testbed/servers/postgres_server.h"
-#include "tests/conformance/common/ground.h"
+#include "tests/conformance/common/test_store.h"
 #include "tests/conformance/postgres/probe.h"
 
 namespace lockbench::test {
 
 inline constexpr const char* kSchema = "lockbench_conformance";
 
-class PostgresGround : public Ground {
+class PostgresTestStore : public TestStore {
  public:
-  PostgresGround();
+  PostgresTestStore();
 
   testbed::Server& server() override { return *server_; }
   void clear() override;
@@ -30,6 +30,6 @@ class PostgresGround : public Ground {
   std::unique_ptr<testbed::Server> server_;
 };
 
-PostgresGround& shared_postgres();
+PostgresTestStore& shared_postgres();
 
 }  // namespace lockbench::test

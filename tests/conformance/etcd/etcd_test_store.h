@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "testbed/servers/etcd_server.h"
-#include "tests/conformance/common/ground.h"
+#include "tests/conformance/common/test_store.h"
 #include "tests/conformance/etcd/probe.h"
 
 namespace lockbench::test {
 
-class EtcdGround : public Ground {
+class EtcdTestStore : public TestStore {
  public:
-  EtcdGround();
+  EtcdTestStore();
 
   testbed::Server& server() override { return *server_; }
   void clear() override { probe_.remove_all(); }
@@ -32,6 +32,6 @@ class EtcdGround : public Ground {
   EtcdProbe probe_;
 };
 
-EtcdGround& shared_etcd();
+EtcdTestStore& shared_etcd();
 
 }  // namespace lockbench::test

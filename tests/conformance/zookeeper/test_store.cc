@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "deployment/failure.h"
-#include "tests/conformance/zookeeper/zookeeper_ground.h"
+#include "tests/conformance/zookeeper/zookeeper_test_store.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {
@@ -19,11 +19,11 @@ int connections(std::uint16_t port) {
 
 }  // namespace
 
-ZookeeperGround::ZookeeperGround()
+ZookeeperTestStore::ZookeeperTestStore()
     : server_(deployment::need(testbed::start_zookeeper(shared_testbed()))),
       probe_(std::make_unique<ZookeeperProbe>(server_->port())) {}
 
-std::vector<std::string> ZookeeperGround::keys() {
+std::vector<std::string> ZookeeperTestStore::keys() {
   std::vector<std::string> keys;
   for (const std::string& run : probe_->children("/lockbench")) {
     const std::string path = "/lockbench/" + run;
@@ -38,11 +38,11 @@ std::vector<std::string> ZookeeperGround::keys() {
   return keys;
 }
 
-std::optional<TimePoint> ZookeeperGround::end_of(const std::string& /*key*/) {
+std::optional<TimePoint> ZookeeperTestStore::end_of(const std::string& /*key*/) {
   return std::nullopt;  // as long as the session lives
 }
 
-void ZookeeperGround::take_away(const std::vector<std::string>& keys) {
+void ZookeeperTestStore::take_away(const std::vector<std::string>& keys) {
   for (const std::string& key : keys) {
     const std::string node = node_of(key);
     for (const std::string& child : probe_->children(node))
@@ -51,7 +51,7 @@ void ZookeeperGround::take_away(const std::vector<std::string>& keys) {
   }
 }
 
-int ZookeeperGround::other_connections() { return connections(server_->port()) - 1; }
+int ZookeeperTestStore::other_connections() { return connections(server_->port()) - 1; }
 
 std::string node_of(const std::string& key) {
   std::string path = "/" + key;
@@ -59,15 +59,15 @@ std::string node_of(const std::string& key) {
   return path;
 }
 
-ZookeeperGround& shared_zookeeper() {
-  static ZookeeperGround ground;
-  return ground;
+ZookeeperTestStore& shared_zookeeper() {
+  static ZookeeperTestStore tested;
+  return tested;
 }
 
 std::vector<std::string_view> tested_backends() { return {"zookeeper"}; }
 
-Ground& shared_ground() { return shared_zookeeper(); }
+TestStore& shared_store() { return shared_zookeeper(); }
 
-std::unique_ptr<Ground> own_ground() { return std::make_unique<ZookeeperGround>(); }
+std::unique_ptr<TestStore> own_store() { return std::make_unique<ZookeeperTestStore>(); }
 
 }  // namespace lockbench::test

@@ -1,4 +1,4 @@
-#include "tests/conformance/common/ground.h"
+#include "tests/conformance/common/test_store.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "tests/conformance/redlock/own_properties.h"
-#include "tests/conformance/redlock/quorum_ground.h"
+#include "tests/conformance/redlock/quorum_store.h"
 
 namespace lockbench::test {
 namespace {
@@ -16,24 +16,9 @@ namespace {
 /// Servers count in whole milliseconds.
 constexpr std::chrono::milliseconds kTick{2};
 
-class Watcher : public Monitor {
- public:
-  explicit Watcher(std::uint16_t port) : probe_(port), monitor_(port) {}
-  std::vector<std::string> take() override {
-    probe_.ask({"PING"});  // what was sent before it has arrived
-    auto words = monitor_.take();
-    std::erase(words, "PING");
-    return words;
-  }
-
- private:
-  RedisProbe probe_;
-  RedisMonitor monitor_;
-};
-
 }  // namespace
 
-QuorumGround::QuorumGround() : probes_(kNodes) {
+QuorumStore::QuorumStore() : probes_(kNodes) {
   shared_testbed();
   std::vector<std::future<std::unique_ptr<testbed::Server>>> begun;
   begun.reserve(kNodes);
@@ -44,14 +29,14 @@ QuorumGround::QuorumGround() : probes_(kNodes) {
   for (auto& node : begun) nodes_.push_back(node.get());
 }
 
-std::vector<testbed::Server*> QuorumGround::servers() {
+std::vector<testbed::Server*> QuorumStore::servers() {
   std::vector<testbed::Server*> all;
   all.reserve(kNodes);
   for (const auto& node : nodes_) all.push_back(node.get());
   return all;
 }
 
-RedisProbe& QuorumGround::probe(std::size_t number) {
+RedisProbe& QuorumStore::probe(std::size_t number) {
   auto& probe = probes_.at(number);
   if (probe) {
     try {
@@ -65,11 +50,11 @@ RedisProbe& QuorumGround::probe(std::size_t number) {
   return *probe;
 }
 
-void QuorumGround::clear() {
+void QuorumStore::clear() {
   for (std::size_t i = 0; i < kNodes; ++i) probe(i).ask({"FLUSHALL"});
 }
 
-std::vector<std::string> QuorumGround::keys() {
+std::vector<std::string> QuorumStore::keys() {
   std::set<std::string> all;
   for (std::size_t i = 0; i < kNodes; ++i) {
     if (!node(i).alive()) continue;
@@ -78,7 +63,7 @@ std::vector<std::string> QuorumGround::keys() {
   return {all.begin(), all.end()};
 }
 
-std::optional<TimePoint> QuorumGround::end_of(const std::string& key) {
+std::optional<TimePoint> QuorumStore::end_of(const std::string& key) {
   std::vector<TimePoint> ends;
   for (std::size_t i = 0; i < kNodes; ++i) {
     const TimePoint now = std::chrono::steady_clock::now();
@@ -93,21 +78,21 @@ std::optional<TimePoint> QuorumGround::end_of(const std::string& key) {
   return ends[kMajority - 1];
 }
 
-void QuorumGround::take_away(const std::vector<std::string>& keys) {
+void QuorumStore::take_away(const std::vector<std::string>& keys) {
   for (std::size_t i = 0; i < kNodes; ++i) probe(i).remove(keys);
 }
 
-int QuorumGround::other_connections() {
+int QuorumStore::other_connections() {
   int connections = 0;
   for (std::size_t i = 0; i < kNodes; ++i) connections += probe(i).other_connections();
   return connections;
 }
 
-std::unique_ptr<Monitor> QuorumGround::monitor(std::size_t server) {
-  return std::make_unique<Watcher>(node(server).port());
+std::unique_ptr<RedisMonitor> QuorumStore::monitor(std::size_t server) {
+  return std::make_unique<RedisMonitor>(node(server).port());
 }
 
-std::size_t QuorumGround::holding(const std::string& key) {
+std::size_t QuorumStore::holding(const std::string& key) {
   std::size_t nodes = 0;
   for (std::size_t i = 0; i < kNodes; ++i) {
     nodes += node(i).alive() && probe(i).exists(key) ? 1U : 0U;
@@ -115,7 +100,7 @@ std::size_t QuorumGround::holding(const std::string& key) {
   return nodes;
 }
 
-void QuorumGround::repair() {
+void QuorumStore::repair() {
   for (std::size_t i = 0; i < kNodes; ++i) {
     if (!node(i).alive()) must(node(i).restart(false));
     must(node(i).thaw());
@@ -125,18 +110,18 @@ void QuorumGround::repair() {
 
 std::vector<std::string_view> tested_backends() { return {"redis-quorum"}; }
 
-Ground& shared_ground() {
-  static QuorumGround ground;
-  return ground;
+TestStore& shared_store() {
+  static QuorumStore tested;
+  return tested;
 }
 
-QuorumGround& rough_ground() {
-  static QuorumGround ground;
-  ground.repair();
-  return ground;
+QuorumStore& breakable_store() {
+  static QuorumStore tested;
+  tested.repair();
+  return tested;
 }
 
-std::unique_ptr<Ground> own_ground() { return std::make_unique<QuorumGround>(); }
+std::unique_ptr<TestStore> own_store() { return std::make_unique<QuorumStore>(); }
 
 std::vector<Property> own_properties() {
   std::vector<Property> own;

@@ -1,4 +1,4 @@
-#include "tests/conformance/common/ground.h"
+#include "tests/conformance/common/test_store.h"
 
 #include <fmt/format.h>
 
@@ -11,9 +11,9 @@
 namespace lockbench::test {
 namespace {
 
-class MemcachedGround : public Ground {
+class MemcachedTestStore : public TestStore {
  public:
-  MemcachedGround() : server_(deployment::need(testbed::start_memcached(shared_testbed()))) {}
+  MemcachedTestStore() : server_(deployment::need(testbed::start_memcached(shared_testbed()))) {}
 
   testbed::Server& server() override { return *server_; }
   void clear() override { MemcachedProbe(server_->port()).ask("flush_all", "OK"); }
@@ -43,12 +43,12 @@ class MemcachedGround : public Ground {
 
 std::vector<std::string_view> tested_backends() { return {"memcached"}; }
 
-Ground& shared_ground() {
-  static MemcachedGround ground;
-  return ground;
+TestStore& shared_store() {
+  static MemcachedTestStore tested;
+  return tested;
 }
 
-std::unique_ptr<Ground> own_ground() { return std::make_unique<MemcachedGround>(); }
+std::unique_ptr<TestStore> own_store() { return std::make_unique<MemcachedTestStore>(); }
 
 std::vector<Property> own_properties() { return {}; }
 

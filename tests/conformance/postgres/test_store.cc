@@ -3,7 +3,7 @@
 #include "deployment/failure.h"
 #include "strategies/postgres/client/names.h"
 #include "tests/conformance/common/properties.h"
-#include "tests/conformance/postgres/postgres_ground.h"
+#include "tests/conformance/postgres/postgres_test_store.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {
@@ -15,10 +15,10 @@ bool has_schema(PostgresProbe& probe) {
 
 }  // namespace
 
-PostgresGround::PostgresGround()
+PostgresTestStore::PostgresTestStore()
     : server_(deployment::need(testbed::start_postgres(shared_testbed()))) {}
 
-void PostgresGround::clear() {
+void PostgresTestStore::clear() {
   PostgresProbe look = probe();
   // What earlier checks left hanging; bounded by the time given, each.
   look.ask(
@@ -27,7 +27,7 @@ void PostgresGround::clear() {
   look.ask(fmt::format("DROP SCHEMA IF EXISTS {} CASCADE", kSchema));
 }
 
-std::vector<std::string> PostgresGround::keys() {
+std::vector<std::string> PostgresTestStore::keys() {
   PostgresProbe look = probe();
   std::vector<std::string> keys;
   // Numbers do not tell their keys: those that a check uses are known by their first words.
@@ -52,7 +52,7 @@ std::vector<std::string> PostgresGround::keys() {
   return keys;
 }
 
-std::optional<TimePoint> PostgresGround::end_of(const std::string& key) {
+std::optional<TimePoint> PostgresTestStore::end_of(const std::string& key) {
   PostgresProbe look = probe();
   const auto left = look.ask(
       fmt::format("SELECT extract(epoch FROM lock_until - clock_timestamp()) FROM {}.lease "
@@ -64,7 +64,7 @@ std::optional<TimePoint> PostgresGround::end_of(const std::string& key) {
          std::chrono::microseconds(static_cast<std::int64_t>(std::stod(left.front()) * 1e6));
 }
 
-void PostgresGround::take_away(const std::vector<std::string>& keys) {
+void PostgresTestStore::take_away(const std::vector<std::string>& keys) {
   PostgresProbe look = probe();
   for (const std::string& key : keys) {
     look.ask(fmt::format("DELETE FROM {}.lease WHERE key = $1", kSchema), {key});
@@ -75,30 +75,30 @@ void PostgresGround::take_away(const std::vector<std::string>& keys) {
       "(SELECT pid FROM pg_locks WHERE locktype = 'advisory'))");
 }
 
-int PostgresGround::other_connections() {
+int PostgresTestStore::other_connections() {
   return std::stoi(probe()
                        .ask("SELECT count(*) FROM pg_stat_activity WHERE application_name = "
                             "'lockbench'")
                        .front());
 }
 
-int PostgresGround::waiting() {
+int PostgresTestStore::waiting() {
   return std::stoi(probe()
                        .ask("SELECT count(*) FROM pg_stat_activity WHERE application_name = "
                             "'lockbench' AND wait_event_type = 'Lock'")
                        .front());
 }
 
-PostgresGround& shared_postgres() {
-  static PostgresGround ground;
-  return ground;
+PostgresTestStore& shared_postgres() {
+  static PostgresTestStore tested;
+  return tested;
 }
 
 std::vector<std::string_view> tested_backends() { return {"postgres"}; }
 
-Ground& shared_ground() { return shared_postgres(); }
+TestStore& shared_store() { return shared_postgres(); }
 
-std::unique_ptr<Ground> own_ground() { return std::make_unique<PostgresGround>(); }
+std::unique_ptr<TestStore> own_store() { return std::make_unique<PostgresTestStore>(); }
 
 std::vector<Property> own_properties() { return {}; }
 

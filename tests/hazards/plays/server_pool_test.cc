@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "hazards/play.h"
-#include "tests/hazards/support/house.h"
+#include "tests/hazards/support/fixtures.h"
 #include "tests/support/test_names.h"
 
 // How private stores end sessions, and which setups they refuse.

@@ -7,7 +7,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "tests/conformance/common/ground.h"
+#include "tests/conformance/common/test_store.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {
@@ -20,9 +20,9 @@ inline constexpr std::size_t kNodes = 5;
 inline constexpr std::size_t kMajority = 3;
 
 /// Five independent Redis servers. For one thread.
-class QuorumGround : public Ground {
+class QuorumStore : public TestStore {
  public:
-  QuorumGround();
+  QuorumStore();
 
   testbed::Server& server() override { return node(0); }
   std::vector<testbed::Server*> servers() override;
@@ -33,7 +33,7 @@ class QuorumGround : public Ground {
   std::optional<TimePoint> end_of(const std::string& key) override;
   void take_away(const std::vector<std::string>& keys) override;
   int other_connections() override;
-  std::unique_ptr<Monitor> monitor(std::size_t server) override;
+  std::unique_ptr<RedisMonitor> monitor(std::size_t server) override;
 
   testbed::Server& node(std::size_t number) { return *nodes_.at(number); }
   /// Made anew where the node was restarted meanwhile: it must be up.
@@ -49,6 +49,6 @@ class QuorumGround : public Ground {
 };
 
 /// For checks that kill and freeze nodes, one after the other: repaired for each.
-QuorumGround& rough_ground();
+QuorumStore& breakable_store();
 
 }  // namespace lockbench::test

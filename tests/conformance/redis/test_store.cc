@@ -1,4 +1,4 @@
-#include "tests/conformance/common/ground.h"
+#include "tests/conformance/common/test_store.h"
 
 #include <fmt/format.h>
 
@@ -12,20 +12,11 @@ namespace {
 /// Servers and clocks of time of day count in whole milliseconds.
 constexpr std::chrono::milliseconds kTick{2};
 
-class Watcher : public Monitor {
+class RedisTestStore : public TestStore {
  public:
-  explicit Watcher(std::uint16_t port) : monitor_(port) {}
-  std::vector<std::string> take() override { return monitor_.take(); }
-
- private:
-  RedisMonitor monitor_;
-};
-
-class RedisGround : public Ground {
- public:
-  explicit RedisGround(testbed::Server& server)
+  explicit RedisTestStore(testbed::Server& server)
       : server_(server), kept_(std::in_place, server.port()) {}
-  explicit RedisGround(std::unique_ptr<testbed::Server> server)
+  explicit RedisTestStore(std::unique_ptr<testbed::Server> server)
       : own_(std::move(server)), server_(*own_) {}
 
   testbed::Server& server() override { return server_; }
@@ -33,8 +24,8 @@ class RedisGround : public Ground {
   std::vector<std::string> keys() override { return probe().keys(); }
   void take_away(const std::vector<std::string>& keys) override { probe().remove(keys); }
   int other_connections() override { return probe().other_connections(); }
-  std::unique_ptr<Monitor> monitor(std::size_t /*server*/) override {
-    return std::make_unique<Watcher>(server_.port());
+  std::unique_ptr<RedisMonitor> monitor(std::size_t /*server*/) override {
+    return std::make_unique<RedisMonitor>(server_.port());
   }
 
   /// By the key's TTL, or by the time of day that is its value.
@@ -69,11 +60,11 @@ class RedisGround : public Ground {
 
 std::vector<std::string_view> tested_backends() { return {"redis", "local"}; }
 
-Ground& shared_ground() {
-  static RedisGround ground(shared_redis());
-  return ground;
+TestStore& shared_store() {
+  static RedisTestStore tested(shared_redis());
+  return tested;
 }
 
-std::unique_ptr<Ground> own_ground() { return std::make_unique<RedisGround>(own_redis()); }
+std::unique_ptr<TestStore> own_store() { return std::make_unique<RedisTestStore>(own_redis()); }
 
 }  // namespace lockbench::test
