@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "strategies/duration.h"
@@ -34,6 +36,17 @@ struct Reply {
 
   bool done() const { return kind == Kind::done; }
 };
+
+/// The server's name of the operation: "create", "getData" and so on.
+std::string_view name_of(Request::Kind kind);
+
+// The client library's error codes.
+/// After which the request may have been carried out.
+bool is_lost(int code);
+bool ends_session(int code);
+bool came_from_server(int code);
+/// Nothing for an unexpected error.
+std::optional<Reply::Kind> kind_of(int code);
 
 /// Requests that are pipelined, and their answers. Guarded by the session's mutex.
 struct Batch {

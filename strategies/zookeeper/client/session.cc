@@ -27,36 +27,6 @@ int whole_milliseconds(Duration duration) {
 /// Without this callback the library would log to stderr.
 void ignore_message(const char* /*message*/) {}
 
-/// Codes after which the request may have been carried out.
-bool is_lost(int code) {
-  return code == ZCONNECTIONLOSS || code == ZOPERATIONTIMEOUT || code == ZCLOSING ||
-         code == ZSYSTEMERROR;
-}
-
-bool ends_session(int code) {
-  return code == ZSESSIONEXPIRED || code == ZINVALIDSTATE || code == ZAUTHFAILED;
-}
-
-bool came_from_server(int code) {
-  return code == ZOK || (code <= ZAPIERROR && code != ZCLOSING && !ends_session(code));
-}
-
-/// Nothing for an unexpected error.
-std::optional<Reply::Kind> kind_of(int code) {
-  switch (code) {
-    case ZOK:
-      return Reply::Kind::done;
-    case ZNONODE:
-      return Reply::Kind::no_node;
-    case ZNODEEXISTS:
-      return Reply::Kind::node_exists;
-    case ZNOTEMPTY:
-      return Reply::Kind::not_empty;
-    default:
-      return std::nullopt;
-  }
-}
-
 Reply reply_from(const Stat* stat) {
   Reply reply;
   if (stat != nullptr) {
@@ -64,24 +34,6 @@ Reply reply_from(const Stat* stat) {
     reply.owner = stat->ephemeralOwner;
   }
   return reply;
-}
-
-std::string_view name_of(Request::Kind kind) {
-  switch (kind) {
-    case Request::Kind::make:
-    case Request::Kind::make_ephemeral:
-    case Request::Kind::make_sequential:
-      return "create";
-    case Request::Kind::children:
-      return "getChildren";
-    case Request::Kind::look:
-      return "getData";
-    case Request::Kind::exists:
-      return "exists";
-    case Request::Kind::remove:
-      return "delete";
-  }
-  return "?";
 }
 
 }  // namespace
