@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """clang-tidy on every .cc file of a build directory's compile_commands.json. Usage: tidy.py BUILD_DIRECTORY
 
-Most of clang-tidy's time goes into the headers, so about ten files with the same flags are checked as one
-translation unit. A file that does not compile together with the others, because both define a name in an
+Most of clang-tidy's time goes into the headers, so about 25 files are checked as one translation unit, with the
+flags of them all. A file that does not compile together with the others, because both define a name in an
 anonymous namespace, is moved to another unit.
 
 A file without findings is remembered in ${XDG_CACHE_HOME:-~/.cache}/lockbench-tidy and not checked again until
@@ -22,7 +22,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "lockbench-tidy"
-FILES_PER_UNIT = 10
+FILES_PER_UNIT = 25
 FORGET_AFTER_DAYS = 30
 
 
@@ -66,7 +66,7 @@ def flags_of(entry):
         if word in ("-o", "-c"):
             words.pop(0)
         elif word != "-fpch-preprocess":
-            flags.append(word)
+            flags.append(word + words.pop(0) if word == "-isystem" else word)
     return tuple(flags)
 
 
@@ -91,13 +91,25 @@ def work_list(build):
     return sorted(listed.values())
 
 
+def union(lists):
+    """Each flag of any list once, in the order of the lists; of contradicting ones the last counts."""
+    return list(dict.fromkeys(flag for flags in lists for flag in flags))
+
+
+def unit_of(files):
+    """Their texts as one. Strategies and scenarios may all have a `registration`."""
+    return "".join(f'#define registration registration_{i}\n'
+                   f'#include "{file}"  // NOLINT(bugprone-suspicious-include)\n'
+                   '#undef registration\n' for i, file in enumerate(files))
+
+
 def check(files, flags, configuration):
     """Checks the files as one unit. Returns clang-tidy's findings, and the files that broke the unit."""
     # Under this name, the analyzer takes what the unit includes for its own code.
     with tempfile.TemporaryDirectory() as folder:
         unit, config = pathlib.Path(folder) / "UnifiedSource.cc", pathlib.Path(folder) / "config"
         config.write_text(configuration)
-        unit.write_text("".join(f'#include "{file}"  // NOLINT(bugprone-suspicious-include)\n' for file in files))
+        unit.write_text(unit_of(files))
         # What one file names may shadow a name of the file before it; the compiler warns where it is in one file.
         command = ["clang-tidy", "--quiet", f"--config-file={config}", str(unit), "--", *flags, "-Wno-shadow"]
         run = subprocess.run(command, capture_output=True, text=True)
@@ -143,10 +155,14 @@ def main():
             verdict.touch()
         else:
             verdicts[file] = verdict
-            groups.setdefault((flags, configuration), []).append(file)
+            groups.setdefault(configuration, []).append((file, flags))
 
-    units = [(files[at:at + FILES_PER_UNIT], *group)
-             for group, files in groups.items() for at in range(0, len(files), FILES_PER_UNIT)]
+    units = []
+    for configuration, files in groups.items():
+        count = -(-len(files) // FILES_PER_UNIT)
+        # Dealt out like cards: files of one room, which are most likely to clash, lie in different units.
+        for part in (files[first::count] for first in range(count)):
+            units.append(([file for file, _ in part], union(flags for _, flags in part), configuration))
     print(f"clang-tidy: {len(verdicts)} files to check, in {len(units)} units", file=sys.stderr)
     failed = False
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
