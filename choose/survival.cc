@@ -9,7 +9,7 @@
 namespace lockbench::choose {
 // A test checks that every scenario exists.
 const std::vector<Survival>& fault_words() {
-  static const std::vector<Survival> kWords{
+  static const std::vector<Survival> words{
       {"crash", {"crash-holding", "crash-mid-acquire", "crash-waiting"}},
       {"host-crash", {"host-crash"}},
       {"pause", {"pause-holding"}, {"pause-holding-fenced"}},
@@ -27,7 +27,7 @@ const std::vector<Survival>& fault_words() {
       {"memory-pressure", {"redis-eviction", "memcached-eviction"}},
       {"lost-answer", {"lost-answer-acquire", "lost-answer-release"}},
   };
-  return kWords;
+  return words;
 }
 
 std::optional<Survival> find_survival(std::string_view text) {

@@ -92,7 +92,7 @@ LineChart by_sweep(const Capacity& capacity, const std::string& over) {
 }
 
 Table steps_table(const Capacity& capacity) {
-  static const std::vector<std::string> kKeys{"purpose",
+  static const std::vector<std::string> shown{"purpose",
                                               "at",
                                               "offered_per_second",
                                               "sections_per_second",
@@ -104,7 +104,7 @@ Table steps_table(const Capacity& capacity) {
                                               "generator_cpu_share",
                                               "reason"};
   return captioned(fmt::format("{}: every step", capacity.strategy),
-                   *chosen(step_table({capacity}), kKeys));
+                   *chosen(step_table({capacity}), shown));
 }
 
 Remark headline_of(const Capacity& capacity) {

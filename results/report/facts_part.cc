@@ -29,8 +29,8 @@ Table environment_table(const Result& result) {
   const Environment& environment = result.environment;
   constexpr double kGiB = 1024.0 * 1024 * 1024;
   Table table{.caption = "Environment", .titles = {"what", "which"}};
-  const auto add = [&table](std::string what, std::string which) {
-    if (!which.empty()) table.rows.push_back({{std::move(what)}, {std::move(which)}});
+  const auto add = [&table](const std::string& what, const std::string& which) {
+    if (!which.empty()) table.rows.push_back({{what}, {which}});
   };
   add("begun", result.started_at);
   add("result", result.id);

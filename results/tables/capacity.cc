@@ -124,7 +124,7 @@ auto of_acquire(double Distribution::*figure) {
 }
 
 const std::vector<Field<Row>>& step_fields() {
-  static const std::vector<Field<Row>> kFields{
+  static const std::vector<Field<Row>> fields{
       {{"strategy", "", "strategy"}, [](const Row& row) { return row.capacity->strategy; }},
       {{"objective", "", "objective"},
        [](const Row& row) { return row.step != nullptr ? row.capacity->objective : ""; }},
@@ -159,7 +159,7 @@ const std::vector<Field<Row>>& step_fields() {
        [](const Row& row) { return row.step != nullptr ? row.step->reason : ""; }},
       {{"violated", "", "violated"}, [](const Row& row) { return row.capacity->violated; }},
   };
-  return kFields;
+  return fields;
 }
 
 constexpr std::size_t kColumns = 48;
@@ -220,7 +220,7 @@ std::string scale(const Axis& axis) {
 }  // namespace
 
 Table capacity_table(const std::vector<Capacity>& capacities) {
-  static const std::vector<Field<Capacity>> kFields{
+  static const std::vector<Field<Capacity>> fields{
       {{"strategy", "", "strategy"}, &Capacity::strategy},
       {{"clients", "", "clients", Unit::count, 5}, &Capacity::clients},
       {{"keys", "", "keys", Unit::count, 6}, &Capacity::keys},
@@ -236,7 +236,7 @@ Table capacity_table(const std::vector<Capacity>& capacities) {
       {{"utilisation", "", "utilisation", Unit::share, 9}, &Capacity::utilisation},
       {{"headroom", "", "headroom", Unit::share, 4}, &Capacity::headroom},
   };
-  return table_of(kFields, capacities);
+  return table_of(fields, capacities);
 }
 
 Table step_table(const std::vector<Capacity>& capacities) {

@@ -112,7 +112,7 @@ std::vector<std::string> findings_of(const std::string& scenario,
 
 Table point_table(const std::vector<DosePoint>& points) {
   using Point = DosePoint;
-  static const std::vector<Field<Point>> kFields{
+  static const std::vector<Field<Point>> fields{
       {{"scenario", "", "scenario"}, &Point::scenario},
       {{"strategy", "", "strategy"}, &Point::strategy},
       {{"ratio", "", "length/TTL", Unit::number}, &Point::ratio},
@@ -124,7 +124,7 @@ Table point_table(const std::vector<DosePoint>& points) {
          return point.plays > 0 ? std::optional(point.violated_share) : std::nullopt;
        }},
   };
-  return table_of(kFields, points);
+  return table_of(fields, points);
 }
 
 Table dose_matrix(const std::vector<DosePoint>& points) {

@@ -10,7 +10,7 @@ namespace lockbench::results {
 namespace {
 
 const std::vector<Field<RenewalPoint>>& renewal_fields() {
-  static const std::vector<Field<RenewalPoint>> kFields{
+  static const std::vector<Field<RenewalPoint>> fields{
       {{"strategy", "", "strategy", Unit::text, 0, Show::if_asked}, &RenewalPoint::strategy},
       {{"held", "", "held", Unit::count}, &RenewalPoint::held},
       {{"mode", "", "renewed by"}, &RenewalPoint::mode},
@@ -36,7 +36,7 @@ const std::vector<Field<RenewalPoint>>& renewal_fields() {
       {{"slip_p99_seconds", "slip", "p99", Unit::seconds, 3},
        of(&RenewalPoint::slip, &Distribution::p99)},
   };
-  return kFields;
+  return fields;
 }
 
 std::string finding(const RenewalPoint& point) {

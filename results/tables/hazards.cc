@@ -150,7 +150,7 @@ std::vector<std::string> strategies_of(const std::vector<Hazard>& hazards) {
 }
 
 Table hazard_table(const std::vector<Hazard>& hazards) {
-  static const std::vector<Field<Hazard>> kFields{
+  static const std::vector<Field<Hazard>> fields{
       {{"scenario", "", "scenario"}, &Hazard::scenario},
       {{"strategy", "", "strategy"}, &Hazard::strategy},
       {{"expected", "", "declared", Unit::text, 2}, &Hazard::expected},
@@ -158,7 +158,7 @@ Table hazard_table(const std::vector<Hazard>& hazards) {
       {{"agrees", "", "agrees", Unit::text, 1}, &Hazard::agrees},
       {{"reason", "", "reason", Unit::text, 3}, reason_of},
   };
-  return table_of(kFields, hazards);
+  return table_of(fields, hazards);
 }
 
 std::string hazard_text(const std::vector<Hazard>& hazards, const TextStyle& style) {

@@ -154,7 +154,7 @@ const std::vector<Field<QuorumPoint>>& quorum_fields() {
     const std::string by = human_seconds(point.slow_seconds);
     return {point.slow, Tone::plain, fmt::format("{} by {}", point.slow, by)};
   };
-  static const std::vector<Field<QuorumPoint>> kFields{
+  static const std::vector<Field<QuorumPoint>> fields{
       {{"strategy", "", "strategy"}, &QuorumPoint::strategy},
       {{"nodes", "", "nodes", Unit::count}, &QuorumPoint::nodes},
       {{"down", "", "down", Unit::count, 3}, &QuorumPoint::down},
@@ -182,7 +182,7 @@ const std::vector<Field<QuorumPoint>>& quorum_fields() {
        of(&QuorumPoint::validity, &Distribution::min)},
       {{"violated", "", "violated", Unit::text, 6}, &QuorumPoint::violated},
   };
-  return kFields;
+  return fields;
 }
 
 }  // namespace

@@ -99,13 +99,13 @@ std::pair<std::optional<double>, std::optional<double>> sections_of_clients(cons
 
 /// The worst of the repetitions: a violation outweighs all, no audit outweighs a success.
 Cell verdict(const Group& group) {
-  static const std::map<Verdict, int> kGravity{{Verdict::exclusive, 0},
-                                               {Verdict::unaudited, 1},
-                                               {Verdict::unprotected, 2},
-                                               {Verdict::violated, 3}};
+  static const std::map<Verdict, int> gravity{{Verdict::exclusive, 0},
+                                              {Verdict::unaudited, 1},
+                                              {Verdict::unprotected, 2},
+                                              {Verdict::violated, 3}};
   Verdict worst = Verdict::exclusive;
   for (const Run* run : group.runs) {
-    if (kGravity.at(run->audit.verdict) > kGravity.at(worst)) worst = run->audit.verdict;
+    if (gravity.at(run->audit.verdict) > gravity.at(worst)) worst = run->audit.verdict;
   }
   const bool good = worst == Verdict::exclusive, bad = worst == Verdict::violated;
   return {to_string(worst), good ? Tone::good : bad ? Tone::bad : Tone::doubtful};
@@ -152,7 +152,7 @@ Field<Group> event(std::string key, std::string group, std::string name, int ran
 /// Every column of a run. For lack of room, rare events are left out first, with their counts in a
 /// note; then what explains a lock's figures; the figures that people compare go last.
 const std::vector<Field<Group>>& run_fields() {
-  static const std::vector<Field<Group>> kFields{
+  static const std::vector<Field<Group>> fields{
       {{"strategy", "", "strategy"}, [](auto& group) { return group.first().strategy; }},
       only_if_asked("backend", Unit::text, [](auto& group) { return group.first().backend; }),
       only_if_asked("repetition", Unit::count, median_of("repetition")),
@@ -226,7 +226,7 @@ const std::vector<Field<Group>>& run_fields() {
       for_reports("replica_wait_max_seconds", "replica", "wait max", Unit::seconds,
                   largest_of("replication.wait.max")),
   };
-  return kFields;
+  return fields;
 }
 
 std::vector<Group> groups_of(const Result& result, const KnownFlaws& flaws, bool merge) {
