@@ -17,7 +17,7 @@ using Strategies = std::vector<const Descriptor*>;
 using Started = tl::expected<std::unique_ptr<PrivateStore>, NotStarted>;
 
 /// Servers that are needed together: a backend's, or the counter's.
-struct Need {
+struct WantedStore {
   const PrivateStoreKind* kind = nullptr;
   std::string set;                 ///< their name in the endpoints
   StoreRequest wanted{};           ///< for private servers
@@ -42,7 +42,7 @@ std::vector<std::string> first_of(std::vector<std::string> urls) {
 }
 
 void add_needs_of(const PrivateStoreKind& kind, const Request& request,
-                  const Strategies& strategies, std::vector<Need>& all) {
+                  const Strategies& strategies, std::vector<WantedStore>& all) {
   const auto any = [&](auto&& trait) {
     return std::any_of(strategies.begin(), strategies.end(), [&](const Descriptor* strategy) {
       return strategy->backend == kind.name && trait(strategy->traits);
@@ -51,8 +51,8 @@ void add_needs_of(const PrivateStoreKind& kind, const Request& request,
   const bool plain = any([](const Traits& traits) { return !traits.needs_replicas; });
   const bool replicated = any([](const Traits& traits) { return traits.needs_replicas; });
   const bool failover = kind.replicates && request.failover;
-  const auto add = [&](std::string set) -> Need& {
-    Need& need = all.emplace_back();
+  const auto add = [&](std::string set) -> WantedStore& {
+    WantedStore& need = all.emplace_back();
     need.kind = &kind;
     need.set = std::move(set);
     need.wanted.clients = connections_for(request.clients);
@@ -61,7 +61,7 @@ void add_needs_of(const PrivateStoreKind& kind, const Request& request,
     return need;
   };
   if (plain && !failover) {
-    Need& need = add(std::string(kind.name));
+    WantedStore& need = add(std::string(kind.name));
     need.quorum = any([](const Traits& traits) { return traits.nodes > 1; });
     need.first_only =
         any([](const Traits& traits) { return !traits.needs_replicas && traits.nodes <= 1; });
@@ -69,7 +69,7 @@ void add_needs_of(const PrivateStoreKind& kind, const Request& request,
     if (kind.clusters && request.clusters) need.wanted.members = kClusterMembers;
   }
   if (replicated || (plain && failover)) {
-    Need& need = add(fmt::format("{}-replicated", kind.name));
+    WantedStore& need = add(fmt::format("{}-replicated", kind.name));
     need.given = first_of(std::move(need.given));
     need.replicated = true;
     need.wanted.replicas = request.replicas;
@@ -79,15 +79,15 @@ void add_needs_of(const PrivateStoreKind& kind, const Request& request,
   }
 }
 
-std::vector<Need> needs_of(const Request& request, const Strategies& strategies) {
-  std::vector<Need> all;
+std::vector<WantedStore> wanted_stores(const Request& request, const Strategies& strategies) {
+  std::vector<WantedStore> all;
   for (const PrivateStoreKind* kind : private_store_kinds()) {
     add_needs_of(*kind, request, strategies, all);
   }
   if (!request.counter) return all;
   // A server of its own, so that the counter's traffic does not slow the locks. With the user's
   // Redis and no other for the counter, it lives there.
-  Need counter{.kind = find_private_store_kind("redis"), .set = "counter"};
+  WantedStore counter{.kind = find_private_store_kind("redis"), .set = "counter"};
   counter.wanted.clients = connections_for(request.clients);
   counter.given = first_of(request.given_for("redis"));
   if (request.given_counter) counter.given = {*request.given_counter};
@@ -96,7 +96,7 @@ std::vector<Need> needs_of(const Request& request, const Strategies& strategies)
 }
 
 /// A server that is given twice would have two votes.
-Done check_distinct(const Need& need) {
+Done check_distinct(const WantedStore& need) {
   if (!need.quorum) return {};
   const StoreKind* const kind = find_store_kind(need.kind->name);
   std::set<std::string> seen;
@@ -112,11 +112,11 @@ Done check_distinct(const Need& need) {
   return {};
 }
 
-Done raise_open_files(const Request& request, const std::vector<Need>& needs) {
-  if (needs.empty()) return {};
+Done raise_open_files(const Request& request, const std::vector<WantedStore>& wanted) {
+  if (wanted.empty()) return {};
   int most = 1;
   bool lines = false;
-  for (const Need& need : needs) {
+  for (const WantedStore& need : wanted) {
     most = std::max(most, need.kind->files_per_connection);
     lines = lines || need.lines;
     if (!need.quorum) continue;
@@ -128,13 +128,13 @@ Done raise_open_files(const Request& request, const std::vector<Need>& needs) {
 }
 
 /// Begins to start all private servers. If the testbed cannot be started, each gets that error.
-void begin(std::vector<Need>& needs, Deployment& deployment) {
-  const auto own = [](const Need& need) { return need.given.empty(); };
-  if (std::none_of(needs.begin(), needs.end(), own)) return;
+void begin(std::vector<WantedStore>& wanted, Deployment& deployment) {
+  const auto own = [](const WantedStore& need) { return need.given.empty(); };
+  if (std::none_of(wanted.begin(), wanted.end(), own)) return;
   auto host = LocalHost::open();
-  if (host) deployment.host = *std::move(host);
   const std::string failure = host ? "" : host.error();
-  for (Need& need : needs) {
+  if (host) deployment.host = *std::move(host);
+  for (WantedStore& need : wanted) {
     if (!need.given.empty()) continue;
     need.started =
         std::async(std::launch::async, [&need, host = deployment.host.get(), failure]() -> Started {
@@ -145,7 +145,7 @@ void begin(std::vector<Need>& needs, Deployment& deployment) {
 }
 
 /// Reaches the first, and of a quorum all that can be reached.
-tl::expected<results::Server, std::string> facts_of(const Need& need,
+tl::expected<results::Server, std::string> facts_of(const WantedStore& need,
                                                     const std::vector<std::string>& urls,
                                                     const Request& request,
                                                     std::vector<std::string>& warnings,
@@ -179,7 +179,7 @@ tl::expected<results::Server, std::string> facts_of(const Need& need,
 }
 
 /// Fills in the endpoints and facts of these servers; the error says why they cannot be used.
-Done provide(Need& need, const Request& request, Deployment& deployment,
+Done provide(WantedStore& need, const Request& request, Deployment& deployment,
              const std::stop_token& stop) {
   std::shared_ptr<PrivateStore> store;
   if (need.started.valid()) {
@@ -207,7 +207,8 @@ Done provide(Need& need, const Request& request, Deployment& deployment,
 
 /// Why there are too few replicas; empty if there are enough, or if the user says how many there
 /// are and the server does not.
-std::string lacks_replicas(const Need& need, const Request& request, const Deployment& deployment) {
+std::string lacks_replicas(const WantedStore& need, const Request& request,
+                           const Deployment& deployment) {
   if (!need.replicated) return {};
   const std::string& url = deployment.endpoints.at(need.set).front();
   const auto store = find_store_kind(need.kind->name)->make(url, request.command_timeout);
@@ -223,7 +224,7 @@ std::string lacks_replicas(const Need& need, const Request& request, const Deplo
 }
 
 /// Provides one need; drops the strategies that it leaves without servers.
-Done serve(Need& need, const Request& request, const Drop& drop, Deployment& deployment,
+Done serve(WantedStore& need, const Request& request, const Drop& drop, Deployment& deployment,
            const std::stop_token& stop) {
   Done provided;
   try {
@@ -294,15 +295,15 @@ tl::expected<Deployment, std::string> deploy(const Request& request, const Strat
                                              const Drop& drop, const std::stop_token& stop) {
   Deployment deployment;
   // Destroyed before the deployment: its futures wait for what is still starting.
-  std::vector<Need> needs = needs_of(request, strategies);
-  if (auto raised = raise_open_files(request, needs); !raised) {
+  std::vector<WantedStore> wanted = wanted_stores(request, strategies);
+  if (auto raised = raise_open_files(request, wanted); !raised) {
     return tl::unexpected(raised.error());
   }
-  for (const Need& need : needs) {
+  for (const WantedStore& need : wanted) {
     if (auto distinct = check_distinct(need); !distinct) return tl::unexpected(distinct.error());
   }
-  begin(needs, deployment);
-  for (Need& need : needs) {
+  begin(wanted, deployment);
+  for (WantedStore& need : wanted) {
     if (auto served = serve(need, request, drop, deployment, stop); !served) {
       return tl::unexpected(served.error());
     }

@@ -175,6 +175,7 @@ Option& OptionList::add(const Name& name, Place& place,
     if constexpr (kList) {
       if (place.empty()) return nullptr;
       std::vector<std::string> texts;
+      texts.reserve(place.size());
       for (const Item& item : place) texts.push_back(type.text(item));
       return texts;
     } else if constexpr (kOptional) {
