@@ -59,6 +59,7 @@ std::vector<std::string> PrivateStore::urls_on(const std::vector<std::uint16_t>&
   const testbed::UrlForm& form = servers().front()->url_form();
   if (cluster_) return {form.on(ports)};
   std::vector<std::string> urls;
+  urls.reserve(ports.size());
   for (const std::uint16_t port : ports) urls.push_back(form.on({port}));
   return urls;
 }

@@ -91,6 +91,12 @@ def work_list(build):
     return sorted(listed.values())
 
 
+def suite_of(file):
+    """The folder of a suite of tests: all suites have the same namespace. Rooms have their own."""
+    parts = file.relative_to(ROOT).parts
+    return parts[:3] if parts[0] == "tests" else ()
+
+
 def union(lists):
     """Each flag of any list once, in the order of the lists; of contradicting ones the last counts."""
     return list(dict.fromkeys(flag for flags in lists for flag in flags))
@@ -126,6 +132,7 @@ def check_all(files, flags, configuration):
         unit = units.pop()
         found, broken = check(unit, flags, configuration)
         if found and len(unit) > 1 and "clang-diagnostic-error" in found:
+            print("clang-tidy: not as one: " + " ".join(str(file.relative_to(ROOT)) for file in broken), file=sys.stderr)
             # The first file cannot clash with one before it, so there are fewer files in each part.
             rest = [file for file in unit if file not in broken]
             units.extend([rest, broken] if broken and rest else [[file] for file in unit])
@@ -155,13 +162,12 @@ def main():
             verdict.touch()
         else:
             verdicts[file] = verdict
-            groups.setdefault(configuration, []).append((file, flags))
+            groups.setdefault((configuration, suite_of(file)), []).append((file, flags))
 
     units = []
-    for configuration, files in groups.items():
-        count = -(-len(files) // FILES_PER_UNIT)
-        # Dealt out like cards: files of one room, which are most likely to clash, lie in different units.
-        for part in (files[first::count] for first in range(count)):
+    for (configuration, _), files in groups.items():
+        for at in range(0, len(files), FILES_PER_UNIT):
+            part = files[at:at + FILES_PER_UNIT]
             units.append(([file for file, _ in part], union(flags for _, flags in part), configuration))
     print(f"clang-tidy: {len(verdicts)} files to check, in {len(units)} units", file=sys.stderr)
     failed = False

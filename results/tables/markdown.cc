@@ -28,6 +28,7 @@ std::string to_markdown(const Table& table, const std::vector<std::string>& note
   std::string out = titles.empty() ? "" : markdown_row(titles) + rule + "\n";
   for (const auto& row : table.rows) {
     std::vector<std::string> cells;
+    cells.reserve(row.size());
     for (const Cell& cell : row) cells.push_back(markdown_text(cell.text));
     out += markdown_row(cells);
   }
