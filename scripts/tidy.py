@@ -93,7 +93,7 @@ def work_list(build):
 
 def suite_of(file):
     """The folder of a suite of tests: all suites have the same namespace. Rooms have their own."""
-    parts = file.relative_to(ROOT).parts
+    parts = file.parent.relative_to(ROOT).parts
     return parts[:3] if parts[0] == "tests" else ()
 
 

@@ -23,7 +23,7 @@ namespace {
 using hazards::Cell;
 using hazards::Repeated;
 
-constexpr int kUsuallyAtOnce = 6;
+constexpr int kPlaysAtOnce = 6;
 
 /// In the order in which they are shown.
 tl::expected<std::vector<Cell>, UsageError> cells_of(const HazardOptions& options,
@@ -187,7 +187,7 @@ tl::expected<int, UsageError> play_matrix(const HazardOptions& options) {
     if (!servers) return tl::unexpected(UsageError{servers.error()});
     HazardProgress progress(console, plays);
     play_all(
-        **servers, plays, options.at_once.value_or(kUsuallyAtOnce),
+        **servers, plays, options.at_once.value_or(kPlaysAtOnce),
         [&](const Cell& cell) { progress.on_done(cell); }, session.stop());
   }
   Ending ending{.interrupted = session.stopped()};

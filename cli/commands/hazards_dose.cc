@@ -17,7 +17,7 @@ using hazards::DosePoint;
 using hazards::Scenario;
 
 /// More than without --dose, as these plays mostly wait.
-constexpr int kUsuallyAtOnce = 24;
+constexpr int kDosePlaysAtOnce = 24;
 constexpr int kUsualPlays = 10;
 
 /// The scenarios whose fault has an adjustable duration. One that has none is an error if named.
@@ -134,7 +134,7 @@ tl::expected<int, UsageError> play_doses(const HazardOptions& options) {
     measure_doses(
         **servers, points,
         {.plays = options.dose_plays.value_or(kUsualPlays),
-         .at_once = options.at_once.value_or(kUsuallyAtOnce),
+         .at_once = options.at_once.value_or(kDosePlaysAtOnce),
          .seed = std::random_device()()},
         [&](const DosePoint& point) { progress.on_done(point); }, session.stop());
   }

@@ -150,6 +150,7 @@ tl::expected<deployment::Deployment, UsageError> deploy(const LoadOptions& optio
   if (ready) ready = check_faults(options, selected);
   if (!ready) return tl::unexpected(UsageError{ready.error()});
   std::vector<const Descriptor*> strategies;
+  strategies.reserve(selected.size());
   for (const Selected& one : selected) strategies.push_back(one.strategy);
   const auto drop = [&](const auto& concerns, std::string_view reason) {
     return skip(concerns, reason, selected, skipped);

@@ -64,7 +64,7 @@ StopOnSignal::StopOnSignal(std::stop_source stop, Console& console, std::string 
 
 StopOnSignal::~StopOnSignal() {
   const std::uint64_t one = 1;
-  static_cast<void>(!write(end_, &one, sizeof one));
+  static_cast<void>(::write(end_, &one, sizeof one));
   thread_.join();
   close(signals_);
   close(end_);

@@ -50,14 +50,14 @@ Verdict lose_numbers(Play& play, int earlier_grants,
           "the fencing numbers went on growing, and the late write was rejected"};
 }
 
-Verdict restart(Play& play) {
+Verdict numbers_after_restart(Play& play) {
   return lose_numbers(
       play, 10, [](PrivateStore& store) { store.restart(); },
       "the store was killed and came back empty");
 }
 
 /// No number has been replicated.
-Verdict failover(Play& play) {
+Verdict numbers_after_failover(Play& play) {
   play.store().cut_replication();
   play.record_fault("replication is cut");
   return lose_numbers(
@@ -76,7 +76,7 @@ const ScenarioRegistration restarted({
         "The store restarts empty and loses the fencing numbers: what does a fenced counter do?",
     .setup = Setup::volatile_,
     .exempts = only_with_fencing,
-    .play = restart,
+    .play = numbers_after_restart,
 });
 
 const ScenarioRegistration replaced({
@@ -84,7 +84,7 @@ const ScenarioRegistration replaced({
     .question = "A replica without the last fencing number takes over: is an update lost?",
     .setup = Setup::replicated,
     .exempts = only_with_fencing,
-    .play = failover,
+    .play = numbers_after_failover,
 });
 
 }  // namespace

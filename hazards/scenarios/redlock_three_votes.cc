@@ -59,7 +59,7 @@ Verdict node_restart_delayed(Play& play) {
   });
 }
 
-Verdict clock_jump(Play& play) {
+Verdict node_clock_jump(Play& play) {
   play.set_ttl(kLongTtl);
   return by_three_votes(play, [&](const Grant&, Actor& second) {
     play.store().jump_clock(2 * kLongTtl);
@@ -68,7 +68,7 @@ Verdict clock_jump(Play& play) {
   });
 }
 
-const ScenarioRegistration empty({
+const ScenarioRegistration node_empty({
     .name = "redlock-node-restart-empty",
     .question = "One of three voters is killed and restarts empty: do two clients hold the lock?",
     .setup = Setup::volatile_,
@@ -85,12 +85,12 @@ const ScenarioRegistration delayed({
     .play = node_restart_delayed,
 });
 
-const ScenarioRegistration jump({
+const ScenarioRegistration node_jump({
     .name = "redlock-clock-jump",
     .question = "The wall clock of one of three voters jumps ahead: do two clients hold the lock?",
     .setup = Setup::clocked,
     .exempts = only_for_quorums,
-    .play = clock_jump,
+    .play = node_clock_jump,
 });
 
 }  // namespace

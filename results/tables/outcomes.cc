@@ -4,22 +4,23 @@
 
 namespace lockbench::results {
 
-using Kind = OutcomeWord::Kind;
+using OutcomeKind = OutcomeWord::Kind;
 
 const std::vector<OutcomeWord>& outcome_words() {
   static const std::vector<OutcomeWord> words{
-      {"safe", "safe", "the fault did no harm", Kind::fine},
-      {"recovers", "back", "the lock recovered without help", Kind::fine},
-      {"double-grant", "double", "two clients held the lock at once", Kind::harm},
-      {"lost-update", "lost", "a stale write reached the protected counter", Kind::harm},
-      {"foreign-release", "freed", "a client released the lock of another", Kind::harm},
-      {"foreign-renewal", "renewed", "a client renewed the lock of another", Kind::harm},
-      {"stuck", "stuck", "no client can acquire the lock any more", Kind::standing},
-      {"self-deadlock", "self", "the holder waits for itself", Kind::standing},
-      {"unavailable", "down", "no client can acquire the lock during the fault", Kind::standing},
+      {"safe", "safe", "the fault did no harm", OutcomeKind::fine},
+      {"recovers", "back", "the lock recovered without help", OutcomeKind::fine},
+      {"double-grant", "double", "two clients held the lock at once", OutcomeKind::harm},
+      {"lost-update", "lost", "a stale write reached the protected counter", OutcomeKind::harm},
+      {"foreign-release", "freed", "a client released the lock of another", OutcomeKind::harm},
+      {"foreign-renewal", "renewed", "a client renewed the lock of another", OutcomeKind::harm},
+      {"stuck", "stuck", "no client can acquire the lock any more", OutcomeKind::standing},
+      {"self-deadlock", "self", "the holder waits for itself", OutcomeKind::standing},
+      {"unavailable", "down", "no client can acquire the lock during the fault",
+       OutcomeKind::standing},
       {"refused", "refused", "the strategy grants no lock rather than a doubtful one",
-       Kind::refusal},
-      {"not-applicable", "·", "does not apply to the strategy", Kind::none},
+       OutcomeKind::refusal},
+      {"not-applicable", "·", "does not apply to the strategy", OutcomeKind::none},
   };
   return words;
 }
@@ -34,14 +35,14 @@ const OutcomeWord* find_outcome(std::string_view outcome) {
 Tone tone_of(const OutcomeWord* word) {
   if (word == nullptr) return Tone::doubtful;
   switch (word->kind) {
-    case Kind::fine:
+    case OutcomeKind::fine:
       return Tone::good;
-    case Kind::harm:
+    case OutcomeKind::harm:
       return Tone::bad;
-    case Kind::standing:
-    case Kind::refusal:
+    case OutcomeKind::standing:
+    case OutcomeKind::refusal:
       return Tone::doubtful;
-    case Kind::none:
+    case OutcomeKind::none:
       break;
   }
   return Tone::plain;
@@ -49,9 +50,9 @@ Tone tone_of(const OutcomeWord* word) {
 
 int gravity(std::string_view outcome) {
   const OutcomeWord* const word = find_outcome(outcome);
-  if (word == nullptr || word->kind == Kind::harm || outcome == "stuck") return 3;
-  if (word->kind == Kind::standing) return 2;
-  return word->kind == Kind::refusal ? 1 : 0;
+  if (word == nullptr || word->kind == OutcomeKind::harm || outcome == "stuck") return 3;
+  if (word->kind == OutcomeKind::standing) return 2;
+  return word->kind == OutcomeKind::refusal ? 1 : 0;
 }
 
 bool does_harm(std::string_view outcome) { return gravity(outcome) > gravity("refused"); }

@@ -13,8 +13,6 @@ namespace {
 using Points = std::vector<QuorumPoint>;
 using Lines = std::vector<std::string>;
 
-std::string count(std::uint64_t number) { return human_count(static_cast<double>(number)); }
-
 /// Two digits at least, however small.
 std::string factor(double value) {
   return value > 0 && value < 0.1 ? fmt::format("{:.2g}", value) : human_number(value);
@@ -87,7 +85,8 @@ std::string against(const QuorumPoint& point, const std::vector<const QuorumPoin
                               human_number(std::abs(more))));
   if (point.split_votes > 0) {
     parts.push_back(fmt::format("{} rounds a grant, {} split votes",
-                                human_number(point.rounds_per_grant), count(point.split_votes)));
+                                human_number(point.rounds_per_grant),
+                                human_count(static_cast<double>(point.split_votes))));
   }
   return fmt::format("{}: {}", with_clients(place(point), point.clients), fmt::join(parts, ", "));
 }

@@ -5,7 +5,7 @@ namespace lockbench::redis {
 namespace {
 
 /// Redlock at the speed of its majority: asks all nodes at once and does not wait for late answers.
-std::unique_ptr<LockStrategy> make(const Context& context) {
+std::unique_ptr<LockStrategy> make_parallel(const Context& context) {
   return std::make_unique<RedlockLock>(context, RedlockLock::Order::parallel);
 }
 
@@ -19,7 +19,7 @@ const Registration registration(Descriptor{
               "instances at the same time\"",
     .traits = redlock_traits(),
     .hazards = redlock_hazards(),
-    .make = make,
+    .make = make_parallel,
 });
 
 }  // namespace

@@ -19,12 +19,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-class Socket {
+class ProbeSocket {
  public:
-  explicit Socket(int flags) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | flags, 0)) {}
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  ~Socket() {
+  explicit ProbeSocket(int flags) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | flags, 0)) {}
+  ProbeSocket(const ProbeSocket&) = delete;
+  ProbeSocket& operator=(const ProbeSocket&) = delete;
+  ~ProbeSocket() {
     if (fd_ >= 0) close(fd_);
   }
   int fd() const { return fd_; }
@@ -47,7 +47,7 @@ tl::unexpected<std::string> system_error(std::string_view what) {
 
 /// The port bound, which the kernel chooses if `port` is 0.
 tl::expected<std::uint16_t, std::string> try_port(std::uint16_t port) {
-  const Socket probe(0);
+  const ProbeSocket probe(0);
   sockaddr_in address = loopback(port);
   socklen_t size = sizeof address;
   auto* generic = reinterpret_cast<sockaddr*>(&address);
@@ -110,7 +110,7 @@ tl::expected<std::string, std::string> ask_until(
     std::uint16_t port, std::string_view request, std::chrono::milliseconds within,
     const std::function<bool(std::string_view)>& whole) {
   const auto deadline = Clock::now() + within;
-  const Socket connection(SOCK_NONBLOCK);
+  const ProbeSocket connection(SOCK_NONBLOCK);
   const int fd = connection.fd();
   if (fd < 0) return system_error("socket");
   const sockaddr_in address = loopback(port);

@@ -39,16 +39,16 @@ bool zookeeper_is_ready(const Server& server) {
 }
 
 /// The ports of a member: an ensemble needs three, a server that is alone only the first.
-struct Member {
+struct Voter {
   std::uint16_t clients = 0, peers = 0, election = 0;
 };
 
-tl::expected<std::vector<Member>, std::string> choose(const ZookeeperOptions& options,
-                                                      std::size_t size) {
+tl::expected<std::vector<Voter>, std::string> choose(const ZookeeperOptions& options,
+                                                     std::size_t size) {
   const std::size_t each = size == 1 ? 1 : 3;
   const auto ports = distinct_ports(options.choose_port, each * size);
   if (!ports) return tl::unexpected(ports.error());
-  std::vector<Member> members;
+  std::vector<Voter> members;
   for (std::size_t i = 0; i < ports->size(); i += each) {
     members.push_back({ports->at(i), ports->at(i + each / 2), ports->at(i + each - 1)});
   }
@@ -66,7 +66,7 @@ std::vector<std::string> arguments(const fs::path& java, const fs::path& jar,
 }
 
 std::string configuration(const ZookeeperOptions& options, const fs::path& data, std::size_t number,
-                          const std::vector<Member>& all) {
+                          const std::vector<Voter>& all) {
   std::string text = fmt::format(
       "dataDir={}\nclientPort={}\nclientPortAddress=127.0.0.1\n"
       // In milliseconds. Sessions are checked once per tick, so they end at most one tick late.
@@ -84,7 +84,7 @@ std::string configuration(const ZookeeperOptions& options, const fs::path& data,
 }
 
 Started start_member(Testbed& testbed, const ZookeeperOptions& options, const fs::path& java,
-                     const fs::path& jar, std::size_t number, const std::vector<Member>& all) {
+                     const fs::path& jar, std::size_t number, const std::vector<Voter>& all) {
   ServerSpec spec;
   spec.name = kZookeeper;
   spec.user = unless_root("nobody");
@@ -136,9 +136,9 @@ tl::expected<std::vector<std::unique_ptr<Server>>, std::string> start_zookeeper_
   if (!jar) return tl::unexpected(jar.error());
   const auto java = find_program(kJava);
   if (!java) return tl::unexpected(java.error());
-  return start_all_on_free_ports<Server, Member>(
+  return start_all_on_free_ports<Server, Voter>(
       [&] { return choose(options, static_cast<std::size_t>(size)); },
-      [&](std::size_t number, const std::vector<Member>& all) {
+      [&](std::size_t number, const std::vector<Voter>& all) {
         return start_member(testbed, options, *java, *jar, number, all);
       });
 }
