@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Configures and builds a preset, quietly unless it fails. Usage: build.sh PRESET [CMake options] [-- targets]
+# Configures and builds a preset. Usage: build.sh PRESET [CMake options] [-- targets]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=$1
@@ -27,7 +27,15 @@ configure() {
   if [ -e "build/$preset/build.ninja" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then return; fi
   cmake --preset "$preset" "${options[@]}" && echo "$wanted" >"$stamp"
 }
-if ! { configure && cmake --build --preset "$preset" "${targets[@]}"; } >"$log" 2>&1; then
-  cat "$log" >&2
+# On a terminal, ninja shows how far it is; elsewhere its output is shown if it fails, without the commands.
+build() {
+  if ! [ -t 2 ]; then
+    cmake --build --preset "$preset" "${targets[@]}" >>"$log" 2>&1
+  elif ! ninja -C "build/$preset" -n "${targets[@]:1}" | grep -q 'no work to do'; then
+    cmake --build --preset "$preset" "${targets[@]}" >&2
+  fi
+}
+if ! configure >"$log" 2>&1 || ! build; then
+  grep -v '/ccache ' "$log" >&2
   exit 1
 fi

@@ -12,6 +12,7 @@ inline constexpr const char* kSchema = "lockbench.result/1";
 // The one list of what a result file holds, in its order, for all that visit it. A visitor offers
 //   v(name, value)                    a field; null for an optional that is empty
 //   v.where_there(name, value)        an optional or a list that is left out if it is empty
+//   v.added(name, value)              optional: a field that files of older versions lack
 //   v.measured(name, value, exists)   a number that is null where there was nothing to measure
 //   v.group(name, fill)               an object that is no struct of the model
 //   v.constant(name, text)            a text that is always the same
@@ -80,8 +81,14 @@ template <class Visitor>
 void describe(Visitor& v, Is<Run> auto& run) {
   LOCKBENCH_VISIT(run, strategy, backend, repetition, duration_seconds, sections,
                   sections_per_second, outcomes)
-  for (const auto& [name, member] : kRunCounts) v(name, run.*member);
-  for (const auto& [name, member] : kRunDistributions) v(name, run.*member);
+  const auto visit = [&v, &run](const auto& field) {
+    if constexpr (requires { v.added(field.name, run.*field.member); }) {
+      if (field.added) return v.added(field.name, run.*field.member);
+    }
+    v(field.name, run.*field.member);
+  };
+  for (const auto& field : kRunCounts) visit(field);
+  for (const auto& field : kRunDistributions) visit(field);
   v.group("releases", [&run](auto& releases) {
     releases("not_owner", run.releases_not_owner);
     releases("failed", run.releases_failed);

@@ -66,6 +66,11 @@ class Reader {
     if (object_.is_object() && object_.contains(name)) (*this)(name, value);
   }
 
+  template <class T>
+  void added(const char* name, T& value) {
+    where_there(name, value);
+  }
+
   void constant(const char* name, const char* text) {
     const Json* found = member(name);
     if (found != nullptr && *found != text) {

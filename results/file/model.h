@@ -168,6 +168,7 @@ template <class T>
 struct RunField {
   const char* name;
   T Run::*member;
+  bool added = false;  ///< files of older versions lack it: it is then empty, or zero
 };
 
 /// The distributions and counts that stand in a run itself. fields.h writes and reads them by these

@@ -49,8 +49,8 @@ constexpr std::array kMore{
 /// The distribution of a run that a figure such as "acquire.p99" belongs to.
 std::optional<Distribution Run::*> distribution_of(std::string_view path) {
   const std::string_view group = path.substr(0, path.find('.'));
-  for (const auto& [name, member] : kRunDistributions) {
-    if (group == name) return member;
+  for (const auto& field : kRunDistributions) {
+    if (group == field.name) return field.member;
   }
   return std::nullopt;
 }

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -5,7 +7,9 @@
 
 #include "choose/reference.h"
 #include "cli/console/publish.h"
+#include "hazards/scenario.h"
 #include "results/tables/reference_tables.h"
+#include "strategies/registry.h"
 #include "tests/unit/choose/fixtures.h"
 
 namespace lockbench {
@@ -89,6 +93,38 @@ TEST(Pages, LinkToFilesThatExist) {
       EXPECT_TRUE(fs::exists(target)) << page.path << " links to " << target;
     }
   }
+}
+
+std::string text_of(const char* path) {
+  std::ifstream file(fs::path(LOCKBENCH_SOURCE_DIR) / path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Whether the page has `name`, or a part of it that stands for the rest: `-durable` or `store-*`.
+bool names(const std::string& page, const std::string& name) {
+  const auto has = [&page](const std::string& word) {
+    return page.find('`' + word + '`') != std::string::npos;
+  };
+  if (has(name)) return true;
+  for (std::size_t dash = 0; (dash = name.find('-', dash)) != std::string::npos; ++dash) {
+    if (has(name.substr(dash)) || has(name.substr(0, dash) + "-*")) return true;
+  }
+  return false;
+}
+
+TEST(Pages, NameEveryStrategyAndScenario) {
+  const std::string strategies = text_of("docs/strategies.md"),
+                    hazards = text_of("docs/hazards.md");
+  for (const Descriptor* strategy : all_strategies()) {
+    EXPECT_TRUE(names(strategies, std::string(strategy->name)))
+        << "docs/strategies.md has no row for " << strategy->name;
+  }
+  for (const hazards::Scenario* scenario : hazards::all_scenarios()) {
+    EXPECT_TRUE(names(hazards, std::string(scenario->name)))
+        << "docs/hazards.md has no row for " << scenario->name;
+  }
+  EXPECT_THAT(text_of("README.md"),
+              HasSubstr(fmt::format("{} strategies", all_strategies().size())));
 }
 
 TEST(ReferenceResults, AreSmall) {

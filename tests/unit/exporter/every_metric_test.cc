@@ -100,11 +100,11 @@ TEST_F(EveryMetricTest, EveryFieldOfARunHasAMetric) {
       return row.in_run != nullptr && row.in_run(result) == field;
     });
   };
-  for (const auto& [name, member] : results::kRunDistributions) {
-    EXPECT_TRUE(has_row(loadgen::kTimings, &(result.*member))) << name;
+  for (const auto& field : results::kRunDistributions) {
+    EXPECT_TRUE(has_row(loadgen::kTimings, &(result.*field.member))) << field.name;
   }
-  for (const auto& [name, member] : results::kRunCounts) {
-    EXPECT_TRUE(has_row(loadgen::kCounts, &(result.*member))) << name;
+  for (const auto& field : results::kRunCounts) {
+    EXPECT_TRUE(has_row(loadgen::kCounts, &(result.*field.member))) << field.name;
   }
 }
 

@@ -48,9 +48,9 @@ inline Run full_run() {
   run.sections = 124000;
   run.sections_per_second = 41234.5;
   run.outcomes = {124000, 12, 3, 4, 5, 6};
-  for (const auto& [name, member] : kRunDistributions) run.*member = sample_distribution();
+  for (const auto& field : kRunDistributions) run.*field.member = sample_distribution();
   std::uint64_t count = 1;
-  for (const auto& [name, member] : kRunCounts) run.*member = ++count;
+  for (const auto& field : kRunCounts) run.*field.member = ++count;
   run.releases_not_owner = 8;
   run.releases_failed = 9;
   run.wait = {1e-4, 0.1, 0.002};

@@ -99,7 +99,9 @@ TEST_P(EveryDescriptor, OffersOnlyPoliciesThatWaitAccepts) {
         << to_string(kind) << " cannot be given with --wait";
   }
   // If there are choices, the default is one of them.
-  EXPECT_TRUE(kinds.empty() || kinds.contains(traits.waiting.kind));
+  EXPECT_TRUE(kinds.empty() || kinds.contains(traits.waiting.kind))
+      << GetParam()->name << ": its default, " << to_string(traits.waiting.kind)
+      << ", is not in waiting_choices";
 }
 
 TEST_P(EveryDescriptor, HasConsistentTraits) {
