@@ -98,7 +98,7 @@ def suite_of(file):
 
 
 def union(lists):
-    """Each flag of any list once, in the order of the lists; of contradicting ones the last counts."""
+    """Each flag of any list once, in the order of the lists."""
     return list(dict.fromkeys(flag for flags in lists for flag in flags))
 
 
@@ -132,7 +132,8 @@ def check_all(files, flags, configuration):
         unit = units.pop()
         found, broken = check(unit, flags, configuration)
         if found and len(unit) > 1 and "clang-diagnostic-error" in found:
-            print("clang-tidy: not as one: " + " ".join(str(file.relative_to(ROOT)) for file in broken), file=sys.stderr)
+            why = next(line for line in found.splitlines() if "clang-diagnostic-error" in line)
+            print(f"clang-tidy: files that clash are read again: {why}", file=sys.stderr)
             # The first file cannot clash with one before it, so there are fewer files in each part.
             rest = [file for file in unit if file not in broken]
             units.extend([rest, broken] if broken and rest else [[file] for file in unit])
@@ -162,10 +163,11 @@ def main():
             verdict.touch()
         else:
             verdicts[file] = verdict
-            groups.setdefault((configuration, suite_of(file)), []).append((file, flags))
+            modes = tuple(flag for flag in flags if not flag.startswith(("-D", "-I", "-isystem")))
+            groups.setdefault((configuration, suite_of(file), modes), []).append((file, flags))
 
     units = []
-    for (configuration, _), files in groups.items():
+    for (configuration, _, _), files in groups.items():
         for at in range(0, len(files), FILES_PER_UNIT):
             part = files[at:at + FILES_PER_UNIT]
             units.append(([file for file, _ in part], union(flags for _, flags in part), configuration))

@@ -52,9 +52,9 @@ struct Child {
   std::optional<Clock::time_point> kill_at;
 };
 
-class Supervisor {
+class Supervision {
  public:
-  explicit Supervisor(int child_events) : child_events_(child_events) {}
+  explicit Supervision(int child_events) : child_events_(child_events) {}
 
   /// Returns when the other side has closed the connection.
   void serve();
@@ -80,7 +80,7 @@ class Supervisor {
   std::map<std::uint64_t, Child> children_;
 };
 
-void Supervisor::tell(const std::vector<std::string>& fields) {
+void Supervision::tell(const std::vector<std::string>& fields) {
   const std::string line = wire::encode(fields);
   std::size_t done = 0;
   while (done < line.size()) {
@@ -91,13 +91,13 @@ void Supervisor::tell(const std::vector<std::string>& fields) {
   }
 }
 
-Child* Supervisor::find(const std::string& id) {
+Child* Supervision::find(const std::string& id) {
   const auto number = parse<std::uint64_t>(id);
   const auto found = number ? children_.find(*number) : children_.end();
   return found == children_.end() ? nullptr : &found->second;
 }
 
-void Supervisor::start(const std::vector<std::string>& fields) {
+void Supervision::start(const std::vector<std::string>& fields) {
   constexpr std::size_t kArgv = 6;
   const auto id = parse<std::uint64_t>(fields[1]);
   const int stop_signal = fields.size() > kArgv ? parse<int>(fields[5]).value_or(0) : 0;
@@ -113,12 +113,12 @@ void Supervisor::start(const std::vector<std::string>& fields) {
   tell({"started", fields[1], std::to_string(*pid)});
 }
 
-void Supervisor::ask_to_end(const Child& child) {
+void Supervision::ask_to_end(const Child& child) {
   kill(-child.pid, child.stop_signal);
   signal_tree(child.pid, SIGCONT);  // a frozen server cannot handle the signal
 }
 
-void Supervisor::obey(const std::vector<std::string>& fields) {
+void Supervision::obey(const std::vector<std::string>& fields) {
   if (fields.size() < 2) return;
   const std::string& verb = fields[0];
   const std::string& id = fields[1];
@@ -139,7 +139,7 @@ void Supervisor::obey(const std::vector<std::string>& fields) {
   tell({"failed", id, "unknown command"});
 }
 
-bool Supervisor::read_commands() {
+bool Supervision::read_commands() {
   std::array<char, 16384> bytes{};
   const ssize_t got = read(STDIN_FILENO, bytes.data(), bytes.size());
   if (got < 0 && errno == EINTR) return true;
@@ -148,7 +148,7 @@ bool Supervisor::read_commands() {
   return true;
 }
 
-void Supervisor::reap() {
+void Supervision::reap() {
   siginfo_t info{};
   while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
     const pid_t pid = info.si_pid;
@@ -164,7 +164,7 @@ void Supervisor::reap() {
   }
 }
 
-void Supervisor::kill_overdue() {
+void Supervision::kill_overdue() {
   for (auto& [id, child] : children_) {
     if (!child.kill_at || *child.kill_at > Clock::now()) continue;
     signal_tree(child.pid, SIGKILL);
@@ -172,7 +172,7 @@ void Supervisor::kill_overdue() {
   }
 }
 
-milliseconds Supervisor::time_to_next_kill() const {
+milliseconds Supervision::time_to_next_kill() const {
   milliseconds wait = std::chrono::minutes(1);
   for (const auto& [id, child] : children_) {
     if (!child.kill_at) continue;
@@ -181,7 +181,7 @@ milliseconds Supervisor::time_to_next_kill() const {
   return std::max(wait, milliseconds(0));
 }
 
-void Supervisor::serve() {
+void Supervision::serve() {
   bool connected = true;
   while (connected) {
     std::array<pollfd, 2> files{pollfd{STDIN_FILENO, POLLIN, 0}, pollfd{child_events_, POLLIN, 0}};
@@ -200,13 +200,13 @@ void Supervisor::serve() {
 
 /// Kills server processes that left their group and whose parent has ended. They are our direct
 /// children now (see PR_SET_CHILD_SUBREAPER) and not reaped, so their pids cannot have been reused.
-void Supervisor::kill_orphans() {
+void Supervision::kill_orphans() {
   const std::string self = std::to_string(getpid());
   std::ifstream list("/proc/" + self + "/task/" + self + "/children");
   for (pid_t pid = 0; list >> pid;) kill(pid, SIGKILL);
 }
 
-void Supervisor::wait_for_children(Clock::time_point until, bool orphans_too) {
+void Supervision::wait_for_children(Clock::time_point until, bool orphans_too) {
   while (Clock::now() < until) {
     reap();
     if (orphans_too) kill_orphans();
@@ -221,7 +221,7 @@ void Supervisor::wait_for_children(Clock::time_point until, bool orphans_too) {
   }
 }
 
-void Supervisor::stop_all() {
+void Supervision::stop_all() {
   for (const auto& [id, child] : children_) ask_to_end(child);
   wait_for_children(Clock::now() + kFinalGrace, false);
   for (const auto& [id, child] : children_) signal_tree(child.pid, SIGKILL);
@@ -253,7 +253,7 @@ int main(int argc, char** argv) {
   }
   const int child_events = lockbench::testbed::detach();
   if (child_events < 0) return 2;
-  lockbench::testbed::Supervisor supervisor(child_events);
+  lockbench::testbed::Supervision supervisor(child_events);
   supervisor.serve();
   supervisor.stop_all();
   std::error_code error;
