@@ -11,10 +11,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-bool has(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
-
 Words capacity_of(const char* strategy, Words more) {
   Words arguments = {"capacity", strategy, "--warmup", "100ms",
                      "--out",    "r.json", "--redis",  shared_redis().url()};

@@ -14,10 +14,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-bool has(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
-
 Words wait_run(Words more) {
   Words arguments = {"run",      "redis-wait", "--duration", "300ms",
                      "--warmup", "0ms",        "--out",      "r.json"};

@@ -123,8 +123,12 @@ std::string read_file(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
 void expect_in(const std::string& text, std::string_view part) {
-  EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
+  EXPECT_TRUE(has(text, part)) << part << " is not in: " << text;
 }
 
 std::vector<std::string> lines_of(std::string_view text) {

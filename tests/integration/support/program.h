@@ -39,6 +39,7 @@ class Scratch {
 
 std::string read_file(const std::filesystem::path& path);
 std::vector<std::string> lines_of(std::string_view text);
+bool has(const std::string& text, std::string_view part);
 void expect_in(const std::string& text, std::string_view part);
 
 /// Whether the condition comes true within the time; asked every few milliseconds.
