@@ -86,7 +86,7 @@ std::vector<Malformed> malformed_options() {
   };
 }
 
-std::vector<Malformed> malformed_servers() {
+std::vector<Malformed> malformed_redis() {
   const std::string nowhere = fmt::format("127.0.0.1:{}", test::closed_port());
   return {
       {"UrlScheme",
@@ -116,6 +116,12 @@ std::vector<Malformed> malformed_servers() {
       {"UnreachableSocket",
        run_with({"--redis", "unix:///no/such/socket", "--out", "/dev/null"}),
        {"--redis", "/no/such/socket"}},
+  };
+}
+
+std::vector<Malformed> malformed_servers() {
+  const std::string nowhere = fmt::format("127.0.0.1:{}", test::closed_port());
+  return {
       {"PostgresUnreachable",
        {"run", "--postgres", "postgresql://ann:hunter2@" + nowhere + "/x", "--out", "/dev/null",
         "postgres-lease"},
@@ -201,8 +207,9 @@ std::vector<Malformed> malformed_files() {
 
 std::vector<Malformed> all_malformed() {
   std::vector<Malformed> all = malformed_options();
-  for (Malformed& malformed : malformed_servers()) all.push_back(std::move(malformed));
-  for (Malformed& malformed : malformed_files()) all.push_back(std::move(malformed));
+  for (const auto& more : {malformed_redis(), malformed_servers(), malformed_files()}) {
+    all.insert(all.end(), more.begin(), more.end());
+  }
   return all;
 }
 
