@@ -13,7 +13,7 @@ namespace {
 using std::chrono::nanoseconds;
 using MaybeDuration = std::optional<Duration>;
 
-TimePoint at(int nanosecond) {
+TimePoint after_ns(int nanosecond) {
   return TimePoint(std::chrono::hours(1000) + nanoseconds(nanosecond));
 }
 
@@ -26,89 +26,89 @@ class HandoffTest : public testing::Test {
 };
 
 TEST_F(HandoffTest, TheGrantTellsIfTheReleaseIsConfirmedFirst) {
-  tracker_.release_started(0, at(100));
-  EXPECT_EQ(tracker_.release_finished(0, at(100), true), std::nullopt);
-  EXPECT_EQ(tracker_.granted(0, at(50), at(130)), MaybeDuration(nanoseconds(30)));
+  tracker_.release_started(0, after_ns(100));
+  EXPECT_EQ(tracker_.release_finished(0, after_ns(100), true), std::nullopt);
+  EXPECT_EQ(tracker_.granted(0, after_ns(50), after_ns(130)), MaybeDuration(nanoseconds(30)));
 }
 
 TEST_F(HandoffTest, TheReleaseTellsIfTheGrantIsSeenFirst) {
-  tracker_.release_started(0, at(100));
-  EXPECT_EQ(tracker_.granted(0, at(50), at(120)), std::nullopt);
-  EXPECT_EQ(tracker_.release_finished(0, at(100), true), MaybeDuration(nanoseconds(20)));
+  tracker_.release_started(0, after_ns(100));
+  EXPECT_EQ(tracker_.granted(0, after_ns(50), after_ns(120)), std::nullopt);
+  EXPECT_EQ(tracker_.release_finished(0, after_ns(100), true), MaybeDuration(nanoseconds(20)));
 }
 
 TEST_F(HandoffTest, EachHandoffIsToldOnce) {
-  tracker_.release_started(0, at(100));
-  tracker_.release_finished(0, at(100), true);
-  ASSERT_TRUE(tracker_.granted(0, at(50), at(130)));
-  EXPECT_EQ(tracker_.granted(0, at(60), at(140)), std::nullopt);
-  EXPECT_EQ(tracker_.release_finished(0, at(100), true), std::nullopt);
+  tracker_.release_started(0, after_ns(100));
+  tracker_.release_finished(0, after_ns(100), true);
+  ASSERT_TRUE(tracker_.granted(0, after_ns(50), after_ns(130)));
+  EXPECT_EQ(tracker_.granted(0, after_ns(60), after_ns(140)), std::nullopt);
+  EXPECT_EQ(tracker_.release_finished(0, after_ns(100), true), std::nullopt);
 }
 
 TEST_F(HandoffTest, WithoutAWaiterThereIsNone) {
   tracker_.end_wait(0);
   ASSERT_EQ(tracker_.waiters(0), 0);
-  tracker_.release_started(0, at(100));
-  tracker_.release_finished(0, at(100), true);
-  EXPECT_EQ(tracker_.granted(0, at(50), at(130)), std::nullopt);
+  tracker_.release_started(0, after_ns(100));
+  tracker_.release_finished(0, after_ns(100), true);
+  EXPECT_EQ(tracker_.granted(0, after_ns(50), after_ns(130)), std::nullopt);
 }
 
 TEST_F(HandoffTest, AGrantThatWasNotWaitingClearsIt) {
-  tracker_.release_started(0, at(100));
-  tracker_.release_finished(0, at(100), true);
-  EXPECT_EQ(tracker_.granted(0, at(101), at(110)), std::nullopt);
-  EXPECT_EQ(tracker_.granted(0, at(50), at(130)), std::nullopt);
+  tracker_.release_started(0, after_ns(100));
+  tracker_.release_finished(0, after_ns(100), true);
+  EXPECT_EQ(tracker_.granted(0, after_ns(101), after_ns(110)), std::nullopt);
+  EXPECT_EQ(tracker_.granted(0, after_ns(50), after_ns(130)), std::nullopt);
 }
 
 TEST_F(HandoffTest, AGrantThatWasNotWaitingClearsAnUnconfirmedOne) {
-  tracker_.release_started(0, at(100));
-  EXPECT_EQ(tracker_.granted(0, at(101), at(110)), std::nullopt);
-  EXPECT_EQ(tracker_.release_finished(0, at(100), true), std::nullopt);
-  EXPECT_EQ(tracker_.granted(0, at(50), at(130)), std::nullopt);
+  tracker_.release_started(0, after_ns(100));
+  EXPECT_EQ(tracker_.granted(0, after_ns(101), after_ns(110)), std::nullopt);
+  EXPECT_EQ(tracker_.release_finished(0, after_ns(100), true), std::nullopt);
+  EXPECT_EQ(tracker_.granted(0, after_ns(50), after_ns(130)), std::nullopt);
 }
 
 TEST_F(HandoffTest, AFailedReleaseIsNoHandoff) {
-  tracker_.release_started(0, at(100));
-  tracker_.release_finished(0, at(100), false);
-  EXPECT_EQ(tracker_.granted(0, at(50), at(130)), std::nullopt);
+  tracker_.release_started(0, after_ns(100));
+  tracker_.release_finished(0, after_ns(100), false);
+  EXPECT_EQ(tracker_.granted(0, after_ns(50), after_ns(130)), std::nullopt);
 }
 
 TEST_F(HandoffTest, AFailedReleaseIsNoHandoffEvenIfAGrantWasSeen) {
-  tracker_.release_started(0, at(100));
-  EXPECT_EQ(tracker_.granted(0, at(50), at(120)), std::nullopt);
-  EXPECT_EQ(tracker_.release_finished(0, at(100), false), std::nullopt);
+  tracker_.release_started(0, after_ns(100));
+  EXPECT_EQ(tracker_.granted(0, after_ns(50), after_ns(120)), std::nullopt);
+  EXPECT_EQ(tracker_.release_finished(0, after_ns(100), false), std::nullopt);
 }
 
 TEST_F(HandoffTest, AGrantFromBeforeTheReleaseIsNotItsDoing) {
-  tracker_.release_started(0, at(100));
-  tracker_.release_finished(0, at(100), true);
-  EXPECT_EQ(tracker_.granted(0, at(50), at(90)), std::nullopt);
-  EXPECT_EQ(tracker_.granted(0, at(60), at(130)), MaybeDuration(nanoseconds(30)));
+  tracker_.release_started(0, after_ns(100));
+  tracker_.release_finished(0, after_ns(100), true);
+  EXPECT_EQ(tracker_.granted(0, after_ns(50), after_ns(90)), std::nullopt);
+  EXPECT_EQ(tracker_.granted(0, after_ns(60), after_ns(130)), MaybeDuration(nanoseconds(30)));
 }
 
 TEST_F(HandoffTest, ALateConfirmationDoesNotMeetTheNextRelease) {
-  tracker_.release_started(0, at(100));
-  tracker_.granted(0, at(50), at(120));
-  tracker_.release_started(0, at(200));
-  EXPECT_EQ(tracker_.granted(0, at(60), at(230)), std::nullopt);
-  EXPECT_EQ(tracker_.release_finished(0, at(100), true), std::nullopt);
-  EXPECT_EQ(tracker_.release_finished(0, at(200), true), MaybeDuration(nanoseconds(30)));
+  tracker_.release_started(0, after_ns(100));
+  tracker_.granted(0, after_ns(50), after_ns(120));
+  tracker_.release_started(0, after_ns(200));
+  EXPECT_EQ(tracker_.granted(0, after_ns(60), after_ns(230)), std::nullopt);
+  EXPECT_EQ(tracker_.release_finished(0, after_ns(100), true), std::nullopt);
+  EXPECT_EQ(tracker_.release_finished(0, after_ns(200), true), MaybeDuration(nanoseconds(30)));
 }
 
 TEST_F(HandoffTest, AReleaseWithoutWaitersForgetsTheOneBefore) {
-  tracker_.release_started(0, at(100));
-  tracker_.release_finished(0, at(100), true);
+  tracker_.release_started(0, after_ns(100));
+  tracker_.release_finished(0, after_ns(100), true);
   tracker_.end_wait(0);
-  tracker_.release_started(0, at(200));
-  tracker_.release_finished(0, at(200), true);
-  EXPECT_EQ(tracker_.granted(0, at(50), at(230)), std::nullopt);
+  tracker_.release_started(0, after_ns(200));
+  tracker_.release_finished(0, after_ns(200), true);
+  EXPECT_EQ(tracker_.granted(0, after_ns(50), after_ns(230)), std::nullopt);
 }
 
 TEST_F(HandoffTest, KeysDoNotConcernEachOther) {
-  tracker_.release_started(0, at(100));
-  tracker_.release_finished(0, at(100), true);
-  EXPECT_EQ(tracker_.granted(1, at(50), at(130)), std::nullopt);
-  EXPECT_TRUE(tracker_.granted(0, at(50), at(130)));
+  tracker_.release_started(0, after_ns(100));
+  tracker_.release_finished(0, after_ns(100), true);
+  EXPECT_EQ(tracker_.granted(1, after_ns(50), after_ns(130)), std::nullopt);
+  EXPECT_TRUE(tracker_.granted(0, after_ns(50), after_ns(130)));
 }
 
 /// Clients of a real mutex, each of which releases it only when another one waits. What the
