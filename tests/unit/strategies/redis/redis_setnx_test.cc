@@ -129,9 +129,9 @@ TEST_F(RedisSetnxExpireMulti, ATransactionThatDidNotReachTheServerTookNoEffect) 
 }
 
 /// Cuts the connection under the n-th command.
-class CuttingEnv : public ForwardingEnv {
+class DroppingEnv : public ForwardingEnv {
  public:
-  CuttingEnv(Env& inner, int n) : ForwardingEnv(inner), left_(n) {}
+  DroppingEnv(Env& inner, int n) : ForwardingEnv(inner), left_(n) {}
   CommandFate before_command(const CommandInfo& command) override {
     ForwardingEnv::before_command(command);
     return --left_ == 0 ? CommandFate::drop : CommandFate::proceed;
@@ -145,7 +145,7 @@ TEST_F(RedisSetnxExpireMulti, HalfATransactionIsNotSentOnANewConnection) {
   const StrategyOptions options;
   for (int n = 1; n <= 4; ++n) {
     SimEnv world(clock_);
-    CuttingEnv env(world, n);
+    DroppingEnv env(world, n);
     const auto lock = make_strategy(
         *find_strategy("redis-setnx-expire-multi"),
         {.endpoints = endpoints_, .options = options, .env = env, .services = services_});
