@@ -24,9 +24,10 @@ build() {
 test_and_build() {
   echo "== $1 (and building $2)" >&2
   niceness=19 build "$2" "$3" &
-  local building=$!
-  phase "$1 tests" ctest --preset "$1" --label-regex sanitize "${parallel[@]}"
-  wait "$building"
+  local building=$! code=0
+  phase "$1 tests" ctest --preset "$1" --label-regex sanitize "${parallel[@]}" || code=$?
+  wait "$building" || code=$?
+  return $code
 }
 
 if [ $# -gt 0 ]; then

@@ -120,7 +120,7 @@ def check(files, flags, configuration):
         command = ["clang-tidy", "--quiet", f"--config-file={config}", str(unit), "--", *flags, "-Wno-shadow"]
         run = subprocess.run(command, capture_output=True, text=True)
     broken = set(re.findall(r"^(/\S+?):\d+:\d+: error: .*\[clang-diagnostic-error", run.stdout, re.MULTILINE))
-    text = run.stdout if run.returncode == 0 or run.stdout.strip() else run.stderr
+    text = run.stdout.strip() or run.stderr.strip() or f"clang-tidy ended with {run.returncode}"
     return text if run.returncode else "", [file for file in files if str(file) in broken]
 
 

@@ -136,6 +136,9 @@ tl::expected<int, UsageError> compare(const CompareOptions& options) {
   if (!differing.empty()) {
     comparison.notes.push_back(fmt::format("they differ in {}", joined(differing)));
   }
+  if (options.output.format == Format::json && !options.output.columns.empty()) {
+    return tl::unexpected(UsageError{"--columns: JSON has no columns to choose: use --format csv"});
+  }
   const auto text = options.output.format == Format::json
                         ? results::to_json(comparison)
                         : results::render(comparison_table(comparison), notes(comparison),

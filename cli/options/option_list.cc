@@ -90,7 +90,8 @@ tl::expected<void, UsageError> check_values(const OptionList& list, const Option
         fmt::format("--{} is given {} times: once is allowed", option.name, values.size())});
   }
   for (const std::string& value : values) {
-    const bool is_option = value.starts_with("--") && list.find(value.substr(2)) != nullptr;
+    const std::string name = value.substr(0, value.find('='));
+    const bool is_option = name.starts_with("--") && list.find(name.substr(2)) != nullptr;
     if (value.empty() || value == "--" || is_option) return tl::unexpected(value_missing(option));
   }
   return {};
@@ -195,6 +196,12 @@ bool OptionList::given(std::string_view name) const {
 }
 
 tl::expected<void, UsageError> OptionList::read(std::span<const std::string> args) {
+  // Help goes before mistakes, and is no option's value.
+  const auto end = std::find(args.begin(), args.end(), "--");
+  help_wanted_ = std::any_of(args.begin(), end, [](const std::string& argument) {
+    return argument == "--help" || argument == "-h";
+  });
+  if (help_wanted_) return {};
   // CLI11 would take the next argument as the value of "--name=".
   for (std::size_t i = 0; i < args.size() && args[i] != "--"; ++i) {
     if (!args[i].starts_with("--") || !args[i].ends_with('=')) continue;
@@ -205,9 +212,6 @@ tl::expected<void, UsageError> OptionList::read(std::span<const std::string> arg
   define(app, options_);
   try {
     app.parse(std::vector<std::string>(args.rbegin(), args.rend()));  // the last one first
-  } catch (const CLI::CallForHelp&) {
-    help_wanted_ = true;
-    return {};
   } catch (const CLI::ArgumentMismatch& error) {
     // Only the last argument can lack its value.
     const Option* option = args.back().starts_with("--") ? find(args.back().substr(2)) : nullptr;

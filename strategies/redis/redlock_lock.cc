@@ -242,27 +242,28 @@ RenewResult RedlockLock::renew(const Lease& lease, Duration ttl) {
 void RedlockLock::keep_renewed(Lease& lease, TimePoint granted_at, Duration ttl) {
   if (!renewing_) return;
   if (renewal_channels_.empty()) make_renewal_channels(ttl);
-  lease.renewal = renewal_scheduler(services_).keep({.key = lease.key,
-                                                     .token = lease.token,
-                                                     .state = lease.state,
-                                                     .granted_at = granted_at,
-                                                     .ttl = ttl,
-                                                     .drift = drift_of(ttl),
-                                                     .timing = *renewing_,
-                                                     .cap = options_.renew_cap,
-                                                     .channels = renewal_channels_,
-                                                     .quorum = majority_of(nodes())});
+  lease.renewal = scheduler_->keep({.key = lease.key,
+                                    .token = lease.token,
+                                    .state = lease.state,
+                                    .granted_at = granted_at,
+                                    .ttl = ttl,
+                                    .drift = drift_of(ttl),
+                                    .timing = *renewing_,
+                                    .cap = options_.renew_cap,
+                                    .channels = renewal_channels_,
+                                    .quorum = majority_of(nodes())});
 }
 
 void RedlockLock::make_renewal_channels(Duration ttl) {
   const RenewalProtocol protocol{.script = &scripts::renew_if_token};
   const Duration timeout = std::max(node_timeout(ttl), Duration(std::chrono::milliseconds(10)));
+  scheduler_ = &renewal_scheduler(services_);
   for (const Endpoint& endpoint : endpoints_) {
     // Not the channels of other locks, whose timeouts differ. The number keeps nodes apart that
     // differ in their database or credentials only.
     const std::string name = fmt::format("{} {} of quorum node {}", endpoint.display(),
                                          protocol.name(), renewal_channels_.size());
-    renewal_scheduler(services_).provide_channel(name, [&](Env& env) {
+    scheduler_->provide_channel(name, [&](Env& env) {
       return make_renewal_channel(factory_.make(endpoint, timeout, env), protocol);
     });
     renewal_channels_.push_back(name);

@@ -100,6 +100,7 @@ class RedlockLock : public LockStrategy {
   const std::vector<Endpoint> endpoints_;
   std::vector<QuorumNode> nodes_;
   std::vector<std::string> renewal_channels_;  ///< made when first needed
+  RenewalScheduler* scheduler_ = nullptr;      ///< found with the channels
   // Of the current round; members, so that a round allocates nothing.
   std::vector<bool> chosen_;
   std::vector<std::size_t> awaited_;

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <hiredis/hiredis.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <new>
 
 namespace lockbench::redis {
@@ -92,6 +94,7 @@ tl::expected<Reply, std::string> exchange_once(Transport& transport, ReplyReader
                                                Command command, Duration timeout,
                                                const std::stop_token& stop) {
   constexpr int kMaxPieces = 16;
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
   std::string bytes;
   append_command(bytes, command);
   std::array<char, 4096> buffer;
@@ -100,10 +103,12 @@ tl::expected<Reply, std::string> exchange_once(Transport& transport, ReplyReader
     auto reply = reader.next();
     if (!reply) return tl::unexpected(reply.error());
     if (*reply) return std::move(**reply);
-    const Transport::Received got = transport.receive(buffer, timeout, stop);
+    const Duration left = deadline - std::chrono::steady_clock::now();
+    const Transport::Received got = transport.receive(buffer, std::max(left, Duration{}), stop);
     status = got.status;
     reader.feed({buffer.data(), got.bytes});
   }
+  if (status == Transport::Status::ok) return tl::unexpected<std::string>("the answer is too long");
   return tl::unexpected(describe(status, timeout));
 }
 

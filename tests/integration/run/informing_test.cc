@@ -126,9 +126,14 @@ TEST(Version, IsOneLine) {
 
 TEST(Help, GoesBeforeMistakes) {
   const Scratch scratch;
-  const Outcome outcome = lockbench(scratch, {"run", "all", "--clients", "many", "--help"});
-  EXPECT_EQ(outcome.code, 0);
-  expect_in(outcome.out, "\n  --clients ");
+  using Words = std::vector<std::string>;
+  for (const Words& mistake :
+       {Words{"run", "all", "--clients", "many", "--help"}, Words{"run", "--out", "--help"},
+        Words{"run", "--help", "--clients"}, Words{"run", "--ttl=", "-h"}}) {
+    const Outcome outcome = lockbench(scratch, mistake);
+    EXPECT_EQ(outcome.code, 0);
+    expect_in(outcome.out, "\n  --clients ");
+  }
   EXPECT_TRUE(scratch.files().empty());
 }
 

@@ -70,6 +70,7 @@ std::vector<Malformed> malformed_options() {
        {"--rtt", "--redis"}},
       {"RttBeyondTheTimeout", run_with({"--rtt", "3s"}), {"--rtt", "--store-timeout"}},
       {"OptionAsAValue", run_with({"--out", "--quiet"}), {"--out needs a value"}},
+      {"OptionWithItsValueAsAValue", run_with({"--out", "--format=json"}), {"--out needs a value"}},
       {"CommandUrl", {"redis://:hunter2@host"}, {"--redis"}, "", "hunter2"},
       {"CommandThatIsAStrategy", {"redis-setnx"}, {"did you mean lockbench run redis-setnx?"}},
       {"StrategyDsn", {"run", "host=127.0.0.1 password=hunter2"}, {"--postgres"}, "", "hunter2"},
