@@ -51,7 +51,7 @@ class PostgresStore : public PrivateStore {
         "(locktype = 'transactionid' AND transactionid IN "
         "(SELECT xmax FROM {}.lock_row WHERE key = $1)))",
         postgres::advisory_number(key), postgres::schema_of_key(key));
-    if (ask(sql, {key}).value != "t") throw Failure("nobody's session holds the lock");
+    if (ask(sql, {key}).value != "t") throw Failure("no session holds the lock");
   }
 
   void limit(Limit what, std::chrono::seconds time) override {

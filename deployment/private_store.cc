@@ -65,7 +65,7 @@ std::vector<std::string> PrivateStore::urls_on(const std::vector<std::uint16_t>&
 }
 
 std::vector<std::uint16_t> PrivateStore::ports() const {
-  if (cluster_) throw Failure("a line leads to one member, and there are several");
+  if (cluster_) throw Failure("a proxy can lead to one member only");
   std::vector<std::uint16_t> ports;
   for (const testbed::Server* server : servers()) ports.push_back(server->port());
   if (ports.empty()) throw Failure("there is no server");

@@ -84,7 +84,7 @@ void end_other_session(const std::string& servers, std::int64_t session) {
   const clientid_t identity = identity_of(session);
   Visit visit(servers, &identity);
   if (visit.await_state() == 0) {
-    throw Failure(servers + ": no ZooKeeper lets anybody into the session");
+    throw Failure(servers + ": no server lets us join the session");
   }
   // The session ends with this visit, if it has not already.
 }

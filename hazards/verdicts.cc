@@ -46,7 +46,7 @@ Verdict verdict_of_return(Play& play, const Grant& grant, TimePoint since, Durat
   if (verdict.outcome != HazardOutcome::recovers) return verdict;
   const bool in_time = grant.answered_at - since <= bound;
   verdict.reason += fmt::format(
-      ", {} {}", in_time ? "within the bound of" : "more than the bound of", milliseconds(bound));
+      ", {} {}", in_time ? "within the bound of" : "later than the bound of", milliseconds(bound));
   return {in_time ? HazardOutcome::recovers : HazardOutcome::stuck, verdict.reason};
 }
 

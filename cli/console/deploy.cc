@@ -19,8 +19,7 @@ bool has(const LoadOptions& options, std::initializer_list<FaultKind> kinds) {
 
 std::string unfit_for_nodes(const loadgen::Fault& fault, int nodes) {
   if (nodes <= 1) {
-    return fmt::format("it lives on one server, and {} strikes one of several",
-                       to_string(fault.kind));
+    return fmt::format("it runs on one server; {} needs several", to_string(fault.kind));
   }
   if (fault.nodes > nodes) {
     return fmt::format("{} strikes more than its {} nodes", fault.to_string(), nodes);
@@ -82,7 +81,7 @@ Done check_faults(const LoadOptions& options, const std::vector<Selected>& selec
   for (const Selected& one : selected) {
     if (options.faults.empty() || options.servers_of(one.strategy->backend).empty()) continue;
     return tl::unexpected(
-        fmt::format("--fault: {} strikes private servers only: it does not go with --{}",
+        fmt::format("--fault: {} strikes private servers only: it cannot be combined with --{}",
                     options.faults.front().to_string(), one.strategy->backend));
   }
   return {};
@@ -118,7 +117,7 @@ std::string unfit(const loadgen::Fault& fault, const Descriptor& strategy,
     case FaultKind::store_kill:
     case FaultKind::store_freeze:
       if (!quorum) return {};
-      return fmt::format("it lives on several servers, and {} strikes a single one: use {}",
+      return fmt::format("it runs on several servers; {} needs a single one: use {}",
                          to_string(fault.kind),
                          to_string(fault.kind == FaultKind::store_kill ? FaultKind::node_kill
                                                                        : FaultKind::node_freeze));

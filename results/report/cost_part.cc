@@ -54,9 +54,9 @@ void add_wait(const Result& result, Runs runs, Part& part) {
   }
   Table table =
       captioned("Parts of the wait, in figures",
-                columns_of(result, {"strategy", "wait_round_trip_seconds", "wait_backoff_seconds",
-                                    "wait_notified_seconds", "attempts_per_grant",
-                                    "commands_per_section", "herd_factor"}));
+                columns_of(result, {"strategy", "wait_mean_seconds", "wait_round_trip_seconds",
+                                    "wait_backoff_seconds", "wait_notified_seconds",
+                                    "attempts_per_grant", "commands_per_section", "herd_factor"}));
   part.sections.push_back({.title = "Anatomy of the wait",
                            .intro = {},
                            .blocks = {std::move(chart), std::move(table)}});

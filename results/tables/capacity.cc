@@ -79,15 +79,13 @@ void add_planned(const Capacity& capacity, Lines& lines) {
   if (!capacity.planned_rate) return;
   const std::string planned = human_number(*capacity.planned_rate);
   if (!capacity.utilisation || !capacity.headroom) {
-    lines.push_back(fmt::format("the planned {}/s: no rate kept the objective", planned));
+    lines.push_back(fmt::format("planned {}/s: no rate kept the objective", planned));
   } else if (*capacity.headroom < 0) {
-    lines.push_back(fmt::format("the planned {}/s are too many: {} of what kept the objective",
-                                planned, percent(*capacity.utilisation)));
+    lines.push_back(fmt::format("planned {}/s: {} of the capacity, too many", planned,
+                                percent(*capacity.utilisation)));
   } else {
-    lines.push_back(
-        fmt::format("the planned {}/s are {} of what kept the objective: they may grow "
-                    "by {}",
-                    planned, percent(*capacity.utilisation), percent(*capacity.headroom)));
+    lines.push_back(fmt::format("planned {}/s: {} of the capacity, headroom {}", planned,
+                                percent(*capacity.utilisation), percent(*capacity.headroom)));
   }
 }
 

@@ -196,6 +196,14 @@ const std::vector<Field<Group>> run_fields{
     {{"falls_to", "", "falls to", Unit::text, 10, Show::if_any, false}, &Group::flaw},
     for_reports("attempts_per_grant", "attempts/", "grant", Unit::number,
                 median_of("attempts_per_grant")),
+    for_reports("wait_mean_seconds", "wait", "mean", Unit::seconds,
+                [](const Group& group) -> Cell {
+                  const auto trips = median(values(group, "wait.round_trip_seconds"));
+                  const auto backoff = median(values(group, "wait.backoff_seconds"));
+                  const auto notified = median(values(group, "wait.notified_seconds"));
+                  if (!trips || !backoff || !notified) return {};
+                  return *trips + *backoff + *notified;
+                }),
     for_reports("longest_wait_seconds", "longest", "wait", Unit::seconds,
                 largest_of("fairness.longest_wait_seconds")),
     for_reports("longest_streak", "longest", "streak", Unit::count,

@@ -158,7 +158,7 @@ StoreResult<void> greet(const Endpoint& endpoint,
     if (role && !is_master(*role)) {
       return tl::unexpected(StoreError{
           StoreError::Kind::not_sent,
-          endpoint.display() + ": its sentinels name a master that is not a master, or not yet"});
+          endpoint.display() + ": the server that the sentinels name as master is a replica"});
     }
   }
   if (endpoint.database != 0) {

@@ -97,7 +97,7 @@ TEST(Return, IsStuckWhereItTakesLongerThanItsBound) {
   EXPECT_EQ(verdict_of_return(play, grant, since, 2s).outcome, HazardOutcome::recovers);
   const Verdict late = verdict_of_return(play, grant, since, 1s);
   EXPECT_EQ(late.outcome, HazardOutcome::stuck);
-  EXPECT_THAT(late.reason, testing::HasSubstr("after 2000 ms, more than the bound of 1000 ms"));
+  EXPECT_THAT(late.reason, testing::HasSubstr("after 2000 ms, later than the bound of 1000 ms"));
 }
 
 }  // namespace

@@ -152,7 +152,7 @@ TEST(RunFault, WhatIsWrongIsSaidInOneLine) {
   for (const auto& [fault, wanted] : std::vector<std::pair<std::string, std::string>>{
            {"crash@1s", "none of store-kill"},
            {"store-kill@1h", "after the end of the run"},
-           {"node-kill@1s", "it lives on one server"}}) {
+           {"node-kill@1s", "it runs on one server"}}) {
     const std::string line = line_for({"redis-setnx", "--fault", fault});
     EXPECT_NE(line.find(wanted), std::string::npos) << line;
   }

@@ -55,7 +55,7 @@ TEST(FaultFit, FollowsFromWhereALockLives) {
   EXPECT_THAT(unfit_for("redlock", "node-kill:5@1s"), IsEmpty());
   EXPECT_THAT(unfit_for("redlock", "node-kill:6@1s"), HasSubstr("more than its 5 nodes"));
   EXPECT_THAT(unfit_for("redlock", "failover@1s"), StartsWith("its servers are independent"));
-  EXPECT_THAT(unfit_for("redis-setnx", "node-freeze@1s"), StartsWith("it lives on one server"));
+  EXPECT_THAT(unfit_for("redis-setnx", "node-freeze@1s"), StartsWith("it runs on one server"));
   for (const char* fault : {"store-kill@1s", "store-freeze@1s", "failover@1s", "partition@1s"}) {
     EXPECT_THAT(unfit_for("redis-setnx", fault), IsEmpty()) << fault;
     EXPECT_THAT(unfit_for("redis-wait", fault), IsEmpty()) << fault;
@@ -106,8 +106,9 @@ TEST_F(FaultDeploy, AndSkippedWhenAGlobBroughtItIn) {
 
 TEST_F(FaultDeploy, NobodysServersAreHarmed) {
   options_.servers["redis"] = {"redis://127.0.0.1:1"};
-  EXPECT_EQ(error({{&redis_, true}}),
-            "--fault: store-kill@1s strikes private servers only: it does not go with --redis");
+  EXPECT_EQ(
+      error({{&redis_, true}}),
+      "--fault: store-kill@1s strikes private servers only: it cannot be combined with --redis");
 }
 
 TEST_F(FaultDeploy, APartitionMustCutSomebodyOff) {

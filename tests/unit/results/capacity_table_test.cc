@@ -30,9 +30,7 @@ TEST(CapacityFindings, SayWhatIsKeptAndWhatLimits) {
   const auto lines = findings(sample_capacity().front());
   EXPECT_THAT(lines, Contains("acquire.p99<20ms is kept up to 400/s and missed from 420/s"));
   EXPECT_THAT(lines, Contains(StartsWith("limit: lock: hold 2 ms")));
-  EXPECT_THAT(lines,
-              Contains("the planned 200/s are 50 % of what kept the objective: they may grow "
-                       "by 100 %"));
+  EXPECT_THAT(lines, Contains("planned 200/s: 50 % of the capacity, headroom 100 %"));
   EXPECT_THAT(lines, Contains(AllOf(HasSubstr("model queue: at rate=400 acquire.p99"),
                                     HasSubstr("error -10 %"), HasSubstr("extrapolated"))));
 }
