@@ -16,7 +16,7 @@ class Procession {
  public:
   explicit Procession(Bench& bench) : bench_(bench) {}
 
-  /// False if he did not begin to wait.
+  /// False if it did not begin to wait.
   bool join(std::unique_ptr<Client> client, Duration patience) {
     Client& came = *clients_.emplace_back(std::move(client));
     const int number = static_cast<int>(clients_.size());
@@ -46,7 +46,7 @@ class Procession {
     return false;
   }
 
-  /// Until the one of that number has it behind him.
+  /// Until the client of that number has had it.
   void await_gone(int number) { threads_.at(static_cast<std::size_t>(number) - 1).join(); }
   void end() {
     for (std::thread& thread : threads_) {

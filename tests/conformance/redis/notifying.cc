@@ -55,7 +55,7 @@ class Listener {
 
 /// Far sooner than by the lock's end, and without asking in between.
 std::string release_wakes_who_listens(const Descriptor& descriptor) {
-  // Enough for whoever polls to give himself away.
+  // Long enough for a client that polls to send a command.
   constexpr milliseconds kHold{300};
   constexpr std::uint32_t kAttempts = 4;  // taken, subscribed, perhaps not yet heard, released
   Bench bench(descriptor, notified());
@@ -154,8 +154,8 @@ std::string dying_subscription_is_survived(const Descriptor& descriptor) {
   return taken <= kSlack ? "" : fmt::format("woken after {:.0f} ms", in_ms(taken));
 }
 
-/// Released again and again while somebody subscribes: a message that came too early for him would
-/// leave him waiting for the lock's end.
+/// Released again and again while a client subscribes: a message that came before it listens would
+/// leave it waiting until the lock expires.
 std::string no_release_is_missed(const Descriptor& descriptor) {
   constexpr int kRounds = 60;
   Bench bench(descriptor, notified());

@@ -86,7 +86,7 @@ std::string validity_leaves_room_for_drift(const Descriptor& descriptor) {
                                       in_ms(held.lease->state->valid_until() - asked_at));
 }
 
-/// Nobody may be kept out by a vote of his own until it expires, nor all by each other's.
+/// A client must not be kept out by its own vote until it expires, nor all clients by each other's.
 std::string clients_of_one_instant_make_progress(const Descriptor& descriptor) {
   constexpr int kClients = 8;
   Bench bench(descriptor);

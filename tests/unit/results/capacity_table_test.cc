@@ -43,7 +43,7 @@ TEST(CapacityFindings, SayWhatIsNotKnown) {
   EXPECT_THAT(findings(capacity), Contains(HasSubstr("no rate was found that misses it")));
   capacity.headroom = -0.2;
   capacity.utilisation = 1.25;
-  EXPECT_THAT(findings(capacity), Contains(HasSubstr("are too many: 125 %")));
+  EXPECT_THAT(findings(capacity), Contains(HasSubstr("125 % of the capacity, too many")));
 }
 
 TEST(CapacityFindings, BeginWithABrokenPromise) {
