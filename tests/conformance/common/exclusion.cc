@@ -19,10 +19,13 @@ struct Tally {
 };
 
 /// Pauses short enough for a test. Contenders for a quorum split its votes unless they spread out,
-/// and the more so the slower the machine: they keep to the pauses that are their own.
+/// and the more so the slower the machine: they keep to the pauses that are their own. Replicas of
+/// a busy machine may take longer than usual to acknowledge.
 StrategyOptions soon_again(const Descriptor& descriptor) {
   if (descriptor.traits.nodes > 1) return {};
-  return waiting_by(descriptor, WaitPolicy::backoff(milliseconds(1), milliseconds(10)));
+  auto options = waiting_by(descriptor, WaitPolicy::backoff(milliseconds(1), milliseconds(10)));
+  options.wait_timeout = seconds(10);
+  return options;
 }
 
 /// Many clients increment a counter that nothing but the lock protects.
