@@ -24,11 +24,13 @@ class Sessions : public testing::TestWithParam<const char*> {
 
 TEST_P(Sessions, OutliveAServerThatIsKilledAndRestarted) {
   ZookeeperTestStore own;
-  Bench bench(strategy_, own);
+  StrategyOptions options;
+  options.command_timeout = seconds(20);  // a JVM starts, and clients come back, on a busy machine
+  Bench bench(strategy_, own, options);
   const auto holder = bench.client();
-  const AcquireResult held = holder->try_once(bench.key(), kTtl);
+  const AcquireResult held = holder->try_once(bench.key(), seconds(30));
   ASSERT_TRUE(held.lease) << held.reason;
-  Waiter waiter(bench.client(), bench.key(), seconds(30));
+  Waiter waiter(bench.client(), bench.key(), seconds(60));
   ASSERT_TRUE(waiter.waits());
   ASSERT_TRUE(own.server().kill_hard());
   ASSERT_TRUE(own.server().restart(true));
