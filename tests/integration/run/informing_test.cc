@@ -126,7 +126,6 @@ TEST(Version, IsOneLine) {
 
 TEST(Help, GoesBeforeMistakes) {
   const Scratch scratch;
-  using Words = std::vector<std::string>;
   for (const Words& mistake :
        {Words{"run", "all", "--clients", "many", "--help"}, Words{"run", "--out", "--help"},
         Words{"run", "--help", "--clients"}, Words{"run", "--ttl=", "-h"}}) {
