@@ -107,7 +107,7 @@ struct HeedsAStopLate : Flawed {
   using Flawed::Flawed;
   AcquireResult acquire(const AcquireRequest& request) override {
     AcquireResult result = sound().acquire(request);
-    if (request.stop.stop_requested()) env().wait(nullptr, env().now() + milliseconds(200), {});
+    if (request.stop.stop_requested()) env().wait(nullptr, env().now() + milliseconds(500), {});
     return result;
   }
 };

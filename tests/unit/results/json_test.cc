@@ -198,7 +198,7 @@ TEST(Json, CapacityIsReadBackAsWritten) {
 TEST(Json, EveryMissingFieldIsNamed) {
   const json document = json::parse(to_json(full_result()));
   int removed = 0;
-  for (const auto& place : places(document, [](const std::string& at) {
+  for (const auto& place : distinct_places(document, [](const std::string& at) {
          return at == "/workload" || at == "/environment/servers" || at == "/hazards/0/evidence" ||
                 at == "/capacity/0/models/0/parameters";
        })) {

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,18 @@ inline std::vector<nlohmann::json::json_pointer> places(
     found.insert(found.end(), below.begin(), below.end());
   }
   return found;
+}
+
+/// The same, but of siblings with the same fields, such as distributions, only the first is opened.
+inline std::vector<nlohmann::json::json_pointer> distinct_places(
+    const nlohmann::json& document, const std::function<bool(const std::string&)>& opaque) {
+  std::set<std::string> opened;
+  return places(document, [&](const std::string& at) {
+    const nlohmann::json::json_pointer place(at);
+    std::string likeness = place.empty() ? "" : place.parent_pointer().to_string();
+    for (const auto& [name, field] : document.at(place).items()) likeness += " " + name;
+    return opaque(at) || (document.at(place).is_object() && !opened.insert(likeness).second);
+  });
 }
 
 }  // namespace lockbench::results
