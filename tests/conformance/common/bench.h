@@ -24,7 +24,8 @@ using std::chrono::seconds;
 
 /// What a noisy machine may add to any bound.
 inline constexpr milliseconds kSlack{1000};
-/// How soon a call returns once it is stopped: the slices of 20 ms in which it looks, on a busy machine.
+/// How soon a call returns once it is stopped: the slices of 20 ms in which it looks, on a busy
+/// machine.
 inline constexpr milliseconds kStopBound{250};
 /// Longer than any test: for locks that are not meant to expire in it.
 inline constexpr seconds kLongTtl{60};

@@ -8,8 +8,9 @@ namespace {
 
 bool is_as_declared(const Cell& cell) { return !cell.failed && cell.agrees(); }
 
-/// Every strategy of lockbench in every play: what is seen is what is declared. A server that the load of this
-/// suite keeps waiting can spoil a play: the few of which that may be true are played again alone, twice.
+/// Every strategy of lockbench in every play: what is seen is what is declared. A server that the
+/// load of this suite keeps waiting can spoil a play: the few of which that may be true are played
+/// again alone, twice.
 TEST(Matrix, IsAsDeclared) {
   std::vector<Cell> cells;
   for (const Descriptor* strategy : all_strategies()) {
