@@ -24,7 +24,7 @@ using std::chrono::seconds;
 
 /// What a noisy machine may add to any bound.
 inline constexpr milliseconds kSlack{1000};
-/// How soon a call returns once it is stopped: the slices of 20 ms in which it looks, on a busy
+/// How soon a call returns once it is stopped. It looks every 20 ms; the rest is for a busy
 /// machine.
 inline constexpr milliseconds kStopBound{250};
 /// Longer than any test: for locks that are not meant to expire in it.
