@@ -7,6 +7,7 @@
 #include <set>
 
 #include "strategies/store.h"
+#include "testbed/process/process_tree.h"
 #include "testbed/servers/open_files.h"
 
 namespace lockbench::deployment {
@@ -197,6 +198,10 @@ Done provide(WantedStore& need, const Request& request, Deployment& deployment,
   }
   std::vector<std::string> sets = {need.set};
   if (need.for_all) sets.emplace_back(need.kind->name);
+  if (store && request.far_rtt > Duration::zero() && !need.counter()) {
+    store->draw_lines(*deployment.host, request.far_rtt);
+    for (const std::string& set : sets) deployment.far_endpoints[set] = store->urls();
+  }
   for (const std::string& set : sets) {
     if (store) deployment.stores[set] = store;
     if (!need.counter()) deployment.endpoints[set] = urls;
@@ -255,6 +260,35 @@ Done serve(WantedStore& need, const Request& request, const Drop& drop, Deployme
 }
 
 }  // namespace
+
+std::uint64_t Deployment::bytes_moved() const {
+  std::uint64_t bytes = 0;
+  std::set<const PrivateStore*> counted;
+  for (const auto& [set, store] : stores) {
+    if (!counted.insert(store.get()).second) continue;
+    for (const auto& line : store->lines()) {
+      const testbed::ProxyCounts counts = line->counts();
+      bytes += counts.to_server + counts.to_client;
+    }
+  }
+  return bytes;
+}
+
+std::optional<double> Deployment::cpu_seconds_of(std::string_view set) const {
+  const auto store = stores.find(set);
+  return store == stores.end() ? std::nullopt : store->second->cpu_seconds();
+}
+
+double Deployment::cpu_seconds() const {
+  // All servers are children of the supervisor, which waits for those that end.
+  return host ? testbed::cpu_seconds_of_tree(host->testbed().supervisor()->own_pid()).value_or(0)
+              : 0;
+}
+
+bool Deployment::warms_up(const Descriptor& strategy) const {
+  const PrivateStoreKind* const kind = find_private_store_kind(strategy.backend);
+  return kind != nullptr && kind->warms_up && stores.contains(server_set(strategy));
+}
 
 std::uint64_t open_files_for(const Request& request, int connections, bool lines) {
   // What clients share, for renewal and notification, needs few.

@@ -36,7 +36,10 @@ struct Request {
   int replicas = 2;                  ///< of a private primary, for locks that need replicas
   std::optional<int> wait_replicas;  ///< that must acknowledge a lock
   Duration command_timeout = std::chrono::seconds(3);
-  Duration rtt{};         ///< added between clients and private servers
+  Duration rtt{};  ///< added between clients and private servers
+  /// Added between them for clients that use the far endpoints; zero: there are none. Not with
+  /// `rtt` or `lines`.
+  Duration far_rtt{};
   bool lines = false;     ///< proxies in front of private servers, even if they add no delay
   bool clusters = false;  ///< private clusters, where a store can be one
   bool failover = false;  ///< a replica must be there to take the place of a private primary
@@ -53,12 +56,23 @@ struct Deployment {
   /// Private ones, named as the endpoints; and "counter".
   std::map<std::string, std::shared_ptr<PrivateStore>, std::less<>> stores;
   Endpoints endpoints;
+  Endpoints far_endpoints;  ///< of the same private servers, with Request::far_rtt
   std::string counter_url;
   /// No secrets. Of servers themselves, not of the proxies in front of them.
   std::map<std::string, results::Server> facts;
   /// A line for each node of a quorum that cannot be reached, and for each server that does not let
   /// its user ask for facts.
   std::vector<std::string> warnings;
+
+  /// Through all proxies so far, both ways.
+  std::uint64_t bytes_moved() const;
+  /// CPU time so far of the private servers of this set; nothing if it has none, or if one of them
+  /// has ended.
+  std::optional<double> cpu_seconds_of(std::string_view set) const;
+  /// Of all private servers, those that have ended included.
+  double cpu_seconds() const;
+  /// Whether this strategy has private servers that get faster while they run.
+  bool warms_up(const Descriptor& strategy) const;
 };
 
 /// Called with the reason when strategies cannot have servers. The error ends the deployment.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "strategies/store.h"
+#include "testbed/process/process_tree.h"
 
 namespace lockbench::deployment {
 namespace {
@@ -76,6 +77,16 @@ void PrivateStore::draw_lines(LocalHost& host, Duration rtt) {
   for (const testbed::Server* server : servers()) {
     lines_.push_back(host.line_to(server->port(), rtt));
   }
+}
+
+std::optional<double> PrivateStore::cpu_seconds() const {
+  double all = 0;
+  for (const testbed::Server* server : every_server()) {
+    const auto seconds = testbed::cpu_seconds_of_tree(server->pid());
+    if (!server->alive() || !seconds) return std::nullopt;
+    all += *seconds;
+  }
+  return all;
 }
 
 bool PrivateStore::remove_key(const std::string& key) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -84,6 +85,10 @@ class PrivateStore {
   /// Puts a proxy in front of each server, which adds `rtt` to each round trip.
   void draw_lines(LocalHost& host, Duration rtt);
   const std::vector<std::unique_ptr<testbed::Proxy>>& lines() const { return lines_; }
+
+  /// CPU time that the servers and their replicas have used so far; nothing if one of them has
+  /// ended.
+  std::optional<double> cpu_seconds() const;
 
   Duration shortest_session() const { return shortest_session_; }
   /// What the faults below strike, as a timeline calls it.
@@ -188,6 +193,7 @@ struct PrivateStoreKind {
   std::unique_ptr<PrivateStore> (*start)(LocalHost& host, const StoreRequest& request) = nullptr;
   bool clusters = false;         ///< its servers can form a cluster
   bool replicates = false;       ///< a replica can take its primary's place
+  bool warms_up = false;         ///< its servers get faster while they run
   int files_per_connection = 1;  ///< that a client keeps open
 };
 

@@ -174,6 +174,7 @@ const PrivateStoreRegistration registration({
       return std::make_unique<ZookeeperStore>(host, request);
     },
     .clusters = true,
+    .warms_up = true,           // Java compiles what it has run often
     .files_per_connection = 3,  // the client library also keeps a pipe
 });
 

@@ -117,6 +117,8 @@ struct Descriptor {
   std::vector<std::string_view> release_commands;
   std::vector<std::string_view> renew_commands{};  ///< if a timer renews it by default
   std::string_view source;                         ///< article, paper or documentation
+  /// Stands for its family in an overview: what people deploy.
+  bool typical = false;
   Traits traits;
   /// What breaks it. Tables show the gravest; among equals the first.
   std::vector<KnownHazard> hazards;

@@ -9,6 +9,7 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/finish.h"
 #include "cli/commands/metrics.h"
+#include "cli/commands/private_cpu.h"
 #include "cli/console/publish.h"
 #include "cli/console/session.h"
 #include "cli/options/text.h"
@@ -136,6 +137,7 @@ loadgen::CapacityPlan plan_of(const CapacityOptions& options,
           .workload = options.workload,
           .endpoints = deployment.endpoints,
           .counter_url = deployment.counter_url,
+          .private_cpu = private_cpu_of(deployment),
           .objective = options.objective,
           .sweep_clients = options.sweep_clients,
           .sweep_keys = options.sweep_keys,
@@ -241,10 +243,11 @@ void CapacityOptions::declare(OptionList& options) {
               "planned sections per second: shows utilisation and headroom; exit 99 if it is above "
               "the capacity",
               "none");
-  options.add({"extrapolate", "LOAD"}, extrapolations,
-              parsed(loadgen::parse_extrapolation, load_text),
-              "predict a load that is not measured, such as clients=2000,rtt=1ms; the rtt is added "
-              "to the measured one");
+  options
+      .add({"extrapolate", "LOAD"}, extrapolations, parsed(loadgen::parse_extrapolation, load_text),
+           "predict a load that is not measured, such as clients=2000,rtt=1ms; the rtt is added "
+           "to the measured one")
+      .without_commas();
   LoadOptions::declare(options);
   for (Option& option : options.all()) {
     if (option.positional) option.default_text = "";  // required

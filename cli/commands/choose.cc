@@ -20,6 +20,7 @@
 #include "cli/options/value_types.h"
 #include "hazards/scenario.h"
 #include "results/file/load.h"
+#include "results/file/loads.h"
 #include "results/stats/figures.h"
 #include "strategies/registry.h"
 
@@ -115,7 +116,13 @@ tl::expected<std::vector<choose::Source>, UsageError> load_files(
     if (result->runs.empty() && !result->hazards && !result->experiment) {
       return tl::unexpected(UsageError{fmt::format("{}: contains no runs, plays or points", path)});
     }
-    sources.push_back({path, std::move(*result)});
+    if (!results::has_several_loads(*result)) {
+      sources.push_back({path, std::move(*result)});
+      continue;
+    }
+    for (results::Result& one : results::split_by_load(*result)) {
+      sources.push_back({path, std::move(one)});
+    }
   }
   return sources;
 }
@@ -149,18 +156,15 @@ tl::expected<int, UsageError> choose_strategy(const ChooseOptions& given) {
 
 void ChooseOptions::declare_requirements(OptionList& options) {
   const auto same = [](const std::string& text) { return text; };
-  options
-      .add({"stores", "S,..."}, requirements.stores, each_once(parsed(parse_store, same)),
-           "the stores that you can use, separated by commas, such as redis,postgres", "any")
-      .as_comma_separated();
-  options
-      .add({"survive", "F,..."}, requirements.survive,
-           each_once(parsed(parse_survival, [](const choose::Survival& one) { return one.word; })),
-           fmt::format("the faults to survive, separated by commas: {}, or a name or glob of "
-                       "lockbench hazards",
-                       fmt::join(fault_names(), ", ")),
-           "none")
-      .as_comma_separated();
+  options.add({"stores", "S,..."}, requirements.stores, each_once(parsed(parse_store, same)),
+              "the stores that you can use, separated by commas, such as redis,postgres", "any");
+  options.add(
+      {"survive", "F,..."}, requirements.survive,
+      each_once(parsed(parse_survival, [](const choose::Survival& one) { return one.word; })),
+      fmt::format("the faults to survive, separated by commas: {}, or a name or glob of "
+                  "lockbench hazards",
+                  fmt::join(fault_names(), ", ")),
+      "none");
   options.add({"work-time-p50", "D"}, requirements.work_p50, duration(1us, 1h),
               "median of the work time under the lock", "unknown");
   options.add({"work-time-p99", "D"}, requirements.work_p99, duration(1us, 1h),

@@ -52,6 +52,7 @@ Command make_command(Command text, tl::expected<int, UsageError> (*run)(const Op
   return text;
 }
 
+Command overview_command();
 Command run_command();
 Command list_command();
 Command renewal_command();

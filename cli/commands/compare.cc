@@ -10,8 +10,10 @@
 #include "cli/console/publish.h"
 #include "cli/options/value_types.h"
 #include "results/file/load.h"
+#include "results/stats/compared_figures.h"
 #include "results/stats/comparison.h"
 #include "results/stats/regression.h"
+#include "results/stats/tiers.h"
 #include "results/tables/comparison.h"
 
 namespace lockbench::cli {
@@ -123,9 +125,16 @@ tl::expected<int, UsageError> compare(const CompareOptions& options) {
         UsageError{fmt::format("{} and {} are not comparable: {} (--force compares them anyway)",
                                options.files[0], options.files[1], joined(differing))});
   }
+  for (const results::Regression& one : options.fail_on) {
+    if (a->version == b->version || !results::changed_since_version_1(one.figure)) continue;
+    return tl::unexpected(UsageError{
+        fmt::format("--fail-on: {} means something else in {}, a file of version 1: measure again",
+                    one.figure, options.files[a->version == 1 ? 0 : 1])});
+  }
   results::ComparisonOptions how{.confidence = options.confidence, .more_figures = {}};
   for (const results::Regression& one : options.fail_on) how.more_figures.push_back(one.figure);
   results::ResultComparison comparison = results::compare(*a, *b, how);
+  for (std::string& line : results::agreement(*a, *b)) comparison.notes.push_back(std::move(line));
   if (comparison.in_both == 0) {
     return tl::unexpected(UsageError{
         fmt::format("{} and {} have no strategy in common", options.files[0], options.files[1])});

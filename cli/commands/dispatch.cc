@@ -27,7 +27,7 @@ void print_overview(const std::vector<Command>& commands) {
     }
   }
   fmt::print(
-      "\nWithout a command, lockbench runs `lockbench {}` with every strategy.\n"
+      "\nWithout a command, lockbench runs `lockbench {}`.\n"
       "`lockbench COMMAND --help` shows an example and the options of a command.\n"
       "`lockbench --version` shows the version. Documentation: README.md and docs/.\n",
       commands.front().name);
@@ -110,13 +110,11 @@ tl::expected<int, UsageError> choose_and_execute(std::span<const std::string> ar
 }  // namespace
 
 std::vector<Command> all_commands() {
-  return {run_command(),      capacity_command(),
-          renewal_command(),  quorum_command(),
-          hazards_command(),  compare_command(),
-          report_command(),   show_command(),
-          choose_command(),   list_command(),
-          doctor_command(),   probe_command(),
-          condense_command(), reference_tables_command()};
+  return {overview_command(), run_command(),      capacity_command(),
+          renewal_command(),  quorum_command(),   hazards_command(),
+          compare_command(),  report_command(),   show_command(),
+          choose_command(),   list_command(),     doctor_command(),
+          probe_command(),    condense_command(), reference_tables_command()};
   // Of what the functions in them own, which the analyzer takes for lost:
 }  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks)
 

@@ -10,9 +10,19 @@
 #include "cli/commands/repeat_command.h"
 #include "cli/console/facts.h"
 #include "cli/console/publish.h"
+#include "results/file/json.h"
 #include "results/file/save.h"
 
 namespace lockbench::cli {
+
+namespace {
+
+/// Where a result goes if the folder of the user cannot be written to.
+std::string fallback_path(const results::Result& result) {
+  return std::filesystem::temp_directory_path() / fmt::format("lockbench-{}.json", result.id);
+}
+
+}  // namespace
 
 results::Result begin_result(WallTime now) {
   return {.id = run_id(now, std::random_device()()),
@@ -26,9 +36,15 @@ tl::expected<std::string, UsageError> out_path(const OutputOptions& options,
   if (auto text = results::render(result, {}, look_of(options)); !text) {
     return tl::unexpected(UsageError{"--columns: " + text.error()});
   }
+  if (options.out == kStdout) return std::string(kStdout);
   std::string out =
       options.out.empty() ? fmt::format("results/runs/{}.json", result.id) : options.out;
-  if (auto writable = results::check_writable(out); !writable) {
+  auto writable = results::check_writable(out);
+  if (!writable && options.out.empty()) {
+    out = fallback_path(result);
+    writable = results::check_writable(out);
+  }
+  if (!writable) {
     return tl::unexpected(UsageError{fmt::format("--out: {}", writable.error())});
   }
   if (auto fits = check_report(options.report, out); !fits) return tl::unexpected(fits.error());
@@ -39,9 +55,11 @@ int finish(const results::Result& result, const std::string& text, const std::st
            Ending ending, Console& console, const std::string& page) {
   console.status("");
   ending.interrupted = ending.interrupted || result.interrupted;
-  const bool saved = save_result(result, out, console);
+  if (out == fallback_path(result)) console.warn("results/runs cannot be written to here");
+  const bool saved = out == kStdout ? print_text(results::to_json(result), console)
+                                    : save_result(result, out, console);
   const bool reported = save_report(result, page, out, console);
-  const bool printed = print_text(text, console);
+  const bool printed = out == kStdout || print_text(text, console);
   ending.errors = ending.errors || !saved || !reported || !printed;
   return exit_code_of(ending);
 }

@@ -14,6 +14,9 @@ namespace lockbench::cli {
 
 // The beginning and the end of every command that saves a result.
 
+/// As --out.
+inline constexpr std::string_view kStdout = "-";
+
 /// A result with its id and time, this build and this machine.
 results::Result begin_result(WallTime now = std::chrono::system_clock::now());
 

@@ -259,7 +259,6 @@ void HazardOptions::declare(OptionList& options) {
   options
       .add({"strategies", "S,..."}, strategies, strategy_name(),
            "names and globs, separated by commas", "all")
-      .as_comma_separated()
       .recorded_if_unset(all);
   options.add({"explain", "SCENARIO/STRATEGY"}, explain, scenario_and_strategy(),
               "play this one and show everything that happened");

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cctype>
 #include <filesystem>
 #include <map>
 #include <utility>
 #include <vector>
 
+#include "results/file/loads.h"
 #include "results/file/save.h"
 #include "results/hdr/hdr.h"
 
@@ -26,21 +28,32 @@ constexpr std::array kTagged{
 /// The text of each file, by its name.
 using Files = std::map<std::string, std::string>;
 
+/// "redis-queue", "redis-queue.demand-at-350-s".
+std::string file_name_of(const results::Run& run, const results::Result& result) {
+  if (!run.load || !results::has_several_loads(result)) return run.strategy;
+  std::string load = results::label(*run.load);
+  for (char& c : load) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.') c = '-';
+  }
+  return run.strategy + "." + load;
+}
+
 Files files_of(const results::Result& result, double begun_seconds) {
   Files files;
   std::map<std::string, std::vector<results::HdrInterval>> logs;
   double start = 0;
   for (const results::Run& run : result.runs) {
+    const std::string name = file_name_of(run, result);
     for (const auto& [tag, distribution] : kTagged) {
       if ((run.*distribution).count == 0) continue;
-      files[fmt::format("{}.{}.{}.hgrm", run.strategy, run.repetition, tag)] =
+      files[fmt::format("{}.{}.{}.hgrm", name, run.repetition, tag)] =
           results::to_hgrm(run.*distribution);
-      logs[run.strategy].push_back({tag, start, run.duration_seconds, run.*distribution});
+      logs[name].push_back({tag, start, run.duration_seconds, run.*distribution});
     }
     start += run.duration_seconds;
   }
-  for (const auto& [strategy, intervals] : logs) {
-    files[strategy + ".hlog"] = results::to_hlog(begun_seconds, intervals);
+  for (const auto& [name, intervals] : logs) {
+    files[name + ".hlog"] = results::to_hlog(begun_seconds, intervals);
   }
   return files;
 }

@@ -91,16 +91,23 @@ Done check_faults(const LoadOptions& options, const std::vector<Selected>& selec
 
 deployment::Request request_of(const LoadOptions& options) {
   const loadgen::Workload& load = options.workload;
+  int clients = load.clients;
+  Duration far_rtt{};
+  for (const loadgen::Workload& point : options.points()) {
+    clients = std::max(clients, point.clients);
+    if (point.rtt != load.rtt) far_rtt = point.rtt;
+  }
   return {
       .given = options.servers,
       .counter = load.resource != loadgen::Resource::memory,
       .given_counter = options.counter_redis,
-      .clients = load.clients,
+      .clients = clients,
       .nodes = load.nodes,
       .replicas = options.replicas,
       .wait_replicas = load.strategy.wait_replicas,
       .command_timeout = load.strategy.command_timeout,
       .rtt = load.rtt,
+      .far_rtt = far_rtt,
       .lines = has(options, {FaultKind::partition, FaultKind::delay}),
       .clusters = has(options, {FaultKind::failover, FaultKind::node_kill, FaultKind::node_freeze}),
       .failover = has(options, {FaultKind::failover})};

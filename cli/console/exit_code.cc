@@ -26,7 +26,7 @@ bool had_errors(const results::Run& run) {
 int exit_code_of(const Ending& ending) {
   if (ending.interrupted) return exit_code::kInterrupted;
   if (ending.exclusion_broken) return exit_code::kExclusionBroken;
-  if (ending.errors) return exit_code::kErrors;
+  if (ending.errors || ending.nothing_granted) return exit_code::kErrors;
   if (ending.invalid && ending.strict) return exit_code::kInvalid;
   if (ending.threshold_missed) return exit_code::kThresholdMissed;
   return exit_code::kFine;
@@ -39,6 +39,7 @@ Ending ending_of(const results::Result& result) {
       ending.exclusion_broken = true;
     }
     ending.errors = ending.errors || had_errors(run);
+    ending.nothing_granted = ending.nothing_granted || run.outcomes.acquired == 0;
     ending.invalid = ending.invalid || !run.generator.valid;
   }
   return ending;

@@ -15,12 +15,14 @@ struct Ending {
   bool interrupted = false;
   bool exclusion_broken = false;  ///< by a strategy that promises it
   bool errors = false;            ///< failed or unknown outcomes, runs not started, file not saved
+  bool nothing_granted = false;   ///< by one of the runs
   bool invalid = false;
   bool strict = false;  ///< an invalid run has an exit code of its own
   bool threshold_missed = false;
 };
 
-/// The first that applies: interrupted, exclusion broken, errors, invalid, threshold missed.
+/// The first that applies: interrupted, exclusion broken, errors or nothing granted, invalid,
+/// threshold missed.
 int exit_code_of(const Ending& ending);
 
 /// From the runs of a result. The caller adds missed thresholds and a failure to save.

@@ -38,8 +38,9 @@ double share_of_all_runs(const loadgen::Progress& progress) {
 }  // namespace
 
 std::string progress_text(const loadgen::Progress& progress) {
-  std::string text = fmt::format("{} ({}/{}) {}", progress.strategy, progress.run, progress.runs,
-                                 phase_text(progress));
+  std::string text =
+      fmt::format("{}{}{} ({}/{}) {}", progress.strategy, progress.load.empty() ? "" : " ",
+                  progress.load, progress.run, progress.runs, phase_text(progress));
   if (progress.phase != loadgen::Progress::Phase::connecting) {
     text += fmt::format(", {} sections/s", results::human_number(progress.sections_per_second));
   }

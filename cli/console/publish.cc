@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "results/file/json.h"
+#include "results/file/loads.h"
 #include "results/file/save.h"
 #include "results/tables/outcomes.h"
 #include "strategies/registry.h"
@@ -70,14 +71,17 @@ bool print_text(const std::string& text, Console& console) {
 }
 
 std::vector<std::string> missed_thresholds(const std::vector<results::Threshold>& thresholds,
-                                           const std::vector<results::Run>& runs,
+                                           const results::Result& result,
                                            const std::vector<Selected>& selected) {
   std::vector<std::string> missed;
   for (const results::Threshold& threshold : thresholds) {
-    for (const auto& outcome : results::evaluate(threshold, runs)) {
+    const auto outcomes = results::evaluate(threshold, result.runs);
+    for (std::size_t i = 0; i < outcomes.size(); ++i) {
+      const results::ThresholdOutcome& outcome = outcomes[i];
       if (outcome.kept || is_exempt(outcome.strategy, selected)) continue;
       missed.push_back(fmt::format("threshold missed: {} by {} (repetition {}): {}", threshold.text,
-                                   outcome.strategy, outcome.repetition, outcome.reason));
+                                   results::name_of(result.runs[i], result), outcome.repetition,
+                                   outcome.reason));
     }
   }
   return missed;

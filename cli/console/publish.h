@@ -29,7 +29,7 @@ bool print_text(const std::string& text, Console& console);
 /// One line for each run that missed a threshold, with what was measured. Controls are exempt
 /// unless they were named.
 std::vector<std::string> missed_thresholds(const std::vector<results::Threshold>& thresholds,
-                                           const std::vector<results::Run>& runs,
+                                           const results::Result& result,
                                            const std::vector<Selected>& selected);
 
 }  // namespace lockbench::cli

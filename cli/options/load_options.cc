@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Commands kLoads = kRun | kCapacity | kProbe;
-constexpr Commands kSaves = kRun | kCapacity | kRenewal | kQuorum | kHazards;
+constexpr Commands kSaves = kOverview | kRun | kCapacity | kRenewal | kQuorum | kHazards;
 constexpr int kMaxReplicas = 16;
 
 /// `--keys N` or `--keys per-client`.
@@ -128,23 +128,37 @@ void declare_files(OptionList& options, std::vector<std::string>& files, std::st
                    std::string default_text) {
   options.add({"files", "FILE"}, files, any_text(), std::move(help), std::move(default_text))
       .as_positional()
+      .without_commas()
       .not_in_file();
 }
 
 void LoadOptions::declare_load(OptionList& options) {
   options
-      .add({"strategies", "STRATEGY", kLoads}, strategies, any_text(),
-           "name or glob, such as redis-fenced or 'redis-*'", "all")
+      .add({"strategies", "STRATEGY", kLoads | kOverview}, strategies, any_text(),
+           "name or glob, such as redis-fenced or 'redis-*'",
+           options.serves(kOverview) ? "a typical one of each family" : "all")
       .as_positional()
       .recorded_if_unset(std::vector<std::string>{"all"});
   options.heading("Load");
+  using loadgen::NamedLoad;
+  options.add({"load", "NAME,...", kRun}, loads,
+              each_once<NamedLoad>(OneOf<NamedLoad>{{"alone", NamedLoad::alone},
+                                                    {"demand", NamedLoad::demand},
+                                                    {"saturated", NamedLoad::saturated},
+                                                    {"reacquire", NamedLoad::reacquire}}),
+              "what the clients do, which the other options can change",
+              "saturated; demand with --rate");
+  const std::string decided_by_load = options.serves(kRun) ? "the load's" : "";
   options.add({"clients", "N", kRun | kRenewal | kDoctor}, workload.clients,
-              whole_number(1, 100'000), "concurrent clients");
+              whole_number(1, 100'000), "concurrent clients", decided_by_load);
   options.add_custom({"keys", "N", kRun | kCapacity}, keys_option(workload));
   options.add({"key-skew", "S", kRun | kCapacity}, workload.key_skew, number(0, 10),
               "Zipf exponent of the choice among the keys; 0: uniform");
-  options.add({"hold", "D", kLoads}, workload.hold, distribution(),
-              "time in the critical section: 2ms, exp(2ms) or uniform(1ms,3ms)");
+  options.add(
+      {"hold", "D", kLoads}, workload.hold, distribution(),
+      "time in the critical section: 2ms, exp(2ms), uniform(1ms,3ms), or quantiles:FILE with "
+      "lines such as \"0.99 12ms\"",
+      decided_by_load);
   options.add({"think", "D", kRun}, workload.think, distribution(),
               "time between two sections of a client, written like --hold");
   options.add({"rate", "R", kRun}, workload.rate, number(0.001, 10'000'000),
@@ -153,13 +167,13 @@ void LoadOptions::declare_load(OptionList& options) {
               OneOf<loadgen::Arrival>{{"constant", loadgen::Arrival::constant},
                                       {"poisson", loadgen::Arrival::poisson}},
               "arrival process of the open loop");
-  options.add({"duration", "D", kRun | kRenewal}, workload.duration, duration(1ms, 168h),
-              "measured time of each run, after the warm-up");
+  options.add({"duration", "D", kOverview | kRun | kRenewal}, workload.duration,
+              duration(1ms, 168h), "measured time of each run, after the warm-up");
   options.add(
       {"iterations", "N", kRun}, workload.iterations, whole_number(1, 1'000'000'000'000),
       "stop after N measured sections over all clients, or after --duration (1h unless set)",
       "no limit");
-  options.add({"warmup", "D", kRun | kCapacity}, workload.warmup, duration(0s, 1h),
+  options.add({"warmup", "D", kOverview | kRun | kCapacity}, workload.warmup, duration(0s, 1h),
               "load before the measured time, not in the figures");
   options.add({"shared-share", "F", kRun}, workload.shared_share, number(0, 1),
               "share of the sections that take the lock in shared mode");
@@ -168,7 +182,10 @@ void LoadOptions::declare_load(OptionList& options) {
                                        {"redis", loadgen::Resource::redis},
                                        {"redis-fenced", loadgen::Resource::redis_fenced}},
               "where the protected counter lives");
-  options.add({"repeat", "N", kRun}, workload.repeat, whole_number(1, 1000),
+  options.add({"contended-grants", "N", kOverview | kRun}, workload.contended_grants,
+              whole_number(1, 1'000'000'000),
+              "the verdict \"exclusive\" needs N grants for which clients competed");
+  options.add({"repeat", "N", kOverview | kRun}, workload.repeat, whole_number(1, 1000),
               "runs of each strategy, interleaved with the others'");
   options.add({"seed", "N", kRun | kCapacity}, workload.seed, whole_number(0, INT64_MAX),
               "seed of arrivals, keys, hold and think times");
@@ -219,8 +236,9 @@ void LoadOptions::declare_stores(OptionList& options) {
     const bool redis = kind->name == "redis";
     const ValueType<std::string> type = server_url(*kind);
     Option& option = options.add(
-        {kind->name, kind->value_name, redis ? kLoads | kRenewal | kDoctor : kLoads | kDoctor},
-        urls, type, std::string(kind->help));
+        {kind->name, kind->value_name, (redis ? kRenewal : 0) | kOverview | kLoads | kDoctor}, urls,
+        type, std::string(kind->help));
+    option.without_commas();
     if (kind->repeatable) continue;
     option.repeatable = false;
     option.value = [&urls, type]() -> results::OptionValue {
@@ -234,7 +252,7 @@ void LoadOptions::declare_stores(OptionList& options) {
               "the first --redis, or a private server");
   options.add({"rtt", "D", kRun | kCapacity | kQuorum}, workload.rtt, duration(0s, 1h),
               "round-trip time added between clients and private servers");
-  options.add({"store-timeout", "D", kLoads | kRenewal | kQuorum | kDoctor},
+  options.add({"store-timeout", "D", kOverview | kLoads | kRenewal | kQuorum | kDoctor},
               workload.strategy.command_timeout, duration(1ms, 1h),
               "time to wait for one answer of a store");
 }
@@ -265,7 +283,10 @@ void MetricsOptions::declare(OptionList& options) {
 
 void OutputOptions::declare(OptionList& options) {
   options.heading("Results");
-  options.add({"out", "FILE", kSaves}, out, path(), "result file", "results/runs/<id>.json");
+  options.add({"out", "FILE", kSaves}, out, path(),
+              "result file; -: stdout, which then shows nothing else", "results/runs/<id>.json");
+  options.add_flag({"resume", "", kOverview | kRun}, resume,
+                   "keep the runs that --out FILE has already, and make the others");
   options.add({"report", "FILE", kSaves}, report, path(),
               "also write the result as one HTML page, which needs no network");
   options.add({"format", "NAME", kSaves | kCompare | kShow}, format,
@@ -274,11 +295,9 @@ void OutputOptions::declare(OptionList& options) {
                             {"csv", Format::csv},
                             {"markdown", Format::markdown}},
               "what stdout shows");
-  options
-      .add({"columns", "NAME,...", kSaves | kCompare | kShow}, columns, any_text(),
-           "columns of the table or CSV, by their CSV names; all: every column, however wide",
-           "those that fit")
-      .as_comma_separated();
+  options.add({"columns", "NAME,...", kSaves | kCompare | kShow}, columns, any_text(),
+              "columns of the table or CSV, by their CSV names; all: every column, however wide",
+              "those that fit");
   options.add_flag({"quiet", "", kSaves | kProbe | kReport}, quiet,
                    "no progress and no notes on stderr");
   options.add_flag({"strict", "", kRun | kCapacity}, strict, "exit 4 if a run is invalid");
@@ -297,8 +316,20 @@ void RunOptions::declare(OptionList& options) {
   const auto text = [](const results::Threshold& threshold) { return threshold.text; };
   options.add({"threshold", "EXPR"}, thresholds, parsed(results::parse_threshold, text),
               "exit 99 if a run misses this, such as 'acquire.p99<5ms'");
+  options.add_flag({"allow-no-grants", ""}, allow_no_grants,
+                   "exit 0, not 2, if a run granted nothing");
   options.add({"hdr", "DIR"}, hdr, path(),
               "also write HdrHistogram files of each run: .hgrm in µs and .hlog");
+}
+
+std::vector<loadgen::Workload> LoadOptions::points() const {
+  std::vector<loadgen::Workload> all;
+  for (const loadgen::NamedLoad load : loads) {
+    for (loadgen::Workload& point : loadgen::points_of(load, workload, decided)) {
+      all.push_back(std::move(point));
+    }
+  }
+  return all;
 }
 
 OptionRecord run_record(const LoadOptions& values) {
@@ -339,6 +370,19 @@ tl::expected<void, UsageError> RunOptions::complete(const OptionList& options) {
   if (workload.iterations && !options.given("duration")) {
     workload.duration = kMaxDurationOfIterations;
   }
+  decided = {.clients = options.given("clients"),
+             .hold = options.given("hold"),
+             .rate = options.given("rate"),
+             .rtt = options.given("rtt")};
+  if (loads.empty()) {
+    loads = {workload.rate ? loadgen::NamedLoad::demand : loadgen::NamedLoad::saturated};
+  }
+  const std::vector<loadgen::Workload> all = points();
+  for (const loadgen::Workload& point : all) {
+    if (faults.empty() || point.rtt == workload.rtt) continue;
+    return tl::unexpected(UsageError{"--fault cannot be combined with --load alone: give --rtt"});
+  }
+  if (all.size() == 1) workload = all.front();
   auto scheduled = loadgen::timetable(std::move(faults), workload.duration);
   if (!scheduled) return tl::unexpected(UsageError{"--fault: " + scheduled.error()});
   faults = *std::move(scheduled);

@@ -11,6 +11,7 @@
 #include "cli/options/option.h"
 #include "exporter/listen_address.h"
 #include "loadgen/run/fault.h"
+#include "loadgen/run/named_load.h"
 #include "loadgen/run/workload.h"
 #include "results/stats/threshold.h"
 #include "results/tables/show.h"
@@ -28,7 +29,7 @@ struct OutputOptions {
   std::string report;  ///< the result as a page; empty: none
   Format format = Format::table;
   std::vector<std::string> columns;  ///< keys, or "all"; none: the usual ones
-  bool quiet = false, strict = false;
+  bool quiet = false, strict = false, resume = false;
   std::string config;  ///< the TOML file
 
   void declare(OptionList& options);
@@ -54,13 +55,18 @@ struct MetricsOptions {
 struct LoadOptions {
   std::vector<std::string> strategies;  ///< names and globs as given; none: all
   loadgen::Workload workload;
-  std::vector<loadgen::Fault> faults;  ///< in the order in which they are injected
+  std::vector<loadgen::NamedLoad> loads;  ///< that change the workload; `run` has at least one
+  loadgen::Decided decided;               ///< by other options, which win over the loads
+  std::vector<loadgen::Fault> faults;     ///< in the order in which they are injected
   /// URLs of the user's own servers, by the name of the store, secrets included.
   std::map<std::string, std::vector<std::string>, std::less<>> servers;
   std::optional<std::string> counter_redis;  ///< a URL, secrets included
   int replicas = 2;                          ///< of the private Redis of redis-wait
   MetricsOptions metrics;
   OutputOptions output;
+
+  /// The workloads that the loads make of `workload`.
+  std::vector<loadgen::Workload> points() const;
 
   /// The user's own servers of that store; none: private ones.
   std::vector<std::string> servers_of(std::string_view store) const;
@@ -80,6 +86,7 @@ struct RunOptions : LoadOptions {
   static constexpr Commands kCommand = kRun;
   std::vector<results::Threshold> thresholds;
   std::string hdr;  ///< directory for HdrHistogram files; empty: none
+  bool allow_no_grants = false;
 
   void declare(OptionList& options);
   tl::expected<void, UsageError> complete(const OptionList& options);

@@ -26,7 +26,7 @@ using Commands = unsigned;
 inline constexpr Commands kRun = 1U << 0, kCapacity = 1U << 1, kProbe = 1U << 2, kRenewal = 1U << 3,
                           kQuorum = 1U << 4, kHazards = 1U << 5, kDoctor = 1U << 6,
                           kCompare = 1U << 7, kReport = 1U << 8, kChoose = 1U << 9,
-                          kShow = 1U << 10, kEveryCommand = ~0U;
+                          kShow = 1U << 10, kOverview = 1U << 11, kEveryCommand = ~0U;
 
 using OptionRecord = std::map<std::string, results::OptionValue>;
 
@@ -43,7 +43,7 @@ struct Option {
   std::string group{};         ///< the heading under which help shows it
   Type type = Type::text;
   bool repeatable = false;
-  bool comma_separated = false;  ///< each value is a list
+  bool comma_separated = false;  ///< each value is a list; the default of repeatable options
   bool positional = false;
   bool in_file = true;  ///< may also be a key of the TOML file
   bool given = false;   ///< on the command line or in the file
@@ -62,7 +62,7 @@ struct Option {
 
   // Used behind a declaration.
   Option& as_positional();
-  Option& as_comma_separated();
+  Option& without_commas();  ///< they belong to the value
   Option& not_in_file();
   Option& recorded_if_unset(results::OptionValue value);
 };
@@ -102,6 +102,8 @@ class OptionList {
  public:
   /// Keeps only the options that `command` takes.
   explicit OptionList(Commands command) : command_(command) {}
+
+  bool serves(Commands commands) const { return (command_ & commands) != 0; }
 
   /// Help shows the options that follow under this heading.
   void heading(std::string_view group) { group_ = group; }
@@ -155,7 +157,7 @@ Option& OptionList::add(const Name& name, Place& place,
   Option option{.help = std::move(help), .default_text = std::move(default_text)};
   if (!type.choices.empty()) option.help += ": " + type.choices;
   option.type = type.type;
-  option.repeatable = kList;
+  option.repeatable = option.comma_separated = kList;
   option.parse = [&place, type](const std::string& text) -> tl::expected<void, std::string> {
     auto value = type.parse(text);
     if (!value) return tl::unexpected(std::move(value.error()));

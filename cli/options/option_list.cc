@@ -147,8 +147,8 @@ Option& Option::as_positional() {
   return *this;
 }
 
-Option& Option::as_comma_separated() {
-  comma_separated = true;
+Option& Option::without_commas() {
+  comma_separated = false;
   return *this;
 }
 

@@ -12,6 +12,7 @@
 #include "loadgen/experiments/capacity_limit.h"
 #include "loadgen/experiments/capacity_search.h"
 #include "loadgen/experiments/experiment.h"
+#include "loadgen/run/named_load.h"
 #include "results/tables/units.h"
 
 namespace lockbench::loadgen {
@@ -24,14 +25,6 @@ using results::human_seconds;
 constexpr double kFewestSections = 20;
 // With that many steps the default takes a minute and a half.
 constexpr int kMostSteps = 26;
-
-double busiest_key_share(const Workload& workload) {
-  double weights = 0;
-  for (int key = 1; key <= workload.key_count(); ++key) {
-    weights += workload.key_per_client ? 1 : std::pow(key, -workload.key_skew);
-  }
-  return 1 / weights;
-}
 
 /// Whether `a` shows better than `b` why the rate failed.
 bool shows_better(const results::CapacityStep& a, const results::CapacityStep& b) {
@@ -82,6 +75,7 @@ class Experiment {
     load.workload.seed += static_cast<std::uint64_t>(runs_);
     load.endpoints = plan_.endpoints;
     load.counter_url = plan_.counter_url;
+    load.private_cpu = plan_.private_cpu;
     load.watcher = plan_.watcher;
     ForwardWarnings observer(on_step_);
     RunReport report = run_plan(load, observer, stop_);
@@ -195,7 +189,7 @@ class Experiment {
     Limit limit = name_limit({.run = run,
                               .clients = capacity.clients,
                               .busiest_key_share = busiest_key_share(plan_.workload),
-                              .excludes = run.audit.verdict == results::Verdict::exclusive,
+                              .excludes = run.audit.saw_no_violation(),
                               .store_cores = store_cores,
                               .cores = cores,
                               .step_valid = step.valid,

@@ -22,6 +22,7 @@ struct CapacityPlan {
   Workload workload;
   Endpoints endpoints;
   std::string counter_url;
+  PrivateCpu private_cpu{};
   std::vector<results::Threshold> objective;
   std::vector<int> sweep_clients, sweep_keys;  ///< growing; none: no sweep
   Duration sweep_duration = std::chrono::seconds(1);

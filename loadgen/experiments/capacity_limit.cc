@@ -83,13 +83,13 @@ Shares shares_of(const LimitEvidence& evidence) {
 std::string lock_reason(const LimitEvidence& evidence, double share) {
   const results::Run& run = evidence.run;
   const double ceiling = 1 / (occupancy(run) * evidence.busiest_key_share);
-  const bool waited = run.handoff.count > 0;
+  const bool waited = run.turnaround.count > 0;
   return fmt::format(
       "with hold {} and {} {}, at most {} sections/s are possible{}; {} were served, the lock was "
       "taken "
       "{} of the time",
       human_seconds(run.hold.mean), waited ? "handoff" : "release",
-      human_seconds(waited ? run.handoff.mean : run.release.mean), human_number(ceiling),
+      human_seconds(waited ? run.turnaround.mean : run.release.mean), human_number(ceiling),
       evidence.busiest_key_share < 1 ? " over all keys" : " with one key",
       human_number(run.sections_per_second), percent(share));
 }
@@ -97,7 +97,7 @@ std::string lock_reason(const LimitEvidence& evidence, double share) {
 }  // namespace
 
 double occupancy(const results::Run& run) {
-  return run.hold.mean + (run.handoff.count > 0 ? run.handoff.mean : run.release.mean);
+  return run.hold.mean + (run.turnaround.count > 0 ? run.turnaround.mean : run.release.mean);
 }
 
 results::CapacityStep judge_step(const results::Run& run, std::string_view purpose, double rate,
@@ -141,6 +141,15 @@ Limit name_limit(const LimitEvidence& evidence) {
   if (shares.store >= kSaturated) {
     return {"store", fmt::format("the store's CPU was busy {} of the time{}", percent(shares.store),
                                  evidence.store_cores > 1 ? "" : ", on the one core that it uses")};
+  }
+  // Where both run on this machine, they share its cores: the one that uses more of them is the
+  // limit.
+  const double store_of_machine = shares.machine - run.generator.cpu_share;
+  if (shares.machine >= kFull && store_of_machine > run.generator.cpu_share) {
+    return {"store", fmt::format("this machine's CPU was busy {} of the time, {} for the store and "
+                                 "{} for the generator",
+                                 percent(shares.machine), percent(store_of_machine),
+                                 percent(run.generator.cpu_share))};
   }
   if (shares.machine >= kFull) {
     return {"generator",

@@ -56,12 +56,12 @@ std::optional<results::CapacityModel> queue_model(const CapacityPlan& plan,
                                                   const ModelBasis& basis) {
   const results::Run& run = basis.contended;
   const Workload& load = plan.workload;
-  const bool queues = run.audit.verdict == results::Verdict::exclusive &&
-                      run.handoff.count >= kFewestHandoffs && load.arrival == Arrival::poisson;
+  const bool queues = run.audit.saw_no_violation() && run.turnaround.count >= kFewestHandoffs &&
+                      load.arrival == Arrival::poisson;
   if (!queues || (load.key_skew > 0 && load.keys > 1)) return std::nullopt;
   const results::QueueModel model{
       .service_mean = occupancy(run),
-      .service_variance = square(run.hold.stddev) + square(run.handoff.stddev),
+      .service_variance = square(run.hold.stddev) + square(run.turnaround.stddev),
       // Acquiring a free lock takes one round trip, as a release does.
       .free_seconds = basis.alone != nullptr ? basis.alone->acquire.p50 : run.release.p50};
   results::CapacityModel made{

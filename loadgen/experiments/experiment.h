@@ -25,7 +25,7 @@ class ForwardWarnings : public ProgressObserver {
 /// Adds a run's verdict to whether exclusion was broken in any of several runs, promised or not.
 /// Stays empty as long as no run was audited.
 inline void add_verdict(results::Verdict verdict, std::optional<bool>& broken) {
-  if (verdict == results::Verdict::unaudited) return;
+  if (verdict == results::Verdict::unaudited || verdict == results::Verdict::untested) return;
   broken = broken.value_or(false) || verdict != results::Verdict::exclusive;
 }
 

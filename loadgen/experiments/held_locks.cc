@@ -60,6 +60,13 @@ Done acquire(LockStrategy& strategy, Env& env, const HeldLocksPlan& plan, std::u
   return {};
 }
 
+Done interrupted() { return tl::unexpected<std::string>("interrupted"); }
+
+/// False: stopped.
+bool wait_until(Env& env, TimePoint time, const std::stop_token& stop) {
+  return env.wait(nullptr, time, stop) != WaitResult::stopped;
+}
+
 class BatchedLocks : public HeldLocks {
  public:
   BatchedLocks(const HeldLocksPlan& plan, RenewalFigures& figures)
@@ -75,15 +82,17 @@ class BatchedLocks : public HeldLocks {
   }
 
   Done take(const std::stop_token& stop) override {
+    const TimePoint begun = env_->now();
     {
       std::vector<std::jthread> threads;
       for (auto& holder : holders_) {
-        threads.emplace_back([&] { holder->taken = holder->take(stop); });
+        threads.emplace_back([&] { holder->taken = holder->take(begun, stop); });
       }
     }
     for (const auto& holder : holders_) {
       if (!holder->taken) return holder->taken;
     }
+    if (!wait_until(*env_, begun + plan_.period(), stop)) return interrupted();
     return {};
   }
 
@@ -108,8 +117,9 @@ class BatchedLocks : public HeldLocks {
                                                                     .services = all.services_,
                                                                     .client = holder})) {}
 
-    Done take(const std::stop_token& stop) {
+    Done take(TimePoint begun, const std::stop_token& stop) {
       for (auto lock = static_cast<std::uint64_t>(number); lock < plan.count; lock += kHolders) {
+        if (!wait_until(*env, begun + plan.taken_after(lock), stop)) return interrupted();
         if (auto got = acquire(*strategy, *env, plan, lock, leases, stop); !got) return got;
       }
       return {};
@@ -125,6 +135,7 @@ class BatchedLocks : public HeldLocks {
 
   const HeldLocksPlan& plan_;
   RenewalFigures& figures_;
+  const std::unique_ptr<Env> env_ = make_system_env(std::random_device()());
   Services services_;
   std::vector<std::unique_ptr<Holder>> holders_;
 };
@@ -138,7 +149,10 @@ class ThreadPerLock : public HeldLocks {
   ~ThreadPerLock() override { ThreadPerLock::release(); }
 
   Done take(const std::stop_token& stop) override {
+    const auto env = make_system_env(std::random_device()());
+    const TimePoint begun = env->now();
     for (std::uint64_t number = 0; number < plan_.count; ++number) {
+      if (!wait_until(*env, begun + plan_.taken_after(number), stop)) break;
       // No more connections at once than a server's accept queue holds.
       {
         std::unique_lock lock(mutex_);
@@ -152,7 +166,8 @@ class ThreadPerLock : public HeldLocks {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return held_ == threads_.size() || !failure_.empty(); });
     if (!failure_.empty()) return tl::unexpected(failure_);
-    if (stop.stop_requested()) return tl::unexpected<std::string>("interrupted");
+    lock.unlock();
+    if (!wait_until(*env, begun + plan_.period(), stop)) return interrupted();
     return {};
   }
 

@@ -7,15 +7,21 @@
 #include <limits>
 
 #include "loadgen/experiments/experiment.h"
+#include "results/stats/significance.h"
+#include "results/stats/statistics.h"
 #include "strategies/registry.h"
 
 namespace lockbench::loadgen {
 namespace {
 
-constexpr int kPasses = 2;
+/// The cost of a node is compared round by round: fewer leave its interval too wide to say
+/// anything. Faulty points are not compared that way, and their faults take time to heal.
+constexpr int kRounds = 5, kFaultyRounds = 2;
 constexpr Duration kThink = std::chrono::milliseconds(1);
 constexpr std::array<std::string_view, 2> kReferences{"redis-set-nx-lua", "redis-wait"};
 constexpr std::array<std::string_view, 2> kQuorums{"redlock", "redlock-parallel"};
+
+int rounds_of(const QuorumPointPlan& point) { return point.fault.any() ? kFaultyRounds : kRounds; }
 
 /// The faults for a quorum of so many nodes. It survives all but the last one.
 std::vector<QuorumFault> faults_of(int nodes) {
@@ -36,10 +42,11 @@ class QuorumExperiment {
   }
 
   QuorumMeasured measure() {
-    for (int pass = 1; pass <= kPasses; ++pass) {
+    for (int round = 1; round <= kRounds; ++round) {
       for (std::size_t i = 0; i < points_.size() && !stop_.stop_requested(); ++i) {
-        on_step_(fmt::format("pass {} of {}, point {} of {}: {}", pass, kPasses, i + 1,
-                             points_.size(), points_[i].text()));
+        if (round > rounds_of(points_[i])) continue;
+        on_step_(fmt::format("round {} of {}, point {} of {}: {}", round, rounds_of(points_[i]),
+                             i + 1, points_.size(), points_[i].text()));
         measure_point(points_[i], sums_[i]);
         if (broken_) return result();
       }
@@ -58,7 +65,7 @@ class QuorumExperiment {
     // Without it the releasing client gets the lock again before any other asks, and no vote is
     // ever split.
     if (point.clients > 1) load.workload.think = DurationDistribution::exponential(kThink);
-    load.workload.duration = plan_.workload.duration / kPasses;
+    load.workload.duration = plan_.workload.duration / rounds_of(point);
     load.endpoints = nodes_.endpoints(point.nodes, point.fault);
     // Clients connect while all nodes are healthy; the fault comes after.
     load.before_load = [&] {
@@ -70,6 +77,7 @@ class QuorumExperiment {
     ForwardWarnings observer(on_step_);
     const RunReport report = run_plan(load, observer, stop_);
     for (const results::Skipped& failed : report.not_started) complain(point, failed.reason);
+    if (report.runs.empty()) sum.add_nothing();
     for (const results::Run& run : report.runs) {
       sum.add(run);
       if (run.audit.verdict == results::Verdict::violated) violated_.push_back(point.text());
@@ -94,12 +102,10 @@ class QuorumExperiment {
   }
 
   QuorumMeasured result() {
-    QuorumMeasured measured{
-        .errors = errors_, .violated = violated_, .interrupted = stop_.stop_requested()};
-    for (const QuorumPointSum& sum : sums_) {
-      if (sum.any()) measured.points.push_back(sum.point());
-    }
-    return measured;
+    return {.points = points_of(sums_),
+            .errors = errors_,
+            .violated = violated_,
+            .interrupted = stop_.stop_requested()};
   }
 
   const QuorumPlan& plan_;
@@ -112,6 +118,29 @@ class QuorumExperiment {
   bool broken_ = false;
   int runs_ = 0;
 };
+
+void add_node_cost(const std::vector<QuorumPointSum>& sums, const QuorumPointSum& sum,
+                   results::QuorumPoint& point) {
+  const QuorumPointPlan& plan = sum.plan();
+  const QuorumPointSum* few = nullptr;
+  for (const QuorumPointSum& other : sums) {
+    const bool alike =
+        other.plan().strategy == plan.strategy && other.plan().clients == plan.clients;
+    if (!alike || other.plan().fault.any()) continue;
+    if (few == nullptr || other.plan().nodes < few->plan().nodes) few = &other;
+  }
+  if (few == nullptr || plan.fault.any() || few->plan().nodes == plan.nodes) return;
+  const double more = plan.nodes - few->plan().nodes;
+  std::vector<double> costs;
+  for (std::size_t i = 0; i < std::min(sum.p50s().size(), few->p50s().size()); ++i) {
+    const auto with_more = sum.p50s()[i], with_few = few->p50s()[i];
+    if (with_more && with_few) costs.push_back((*with_more - *with_few) / more);
+  }
+  // Either p50 is as exact as its histogram's buckets.
+  const double noise = point.acquire.relative_error * point.acquire.p50 / more;
+  point.node_cost_seconds = results::mean(costs);
+  point.node_cost_interval = results::mean_interval(costs, noise);
+}
 
 }  // namespace
 
@@ -152,6 +181,8 @@ void QuorumPointSum::add(const results::Run& run) {
   ended_ += outcomes.acquired + outcomes.timed_out + outcomes.refused + outcomes.failed +
             outcomes.unknown;
   acquire_.merge(to_snapshot(run.acquire));
+  acquire_cut_.merge(to_censored_snapshot(run.acquire));
+  p50s_.push_back(run.acquire.count > 0 ? std::optional(run.acquire.p50) : std::nullopt);
   if (!run.quorum) return;
   split_votes_ += run.quorum->split_votes;
   validity_.merge(to_snapshot(run.quorum->validity));
@@ -173,7 +204,7 @@ results::QuorumPoint QuorumPointSum::point() const {
                              .clients = static_cast<std::uint64_t>(plan_.clients)};
   if (plan_.fault.slow > 0) point.slow_seconds = seconds(slow_);
   point.sections_per_second = per(sections, seconds_);
-  point.acquire = to_distribution(acquire_);
+  point.acquire = to_distribution(acquire_, acquire_cut_);
   point.commands_per_section = per(commands_, sections);
   point.split_votes = split_votes_;
   point.validity = to_distribution(validity_);
@@ -182,6 +213,16 @@ results::QuorumPoint QuorumPointSum::point() const {
       ended_ == 0 ? 0 : static_cast<double>(granted_) / static_cast<double>(ended_);
   point.violated = violated_;
   return point;
+}
+
+std::vector<results::QuorumPoint> points_of(const std::vector<QuorumPointSum>& sums) {
+  std::vector<results::QuorumPoint> points;
+  for (const QuorumPointSum& sum : sums) {
+    if (!sum.any()) continue;
+    points.push_back(sum.point());
+    add_node_cost(sums, sum, points.back());
+  }
+  return points;
 }
 
 QuorumMeasured measure_quorum(const QuorumPlan& plan, QuorumNodes& nodes,

@@ -41,7 +41,7 @@ struct QuorumPlan {
   std::vector<int> nodes;
   int contending = 8;  ///< clients that contend for one lock
   Duration slow{};     ///< added to each answer of a slow node
-  /// Of each point, in two halves, so that a drift of the machine affects all points alike. The
+  /// Of each point, in several rounds, so that a drift of the machine affects all points alike. The
   /// experiment sets clients and keys.
   Workload workload;
 };
@@ -59,14 +59,19 @@ struct QuorumPointPlan {
 /// In the order in which they are measured.
 std::vector<QuorumPointPlan> points_of(const QuorumPlan& plan);
 
-/// Merges all runs of one point.
+/// Merges all runs of one point, one for each round.
 class QuorumPointSum {
  public:
   QuorumPointSum(const QuorumPointPlan& plan, Duration slow) : plan_(plan), slow_(slow) {}
 
   void add(const results::Run& run);
+  /// For a round whose run could not start.
+  void add_nothing() { p50s_.emplace_back(); }
   bool any() const { return seconds_ > 0; }
   results::QuorumPoint point() const;
+  const QuorumPointPlan& plan() const { return plan_; }
+  /// The acquire p50 of each round, in seconds; nothing where nothing was granted.
+  const std::vector<std::optional<double>>& p50s() const { return p50s_; }
 
  private:
   QuorumPointPlan plan_;
@@ -75,8 +80,13 @@ class QuorumPointSum {
   std::uint64_t sections_ = 0, granted_ = 0, ended_ = 0, split_votes_ = 0;
   double rounds_ = 0;
   std::optional<bool> violated_;
-  HistogramSnapshot acquire_, validity_;
+  HistogramSnapshot acquire_, acquire_cut_, validity_;
+  std::vector<std::optional<double>> p50s_;
 };
+
+/// The points of all sums that have runs. Those of healthy quorums say what a node costs, compared
+/// round by round with the smallest quorum of the same strategy with as many clients.
+std::vector<results::QuorumPoint> points_of(const std::vector<QuorumPointSum>& sums);
 
 /// A stop ends it early, with what was measured until then.
 struct QuorumMeasured {

@@ -8,6 +8,7 @@
 
 #include "loadgen/experiments/experiment.h"
 #include "loadgen/experiments/held_locks.h"
+#include "results/stats/significance.h"
 #include "results/stats/statistics.h"
 #include "strategies/registry.h"
 #include "strategies/store.h"
@@ -48,7 +49,7 @@ class RenewalExperiment {
       tl::expected<double, std::string> baseline = 0.0;
       if (pair % 2 == 0) baseline = foreground();
       if (!baseline) return Failure(baseline.error());
-      const auto with = with_locks(figures, held, batched, point);
+      const auto with = with_locks(figures, batched, phase_of_pair(pair, plan_.pairs), point);
       if (!with) return Failure(with.error());
       if (pair % 2 != 0) baseline = foreground();
       if (!baseline) return Failure(baseline.error());
@@ -60,7 +61,8 @@ class RenewalExperiment {
     const Counts counts = figures.measured();
     point.sections_per_second = *results::median(rates);
     point.baseline_sections_per_second = *results::median(baselines);
-    point.overhead = *results::median(overheads);
+    point.overhead = *results::mean(overheads);
+    point.overhead_interval = results::mean_interval(overheads);
     point.server_cpu_share = results::median(cpu_shares).value_or(0);
     point.renewals_per_second = static_cast<double>(counts[Count::renewals]) / seconds_;
     point.commands_per_second = static_cast<double>(counts[Count::commands]) / seconds_;
@@ -91,13 +93,14 @@ class RenewalExperiment {
     return report.runs.front().sections_per_second;
   }
 
-  tl::expected<Measured, std::string> with_locks(RenewalFigures& figures, std::uint64_t held,
-                                                 bool batched, results::RenewalPoint& point) {
+  tl::expected<Measured, std::string> with_locks(RenewalFigures& figures, bool batched,
+                                                 double phase, results::RenewalPoint& point) {
     const HeldLocksPlan locks_plan{.endpoints = plan_.endpoints,
                                    .options = plan_.foreground.strategy,
                                    .key_prefix = fmt::format("lockbench:{}:{{held:", plan_.run_id),
-                                   .count = held,
-                                   .ttl = plan_.foreground.ttl};
+                                   .count = point.held,
+                                   .ttl = plan_.foreground.ttl,
+                                   .phase = phase};
     const std::uint64_t threads_before = thread_count();
     const auto locks =
         batched ? hold_batched(locks_plan, figures) : hold_by_threads(locks_plan, figures);
@@ -106,17 +109,10 @@ class RenewalExperiment {
       measured = Failure(taken.error());
     } else {
       point.threads = std::max(point.threads, thread_count() - threads_before);
-      settle();
       measured = measure_held(figures);
     }
     locks->release();
     return measured;
-  }
-
-  /// Waits until every lock has been renewed once.
-  void settle() {
-    const auto env = make_system_env(0);
-    env->wait(nullptr, env->now() + RenewalTiming{}.first(plan_.foreground.ttl), stop_);
   }
 
   tl::expected<Measured, std::string> measure_held(RenewalFigures& figures) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "loadgen/record/histogram.h"
+#include "loadgen/record/machine.h"
 #include "results/file/model.h"
 
 namespace lockbench::loadgen {
@@ -15,6 +16,10 @@ struct RunEvidence {
   double wall_seconds = 0;             ///< from the start of the load, by the monotonic clock
   double wall_clock_jump_seconds = 0;  ///< change of the time of day against it
   double cpu_seconds = 0;              ///< of this process during the load
+  /// Of all private servers during the load; nothing if the lock or the counter is on servers of
+  /// the user, whose CPU may be that of this machine.
+  std::optional<double> private_cpu_seconds;
+  MachineReading machine;  ///< what the load added to it
   int cores = 1;
   bool has_store = true;       ///< false: the lock itself lives in this process
   double overrun_seconds = 0;  ///< how late the runner noticed the end of the load

@@ -1,85 +1,152 @@
 #include "loadgen/record/handoff.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace lockbench::loadgen {
 namespace {
 
-using std::memory_order_relaxed;
+/// A lock that starves its waiters would fill memory.
+constexpr std::size_t kMostReleases = 1 << 14;
 
-/// The stage of a release. Its start identifies it: no two of one key begin in the same nanosecond.
-enum Stage : std::uint64_t {
-  kPending = 1,    ///< the result is not known yet
-  kConfirmed = 2,  ///< it succeeded; there was no grant yet
-  kGranted = 3,    ///< there was a grant; the result is not known yet
-};
-constexpr std::uint64_t kNone = 0;
-constexpr std::uint64_t kStageMask = 3;
-
-std::uint64_t pack(TimePoint started, Stage stage) {
-  return (static_cast<std::uint64_t>(started.time_since_epoch().count()) << 2) | stage;
-}
-
-TimePoint start_of(std::uint64_t release) {
-  return TimePoint(Duration(static_cast<std::int64_t>(release) >> 2));
-}
-
-bool replace(std::atomic<std::uint64_t>& release, std::uint64_t& expected, std::uint64_t next) {
-  return release.compare_exchange_strong(expected, next, std::memory_order_acq_rel,
-                                         std::memory_order_acquire);
+/// The first of the releases at which this client was waiting. Mostly few have come since.
+auto first_since(auto& releases, const WaitTicket& wait) {
+  auto at = releases.end();
+  while (at != releases.begin() && std::prev(at)->number > wait.number) --at;
+  return at;
 }
 
 }  // namespace
 
 HandoffTracker::HandoffTracker(int keys) : slots_(static_cast<std::size_t>(keys)) {}
 
-void HandoffTracker::begin_wait(int key) noexcept {
-  slot(key).waiters.fetch_add(1, memory_order_relaxed);
-}
-
-void HandoffTracker::end_wait(int key) noexcept {
-  slot(key).waiters.fetch_sub(1, memory_order_relaxed);
-}
-
-int HandoffTracker::waiters(int key) const noexcept {
-  return slots_[static_cast<std::size_t>(key)].waiters.load(memory_order_relaxed);
-}
-
-void HandoffTracker::release_started(int key, TimePoint started) noexcept {
-  const bool awaited = waiters(key) > 0;
-  slot(key).release.store(awaited ? pack(started, kPending) : kNone, std::memory_order_release);
-}
-
-std::optional<Duration> HandoffTracker::release_finished(int key, TimePoint started,
-                                                         bool success) noexcept {
+WaitTicket HandoffTracker::begin_wait(int key) {
   Slot& mine = slot(key);
-  std::uint64_t release = pack(started, kPending);
-  if (replace(mine.release, release, success ? pack(started, kConfirmed) : kNone)) return {};
-  if (release != pack(started, kGranted))
-    return {};  // no client was waiting, or another release began
-  // Read before the slot is freed: afterwards the next grant may write it.
-  const TimePoint granted_at = mine.granted_at.load(memory_order_relaxed);
-  if (!replace(mine.release, release, kNone) || !success) return {};
-  return granted_at - started;
+  const std::scoped_lock lock(mine.mutex);
+  return {.number = ++mine.events, .contended = ++mine.waiters > 1 || mine.holders > 0};
 }
 
-std::optional<Duration> HandoffTracker::granted(int key, TimePoint acquire_started,
-                                                TimePoint granted_at) noexcept {
+GrantNote HandoffTracker::granted(int key, const WaitTicket& wait, TimePoint granted_at,
+                                  std::vector<Handoff>& completed) {
   Slot& mine = slot(key);
-  std::uint64_t release = mine.release.load(std::memory_order_acquire);
-  // A second attempt if the release was confirmed meanwhile; nothing else can happen to it.
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    const std::uint64_t stage = release & kStageMask;
-    const TimePoint started = start_of(release);
-    // A grant from before the release was not caused by it.
-    if (release == kNone || stage == kGranted || granted_at < started) return {};
-    const bool was_waiting = acquire_started <= started;
-    if (was_waiting && stage == kPending) {
-      mine.granted_at.store(granted_at, memory_order_relaxed);
-      if (replace(mine.release, release, pack(started, kGranted))) return {};
-    } else if (replace(mine.release, release, kNone)) {
-      return was_waiting ? std::optional(granted_at - started) : std::nullopt;
+  const std::scoped_lock lock(mine.mutex);
+  --mine.waiters;
+  ++mine.holders;
+  GrantNote note{.contended = wait.contended || mine.waiters > 0};
+  if (mine.releases == nullptr) return note;
+  std::vector<Release>& releases = *mine.releases;
+  if (!releases.empty() && granted_at >= releases.back().started &&
+      !std::exchange(releases.back().followed, true)) {
+    note.turnaround = granted_at - releases.back().started;
+  }
+  const auto later = first_since(releases, wait);
+  // Whoever overtakes one release has overtaken those before it.
+  for (auto at = later; at != releases.begin() && !std::prev(at)->served;) {
+    --at;
+    note.overtook = true;
+    if (std::exchange(at->overtaken, true)) break;
+  }
+  releases.erase(
+      std::remove_if(
+          later, releases.end(),
+          [&](Release& release) {
+            // A grant from before the release was not caused by it.
+            if (release.served || granted_at < release.started) return false;
+            if (!release.confirmed) {
+              release.served = true;
+              release.served_at = granted_at;
+              return false;
+            }
+            completed.push_back({granted_at - release.started, !release.overtaken, release.weight});
+            return true;
+          }),
+      releases.end());
+  return note;
+}
+
+void HandoffTracker::gave_up(int key, const WaitTicket& wait, TimePoint now,
+                             std::vector<Duration>& unserved) {
+  Slot& mine = slot(key);
+  const std::scoped_lock lock(mine.mutex);
+  --mine.waiters;
+  if (mine.releases == nullptr) return;
+  std::vector<Release>& releases = *mine.releases;
+  releases.erase(std::remove_if(first_since(releases, wait), releases.end(),
+                                [&](Release& release) {
+                                  if (release.served || --release.waiting > 0) return false;
+                                  // Not yet known to have succeeded: nobody missed it for certain.
+                                  if (release.confirmed) {
+                                    unserved.insert(unserved.end(), release.weight,
+                                                    now - release.started);
+                                  }
+                                  return true;
+                                }),
+                 releases.end());
+}
+
+bool HandoffTracker::release_started(int key, Mode mode, TimePoint started) {
+  Slot& mine = slot(key);
+  const std::scoped_lock lock(mine.mutex);
+  --mine.holders;
+  if (mode == Mode::shared || mine.waiters == 0) return false;
+  if (mine.releases == nullptr) mine.releases = std::make_unique<std::vector<Release>>();
+  if (mine.releases->size() >= kMostReleases) thin_out(*mine.releases);
+  mine.releases->push_back({.number = ++mine.events, .started = started, .waiting = mine.waiters});
+  return true;
+}
+
+void HandoffTracker::release_finished(int key, TimePoint started, bool success,
+                                      std::vector<Handoff>& completed) {
+  Slot& mine = slot(key);
+  const std::scoped_lock lock(mine.mutex);
+  if (mine.releases == nullptr) return;
+  // The youngest, mostly: two of one key may begin in the same nanosecond.
+  const auto found = std::find_if(
+      mine.releases->rbegin(), mine.releases->rend(),
+      [&](const Release& release) { return release.started == started && !release.confirmed; });
+  if (found == mine.releases->rend()) return;
+  if (success && !found->served) {
+    found->confirmed = true;
+    return;
+  }
+  if (success) {
+    completed.push_back({found->served_at - started, !found->overtaken, found->weight});
+  }
+  mine.releases->erase(std::next(found).base());
+}
+
+int HandoffTracker::waiters(int key) const {
+  const Slot& mine = slots_[static_cast<std::size_t>(key)];
+  const std::scoped_lock lock(mine.mutex);
+  return mine.waiters;
+}
+
+std::vector<Duration> HandoffTracker::unserved(TimePoint now) const {
+  std::vector<Duration> waits;
+  for (const Slot& slot : slots_) {
+    const std::scoped_lock lock(slot.mutex);
+    if (slot.releases == nullptr) continue;
+    for (const Release& release : *slot.releases) {
+      if (release.confirmed) waits.insert(waits.end(), release.weight, now - release.started);
     }
   }
-  return {};
+  return waits;
+}
+
+/// Every second confirmed release stands for its neighbour, too.
+void HandoffTracker::thin_out(std::vector<Release>& releases) {
+  std::vector<Release> rest;
+  for (const Release& release : releases) {
+    const bool alike = release.confirmed && release.overtaken && !rest.empty() &&
+                       rest.back().confirmed && rest.back().overtaken &&
+                       rest.back().weight == release.weight;
+    if (alike) {
+      rest.back().weight += release.weight;
+    } else {
+      rest.push_back(release);
+    }
+  }
+  releases = std::move(rest);
 }
 
 }  // namespace lockbench::loadgen

@@ -1,47 +1,89 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
-#include "loadgen/record/cache_line.h"
 #include "strategies/duration.h"
+#include "strategies/lease.h"
 
 namespace lockbench::loadgen {
 
-/// Measures handoffs per key: from the start of a client's successful release to the next grant to
-/// a client that was waiting when that release began. The grant may be seen before the releasing
-/// client knows that it succeeded. The duration is returned to the client that completes the pair,
-/// so each handoff is reported once. A handoff that is undecided when the next release of its key
-/// begins is not counted. Thread-safe and lock-free; keys from 0.
+/// From the start of a release to the next grant to a client that was waiting when it began.
+struct Handoff {
+  Duration taken{};
+  bool direct = false;         ///< no client that came later was granted the lock in between
+  std::uint64_t releases = 1;  ///< that this one stands for
+};
+
+/// One client's wait for a key.
+struct WaitTicket {
+  std::uint64_t number = 0;  ///< of the key's events in their order
+  bool contended = false;    ///< another client held or wanted the lock when it began
+};
+
+/// What a grant means to those who waited.
+struct GrantNote {
+  bool contended = false;  ///< another client held or wanted the lock when the wait began or ended
+  bool overtook = false;   ///< another client was waiting at a release before this wait began
+  /// From the start of the latest release to this grant, if a client waited at that release.
+  std::optional<Duration> turnaround{};
+};
+
+/// Follows each key's lock from hand to hand: who waited at a release, who got the lock next. Every
+/// release at which a client waited gives one handoff, however many clients overtook that one. The
+/// grant may be seen before the releasing client knows that it succeeded; whichever call completes
+/// the pair reports the handoff. Thread-safe; keys from 0. Takes a key's mutex for a moment, which
+/// only the clients of that key share.
 class HandoffTracker {
  public:
   explicit HandoffTracker(int keys);
 
-  /// Around every acquisition: begin before its start is timed, end whatever its outcome.
-  void begin_wait(int key) noexcept;
-  void end_wait(int key) noexcept;
-  int waiters(int key) const noexcept;
+  /// Around every acquisition: begin before its start is timed, and one of granted() and gave_up()
+  /// when it ends.
+  WaitTicket begin_wait(int key);
+  /// Call right after a grant. Adds the handoffs that it completes to `completed`.
+  GrantNote granted(int key, const WaitTicket& wait, TimePoint granted_at,
+                    std::vector<Handoff>& completed);
+  /// The acquisition ended without a grant. Adds to `unserved` how long the releases have waited
+  /// for which nobody waits any more.
+  void gave_up(int key, const WaitTicket& wait, TimePoint now, std::vector<Duration>& unserved);
 
-  /// Call before the release is sent.
-  void release_started(int key, TimePoint started) noexcept;
-  /// Call when its answer is known, with the same `started`, for every release that began.
-  std::optional<Duration> release_finished(int key, TimePoint started, bool success) noexcept;
+  /// Call before the release is sent; that of a shared lock hands nothing on. Returns whether a
+  /// client waits.
+  bool release_started(int key, Mode mode, TimePoint started);
+  /// Call when its answer is known, with the same `started`, for every exclusive release that
+  /// began.
+  void release_finished(int key, TimePoint started, bool success, std::vector<Handoff>& completed);
 
-  /// Call right after a grant.
-  std::optional<Duration> granted(int key, TimePoint acquire_started,
-                                  TimePoint granted_at) noexcept;
+  int waiters(int key) const;
+  /// How long each release that nobody took up has waited, over all keys.
+  std::vector<Duration> unserved(TimePoint now) const;
 
  private:
-  struct alignas(kCacheLine) Slot {
-    /// The latest release: its start, and its stage in the two lowest bits.
-    std::atomic<std::uint64_t> release{0};
-    std::atomic<TimePoint> granted_at{TimePoint{}};  ///< valid once the release says `granted`
-    std::atomic<int> waiters{0};
+  /// A release at which a client waited.
+  struct Release {
+    std::uint64_t number = 0;
+    TimePoint started;
+    int waiting = 0;           ///< clients that waited then and still do
+    std::uint64_t weight = 1;  ///< releases that this one stands for
+    bool confirmed = false;    ///< it succeeded
+    bool overtaken = false;
+    bool followed = false;  ///< by a grant, to whomever
+    bool served = false;    ///< though not confirmed yet
+    TimePoint served_at{};
+  };
+  struct Slot {
+    mutable std::mutex mutex;
+    int waiters = 0, holders = 0;
+    std::uint64_t events = 0;
+    std::unique_ptr<std::vector<Release>> releases;  ///< in their order; most keys never have one
   };
 
-  Slot& slot(int key) noexcept { return slots_[static_cast<std::size_t>(key)]; }
+  static void thin_out(std::vector<Release>& releases);
+  Slot& slot(int key) { return slots_[static_cast<std::size_t>(key)]; }
 
   std::vector<Slot> slots_;
 };

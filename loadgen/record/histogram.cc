@@ -9,6 +9,9 @@
 namespace lockbench::loadgen {
 namespace {
 
+/// A percentile that censored samples could move by less is no lower bound.
+constexpr double kSameFigure = 1.05;
+
 using Layout = HistogramLayout;
 
 Duration clipped_midpoint(const HistogramSnapshot& snapshot, std::size_t index) {
@@ -29,6 +32,40 @@ void widen_to_buckets(HistogramSnapshot& snapshot, Duration lowest, Duration hig
   const auto last_index = static_cast<std::size_t>(buckets.rend() - last - 1);
   snapshot.min = std::min(lowest, Duration(Layout::upper(first_index)));
   snapshot.max = std::max(highest, Duration(Layout::lower(last_index)));
+}
+
+std::size_t bucket_of(Duration value) {
+  return Layout::index(std::clamp<std::int64_t>(value.count(), 0, Layout::kHighest));
+}
+
+Duration duration_of(double in_seconds) { return Duration(std::llround(in_seconds * 1e9)); }
+
+std::vector<results::Distribution::Bucket> buckets_of(const HistogramSnapshot& snapshot) {
+  std::vector<results::Distribution::Bucket> buckets;
+  for (std::size_t i = 0; i < snapshot.buckets.size(); ++i) {
+    if (snapshot.buckets[i] == 0) continue;
+    buckets.push_back({seconds(Duration(Layout::upper(i))), snapshot.buckets[i]});
+  }
+  return buckets;
+}
+
+void add_bucket(const results::Distribution::Bucket& bucket, HistogramSnapshot& snapshot) {
+  snapshot.buckets[bucket_of(duration_of(bucket.upper))] += bucket.count;
+}
+
+/// From the buckets' midpoints; the overflow lies at the maximum.
+void estimate_bounds_and_sum(HistogramSnapshot& snapshot) {
+  const Duration highest = snapshot.max;
+  snapshot.sum = highest * static_cast<std::int64_t>(snapshot.overflow);
+  bool first = true;
+  for (std::size_t i = 0; i < snapshot.buckets.size(); ++i) {
+    if (snapshot.buckets[i] == 0) continue;
+    const Duration middle(Layout::midpoint(i));
+    if (first) snapshot.min = middle;
+    first = false;
+    snapshot.max = std::max(highest, middle);
+    snapshot.sum += middle * static_cast<std::int64_t>(snapshot.buckets[i]);
+  }
 }
 
 std::uint64_t difference(std::uint64_t later, std::uint64_t earlier) {
@@ -130,42 +167,68 @@ HistogramSnapshot HistogramSnapshot::minus(const HistogramSnapshot& earlier) con
   return result;
 }
 
-results::Distribution to_distribution(const HistogramSnapshot& snapshot) {
+results::Distribution to_distribution(const HistogramSnapshot& complete,
+                                      const HistogramSnapshot& censored) {
+  HistogramSnapshot all = complete;
+  all.merge(censored);
   results::Distribution result;
-  result.count = snapshot.count();
-  if (result.count > 0) {
-    // Not through mean(), which rounds to nanoseconds.
-    result.mean = seconds(snapshot.sum) / static_cast<double>(result.count);
-  }
-  result.stddev = seconds(snapshot.stddev());
-  result.min = seconds(snapshot.min);
-  result.p50 = seconds(snapshot.percentile(0.50));
-  result.p90 = seconds(snapshot.percentile(0.90));
-  result.p95 = seconds(snapshot.percentile(0.95));
-  result.p99 = seconds(snapshot.percentile(0.99));
-  result.p999 = seconds(snapshot.percentile(0.999));
-  result.max = seconds(snapshot.max);
+  result.count = complete.count();
+  result.censored = {censored.count(), buckets_of(censored), censored.overflow};
+  const std::uint64_t samples = result.count + result.censored.count;
+  // Nobody knows how long the longest would have been.
+  const bool longest_cut = result.censored.count > 0 && censored.max >= complete.max;
+  if (longest_cut) result.at_least = {"mean", "max"};
+  // Not through mean(), which rounds to nanoseconds.
+  if (samples > 0) result.mean = seconds(all.sum) / static_cast<double>(samples);
+  result.stddev = seconds(all.stddev());
+  result.min = seconds(all.min);
+  result.max = seconds(all.max);
+  // As if none of those that were cut off had ever ended.
+  HistogramSnapshot latest = complete;
+  latest.overflow += result.censored.count;
+  latest.max = Duration::max();
+  const auto set = [&](const char* name, double& figure, double q) {
+    figure = seconds(all.percentile(q));
+    if (result.censored.count == 0) return;
+    const double bound = seconds(latest.percentile(q));
+    if (bound > kSameFigure * figure) result.at_least.emplace_back(name);
+  };
+  set("p50", result.p50, 0.50);
+  set("p90", result.p90, 0.90);
+  set("p95", result.p95, 0.95);
+  set("p99", result.p99, 0.99);
+  set("p999", result.p999, 0.999);
   result.relative_error = Layout::kRelativeError;
-  for (std::size_t i = 0; i < snapshot.buckets.size(); ++i) {
-    if (snapshot.buckets[i] == 0) continue;
-    result.buckets.push_back({seconds(Duration(Layout::upper(i))), snapshot.buckets[i]});
-  }
-  result.overflow = snapshot.overflow;
+  result.buckets = buckets_of(complete);
+  result.overflow = complete.overflow;
   return result;
 }
 
+HistogramSnapshot to_censored_snapshot(const results::Distribution& distribution) {
+  HistogramSnapshot snapshot;
+  for (const results::Distribution::Bucket& bucket : distribution.censored.buckets) {
+    add_bucket(bucket, snapshot);
+  }
+  snapshot.overflow = distribution.censored.overflow;
+  if (snapshot.overflow > 0) snapshot.max = duration_of(distribution.max);
+  estimate_bounds_and_sum(snapshot);
+  return snapshot;
+}
+
 HistogramSnapshot to_snapshot(const results::Distribution& distribution) {
-  const auto duration = [](double in_seconds) { return Duration(std::llround(in_seconds * 1e9)); };
   HistogramSnapshot snapshot;
   for (const results::Distribution::Bucket& bucket : distribution.buckets) {
-    const auto upper =
-        std::clamp<std::int64_t>(duration(bucket.upper).count(), 0, Layout::kHighest);
-    snapshot.buckets[Layout::index(upper)] += bucket.count;
+    add_bucket(bucket, snapshot);
   }
   snapshot.overflow = distribution.overflow;
-  snapshot.sum = duration(distribution.mean * static_cast<double>(distribution.count));
-  snapshot.min = duration(distribution.min);
-  snapshot.max = duration(distribution.max);
+  if (distribution.censored.count > 0) {
+    if (snapshot.overflow > 0) snapshot.max = duration_of(distribution.max);
+    estimate_bounds_and_sum(snapshot);
+    return snapshot;
+  }
+  snapshot.sum = duration_of(distribution.mean * static_cast<double>(distribution.count));
+  snapshot.min = duration_of(distribution.min);
+  snapshot.max = duration_of(distribution.max);
   return snapshot;
 }
 

@@ -14,11 +14,12 @@
 
 namespace lockbench::loadgen {
 
-/// The log-linear layout of HdrHistogram: one bucket per nanosecond below 128 ns, above that 64 per
-/// power of two, up to one hour. Bounds are in nanoseconds and belong to their bucket.
-struct HistogramLayout {
+/// The log-linear layout of HdrHistogram: one bucket per nanosecond at first, then 2^Bits per power
+/// of two, up to one hour. Bounds are in nanoseconds and belong to their bucket.
+template <int Bits>
+struct LogLinearLayout {
   static constexpr std::int64_t kHighest = 3'600'000'000'000;
-  static constexpr int kSubBucketBits = 6;
+  static constexpr int kSubBucketBits = Bits;
   static constexpr std::int64_t kSubBuckets = 1 << kSubBucketBits;
   /// The largest error of a midpoint: half a bucket's width as a share of its lower bound.
   static constexpr double kRelativeError = 0.5 / kSubBuckets;
@@ -40,6 +41,8 @@ struct HistogramLayout {
     return lower(index) + (upper(index) - lower(index)) / 2;
   }
 };
+
+using HistogramLayout = LogLinearLayout<6>;
 
 inline constexpr std::size_t kHistogramBuckets =
     HistogramLayout::index(HistogramLayout::kHighest) + 1;
@@ -74,10 +77,14 @@ struct HistogramSnapshot {
   HistogramSnapshot minus(const HistogramSnapshot& earlier) const;
 };
 
-/// In the result file's form, in seconds.
-results::Distribution to_distribution(const HistogramSnapshot& snapshot);
-/// The inverse, for a distribution that to_distribution() made.
+/// In the result file's form, in seconds. `censored`: samples that were cut off, by the length that
+/// was seen of them.
+results::Distribution to_distribution(const HistogramSnapshot& complete,
+                                      const HistogramSnapshot& censored = {});
+/// The inverse, for a distribution that to_distribution() made: its complete and its censored
+/// samples. Sums, and the bounds of censored samples, are only as exact as the buckets.
 HistogramSnapshot to_snapshot(const results::Distribution& distribution);
+HistogramSnapshot to_censored_snapshot(const results::Distribution& distribution);
 
 /// A histogram for many writing threads. Has one shard per CPU rather than per thread: threads on
 /// one CPU do not run at the same time, and 10,000 clients do not need gigabytes. Thread-safe.

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <stop_token>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "strategies/env.h"
 
@@ -26,8 +30,11 @@ struct Effort {
 /// the run's end. The request's own stop comes later, if commands under way remain unanswered.
 class MeteredEnv : public ForwardingEnv {
  public:
-  explicit MeteredEnv(Env& inner, std::stop_token run_over = {})
-      : ForwardingEnv(inner), run_over_(std::move(run_over)) {}
+  /// Told of each answer and how long it took.
+  using OnAnswer = std::function<void(std::string_view command, Duration taken)>;
+
+  explicit MeteredEnv(Env& inner, std::stop_token run_over = {}, OnAnswer on_answer = {})
+      : ForwardingEnv(inner), run_over_(std::move(run_over)), on_answer_(std::move(on_answer)) {}
 
   WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) override {
     leave_behind();
@@ -47,11 +54,14 @@ class MeteredEnv : public ForwardingEnv {
 
   CommandFate before_command(const CommandInfo& command) override {
     ++effort_.commands;
-    if (under_way_++ == 0) since_ = now();
+    const TimePoint begun = now();
+    if (under_way_++ == 0) since_ = begun;
+    if (on_answer_ && !command.blocks) begun_.push_back({id_of(command), begun});
     return ForwardingEnv::before_command(command);
   }
 
   CommandFate after_command(const CommandInfo& command, CommandEnd end) override {
+    note_answer(command, end);
     // Does not tell the commands apart: the stretch still ends with the last of them.
     if (left_behind_ > 0) {
       --left_behind_;
@@ -73,7 +83,28 @@ class MeteredEnv : public ForwardingEnv {
   const Effort& effort() const { return effort_; }
 
  private:
+  struct Begun {
+    std::size_t id = 0;
+    TimePoint at{};
+  };
+
+  /// Of commands with the same name to the same server, which answers them in order.
+  static std::size_t id_of(const CommandInfo& command) {
+    const std::hash<std::string_view> hash;
+    return hash(command.name) * 31 + hash(command.endpoint);
+  }
+
+  void note_answer(const CommandInfo& command, CommandEnd end) {
+    const auto first = std::find_if(begun_.begin(), begun_.end(),
+                                    [&](const Begun& one) { return one.id == id_of(command); });
+    if (first == begun_.end()) return;
+    if (end == CommandEnd::answered) on_answer_(command.name, now() - first->at);
+    begun_.erase(first);
+  }
+
   const std::stop_token run_over_;
+  const OnAnswer on_answer_;
+  std::vector<Begun> begun_;  ///< commands under way, oldest first
   Effort effort_;
   int under_way_ = 0;
   int left_behind_ = 0;  ///< also under way, but no longer waited for

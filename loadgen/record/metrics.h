@@ -34,9 +34,12 @@ enum class Timing : std::size_t {
   unknown,
   abandoned,
   acquire_service,  ///< granted, from the actual start
+  service_cut,      ///< timed out or abandoned, from the actual start
   hold,
   release,
   handoff,
+  handoff_cut,   ///< nobody who waited at that release was granted the lock
+  turnaround,    ///< from the start of an awaited release to the next grant, to whomever
   schedule_lag,  ///< open loop: actual start after intended start
   wake_lag,      ///< the part of schedule_lag that the generator causes by waking up late
   loss_to_knowledge,
@@ -65,6 +68,10 @@ enum class Count : std::size_t {
   leases_lost,
   releases_not_owner,
   releases_failed,
+  contended_grants,   ///< another client held or wanted the lock
+  awaited_releases,   ///< at which a client waited
+  direct_handoffs,    ///< those of them whose next grant went to such a client
+  overtakings,        ///< grants to clients that came after such a release
   stale_rejected,     ///< reads and writes that a counter refused for their old fencing number
   resource_failures,  ///< reads and writes of the protected counter that failed
   renewals,
@@ -94,8 +101,9 @@ struct MetricInfo {
   /// run has no such group.
   Value* (*in_run)(results::Run&) = nullptr;
   ExportedAs exported{};
-  double unit = 1;         ///< of the exported figure
-  bool whole_run = false;  ///< includes the warm-up and the end, as the audit does
+  double unit = 1;             ///< of the exported figure
+  bool whole_run = false;      ///< includes the warm-up and the end, as the audit does
+  Kind censors = Kind::kinds;  ///< of a timing: its samples are those of that one, cut off
 };
 using TimingInfo = MetricInfo<Timing, results::Distribution>;
 using CountInfo = MetricInfo<Count, std::uint64_t>;
@@ -134,12 +142,17 @@ constexpr ExportedAs renewal_metric(const char* outcome) {
 /// In the order of Timing.
 inline constexpr auto kTimings = std::to_array<TimingInfo>({
     {Timing::acquired, field<&results::Run::acquire>, acquire_metric("acquired")},
-    {Timing::timed_out, nullptr, acquire_metric("timed_out")},
+    {.kind = Timing::timed_out,
+     .exported = acquire_metric("timed_out"),
+     .censors = Timing::acquired},
     {Timing::refused, nullptr, acquire_metric("refused")},
     {Timing::failed, nullptr, acquire_metric("failed")},
     {Timing::unknown, nullptr, acquire_metric("unknown")},
-    {Timing::abandoned, nullptr, acquire_metric("abandoned")},
+    {.kind = Timing::abandoned,
+     .exported = acquire_metric("abandoned"),
+     .censors = Timing::acquired},
     {Timing::acquire_service, field<&results::Run::acquire_service>},
+    {.kind = Timing::service_cut, .censors = Timing::acquire_service},
     {Timing::hold, field<&results::Run::hold>,
      metric("lockbench_hold_duration_seconds", "Time inside the section.")},
     {Timing::release, field<&results::Run::release>,
@@ -147,6 +160,10 @@ inline constexpr auto kTimings = std::to_array<TimingInfo>({
     {Timing::handoff, field<&results::Run::handoff>,
      metric("lockbench_handoff_duration_seconds",
             "Time from the start of a release to the next grant to a client that was waiting.")},
+    {.kind = Timing::handoff_cut, .censors = Timing::handoff},
+    {Timing::turnaround, field<&results::Run::turnaround>,
+     metric("lockbench_turnaround_duration_seconds",
+            "Time from the start of a release at which a client waited to the next grant.")},
     {Timing::schedule_lag, field<&results::Run::schedule_lag>,
      metric("lockbench_schedule_lag_seconds",
             "Open loop: how late sections began, compared with their intended start.")},
@@ -186,6 +203,19 @@ inline constexpr auto kCounts = std::to_array<CountInfo>({
      metric("lockbench_leases_lost_total", "Leases that were lost while they were held.")},
     {Count::releases_not_owner, field<&results::Run::releases_not_owner>},
     {Count::releases_failed, field<&results::Run::releases_failed>},
+    {.kind = Count::contended_grants,
+     .in_run = field<&results::Run::audit, &results::Audit::contended_grants>,
+     .exported = metric("lockbench_contended_grants_total",
+                        "Grants for which another client held or wanted the lock."),
+     .whole_run = true},
+    {Count::awaited_releases, field<&results::Run::awaited_releases>,
+     metric("lockbench_awaited_releases_total", "Releases at which a client waited.")},
+    {Count::direct_handoffs, field<&results::Run::direct_handoffs>,
+     metric("lockbench_direct_handoffs_total",
+            "Awaited releases whose next grant went to a client that was waiting.")},
+    {Count::overtakings, field<&results::Run::overtakings>,
+     metric("lockbench_overtakings_total",
+            "Grants to clients that began to wait after an awaited release.")},
     {.kind = Count::stale_rejected,
      .exported = metric("lockbench_stale_writes_rejected_total",
                         "Reads and writes that the counter refused because of an old "

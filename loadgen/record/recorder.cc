@@ -18,6 +18,7 @@ constexpr const char* kOtherFailures = "other failures";
 Counts& Counts::operator+=(const Counts& more) {
   ByKind::operator+=(more);
   longest_wait = std::max(longest_wait, more.longest_wait);
+  longest_cut = std::max(longest_cut, more.longest_cut);
   return *this;
 }
 
@@ -29,9 +30,11 @@ void ClientRecord::add(Phase phase, const Counts& more) {
     numbers.sums[i].store(numbers.sums[i].load(memory_order_relaxed) + more.values[i],
                           memory_order_relaxed);
   }
-  if (more.longest_wait.count() > numbers.longest_wait_ns.load(memory_order_relaxed)) {
-    numbers.longest_wait_ns.store(more.longest_wait.count(), memory_order_relaxed);
-  }
+  const auto raise = [](std::atomic<Duration>& longest, Duration wait) {
+    if (wait > longest.load(memory_order_relaxed)) longest.store(wait, memory_order_relaxed);
+  };
+  raise(numbers.longest_wait, more.longest_wait);
+  raise(numbers.longest_cut, more.longest_cut);
 }
 
 Counts ClientRecord::counts(Phase phase) const {
@@ -39,7 +42,8 @@ Counts ClientRecord::counts(Phase phase) const {
   Counts counts;
   for (std::size_t i = 0; i < kClientCounts; ++i)
     counts.values[i] = numbers.sums[i].load(memory_order_relaxed);
-  counts.longest_wait = Duration(numbers.longest_wait_ns.load(memory_order_relaxed));
+  counts.longest_wait = numbers.longest_wait.load(memory_order_relaxed);
+  counts.longest_cut = numbers.longest_cut.load(memory_order_relaxed);
   return counts;
 }
 
@@ -69,6 +73,14 @@ std::uint64_t Recorder::clients_in(ClientState state) const {
       std::count_if(clients_.begin(), clients_.end(), [&](const ClientRecord& client) {
         return client.state.load(memory_order_relaxed) == state;
       }));
+}
+
+HistogramSnapshot Recorder::censored(Phase phase, Timing timing) const {
+  HistogramSnapshot sum;
+  for (const TimingInfo& row : kTimings) {
+    if (row.censors == timing) sum.merge(histograms(phase)[row.kind].snapshot());
+  }
+  return sum;
 }
 
 std::uint64_t Recorder::outcome_count(Phase phase, AcquireOutcome outcome) const {

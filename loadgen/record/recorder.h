@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "loadgen/record/client_waits.h"
+#include "loadgen/record/command_times.h"
 #include "loadgen/record/histogram.h"
 #include "loadgen/record/metrics.h"
 #include "strategies/quorum_observer.h"
@@ -31,6 +33,7 @@ inline constexpr std::array kOutcomes{AcquireOutcome::acquired, AcquireOutcome::
 /// Sums over clients, or one client's share of them.
 struct Counts : ByKind<Count, std::uint64_t> {
   Duration longest_wait{};
+  Duration longest_cut{};  ///< wait that ended without a grant, by a timeout or the end of the run
 
   Counts& operator+=(const Counts& more);
 };
@@ -45,11 +48,12 @@ class alignas(64) ClientRecord {
   Counts counts(Phase phase) const;
 
   std::atomic<ClientState> state{ClientState::idle};
+  ClientWaits waits;  ///< of the measured phase
 
  private:
   struct Numbers {
     std::array<std::atomic<std::uint64_t>, kClientCounts> sums{};
-    std::atomic<Duration::rep> longest_wait_ns{0};
+    std::atomic<Duration> longest_wait{Duration::zero()}, longest_cut{Duration::zero()};
   };
   std::array<Numbers, kPhases.size()> numbers_;
 };
@@ -84,6 +88,11 @@ class Recorder {
     return histograms_[static_cast<std::size_t>(phase)];
   }
   ClientRecord& client(int number) { return clients_[static_cast<std::size_t>(number)]; }
+  const ClientRecord& client(int number) const {
+    return clients_[static_cast<std::size_t>(number)];
+  }
+  /// The samples that censor a timing.
+  HistogramSnapshot censored(Phase phase, Timing timing) const;
 
   int client_count() const { return static_cast<int>(clients_.size()); }
   Counts client_counts(int number, Phase phase) const {
@@ -97,6 +106,9 @@ class Recorder {
   std::uint64_t outcome_count(Phase phase, AcquireOutcome outcome) const;
   /// Acknowledgements that the latest wait for replicas required.
   std::uint64_t replicas_wanted() const { return replicas_wanted_.load(std::memory_order_relaxed); }
+
+  CommandTimes& commands() { return commands_; }
+  const CommandTimes& commands() const { return commands_; }
 
   /// For the services, which belong to no client.
   void add(Phase phase, Count what, std::uint64_t more = 1);
@@ -114,6 +126,7 @@ class Recorder {
   std::vector<ClientRecord> clients_;
   std::array<ByKind<Count, std::atomic<std::uint64_t>>, kPhases.size()> services_;
   std::array<Histograms, kPhases.size()> histograms_;
+  CommandTimes commands_;  ///< of the measured phase
   std::atomic<std::uint64_t> replicas_wanted_{0};
   mutable std::mutex failures_mutex_;
   std::map<std::string, std::uint64_t> failures_;

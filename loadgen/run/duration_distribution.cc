@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
 #include <optional>
 #include <stdexcept>
 
@@ -79,13 +81,63 @@ DurationDistribution DurationDistribution::uniform(Duration from, Duration to) {
   return {Kind::uniform, from, to};
 }
 
+Parsed DurationDistribution::read_quantiles(std::istream& file, std::string path) {
+  constexpr std::size_t kMostLines = 10'000;
+  std::vector<Quantile> quantiles;
+  std::string line;
+  for (std::size_t number = 1; std::getline(file, line); ++number) {
+    const auto wrong = [&](std::string_view what) {
+      return tl::unexpected(fmt::format("{}: line {}: {}", path, number, what));
+    };
+    const std::string_view text = trim(line);
+    if (text.empty() || text.starts_with('#')) continue;
+    if (quantiles.size() == kMostLines) return wrong("too many lines");
+    const std::string words(text);
+    char* rest = nullptr;
+    const double share = std::strtod(words.c_str(), &rest);
+    const auto value = parse_duration(trim(std::string_view(rest)));
+    if (rest == words.c_str() || !(share >= 0 && share <= 1) || !value) {
+      return wrong("a share from 0 to 1 and a duration are expected, such as 0.99 12ms");
+    }
+    if (*value > kLongestDraw) return wrong("the duration is too long");
+    if (!quantiles.empty() &&
+        (share <= quantiles.back().share || *value < quantiles.back().value)) {
+      return wrong("shares and durations must grow");
+    }
+    quantiles.push_back({share, *value});
+  }
+  if (file.bad()) return tl::unexpected(fmt::format("{}: cannot be read", path));
+  if (quantiles.empty()) return tl::unexpected(fmt::format("{}: no quantiles", path));
+  // What lies between two quantiles counts as their middle, what lies outside as the nearest.
+  double mean = quantiles.front().share * static_cast<double>(quantiles.front().value.count()) +
+                (1 - quantiles.back().share) * static_cast<double>(quantiles.back().value.count());
+  for (std::size_t i = 1; i < quantiles.size(); ++i) {
+    const auto middle =
+        static_cast<double>((quantiles[i - 1].value + quantiles[i].value).count()) / 2;
+    mean += (quantiles[i].share - quantiles[i - 1].share) * middle;
+  }
+  const Duration rounded(std::llround(mean));
+  DurationDistribution made(Kind::quantiles, rounded, rounded);
+  made.quantiles_ = std::move(quantiles);
+  made.path_ = std::move(path);
+  return made;
+}
+
 tl::expected<DurationDistribution, std::string> DurationDistribution::parse(std::string_view text) {
+  constexpr std::string_view kQuantiles = "quantiles:";
   const std::string_view trimmed = trim(text);
+  if (trimmed.starts_with(kQuantiles)) {
+    std::string path(trimmed.substr(kQuantiles.size()));
+    std::ifstream file(path);
+    if (!file) return tl::unexpected(fmt::format("{}: cannot be read", path));
+    return read_quantiles(file, std::move(path));
+  }
   if (const auto mean = arguments(trimmed, "exp")) return parse_exponential(*mean);
   if (const auto bounds = arguments(trimmed, "uniform")) return parse_uniform(*bounds);
   const auto value = parse_duration(trimmed);
   if (!value) {
-    return tl::unexpected(fmt::format("{}, or exp(2ms), or uniform(1ms,3ms)", value.error()));
+    return tl::unexpected(
+        fmt::format("{}, or exp(2ms), or uniform(1ms,3ms), or quantiles:FILE", value.error()));
   }
   if (*value > kLongestDraw) return too_long("the duration");
   return constant(*value);
@@ -101,6 +153,17 @@ Duration DurationDistribution::draw(std::mt19937_64& random) const {
       const double choices = static_cast<double>((high_ - low_).count()) + 1;
       return low_ + Duration(static_cast<std::int64_t>(draw_unit(random) * choices));
     }
+    case Kind::quantiles: {
+      const double share = draw_unit(random);
+      const auto above = std::find_if(quantiles_.begin(), quantiles_.end(),
+                                      [&](const Quantile& one) { return one.share >= share; });
+      if (above == quantiles_.begin()) return above->value;
+      if (above == quantiles_.end()) return quantiles_.back().value;
+      const Quantile& below = *(above - 1);
+      const double part = (share - below.share) / (above->share - below.share);
+      const auto width = static_cast<double>((above->value - below.value).count());
+      return below.value + Duration(std::llround(part * width));
+    }
     case Kind::constant:
       break;
   }
@@ -115,6 +178,8 @@ std::string DurationDistribution::to_string() const {
       return fmt::format("exp({})", format_duration(low_));
     case Kind::uniform:
       return fmt::format("uniform({},{})", format_duration(low_), format_duration(high_));
+    case Kind::quantiles:
+      return "quantiles:" + path_;
     case Kind::constant:
       break;
   }

@@ -1,15 +1,17 @@
 #pragma once
 
+#include <istream>
 #include <random>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
+#include <vector>
 
 #include "strategies/duration.h"
 
 namespace lockbench::loadgen {
 
-/// Distribution of a duration: constant, exponential or uniform. By default always zero.
+/// Distribution of a duration: constant, exponential, uniform or measured. By default always zero.
 class DurationDistribution {
  public:
   /// The longest draw; exponential ones are cut there.
@@ -23,8 +25,19 @@ class DurationDistribution {
   static DurationDistribution exponential(Duration mean);
   static DurationDistribution uniform(Duration from, Duration to);
 
-  /// Reads "2ms", "exp(2ms)" or "uniform(1ms,3ms)", with spaces around each part allowed.
+  /// A share of all draws, from 0 to 1, is at most this long.
+  struct Quantile {
+    double share = 0;
+    Duration value{};
+    bool operator==(const Quantile&) const = default;
+  };
+  /// Reads "2ms", "exp(2ms)" or "uniform(1ms,3ms)", with spaces around each part allowed, or
+  /// "quantiles:FILE", which read_quantiles() reads.
   static tl::expected<DurationDistribution, std::string> parse(std::string_view text);
+  /// A line for each quantile, such as "0.99 12ms"; both columns grow. Between two quantiles draws
+  /// are uniform, outside of them as long as the nearest. The error names the line.
+  static tl::expected<DurationDistribution, std::string> read_quantiles(std::istream& file,
+                                                                        std::string path);
 
   Duration draw(std::mt19937_64& random) const;
   Duration mean() const;
@@ -36,13 +49,15 @@ class DurationDistribution {
   bool operator==(const DurationDistribution&) const = default;
 
  private:
-  enum class Kind { constant, exponential, uniform };
+  enum class Kind { constant, exponential, uniform, quantiles };
 
   DurationDistribution(Kind kind, Duration low, Duration high)
       : kind_(kind), low_(low), high_(high) {}
 
   Kind kind_ = Kind::constant;
   Duration low_{}, high_{};  ///< both the value or mean, except for uniform
+  std::vector<Quantile> quantiles_;
+  std::string path_;  ///< of their file
 };
 
 }  // namespace lockbench::loadgen

@@ -122,7 +122,7 @@ void FaultPlayer::watch(const Fault& fault, std::optional<TimePoint> next_at,
   while (!stop.stop_requested()) {
     const Reading now = read();
     if (recovery) recovery->read(now.at, now.sections);
-    if (!healing.valid() && heals_at && now.at >= run_.measure_start + *heals_at) {
+    if (!healing.valid() && heals_at && now.at >= run_.measure_start.load() + *heals_at) {
       // The time that servers take to start is part of the recovery.
       healing = begin(heal);
       mark.healed_seconds = since_load(now.at);
@@ -133,7 +133,7 @@ void FaultPlayer::watch(const Fault& fault, std::optional<TimePoint> next_at,
     if (healed && (!recovery || recovery->back_at() || (next_at && now.at >= *next_at))) break;
     TimePoint wake_at = now.at + step;
     if (!healing.valid() && heals_at) {
-      wake_at = std::min(wake_at, run_.measure_start + *heals_at);
+      wake_at = std::min(wake_at, run_.measure_start.load() + *heals_at);
     }
     wait_until(wake_at, stop);
   }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <random>
@@ -11,8 +10,10 @@
 #include <thread>
 
 #include "loadgen/record/redis_counter.h"
+#include "loadgen/run/named_load.h"
 #include "loadgen/run/run_watcher.h"
 #include "loadgen/run/service_recording.h"
+#include "loadgen/run/warm_up.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -21,15 +22,6 @@ constexpr Duration kConnectReportInterval = std::chrono::milliseconds(200);
 constexpr Duration kSeriesInterval = std::chrono::seconds(1);
 // A server's accept queue is short: with more at once, connections wait for retransmissions.
 constexpr int kConnectingAtOnce = 64;
-
-double own_cpu_seconds() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto to_seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  return to_seconds(usage.ru_utime) + to_seconds(usage.ru_stime);
-}
 
 std::uint64_t random_nonce() {
   std::random_device device;
@@ -85,7 +77,7 @@ LiveRun::LiveRun(const RunPlan& plan, const Descriptor& strategy, int repetition
            .workload = plan.workload,
            .endpoints = plan.endpoints,
            .key_prefix =
-               fmt::format("lockbench:{}:{{{}:{}:", plan.run_id, strategy.name, repetition),
+               fmt::format("lockbench:{}:{{{}:{}:", plan.run_id, strategy.name, progress.run),
            .nonce = env_->random(),
            .seed = plan.workload.seed + static_cast<std::uint64_t>(repetition) - 1,
            .make_env = plan.make_env,
@@ -96,7 +88,8 @@ LiveRun::LiveRun(const RunPlan& plan, const Descriptor& strategy, int repetition
            .keys = KeyChooser(plan.workload.key_count(), plan.workload.key_skew),
            .counter = nullptr,
            .schedule = nullptr},
-      stores_(make_stores(strategy, plan.endpoints, plan.workload.strategy.command_timeout)) {
+      stores_(make_stores(strategy, plan.endpoints, plan.workload.strategy.command_timeout)),
+      resources_(plan, run_.strategy) {
   record_services(run_);
   if (plan.provide_services) plan.provide_services(run_.services);
 }
@@ -113,33 +106,36 @@ tl::expected<results::Run, std::string> LiveRun::execute() {
   }
   if (plan_.before_load) plan_.before_load();
   const Duration offset_before = wall_clock_offset();
-  const double cpu_before = own_cpu_seconds();
+  resources_.load_begins();
   SeriesSampler sampler(run_);
   const TimePoint ended_at = drive(sampler, result.series);
-  const double cpu_seconds = own_cpu_seconds() - cpu_before;
+  resources_.load_ends();
   end_faults(result);
   drain();
+  resources_.drained();
   if (plan_.after_load) plan_.after_load();
   sampler.complete(result.series.back());
 
-  const TimePoint measured_until = std::min(ended_at, run_.load_end);
+  const TimePoint measured_until = std::min(ended_at, run_.load_end.load());
   count_never_begun(measured_until);
+  for (const Duration waited : run_.handoff.unserved(measured_until)) {
+    run_.recorder.histograms(Phase::measured)[Timing::handoff_cut].record(waited);
+  }
   result.strategy = run_.strategy.name;
   result.backend = run_.strategy.backend;
   result.repetition = repetition_;
-  summarise(run_, std::max(measured_until - run_.measure_start, Duration::zero()), result);
+  result.load = load_of(run_.workload);
+  result.warmup_seconds = seconds(std::min(ended_at, run_.measure_start.load()) - run_.load_start);
+  summarise(run_, std::max(measured_until - run_.measure_start.load(), Duration::zero()), result);
   watch.end(&result);
 
   const RunStores::Usage usage = stores_.end();
-  const std::uint64_t all_sections = run_.recorder.totals()[Count::sections];
-  if (usage.cpu_seconds && all_sections > 0) {
-    result.server_cpu_seconds_per_section = *usage.cpu_seconds / static_cast<double>(all_sections);
-  }
+  add_costs(usage, result);
   RunEvidence evidence = evidence_of(usage, ended_at);
-  evidence.cpu_seconds = cpu_seconds;
   evidence.wall_clock_jump_seconds = seconds(wall_clock_offset() - offset_before);
   evidence.overflowed_samples = overflowed_samples(result);
   result.generator = certify(evidence);
+  if (plan_.run_over) plan_.run_over(result);
   remove_keys();
   return result;
 }
@@ -248,8 +244,8 @@ void LiveRun::open_gate() {
 TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoint>& series) {
   const Workload& workload = plan_.workload;
   run_.load_start = env_->now();
-  run_.measure_start = run_.load_start + workload.warmup;
-  run_.load_end = run_.measure_start + workload.duration;
+  WarmUp warm_up(run_.load_start, workload.warmup, warms_until_steady());
+  measure_from(warm_up.latest_end());
   run_.started.store(true, std::memory_order_release);
   if (workload.rate) {
     run_.schedule =
@@ -264,12 +260,20 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
   while (!over) {
     {
       std::unique_lock lock(mutex_);
-      changed_.wait_until(lock, external_, std::min(next_sample, run_.load_end),
+      const TimePoint wake_at = std::min(next_sample, warm_up.next_look().value_or(next_sample));
+      changed_.wait_until(lock, external_, std::min(wake_at, run_.load_end.load()),
                           [this] { return iterations_used_up(); });
       now = env_->now();
       used_up = iterations_used_up();
-      over = now >= run_.load_end || external_.stop_requested() || used_up;
+      over = now >= run_.load_end.load() || external_.stop_requested() || used_up;
     }
+    const auto look = warm_up.next_look();
+    if (look && now >= *look && warm_up.is_steady(now, run_.recorder.totals()[Count::sections]) &&
+        now < run_.measure_start.load()) {
+      measure_from(now);
+      next_sample = now;
+    }
+    if (now >= next_sample) over = over || settled(now);
     if (over || now >= next_sample) {
       series.push_back(sampler.sample(now));
       progress_.sections += series.back().sections;
@@ -280,7 +284,7 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
         progress_.in_vain += run_.recorder.outcome_count(phase, AcquireOutcome::refused) +
                              run_.recorder.outcome_count(phase, AcquireOutcome::timed_out);
       }
-      if (next_sample == run_.measure_start) run_.audit.restart_streaks();
+      if (next_sample == run_.measure_start.load()) run_.audit.restart_streaks();
       next_sample = next_sample_after(next_sample);
     }
     if (over) {
@@ -294,26 +298,44 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
   return now;
 }
 
+bool LiveRun::warms_until_steady() const {
+  // Faults strike at times that are set when the load starts.
+  return plan_.warms_up && plan_.warms_up(run_.strategy) && plan_.faults.empty();
+}
+
+void LiveRun::measure_from(TimePoint when) {
+  run_.measure_start = when;
+  run_.load_end = when + plan_.workload.duration;
+}
+
 bool LiveRun::iterations_used_up() const {
   // The client that ends the last iteration leaves then, which notifies the runner.
   return plan_.workload.iterations && run_.ended_sections.load() >= *plan_.workload.iterations;
 }
 
+bool LiveRun::settled(TimePoint now) const {
+  const Workload& workload = plan_.workload;
+  return workload.settles_after && now >= run_.measure_start.load() + *workload.settles_after &&
+         run_.recorder.totals()[Count::contended_grants] >= workload.contended_grants;
+}
+
 TimePoint LiveRun::next_sample_after(TimePoint sampled_at) const {
   const TimePoint next = sampled_at + kSeriesInterval;
   // No interval spans the end of the warm-up.
-  const bool crosses = sampled_at < run_.measure_start && next > run_.measure_start;
-  return crosses ? run_.measure_start : next;
+  const TimePoint measure_start = run_.measure_start;
+  const bool crosses = sampled_at < measure_start && next > measure_start;
+  return crosses ? measure_start : next;
 }
 
 void LiveRun::report_load(TimePoint now, bool over) {
-  if (now < run_.measure_start) {
+  const TimePoint measure_start = run_.measure_start;
+  if (now < measure_start) {
     const Duration warm = now - run_.load_start;
-    report(Progress::Phase::warming_up, seconds(warm) / seconds(plan_.workload.warmup));
+    report(Progress::Phase::warming_up, seconds(warm) / seconds(measure_start - run_.load_start));
     return;
   }
   // By time or by sections, whichever ends the run first.
-  double done = seconds(now - run_.measure_start) / seconds(plan_.workload.duration);
+  double done = seconds(now - measure_start) / seconds(plan_.workload.duration);
   if (plan_.workload.iterations) {
     done = std::max(done, static_cast<double>(run_.measured_sections.load()) /
                               static_cast<double>(*plan_.workload.iterations));
@@ -371,7 +393,7 @@ void LiveRun::count_never_begun(TimePoint until) {
     histograms[Timing::abandoned].record(until - intended);
     histograms[Timing::schedule_lag].record(until - intended);
     Counts waited;
-    waited.longest_wait = until - intended;
+    waited.longest_cut = until - intended;
     run_.recorder.client(0).add(Phase::measured, waited);
   }
 }
@@ -380,11 +402,25 @@ Duration LiveRun::wall_clock_offset() {
   return env_->wall_now().time_since_epoch() - env_->now().time_since_epoch();
 }
 
+void LiveRun::add_costs(const RunStores::Usage& usage, results::Run& result) const {
+  const auto all_sections = static_cast<double>(run_.recorder.totals()[Count::sections]);
+  if (all_sections == 0) return;
+  // A server knows what it used itself; the testbed also knows it of those that do not say.
+  const bool restarted = !usage.restarts.empty() || !usage.gone.empty();
+  std::optional<double> cpu_seconds = usage.cpu_seconds;
+  if (!cpu_seconds && !restarted) cpu_seconds = resources_.server_cpu_seconds();
+  if (cpu_seconds) result.server_cpu_seconds_per_section = *cpu_seconds / all_sections;
+  if (const auto bytes = resources_.bytes()) {
+    result.bytes_per_section = static_cast<double>(*bytes) / all_sections;
+  }
+}
+
 RunEvidence LiveRun::evidence_of(const RunStores::Usage& usage, TimePoint ended_at) const {
   const Recorder::Histograms& histograms = run_.recorder.histograms(Phase::measured);
   RunEvidence evidence;
+  resources_.add_to(evidence);
   evidence.wall_seconds = seconds(ended_at - run_.load_start);
-  evidence.overrun_seconds = seconds(ended_at - run_.load_end);
+  evidence.overrun_seconds = seconds(ended_at - run_.load_end.load());
   evidence.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   evidence.has_store = !stores_.empty();
   // A fault keeps clients busy while it lasts: that is what is measured, and waits count from the
@@ -411,9 +447,10 @@ void LiveRun::remove_keys() {
                                      run_.strategy.name, plan_.run_id, why));
   };
   if (auto removed = run_.counter->remove_keys(); !removed) warn(removed.error());
+  // Beside the load's keys, each client has used one of its own.
   const auto removed = stores_.remove_keys(
-      plan_.workload.key_count(), [this](int key) { return run_.key(key); },
-      run_.strategy.key_suffixes);
+      plan_.workload.key_count() + plan_.workload.clients,
+      [this](int key) { return run_.key(key); }, run_.strategy.key_suffixes);
   if (!removed) warn(removed.error());
   if (const auto rest = stores_.remove_run(plan_.run_id); !rest) warn(rest.error());
 }

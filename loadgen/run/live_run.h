@@ -13,6 +13,7 @@
 
 #include "loadgen/record/certificate.h"
 #include "loadgen/run/fault_player.h"
+#include "loadgen/run/resource_meter.h"
 #include "loadgen/run/run_stores.h"
 #include "loadgen/run/runner.h"
 #include "loadgen/run/summary.h"
@@ -42,7 +43,10 @@ class LiveRun {
   /// From the start of the load to its end; takes at least one sample for the series. Returns when
   /// the load ended.
   TimePoint drive(SeriesSampler& sampler, std::vector<results::SeriesPoint>& series);
+  bool warms_until_steady() const;
+  void measure_from(TimePoint when);
   bool iterations_used_up() const;
+  bool settled(TimePoint now) const;
   TimePoint next_sample_after(TimePoint sampled_at) const;
   void report_load(TimePoint now, bool over);
   void report(Progress::Phase phase, double done);
@@ -53,6 +57,8 @@ class LiveRun {
   void count_never_begun(TimePoint until);
   /// Time of day minus monotonic clock: constant, unless a clock is set.
   Duration wall_clock_offset();
+  /// What a section cost the servers and the connections to them.
+  void add_costs(const RunStores::Usage& usage, results::Run& result) const;
   RunEvidence evidence_of(const RunStores::Usage& usage, TimePoint ended_at) const;
   void remove_keys();
 
@@ -65,6 +71,7 @@ class LiveRun {
   std::unique_ptr<Env> env_;
   RunShared run_;
   RunStores stores_;
+  ResourceMeter resources_;
 
   std::mutex mutex_;                     ///< guards connected_, working_ and connect_error_
   std::condition_variable_any changed_;  ///< only the runner waits for it

@@ -1,28 +1,44 @@
 #include "loadgen/run/runner.h"
 
+#include <algorithm>
+
 #include "loadgen/run/live_run.h"
 
 namespace lockbench::loadgen {
 
-RunReport run_plan(const RunPlan& plan, ProgressObserver& observer, const std::stop_token& stop) {
+RunReport run_plans(std::span<const RunPlan> plans, ProgressObserver& observer,
+                    const std::stop_token& stop) {
   RunReport report;
   Progress progress;
-  progress.runs = static_cast<int>(plan.strategies.size()) * plan.workload.repeat;
-  for (int repetition = 1; repetition <= plan.workload.repeat; ++repetition) {
-    for (const Descriptor* strategy : plan.strategies) {
-      if (stop.stop_requested()) break;
-      progress.strategy = strategy->name;
-      ++progress.run;
-      LiveRun run(plan, *strategy, repetition, progress, observer, stop);
-      if (auto result = run.execute()) {
-        report.runs.push_back(std::move(*result));
-      } else if (!stop.stop_requested()) {
-        report.not_started.push_back({std::string(strategy->name), result.error()});
+  int repetitions = 0;
+  for (const RunPlan& plan : plans) {
+    progress.runs += static_cast<int>(plan.strategies.size()) * plan.workload.repeat;
+    repetitions = std::max(repetitions, plan.workload.repeat);
+  }
+  for (int repetition = 1; repetition <= repetitions; ++repetition) {
+    for (const RunPlan& plan : plans) {
+      if (repetition > plan.workload.repeat) continue;
+      for (const Descriptor* strategy : plan.strategies) {
+        if (stop.stop_requested()) break;
+        progress.strategy = strategy->name;
+        if (plans.size() > 1) progress.load = plan.workload.load;
+        ++progress.run;
+        if (plan.is_done && plan.is_done(*strategy, repetition)) continue;
+        LiveRun run(plan, *strategy, repetition, progress, observer, stop);
+        if (auto result = run.execute()) {
+          report.runs.push_back(std::move(*result));
+        } else if (!stop.stop_requested()) {
+          report.not_started.push_back({std::string(strategy->name), result.error()});
+        }
       }
     }
   }
   report.interrupted = stop.stop_requested();
   return report;
+}
+
+RunReport run_plan(const RunPlan& plan, ProgressObserver& observer, const std::stop_token& stop) {
+  return run_plans({&plan, 1}, observer, stop);
 }
 
 }  // namespace lockbench::loadgen

@@ -3,11 +3,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "loadgen/record/machine.h"
 #include "loadgen/run/fault.h"
 #include "loadgen/run/workload.h"
 #include "results/file/model.h"
@@ -20,7 +24,7 @@ namespace lockbench::loadgen {
 struct Progress {
   enum class Phase { connecting, warming_up, measuring, draining };
 
-  std::string_view strategy;
+  std::string_view strategy, load;
   int run = 0, runs = 0;  ///< this is run number `run` of `runs`, from 1
   Phase phase = Phase::connecting;
   double done = 0;  ///< share of the phase, 0 to 1
@@ -46,6 +50,14 @@ using EnvFactory = std::function<std::unique_ptr<Env>(std::uint64_t seed)>;
 
 class RunWatcher;
 
+/// CPU time, user and system, that private servers have used so far, in seconds. Empty without any.
+struct PrivateCpu {
+  /// Of this set of servers, as in the endpoints, or "counter"; nothing if it is not private, or if
+  /// a server of it has ended.
+  std::function<std::optional<double>(std::string_view set)> of;
+  std::function<double()> all;  ///< those that have ended included
+};
+
 struct RunPlan {
   std::string run_id;  ///< names every key: lockbench:<run id>:{...}
   std::vector<const Descriptor*> strategies;
@@ -62,6 +74,18 @@ struct RunPlan {
   std::vector<Fault> faults;
   FaultTarget* fault_target = nullptr;
   RunWatcher* watcher = nullptr;  ///< of every run, while it is under way; may be null
+  /// Bytes that passed between clients and servers so far, where they can be counted; may be empty.
+  std::function<std::uint64_t()> bytes_moved;
+  PrivateCpu private_cpu;
+  /// Whether the private servers of a strategy get faster while they run, as a JVM does; may be
+  /// empty.
+  std::function<bool(const Descriptor&)> warms_up;
+  std::function<MachineReading()> machine = read_machine;
+  /// Whether the run was made before, and so is left out; may be empty.
+  std::function<bool(const Descriptor&, int repetition)> is_done;
+  /// Called on the runner's thread with each result, before the run's keys are removed; may be
+  /// empty.
+  std::function<void(const results::Run&)> run_over;
 };
 
 struct RunReport {
@@ -71,9 +95,12 @@ struct RunReport {
   std::vector<results::Skipped> not_started;
 };
 
-/// Runs every strategy of the plan `repeat` times, one run after the other and interleaved (all
-/// strategies once, then all again), so that a drift of the machine affects all alike. A stop ends
-/// the current run and reports what there is. Each run's keys are removed, however it ends.
+/// Runs every strategy of each plan as often as the plans say, one run after the other and
+/// interleaved (all plans once, then all again), so that a drift of the machine affects all alike.
+/// The plans share a run id. A stop ends the current run and reports what there is. Each run's keys
+/// are removed, however it ends.
+RunReport run_plans(std::span<const RunPlan> plans, ProgressObserver& observer,
+                    const std::stop_token& stop);
 RunReport run_plan(const RunPlan& plan, ProgressObserver& observer, const std::stop_token& stop);
 
 }  // namespace lockbench::loadgen

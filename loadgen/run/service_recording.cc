@@ -13,8 +13,8 @@ Phase phase_at(const RunShared& run, TimePoint now) {
   // Services may work while clients connect, before the load starts.
   if (!run.started.load(std::memory_order_acquire)) return Phase::unmeasured;
   // A run may end before its time is up.
-  if (now >= run.load_end || run.over.stop_requested()) return Phase::ending;
-  return now < run.measure_start ? Phase::unmeasured : Phase::measured;
+  if (now >= run.load_end.load() || run.over.stop_requested()) return Phase::ending;
+  return now < run.measure_start.load() ? Phase::unmeasured : Phase::measured;
 }
 
 /// Counts the commands of one service.
@@ -40,18 +40,22 @@ class RecordingObserver : public RenewalObserver,
  public:
   explicit RecordingObserver(RunShared& run) : run_(run), clock_(run.make_env(0)) {}
 
-  void on_renewal(const RenewalReport& report) override { run_.recorder.renewal(phase(), report); }
+  void on_renewal(const RenewalReport& report) override {
+    if (in_load()) run_.recorder.renewal(phase(), report);
+  }
   void on_vote(int node, Vote vote, Duration taken, bool late) override {
-    run_.recorder.vote(phase(), node, vote, taken, late);
+    if (in_load()) run_.recorder.vote(phase(), node, vote, taken, late);
   }
   void on_round(bool split, std::optional<Duration> validity) override {
-    run_.recorder.round(phase(), split, validity);
+    if (in_load()) run_.recorder.round(phase(), split, validity);
   }
   void on_acknowledged(Duration taken, int acknowledged, int wanted) override {
-    run_.recorder.replicas_waited(phase(), taken, acknowledged, wanted);
+    if (in_load()) run_.recorder.replicas_waited(phase(), taken, acknowledged, wanted);
   }
 
  private:
+  /// Before the load, clients only use their connections once.
+  bool in_load() const { return run_.started.load(std::memory_order_acquire); }
   Phase phase() { return phase_at(run_, clock_->now()); }
 
   RunShared& run_;

@@ -90,9 +90,19 @@ results::Fairness fairness_of(const RunShared& run) {
     fairness.per_client.push_back(
         run.recorder.client_counts(client, Phase::measured)[Count::sections]);
   }
-  fairness.jain = results::jain_index(fairness.per_client);
+  const Counts totals = run.recorder.totals(Phase::measured);
+  fairness.jain = totals[Count::sections] == 0 ? std::numeric_limits<double>::quiet_NaN()
+                                               : results::jain_index(fairness.per_client);
   fairness.longest_streak = run.audit.totals().longest_streak;
-  fairness.longest_wait_seconds = seconds(run.recorder.totals(Phase::measured).longest_wait);
+  fairness.longest_wait_seconds = seconds(std::max(totals.longest_wait, totals.longest_cut));
+  fairness.longest_wait_at_least =
+      totals.longest_cut > Duration::zero() && totals.longest_cut >= totals.longest_wait;
+  std::vector<const ClientWaits*> waits;
+  waits.reserve(static_cast<std::size_t>(run.recorder.client_count()));
+  for (int client = 0; client < run.recorder.client_count(); ++client) {
+    waits.push_back(&run.recorder.client(client).waits);
+  }
+  fairness.by_client = by_client(waits);
   return fairness;
 }
 
@@ -111,11 +121,21 @@ void summarise_audit(const RunShared& run, results::Run& result) {
   } else {
     result.errors.push_back("the counter could not be read: " + counter.error());
   }
-  // Without an accepted write nothing was audited, and "exclusive" would be a false success.
-  if (audit.increments == 0) audit.verdict = results::Verdict::unaudited;
-  if (audit.lost_updates > 0 || audit.overlaps > 0 || audit.fence_regressions > 0) {
+  const std::uint64_t violations =
+      std::max({audit.lost_updates, audit.overlaps, audit.fence_regressions});
+  if (audit.contended_grants > 0) {
+    audit.violations_per_million = std::min(1.0, results::poisson_upper_bound(violations) /
+                                                     static_cast<double>(audit.contended_grants)) *
+                                   1e6;
+  }
+  if (violations > 0) {
     audit.verdict = run.strategy.traits.promises_exclusion ? results::Verdict::violated
                                                            : results::Verdict::unprotected;
+  } else if (audit.increments == 0) {
+    // Without an accepted write nothing was audited, and "exclusive" would be a false success.
+    audit.verdict = results::Verdict::unaudited;
+  } else if (audit.contended_grants < run.workload.contended_grants) {
+    audit.verdict = results::Verdict::untested;
   }
 }
 
@@ -138,8 +158,12 @@ void summarise(const RunShared& run, Duration measured, results::Run& result) {
   fill(kCounts, result,
        [&](const CountInfo& row) { return (row.whole_run ? whole_run : counts)[row.kind]; });
   fill(kTimings, result, [&](const TimingInfo& row) {
-    return to_distribution(recorder.histograms(Phase::measured)[row.kind].snapshot());
+    return to_distribution(recorder.histograms(Phase::measured)[row.kind].snapshot(),
+                           recorder.censored(Phase::measured, row.kind));
   });
+  for (const auto& [command, times] : recorder.commands().snapshots()) {
+    result.commands.emplace(command, to_distribution(times));
+  }
   derive_ratios(counts, result);
   result.fairness = fairness_of(run);
   summarise_audit(run, result);
@@ -167,14 +191,15 @@ results::SeriesPoint SeriesSampler::sample(TimePoint now) {
   }
   const std::uint64_t sections = run_.recorder.totals()[Count::sections];
   const HistogramSnapshot lately = acquired.minus(acquired_);
-  const results::SeriesPoint point{.t = seconds(now - run_.load_start),
-                                   .warmup = begun_.value_or(run_.load_start) < run_.measure_start,
-                                   .sections = sections - sections_,
-                                   .acquire_p50 = seconds(lately.percentile(0.5)),
-                                   .acquire_p99 = seconds(lately.percentile(0.99)),
-                                   .failed = failed - failed_,
-                                   .waiters = run_.recorder.clients_in(ClientState::waiting),
-                                   .holders = run_.recorder.clients_in(ClientState::holding)};
+  const results::SeriesPoint point{
+      .t = seconds(now - run_.load_start),
+      .warmup = begun_.value_or(run_.load_start) < run_.measure_start.load(),
+      .sections = sections - sections_,
+      .acquire_p50 = seconds(lately.percentile(0.5)),
+      .acquire_p99 = seconds(lately.percentile(0.99)),
+      .failed = failed - failed_,
+      .waiters = run_.recorder.clients_in(ClientState::waiting),
+      .holders = run_.recorder.clients_in(ClientState::holding)};
   begun_ = now;
   acquired_ = std::move(acquired);
   sections_ = sections;

@@ -26,7 +26,8 @@ Worker::Worker(RunShared& run, int number)
       number_(number),
       over_(run.over.get_token()),
       base_env_(run.make_env(client_random(run.nonce, number)())),
-      env_(*base_env_, over_),
+      env_(*base_env_, over_,
+           [this](std::string_view command, Duration taken) { note_command(command, taken); }),
       strategy_(make_strategy(run.strategy, Context{.endpoints = run.endpoints,
                                                     .options = run.workload.strategy,
                                                     .env = env_,
@@ -44,7 +45,33 @@ StoreResult<void> Worker::connect() {
   if (auto reached = counter_->connect(); !reached) {
     return tl::unexpected(StoreError{StoreError::Kind::not_sent, "counter: " + reached.error()});
   }
-  return strategy_->connect();
+  auto connected = strategy_->connect();
+  // A lock without a server has no connection to use.
+  if (connected && !urls_of(run_.strategy, run_.endpoints).empty()) use_once();
+  return connected;
+}
+
+void Worker::note_command(std::string_view command, Duration taken) {
+  if (!run_.started.load(std::memory_order_acquire)) return;
+  const TimePoint now = base_env_->now();
+  if (now < run_.measure_start.load() || now > run_.load_end.load()) return;
+  auto known = std::find_if(commands_.begin(), commands_.end(),
+                            [&](const auto& one) { return one.first == command; });
+  if (known == commands_.end()) {
+    commands_.emplace_back(command, &run_.recorder.commands().of(command));
+    known = commands_.end() - 1;
+  }
+  known->second->record(taken);
+}
+
+void Worker::use_once() {
+  key_name_ = run_.key(run_.workload.key_count() + number_);
+  request_.key = key_name_;
+  request_.deadline = base_env_->now() + run_.workload.strategy.command_timeout;
+  // A failure here shows soon enough in the load.
+  const AcquireResult result = strategy_->acquire(request_);
+  if (result.lease) strategy_->release(*result.lease);
+  env_.leave_behind();
 }
 
 void Worker::work() {
@@ -65,7 +92,7 @@ std::optional<TimePoint> Worker::next_start() {
   TimePoint intended = now;
   // Every client checks the time itself: with thousands of busy clients the runner's thread may be
   // late.
-  if (now >= run_.load_end) return std::nullopt;
+  if (now >= run_.load_end.load()) return std::nullopt;
   if (run_.schedule) {
     intended = run_.schedule->next();
     // The schedule never stands still, so this ends.
@@ -73,12 +100,12 @@ std::optional<TimePoint> Worker::next_start() {
       shed(intended, now);
       intended = run_.schedule->next();
     }
-    if (intended >= run_.load_end) return std::nullopt;
+    if (intended >= run_.load_end.load()) return std::nullopt;
     if (intended > now) {
       if (base_env_->wait(nullptr, intended, over_) == WaitResult::stopped) return std::nullopt;
     }
   }
-  phase_ = intended < run_.measure_start ? Phase::unmeasured : Phase::measured;
+  phase_ = intended < run_.measure_start.load() ? Phase::unmeasured : Phase::measured;
   if (phase_ == Phase::measured && run_.workload.iterations && !take_iteration()) {
     return std::nullopt;
   }
@@ -123,7 +150,7 @@ Mode Worker::pick_mode() {
 }
 
 void Worker::shed(TimePoint intended, TimePoint now) {
-  phase_ = now < run_.measure_start ? Phase::unmeasured : Phase::measured;
+  phase_ = now < run_.measure_start.load() ? Phase::unmeasured : Phase::measured;
   histograms()[Timing::abandoned].record(now - intended);
   histograms()[Timing::schedule_lag].record(now - intended);
 }
@@ -136,7 +163,7 @@ void Worker::section(TimePoint intended) {
   request_.mode = pick_mode();
 
   const Effort before = env_.effort();
-  run_.handoff.begin_wait(key);
+  wait_ = run_.handoff.begin_wait(key);
   const AcquireMark mark = run_.audit.begin_acquire(key);
   record_.state.store(ClientState::waiting, std::memory_order_relaxed);
   const TimePoint started = run_.schedule ? base_env_->now() : intended;
@@ -144,16 +171,13 @@ void Worker::section(TimePoint intended) {
   const AcquireResult result = strategy_->acquire(request_);
   const TimePoint ended = base_env_->now();
   env_.leave_behind();
-  run_.handoff.end_wait(key);
 
   phase_ = phase_of(result.outcome, ended);
   note_wait(result, env_.effort() - before, intended, started, ended);
 
   const bool granted = result.outcome == AcquireOutcome::acquired;
+  note_handoffs(key, granted, ended);
   if (granted) {
-    if (const auto handed_over = run_.handoff.granted(key, started, ended)) {
-      histograms()[Timing::handoff].record(*handed_over);
-    }
     record_.state.store(ClientState::holding, std::memory_order_relaxed);
     const TimePoint left_at = critical_section(key, *result.lease, mark, ended);
     release(key, *result.lease, left_at);
@@ -171,21 +195,37 @@ void Worker::section(TimePoint intended) {
                       result.outcome == AcquireOutcome::unknown);
 }
 
-Phase Worker::phase_of(AcquireOutcome outcome, TimePoint ended) const {
-  // With a limit on iterations, sections are assigned when they begin.
+Phase Worker::phase_of_wait(TimePoint ended) const {
+  // With a limit on iterations, sections are assigned when they begin. Otherwise a section belongs
+  // to the phase in which its wait ended: a client that began to wait in the warm-up takes its turn
+  // among the measured ones.
   if (run_.workload.iterations) return phase_;
-  // Otherwise a section belongs to the phase in which its wait ended: a client that began to wait
-  // in the warm-up takes its turn among the measured ones. A grant after the load's end does not
-  // count; a wait that the end cut short does.
-  const bool too_late = over() || ended >= run_.load_end;
-  if (outcome == AcquireOutcome::acquired && too_late) return Phase::ending;
-  return ended < run_.measure_start ? Phase::unmeasured : Phase::measured;
+  return ended < run_.measure_start.load() ? Phase::unmeasured : Phase::measured;
+}
+
+Phase Worker::phase_of(AcquireOutcome outcome, TimePoint ended) const {
+  // A grant after the load's end does not count.
+  const bool too_late = over() || ended >= run_.load_end.load();
+  const bool late_grant = outcome == AcquireOutcome::acquired && too_late;
+  return late_grant && !run_.workload.iterations ? Phase::ending : phase_of_wait(ended);
 }
 
 void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoint intended,
                        TimePoint started, TimePoint ended) {
-  histograms()[acquire_timing(result.outcome)].record(ended - intended);
-  counts_.longest_wait = ended - intended;
+  // The load's end cuts off a wait whose grant comes after it.
+  const bool late = phase_ == Phase::ending;
+  const Phase phase = late ? phase_of_wait(ended) : phase_;
+  const Timing timing = acquire_timing(late ? AcquireOutcome::abandoned : result.outcome);
+  Recorder::Histograms& waits = run_.recorder.histograms(phase);
+  waits[timing].record(ended - intended);
+  const bool cut = kTimings[static_cast<std::size_t>(timing)].censors == Timing::acquired;
+  if (cut) waits[Timing::service_cut].record(ended - started);
+  if (cut || timing == Timing::acquired) {
+    Counts longest;
+    (cut ? longest.longest_cut : longest.longest_wait) = ended - intended;
+    record_.add(phase, longest);
+    if (phase == Phase::measured) record_.waits.record(ended - intended, cut);
+  }
   counts_[Count::attempts] = result.attempts;
   counts_[Count::wakes] = spent.wakes;
   if (!result.reason.empty()) run_.recorder.failure(result.reason);
@@ -195,6 +235,30 @@ void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoi
   counts_[Count::round_trip_ns] = nanoseconds(spent.round_trip);
   counts_[Count::backoff_ns] = nanoseconds(spent.backoff);
   counts_[Count::notified_ns] = nanoseconds(spent.notified);
+}
+
+void Worker::note_handoffs(int key, bool granted, TimePoint ended) {
+  handoffs_.clear();
+  if (!granted) {
+    std::vector<Duration> unserved;
+    run_.handoff.gave_up(key, wait_, ended, unserved);
+    for (const Duration waited : unserved) histograms()[Timing::handoff_cut].record(waited);
+    return;
+  }
+  const GrantNote note = run_.handoff.granted(key, wait_, ended, handoffs_);
+  counts_[Count::contended_grants] = note.contended ? 1 : 0;
+  counts_[Count::overtakings] = note.overtook ? 1 : 0;
+  if (note.turnaround) histograms()[Timing::turnaround].record(*note.turnaround);
+  record_handoffs();
+}
+
+void Worker::record_handoffs() {
+  for (const Handoff& handoff : handoffs_) {
+    for (std::uint64_t i = 0; i < handoff.releases; ++i) {
+      histograms()[Timing::handoff].record(handoff.taken);
+    }
+    counts_[Count::direct_handoffs] += handoff.direct ? handoff.releases : 0;
+  }
 }
 
 TimePoint Worker::critical_section(int key, const Lease& lease, AcquireMark mark,
@@ -231,13 +295,15 @@ TimePoint Worker::critical_section(int key, const Lease& lease, AcquireMark mark
 void Worker::release(int key, const Lease& lease, TimePoint left_at) {
   if (lease.state->lost_at()) note_loss(lease, *lease.state->lost_at());
   // The release of a shared lock is no handoff: others may still hold it.
-  const bool hands_on = lease.mode == Mode::exclusive;
-  if (hands_on) run_.handoff.release_started(key, left_at);
+  const bool awaited = run_.handoff.release_started(key, lease.mode, left_at);
   const ReleaseResult result = strategy_->release(lease);
   const TimePoint done_at = base_env_->now();
-  const bool released = hands_on && result.outcome == ReleaseOutcome::released;
-  if (const auto handed_over = run_.handoff.release_finished(key, left_at, released)) {
-    histograms()[Timing::handoff].record(*handed_over);
+  if (awaited) {
+    const bool released = result.outcome == ReleaseOutcome::released;
+    handoffs_.clear();
+    run_.handoff.release_finished(key, left_at, released, handoffs_);
+    counts_[Count::awaited_releases] = released ? 1 : 0;
+    record_handoffs();
   }
   histograms()[Timing::release].record(done_at - left_at);
   if (result.outcome == ReleaseOutcome::not_owner) {

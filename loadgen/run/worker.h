@@ -40,7 +40,10 @@ struct RunShared {
   std::unique_ptr<Counter> counter;
   std::unique_ptr<Schedule> schedule;  ///< open loop only; made when the load starts
 
-  TimePoint load_start{}, measure_start{}, load_end{};
+  TimePoint load_start{};
+  /// Set before the load starts; once moved to an earlier time if the warm-up is over before its
+  /// latest end.
+  std::atomic<TimePoint> measure_start{}, load_end{};
   std::atomic<bool> started{false};                 ///< the times above are set
   std::atomic<std::uint64_t> measured_sections{0};  ///< begun; only with a limit on iterations
   std::atomic<std::uint64_t> ended_sections{0};     ///< those of them that ended
@@ -59,12 +62,16 @@ class Worker {
  public:
   Worker(RunShared& run, int number);
 
-  /// Connects to the stores.
+  /// Connects to the stores, and uses each connection once: scripts are loaded then, and plans
+  /// made.
   StoreResult<void> connect();
   /// Works until the run is stopped or its iterations are used up.
   void work();
 
  private:
+  void note_command(std::string_view command, Duration taken);
+  /// Takes and gives back a lock that no other client wants.
+  void use_once();
   /// Waits for the next intended start. Nothing: the run is over.
   std::optional<TimePoint> next_start();
   /// Counts a section as abandoned that is later than `longest_lag`.
@@ -79,9 +86,13 @@ class Worker {
   /// Returns the time of leaving.
   TimePoint critical_section(int key, const Lease& lease, AcquireMark mark, TimePoint granted_at);
   void release(int key, const Lease& lease, TimePoint left_at);
+  Phase phase_of_wait(TimePoint ended) const;
   Phase phase_of(AcquireOutcome outcome, TimePoint ended) const;
   void note_wait(const AcquireResult& result, const Effort& spent, TimePoint intended,
                  TimePoint started, TimePoint ended);
+  /// The acquisition ended: who waited, who was overtaken.
+  void note_handoffs(int key, bool granted, TimePoint ended);
+  void record_handoffs();
   void note_loss(const Lease& lease, TimePoint learned_at);
   /// Keeps clients from asking a failed store in a tight loop.
   void pause_after_failure(bool failed);
@@ -92,6 +103,7 @@ class Worker {
   const int number_;
   const std::stop_token over_;
   std::unique_ptr<Env> base_env_;
+  std::vector<std::pair<std::string, ShardedHistogram*>> commands_;  ///< used before
   MeteredEnv env_;
   std::unique_ptr<LockStrategy> strategy_;
   std::unique_ptr<CounterSession> counter_;
@@ -102,6 +114,8 @@ class Worker {
   std::uint32_t failures_in_a_row_ = 0;
   Phase phase_ = Phase::unmeasured;  ///< of the current section: that in which its wait ended
   Counts counts_;                    ///< of the current section
+  WaitTicket wait_;                  ///< of the current section
+  std::vector<Handoff> handoffs_;    ///< reused
 };
 
 }  // namespace lockbench::loadgen

@@ -15,8 +15,9 @@ enum class Arrival { constant, poisson };
 /// Where the protected counter lives.
 enum class Resource { memory, redis, redis_fenced };
 
-/// What the clients do. The defaults are those of the command line.
+/// What the clients do.
 struct Workload {
+  std::string_view load{};  ///< its name, if it has one
   int clients = 8;
   int keys = 1;                 ///< distinct locks; not used with key_per_client
   bool key_per_client = false;  ///< each client its own lock: no contention
@@ -29,11 +30,15 @@ struct Workload {
   /// recovering store is not flooded. Nothing: all are made up for.
   std::optional<Duration> longest_lag;
   Duration duration = std::chrono::seconds(3);  ///< of the measured part, after the warm-up
-  std::optional<std::uint64_t> iterations;      ///< limit on measured sections, over all clients
+  /// The run ends earlier, after this time, once `contended_grants` are reached.
+  std::optional<Duration> settles_after;
+  std::optional<std::uint64_t> iterations;  ///< limit on measured sections, over all clients
   Duration warmup = std::chrono::milliseconds(500);
   Duration ttl = std::chrono::seconds(10);
   Duration acquire_timeout = std::chrono::seconds(30);  ///< zero: one attempt
   Resource resource = Resource::memory;
+  /// The verdict `exclusive` needs so many grants for which clients competed.
+  std::uint64_t contended_grants = 1000;
   int nodes = 5;   ///< private servers for quorum locks
   Duration rtt{};  ///< added between clients and private servers
   int repeat = 1;

@@ -78,6 +78,24 @@ void keep_what_tells(Hazard& hazard) {
   }
 }
 
+Run what_ranks(Run run) {
+  run.fairness.per_client.clear();
+  return {.strategy = std::move(run.strategy),
+          .backend = std::move(run.backend),
+          .repetition = run.repetition,
+          .load = std::move(run.load),
+          .duration_seconds = run.duration_seconds,
+          .sections = run.sections,
+          .sections_per_second = run.sections_per_second,
+          .outcomes = run.outcomes,
+          .acquire = std::move(run.acquire),
+          .release = std::move(run.release),
+          .commands_per_section = run.commands_per_section,
+          .fairness = std::move(run.fairness),
+          .audit = run.audit,
+          .generator = std::move(run.generator)};
+}
+
 }  // namespace
 
 Result condense(Result result) {
@@ -85,6 +103,9 @@ Result condense(Result result) {
   describe(condenser, result);
   // Readers of a reference do not need the paths it was written to.
   std::erase_if(result.workload, [](const auto& option) { return is_of_output(option.first); });
+  for (Run& run : result.runs) {
+    if (run.repetition > 1) run = what_ranks(std::move(run));
+  }
   if (result.hazards) {
     for (Hazard& hazard : *result.hazards) keep_what_tells(hazard);
   }

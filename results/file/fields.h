@@ -7,12 +7,14 @@
 
 namespace lockbench::results {
 
-inline constexpr const char* kSchema = "lockbench.result/1";
+inline constexpr const char* kSchema = "lockbench.result/2";
+/// Read as well; it lacks what is `added`.
+inline constexpr const char* kSchemaBefore = "lockbench.result/1";
 
 // The one list of what a result file holds, in its order, for all that visit it. A visitor offers
 //   v(name, value)                    a field; null for an optional that is empty
 //   v.where_there(name, value)        an optional or a list that is left out if it is empty
-//   v.added(name, value)              optional: a field that files of older versions lack
+//   v.added(name, value)              optional: a field that files of version 1 lack
 //   v.measured(name, value, exists)   a number that is null where there was nothing to measure
 //   v.group(name, fill)               an object that is no struct of the model
 //   v.constant(name, text)            a text that is always the same
@@ -42,10 +44,24 @@ concept Is = std::same_as<std::remove_const_t<T>, U>;
     LOCKBENCH_VISIT(object, __VA_ARGS__)               \
   }
 
+/// A field that files of version 1 lack.
+template <class Visitor, class T>
+void visit_added(Visitor& v, const char* name, T& value) {
+  if constexpr (requires { v.added(name, value); }) {
+    v.added(name, value);
+  } else {
+    v(name, value);
+  }
+}
+
+LOCKBENCH_DESCRIBE(Distribution::Censored, count, buckets, overflow)
+
 template <class Visitor>
 void describe(Visitor& v, Is<Distribution> auto& d) {
   v("count", d.count);
-  const bool any = d.count > 0;
+  visit_added(v, "censored", d.censored);
+  visit_added(v, "at_least", d.at_least);
+  const bool any = d.any();
   v.measured("mean", d.mean, any);
   v.measured("stddev", d.stddev, any);
   v.measured("min", d.min, any);
@@ -63,28 +79,54 @@ void describe(Visitor& v, Is<Distribution> auto& d) {
   });
 }
 
+LOCKBENCH_DESCRIBE(Load, name, clients, hold_seconds, rate, rtt_seconds)
 LOCKBENCH_DESCRIBE(Outcomes, acquired, timed_out, refused, failed, unknown, abandoned)
 LOCKBENCH_DESCRIBE(WaitAnatomy, round_trip_seconds, backoff_seconds, notified_seconds)
-LOCKBENCH_DESCRIBE(Fairness, jain, longest_streak, longest_wait_seconds, per_client)
+LOCKBENCH_DESCRIBE(ByClient, at_least, p50, p99, p999, worst_p99)
+
+template <class Visitor>
+void describe(Visitor& v, Is<Fairness> auto& fairness) {
+  LOCKBENCH_VISIT(fairness, jain, longest_streak, longest_wait_seconds)
+  visit_added(v, "longest_wait_at_least", fairness.longest_wait_at_least);
+  v("per_client", fairness.per_client);
+  visit_added(v, "by_client", fairness.by_client);
+}
+
 LOCKBENCH_DESCRIBE(Renewal, renewals, failures, lost, commands_per_second, duration, slip, margin)
 LOCKBENCH_DESCRIBE(Quorum, nodes, votes, split_votes, rounds_per_grant, node_seconds, validity)
 LOCKBENCH_DESCRIBE(Replication, replicas, refusals, wait)
-LOCKBENCH_DESCRIBE(Audit, increments, counter, lost_updates, lost_updates_max, overlaps,
-                   overlap_seconds, fence_regressions, stale_writes_rejected, resource_failures,
-                   verdict)
+
+template <class Visitor>
+void describe(Visitor& v, Is<Audit> auto& audit) {
+  LOCKBENCH_VISIT(audit, increments, counter, lost_updates, lost_updates_max, overlaps,
+                  overlap_seconds, fence_regressions, stale_writes_rejected, resource_failures)
+  visit_added(v, "contended_grants", audit.contended_grants);
+  visit_added(v, "violations_per_million", audit.violations_per_million);
+  v("verdict", audit.verdict);
+}
+
 LOCKBENCH_DESCRIBE(SeriesPoint, t, warmup, sections, acquire_p50, acquire_p99, failed, waiters,
                    holders)
 LOCKBENCH_DESCRIBE(FaultMark, fault, at_seconds, healed_seconds, recovery_seconds, lowest_share)
-LOCKBENCH_DESCRIBE(Generator, cpu_seconds, cpu_share, valid, reasons)
+
+template <class Visitor>
+void describe(Visitor& v, Is<Generator> auto& generator) {
+  LOCKBENCH_VISIT(generator, cpu_seconds, cpu_share)
+  visit_added(v, "machine_cpu_share", generator.machine_cpu_share);
+  visit_added(v, "other_cpu_share", generator.other_cpu_share);
+  visit_added(v, "steal_share", generator.steal_share);
+  visit_added(v, "pressure_share", generator.pressure_share);
+  LOCKBENCH_VISIT(generator, valid, reasons)
+}
 
 template <class Visitor>
 void describe(Visitor& v, Is<Run> auto& run) {
-  LOCKBENCH_VISIT(run, strategy, backend, repetition, duration_seconds, sections,
-                  sections_per_second, outcomes)
+  LOCKBENCH_VISIT(run, strategy, backend, repetition)
+  visit_added(v, "load", run.load);
+  visit_added(v, "warmup_seconds", run.warmup_seconds);
+  LOCKBENCH_VISIT(run, duration_seconds, sections, sections_per_second, outcomes)
   const auto visit = [&v, &run](const auto& field) {
-    if constexpr (requires { v.added(field.name, run.*field.member); }) {
-      if (field.added) return v.added(field.name, run.*field.member);
-    }
+    if (field.added) return visit_added(v, field.name, run.*field.member);
     v(field.name, run.*field.member);
   };
   for (const auto& field : kRunCounts) visit(field);
@@ -93,24 +135,35 @@ void describe(Visitor& v, Is<Run> auto& run) {
     releases("not_owner", run.releases_not_owner);
     releases("failed", run.releases_failed);
   });
+  visit_added(v, "commands", run.commands);
   LOCKBENCH_VISIT(run, wait, attempts_per_grant, commands_per_section, herd_factor,
-                  server_cpu_seconds_per_section, fairness, renewal, quorum, replication, audit,
-                  series, faults, generator, errors)
+                  server_cpu_seconds_per_section)
+  visit_added(v, "bytes_per_section", run.bytes_per_section);
+  LOCKBENCH_VISIT(run, fairness, renewal, quorum, replication, audit, series, faults, generator,
+                  errors)
 }
 
 LOCKBENCH_DESCRIBE(Server, version, endpoints)
 LOCKBENCH_DESCRIBE(Environment, cpu, cores, kernel, memory_bytes, servers)
 LOCKBENCH_DESCRIBE(Build, version, commit, build_type)
 LOCKBENCH_DESCRIBE(Skipped, strategy, reason)
-LOCKBENCH_DESCRIBE(RenewalPoint, strategy, held, mode, threads, server_cpu_share,
-                   renewals_per_second, commands_per_second, sections_per_second,
-                   baseline_sections_per_second, overhead, failures, lost, margin, slip)
+LOCKBENCH_DESCRIBE(Interval, low, high)
+
+template <class Visitor>
+void describe(Visitor& v, Is<RenewalPoint> auto& point) {
+  LOCKBENCH_VISIT(point, strategy, held, mode, threads, server_cpu_share, renewals_per_second,
+                  commands_per_second, sections_per_second, baseline_sections_per_second, overhead)
+  visit_added(v, "overhead_interval", point.overhead_interval);
+  LOCKBENCH_VISIT(point, failures, lost, margin, slip)
+}
 
 template <class Visitor>
 void describe(Visitor& v, Is<QuorumPoint> auto& point) {
   LOCKBENCH_VISIT(point, strategy, nodes, down, frozen, slow, slow_seconds, clients,
                   sections_per_second, acquire, commands_per_section, split_votes, rounds_per_grant,
                   granted_share, validity)
+  visit_added(v, "node_cost_seconds", point.node_cost_seconds);
+  visit_added(v, "node_cost_interval", point.node_cost_interval);
   v.where_there("violated", point.violated);
 }
 

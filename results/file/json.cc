@@ -55,6 +55,40 @@ void dump(const nlohmann::ordered_json& value, std::size_t indent, std::string& 
   out += value.is_array() ? "]" : "}";
 }
 
+/// The member that a compact document has.
+constexpr const char* kCompact = "compact";
+
+nlohmann::ordered_json empty_run() { return write_object({.runs = {Run()}})["runs"][0]; }
+
+/// Leaves out the members that the empty object has too.
+void leave_out(const nlohmann::ordered_json& empty, nlohmann::ordered_json& object) {
+  for (auto member = object.begin(); member != object.end();) {
+    const auto other = empty.find(member.key());
+    if (other != empty.end() && *other == *member) {
+      member = object.erase(member);
+      continue;
+    }
+    if (other != empty.end() && member->is_object() && other->is_object()) {
+      leave_out(*other, *member);
+    }
+    ++member;
+  }
+}
+
+/// Adds what was left out of the runs.
+void fill_in(nlohmann::json& document) {
+  // Parsed, as the document is: its numbers have the same types then.
+  const auto empty = nlohmann::json::parse(empty_run().dump());
+  const auto runs = document.find("runs");
+  if (runs == document.end() || !runs->is_array()) return;
+  for (nlohmann::json& run : *runs) {
+    if (!run.is_object()) continue;
+    nlohmann::json filled = empty;
+    filled.merge_patch(run);
+    run = std::move(filled);
+  }
+}
+
 /// Looked at before parsing, so that hostile nesting costs nothing.
 bool nested_too_deep(std::string_view text) {
   int depth = 0;
@@ -108,10 +142,15 @@ tl::expected<Result, std::string> read(std::string_view text) {
     return tl::unexpected(
         fmt::format("not a result of lockbench: there is no \"schema\": \"{}\"", kSchema));
   }
-  if (const auto& schema = document->at("schema"); schema != kSchema) {
-    return tl::unexpected(fmt::format(
-        "schema {} is not one that can be read here: that is \"{}\"",
-        clip(schema.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), 60), kSchema));
+  if (const auto& schema = document->at("schema"); schema != kSchema && schema != kSchemaBefore) {
+    return tl::unexpected(
+        fmt::format("schema {} is not one that can be read here: \"{}\" and \"{}\" are",
+                    clip(schema.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), 60),
+                    kSchema, kSchemaBefore));
+  }
+  if (const auto compact = document->find(kCompact);
+      compact != document->end() && *compact == true) {
+    fill_in(*document);
   }
   return read_result(*document);
 }
@@ -128,7 +167,10 @@ std::string to_json(const Result& result) {
 std::string to_compact_json(const Result& result) {
   std::string out = "{";
   std::string_view before = "\n";
-  const nlohmann::ordered_json document = write_object(result);
+  nlohmann::ordered_json document = write_object(result);
+  document[kCompact] = true;
+  const nlohmann::ordered_json empty = empty_run();
+  for (auto& run : document["runs"]) leave_out(empty, run);
   for (const auto& [key, member] : document.items()) {
     out += fmt::format("{}{}: ", before, dump_compact(key));
     before = ",\n";

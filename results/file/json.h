@@ -18,7 +18,8 @@ inline constexpr int kMaxResultDepth = 32;
 std::string to_json(const Result& result);
 
 /// The same on as few lines as are fit to be compared line by line: one for each member of the
-/// document, and for each element of its lists.
+/// document, and for each element of its lists. It says that it is `compact`: of runs it lacks what
+/// an empty run would say, which from_json adds.
 std::string to_compact_json(const Result& result);
 
 /// Reads what to_json wrote. Fields it does not know are passed over, as later versions may add

@@ -28,11 +28,20 @@ struct Path {
   }
 };
 
-/// Fills structs from an object. The first error stays; nothing is read after it.
+struct Reading {
+  int version = 0;    ///< of the file
+  std::string error;  ///< the first; nothing is read after it
+};
+
+/// Fills structs from an object.
 class Reader {
  public:
-  Reader(const Json& object, const Path& path, std::string& error)
-      : object_(object), path_(path), error_(error) {
+  Reader(const Json& object, const Path& path, Reading& reading)
+      : object_(object),
+        path_(path),
+        version_(reading.version),
+        error_(reading.error),
+        reading_(reading) {
     if (!object.is_object()) {
       fail(path, "is not an object");
     }
@@ -56,7 +65,7 @@ class Reader {
   void group(const char* name, Fill fill) {
     if (const Json* found = member(name)) {
       const Path path{&path_, name};
-      Reader inner(*found, path, error_);
+      Reader inner(*found, path, reading_);
       fill(inner);
     }
   }
@@ -68,12 +77,14 @@ class Reader {
 
   template <class T>
   void added(const char* name, T& value) {
-    where_there(name, value);
+    if (version_ == 1) return where_there(name, value);
+    (*this)(name, value);
   }
 
   void constant(const char* name, const char* text) {
     const Json* found = member(name);
-    if (found != nullptr && *found != text) {
+    const bool before = text == kSchema && version_ == 1;
+    if (found != nullptr && *found != (before ? kSchemaBefore : text)) {
       fail(Path{&path_, name}, fmt::format("is not \"{}\"", text));
     }
   }
@@ -231,26 +242,30 @@ class Reader {
 
   template <class Struct>
   void read(const Json& json, const Path& path, Struct& value) {
-    Reader reader(json, path, error_);
+    Reader reader(json, path, reading_);
     describe(reader, value);
   }
 
   const Json& object_;
   const Path& path_;
+  const int version_;
   std::string& error_;
+  Reading& reading_;
 };
 
 }  // namespace
 
 tl::expected<Result, std::string> read_result(const nlohmann::json& document) {
   Result result;
-  std::string error;
+  Reading reading{
+      .version = document.is_object() && document.value("schema", Json()) == kSchemaBefore ? 1 : 2};
   const Path root;
-  Reader reader(document, root, error);
+  Reader reader(document, root, reading);
   describe(reader, result);
-  if (!error.empty()) {
-    return tl::unexpected(std::move(error));
+  if (!reading.error.empty()) {
+    return tl::unexpected(std::move(reading.error));
   }
+  result.version = reading.version;
   return result;
 }
 

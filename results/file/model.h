@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -24,12 +25,39 @@ struct Distribution {
     std::uint64_t count = 0;
   };
 
-  std::uint64_t count = 0;
+  /// What was cut off, by a timeout or the end of the run: its full length is not known.
+  struct Censored {
+    std::uint64_t count = 0;
+    std::vector<Bucket> buckets;  ///< by the length that was seen
+    std::uint64_t overflow = 0;
+  };
+
+  std::uint64_t count = 0;  ///< of complete samples
+  /// Over complete and censored samples, as if each of the latter had ended when it was cut off.
   double mean = 0, stddev = 0, min = 0;
   double p50 = 0, p90 = 0, p95 = 0, p99 = 0, p999 = 0, max = 0;
   double relative_error = 0;
   std::vector<Bucket> buckets;  ///< only those that hold something, growing
   std::uint64_t overflow = 0;   ///< samples above the histogram's range, counted in `count`
+  Censored censored;
+  std::vector<std::string>
+      at_least;  ///< figures that are lower bounds, as a censored sample decides
+
+  bool any() const { return count + censored.count > 0; }
+  bool is_at_least(std::string_view figure) const {
+    return std::find(at_least.begin(), at_least.end(), figure) != at_least.end();
+  }
+};
+
+/// What clients did in a run.
+struct Load {
+  std::string name;  ///< "demand"; empty: none
+  std::uint64_t clients = 0;
+  double hold_seconds = 0;     ///< mean
+  std::optional<double> rate;  ///< open loop: sections per second
+  double rtt_seconds = 0;      ///< added by lockbench
+
+  bool operator==(const Load&) const = default;
 };
 
 struct Outcomes {
@@ -41,11 +69,24 @@ struct WaitAnatomy {
   double round_trip_seconds = 0, backoff_seconds = 0, notified_seconds = 0;
 };
 
+/// Percentiles of the acquisitions in which each client weighs the same, however many it made.
+struct ByClient {
+  double p50 = 0, p99 = 0, p999 = 0;
+  double worst_p99 = 0;               ///< of the client with the highest
+  std::vector<std::string> at_least;  ///< of these, as in a Distribution
+
+  bool is_at_least(std::string_view figure) const {
+    return std::find(at_least.begin(), at_least.end(), figure) != at_least.end();
+  }
+};
+
 struct Fairness {
-  double jain = 1;
+  double jain = 1;  ///< not a number where nothing was granted
   std::uint64_t longest_streak = 0;
   double longest_wait_seconds = 0;
+  bool longest_wait_at_least = false;     ///< somebody still waited
   std::vector<std::uint64_t> per_client;  ///< sections of each client
+  std::optional<ByClient> by_client;      ///< nothing if no client waited
 };
 
 /// Of held leases, on a timer.
@@ -82,11 +123,12 @@ struct Replication {
 };
 
 /// `unprotected`: a control, which promises no exclusion, lost updates as expected. `unaudited`: no
-/// write was accepted, or the counter could not be read.
-enum class Verdict { exclusive, violated, unprotected, unaudited };
+/// write was accepted, or the counter could not be read. `untested`: nothing was violated, but too
+/// few clients competed to tell.
+enum class Verdict { exclusive, violated, unprotected, unaudited, untested };
 /// Their names in the file, in that order.
-inline constexpr std::array<std::string_view, 4> kVerdicts{"exclusive", "violated", "unprotected",
-                                                           "unaudited"};
+inline constexpr std::array<std::string_view, 5> kVerdicts{"exclusive", "violated", "unprotected",
+                                                           "unaudited", "untested"};
 constexpr std::string_view to_string(Verdict verdict) {
   return kVerdicts.at(static_cast<std::size_t>(verdict));
 }
@@ -101,7 +143,17 @@ struct Audit {
   std::uint64_t fence_regressions = 0;
   std::uint64_t stale_writes_rejected = 0;
   std::uint64_t resource_failures = 0;  ///< reads and writes of the counter that failed
+  /// Grants for which another client held or wanted the lock: only these can be violated.
+  std::uint64_t contended_grants = 0;
+  /// At most so many violations in a million contended grants, with a confidence of 95 %; nothing
+  /// without contention.
+  std::optional<double> violations_per_million;
   Verdict verdict = Verdict::exclusive;
+
+  /// No violation was seen, though perhaps too few grants to tell.
+  bool saw_no_violation() const {
+    return verdict == Verdict::exclusive || verdict == Verdict::untested;
+  }
 };
 
 /// One second of a run.
@@ -133,11 +185,20 @@ struct Generator {
   double cpu_share = 0;  ///< of all cores of this machine
   bool valid = true;
   std::vector<std::string> reasons;
+  // Of the whole machine during the load, all its cores; nothing where the kernel does not tell.
+  std::optional<double> machine_cpu_share;  ///< in use by anybody
+  /// In use by programs other than the generator and the private servers; nothing for the user's
+  /// servers, which may run on this machine.
+  std::optional<double> other_cpu_share;
+  std::optional<double> steal_share;     ///< taken by other virtual machines
+  std::optional<double> pressure_share;  ///< of the time, in which a thread waited for a core
 };
 
 struct Run {
   std::string strategy, backend;
   int repetition = 1;
+  std::optional<Load> load;   ///< nothing in files of version 1
+  double warmup_seconds = 0;  ///< that passed before the measured part
   double duration_seconds = 0;
   std::uint64_t sections = 0;
   double sections_per_second = 0;
@@ -146,12 +207,22 @@ struct Run {
   /// From the end of a lost lease's validity until its client knew. For a lease that was lost
   /// before that end: from its latest confirmation, an upper bound.
   Distribution loss_to_knowledge;
-  Distribution acquire, acquire_service, hold, release, handoff, schedule_lag;
+  /// `handoff`: from the start of a release to the next grant to a client that was waiting then.
+  /// `turnaround`: from the start of such a release to the next grant, to whomever.
+  Distribution acquire, acquire_service, hold, release, handoff, turnaround, schedule_lag;
   std::uint64_t releases_not_owner = 0, releases_failed = 0;
+  std::uint64_t awaited_releases = 0;  ///< at which a client waited
+  std::uint64_t direct_handoffs = 0;   ///< those of them whose next grant went to such a client
+  std::uint64_t overtakings = 0;       ///< grants to clients that came after such a release
+  /// How long the store took to answer, by the command's name; without those that wait for the lock
+  /// at the server.
+  std::map<std::string, Distribution> commands;
   WaitAnatomy wait;
   double attempts_per_grant = 0, commands_per_section = 0;
   std::optional<double> herd_factor;  ///< nothing if no client waits for a wake-up
   std::optional<double> server_cpu_seconds_per_section;
+  /// Both ways, with all that the connections carried; nothing without a proxy.
+  std::optional<double> bytes_per_section;
   Fairness fairness;
   std::optional<Renewal> renewal;          ///< nothing if no lease was renewed
   std::optional<Quorum> quorum;            ///< nothing for a lock on a single node
@@ -168,7 +239,7 @@ template <class T>
 struct RunField {
   const char* name;
   T Run::*member;
-  bool added = false;  ///< files of older versions lack it: it is then empty, or zero
+  bool added = false;  ///< files of version 1 lack it: it is then empty, or zero
 };
 
 /// The distributions and counts that stand in a run itself. fields.h writes and reads them by these
@@ -180,10 +251,21 @@ inline constexpr std::array kRunDistributions{
     RunField<Distribution>{"hold", &Run::hold},
     RunField<Distribution>{"release", &Run::release},
     RunField<Distribution>{"handoff", &Run::handoff},
+    RunField<Distribution>{"turnaround", &Run::turnaround, true},
     RunField<Distribution>{"schedule_lag", &Run::schedule_lag}};
 inline constexpr std::array kRunCounts{
     RunField<std::uint64_t>{"leases_lost", &Run::leases_lost},
-    RunField<std::uint64_t>{"shared_sections", &Run::shared_sections}};
+    RunField<std::uint64_t>{"shared_sections", &Run::shared_sections},
+    RunField<std::uint64_t>{"awaited_releases", &Run::awaited_releases, true},
+    RunField<std::uint64_t>{"direct_handoffs", &Run::direct_handoffs, true},
+    RunField<std::uint64_t>{"overtakings", &Run::overtakings, true}};
+
+/// Where a mean lies with a confidence of 95 %.
+struct Interval {
+  double low = 0, high = 0;
+
+  bool holds(double value) const { return low <= value && value <= high; }
+};
 
 /// A number of locks, held and renewed in one way while other clients work. Medians over the
 /// pairs of runs; rates are those of the time of the measurement.
@@ -196,9 +278,10 @@ struct RenewalPoint {
   double renewals_per_second = 0, commands_per_second = 0;
   double sections_per_second = 0;           ///< of the other clients, with the locks held
   double baseline_sections_per_second = 0;  ///< and without
-  double overhead = 0;                      ///< the share of the baseline that renewal cost
-  std::uint64_t failures = 0;               ///< renewals without a usable answer
-  std::uint64_t lost = 0;                   ///< locks that expired
+  double overhead = 0;  ///< the share of the baseline that renewal cost; mean over the pairs
+  std::optional<Interval> overhead_interval;  ///< nothing for one pair, and in files of version 1
+  std::uint64_t failures = 0;                 ///< renewals without a usable answer
+  std::uint64_t lost = 0;                     ///< locks that expired
   Distribution margin, slip;
 };
 
@@ -217,6 +300,10 @@ struct QuorumPoint {
   double rounds_per_grant = 0;
   double granted_share = 0;  ///< of the acquisitions that ended
   Distribution validity;     ///< left at the grant, of a quorum
+  /// By how much each node more than in the smallest quorum raised the acquire p50; mean over the
+  /// rounds. Nothing for that quorum, for faulty ones, and in files of version 1.
+  std::optional<double> node_cost_seconds;
+  std::optional<Interval> node_cost_interval;  ///< nothing for one round
   /// Whether exclusion was broken; empty: no run was audited.
   std::optional<bool> violated;
 
@@ -352,6 +439,7 @@ struct BeliefGap {
 };
 
 struct Result {
+  int version = 2;  ///< of the file that it was read from
   std::string id;
   std::string started_at;  ///< RFC 3339
   bool interrupted = false;

@@ -34,9 +34,9 @@ bool same_value(const OptionValue& a, const OptionValue& b) {
 }
 
 bool is_of_output(std::string_view key) {
-  constexpr std::array<std::string_view, 10> kKeys{
-      "out", "format", "columns", "quiet",          "config",
-      "hdr", "report", "push",    "metrics_listen", "linger"};
+  constexpr std::array<std::string_view, 11> kKeys{
+      "out",    "format", "columns",        "quiet",  "config", "hdr",
+      "report", "push",   "metrics_listen", "linger", "resume"};
   return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
 }
 

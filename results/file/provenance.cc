@@ -32,11 +32,6 @@ std::string load_of(const Result& result) {
   return words.empty() ? "a load that is not said" : fmt::format("{}", fmt::join(words, ", "));
 }
 
-bool has_contention(const Result& result) {
-  return workload_number(result, "clients").value_or(2) > 1 &&
-         workload_text(result, "keys").empty();
-}
-
 std::string origin_of(const Result& result) {
   const Environment& machine = result.environment;
   std::vector<std::string> words;

@@ -9,9 +9,6 @@ namespace lockbench::results {
 /// "8 clients, 1 key, no work inside": the load that a result's runs were measured under.
 std::string load_of(const Result& result);
 
-/// Whether several clients wanted one lock in its runs.
-bool has_contention(const Result& result);
-
 /// "2 × CPU NAME, redis 7.0.15, lockbench 0.1.0 (05a4e27, Release), 2026-11-21": where a result's
 /// figures come from.
 std::string origin_of(const Result& result);

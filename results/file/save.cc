@@ -95,7 +95,7 @@ fs::path directory_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
-Outcome replace(const fs::path& path, std::string_view text) {
+Outcome replace_file(const fs::path& path, std::string_view text) {
   auto temporary = create_beside(path);
   if (!temporary) {
     return tl::unexpected(std::move(temporary.error()));
@@ -135,17 +135,6 @@ fs::path resolve(const fs::path& path) {
   std::error_code error;
   fs::path target = fs::canonical(path, error);
   return error ? path : target;
-}
-
-Outcome write_at(const fs::path& path, std::string_view text) {
-  std::error_code error;
-  if (fs::is_character_file(path, error)) {
-    return write_device(path, text);
-  }
-  if (fs::exists(path, error) && !fs::is_regular_file(path, error)) {
-    return cannot("write", path, fs::is_directory(path, error) ? "is a directory" : "not a file");
-  }
-  return replace(resolve(path), text);
 }
 
 tl::expected<fs::path, std::string> temporary_place(const fs::path& name) {
@@ -190,8 +179,19 @@ tl::expected<void, std::string> check_writable(const fs::path& path) {
   return {};
 }
 
+tl::expected<void, std::string> replace(const fs::path& path, std::string_view text) {
+  std::error_code error;
+  if (fs::is_character_file(path, error)) {
+    return write_device(path, text);
+  }
+  if (fs::exists(path, error) && !fs::is_regular_file(path, error)) {
+    return cannot("write", path, fs::is_directory(path, error) ? "is a directory" : "not a file");
+  }
+  return replace_file(resolve(path), text);
+}
+
 tl::expected<Saved, std::string> save(const fs::path& path, std::string_view text) {
-  const Outcome asked = write_at(path, text);
+  const Outcome asked = replace(path, text);
   if (asked) {
     return Saved{path, ""};
   }

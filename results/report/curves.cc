@@ -8,6 +8,7 @@
 #include <map>
 
 #include "results/report/limits.h"
+#include "results/stats/figures.h"
 
 namespace lockbench::results::report {
 namespace {
@@ -16,7 +17,13 @@ constexpr double kTicksPerHalving = 5;
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 /// It has percentiles, but no buckets.
-bool is_condensed(const Distribution* distribution) { return distribution->buckets.empty(); }
+bool is_condensed(const Distribution* distribution) {
+  return distribution->buckets.empty() && distribution->censored.buckets.empty();
+}
+
+double samples_of(const Distribution& distribution) {
+  return static_cast<double>(distribution.count + distribution.censored.count);
+}
 
 /// The next level as a share; both below 1.
 double next_level(double level) {
@@ -43,7 +50,7 @@ std::vector<Point> percentiles_curve(const Distribution& condensed) {
                                     {20, condensed.p95},
                                     {100, condensed.p99},
                                     {1000, condensed.p999}}};
-  const auto count = static_cast<double>(condensed.count);
+  const double count = samples_of(condensed);
   std::vector<Point> points;
   for (const Point& point : known) {
     if (point.first < count && std::isfinite(point.second)) points.push_back(point);
@@ -55,13 +62,13 @@ std::vector<Point> percentiles_curve(const Distribution& condensed) {
 }  // namespace
 
 std::vector<Point> percentile_curve(const Distribution& distribution) {
-  if (distribution.count == 0) return {};
+  if (!distribution.any()) return {};
   if (is_condensed(&distribution)) return percentiles_curve(distribution);
-  const auto count = static_cast<double>(distribution.count);
+  const double count = samples_of(distribution);
   std::vector<Point> points;
   double level = 0;
   double below = 0;
-  for (const auto& bucket : distribution.buckets) {
+  for (const auto& bucket : all_buckets(distribution)) {
     below += static_cast<double>(bucket.count);
     while (level < 1 && below >= level * count && below < count &&
            points.size() < kMostPoints - 1) {
@@ -77,25 +84,31 @@ std::vector<Point> percentile_curve(const Distribution& distribution) {
 Distribution merged(std::span<const Distribution* const> distributions) {
   std::vector<const Distribution*> filled;
   std::copy_if(distributions.begin(), distributions.end(), std::back_inserter(filled),
-               [](const Distribution* one) { return one->count > 0; });
+               [](const Distribution* one) { return one->any(); });
   if (filled.size() == 1) return *filled.front();
   Distribution sum;
   for (double* figure :
        {&sum.mean, &sum.stddev, &sum.p50, &sum.p90, &sum.p95, &sum.p99, &sum.p999}) {
     *figure = kUnknown;
   }
-  std::map<double, std::uint64_t> buckets;
+  std::map<double, std::uint64_t> buckets, censored;
   for (const Distribution* one : filled) {
-    sum.min = sum.count == 0 ? one->min : std::min(sum.min, one->min);
+    sum.min = sum.any() ? std::min(sum.min, one->min) : one->min;
+    if (one->max >= sum.max) sum.at_least.clear();
+    if (one->max >= sum.max && one->is_at_least("max")) sum.at_least = {"max"};
     sum.max = std::max(sum.max, one->max);
     sum.count += one->count;
     sum.overflow += one->overflow;
+    sum.censored.count += one->censored.count;
+    sum.censored.overflow += one->censored.overflow;
     sum.relative_error = std::max(sum.relative_error, one->relative_error);
     for (const auto& bucket : one->buckets) buckets[bucket.upper] += bucket.count;
+    for (const auto& bucket : one->censored.buckets) censored[bucket.upper] += bucket.count;
   }
   // A curve of only some of the samples would be wrong.
   if (std::any_of(filled.begin(), filled.end(), &is_condensed)) return sum;
   for (const auto& [upper, count] : buckets) sum.buckets.push_back({upper, count});
+  for (const auto& [upper, count] : censored) sum.censored.buckets.push_back({upper, count});
   return sum;
 }
 

@@ -52,11 +52,12 @@ std::vector<Block> charts_of(const std::vector<RenewalPoint>& points) {
     cpu.add(name, static_cast<double>(point.held), point.server_cpu_share);
   }
   const Axis held{"locks held", Measure::number, Scale::log};
-  return {
-      chart("Cost of renewal for other clients", "Throughput lost by clients that work meanwhile.",
-            held, {"share of their throughput", Measure::share}, overhead),
-      chart("Cost of renewal for the server", "Of one core.", held,
-            {"share of one core", Measure::share}, cpu)};
+  return {chart("Cost of renewal for other clients",
+                "Throughput lost by clients that work meanwhile. The lines below say whether it "
+                "can be shown.",
+                held, {"share of their throughput", Measure::share}, overhead),
+          chart("Cost of renewal for the server", "Of one core.", held,
+                {"share of one core", Measure::share}, cpu)};
 }
 
 /// "2 down, 1 slow".

@@ -57,6 +57,21 @@ std::string harm_of(const Group& group) {
   return listed(harm);
 }
 
+/// What the fewest contended grants of those that kept exclusion can show.
+std::string power_of(const std::vector<Group>& groups) {
+  std::optional<double> most;
+  for (const Group& group : groups) {
+    if (!group.kept_exclusion()) continue;
+    for (const Run* run : group.runs) {
+      const auto bound = run->audit.violations_per_million;
+      if (bound) most = std::max(most.value_or(0), *bound);
+    }
+  }
+  if (!most) return "";
+  return fmt::format(" (with 95 % confidence at most {} violations in a million contended grants)",
+                     human_number(*most));
+}
+
 void add_verdicts(const std::vector<Group>& groups, Remarks& headline) {
   for (const Group& group : groups) {
     if (!group.ever(Verdict::violated)) continue;
@@ -69,14 +84,17 @@ void add_verdicts(const std::vector<Group>& groups, Remarks& headline) {
     kept += group.kept_exclusion() ? 1 : 0;
   }
   if (kept > 0) {
-    headline.push_back(
-        {Tone::good, kept == 1 && groups.size() == 1
-                         ? fmt::format("{} kept exclusion: no update was lost, no two clients "
-                                       "held it at once.",
-                                       groups.front().strategy)
-                         : fmt::format("{} of {} strategies kept exclusion: no update was "
-                                       "lost, no two clients held a lock at once.",
-                                       kept, groups.size())});
+    const std::string who = kept == 1 && groups.size() == 1
+                                ? groups.front().strategy
+                                : fmt::format("{} of {} strategies", kept, groups.size());
+    headline.push_back({Tone::good, fmt::format("{} kept exclusion: no update was lost, no two "
+                                                "clients held a lock at once{}.",
+                                                who, power_of(groups))});
+  }
+  if (const auto untested = names_with(groups, Verdict::untested); !untested.empty()) {
+    headline.push_back({Tone::doubtful, fmt::format("Exclusion was not tested for {}: too few "
+                                                    "grants were contended.",
+                                                    listed(untested))});
   }
   if (const auto controls = names_with(groups, Verdict::unprotected); !controls.empty()) {
     headline.push_back({Tone::plain, fmt::format("{} promises no exclusion and lost updates as "

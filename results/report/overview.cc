@@ -31,8 +31,9 @@ std::vector<Side> sides_of(std::span<const Source> sources) {
   std::vector<Side> sides;
   for (const Source& source : sources) {
     if (source.result.runs.empty()) continue;
-    sides.push_back({std::filesystem::path(source.file).filename().string(), &source.result,
-                     groups_of(source.result)});
+    std::string name = std::filesystem::path(source.file).filename().string();
+    if (!source.load.empty()) name = sources.size() > 1 ? source.load : name;
+    sides.push_back({std::move(name), &source.result, groups_of(source.result)});
   }
   return sides;
 }

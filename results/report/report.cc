@@ -7,8 +7,10 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "results/file/loads.h"
 #include "results/report/limits.h"
 #include "results/report/parts.h"
+#include "results/tables/loads.h"
 
 namespace lockbench::results::report {
 namespace {
@@ -48,6 +50,7 @@ Part part_of(const Source& given) {
   const Result& result = source.result;
   const std::string name = std::filesystem::path(source.file).filename().string();
   part.title = name.empty() ? result.id : name;
+  if (!source.load.empty()) part.title += " · " + source.load;
   part.subtitle = fmt::format("{} · {}, {} cores", result.started_at, result.environment.cpu,
                               result.environment.cores);
   const std::vector<Group> groups = groups_of(result);
@@ -72,6 +75,36 @@ Part part_of(const Source& given) {
   return part;
 }
 
+/// The loads of a result side by side, and what follows from them.
+Part part_of_loads(const Source& source) {
+  Part part;
+  const std::string name = std::filesystem::path(source.file).filename().string();
+  part.title = (name.empty() ? source.result.id : name) + " · all loads";
+  part.subtitle = source.result.started_at;
+  for (const std::string& line : conclusions(source.result)) {
+    part.headline.push_back({Tone::plain, line});
+  }
+  Section section{.title = "Loads", .intro = {}, .blocks = {}};
+  for (const TitledTable& one : load_tables(source.result)) {
+    section.blocks.emplace_back(captioned(one.title, one.table));
+  }
+  part.sections.push_back(std::move(section));
+  return part;
+}
+
+/// One for each load, as figures of different loads do not belong into one chart.
+std::vector<Source> sources_by_load(const Source& source) {
+  if (!has_several_loads(source.result)) return {source};
+  std::vector<Source> sources;
+  for (Result& result : split_by_load(source.result)) {
+    const std::optional<Load>& load = result.runs.front().load;
+    Source& one = sources.emplace_back(source);
+    one.load = load ? label(*load) : "unknown load";
+    one.result = std::move(result);
+  }
+  return sources;
+}
+
 }  // namespace
 
 View make_view(std::span<const Source> sources) {
@@ -79,8 +112,17 @@ View make_view(std::span<const Source> sources) {
     throw std::invalid_argument("a report of no result, or of too many");
   }
   View view;
-  for (const Source& source : sources) view.parts.push_back(part_of(source));
-  view.overview = overview_of(sources);
+  std::vector<Source> all;
+  for (const Source& source : sources) {
+    std::vector<Source> its = sources_by_load(source);
+    if (its.size() > 1) view.parts.push_back(part_of_loads(source));
+    // The page's size is bounded.
+    for (Source& one : its) {
+      if (all.size() < kMostFiles) all.push_back(std::move(one));
+    }
+  }
+  for (const Source& source : all) view.parts.push_back(part_of(source));
+  view.overview = overview_of(all);
   view.title = sources.size() == 1 ? "lockbench: " + view.parts.front().title
                                    : fmt::format("lockbench: {} results", sources.size());
   return view;

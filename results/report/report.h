@@ -18,6 +18,7 @@ struct Source {
   Result result;
   std::string command;  ///< that repeats the measurement; empty: unknown
   KnownFlaws flaws;
+  std::string load{};  ///< which of the file's loads this is; empty: all
 };
 
 /// The report of these results, at least one and at most kMostFiles. Its size is bounded; the view

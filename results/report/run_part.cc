@@ -8,6 +8,7 @@
 #include "results/report/curves.h"
 #include "results/report/limits.h"
 #include "results/report/parts.h"
+#include "results/stats/figures.h"
 #include "results/tables/runs.h"
 #include "results/tables/units.h"
 
@@ -80,7 +81,8 @@ Distribution acquire_of(const Group& group) {
 std::string at(const Distribution& distribution, const std::vector<Point>& curve, double x) {
   const auto next = std::find_if(curve.begin(), curve.end(),
                                  [x](const Point& point) { return point.first >= x; });
-  const bool known = next != curve.end() && (next->first == x || !distribution.buckets.empty());
+  const bool known =
+      next != curve.end() && (next->first == x || !all_buckets(distribution).empty());
   return known ? human_seconds(next->second) : "–";
 }
 
@@ -90,7 +92,8 @@ LineChart percentile_curves(const std::vector<Group>& groups, const std::vector<
   LineChart chart{.title = "Time to acquire by percentile",
                   .note =
                       "Each line ends with its longest sample. A steep rise on the right "
-                      "means that a few acquisitions take much longer.",
+                      "means that a few acquisitions take much longer. Waits cut off by a "
+                      "timeout or the end of the run count as if they had ended then.",
                   .x = {"percentile", Measure::share, Scale::percentile},
                   .y = {"time to acquire", Measure::seconds, Scale::log}};
   std::size_t without = 0;
@@ -107,8 +110,10 @@ LineChart percentile_curves(const std::vector<Group>& groups, const std::vector<
     auto& row = chart.table.rows.emplace_back();
     row.push_back({line.name});
     for (const auto& [x, name] : kStops) row.push_back({at(acquire, line.points, x)});
-    row.push_back({acquire.count > 0 ? human_seconds(acquire.max) : "–"});
-    without += acquire.count > 0 && line.points.empty() ? 1 : 0;
+    row.push_back({acquire.any()
+                       ? (acquire.is_at_least("max") ? "≥ " : "") + human_seconds(acquire.max)
+                       : "–"});
+    without += acquire.any() && line.points.empty() ? 1 : 0;
     if (!line.points.empty()) chart.lines.push_back(std::move(line));
   }
   if (without > 0) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "results/stats/figures.h"
 #include "results/stats/statistics.h"
 #include "results/stats/time_series.h"
 
@@ -118,9 +119,10 @@ std::optional<double> clumping(const std::vector<double>& rates) {
 
 /// The value below which a share of the samples lies.
 double at_rank(const Distribution& distribution, double share) {
-  const double wanted = share * static_cast<double>(distribution.count);
+  const double wanted =
+      share * static_cast<double>(distribution.count + distribution.censored.count);
   double below = 0;
-  for (const Distribution::Bucket& bucket : distribution.buckets) {
+  for (const Distribution::Bucket& bucket : all_buckets(distribution)) {
     below += static_cast<double>(bucket.count);
     if (below >= wanted) return bucket.upper;
   }
@@ -167,6 +169,11 @@ std::vector<double> series_of(const Run& run, std::string_view path) {
 }  // namespace
 
 ComparedFigure compared_figure(const std::string& path) { return described(path); }
+
+bool changed_since_version_1(std::string_view path) {
+  return path.starts_with("acquire.") || path.starts_with("acquire_service.") ||
+         path.starts_with("handoff.") || path == "fairness.longest_wait_seconds";
+}
 
 std::vector<ComparedFigure> compared_figures(std::span<const std::string> more) {
   std::vector<ComparedFigure> figures;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <string_view>
 
+#include "results/file/loads.h"
 #include "results/stats/figures.h"
 
 namespace lockbench::results {
@@ -23,10 +24,11 @@ Values values_of(const StrategyRuns& strategy, const std::string& path) {
 
 std::vector<StrategyRuns> strategies_of(const Result& result) {
   std::vector<StrategyRuns> strategies;
-  std::map<std::string_view, std::size_t> places;
+  std::map<std::string, std::size_t> places;
   for (const Run& run : result.runs) {
-    const auto [place, is_new] = places.emplace(run.strategy, strategies.size());
-    if (is_new) strategies.push_back({run.strategy, {}, {}});
+    const std::string name = name_of(run, result);
+    const auto [place, is_new] = places.emplace(name, strategies.size());
+    if (is_new) strategies.push_back({name, {}, {}});
     StrategyRuns& strategy = strategies[place->second];
     strategy.runs[run.repetition] = &run;
     auto& numbers = strategy.figures[run.repetition];

@@ -17,10 +17,13 @@ namespace {
 /// requested figures.
 class Pairing {
  public:
-  Pairing(const ComparisonOptions& options, ResultComparison& comparison)
+  Pairing(const ComparisonOptions& options, bool same_version, ResultComparison& comparison)
       : figures_(compared_figures(options.more_figures)),
         asked_(options.more_figures.begin(), options.more_figures.end()),
-        comparison_(comparison) {}
+        comparison_(comparison) {
+    if (same_version) return;
+    std::erase_if(figures_, [](const auto& one) { return changed_since_version_1(one.path); });
+  }
 
   void add(const StrategyRuns& a, const StrategyRuns& b) {
     const bool is_in_b = !b.runs.empty();
@@ -43,7 +46,7 @@ class Pairing {
   const std::vector<Item>& items() const { return items_; }
 
  private:
-  const std::vector<ComparedFigure> figures_;
+  std::vector<ComparedFigure> figures_;
   const std::set<std::string> asked_;
   ResultComparison& comparison_;
   std::vector<Item> items_;
@@ -120,7 +123,7 @@ ResultComparison compare(const Result& a, const Result& b, const ComparisonOptio
   for (const StrategyRuns& strategy : of_b) in_b.emplace(strategy.name, &strategy);
 
   const StrategyRuns nothing;
-  Pairing pairing(options, comparison);
+  Pairing pairing(options, a.version == b.version, comparison);
   std::set<std::string_view> common;
   for (const StrategyRuns& strategy : of_a) {
     const auto found = in_b.find(strategy.name);
@@ -140,6 +143,12 @@ ResultComparison compare(const Result& a, const Result& b, const ComparisonOptio
   comparison.too_few = judge(items, options.confidence, comparison.differences);
   if (!comparison.too_few.empty()) comparison.notes.push_back(comparison.too_few);
   note_few_repetitions(items, comparison);
+  if (a.version != b.version) {
+    comparison.notes.push_back(fmt::format(
+        "{} is a file of version 1: its acquire, handoff and longest wait leave out clients that "
+        "were never served, and are not compared",
+        a.version == 1 ? "A" : "B"));
+  }
   add_notes(a, "A", comparison);
   add_notes(b, "B", comparison);
   return comparison;

@@ -1,6 +1,8 @@
 #include "results/stats/figures.h"
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <stdexcept>
 
 #include "results/file/fields.h"
@@ -25,6 +27,15 @@ class Collector {
 
   void operator()(const char* name, const std::optional<double>& value) { add(name, value); }
 
+  /// Stands before the figures of a distribution that are lower bounds,
+  void operator()(const char* /*name*/, const std::vector<std::string>& at_least) {
+    at_least_ = &at_least;
+  }
+  /// and this right after the figure.
+  void operator()(const char* name, const bool& at_least) {
+    if (std::string_view(name).ends_with("_at_least")) figures_.back().at_least = at_least;
+  }
+
   template <class Struct>
   void operator()(const char* name, const std::optional<Struct>& value) {
     Collector inner(prefix_ + name + ".", figures_, exists_ && value.has_value());
@@ -47,12 +58,15 @@ class Collector {
  private:
   void add(const char* name, std::optional<double> value) {
     const bool exists = exists_ && value && std::isfinite(*value);
-    figures_.push_back({prefix_ + name, exists ? value : std::nullopt});
+    const bool at_least = at_least_ != nullptr &&
+                          std::find(at_least_->begin(), at_least_->end(), name) != at_least_->end();
+    figures_.push_back({prefix_ + name, exists ? value : std::nullopt, at_least});
   }
 
   std::string prefix_;
   std::vector<Figure>& figures_;
   const bool exists_;
+  const std::vector<std::string>* at_least_ = nullptr;
 };
 
 }  // namespace
@@ -64,13 +78,26 @@ std::vector<Figure> figures(const Run& run) {
   return found;
 }
 
-std::optional<double> figure(const Run& run, std::string_view path) {
-  for (const Figure& candidate : figures(run)) {
-    if (candidate.path == path) {
-      return candidate.value;
-    }
+Figure find_figure(const Run& run, std::string_view path) {
+  for (Figure& candidate : figures(run)) {
+    if (candidate.path == path) return std::move(candidate);
   }
   throw std::invalid_argument("no such figure: " + std::string(path));
+}
+
+std::optional<double> figure(const Run& run, std::string_view path) {
+  return find_figure(run, path).value;
+}
+
+std::vector<Distribution::Bucket> all_buckets(const Distribution& distribution) {
+  std::map<double, std::uint64_t> counts;
+  for (const auto* buckets : {&distribution.buckets, &distribution.censored.buckets}) {
+    for (const auto& bucket : *buckets) counts[bucket.upper] += bucket.count;
+  }
+  std::vector<Distribution::Bucket> all;
+  all.reserve(counts.size());
+  for (const auto& [upper, count] : counts) all.push_back({upper, count});
+  return all;
 }
 
 }  // namespace lockbench::results

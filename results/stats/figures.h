@@ -13,6 +13,7 @@ namespace lockbench::results {
 struct Figure {
   std::string path;
   std::optional<double> value;  ///< nothing where the file says null
+  bool at_least = false;        ///< a lower bound: see Distribution::censored
 };
 
 /// Every number of a run but those in lists, in the file's order. The paths are the same for every
@@ -21,6 +22,10 @@ std::vector<Figure> figures(const Run& run);
 
 /// The figure of that path. An unknown path is a programming error and throws
 /// std::invalid_argument.
+Figure find_figure(const Run& run, std::string_view path);
 std::optional<double> figure(const Run& run, std::string_view path);
+
+/// Buckets of the complete and the censored samples together, growing: what the figures are over.
+std::vector<Distribution::Bucket> all_buckets(const Distribution& distribution);
 
 }  // namespace lockbench::results

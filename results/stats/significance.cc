@@ -6,6 +6,8 @@
 #include <random>
 #include <stdexcept>
 
+#include "results/stats/statistics.h"
+
 namespace lockbench::results {
 namespace {
 
@@ -86,6 +88,17 @@ double student_quantile(double p, double degrees_of_freedom) {
     (student_tail(middle, degrees_of_freedom) > 1 - p ? low : high) = middle;
   }
   return (low + high) / 2;
+}
+
+std::optional<Interval> mean_interval(std::span<const double> sample, double noise) {
+  const auto deviation = stddev(sample);
+  if (!deviation) return std::nullopt;
+  constexpr double kBelowHighEnd = 0.975;
+  const auto size = static_cast<double>(sample.size());
+  const double half =
+      student_quantile(kBelowHighEnd, size - 1) * std::hypot(*deviation, noise) / std::sqrt(size);
+  const double center = *mean(sample);
+  return Interval{.low = center - half, .high = center + half};
 }
 
 TwoSample two_sample(const Feature& feature, const std::vector<bool>& in_b) {

@@ -3,13 +3,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
+
+#include "results/file/model.h"
 
 namespace lockbench::results {
 
 /// Student's t: the value that is not exceeded with probability `p` (0 < p < 1), for at least one
 /// degree of freedom.
 double student_quantile(double p, double degrees_of_freedom);
+
+/// Where the mean of the population lies that the sample was drawn from, by Student's t; nothing
+/// for fewer than two values. `noise`: standard deviation that a value has at the least.
+std::optional<Interval> mean_interval(std::span<const double> sample, double noise = 0);
 
 /// Several figures measured in the same repetitions of two results: values[i] belongs to repetition
 /// i, the first `of_a` of which are A's. A figure that a repetition lacks is nothing.

@@ -59,4 +59,12 @@ double jain_index(std::span<const std::uint64_t> shares) {
   return std::min(1.0, sum * sum / (static_cast<double>(shares.size()) * squares));
 }
 
+double poisson_upper_bound(std::uint64_t events) {
+  if (events == 0) return -std::log(0.05);
+  constexpr double kNormal95 = 1.6448536269514722;
+  const double shape = static_cast<double>(events) + 1;
+  const double root = 1 - 1 / (9 * shape) + kNormal95 / (3 * std::sqrt(shape));
+  return shape * root * root * root;
+}
+
 }  // namespace lockbench::results

@@ -23,4 +23,9 @@ std::optional<double> median(std::span<const double> sample);
 /// 1 also if all have 0.
 double jain_index(std::span<const std::uint64_t> shares);
 
+/// The highest mean of a Poisson distribution that gives no more than `events` with a probability
+/// of 5 %: an upper bound with a confidence of 95 %. Wilson and Hilferty's approximation (1931),
+/// within 0.5 %.
+double poisson_upper_bound(std::uint64_t events);
+
 }  // namespace lockbench::results

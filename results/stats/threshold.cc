@@ -9,8 +9,10 @@
 #include <cmath>
 #include <utility>
 
+#include "results/stats/compared_figures.h"
 #include "results/stats/figures.h"
 #include "results/tables/text.h"
+#include "results/tables/units.h"
 
 namespace lockbench::results {
 namespace {
@@ -44,6 +46,19 @@ std::string_view trimmed(std::string_view text) {
     return {};
   }
   return text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+/// With its unit.
+std::string human(const Figure& figure) {
+  switch (compared_figure(figure.path).kind) {
+    case FigureKind::seconds:
+      return human_seconds(*figure.value);
+    case FigureKind::count:
+      return human_count(*figure.value);
+    case FigureKind::number:
+      break;
+  }
+  return human_number(*figure.value);
 }
 
 /// Figures that contain the text come first ("p99", "acquire"), then those that differ least.
@@ -109,6 +124,11 @@ tl::expected<Threshold, std::string> threshold_of(std::string_view text) {
   return Threshold{std::string(text), std::move(*name), found->second, *bound};
 }
 
+/// Whether a lower bound of the figure cannot show that it holds.
+bool needs_an_upper_bound(Comparison comparison) {
+  return comparison != Comparison::greater && comparison != Comparison::greater_equal;
+}
+
 bool holds(double measured, Comparison comparison, double bound) {
   switch (comparison) {
     case Comparison::less:
@@ -141,12 +161,14 @@ tl::expected<Threshold, std::string> parse_threshold(std::string_view text) {
 std::vector<ThresholdOutcome> evaluate(const Threshold& threshold, std::span<const Run> runs) {
   std::vector<ThresholdOutcome> outcomes;
   for (const Run& run : runs) {
-    ThresholdOutcome outcome{run.strategy, run.repetition, figure(run, threshold.figure), false,
-                             ""};
-    if (!outcome.measured) {
+    const Figure figure = find_figure(run, threshold.figure);
+    ThresholdOutcome outcome{run.strategy, run.repetition, figure.value, false, ""};
+    if (!figure.value) {
       outcome.reason = fmt::format("{} was not measured", threshold.figure);
-    } else if (!holds(*outcome.measured, threshold.comparison, threshold.bound)) {
-      outcome.reason = fmt::format("{} is {}", threshold.figure, *outcome.measured);
+    } else if (!holds(*figure.value, threshold.comparison, threshold.bound) ||
+               (figure.at_least && needs_an_upper_bound(threshold.comparison))) {
+      outcome.reason = fmt::format("{} is {}{}", threshold.figure,
+                                   figure.at_least ? "at least " : "", human(figure));
     }
     outcome.kept = outcome.reason.empty();
     outcomes.push_back(std::move(outcome));

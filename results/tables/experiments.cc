@@ -3,11 +3,33 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "results/tables/units.h"
 
 namespace lockbench::results {
 namespace {
+
+std::string with_sign(double value, Unit unit) {
+  return (value < 0 ? "−" : "") + human(std::abs(value), unit);
+}
+
+/// "none shown", "4.0 % ± 2.8 %"; files of version 1 have no interval.
+Cell overhead_cell(const RenewalPoint& point) {
+  const auto& interval = point.overhead_interval;
+  if (!interval) return point.overhead;
+  if (interval->holds(0)) return {point.overhead, Tone::plain, "none shown"};
+  return {point.overhead, Tone::plain,
+          fmt::format("{} ± {}", with_sign(point.overhead, Unit::share),
+                      human((interval->high - interval->low) / 2, Unit::share))};
+}
+
+auto overhead_end(double Interval::*end) {
+  return [end](const RenewalPoint& point) -> std::optional<double> {
+    const auto& interval = point.overhead_interval;
+    return interval ? std::optional((*interval).*end) : std::nullopt;
+  };
+}
 
 const std::vector<Field<RenewalPoint>>& renewal_fields() {
   static const std::vector<Field<RenewalPoint>> fields{
@@ -24,7 +46,11 @@ const std::vector<Field<RenewalPoint>>& renewal_fields() {
        &RenewalPoint::sections_per_second},
       {{"baseline_sections_per_second", "", "baseline", Unit::number, 13},
        &RenewalPoint::baseline_sections_per_second},
-      {{"overhead", "", "overhead", Unit::share}, &RenewalPoint::overhead},
+      {{"overhead", "", "overhead", Unit::share}, overhead_cell},
+      {{"overhead_low", "", "overhead_low", Unit::share, 0, Show::if_asked},
+       overhead_end(&Interval::low)},
+      {{"overhead_high", "", "overhead_high", Unit::share, 0, Show::if_asked},
+       overhead_end(&Interval::high)},
       {{"failures", "", "failures", Unit::count, 16}, &RenewalPoint::failures},
       {{"lost", "", "lost", Unit::count, 1}, &RenewalPoint::lost},
       {{"margin_min_seconds", "margin", "min", Unit::seconds, 2},
@@ -42,14 +68,26 @@ const std::vector<Field<RenewalPoint>>& renewal_fields() {
 std::string finding(const RenewalPoint& point) {
   const auto count = [](std::uint64_t number) { return human_count(static_cast<double>(number)); };
   return fmt::format(
-      "{} locks renewed {}: {} of the other clients' throughput, {} thread{}, smallest margin {}, "
-      "{} lost",
+      "{} locks renewed {}: cost to the other clients {}, {} thread{}, smallest margin {}, {} lost",
       count(point.held), point.mode == "batched" ? "in batches" : "by a thread each",
-      human(point.overhead, Unit::share), count(point.threads), point.threads == 1 ? "" : "s",
+      cost_text(point.overhead, point.overhead_interval, Unit::share, "of their throughput"),
+      count(point.threads), point.threads == 1 ? "" : "s",
       point.margin.count > 0 ? human_seconds(point.margin.min) : "–", count(point.lost));
 }
 
 }  // namespace
+
+std::string cost_text(double cost, const std::optional<Interval>& interval, Unit unit,
+                      std::string_view of) {
+  const std::string figure = fmt::format("{} {}", with_sign(cost, unit), of);
+  if (!interval) return cost > 0 ? figure + " (no interval)" : "none that can be shown";
+  if (interval->holds(0)) {
+    return fmt::format("none that can be shown (at most {} {})", human(interval->high, unit), of);
+  }
+  const std::string ends = fmt::format("95 %: {} to {}", with_sign(interval->low, unit),
+                                       with_sign(interval->high, unit));
+  return fmt::format("{}{} ({})", cost < 0 ? "none, but " : "", figure, ends);
+}
 
 Table point_table(const std::vector<RenewalPoint>& points) {
   return table_of(renewal_fields(), points);

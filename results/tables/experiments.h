@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "results/file/model.h"
@@ -30,6 +31,11 @@ std::vector<std::string> findings(const std::vector<DosePoint>& points);
 /// Those of the findings that say where a lock violated exclusion.
 std::vector<std::string> violations(const Experiment& experiment);
 std::vector<std::string> violations(const std::vector<QuorumPoint>& points);
+
+/// A cost in a sentence: "4.0 % of it (95 %: 1.2 % to 6.8 %)", or "none that can be shown" if its
+/// interval holds 0. `of` follows the figure.
+std::string cost_text(double cost, const std::optional<Interval>& interval, Unit unit,
+                      std::string_view of);
 
 /// One row for each strategy.
 Table capacity_table(const std::vector<Capacity>& capacities);

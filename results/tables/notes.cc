@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "results/file/loads.h"
 #include "results/tables/runs.h"
 #include "results/tables/text.h"
 #include "results/tables/units.h"
@@ -22,9 +23,9 @@ int repetitions(const Result& result) {
   return most;
 }
 
-std::string run_name(const Run& run, int repetitions) {
-  return repetitions > 1 ? fmt::format("{}, repetition {}", run.strategy, run.repetition)
-                         : run.strategy;
+std::string run_name(const Run& run, const Result& result, int repetitions) {
+  const std::string name = name_of(run, result);
+  return repetitions > 1 ? fmt::format("{}, repetition {}", name, run.repetition) : name;
 }
 
 void add_invalid_runs(const Result& result, int repetitions, std::vector<std::string>& lines) {
@@ -32,7 +33,7 @@ void add_invalid_runs(const Result& result, int repetitions, std::vector<std::st
     if (!run.generator.valid) {
       const auto& reasons = run.generator.reasons;
       lines.push_back(fmt::format(
-          "invalid: {}: {}", run_name(run, repetitions),
+          "invalid: {}: {}", run_name(run, result, repetitions),
           reasons.empty() ? "no reason given" : fmt::format("{}", fmt::join(reasons, "; "))));
     }
   }
@@ -47,7 +48,7 @@ void add_ungranted(const Result& result, int repetitions, std::vector<std::strin
     if (run.sections_per_second > 0 || seen.acquired > 0 || !tried) continue;
     lines.push_back(fmt::format(
         "nothing granted: {}: {} refused, {} timed out, {} failed, {} unknown, {} abandoned",
-        run_name(run, repetitions), seen.refused, seen.timed_out, seen.failed, seen.unknown,
+        run_name(run, result, repetitions), seen.refused, seen.timed_out, seen.failed, seen.unknown,
         seen.abandoned));
   }
 }
@@ -57,10 +58,10 @@ void add_abandoned(const Result& result, std::vector<std::string>& lines) {
   std::set<std::string> said;
   for (const Run& run : result.runs) {
     const std::uint64_t abandoned = run.outcomes.abandoned;
-    if (abandoned > run.fairness.per_client.size() && said.insert(run.strategy).second) {
-      lines.push_back(
-          fmt::format("abandoned: {}: {} acquisitions were still waiting when the run ended",
-                      run.strategy, abandoned));
+    const std::string name = name_of(run, result);
+    if (abandoned > run.fairness.per_client.size() && said.insert(name).second) {
+      lines.push_back(fmt::format(
+          "abandoned: {}: {} acquisitions were still waiting when the run ended", name, abandoned));
     }
   }
 }
@@ -80,7 +81,7 @@ void add_faults(const Result& result, int repetitions, std::vector<std::string>&
     for (const FaultMark& mark : run.faults) {
       const std::string healed =
           mark.healed_seconds ? ", healed at " + human_seconds(*mark.healed_seconds) : "";
-      lines.push_back(fmt::format("fault: {}: {} at {}{}: {}", run_name(run, repetitions),
+      lines.push_back(fmt::format("fault: {}: {} at {}{}: {}", run_name(run, result, repetitions),
                                   mark.fault, human_seconds(mark.at_seconds), healed,
                                   effect_of(mark)));
     }

@@ -122,12 +122,14 @@ void cost_of_a_node(const Points& points, Lines& lines) {
     if (many->nodes <= few.nodes) continue;
     said.push_back(key);
     const auto more = static_cast<double>(many->nodes - few.nodes);
-    const double seconds = (many->acquire.p50 - few.acquire.p50) / more;
+    const double seconds =
+        many->node_cost_seconds.value_or((many->acquire.p50 - few.acquire.p50) / more);
     const double commands = (many->commands_per_section - few.commands_per_section) / more;
     lines.push_back(
-        fmt::format("each further node costs {}: {}{} of acquire p50, {} commands a section",
-                    with_clients(few.strategy, few.clients), seconds < 0 ? "−" : "",
-                    human_seconds(std::abs(seconds)), human_number(commands)));
+        fmt::format("each further node costs {}: {}, {} commands a section",
+                    with_clients(few.strategy, few.clients),
+                    cost_text(seconds, many->node_cost_interval, Unit::seconds, "of acquire p50"),
+                    human_number(commands)));
   }
 }
 
@@ -145,6 +147,13 @@ void compare_with_healthy(const Points& points, Lines& lines) {
                                   human_seconds(point.acquire.p99)));
     }
   }
+}
+
+auto node_cost_end(double Interval::*end) {
+  return [end](const QuorumPoint& point) -> std::optional<double> {
+    const auto& interval = point.node_cost_interval;
+    return interval ? std::optional((*interval).*end) : std::nullopt;
+  };
 }
 
 const std::vector<Field<QuorumPoint>>& quorum_fields() {
@@ -179,6 +188,12 @@ const std::vector<Field<QuorumPoint>>& quorum_fields() {
        of(&QuorumPoint::validity, &Distribution::p50)},
       {{"validity_min_seconds", "validity", "min", Unit::seconds, 15},
        of(&QuorumPoint::validity, &Distribution::min)},
+      {{"node_cost_seconds", "", "node_cost_seconds", Unit::seconds, 0, Show::if_asked},
+       &QuorumPoint::node_cost_seconds},
+      {{"node_cost_low_seconds", "", "node_cost_low_seconds", Unit::seconds, 0, Show::if_asked},
+       node_cost_end(&Interval::low)},
+      {{"node_cost_high_seconds", "", "node_cost_high_seconds", Unit::seconds, 0, Show::if_asked},
+       node_cost_end(&Interval::high)},
       {{"violated", "", "violated", Unit::text, 6}, &QuorumPoint::violated},
   };
   return fields;

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <set>
 
+#include "results/file/option_values.h"
 #include "results/file/provenance.h"
 #include "results/tables/experiments.h"
 #include "results/tables/hazards.h"
-#include "results/tables/runs.h"
+#include "results/tables/loads.h"
 #include "results/tables/text.h"
 
 namespace lockbench::results {
@@ -28,12 +30,6 @@ Table narrowed(const Table& table, const std::function<bool(std::size_t)>& is_wa
     if (c == 0 || (table.columns[c].rank <= kHighestRank && is_wanted(c))) kept.push_back(c);
   }
   return with_columns(table, kept);
-}
-
-/// Without the verdict: it follows from the lost updates.
-Table narrowed_runs(const Result& result, const KnownFlaws& flaws) {
-  const Table table = shown(run_table(result, flaws));
-  return narrowed(table, [&](std::size_t c) { return table.columns[c].key != "verdict"; });
 }
 
 /// Without columns that are the same in every row.
@@ -73,31 +69,45 @@ std::string quorum_findings(Experiment experiment) {
   return out;
 }
 
-std::string origin(const Result& result, const std::string& load) {
-  return fmt::format("\n{}{}.\n", load.empty() ? "" : load + "; ",
-                     markdown_text(printable(origin_of(result))));
+std::string origin(const Result& result) {
+  return fmt::format("\n{}.\n", markdown_text(printable(origin_of(result))));
 }
 
-void add(NamedTables& tables, const Result& result, const KnownFlaws& flaws) {
-  if (!result.runs.empty()) {
-    tables.emplace(has_contention(result) ? "comparison" : "alone",
-                   to_markdown(narrowed_runs(result, flaws), {}) + origin(result, load_of(result)));
+/// Whether a network was added to all its runs.
+bool is_far(const Result& result) { return workload_number(result, "rtt").value_or(0) > 0; }
+
+void add(NamedTables& tables, const Result& result) {
+  for (const TitledTable& table : load_tables(result)) {
+    if (table.load.empty()) continue;
+    tables.emplace(table.load + (is_far(result) ? "-far" : ""),
+                   to_markdown(shown(table.table), {}) + origin(result));
   }
   if (result.hazards && !result.hazards->empty()) {
-    tables.emplace("hazards", hazard_markdown(*result.hazards) + origin(result, ""));
+    tables.emplace("hazards", hazard_markdown(*result.hazards) + origin(result));
   }
   if (result.experiment) {
     const Experiment points = for_a_page(*result.experiment);
     tables.emplace(result.experiment->name(), to_markdown(narrowed_points(points), {}) +
-                                                  quorum_findings(points) + origin(result, ""));
+                                                  quorum_findings(points) + origin(result));
   }
 }
 
 }  // namespace
 
-NamedTables reference_tables(const std::vector<Result>& results, const KnownFlaws& flaws) {
+NamedTables reference_tables(const std::vector<Result>& results) {
   NamedTables tables;
-  for (const Result& result : results) add(tables, result, flaws);
+  Result near;  // the named loads without a network, whichever file they are from
+  for (const Result& result : results) {
+    add(tables, result);
+    if (is_far(result)) continue;
+    std::copy_if(result.runs.begin(), result.runs.end(), std::back_inserter(near.runs),
+                 [](const Run& run) { return run.load && !run.load->name.empty(); });
+  }
+  std::string said;
+  for (const std::string& line : conclusions(near)) {
+    said += fmt::format("- {}\n", markdown_text(line));
+  }
+  if (!said.empty()) tables.emplace("conclusions", said);
   return tables;
 }
 

@@ -5,18 +5,20 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
+#include "results/file/loads.h"
 #include "results/stats/figures.h"
+#include "results/stats/load_figures.h"
 #include "results/stats/statistics.h"
 
 namespace lockbench::results {
 namespace {
 
-/// The runs that share a row: repetitions of one strategy, or a single run.
+/// The runs that share a row: repetitions of one strategy under one load, or a single run.
 struct Group {
   std::vector<const Run*> runs;  ///< at least one; they belong to the result
   std::string flaw;
+  std::string load;  ///< only where the result has several
 
   const Run& first() const { return *runs.front(); }
 };
@@ -35,8 +37,27 @@ std::optional<double> total(const Group& group, const std::string& path) {
   return *mean(found) * static_cast<double>(found.size());
 }
 
+/// Whether the figure is a lower bound in some repetition.
+bool is_bound(const Group& group, const std::string& path) {
+  return std::any_of(group.runs.begin(), group.runs.end(),
+                     [&](const Run* run) { return find_figure(*run, path).at_least; });
+}
+
 auto median_of(std::string path) {
-  return [path = std::move(path)](const Group& group) { return median(values(group, path)); };
+  return [path = std::move(path)](const Group& group) -> Cell {
+    Cell cell = median(values(group, path));
+    cell.at_least = is_bound(group, path);
+    return cell;
+  };
+}
+
+/// One count per another; nothing where that is 0.
+auto share_of(std::string path, std::string whole_path) {
+  return [path = std::move(path), whole_path = std::move(whole_path)](const Group& group) -> Cell {
+    const double whole = total(group, whole_path).value_or(0);
+    if (whole == 0) return {};
+    return total(group, path).value_or(0) / whole;
+  };
 }
 
 auto sum_of(std::string path) {
@@ -44,11 +65,27 @@ auto sum_of(std::string path) {
 }
 
 auto largest_of(std::string path) {
-  return [path = std::move(path)](const Group& group) {
-    const std::vector<double> found = values(group, path);
-    return found.empty() ? std::nullopt
-                         : std::optional(*std::max_element(found.begin(), found.end()));
+  return [path = std::move(path)](const Group& group) -> Cell {
+    std::optional<Figure> largest;
+    for (const Run* run : group.runs) {
+      Figure found = find_figure(*run, path);
+      if (!found.value || (largest && *largest->value > *found.value)) continue;
+      largest = std::move(found);
+    }
+    Cell cell;
+    if (largest) cell = largest->value;
+    cell.at_least = largest && largest->at_least;
+    return cell;
   };
+}
+
+/// "acquire.p99; acquire.max": the figures that are lower bounds.
+Cell bounds(const Group& group) {
+  std::vector<std::string> paths;
+  for (const Figure& figure : figures(group.first())) {
+    if (figure.at_least) paths.push_back(figure.path);
+  }
+  return fmt::format("{}", fmt::join(paths, "; "));
 }
 
 /// Nothing unless the audit saw a write: without one, no update can be lost.
@@ -97,16 +134,8 @@ std::pair<std::optional<double>, std::optional<double>> sections_of_clients(cons
   return {static_cast<double>(*least), static_cast<double>(*most)};
 }
 
-/// The worst of the repetitions: a violation outweighs all, no audit outweighs a success.
 Cell verdict(const Group& group) {
-  static const std::map<Verdict, int> gravity{{Verdict::exclusive, 0},
-                                              {Verdict::unaudited, 1},
-                                              {Verdict::unprotected, 2},
-                                              {Verdict::violated, 3}};
-  Verdict worst = Verdict::exclusive;
-  for (const Run* run : group.runs) {
-    if (gravity.at(run->audit.verdict) > gravity.at(worst)) worst = run->audit.verdict;
-  }
+  const Verdict worst = worst_verdict(group.runs);
   const bool good = worst == Verdict::exclusive, bad = worst == Verdict::violated;
   return {to_string(worst), good ? Tone::good : bad ? Tone::bad : Tone::doubtful};
 }
@@ -122,6 +151,16 @@ Cell invalid_mark(const Group& group) {
 
 Cell reasons(const Group& group) {
   return fmt::format("{}", fmt::join(group.first().generator.reasons, "; "));
+}
+
+/// A field of the load, in files that have it.
+template <class T>
+auto of_load(T Load::*member) {
+  return [member](const Group& group) -> Cell {
+    const std::optional<Load>& load = group.first().load;
+    if (!load) return {};
+    return (*load).*member;
+  };
 }
 
 Field<Group> only_if_asked(std::string key, Unit unit, std::function<Cell(const Group&)> fill) {
@@ -155,16 +194,30 @@ const std::vector<Field<Group>> run_fields{
     {{"strategy", "", "strategy"}, [](auto& group) { return group.first().strategy; }},
     only_if_asked("backend", Unit::text, [](auto& group) { return group.first().backend; }),
     only_if_asked("repetition", Unit::count, median_of("repetition")),
+    {{"load_label", "", "load", Unit::text, 0, Show::if_any, false}, &Group::load},
+    only_if_asked("load", Unit::text, of_load(&Load::name)),
+    only_if_asked("clients", Unit::count, of_load(&Load::clients)),
+    only_if_asked("hold_mean_seconds", Unit::seconds, of_load(&Load::hold_seconds)),
+    only_if_asked("rate", Unit::number, of_load(&Load::rate)),
+    only_if_asked("rtt_seconds", Unit::seconds, of_load(&Load::rtt_seconds)),
     only_if_asked("duration_seconds", Unit::seconds, median_of("duration_seconds")),
     only_if_asked("sections", Unit::count, sum_of("sections")),
-    {{"sections_per_second", "sections", "/s", Unit::number, 1}, throughput},
-    seconds("acquire_p50_seconds", "acquire", "p50", 2, median_of("acquire.p50")),
-    seconds("acquire_p99_seconds", "acquire", "p99", 3, median_of("acquire.p99")),
-    seconds("acquire_max_seconds", "acquire", "max", 6, largest_of("acquire.max")),
-    seconds("handoff_p50_seconds", "handoff", "p50", 7, median_of("handoff.p50")),
+    seconds("longest_wait_seconds", "longest", "wait", 1,
+            largest_of("fairness.longest_wait_seconds")),
+    seconds("worst_client_p99_seconds", "worst", "client p99", 2,
+            largest_of("fairness.by_client.worst_p99")),
+    {{"sections_per_second", "sections", "/s", Unit::number, 3}, throughput},
+    seconds("acquire_p50_seconds", "acquire", "p50", 7, median_of("acquire.p50")),
+    seconds("acquire_p99_seconds", "acquire", "p99", 6, median_of("acquire.p99")),
+    only_if_asked("acquire_max_seconds", Unit::seconds, largest_of("acquire.max")),
+    seconds("handoff_p50_seconds", "handoff", "p50", 9, median_of("handoff.p50")),
+    {{"handed_over_share", "handed", "over", Unit::share, 11, Show::if_any},
+     share_of("direct_handoffs", "awaited_releases")},
+    {{"overtakings_per_grant", "overtaken/", "grant", Unit::number, 20, Show::if_asked},
+     share_of("overtakings", "sections")},
     {{"commands_per_section", "cmds/", "sect.", Unit::number, 8},
      median_of("commands_per_section")},
-    {{"fairness_jain", "fair-", "ness", Unit::number, 9}, if_audited(median_of("fairness.jain"))},
+    {{"fairness_jain", "fair-", "ness", Unit::number, 10}, if_audited(median_of("fairness.jain"))},
     seconds("wait_round_trip_seconds", "wait:", "trips", 17, median_of("wait.round_trip_seconds")),
     seconds("wait_backoff_seconds", "wait:", "backoff", 18, median_of("wait.backoff_seconds")),
     seconds("wait_notified_seconds", "wait:", "notified", 19, median_of("wait.notified_seconds")),
@@ -178,6 +231,10 @@ const std::vector<Field<Group>> run_fields{
     {{"lost_updates", "lost", "updates", Unit::count, 4}, if_audited(lost_updates)},
     only_if_asked("lost_updates_max", Unit::count, if_audited(sum_of("audit.lost_updates_max"))),
     {{"overlaps", "", "overlaps", Unit::count, 16}, alarm("audit.overlaps")},
+    only_if_asked("bytes_per_section", Unit::number, median_of("bytes_per_section")),
+    only_if_asked("contended_grants", Unit::count, sum_of("audit.contended_grants")),
+    only_if_asked("violations_per_million", Unit::number,
+                  median_of("audit.violations_per_million")),
     event("stale_writes_rejected", "stale", "rejected", 20, "audit.stale_writes_rejected"),
     event("leases_lost", "leases", "lost", 21, "leases_lost"),
     event("renewals", "", "renewals", 22, "renewal.renewals"),
@@ -204,8 +261,11 @@ const std::vector<Field<Group>> run_fields{
                   if (!trips || !backoff || !notified) return {};
                   return *trips + *backoff + *notified;
                 }),
-    for_reports("longest_wait_seconds", "longest", "wait", Unit::seconds,
-                largest_of("fairness.longest_wait_seconds")),
+    only_if_asked("acquire_by_client_p50_seconds", Unit::seconds,
+                  median_of("fairness.by_client.p50")),
+    only_if_asked("acquire_by_client_p99_seconds", Unit::seconds,
+                  median_of("fairness.by_client.p99")),
+    only_if_asked("at_least", Unit::text, bounds),
     for_reports("longest_streak", "longest", "streak", Unit::count,
                 largest_of("fairness.longest_streak")),
     for_reports("least_sections_of_a_client", "sections:", "least client", Unit::count,
@@ -233,16 +293,19 @@ const std::vector<Field<Group>> run_fields{
 
 std::vector<Group> groups_of(const Result& result, const KnownFlaws& flaws, bool merge) {
   std::vector<Group> groups;
+  const bool several = has_several_loads(result);
   for (const Run& run : result.runs) {
     const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
-      return merge && group.first().strategy == run.strategy;
+      return merge && group.first().strategy == run.strategy && group.first().load == run.load;
     });
     if (same != groups.end()) {
       same->runs.push_back(&run);
       continue;
     }
     const auto flaw = flaws.find(run.strategy);
-    groups.push_back({{&run}, flaw == flaws.end() ? "" : flaw->second});
+    groups.push_back({{&run},
+                      flaw == flaws.end() ? "" : flaw->second,
+                      several && run.load ? label(*run.load) : ""});
   }
   return groups;
 }

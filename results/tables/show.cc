@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "results/file/json.h"
+#include "results/file/loads.h"
 #include "results/tables/experiments.h"
 #include "results/tables/hazards.h"
+#include "results/tables/loads.h"
 
 namespace lockbench::results {
 namespace {
@@ -75,6 +77,25 @@ std::string hazards_of(const Result& result, const Look& look) {
   return text + "\n" + (markdown ? to_markdown(gaps, {}) : to_text(gaps, {}, look.style));
 }
 
+/// A table for each load, and what follows from them.
+std::string loads_of(const Result& result, const Look& look) {
+  const bool markdown = look.format == Format::markdown;
+  std::string text;
+  for (const TitledTable& one : load_tables(result)) {
+    text += fmt::format("{}{}\n\n", markdown ? "## " : "", one.title);
+    text += markdown ? to_markdown(one.table, {}) : to_text(one.table, {}, look.style);
+    text += "\n";
+  }
+  for (const std::string& line : conclusions(result)) {
+    text += markdown ? fmt::format("- {}\n", markdown_text(line)) : folded(line, look.style) + "\n";
+  }
+  const std::vector<std::string> below = notes(result);
+  if (!below.empty()) {
+    text += "\n" + (markdown ? to_markdown({}, below) : to_text({}, below, look.style));
+  }
+  return text;
+}
+
 Table csv_columns(const Table& table) {
   std::vector<std::size_t> places;
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
@@ -115,6 +136,9 @@ tl::expected<std::string, std::string> render(const Result& result, const KnownF
     return render(complete_table(result, flaws), {}, look);
   }
   if (kind == Kind::hazards) return hazards_of(result, look);
+  if (kind == Kind::runs && look.columns.empty() && has_several_loads(result)) {
+    return loads_of(result, look);
+  }
   const Table table = main_table(result, flaws);
   auto text = render(table, lines_below(result), look);
   if (text && table.rows.empty()) {

@@ -49,7 +49,9 @@ Table never_left_out(Table table) {
 }  // namespace
 
 Cell finished(const Column& column, Cell cell) {
-  if (cell.text.empty()) cell.text = std::visit(HumanText{column.unit}, cell.value);
+  if (cell.text.empty()) {
+    cell.text = (cell.at_least ? "≥ " : "") + std::visit(HumanText{column.unit}, cell.value);
+  }
   cell.text = printable(cell.text);
   return cell;
 }

@@ -39,6 +39,7 @@ struct Cell {
   Value value{};       ///< in base units, for CSV
   std::string text{};  ///< in human units, one line; table_of() derives it from the value if empty
   Tone tone = Tone::plain;
+  bool at_least = false;  ///< the value is a lower bound
 
   Cell() = default;
   /// From a number, a bool, a text, or an optional one of these. A number that is not finite is

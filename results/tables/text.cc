@@ -50,11 +50,13 @@ std::string printable(std::string_view text) {
 }
 
 std::string ascii(std::string_view text) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kSubstitutes{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kSubstitutes{
       {{"µ", "u"},
        {"–", "-"},
        {"−", "-"},
        {"±", "+-"},
+       {"≥", ">="},
+       {"≤", "<="},
        {"…", "..."},
        {"×", "x"},
        {"·", "."},

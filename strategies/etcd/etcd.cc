@@ -62,6 +62,7 @@ const Registration registration(Descriptor{
          "DeleteRange key/token (giving up)"},
     .release_commands = {"DeleteRange key/token"},
     .source = "etcd's client/v3/concurrency, mutex.go and session.go",
+    .typical = true,
     .traits = {.expiry = Expiry::session,
                .release_check = OwnerCheck::atomic,
                .fencing = true,

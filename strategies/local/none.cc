@@ -30,6 +30,7 @@ const Registration registration(Descriptor{
     .backend = "local",
     .summary = "No lock: the control that must lose updates",
     .source = "control",
+    .typical = true,
     .traits =
         {.expiry = Expiry::none, .promises_exclusion = false, .nodes = 0, .waiting_choices = {}},
     .hazards = {{"contention", HazardOutcome::lost_update}},

@@ -50,6 +50,7 @@ const Registration registration(Descriptor{
     .acquire_commands = {"add key token ttl"},
     .release_commands = {"gets key", "cas key expired"},
     .source = "article 004; memcached's protocol.txt",
+    .typical = true,
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,

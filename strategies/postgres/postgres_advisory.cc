@@ -109,6 +109,7 @@ const Registration registration(Descriptor{
                          "pg_try_advisory_lock hash(key), then nextval (without waiting)"},
     .release_commands = {"pg_advisory_unlock hash(key)"},
     .source = "PostgreSQL documentation, 13.3.5 \"Advisory Locks\"",
+    .typical = true,
     .traits = {.expiry = Expiry::session,
                .release_check = OwnerCheck::atomic,
                .reentrant = true,

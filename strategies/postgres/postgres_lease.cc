@@ -106,6 +106,7 @@ const Registration registration(Descriptor{
                          "clock_timestamp()"},
     .release_commands = {"UPDATE lock_until WHERE key AND owner"},
     .source = "ShedLock, JdbcTemplateLockProvider with database time",
+    .typical = true,
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic},

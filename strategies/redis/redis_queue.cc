@@ -91,6 +91,7 @@ const Registration registration(Descriptor{
     .release_commands = {"EVALSHA queue key key:queue key:liveness key:numbers release token"},
     .renew_commands = {"EVALSHA renew_if_token key token ttl"},
     .source = "lockbench's own design",
+    .typical = true,
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,

@@ -42,6 +42,7 @@ const Registration registration(Descriptor{
     .release_commands = {"EVALSHA reentrant_release key owner ttl channel"},
     .renew_commands = {"EVALSHA reentrant_renew key owner ttl"},
     .source = "article 004; Redisson's RLock and LockPubSub",
+    .typical = true,
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,

@@ -13,6 +13,7 @@ const Registration registration(Descriptor{
     .acquire_commands = {"SET key token NX PX ttl"},
     .release_commands = {"EVALSHA release_if_token key token"},
     .source = "articles 000, 001, 003; redis.io \"Distributed Locks with Redis\"",
+    .typical = true,
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,

@@ -17,6 +17,7 @@ const Registration registration(Descriptor{
     .release_commands = {"EVALSHA release_if_token key token"},
     .source = "redis.io \"Distributed Locks with Redis\", \"send the SET commands to the N "
               "instances at the same time\"",
+    .typical = true,
     .traits = redlock_traits(),
     .hazards = redlock_hazards(),
     .make = make_parallel,

@@ -113,6 +113,7 @@ const Registration registration(Descriptor{
                          "delete key/token-number (where it gives up)"},
     .release_commands = {"delete key/token-number"},
     .source = "article 004; ZooKeeper Recipes, \"Locks\"; fencing by czxid",
+    .typical = true,
     .traits = {.expiry = Expiry::session,
                .release_check = OwnerCheck::atomic,
                .fencing = true,

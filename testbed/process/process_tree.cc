@@ -1,11 +1,14 @@
 #include "testbed/process/process_tree.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -22,13 +25,42 @@ void add_children(pid_t parent, std::set<pid_t>& found) {
   }
 }
 
-/// Whether this thread has stopped, read from "pid (name) state ..."; names may contain anything.
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// The part of a stat file after "pid (name) "; names may contain anything. Empty if there is none.
+std::string_view after_name(std::string_view stat) {
+  const std::size_t end = stat.rfind(") ");
+  return end == std::string_view::npos ? std::string_view() : stat.substr(end + 2);
+}
+
+/// Nothing if the process is gone.
+std::optional<ProcessCpu> cpu_of(pid_t pid) {
+  return parse_process_cpu(text_of("/proc/" + std::to_string(pid) + "/stat"),
+                           static_cast<double>(::sysconf(_SC_CLK_TCK)));
+}
+
+/// Sums over the tree; nothing if the leader is gone.
+std::optional<ProcessCpu> cpu_of_all(pid_t leader) {
+  std::optional<ProcessCpu> sum = cpu_of(leader);
+  if (!sum) return std::nullopt;
+  std::set<pid_t> descendants;
+  add_children(leader, descendants);
+  for (const pid_t pid : descendants) {
+    const ProcessCpu cpu = cpu_of(pid).value_or(ProcessCpu{});
+    sum->own_seconds += cpu.own_seconds;
+    sum->children_seconds += cpu.children_seconds;
+  }
+  return sum;
+}
+
+/// Whether this thread has stopped; true if it is gone.
 bool stands_still(const std::filesystem::path& thread) {
-  std::ifstream file(thread / "stat");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const std::size_t end = text.rfind(") ");
-  return end == std::string::npos ||
-         std::string_view("TtZX").find(text[end + 2]) != std::string_view::npos;
+  const std::string text = text_of(thread / "stat");
+  const std::string_view state = after_name(text).substr(0, 1);
+  return state.empty() || std::string_view("TtZX").find(state) != std::string_view::npos;
 }
 
 /// SIGSTOP takes effect on each thread when it next enters the kernel.
@@ -83,6 +115,33 @@ bool signal_tree(pid_t leader, int signo) {
   if (signo == SIGSTOP) return true;
   for (const pid_t pid : descendants) kill(pid, SIGKILL);
   return kill(-leader, SIGKILL) == 0;
+}
+
+std::optional<ProcessCpu> parse_process_cpu(std::string_view stat, double ticks_per_second) {
+  // proc(5): state, ten numbers, then utime, stime, cutime and cstime.
+  constexpr int kBefore = 11;
+  std::istringstream fields{std::string(after_name(stat))};
+  std::string skipped;
+  for (int i = 0; i < kBefore; ++i) fields >> skipped;
+  double user = 0, system = 0, children_user = 0, children_system = 0;
+  fields >> user >> system >> children_user >> children_system;
+  if (!fields) return std::nullopt;
+  return ProcessCpu{.own_seconds = (user + system) / ticks_per_second,
+                    .children_seconds = (children_user + children_system) / ticks_per_second};
+}
+
+std::optional<double> cpu_seconds_of_tree(pid_t leader) {
+  // PostgreSQL's processes end with their clients. One that ends during a reading moves to its
+  // parent's sum, where it may be missed, so a reading counts only if the next one finds the same.
+  constexpr int kReadings = 6;
+  std::optional<ProcessCpu> reading = cpu_of_all(leader);
+  for (int left = kReadings - 1; left > 0 && reading; --left) {
+    const std::optional<ProcessCpu> next = cpu_of_all(leader);
+    if (next && next->children_seconds == reading->children_seconds) break;
+    reading = next;
+  }
+  if (!reading) return std::nullopt;
+  return reading->own_seconds + reading->children_seconds;
 }
 
 }  // namespace lockbench::testbed

@@ -2,6 +2,9 @@
 
 #include <sys/types.h>
 
+#include <optional>
+#include <string_view>
+
 namespace lockbench::testbed {
 
 /// Signals the process group of `leader`, a child that is not reaped yet. SIGSTOP, SIGCONT and
@@ -9,5 +12,18 @@ namespace lockbench::testbed {
 /// their threads have stopped, unless the kernel takes unusually long. False if the group cannot be
 /// signalled.
 bool signal_tree(pid_t leader, int signo);
+
+/// CPU time, user and system, that `leader` and its descendants have used so far, with those that
+/// have ended and were waited for. In steps of 10 ms for each process. Nothing if `leader` has
+/// ended.
+std::optional<double> cpu_seconds_of_tree(pid_t leader);
+
+/// Of one process.
+struct ProcessCpu {
+  double own_seconds = 0;
+  double children_seconds = 0;  ///< of its children that it has waited for
+};
+/// From the text of /proc/PID/stat; nothing if it is of another form.
+std::optional<ProcessCpu> parse_process_cpu(std::string_view stat, double ticks_per_second);
 
 }  // namespace lockbench::testbed

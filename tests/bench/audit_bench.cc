@@ -40,17 +40,34 @@ void track_handoff(benchmark::State& state) {
   static loadgen::HandoffTracker tracker(kMostThreads);
   const int key = state.thread_index();
   std::int64_t tick = 0;
+  std::vector<loadgen::Handoff> completed;
   for ([[maybe_unused]] auto _ : state) {
-    const TimePoint acquire_started{Duration(++tick)};
-    tracker.begin_wait(key);
-    benchmark::DoNotOptimize(tracker.granted(key, acquire_started, acquire_started));
-    tracker.end_wait(key);
+    const loadgen::WaitTicket wait = tracker.begin_wait(key);
+    benchmark::DoNotOptimize(tracker.granted(key, wait, TimePoint(Duration(++tick)), completed));
     const TimePoint release_started{Duration(++tick)};
-    tracker.release_started(key, release_started);
-    benchmark::DoNotOptimize(tracker.release_finished(key, release_started, true));
+    if (tracker.release_started(key, Mode::exclusive, release_started)) {
+      tracker.release_finished(key, release_started, true, completed);
+    }
+    completed.clear();
   }
 }
 BENCHMARK(track_handoff)->ThreadRange(1, kMostThreads);
+
+/// A client that takes its own lock again and again while another one starves.
+void track_overtakings(benchmark::State& state) {
+  loadgen::HandoffTracker tracker(1);
+  std::int64_t tick = 0;
+  std::vector<loadgen::Handoff> completed;
+  tracker.begin_wait(0);
+  for ([[maybe_unused]] auto _ : state) {
+    const loadgen::WaitTicket wait = tracker.begin_wait(0);
+    benchmark::DoNotOptimize(tracker.granted(0, wait, TimePoint(Duration(++tick)), completed));
+    const TimePoint release_started{Duration(++tick)};
+    tracker.release_started(0, Mode::exclusive, release_started);
+    tracker.release_finished(0, release_started, true, completed);
+  }
+}
+BENCHMARK(track_overtakings);
 
 void audit_totals(benchmark::State& state) {
   const loadgen::Audit audit(static_cast<int>(state.range(0)));

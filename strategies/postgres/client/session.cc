@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <new>
+#include <utility>
 
 namespace lockbench::postgres {
 namespace {
@@ -14,7 +15,9 @@ namespace {
 /// How often a wait checks for a stop.
 constexpr Duration kSlice = std::chrono::milliseconds(20);
 /// After a stop: how long to wait for an answer under way, for the cancellation, and for its
-/// effect. Together less than 100 ms.
+/// effect. Together less than 100 ms. If only the wait is over, the last two take the command
+/// timeout at most: a run's end cancels the waits of all clients at once, and 48 connections in
+/// 30 ms are too many for two cores.
 constexpr Duration kLastMoment = std::chrono::milliseconds(10);
 constexpr Duration kCancelWithin = std::chrono::milliseconds(30);
 constexpr Duration kGrace = std::chrono::milliseconds(30);
@@ -98,7 +101,7 @@ StoreResult<Answer> Session::call(const Statement& statement, std::string_view k
     answer = tl::unexpected(std::move(connected.error()));
   } else {
     Patience own = patience;
-    if (statement.waits) own.stop = env_.waiting_stop(patience.stop);
+    if (statement.waits) own.waiting_stop = env_.waiting_stop(patience.stop);
     answer = exchange(statement, key, parameters, own);
   }
   const bool answered = answer || answer.error().kind == StoreError::Kind::rejected;
@@ -127,7 +130,7 @@ StoreResult<Answer> Session::exchange(const Statement& statement, std::string_vi
   }
   const auto result = collect(statement.waits, key, patience);
   if (!result) return tl::unexpected(result.error());
-  return answer_in(**result, patience.stop);
+  return answer_in(**result, patience);
 }
 
 StoreResult<Answer> Session::prepare(const std::string& sql, const Patience& patience) {
@@ -141,7 +144,7 @@ StoreResult<Answer> Session::prepare(const std::string& sql, const Patience& pat
   if (const auto result = collect(false, {}, patience); !result) {
     answer = tl::unexpected(result.error());
   } else {
-    answer = answer_in(**result, patience.stop);
+    answer = answer_in(**result, patience);
   }
   if (answer && answer->done()) prepared_.emplace(sql, name);
   if (!answer && answer.error().kind == StoreError::Kind::unanswered) {
@@ -250,7 +253,7 @@ StoreResult<Session::ResultPtr> Session::collect(bool waits, std::string_view ke
   TimePoint give_up_at = env_.now();
   if (waits) give_up_at = std::max(give_up_at, patience.wait_until);
   give_up_at = later(give_up_at, timeout_);
-  std::stop_token stop = patience.stop;
+  bool wait_over = !waits, cancelled = !waits, hurried = false;
   TimePoint interrupt_at = TimePoint::max();
   ResultPtr last;
   // Bounded by give_up_at, which a stop moves to the near future.
@@ -264,17 +267,21 @@ StoreResult<Session::ResultPtr> Session::collect(bool waits, std::string_view ke
       if (!last || PQresultStatus(last.get()) != PGRES_FATAL_ERROR) last = std::move(next);
       continue;
     }
-    if (stop.stop_requested()) {
+    if (!wait_over && patience.waiting_stop.stop_requested()) {
+      wait_over = true;
       interrupt_at = env_.now() + kLastMoment;
-      stop = {};
+    }
+    if (!hurried && patience.stop.stop_requested()) {
+      hurried = true;
+      interrupt_at = std::min(interrupt_at, env_.now() + kLastMoment);
     }
     if (env_.now() >= interrupt_at) {
-      if (waits) cancel(key);
-      give_up_at = std::min(give_up_at, env_.now() + kGrace);
+      if (!std::exchange(cancelled, true)) cancel(key, patience.stop);
+      give_up_at = std::min(give_up_at, env_.now() + (hurried ? kGrace : timeout_));
       interrupt_at = TimePoint::max();
     }
     const auto events = static_cast<short>(unsent > 0 ? POLLIN | POLLOUT : POLLIN);
-    if (!wait_for_socket(events, std::min(give_up_at, interrupt_at), stop) &&
+    if (!wait_for_socket(events, std::min(give_up_at, interrupt_at), patience.stop) &&
         env_.now() >= give_up_at) {
       return fail(StoreError::Kind::unanswered,
                   patience.stop.stop_requested() ? "stopped while waiting for the answer"
@@ -291,7 +298,7 @@ StoreResult<Session::ResultPtr> Session::collect(bool waits, std::string_view ke
   return broken(StoreError::Kind::unanswered);
 }
 
-StoreResult<Answer> Session::answer_in(const pg_result& result, const std::stop_token& stop) {
+StoreResult<Answer> Session::answer_in(const pg_result& result, const Patience& patience) {
   Answer answer;
   const ExecStatusType status = PQresultStatus(&result);
   if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
@@ -305,7 +312,8 @@ StoreResult<Answer> Session::answer_in(const pg_result& result, const std::stop_
   const std::string_view code = field(result, PG_DIAG_SQLSTATE);
   if (code == "55P03") {
     answer.kind = Answer::Kind::lock_not_available;
-  } else if (code == "57014" && stop.stop_requested()) {
+  } else if (code == "57014" &&
+             (patience.waiting_stop.stop_requested() || patience.stop.stop_requested())) {
     answer.kind = Answer::Kind::cancelled;
   } else if (code.starts_with("57P")) {  // ended by an administrator or a shutdown
     answer.kind = Answer::Kind::session_over;
@@ -317,15 +325,17 @@ StoreResult<Answer> Session::answer_in(const pg_result& result, const std::stop_
   return answer;
 }
 
-void Session::cancel(std::string_view key) {
+void Session::cancel(std::string_view key, const std::stop_token& stop) {
   // PQcancel has no timeout.
   const Statement statement{.name = "pg_cancel_backend",
                             .sql = "SELECT pg_cancel_backend($1::int)",
                             .how = Statement::How::once};
   const std::string process = std::to_string(PQbackendPID(connection_.get()));
-  Session other(endpoint_, kCancelWithin, env_);
+  const bool hurried = stop.stop_requested();
+  Session other(endpoint_, hurried ? kCancelWithin : timeout_, env_);
+  const Patience patience{.wait_until = {}, .stop = hurried ? std::stop_token() : stop};
   // If this fails, the connection is closed, which ends the wait too, but later.
-  (void)other.call(statement, key, {&process, 1});
+  (void)other.call(statement, key, {&process, 1}, patience);
 }
 
 }  // namespace lockbench::postgres

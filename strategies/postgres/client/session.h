@@ -53,13 +53,16 @@ struct Answer {
 struct Patience {
   TimePoint wait_until{};
   std::stop_token stop;
+  /// Ends the wait for a lock; the Env may request it before `stop`.
+  std::stop_token waiting_stop{};
 };
 
 /// One connection to one database, through libpq's non-blocking calls, with deadlines and stops;
 /// used by one thread. Constructing it does not connect; a call connects first if there is no
 /// connection. After a failure the connection is closed, and the next call reconnects. Reports
 /// every statement to its Env. A stop cancels a statement that waits for a lock (over another
-/// connection) and gives up other answers, within 100 ms.
+/// connection) and gives up other answers, within 100 ms. Where the Env ends the waits before that,
+/// as at the end of a run, the server has the command timeout to cancel one and to say so.
 class Session {
  public:
   Session(Endpoint endpoint, Duration command_timeout, Env& env);
@@ -102,10 +105,10 @@ class Session {
   StoreResult<Answer> prepare(const std::string& sql, const Patience& patience);
   bool send(const Statement& statement, std::span<const std::string> parameters);
   StoreResult<ResultPtr> collect(bool waits, std::string_view key, const Patience& patience);
-  StoreResult<Answer> answer_in(const pg_result& result, const std::stop_token& stop);
+  StoreResult<Answer> answer_in(const pg_result& result, const Patience& patience);
   /// False when the time is up.
   bool wait_for_socket(short events, TimePoint give_up_at, const std::stop_token& stop);
-  void cancel(std::string_view key);
+  void cancel(std::string_view key, const std::stop_token& stop);
   /// With libpq's message.
   tl::unexpected<StoreError> broken(StoreError::Kind kind) const;
   tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const;

@@ -79,7 +79,7 @@ TEST(ExitCode, IsTwoWhenTheServerDiesInMidRun) {
   const Json& run = run_of(result, "redis-set-nx");
   const Json& outcomes = run.at("outcomes");
   EXPECT_GT(outcomes.at("failed").get<int>() + outcomes.at("unknown").get<int>(), 0);
-  EXPECT_GT(outcomes.at("acquired"), 20);
+  EXPECT_GT(outcomes.at("acquired"), 15) << "and one by each client before the load";
   EXPECT_FALSE(run.at("errors").empty());
   EXPECT_FALSE(run.at("generator").at("valid"));
 }
@@ -133,8 +133,9 @@ TEST(ExitCode, OfAnInterruptionGoesBeforeABrokenPromise) {
   const Scratch scratch;
   Program program(scratch, overrun({"--redis", server->url(), "--duration", "60s"}));
   RedisProbe probe(server->port());
-  // The third section cannot end before two of them have met.
-  ASSERT_TRUE(eventually([&] { return calls_of(probe, "del") >= 3; }));
+  // Each of four clients has used its connection once. The third section cannot end before two of
+  // them have met.
+  ASSERT_TRUE(eventually([&] { return calls_of(probe, "del") >= 7; }));
   program.signal(SIGINT);
   EXPECT_EQ(program.finish(seconds(10)).code, 105);
   const Json result = read_result(scratch / "r.json");

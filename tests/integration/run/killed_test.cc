@@ -7,9 +7,12 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 
 namespace lockbench::test {
@@ -79,6 +82,42 @@ TEST(KilledHazards, LeaveNoProcessBehindNotEvenAStoppedOne) {
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, 0);
   }
+}
+
+TEST(KilledRun, IsSavedAsFarAsItCameAndCanBeResumed) {
+  const Scratch scratch;
+  const std::vector<std::string> command{"run",   "none",     "local-mutex", "--duration",
+                                         "300ms", "--warmup", "0ms",         "--repeat",
+                                         "4",     "--out",    "r.json",      "--resume"};
+  Program program(scratch, command);
+  ASSERT_TRUE(eventually([&] { return fs::exists(scratch / "r.json"); }));
+  program.signal(SIGKILL);
+  EXPECT_EQ(program.finish(std::chrono::seconds(5)).signal, SIGKILL);
+  const Json saved = read_result(scratch / "r.json");
+  EXPECT_TRUE(saved.at("interrupted"));
+  const std::size_t made = saved.at("runs").size();
+  ASSERT_GE(made, 1U);
+  ASSERT_LT(made, 8U);
+
+  const Outcome resumed = lockbench(scratch, command);
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  const Json result = read_result(scratch / "r.json");
+  EXPECT_FALSE(result.at("interrupted"));
+  ASSERT_EQ(result.at("runs").size(), 8U);
+  for (std::size_t i = 0; i < made; ++i) {
+    EXPECT_EQ(result.at("runs").at(i).at("sections"), saved.at("runs").at(i).at("sections"));
+  }
+  std::set<std::pair<std::string, int>> distinct;
+  for (const Json& run : result.at("runs")) {
+    distinct.emplace(run.at("strategy"), run.at("repetition"));
+  }
+  EXPECT_EQ(distinct.size(), 8U);
+
+  std::vector<std::string> otherwise = command;
+  otherwise.insert(otherwise.end(), {"--clients", "3"});
+  const Outcome refused = lockbench(scratch, otherwise);
+  EXPECT_EQ(refused.code, 1);
+  expect_in(refused.err, "clients");
 }
 
 }  // namespace

@@ -93,8 +93,9 @@ Words keys_with_seed(const std::string& seed) {
     const std::string& key = command.words.at(1);
     keys.push_back(key.substr(key.rfind(':')));
   }
-  EXPECT_EQ(keys.size(), 20U);
-  return keys;
+  // The first is the client's own, by which it used its connection once.
+  EXPECT_EQ(keys.size(), 21U);
+  return {keys.begin() + 1, keys.end()};
 }
 
 TEST(Seed, DecidesWhichKeysAreChosen) {
@@ -142,7 +143,7 @@ TEST(Keys, PerClientAreWithoutContention) {
   for (const SeenCommand& command : log.take()) {
     if (command.words.front() == "SET") keys.insert(command.words.at(1));
   }
-  EXPECT_EQ(keys.size(), 4U);
+  EXPECT_EQ(keys.size(), 8U) << "beside the four on which the connections were used once";
 }
 
 TEST(AcquireTimeout, OfNothingIsOneAttempt) {
@@ -153,7 +154,7 @@ TEST(AcquireTimeout, OfNothingIsOneAttempt) {
   EXPECT_GT(outcomes.at("refused"), 0) << "by contention, which is no error";
   EXPECT_GT(outcomes.at("acquired"), 0);
   EXPECT_EQ(outcomes.at("timed_out"), 0);
-  EXPECT_EQ(run.at("audit").at("verdict"), "exclusive");
+  EXPECT_TRUE(kept_exclusion(run));
 }
 
 TEST(AcquireTimeout, IsAnOutcome) {

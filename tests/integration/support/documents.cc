@@ -70,6 +70,12 @@ const Json& run_of(const Json& result, std::string_view strategy) {
   throw std::runtime_error(fmt::format("no run of {}", strategy));
 }
 
+bool kept_exclusion(const Json& run) {
+  const Json& audit = run.at("audit");
+  const bool audited = audit.at("verdict") == "exclusive" || audit.at("verdict") == "untested";
+  return audited && audit.at("lost_updates") == 0 && audit.at("overlaps") == 0;
+}
+
 std::vector<std::map<std::string, std::string>> read_csv(std::string_view text) {
   const std::vector<std::string> lines = lines_of(text);
   if (lines.empty()) throw std::runtime_error("a CSV without a line of titles");

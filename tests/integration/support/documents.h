@@ -20,6 +20,10 @@ Json read_result(const std::filesystem::path& path);
 /// The strategy's first run; std::runtime_error if there is none.
 const Json& run_of(const Json& result, std::string_view strategy);
 
+/// Whether the run was audited and nothing was violated. A short one may have had too little
+/// contention for more.
+bool kept_exclusion(const Json& run);
+
 /// Rows by the titles of their columns; for CSV without quoted fields.
 std::vector<std::map<std::string, std::string>> read_csv(std::string_view text);
 

@@ -85,6 +85,10 @@ format = "json"
 columns = ["strategy", "sections"]
 quiet = true
 strict = true
+resume = true
+allow-no-grants = true
+contended-grants = 50
+load = ["reacquire"]
 )toml"));
   ASSERT_TRUE(options) << options.error().message;
   EXPECT_EQ(options->strategies.size(), 2U);

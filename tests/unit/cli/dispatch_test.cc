@@ -43,15 +43,16 @@ TEST(Dispatch, OutputThatCannotBeWrittenIsAnError) {
 TEST(Dispatch, HelpAndVersion) {
   const std::string overview = ran({"--help"}).out;
   std::size_t place = 0;
-  for (const char* shown : {"\nMeasure:", "\n  run ", "\n  hazards ", "\nResults:", "\n  compare ",
-                            "\nChoose and operate:", "\n  doctor ", "\n  probe ", "docs/"}) {
+  for (const char* shown :
+       {"\nMeasure:", "\n  overview ", "\n  run ", "\n  hazards ", "\nResults:", "\n  compare ",
+        "\nChoose and operate:", "\n  doctor ", "\n  probe ", "docs/"}) {
     const std::size_t next = overview.find(shown, place);
     ASSERT_NE(next, std::string::npos) << shown;
     place = next;
   }
   EXPECT_EQ(ran({"-h"}).out, overview);
   EXPECT_THAT(ran({"run", "--help"}).out, HasSubstr("--acquire-timeout"));
-  EXPECT_THAT(ran({"--clients", "0", "--help"}).out, HasSubstr("--acquire-timeout"));
+  EXPECT_THAT(ran({"--duration", "0", "--help"}).out, HasSubstr("--all"));
   EXPECT_THAT(ran({"--version"}).out, testing::StartsWith("lockbench "));
 }
 

@@ -17,6 +17,7 @@ TEST(ExitCode, OfEachEndingAlone) {
   EXPECT_EQ(exit_code_of({.interrupted = true}), 105);
   EXPECT_EQ(exit_code_of({.exclusion_broken = true}), 3);
   EXPECT_EQ(exit_code_of({.errors = true}), 2);
+  EXPECT_EQ(exit_code_of({.nothing_granted = true}), 2);
   EXPECT_EQ(exit_code_of({.invalid = true}), 0);
   EXPECT_EQ(exit_code_of({.strict = true}), 0);
   EXPECT_EQ(exit_code_of({.invalid = true, .strict = true}), 4);
@@ -24,13 +25,13 @@ TEST(ExitCode, OfEachEndingAlone) {
 }
 
 TEST(ExitCode, GravestFirst) {
-  Ending ending{true, true, true, true, true, true};
+  Ending ending{true, true, true, true, true, true, true};
   EXPECT_EQ(exit_code_of(ending), 105);
   ending.interrupted = false;
   EXPECT_EQ(exit_code_of(ending), 3);
   ending.exclusion_broken = false;
   EXPECT_EQ(exit_code_of(ending), 2);
-  ending.errors = false;
+  ending.errors = ending.nothing_granted = false;
   EXPECT_EQ(exit_code_of(ending), 4);
   ending.invalid = false;
   EXPECT_EQ(exit_code_of(ending), 99);
@@ -102,8 +103,8 @@ TEST(Thresholds, ControlsAreExemptUnlessNamed) {
                                   *results::parse_threshold("outcomes.failed==0")};
   const Descriptor* none = find_strategy("none");
   ASSERT_NE(none, nullptr);
-  EXPECT_THAT(missed_thresholds(thresholds, result.runs, {{none, false}}), SizeIs(0));
-  const auto missed = missed_thresholds(thresholds, result.runs, {{none, true}});
+  EXPECT_THAT(missed_thresholds(thresholds, result, {{none, false}}), SizeIs(0));
+  const auto missed = missed_thresholds(thresholds, result, {{none, true}});
   ASSERT_THAT(missed, SizeIs(1));
   EXPECT_THAT(missed.front(), HasSubstr("audit.lost_updates==0 by none"));
   EXPECT_THAT(missed.front(), HasSubstr("7"));

@@ -144,6 +144,8 @@ const std::map<std::string, std::string>& wanted_values() {
   static const std::string path = "the path of a file is expected";
   static const std::map<std::string, std::string> wanted = {
       {"fault", "store-kill"},
+      {"load", "alone, demand, saturated, reacquire"},
+      {"contended-grants", "1 to 1000000000"},
       {"clients", "1 to 100000"},
       {"keys", "per-client"},
       {"key-skew", "0 to 10"},
@@ -250,7 +252,7 @@ TEST(Options, HelpShowsEachWithItsDefaultAfterAnExample) {
     EXPECT_THAT(text, HasSubstr(option.positional ? option.value_name : "--" + option.name));
     EXPECT_THAT(text, HasSubstr(option.help.substr(0, 12)));
   }
-  EXPECT_THAT(text, HasSubstr("concurrent clients (default: 8)"));
+  EXPECT_THAT(text, HasSubstr("concurrent clients (default: the load's)"));
   EXPECT_THAT(text, HasSubstr("time to live of a lock (default: 10s)"));
   EXPECT_THAT(text, HasSubstr("memory, redis, redis-fenced"));
   EXPECT_THAT(text, HasSubstr("(default: closed loop)"));

@@ -43,7 +43,7 @@ std::vector<Refused> refused_values() {
     for (const std::string& value : values) refused.push_back({option, value, allowed});
   };
   const std::string duration = "ns, us, ms, s, m or h, such as 250us";
-  const std::string distribution = "exp(2ms), or uniform(1ms,3ms)";
+  const std::string distribution = "exp(2ms), or uniform(1ms,3ms), or quantiles:FILE";
   refuse("--clients", "1 to 100000",
          {"0", "100001", "-1", "abc", "1.5", "99999999999999999999", "8x", " 8", "0x10", "+8"});
   refuse("--keys", "1 to 10000000 nor per-client",

@@ -5,7 +5,14 @@ namespace {
 
 using results::Verdict;
 
-class AuditSummaryTest : public SummaryTest {};
+class AuditSummaryTest : public SummaryTest {
+ protected:
+  AuditSummaryTest() {
+    Counts before;
+    before[Count::contended_grants] = 1000;
+    run_.recorder.client(0).add(Phase::unmeasured, before);
+  }
+};
 
 TEST_F(AuditSummaryTest, FailuresOfTheResourceAreTheAuditsBusinessWheneverTheyCame) {
   add(Count::resource_failures, 2);
@@ -52,6 +59,20 @@ TEST_F(AuditSummaryTest, AControlThatPromisesNothingIsUnprotectedOnlyIfItFailed)
   EXPECT_EQ(summary().audit.verdict, Verdict::exclusive);
   overlap();
   EXPECT_EQ(summary().audit.verdict, Verdict::unprotected);
+}
+
+TEST_F(SummaryTest, ExclusionIsUntestedWithoutContention) {
+  update();
+  EXPECT_EQ(summary().audit.verdict, Verdict::untested);
+  EXPECT_EQ(summary().audit.violations_per_million, std::nullopt);
+  add(Count::contended_grants, 999);
+  EXPECT_EQ(summary().audit.verdict, Verdict::untested);
+  add(Count::contended_grants, 1);
+  EXPECT_EQ(summary().audit.verdict, Verdict::exclusive);
+  EXPECT_EQ(summary().audit.contended_grants, 1000U);
+  EXPECT_NEAR(summary().audit.violations_per_million.value_or(0), 2996, 1);
+  overlap();
+  EXPECT_NEAR(summary().audit.violations_per_million.value_or(0), 4744, 30);
 }
 
 }  // namespace

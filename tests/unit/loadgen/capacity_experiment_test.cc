@@ -13,6 +13,7 @@ CapacityMeasured measured_briefly(const Descriptor& strategy) {
   plan.workload.clients = 4;
   plan.workload.warmup = {};
   plan.workload.hold = DurationDistribution::constant(1ms);
+  plan.workload.contended_grants = 0;
   std::stop_source stop;
   return measure_capacity(
       plan, [&](const std::string&) { stop.request_stop(); }, stop.get_token());

@@ -19,7 +19,7 @@ results::Run calm_run() {
   run.outcomes.acquired = 1000;
   run.acquire = run.acquire_service = around(100e-6);
   run.hold = around(0.002);
-  run.handoff = around(200e-6, 50);
+  run.turnaround = around(200e-6, 50);
   run.release = around(100e-6);
   run.server_cpu_seconds_per_section = 20e-6;
   run.generator.cpu_share = 0.1;
@@ -120,12 +120,29 @@ TEST(CapacityLimit, AnObjectiveWithoutRoomForWaitingIsTheLocksToo) {
 TEST(CapacityLimit, TheStoreWhereItsOneCoreIsBusy) {
   results::Run run = calm_run();
   run.hold = around(0);
-  run.handoff = {};
+  run.turnaround = {};
   run.release = around(1e-6);
   run.sections_per_second = 45'000;
   EXPECT_EQ(limit_of(run, 64).name, "store");
   EXPECT_EQ(name_limit({.run = run, .clients = 64, .store_cores = 2, .cores = 16}).name, "unknown")
       << "half of two";
+}
+
+TEST(CapacityLimit, TheStoreWhereItUsesMostOfAFullMachine) {
+  results::Run run = calm_run();
+  run.hold = around(0);
+  run.handoff = {};
+  run.release = around(1e-6);
+  run.sections_per_second = 1000;
+  run.server_cpu_seconds_per_section = 1.3e-3;
+  run.generator.cpu_share = 0.3;
+  const Limit limit = name_limit({.run = run, .clients = 64, .store_cores = 2, .cores = 2});
+  EXPECT_EQ(limit.name, "store");
+  EXPECT_THAT(limit.reason, HasSubstr("65 % for the store and 30 % for the generator"));
+  run.server_cpu_seconds_per_section = 0.8e-3;
+  run.generator.cpu_share = 0.55;
+  EXPECT_EQ(name_limit({.run = run, .clients = 64, .store_cores = 2, .cores = 2}).name,
+            "generator");
 }
 
 TEST(CapacityLimit, TheGeneratorMakesTheAnswerNoneOfTheLocks) {
@@ -154,7 +171,7 @@ TEST(CapacityLimit, TheGeneratorMakesTheAnswerNoneOfTheLocks) {
 TEST(CapacityLimit, TooFewClientsByLittlesLaw) {
   results::Run run = calm_run();
   run.acquire_service = around(0.0075);
-  run.handoff = {};
+  run.turnaround = {};
   EXPECT_EQ(limit_of(run, 1).name, "clients");
   EXPECT_THAT(limit_of(run, 1).reason, HasSubstr("of 1 clients were busy"));
   EXPECT_NE(limit_of(run, 2).name, "clients");

@@ -19,7 +19,7 @@ class CapacityPredictionTest : public testing::Test {
     plan_.workload.clients = 32;
     contended_.audit.verdict = results::Verdict::exclusive;
     contended_.hold = around(0.0018);
-    contended_.handoff = around(0.0002);
+    contended_.turnaround = around(0.0002);
     contended_.release = around(100e-6);
     contended_.commands_per_section = 2;
     capacity_.lowest = 400;
@@ -63,9 +63,9 @@ TEST_F(CapacityPredictionTest, TheQueueIsCheckedAtRatesThatWereRun) {
 }
 
 TEST_F(CapacityPredictionTest, TheQueueNeedsALockThatIsWaitedFor) {
-  contended_.handoff = around(0.0002, 3);
+  contended_.turnaround = around(0.0002, 3);
   EXPECT_EQ(model("queue"), nullptr);
-  contended_.handoff = around(0.0002);
+  contended_.turnaround = around(0.0002);
   plan_.workload.keys = 4;
   EXPECT_NE(model("queue"), nullptr);
   plan_.workload.key_skew = 1;

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <sstream>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 namespace lockbench::loadgen {
 namespace {
@@ -103,6 +106,46 @@ TEST(DurationDistribution, UniformDrawsFillTheirRangeEvenly) {
     ++seen[static_cast<std::size_t>(drawn - 10)];
   }
   for (const int count : seen) EXPECT_NEAR(count, 10'000, 400);
+}
+
+tl::expected<DurationDistribution, std::string> quantiles(const std::string& text) {
+  std::istringstream file(text);
+  return DurationDistribution::read_quantiles(file, "hold.txt");
+}
+
+TEST(DurationDistribution, FollowsMeasuredQuantiles) {
+  const auto measured = quantiles("# share time\n0.5 2ms\n0.9 10ms\n\n1 50ms\n");
+  ASSERT_TRUE(measured) << measured.error();
+  EXPECT_EQ(measured->to_string(), "quantiles:hold.txt");
+  // Half are 2 ms, 40 % lie between 2 and 10 ms, the rest between 10 and 50 ms.
+  EXPECT_NEAR(static_cast<double>(measured->mean().count()), 6.4e6, 1);
+  std::mt19937_64 random(7);
+  std::vector<Duration> draws(20'000);
+  for (Duration& draw : draws) draw = measured->draw(random);
+  std::sort(draws.begin(), draws.end());
+  EXPECT_EQ(draws.front(), milliseconds(2));
+  EXPECT_EQ(draws[9'000], milliseconds(2));
+  EXPECT_NEAR(static_cast<double>(draws[18'000].count()), 10e6, 1e6);
+  EXPECT_LE(draws.back(), milliseconds(50));
+  EXPECT_GT(draws.back(), milliseconds(40));
+}
+
+TEST(DurationDistribution, QuantilesThatMakeNoSenseAreNamedByTheirLine) {
+  const std::pair<const char*, const char*> cases[] = {{"", "no quantiles"},
+                                                       {"0.5", "line 1"},
+                                                       {"2 3ms", "line 1"},
+                                                       {"0.5 2ms\n0.4 3ms", "line 2"},
+                                                       {"0.5 2ms\n0.9 1ms", "line 2"},
+                                                       {"0.5 2h", "line 1"},
+                                                       {"x 2ms", "line 1"},
+                                                       {"nan 2ms", "line 1"}};
+  for (const auto& [text, part] : cases) {
+    const auto read = quantiles(text);
+    ASSERT_FALSE(read) << text;
+    EXPECT_NE(read.error().find(part), std::string::npos) << read.error();
+    EXPECT_TRUE(read.error().starts_with("hold.txt: ")) << read.error();
+  }
+  EXPECT_FALSE(DurationDistribution::parse("quantiles:/no/such/file"));
 }
 
 }  // namespace

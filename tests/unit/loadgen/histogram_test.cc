@@ -288,5 +288,42 @@ TEST_P(ShardedHistogramTest, NothingIsLostBetweenWritersAndAReader) {
   }
 }
 
+TEST(Distribution, APercentileThatCensoredSamplesReachIsALowerBound) {
+  HistogramSnapshot complete, censored;
+  for (int i = 0; i < 900; ++i) complete.record(milliseconds(1));
+  for (int i = 0; i < 100; ++i) censored.record(seconds(2));
+  const results::Distribution made = to_distribution(complete, censored);
+  EXPECT_EQ(made.count, 900U);
+  EXPECT_EQ(made.censored.count, 100U);
+  EXPECT_NEAR(made.p90, 0.001, 1e-5);
+  EXPECT_FALSE(made.is_at_least("p90"));
+  EXPECT_NEAR(made.p95, 2, 0.02);
+  for (const char* const figure : {"p95", "p99", "p999", "max", "mean"}) {
+    EXPECT_TRUE(made.is_at_least(figure)) << figure;
+  }
+}
+
+TEST(Distribution, AFewThatWereCutOffEarlyDoNotSpoilTheFigures) {
+  HistogramSnapshot complete, censored;
+  for (int i = 0; i < 1000; ++i) complete.record(milliseconds(10));
+  censored.record(milliseconds(3));
+  EXPECT_TRUE(to_distribution(complete, censored).at_least.empty());
+  // They may have been anything if they are many.
+  for (int i = 0; i < 1000; ++i) censored.record(milliseconds(3));
+  EXPECT_TRUE(to_distribution(complete, censored).is_at_least("p99"));
+}
+
+TEST(Distribution, CensoredSamplesComeBack) {
+  HistogramSnapshot complete, censored;
+  complete.record(milliseconds(1));
+  for (int i = 0; i < 3; ++i) censored.record(seconds(1));
+  const results::Distribution made = to_distribution(complete, censored);
+  const results::Distribution again =
+      to_distribution(to_snapshot(made), to_censored_snapshot(made));
+  EXPECT_EQ(again.count, 1U);
+  EXPECT_EQ(again.censored.count, 3U);
+  EXPECT_EQ(again.at_least, made.at_least);
+}
+
 }  // namespace
 }  // namespace lockbench::loadgen

@@ -176,6 +176,59 @@ TEST_F(LiveRunTest, ProgressBeginsWithConnectingAndEndsWithDraining) {
   EXPECT_TRUE(watcher_.warnings.empty());
 }
 
+TEST_F(LiveRunTest, TheWarmUpIsProlongedUntilTheServersAreSteady) {
+  plan_.workload.warmup = 100ms;
+  plan_.workload.duration = 300ms;
+  plan_.workload.clients = 1;
+  plan_.warms_up = [](const Descriptor& strategy) { return strategy.name == "local-mutex"; };
+  hold(10ms);
+  const results::Run steady = run_one(named("local-mutex"));
+  EXPECT_GE(steady.warmup_seconds, 1);
+  EXPECT_NEAR(steady.duration_seconds, 0.3, 0.02);
+  ASSERT_FALSE(steady.series.empty());
+  EXPECT_TRUE(steady.series.front().warmup);
+  EXPECT_FALSE(steady.series.back().warmup);
+  EXPECT_LT(steady.sections, 35U) << "those of the warm-up are left out";
+  EXPECT_NEAR(run_one(named("none")).warmup_seconds, 0.1, 1e-6);
+}
+
+TEST_F(LiveRunTest, TheMachineAndTheOtherProgramsOnItAreRecorded) {
+  end_after(5);
+  hold(20ms);
+  int readings = 0;
+  plan_.machine = [&readings] {
+    const double later = readings++;
+    return MachineReading{
+        .cpu =
+            MachineCpu{.total = 10 * later, .busy = 6 * later, .programs = 5 * later, .stolen = 0},
+        .pressure_seconds = 0.01 * later};
+  };
+  plan_.private_cpu.all = [] { return 3.0; };
+  const results::Generator generator = run_one(named("local-mutex")).generator;
+  EXPECT_EQ(readings, 2);
+  EXPECT_DOUBLE_EQ(generator.machine_cpu_share.value(), 0.6);
+  EXPECT_GT(generator.pressure_share.value(), 0);
+  EXPECT_NEAR(generator.other_cpu_share.value(), 0.5, 0.1) << "all but the generator itself";
+  EXPECT_FALSE(generator.valid);
+}
+
+TEST_F(LiveRunTest, AUsersServerMayBeWhatTheMachineIsBusyWith) {
+  end_after(5);
+  plan_.machine = [] { return MachineReading{.cpu = MachineCpu{.total = 1}}; };
+  plan_.endpoints["local"] = {"theirs:1"};
+  EXPECT_FALSE(run_one(leaky_lock).generator.other_cpu_share);
+  double used = 0;
+  plan_.private_cpu = {.of = [&used](std::string_view) { return used += 0.1; },
+                       .all = [] { return 0.0; }};
+  plan_.machine = [cpu = MachineCpu{}]() mutable {
+    cpu.total += 1;
+    return MachineReading{.cpu = cpu};
+  };
+  const results::Run known = run_one(leaky_lock);
+  EXPECT_TRUE(known.generator.other_cpu_share);
+  EXPECT_GT(known.server_cpu_seconds_per_section.value(), 0);
+}
+
 TEST_F(LiveRunTest, TheGeneratorsShareIsReported) {
   end_after(100);
   const results::Run run = run_one(named("local-mutex"));

@@ -101,6 +101,51 @@ TEST(QuorumPointSum, PutsItsHalvesTogether) {
   EXPECT_DOUBLE_EQ(point.validity.min, 7);
 }
 
+QuorumPointSum sum_of(const QuorumPointPlan& plan, const std::vector<Duration>& p50s) {
+  QuorumPointSum sum(plan, 20ms);
+  for (const Duration p50 : p50s) {
+    results::Run run = half(10, 10);
+    if (p50 > Duration::zero()) run.acquire = of({p50});
+    sum.add(run);
+  }
+  return sum;
+}
+
+TEST(QuorumPoints, ANodesCostIsComparedRoundByRound) {
+  // The machine gets slower from round to round, which is no difference between the points.
+  const auto points = points_of(std::vector{
+      sum_of({.strategy = "redlock", .nodes = 1}, {100us, 200us, 300us}),
+      sum_of({.strategy = "redlock", .nodes = 5}, {140us, 244us, 336us}),
+      sum_of({.strategy = "other", .nodes = 5}, {1ms, 1ms, 1ms}),
+      sum_of({.strategy = "redlock", .nodes = 5, .fault = {.down = 2}}, {900us, 900us, 900us})});
+  ASSERT_EQ(points.size(), 4U);
+  EXPECT_FALSE(points[0].node_cost_seconds) << "the smallest quorum";
+  ASSERT_TRUE(points[1].node_cost_seconds);
+  EXPECT_NEAR(*points[1].node_cost_seconds, 10e-6, 1e-6);
+  ASSERT_TRUE(points[1].node_cost_interval);
+  EXPECT_GT(points[1].node_cost_interval->low, 5e-6);
+  EXPECT_LT(points[1].node_cost_interval->high, 15e-6);
+  EXPECT_FALSE(points[2].node_cost_seconds) << "nothing to compare it with";
+  EXPECT_FALSE(points[3].node_cost_seconds) << "a faulty quorum";
+}
+
+TEST(QuorumPoints, ARoundWithoutGrantsIsNotCompared) {
+  const auto points =
+      points_of(std::vector{sum_of({.strategy = "redlock", .nodes = 1}, {100us, 0us, 300us}),
+                            sum_of({.strategy = "redlock", .nodes = 5}, {140us, 900us, 340us})});
+  ASSERT_TRUE(points[1].node_cost_seconds);
+  EXPECT_NEAR(*points[1].node_cost_seconds, 10e-6, 1e-6);
+  EXPECT_TRUE(points[1].node_cost_interval);
+}
+
+TEST(QuorumPoints, WithoutRoundsInCommonHaveNoCost) {
+  const auto points =
+      points_of(std::vector{sum_of({.strategy = "redlock", .nodes = 1}, {100us, 0us}),
+                            sum_of({.strategy = "redlock", .nodes = 5}, {0us, 140us})});
+  EXPECT_FALSE(points[1].node_cost_seconds);
+  EXPECT_FALSE(points[1].node_cost_interval);
+}
+
 TEST(QuorumPointSum, OneHalfThatFailedIsAFailure) {
   results::Run failed = half(10, 10);
   failed.audit.verdict = results::Verdict::violated;

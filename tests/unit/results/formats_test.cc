@@ -67,12 +67,14 @@ TEST(Csv, HasOneRowARunInBaseUnits) {
   const std::string text = csv_of(result);
   const auto lines = lines_of(text);
   ASSERT_EQ(lines.size(), 3U);
-  EXPECT_TRUE(lines[0].starts_with("strategy,backend,repetition,duration_seconds,sections,"));
+  EXPECT_TRUE(
+      lines[0].starts_with("strategy,backend,repetition,load,clients,hold_mean_seconds,"
+                           "rate,rtt_seconds,duration_seconds,sections,"));
   EXPECT_THAT(lines[0], AllOf(HasSubstr("acquire_p99_seconds"), HasSubstr("lost_updates_max")));
   EXPECT_TRUE(
-      lines[1].starts_with("redis-set-nx,redis,2,3.01,124000,41234.5,8.3e-05,0.00142,12.3,"))
+      lines[1].starts_with("redis-set-nx,redis,2,demand,32,0.002,350,0.001,3.01,124000,12.3,"))
       << lines[1];
-  EXPECT_TRUE(lines[2].starts_with("none,redis,1,0,0,0,,,,")) << lines[2];
+  EXPECT_TRUE(lines[2].starts_with("none,redis,1,,,,,,0,0,0,,0,,,,")) << lines[2];
   for (const std::string& line : {lines[0], lines[2]}) {
     EXPECT_EQ(std::count(line.begin(), line.end(), ','),
               std::count(lines[0].begin(), lines[0].end(), ','));
@@ -94,14 +96,14 @@ TEST(Csv, HasWaitingRenewalAndRejections) {
 TEST(Csv, QuotesWhatNeedsIt) {
   Result result = minimal_result();
   result.runs = {simple_run("none")};
-  result.runs[0].generator = {0, 0, false, {"said \"no\", twice", "two\nlines"}};
+  result.runs[0].generator = {.valid = false, .reasons = {"said \"no\", twice", "two\nlines"}};
   EXPECT_THAT(csv_of(result), HasSubstr(",\"said \"\"no\"\", twice; two\nlines\""));
 }
 
 TEST(Csv, WhatIsNotANumberIsEmpty) {
   Result result = minimal_result();
   result.runs = {run_at(std::numeric_limits<double>::quiet_NaN(), 1)};
-  EXPECT_THAT(csv_of(result), HasSubstr("redlock,redis,1,0,0,,8.3e-05"));
+  EXPECT_THAT(csv_of(result), HasSubstr("redlock,redis,1,,,,,,0,0,0,,,8.3e-05"));
 }
 
 TEST(Csv, OfAnExperimentIsInBaseUnits) {
@@ -126,7 +128,8 @@ TEST(Markdown, IsATableWithItsNotes) {
   const std::string text =
       *render(result, {{"redis-set-nx", "pause|crash"}}, {.format = Format::markdown});
   const auto lines = lines_of(text);
-  EXPECT_THAT(lines.at(0), AllOf(testing::StartsWith("| strategy | sections /s | acquire p50 |")));
+  EXPECT_THAT(lines.at(0),
+              AllOf(testing::StartsWith("| strategy | longest wait | worst client p99 |")));
   EXPECT_THAT(lines.at(1), testing::StartsWith("|---|---:|"));
   EXPECT_THAT(lines.at(2), AllOf(HasSubstr("| redis-set-nx |"), HasSubstr("pause\\|crash"),
                                  HasSubstr("| 12–15 |")));

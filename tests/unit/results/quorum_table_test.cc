@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "results/tables/experiments.h"
 #include "results/tables/formats.h"
 #include "tests/unit/results/samples.h"
@@ -48,8 +50,76 @@ TEST(QuorumFindings, CompareWithEveryLockOnOneNode) {
                   "0.5 × that of redis-wait, 1 × its sections/s, 2 commands a section (+0)",
                   "redlock on 5 nodes, 1 client: 4 × the acquire p50 of redis-set-nx-lua (240 µs), "
                   "2 × that of redis-wait, 0.25 × its sections/s, 10 commands a section (+8)",
-                  "each further node costs redlock, 1 client: 45 µs of acquire p50, 2 commands a "
-                  "section"));
+                  "each further node costs redlock, 1 client: 45 µs of acquire p50 (no interval), "
+                  "2 commands a section"));
+}
+
+std::string node_cost(double seconds, const Interval& interval) {
+  std::vector<QuorumPoint> points = measured();
+  points.back().node_cost_seconds = seconds;
+  points.back().node_cost_interval = interval;
+  return findings(points).back();
+}
+
+TEST(QuorumFindings, ANodesCostHasAnInterval) {
+  EXPECT_EQ(node_cost(41e-6, {38e-6, 44e-6}),
+            "each further node costs redlock, 1 client: 41 µs of acquire p50 (95 %: 38 µs to 44 "
+            "µs), 2 commands a section");
+}
+
+TEST(QuorumFindings, ACostWhoseIntervalHoldsZeroIsNone) {
+  EXPECT_EQ(node_cost(-5e-6, {-11e-6, 1.2e-6}),
+            "each further node costs redlock, 1 client: none that can be shown (at most 1.2 µs of "
+            "acquire p50), 2 commands a section");
+}
+
+TEST(QuorumFindings, AGainIsNoCost) {
+  EXPECT_EQ(node_cost(-5e-6, {-6e-6, -4e-6}),
+            "each further node costs redlock, 1 client: none, but −5 µs of acquire p50 (95 %: −6 "
+            "µs to −4 µs), 2 commands a section");
+  std::vector<QuorumPoint> points = measured();
+  points.back().acquire = around(20e-6);
+  EXPECT_EQ(findings(points).back(),
+            "each further node costs redlock, 1 client: none that can be shown, 2 commands a "
+            "section");
+}
+
+RenewalPoint renewed(double overhead, std::optional<Interval> interval) {
+  auto point = std::get<std::vector<RenewalPoint>>(sample_experiment().points).front();
+  point.overhead = overhead;
+  point.overhead_interval = interval;
+  return point;
+}
+
+std::string overhead_of(const RenewalPoint& point) {
+  const Table table = point_table(std::vector{point});
+  const auto column = std::find_if(table.columns.begin(), table.columns.end(),
+                                   [](const Column& one) { return one.key == "overhead"; });
+  return texts_of(table.rows.front()).at(static_cast<std::size_t>(column - table.columns.begin()));
+}
+
+TEST(RenewalFindings, ACostHasAnInterval) {
+  const RenewalPoint point = renewed(0.04, Interval{0.012, 0.068});
+  EXPECT_THAT(findings(std::vector{point}),
+              ElementsAre(HasSubstr("10k locks renewed in batches: cost to the other clients 4.0 % "
+                                    "of their throughput (95 %: 1.2 % to 6.8 %), 1 thread")));
+  EXPECT_EQ(overhead_of(point), "4.0 % ± 2.8 %");
+}
+
+TEST(RenewalFindings, NoiseIsNoCost) {
+  const RenewalPoint point = renewed(0.018, Interval{-0.01, 0.046});
+  EXPECT_THAT(findings(std::vector{point}),
+              ElementsAre(HasSubstr("cost to the other clients none that can be shown (at most "
+                                    "4.6 % of their throughput), 1 thread")));
+  EXPECT_EQ(overhead_of(point), "none shown");
+  EXPECT_THAT(to_csv(point_table(std::vector{point})), HasSubstr("0.018,-0.01,0.046"));
+}
+
+TEST(RenewalFindings, OfOnePairHaveNoInterval) {
+  EXPECT_THAT(findings(std::vector{renewed(0.04, std::nullopt)}),
+              ElementsAre(HasSubstr("4.0 % of their throughput (no interval)")));
+  EXPECT_THAT(findings(std::vector{renewed(-0.04, std::nullopt)}),
+              ElementsAre(HasSubstr("none that can be shown, 1 thread")));
 }
 
 TEST(QuorumFindings, ComparePointsWithAsManyClients) {
@@ -110,10 +180,10 @@ TEST(QuorumTable, HasARowForEachPoint) {
   const Table table =
       point_table(Experiment{std::vector<QuorumPoint>{sample_quorum_point(), QuorumPoint()}});
   ASSERT_EQ(table.rows.size(), 2U);
-  EXPECT_THAT(
-      texts_of(table.rows[0]),
-      ElementsAre("redlock", "5", "1", "1", "2 by 20 ms", "20 ms", "8", "1.23k", "83 µs", "1.42 ms",
-                  "12.3 s", "10.5", "6", "1.25", "75.0 %", "83 µs", "100 ns", "no"));
+  EXPECT_THAT(texts_of(table.rows[0]),
+              ElementsAre("redlock", "5", "1", "1", "2 by 20 ms", "20 ms", "8", "1.23k", "83 µs",
+                          "1.42 ms", "12.3 s", "10.5", "6", "1.25", "75.0 %", "83 µs", "100 ns",
+                          "40 µs", "38 µs", "42 µs", "no"));
   EXPECT_EQ(table.rows[1].back().text, "–") << "unknown";
   EXPECT_THAT(to_markdown(shown(table), {}), HasSubstr("| redlock | 5 | 1 | 1 | 2 by 20 ms |"));
   EXPECT_THAT(to_csv(table), HasSubstr("redlock,5,1,1,2,0.02,8,"));

@@ -44,26 +44,25 @@ TEST(ReferenceTables, HaveOneForEachKindOfResult) {
   alone.clients = 1;
   among_others.strategy = "redlock-among-others";
   other.experiment = {.points = std::vector{alone, among_others}};
-  const NamedTables tables =
-      reference_tables({full_result(), other}, {{"redis-set-nx", "a-fault"}});
-  EXPECT_THAT(tables.at("comparison"),
-              AllOf(HasSubstr("| strategy |"), HasSubstr("| acquire p50 |"), HasSubstr("a-fault"),
-                    HasSubstr("2 × Example CPU"), Not(HasSubstr("unknown"))));
+  const NamedTables tables = reference_tables({full_result(), other});
   EXPECT_THAT(tables.at("hazards"), HasSubstr("late-release"));
   EXPECT_THAT(tables.at("renewal"), HasSubstr("batched"));
   EXPECT_THAT(tables.at("quorum"), AllOf(HasSubstr("redlock"), Not(HasSubstr("among"))));
-  EXPECT_EQ(tables.size(), 4U);
+  EXPECT_EQ(tables.size(), 5U);
 }
 
-TEST(ReferenceTables, DoNotCompareLocksThatNobodyContendsFor) {
-  Result alone = minimal_result(), contended = alone;
-  alone.workload["clients"] = std::int64_t{1};
-  contended.workload["clients"] = std::int64_t{8};
-  alone.runs = {simple_run("lonely")};
-  contended.runs = {simple_run("wanted")};
-  const NamedTables tables = reference_tables({alone, contended}, {});
-  EXPECT_THAT(tables.at("comparison"), AllOf(HasSubstr("wanted"), Not(HasSubstr("lonely"))));
-  EXPECT_THAT(tables.at("alone"), HasSubstr("lonely"));
+TEST(ReferenceTables, TellLoadsWithANetworkFromThoseWithout) {
+  Result near = minimal_result(), far = near;
+  near.runs = {simple_run("close")};
+  near.runs[0].load = Load{.name = "saturated", .clients = 8, .hold_seconds = 0.001};
+  far.runs = {simple_run("remote")};
+  far.runs[0].load =
+      Load{.name = "saturated", .clients = 8, .hold_seconds = 0.001, .rtt_seconds = 0.001};
+  far.workload["rtt"] = 0.001;
+  const NamedTables tables = reference_tables({far, near});
+  EXPECT_THAT(tables.at("saturated"), AllOf(HasSubstr("| close |"), Not(HasSubstr("remote"))));
+  EXPECT_THAT(tables.at("saturated-far"), HasSubstr("| remote |"));
+  EXPECT_THAT(tables.at("conclusions"), AllOf(HasSubstr("- Next"), Not(HasSubstr("remote"))));
 }
 
 TEST(ReferenceTables, SayWhatAQuorumCosts) {
@@ -75,7 +74,7 @@ TEST(ReferenceTables, SayWhatAQuorumCosts) {
   seven_struck.down = 3;
   Result result = minimal_result();
   result.experiment = {.points = std::vector{one, five, seven_struck}};
-  const NamedTables tables = reference_tables({result}, {});
+  const NamedTables tables = reference_tables({result});
   EXPECT_THAT(tables.at("quorum"),
               AllOf(HasSubstr("\n- each further node costs redlock"),
                     HasSubstr("2 commands a section"), Not(HasSubstr("| 7 |"))));

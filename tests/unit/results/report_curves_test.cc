@@ -23,11 +23,18 @@ double value_at(const std::vector<Point>& curve, double x) {
   return NAN;
 }
 
+Distribution without_buckets() {
+  Distribution condensed = sample_distribution();
+  condensed.buckets.clear();
+  condensed.censored.buckets.clear();
+  return condensed;
+}
+
 TEST(PercentileCurve, PassesThroughThePercentilesAndEndsWithTheMaximum) {
   const auto curve = percentile_curve(sample_distribution());
   EXPECT_DOUBLE_EQ(value_at(curve, 2), 8.3e-5);
   EXPECT_DOUBLE_EQ(value_at(curve, 20), 0.00142);
-  EXPECT_THAT(curve.back(), Pair(1000, 12.3));
+  EXPECT_THAT(curve.back(), Pair(1002, 12.3));
 }
 
 TEST(PercentileCurve, OnlyGrows) {
@@ -41,12 +48,11 @@ TEST(PercentileCurve, OnlyGrows) {
 TEST(PercentileCurve, OfNothingIsEmpty) { EXPECT_THAT(percentile_curve({}), IsEmpty()); }
 
 TEST(PercentileCurve, WithoutBucketsGoesThroughThePercentilesThatAreKnown) {
-  Distribution condensed = sample_distribution();
-  condensed.buckets.clear();
-  EXPECT_THAT(
-      percentile_curve(condensed),
-      ElementsAre(Pair(1, condensed.min), Pair(2, condensed.p50), Pair(10, condensed.p90),
-                  Pair(20, condensed.p95), Pair(100, condensed.p99), Pair(1000, condensed.max)));
+  const Distribution condensed = without_buckets();
+  EXPECT_THAT(percentile_curve(condensed),
+              ElementsAre(Pair(1, condensed.min), Pair(2, condensed.p50), Pair(10, condensed.p90),
+                          Pair(20, condensed.p95), Pair(100, condensed.p99),
+                          Pair(1000, condensed.p999), Pair(1002, condensed.max)));
 }
 
 TEST(PercentileCurve, OfTheMaximumAloneIsEmpty) {
@@ -82,8 +88,7 @@ TEST(Merged, AddsBucketsOfAllRepetitions) {
 }
 
 TEST(Merged, OfOneKeepsItAll) {
-  Distribution condensed = sample_distribution();
-  condensed.buckets.clear();
+  const Distribution condensed = without_buckets();
   const Distribution nothing;
   const Distribution same = merged(std::vector<const Distribution*>{&nothing, &condensed});
   EXPECT_EQ(same.p50, condensed.p50);
@@ -91,8 +96,7 @@ TEST(Merged, OfOneKeepsItAll) {
 }
 
 TEST(Merged, OfSeveralThinnedOnesHasNoCurve) {
-  Distribution condensed = sample_distribution();
-  condensed.buckets.clear();
+  const Distribution condensed = without_buckets();
   const Distribution whole = sample_distribution();
   for (const Distribution* other : {static_cast<const Distribution*>(&condensed), &whole}) {
     const Distribution sum = merged(std::vector<const Distribution*>{&condensed, other});

@@ -37,13 +37,18 @@ inline Distribution sample_distribution() {
           .max = 12.3,
           .relative_error = 0.0078125,
           .buckets = {{8.3e-5, 900}, {0.00142, 99}, {12.3, 1}},
-          .overflow = 0};
+          .overflow = 0,
+          .censored = {2, {{0.003, 1}, {12.3, 1}}, 0},
+          .at_least = {"p999", "max"}};
 }
 
 /// Every field holds something other than its default.
 inline Run full_run() {
   Run run = simple_run("redis-set-nx");
   run.repetition = 2;
+  run.load = Load{
+      .name = "demand", .clients = 32, .hold_seconds = 0.002, .rate = 350, .rtt_seconds = 0.001};
+  run.warmup_seconds = 0.5;
   run.duration_seconds = 3.01;
   run.sections = 124000;
   run.sections_per_second = 41234.5;
@@ -53,12 +58,21 @@ inline Run full_run() {
   for (const auto& field : kRunCounts) run.*field.member = ++count;
   run.releases_not_owner = 8;
   run.releases_failed = 9;
+  run.commands = {{"SET", sample_distribution()}};
   run.wait = {1e-4, 0.1, 0.002};
   run.attempts_per_grant = 1.25;
   run.commands_per_section = 2.25;
   run.herd_factor = 1.5;
   run.server_cpu_seconds_per_section = 1.3e-5;
-  run.fairness = {0.987, 17, 0.25, {15500, 15501}};
+  run.bytes_per_section = 312.5;
+  run.fairness = {
+      .jain = 0.987,
+      .longest_streak = 17,
+      .longest_wait_seconds = 12.3,
+      .longest_wait_at_least = true,
+      .per_client = {15500, 15501},
+      .by_client = ByClient{
+          .p50 = 9e-5, .p99 = 0.002, .p999 = 12.3, .worst_p99 = 0.003, .at_least = {"p999"}}};
   run.renewal = {.renewals = 30,
                  .failures = 2,
                  .lost = 1,
@@ -73,11 +87,29 @@ inline Run full_run() {
                 .node_seconds = {sample_distribution(), Distribution()},
                 .validity = sample_distribution()};
   run.replication = {.replicas = 2, .refusals = 3, .wait = sample_distribution()};
-  run.audit = {124000, 123988, 12, 15, 3, 0.001, 1, 2, 5, Verdict::violated};
+  run.audit = {.increments = 124000,
+               .counter = 123988,
+               .lost_updates = 12,
+               .lost_updates_max = 15,
+               .overlaps = 3,
+               .overlap_seconds = 0.001,
+               .fence_regressions = 1,
+               .stale_writes_rejected = 2,
+               .resource_failures = 5,
+               .contended_grants = 120000,
+               .violations_per_million = 162.5,
+               .verdict = Verdict::violated};
   run.series = {{1, true, 40000, 8e-5, 0.001, 1, 7, 1}, {2, false, 41000, 8e-5, 0.002, 2, 6, 1}};
   run.faults = {{"store-kill", 2.5, 3.5, 0.12, 0.01},
                 {"delay:5ms", 4.5, std::nullopt, std::nullopt, 0.2}};
-  run.generator = {2.5, 0.4, false, {"the generator used 95 % of the processor"}};
+  run.generator = {.cpu_seconds = 2.5,
+                   .cpu_share = 0.4,
+                   .valid = false,
+                   .reasons = {"the generator used 95 % of the processor"},
+                   .machine_cpu_share = 0.85,
+                   .other_cpu_share = 0.02,
+                   .steal_share = 0.01,
+                   .pressure_share = 0.3};
   run.errors = {"connection refused: 127.0.0.1:6379"};
   return run;
 }
@@ -93,6 +125,7 @@ inline Experiment sample_experiment() {
                                                .sections_per_second = 48'000,
                                                .baseline_sections_per_second = 50'000,
                                                .overhead = 0.04,
+                                               .overhead_interval = Interval{0.01, 0.07},
                                                .failures = 2,
                                                .lost = 1,
                                                .margin = sample_distribution(),
@@ -114,6 +147,8 @@ inline QuorumPoint sample_quorum_point() {
           .rounds_per_grant = 1.25,
           .granted_share = 0.75,
           .validity = sample_distribution(),
+          .node_cost_seconds = 40e-6,
+          .node_cost_interval = Interval{38e-6, 42e-6},
           .violated = false};
 }
 

@@ -43,5 +43,13 @@ TEST(Statistics, JainsIndex) {
   EXPECT_DOUBLE_EQ(jain_index({}), 1);
 }
 
+TEST(Statistics, PoissonUpperBounds) {
+  // Half the 95 % quantile of chi-squared with 2 (k + 1) degrees of freedom.
+  EXPECT_NEAR(poisson_upper_bound(0), 2.996, 0.001);
+  EXPECT_NEAR(poisson_upper_bound(1), 4.744, 0.03);
+  EXPECT_NEAR(poisson_upper_bound(10), 16.96, 0.05);
+  EXPECT_NEAR(poisson_upper_bound(1000), 1053.6, 1);
+}
+
 }  // namespace
 }  // namespace lockbench::results

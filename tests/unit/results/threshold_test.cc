@@ -64,7 +64,7 @@ TEST(Threshold, TellsForEachRunWhatWasMeasured) {
   EXPECT_EQ(outcomes[0].repetition, 2);
   EXPECT_EQ(outcomes[0].measured, 0.00142);
   EXPECT_FALSE(outcomes[0].kept);
-  EXPECT_EQ(outcomes[0].reason, "acquire.p99 is 0.00142");
+  EXPECT_EQ(outcomes[0].reason, "acquire.p99 is 1.42 ms");
   EXPECT_FALSE(outcomes[1].measured.has_value());
   EXPECT_FALSE(outcomes[1].kept) << "what was not measured is missed";
   EXPECT_EQ(outcomes[1].reason, "acquire.p99 was not measured");
@@ -105,7 +105,7 @@ TEST(Figures, AreTheNumbersOfTheFile) {
     const bool in_list = path.find_first_of("0123456789") != std::string::npos &&
                          run.at(place.parent_pointer()).is_array();
     const bool below_list = path.starts_with(".series") || path.starts_with(".faults") ||
-                            path.starts_with(".quorum.votes") ||
+                            path.starts_with(".quorum.votes") || path.starts_with(".commands.") ||
                             path.starts_with(".quorum.node_seconds") ||
                             path.find("buckets") != std::string::npos;
     if (run.at(place).is_number() && !in_list && !below_list) {
@@ -135,6 +135,18 @@ TEST(Figures, OfRenewalAreThereWithoutValuesWhereNothingIsRenewed) {
 
 TEST(Figures, AnUnknownPathIsAProgrammingError) {
   EXPECT_THROW(figure(results::Run{}, "acquire.p98"), std::invalid_argument);
+}
+
+TEST(Threshold, ALowerBoundCannotShowThatAFigureIsSmall) {
+  std::vector runs{full_run()};
+  runs[0].acquire.p99 = 0.002;
+  runs[0].acquire.at_least = {"p99"};
+  const auto outcome = [&](const char* text) {
+    return evaluate(*parse_threshold(text), runs).at(0);
+  };
+  EXPECT_FALSE(outcome("acquire.p99<5ms").kept);
+  EXPECT_EQ(outcome("acquire.p99<5ms").reason, "acquire.p99 is at least 2 ms");
+  EXPECT_TRUE(outcome("acquire.p99>1ms").kept);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 #include <stdexcept>
+#include <vector>
 
 namespace lockbench::results {
 namespace {
@@ -20,6 +21,25 @@ TEST(StudentQuantile, IsThatOfTheTables) {
   EXPECT_NEAR(student_quantile(0.5, 4), 0, 1e-9);
   EXPECT_THROW(student_quantile(1, 4), std::invalid_argument);
   EXPECT_THROW(student_quantile(0.5, 0), std::invalid_argument);
+}
+
+TEST(MeanInterval, IsStudents) {
+  // R: t.test(c(1, 2, 3, 4, 5))$conf.int
+  const auto interval = mean_interval(std::vector<double>{1, 2, 3, 4, 5});
+  ASSERT_TRUE(interval);
+  EXPECT_NEAR(interval->low, 1.036757, 1e-6);
+  EXPECT_NEAR(interval->high, 4.963243, 1e-6);
+}
+
+TEST(MeanInterval, NeedsTwoValues) {
+  EXPECT_FALSE(mean_interval({}));
+  EXPECT_FALSE(mean_interval(std::vector<double>{1}));
+}
+
+TEST(MeanInterval, IsNoNarrowerThanItsNoise) {
+  const auto interval = mean_interval(std::vector<double>{2, 2, 2, 2, 2}, 1);
+  ASSERT_TRUE(interval);
+  EXPECT_NEAR(interval->high - 2, 2.776445 / std::sqrt(5.0), 1e-6);
 }
 
 /// The first seven are A's.

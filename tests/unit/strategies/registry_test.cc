@@ -42,6 +42,15 @@ TEST(Registry, ListsLeftOutStrategiesSeparately) {
   for (const Descriptor* strategy : all_strategies()) EXPECT_TRUE(strategy->not_built.empty());
 }
 
+TEST(Registry, HasATypicalStrategyOfEachStore) {
+  std::set<std::string_view> backends, typical;
+  for (const Descriptor* strategy : all_strategies()) {
+    backends.insert(strategy->backend);
+    if (strategy->typical) typical.insert(strategy->backend);
+  }
+  EXPECT_EQ(typical, backends);
+}
+
 TEST(Registry, RefusesADuplicateName) {
   EXPECT_THROW(Registration(Descriptor{.name = "none"}), std::logic_error);
 }

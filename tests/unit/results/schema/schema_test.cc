@@ -92,7 +92,7 @@ json document_of(const Result& result) { return json::parse(to_json(result)); }
 /// Where any name may stand.
 bool is_map(const std::string& at) {
   return at == "/workload" || at == "/environment/servers" || at == "/hazards/0/evidence" ||
-         at == "/capacity/0/models/0/parameters";
+         at == "/runs/0/commands" || at == "/capacity/0/models/0/parameters";
 }
 
 /// The full result with everything that the file announces beyond it.
@@ -195,6 +195,8 @@ TEST(Schema, RejectsWrongTypesAndNegativeNumbersEverywhere) {
     broken.at(place) = document.at(place).is_object() ? json("text") : json{{"surprise", 1}};
     EXPECT_NE(violation(broken), "") << "wrong type at " << place;
     const bool signed_figure = at == "/experiment/points/0/overhead" ||
+                               at.starts_with("/experiment/points/0/overhead_interval/") ||
+                               at.starts_with("/experiment/points/1/node_cost_") ||
                                at.starts_with("/belief_gaps") || at == "/capacity/0/headroom" ||
                                at.ends_with("/predictions/0/error");
     if (document.at(place).is_number() && !signed_figure) {
@@ -208,7 +210,7 @@ TEST(Schema, RejectsWrongTypesAndNegativeNumbersEverywhere) {
 
 TEST(Schema, RejectsWhatIsNotAllowedInParticular) {
   const std::vector<std::pair<std::string, json>> cases = {
-      {"/schema", "lockbench.result/2"},
+      {"/schema", "lockbench.result/3"},
       {"/started_at", "yesterday"},
       {"/id", ""},
       {"/runs/0/audit/verdict", "fine"},

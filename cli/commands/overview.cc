@@ -1,0 +1,81 @@
+#include <algorithm>
+#include <chrono>
+
+#include "cli/commands/commands.h"
+#include "cli/commands/run.h"
+#include "strategies/registry.h"
+
+namespace lockbench::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using loadgen::NamedLoad;
+
+struct OverviewOptions : RunOptions {
+  static constexpr Commands kCommand = kOverview;
+  bool all = false;
+
+  OverviewOptions() {
+    workload.duration = 8s;
+    workload.settles_after = 2s;
+  }
+
+  void declare(OptionList& options) {
+    LoadOptions::declare(options);
+    options.heading("Load");
+    options.add_flag({"all", ""}, all, "every strategy, the flawed ones last");
+  }
+
+  tl::expected<void, UsageError> complete(const OptionList& options) {
+    loads = {NamedLoad::alone, NamedLoad::demand, NamedLoad::saturated};
+    if (!all || strategies.empty()) return LoadOptions::complete(options);
+    return tl::unexpected(UsageError{"--all cannot be combined with names of strategies"});
+  }
+};
+
+/// A lock that cannot be given back safely, or that nothing ends if its holder dies.
+bool is_flawed(const Descriptor& strategy) {
+  const Traits& traits = strategy.traits;
+  return strategy.backend != "local" &&
+         (traits.release_check != OwnerCheck::atomic || traits.expiry == Expiry::none);
+}
+
+/// The typical strategy of each family; with `all` the others behind them.
+std::vector<Selected> usual(bool all) {
+  std::vector<Selected> selected;
+  for (const Descriptor* strategy : all_strategies()) {
+    if (all || strategy->typical) selected.push_back({strategy, false});
+  }
+  std::stable_sort(selected.begin(), selected.end(), [](const Selected& a, const Selected& b) {
+    const auto key = [](const Descriptor& one) { return std::pair(is_flawed(one), !one.typical); };
+    return key(*a.strategy) < key(*b.strategy);
+  });
+  return selected;
+}
+
+tl::expected<int, UsageError> overview(const OverviewOptions& given) {
+  RunOptions options = given;
+  if (!options.strategies.empty()) {
+    auto selected = select_for_load(options);
+    if (!selected) return tl::unexpected(selected.error());
+    return measure(options, *std::move(selected));
+  }
+  std::vector<Selected> selected = usual(given.all);
+  // For the result.
+  for (const Selected& one : selected) options.strategies.emplace_back(one.strategy->name);
+  return measure(options, std::move(selected));
+}
+
+}  // namespace
+
+Command overview_command() {
+  return make_command<OverviewOptions>(
+      {.name = "overview",
+       .task = kMeasure,
+       .summary =
+           "Compare locks under three loads: what they cost, what clients wait, who starves.",
+       .example = "lockbench overview redis-queue redlock etcd"},
+      overview);
+}
+
+}  // namespace lockbench::cli

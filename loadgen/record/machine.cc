@@ -1,0 +1,67 @@
+#include "loadgen/record/machine.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+
+namespace lockbench::loadgen {
+namespace {
+
+/// Empty if there is no such file, or no permission to read it.
+std::string text_of(const char* path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+MachineCpu operator-(const MachineCpu& later, const MachineCpu& earlier) {
+  return {.total = later.total - earlier.total,
+          .busy = later.busy - earlier.busy,
+          .programs = later.programs - earlier.programs,
+          .stolen = later.stolen - earlier.stolen};
+}
+
+std::optional<MachineCpu> parse_machine_cpu(std::string_view stat, double ticks_per_second) {
+  // proc(5): "cpu user nice system idle iowait irq softirq steal guest guest_nice", of which the
+  // last two are a part of the first two.
+  std::istringstream line{std::string(stat.substr(0, stat.find('\n')))};
+  std::string name;
+  std::array<double, 8> ticks{};
+  line >> name;
+  for (double& number : ticks) line >> number;
+  if (!line || name != "cpu" || ticks_per_second <= 0) return std::nullopt;
+  const auto [user, nice, system, idle, iowait, irq, softirq, steal] = ticks;
+  const double programs = user + nice + system, busy = programs + irq + softirq;
+  return MachineCpu{.total = (busy + idle + iowait + steal) / ticks_per_second,
+                    .busy = busy / ticks_per_second,
+                    .programs = programs / ticks_per_second,
+                    .stolen = steal / ticks_per_second};
+}
+
+std::optional<double> parse_cpu_pressure(std::string_view pressure) {
+  // "some avg10=0.00 avg60=0.00 avg300=0.00 total=123", in microseconds; a line "full" may follow.
+  std::istringstream line{std::string(pressure.substr(0, pressure.find('\n')))};
+  std::string word;
+  line >> word;
+  if (word != "some") return std::nullopt;
+  while (line >> word) {
+    if (!word.starts_with("total=")) continue;
+    std::istringstream number(word.substr(word.find('=') + 1));
+    double microseconds = 0;
+    if (number >> microseconds) return microseconds * 1e-6;
+  }
+  return std::nullopt;
+}
+
+MachineReading read_machine() {
+  return {
+      .cpu = parse_machine_cpu(text_of("/proc/stat"), static_cast<double>(::sysconf(_SC_CLK_TCK))),
+      .pressure_seconds = parse_cpu_pressure(text_of("/proc/pressure/cpu"))};
+}
+
+}  // namespace lockbench::loadgen

@@ -1,0 +1,90 @@
+#include "loadgen/run/named_load.h"
+
+#include <array>
+#include <chrono>
+#include <cmath>
+
+namespace lockbench::loadgen {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Of what the busiest key can serve: a lock that is mostly free, and one that is mostly taken but
+/// must still keep up.
+constexpr std::array kDemands{0.3, 0.7};
+/// Between zones of one region.
+constexpr Duration kNetwork = 1ms;
+constexpr int kDemandClients = 32;
+
+struct Shape {
+  int clients;
+  DurationDistribution hold;
+};
+
+Shape shape_of(NamedLoad load) {
+  switch (load) {
+    case NamedLoad::alone:
+      return {1, {}};
+    case NamedLoad::demand:
+      return {kDemandClients, DurationDistribution::exponential(2ms)};
+    case NamedLoad::saturated:
+      return {Workload().clients, DurationDistribution::constant(1ms)};
+    case NamedLoad::reacquire:
+      break;
+  }
+  return {Workload().clients, {}};
+}
+
+/// What the keys can serve if they are never free: a client needs a round trip to take a key that
+/// was left.
+double most_sections_per_second(const Workload& workload) {
+  return 1 / (seconds(workload.hold.mean() + workload.rtt) * busiest_key_share(workload));
+}
+
+}  // namespace
+
+std::string_view to_string(NamedLoad load) {
+  constexpr std::array<std::string_view, 4> kNames{"alone", "demand", "saturated", "reacquire"};
+  return kNames.at(static_cast<std::size_t>(load));
+}
+
+std::vector<Workload> points_of(NamedLoad load, const Workload& given, const Decided& decided) {
+  Workload point = given;
+  const Shape shape = shape_of(load);
+  point.load = to_string(load);
+  if (!decided.clients) point.clients = shape.clients;
+  if (!decided.hold) point.hold = shape.hold;
+  std::vector<Workload> points;
+  if (load == NamedLoad::alone && !decided.rtt) {
+    for (const Duration rtt : {Duration::zero(), Duration(kNetwork)}) {
+      point.rtt = rtt;
+      points.push_back(point);
+    }
+  } else if (load == NamedLoad::demand && !decided.rate && !point.hold.is_zero()) {
+    for (const double share : kDemands) {
+      point.rate = share * most_sections_per_second(point);
+      points.push_back(point);
+    }
+  } else {
+    points.push_back(point);
+  }
+  return points;
+}
+
+results::Load load_of(const Workload& workload) {
+  return {.name = std::string(workload.load),
+          .clients = static_cast<std::uint64_t>(workload.clients),
+          .hold_seconds = seconds(workload.hold.mean()),
+          .rate = workload.rate,
+          .rtt_seconds = seconds(workload.rtt)};
+}
+
+double busiest_key_share(const Workload& workload) {
+  double weights = 0;
+  for (int key = 1; key <= workload.key_count(); ++key) {
+    weights += workload.key_per_client ? 1 : std::pow(key, -workload.key_skew);
+  }
+  return 1 / weights;
+}
+
+}  // namespace lockbench::loadgen

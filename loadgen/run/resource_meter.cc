@@ -1,0 +1,85 @@
+#include "loadgen/run/resource_meter.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+
+namespace lockbench::loadgen {
+namespace {
+
+double own_cpu_seconds() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto to_seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return to_seconds(usage.ru_utime) + to_seconds(usage.ru_stime);
+}
+
+/// Nothing unless both are there.
+template <class T>
+std::optional<T> difference(const std::optional<T>& later, const std::optional<T>& earlier) {
+  if (!later || !earlier) return std::nullopt;
+  return *later - *earlier;
+}
+
+}  // namespace
+
+void ResourceMeter::load_begins() {
+  servers_at_begin_ = read_servers();
+  bytes_at_begin_ = plan_.bytes_moved ? plan_.bytes_moved() : 0;
+  at_begin_ = read();
+}
+
+void ResourceMeter::load_ends() { at_end_ = read(); }
+
+void ResourceMeter::drained() {
+  servers_when_drained_ = read_servers();
+  bytes_when_drained_ = plan_.bytes_moved ? plan_.bytes_moved() : 0;
+}
+
+void ResourceMeter::add_to(RunEvidence& evidence) const {
+  evidence.cpu_seconds = at_end_.own_cpu - at_begin_.own_cpu;
+  evidence.private_cpu_seconds = difference(at_end_.private_cpu, at_begin_.private_cpu);
+  evidence.machine.cpu = difference(at_end_.machine.cpu, at_begin_.machine.cpu);
+  evidence.machine.pressure_seconds =
+      difference(at_end_.machine.pressure_seconds, at_begin_.machine.pressure_seconds);
+}
+
+std::optional<double> ResourceMeter::server_cpu_seconds() const {
+  // A server that restarts counts from zero again.
+  const bool restarts =
+      std::any_of(plan_.faults.begin(), plan_.faults.end(),
+                  [](const Fault& fault) { return restarts_servers(fault.kind); });
+  if (restarts) return std::nullopt;
+  return difference(servers_when_drained_, servers_at_begin_);
+}
+
+std::optional<std::uint64_t> ResourceMeter::bytes() const {
+  if (!plan_.bytes_moved) return std::nullopt;
+  return bytes_when_drained_ - bytes_at_begin_;
+}
+
+ResourceMeter::Reading ResourceMeter::read() const {
+  Reading reading{.own_cpu = own_cpu_seconds(), .private_cpu = {}, .machine = plan_.machine()};
+  // Other locks' servers run too.
+  if (has_only_private_servers()) {
+    reading.private_cpu = plan_.private_cpu.all ? plan_.private_cpu.all() : 0;
+  }
+  return reading;
+}
+
+bool ResourceMeter::has_only_private_servers() const {
+  const auto is_private = [this](std::string_view set) {
+    return plan_.private_cpu.of && plan_.private_cpu.of(set).has_value();
+  };
+  const bool counts_there = plan_.workload.resource != Resource::memory;
+  return (urls_of(strategy_, plan_.endpoints).empty() || is_private(server_set(strategy_))) &&
+         (!counts_there || is_private("counter"));
+}
+
+std::optional<double> ResourceMeter::read_servers() const {
+  return plan_.private_cpu.of ? plan_.private_cpu.of(server_set(strategy_)) : std::nullopt;
+}
+
+}  // namespace lockbench::loadgen

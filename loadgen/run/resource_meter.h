@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "loadgen/record/certificate.h"
+#include "loadgen/record/machine.h"
+#include "loadgen/run/runner.h"
+
+namespace lockbench::loadgen {
+
+/// What one run uses of this machine and of its private servers. For one thread.
+class ResourceMeter {
+ public:
+  /// Both must outlive it.
+  ResourceMeter(const RunPlan& plan, const Descriptor& strategy)
+      : plan_(plan), strategy_(strategy) {}
+
+  void load_begins();
+  void load_ends();
+  /// No client uses a server any more.
+  void drained();
+
+  /// CPU time of the generator, the private servers and the machine during the load.
+  void add_to(RunEvidence& evidence) const;
+  /// CPU time of the private servers of this lock, until drained; nothing if it has none, or if
+  /// they restarted.
+  std::optional<double> server_cpu_seconds() const;
+  /// Through proxies, until drained; nothing without them.
+  std::optional<std::uint64_t> bytes() const;
+
+ private:
+  struct Reading {
+    double own_cpu = 0;
+    std::optional<double> private_cpu;
+    MachineReading machine;
+  };
+  Reading read() const;
+  bool has_only_private_servers() const;
+  std::optional<double> read_servers() const;
+
+  const RunPlan& plan_;
+  const Descriptor& strategy_;
+  Reading at_begin_, at_end_;
+  std::optional<double> servers_at_begin_, servers_when_drained_;
+  std::uint64_t bytes_at_begin_ = 0, bytes_when_drained_ = 0;
+};
+
+}  // namespace lockbench::loadgen

@@ -1,0 +1,53 @@
+#include "results/file/loads.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "results/tables/units.h"
+
+namespace lockbench::results {
+
+std::string label(const Load& load) {
+  std::string text = load.name.empty() ? "load" : load.name;
+  if (load.rate) text += fmt::format(" at {}/s", human_number(*load.rate));
+  if (load.rtt_seconds > 0) text += fmt::format(", RTT {}", human_seconds(load.rtt_seconds));
+  return text;
+}
+
+bool has_several_loads(const Result& result) {
+  const Load* first = nullptr;
+  for (const Run& run : result.runs) {
+    if (!run.load) continue;
+    if (first == nullptr) first = &*run.load;
+    if (*run.load != *first) return true;
+  }
+  return false;
+}
+
+std::string name_of(const Run& run, const Result& result) {
+  if (!run.load || !has_several_loads(result)) return run.strategy;
+  return fmt::format("{} ({})", run.strategy, label(*run.load));
+}
+
+std::vector<Result> split_by_load(const Result& result) {
+  Result rest = result;
+  rest.runs.clear();
+  std::vector<Result> results;
+  for (const Run& run : result.runs) {
+    const auto same = std::find_if(results.begin(), results.end(), [&](const Result& one) {
+      return one.runs.front().load == run.load;
+    });
+    Result& its = same == results.end() ? results.emplace_back(rest) : *same;
+    its.runs.push_back(run);
+    if (!run.load) continue;
+    its.workload["load"] = std::vector<std::string>{run.load->name};
+    its.workload["clients"] = static_cast<std::int64_t>(run.load->clients);
+    its.workload["hold"] = run.load->hold_seconds;
+    its.workload["rate"] = run.load->rate ? OptionValue(*run.load->rate) : OptionValue(nullptr);
+    its.workload["rtt"] = run.load->rtt_seconds;
+  }
+  return results;
+}
+
+}  // namespace lockbench::results

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "results/file/model.h"
+
+namespace lockbench::results {
+
+/// "demand at 350/s", "alone, RTT 1 ms": what tells the loads of one result apart.
+std::string label(const Load& load);
+
+/// Whether not all runs that say what their load was had the same.
+bool has_several_loads(const Result& result);
+
+/// "redis-queue", and its load where runs of the result differ in it.
+std::string name_of(const Run& run, const Result& result);
+
+/// A result for each load, which its workload describes, in the order of their first runs.
+std::vector<Result> split_by_load(const Result& result);
+
+}  // namespace lockbench::results

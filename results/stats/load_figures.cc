@@ -1,0 +1,227 @@
+#include "results/stats/load_figures.h"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+#include "results/stats/figures.h"
+#include "results/stats/statistics.h"
+
+namespace lockbench::results {
+namespace {
+
+bool has_load(const Run& run, std::string_view name) { return run.load && run.load->name == name; }
+
+bool before(const Load& a, const Load& b) {
+  return std::tuple(a.rate.value_or(0), a.rtt_seconds) <
+         std::tuple(b.rate.value_or(0), b.rtt_seconds);
+}
+
+std::optional<double> sum(const std::vector<const Run*>& runs, const std::string& path) {
+  if (runs.empty()) return std::nullopt;
+  double total = 0;
+  for (const Run* run : runs) total += figure(*run, path).value_or(0);
+  return total;
+}
+
+std::optional<double> ratio(const std::vector<const Run*>& runs, const std::string& path,
+                            const std::string& whole_path) {
+  const double whole = sum(runs, whole_path).value_or(0);
+  if (whole == 0) return std::nullopt;
+  return *sum(runs, path) / whole;
+}
+
+}  // namespace
+
+std::vector<const Run*> StrategyLoads::runs_of(std::string_view load) const {
+  std::vector<const Run*> found;
+  std::copy_if(runs.begin(), runs.end(), std::back_inserter(found),
+               [&](const Run* run) { return has_load(*run, load); });
+  return found;
+}
+
+std::size_t StrategyLoads::points_of(std::string_view load) const {
+  return static_cast<std::size_t>(std::count_if(points.begin(), points.end(),
+                                                [&](const Load& one) { return one.name == load; }));
+}
+
+std::vector<const Run*> StrategyLoads::runs_of(std::string_view load, std::size_t point) const {
+  std::vector<Load> of_load;
+  std::copy_if(points.begin(), points.end(), std::back_inserter(of_load),
+               [&](const Load& one) { return one.name == load; });
+  std::vector<const Run*> found;
+  if (point >= of_load.size()) return found;
+  std::copy_if(runs.begin(), runs.end(), std::back_inserter(found),
+               [&](const Run* run) { return run->load == of_load[point]; });
+  return found;
+}
+
+std::optional<LoadFigure> StrategyLoads::figure(std::string_view load, std::size_t point,
+                                                const std::string& path) const {
+  std::vector<double> values;
+  bool at_least = false;
+  for (const Run* run : runs_of(load, point)) {
+    const Figure found = find_figure(*run, path);
+    if (!found.value) continue;
+    values.push_back(*found.value);
+    at_least = at_least || found.at_least;
+  }
+  const auto middle = median(values);
+  if (!middle) return std::nullopt;
+  return LoadFigure{*middle, at_least};
+}
+
+std::optional<double> StrategyLoads::served_share(std::string_view load, std::size_t point) const {
+  double served = 0, wanted = 0;
+  for (const Run* run : runs_of(load, point)) {
+    const Outcomes& seen = run->outcomes;
+    const auto acquired = static_cast<double>(seen.acquired);
+    served += acquired;
+    wanted += acquired + static_cast<double>(seen.timed_out + seen.refused + seen.failed +
+                                             seen.unknown + seen.abandoned);
+  }
+  if (wanted == 0) return std::nullopt;
+  return served / wanted;
+}
+
+std::optional<double> StrategyLoads::least_served(std::string_view load) const {
+  std::optional<double> least;
+  for (std::size_t point = 0; point < points.size(); ++point) {
+    const auto served = served_share(load, point);
+    if (served) least = std::min(least.value_or(1), *served);
+  }
+  return least;
+}
+
+bool StrategyLoads::promised_exclusion() const {
+  return std::none_of(runs.begin(), runs.end(),
+                      [](const Run* run) { return run->audit.verdict == Verdict::unprotected; });
+}
+
+bool StrategyLoads::broke_exclusion() const {
+  return std::any_of(runs.begin(), runs.end(), [](const Run* run) {
+    return run->audit.verdict == Verdict::violated || run->audit.verdict == Verdict::unprotected;
+  });
+}
+
+bool StrategyLoads::is_safe() const {
+  return backend != "local" && !broke_exclusion() &&
+         std::any_of(runs.begin(), runs.end(),
+                     [](const Run* run) { return run->audit.verdict == Verdict::exclusive; });
+}
+
+std::vector<StrategyLoads> strategy_loads(const Result& result) {
+  std::vector<Load> points;
+  for (const std::string& load : load_names(result)) {
+    const std::vector<Load> its = points_of(result, load);
+    points.insert(points.end(), its.begin(), its.end());
+  }
+  std::vector<StrategyLoads> all;
+  for (const Run& run : result.runs) {
+    if (!run.load) continue;
+    auto same = std::find_if(all.begin(), all.end(), [&](const StrategyLoads& one) {
+      return one.strategy == run.strategy;
+    });
+    if (same == all.end()) {
+      all.push_back({run.strategy, run.backend, {}, points});
+      same = all.end() - 1;
+    }
+    same->runs.push_back(&run);
+  }
+  std::stable_sort(all.begin(), all.end(), [](const StrategyLoads& a, const StrategyLoads& b) {
+    return std::tuple(a.backend == "local", a.backend) <
+           std::tuple(b.backend == "local", b.backend);
+  });
+  return all;
+}
+
+std::vector<std::string> load_names(const Result& result) {
+  std::vector<std::string> names;
+  for (const Run& run : result.runs) {
+    if (!run.load || std::find(names.begin(), names.end(), run.load->name) != names.end()) continue;
+    names.push_back(run.load->name);
+  }
+  return names;
+}
+
+std::vector<Load> points_of(const Result& result, std::string_view load) {
+  std::vector<Load> points;
+  for (const Run& run : result.runs) {
+    if (!has_load(run, load)) continue;
+    if (std::find(points.begin(), points.end(), *run.load) == points.end()) {
+      points.push_back(*run.load);
+    }
+  }
+  std::stable_sort(points.begin(), points.end(), before);
+  return points;
+}
+
+Verdict worst_verdict(const std::vector<const Run*>& runs) {
+  // From the best: a violation outweighs all, no audit outweighs a success.
+  constexpr std::array kGravity{Verdict::exclusive, Verdict::untested, Verdict::unaudited,
+                                Verdict::unprotected, Verdict::violated};
+  const auto gravity = [&](const Run* run) {
+    return std::find(kGravity.begin(), kGravity.end(), run->audit.verdict);
+  };
+  auto worst = kGravity.begin();
+  for (const Run* run : runs) worst = std::max(worst, gravity(run));
+  return *worst;
+}
+
+std::optional<double> round_trips(const StrategyLoads& strategy) {
+  const auto acquire = [&](std::size_t point) {
+    return strategy.figure("alone", point, "acquire.p50");
+  };
+  const auto release = [&](std::size_t point) {
+    return strategy.figure("alone", point, "release.p50");
+  };
+  const auto near = strategy.runs_of("alone", 0), far = strategy.runs_of("alone", 1);
+  if (near.empty() || far.empty() || !acquire(0) || !acquire(1)) return std::nullopt;
+  const double longer = far.front()->load->rtt_seconds - near.front()->load->rtt_seconds;
+  const auto released = [&](std::size_t point) {
+    const auto found = release(point);
+    return found ? found->value : 0;
+  };
+  return (acquire(1)->value + released(1) - acquire(0)->value - released(0)) / longer;
+}
+
+std::optional<LoadFigure> section_cost(const StrategyLoads& strategy) {
+  const std::size_t farthest = strategy.points_of("alone") - 1;
+  const auto acquire = strategy.figure("alone", farthest, "acquire.p50");
+  if (!acquire) return std::nullopt;
+  const auto release = strategy.figure("alone", farthest, "release.p50");
+  return LoadFigure{acquire->value + (release ? release->value : 0), acquire->at_least};
+}
+
+std::optional<LoadFigure> demand_p99(const StrategyLoads& strategy) {
+  return strategy.figure("demand", strategy.points_of("demand") - 1, "acquire.p99");
+}
+
+std::optional<double> share_of_ideal(const StrategyLoads& strategy, std::string_view load) {
+  const auto rate = strategy.figure(load, 0, "sections_per_second");
+  const auto runs = strategy.runs_of(load, 0);
+  if (!rate || runs.front()->load->hold_seconds == 0) return std::nullopt;
+  return rate->value * runs.front()->load->hold_seconds;
+}
+
+std::optional<double> handed_over(const StrategyLoads& strategy, std::string_view load) {
+  return ratio(strategy.runs_of(load, 0), "direct_handoffs", "awaited_releases");
+}
+
+std::optional<double> overtakings(const StrategyLoads& strategy, std::string_view load) {
+  return ratio(strategy.runs_of(load, 0), "overtakings", "sections");
+}
+
+std::optional<double> violations_per_million(const StrategyLoads& strategy) {
+  std::uint64_t violations = 0;
+  double contended = 0;
+  for (const Run* run : strategy.runs) {
+    const Audit& audit = run->audit;
+    violations += std::max({audit.lost_updates, audit.overlaps, audit.fence_regressions});
+    contended += static_cast<double>(audit.contended_grants);
+  }
+  if (contended == 0) return std::nullopt;
+  return std::min(1.0, poisson_upper_bound(violations) / contended) * 1e6;
+}
+
+}  // namespace lockbench::results

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "results/file/model.h"
+
+namespace lockbench::results {
+
+// Figures that take several runs: of one strategy under the points of a named load, such as the two
+// rates of `demand`.
+
+/// A lower share served means that the lock cannot keep up.
+inline constexpr double kServed = 0.95;
+/// A wait that is so many times the best one is a reason to avoid a lock.
+inline constexpr double kMuchLonger = 10;
+
+struct LoadFigure {
+  double value = 0;
+  bool at_least = false;
+};
+
+/// The runs of one strategy, of all loads. Points into the result.
+struct StrategyLoads {
+  std::string strategy, backend;
+  std::vector<const Run*> runs;
+  /// The points of each load of the result, in the order of rate and round-trip time.
+  std::vector<Load> points;
+
+  std::vector<const Run*> runs_of(std::string_view load) const;
+  /// How many points the load has.
+  std::size_t points_of(std::string_view load) const;
+  /// The runs under the n-th point of a load.
+  std::vector<const Run*> runs_of(std::string_view load, std::size_t point) const;
+  /// The median over the repetitions; nothing without such runs.
+  std::optional<LoadFigure> figure(std::string_view load, std::size_t point,
+                                   const std::string& path) const;
+  /// Of the sections that were wanted; nothing without such runs.
+  std::optional<double> served_share(std::string_view load, std::size_t point) const;
+  /// The lowest over the points.
+  std::optional<double> least_served(std::string_view load) const;
+
+  bool promised_exclusion() const;
+  bool broke_exclusion() const;
+  /// A lock in a store that broke exclusion in no run, of which one had enough contention to tell.
+  bool is_safe() const;
+};
+
+/// In the order of stores, those without one last.
+std::vector<StrategyLoads> strategy_loads(const Result& result);
+
+/// "alone", "demand": in the order of the result.
+std::vector<std::string> load_names(const Result& result);
+std::vector<Load> points_of(const Result& result, std::string_view load);
+
+Verdict worst_verdict(const std::vector<const Run*>& runs);
+
+/// How much longer a section, acquire and release, takes with a longer network, per round trip.
+std::optional<double> round_trips(const StrategyLoads& strategy);
+/// Acquire and release of a client alone, with the longest network.
+std::optional<LoadFigure> section_cost(const StrategyLoads& strategy);
+/// Under the highest demand.
+std::optional<LoadFigure> demand_p99(const StrategyLoads& strategy);
+/// Of the sections that one key could serve if it changed hands in no time.
+std::optional<double> share_of_ideal(const StrategyLoads& strategy, std::string_view load);
+/// Of the releases at which a client waited, those whose next grant went to such a client.
+std::optional<double> handed_over(const StrategyLoads& strategy, std::string_view load);
+std::optional<double> overtakings(const StrategyLoads& strategy, std::string_view load);
+/// An upper bound over all its runs together, with a confidence of 95 %.
+std::optional<double> violations_per_million(const StrategyLoads& strategy);
+
+}  // namespace lockbench::results

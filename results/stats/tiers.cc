@@ -1,0 +1,132 @@
+#include "results/stats/tiers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "results/stats/figures.h"
+#include "results/stats/load_figures.h"
+#include "results/stats/significance.h"
+#include "results/stats/statistics.h"
+
+namespace lockbench::results {
+namespace {
+
+/// Differences below are nothing that anybody would act on.
+constexpr double kTenth = 1.1;
+constexpr std::size_t kFewestStrategies = 3;
+
+std::vector<double> logarithms(std::vector<double> values) {
+  // A wait of nothing is one of a nanosecond.
+  for (double& value : values) value = std::log(std::max(value, 1e-9));
+  return values;
+}
+
+/// Whether `b`, which is higher, can be told apart from `a`. Both are logarithms.
+bool told_apart(const std::vector<double>& a, const std::vector<double>& b) {
+  const double difference = *mean(b) - *mean(a);
+  if (difference < std::log(kTenth)) return false;
+  if (a.size() < 2 || b.size() < 2) return true;
+  // Welch's interval: strategies scatter differently.
+  const auto na = static_cast<double>(a.size()), nb = static_cast<double>(b.size());
+  const double va = std::pow(*stddev(a), 2) / na, vb = std::pow(*stddev(b), 2) / nb;
+  if (va + vb == 0) return true;
+  const double degrees = std::pow(va + vb, 2) / (va * va / (na - 1) + vb * vb / (nb - 1));
+  return difference > student_quantile(0.975, std::max(1.0, degrees)) * std::sqrt(va + vb);
+}
+
+/// What decides under this load, by repetition.
+std::vector<double> deciding_values(const StrategyLoads& strategy, const std::string& load) {
+  std::vector<double> values;
+  const std::size_t last = strategy.points_of(load) - 1;
+  for (const Run* run : strategy.runs_of(load, last)) {
+    const auto value = [&](const char* path) { return figure(*run, path); };
+    std::optional<double> found = value(load == "alone" || load == "demand"
+                                            ? (load == "alone" ? "acquire.p50" : "acquire.p99")
+                                            : "fairness.by_client.worst_p99");
+    if (!found) continue;
+    if (load == "alone") *found += value("release.p50").value_or(0);
+    values.push_back(*found);
+  }
+  return values;
+}
+
+}  // namespace
+
+std::vector<int> tiers(const std::vector<std::vector<double>>& values) {
+  std::vector<std::vector<double>> samples;
+  samples.reserve(values.size());
+  for (const auto& one : values) samples.push_back(logarithms(one));
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (!samples[i].empty()) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return *mean(samples[a]) < *mean(samples[b]);
+  });
+  std::vector<int> found(values.size(), 0);
+  int tier = 0;
+  std::size_t first = 0;
+  for (const std::size_t item : order) {
+    if (tier == 0 || told_apart(samples[first], samples[item])) {
+      ++tier;
+      first = item;
+    }
+    found[item] = tier;
+  }
+  return found;
+}
+
+std::optional<double> kendall_tau(const std::vector<int>& a, const std::vector<int>& b) {
+  double agreed = 0, told_apart_in_a = 0, told_apart_in_b = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const int sign_a = (a[i] > a[j]) - (a[i] < a[j]), sign_b = (b[i] > b[j]) - (b[i] < b[j]);
+      agreed += sign_a * sign_b;
+      told_apart_in_a += sign_a * sign_a;
+      told_apart_in_b += sign_b * sign_b;
+    }
+  }
+  if (told_apart_in_a == 0 || told_apart_in_b == 0) return std::nullopt;
+  return agreed / std::sqrt(told_apart_in_a * told_apart_in_b);
+}
+
+std::vector<Place> places(const Result& result, std::string_view load) {
+  std::vector<Place> found;
+  std::vector<std::vector<double>> values;
+  for (const StrategyLoads& strategy : strategy_loads(result)) {
+    if (strategy.runs_of(load).empty()) continue;
+    found.push_back({strategy.strategy});
+    values.push_back(deciding_values(strategy, std::string(load)));
+  }
+  const std::vector<int> ranked = tiers(values);
+  for (std::size_t i = 0; i < found.size(); ++i) found[i].tier = ranked[i];
+  return found;
+}
+
+std::vector<std::string> agreement(const Result& a, const Result& b) {
+  std::vector<std::string> lines;
+  for (const std::string& load : load_names(a)) {
+    std::vector<int> of_a, of_b;
+    const std::vector<Place> others = places(b, load);
+    for (const Place& place : places(a, load)) {
+      const auto other = std::find_if(others.begin(), others.end(), [&](const Place& one) {
+        return one.strategy == place.strategy && one.tier > 0;
+      });
+      if (place.tier == 0 || other == others.end()) continue;
+      of_a.push_back(place.tier);
+      of_b.push_back(other->tier);
+    }
+    const auto tau = kendall_tau(of_a, of_b);
+    if (!tau || of_a.size() < kFewestStrategies) continue;
+    lines.push_back(
+        fmt::format("ranking under {}: Kendall's tau of the tiers of {} strategies is "
+                    "{:.2f}",
+                    load.empty() ? "this load" : load, of_a.size(), *tau));
+  }
+  return lines;
+}
+
+}  // namespace lockbench::results

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "results/file/model.h"
+
+namespace lockbench::results {
+
+/// Tiers of items by a figure, 1 for the lowest; 0 for items without values. `values[i]` are those
+/// of item i by repetition. Neighbours share a tier as long as they cannot be told apart from its
+/// first: they differ by less than a tenth, or the 95 % confidence interval of their ratio holds 1.
+std::vector<int> tiers(const std::vector<std::vector<double>>& values);
+
+/// Kendall's tau-b of two rankings of the same items (Kendall, The treatment of ties in ranking
+/// problems, 1945): 1 if they agree. Nothing if one of them tells no items apart.
+std::optional<double> kendall_tau(const std::vector<int>& a, const std::vector<int>& b);
+
+/// A strategy's place under one load, by the figure that decides there: alone the time to acquire
+/// and release, under demand the p99 of the response, else the worst client's p99.
+struct Place {
+  std::string strategy;
+  int tier = 0;  ///< 0: not measured
+};
+/// In the order of strategy_loads().
+std::vector<Place> places(const Result& result, std::string_view load);
+
+/// How alike two results rank the strategies that both have, under each load that both have; a line
+/// for each.
+std::vector<std::string> agreement(const Result& a, const Result& b);
+
+}  // namespace lockbench::results

@@ -1,0 +1,333 @@
+#include "results/tables/loads.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "results/file/loads.h"
+#include "results/file/option_values.h"
+#include "results/stats/load_figures.h"
+#include "results/stats/tiers.h"
+#include "results/tables/units.h"
+
+namespace lockbench::results {
+namespace {
+
+Column column(std::string key, std::string group, std::string name, Unit unit, int rank) {
+  return {.key = std::move(key),
+          .group = std::move(group),
+          .name = std::move(name),
+          .unit = unit,
+          .rank = rank};
+}
+
+/// The runs of one strategy under one load.
+struct Row {
+  const StrategyLoads* strategy = nullptr;
+  std::string load;
+  int tier = 0;  ///< 0: not measured
+};
+using RowField = Field<Row>;
+
+RowField strategy_column() {
+  return {column("strategy", "", "strategy", Unit::text, 0),
+          [](const Row& row) { return row.strategy->strategy; }};
+}
+
+/// Strategies that cannot be told apart by the figure that decides share one.
+RowField tier_column() {
+  return {column("tier", "", "tier", Unit::count, 2), [](const Row& row) -> Cell {
+            if (row.tier == 0) return {};
+            return row.tier;
+          }};
+}
+
+RowField verdict_column() {
+  return {column("verdict", "", "verdict", Unit::text, 1), [](const Row& row) -> Cell {
+            const Verdict verdict = worst_verdict(row.strategy->runs_of(row.load));
+            return {to_string(verdict), verdict == Verdict::exclusive  ? Tone::good
+                                        : verdict == Verdict::violated ? Tone::bad
+                                                                       : Tone::doubtful};
+          }};
+}
+
+Cell cell_of(const std::optional<LoadFigure>& figure) {
+  if (!figure) return {};
+  Cell cell = figure->value;
+  cell.at_least = figure->at_least;
+  return cell;
+}
+
+/// The median of a figure over the repetitions of a point.
+RowField at_point(Column shown, std::size_t point, std::string path) {
+  return {std::move(shown), [point, path = std::move(path)](const Row& row) {
+            return cell_of(row.strategy->figure(row.load, point, path));
+          }};
+}
+
+std::vector<RowField> alone_fields(const std::vector<Load>& points) {
+  std::vector<RowField> fields{strategy_column(), tier_column()};
+  for (std::size_t point = 0; point < points.size(); ++point) {
+    const double rtt = points[point].rtt_seconds;
+    const std::string where = rtt > 0 ? "RTT " + human_seconds(rtt) : "loopback";
+    const std::string key = rtt > 0 ? "far" : "near";
+    fields.push_back(at_point(column(key + "_acquire_p50_seconds", where, "acquire", Unit::seconds,
+                                     2 + static_cast<int>(point)),
+                              point, "acquire.p50"));
+    fields.push_back(at_point(column(key + "_release_p50_seconds", where, "release", Unit::seconds,
+                                     6 + static_cast<int>(point)),
+                              point, "release.p50"));
+  }
+  fields.push_back({column("round_trips_per_section", "round", "trips", Unit::number, 1),
+                    [](const Row& row) -> Cell { return round_trips(*row.strategy); }});
+  fields.push_back(at_point(column("commands_per_section", "cmds/", "sect.", Unit::number, 4), 0,
+                            "commands_per_section"));
+  fields.push_back(at_point(column("bytes_per_section", "bytes/", "sect.", Unit::number, 5),
+                            points.size() - 1, "bytes_per_section"));
+  fields.push_back(
+      at_point(column("server_cpu_seconds_per_section", "server", "CPU/sect.", Unit::seconds, 3), 0,
+               "server_cpu_seconds_per_section"));
+  return fields;
+}
+
+/// A percentile, unless too little was served: then one of the columns says how much.
+RowField response(Column shown, std::size_t point, std::string path, bool says_share) {
+  return {std::move(shown), [point, path = std::move(path), says_share](const Row& row) -> Cell {
+            const auto served = row.strategy->served_share(row.load, point);
+            if (served && *served < kServed) {
+              if (!says_share) return {};
+              return {std::optional<double>(), Tone::bad,
+                      fmt::format("{:.0f} % served", 100 * *served)};
+            }
+            return cell_of(row.strategy->figure(row.load, point, path));
+          }};
+}
+
+std::vector<RowField> demand_fields(const std::vector<Load>& points) {
+  std::vector<RowField> fields{strategy_column(), tier_column()};
+  for (std::size_t point = 0; point < points.size(); ++point) {
+    const std::string at = fmt::format("{}/s", human_number(points[point].rate.value_or(0)));
+    const std::string key = fmt::format("point{}_", point + 1);
+    const auto add = [&](const char* name, const char* path, int rank, bool says_share = false) {
+      fields.push_back(response(column(key + name + "_seconds", at, name, Unit::seconds, rank),
+                                point, path, says_share));
+    };
+    const bool last = point + 1 == points.size();
+    add("p50", "acquire.p50", last ? 3 : 6);
+    add("p99", "acquire.p99", last ? 1 : 4, true);
+    if (!last) continue;
+    add("p99.9", "acquire.p999", 5);
+    fields.push_back(
+        response(column(key + "worst_client_p99_seconds", "worst", "client p99", Unit::seconds, 2),
+                 point, "fairness.by_client.worst_p99", false));
+  }
+  return fields;
+}
+
+std::vector<RowField> closed_fields(const Result& result) {
+  const bool one_key = workload_number(result, "keys").value_or(1) == 1;
+  std::vector<RowField> fields{
+      strategy_column(), tier_column(),
+      at_point(column("longest_wait_seconds", "longest", "wait", Unit::seconds, 1), 0,
+               "fairness.longest_wait_seconds"),
+      at_point(column("worst_client_p99_seconds", "worst", "client p99", Unit::seconds, 2), 0,
+               "fairness.by_client.worst_p99"),
+      at_point(column("sections_per_second", "sections", "/s", Unit::number, 4), 0,
+               "sections_per_second")};
+  if (one_key) {
+    fields.push_back(
+        {column("share_of_ideal", "of", "1/hold", Unit::share, 5),
+         [](const Row& row) -> Cell { return share_of_ideal(*row.strategy, row.load); }});
+  }
+  fields.push_back({column("handed_over_share", "handed", "over", Unit::share, 6),
+                    [](const Row& row) -> Cell { return handed_over(*row.strategy, row.load); }});
+  fields.push_back({column("overtakings_per_grant", "overtaken/", "grant", Unit::number, 7),
+                    [](const Row& row) -> Cell { return overtakings(*row.strategy, row.load); }});
+  fields.push_back(
+      at_point(column("violations_per_million", "violations", "per M ≤", Unit::number, 3), 0,
+               "audit.violations_per_million"));
+  fields.push_back(verdict_column());
+  return fields;
+}
+
+std::string_view question_of(const std::string& load) {
+  if (load == "alone") return "alone: what a section costs one client";
+  if (load == "demand") return "demand: what a client waits below the capacity of the lock";
+  if (load == "saturated") return "saturated: who is served while the lock is never free";
+  return "reacquire: clients that take the lock again at once";
+}
+
+std::string title_of(const std::string& load, const std::vector<Load>& points) {
+  const Load& first = points.front();
+  return fmt::format("{} ({} client{}, hold {})", question_of(load), first.clients,
+                     first.clients == 1 ? "" : "s", human_seconds(first.hold_seconds));
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  if (names.size() < 2) return names.empty() ? "" : names.front();
+  const std::vector<std::string> first(names.begin(), names.end() - 1);
+  return fmt::format("{} and {}", fmt::join(first, ", "), names.back());
+}
+
+std::string bounded(const LoadFigure& figure) {
+  return (figure.at_least ? "at least " : "") + human_seconds(figure.value);
+}
+
+struct Ranked {
+  std::string strategy;
+  LoadFigure figure;
+};
+
+/// What these strategies have, the lowest first.
+template <class FigureOf>
+std::vector<Ranked> ranked(const std::vector<const StrategyLoads*>& strategies,
+                           FigureOf figure_of) {
+  std::vector<Ranked> all;
+  for (const StrategyLoads* one : strategies) {
+    if (const std::optional<LoadFigure> figure = figure_of(*one)) {
+      all.push_back({one->strategy, *figure});
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Ranked& a, const Ranked& b) {
+    return a.figure.value < b.figure.value;
+  });
+  return all;
+}
+
+/// "Cheapest ...: a and b with 2.1 ms; dearest: c with 9 ms." Strategies of the best one's tier
+/// share its place.
+std::string extremes(std::string_view best, std::string_view worst, const std::vector<Ranked>& all,
+                     const std::vector<Place>& ranking) {
+  const auto tier_of = [&](const Ranked& one) {
+    const auto found = std::find_if(ranking.begin(), ranking.end(), [&](const Place& place) {
+      return place.strategy == one.strategy;
+    });
+    return found == ranking.end() ? 0 : found->tier;
+  };
+  std::vector<std::string> leaders;
+  for (const Ranked& one : all) {
+    if (tier_of(one) == tier_of(all.front())) leaders.push_back(one.strategy);
+  }
+  std::string text =
+      fmt::format("{}: {} with {}", best, listed(leaders), bounded(all.front().figure));
+  if (leaders.size() < all.size()) {
+    text += fmt::format("; {}: {} with {}", worst, all.back().strategy, bounded(all.back().figure));
+  }
+  return text + ".";
+}
+
+std::string safe_sentence(const std::vector<const StrategyLoads*>& safe,
+                          const std::vector<StrategyLoads>& all) {
+  std::vector<std::string> names, untested;
+  std::optional<double> most;
+  for (const StrategyLoads& one : all) {
+    const bool kept = std::find(safe.begin(), safe.end(), &one) != safe.end();
+    if (kept) {
+      names.push_back(one.strategy);
+      most = std::max(most.value_or(0), violations_per_million(one).value_or(0));
+    } else if (one.promised_exclusion() && !one.broke_exclusion()) {
+      untested.push_back(one.strategy);
+    }
+  }
+  std::string text =
+      names.empty()
+          ? std::string("Safe: no strategy was tested enough to say so.")
+          : fmt::format(
+                "Safe under contention: {} (no violation; with 95 % confidence at most {} in "
+                "a million contended grants).",
+                listed(names), human_number(*most));
+  if (!untested.empty() && !names.empty()) {
+    text += fmt::format(" Not tested enough: {}.", listed(untested));
+  }
+  return text;
+}
+
+/// What to avoid, and why. `safe` are those whose waits are compared.
+std::string avoid_sentence(const std::vector<const StrategyLoads*>& safe,
+                           const std::vector<StrategyLoads>& all) {
+  std::vector<std::string> broken, overloaded, starving, reasons;
+  for (const StrategyLoads& one : all) {
+    if (one.broke_exclusion()) broken.push_back(one.strategy);
+  }
+  const auto waits = ranked(safe, [](const StrategyLoads& one) { return demand_p99(one); });
+  std::optional<LoadFigure> shortest;
+  for (const StrategyLoads* one : safe) {
+    if (one->least_served("demand").value_or(1) < kServed) overloaded.push_back(one->strategy);
+  }
+  for (const Ranked& one : waits) {
+    if (one.figure.value < kMuchLonger * waits.front().figure.value) continue;
+    if (std::find(overloaded.begin(), overloaded.end(), one.strategy) != overloaded.end()) continue;
+    starving.push_back(one.strategy);
+    if (!shortest) shortest = one.figure;
+  }
+  if (!broken.empty()) {
+    reasons.push_back(fmt::format("{} (let two clients in at once)", listed(broken)));
+  }
+  if (!starving.empty()) {
+    reasons.push_back(fmt::format("under contention {} (p99 under demand {} or more; {}: {})",
+                                  listed(starving), human_seconds(shortest->value),
+                                  waits.front().strategy,
+                                  human_seconds(waits.front().figure.value)));
+  }
+  if (!overloaded.empty()) {
+    reasons.push_back(fmt::format("for such a rate {} (served less than {:.0f} % of the demand)",
+                                  listed(overloaded), 100 * kServed));
+  }
+  if (reasons.empty()) return "Avoid: nothing that was measured here.";
+  return fmt::format("Avoid {}.", fmt::join(reasons, "; "));
+}
+
+}  // namespace
+
+std::vector<TitledTable> load_tables(const Result& result) {
+  const std::vector<StrategyLoads> strategies = strategy_loads(result);
+  std::vector<TitledTable> tables;
+  for (const std::string& load : load_names(result)) {
+    const std::vector<Load> points = points_of(result, load);
+    const auto fields = load == "alone"    ? alone_fields(points)
+                        : load == "demand" ? demand_fields(points)
+                                           : closed_fields(result);
+    std::vector<Row> rows;
+    const std::vector<Place> ranking = places(result, load);
+    for (const StrategyLoads& one : strategies) {
+      if (!one.runs_of(load).empty()) rows.push_back({&one, load, ranking[rows.size()].tier});
+    }
+    tables.push_back({load, title_of(load, points), table_of(fields, rows)});
+  }
+  return tables;
+}
+
+std::vector<std::string> conclusions(const Result& result) {
+  const std::vector<StrategyLoads> all = strategy_loads(result);
+  if (all.empty()) return {};
+  std::vector<const StrategyLoads*> safe;
+  for (const StrategyLoads& one : all) {
+    if (one.is_safe()) safe.push_back(&one);
+  }
+  std::vector<std::string> said{safe_sentence(safe, all)};
+  const auto costs = ranked(safe, [](const StrategyLoads& one) { return section_cost(one); });
+  if (!costs.empty()) {
+    said.push_back(extremes("Cheapest over a network (acquire and release)", "dearest", costs,
+                            places(result, "alone")));
+  }
+  const auto waits = ranked(safe, [](const StrategyLoads& one) {
+    return one.figure("saturated", 0, "fairness.by_client.worst_p99");
+  });
+  if (!waits.empty()) {
+    said.push_back(extremes("Fairest (p99 of the worst client of a saturated lock)", "least fair",
+                            waits, places(result, "saturated")));
+  }
+  said.push_back(avoid_sentence(safe, all));
+  const std::string candidate = !waits.empty()  ? waits.front().strategy
+                                : !safe.empty() ? safe.front()->strategy
+                                                : all.front().strategy;
+  said.push_back(
+      fmt::format("Next: `lockbench hazards {0}` shows which faults break {0}; `lockbench choose` "
+                  "asks what you need.",
+                  candidate));
+  return said;
+}
+
+}  // namespace lockbench::results

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "results/file/model.h"
+#include "results/tables/table.h"
+
+namespace lockbench::results {
+
+struct TitledTable {
+  std::string load, title;
+  Table table;
+};
+
+/// For a result of several loads: a table for each name, with what that load decides. One row for
+/// each strategy, by store.
+std::vector<TitledTable> load_tables(const Result& result);
+
+/// What follows from the figures, in plain sentences: what is safe, what is cheapest, what is
+/// fairest, what to avoid and why, and what to run next. A sentence whose load is not in the result
+/// is left out.
+std::vector<std::string> conclusions(const Result& result);
+
+}  // namespace lockbench::results

@@ -1,0 +1,155 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "tests/integration/support/documents.h"
+#include "tests/integration/support/program.h"
+
+namespace lockbench::test {
+namespace {
+
+/// The runs of a load, the one with the highest rate or round-trip time last.
+std::vector<Json> runs_under(const Json& result, std::string_view strategy, std::string_view load) {
+  std::vector<Json> runs;
+  for (const Json& run : result.at("runs")) {
+    if (run.at("strategy") == strategy && run.at("load").at("name") == load) runs.push_back(run);
+  }
+  return runs;
+}
+
+/// What follows from the file, by strategy.
+struct Derived {
+  std::set<std::string> safe, broken;
+  std::map<double, std::string> by_cost, by_worst_client;
+};
+
+Derived derive(const Json& result) {
+  Derived derived;
+  std::set<std::string> tested;
+  for (const Json& run : result.at("runs")) {
+    const std::string name = run.at("strategy");
+    const std::string verdict = run.at("audit").at("verdict");
+    if (verdict == "exclusive" && run.at("backend") != "local") tested.insert(name);
+    if (verdict == "violated" || verdict == "unprotected") derived.broken.insert(name);
+  }
+  std::set_difference(tested.begin(), tested.end(), derived.broken.begin(), derived.broken.end(),
+                      std::inserter(derived.safe, derived.safe.end()));
+  for (const std::string& name : derived.safe) {
+    const Json far = runs_under(result, name, "alone").back();
+    derived.by_cost[far.at("acquire").at("p50").get<double>() +
+                    far.at("release").at("p50").get<double>()] = name;
+    const Json fairness = runs_under(result, name, "saturated").front().at("fairness");
+    derived.by_worst_client[fairness.at("by_client").at("worst_p99")] = name;
+  }
+  return derived;
+}
+
+std::string sentence(const std::string& out, std::string_view beginning) {
+  for (const std::string& line : lines_of(out)) {
+    if (line.starts_with(beginning)) return line;
+  }
+  return fmt::format("no sentence begins with {}", beginning);
+}
+
+TEST(Overview, ItsSentencesFollowFromItsFile) {
+  const Scratch scratch;
+  Program program(scratch, {"overview", "none", "redis-queue", "redis-set-nx-lua", "--duration",
+                            "700ms", "--warmup", "200ms", "--contended-grants", "200", "--out",
+                            "r.json", "--report", "r.html"});
+  const Outcome outcome = program.finish(std::chrono::seconds(60));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  EXPECT_EQ(result.at("runs").size(), 14U) << "none has no network";
+
+  const Derived derived = derive(result);
+  const std::string safe = sentence(outcome.out, "Safe under contention:");
+  for (const std::string& name : derived.safe) expect_in(safe, name);
+  EXPECT_FALSE(has(safe, "none"));
+  const std::string avoid = sentence(outcome.out, "Avoid ");
+  for (const std::string& name : derived.broken) expect_in(avoid, name);
+  const std::string cheapest = sentence(outcome.out, "Cheapest over a network");
+  expect_in(cheapest.substr(0, cheapest.find(';')), derived.by_cost.begin()->second);
+  const std::string fairest = sentence(outcome.out, "Fairest");
+  expect_in(fairest.substr(0, fairest.find(';')), derived.by_worst_client.begin()->second);
+  expect_in(sentence(outcome.out, "Next:"), derived.by_worst_client.begin()->second);
+
+  const std::string page = read_file(scratch / "r.html");
+  expect_in(page, "all loads");
+  expect_in(page, "demand at 350/s");
+}
+
+TEST(Loads, AloneCountsRoundTripsAndBytes) {
+  const Scratch scratch;
+  const Outcome outcome = lockbench(scratch, {"run", "redis-set-nx-lua", "--load", "alone",
+                                              "--duration", "500ms", "--out", "r.json"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  const std::vector<Json> runs = runs_under(result, "redis-set-nx-lua", "alone");
+  ASSERT_EQ(runs.size(), 2U);
+  EXPECT_EQ(runs[0].at("load").at("rtt_seconds"), 0);
+  EXPECT_TRUE(runs[0].at("bytes_per_section").is_null());
+  EXPECT_GE(runs[1].at("acquire").at("p50"), 0.001);
+  // A lock and a script, with their answers.
+  EXPECT_GT(runs[1].at("bytes_per_section"), 150);
+  EXPECT_LT(runs[1].at("bytes_per_section"), 1000);
+  EXPECT_EQ(runs[1].at("audit").at("verdict"), "untested") << "nobody competed";
+  EXPECT_TRUE(result.at("workload").at("clients").is_null()) << "each run says it";
+  expect_in(outcome.out, "round");
+}
+
+TEST(Loads, UnderDemandAQueueServesItsClientsSoonerThanPollingDoes) {
+  const Scratch scratch;
+  const Outcome outcome =
+      lockbench(scratch, {"run", "redis-set-nx-lua", "redis-queue", "--rate", "200", "--hold",
+                          "1ms", "--clients", "32", "--duration", "3s", "--out", "r.json"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  const auto p99 = [&](std::string_view strategy) {
+    const Json& run = run_of(result, strategy);
+    EXPECT_EQ(run.at("load").at("name"), "demand");
+    return run.at("acquire").at("p99").get<double>();
+  };
+  EXPECT_GT(p99("redis-set-nx-lua"), 2 * p99("redis-queue"));
+}
+
+TEST(Loads, AStarvedClientIsNoSurvivor) {
+  const Scratch scratch;
+  // It never comes to sleep for less than it takes to fill the run.
+  const Outcome outcome =
+      lockbench(scratch, {"run", "redis-set-nx", "--wait", "poll:2s", "--clients", "4",
+                          "--duration", "800ms", "--warmup", "0s", "--out", "r.json"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Json run = run_of(read_result(scratch / "r.json"), "redis-set-nx");
+  EXPECT_GT(run.at("acquire").at("censored").at("count"), 0);
+  EXPECT_TRUE(run.at("fairness").at("longest_wait_at_least"));
+  EXPECT_GT(run.at("fairness").at("longest_wait_seconds"), 0.5);
+  expect_in(outcome.out, "≥");
+}
+
+TEST(Output, StdoutMayBeTheFile) {
+  const Scratch scratch;
+  const Outcome outcome =
+      lockbench(scratch, short_run({"none", "--contended-grants", "1", "--out", "-", "--quiet"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(violation_of_schema(Json::parse(outcome.out)), "");
+  EXPECT_FALSE(std::filesystem::exists(scratch / "results"));
+}
+
+TEST(Output, FallsBackWhereTheUsualFolderCannotBeMade) {
+  const Scratch scratch;
+  scratch.write("results", "a file");
+  const Outcome outcome = lockbench(scratch, short_run({"none"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  expect_in(outcome.err, "results/runs cannot be written to here");
+  const auto files = scratch.files();
+  EXPECT_TRUE(std::any_of(files.begin(), files.end(), [](const std::string& name) {
+    return name.starts_with("lockbench-") && name.ends_with(".json");
+  })) << outcome.err;
+}
+
+}  // namespace
+}  // namespace lockbench::test

@@ -1,0 +1,69 @@
+#include "testbed/process/process_tree.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+
+#include "tests/integration/testbed/support.h"
+
+namespace lockbench::testbed {
+namespace {
+
+TEST(ProcessTree, CpuIsReadWhateverTheProcessIsCalled) {
+  const auto cpu = parse_process_cpu(
+      "42 (a ) b) S 1 42 42 0 -1 4194560 500 600 0 0 150 50 30 10 20 0 1 0 12345", 100);
+  ASSERT_TRUE(cpu);
+  EXPECT_DOUBLE_EQ(cpu->own_seconds, 2);
+  EXPECT_DOUBLE_EQ(cpu->children_seconds, 0.4);
+}
+
+TEST(ProcessTree, ATextOfAnotherFormHasNoCpu) {
+  for (const char* text : {"", "42 (name", "42 (name) S 1 2 3 4 5 6 7 8 9 10 11 12 13"}) {
+    EXPECT_FALSE(parse_process_cpu(text, 100)) << text;
+  }
+}
+
+void burn(double seconds) {
+  const double until = static_cast<double>(clock()) / CLOCKS_PER_SEC + seconds;
+  while (static_cast<double>(clock()) / CLOCKS_PER_SEC < until) continue;
+}
+
+/// A process that runs `body`, then waits to be killed.
+template <class Body>
+pid_t start_process(Body body) {
+  const pid_t pid = fork();
+  if (pid != 0) return pid;
+  body();
+  while (true) pause();
+}
+
+void kill_and_reap(pid_t pid) {
+  signal_tree(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+}
+
+TEST(ProcessTree, CpuIsThatOfDescendantsAndOfThoseThatEnded) {
+  const pid_t leader = start_process([] {
+    setpgid(0, 0);
+    start_process([] { burn(0.1); });
+    const pid_t ending = fork();
+    if (ending == 0) {
+      burn(0.1);
+      _exit(0);
+    }
+    waitpid(ending, nullptr, 0);
+    burn(0.1);
+  });
+  // Each of the three is rounded down to a step of the kernel's. A busy machine may take long.
+  EXPECT_TRUE(eventually([&] { return cpu_seconds_of_tree(leader).value_or(0) >= 0.24; },
+                         std::chrono::seconds(60)))
+      << cpu_seconds_of_tree(leader).value_or(-1);
+  kill_and_reap(leader);
+  EXPECT_FALSE(cpu_seconds_of_tree(leader)) << "it has ended";
+}
+
+}  // namespace
+}  // namespace lockbench::testbed

@@ -1,0 +1,142 @@
+#include "results/file/loads.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "results/stats/load_figures.h"
+#include "results/tables/loads.h"
+#include "results/tables/show.h"
+#include "tests/unit/results/samples.h"
+#include "tests/unit/results/table_lines.h"
+
+namespace lockbench::results {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::SizeIs;
+
+const Load near{.name = "alone", .clients = 1};
+const Load far{.name = "alone", .clients = 1, .rtt_seconds = 0.001};
+const Load low{.name = "demand", .clients = 32, .hold_seconds = 0.002, .rate = 150};
+const Load high{.name = "demand", .clients = 32, .hold_seconds = 0.002, .rate = 350};
+const Load saturated{.name = "saturated", .clients = 8, .hold_seconds = 0.001};
+
+Distribution around(double p50, double p99) {
+  return {.count = 1000, .mean = p50, .min = p50, .p50 = p50, .p99 = p99, .p999 = p99, .max = p99};
+}
+
+/// The runs of an overview. `worst`: what its worst client waits.
+void add_strategy(Result& result, const std::string& name, double worst,
+                  Verdict verdict = Verdict::exclusive) {
+  for (const Load& load : {near, far, low, high, saturated}) {
+    Run& run = result.runs.emplace_back(simple_run(name));
+    run.load = load;
+    run.sections = run.outcomes.acquired = 2000;
+    run.sections_per_second = 800;
+    run.acquire = around(0.0001 + load.rtt_seconds, worst);
+    run.release = around(0.0001 + load.rtt_seconds, worst);
+    run.fairness.by_client = ByClient{.worst_p99 = worst};
+    run.awaited_releases = 1000;
+    run.direct_handoffs = 250;
+    run.audit.increments = 2000;
+    run.audit.contended_grants = load.name == "alone" ? 0 : 1500;
+    run.audit.verdict = load.name == "alone" ? Verdict::untested : verdict;
+  }
+}
+
+Run& run_of(Result& result, const std::string& strategy, const Load& load) {
+  return *std::find_if(result.runs.begin(), result.runs.end(), [&](const Run& run) {
+    return run.strategy == strategy && run.load == load;
+  });
+}
+
+std::vector<std::string> row_of(const Table& table, const std::string& strategy) {
+  for (const auto& row : table.rows) {
+    if (row.front().text == strategy) return texts_of(row);
+  }
+  return {};
+}
+
+TEST(Loads, ALabelTellsThePointsApart) {
+  EXPECT_EQ(label(near), "alone");
+  EXPECT_EQ(label(far), "alone, RTT 1 ms");
+  EXPECT_EQ(label(high), "demand at 350/s");
+}
+
+TEST(Loads, AResultIsSplitByLoad) {
+  Result result = minimal_result();
+  add_strategy(result, "a", 0.01);
+  add_strategy(result, "b", 0.02);
+  const auto parts = split_by_load(result);
+  ASSERT_THAT(parts, SizeIs(5));
+  for (const Result& part : parts) EXPECT_THAT(part.runs, SizeIs(2));
+  EXPECT_EQ(parts[3].workload.at("rate"), OptionValue(350.0));
+  EXPECT_EQ(parts[3].workload.at("clients"), OptionValue(std::int64_t{32}));
+}
+
+TEST(Loads, EachLoadHasATableOfItsOwn) {
+  Result result = minimal_result();
+  add_strategy(result, "a", 0.01);
+  const auto tables = load_tables(result);
+  ASSERT_THAT(tables, SizeIs(3));
+  const auto cell = [](const Table& table, const std::string& key) {
+    return chosen(table, {key})->rows.at(0).at(0).text;
+  };
+  EXPECT_EQ(cell(tables[0].table, "round_trips_per_section"), "2");
+  EXPECT_EQ(cell(tables[1].table, "point2_p99_seconds"), "10 ms");
+  EXPECT_EQ(cell(tables[2].table, "share_of_ideal"), "80.0 %");
+  EXPECT_EQ(cell(tables[2].table, "handed_over_share"), "25.0 %");
+}
+
+TEST(Loads, ALockThatCannotServeTheDemandHasNoPercentiles) {
+  Result result = minimal_result();
+  add_strategy(result, "slow", 0.01);
+  Outcomes& seen = run_of(result, "slow", high).outcomes;
+  seen.acquired = 710;
+  seen.abandoned = 290;
+  const std::vector<std::string> row = row_of(load_tables(result)[1].table, "slow");
+  EXPECT_THAT(row, ElementsAre("slow", "1", "100 µs", "10 ms", "–", "71 % served", "–", "–"));
+  EXPECT_THAT(conclusions(result)[3], HasSubstr("slow (served less than 95 %"));
+}
+
+TEST(Loads, FiveSentencesFollowFromTheFigures) {
+  Result result = minimal_result();
+  add_strategy(result, "fair", 0.01);
+  add_strategy(result, "greedy", 2);
+  add_strategy(result, "broken", 0.001, Verdict::violated);
+  run_of(result, "greedy", far).acquire.p50 = 0.0005;
+  const auto said = conclusions(result);
+  ASSERT_THAT(said, SizeIs(5));
+  EXPECT_THAT(said[0], AllOf(HasSubstr("fair and greedy"), Not(HasSubstr("broken"))));
+  // For no event the bound is 3; each had 4,500 contended grants.
+  EXPECT_THAT(said[0], HasSubstr("at most 666 in a million"));
+  EXPECT_THAT(said[1], AllOf(HasSubstr("greedy with 1.6 ms"), HasSubstr("fair with 2.2 ms")));
+  EXPECT_THAT(said[2], AllOf(HasSubstr("fair with 10 ms"), HasSubstr("greedy with 2 s")));
+  EXPECT_THAT(said[3],
+              AllOf(HasSubstr("broken (let two"), HasSubstr("greedy (p99 under demand 2 s")));
+  EXPECT_THAT(said[4], HasSubstr("lockbench hazards fair"));
+}
+
+TEST(Loads, WithoutEnoughContentionNothingIsCalledSafe) {
+  Result result = minimal_result();
+  add_strategy(result, "a", 0.01, Verdict::untested);
+  EXPECT_THAT(conclusions(result)[0], HasSubstr("no strategy was tested enough"));
+}
+
+TEST(Loads, RowsOfOneStrategySayTheirLoad) {
+  Result result = minimal_result();
+  add_strategy(result, "a", 0.01);
+  const std::string csv = *render(result, {}, {.format = Format::csv});
+  EXPECT_THAT(lines_of(csv), SizeIs(6));
+  const std::string asked = *render(result, {}, {.columns = {"strategy", "load", "rate"}});
+  EXPECT_THAT(asked, AllOf(HasSubstr("demand"), HasSubstr("350")));
+  // One load needs no name.
+  EXPECT_THAT(*render(split_by_load(result)[4], {}, {}), Not(HasSubstr("saturated")));
+}
+
+}  // namespace
+}  // namespace lockbench::results

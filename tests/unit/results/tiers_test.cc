@@ -1,0 +1,64 @@
+#include "results/stats/tiers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/results/samples.h"
+
+namespace lockbench::results {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(Tiers, OfSingleMeasurementsDifferByATenth) {
+  EXPECT_THAT(tiers({{0.3}, {0.1}, {0.105}, {0.112}}), ElementsAre(3, 1, 1, 2));
+}
+
+TEST(Tiers, StrategiesThatScatterIntoEachOtherShareOne) {
+  const std::vector<double> low{1, 1.6, 0.7, 1.3, 0.9}, high{1.4, 0.9, 1.9, 1.1, 1.5};
+  EXPECT_THAT(tiers({low, high}), ElementsAre(1, 1));
+  EXPECT_THAT(tiers({{1, 1.01, 0.99, 1, 1}, {1.4, 1.41, 1.39, 1.4, 1.4}}), ElementsAre(1, 2));
+}
+
+TEST(Tiers, ADifferenceThatIsSureButSmallIsNone) {
+  EXPECT_THAT(tiers({{1, 1, 1, 1, 1.0001}, {1.05, 1.05, 1.05, 1.05, 1.0501}}), ElementsAre(1, 1));
+}
+
+TEST(Tiers, WhatWasNotMeasuredHasNone) {
+  EXPECT_THAT(tiers({{}, {1}}), ElementsAre(0, 1));
+  EXPECT_THAT(tiers({}), IsEmpty());
+}
+
+TEST(KendallTau, KnownExamples) {
+  EXPECT_DOUBLE_EQ(kendall_tau({1, 2, 3, 4}, {1, 2, 3, 4}).value(), 1);
+  EXPECT_DOUBLE_EQ(kendall_tau({1, 2, 3, 4}, {4, 3, 2, 1}).value(), -1);
+  // scipy.stats.kendalltau([1, 2, 2, 3], [1, 2, 3, 3])
+  EXPECT_NEAR(kendall_tau({1, 2, 2, 3}, {1, 2, 3, 3}).value(), 0.8, 1e-12);
+  EXPECT_EQ(kendall_tau({1, 1}, {1, 2}), std::nullopt);
+  EXPECT_EQ(kendall_tau({}, {}), std::nullopt);
+}
+
+Result under_demand(const std::vector<double>& p99s) {
+  Result result = minimal_result();
+  int number = 0;
+  for (const double p99 : p99s) {
+    Run& run = result.runs.emplace_back(simple_run("strategy-" + std::to_string(number++)));
+    run.load = Load{.name = "demand", .clients = 32, .hold_seconds = 0.002, .rate = 350};
+    run.acquire = sample_distribution();
+    run.acquire.p99 = p99;
+  }
+  return result;
+}
+
+TEST(Agreement, OfTwoResultsIsSaidForEachLoad) {
+  const Result a = under_demand({0.01, 0.02, 0.04, 0.08}), same = under_demand({0.1, 0.3, 1, 2});
+  EXPECT_THAT(agreement(a, same), ElementsAre(testing::HasSubstr("4 strategies is 1.00")));
+  EXPECT_THAT(agreement(a, under_demand({0.08, 0.04, 0.02, 0.01})),
+              ElementsAre(testing::HasSubstr("is -1.00")));
+  // Two are no ranking.
+  EXPECT_THAT(agreement(under_demand({1, 2}), under_demand({1, 2})), IsEmpty());
+}
+
+}  // namespace
+}  // namespace lockbench::results
