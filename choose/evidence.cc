@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "results/file/loads.h"
 #include "results/file/provenance.h"
 #include "results/stats/comparison.h"
 #include "results/tables/outcomes.h"
@@ -54,10 +55,25 @@ std::vector<const Source*> by_distance(const std::vector<Source>& sources, const
   return found;
 }
 
+/// A source for each load.
+std::vector<Source> split(std::vector<Source> sources) {
+  std::vector<Source> found;
+  for (Source& source : sources) {
+    if (!results::has_several_loads(source.result)) {
+      found.push_back(std::move(source));
+      continue;
+    }
+    for (results::Result& one : results::split_by_load(source.result)) {
+      found.push_back({source.name, std::move(one)});
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 Evidence::Evidence(std::vector<Source> files, std::vector<Source> reference)
-    : files_(std::move(files)), reference_(std::move(reference)) {}
+    : files_(split(std::move(files))), reference_(split(std::move(reference))) {}
 
 Evidence::Basis Evidence::basis_for(const Requirements& requirements) const {
   // Figures of the user's machine are not mixed with those of another.

@@ -20,7 +20,6 @@
 #include "cli/options/value_types.h"
 #include "hazards/scenario.h"
 #include "results/file/load.h"
-#include "results/file/loads.h"
 #include "results/stats/figures.h"
 #include "strategies/registry.h"
 
@@ -116,13 +115,7 @@ tl::expected<std::vector<choose::Source>, UsageError> load_files(
     if (result->runs.empty() && !result->hazards && !result->experiment) {
       return tl::unexpected(UsageError{fmt::format("{}: contains no runs, plays or points", path)});
     }
-    if (!results::has_several_loads(*result)) {
-      sources.push_back({path, std::move(*result)});
-      continue;
-    }
-    for (results::Result& one : results::split_by_load(*result)) {
-      sources.push_back({path, std::move(one)});
-    }
+    sources.push_back({path, std::move(*result)});
   }
   return sources;
 }
