@@ -79,7 +79,6 @@ void keep_what_tells(Hazard& hazard) {
 }
 
 Run what_ranks(Run run) {
-  run.fairness.per_client.clear();
   return {.strategy = std::move(run.strategy),
           .backend = std::move(run.backend),
           .repetition = run.repetition,
@@ -104,6 +103,9 @@ Result condense(Result result) {
   // Readers of a reference do not need the paths it was written to.
   std::erase_if(result.workload, [](const auto& option) { return is_of_output(option.first); });
   for (Run& run : result.runs) {
+    run.commands.clear();
+    run.fairness.per_client.clear();
+    run.schedule_lag = run.turnaround = {};
     if (run.repetition > 1) run = what_ranks(std::move(run));
   }
   if (result.hazards) {

@@ -75,17 +75,25 @@ void leave_out(const nlohmann::ordered_json& empty, nlohmann::ordered_json& obje
   }
 }
 
-/// Adds what was left out of the runs.
-void fill_in(nlohmann::json& document) {
+/// Adds the members that were left out.
+void fill_in(const nlohmann::json& empty, nlohmann::json& object) {
+  for (const auto& [key, value] : empty.items()) {
+    const auto member = object.find(key);
+    if (member == object.end()) {
+      object[key] = value;
+    } else if (member->is_object() && value.is_object()) {
+      fill_in(value, *member);
+    }
+  }
+}
+
+void fill_in_runs(nlohmann::json& document) {
   // Parsed, as the document is: its numbers have the same types then.
   const auto empty = nlohmann::json::parse(empty_run().dump());
   const auto runs = document.find("runs");
   if (runs == document.end() || !runs->is_array()) return;
   for (nlohmann::json& run : *runs) {
-    if (!run.is_object()) continue;
-    nlohmann::json filled = empty;
-    filled.merge_patch(run);
-    run = std::move(filled);
+    if (run.is_object()) fill_in(empty, run);
   }
 }
 
@@ -150,7 +158,7 @@ tl::expected<Result, std::string> read(std::string_view text) {
   }
   if (const auto compact = document->find(kCompact);
       compact != document->end() && *compact == true) {
-    fill_in(*document);
+    fill_in_runs(*document);
   }
   return read_result(*document);
 }

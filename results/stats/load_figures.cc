@@ -56,11 +56,20 @@ std::vector<const Run*> StrategyLoads::runs_of(std::string_view load, std::size_
   return found;
 }
 
+std::vector<const Run*> StrategyLoads::counting_runs(std::string_view load,
+                                                     std::size_t point) const {
+  const std::vector<const Run*> all = runs_of(load, point);
+  std::vector<const Run*> valid;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(valid),
+               [](const Run* run) { return run->generator.valid; });
+  return valid.empty() ? all : valid;
+}
+
 std::optional<LoadFigure> StrategyLoads::figure(std::string_view load, std::size_t point,
                                                 const std::string& path) const {
   std::vector<double> values;
   bool at_least = false;
-  for (const Run* run : runs_of(load, point)) {
+  for (const Run* run : counting_runs(load, point)) {
     const Figure found = find_figure(*run, path);
     if (!found.value) continue;
     values.push_back(*found.value);

@@ -34,7 +34,9 @@ struct StrategyLoads {
   std::size_t points_of(std::string_view load) const;
   /// The runs under the n-th point of a load.
   std::vector<const Run*> runs_of(std::string_view load, std::size_t point) const;
-  /// The median over the repetitions; nothing without such runs.
+  /// Those of them whose figures count: the valid ones, or all if none is.
+  std::vector<const Run*> counting_runs(std::string_view load, std::size_t point) const;
+  /// The median over the repetitions that count; nothing without such runs.
   std::optional<LoadFigure> figure(std::string_view load, std::size_t point,
                                    const std::string& path) const;
   /// Of the sections that were wanted; nothing without such runs.

@@ -41,11 +41,12 @@ bool told_apart(const std::vector<double>& a, const std::vector<double>& b) {
 std::vector<double> deciding_values(const StrategyLoads& strategy, const std::string& load) {
   std::vector<double> values;
   const std::size_t last = strategy.points_of(load) - 1;
-  for (const Run* run : strategy.runs_of(load, last)) {
+  const char* const decides = load == "alone"    ? "acquire.p50"
+                              : load == "demand" ? "acquire.p99"
+                                                 : "fairness.longest_wait_seconds";
+  for (const Run* run : strategy.counting_runs(load, last)) {
     const auto value = [&](const char* path) { return figure(*run, path); };
-    std::optional<double> found = value(load == "alone" || load == "demand"
-                                            ? (load == "alone" ? "acquire.p50" : "acquire.p99")
-                                            : "fairness.by_client.worst_p99");
+    std::optional<double> found = value(decides);
     if (!found) continue;
     if (load == "alone") *found += value("release.p50").value_or(0);
     values.push_back(*found);

@@ -20,7 +20,8 @@ std::vector<int> tiers(const std::vector<std::vector<double>>& values);
 std::optional<double> kendall_tau(const std::vector<int>& a, const std::vector<int>& b);
 
 /// A strategy's place under one load, by the figure that decides there: alone the time to acquire
-/// and release, under demand the p99 of the response, else the worst client's p99.
+/// and release, under demand the p99 of the response, else the longest wait. (Percentiles hide it:
+/// a client that waits for seconds and then keeps the lock for seconds has a low one.)
 struct Place {
   std::string strategy;
   int tier = 0;  ///< 0: not measured

@@ -165,7 +165,14 @@ std::string title_of(const std::string& load, const std::vector<Load>& points) {
                      first.clients == 1 ? "" : "s", human_seconds(first.hold_seconds));
 }
 
+/// The tables have the rest.
+constexpr std::size_t kMostNamed = 8;
+
 std::string listed(const std::vector<std::string>& names) {
+  if (names.size() > kMostNamed + 1) {
+    const std::vector<std::string> first(names.begin(), names.begin() + kMostNamed);
+    return fmt::format("{} and {} more", fmt::join(first, ", "), names.size() - kMostNamed);
+  }
   if (names.size() < 2) return names.empty() ? "" : names.front();
   const std::vector<std::string> first(names.begin(), names.end() - 1);
   return fmt::format("{} and {}", fmt::join(first, ", "), names.back());
@@ -306,20 +313,24 @@ std::vector<std::string> conclusions(const Result& result) {
   for (const StrategyLoads& one : all) {
     if (one.is_safe()) safe.push_back(&one);
   }
-  std::vector<std::string> said{safe_sentence(safe, all)};
+  const bool contended = std::any_of(result.runs.begin(), result.runs.end(), [](const Run& run) {
+    return run.load && run.load->clients > 1;
+  });
+  std::vector<std::string> said;
+  if (contended) said.push_back(safe_sentence(safe, all));
   const auto costs = ranked(safe, [](const StrategyLoads& one) { return section_cost(one); });
   if (!costs.empty()) {
     said.push_back(extremes("Cheapest over a network (acquire and release)", "dearest", costs,
                             places(result, "alone")));
   }
   const auto waits = ranked(safe, [](const StrategyLoads& one) {
-    return one.figure("saturated", 0, "fairness.by_client.worst_p99");
+    return one.figure("saturated", 0, "fairness.longest_wait_seconds");
   });
   if (!waits.empty()) {
-    said.push_back(extremes("Fairest (p99 of the worst client of a saturated lock)", "least fair",
-                            waits, places(result, "saturated")));
+    said.push_back(extremes("Fairest (longest wait for a saturated lock)", "least fair", waits,
+                            places(result, "saturated")));
   }
-  said.push_back(avoid_sentence(safe, all));
+  if (contended) said.push_back(avoid_sentence(safe, all));
   const std::string candidate = !waits.empty()  ? waits.front().strategy
                                 : !safe.empty() ? safe.front()->strategy
                                                 : all.front().strategy;

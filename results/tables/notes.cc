@@ -28,15 +28,72 @@ std::string run_name(const Run& run, const Result& result, int repetitions) {
   return repetitions > 1 ? fmt::format("{}, repetition {}", name, run.repetition) : name;
 }
 
-void add_invalid_runs(const Result& result, int repetitions, std::vector<std::string>& lines) {
-  for (const Run& run : result.runs) {
-    if (!run.generator.valid) {
-      const auto& reasons = run.generator.reasons;
-      lines.push_back(fmt::format(
-          "invalid: {}: {}", run_name(run, result, repetitions),
-          reasons.empty() ? "no reason given" : fmt::format("{}", fmt::join(reasons, "; "))));
+/// The text without its numbers.
+std::string kind_of(const std::string& text) {
+  std::string kind;
+  std::copy_if(text.begin(), text.end(), std::back_inserter(kind),
+               [](char c) { return (c < '0' || c > '9') && c != '.'; });
+  return kind;
+}
+
+/// A line for each kind of text: "WHAT: RUN: TEXT", or "WHAT: RUN, RUN and 7 more: TEXT (the first
+/// of 9 runs)".
+class RunNotes {
+ public:
+  RunNotes(std::string what, const Result& result, int repetitions)
+      : what_(std::move(what)), result_(result), repetitions_(repetitions) {}
+
+  void add(const Run& run, const std::string& text) {
+    const std::string kind = kind_of(text);
+    const auto same = std::find_if(notes_.begin(), notes_.end(),
+                                   [&](const Note& one) { return one.kind == kind; });
+    Note& its = same == notes_.end() ? notes_.emplace_back(Note{kind, text, {}}) : *same;
+    its.runs.push_back(&run);
+  }
+
+  void take(std::vector<std::string>& lines) const {
+    for (const Note& note : notes_) {
+      const std::size_t count = note.runs.size();
+      lines.push_back(fmt::format("{}: {}: {}{}", what_, names_of(note.runs), note.text,
+                                  count > 1 ? fmt::format(" (the first of {} runs)", count) : ""));
     }
   }
+
+ private:
+  struct Note {
+    std::string kind, text;
+    std::vector<const Run*> runs;
+  };
+
+  std::string names_of(const std::vector<const Run*>& runs) const {
+    if (runs.size() == 1) return run_name(*runs.front(), result_, repetitions_);
+    constexpr std::size_t kMost = 3;
+    std::vector<std::string> names;
+    for (const Run* run : runs) {
+      const std::string name = name_of(*run, result_);
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+    const std::size_t more = names.size() > kMost ? names.size() - kMost : 0;
+    names.resize(names.size() - more);
+    return fmt::format("{}{}", fmt::join(names, ", "),
+                       more > 0 ? fmt::format(" and {} more", more) : "");
+  }
+
+  std::string what_;
+  const Result& result_;
+  int repetitions_;
+  std::vector<Note> notes_;
+};
+
+void add_invalid_runs(const Result& result, int repetitions, std::vector<std::string>& lines) {
+  RunNotes notes("invalid", result, repetitions);
+  for (const Run& run : result.runs) {
+    if (run.generator.valid) continue;
+    const auto& reasons = run.generator.reasons;
+    if (reasons.empty()) notes.add(run, "no reason given");
+    for (const std::string& reason : reasons) notes.add(run, reason);
+  }
+  notes.take(lines);
 }
 
 /// A run without any grant has no figures to show.
@@ -54,16 +111,14 @@ void add_ungranted(const Result& result, int repetitions, std::vector<std::strin
 }
 
 /// Every run ends with up to one waiting acquisition per client. More than that is a backlog.
-void add_abandoned(const Result& result, std::vector<std::string>& lines) {
-  std::set<std::string> said;
+void add_abandoned(const Result& result, int repetitions, std::vector<std::string>& lines) {
+  RunNotes notes("abandoned", result, repetitions);
   for (const Run& run : result.runs) {
     const std::uint64_t abandoned = run.outcomes.abandoned;
-    const std::string name = name_of(run, result);
-    if (abandoned > run.fairness.per_client.size() && said.insert(name).second) {
-      lines.push_back(fmt::format(
-          "abandoned: {}: {} acquisitions were still waiting when the run ended", name, abandoned));
-    }
+    if (abandoned <= run.fairness.per_client.size()) continue;
+    notes.add(run, fmt::format("{} acquisitions were still waiting when the run ended", abandoned));
   }
+  notes.take(lines);
 }
 
 /// "throughput fell to 4 % and recovered 120 ms after healing"
@@ -142,7 +197,7 @@ std::vector<std::string> notes(const Result& result) {
   }
   add_invalid_runs(result, repeated, lines);
   add_ungranted(result, repeated, lines);
-  add_abandoned(result, lines);
+  add_abandoned(result, repeated, lines);
   add_faults(result, repeated, lines);
   add_errors(result, lines);
   add_skipped(result, lines);

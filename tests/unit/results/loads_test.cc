@@ -13,6 +13,7 @@ namespace lockbench::results {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -29,7 +30,7 @@ Distribution around(double p50, double p99) {
   return {.count = 1000, .mean = p50, .min = p50, .p50 = p50, .p99 = p99, .p999 = p99, .max = p99};
 }
 
-/// The runs of an overview. `worst`: what its worst client waits.
+/// The runs of an overview. `worst`: what the client that waits most waits.
 void add_strategy(Result& result, const std::string& name, double worst,
                   Verdict verdict = Verdict::exclusive) {
   for (const Load& load : {near, far, low, high, saturated}) {
@@ -40,6 +41,7 @@ void add_strategy(Result& result, const std::string& name, double worst,
     run.acquire = around(0.0001 + load.rtt_seconds, worst);
     run.release = around(0.0001 + load.rtt_seconds, worst);
     run.fairness.by_client = ByClient{.worst_p99 = worst};
+    run.fairness.longest_wait_seconds = worst;
     run.awaited_releases = 1000;
     run.direct_handoffs = 250;
     run.audit.increments = 2000;
@@ -119,6 +121,30 @@ TEST(Loads, FiveSentencesFollowFromTheFigures) {
   EXPECT_THAT(said[3],
               AllOf(HasSubstr("broken (let two"), HasSubstr("greedy (p99 under demand 2 s")));
   EXPECT_THAT(said[4], HasSubstr("lockbench hazards fair"));
+}
+
+TEST(Loads, WhatKeepsItsLockForLongIsNotFairHoweverLowItsPercentiles) {
+  Result result = minimal_result();
+  add_strategy(result, "fair", 0.02);
+  add_strategy(result, "greedy", 0.001);
+  run_of(result, "greedy", saturated).fairness.longest_wait_seconds = 3;
+  EXPECT_THAT(conclusions(result)[2], HasSubstr("fair with 20 ms; least fair: greedy with 3 s"));
+}
+
+TEST(Loads, InvalidRunsCountOnlyWhereThereAreNoOthers) {
+  Result result = minimal_result();
+  add_strategy(result, "a", 9);
+  for (results::Run& run : result.runs) run.generator.valid = false;
+  EXPECT_EQ(demand_p99(strategy_loads(result)[0])->value, 9);
+  add_strategy(result, "a", 0.01);
+  EXPECT_EQ(demand_p99(strategy_loads(result)[0])->value, 0.01);
+}
+
+TEST(Loads, OneClientAloneProvesNothingAboutSafety) {
+  Result result = minimal_result();
+  add_strategy(result, "a", 0.01);
+  std::erase_if(result.runs, [](const results::Run& run) { return run.load->name != "alone"; });
+  EXPECT_THAT(conclusions(result), Not(Contains(HasSubstr("afe"))));
 }
 
 TEST(Loads, WithoutEnoughContentionNothingIsCalledSafe) {
