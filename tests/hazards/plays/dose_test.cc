@@ -45,7 +45,8 @@ TEST(Dose, HarmsWhoeverForgetsToRenewAndIsASurprise) {
 TEST(Dose, HarmsBeforeItsTimeWhoeverLetsEverybodyIn) {
   const auto points = measured("pause-holding", "test-blind");
   EXPECT_GT(points[1].plays, 0) << points[1].reason;
-  EXPECT_EQ(points[1].violated, points[1].plays);
+  // Who comes late in the section may not be done before its end.
+  EXPECT_GT(points[1].violated, 0);
   EXPECT_TRUE(points[1].surprises()) << "the lock had not run out yet";
 }
 
