@@ -4,17 +4,19 @@
 
 #include <array>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <string>
 
 namespace lockbench::loadgen {
 namespace {
 
-/// Empty if there is no such file, or no permission to read it.
+/// Empty if there is no such file, or no permission to read it: getline does not throw then, as a
+/// stream's buffer does.
 std::string text_of(const char* path) {
   std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::string text;
+  std::getline(file, text, '\0');
+  return text;
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <set>
 #include <sstream>
 #include <string>
@@ -25,9 +24,13 @@ void add_children(pid_t parent, std::set<pid_t>& found) {
   }
 }
 
+/// Empty if there is no such process any more. A stream's buffer throws if the process ends while
+/// it is read; getline does not.
 std::string text_of(const std::filesystem::path& path) {
   std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::string text;
+  std::getline(file, text, '\0');
+  return text;
 }
 
 /// The part of a stat file after "pid (name) "; names may contain anything. Empty if there is none.
