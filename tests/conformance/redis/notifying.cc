@@ -117,7 +117,8 @@ std::string unused_wakeups_are_passed_on(const Descriptor& descriptor) {
   const AcquireResult held = holder->try_once(bench.key());
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
   Listener leaves(bench, *first);
-  if (!leaves.await_listening()) return "the first did not subscribe";
+  // Quiet, so that the command dropped below is the one that the release brings about.
+  if (!leaves.await_listening() || !leaves.await_quiet()) return "the first did not subscribe";
   Listener stays(bench, *second);
   if (!stays.await_listening()) return "the second did not subscribe";
   // Woken, it asks, and cannot.
