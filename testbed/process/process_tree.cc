@@ -72,9 +72,9 @@ void await_stopped(pid_t pid) {
   std::error_code gone;
   for (int look = 0; look < kLooks; ++look) {
     bool all = true;
-    for (const auto& thread :
-         std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task", gone)) {
-      all = all && stands_still(thread.path());
+    std::filesystem::directory_iterator thread("/proc/" + std::to_string(pid) + "/task", gone);
+    for (; !gone && thread != std::filesystem::directory_iterator(); thread.increment(gone)) {
+      all = all && stands_still(thread->path());
     }
     if (all) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

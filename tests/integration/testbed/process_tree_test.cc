@@ -65,5 +65,19 @@ TEST(ProcessTree, CpuIsThatOfDescendantsAndOfThoseThatEnded) {
   EXPECT_FALSE(cpu_seconds_of_tree(leader)) << "it has ended";
 }
 
+TEST(ProcessTree, ProcessesThatEndWhileLookedAtAreNoError) {
+  constexpr int kLooks = 2000;
+  const pid_t leader = start_process([] {
+    setpgid(0, 0);
+    while (true) {
+      const pid_t ending = fork();
+      if (ending == 0) _exit(0);
+      waitpid(ending, nullptr, 0);
+    }
+  });
+  for (int look = 0; look < kLooks; ++look) ASSERT_TRUE(cpu_seconds_of_tree(leader));
+  kill_and_reap(leader);
+}
+
 }  // namespace
 }  // namespace lockbench::testbed
