@@ -1,6 +1,7 @@
 #include "testbed/process/process_tree.h"
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,11 +32,12 @@ void burn(double seconds) {
   while (static_cast<double>(clock()) / CLOCKS_PER_SEC < until) continue;
 }
 
-/// A process that runs `body`, then waits to be killed.
+/// A process that runs `body`, then waits to be killed, at the latest when the test dies.
 template <class Body>
 pid_t start_process(Body body) {
   const pid_t pid = fork();
   if (pid != 0) return pid;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   body();
   while (true) pause();
 }
