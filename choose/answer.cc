@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <set>
 
+#include "choose/survival.h"
 #include "results/tables/units.h"
 
 namespace lockbench::choose {
@@ -12,42 +15,129 @@ namespace {
 
 using results::human_seconds;
 
-/// The requirement that alone stands in its way; empty if it is none of the user's, or several.
-std::string only_obstacle(const Candidate& candidate) {
-  if (candidate.against.empty()) return "";
-  const std::string& first = candidate.against.front().requirement;
-  const bool alone = std::all_of(candidate.against.begin(), candidate.against.end(),
-                                 [&](const Reason& one) { return one.requirement == first; });
-  return alone ? first : "";
+/// What stands in its way; nothing if that is not only what the user asked for.
+std::set<std::string> obstacles_of(const Candidate& candidate) {
+  std::set<std::string> obstacles;
+  for (const Reason& reason : candidate.against) {
+    if (reason.requirement.empty()) return {};
+    obstacles.insert(reason.requirement);
+  }
+  return obstacles;
 }
 
-std::vector<Concession> concessions_of(const std::vector<Candidate>& candidates) {
-  std::map<std::string, std::vector<std::string>> by_requirement;
+/// What makes up for a requirement that is dropped; may be empty.
+std::string instead_of(const std::string& requirement) {
+  if (requirement.starts_with("--slo")) return "fewer clients at a lock (--keys), or shorter work";
+  if (requirement.starts_with("--rate")) {
+    return "more locks for the same work (--keys), shorter work, or a nearer server";
+  }
+  if (requirement == "--fair") return "a short --wait interval, so that nobody starves for long";
+  const auto space = requirement.find(' ');
+  if (space == std::string::npos) return "";
+  const auto survival = find_survival(requirement.substr(space + 1));
+  return survival ? survival->makeshift : "";
+}
+
+std::vector<Relaxation> relaxations_of(const std::vector<Candidate>& candidates,
+                                       const Answer& answer, const Evidence& evidence) {
+  std::map<std::set<std::string>, std::vector<Candidate>> groups;
+  std::size_t fewest = SIZE_MAX;
   for (const Candidate& candidate : candidates) {
-    const std::string obstacle = only_obstacle(candidate);
-    if (!obstacle.empty()) by_requirement[obstacle].emplace_back(candidate.strategy->name);
+    const std::set<std::string> obstacles = obstacles_of(candidate);
+    if (obstacles.empty()) continue;
+    fewest = std::min(fewest, obstacles.size());
+    Candidate& freed = groups[obstacles].emplace_back(candidate);
+    freed.against.clear();
   }
-  std::vector<Concession> concessions;
-  concessions.reserve(by_requirement.size());
-  for (auto& [requirement, strategies] : by_requirement) {
-    concessions.push_back({requirement, std::move(strategies)});
+  std::vector<Relaxation> relaxations;
+  for (const auto& [obstacles, freed] : groups) {
+    if (obstacles.size() > fewest) continue;
+    Relaxation& one = relaxations.emplace_back();
+    for (const std::string& requirement : obstacles) {
+      one.requirements.push_back(requirement);
+      if (std::string made = instead_of(requirement); !made.empty()) one.instead.push_back(made);
+    }
+    for (const Ranked& ranked : rank(freed, answer.yardstick, answer.requirements, evidence)) {
+      one.strategies.emplace_back(ranked.candidate->strategy->name);
+    }
   }
-  return concessions;
+  return relaxations;
+}
+
+std::string ttl_of(const std::vector<Setting>& settings) {
+  for (const Setting& setting : settings) {
+    if (setting.option == "--ttl" && !setting.value.empty()) return setting.value;
+  }
+  return "the TTL";
+}
+
+std::vector<Takeover> takeovers_of(const Descriptor& strategy, const std::vector<Setting>& settings,
+                                   const Evidence& evidence) {
+  const std::string ttl = ttl_of(settings);
+  const bool waits = blocks_takeover(strategy, evidence);
+  std::vector<Takeover> takeovers;
+  const auto add = [&](const char* after, const char* name, const std::string& text) {
+    const hazards::Scenario* scenario = hazards::find_scenario(name);
+    if (scenario == nullptr) return;
+    const FaultReport report = evidence.report(*scenario, strategy);
+    std::string seen = fmt::format("{}: {}", name, report.outcome);
+    if (!report.reason.empty()) seen += fmt::format(" ({}, with a short TTL)", report.reason);
+    takeovers.push_back({after, text, seen});
+  };
+  const std::string after_ttl = "another client leads after up to " + ttl;
+  const std::string twice =
+      after_ttl + "; the old leader may act until it notices: fence its writes";
+  add("a crash", "crash-holding",
+      strategy.traits.ends_with_connection ? "another client leads as soon as the connection closes"
+                                           : after_ttl);
+  add("the death of its host", "host-crash",
+      strategy.traits.ends_with_connection ? "another client leads when the keepalives fail"
+                                           : after_ttl);
+  add("a freeze", "pause-holding", waits ? "nobody leads until the frozen leader returns" : twice);
+  add("a partition", "partition-holder",
+      waits ? "nobody else leads until the server ends the connection" : twice);
+  return takeovers;
+}
+
+/// What rejects a write that comes after another client's grant.
+std::string guard_of(const Descriptor& strategy) {
+  if (strategy.traits.fencing) {
+    return "UPDATE t SET ..., fence = :number WHERE id = :id AND fence <= :number; no row changed: "
+           "a later holder has written, so stop (:number is the grant's fencing number)";
+  }
+  return "UPDATE t SET ..., version = version + 1 WHERE id = :id AND version = :seen; no row "
+         "changed: somebody has written, so read again (this lock has no fencing numbers)";
 }
 
 /// What no lock can change.
 std::vector<std::string> observations_of(const Requirements& requirements) {
   const auto work = requirements.work_p50 ? requirements.work_p50 : requirements.work_p99;
-  if (!work || requirements.clients.value_or(1) <= 1) return {};
-  const int others = *requirements.clients - 1;
+  if (!work || !requirements.clients || !requirements.is_for(Use::mutex)) return {};
+  const auto sharing = static_cast<int>(asked_load(requirements).clients.value_or(1));
+  if (sharing < 2) return {};
+  const int others = sharing - 1;
   return {fmt::format(
-      "if all {} clients want one lock at once, the last waits about {} ({} × {}) with any "
+      "if all {} clients of a lock want it at once, the last waits about {} ({} × {}) with any "
       "strategy",
-      *requirements.clients, human_seconds(others * seconds(*work)), others,
-      human_seconds(seconds(*work)))};
+      sharing, human_seconds(others * seconds(*work)), others, human_seconds(seconds(*work)))};
 }
 
 }  // namespace
+
+std::vector<NamedLibrary> libraries_of(const Answer& answer) {
+  std::vector<NamedLibrary> libraries;
+  if (answer.ranked.empty()) return libraries;
+  const std::string ttl = ttl_of(answer.settings);
+  constexpr std::string_view kTtl = "{ttl}";
+  for (const Library& library : answer.ranked.front().candidate->strategy->libraries) {
+    std::string settings(library.settings);
+    if (const auto at = settings.find(kTtl); at != std::string::npos) {
+      settings.replace(at, kTtl.size(), ttl);
+    }
+    libraries.push_back({library.language, library.name, std::move(settings)});
+  }
+  return libraries;
+}
 
 Answer choose(const Requirements& requirements, const std::vector<const Descriptor*>& catalogue,
               const Evidence& evidence) {
@@ -57,20 +147,33 @@ Answer choose(const Requirements& requirements, const std::vector<const Descript
     answer.candidates.push_back(examine(*strategy, requirements, evidence));
   }
   const auto basis = evidence.basis_for(requirements);
-  const bool measured = !basis.sources.empty();
-  answer.yardstick =
-      yardstick_of(requirements, measured ? std::optional(basis.load) : std::nullopt);
+  const Load asked = asked_load(requirements);
+  answer.yardstick = yardstick_of(requirements);
   answer.observations = observations_of(requirements);
   answer.ranked = rank(answer.candidates, answer.yardstick, requirements, evidence);
   answer.measured_in = basis.name;
+  if (asked.assumed) {
+    answer.assumption =
+        fmt::format("without --rate, a lock is assumed that is busy for {:.0f} % of the time",
+                    100 * *asked.assumed);
+  }
   answer.left_out = basis.left_out;
+  if (!basis.sources.empty()) {
+    for (Difference& one : differences(asked, basis.load)) {
+      answer.differences.push_back(std::move(one.text));
+    }
+  }
   if (answer.ranked.empty()) {
-    answer.concessions = concessions_of(answer.candidates);
+    answer.relaxations = relaxations_of(answer.candidates, answer, evidence);
     return answer;
   }
   const Descriptor& best = *answer.ranked.front().candidate->strategy;
   answer.settings = settings_for(best, requirements, evidence);
   answer.check = check_command(best, requirements, answer.settings);
+  answer.guard = guard_of(best);
+  if (requirements.is_for(Use::leader)) {
+    answer.takeovers = takeovers_of(best, answer.settings, evidence);
+  }
   return answer;
 }
 

@@ -1,3 +1,4 @@
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "choose/answer_text.h"
@@ -33,12 +34,18 @@ Json requirements(const Requirements& asked) {
     survive.push_back({{"word", one.word}, {"scenarios", one.scenarios}, {"fenced", one.fenced}});
   }
   for (const results::Threshold& slo : asked.slos) slos.push_back(slo.text);
-  return {{"stores", asked.stores},
+  constexpr std::array kUses{"mutex", "once", "leader"};
+  return {{"for", kUses.at(static_cast<std::size_t>(asked.use.value_or(Use::mutex)))},
+          {"stores", asked.stores},
+          {"waived", asked.waived},
           {"survive", std::move(survive)},
           {"work_time_p50", in_seconds(asked.work_p50)},
           {"work_time_p99", in_seconds(asked.work_p99)},
           {"clients", where_there(asked.clients)},
           {"rate", where_there(asked.rate)},
+          {"keys", where_there(asked.keys)},
+          {"key_skew", asked.key_skew},
+          {"rtt", in_seconds(asked.rtt)},
           {"slo", std::move(slos)},
           {"fencing_resource", where_there(asked.fencing_resource)},
           {"fair", asked.fair},
@@ -50,14 +57,17 @@ Json qualifying(const Answer& answer) {
   Json array = Json::array();
   for (const Ranked& one : answer.ranked) {
     const Candidate& candidate = *one.candidate;
-    array.push_back(
-        {{"strategy", std::string(candidate.strategy->name)},
-         {"value", where_there(one.value)},
-         {"doubtful", one.doubtful},
-         {"better", one.better == nullptr ? Json() : Json(std::string(one.better->strategy->name))},
-         {"falls_to", one.falls_to},
-         {"in_favour", reasons(candidate.in_favour)},
-         {"conditions", reasons(candidate.conditions)}});
+    array.push_back({{"strategy", std::string(candidate.strategy->name)},
+                     {"value", where_there(one.value)},
+                     {"at_least", one.at_least},
+                     {"doubtful", one.doubtful},
+                     {"tier", one.tier},
+                     {"servers", one.servers},
+                     {"commands_per_section", where_there(one.commands)},
+                     {"falls_to", one.hazards},
+                     {"superseded_by", std::string(candidate.strategy->superseded_by)},
+                     {"in_favour", reasons(candidate.in_favour)},
+                     {"conditions", reasons(candidate.conditions)}});
   }
   return array;
 }
@@ -86,9 +96,16 @@ Json settings(const std::vector<Setting>& list) {
 }  // namespace
 
 std::string to_json(const Answer& answer) {
-  Json concessions = Json::array();
-  for (const Concession& one : answer.concessions) {
-    concessions.push_back({{"without", one.requirement}, {"strategies", one.strategies}});
+  Json relaxations = Json::array(), takeovers = Json::array(), libraries = Json::array();
+  for (const Relaxation& one : answer.relaxations) {
+    relaxations.push_back(
+        {{"without", one.requirements}, {"strategies", one.strategies}, {"instead", one.instead}});
+  }
+  for (const Takeover& one : answer.takeovers) {
+    takeovers.push_back({{"after", one.after}, {"text", one.text}, {"evidence", one.evidence}});
+  }
+  for (const auto& [language, name, settings] : libraries_of(answer)) {
+    libraries.push_back({{"language", language}, {"name", name}, {"settings", settings}});
   }
   const Json document = {{"requirements", requirements(answer.requirements)},
                          {"ranked_by",
@@ -96,13 +113,18 @@ std::string to_json(const Answer& answer) {
                            {"why", answer.yardstick.why},
                            {"higher_is_better", answer.yardstick.higher_is_better},
                            {"measured_in", answer.measured_in},
+                           {"differences", answer.differences},
+                           {"assumption", answer.assumption},
                            {"left_out", answer.left_out}}},
                          {"qualify", qualifying(answer)},
                          {"settings", settings(answer.settings)},
                          {"check", answer.check},
+                         {"libraries", std::move(libraries)},
+                         {"guard", answer.guard},
+                         {"takeovers", std::move(takeovers)},
                          {"observations", answer.observations},
                          {"ruled_out", ruled_out(answer)},
-                         {"concessions", std::move(concessions)}};
+                         {"relaxations", std::move(relaxations)}};
   return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -70,30 +70,54 @@ std::string full_sentence(const Reason& reason) {
 
 std::string value_of(const Answer& answer, const Ranked& one) {
   if (!one.value) return "not measured";
-  return shown_figure(answer.yardstick.figure, *one.value) + (one.doubtful ? " (invalid run)" : "");
+  return (one.at_least ? "≥ " : "") + shown_figure(answer.yardstick.figure, *one.value) +
+         (one.doubtful ? " (invalid run)" : "");
 }
 
 std::string remark(const Ranked& one) {
-  if (one.better == nullptr) return "";
-  return fmt::format("{} survives {} too", one.better->strategy->name,
-                     fmt::join(one.falls_to, ", "));
+  const Descriptor& strategy = *one.candidate->strategy;
+  if (strategy.superseded_by.empty()) return strategy.libraries.empty() ? "no known library" : "";
+  return fmt::format("superseded by {}: {}", strategy.superseded_by, strategy.superseded_because);
 }
 
 void add_ranking(const Answer& answer, Page& page) {
-  page.heading(fmt::format("{} of {} strategies qualify, by {} ({}; {} is better)",
-                           answer.ranked.size(), answer.candidates.size(), answer.yardstick.figure,
-                           answer.yardstick.why,
-                           answer.yardstick.higher_is_better ? "higher" : "lower"));
+  const Yardstick& yardstick = answer.yardstick;
+  page.heading(
+      fmt::format("{} of {} strategies qualify{}", answer.ranked.size(), answer.candidates.size(),
+                  yardstick.figure.empty()
+                      ? ""
+                      : fmt::format(", by {} ({}; {} is better)", yardstick.figure, yardstick.why,
+                                    yardstick.higher_is_better ? "higher" : "lower")));
+  using results::Unit;
+  const auto by_figure = yardstick.figure.empty() ? results::Show::if_asked : results::Show::always;
   const std::vector<results::Field<Ranked>> fields{
       {{"strategy", "", "strategy"},
        [](const Ranked& one) { return one.candidate->strategy->name; }},
-      {{"value", "", answer.yardstick.figure, results::Unit::number},
+      {{"value", "", yardstick.figure, Unit::number, 0, by_figure},
        [&](const Ranked& one) { return value_of(answer, one); }},
-      {{"but", "", "but", results::Unit::text, 0, results::Show::if_any}, remark}};
+      {{"tier", "", "tier", Unit::count, 0, by_figure},
+       [](const Ranked& one) -> results::Cell {
+         return one.tier == 0 ? results::Cell() : results::Cell(one.tier);
+       }},
+      {{"servers", "", "servers", Unit::count}, [](const Ranked& one) { return one.servers; }},
+      {{"commands", "", "cmds/section", Unit::number},
+       [](const Ranked& one) { return one.commands; }},
+      {{"hazards", "", "falls to", Unit::count},
+       [](const Ranked& one) { return static_cast<int>(one.hazards.size()); }},
+      {{"but", "", "but", Unit::text, 0, results::Show::if_any}, remark}};
   page.table(shown(results::table_of(fields, answer.ranked)));
-  if (!answer.measured_in.empty()) {
+  page.line("order: tier, then fewer servers, fewer commands, fewer plays that it falls to");
+  if (answer.measured_in.empty()) {
+    page.line(
+        "no figures: nothing was measured with clients that wait for one another (--measure)");
+  } else if (!yardstick.figure.empty()) {
     page.line(fmt::format("measured in {}", answer.measured_in));
+    if (!answer.differences.empty()) {
+      page.line(fmt::format("that is not the load asked for: {} (--measure runs that)",
+                            fmt::join(answer.differences, ", ")));
+    }
   }
+  if (!answer.assumption.empty() && !yardstick.figure.empty()) page.line(answer.assumption);
   for (const std::string& file : answer.left_out) {
     page.line(fmt::format("left out, as its figures are not comparable: {}", file));
   }
@@ -106,6 +130,10 @@ void add_best(const Answer& answer, Page& page) {
   for (const Reason& reason : best.in_favour) page.line(sentence(reason));
   for (const Reason& reason : best.conditions) page.line("note: " + full_sentence(reason));
   if (!strategy.source.empty()) page.line(fmt::format("protocol: {}", strategy.source));
+  if (!answer.takeovers.empty()) page.heading("Takeover");
+  for (const Takeover& one : answer.takeovers) {
+    page.line(with_evidence(fmt::format("after {}: {}", one.after, one.text), one.evidence));
+  }
   page.heading("Settings");
   for (const Setting& setting : answer.settings) {
     page.line(
@@ -114,44 +142,58 @@ void add_best(const Answer& answer, Page& page) {
                       setting.evidence));
   }
   page.line("try it: " + answer.check);
+  page.heading("In your code");
+  for (const NamedLibrary& library : libraries_of(answer)) {
+    page.line(fmt::format("{}: {}: {}", library.language, library.name, library.settings));
+  }
+  if (strategy.libraries.empty()) page.line("no library that is known here implements it");
+  page.line("guard in the protected table: " + answer.guard);
 }
 
 void add_nothing(const Answer& answer, Page& page) {
   page.heading(fmt::format("none of {} strategies qualifies", answer.candidates.size()));
-  for (const Concession& concession : answer.concessions) {
-    page.line(fmt::format("without {}: {}", concession.requirement,
-                          fmt::join(concession.strategies, ", ")));
+  for (const Relaxation& one : answer.relaxations) {
+    page.line(fmt::format("without {}: {}{}{}", fmt::join(one.requirements, " and "),
+                          fmt::join(one.strategies, ", "),
+                          one.instead.empty() ? "" : "; instead: ", fmt::join(one.instead, "; ")));
   }
-  if (answer.concessions.empty()) page.line("dropping any single requirement does not help");
+  if (answer.relaxations.empty()) page.line("dropping requirements does not help");
 }
 
-/// What rules it out, in words that fit every strategy that is ruled out for the same reasons.
-std::string in_general(const Candidate& candidate) {
-  std::vector<std::string> sentences;
-  for (const Reason& reason : candidate.against) {
-    std::string words = sentence(reason);
-    const std::string own = fmt::format("/{}]", candidate.strategy->name);
-    if (words.ends_with(own)) words.replace(words.size() - own.size(), own.size(), "/STRATEGY]");
-    sentences.push_back(std::move(words));
-    // Without the store, the other reasons do not matter.
-    if (reason.requirement.starts_with("--stores")) break;
-  }
-  return fmt::format("{}", fmt::join(sentences, "; "));
+/// The evidence, for whichever strategy.
+std::string in_general(const std::string& evidence, const Descriptor& strategy) {
+  const std::string own = fmt::format("/{}", strategy.name);
+  if (!evidence.ends_with(own)) return evidence;
+  return evidence.substr(0, evidence.size() - own.size()) + "/STRATEGY";
 }
 
+/// A line for each reason, with the strategies that it rules out.
 void add_ruled_out(const Answer& answer, Page& page) {
-  std::vector<std::pair<std::string, std::vector<std::string_view>>> groups;
+  struct Group {
+    std::string why, evidence;
+    std::vector<std::string_view> strategies;
+  };
+  std::vector<Group> groups;
   for (const Candidate& candidate : answer.candidates) {
-    if (candidate.qualifies()) continue;
-    const std::string why = in_general(candidate);
-    auto group = std::find_if(groups.begin(), groups.end(),
-                              [&](const auto& one) { return one.first == why; });
-    if (group == groups.end()) group = groups.insert(groups.end(), {why, {}});
-    group->second.push_back(candidate.strategy->name);
+    for (const Reason& reason : candidate.against) {
+      const std::string why = reason.requirement.empty()
+                                  ? reason.text
+                                  : fmt::format("{}: {}", reason.requirement, reason.text);
+      auto group = std::find_if(groups.begin(), groups.end(),
+                                [&](const Group& one) { return one.why == why; });
+      if (group == groups.end()) {
+        group = groups.insert(groups.end(),
+                              {why, in_general(reason.evidence, *candidate.strategy), {}});
+      }
+      group->strategies.push_back(candidate.strategy->name);
+      // Without the store, the other reasons do not matter.
+      if (reason.requirement.starts_with("--stores")) break;
+    }
   }
   if (!groups.empty()) page.heading("Ruled out");
-  for (const auto& [why, strategies] : groups) {
-    page.line(fmt::format("{}: {}", fmt::join(strategies, ", "), why));
+  for (const Group& group : groups) {
+    page.line(with_evidence(fmt::format("{}: {}", group.why, fmt::join(group.strategies, ", ")),
+                            group.evidence));
   }
 }
 

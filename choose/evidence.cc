@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "results/file/loads.h"
-#include "results/file/provenance.h"
 #include "results/stats/comparison.h"
+#include "results/stats/load_figures.h"
 #include "results/tables/outcomes.h"
 
 namespace lockbench::choose {
@@ -34,31 +34,51 @@ Seen find_play(const std::vector<Source>& sources, std::string_view scenario,
 
 bool has_runs(const Source& source) { return !source.result.runs.empty(); }
 
-bool is_valid(const results::Run* run) { return run->generator.valid; }
+bool is_valid(const results::Run* run) { return results::is_of_the_lock(*run); }
 
 bool has_valid_runs(const Source& source) {
   return std::any_of(source.result.runs.begin(), source.result.runs.end(),
                      [](const results::Run& run) { return is_valid(&run); });
 }
 
-/// The nearest first; what was measured in vain last.
+/// Those that can answer the question, the nearest first; what was measured in vain last.
 std::vector<const Source*> by_distance(const std::vector<Source>& sources, const Load& asked) {
-  std::vector<const Source*> found;
+  std::vector<std::pair<std::pair<bool, double>, const Source*>> found;
   for (const Source& source : sources) {
-    if (has_runs(source)) found.push_back(&source);
+    if (!has_runs(source)) continue;
+    const auto away = distance(asked, measured_load(source.result));
+    if (away) found.push_back({{!has_valid_runs(source), *away}, &source});
   }
-  const auto key = [&](const Source* source) {
-    return std::pair(!has_valid_runs(*source), distance(asked, measured_load(source->result)));
-  };
   std::stable_sort(found.begin(), found.end(),
-                   [&](const Source* a, const Source* b) { return key(a) < key(b); });
-  return found;
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<const Source*> sorted;
+  for (const auto& [key, source] : found) sorted.push_back(source);
+  return sorted;
+}
+
+/// The steps of a search for capacity, each a result of one run.
+void add_steps(const Source& source, std::vector<Source>& found) {
+  if (!source.result.capacity) return;
+  for (const results::Capacity& capacity : *source.result.capacity) {
+    for (const results::CapacityStep& step : capacity.steps) {
+      Source& one = found.emplace_back(Source{source.name, source.result});
+      one.result.capacity.reset();
+      one.result.workload["rate"] = step.rate;
+      results::Run run;
+      run.strategy = capacity.strategy;
+      run.sections_per_second = step.achieved;
+      run.acquire = step.acquire;
+      run.generator.valid = step.valid;
+      one.result.runs = {std::move(run)};
+    }
+  }
 }
 
 /// A source for each load.
 std::vector<Source> split(std::vector<Source> sources) {
   std::vector<Source> found;
   for (Source& source : sources) {
+    add_steps(source, found);
     if (!results::has_several_loads(source.result)) {
       found.push_back(std::move(source));
       continue;
@@ -77,8 +97,10 @@ Evidence::Evidence(std::vector<Source> files, std::vector<Source> reference)
 
 Evidence::Basis Evidence::basis_for(const Requirements& requirements) const {
   // Figures of the user's machine are not mixed with those of another.
-  const bool own = std::any_of(files_.begin(), files_.end(), has_runs);
-  const auto sources = by_distance(own ? files_ : reference_, asked_load(requirements));
+  const Load asked = asked_load(requirements);
+  auto sources = by_distance(files_, asked);
+  const bool own = !sources.empty();
+  if (!own) sources = by_distance(reference_, asked);
   Basis basis;
   if (sources.empty()) return basis;
   const Source& nearest = *sources.front();
@@ -92,7 +114,7 @@ Evidence::Basis Evidence::basis_for(const Requirements& requirements) const {
       basis.left_out.push_back(fmt::format("{} ({})", source->name, fmt::join(reasons, ", ")));
     }
   }
-  basis.name += ": " + results::load_of(nearest.result);
+  basis.name += ": " + describe(basis.load);
   return basis;
 }
 
@@ -110,6 +132,18 @@ Evidence::Runs Evidence::runs_of(std::string_view strategy,
     found.left_out = std::erase_if(found.runs, [](const auto* run) { return !is_valid(run); });
   }
   return found;
+}
+
+const results::Run* Evidence::slowest_release(std::string_view strategy) const {
+  const results::Run* slowest = nullptr;
+  const bool own = std::any_of(files_.begin(), files_.end(), has_runs);
+  for (const Source& source : own ? files_ : reference_) {
+    for (const results::Run& run : source.result.runs) {
+      if (run.strategy != strategy || run.release.count == 0) continue;
+      if (slowest == nullptr || run.release.max > slowest->release.max) slowest = &run;
+    }
+  }
+  return slowest;
 }
 
 Evidence::Violation Evidence::violation_of(std::string_view strategy) const {

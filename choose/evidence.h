@@ -35,7 +35,7 @@ class Evidence {
   /// Where all figures of one answer come from: of the user's files, or else of the reference, the
   /// one whose load is nearest to what was asked, and those of the same machine and load.
   struct Basis {
-    std::vector<const Source*> sources;  ///< empty: nothing was measured
+    std::vector<const Source*> sources;  ///< empty: nothing was measured that could answer
     Load load;
     std::string name;                   ///< "mine.json: 8 clients, 1 key, no work inside"
     std::vector<std::string> left_out;  ///< the user's other files with runs, and why
@@ -50,6 +50,10 @@ class Evidence {
     std::string name;  ///< of the basis
   };
   Runs runs_of(std::string_view strategy, const Requirements& requirements) const;
+
+  /// The run of the strategy, on the machine that answers come from, with the longest release; null
+  /// without runs.
+  const results::Run* slowest_release(std::string_view strategy) const;
 
   struct Violation {
     const results::Run* run = nullptr;

@@ -1,6 +1,7 @@
 #include "choose/load.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,91 +17,156 @@ using results::human_count;
 using results::human_number;
 using results::human_seconds;
 
-/// Shorter work is negligible compared with the lock's own time.
-constexpr double kNoWork = 1e-3;
+/// Shorter work is negligible compared with the lock's own time, and so is a shorter round trip.
+constexpr double kNoWork = 1e-3, kNoNetwork = 1e-4;
 /// Loads that differ by less are the same.
 constexpr double kSame = 0.1;
+/// A lock that is busier is saturated.
+constexpr double kSaturated = 0.95;
+/// Assumed of a mutex where nothing is said: loads of the reference.
+constexpr double kUsualUtilisation = 0.3, kMuchUtilisation = 0.7, kUsualClients = 32,
+                 kUsualWork = 2e-3;
+
+// What each kind of difference weighs. Waits grow with 1/(1 - utilisation) (Little, Kleinrock), so
+// that decides most; work scales waits of all locks alike; the number of clients hardly matters at
+// a given utilisation.
+constexpr double kWeightOfUtilisation = 2, kWeightOfNetwork = 1, kWeightOfWork = 0.5,
+                 kWeightOfClients = 0.25, kNeedlessContention = 4;
 
 double apart(double a, double b) { return std::abs(std::log(a / b)); }
-
 double work_apart(double a, double b) { return apart(a + kNoWork, b + kNoWork); }
+double rtt_apart(double a, double b) { return apart(a + kNoNetwork, b + kNoNetwork); }
 
-/// How many clients want the lock at once: as given, or their mean number if sections arrive at a
-/// rate (Little's law), or one.
-double contenders(const Load& asked) {
-  if (asked.clients) return *asked.clients;
-  return asked.rate && asked.work ? std::max(1.0, *asked.rate * *asked.work) : 1;
-}
+double idle_share(const Load& load) { return 1 - std::min(load.utilisation(), kSaturated); }
 
 std::string shown_work(double seconds) {
   return seconds > 0 ? human_seconds(seconds) + " of work" : "no work";
 }
 
+std::string shown_utilisation(const Load& load) {
+  return load.utilisation() >= 1 ? "never free"
+                                 : fmt::format("{:.0f} % busy", 100 * load.utilisation());
+}
+
+std::string shown_network(double seconds) {
+  return seconds > 0 ? "RTT " + human_seconds(seconds) : "no network";
+}
+
+double share_of_first(double keys, double skew) {
+  double weights = 0;
+  for (int key = 1; key <= static_cast<int>(keys); ++key) weights += std::pow(key, -skew);
+  return 1 / std::max(1.0, weights);
+}
+
 }  // namespace
+
+bool Load::contended() const { return clients.value_or(1) > 1; }
+
+double Load::utilisation() const {
+  if (!contended()) return 0;
+  if (assumed) return *assumed;
+  if (!rate) return 1;
+  return std::clamp(*rate * (work.value_or(0) + rtt.value_or(0)), 0.0, 1.0);
+}
+
+double busiest_share(const Requirements& requirements) {
+  return share_of_first(requirements.keys.value_or(1), requirements.key_skew);
+}
 
 Load asked_load(const Requirements& requirements) {
   Load load;
-  if (requirements.clients) load.clients = *requirements.clients;
   const auto work = requirements.work_p50 ? requirements.work_p50 : requirements.work_p99;
   if (work) load.work = seconds(*work);
-  load.rate = requirements.rate;
+  if (requirements.rtt) load.rtt = seconds(*requirements.rtt);
+  const double share = busiest_share(requirements);
+  if (requirements.rate) load.rate = *requirements.rate * share;
+  if (requirements.clients == 1) {
+    load.clients = 1;
+    return load;
+  }
+  if (requirements.clients) {
+    // Two clients can meet at any lock.
+    load.clients = std::max(2.0, *requirements.clients * share);
+  } else if (load.rate || requirements.is_for(Use::mutex)) {
+    load.clients = kUsualClients;
+  }
+  if (!load.rate && load.clients) {
+    load.assumed = requirements.clients ? kMuchUtilisation : kUsualUtilisation;
+  }
   return load;
 }
 
+std::optional<double> Load::demand() const {
+  if (!assumed) return rate;
+  return *assumed / (work.value_or(kUsualWork) + rtt.value_or(0));
+}
+
 Load measured_load(const results::Result& result) {
-  Load load{.clients = results::workload_number(result, "clients"),
-            .work = results::workload_number(result, "hold"),
-            .rate = results::workload_number(result, "rate")};
-  const double keys = std::max(1.0, results::workload_number(result, "keys").value_or(1));
+  const auto number = [&](const char* key) { return results::workload_number(result, key); };
+  Load load{.clients = number("clients"),
+            .work = number("hold"),
+            .rate = number("rate"),
+            .rtt = number("rtt")};
+  const double share = share_of_first(std::clamp(number("keys").value_or(1), 1.0, 1e6),
+                                      std::clamp(number("key_skew").value_or(0), 0.0, 10.0));
   // "per-client": every client has a lock of its own.
   if (!results::workload_text(result, "keys").empty()) load.clients = 1;
-  if (load.clients) load.clients = std::max(1.0, *load.clients / keys);
+  if (load.clients) load.clients = std::max(1.0, *load.clients * share);
   // Files come from anywhere.
   if (load.rate && !(*load.rate > 0)) load.rate.reset();
+  if (load.rate) *load.rate *= share;
   if (load.work) load.work = std::max(0.0, *load.work);
   if (load.work) return load;
   // A distribution's parameters, or a file from elsewhere: what the sections really took.
   std::vector<double> held;
   for (const results::Run& run : result.runs) {
-    if (run.hold.count > 0) held.push_back(std::max(0.0, run.hold.p50));
+    if (run.hold.count > 0) held.push_back(std::max(0.0, run.hold.mean));
   }
   load.work = results::median(held);
   return load;
 }
 
-double distance(const Load& asked, const Load& measured) {
-  double sum = apart(contenders(asked), measured.clients.value_or(1));
-  if (asked.work && measured.work) sum += work_apart(*asked.work, *measured.work);
-  if (asked.rate.has_value() != measured.rate.has_value()) {
-    sum += 1;
-  } else if (asked.rate) {
-    sum += apart(*asked.rate, *measured.rate);
-  }
+std::string describe(const Load& load) {
+  std::vector<std::string> words;
+  if (load.contended()) words.push_back(shown_utilisation(load));
+  const double clients = load.clients.value_or(1);
+  words.push_back(fmt::format("{} client{}", human_count(clients), clients == 1 ? "" : "s"));
+  if (load.work) words.push_back(shown_work(*load.work));
+  if (load.rtt.value_or(0) > 0) words.push_back(shown_network(*load.rtt));
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+std::optional<double> distance(const Load& asked, const Load& measured) {
+  if (asked.contended() && !measured.contended()) return std::nullopt;
+  double sum = 0;
+  if (!asked.contended() && measured.contended()) sum += kNeedlessContention;
+  sum += kWeightOfUtilisation * apart(idle_share(asked), idle_share(measured));
+  sum += kWeightOfNetwork * rtt_apart(asked.rtt.value_or(0), measured.rtt.value_or(0));
+  if (asked.work && measured.work) sum += kWeightOfWork * work_apart(*asked.work, *measured.work);
+  sum += kWeightOfClients * apart(asked.clients.value_or(1), measured.clients.value_or(1));
   return sum;
 }
 
 std::vector<Difference> differences(const Load& asked, const Load& measured) {
   std::vector<Difference> found;
+  const auto instead = [&](std::string was, const std::string& wanted, bool lighter) {
+    found.push_back({fmt::format("{} instead of {}", std::move(was), wanted), lighter});
+  };
+  if (asked.contended() && apart(idle_share(asked), idle_share(measured)) > kSame) {
+    instead("a lock that is " + shown_utilisation(measured), shown_utilisation(asked),
+            measured.utilisation() < asked.utilisation());
+  }
   if (asked.clients && measured.clients && apart(*asked.clients, *measured.clients) > kSame) {
-    found.push_back(
-        {fmt::format("{} client{} at a lock instead of {}", human_count(*measured.clients),
-                     *measured.clients == 1 ? "" : "s", human_count(*asked.clients)),
-         *measured.clients < *asked.clients});
+    instead(fmt::format("{} client{} at a lock", human_count(*measured.clients),
+                        *measured.clients == 1 ? "" : "s"),
+            human_count(*asked.clients), *measured.clients < *asked.clients);
   }
   if (asked.work && measured.work && work_apart(*asked.work, *measured.work) > kSame) {
-    found.push_back(
-        {fmt::format("{} instead of {}", shown_work(*measured.work), human_seconds(*asked.work)),
-         *measured.work < *asked.work});
+    instead(shown_work(*measured.work), human_seconds(*asked.work), *measured.work < *asked.work);
   }
-  if (!asked.rate) return found;
-  if (!measured.rate) {
-    found.push_back({fmt::format("clients that ask again at once instead of {} sections a second",
-                                 human_number(*asked.rate)),
-                     false});
-  } else if (apart(*asked.rate, *measured.rate) > kSame) {
-    found.push_back({fmt::format("{} sections a second instead of {}", human_number(*measured.rate),
-                                 human_number(*asked.rate)),
-                     *measured.rate < *asked.rate});
+  const double rtt = measured.rtt.value_or(0);
+  if (asked.rtt && rtt_apart(*asked.rtt, rtt) > kSame) {
+    instead(shown_network(rtt), human_seconds(*asked.rtt), rtt < *asked.rtt);
   }
   return found;
 }

@@ -9,20 +9,38 @@
 
 namespace lockbench::choose {
 
-/// The load on a lock; unknown parts are nothing. Times are in seconds.
+/// The load on one lock, the one that is wanted most; unknown parts are nothing. Times are in
+/// seconds.
 struct Load {
-  std::optional<double> clients;  ///< that share one lock
+  std::optional<double> clients;  ///< that share the lock
   std::optional<double> work;     ///< that a section takes
   std::optional<double> rate;     ///< sections per second; nothing: each client asks again at once
+  std::optional<double> rtt;      ///< added between clients and servers
+  std::optional<double> assumed;  ///< utilisation, where nothing was said about it
 
-  bool contended() const { return clients.value_or(1) > 1; }
+  /// Whether clients wait for one another.
+  bool contended() const;
+  /// Of the time, the share for which somebody needs the lock, from 0 to 1: (work + round trip) ×
+  /// rate, or 1 if several clients always want it.
+  double utilisation() const;
+  /// The rate, or that of the assumed utilisation.
+  std::optional<double> demand() const;
 };
 
+/// The share of the sections that want the lock that is wanted most.
+double busiest_share(const Requirements& requirements);
+
+/// What was asked. Without a rate, a mutex for several clients is assumed to be busy for 70 % of
+/// the time, and one for which nothing is said for 30 %.
 Load asked_load(const Requirements& requirements);
 Load measured_load(const results::Result& result);
 
-/// The distance of the measured load from the requested one; 0: the same in all requested parts.
-double distance(const Load& asked, const Load& measured);
+/// "70 % busy, 32 clients, 2 ms of work, RTT 1 ms".
+std::string describe(const Load& load);
+
+/// How far the measured load is from the requested one; 0: the same in all requested parts. Nothing
+/// if it cannot answer the question: without contention where that was asked for.
+std::optional<double> distance(const Load& asked, const Load& measured);
 
 /// One difference of the measured load from the requested one.
 struct Difference {

@@ -4,11 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "choose/figure_text.h"
 #include "choose/survival.h"
+#include "results/stats/load_figures.h"
 #include "results/tables/units.h"
 
 namespace lockbench::choose {
@@ -35,8 +35,10 @@ void check_store(Candidate& candidate, const Requirements& requirements) {
   const auto& stores = requirements.stores;
   const std::string backend(candidate.strategy->backend);
   if (stores.empty() || std::find(stores.begin(), stores.end(), backend) != stores.end()) return;
-  candidate.against.push_back({fmt::format("--stores {}", fmt::join(stores, ",")),
-                               fmt::format("it needs {}", backend), std::string(kTraits)});
+  candidate.against.push_back({.requirement = fmt::format("--stores {}", fmt::join(stores, ",")),
+                               .text = "it needs another store",
+                               .evidence = std::string(kTraits),
+                               .detail = backend});
 }
 
 void check_trait(Candidate& candidate, bool asked, bool there, std::string_view option,
@@ -95,7 +97,9 @@ std::string sources_of(const Trial& trial, const Descriptor& strategy) {
   return fmt::format("{}", fmt::join(sources, "; "));
 }
 
-void add_survived(Candidate& candidate, const std::string& requirement, const Trial& trial) {
+void add_survived(Candidate& candidate, const std::string& requirement, const Trial& trial,
+                  bool is_basic) {
+  if (is_basic) return;
   candidate.in_favour.push_back(
       {requirement, outcomes_of(trial), sources_of(trial, *candidate.strategy)});
   for (const FaultReport& report : trial.reports) {
@@ -113,9 +117,10 @@ void add_survived(Candidate& candidate, const std::string& requirement, const Tr
 
 /// No play of the fault applies to the strategy.
 void add_unconcerned(Candidate& candidate, const std::string& requirement, const Trial& trial,
-                     bool takes_a_server) {
+                     const Survival& survival) {
+  if (survival.is_basic) return;
   const Descriptor& strategy = *candidate.strategy;
-  if (takes_a_server && strategy.traits.nodes == 1 && !strategy.traits.needs_replicas) {
+  if (survival.takes_a_server && strategy.traits.nodes == 1 && !strategy.traits.needs_replicas) {
     candidate.against.push_back(
         {requirement, "it lives on one server, and no other takes over", std::string(kTraits)});
     return;
@@ -134,22 +139,22 @@ void add_unconcerned(Candidate& candidate, const std::string& requirement, const
 void check_survival(Candidate& candidate, const Survival& survival, std::optional<bool> fenced,
                     const Evidence& evidence) {
   const Descriptor& strategy = *candidate.strategy;
-  const std::string requirement = "--survive " + survival.word;
+  const std::string requirement = (survival.is_basic ? "basic: " : "--survive ") + survival.word;
   Trial plain = try_out(survival.scenarios, strategy, evidence);
   if (!plain.concerns() && !survival.otherwise.empty()) {
     plain = try_out(survival.otherwise, strategy, evidence);
   }
   if (!plain.concerns()) {
-    return add_unconcerned(candidate, requirement, plain, survival.takes_a_server);
+    return add_unconcerned(candidate, requirement, plain, survival);
   }
   const FaultReport* harm = plain.harmful();
-  if (harm == nullptr) return add_survived(candidate, requirement, plain);
+  if (harm == nullptr) return add_survived(candidate, requirement, plain, survival.is_basic);
 
   const Trial rescue = try_out(survival.fenced, strategy, evidence);
   const bool rescued = strategy.traits.fencing && !rescue.reports.empty() && !rescue.harmful();
   std::string text = fmt::format("{}: {}", harm->scenario, harm->outcome);
   if (rescued && fenced.value_or(true)) {
-    add_survived(candidate, requirement, rescue);
+    add_survived(candidate, requirement, rescue, survival.is_basic);
     candidate.conditions.push_back(
         {requirement,
          fmt::format("{} the protected resource checks its fencing numbers; without that check: {}",
@@ -159,6 +164,17 @@ void check_survival(Candidate& candidate, const Survival& survival, std::optiona
   }
   if (rescued) text += "; its fencing numbers do not help, as the resource does not check them";
   candidate.against.push_back({requirement, text, where_shown(*harm, strategy), harm->reason});
+}
+
+/// A holder whose work has no bound needs a lock that lasts as long as it lives.
+void check_use(Candidate& candidate, const Requirements& requirements) {
+  const bool unbounded = requirements.is_for(Use::leader) ||
+                         (requirements.is_for(Use::once) && !requirements.work_p99);
+  if (!unbounded || lasts(*candidate.strategy)) return;
+  candidate.against.push_back(
+      {requirements.is_for(Use::leader) ? "--for leader" : "--for once",
+       "it cannot be renewed, and nobody knows how long the work takes (--work-time-p99)",
+       std::string(kTraits)});
 }
 
 void check_exclusion(Candidate& candidate, const Evidence& evidence) {
@@ -176,68 +192,20 @@ bool is_upper_bound(const results::Threshold& slo) {
   return slo.comparison == Comparison::less || slo.comparison == Comparison::less_equal;
 }
 
-/// Whether a long mean wait shows in the figure, even if clients wait unequally.
-bool shows_the_mean_wait(const std::string& figure) {
-  return figure == "acquire.mean" || figure == "acquire.max" ||
-         figure == "fairness.longest_wait_seconds";
-}
-
-/// Whether it does if all clients wait alike. Otherwise a percentile can stay low while a few
-/// clients starve.
-bool shows_a_fair_wait(const std::string& figure) {
-  constexpr std::array<std::string_view, 5> kPercentiles{
-      "acquire.p50", "acquire.p90", "acquire.p95", "acquire.p99", "acquire.p999"};
-  return std::find(kPercentiles.begin(), kPercentiles.end(), figure) != kPercentiles.end();
-}
-
-/// Why one lock cannot carry the load; empty if it can. The work's p50 stands for its mean.
+/// Why the locks cannot carry so many sections; empty if they can. The work's p50 stands for its
+/// mean.
 std::string too_much(const results::Threshold& slo, const Requirements& requirements) {
-  if (!requirements.work_p50) return "";
-  const Load asked = asked_load(requirements);
-  const double most = 1 / *asked.work;
-  if (slo.figure == "sections_per_second") {
-    const bool wants_more = !is_upper_bound(slo) && slo.comparison != Comparison::not_equal;
-    if (!wants_more || slo.bound <= most) return "";
-    return fmt::format("one lock carries at most {} sections a second of {}", human_number(most),
-                       human_seconds(*asked.work));
-  }
-  if (!is_upper_bound(slo)) return "";
-  if (asked.rate) {
-    if (*asked.rate < most) return "";
-    return fmt::format(
-        "{} sections a second of {} are more than one lock carries ({}): "
-        "the queue grows without limit",
-        human_number(*asked.rate), human_seconds(*asked.work), human_number(most));
-  }
-  const double clients = asked.clients.value_or(1);
-  const double others = clients - 1;
-  // A wait cannot be negative.
-  const double bound = std::max(0.0, slo.bound);
-  if (others * *asked.work <= bound) return "";
-  const double sharing = std::floor(bound / *asked.work) + 1;
-  return fmt::format(
-      "if {} clients always want one lock, each waits {} at the mean ({} × {}): "
-      "at least {:.0f} locks (keys) are needed",
-      human_count(clients), human_seconds(others * *asked.work), human_count(others),
-      human_seconds(*asked.work), std::ceil(clients / sharing));
+  const bool wants_more = !is_upper_bound(slo) && slo.comparison != Comparison::not_equal;
+  if (slo.figure != "sections_per_second" || !wants_more || !requirements.work_p50) return "";
+  const double work = seconds(*requirements.work_p50);
+  if (slo.bound * work <= requirements.keys.value_or(1)) return "";
+  return fmt::format("one lock carries at most {} sections a second of {}", human_number(1 / work),
+                     human_seconds(work));
 }
 
-/// Returns true if that decides the question.
-bool cannot_be(Candidate& candidate, const results::Threshold& slo, const std::string& requirement,
-               const Requirements& requirements) {
-  const std::string why = too_much(slo, requirements);
-  if (why.empty()) return false;
-  const bool always = slo.figure == "sections_per_second" || shows_the_mean_wait(slo.figure) ||
-                      (candidate.strategy->traits.fair && shows_a_fair_wait(slo.figure));
-  if (always) {
-    candidate.against.push_back(
-        {requirement, why + ", whatever the strategy", std::string(kArithmetic)});
-  } else if (shows_a_fair_wait(slo.figure)) {
-    candidate.conditions.push_back(
-        {requirement, why + "; it is not fair: it can meet this only if some clients starve",
-         std::string(kArithmetic)});
-  }
-  return always;
+bool all_lighter(const std::vector<Difference>& others) {
+  return std::all_of(others.begin(), others.end(),
+                     [](const Difference& one) { return one.lighter; });
 }
 
 void judge(Candidate& candidate, const results::Threshold& slo, const std::string& requirement,
@@ -251,17 +219,8 @@ void judge(Candidate& candidate, const results::Threshold& slo, const std::strin
   std::string what = outcome.measured ? fmt::format("{} is {}", slo.figure,
                                                     shown_figure(slo.figure, *outcome.measured))
                                       : outcome.reason;
-  auto others = differences(asked_load(requirements), measured.load);
-  // Without contention an objective is easier to meet: met by one client proves nothing, missed
-  // does.
-  if (outcome.kept && !requirements.clients && measured.load.clients &&
-      !measured.load.contended()) {
-    const Difference alone{"one client alone (--clients says how many share the lock)", true};
-    others.push_back(alone);
-  }
-  const bool lighter =
-      std::all_of(others.begin(), others.end(), [](const Difference& one) { return one.lighter; });
-  if (others.empty() || (!outcome.kept && lighter && is_upper_bound(slo))) {
+  const auto others = differences(asked_load(requirements), measured.load);
+  if (others.empty() || (!outcome.kept && all_lighter(others) && is_upper_bound(slo))) {
     (outcome.kept ? candidate.in_favour : candidate.against)
         .push_back({requirement, std::move(what), measured.name});
     return;
@@ -276,18 +235,35 @@ void judge(Candidate& candidate, const results::Threshold& slo, const std::strin
        measured.name});
 }
 
-/// Whether one lock can carry the required load with any strategy.
-void check_demand(Candidate& candidate, const Requirements& requirements) {
-  if (!requirements.rate || !requirements.work_p50) return;
+/// Whether the lock keeps up with the required rate: by arithmetic, and as measured under that load
+/// or a lighter one.
+void check_demand(Candidate& candidate, const Requirements& requirements,
+                  const Evidence& evidence) {
+  if (!requirements.rate) return;
+  const std::string requirement = fmt::format("--rate {}", *requirements.rate);
   const Load asked = asked_load(requirements);
-  const double busy = *asked.rate * *asked.work;
-  if (busy < 1) return;
-  candidate.conditions.push_back(
-      {fmt::format("--rate {}", *requirements.rate),
-       fmt::format("one lock carries at most {} sections a second of {}: only with {:.0f} locks "
-                   "(keys) or more",
-                   human_number(1 / *asked.work), human_seconds(*asked.work), std::floor(busy) + 1),
-       std::string(kArithmetic)});
+  if (requirements.work_p50 && *asked.rate * *asked.work >= 1) {
+    candidate.against.push_back(
+        {requirement,
+         fmt::format("one lock carries at most {} sections a second of {}, whatever the strategy, "
+                     "and the busiest is wanted {} times a second",
+                     human_number(1 / *asked.work), human_seconds(*asked.work),
+                     human_number(*asked.rate)),
+         std::string(kArithmetic)});
+    return;
+  }
+  const auto measured = evidence.runs_of(candidate.strategy->name, requirements);
+  const auto served = results::served_share(measured.runs);
+  if (!served || *served >= results::kServed || !measured.load.rate) return;
+  const std::string what = fmt::format("it served {:.0f} % of the sections", 100 * *served);
+  const auto others = differences(asked, measured.load);
+  if (measured.valid && all_lighter(others)) {
+    candidate.against.push_back({requirement, "it cannot keep up", measured.name, what});
+  } else {
+    candidate.conditions.push_back(
+        {requirement, what + (measured.valid ? ", under another load" : ", in invalid runs"),
+         measured.name});
+  }
 }
 
 /// Checks the objective against what was measured and against what no lock can change. A
@@ -296,7 +272,11 @@ void check_demand(Candidate& candidate, const Requirements& requirements) {
 void check_slo(Candidate& candidate, const results::Threshold& slo,
                const Requirements& requirements, const Evidence& evidence) {
   const std::string requirement = fmt::format("--slo '{}'", slo.text);
-  if (cannot_be(candidate, slo, requirement, requirements)) return;
+  if (const std::string why = too_much(slo, requirements); !why.empty()) {
+    candidate.against.push_back(
+        {requirement, why + ", whatever the strategy", std::string(kArithmetic)});
+    return;
+  }
   const auto measured = evidence.runs_of(candidate.strategy->name, requirements);
   if (measured.runs.empty()) {
     candidate.conditions.push_back({requirement, "not measured", "no run of it in the files"});
@@ -318,6 +298,17 @@ void check_slo(Candidate& candidate, const results::Threshold& slo,
 
 }  // namespace
 
+bool is_long_held(const Requirements& requirements) {
+  constexpr Duration kLong = std::chrono::minutes(1);
+  if (requirements.is_for(Use::mutex)) return false;
+  return requirements.is_for(Use::leader) || requirements.work_p99.value_or(kLong) >= kLong;
+}
+
+bool lasts(const Descriptor& strategy) {
+  const Traits& traits = strategy.traits;
+  return traits.renews || traits.renewable || traits.expiry == Expiry::session;
+}
+
 std::string where_shown(const FaultReport& report, const Descriptor& strategy) {
   const std::string declared =
       report.source.empty() ? "declared, not played" : "declared, but not seen in " + report.source;
@@ -336,11 +327,12 @@ Candidate examine(const Descriptor& strategy, const Requirements& requirements,
   check_trait(candidate, requirements.fair, traits.fair, "--fair", "first come, first served");
   check_trait(candidate, requirements.reentrant, traits.reentrant, "--reentrant", "reentrant");
   check_trait(candidate, requirements.shared, traits.shared, "--shared", "with a shared mode");
-  for (const Survival& survival : requirements.survive) {
+  check_use(candidate, requirements);
+  for (const Survival& survival : faults_to_survive(requirements)) {
     check_survival(candidate, survival, requirements.fencing_resource, evidence);
   }
   check_exclusion(candidate, evidence);
-  check_demand(candidate, requirements);
+  check_demand(candidate, requirements, evidence);
   for (const results::Threshold& slo : requirements.slos) {
     check_slo(candidate, slo, requirements, evidence);
   }

@@ -31,6 +31,13 @@ struct Candidate {
 Candidate examine(const Descriptor& strategy, const Requirements& requirements,
                   const Evidence& evidence);
 
+/// Whether a fixed TTL would block the lock for minutes after a crash, or nobody knows how long it
+/// must be.
+bool is_long_held(const Requirements& requirements);
+
+/// Whether it lasts as long as its holder.
+bool lasts(const Descriptor& strategy);
+
 /// "seen in FILE: lockbench hazards --explain SCENARIO/STRATEGY".
 std::string where_shown(const FaultReport& report, const Descriptor& strategy);
 

@@ -3,73 +3,77 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <cmath>
 #include <tuple>
 
 #include "choose/figure_text.h"
+#include "choose/load.h"
 #include "choose/survival.h"
 #include "results/stats/figures.h"
 #include "results/stats/statistics.h"
-#include "results/tables/units.h"
+#include "results/stats/tiers.h"
 
 namespace lockbench::choose {
 namespace {
 
-using Faults = std::set<std::string>;
+/// Fewer commands than this are no difference between two protocols.
+constexpr double kSameCommands = 0.25;
 
 /// Of all faults, those that harm it.
-Faults harmful_faults(const Candidate& candidate, const Requirements& requirements,
-                      const Evidence& evidence) {
-  Faults faults;
+std::vector<std::string_view> hazards_of(const Candidate& candidate,
+                                         const Requirements& requirements,
+                                         const Evidence& evidence) {
+  std::vector<std::string_view> found;
   for (const hazards::Scenario* scenario : hazards::all_scenarios()) {
     if (!requirements.fencing_resource.value_or(true) && needs_fencing_resource(scenario->name)) {
       continue;
     }
-    const FaultReport report = evidence.report(*scenario, *candidate.strategy);
-    if (report.harmful) faults.insert(report.scenario);
+    if (evidence.report(*scenario, *candidate.strategy).harmful) found.push_back(scenario->name);
   }
-  return faults;
+  return found;
 }
 
-bool on_same_servers(const Descriptor& a, const Descriptor& b) {
-  return server_set(a) == server_set(b) && a.traits.nodes == b.traits.nodes;
+/// Five nodes of a quorum, a primary and two replicas, or one server.
+int servers_of(const Descriptor& strategy) {
+  if (strategy.traits.nodes > 1) return 5;
+  return strategy.traits.needs_replicas ? 3 : 1;
 }
 
-void set_value(Ranked& ranked, const Yardstick& yardstick, const Requirements& requirements,
-               const Evidence& evidence) {
-  const auto measured = evidence.runs_of(ranked.candidate->strategy->name, requirements);
+/// What nobody offers in a library is a lot of work; what is superseded is a mistake.
+int impractical(const Descriptor& strategy) {
+  if (!strategy.superseded_by.empty()) return 2;
+  return strategy.libraries.empty() ? 1 : 0;
+}
+
+std::vector<double> values_of(const std::vector<const results::Run*>& runs,
+                              const std::string& figure) {
   std::vector<double> values;
-  for (const results::Run* run : measured.runs) {
-    if (const auto value = results::figure(*run, yardstick.figure)) values.push_back(*value);
+  for (const results::Run* run : runs) {
+    if (const auto value = results::figure(*run, figure)) values.push_back(*value);
   }
-  ranked.value = results::median(values);
-  ranked.doubtful = ranked.value && !measured.valid;
+  return values;
 }
 
-/// Sets `better` to the strategy that survives everything that this one survives and more; of
-/// several, the one that the fewest faults harm. `all`: the faults of all that qualify.
-void find_better(Ranked& ranked, const Faults& faults,
-                 const std::vector<std::pair<const Candidate*, Faults>>& all) {
-  const Faults* fewest = nullptr;
-  for (const auto& [other, others] : all) {
-    const bool fewer = others.size() < faults.size() &&
-                       std::includes(faults.begin(), faults.end(), others.begin(), others.end());
-    if (!fewer || !on_same_servers(*ranked.candidate->strategy, *other->strategy)) continue;
-    if (fewest != nullptr && others.size() >= fewest->size()) continue;
-    fewest = &others;
-    ranked.better = other;
+/// Sets tiers by the figures of the repetitions. Without any valid run, the invalid ones of all are
+/// compared: the machine disturbed them alike.
+void set_tiers(std::vector<Ranked>& ranked, const Yardstick& yardstick,
+               std::vector<std::vector<double>> values) {
+  const bool any_sure = std::any_of(ranked.begin(), ranked.end(),
+                                    [](const Ranked& one) { return one.value && !one.doubtful; });
+  for (std::size_t i = 0; i < ranked.size(); ++i) {
+    if (!ranked[i].value || (any_sure && ranked[i].doubtful)) values[i].clear();
+    if (!yardstick.higher_is_better) continue;
+    for (double& value : values[i]) value = 1 / std::max(value, 1e-9);
   }
-  if (fewest == nullptr) return;
-  std::set_difference(faults.begin(), faults.end(), fewest->begin(), fewest->end(),
-                      std::back_inserter(ranked.falls_to));
+  const std::vector<int> tiers = results::tiers(values);
+  for (std::size_t i = 0; i < ranked.size(); ++i) ranked[i].tier = tiers[i];
 }
 
 }  // namespace
 
-Yardstick yardstick_of(const Requirements& requirements, const std::optional<Load>& measured) {
+Yardstick yardstick_of(const Requirements& requirements) {
   Yardstick yardstick;
-  const Load load = measured.value_or(Load{});
-  const double clients = load.clients.value_or(1);
+  const Load asked = asked_load(requirements);
   if (!requirements.rank_by.empty()) {
     yardstick = {.figure = requirements.rank_by, .why = "as asked"};
   } else if (!requirements.slos.empty()) {
@@ -78,50 +82,61 @@ Yardstick yardstick_of(const Requirements& requirements, const std::optional<Loa
                             slo.comparison == results::Comparison::greater_equal;
     const bool higher = wants_more || higher_is_better(slo.figure);
     return {.figure = slo.figure, .why = "the figure of --slo", .higher_is_better = higher};
-  } else if (requirements.rate) {
-    yardstick = {.figure = "acquire.p99",
-                 .why = load.rate
-                            ? "the wait of an arriving request"
-                            : "99th percentile in a closed loop: no run has clients that arrive at "
-                              "a rate"};
-  } else if (requirements.clients.value_or(1) > 1) {
+  } else if (!requirements.is_for(Use::mutex)) {
+    return {.figure = "", .why = "latency does not decide"};
+  } else if (asked.utilisation() >= 1) {  // more is wanted than the lock can serve
     yardstick = {.figure = "fairness.longest_wait_seconds",
-                 .why = load.contended()
-                            ? fmt::format("the longest that any of {} contending clients waited",
-                                          results::human_count(clients))
-                            : "the longest wait of all, though no clients contended"};
+                 .why = "the longest wait of any client"};
+  } else if (asked.contended()) {
+    yardstick = {.figure = "acquire.p99", .why = "the wait of an arriving request"};
   } else {
-    yardstick = {.figure = "acquire.p50",
-                 .why = load.contended()
-                            ? fmt::format("median with {} contending clients: no run has a single "
-                                          "client",
-                                          results::human_count(clients))
-                            : "the cost of an uncontended lock"};
+    yardstick = {.figure = "acquire.p50", .why = "the cost of an uncontended lock"};
   }
-  if (!measured) yardstick.why += ", once it is measured";
   yardstick.higher_is_better = higher_is_better(yardstick.figure);
   return yardstick;
 }
 
+bool blocks_takeover(const Descriptor& strategy, const Evidence& evidence) {
+  const hazards::Scenario* freeze = hazards::find_scenario("pause-holding");
+  if (freeze == nullptr) return false;
+  const FaultReport report = evidence.report(*freeze, strategy);
+  // It did no harm, because the successor had to wait.
+  return report.outcome == to_string(HazardOutcome::safe);
+}
+
 std::vector<Ranked> rank(const std::vector<Candidate>& candidates, const Yardstick& yardstick,
                          const Requirements& requirements, const Evidence& evidence) {
-  std::vector<std::pair<const Candidate*, Faults>> all;
+  std::vector<Ranked> ranked;
+  std::vector<std::vector<double>> values;
   for (const Candidate& candidate : candidates) {
-    if (candidate.qualifies()) {
-      all.emplace_back(&candidate, harmful_faults(candidate, requirements, evidence));
+    if (!candidate.qualifies()) continue;
+    const Descriptor& strategy = *candidate.strategy;
+    const auto measured = evidence.runs_of(strategy.name, requirements);
+    Ranked& one = ranked.emplace_back(Ranked{.candidate = &candidate});
+    one.servers = servers_of(strategy);
+    one.hazards = hazards_of(candidate, requirements, evidence);
+    one.commands = results::median(values_of(measured.runs, "commands_per_section"));
+    values.push_back(yardstick.figure.empty() ? std::vector<double>()
+                                              : values_of(measured.runs, yardstick.figure));
+    one.value = results::median(values.back());
+    one.doubtful = one.value && !measured.valid;
+    for (const results::Run* run : measured.runs) {
+      if (yardstick.figure.empty()) break;
+      one.at_least = one.at_least || results::find_figure(*run, yardstick.figure).at_least;
     }
   }
-  std::vector<Ranked> ranked;
-  for (const auto& [candidate, faults] : all) {
-    Ranked& one = ranked.emplace_back();
-    one.candidate = candidate;
-    set_value(one, yardstick, requirements, evidence);
-    find_better(one, faults, all);
-  }
+  set_tiers(ranked, yardstick, std::move(values));
   const auto key = [&](const Ranked& one) {
+    const Descriptor& strategy = *one.candidate->strategy;
+    // Nobody could take over from a frozen leader, or for hours from a job that crashed.
+    const bool blocks = (requirements.is_for(Use::leader) && blocks_takeover(strategy, evidence)) ||
+                        (is_long_held(requirements) && !lasts(strategy));
     const double value = one.value.value_or(0);
-    return std::tuple(one.candidate->unconcerned, one.better != nullptr, !one.value || one.doubtful,
-                      yardstick.higher_is_better ? -value : value, one.candidate->strategy->name);
+    const bool unmeasured = !yardstick.figure.empty() && one.tier == 0;
+    return std::tuple(one.candidate->unconcerned, impractical(strategy), blocks, unmeasured,
+                      one.tier, one.servers, std::round(one.commands.value_or(0) / kSameCommands),
+                      one.hazards.size(), yardstick.higher_is_better ? -value : value,
+                      strategy.name);
   };
   std::sort(ranked.begin(), ranked.end(),
             [&](const Ranked& a, const Ranked& b) { return key(a) < key(b); });

@@ -11,27 +11,32 @@ namespace lockbench::choose {
 
 /// What qualifying strategies are ranked by.
 struct Yardstick {
-  std::string figure;  ///< path of a run's number
+  std::string figure;  ///< path of a run's number; empty: no figure decides
   std::string why;
   bool higher_is_better = false;
 };
 
-/// `measured`: what the figures were measured under; nothing where none were.
-Yardstick yardstick_of(const Requirements& requirements, const std::optional<Load>& measured);
+Yardstick yardstick_of(const Requirements& requirements);
 
 struct Ranked {
   const Candidate* candidate = nullptr;
   std::optional<double> value{};  ///< median of the valid repetitions; nothing: not measured
-  bool doubtful = false;          ///< there are only invalid ones: it counts as not measured
-  /// Another one that qualifies on the same servers and survives everything that this one survives,
-  /// and more.
-  const Candidate* better = nullptr;
-  std::vector<std::string> falls_to{};  ///< what `better` survives beyond
+  bool at_least = false;          ///< clients still waited when the runs ended
+  bool doubtful = false;          ///< there are only invalid runs: not ranked with valid ones
+  /// Strategies of one tier cannot be told apart by the figure; 1 is the best, 0: not measured.
+  int tier = 0;
+  int servers = 1;                          ///< that it needs
+  std::optional<double> commands{};         ///< per section
+  std::vector<std::string_view> hazards{};  ///< plays that harm it
 };
 
+/// Whether nobody can take over while a holder is frozen.
+bool blocks_takeover(const Descriptor& strategy, const Evidence& evidence);
+
 /// The strategies that qualify, best first: those that survived plays of the faults, before those
-/// to which no play applies; strategies that another one dominates come last, because a better
-/// figure does not make up for a fault; then by the figure, unmeasured ones last; then by name.
+/// to which no play applies; those that practice has superseded last, and before them those that no
+/// known library implements; then by tier; within a tier
+/// by servers, commands and the number of hazards; then by the figure and by name.
 std::vector<Ranked> rank(const std::vector<Candidate>& candidates, const Yardstick& yardstick,
                          const Requirements& requirements, const Evidence& evidence);
 

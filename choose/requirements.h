@@ -10,25 +10,40 @@
 
 namespace lockbench::choose {
 
+/// What the lock is for.
+enum class Use {
+  mutex,   ///< clients exclude each other, and wait
+  once,    ///< a job that must not run twice: who does not get the lock skips it
+  leader,  ///< one client holds it as long as it lives: what counts is who takes over, and when
+};
+
 /// A fault that the lock must survive, in the user's words.
 struct Survival {
   std::string word;
   std::vector<std::string> scenarios;  ///< of hazards, that stand for it: all must be survived
+  /// What helps a lock that does not survive it; empty: nothing that we know.
+  std::string makeshift{};
   /// Used instead if the protected resource checks fencing numbers; empty: that does not help.
   std::vector<std::string> fenced{};
   /// Used instead if none of them applies to a strategy; empty: there is no substitute.
   std::vector<std::string> otherwise{};
   /// A server is lost for good, with everything that is stored only there.
   bool takes_a_server = false;
+  bool is_basic = false;  ///< asked of every lock, unless waived
 };
 
 /// What a user requires of a lock. Unset fields are no requirement.
 struct Requirements {
-  std::vector<std::string> stores;  ///< at hand; none: any
-  std::vector<Survival> survive;
+  std::vector<std::string> stores;             ///< at hand; none: any
+  std::vector<Survival> survive;               ///< besides the basic faults
+  std::vector<std::string> waived;             ///< basic faults that need not be survived
+  std::optional<Use> use;                      ///< nothing: mutex
   std::optional<Duration> work_p50, work_p99;  ///< how long a section's work takes
-  std::optional<int> clients;                  ///< that want the lock
+  std::optional<int> clients;                  ///< that want a lock
   std::optional<double> rate;                  ///< sections per second, of all clients together
+  std::optional<int> keys;                     ///< distinct locks; nothing: one
+  double key_skew = 0;                         ///< Zipf exponent of the choice among them
+  std::optional<Duration> rtt;                 ///< between clients and servers
   std::vector<results::Threshold> slos;
   /// Whether the protected resource rejects late writes by their fencing number; nothing: unknown,
   /// so the answer says what depends on it.
@@ -37,9 +52,11 @@ struct Requirements {
   std::string rank_by{};  ///< path of a run's figure; empty: the one that fits the requirements
 
   bool none() const {
-    return stores.empty() && survive.empty() && !work_p50 && !work_p99 && !clients && !rate &&
-           slos.empty() && !fencing_resource && !fair && !reentrant && !shared;
+    return stores.empty() && survive.empty() && waived.empty() && !use && !work_p50 && !work_p99 &&
+           !clients && !rate && !keys && !rtt && slos.empty() && !fencing_resource && !fair &&
+           !reentrant && !shared;
   }
+  bool is_for(Use one) const { return use.value_or(Use::mutex) == one; }
 };
 
 }  // namespace lockbench::choose

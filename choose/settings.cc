@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "choose/load.h"
 #include "results/tables/units.h"
 
 namespace lockbench::choose {
@@ -23,13 +25,16 @@ struct Lifetime {
 /// A TTL without renewal, as a multiple of the work's p99. It leaves room for work beyond the p99
 /// and for a client that pauses.
 constexpr int kMargin = 3;
+/// A TTL outlasts the longest stall that was seen so many times.
+constexpr int kStalls = 10;
+constexpr Duration kShortestTtl = 1s;
 /// The shortest TTL with renewal every third of it, which leaves time for two more attempts.
 constexpr Duration kRenewedTtl = 3s;
-/// The same, as a multiple of the longest measured delay of a renewal.
-constexpr int kLatenesses = 10;
 /// Ratio of p99 to p50 above which renewal is better than a long TTL.
 constexpr int kVariesMuch = 10;
 constexpr int kCapMargin = 20;
+/// Longer sections are not tried in a load.
+constexpr Duration kLongestTried = 500ms;
 
 std::string outcome_at(std::string_view scenario, const Descriptor& strategy,
                        const Evidence& evidence) {
@@ -67,28 +72,52 @@ const results::RenewalPoint* point_for(const std::vector<results::RenewalPoint>&
   return found;
 }
 
+Duration to_duration(double seconds) {
+  return std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(std::min(seconds, 3600.0)));
+}
+
+/// The longest time that a client waited for the answer to its release: it, its server or the
+/// machine stood still.
+struct Stall {
+  Duration longest{};
+  std::string evidence;  ///< empty: none was measured
+};
+
+Stall longest_stall(const Descriptor& strategy, const Evidence& evidence) {
+  const results::Run* slowest = evidence.slowest_release(strategy.name);
+  if (slowest == nullptr) return {};
+  return {to_duration(slowest->release.max),
+          "the longest stall seen in a release was " + human_seconds(slowest->release.max)};
+}
+
+/// What a session or renewal keeps alive.
 Setting renewed_ttl(const Descriptor& strategy, const Requirements& requirements,
                     const Evidence& evidence) {
-  Duration ttl = kRenewedTtl;
-  std::string lateness = "the files have no delays of renewals: lockbench renewal measures them";
+  Stall stall = longest_stall(strategy, evidence);
   const auto measured = evidence.renewal();
   const auto clients = static_cast<std::uint64_t>(requirements.clients.value_or(1));
   if (const auto* point = point_for(measured.points, clients)) {
-    const double worst = std::min(point->slip.max, 3600.0);
-    ttl = std::max(ttl, std::chrono::duration_cast<Duration>(
-                            std::chrono::duration<double>(kLatenesses * worst)));
-    lateness = fmt::format("with {} locks held, renewals were at most {} late ({})",
-                           human_count(static_cast<double>(point->held)),
-                           human_seconds(point->slip.max), measured.source);
+    const Duration slip = to_duration(point->slip.max);
+    if (slip > stall.longest) {
+      stall = {slip, fmt::format("with {} locks held, renewals were at most {} late ({})",
+                                 human_count(static_cast<double>(point->held)),
+                                 human_seconds(point->slip.max), measured.source)};
+    }
   }
-  ttl = rounded(ttl, strategy.traits);
+  const Duration ttl =
+      rounded(std::max<Duration>(kRenewedTtl, kStalls * stall.longest), strategy.traits);
+  const bool session = strategy.traits.expiry == Expiry::session;
   return {"--ttl", format_duration(ttl),
-          fmt::format("{} covers work of any length, so the TTL can be short: after a crash "
+          fmt::format("{}, at least {}: {} × {} is {}. {} covers work of any length; after a crash "
                       "the lock stays blocked for up to {}, and a holder that pauses for longer "
                       "loses it",
-                      strategy.traits.expiry == Expiry::session ? "the session" : "renewal",
-                      format_duration(ttl)),
-          fmt::format("{}; {}", lateness, outcome_at("crash-holding", strategy, evidence))};
+                      session ? "the session's time-out" : "renewed every third of it",
+                      format_duration(kRenewedTtl), kStalls, human_seconds(seconds(stall.longest)),
+                      human_seconds(kStalls * seconds(stall.longest)),
+                      session ? "The session" : "Renewal", format_duration(ttl)),
+          fmt::format("{}; {}", stall.evidence.empty() ? "no stalls were measured" : stall.evidence,
+                      outcome_at("crash-holding", strategy, evidence))};
 }
 
 Setting outlasting_ttl(const Descriptor& strategy, const Requirements& requirements,
@@ -99,12 +128,30 @@ Setting outlasting_ttl(const Descriptor& strategy, const Requirements& requireme
     return {"--ttl", "10s", "lockbench's default; --work-time-p99 gives a TTL that fits the work",
             shown};
   }
-  const Duration ttl = std::max<Duration>(rounded(kMargin * *work, strategy.traits), 100ms);
+  const Stall stall = longest_stall(strategy, evidence);
+  const Duration for_work = kMargin * *work, for_stalls = *work + kStalls * stall.longest;
+  const Duration ttl =
+      rounded(std::max<Duration>({for_work, for_stalls, kShortestTtl}), strategy.traits);
   return {"--ttl", format_duration(ttl),
-          fmt::format("{} × the work's {} of {}: work that takes longer loses the lock, and a "
-                      "crash blocks the lock for this long",
-                      kMargin, requirements.work_p99 ? "p99" : "p50", format_duration(*work)),
-          shown};
+          fmt::format("the most of {} × {} (the work's {}) = {}, {} + {} × {} (stalls) = {}, and "
+                      "{}: work that takes longer loses the lock, and a crash blocks it for this "
+                      "long",
+                      kMargin, format_duration(*work), requirements.work_p99 ? "p99" : "p50",
+                      human_seconds(seconds(for_work)), format_duration(*work), kStalls,
+                      human_seconds(seconds(stall.longest)), human_seconds(seconds(for_stalls)),
+                      format_duration(kShortestTtl)),
+          stall.evidence.empty() ? shown : fmt::format("{}; {}", stall.evidence, shown)};
+}
+
+/// A lock that lives as long as its connection has no TTL.
+Setting keepalives(const Descriptor& strategy, const Evidence& evidence) {
+  return {
+      "at the server", "",
+      "tcp_keepalives_idle = 5, tcp_keepalives_interval = 1, tcp_keepalives_count = 3: the lock "
+      "ends with its connection, and a host that dies without closing it blocks the lock until "
+      "the keepalives fail",
+      fmt::format("{}; {}", outcome_at("crash-holding", strategy, evidence),
+                  outcome_at("host-crash", strategy, evidence))};
 }
 
 Setting cap(const Descriptor& strategy, const Requirements& requirements, Duration ttl,
@@ -131,30 +178,26 @@ Lifetime lifetime_of(const Descriptor& strategy, const Requirements& requirement
                                  outcome_at("crash-holding", strategy, evidence)});
     return lifetime;
   }
+  if (traits.ends_with_connection) {
+    lifetime.settings.push_back(keepalives(strategy, evidence));
+    return lifetime;
+  }
   const bool by_itself = traits.renews || traits.expiry == Expiry::session;
-  const bool renewed = by_itself || (traits.renewable && varies_much(requirements));
+  const bool renewed =
+      by_itself || (traits.renewable && (varies_much(requirements) || is_long_held(requirements)));
   lifetime.settings.push_back(renewed ? renewed_ttl(strategy, requirements, evidence)
                                       : outlasting_ttl(strategy, requirements, evidence));
   lifetime.ttl = parse_duration(lifetime.settings.back().value).value_or(10s);
   if (renewed && !by_itself) {
-    lifetime.settings.push_back(
-        {"--renew", "auto", "every third of the TTL: the work time varies too much for a fixed TTL",
-         outcome_at("overrun-holding", strategy, evidence)});
+    lifetime.settings.push_back({"--renew", "auto",
+                                 "every third of the TTL: no fixed TTL fits such work",
+                                 outcome_at("overrun-holding", strategy, evidence)});
   }
-  if (renewed && traits.renewable && requirements.work_p99 &&
+  if (renewed && traits.renewable && requirements.work_p99 && !requirements.is_for(Use::leader) &&
       falls_to("runaway-holder", strategy, evidence)) {
     lifetime.settings.push_back(cap(strategy, requirements, lifetime.ttl, evidence));
   }
   return lifetime;
-}
-
-std::optional<Duration> usual_work(const Requirements& requirements) {
-  return requirements.work_p50 ? requirements.work_p50 : requirements.work_p99;
-}
-
-bool can_wait_by(const Traits& traits, WaitKind kind) {
-  const auto& choices = traits.waiting_choices;
-  return std::find(choices.begin(), choices.end(), kind) != choices.end();
 }
 
 /// "of a grant's mean wait of 456 µs, 93 % were asleep (FILE)".
@@ -172,58 +215,47 @@ std::string waits_measured(const Descriptor& strategy, const Requirements& requi
       measured.name);
 }
 
-/// Short compared with the work, but at least a millisecond, so that polling does not flood the
-/// store.
-WaitPolicy backoff_for(const Requirements& requirements) {
-  const Duration work = usual_work(requirements).value_or(400ms);
-  const auto max = std::clamp(std::chrono::floor<std::chrono::milliseconds>(work / 4),
-                              std::chrono::milliseconds(5), std::chrono::milliseconds(1000));
-  return WaitPolicy::backoff(std::max<Duration>(1ms, max / 10), max);
-}
-
 Setting waiting(const Descriptor& strategy, const Requirements& requirements,
                 const Evidence& evidence) {
   const Traits& traits = strategy.traits;
   Setting setting{.option = "--wait", .evidence = waits_measured(strategy, requirements, evidence)};
   const bool notified =
       traits.waiting.kind == WaitKind::notify || traits.waiting.kind == WaitKind::queue;
-  if (notified) {
+  if (requirements.is_for(Use::once)) {
+    setting.because = "no client waits";
+  } else if (notified) {
     setting.because = fmt::format("its waiters are notified ({}): nothing to tune",
                                   to_string(traits.waiting.kind));
-    return setting;
+  } else {
+    // Other policies were not measured.
+    setting.because =
+        fmt::format("its default, {}, as measured: a handoff waits for the next try of some client",
+                    to_string(traits.waiting));
   }
-  const int others = requirements.clients.value_or(1) - 1;
-  if (others == 0 || !can_wait_by(traits, WaitKind::backoff)) {
-    setting.because = fmt::format(
-        "its default ({}){}", to_string(traits.waiting),
-        others == 0 ? ": no others want the lock at the same time" : ": it has no backoff");
-    return setting;
-  }
-  const WaitPolicy policy = backoff_for(requirements);
-  const double tries = others / (seconds(policy.max) / 2);
-  setting.value = to_string(policy);
-  setting.because = fmt::format(
-      "full jitter keeps clients out of step; a handoff waits for the next try, about {} at most, "
-      "and {} waiting clients send some {} tries a second",
-      human_seconds(seconds(policy.max)), human_count(others), human_number(tries));
   return setting;
 }
 
 std::optional<Setting> acquire_timeout(const Descriptor& strategy, const Requirements& requirements,
                                        const Evidence& evidence) {
+  if (requirements.is_for(Use::once)) {
+    return Setting{"--acquire-timeout", "0s",
+                   "one attempt: a client that does not get the lock skips the job",
+                   "lockbench run --help"};
+  }
+  if (requirements.is_for(Use::leader)) return std::nullopt;
   const auto work = requirements.work_p99 ? requirements.work_p99 : requirements.work_p50;
-  if (!work || requirements.clients.value_or(1) < 2) return std::nullopt;
-  const int others = *requirements.clients - 1;
+  const auto sharing = static_cast<int>(asked_load(requirements).clients.value_or(1));
+  if (!work || !requirements.clients || sharing < 2) return std::nullopt;
+  const int others = sharing - 1;
   // A day is the most that the option takes.
   const Duration longest = std::chrono::hours(24);
   const Duration queue = std::min<Duration>(*work, longest / others) * others;
   const Duration timeout =
       std::min<Duration>(std::chrono::ceil<std::chrono::seconds>(queue + queue / 4), longest);
   Setting setting{.option = "--acquire-timeout", .value = format_duration(timeout)};
-  setting.because = fmt::format(
-      "{} others ahead at {} each take {} on one lock, plus a quarter; with several locks count "
-      "only the clients that share one",
-      human_count(others), format_duration(*work), human_seconds(seconds(*work) * others));
+  setting.because = fmt::format("{} others ahead at {} each take {} on one lock, plus a quarter",
+                                human_count(others), format_duration(*work),
+                                human_seconds(seconds(*work) * others));
   if (timeout == longest) setting.because += "; a day is the longest allowed";
   const auto measured = evidence.runs_of(strategy.name, requirements);
   if (strategy.traits.fair) {
@@ -236,6 +268,32 @@ std::optional<Setting> acquire_timeout(const Descriptor& strategy, const Require
                     human_seconds(fairness.longest_wait_seconds), measured.name);
   }
   return setting;
+}
+
+Setting done_marker() {
+  return {"done-marker", "",
+          "written under the lock, in the store that the job writes to, and looked for after each "
+          "grant: without it a client that comes after the release runs the job again",
+          "no lock knows what happened before its grant"};
+}
+
+/// The work as --hold takes it, with the median and the 99th percentile that were asked for; empty
+/// if neither was.
+std::string hold_of(const Requirements& requirements, const Load& asked) {
+  const auto& p50 = requirements.work_p50;
+  const auto& p99 = requirements.work_p99;
+  if (!p50 && !p99) return asked.contended() ? "exp(2ms)" : "";
+  if (!p50 || !p99 || *p50 == *p99) return format_duration(p50 ? *p50 : *p99);
+  // From 2 % below to 98 % above the median lies half of a uniform distribution's width.
+  const Duration half = std::chrono::round<std::chrono::microseconds>((*p99 - *p50) / 0.98);
+  if (half <= *p50) {
+    return fmt::format("uniform({},{})", format_duration(*p50 - half),
+                       format_duration(*p50 + half));
+  }
+  // The p99 of an exponential distribution is ln(100) means, and what comes late decides.
+  return fmt::format(
+      "exp({})",
+      format_duration(std::chrono::round<std::chrono::microseconds>(*p99 / std::log(100))));
 }
 
 std::string quorum_costs(const Descriptor& strategy, const Evidence& evidence) {
@@ -287,21 +345,54 @@ std::vector<Setting> settings_for(const Descriptor& strategy, const Requirements
   if (auto timeout = acquire_timeout(strategy, requirements, evidence)) {
     settings.push_back(*std::move(timeout));
   }
+  if (requirements.is_for(Use::once)) settings.push_back(done_marker());
   add_nodes(settings, strategy, lifetime.ttl, evidence);
   add_replicas(settings, strategy, evidence);
   return settings;
 }
 
+std::vector<std::string> load_options(const Requirements& requirements) {
+  std::vector<std::string> options;
+  const auto add = [&](const char* name, const auto& value) {
+    options.insert(options.end(), {name, fmt::format("{}", value)});
+  };
+  const Load asked = asked_load(requirements);
+  const int clients = static_cast<int>(std::ceil(asked.clients.value_or(1)));
+  add("--clients", requirements.clients.value_or(clients));
+  if (requirements.keys) add("--keys", *requirements.keys);
+  if (requirements.key_skew > 0) add("--key-skew", requirements.key_skew);
+  if (const auto demand = asked.demand()) {
+    add("--rate", requirements.rate ? fmt::format("{}", *requirements.rate)
+                                    : fmt::format("{:.3g}", *demand / busiest_share(requirements)));
+  }
+  if (const std::string hold = hold_of(requirements, asked); !hold.empty()) add("--hold", hold);
+  if (requirements.rtt) add("--rtt", format_duration(*requirements.rtt));
+  return options;
+}
+
+std::vector<std::string> lock_options(const std::vector<Setting>& settings) {
+  std::vector<std::string> options;
+  for (const Setting& setting : settings) {
+    if (setting.value.empty()) continue;
+    options.insert(options.end(), {setting.option, setting.value});
+  }
+  return options;
+}
+
 std::string check_command(const Descriptor& strategy, const Requirements& requirements,
                           const std::vector<Setting>& settings) {
-  std::string command = fmt::format("lockbench run {}", strategy.name);
-  if (requirements.clients) command += fmt::format(" --clients {}", *requirements.clients);
-  if (requirements.rate) command += fmt::format(" --rate {}", *requirements.rate);
-  if (const auto work = usual_work(requirements)) {
-    command += fmt::format(" --hold {}", format_duration(*work));
+  const auto work = requirements.work_p50 ? requirements.work_p50 : requirements.work_p99;
+  if (!requirements.is_for(Use::mutex) || work.value_or(Duration::zero()) > kLongestTried) {
+    // A load of such sections would measure next to nothing.
+    return fmt::format(
+        "lockbench hazards crash-holding pause-holding overrun-holding --strategies {}",
+        strategy.name);
   }
-  for (const Setting& setting : settings) {
-    if (!setting.value.empty()) command += fmt::format(" {} {}", setting.option, setting.value);
+  std::string command = fmt::format("lockbench run {}", strategy.name);
+  for (const auto& options : {load_options(requirements), lock_options(settings)}) {
+    for (const std::string& word : options) {
+      command += word.find('(') == std::string::npos ? " " + word : fmt::format(" '{}'", word);
+    }
   }
   for (const results::Threshold& slo : requirements.slos) {
     command += fmt::format(" --threshold '{}'", slo.text);

@@ -18,7 +18,12 @@ struct Setting {
 std::vector<Setting> settings_for(const Descriptor& strategy, const Requirements& requirements,
                                   const Evidence& evidence);
 
-/// The `lockbench run` command that checks the settings under the load that was described.
+/// The load that was asked for, and these settings, as options of `lockbench run`.
+std::vector<std::string> load_options(const Requirements& requirements);
+std::vector<std::string> lock_options(const std::vector<Setting>& settings);
+
+/// The command that checks the settings under the load that was described; plays if the work is so
+/// long that a load would measure nothing.
 std::string check_command(const Descriptor& strategy, const Requirements& requirements,
                           const std::vector<Setting>& settings);
 

@@ -10,22 +10,53 @@ namespace lockbench::choose {
 // A test checks that every scenario exists.
 const std::vector<Survival>& fault_words() {
   static const std::vector<Survival> words{
-      {"crash", {"crash-holding", "crash-mid-acquire", "crash-waiting"}},
-      {"host-crash", {"host-crash"}},
-      {"pause", {"pause-holding"}, {"pause-holding-fenced"}},
-      {"overrun", {"overrun-holding", "late-release"}},
-      {"runaway", {"runaway-holder"}},
-      {"partition", {"partition-holder"}},
-      {.word = "failover", .scenarios = {"failover", "failover-sentinel"}, .takes_a_server = true},
+      {.word = "contention", .scenarios = {"contention"}, .is_basic = true},
+      {.word = "late-release", .scenarios = {"late-release"}, .is_basic = true},
+      {.word = "lost-answer",
+       .scenarios = {"lost-answer-acquire", "lost-answer-release"},
+       .is_basic = true},
+      {.word = "crash",
+       .scenarios = {"crash-holding", "crash-mid-acquire", "crash-waiting"},
+       .makeshift = "somebody who removes the locks of dead clients",
+       .is_basic = true},
+      {.word = "host-crash",
+       .scenarios = {"host-crash"},
+       .makeshift = "keepalives at the server that end dead connections (tcp_keepalives_idle)"},
+      {.word = "pause",
+       .scenarios = {"pause-holding"},
+       .makeshift = "writes that the resource rejects if another holder came between: a fencing "
+                    "number, or a version that is compared",
+       .fenced = {"pause-holding-fenced"}},
+      {.word = "overrun",
+       .scenarios = {"overrun-holding", "late-release"},
+       .makeshift = "a TTL well above the longest work, or renewal (--renew auto)"},
+      {.word = "runaway",
+       .scenarios = {"runaway-holder"},
+       .makeshift = "--renew-cap: no renewal beyond a time that no honest work needs"},
+      {.word = "partition",
+       .scenarios = {"partition-holder"},
+       .makeshift = "a holder that stops before its lease ends, and writes that the resource "
+                    "rejects if another holder came between"},
+      {.word = "failover",
+       .scenarios = {"failover", "failover-sentinel"},
+       .makeshift = "work that may run twice (idempotent, or with a version that is compared)",
+       .takes_a_server = true},
       // A store that keeps nothing on disk is empty after a restart.
       {.word = "restart",
        .scenarios = {"store-restart-durable"},
+       .makeshift = "a pause of one TTL before a restarted server serves clients",
        .otherwise = {"store-restart-empty"}},
-      {"data-loss", {"store-restart-empty", "redlock-node-restart-empty"}},
-      {"clock-jump",
-       {"store-clock-jump", "redlock-clock-jump", "client-clock-ahead", "holder-clock-behind"}},
-      {"memory-pressure", {"redis-eviction", "memcached-eviction"}},
-      {"lost-answer", {"lost-answer-acquire", "lost-answer-release"}},
+      {.word = "data-loss",
+       .scenarios = {"store-restart-empty", "redlock-node-restart-empty"},
+       .makeshift = "persistence (appendfsync always), or a pause of one TTL after the restart"},
+      {.word = "clock-jump",
+       .scenarios = {"store-clock-jump", "redlock-clock-jump", "client-clock-ahead",
+                     "holder-clock-behind"},
+       .makeshift = "clocks that are slewed and never set (chrony with makestep off)"},
+      {.word = "memory-pressure",
+       .scenarios = {"redis-eviction", "memcached-eviction"},
+       .makeshift =
+           "a store of its own for locks, that evicts nothing (maxmemory-policy noeviction)"},
   };
   return words;
 }
@@ -43,6 +74,24 @@ std::optional<Survival> find_survival(std::string_view text) {
   }
   if (survival.scenarios.empty()) return std::nullopt;
   return survival;
+}
+
+std::vector<Survival> faults_to_survive(const Requirements& requirements) {
+  std::vector<Survival> faults;
+  const auto has = [](const std::vector<Survival>& list, const std::string& word) {
+    return std::any_of(list.begin(), list.end(),
+                       [&](const Survival& one) { return one.word == word; });
+  };
+  for (const Survival& one : fault_words()) {
+    const bool waived = std::find(requirements.waived.begin(), requirements.waived.end(),
+                                  one.word) != requirements.waived.end();
+    if (one.is_basic && !waived && !has(requirements.survive, one.word)) faults.push_back(one);
+  }
+  for (const Survival& one : requirements.survive) {
+    faults.push_back(one);
+    faults.back().is_basic = false;  // it was asked for by name
+  }
+  return faults;
 }
 
 bool needs_fencing_resource(std::string_view scenario) {

@@ -18,6 +18,7 @@
 
 namespace lockbench {
 
+/// What frees the lock of a dead client. A session ends after its time-out, or with its connection.
 enum class Expiry { none, ttl, session };
 
 /// How a release or renewal checks the owner before it changes the store.
@@ -57,6 +58,9 @@ struct Traits {
   bool promises_exclusion = true;
   /// Excludes threads of one process only.
   bool one_process = false;
+  /// Its session is its connection: there is no TTL, and the server frees the lock as soon as it
+  /// notices that the connection is gone.
+  bool ends_with_connection = false;
   /// The store supports TTLs in whole seconds only.
   bool ttl_in_seconds = false;
   bool reentrant = false;
@@ -105,6 +109,13 @@ struct Context {
   std::optional<RenewalTiming> renewing{};
 };
 
+/// A library that implements the protocol of a strategy.
+struct Library {
+  std::string_view language, name;
+  /// How its settings are called; "{ttl}" stands for the time to live.
+  std::string_view settings;
+};
+
 /// Everything that the rest of lockbench knows about a strategy; at the end of the strategy's file.
 /// The command line, the documentation, the conformance tests and the hazard matrix derive from it.
 struct Descriptor {
@@ -119,6 +130,9 @@ struct Descriptor {
   std::string_view source;                         ///< article, paper or documentation
   /// Stands for its family in an overview: what people deploy.
   bool typical = false;
+  /// The strategy that replaces it in practice, and why; empty: none does.
+  std::string_view superseded_by{}, superseded_because{};
+  std::vector<Library> libraries{};
   Traits traits;
   /// What breaks it. Tables show the gravest; among equals the first.
   std::vector<KnownHazard> hazards;

@@ -11,7 +11,9 @@
 #include "choose/figure_text.h"
 #include "choose/reference.h"
 #include "choose/survival.h"
+#include "cli/commands/choose_measure.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/finish.h"
 #include "cli/console/console.h"
 #include "cli/console/exit_code.h"
 #include "cli/console/publish.h"
@@ -44,6 +46,20 @@ std::vector<std::string_view> known_stores() {
 
 tl::expected<std::string, std::string> parse_store(const std::string& text) {
   const auto known = known_stores();
+  if (std::find(known.begin(), known.end(), text) != known.end()) return text;
+  return tl::unexpected(not_one_of(text, known));
+}
+
+std::vector<std::string_view> basic_faults() {
+  std::vector<std::string_view> names;
+  for (const choose::Survival& word : choose::fault_words()) {
+    if (word.is_basic) names.push_back(word.word);
+  }
+  return names;
+}
+
+tl::expected<std::string, std::string> parse_basic_fault(const std::string& text) {
+  const auto known = basic_faults();
   if (std::find(known.begin(), known.end(), text) != known.end()) return text;
   return tl::unexpected(not_one_of(text, known));
 }
@@ -112,8 +128,9 @@ tl::expected<std::vector<choose::Source>, UsageError> load_files(
   for (const std::string& path : paths) {
     auto result = results::load(path);
     if (!result) return tl::unexpected(UsageError{result.error()});
-    if (result->runs.empty() && !result->hazards && !result->experiment) {
-      return tl::unexpected(UsageError{fmt::format("{}: contains no runs, plays or points", path)});
+    if (result->runs.empty() && !result->hazards && !result->experiment && !result->capacity) {
+      return tl::unexpected(
+          UsageError{fmt::format("{}: contains no runs, plays, points or steps", path)});
     }
     sources.push_back({path, std::move(*result)});
   }
@@ -127,6 +144,43 @@ std::string text_of(const choose::Answer& answer, Format format) {
                                   .width = folds ? terminal_width(stdout) : 0});
 }
 
+/// Ranks by runs under the load that was asked for, which are saved like those of `run`.
+tl::expected<int, UsageError> choose_by_measuring(const ChooseOptions& options,
+                                                  const choose::Answer& before,
+                                                  const choose::Evidence& evidence,
+                                                  std::vector<choose::Source> files) {
+  if (before.yardstick.figure.empty()) {
+    return tl::unexpected(
+        UsageError{"--measure requires --for mutex, or --rank-by: no wait decides what was asked"});
+  }
+  OutputOptions output;
+  output.out = options.out;
+  const auto out = out_path(output, begin_result());
+  if (!out) return tl::unexpected(out.error());
+  Session session(false);
+  auto race = measure_candidates(options, before, evidence, session);
+  if (!race) return tl::unexpected(race.error());
+  Ending ending = ending_of(race->result);
+  // A strategy that broke exclusion is ruled out, which is the answer and no failure.
+  ending.exclusion_broken = false;
+  ending.interrupted = session.stopped();
+  ending.errors = ending.errors || !save_result(race->result, *out, session.console());
+  files.insert(files.begin(), {*out, race->result});
+  const choose::Evidence measured(std::move(files), choose::reference());
+  choose::Answer answer = choose::choose(options.requirements, all_strategies(), measured);
+  if (!answer.ranked.empty()) {
+    // What was measured is recommended, with the settings that it was measured with.
+    const Descriptor& best = *answer.ranked.front().candidate->strategy;
+    if (const auto had = race->settings.find(best.name); had != race->settings.end()) {
+      answer.settings = had->second;
+      answer.check = choose::check_command(best, options.requirements, had->second);
+    }
+  }
+  ending.threshold_missed = answer.ranked.empty();
+  ending.errors = !print_text(text_of(answer, options.format), session.console()) || ending.errors;
+  return exit_code_of(ending);
+}
+
 tl::expected<int, UsageError> choose_strategy(const ChooseOptions& given) {
   ChooseOptions options = given;
   if (options.requirements.none()) {
@@ -137,8 +191,11 @@ tl::expected<int, UsageError> choose_strategy(const ChooseOptions& given) {
   if (auto fits = check_work_times(requirements); !fits) return tl::unexpected(fits.error());
   auto files = load_files(options.files);
   if (!files) return tl::unexpected(files.error());
-  const choose::Evidence evidence(std::move(*files), choose::reference());
-  const choose::Answer answer = choose::choose(requirements, all_strategies(), evidence);
+  const choose::Evidence evidence(*files, choose::reference());
+  choose::Answer answer = choose::choose(requirements, all_strategies(), evidence);
+  if (options.measure && !answer.ranked.empty()) {
+    return choose_by_measuring(options, answer, evidence, *std::move(files));
+  }
   Console console(stderr, is_terminal(stderr), false);
   Ending ending{.threshold_missed = answer.ranked.empty()};
   ending.errors = !print_text(text_of(answer, options.format), console);
@@ -152,18 +209,36 @@ void ChooseOptions::declare_requirements(OptionList& options) {
   options.add({"stores", "S,..."}, requirements.stores, each_once(parsed(parse_store, same)),
               "the stores that you can use, separated by commas, such as redis,postgres", "any");
   options.add(
+      {"for", "USE"}, requirements.use,
+      OneOf<choose::Use>{{"mutex", choose::Use::mutex},
+                         {"once", choose::Use::once},
+                         {"leader", choose::Use::leader}},
+      "what the lock is for: mutex (clients wait for each other), once (a job that must not "
+      "run twice; who comes second skips it), leader (held as long as its holder lives)",
+      "mutex");
+  options.add(
       {"survive", "F,..."}, requirements.survive,
       each_once(parsed(parse_survival, [](const choose::Survival& one) { return one.word; })),
       fmt::format("the faults to survive, separated by commas: {}, or a name or glob of "
                   "lockbench hazards",
                   fmt::join(fault_names(), ", ")),
       "none");
-  options.add({"work-time-p50", "D"}, requirements.work_p50, duration(1us, 1h),
+  options.add({"waive", "F,..."}, requirements.waived, each_once(parsed(parse_basic_fault, same)),
+              fmt::format("basic faults that the lock need not survive, of {}",
+                          fmt::join(basic_faults(), ", ")),
+              "none");
+  options.add({"work-time-p50", "D"}, requirements.work_p50, duration(1us, 720h),
               "median of the work time under the lock", "unknown");
-  options.add({"work-time-p99", "D"}, requirements.work_p99, duration(1us, 1h),
+  options.add({"work-time-p99", "D"}, requirements.work_p99, duration(1us, 720h),
               "99th percentile of the work time under the lock", "unknown");
   options.add({"clients", "N"}, requirements.clients, whole_number(1, 100'000),
-              "clients that want the lock", "unknown");
+              "clients that want a lock, over all keys", "unknown");
+  options.add({"keys", "N"}, requirements.keys, whole_number(1, 10'000'000),
+              "distinct locks that they choose from", "1");
+  options.add({"key-skew", "S"}, requirements.key_skew, number(0, 10),
+              "Zipf exponent of that choice; 0: uniform");
+  options.add({"rtt", "D"}, requirements.rtt, duration(0s, 1h),
+              "round-trip time between clients and servers", "unknown");
   options.add({"rate", "R"}, requirements.rate, number(0.001, 10'000'000),
               "sections per second over all clients", "unknown");
   options.add(
@@ -182,6 +257,15 @@ void ChooseOptions::declare_requirements(OptionList& options) {
 void ChooseOptions::declare(OptionList& options) {
   declare_files(options, files, "result files to judge by", "the built-in reference results");
   declare_requirements(options);
+  options.heading("Measuring");
+  options.add_flag(
+      {"measure", ""}, measure,
+      "run what qualifies under that load, with the settings that are recommended, and "
+      "rank by that");
+  options.add({"measure-time", "D"}, measure_time, duration(5s, 24h), "longest time for it");
+  options.add({"out", "FILE"}, out, path(), "result file of --measure", "results/runs/<id>.json");
+  declare_servers(options, servers);
+  options.heading("Answer");
   options.add({"rank-by", "FIGURE"}, requirements.rank_by,
               parsed(parse_ranking_figure, [](const std::string& figure) { return figure; }),
               "rank by this figure of a run, such as commands_per_section",

@@ -13,6 +13,10 @@ struct ChooseOptions {
   choose::Requirements requirements;
   std::vector<std::string> files;  ///< none: the reference results
   Format format = Format::table;
+  bool measure = false;
+  Duration measure_time = std::chrono::minutes(2);
+  ServerUrls servers;  ///< for --measure, as is the result file
+  std::string out;
   std::string config;
 
   void declare(OptionList& options);

@@ -222,6 +222,24 @@ void LoadOptions::declare_locks(OptionList& options) {
               "time within which the replicas of redis-wait must acknowledge");
 }
 
+void declare_servers(OptionList& options, ServerUrls& servers) {
+  for (const StoreKind* kind : store_kinds()) {
+    std::vector<std::string>& urls = servers[std::string(kind->name)];
+    const bool redis = kind->name == "redis";
+    const ValueType<std::string> type = server_url(*kind);
+    Option& option = options.add({kind->name, kind->value_name,
+                                  (redis ? kRenewal : 0) | kOverview | kLoads | kDoctor | kChoose},
+                                 urls, type, std::string(kind->help));
+    option.without_commas();
+    if (kind->repeatable) continue;
+    option.repeatable = false;
+    option.value = [&urls, type]() -> results::OptionValue {
+      if (urls.empty()) return nullptr;
+      return type.text(urls.front());
+    };
+  }
+}
+
 void LoadOptions::declare_stores(OptionList& options) {
   options.heading("Faults");
   const auto fault_text = [](const loadgen::Fault& fault) { return fault.to_string(); };
@@ -231,21 +249,7 @@ void LoadOptions::declare_stores(OptionList& options) {
                           "time; faults: {}; with node-kill:N, partition:SHARE, delay:D",
                           fmt::join(loadgen::kFaults, ", ")));
   options.heading("Stores");
-  for (const StoreKind* kind : store_kinds()) {
-    std::vector<std::string>& urls = servers[std::string(kind->name)];
-    const bool redis = kind->name == "redis";
-    const ValueType<std::string> type = server_url(*kind);
-    Option& option = options.add(
-        {kind->name, kind->value_name, (redis ? kRenewal : 0) | kOverview | kLoads | kDoctor}, urls,
-        type, std::string(kind->help));
-    option.without_commas();
-    if (kind->repeatable) continue;
-    option.repeatable = false;
-    option.value = [&urls, type]() -> results::OptionValue {
-      if (urls.empty()) return nullptr;
-      return type.text(urls.front());
-    };
-  }
+  declare_servers(options, servers);
   options.add({"counter-redis", "URL", kRun | kCapacity | kDoctor}, counter_redis,
               server_url(*find_store_kind("redis")),
               "server of the counter of --resource redis and redis-fenced",

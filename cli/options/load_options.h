@@ -41,6 +41,10 @@ struct OutputOptions {
 void declare_files(OptionList& options, std::vector<std::string>& files, std::string help,
                    std::string default_text = "");
 
+/// URLs of the user's own servers, by the name of the store, secrets included.
+using ServerUrls = std::map<std::string, std::vector<std::string>, std::less<>>;
+void declare_servers(OptionList& options, ServerUrls& servers);
+
 /// Where the metrics go.
 struct MetricsOptions {
   std::optional<exporter::ListenAddress> listen;
@@ -58,8 +62,7 @@ struct LoadOptions {
   std::vector<loadgen::NamedLoad> loads;  ///< that change the workload; `run` has at least one
   loadgen::Decided decided;               ///< by other options, which win over the loads
   std::vector<loadgen::Fault> faults;     ///< in the order in which they are injected
-  /// URLs of the user's own servers, by the name of the store, secrets included.
-  std::map<std::string, std::vector<std::string>, std::less<>> servers;
+  ServerUrls servers;
   std::optional<std::string> counter_redis;  ///< a URL, secrets included
   int replicas = 2;                          ///< of the private Redis of redis-wait
   MetricsOptions metrics;

@@ -31,9 +31,7 @@ struct RunEvidence {
   std::vector<std::string> restarted_servers;
 };
 
-/// Start of the reason that is not the generator's fault: all clients were busy, so sections began
-/// late.
-inline constexpr std::string_view kNotTheLoadAskedFor = "the load was not the one asked for";
+using results::kNotTheLoadAskedFor;
 
 /// Decides whether the figures are those of the lock or those of the generator and its machine.
 /// Each reason against the lock is a line.

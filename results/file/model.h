@@ -180,6 +180,10 @@ struct FaultMark {
   double lowest_share = 0;
 };
 
+/// Start of the reason that is not the generator's fault: all clients were busy, so sections began
+/// late.
+inline constexpr std::string_view kNotTheLoadAskedFor = "the load was not the one asked for";
+
 struct Generator {
   double cpu_seconds = 0;
   double cpu_share = 0;  ///< of all cores of this machine

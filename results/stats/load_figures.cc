@@ -61,7 +61,7 @@ std::vector<const Run*> StrategyLoads::counting_runs(std::string_view load,
   const std::vector<const Run*> all = runs_of(load, point);
   std::vector<const Run*> valid;
   std::copy_if(all.begin(), all.end(), std::back_inserter(valid),
-               [](const Run* run) { return run->generator.valid; });
+               [](const Run* run) { return is_of_the_lock(*run); });
   return valid.empty() ? all : valid;
 }
 
@@ -80,9 +80,17 @@ std::optional<LoadFigure> StrategyLoads::figure(std::string_view load, std::size
   return LoadFigure{*middle, at_least};
 }
 
-std::optional<double> StrategyLoads::served_share(std::string_view load, std::size_t point) const {
+bool is_of_the_lock(const Run& run) {
+  const auto& reasons = run.generator.reasons;
+  return run.generator.valid ||
+         (!reasons.empty() &&
+          std::all_of(reasons.begin(), reasons.end(),
+                      [](const std::string& why) { return why.starts_with(kNotTheLoadAskedFor); }));
+}
+
+std::optional<double> served_share(const std::vector<const Run*>& runs) {
   double served = 0, wanted = 0;
-  for (const Run* run : runs_of(load, point)) {
+  for (const Run* run : runs) {
     const Outcomes& seen = run->outcomes;
     const auto acquired = static_cast<double>(seen.acquired);
     served += acquired;
@@ -91,6 +99,10 @@ std::optional<double> StrategyLoads::served_share(std::string_view load, std::si
   }
   if (wanted == 0) return std::nullopt;
   return served / wanted;
+}
+
+std::optional<double> StrategyLoads::served_share(std::string_view load, std::size_t point) const {
+  return results::served_share(runs_of(load, point));
 }
 
 std::optional<double> StrategyLoads::least_served(std::string_view load) const {

@@ -17,6 +17,13 @@ inline constexpr double kServed = 0.95;
 /// A wait that is so many times the best one is a reason to avoid a lock.
 inline constexpr double kMuchLonger = 10;
 
+/// Whether its figures are those of the lock. Also of one that cannot keep up: waits count from the
+/// intended start.
+bool is_of_the_lock(const Run& run);
+
+/// Of the sections that were wanted; nothing if none was.
+std::optional<double> served_share(const std::vector<const Run*>& runs);
+
 struct LoadFigure {
   double value = 0;
   bool at_least = false;
@@ -34,12 +41,12 @@ struct StrategyLoads {
   std::size_t points_of(std::string_view load) const;
   /// The runs under the n-th point of a load.
   std::vector<const Run*> runs_of(std::string_view load, std::size_t point) const;
-  /// Those of them whose figures count: the valid ones, or all if none is.
+  /// Those of them that count: whose figures are those of the lock, or all if none's are.
   std::vector<const Run*> counting_runs(std::string_view load, std::size_t point) const;
   /// The median over the repetitions that count; nothing without such runs.
   std::optional<LoadFigure> figure(std::string_view load, std::size_t point,
                                    const std::string& path) const;
-  /// Of the sections that were wanted; nothing without such runs.
+  /// Nothing without such runs.
   std::optional<double> served_share(std::string_view load, std::size_t point) const;
   /// The lowest over the points.
   std::optional<double> least_served(std::string_view load) const;

@@ -31,6 +31,8 @@ const Registration registration(Descriptor{
     .acquire_commands = {"add key token ttl"},
     .release_commands = {"delete key"},
     .source = "article 004; memcached wiki \"ProgrammingTricks\" (ghetto central locking)",
+    .superseded_by = "memcached-add-cas",
+    .superseded_because = "its release frees the lock of another client",
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::none,
                .renew_check = OwnerCheck::none,

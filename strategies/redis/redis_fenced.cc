@@ -34,6 +34,7 @@ const Registration registration(Descriptor{
     .acquire_commands = {"EVALSHA fenced_acquire key key:fencing token ttl"},
     .release_commands = {"EVALSHA release_if_token key token"},
     .source = "Martin Kleppmann, \"How to do distributed locking\" (article 003)",
+    .libraries = {{"Java", "Redisson getFencedLock", "lockAndGetToken with a lease time of {ttl}"}},
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,

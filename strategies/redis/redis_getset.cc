@@ -25,6 +25,8 @@ const Registration registration(Descriptor{
     .acquire_commands = {"SETNX key now+ttl", "GET key", "GETSET key now+ttl"},
     .release_commands = {"DEL key"},
     .source = "article 000",
+    .superseded_by = "redis-set-nx-lua",
+    .superseded_because = "it trusts the clocks of all clients",
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::local_clock,
                .waiting_choices = kWaitingChoices},

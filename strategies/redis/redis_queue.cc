@@ -92,6 +92,8 @@ const Registration registration(Descriptor{
     .renew_commands = {"EVALSHA renew_if_token key token ttl"},
     .source = "lockbench's own design",
     .typical = true,
+    .libraries = {{"Java", "Redisson getFairLock (fair by a queue too, with other keys)",
+                   "lockWatchdogTimeout = {ttl}"}},
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,

@@ -43,6 +43,7 @@ const Registration registration(Descriptor{
     .renew_commands = {"EVALSHA reentrant_renew key owner ttl"},
     .source = "article 004; Redisson's RLock and LockPubSub",
     .typical = true,
+    .libraries = {{"Java", "Redisson RLock", "lockWatchdogTimeout = {ttl}"}},
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,

@@ -21,6 +21,8 @@ const Registration registration(Descriptor{
     .acquire_commands = {"SET key 1 NX PX ttl"},
     .release_commands = {"DEL key"},
     .source = "articles 000, 001, 002",
+    .superseded_by = "redis-set-nx-lua",
+    .superseded_because = "its release frees the lock of another client",
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::none,
                .renew_check = OwnerCheck::none,

@@ -58,6 +58,8 @@ const Registration registration(Descriptor{
     .acquire_commands = {"SET key token NX PX ttl"},
     .release_commands = {"GET key", "DEL key"},
     .source = "article 000",
+    .superseded_by = "redis-set-nx-lua",
+    .superseded_because = "between its check and its release the lock can change hands",
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::two_steps,
                .renew_check = OwnerCheck::two_steps,

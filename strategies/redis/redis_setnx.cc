@@ -29,6 +29,8 @@ const Registration registration(Descriptor{
     .acquire_commands = {"SETNX key 1"},
     .release_commands = {"DEL key"},
     .source = "articles 001, 002",
+    .superseded_by = "redis-set-nx-lua",
+    .superseded_because = "it never expires: a crash leaves it locked",
     .traits = {.expiry = Expiry::none,
                .release_check = OwnerCheck::none,
                .waiting_choices = kWaitingChoices},

@@ -41,6 +41,8 @@ const Registration registration(Descriptor{
     .acquire_commands = {"MULTI", "SETNX key 1", "EXPIRE key seconds", "EXEC"},
     .release_commands = {"DEL key"},
     .source = "article 001",
+    .superseded_by = "redis-set-nx-lua",
+    .superseded_because = "SET NX PX does both in one command since Redis 2.6.12",
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::none,
                .renew_check = OwnerCheck::none,

@@ -29,6 +29,8 @@ const Registration registration(Descriptor{
     .acquire_commands = {"SETNX key token"},
     .release_commands = {"EVALSHA release_if_token key token"},
     .source = "article 002",
+    .superseded_by = "redis-set-nx-lua",
+    .superseded_because = "it never expires: a crash leaves it locked",
     .traits = {.expiry = Expiry::none,
                .release_check = OwnerCheck::atomic,
                .waiting_choices = kWaitingChoices},

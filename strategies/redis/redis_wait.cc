@@ -122,6 +122,8 @@ const Registration registration(Descriptor{
     .release_commands = {"EVALSHA release_if_token key token"},
     .source = "article 004; redis.io \"WAIT\"",
     .typical = true,
+    .libraries = {{"Java", "Redisson with replicas",
+                   "checkLockSyncedSlaves, slavesSyncTimeout, lease time = {ttl}"}},
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,

@@ -24,6 +24,8 @@ const Registration registration(Descriptor{
     .release_commands = {"EVALSHA release_if_token key token"},
     .renew_commands = {"EXPIRE key seconds"},
     .source = "article 000 (the guard thread)",
+    .superseded_by = "redis-watchdog",
+    .superseded_because = "it renews the lock of another client",
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::none,

@@ -16,6 +16,8 @@ const Registration registration(Descriptor{
     .acquire_commands = {"SET key token NX PX ttl", "EVALSHA release_if_token key token"},
     .release_commands = {"EVALSHA release_if_token key token"},
     .source = "articles 001, 003; redis.io \"Distributed Locks with Redis\"",
+    .libraries = {{"Java", "Redisson getMultiLock over independent servers", "lease time = {ttl}"},
+                  {"Python", "redlock-py", "lock(resource, {ttl}), retry_count, retry_delay"}},
     .traits = redlock_traits(),
     .hazards = redlock_hazards(),
     .make = make,

@@ -18,6 +18,11 @@ const Registration registration(Descriptor{
     .source = "redis.io \"Distributed Locks with Redis\", \"send the SET commands to the N "
               "instances at the same time\"",
     .typical = true,
+    .libraries = {{"Go", "redsync",
+                   "WithExpiry({ttl}), WithTries, WithRetryDelay, WithTimeoutFactor"},
+                  {"Python", "pottery Redlock", "auto_release_time = {ttl}, masters"},
+                  {"JavaScript", "redlock",
+                   "duration = {ttl}, driftFactor, retryDelay, retryCount"}},
     .traits = redlock_traits(),
     .hazards = redlock_hazards(),
     .make = make_parallel,

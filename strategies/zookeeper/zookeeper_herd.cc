@@ -82,6 +82,8 @@ const Registration registration(Descriptor{
                          "getData key (with a watch, sent along with it)"},
     .release_commands = {"delete key"},
     .source = "article 004; the herd effect of ZooKeeper Recipes, \"Locks\"",
+    .superseded_by = "zookeeper",
+    .superseded_because = "each release wakes all waiters",
     .traits = {.expiry = Expiry::session,
                .release_check = OwnerCheck::two_steps,
                .fencing = true,

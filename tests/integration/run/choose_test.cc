@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 
 namespace lockbench::test {
@@ -12,12 +13,12 @@ using testing::Not;
 
 /// Answers to the questions from the first on, and then nothing to all others.
 Setting typing(const std::string& answers) {
-  return {.terminal = true, .typed = answers + std::string(12, '\n')};
+  return {.terminal = true, .typed = answers + std::string(24, '\n')};
 }
 
 TEST(ChooseOnATerminal, AsksForTheRequirementsOneByOne) {
   const Scratch scratch;
-  const Outcome outcome = lockbench(scratch, {"choose"}, typing("redis\ncrash,failover\n"));
+  const Outcome outcome = lockbench(scratch, {"choose"}, typing("redis\nmutex\ncrash,failover\n"));
   EXPECT_EQ(outcome.code, 0) << outcome.out;
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("stores: "), HasSubstr("survive: "),
                                  HasSubstr("strategies qualify"), HasSubstr("--stores redis")));
@@ -48,6 +49,34 @@ TEST(ChooseOnATerminal, AsksNothingWhereSomethingIsRequired) {
   const Outcome outcome = lockbench(scratch, {"choose", "--fair"}, {.terminal = true, .typed = ""});
   EXPECT_EQ(outcome.code, 0) << outcome.out;
   EXPECT_THAT(outcome.out, Not(HasSubstr("> ")));
+}
+
+TEST(Choose, MeasuresWhatQualifiesUnderTheLoadThatWasAskedFor) {
+  const Scratch scratch;
+  Program program(scratch, {"choose", "--stores", "redis,postgres", "--fair", "--clients", "8",
+                            "--keys", "2", "--rate", "200", "--work-time-p50", "1ms", "--measure",
+                            "--measure-time", "12s", "--format", "json", "--out", "r.json"});
+  const Outcome outcome = program.finish(std::chrono::seconds(60));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json answer = Json::parse(outcome.out);
+  EXPECT_THAT(answer.at("ranked_by").at("measured_in").get<std::string>(),
+              testing::StartsWith("r.json"));
+  EXPECT_TRUE(answer.at("ranked_by").at("differences").empty());
+  const Json result = read_result(scratch / "r.json");
+  for (const Json& one : answer.at("qualify")) {
+    const std::string name = one.at("strategy");
+    const Json& run = run_of(result, name);
+    EXPECT_EQ(run.at("load").at("clients"), 8) << name;
+    EXPECT_EQ(run.at("load").at("rate"), 200) << name;
+  }
+  EXPECT_GE(answer.at("qualify").size(), 2U);
+}
+
+TEST(Choose, NoWaitDecidesWhatNobodyWaitsFor) {
+  const Scratch scratch;
+  const Outcome outcome = lockbench(scratch, {"choose", "--for", "leader", "--measure"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("--measure requires --for mutex"));
 }
 
 TEST(Choose, ElsewhereSaysWhatIsWanted) {

@@ -17,10 +17,10 @@ TEST(Basis, IsTheUsersMachineWhereItWasMeasured) {
   const auto mine = under(1, {measured("a", 5)});
   const auto reference = under(1, {measured("a", 1), measured("b", 1)});
   const Evidence both({{"mine", mine}}, {{"reference", reference}});
-  EXPECT_THAT(both.runs_of("a", {}).name, HasSubstr("mine: 1 client"));
-  EXPECT_THAT(both.runs_of("b", {}).runs, IsEmpty());
+  EXPECT_THAT(both.runs_of("a", {.clients = 1}).name, HasSubstr("mine: 1 client"));
+  EXPECT_THAT(both.runs_of("b", {.clients = 1}).runs, IsEmpty());
   const Evidence none({{"plays", results::minimal_result()}}, {{"reference", reference}});
-  EXPECT_THAT(none.runs_of("b", {}).name, HasSubstr("reference"));
+  EXPECT_THAT(none.runs_of("b", {.clients = 1}).name, HasSubstr("reference"));
 }
 
 TEST(Basis, IsTheLoadNearestToWhatWasAsked) {
@@ -30,11 +30,39 @@ TEST(Basis, IsTheLoadNearestToWhatWasAsked) {
   const auto basis = [&](const Requirements& requirements) {
     return evidence.basis_for(requirements).name.substr(0, 3);
   };
-  EXPECT_EQ(basis({}), "one");
+  EXPECT_EQ(basis({.clients = 1}), "one");
+  EXPECT_NE(basis({}), "one") << "a mutex is for several clients";
   EXPECT_EQ(basis({.clients = 5}), "eig");
   EXPECT_EQ(basis({.clients = 200}), "man");
-  // Little's law: ten are there at once.
-  EXPECT_EQ(basis({.work_p50 = std::chrono::seconds(1), .rate = 10}), "eig");
+}
+
+TEST(Basis, IsNearInUtilisationRatherThanInTheNumberOfClients) {
+  const auto at_rate = [](double rate) {
+    auto result = under(32, {measured("a", 1)});
+    result.workload["rate"] = rate;
+    result.workload["hold"] = 0.01;
+    return result;
+  };
+  const Evidence evidence({}, {{"busy", at_rate(90)}, {"free", at_rate(10)}});
+  const auto basis = [&](double rate) {
+    return evidence
+        .basis_for(
+            {.work_p50 = std::chrono::milliseconds(10), .clients = 300, .rate = rate, .keys = 50})
+        .name.substr(0, 4);
+  };
+  EXPECT_EQ(basis(4000), "busy");
+  EXPECT_EQ(basis(1000), "free");
+}
+
+TEST(Basis, HasTheStepsOfACapacitySearch) {
+  results::Result searched = under(32, {});
+  results::CapacityStep step{.rate = 50, .achieved = 50};
+  step.acquire = {.count = 10, .p50 = 2e-3, .p99 = 4e-3};
+  searched.capacity = {results::Capacity{.strategy = "a", .steps = {step}}};
+  const Evidence evidence({{"searched", searched}}, {});
+  const auto runs = evidence.runs_of("a", {.clients = 32, .rate = 50});
+  ASSERT_THAT(runs.runs, SizeIs(1));
+  EXPECT_EQ(runs.runs[0]->acquire.p99, 4e-3);
 }
 
 TEST(Basis, AKeyForEachClientIsNoContention) {
@@ -53,20 +81,21 @@ TEST(Basis, DoesNotMixMachinesNorLoads) {
                            {"m2.json", under(500, {measured("a", 3)})},
                            {"m3.json", other}},
                           {});
-  const auto basis = evidence.basis_for({});
+  const Requirements one{.clients = 1};
+  const auto basis = evidence.basis_for(one);
   EXPECT_THAT(basis.name, HasSubstr("m1.json, twin.json: 1 client"));
   EXPECT_THAT(basis.left_out, ElementsAre(AllOf(HasSubstr("m3.json"), HasSubstr("another")),
                                           AllOf(HasSubstr("m2.json"), HasSubstr("1 and 500"))));
-  EXPECT_THAT(evidence.runs_of("a", {}).runs, SizeIs(1));
-  EXPECT_THAT(evidence.runs_of("b", {}).runs, SizeIs(1));
-  EXPECT_THAT(evidence.runs_of("c", {}).runs, IsEmpty());
+  EXPECT_THAT(evidence.runs_of("a", one).runs, SizeIs(1));
+  EXPECT_THAT(evidence.runs_of("b", one).runs, SizeIs(1));
+  EXPECT_THAT(evidence.runs_of("c", one).runs, IsEmpty());
 }
 
 TEST(Basis, IsNotWhatWasMeasuredInVain) {
   auto broken = under(1, {measured("a", 1)});
   broken.runs[0].generator.valid = false;
   const Evidence evidence({{"broken", broken}, {"eight", under(8, {measured("a", 1)})}}, {});
-  EXPECT_THAT(evidence.basis_for({}).name, HasSubstr("eight"));
+  EXPECT_THAT(evidence.basis_for({.clients = 1}).name, HasSubstr("eight"));
 }
 
 TEST(Rank, InvalidRunsCountOnlyWhereThereAreNoOthersAndThenAsUnmeasured) {
@@ -84,22 +113,15 @@ TEST(Rank, InvalidRunsCountOnlyWhereThereAreNoOthersAndThenAsUnmeasured) {
   EXPECT_THAT(to_text(answer, {}), HasSubstr("1 s (invalid run)"));
 }
 
-TEST(Yardstick, SaysWhatWasReallyMeasured) {
+TEST(Answer, SaysHowFarTheMeasuredLoadIsAway) {
   World world;
   world.add(made_up("x"));
-  const auto why = [&](std::int64_t clients, const Requirements& requirements) {
-    world.file() = under(clients, {measured("x", 1)});
-    return world.choose(requirements).yardstick.why;
-  };
-  EXPECT_EQ(why(1, {.fair = false}), "the cost of an uncontended lock");
-  EXPECT_THAT(why(8, {.fair = false}),
-              AllOf(HasSubstr("8 contending clients"), Not(HasSubstr("uncontended"))));
-  EXPECT_THAT(why(8, {.clients = 9}), HasSubstr("any of 8 contending clients"));
-  EXPECT_THAT(why(1, {.clients = 9}), HasSubstr("no clients contended"));
-  EXPECT_THAT(why(1, {.rate = 9}), HasSubstr("no run has clients that arrive at a rate"));
+  world.file() = under(8, {measured("x", 1)});
+  EXPECT_THAT(world.choose({.clients = 8}).differences, IsEmpty());
+  EXPECT_THAT(world.choose({.clients = 80}).differences,
+              ElementsAre(HasSubstr("8 clients at a lock instead of 80")));
   world.file() = under(1, {measured("x", 1)});
-  world.file().workload["rate"] = 9.0;
-  EXPECT_EQ(world.choose({.rate = 9}).yardstick.why, "the wait of an arriving request");
+  EXPECT_EQ(world.choose({.clients = 80}).measured_in, "") << "nobody contended";
 }
 
 }  // namespace

@@ -29,10 +29,14 @@ std::vector<Case> by_nature() {
   Descriptor etcd = made_up("x");
   etcd.backend = "etcd";
   return {
-      {"nothing", {}, made_up("x", {}, {kStale, kStuck}), {}, "", ""},
+      {"nothing", {}, made_up("x", {}, {kStale}), {}, "", ""},
+      {"basic", {}, made_up("x", {}, {kStuck}), {}, "basic: crash", "crash-holding: stuck"},
+      {"waived", {.waived = {"crash"}}, made_up("x", {}, {kStuck}), {}, "", ""},
+      {"leader", {.use = Use::leader}, made_up("x"), {}, "--for leader", "cannot be renewed"},
+      {"once", {.use = Use::once, .work_p99 = std::chrono::hours(12)}, made_up("x"), {}, "", ""},
       {"control", {}, made_up("x", {.promises_exclusion = false}), {}, "", "a control"},
       {"process", {}, made_up("x", {.one_process = true}), {}, "", "one process"},
-      {"store", {.stores = {"redis"}}, etcd, {}, "--stores redis", "it needs etcd"},
+      {"store", {.stores = {"redis"}}, etcd, {}, "--stores redis", "another store"},
       {"store_there", {.stores = {"redis", "etcd"}}, etcd, {}, "", ""},
       {"fair", {.fair = true}, made_up("x"), {}, "--fair", "not first come"},
       {"is_fair", {.fair = true}, made_up("x", {.fair = true}), {}, "", ""},
@@ -64,7 +68,7 @@ std::vector<Case> by_fault() {
        {played("crash-holding", "x", "recovers")},
        "--survive crash",
        "crash-holding: stuck"},
-      {"other_fault", surviving({"failover"}), made_up("x", {}, {kStuck}), {}, "", ""},
+      {"other_fault", surviving({"failover"}), made_up("x", {}, {kStale}), {}, "", ""},
       {"refused",
        surviving({"failover"}),
        made_up("x"),
@@ -97,7 +101,7 @@ std::vector<Case> by_fault() {
        "--survive pause",
        "pause-holding: lost-update"},
       {"glob",
-       surviving({"crash-*"}),
+       surviving({"crash-*"}, {.waived = {"crash"}}),
        made_up("x", {}, {kStuck}),
        {},
        "--survive crash-*",
@@ -195,7 +199,8 @@ TEST(Evidence, ReplicasOrNodesMayTakeOver) {
     }
   }
   EXPECT_THAT(names(world.choose(surviving({"failover"})).ranked),
-              ElementsAre("quorum", "replicas"));
+              ElementsAre("replicas", "quorum"))
+      << "of fewer servers";
 }
 
 TEST(Exclusion, ThatWasSeenBrokenRulesOut) {
@@ -206,19 +211,24 @@ TEST(Exclusion, ThatWasSeenBrokenRulesOut) {
   EXPECT_THAT(world.choose({.clients = 2}).ranked, IsEmpty());
 }
 
-TEST(Concessions, NameTheOneRequirementThatLetsOthersIn) {
+TEST(Relaxations, AreTheSmallestThatLetOthersIn) {
   World world;
-  world.add(made_up("a", {}, {{"failover", HazardOutcome::double_grant}}));
-  world.add(made_up(
-      "b", {},
-      {{"failover", HazardOutcome::double_grant}, {"crash-holding", HazardOutcome::stuck}}));
+  const KnownHazard fails{"failover", HazardOutcome::double_grant};
+  world.add(made_up("a", {}, {fails}));
+  world.add(made_up("b", {}, {fails, {"partition-holder", HazardOutcome::double_grant}}));
   world.add(made_up("c", {.promises_exclusion = false}));
-  Requirements requirements = surviving({"failover", "crash"});
-  const Answer answer = world.choose(requirements);
+  const Answer answer = world.choose(surviving({"failover", "partition"}));
   EXPECT_THAT(answer.ranked, IsEmpty());
-  ASSERT_THAT(answer.concessions, SizeIs(1));
-  EXPECT_EQ(answer.concessions[0].requirement, "--survive failover");
-  EXPECT_THAT(answer.concessions[0].strategies, ElementsAre("a"));
+  ASSERT_THAT(answer.relaxations, SizeIs(1));
+  EXPECT_THAT(answer.relaxations[0].requirements, ElementsAre("--survive failover"));
+  EXPECT_THAT(answer.relaxations[0].strategies, ElementsAre("a"));
+  EXPECT_THAT(answer.relaxations[0].instead, ElementsAre(HasSubstr("may run twice")));
+
+  World only_b;
+  only_b.add(made_up("b", {}, {fails, {"partition-holder", HazardOutcome::double_grant}}));
+  const Answer both = only_b.choose(surviving({"failover", "partition"}));
+  ASSERT_THAT(both.relaxations, SizeIs(1));
+  EXPECT_THAT(both.relaxations[0].requirements, SizeIs(2));
 }
 
 }  // namespace

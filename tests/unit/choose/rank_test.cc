@@ -8,12 +8,22 @@ using testing::ElementsAre;
 TEST(Rank, IsByTheFigureThatFits) {
   World world;
   for (const char* name : {"steady", "quick", "unmeasured"}) world.add(made_up(name));
-  world.file().runs = {measured("steady", 5e-3, 0.01), measured("quick", 1e-3, 9)};
+  world.file() = under(9, {measured("steady", 5e-3, 0.01), measured("quick", 1e-3, 9)});
   EXPECT_THAT(names(world.choose({.clients = 1}).ranked),
               ElementsAre("quick", "steady", "unmeasured"));
-  EXPECT_THAT(names(world.choose({.clients = 9}).ranked),
-              ElementsAre("steady", "quick", "unmeasured"));
-  EXPECT_EQ(world.choose({.clients = 1, .rate = 5}).yardstick.figure, "acquire.p99");
+  const Requirements too_much{.work_p50 = std::chrono::milliseconds(1),
+                              .clients = 9,
+                              .rate = 700,
+                              .rtt = std::chrono::milliseconds(1)};
+  EXPECT_THAT(names(world.choose(too_much).ranked), ElementsAre("steady", "quick", "unmeasured"));
+  const auto figure = [&](const Requirements& requirements) {
+    return world.choose(requirements).yardstick.figure;
+  };
+  EXPECT_EQ(figure({.clients = 1}), "acquire.p50");
+  EXPECT_EQ(figure({.clients = 2, .rate = 5}), "acquire.p99");
+  EXPECT_EQ(figure({}), "acquire.p99") << "a mutex is for several clients";
+  EXPECT_EQ(figure(too_much), "fairness.longest_wait_seconds");
+  EXPECT_EQ(figure({.use = Use::leader}), "") << "no wait decides who should lead";
 }
 
 TEST(Rank, KnowsWhichFiguresAreBetterHigh) {
@@ -23,12 +33,23 @@ TEST(Rank, KnowsWhichFiguresAreBetterHigh) {
   world.file().runs[1].sections_per_second = 9;
   world.file().runs[1].sections = 9;
   for (const char* figure : {"sections_per_second", "sections"}) {
-    EXPECT_THAT(names(world.choose({.rank_by = figure}).ranked), ElementsAre("quick", "slow"))
+    EXPECT_THAT(names(world.choose({.clients = 1, .rank_by = figure}).ranked),
+                ElementsAre("quick", "slow"))
         << figure;
   }
-  EXPECT_THAT(
-      names(world.choose({.slos = {results::parse_threshold("sections>=0").value()}}).ranked),
-      ElementsAre("quick", "slow"));
+  const auto wanted = results::parse_threshold("sections>=0").value();
+  EXPECT_THAT(names(world.choose({.clients = 1, .slos = {wanted}}).ranked),
+              ElementsAre("quick", "slow"));
+}
+
+TEST(Rank, ComparesInvalidRunsOnlyWithOneAnother) {
+  World world;
+  for (const char* name : {"quick", "slow"}) world.add(made_up(name));
+  world.file().runs = {measured("quick", 1), measured("slow", 9)};
+  world.file().runs[0].generator = {.valid = false, .reasons = {"steal"}};
+  EXPECT_THAT(names(world.choose({.clients = 1}).ranked), ElementsAre("slow", "quick"));
+  world.file().runs[1].generator = world.file().runs[0].generator;
+  EXPECT_THAT(names(world.choose({.clients = 1}).ranked), ElementsAre("quick", "slow"));
 }
 
 TEST(Rank, RepetitionsCountByTheirMedian) {
@@ -41,33 +62,57 @@ TEST(Rank, RepetitionsCountByTheirMedian) {
   EXPECT_EQ(answer.ranked[0].value, 2);
 }
 
-TEST(Rank, WhatAnotherOneMakesSuperfluousComesLast) {
+TEST(Rank, TiesGoToFewerServersThenFewerCommandsThenFewerHazards) {
   World world;
-  world.add(made_up("careful", {}, {{"failover", HazardOutcome::double_grant}}));
-  world.add(made_up("careless", {},
-                    {{"failover", HazardOutcome::double_grant},
-                     {"late-release", HazardOutcome::foreign_release}}));
-  Descriptor elsewhere = made_up("elsewhere", {}, {{"failover", HazardOutcome::double_grant}});
-  elsewhere.backend = "etcd";
-  elsewhere.hazards.push_back({"late-release", HazardOutcome::foreign_release});
-  world.add(elsewhere);
-  world.file().runs = {measured("careful", 9), measured("careless", 1), measured("elsewhere", 10)};
+  world.add(made_up("five", {.nodes = 2}));
+  world.add(made_up("talks"));
+  world.add(made_up("falls", {}, {{"failover", HazardOutcome::double_grant}}));
+  world.add(made_up("stands"));
+  world.add(made_up("slower"));
+  for (const char* name : {"five", "talks", "falls", "stands", "slower"}) {
+    results::Run run = measured(name, std::string_view(name) == "slower" ? 1.2 : 1);
+    run.commands_per_section = std::string_view(name) == "talks" ? 3 : 2;
+    world.file().runs.push_back(run);
+  }
   const Answer answer = world.choose({.clients = 1});
-  ASSERT_THAT(names(answer.ranked), ElementsAre("careful", "elsewhere", "careless"));
-  EXPECT_EQ(answer.ranked[2].better->strategy->name, "careful");
-  EXPECT_THAT(answer.ranked[2].falls_to, ElementsAre("late-release"));
-  EXPECT_EQ(answer.ranked[1].better, nullptr) << "on another store";
+  EXPECT_THAT(names(answer.ranked), ElementsAre("stands", "falls", "talks", "five", "slower"));
+  EXPECT_EQ(answer.ranked[3].tier, 1);
+  EXPECT_EQ(answer.ranked[4].tier, 2);
+}
+
+TEST(Rank, WhatPracticeHasSupersededIsNeverFirst) {
+  World world;
+  Descriptor old = made_up("old");
+  old.superseded_by = "new";
+  old.superseded_because = "it is old";
+  world.add(old);
+  world.add(made_up("new"));
+  world.file().runs = {measured("old", 1), measured("new", 5)};
+  EXPECT_THAT(names(world.choose({.clients = 1}).ranked), ElementsAre("new", "old"));
 }
 
 TEST(Rank, FencingCountsOnlyWhereSomethingChecksIt) {
   World world;
   world.add(made_up("fenced", {.fencing = true}));
-  world.add(made_up("plain", {}, {{"pause-holding-fenced", HazardOutcome::lost_update}}));
-  world.file().runs = {measured("fenced", 2), measured("plain", 1)};
+  world.add(made_up("a-plain", {}, {{"pause-holding-fenced", HazardOutcome::lost_update}}));
+  world.file().runs = {measured("fenced", 1), measured("a-plain", 1)};
   Requirements requirements{.clients = 1};
-  EXPECT_THAT(names(world.choose(requirements).ranked), ElementsAre("fenced", "plain"));
+  EXPECT_THAT(names(world.choose(requirements).ranked), ElementsAre("fenced", "a-plain"));
   requirements.fencing_resource = false;
-  EXPECT_THAT(names(world.choose(requirements).ranked), ElementsAre("plain", "fenced"));
+  EXPECT_THAT(names(world.choose(requirements).ranked), ElementsAre("a-plain", "fenced"));
+}
+
+TEST(Leader, NeedsALockThatLastsAndThatOthersCanTakeOver) {
+  World world;
+  world.add(made_up("fixed"));
+  world.add(
+      made_up("renewed", {.renewable = true}, {{"pause-holding", HazardOutcome::lost_update}}));
+  world.add(made_up("connected", {.expiry = Expiry::session, .ends_with_connection = true}));
+  const Answer answer = world.choose({.use = Use::leader});
+  EXPECT_THAT(names(answer.ranked), ElementsAre("renewed", "connected"))
+      << "while its holder is frozen, nobody else leads";
+  ASSERT_EQ(answer.takeovers.size(), 4U);
+  EXPECT_THAT(answer.takeovers[2].text, testing::HasSubstr("after up to 3s"));
 }
 
 }  // namespace

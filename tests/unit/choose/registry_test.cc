@@ -94,17 +94,40 @@ TEST(Registry, AFailoverIsSurvivedByWhatAPlayShowedOrBySeveralServers) {
 TEST(Registry, NoLockKeepsWhatOneLockCannot) {
   Requirements requirements;
   requirements.work_p50 = std::chrono::milliseconds(100);
-  requirements.clients = 200;
+  requirements.rate = 11;
   requirements.slos = {results::parse_threshold("acquire.mean<20ms").value()};
   EXPECT_TRUE(ask(requirements).ranked.empty());
 }
 
-TEST(Registry, TheReferenceHasLocksThatNobodyContendsFor) {
+TEST(Registry, TheReferenceAnswersWithAndWithoutContention) {
   Requirements requirements;
   requirements.stores = {"redis"};
-  EXPECT_EQ(ask(requirements).yardstick.why, "the cost of an uncontended lock");
+  EXPECT_THAT(ask(requirements).measured_in, HasSubstr("30 % busy"));
+  requirements.clients = 1;
+  EXPECT_THAT(ask(requirements).measured_in, HasSubstr("1 client"));
   requirements.clients = 200;
-  EXPECT_THAT(ask(requirements).yardstick.why, HasSubstr("contending clients"));
+  EXPECT_THAT(ask(requirements).measured_in, HasSubstr("70 % busy"));
+}
+
+TEST(Registry, WhatSupersedesIsThere) {
+  for (const Descriptor* strategy : all_strategies()) {
+    if (strategy->superseded_by.empty()) continue;
+    EXPECT_NE(find_strategy(strategy->superseded_by), nullptr) << strategy->name;
+    EXPECT_NE(strategy->superseded_because, "") << strategy->name;
+  }
+}
+
+TEST(Registry, EveryFirstChoiceHasALibraryAndAGuard) {
+  for (const Use use : {Use::mutex, Use::once, Use::leader}) {
+    for (const char* store : {"redis", "postgres", "zookeeper", "etcd"}) {
+      const Answer answer = ask({.stores = {store}, .use = use});
+      ASSERT_FALSE(answer.ranked.empty()) << store;
+      const Descriptor& best = *answer.ranked.front().candidate->strategy;
+      EXPECT_FALSE(libraries_of(answer).empty()) << best.name;
+      EXPECT_EQ(best.superseded_by, "") << best.name;
+      EXPECT_THAT(answer.guard, HasSubstr("UPDATE"));
+    }
+  }
 }
 
 TEST(Registry, EveryReasonSaysWhereToLook) {
@@ -120,7 +143,7 @@ TEST(Registry, EveryReasonSaysWhereToLook) {
 TEST(Text, HasTheAnswerInEveryForm) {
   Requirements requirements = surviving({"crash", "pause"});
   requirements.stores = {"redis"};
-  requirements.work_p99 = std::chrono::milliseconds(800);
+  requirements.work_p99 = std::chrono::milliseconds(80);
   requirements.clients = 200;
   const Answer answer = ask(requirements);
   ASSERT_FALSE(answer.ranked.empty());
@@ -142,9 +165,10 @@ TEST(Text, SaysWhatWouldHelpWhereNothingQualifies) {
   World world;
   world.add(made_up("x\x1b|y", {}, {{"failover", HazardOutcome::double_grant}}));
   const Answer answer = world.choose(surviving({"failover"}));
-  EXPECT_THAT(to_text(answer, {}),
-              AllOf(HasSubstr("none of 1 strategies qualifies"),
-                    HasSubstr("without --survive failover: x"), Not(HasSubstr("\x1b"))));
+  EXPECT_THAT(
+      to_text(answer, {}),
+      AllOf(HasSubstr("none of 1 strategies qualifies"), HasSubstr("without --survive failover: x"),
+            HasSubstr("; instead: work that may run twice"), Not(HasSubstr("\x1b"))));
   EXPECT_THAT(to_text(answer, {.markdown = true}), HasSubstr("\\|"));
 }
 

@@ -25,7 +25,7 @@ Answer answer_for(Traits traits, const Requirements& requirements,
   static std::optional<World> world;
   world.emplace();
   world->add(made_up("x", std::move(traits), std::move(hazards)));
-  world->file().runs = {measured("x", 1e-3)};
+  world->file() = under(requirements.clients.value_or(32), {measured("x", 1e-3)});
   return world->choose(requirements);
 }
 
@@ -34,17 +34,35 @@ TEST(Ttl, OutlastsTheWorkWhereNothingRenews) {
   EXPECT_EQ(setting(answer_for({}, {.work_p50 = 1s}), "--ttl").value, "3s");
   EXPECT_EQ(setting(answer_for({.ttl_in_seconds = true}, {.work_p99 = 800ms}), "--ttl").value,
             "3s");
-  EXPECT_EQ(setting(answer_for({}, {.work_p99 = 1us}), "--ttl").value, "100ms");
+  EXPECT_EQ(setting(answer_for({}, {.work_p99 = 1us}), "--ttl").value, "1s");
   EXPECT_THAT(setting(answer_for({}, {.clients = 2}), "--ttl").because, HasSubstr("default"));
 }
 
 TEST(Ttl, IsShortWhereSomethingRenews) {
   const Answer answer = answer_for(renewed_traits, {.work_p99 = 1h});
   EXPECT_EQ(setting(answer, "--ttl").value, "3s");
-  EXPECT_THAT(setting(answer, "--ttl").because, HasSubstr("renewal"));
+  EXPECT_THAT(setting(answer, "--ttl").because, HasSubstr("any length"));
   EXPECT_EQ(setting(answer_for({.expiry = Expiry::session}, {.work_p99 = 1h}), "--ttl").value,
             "3s");
   EXPECT_EQ(setting(answer_for({.expiry = Expiry::none}, {.work_p99 = 1h}), "--ttl").value, "");
+}
+
+TEST(Ttl, OutlastsTheStallsThatWereSeen) {
+  World world;
+  world.add(made_up("x"));
+  world.file() = under(32, {measured("x", 1e-3)});
+  world.file().runs[0].release = {.count = 9, .max = 0.25};
+  const Setting ttl = setting(world.choose({.work_p99 = 15ms}), "--ttl");
+  EXPECT_EQ(ttl.value, "2600ms") << "15 ms and ten stalls, rounded up";
+  EXPECT_THAT(ttl.because, AllOf(HasSubstr("3 × 15ms (the work's p99) = 45 ms"),
+                                 HasSubstr("15ms + 10 × 250 ms (stalls) = 2.52 s")));
+}
+
+TEST(Ttl, IsNoneWhereTheLockEndsWithItsConnection) {
+  const Answer answer =
+      answer_for({.expiry = Expiry::session, .ends_with_connection = true}, {.use = Use::leader});
+  EXPECT_EQ(setting(answer, "--ttl").option, "");
+  EXPECT_THAT(setting(answer, "at the server").because, HasSubstr("tcp_keepalives_idle"));
 }
 
 TEST(Ttl, LeavesRoomForRenewalsThatComeLate) {
@@ -76,14 +94,19 @@ TEST(Renewal, HasACapWhereAHolderThatHangsWouldBlockAll) {
   EXPECT_EQ(setting(answer_for(renewed_traits, {.work_p99 = 1s}), "--renew-cap").option, "");
 }
 
-TEST(Waiting, BacksOffAmongManyAndNotAlone) {
+TEST(Waiting, IsAsItWasMeasured) {
   const Answer many = answer_for({}, {.work_p99 = 800ms, .clients = 101});
-  EXPECT_EQ(setting(many, "--wait").value, "backoff:20ms..200ms");
-  EXPECT_THAT(setting(many, "--wait").because, HasSubstr("some 1k tries a second"));
+  EXPECT_EQ(setting(many, "--wait").value, "") << "no other policy was measured";
   EXPECT_THAT(setting(many, "--wait").evidence, HasSubstr("75 % were asleep"));
-  EXPECT_EQ(setting(answer_for({}, {.work_p99 = 800ms}), "--wait").value, "");
   const Traits told{.waiting = WaitPolicy::notify(), .waiting_choices = {}};
   EXPECT_THAT(setting(answer_for(told, {.clients = 101}), "--wait").because, HasSubstr("notified"));
+}
+
+TEST(Once, SkipsAndLeavesAMark) {
+  const Answer answer = answer_for(renewed_traits, {.use = Use::once, .work_p99 = 12h});
+  EXPECT_EQ(setting(answer, "--acquire-timeout").value, "0s");
+  EXPECT_EQ(setting(answer, "done-marker").option, "done-marker");
+  EXPECT_THAT(answer.check, HasSubstr("lockbench hazards")) << "no load has sections of 12 h";
 }
 
 TEST(AcquireTimeout, CoversTheQueue) {
@@ -101,13 +124,16 @@ TEST(Nodes, AreFiveWithTheirMeasuredCost) {
   const Answer answer = world.choose({.work_p99 = 100ms});
   EXPECT_EQ(setting(answer, "--nodes").value, "5");
   EXPECT_THAT(setting(answer, "--nodes").evidence, HasSubstr("5 nodes 2 ms (mine.json)"));
-  EXPECT_EQ(setting(answer, "--node-timeout").value, "15ms") << "a twentieth of the TTL";
+  EXPECT_EQ(setting(answer, "--node-timeout").value, "50ms") << "a twentieth of the TTL";
 }
 
 TEST(CheckCommand, HasTheLoadAndTheSettings) {
-  EXPECT_EQ(answer_for({}, {.work_p99 = 800ms, .clients = 200}).check,
-            "lockbench run x --clients 200 --hold 800ms --ttl 2400ms --wait backoff:20ms..200ms "
-            "--acquire-timeout 199s");
+  EXPECT_EQ(answer_for({}, {.work_p99 = 80ms, .clients = 200}).check,
+            "lockbench run x --clients 200 --rate 8.75 --hold 80ms --ttl 1s --acquire-timeout 20s");
+  EXPECT_EQ(answer_for({}, {.work_p50 = 10ms, .work_p99 = 15ms, .clients = 9, .rate = 7, .keys = 3})
+                .check,
+            "lockbench run x --clients 9 --keys 3 --rate 7 --hold 'uniform(4898us,15102us)' "
+            "--ttl 1s --acquire-timeout 1s");
 }
 
 TEST(Observations, SayWhatNoLockCanChange) {

@@ -35,7 +35,7 @@ TEST(ChooseCommand, MistakesAreOneLine) {
                  HasSubstr("\"crsh\" is not a known fault: did you mean crash"));
   expect_refused({"--survive", "the end of the world"}, HasSubstr("crash, host-crash, pause"));
   expect_refused({"--work-time-p99", "800"}, HasSubstr("800"));
-  expect_refused({"--work-time-p99", "0s"}, HasSubstr("too short: 1us to 1h"));
+  expect_refused({"--work-time-p99", "0s"}, HasSubstr("too short: 1us to 720h"));
   expect_refused({"--work-time-p50", "2s", "--work-time-p99", "1s"},
                  HasSubstr("must not be longer"));
   expect_refused({"--clients", "0"}, HasSubstr("1 to 100000"));
@@ -51,7 +51,7 @@ TEST(ChooseCommand, MistakesAreOneLine) {
   expect_refused({"--fair", "--format", "csv"}, HasSubstr("table, json, markdown"));
   expect_refused({"--fair", "/nowhere.json"}, HasSubstr("/nowhere.json: cannot be read"));
   const TemporaryFile empty("choose-empty.json", to_json(results::minimal_result()));
-  expect_refused({"--fair", empty.path()}, HasSubstr("no runs, plays or points"));
+  expect_refused({"--fair", empty.path()}, HasSubstr("no runs, plays, points or steps"));
 }
 
 TEST(ChooseCommand, ExitsWith99WhereNothingQualifies) {
@@ -64,7 +64,7 @@ TEST(ChooseCommand, JudgesByTheFilesGiven) {
   results::Result result = results::minimal_result();
   result.runs = {choose::measured("redis-fenced", 0.125, 0.125)};
   const TemporaryFile file("choose-mine.json", to_json(result));
-  const Ran ran = choose({"--stores", "redis", "--format", "json", file.path()});
+  const Ran ran = choose({"--stores", "redis", "--clients", "1", "--format", "json", file.path()});
   ASSERT_EQ(ran.code, 0) << ran.err;
   const auto document = nlohmann::json::parse(ran.out);
   EXPECT_THAT(document.at("ranked_by").at("measured_in").get<std::string>(),

@@ -1,0 +1,200 @@
+#include "cli/commands/choose_measure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "choose/race.h"
+#include "cli/commands/finish.h"
+#include "cli/commands/private_cpu.h"
+#include "cli/console/progress.h"
+#include "loadgen/run/runner.h"
+#include "results/stats/figures.h"
+#include "results/stats/load_figures.h"
+#include "results/tables/units.h"
+
+namespace lockbench::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kShortestRun = 1s, kLongestRun = 5s;
+/// Connecting, draining and removing keys.
+constexpr Duration kBesides = 300ms;
+/// Each run has so many sections of a client in a row.
+constexpr int kHolds = 20;
+/// The time suffices for so many rounds of all.
+constexpr int kRoundsOfAll = 3;
+
+/// A strategy in the race.
+struct Entrant {
+  const Descriptor* strategy = nullptr;
+  loadgen::Workload workload;
+  std::vector<double> values{};  ///< by round, the lower the better
+  bool keeps_up = true;
+  bool in = true;
+};
+
+class RaceRunner {
+ public:
+  RaceRunner(const choose::Answer& answer, const RunOptions& common,
+             const deployment::Deployment& servers, Session& session, Race& race)
+      : answer_(answer),
+        common_(common),
+        servers_(servers),
+        stop_(session.stop()),
+        progress_(session.console(), std::chrono::steady_clock::now),
+        race_(race) {}
+
+  void enter(Entrant entrant) { entrants_.push_back(std::move(entrant)); }
+
+  void run(Duration time) {
+    const TimePoint until = std::chrono::steady_clock::now() + time;
+    const auto starters = static_cast<int>(entrants_.size());
+    const Duration share = time / (kRoundsOfAll * std::max(1, starters));
+    const Duration warmup = common_.workload.warmup;
+    duration_ = std::clamp<Duration>(share - warmup - kBesides, kShortestRun, kLongestRun);
+    duration_ = std::max<Duration>(duration_, kHolds * common_.workload.hold.mean());
+    for (int round = 1; !over(until); ++round) {
+      // There and back, so that a drift of the machine affects all alike.
+      for (std::size_t i = 0; i < entrants_.size(); ++i) {
+        Entrant& entrant = entrants_[round % 2 == 1 ? i : entrants_.size() - 1 - i];
+        if (entrant.in && !over(until)) run_once(entrant, round);
+      }
+      judge();
+      if (settled_) break;
+    }
+  }
+
+ private:
+  bool over(TimePoint until) const {
+    return stop_.stop_requested() ||
+           std::chrono::steady_clock::now() + common_.workload.warmup + duration_ > until;
+  }
+
+  void run_once(Entrant& entrant, int round) {
+    loadgen::RunPlan plan;
+    plan.run_id = race_.result.id + "-" + std::to_string(round);
+    plan.strategies = {entrant.strategy};
+    plan.workload = entrant.workload;
+    plan.workload.duration = duration_;
+    plan.workload.seed += static_cast<std::uint64_t>(round);
+    plan.endpoints = servers_.endpoints;
+    plan.counter_url = servers_.counter_url;
+    plan.private_cpu = private_cpu_of(servers_);
+    plan.warms_up = [this](const Descriptor& one) { return servers_.warms_up(one); };
+    loadgen::RunReport report = loadgen::run_plan(plan, progress_, stop_);
+    for (results::Skipped& one : report.not_started) {
+      entrant.in = false;
+      race_.result.skipped.push_back(std::move(one));
+    }
+    if (report.interrupted) return;
+    for (results::Run& run : report.runs) {
+      run.repetition = round;
+      const auto value = results::figure(run, answer_.yardstick.figure);
+      if (value) {
+        entrant.values.push_back(answer_.yardstick.higher_is_better ? 1 / std::max(*value, 1e-9)
+                                                                    : *value);
+      }
+      const auto served = results::served_share({&run});
+      entrant.keeps_up = served.value_or(1) >= results::kServed;
+      const bool broken = run.audit.verdict == results::Verdict::violated;
+      entrant.in = entrant.in && value && !broken;
+      race_.result.runs.push_back(std::move(run));
+    }
+  }
+
+  void judge() {
+    std::vector<std::vector<double>> values;
+    for (const Entrant& entrant : entrants_) {
+      values.push_back(entrant.in ? entrant.values : std::vector<double>());
+    }
+    const bool somebody_keeps_up =
+        std::any_of(entrants_.begin(), entrants_.end(),
+                    [](const Entrant& entrant) { return entrant.in && entrant.keeps_up; });
+    const std::vector<bool> in = choose::still_in(values);
+    settled_ = choose::is_settled(values);
+    for (std::size_t i = 0; i < entrants_.size(); ++i) {
+      Entrant& entrant = entrants_[i];
+      entrant.in = entrant.in && in[i] && (entrant.keeps_up || !somebody_keeps_up);
+    }
+  }
+
+  const choose::Answer& answer_;
+  const RunOptions& common_;
+  const deployment::Deployment& servers_;
+  const std::stop_token stop_;
+  ProgressView progress_;
+  Race& race_;
+  std::vector<Entrant> entrants_;
+  Duration duration_{};
+  bool settled_ = false;
+};
+
+/// The options of `run` for the load that was asked for, with these of one lock.
+tl::expected<RunOptions, UsageError> run_options(const ChooseOptions& options,
+                                                 const std::vector<std::string>& strategies,
+                                                 const std::vector<std::string>& lock) {
+  RunOptions values;
+  values.servers = options.servers;
+  OptionList list = options_of(values);
+  std::vector<std::string> args = strategies;
+  for (const auto& more : {choose::load_options(options.requirements), lock}) {
+    args.insert(args.end(), more.begin(), more.end());
+  }
+  if (auto done = read(values, list, args); !done) return tl::unexpected(done.error());
+  return values;
+}
+
+}  // namespace
+
+tl::expected<Race, UsageError> measure_candidates(const ChooseOptions& options,
+                                                  const choose::Answer& answer,
+                                                  const choose::Evidence& evidence,
+                                                  Session& session) {
+  std::vector<std::string> names;
+  for (const choose::Ranked& one : answer.ranked) {
+    names.emplace_back(one.candidate->strategy->name);
+  }
+  auto common = run_options(options, names, {});
+  if (!common) return tl::unexpected(common.error());
+  auto selected = select_for_load(*common);
+  if (!selected) return tl::unexpected(selected.error());
+  for (Selected& one : *selected) one.named = false;
+
+  const Duration least = kHolds * common->workload.hold.mean() * static_cast<int>(names.size());
+  if (least > options.measure_time) {
+    return tl::unexpected(
+        UsageError{fmt::format("--measure-time: {} strategies need {} for {} sections each",
+                               names.size(), results::human_seconds(seconds(least)), kHolds)});
+  }
+  Race race{.result = begin_result()};
+  race.result.workload = workload_record(*common);
+  session.console().note(fmt::format("measuring {} strategies: this takes up to {}", names.size(),
+                                     results::human_seconds(seconds(options.measure_time))));
+  const auto deployed = session.deploy(*common, *selected, race.result.skipped);
+  if (!deployed) return tl::unexpected(deployed.error());
+  if (!*deployed) return race;
+  race.result.environment.servers = (*deployed)->facts;
+
+  RaceRunner runner(answer, *common, **deployed, session, race);
+  for (const choose::Ranked& one : answer.ranked) {
+    const Descriptor& strategy = *one.candidate->strategy;
+    const bool runs = std::any_of(selected->begin(), selected->end(), [&](const Selected& other) {
+      return other.strategy == &strategy;
+    });
+    if (!runs) continue;
+    auto settings = choose::settings_for(strategy, options.requirements, evidence);
+    const auto own =
+        run_options(options, {std::string(strategy.name)}, choose::lock_options(settings));
+    if (!own) return tl::unexpected(own.error());
+    runner.enter({.strategy = &strategy, .workload = own->workload});
+    race.settings.emplace(strategy.name, std::move(settings));
+  }
+  runner.run(options.measure_time);
+  race.result.interrupted = session.stopped();
+  return race;
+}
+
+}  // namespace lockbench::cli

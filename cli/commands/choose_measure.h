@@ -1,0 +1,27 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "choose/answer.h"
+#include "cli/commands/choose.h"
+#include "cli/console/session.h"
+
+namespace lockbench::cli {
+
+/// What `choose --measure` measured, and the settings that each strategy had.
+struct Race {
+  results::Result result;
+  std::map<std::string, std::vector<choose::Setting>, std::less<>> settings;
+};
+
+/// Runs the strategies that qualify in rounds, each with the settings that it would be recommended
+/// with, under the load that was asked for. Hopeless ones are dropped early. Ends when the first
+/// tier is settled, after --measure-time, or at a stop.
+tl::expected<Race, UsageError> measure_candidates(const ChooseOptions& options,
+                                                  const choose::Answer& answer,
+                                                  const choose::Evidence& evidence,
+                                                  Session& session);
+
+}  // namespace lockbench::cli
