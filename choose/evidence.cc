@@ -52,6 +52,7 @@ std::vector<const Source*> by_distance(const std::vector<Source>& sources, const
   std::stable_sort(found.begin(), found.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<const Source*> sorted;
+  sorted.reserve(found.size());
   for (const auto& [key, source] : found) sorted.push_back(source);
   return sorted;
 }
