@@ -26,7 +26,6 @@ TimePoint latest_end(const RenewalOrder& order) {
 
 /// Whether renewal has reached the cap, or the cap has passed.
 bool nothing_to_add(const RenewalOrder& order, TimePoint now) {
-  if (order.tied_to && order.tied_to->lost_at()) return true;
   if (!order.cap) return false;
   return latest_end(order) - now < kLeastTtl ||
          latest_end(order) - order.drift <= order.state->valid_until();
@@ -83,6 +82,11 @@ void RenewalScheduler::put(Renewal& renewal, TimePoint due) {
   if (due < asleep_until_) earlier_->set();
 }
 
+void RenewalScheduler::put_off(Renewal& renewal, TimePoint due, TimePoint until) {
+  renewal.first_due_ = due;
+  put(renewal, until);
+}
+
 void RenewalScheduler::drive(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     run_due(stop);
@@ -119,14 +123,14 @@ std::vector<RenewalScheduler::Flight> RenewalScheduler::take_due(TimePoint due_b
     const auto place = next++;
     const auto renewal = place->second.lock();
     if (!renewal) continue;  // being destroyed: it waits for the mutex to remove itself
-    const TimePoint due = place->first;
+    const TimePoint due = std::min(place->first, renewal->first_due_);
     due_.erase(place);
     renewal->place_.reset();
     const RenewalOrder& order = renewal->order_;
     if (nothing_to_add(order, now)) {
       done.push_back(renewal);
     } else if (const TimePoint later = usable_at(order, now); later > now) {
-      put(*renewal, later);
+      put_off(*renewal, due, later);
       done.push_back(renewal);
     } else {
       batch.push_back({.renewal = renewal, .due = due});
@@ -204,13 +208,14 @@ void RenewalScheduler::settle(const Flight& flight) {
     if (renewal.stopped_) return;
     if (flight.renewed >= order.quorum) {
       report.outcome = RenewalAnswer::renewed;
+      renewal.first_due_ = TimePoint::max();
       order.state->extend(flight.sent_at + flight.ttl - order.drift, flight.sent_at);
       put(renewal, flight.sent_at + order.timing.next(order.ttl));
     } else if (flight.refused > all - order.quorum) {
       report.outcome = RenewalAnswer::not_owner;
       order.state->mark_lost(flight.answered_at);
     } else {
-      put(renewal, flight.answered_at + pause_after(0, order.ttl));
+      put_off(renewal, flight.due, flight.answered_at + pause_after(0, order.ttl));
     }
   }
   observer_.on_renewal(report);

@@ -50,15 +50,14 @@ struct RenewalOrder {
   std::optional<Duration> cap{};      ///< no renewal beyond this time after the grant
   std::vector<std::string> channels;  ///< one, or one for each node
   int quorum = 1;                     ///< how many channels must renew it
-  /// Another lease: once it is lost, this one is not renewed any more. May be null.
-  std::shared_ptr<const LeaseState> tied_to{};
 };
 
 /// The result of one renewal.
 struct RenewalReport {
   RenewalAnswer outcome = RenewalAnswer::failed;
-  int commands = 0;     ///< that were sent: one per node asked
-  Duration slip{};      ///< how long after its due time it was sent
+  int commands = 0;  ///< that were sent: one per node asked
+  /// How long after its due time it was sent; of one that is tried again, after the first due time.
+  Duration slip{};
   Duration duration{};  ///< from sending to the answer
   Duration margin{};    ///< validity left at the answer; negative: it had ended
   std::string reason;   ///< for failures
@@ -93,7 +92,8 @@ class Renewal : public std::enable_shared_from_this<Renewal> {
   RenewalScheduler& scheduler_;
   const RenewalOrder order_;
   // The scheduler's mutex guards the rest.
-  std::optional<Due::iterator> place_;  ///< nothing while under way or finished
+  std::optional<Due::iterator> place_;      ///< nothing while under way or finished
+  TimePoint first_due_ = TimePoint::max();  ///< since when one is due that was put off, or failed
   bool stopped_ = false;
 };
 
@@ -150,6 +150,7 @@ class RenewalScheduler {
   TimePoint run_due(const std::stop_token& stop);
   TimePoint next_due() const { return due_.empty() ? TimePoint::max() : due_.begin()->first; }
   void put(Renewal& renewal, TimePoint due);
+  void put_off(Renewal& renewal, TimePoint due, TimePoint until);
   std::vector<Flight> take_due(TimePoint due_by);
   /// When a quorum of its channels can be used again; now unless they failed lately.
   TimePoint usable_at(const RenewalOrder& order, TimePoint now) const;

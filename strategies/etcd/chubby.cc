@@ -48,7 +48,7 @@ class Chubby : public QueuedLock {
 
   Looked enter(Place& place, const std::stop_token& stop) override {
     const bool shares = place.mode == Mode::shared;
-    const LeaseId lease = place.session->own().id();
+    const LeaseId lease = place.session->leases.front();
     // Granted at once if nothing excludes it; otherwise it queues.
     const Txn txn{
         .conditions = shares ? std::vector{none_below(rivals(place)), none_below(guards(place))}
@@ -102,7 +102,7 @@ class Chubby : public QueuedLock {
                                       : guards_of(place.lock);
   }
   static Operation put_guard(const Place& place) {
-    return put(guard(place), place.session->leases.back().id());
+    return put(guard(place), place.session->leases.back());
   }
 
   /// Takes the lock if its place is there, no guard excludes it and the condition holds.

@@ -14,7 +14,7 @@ class Etcd : public QueuedLock {
     const Txn txn{
         .conditions = {absent(own_key(place))},
         // The newest key is its own, the next one is the one before it.
-        .then = {put(own_key(place), place.session->own().id()), newest(queue(place), 2)}};
+        .then = {put(own_key(place), place.session->leases.front()), newest(queue(place), 2)}};
     const auto result = etcd().transact(place.lock, txn, stop);
     if (!result) return tl::unexpected(result.error());
     if (!*result || !(*result)->succeeded) return std::nullopt;

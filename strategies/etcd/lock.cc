@@ -38,8 +38,9 @@ QueuedLock::~QueuedLock() {
 
 StoreResult<std::shared_ptr<Session>> QueuedLock::open_session(const AcquireRequest& request) {
   auto session = std::make_shared<Session>();
+  const TimePoint asked_at = env_.now();
+  std::optional<GrantedLease> own;
   for (const Duration ttl : lease_ttls(request.ttl)) {
-    const TimePoint asked_at = env_.now();
     auto granted = etcd_.grant_lease(ceil_seconds(ttl), request.key, request.stop);
     if (!granted) {
       end(*session, request.key, request.stop);
@@ -47,10 +48,11 @@ StoreResult<std::shared_ptr<Session>> QueuedLock::open_session(const AcquireRequ
       granted.error().kind = StoreError::Kind::not_sent;
       return tl::unexpected(std::move(granted.error()));
     }
-    // The lease that outlives the session is renewed only while the session exists.
-    const auto first = session->leases.empty() ? nullptr : session->own().state();
-    session->leases.emplace_back(context_, endpoint_, *granted, asked_at, first);
+    if (!own) own = *granted;
+    session->leases.push_back(granted->id);
   }
+  const std::vector<LeaseId> outlasting(session->leases.begin() + 1, session->leases.end());
+  session->kept.emplace(context_, endpoint_, *own, asked_at, outlasting);
   return session;
 }
 
@@ -77,12 +79,11 @@ void QueuedLock::retire(const std::shared_ptr<Session>& session) {
 }
 
 void QueuedLock::end(Session& session, std::string_view key, const std::stop_token& stop) {
-  for (KeptLease& lease : session.leases) lease.stop();
+  if (session.kept) session.kept->stop();
   // A lost session has no locks any more; the lease that outlives it expires by itself.
-  const bool lost = !session.leases.empty() && session.state().lost_at();
-  if (lost) return;
-  for (const KeptLease& lease : session.leases) {
-    const auto revoked = etcd_.revoke_lease(lease.id(), key, stop);
+  if (session.kept && session.state().lost_at()) return;
+  for (const LeaseId lease : session.leases) {
+    const auto revoked = etcd_.revoke_lease(lease, key, stop);
     // After a stop, do not wait twice for a store that does not answer: the lease expires.
     if (!revoked && stop.stop_requested()) return;
   }
@@ -143,7 +144,7 @@ class QueuedLock::Acquisition {
     if (stop.stop_requested()) return WaitResult::stopped;
     if (!behind_) return WaitResult::signalled;
     // At most a TTL, to notice if the session and its place have ended meanwhile.
-    const TimePoint until = lock_.env_.now() + std::min(left, place_.session->own().ttl());
+    const TimePoint until = lock_.env_.now() + std::min(left, place_.session->kept->ttl());
     const auto watched = lock_.etcd_.await_deletion(request_.key, *behind_, until, stop);
     if (!watched) {
       lock_.env_.wait(nullptr, lock_.env_.now() + std::min(left, kAfterFailure), stop);
@@ -184,7 +185,7 @@ class QueuedLock::Acquisition {
   Attempt judge(const Standing& standing) {
     behind_ = standing.behind;
     if (!standing.granted) return std::nullopt;
-    const auto& state = place_.session->own().state();
+    const auto& state = place_.session->kept->state();
     if (!state->valid_at(lock_.env_.now())) {
       // Granted too late: the session may have ended.
       lock_.retire(place_.session);

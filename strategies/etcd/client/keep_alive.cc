@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <deque>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -75,6 +76,8 @@ class KeepAliveStream {
   StoreResult<void> broken(StoreError::Kind kind) {
     const std::string why = close();
     connection_.close();
+    // A member without a leader can be reached, but keeps nothing alive.
+    ++connection_.next_;
     connection_.token_.clear();
     return connection_.fail(kind, "keeping leases alive: " + why);
   }
@@ -105,17 +108,22 @@ class KeepAliveStream {
 
 namespace {
 
-/// Renews leases on one LeaseKeepAlive stream that stays open from batch to batch. The tokens are
-/// the lease ids in hex. etcd renews for the TTL that it granted, whatever the order asks for.
+/// Renews leases on one LeaseKeepAlive stream that stays open from batch to batch. A token is the
+/// ids of the leases that are renewed together, in hex, each followed by a space. etcd renews for
+/// the TTL that it granted, whatever the order asks for.
 class LeaseRenewals : public RenewalChannel {
  public:
   LeaseRenewals(const Endpoint& endpoint, Duration timeout, Env& env)
       : env_(env), connection_(endpoint, timeout, env), stream_(connection_, timeout) {}
 
   void queue(std::string_view, std::string_view token, Duration) override {
-    LeaseId lease = 0;
-    std::from_chars(token.data(), token.data() + token.size(), lease, 16);
-    queued_.push_back(lease);
+    int leases = 0;
+    for (const char *at = token.data(), *end = at + token.size(); at != end; ++at, ++leases) {
+      LeaseId lease = 0;
+      at = std::from_chars(at, end, lease, 16).ptr;
+      queued_.push_back(lease);
+    }
+    unanswered_.push_back(leases);
   }
 
   void flush(const std::stop_token& stop) override {
@@ -135,7 +143,20 @@ class LeaseRenewals : public RenewalChannel {
     if (!sent) failure_ = std::move(sent.error().message);
   }
 
+  /// The worst of the answers for the leases of a token.
   RenewalAnswer answer(const std::stop_token& stop) override {
+    auto worst = RenewalAnswer::renewed;
+    for (int lease = 0; lease < unanswered_.front(); ++lease) {
+      worst = std::max(worst, answer_for_one(stop));
+    }
+    unanswered_.pop_front();
+    return worst;
+  }
+
+  std::string failure() const override { return failure_; }
+
+ private:
+  RenewalAnswer answer_for_one(const std::stop_token& stop) {
     if (under_way_ == 0) return RenewalAnswer::failed;
     --under_way_;
     StoreResult<Response> response = tl::unexpected(StoreError{.message = failure_});
@@ -148,9 +169,6 @@ class LeaseRenewals : public RenewalChannel {
     return response->ttl() > 0 ? RenewalAnswer::renewed : RenewalAnswer::not_owner;
   }
 
-  std::string failure() const override { return failure_; }
-
- private:
   CommandInfo command() const {
     return {.store = "etcd",
             .endpoint = connection_.address(),
@@ -163,6 +181,7 @@ class LeaseRenewals : public RenewalChannel {
   Connection connection_;
   KeepAliveStream stream_;
   std::vector<LeaseId> queued_;
+  std::deque<int> unanswered_;  ///< the number of leases of each renewal
   int under_way_ = 0;
   std::string failure_;
 };
@@ -170,7 +189,7 @@ class LeaseRenewals : public RenewalChannel {
 }  // namespace
 
 KeptLease::KeptLease(const Context& context, const Endpoint& endpoint, const GrantedLease& granted,
-                     TimePoint asked_at, std::shared_ptr<const LeaseState> tied_to)
+                     TimePoint asked_at, const std::vector<LeaseId>& outlasting)
     : granted_(granted), state_(std::make_shared<LeaseState>(asked_at + granted.ttl, asked_at)) {
   RenewalScheduler& scheduler = renewal_scheduler(context.services);
   const std::string channel = endpoint.display() + " leases";
@@ -178,13 +197,15 @@ KeptLease::KeptLease(const Context& context, const Endpoint& endpoint, const Gra
   const Duration timeout = std::min(granted.ttl / 3, context.options.command_timeout);
   scheduler.provide_channel(
       channel, [&](Env& env) { return std::make_unique<LeaseRenewals>(endpoint, timeout, env); });
+  std::string token;
+  for (const LeaseId id : outlasting) token += fmt::format("{:x} ", id);
+  token += fmt::format("{:x} ", granted_.id);
   renewal_ = scheduler.keep({.key = {},
-                             .token = fmt::format("{:x}", granted.id),
+                             .token = std::move(token),
                              .state = state_,
                              .granted_at = asked_at,
                              .ttl = granted.ttl,
-                             .channels = {channel},
-                             .tied_to = std::move(tied_to)});
+                             .channels = {channel}});
 }
 
 }  // namespace lockbench::etcd

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "strategies/descriptor.h"
 #include "strategies/etcd/client/connection.h"
@@ -12,12 +13,12 @@ namespace lockbench::etcd {
 /// the end of its validity, by the granted TTL, and its loss.
 class KeptLease {
  public:
-  /// `asked_at`: the time before the grant was requested. `tied_to`: another lease; once it is
-  /// lost, this one is not renewed any more. May be null.
+  /// `asked_at`: the time before the grant was requested. `outlasting`: leases with longer TTLs
+  /// that are renewed right before this one, so that they end later by the difference whenever the
+  /// renewals cease. May be empty.
   KeptLease(const Context& context, const Endpoint& endpoint, const GrantedLease& granted,
-            TimePoint asked_at, std::shared_ptr<const LeaseState> tied_to);
+            TimePoint asked_at, const std::vector<LeaseId>& outlasting);
 
-  LeaseId id() const { return granted_.id; }
   Duration ttl() const { return granted_.ttl; }
   const std::shared_ptr<LeaseState>& state() const { return state_; }
   void stop() { renewal_->stop(); }

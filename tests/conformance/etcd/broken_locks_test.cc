@@ -17,7 +17,7 @@ class PlainQueue : public etcd::QueuedLock {
   using QueuedLock::QueuedLock;
 
  protected:
-  virtual etcd::LeaseId lease_of(const Place& place) { return place.session->own().id(); }
+  virtual etcd::LeaseId lease_of(const Place& place) { return place.session->leases.front(); }
 
   Looked enter(Place& place, const std::stop_token& stop) override {
     const etcd::Txn txn{

@@ -160,6 +160,31 @@ TEST_F(ChubbyTest, AFailureIsFollowedByTheDelayWhichALateReleaseDoesNotEnd) {
   bench.worlds().let_go();
 }
 
+TEST_F(ChubbyTest, TheDelayIsWholeHoweverLongAfterARenewalAClientFails) {
+  StrategyOptions options;
+  options.lock_delay = seconds(1);
+  Bench bench(strategy_, options);
+  const auto holder = bench.client();
+  const AcquireResult held = holder->try_once(bench.key(), seconds(4));
+  ASSERT_TRUE(held.lease) << held.reason;
+  // Fails right after its session was renewed: the guard must have been, too.
+  const TimePoint first_end = held.lease->state->valid_until();
+  const TimePoint limit = first_end + seconds(10);
+  while (held.lease->state->valid_until() == first_end && holder->now() < limit) {
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  bench.worlds().hold_back_all();
+  const auto keys = [&] { return shared_etcd().probe().keys(bench.key()); };
+  auto left = keys();
+  while (left.size() == 2 && holder->now() < limit) {
+    std::this_thread::sleep_for(milliseconds(5));
+    left = keys();
+  }
+  bench.worlds().let_go();
+  ASSERT_EQ(left.size(), 1U) << "both ended at once";
+  EXPECT_THAT(left.front().key(), testing::HasSubstr("/guard/"));
+}
+
 TEST_F(ChubbyTest, InJeopardyAClientWaitsAndIsSafeAgainWhenTheStoreComesBack) {
   const auto tested = own_store();
   StrategyOptions options;
