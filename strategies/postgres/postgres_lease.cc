@@ -101,13 +101,14 @@ class LeaseLock : public LockStrategy {
 const Registration registration(Descriptor{
     .name = "postgres-lease",
     .backend = "postgres",
-    .summary = "A row per key with owner and lock_until, by the database's clock (ShedLock's way)",
+    .summary = "A row per key with owner and lock_until, by the database's clock",
     .acquire_commands = {"INSERT key, owner, lock_until ON CONFLICT DO UPDATE WHERE lock_until <= "
                          "clock_timestamp()"},
     .release_commands = {"UPDATE lock_until WHERE key AND owner"},
-    .source = "ShedLock, JdbcTemplateLockProvider with database time",
+    .source = "lease tables as in ShedLock, here with an owner for each grant",
     .typical = true,
-    .libraries = {{"Java", "ShedLock JdbcTemplateLockProvider (a lease by host, with usingDbTime)",
+    .libraries = {{"Java",
+                   "ShedLock JdbcTemplateLockProvider (with usingDbTime; its owner is the host)",
                    "lockAtMostFor = {ttl}"},
                   {"Go", "cirello.io/pglock", "WithLeaseDuration({ttl}), WithHeartbeatFrequency"}},
     .traits = {.expiry = Expiry::ttl,

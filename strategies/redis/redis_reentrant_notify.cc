@@ -11,7 +11,8 @@ struct ProcessId {
   std::string text;
 };
 
-/// Redisson's lock: the owner is unique, a timer renews it, and a release notifies waiting clients.
+/// Redisson's lock on a single server (with replicas it would wait for them): the owner is unique,
+/// a timer renews it, and a release notifies waiting clients.
 class ReentrantNotify : public ReentrantLock {
  public:
   explicit ReentrantNotify(const Context& context)
@@ -35,8 +36,8 @@ class ReentrantNotify : public ReentrantLock {
 const Registration registration(Descriptor{
     .name = "redis-reentrant-notify",
     .backend = "redis",
-    .summary =
-        "Redisson's lock: re-entrant, renewed, and a release wakes waiting clients by PUBLISH",
+    .summary = "Redisson's lock on a single server: re-entrant, renewed, a release wakes waiting "
+               "clients by PUBLISH",
     .acquire_commands = {"EVALSHA reentrant_acquire key owner ttl", "SUBSCRIBE channel",
                          "UNSUBSCRIBE channel"},
     .release_commands = {"EVALSHA reentrant_release key owner ttl channel"},

@@ -21,6 +21,9 @@ constexpr Duration kSlice = std::chrono::milliseconds(20);
 constexpr Duration kLastMoment = std::chrono::milliseconds(10);
 constexpr Duration kCancelWithin = std::chrono::milliseconds(30);
 constexpr Duration kGrace = std::chrono::milliseconds(30);
+/// lock_timeout ends a wait in time, unless the statement waits twice, as for a row: for the others
+/// that want it and then for its holder. After this time the statement is cancelled.
+constexpr Duration kOverdue = std::chrono::milliseconds(50);
 
 void ignore_notice(void* /*nothing*/, const char* /*message*/) {}
 
@@ -130,7 +133,7 @@ StoreResult<Answer> Session::exchange(const Statement& statement, std::string_vi
   }
   const auto result = collect(statement.waits, key, patience);
   if (!result) return tl::unexpected(result.error());
-  return answer_in(**result, patience);
+  return answer_in(**result, statement.waits, patience);
 }
 
 StoreResult<Answer> Session::prepare(const std::string& sql, const Patience& patience) {
@@ -144,7 +147,7 @@ StoreResult<Answer> Session::prepare(const std::string& sql, const Patience& pat
   if (const auto result = collect(false, {}, patience); !result) {
     answer = tl::unexpected(result.error());
   } else {
-    answer = answer_in(**result, patience);
+    answer = answer_in(**result, false, patience);
   }
   if (answer && answer->done()) prepared_.emplace(sql, name);
   if (!answer && answer.error().kind == StoreError::Kind::unanswered) {
@@ -254,7 +257,8 @@ StoreResult<Session::ResultPtr> Session::collect(bool waits, std::string_view ke
   if (waits) give_up_at = std::max(give_up_at, patience.wait_until);
   give_up_at = later(give_up_at, timeout_);
   bool wait_over = !waits, cancelled = !waits, hurried = false;
-  TimePoint interrupt_at = TimePoint::max();
+  const TimePoint overdue_at = waits ? later(patience.wait_until, kOverdue) : TimePoint::max();
+  TimePoint interrupt_at = overdue_at;
   ResultPtr last;
   // Bounded by give_up_at, which a stop moves to the near future.
   while (true) {
@@ -269,7 +273,7 @@ StoreResult<Session::ResultPtr> Session::collect(bool waits, std::string_view ke
     }
     if (!wait_over && patience.waiting_stop.stop_requested()) {
       wait_over = true;
-      interrupt_at = env_.now() + kLastMoment;
+      interrupt_at = std::min(interrupt_at, env_.now() + kLastMoment);
     }
     if (!hurried && patience.stop.stop_requested()) {
       hurried = true;
@@ -298,7 +302,8 @@ StoreResult<Session::ResultPtr> Session::collect(bool waits, std::string_view ke
   return broken(StoreError::Kind::unanswered);
 }
 
-StoreResult<Answer> Session::answer_in(const pg_result& result, const Patience& patience) {
+StoreResult<Answer> Session::answer_in(const pg_result& result, bool waits,
+                                       const Patience& patience) {
   Answer answer;
   const ExecStatusType status = PQresultStatus(&result);
   if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
@@ -310,11 +315,11 @@ StoreResult<Answer> Session::answer_in(const pg_result& result, const Patience& 
     return answer;
   }
   const std::string_view code = field(result, PG_DIAG_SQLSTATE);
-  if (code == "55P03") {
-    answer.kind = Answer::Kind::lock_not_available;
-  } else if (code == "57014" &&
-             (patience.waiting_stop.stop_requested() || patience.stop.stop_requested())) {
+  const bool was_cancelled = code == "57014";
+  if (was_cancelled && (patience.waiting_stop.stop_requested() || patience.stop.stop_requested())) {
     answer.kind = Answer::Kind::cancelled;
+  } else if (code == "55P03" || (was_cancelled && waits && env_.now() >= patience.wait_until)) {
+    answer.kind = Answer::Kind::lock_not_available;
   } else if (code.starts_with("57P")) {  // ended by an administrator or a shutdown
     answer.kind = Answer::Kind::session_over;
   } else if (PQstatus(connection_.get()) == CONNECTION_BAD) {

@@ -105,7 +105,7 @@ class Session {
   StoreResult<Answer> prepare(const std::string& sql, const Patience& patience);
   bool send(const Statement& statement, std::span<const std::string> parameters);
   StoreResult<ResultPtr> collect(bool waits, std::string_view key, const Patience& patience);
-  StoreResult<Answer> answer_in(const pg_result& result, const Patience& patience);
+  StoreResult<Answer> answer_in(const pg_result& result, bool waits, const Patience& patience);
   /// False when the time is up.
   bool wait_for_socket(short events, TimePoint give_up_at, const std::stop_token& stop);
   void cancel(std::string_view key, const std::stop_token& stop);

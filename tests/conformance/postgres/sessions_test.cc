@@ -67,6 +67,20 @@ class Sessions : public testing::TestWithParam<const char*> {
   static void end_the_holders_session() { shared_postgres().take_away({}); }
 };
 
+TEST_P(Sessions, HonourTheirDeadlineAlsoBehindOneThatGivesUp) {
+  // For a row, the server waits first for the other waiter, and then as long again for the holder.
+  constexpr seconds kPatience{3};
+  const Lease lease = must_hold();
+  Waiter first(bench_, kPatience - milliseconds(500));
+  ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
+  const TimePoint begin = holder_->now();
+  Waiter second(bench_, kPatience);
+  EXPECT_EQ(first.join().outcome, AcquireOutcome::timed_out);
+  EXPECT_EQ(second.join().outcome, AcquireOutcome::timed_out);
+  EXPECT_LE(second.ended() - begin, kPatience + kSlack);
+  holder_->release(lease);
+}
+
 TEST_P(Sessions, DieWithTheirConnectionAndTheNextWaiterIsGranted) {
   const Lease lease = must_hold();
   Waiter waiter(bench_, seconds(20));
