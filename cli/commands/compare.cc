@@ -2,9 +2,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/measured_pair.h"
 #include "cli/console/console.h"
 #include "cli/console/exit_code.h"
 #include "cli/console/publish.h"
@@ -22,22 +24,49 @@ namespace {
 struct CompareOptions {
   static constexpr Commands kCommand = kCompare;
   std::vector<std::string> files;
+  bool run = false;
+  std::optional<int> repeat;
   std::vector<results::Regression> fail_on;
   double confidence = 0.95;
-  bool force = false;
+  bool strict_gate = false, force = false;
   OutputOptions output;
 
   void declare(OptionList& options) {
-    declare_files(options, files, "two result files; the second is compared with the first");
+    declare_files(options, files,
+                  "two result files; the second is compared with the first. With --run: two TOML "
+                  "files with the options of run as keys");
+    options.add_flag({"run", ""}, run,
+                     "measure the two configurations first, in turn, and save both results");
+    options.add({"repeat", "N"}, repeat, whole_number(1, 1000),
+                "with --run: runs of each strategy and configuration", "the files', or 10");
     options.add(
         {"fail-on", "EXPR"}, fail_on,
         parsed(results::parse_regression, [](const results::Regression& one) { return one.text; }),
         "exit 99 on a significant regression beyond this bound, or if the figure is "
         "missing: acquire.p99>+10%, sections_per_second<-5%, handoff.p50>+200us");
-    options.add_flag({"force", ""}, force, "compare although workload or environment differ");
+    options.add_flag({"strict-gate", ""}, strict_gate,
+                     "exit 99 also if such a regression cannot be excluded");
+    options.add_flag({"force", ""}, force,
+                     "compare although workload or environment differ; with --fail-on also "
+                     "interrupted results and invalid runs");
     options.add({"confidence", "P"}, confidence, number(0.5, 0.999),
-                "confidence of all findings together");
+                "confidence of all findings together, and of each interval alone");
     output.declare(options);
+  }
+
+  tl::expected<void, UsageError> complete(const OptionList&) const {
+    if (repeat && !run) return tl::unexpected(UsageError{"--repeat requires --run"});
+    if (strict_gate && fail_on.empty()) {
+      return tl::unexpected(UsageError{"--strict-gate requires --fail-on"});
+    }
+    if (output.format == Format::json && !output.columns.empty()) {
+      return tl::unexpected(
+          UsageError{"--columns: JSON has no columns to choose: use --format csv"});
+    }
+    if (files.size() == 2) return {};
+    return tl::unexpected(UsageError{fmt::format(
+        "expected two {}: lockbench compare {} (given: {})", run ? "TOML files" : "result files",
+        run ? "--run a.toml b.toml" : "A.json B.json", files.size())});
   }
 };
 
@@ -61,105 +90,97 @@ std::string joined(const std::vector<std::string>& differences) {
   return line;
 }
 
-bool is_unmeasured(const std::string& figure, const results::ResultComparison& comparison) {
-  const auto found = comparison.unmeasured.find(figure);
-  return found != comparison.unmeasured.end() && found->second.size() == comparison.in_both &&
-         std::none_of(comparison.differences.begin(), comparison.differences.end(),
-                      [&](const results::Difference& one) { return one.figure == figure; });
-}
-
-/// One line for each regression, and for each figure that is missing: a strategy that grants no
-/// lock at all has no figures.
-std::vector<std::string> regressions(const results::ResultComparison& comparison,
-                                     const std::vector<results::Regression>& fail_on) {
-  std::vector<std::string> lines;
-  for (const results::Regression& expression : fail_on) {
-    for (const results::Difference& difference : comparison.differences) {
-      if (difference.figure == expression.figure &&
-          difference.finding == results::Finding::not_in_b) {
-        lines.push_back(fmt::format("{}: {} of {} was not measured in B", expression.text,
-                                    difference.figure, difference.strategy));
-      }
-      if (!results::is_regression(expression, difference)) continue;
-      lines.push_back(fmt::format("{}: {} is {} ({} against {})", expression.text,
-                                  difference.strategy, to_string(difference.finding), difference.b,
-                                  difference.a));
-    }
-    if (is_unmeasured(expression.figure, comparison)) {
-      lines.push_back(fmt::format("{}: {} was measured neither in A nor in B", expression.text,
-                                  expression.figure));
-    }
-  }
-  return lines;
-}
-
-/// --fail-on must not pass only because there are too few repetitions to show a regression.
-tl::expected<void, UsageError> check_confidence(const results::ResultComparison& comparison,
-                                                const std::vector<results::Regression>& fail_on) {
-  for (const results::Regression& expression : fail_on) {
-    for (const results::Difference& difference : comparison.differences) {
-      if (difference.figure == expression.figure &&
-          difference.finding == results::Finding::cannot_tell) {
-        return tl::unexpected(UsageError{"--fail-on: " + comparison.too_few});
-      }
-    }
-  }
-  return {};
-}
-
-tl::expected<int, UsageError> compare(const CompareOptions& options) {
-  if (options.files.size() != 2) {
-    return tl::unexpected(UsageError{
-        fmt::format("expected two result files: lockbench compare A.json B.json (given: {})",
-                    options.files.size())});
-  }
-  const auto a = load_runs(options.files[0]);
+tl::expected<ResultPair, UsageError> load_pair(const CompareOptions& options) {
+  auto a = load_runs(options.files[0]);
   if (!a) return tl::unexpected(a.error());
-  const auto b = load_runs(options.files[1]);
+  auto b = load_runs(options.files[1]);
   if (!b) return tl::unexpected(b.error());
+  return ResultPair{*std::move(a), *std::move(b), options.files[0], options.files[1]};
+}
 
-  Console console(stderr, is_terminal(stderr), options.output.quiet);
-  const std::vector<std::string> differing = results::incompatibilities(*a, *b);
-  if (!differing.empty() && !options.force) {
+tl::expected<ResultPair, UsageError> run_pair(const CompareOptions& options) {
+  if (auto table = results::render(results::comparison_table({}), {}, look_of(options.output));
+      !table) {
+    return tl::unexpected(UsageError{"--columns: " + table.error()});
+  }
+  PairOptions how{.a = options.files[0],
+                  .b = options.files[1],
+                  .repeat = options.repeat,
+                  .quiet = options.output.quiet};
+  if (!options.fail_on.empty()) {
+    how.least_repeat = static_cast<int>(results::repetitions_of_gates(options.confidence));
+  }
+  return measure_pair(how);
+}
+
+tl::expected<results::ResultComparison, UsageError> compared(const ResultPair& pair,
+                                                             const CompareOptions& options) {
+  const std::vector<std::string> differing = results::incompatibilities(pair.a, pair.b);
+  if (!differing.empty() && !options.force && !options.run) {
     return tl::unexpected(
         UsageError{fmt::format("{} and {} are not comparable: {} (--force compares them anyway)",
-                               options.files[0], options.files[1], joined(differing))});
+                               pair.file_a, pair.file_b, joined(differing))});
   }
   for (const results::Regression& one : options.fail_on) {
-    if (a->version == b->version || !results::changed_since_version_1(one.figure)) continue;
+    if (pair.a.version == pair.b.version || !results::changed_since_version_1(one.figure)) continue;
     return tl::unexpected(UsageError{
         fmt::format("--fail-on: {} means something else in {}, a file of version 1: measure again",
-                    one.figure, options.files[a->version == 1 ? 0 : 1])});
+                    one.figure, pair.a.version == 1 ? pair.file_a : pair.file_b)});
   }
-  results::ComparisonOptions how{.confidence = options.confidence, .more_figures = {}};
-  for (const results::Regression& one : options.fail_on) how.more_figures.push_back(one.figure);
-  results::ResultComparison comparison = results::compare(*a, *b, how);
-  for (std::string& line : results::agreement(*a, *b)) comparison.notes.push_back(std::move(line));
+  auto comparison = results::compare(
+      pair.a, pair.b, {.confidence = options.confidence, .fail_on = options.fail_on});
   if (comparison.in_both == 0) {
-    return tl::unexpected(UsageError{
-        fmt::format("{} and {} have no strategy in common", options.files[0], options.files[1])});
+    return tl::unexpected(
+        UsageError{fmt::format("{} and {} have no strategy in common", pair.file_a, pair.file_b)});
   }
-  if (auto can = check_confidence(comparison, options.fail_on); !can) {
-    return tl::unexpected(can.error());
+  if (!comparison.gates_undecided.empty()) {
+    return tl::unexpected(UsageError{"--fail-on: " + comparison.gates_undecided});
+  }
+  if (!options.fail_on.empty() && !comparison.doubts.empty() && !options.force) {
+    return tl::unexpected(UsageError{fmt::format("--fail-on: {} (--force compares them anyway)",
+                                                 fmt::join(comparison.doubts, "; "))});
+  }
+  for (std::string& line : results::agreement(pair.a, pair.b)) {
+    comparison.notes.push_back(std::move(line));
   }
   if (!differing.empty()) {
     comparison.notes.push_back(fmt::format("they differ in {}", joined(differing)));
   }
-  if (options.output.format == Format::json && !options.output.columns.empty()) {
-    return tl::unexpected(UsageError{"--columns: JSON has no columns to choose: use --format csv"});
+  if (options.run) {
+    comparison.notes.push_back(fmt::format("A is {}, B is {}", pair.file_a, pair.file_b));
+  }
+  return comparison;
+}
+
+tl::expected<int, UsageError> compare(const CompareOptions& options) {
+  const auto pair = options.run ? run_pair(options) : load_pair(options);
+  if (!pair) return tl::unexpected(pair.error());
+  if (pair->code == exit_code::kInterrupted || pair->a.runs.empty() || pair->b.runs.empty()) {
+    return pair->code;
+  }
+  Console console(stderr, is_terminal(stderr), options.output.quiet);
+  const auto comparison = compared(*pair, options);
+  if (!comparison) {
+    if (pair->code == exit_code::kFine) return tl::unexpected(comparison.error());
+    console.warn(comparison.error().message);
+    return pair->code;
   }
   const auto text = options.output.format == Format::json
-                        ? results::to_json(comparison)
-                        : results::render(comparison_table(comparison), notes(comparison),
+                        ? results::to_json(*comparison)
+                        : results::render(comparison_table(*comparison), notes(*comparison),
                                           look_of(options.output));
   if (!text) return tl::unexpected(UsageError{"--columns: " + text.error()});
+
   Ending ending;
   ending.errors = !print_text(*text, console);
-  for (const std::string& line : regressions(comparison, options.fail_on)) {
-    console.warn(line);
-    ending.threshold_missed = true;
-  }
-  return exit_code_of(ending);
+  for (const std::string& line : gate_lines(*comparison)) console.warn(line);
+  ending.threshold_missed = std::any_of(
+      comparison->gates.begin(), comparison->gates.end(), [&](const results::Gate& gate) {
+        using Outcome = results::Gate::Outcome;
+        return gate.outcome != Outcome::kept &&
+               (gate.outcome != Outcome::not_excluded || options.strict_gate);
+      });
+  return gravest(pair->code, exit_code_of(ending));
 }
 
 }  // namespace
@@ -168,7 +189,7 @@ Command compare_command() {
   return make_command<CompareOptions>(
       {.name = "compare",
        .task = kCompareResults,
-       .summary = "Compare two result files, with significance.",
+       .summary = "Compare two results, or two configurations, with significance.",
        .example = "lockbench compare before.json after.json --fail-on 'acquire.p99>+10%'"},
       compare);
 }

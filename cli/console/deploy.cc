@@ -108,7 +108,7 @@ deployment::Request request_of(const LoadOptions& options) {
       .command_timeout = load.strategy.command_timeout,
       .rtt = load.rtt,
       .far_rtt = far_rtt,
-      .lines = has(options, {FaultKind::partition, FaultKind::delay}),
+      .lines = options.through_proxies || has(options, {FaultKind::partition, FaultKind::delay}),
       .clusters = has(options, {FaultKind::failover, FaultKind::node_kill, FaultKind::node_freeze}),
       .failover = has(options, {FaultKind::failover})};
 }

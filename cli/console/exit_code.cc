@@ -1,5 +1,7 @@
 #include "cli/console/exit_code.h"
 
+#include <algorithm>
+
 #include "strategies/registry.h"
 
 namespace lockbench::cli {
@@ -22,6 +24,14 @@ bool had_errors(const results::Run& run) {
 }
 
 }  // namespace
+
+int gravest(int a, int b) {
+  using namespace exit_code;
+  for (const int code : {kInterrupted, kExclusionBroken, kErrors, kInvalid, kThresholdMissed}) {
+    if (a == code || b == code) return code;
+  }
+  return std::max(a, b);
+}
 
 int exit_code_of(const Ending& ending) {
   if (ending.interrupted) return exit_code::kInterrupted;

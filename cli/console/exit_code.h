@@ -10,6 +10,9 @@ inline constexpr int kFine = 0, kUsage = 1, kErrors = 2, kExclusionBroken = 3, k
                      kThresholdMissed = 99, kInterrupted = 105;
 }  // namespace exit_code
 
+/// The one that applies if several do.
+int gravest(int a, int b);
+
 /// What decides the exit code.
 struct Ending {
   bool interrupted = false;

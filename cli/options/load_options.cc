@@ -302,7 +302,7 @@ void OutputOptions::declare(OptionList& options) {
   options.add({"columns", "NAME,...", kSaves | kCompare | kShow}, columns, any_text(),
               "columns of the table or CSV, by their CSV names; all: every column, however wide",
               "those that fit");
-  options.add_flag({"quiet", "", kSaves | kProbe | kReport}, quiet,
+  options.add_flag({"quiet", "", kSaves | kProbe | kReport | kCompare}, quiet,
                    "no progress and no notes on stderr");
   options.add_flag({"strict", "", kRun | kCapacity}, strict, "exit 4 if a run is invalid");
   declare_config(options, config);

@@ -65,6 +65,8 @@ struct LoadOptions {
   ServerUrls servers;
   std::optional<std::string> counter_redis;  ///< a URL, secrets included
   int replicas = 2;                          ///< of the private Redis of redis-wait
+  /// Clients reach private servers through proxies, even if these add nothing.
+  bool through_proxies = false;
   MetricsOptions metrics;
   OutputOptions output;
 

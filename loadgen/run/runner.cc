@@ -11,27 +11,28 @@ RunReport run_plans(std::span<const RunPlan> plans, ProgressObserver& observer,
   RunReport report;
   Progress progress;
   int repetitions = 0;
+  std::vector<std::pair<const RunPlan*, const Descriptor*>> order;
   for (const RunPlan& plan : plans) {
     progress.runs += static_cast<int>(plan.strategies.size()) * plan.workload.repeat;
     repetitions = std::max(repetitions, plan.workload.repeat);
+    for (const Descriptor* strategy : plan.strategies) order.emplace_back(&plan, strategy);
   }
   for (int repetition = 1; repetition <= repetitions; ++repetition) {
-    for (const RunPlan& plan : plans) {
-      if (repetition > plan.workload.repeat) continue;
-      for (const Descriptor* strategy : plan.strategies) {
-        if (stop.stop_requested()) break;
-        progress.strategy = strategy->name;
-        if (plans.size() > 1) progress.load = plan.workload.load;
-        ++progress.run;
-        if (plan.is_done && plan.is_done(*strategy, repetition)) continue;
-        LiveRun run(plan, *strategy, repetition, progress, observer, stop);
-        if (auto result = run.execute()) {
-          report.runs.push_back(std::move(*result));
-        } else if (!stop.stop_requested()) {
-          report.not_started.push_back({std::string(strategy->name), result.error()});
-        }
+    for (const auto& [plan, strategy] : order) {
+      if (repetition > plan->workload.repeat) continue;
+      if (stop.stop_requested()) break;
+      progress.strategy = strategy->name;
+      if (plans.size() > 1) progress.load = plan->workload.load;
+      ++progress.run;
+      if (plan->is_done && plan->is_done(*strategy, repetition)) continue;
+      LiveRun run(*plan, *strategy, repetition, progress, observer, stop);
+      if (auto result = run.execute()) {
+        report.runs.push_back(std::move(*result));
+      } else if (!stop.stop_requested()) {
+        report.not_started.push_back({{std::string(strategy->name), result.error()}, plan->run_id});
       }
     }
+    std::reverse(order.begin(), order.end());
   }
   report.interrupted = stop.stop_requested();
   return report;

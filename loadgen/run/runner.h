@@ -88,17 +88,21 @@ struct RunPlan {
   std::function<void(const results::Run&)> run_over;
 };
 
+struct NotStarted : results::Skipped {
+  std::string run_id;
+};
+
 struct RunReport {
   std::vector<results::Run> runs;  ///< in the order in which they were made
   bool interrupted = false;
   /// Runs that could not start, for instance because their store could not be reached.
-  std::vector<results::Skipped> not_started;
+  std::vector<NotStarted> not_started;
 };
 
 /// Runs every strategy of each plan as often as the plans say, one run after the other and
-/// interleaved (all plans once, then all again), so that a drift of the machine affects all alike.
-/// The plans share a run id. A stop ends the current run and reports what there is. Each run's keys
-/// are removed, however it ends.
+/// interleaved: all plans once, then all again in the opposite order, and so on, so that a drift of
+/// the machine affects all alike. A stop ends the current run and reports what there is. Each run's
+/// keys are removed, however it ends.
 RunReport run_plans(std::span<const RunPlan> plans, ProgressObserver& observer,
                     const std::stop_token& stop);
 RunReport run_plan(const RunPlan& plan, ProgressObserver& observer, const std::stop_token& stop);

@@ -80,23 +80,22 @@ Difference difference_of(const Item& item) {
   return difference;
 }
 
-void set_interval(const Item& item, double half, Difference& difference) {
-  const double center = mean_of(item.of_b) - mean_of(item.of_a);
+void set_interval(const Item& item, const Interval& change, Difference& difference) {
   const auto shown = [&](double value) { return item.relative ? std::expm1(value) : value; };
-  difference.low = shown(center - half);
-  difference.high = shown(center + half);
-  if (!(std::abs(center) > half)) return;
-  const bool higher = center > 0;
-  switch (item.figure->good) {
-    case Good::unknown:
-      difference.finding = higher ? Finding::higher : Finding::lower;
-      break;
-    case Good::higher:
-      difference.finding = higher ? Finding::better : Finding::worse;
-      break;
-    case Good::lower:
-      difference.finding = higher ? Finding::worse : Finding::better;
-      break;
+  difference.low = shown(change.low);
+  difference.high = shown(change.high);
+}
+
+void set_finding(const Item& item, bool shown, Difference& difference) {
+  if (!(*difference.low > 0 || *difference.high < 0)) return;
+  const bool higher = difference.change > 0;
+  if (!shown) {
+    difference.finding = Finding::may_be_chance;
+  } else if (item.figure->good == Good::unknown) {
+    difference.finding = higher ? Finding::higher : Finding::lower;
+  } else {
+    difference.finding =
+        higher == (item.figure->good == Good::higher) ? Finding::better : Finding::worse;
   }
 }
 

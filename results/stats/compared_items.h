@@ -37,6 +37,7 @@ struct Item {
   Values of_a{}, of_b{};  ///< logarithms where relative
   bool relative = true;   ///< see Difference
   std::size_t place = 0;  ///< of its Difference among all
+  std::vector<const Regression*> gates{};
 
   bool has_both() const { return !of_a.empty() && !of_b.empty(); }
   bool has_none() const { return of_a.empty() && of_b.empty(); }
@@ -54,13 +55,14 @@ bool never_happened(const Item& item);
 /// Without an interval. The finding is none yet, but where only one side has the figure.
 Difference difference_of(const Item& item);
 
-/// Sets interval and finding; `half` is on the scale of the item's values.
-void set_interval(const Item& item, double half, Difference& difference);
+/// Sets the interval, of which `change` is on the scale of the item's values.
+void set_interval(const Item& item, const Interval& change, Difference& difference);
 
-/// Sets the interval and finding of each item's difference, simultaneously with this confidence.
-/// Both sides must have every item. Returns one line that says why no difference can be
-/// significant, and what would help; empty if one can.
-std::string judge(const std::vector<Item>& items, double confidence,
-                  std::vector<Difference>& differences);
+/// Sets the finding. `shown`: the difference is significant in its family. Its interval must agree.
+void set_finding(const Item& item, bool shown, Difference& difference);
+
+/// Judges the items, each of which both sides must have: intervals and findings of their
+/// differences, gates, and what so few repetitions cannot decide.
+void judge(const std::vector<Item>& items, ResultComparison& comparison);
 
 }  // namespace lockbench::results

@@ -18,9 +18,10 @@ namespace {
 class Pairing {
  public:
   Pairing(const ComparisonOptions& options, bool same_version, ResultComparison& comparison)
-      : figures_(compared_figures(options.more_figures)),
-        asked_(options.more_figures.begin(), options.more_figures.end()),
-        comparison_(comparison) {
+      : gates_(options.fail_on), comparison_(comparison) {
+    std::vector<std::string> asked;
+    for (const Regression& gate : gates_) asked.push_back(gate.figure);
+    figures_ = compared_figures(asked);
     if (same_version) return;
     std::erase_if(figures_, [](const auto& one) { return changed_since_version_1(one.path); });
   }
@@ -28,16 +29,27 @@ class Pairing {
   void add(const StrategyRuns& a, const StrategyRuns& b) {
     const bool is_in_b = !b.runs.empty();
     for (const ComparedFigure& figure : figures_) {
-      const bool asked = asked_.contains(figure.path);
-      if (!is_in_b && !asked) continue;
+      std::vector<const Regression*> gates;
+      for (const Regression& gate : gates_) {
+        if (gate.figure == figure.path) gates.push_back(&gate);
+      }
+      if (!is_in_b && gates.empty()) continue;
       Item item = make_item(a, b, figure);
       if (item.has_none()) {
-        if (is_in_b && asked) comparison_.unmeasured[figure.path].push_back(a.name);
+        if (is_in_b && !gates.empty()) comparison_.unmeasured[figure.path].push_back(a.name);
         continue;
       }
+      if (!gates.empty() && item.has_both() && !item.has_repetitions()) refuse_gate(item);
       if (never_happened(item)) continue;
       item.place = comparison_.differences.size();
       comparison_.differences.push_back(difference_of(item));
+      if (item.of_b.empty()) {
+        for (const Regression* gate : gates) {
+          comparison_.gates.push_back(
+              {*gate, a.name, Gate::Outcome::not_measured, item.place, std::nullopt});
+        }
+      }
+      item.gates = std::move(gates);
       if (item.has_both()) items_.push_back(std::move(item));
     }
   }
@@ -46,20 +58,28 @@ class Pairing {
   const std::vector<Item>& items() const { return items_; }
 
  private:
+  void refuse_gate(const Item& item) {
+    if (!comparison_.gates_undecided.empty()) return;
+    comparison_.gates_undecided = fmt::format(
+        "{} of {} was measured in {} {} of A and {} of B: {} of each are needed (--repeat)",
+        item.figure->path, item.a->name, item.of_a.size(),
+        item.of_a.size() == 1 ? "repetition" : "repetitions", item.of_b.size(), kEnoughRepetitions);
+  }
+
+  const std::vector<Regression>& gates_;
   std::vector<ComparedFigure> figures_;
-  const std::set<std::string> asked_;
   ResultComparison& comparison_;
   std::vector<Item> items_;
 };
 
-void add_notes(const Result& result, std::string_view name, ResultComparison& comparison) {
+void add_doubts(const Result& result, std::string_view name, ResultComparison& comparison) {
   if (result.interrupted) {
-    comparison.notes.push_back(fmt::format("{} was interrupted", name));
+    comparison.doubts.push_back(fmt::format("{} was interrupted", name));
   }
   const auto invalid = std::count_if(result.runs.begin(), result.runs.end(),
                                      [](const Run& run) { return !run.generator.valid; });
   if (invalid > 0) {
-    comparison.notes.push_back(
+    comparison.doubts.push_back(
         fmt::format("{} of {} runs of {} {} invalid: their figures may not be the lock's", invalid,
                     result.runs.size(), name, invalid == 1 ? "is" : "are"));
   }
@@ -86,12 +106,54 @@ void note_few_repetitions(const std::vector<Item>& items, ResultComparison& comp
                         fmt::join(few, ", "), kEnoughRepetitions, kBut));
 }
 
+/// A gate on a figure that no strategy has.
+void add_unmeasured_gates(const std::vector<Regression>& gates, ResultComparison& comparison) {
+  for (const Regression& gate : gates) {
+    const auto found = comparison.unmeasured.find(gate.figure);
+    if (found == comparison.unmeasured.end() || found->second.size() < comparison.in_both ||
+        std::any_of(comparison.differences.begin(), comparison.differences.end(),
+                    [&](const Difference& one) { return one.figure == gate.figure; })) {
+      continue;
+    }
+    comparison.gates.push_back({gate, "", Gate::Outcome::not_measured, {}, {}});
+  }
+}
+
+/// Notes how many intervals leave out no change without a finding.
+void note_chance(std::size_t figures, ResultComparison& comparison) {
+  const auto count =
+      std::count_if(comparison.differences.begin(), comparison.differences.end(),
+                    [](const Difference& one) { return one.finding == Finding::may_be_chance; });
+  if (count == 0) return;
+  const double expected = (1 - comparison.confidence) * static_cast<double>(figures);
+  comparison.notes.push_back(
+      fmt::format("may be chance: {} of {} intervals leave out no change without a finding; about "
+                  "{:.0f} would if nothing had changed",
+                  count, figures, expected));
+}
+
 }  // namespace
+
+std::string_view to_string(Gate::Outcome outcome) {
+  switch (outcome) {
+    case Gate::Outcome::kept:
+      return "kept";
+    case Gate::Outcome::not_excluded:
+      return "cannot be excluded";
+    case Gate::Outcome::regression:
+      return "regression";
+    case Gate::Outcome::not_measured:
+      return "not measured";
+  }
+  return "";
+}
 
 std::string_view to_string(Finding finding) {
   switch (finding) {
     case Finding::none_shown:
       return "no difference that can be shown";
+    case Finding::may_be_chance:
+      return "may be chance";
     case Finding::better:
       return "better";
     case Finding::worse:
@@ -139,9 +201,9 @@ ResultComparison compare(const Result& a, const Result& b, const ComparisonOptio
   for (const StrategyRuns& strategy : of_b) {
     if (!common.contains(strategy.name)) comparison.only_in_b.push_back(strategy.name);
   }
+  add_unmeasured_gates(options.fail_on, comparison);
   const std::vector<Item>& items = pairing.items();
-  comparison.too_few = judge(items, options.confidence, comparison.differences);
-  if (!comparison.too_few.empty()) comparison.notes.push_back(comparison.too_few);
+  if (!items.empty()) judge(items, comparison);
   note_few_repetitions(items, comparison);
   if (a.version != b.version) {
     comparison.notes.push_back(fmt::format(
@@ -149,8 +211,11 @@ ResultComparison compare(const Result& a, const Result& b, const ComparisonOptio
         "were never served, and are not compared",
         a.version == 1 ? "A" : "B"));
   }
-  add_notes(a, "A", comparison);
-  add_notes(b, "B", comparison);
+  note_chance(items.size(), comparison);
+  add_doubts(a, "A", comparison);
+  add_doubts(b, "B", comparison);
+  comparison.notes.insert(comparison.notes.end(), comparison.doubts.begin(),
+                          comparison.doubts.end());
   return comparison;
 }
 

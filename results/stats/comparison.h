@@ -9,14 +9,17 @@
 #include <vector>
 
 #include "results/file/model.h"
+#include "results/stats/regression.h"
 
 namespace lockbench::results {
 
 /// The result of comparing one figure of one strategy. `higher` and `lower` are significant
-/// differences of figures without a better direction. `cannot_tell`: with so few repetitions no
-/// difference can be significant.
+/// differences of figures without a better direction. `may_be_chance`: the figure's own interval
+/// leaves out no change, but among so many figures that is no evidence. `cannot_tell`: with so few
+/// repetitions no difference can be significant.
 enum class Finding {
   none_shown,
+  may_be_chance,
   better,
   worse,
   higher,
@@ -41,42 +44,66 @@ struct Difference {
   double a = 0, b = 0;
   bool relative = false;
   double change = 0;
-  /// Simultaneous confidence interval of the change. Nothing if too little was measured.
+  /// Confidence interval of the change, of this figure alone. Nothing if too little was measured.
   std::optional<double> low, high;
-  std::optional<double> p;  ///< adjusted for all figures compared, where repetitions were permuted
+  std::optional<double> p;  ///< adjusted for the family, where repetitions were permuted
   Finding finding = Finding::none_shown;
 };
 
 struct ComparisonOptions {
   double confidence = 0.95;
-  /// Figures to compare besides the usual ones. If one was not measured, the comparison says so.
-  std::vector<std::string> more_figures;
+  /// Gates. Their figures are compared besides the usual ones; if one was not measured, the
+  /// comparison says so.
+  std::vector<Regression> fail_on;
 };
+
+/// What a gate says of one strategy.
+struct Gate {
+  enum class Outcome {
+    kept,
+    not_excluded,  ///< no regression is shown, but the interval reaches beyond the bound
+    regression,
+    not_measured,  ///< in B, or by neither
+  };
+  Regression bound;
+  std::string strategy;  ///< empty: none has the figure
+  Outcome outcome = Outcome::kept;
+  std::optional<std::size_t> place;  ///< of its difference among all
+  /// The smallest change, as in Difference, that these repetitions show with a power of 80 %.
+  std::optional<double> detectable;
+};
+std::string_view to_string(Gate::Outcome outcome);
 
 struct ResultComparison {
   double confidence = 0.95;
   std::vector<Difference> differences;            ///< by strategy, in A's order
   std::vector<std::string> only_in_a, only_in_b;  ///< strategies
   std::size_t in_both = 0;                        ///< strategies
-  /// Strategies by figure, for those of `more_figures` that neither result measured.
+  /// Strategies by figure, for those of `fail_on` that neither result measured.
   std::map<std::string, std::vector<std::string>> unmeasured;
-  /// Why no difference can be significant with so few repetitions, and what would help; one of the
-  /// notes too. Empty if there are enough.
-  std::string too_few;
-  std::vector<std::string> notes;  ///< what limits the findings, in a line each
+  std::vector<Gate> gates;
+  /// Why so few repetitions cannot decide a gate, and what would help. Empty if they can.
+  std::string gates_undecided;
+  /// What casts doubt on a result, in a line each: it was interrupted, or has invalid runs.
+  std::vector<std::string> doubts;
+  std::vector<std::string> notes;  ///< what limits the findings, in a line each; the doubts, too
 };
 
 /// Compares every strategy of both results, figure by figure; of strategies that only A has, only
-/// `more_figures`. If nothing differs, the whole comparison finds a difference with a probability
-/// of at most 1 - confidence.
+/// those of `fail_on`. Intervals are those of one figure; findings are adjusted for two families:
+/// the regressions that `fail_on` asks for, and all other differences. If nothing differs, the
+/// whole comparison finds a difference with a probability of at most 1 - confidence, which the
+/// families share evenly, unless so few repetitions need another share to show anything.
 ///
-/// With four repetitions or more on both sides, repetitions are the sample: permuted for the test
-/// (see significance.h), and counted as fewer than they are, because the state of the
-/// machine lasts longer than one of them. With fewer, the spread within a run stands in: block
-/// bootstrap over its seconds where there is a series, ranks of the histogram where there is none,
-/// the samples counted as fewer by what the series shows of their clumping; to which is added by
-/// how much two runs may differ for no reason.
+/// With four repetitions or more on both sides, repetitions are the sample: permuted for findings,
+/// resampled for intervals (see significance.h). With fewer, the spread within a run stands in:
+/// block bootstrap over its seconds where there is a series, ranks of the histogram where there is
+/// none, the samples counted as fewer by what the series shows of their clumping; to which is added
+/// by how much two runs may differ for no reason.
 ResultComparison compare(const Result& a, const Result& b, const ComparisonOptions& options);
+
+/// How many repetitions on each side gates need.
+std::size_t repetitions_of_gates(double confidence);
 
 /// Differences in workload, machine or servers that make two results incomparable, one line each.
 /// Repetitions, seed, output and the choice of strategies may differ.

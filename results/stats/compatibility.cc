@@ -53,6 +53,16 @@ class Differences {
     }
   }
 
+  /// Proxies cost time, even if they add no delay.
+  void add_proxies(const Result& a, const Result& b) {
+    const auto way = [](const Result& result) {
+      const bool proxies = result.workload.contains("through_proxies") ||
+                           workload_number(result, "rtt").value_or(0) > 0;
+      return proxies ? "through proxies" : "direct";
+    };
+    add("connections", way(a), way(b));
+  }
+
   void add_environment(const Environment& a, const Environment& b) {
     add("cpu", a.cpu, b.cpu);
     add("cores", fmt::format("{}", a.cores), fmt::format("{}", b.cores));
@@ -79,6 +89,7 @@ class Differences {
 std::vector<std::string> incompatibilities(const Result& a, const Result& b) {
   Differences differences;
   differences.add_workload(a, b);
+  differences.add_proxies(a, b);
   differences.add_environment(a.environment, b.environment);
   differences.add("build", a.lockbench.build_type, b.lockbench.build_type);
   return differences.take();

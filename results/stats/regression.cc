@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
 #include <utility>
 
+#include "results/stats/comparison.h"
 #include "results/stats/threshold.h"
 #include "results/tables/text.h"
 
@@ -51,17 +51,11 @@ tl::expected<Regression, std::string> parse_regression(std::string_view text) {
       [text](const std::string& error) { return printable(fmt::format("'{}': {}", text, error)); });
 }
 
-bool is_regression(const Regression& regression, const Difference& difference) {
-  if (difference.figure != regression.figure || !is_shown(difference.finding)) {
-    return false;
-  }
-  double change = difference.b - difference.a;
-  if (regression.is_share) {
-    // From nothing, anything is infinitely more.
-    change = difference.a != 0 ? change / std::abs(difference.a)
-                               : std::copysign(std::numeric_limits<double>::infinity(), change);
-  }
-  return regression.more ? change > regression.bound : change < -regression.bound;
+double bound_of(const Regression& regression, const Difference& difference) {
+  double bound = regression.bound;
+  if (regression.is_share && !difference.relative) bound *= std::abs(difference.a);
+  if (!regression.is_share && difference.relative) bound /= difference.a;
+  return regression.more ? bound : -bound;
 }
 
 }  // namespace lockbench::results

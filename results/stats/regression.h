@@ -4,9 +4,9 @@
 #include <string_view>
 #include <tl/expected.hpp>
 
-#include "results/stats/comparison.h"
-
 namespace lockbench::results {
+
+struct Difference;
 
 /// A difference of B from A that counts as a regression: "acquire.p99>+10%",
 /// "sections_per_second<-5%", "handoff.p50>+200us", "audit.lost_updates>+0".
@@ -22,7 +22,8 @@ struct Regression {
 /// is one line that names the mistake and what is allowed.
 tl::expected<Regression, std::string> parse_regression(std::string_view text);
 
-/// Whether the difference is of that figure, significant, and beyond the bound.
-bool is_regression(const Regression& regression, const Difference& difference);
+/// The bound as a change of this figure, in the terms of Difference::change: negative where B must
+/// not fall below A.
+double bound_of(const Regression& regression, const Difference& difference);
 
 }  // namespace lockbench::results

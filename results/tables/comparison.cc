@@ -114,13 +114,54 @@ std::vector<std::string> notes(const ResultComparison& comparison) {
   return lines;
 }
 
+std::vector<std::string> gate_lines(const ResultComparison& comparison) {
+  std::vector<std::string> lines;
+  for (const Gate& gate : comparison.gates) {
+    std::string line = gate.bound.text + ": ";
+    const Difference* const one = gate.place ? &comparison.differences[*gate.place] : nullptr;
+    switch (gate.outcome) {
+      case Gate::Outcome::kept:
+        continue;
+      case Gate::Outcome::not_measured:
+        line +=
+            one == nullptr
+                ? fmt::format("{} was measured neither in A nor in B", gate.bound.figure)
+                : fmt::format("{} of {} was not measured in B", one->figure, name(one->strategy));
+        break;
+      case Gate::Outcome::regression:
+        line += fmt::format("{} is {}: {} after {}, {} ({})", name(one->strategy),
+                            to_string(one->finding), human(one->b, unit_of(one->kind)),
+                            human(one->a, unit_of(one->kind)), human_change(one->change, *one),
+                            human_interval(*one));
+        break;
+      case Gate::Outcome::not_excluded:
+        line += fmt::format(
+            "cannot be excluded for {}: {} ({}); these repetitions show {} with a power of 80 %",
+            name(one->strategy), human_change(one->change, *one), human_interval(*one),
+            human_change(*gate.detectable, *one));
+        break;
+    }
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
 std::string to_json(const ResultComparison& comparison) {
-  nlohmann::ordered_json document = {
-      {"confidence", comparison.confidence}, {"differences", nlohmann::ordered_json::array()},
-      {"only_in_a", comparison.only_in_a},   {"only_in_b", comparison.only_in_b},
-      {"unmeasured", comparison.unmeasured}, {"notes", comparison.notes}};
+  nlohmann::ordered_json document = {{"confidence", comparison.confidence},
+                                     {"differences", nlohmann::ordered_json::array()},
+                                     {"gates", nlohmann::ordered_json::array()},
+                                     {"only_in_a", comparison.only_in_a},
+                                     {"only_in_b", comparison.only_in_b},
+                                     {"unmeasured", comparison.unmeasured},
+                                     {"notes", comparison.notes}};
   for (const Difference& one : comparison.differences) {
     document["differences"].push_back(object(one));
+  }
+  for (const Gate& gate : comparison.gates) {
+    document["gates"].push_back({{"expression", gate.bound.text},
+                                 {"strategy", gate.strategy},
+                                 {"outcome", to_string(gate.outcome)},
+                                 {"detectable", number(gate.detectable)}});
   }
   return document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

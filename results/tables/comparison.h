@@ -14,6 +14,10 @@ Table comparison_table(const ResultComparison& comparison);
 /// findings.
 std::vector<std::string> notes(const ResultComparison& comparison);
 
+/// One line for each gate that is not kept; of those that cannot be excluded, with the change that
+/// could have been found.
+std::vector<std::string> gate_lines(const ResultComparison& comparison);
+
 /// Durations in seconds, null where there is nothing.
 std::string to_json(const ResultComparison& comparison);
 

@@ -1,22 +1,30 @@
 #!/usr/bin/env bash
-# The false alarms of `lockbench compare` on real results: records some of one configuration, one after the
-# other, and compares neighbours, see compare_pairs.cc. Needs a build with the tests. Wants a machine with
-# nothing else to do: what others do to it between two results is no false alarm, but counts as one.
-# Usage: compare.sh [RESULTS...]     none: records RESULTS=30 with REPEAT=5 SECONDS_EACH=1, about 7 minutes
+# False alarms and power of `lockbench compare` on real results, see compare_splits.cc: records 20 repetitions of
+# the comparison in the README, and 20 valid ones of redis-queue under each of two hold times. The longer hold makes
+# each wait in the queue about a fifth longer; by how much the 99th percentile really differs is printed.
+# Needs a build with the tests, and half an hour on a machine with nothing else to do. It can be stopped, and goes
+# on where it was when it is called again with the same folder.
+# Usage: compare.sh [FOLDER]     where the results are; CPU=command goes before each measurement
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-build=${BUILD:-build/release}
-if [ $# -gt 0 ]; then exec "$build/lockbench_compare_pairs" "$@"; fi
+program=$PWD/${BUILD:-build/release}/lockbench
+work=${1:-results/runs/compare}
+mkdir -p "$work"
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-record() { # file arguments...
-  local file=$1
-  shift
-  "$build/lockbench" run redis-set-nx-lua redis-queue --clients 4 --hold 1ms --quiet --out "$file" "$@" >/dev/null
+configuration() { # name hold
+  printf 'strategies = ["redis-queue"]\nhold = "%s"\nout = "%s"\nresume = true\n' "$2" "$work/$1.json" >"$work/$1.toml"
 }
-for i in $(seq -w 1 "${RESULTS:-30}"); do
-  record "$work/$i.json" --repeat "${REPEAT:-5}" --duration "${SECONDS_EACH:-1}s"
+configuration fast 1ms
+configuration slow 1300us
+valid() { # name: how many of its runs are
+  "$program" show "$work/$1.json" --format csv --columns valid | grep -c true || true
+}
+# A few at a time, which leaves the machine to others in between.
+for n in $(seq 4 4 100); do
+  ${CPU:-} "$program" compare --run "$work/fast.toml" "$work/slow.toml" --repeat "$n" --quiet >/dev/null
+  if [ "$(valid fast)" -ge 20 ] && [ "$(valid slow)" -ge 20 ]; then break; fi
 done
-record "$work/long.json" --duration 60s
-"$build/lockbench_compare_pairs" "$work"/*.json
+for n in $(seq 2 2 20); do
+  ${CPU:-} "$program" run 'redis-*' --repeat "$n" --out "$work/same.json" --resume --quiet >/dev/null
+done
+${CPU:-} "${program}_compare_splits" "$work"/{same,fast,slow}.json

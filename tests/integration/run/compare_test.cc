@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <sstream>
@@ -65,6 +66,84 @@ TEST(CompareRuns, ARunDoesNotDifferFromItself) {
     EXPECT_EQ(one.at("change"), 0);
     EXPECT_EQ(one.at("finding"), "no difference that can be shown");
   }
+}
+
+/// A configuration of short runs on a private server.
+std::string configuration(const Scratch& scratch, const std::string& name,
+                          const std::string& more) {
+  return scratch.write(name + ".toml",
+                       fmt::format("strategies = [\"redis-set-nx-lua\"]\nclients = 1\n"
+                                   "warmup = \"20ms\"\nout = \"{}.json\"\n{}",
+                                   name, more));
+}
+
+TEST(CompareConfigurations, MeasuresBothAndFindsWhatDiffers) {
+  const Scratch scratch;
+  const std::string a = configuration(scratch, "a", "hold = \"1ms\"\nduration = \"200ms\"\n");
+  const std::string b = configuration(scratch, "b", "hold = \"5ms\"\nduration = \"200ms\"\n");
+  // A run in which other programs had the machine is invalid.
+  const Outcome made =
+      lockbench(scratch, {"compare", "--run", a, b, "--repeat", "4", "--force", "--quiet",
+                          "--format", "json", "--fail-on", "hold.p50>+100%"});
+  EXPECT_EQ(made.code, 99) << made.err;
+  EXPECT_THAT(made.err, HasSubstr("hold.p50>+100%: redis-set-nx-lua is worse"));
+  const Json of_a = read_result(scratch / "a.json");
+  const Json of_b = read_result(scratch / "b.json");
+  EXPECT_NE(of_a.at("id"), of_b.at("id"));
+  for (const Json* result : {&of_a, &of_b}) {
+    EXPECT_EQ(result->at("runs").size(), 4U);
+    EXPECT_FALSE(result->at("interrupted"));
+    for (const Json& run : result->at("runs")) EXPECT_TRUE(kept_exclusion(run));
+  }
+  const Outcome files = lockbench(scratch, {"compare", "a.json", "b.json", "--force", "--format",
+                                            "json", "--fail-on", "hold.p50>+100%"});
+  EXPECT_EQ(files.code, 99) << files.err;
+  EXPECT_EQ(Json::parse(files.out).at("differences"), Json::parse(made.out).at("differences"));
+}
+
+TEST(CompareConfigurations, OnlyTheDelayOfANetworkDiffers) {
+  const Scratch scratch;
+  const std::string a = configuration(scratch, "a", "duration = \"200ms\"\n");
+  const std::string b = configuration(scratch, "b", "duration = \"200ms\"\nrtt = \"5ms\"\n");
+  const Outcome made = lockbench(
+      scratch, {"compare", "--run", a, b, "--repeat", "4", "--quiet", "--format", "json"});
+  EXPECT_EQ(made.code, 0) << made.err;
+  const Json document = Json::parse(made.out);
+  const Json& acquire = difference(document, "acquire.p50");
+  EXPECT_EQ(acquire.at("finding"), "worse");
+  EXPECT_GE(acquire.at("b").get<double>(), 0.005);
+  EXPECT_LT(acquire.at("a").get<double>(), 0.005);
+  const Json of_a = read_result(scratch / "a.json");
+  EXPECT_GT(run_of(of_a, "redis-set-nx-lua").at("bytes_per_section"), 0) << "counted by the proxy";
+  EXPECT_THAT(lockbench(scratch, {"compare", "a.json", "b.json"}).err,
+              HasSubstr("rtt 0 and 0.005"));
+}
+
+TEST(CompareConfigurations, AnInterruptSavesWhatThereIsOfBoth) {
+  const Scratch scratch;
+  const std::string a = configuration(scratch, "a", "duration = \"200ms\"\n");
+  const std::string b = configuration(scratch, "b", "duration = \"60s\"\n");
+  Program program(scratch, {"compare", "--run", a, b});
+  ASSERT_TRUE(program.says("(2/20) measuring"));
+  program.signal(SIGINT);
+  const Outcome outcome = program.finish();
+  EXPECT_EQ(outcome.code, 105) << outcome.err;
+  for (const char* file : {"a.json", "b.json"}) {
+    const Json result = read_result(scratch / file);
+    EXPECT_TRUE(result.at("interrupted")) << file;
+    EXPECT_EQ(result.at("runs").size(), 1U) << file;
+    EXPECT_THAT(outcome.err, HasSubstr(file));
+  }
+}
+
+TEST(CompareConfigurations, AServerThatCannotBeReachedIsNamedWithItsFile) {
+  const Scratch scratch;
+  const std::string a = configuration(scratch, "a", "duration = \"200ms\"\n");
+  const std::string b =
+      configuration(scratch, "b", "duration = \"200ms\"\nredis = \"redis://127.0.0.1:1\"\n");
+  const Outcome refused = lockbench(scratch, {"compare", "--run", a, b, "--quiet"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr(b + ": --redis: "));
 }
 
 /// What a command prints.

@@ -69,12 +69,52 @@ TEST_F(Compare, FailsOnARegressionBeyondTheBound) {
   const Ran missed = compare({a_.path(), b_.path(), "--fail-on", "acquire.p50>+10%", "--fail-on",
                               "sections_per_second<-99%"});
   EXPECT_EQ(missed.code, 99);
-  EXPECT_THAT(missed.err, AllOf(HasSubstr("acquire.p50>+10%: strategy-0 is worse"),
+  EXPECT_THAT(missed.err, AllOf(HasSubstr("acquire.p50>+10%: strategy-0 is worse: 7"),
                                 Not(HasSubstr("sections_per_second"))));
   EXPECT_NE(missed.out, "") << "the comparison is shown all the same";
   EXPECT_EQ(compare({a_.path(), b_.path(), "--fail-on", "acquire.p50>+500%"}).code, 0);
   EXPECT_EQ(compare({b_.path(), a_.path(), "--fail-on", "acquire.p50>+10%"}).code, 0);
   EXPECT_EQ(compare({a_.path(), a_.path(), "--fail-on", "acquire.p50>+0%"}).code, 0);
+}
+
+TEST_F(Compare, AGateThatCannotBeExcludedFailsIfStrict) {
+  const TemporaryFile again("q.json", to_json(simulated_result({}, 3)));
+  const std::vector<std::string> open{a_.path(), again.path(), "--fail-on", "acquire.p99>+0%"};
+  const Ran ran = compare(open);
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.err, testing::ContainsRegex("acquire.p99>.0%: cannot be excluded for strategy-.:"
+                                              ".*with a power of 80 %\n"));
+  auto strict = open;
+  strict.emplace_back("--strict-gate");
+  EXPECT_EQ(compare(strict).code, 99);
+  EXPECT_EQ(
+      compare({a_.path(), again.path(), "--fail-on", "acquire.p99>+500%", "--strict-gate"}).code,
+      0);
+  const auto gates = nlohmann::json::parse(compare({a_.path(), again.path(), "--fail-on",
+                                                    "acquire.p99>+0%", "--format", "json"})
+                                               .out)
+                         .at("gates");
+  ASSERT_EQ(gates.size(), 3U);
+  EXPECT_GT(gates.at(0).at("detectable"), 0);
+}
+
+TEST_F(Compare, AGateNeedsRepetitionsAndSoundResults) {
+  const TemporaryFile single("r.json", to_json(simulated_result({.repetitions = 1}, 1)));
+  expect_refused(compare({single.path(), single.path(), "--fail-on", "acquire.p99>+10%"}),
+                 HasSubstr("acquire.p99 of strategy-0 was measured in 1 repetition of A and 1 of "
+                           "B: 4 of each are needed (--repeat)"));
+  results::Result doubtful = fast_;
+  doubtful.interrupted = true;
+  doubtful.runs[0].generator.valid = false;
+  const TemporaryFile stopped("s.json", to_json(doubtful));
+  const std::vector<std::string> gate{a_.path(), stopped.path(), "--fail-on", "acquire.p99>+10%"};
+  expect_refused(compare(gate),
+                 AllOf(HasSubstr("B was interrupted"), HasSubstr("1 of 15 runs of B is invalid"),
+                       HasSubstr("--force")));
+  auto forced = gate;
+  forced.emplace_back("--force");
+  EXPECT_EQ(compare(forced).code, 0);
+  EXPECT_THAT(compare({a_.path(), stopped.path()}).out, HasSubstr("B was interrupted"));
 }
 
 TEST_F(Compare, AFigureBeyondTheUsualOnesCanFail) {
@@ -144,8 +184,8 @@ TEST_F(Compare, AConfidenceOutOfReachIsSaid) {
                     HasSubstr("too few repetitions to tell"), Not(HasSubstr("no difference"))));
   expect_refused(with({"0.99", "--fail-on", "acquire.p99>+10%"}),
                  AllOf(HasSubstr("--fail-on: 4 repetitions cannot show anything at 99 %"),
-                       HasSubstr("--confidence 0.971")));
-  EXPECT_EQ(with({"0.971", "--fail-on", "acquire.p99>+10%"}).code, 99);
+                       HasSubstr("--confidence 0.985")));
+  EXPECT_EQ(with({"0.985", "--fail-on", "acquire.p99>+10%"}).code, 99);
 }
 
 TEST_F(Compare, RefusesAnotherKindUnlessForced) {
@@ -202,6 +242,35 @@ TEST_F(Compare, MistakesAreOneLine) {
   expect_refused(compare({a_.path(), b_.path(), "--confidence", "1"}), HasSubstr("0.5 to 0.999"));
   expect_refused(compare({a_.path(), b_.path(), "--confidense", "0.9"}),
                  HasSubstr("did you mean --confidence"));
+  expect_refused(compare({a_.path(), b_.path(), "--repeat", "5"}), HasSubstr("requires --run"));
+  expect_refused(compare({a_.path(), b_.path(), "--strict-gate"}), HasSubstr("requires --fail-on"));
+}
+
+TEST(CompareRun, ConfigurationsAreCheckedBeforeAnythingIsMeasured) {
+  const TemporaryFile good("good.toml", "strategies = [\"none\"]\nrepeat = 3\n");
+  const TemporaryFile other("other.toml", "strategies = [\"local-mutex\"]\n");
+  const auto refused = [&](const std::string& text, std::vector<std::string> more,
+                           const testing::Matcher<const std::string&>& message) {
+    const TemporaryFile bad("bad.toml", text);
+    more.insert(more.begin(), {"--run", good.path(), bad.path()});
+    expect_refused(compare(more), message);
+  };
+  refused("clients = 0\n", {}, AllOf(HasSubstr("bad.toml: clients"), HasSubstr("0")));
+  refused("clints = 8\n", {}, HasSubstr("bad.toml: unknown key \"clints\""));
+  refused("arrival = \"constant\"\n", {}, HasSubstr("bad.toml: --arrival requires --rate"));
+  refused("strategies = [\"nonne\"]\n", {}, HasSubstr("bad.toml: no such strategy"));
+  refused("out = \"-\"\n", {}, HasSubstr("bad.toml: out: "));
+  refused("repeat = 3\n", {"--fail-on", "acquire.p99>+10%"},
+          HasSubstr("good.toml: --fail-on needs 4 repetitions or more, and it has 3"));
+  refused("", {"--repeat", "4", "--fail-on", "acquire.p99>+10%", "--confidence", "0.99"},
+          HasSubstr("needs 5 repetitions"));
+  expect_refused(compare({"--run", good.path(), other.path()}),
+                 HasSubstr("have no strategy in common"));
+  expect_refused(compare({"--run", good.path()}), HasSubstr("expected two TOML files"));
+  expect_refused(compare({"--run", good.path(), good.path(), "--columns", "nonsense"}),
+                 HasSubstr("--columns"));
+  const TemporaryFile saved("saved.toml", "strategies = [\"none\"]\nout = \"x.json\"\n");
+  expect_refused(compare({"--run", saved.path(), saved.path()}), HasSubstr("same out: x.json"));
 }
 
 TEST_F(Compare, HostileNamesAreInert) {

@@ -153,17 +153,21 @@ TEST_F(LiveRunTest, WhatServicesDoIsCountedInTheRunTheyServe) {
   EXPECT_FALSE(run_one(leaky_lock).renewal) << "another run, where nothing is renewed";
 }
 
-TEST_F(LiveRunTest, RepetitionsAreInterleaved) {
+TEST_F(LiveRunTest, RepetitionsAreInterleavedInAlternatingOrder) {
   end_after(5);
-  plan_.workload.repeat = 2;
-  const RunReport report = run({&named("none"), &named("local-mutex")});
+  plan_.workload.repeat = 3;
+  std::vector<RunPlan> plans(2, plan_);
+  plans[0].strategies = {&named("none")};
+  plans[1].strategies = {&named("local-mutex")};
+  const RunReport report = run_plans(plans, watcher_, {});
   std::vector<std::string> order;
   for (const results::Run& one : report.runs) {
     order.push_back(fmt::format("{} {}", one.strategy, one.repetition));
     EXPECT_EQ(one.sections, 5U);
   }
-  EXPECT_THAT(order, ElementsAre("none 1", "local-mutex 1", "none 2", "local-mutex 2"));
-  EXPECT_THAT(watcher_.runs, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(order, ElementsAre("none 1", "local-mutex 1", "local-mutex 2", "none 2", "none 3",
+                                 "local-mutex 3"));
+  EXPECT_THAT(watcher_.runs, ElementsAre(1, 2, 3, 4, 5, 6));
   EXPECT_FALSE(report.interrupted);
 }
 

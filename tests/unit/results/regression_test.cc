@@ -3,23 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "results/stats/comparison.h"
+
 namespace lockbench::results {
 namespace {
 
 using testing::HasSubstr;
-
-Difference shown(double a, double b, Finding finding = Finding::worse) {
-  Difference difference;
-  difference.figure = "acquire.p99";
-  difference.a = a;
-  difference.b = b;
-  difference.finding = finding;
-  return difference;
-}
-
-bool applies(std::string_view text, const Difference& difference) {
-  return is_regression(parse_regression(text).value(), difference);
-}
 
 TEST(Regression, ReadsSharesAndUnits) {
   const auto share = parse_regression(" acquire.p99 > + 10 % ").value();
@@ -33,24 +22,18 @@ TEST(Regression, ReadsSharesAndUnits) {
   EXPECT_EQ(parse_regression("audit.lost_updates>+0").value().bound, 0);
 }
 
-TEST(Regression, AppliesBeyondTheBoundOnly) {
-  EXPECT_TRUE(applies("acquire.p99>+10%", shown(1, 1.11)));
-  EXPECT_FALSE(applies("acquire.p99>+10%", shown(1, 1.09)));
-  EXPECT_FALSE(applies("acquire.p99>+10%", shown(1, 0.5)));
-  EXPECT_TRUE(applies("acquire.p99<-10%", shown(1, 0.89, Finding::better)));
-  EXPECT_FALSE(applies("acquire.p99<-10%", shown(1, 0.91, Finding::better)));
-  EXPECT_TRUE(applies("acquire.p99>+1ms", shown(0.001, 0.0021)));
-  EXPECT_FALSE(applies("acquire.p99>+1ms", shown(0.001, 0.0019)));
-}
-
-TEST(Regression, AppliesOnlyToWhatIsShown) {
-  EXPECT_FALSE(applies("acquire.p99>+10%", shown(1, 5, Finding::none_shown)));
-}
-
-TEST(Regression, AppliesOnlyToItsFigure) { EXPECT_FALSE(applies("acquire.p50>+10%", shown(1, 5))); }
-
-TEST(Regression, FromNothingAnythingIsMore) {
-  EXPECT_TRUE(applies("acquire.p99>+500%", shown(0, 1)));
+TEST(Regression, ABoundIsAChangeOfItsFigure) {
+  const auto bound = [](std::string_view text, const Difference& difference) {
+    return bound_of(parse_regression(text).value(), difference);
+  };
+  const Difference share{.a = 0.002, .relative = true};
+  EXPECT_DOUBLE_EQ(bound("acquire.p99>+10%", share), 0.1);
+  EXPECT_DOUBLE_EQ(bound("acquire.p99<-10%", share), -0.1);
+  EXPECT_DOUBLE_EQ(bound("acquire.p99>+1ms", share), 0.5);
+  const Difference number{.a = -4, .relative = false};
+  EXPECT_DOUBLE_EQ(bound("audit.lost_updates>+3", number), 3);
+  EXPECT_DOUBLE_EQ(bound("audit.lost_updates>+50%", number), 2);
+  EXPECT_EQ(bound("audit.lost_updates>+500%", {.a = 0}), 0) << "from nothing, anything is more";
 }
 
 TEST(Regression, MistakesAreNamedInOneLine) {

@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "results/stats/statistics.h"
+
 namespace lockbench::results {
 namespace {
 
@@ -54,6 +56,60 @@ std::vector<bool> split(std::size_t of_a, std::size_t of_b) {
   return in_b;
 }
 
+using Numbers = std::vector<double>;
+
+Numbers normal_numbers(int count, double center, std::mt19937_64& random) {
+  Numbers numbers;
+  for (int i = 0; i < count; ++i) {
+    numbers.push_back(std::normal_distribution<>(center, 1)(random));
+  }
+  return numbers;
+}
+
+/// The plainest bootstrap: how far apart the percentiles of the resampled difference lie.
+double percentile_width(const Numbers& a, const Numbers& b, std::mt19937_64& random) {
+  const auto resampled = [&](const Numbers& values) {
+    double sum = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      sum += values[std::uniform_int_distribution<std::size_t>(0, values.size() - 1)(random)];
+    }
+    return sum / static_cast<double>(values.size());
+  };
+  Numbers differences(2000);
+  for (double& one : differences) one = resampled(b) - resampled(a);
+  return *percentile(differences, 0.975) - *percentile(differences, 0.025);
+}
+
+TEST(BootstrapInterval, IsHardlyWiderThanAPlainBootstrap) {
+  std::mt19937_64 random(7);
+  for (const int count : {4, 5, 6, 10, 40}) {
+    for (int i = 0; i < 10; ++i) {
+      const Numbers a = normal_numbers(count, 0, random);
+      Numbers b = normal_numbers(count, 1, random);
+      if (i % 2 == 0) b[0] = 20;  // a run that something disturbed
+      const Interval interval = bootstrap_interval(a, b, 0.95);
+      const double plain = percentile_width(a, b, random);
+      EXPECT_LE(interval.high - interval.low, 1.3 * plain) << count;
+      EXPECT_GE(interval.high - interval.low, 0.95 * plain) << count;
+    }
+  }
+}
+
+TEST(BootstrapInterval, HoldsTheTruthAsOftenAsItSays) {
+  std::mt19937_64 random(8);
+  const auto share = [&](int count, double confidence) {
+    int held = 0;
+    for (int i = 0; i < 1000; ++i) {
+      const Numbers a = normal_numbers(count, 0, random);
+      held += bootstrap_interval(a, normal_numbers(count, 1, random), confidence).holds(1) ? 1 : 0;
+    }
+    return held / 1000.0;
+  };
+  EXPECT_NEAR(share(10, 0.95), 0.95, 0.02);
+  EXPECT_NEAR(share(10, 0.8), 0.8, 0.035);
+  EXPECT_GE(share(4, 0.95), 0.89) << "few values are resampled too narrowly";
+}
+
 TEST(TwoSample, IsStudentsWithPooledVariance) {
   const TwoSample sample = two_sample(mice(), split(7, 9));
   EXPECT_NEAR(sample.difference, -30.63, 0.01);
@@ -78,7 +134,11 @@ TEST(PermutationTest, FindsThePublishedLevelOfTheMice) {
   // The book has 0.132 one-sided from 1,000 permutations; all 11,440 two-sided give 0.278 by
   // difference of means.
   const PermutationTest test({mice()}, 7);
-  EXPECT_NEAR(test.p_value(two_sample(mice(), split(7, 9)).t()), 0.278, 0.015);
+  EXPECT_NEAR(test.p_value(two_sample(mice(), split(7, 9)).t(Side::both)), 0.278, 0.015);
+  Feature below = mice();
+  below.side = Side::below;
+  EXPECT_NEAR(PermutationTest({below}, 7).p_value(two_sample(below, split(7, 9)).t(Side::below)),
+              0.14, 0.015);
 }
 
 TEST(PermutationTest, TriesAllDivisionsOfFewRepetitions) {
@@ -89,6 +149,16 @@ TEST(PermutationTest, TriesAllDivisionsOfFewRepetitions) {
   EXPECT_DOUBLE_EQ(test.p_value(0), 1);
   ASSERT_TRUE(test.critical(0.95).has_value());
   EXPECT_LT(*test.critical(0.95), t);
+}
+
+TEST(PermutationTest, LooksOnTheSideThatItIsAskedFor) {
+  Feature apart{{1, 2, 3, 4, 11, 12, 13, 14}};
+  apart.side = Side::above;
+  const PermutationTest above({apart}, 4);
+  EXPECT_DOUBLE_EQ(above.p_value(two_sample(apart, split(4, 4)).t(Side::above)), 1.0 / 70);
+  EXPECT_TRUE(above.critical(0.98)) << "half as many false alarms as on both sides";
+  apart.side = Side::below;
+  EXPECT_DOUBLE_EQ(PermutationTest({apart}, 4).p_value(0), 1);
 }
 
 TEST(PermutationTest, ThreeAgainstThreeCannotShowAnything) {
@@ -137,10 +207,11 @@ TEST(PermutationTest, SaysWhatItsRepetitionsCanShow) {
     const PermutationTest test({feature}, count);
     EXPECT_TRUE(test.critical(1 - test.least_alarms())) << count;
     EXPECT_FALSE(test.critical(1 - 0.99 * test.least_alarms())) << count;
-    EXPECT_EQ(repetitions_for(test.least_alarms()), count);
+    EXPECT_EQ(repetitions_for(test.least_alarms(), false), count);
+    EXPECT_EQ(repetitions_for(test.least_alarms() / 2, true), count);
   }
   EXPECT_EQ(PermutationTest({}, 0).least_alarms(), 1);
-  EXPECT_EQ(repetitions_for(1e-4), std::nullopt) << "no more than 2,000 divisions are tried";
+  EXPECT_EQ(repetitions_for(1e-4, false), std::nullopt) << "no more than 2,000 divisions are tried";
 }
 
 TEST(PermutationTest, SearchesManyRepetitionsInBoundedTime) {

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <tl/expected.hpp>
+
+#include "cli/options/option.h"
+#include "results/file/model.h"
+
+namespace lockbench::cli {
+
+/// Two configurations of `run`, as TOML files.
+struct PairOptions {
+  std::string a, b;
+  std::optional<int> repeat;  ///< in place of the files'
+  int least_repeat = 1;       ///< fewer are refused
+  bool quiet = false;
+};
+
+struct ResultPair {
+  results::Result a, b;
+  std::string file_a, file_b;
+  int code = 0;  ///< to exit with, as far as it is known: of the runs
+};
+
+/// Measures both in turn, each on servers of its own, so that the state of the machine affects both
+/// alike: A, B, then B, A, and so on. If one passes proxies, the other does too. Saves both
+/// results. A mistake in a file is an error before any server is started.
+tl::expected<ResultPair, UsageError> measure_pair(const PairOptions& options);
+
+}  // namespace lockbench::cli

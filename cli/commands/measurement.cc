@@ -1,0 +1,214 @@
+#include "cli/commands/measurement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "cli/commands/finish.h"
+#include "cli/commands/hdr_files.h"
+#include "cli/commands/private_cpu.h"
+#include "cli/console/publish.h"
+#include "loadgen/run/named_load.h"
+#include "results/file/json.h"
+#include "results/file/load.h"
+#include "results/file/save.h"
+#include "results/stats/comparison.h"
+#include "results/tables/units.h"
+
+namespace lockbench::cli {
+namespace {
+
+/// Each run says what its clients did.
+OptionRecord workload_of(const RunOptions& options) {
+  OptionRecord workload = workload_record(options);
+  if (options.through_proxies) workload["through_proxies"] = true;
+  if (options.points().size() <= 1) return workload;
+  const auto forget = [&](bool decided, const std::string& option) {
+    if (!decided) workload[option] = nullptr;
+  };
+  forget(options.decided.clients, "clients");
+  forget(options.decided.hold, "hold");
+  forget(options.decided.rate, "rate");
+  forget(options.decided.rtt, "rtt");
+  return workload;
+}
+
+}  // namespace
+
+Measurement::Measurement(const RunOptions& options, std::vector<Selected> selected)
+    : options_(options),
+      selected_(std::move(selected)),
+      begun_(std::chrono::system_clock::now()),
+      result_(begin_result(begun_)) {
+  result_.workload = workload_of(options_);
+}
+
+tl::expected<std::unique_ptr<Measurement>, UsageError> Measurement::make(
+    const RunOptions& options, std::vector<Selected> selected) {
+  std::unique_ptr<Measurement> made(new Measurement(options, std::move(selected)));
+  if (auto ready = made->prepare(); !ready) return tl::unexpected(ready.error());
+  return made;
+}
+
+tl::expected<void, UsageError> Measurement::prepare() {
+  auto out = out_path(options_.output, result_);
+  if (!out) return tl::unexpected(out.error());
+  out_ = *std::move(out);
+  if (options_.output.resume) {
+    if (options_.output.out.empty() || out_ == kStdout) {
+      return tl::unexpected(UsageError{"--resume needs --out FILE"});
+    }
+    auto made = runs_made();
+    if (!made) return tl::unexpected(UsageError{"--resume: " + made.error()});
+    result_.runs = *std::move(made);
+  }
+  if (options_.hdr.empty()) return {};
+  return check_hdr_directory(options_.hdr).map_error([](const std::string& error) {
+    return UsageError{fmt::format("--hdr: {}", error)};
+  });
+}
+
+tl::expected<std::vector<results::Run>, std::string> Measurement::runs_made() const {
+  if (!std::filesystem::exists(out_)) return {};
+  auto saved = results::load(out_);
+  if (!saved) return tl::unexpected(saved.error());
+  auto differences = results::incompatibilities(*saved, result_);
+  if (saved->lockbench.commit != result_.lockbench.commit) {
+    differences.push_back(
+        fmt::format("commit {} and {}", saved->lockbench.commit, result_.lockbench.commit));
+  }
+  if (!differences.empty()) {
+    return tl::unexpected(fmt::format("{} was measured otherwise: {}", out_, differences.front()));
+  }
+  // The run that a stop cut short.
+  if (saved->interrupted && !saved->runs.empty() &&
+      saved->runs.back().duration_seconds < seconds(options_.workload.duration)) {
+    saved->runs.pop_back();
+  }
+  return std::move(saved->runs);
+}
+
+tl::expected<bool, UsageError> Measurement::deploy(Session& session) {
+  auto metrics = Metrics::start(options_, selected_, result_.id, session.console());
+  if (!metrics) return tl::unexpected(metrics.error());
+  metrics_ = *std::move(metrics);
+  auto deployed = session.deploy(options_, selected_, result_.skipped);
+  if (!deployed) return tl::unexpected(deployed.error());
+  if (!*deployed) return false;
+  servers_ = **std::move(deployed);
+  faults_.emplace(*servers_, options_.workload.rtt);
+  result_.environment.servers = servers_->facts;
+  result_.interrupted = true;  // until it is over
+  return true;
+}
+
+bool Measurement::is_done(const Descriptor& strategy, int repetition,
+                          const results::Load& load) const {
+  return std::any_of(result_.runs.begin(), result_.runs.end(), [&](const results::Run& run) {
+    return run.strategy == strategy.name && run.repetition == repetition && run.load == load;
+  });
+}
+
+loadgen::RunPlan Measurement::plan_of(const loadgen::Workload& point) {
+  const bool far = point.rtt != options_.workload.rtt;
+  loadgen::RunPlan plan;
+  plan.run_id = result_.id;
+  plan.workload = point;
+  // Nothing is contended: a steady cost is measured soon.
+  if (point.settles_after && point.load == to_string(loadgen::NamedLoad::alone)) {
+    plan.workload.duration = std::min(point.duration, *point.settles_after);
+  }
+  plan.is_done = [this, load = loadgen::load_of(point)](const Descriptor& strategy,
+                                                        int repetition) {
+    return is_done(strategy, repetition, load);
+  };
+  plan.endpoints = far ? servers_->far_endpoints : servers_->endpoints;
+  plan.counter_url = servers_->counter_url;
+  plan.private_cpu = private_cpu_of(*servers_);
+  plan.warms_up = [this](const Descriptor& strategy) { return servers_->warms_up(strategy); };
+  for (const Selected& one : selected_) {
+    // A lock without a server has no network, and the user's servers have one of their own.
+    if (far && urls_of(*one.strategy, plan.endpoints).empty()) continue;
+    plan.strategies.push_back(one.strategy);
+  }
+  if (point.rtt > Duration::zero() || options_.through_proxies) {
+    plan.bytes_moved = [this] { return servers_->bytes_moved(); };
+  }
+  plan.watcher = metrics_->watcher();
+  plan.faults = options_.faults;
+  plan.fault_target = &*faults_;
+  plan.run_over = [this](const results::Run& run) {
+    result_.runs.push_back(run);
+    if (out_ == kStdout) return;
+    // What goes wrong here goes wrong at the end as well, and is said there.
+    static_cast<void>(results::replace(out_, results::to_json(result_)));
+  };
+  return plan;
+}
+
+std::vector<loadgen::RunPlan> Measurement::plans() {
+  std::vector<loadgen::RunPlan> plans;
+  for (const loadgen::Workload& point : options_.points()) plans.push_back(plan_of(point));
+  return plans;
+}
+
+void Measurement::take(const loadgen::RunReport& report, Console& console) {
+  result_.interrupted = report.interrupted;
+  for (const loadgen::NotStarted& one : report.not_started) {
+    if (one.run_id != result_.id) continue;
+    errors_ = true;
+    console.warn(fmt::format("did not start: {}: {}", one.strategy, one.reason));
+    result_.skipped.push_back({one.strategy, "did not start: " + one.reason});
+  }
+  const bool pushed = metrics_->push(console);
+  errors_ = errors_ || !pushed || faults_->failed();
+  if (!result_.interrupted) return;
+  // The strategies that it did not come to.
+  const auto has = [](const auto& list, std::string_view name) {
+    return std::any_of(list.begin(), list.end(),
+                       [&](const auto& entry) { return entry.strategy == name; });
+  };
+  for (const auto& [strategy, named] : selected_) {
+    if (has(result_.runs, strategy->name) || has(result_.skipped, strategy->name)) continue;
+    result_.skipped.push_back({std::string(strategy->name), "interrupted"});
+  }
+}
+
+int Measurement::finish(bool show, Console& console) {
+  const bool exported =
+      options_.hdr.empty() || save_hdr_files(result_, begun_, options_.hdr, console);
+  const auto missed = missed_thresholds(options_.thresholds, result_, selected_);
+  Ending ending = ending_of(result_);
+  ending.strict = options_.output.strict;
+  ending.errors = ending.errors || errors_ || !exported;
+  ending.nothing_granted = ending.nothing_granted && !options_.allow_no_grants;
+  ending.threshold_missed = !missed.empty();
+  const int code = cli::finish(result_, show ? render(result_, options_.output) : "", out_, ending,
+                               console, options_.output.report);
+  // After the table, so that they are the last lines.
+  for (const std::string& line : missed) console.warn(line);
+  return code;
+}
+
+void announce(const std::vector<loadgen::RunPlan>& plans, Console& console) {
+  constexpr Duration kShort = std::chrono::seconds(20);
+  // Connecting, draining and removing keys.
+  constexpr Duration kBesides = std::chrono::milliseconds(300);
+  Duration all{};
+  for (const loadgen::RunPlan& plan : plans) {
+    const loadgen::Workload& load = plan.workload;
+    int runs = 0;
+    for (const Descriptor* strategy : plan.strategies) {
+      for (int repetition = 1; repetition <= load.repeat; ++repetition) {
+        if (!plan.is_done(*strategy, repetition)) ++runs;
+      }
+    }
+    all += runs * (load.warmup + load.duration + kBesides);
+  }
+  if (all > kShort) {
+    console.note(fmt::format("this takes up to {}", results::human_seconds(seconds(all))));
+  }
+}
+
+}  // namespace lockbench::cli

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "cli/commands/fault_servers.h"
+#include "cli/commands/metrics.h"
+#include "cli/console/session.h"
+#include "cli/options/load_options.h"
+#include "cli/options/select.h"
+#include "deployment/deployment.h"
+#include "loadgen/run/runner.h"
+#include "results/file/model.h"
+#include "strategies/duration.h"
+
+namespace lockbench::cli {
+
+/// One configuration of `run`: strategies under loads, and their result file. Its members are
+/// called in their order here; plans() and what follows only if deploy() succeeded.
+class Measurement {
+ public:
+  /// Checks everything that needs no server.
+  static tl::expected<std::unique_ptr<Measurement>, UsageError> make(
+      const RunOptions& options, std::vector<Selected> selected);
+  // Its plans point to it.
+  Measurement(const Measurement&) = delete;
+  Measurement& operator=(const Measurement&) = delete;
+
+  /// Starts metrics and servers. False if a stop came first.
+  tl::expected<bool, UsageError> deploy(Session& session);
+  /// One for each workload. They save the result after each run.
+  std::vector<loadgen::RunPlan> plans();
+  const deployment::Deployment& servers() const { return *servers_; }
+  /// Takes the part of the report that belongs to this measurement, and ends its metrics.
+  void take(const loadgen::RunReport& report, Console& console);
+  /// Saves the result, and shows it if asked to. Returns the exit code.
+  int finish(bool show, Console& console);
+  /// Serves metrics for as long as --linger says.
+  void linger(Console& console, const std::stop_token& stop) { metrics_->linger(console, stop); }
+
+  const std::string& out() const { return out_; }
+  const results::Result& result() const { return result_; }
+
+ private:
+  Measurement(const RunOptions& options, std::vector<Selected> selected);
+
+  tl::expected<void, UsageError> prepare();
+  /// The runs that the file of --out has; none if there is no such file yet.
+  tl::expected<std::vector<results::Run>, std::string> runs_made() const;
+  bool is_done(const Descriptor& strategy, int repetition, const results::Load& load) const;
+  loadgen::RunPlan plan_of(const loadgen::Workload& point);
+
+  const RunOptions options_;
+  std::vector<Selected> selected_;
+  const WallTime begun_;
+  results::Result result_;  ///< has the runs of a file that is resumed
+  std::string out_;
+  std::optional<Metrics> metrics_;
+  std::optional<deployment::Deployment> servers_;
+  std::optional<FaultServers> faults_;
+  bool errors_ = false;
+};
+
+/// Says how long the plans take, unless that is short.
+void announce(const std::vector<loadgen::RunPlan>& plans, Console& console);
+
+}  // namespace lockbench::cli
