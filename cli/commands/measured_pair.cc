@@ -126,19 +126,19 @@ using Both = std::array<std::unique_ptr<Measurement>, 2>;
 
 /// Measures, until a stop comes. Returns the exit code.
 int measure_in_turn(const Both& both, Session& session) {
-  const auto& [a, b] = both;
-  std::vector<loadgen::RunPlan> plans = in_turn(a->plans(), b->plans());
+  Measurement &a = *both[0], &b = *both[1];
+  std::vector<loadgen::RunPlan> plans = in_turn(a.plans(), b.plans());
   for (loadgen::RunPlan& plan : plans) {
     // The idle servers of the other one are no other programs.
-    plan.private_cpu.all = [&] { return a->servers().cpu_seconds() + b->servers().cpu_seconds(); };
+    plan.private_cpu.all = [&] { return a.servers().cpu_seconds() + b.servers().cpu_seconds(); };
   }
   Console& console = session.console();
   announce(plans, console);
   ProgressView progress(console, std::chrono::steady_clock::now);
   const loadgen::RunReport report = loadgen::run_plans(plans, progress, session.stop());
   for (const auto& one : both) one->take(report, console);
-  const int code_a = a->finish(false, console);
-  const int code = gravest(code_a, b->finish(false, console));
+  const int code_a = a.finish(false, console);
+  const int code = gravest(code_a, b.finish(false, console));
   for (const auto& one : both) one->linger(console, session.stop());
   return code;
 }

@@ -71,6 +71,26 @@ void add_names(const std::vector<std::string>& strategies, std::string_view what
   lines.push_back(fmt::format("{}{}", what, fmt::join(names, ", ")));
 }
 
+std::string why_not_kept(const Gate& gate, const Difference& one) {
+  switch (gate.outcome) {
+    case Gate::Outcome::kept:
+      break;
+    case Gate::Outcome::not_measured:
+      return fmt::format("{} of {} was not measured in B", one.figure, name(one.strategy));
+    case Gate::Outcome::regression:
+      return fmt::format("{} is {}: {} after {}, {} ({})", name(one.strategy),
+                         to_string(one.finding), human(one.b, unit_of(one.kind)),
+                         human(one.a, unit_of(one.kind)), human_change(one.change, one),
+                         human_interval(one));
+    case Gate::Outcome::not_excluded:
+      return fmt::format(
+          "cannot be excluded for {}: {} ({}); these repetitions show {} with a power of 80 %",
+          name(one.strategy), human_change(one.change, one), human_interval(one),
+          human_change(*gate.detectable, one));
+  }
+  return {};
+}
+
 }  // namespace
 
 Table comparison_table(const ResultComparison& comparison) {
@@ -117,31 +137,11 @@ std::vector<std::string> notes(const ResultComparison& comparison) {
 std::vector<std::string> gate_lines(const ResultComparison& comparison) {
   std::vector<std::string> lines;
   for (const Gate& gate : comparison.gates) {
-    std::string line = gate.bound.text + ": ";
-    const Difference* const one = gate.place ? &comparison.differences[*gate.place] : nullptr;
-    switch (gate.outcome) {
-      case Gate::Outcome::kept:
-        continue;
-      case Gate::Outcome::not_measured:
-        line +=
-            one == nullptr
-                ? fmt::format("{} was measured neither in A nor in B", gate.bound.figure)
-                : fmt::format("{} of {} was not measured in B", one->figure, name(one->strategy));
-        break;
-      case Gate::Outcome::regression:
-        line += fmt::format("{} is {}: {} after {}, {} ({})", name(one->strategy),
-                            to_string(one->finding), human(one->b, unit_of(one->kind)),
-                            human(one->a, unit_of(one->kind)), human_change(one->change, *one),
-                            human_interval(*one));
-        break;
-      case Gate::Outcome::not_excluded:
-        line += fmt::format(
-            "cannot be excluded for {}: {} ({}); these repetitions show {} with a power of 80 %",
-            name(one->strategy), human_change(one->change, *one), human_interval(*one),
-            human_change(*gate.detectable, *one));
-        break;
-    }
-    lines.push_back(std::move(line));
+    if (gate.outcome == Gate::Outcome::kept) continue;
+    const std::string why =
+        gate.place ? why_not_kept(gate, comparison.differences[*gate.place])
+                   : fmt::format("{} was measured neither in A nor in B", gate.bound.figure);
+    lines.push_back(fmt::format("{}: {}", gate.bound.text, why));
   }
   return lines;
 }
