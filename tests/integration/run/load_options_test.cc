@@ -69,7 +69,7 @@ TEST(Iterations, AreCountedExactly) {
   }
 }
 
-TEST(Repetitions, AreInterleaved) {
+TEST(Repetitions, GoThereAndBack) {
   const Json result = result_of(
       {"redis-set-nx", "local-mutex", "--repeat", "3", "--iterations", "10", "--warmup", "0ms"});
   Words order;
@@ -77,7 +77,7 @@ TEST(Repetitions, AreInterleaved) {
     order.push_back(fmt::format("{} {}", run.at("strategy").get<std::string>(),
                                 run.at("repetition").get<int>()));
   }
-  EXPECT_EQ(order, (Words{"redis-set-nx 1", "local-mutex 1", "redis-set-nx 2", "local-mutex 2",
+  EXPECT_EQ(order, (Words{"redis-set-nx 1", "local-mutex 1", "local-mutex 2", "redis-set-nx 2",
                           "redis-set-nx 3", "local-mutex 3"}));
 }
 
