@@ -105,6 +105,9 @@ StrategyOptions unrenewed(StrategyOptions options = {});
 StrategyOptions notified();
 bool can_notify(const Descriptor& descriptor);
 
+/// Whether it comes true within some seconds.
+bool eventually(const std::function<bool()>& condition);
+
 /// Acquires and releases once, so that connection, scripts and the like are there.
 void warm_up(Client& client, const std::string& key);
 

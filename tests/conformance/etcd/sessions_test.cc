@@ -16,15 +16,6 @@ namespace {
 
 constexpr seconds kSessionTtl{2};
 
-bool eventually(const std::function<bool()>& condition) {
-  constexpr int kLooks = 1000;
-  for (int look = 0; look < kLooks; ++look) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(milliseconds(5));
-  }
-  return false;
-}
-
 /// Sends a request to etcd's gateway, which the API for users and roles is asked by here.
 std::string post(std::uint16_t port, const std::string& path, const std::string& body,
                  const std::string& token = {}) {

@@ -14,15 +14,6 @@
 namespace lockbench::test {
 namespace {
 
-bool eventually(const std::function<bool()>& condition) {
-  constexpr int kLooks = 1000;
-  for (int look = 0; look < kLooks; ++look) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(milliseconds(5));
-  }
-  return false;
-}
-
 /// An acquisition on a thread of its own.
 class Waiter {
  public:

@@ -10,16 +10,6 @@
 
 namespace lockbench::test {
 
-/// Whether it comes true within some seconds.
-inline bool eventually(const std::function<bool()>& condition) {
-  constexpr int kLooks = 1000;
-  for (int look = 0; look < kLooks; ++look) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(milliseconds(5));
-  }
-  return false;
-}
-
 /// An acquisition on a thread of its own.
 class Waiter {
  public:
