@@ -90,9 +90,12 @@ std::vector<Takeover> takeovers_of(const Descriptor& strategy, const std::vector
   add("a crash", "crash-holding",
       strategy.traits.ends_with_connection ? "another client leads as soon as the connection closes"
                                            : after_ttl);
-  add("the death of its host", "host-crash",
-      strategy.traits.ends_with_connection ? "another client leads when the keepalives fail"
-                                           : after_ttl);
+  if (strategy.traits.ends_with_connection) {
+    add("the death of its host", "host-crash-keepalive",
+        "another client leads when the keepalives fail");
+  } else {
+    add("the death of its host", "host-crash", after_ttl);
+  }
   add("a freeze", "pause-holding", waits ? "nobody leads until the frozen leader returns" : twice);
   add("a partition", "partition-holder",
       waits ? "nobody else leads until the server ends the connection" : twice);
@@ -101,12 +104,14 @@ std::vector<Takeover> takeovers_of(const Descriptor& strategy, const std::vector
 
 /// What rejects a write that comes after another client's grant.
 std::string guard_of(const Descriptor& strategy) {
-  if (strategy.traits.fencing) {
-    return "UPDATE t SET ..., fence = :number WHERE id = :id AND fence <= :number; no row changed: "
-           "a later holder has written, so stop (:number is the grant's fencing number)";
-  }
-  return "UPDATE t SET ..., version = version + 1 WHERE id = :id AND version = :seen; no row "
-         "changed: somebody has written, so read again (this lock has no fencing numbers)";
+  const std::string by_version =
+      "UPDATE t SET ..., version = version + 1 WHERE id = :id AND version = :seen; no row changed: "
+      "somebody has written, so read again";
+  if (!strategy.traits.fencing) return by_version + " (this lock has no fencing numbers)";
+  return "UPDATE t SET ..., fence = :number WHERE id = :id AND fence <= :number; no row changed: a "
+         "later holder has written, so stop (:number is the grant's fencing number; if your "
+         "library gives none: " +
+         by_version + ")";
 }
 
 /// What no lock can change.

@@ -74,12 +74,6 @@ std::string value_of(const Answer& answer, const Ranked& one) {
          (one.doubtful ? " (invalid run)" : "");
 }
 
-std::string remark(const Ranked& one) {
-  const Descriptor& strategy = *one.candidate->strategy;
-  if (strategy.superseded_by.empty()) return strategy.libraries.empty() ? "no known library" : "";
-  return fmt::format("superseded by {}: {}", strategy.superseded_by, strategy.superseded_because);
-}
-
 void add_ranking(const Answer& answer, Page& page) {
   const Yardstick& yardstick = answer.yardstick;
   page.heading(
@@ -104,9 +98,21 @@ void add_ranking(const Answer& answer, Page& page) {
        [](const Ranked& one) { return one.commands; }},
       {{"hazards", "", "falls to", Unit::count},
        [](const Ranked& one) { return static_cast<int>(one.hazards.size()); }},
-      {{"but", "", "but", Unit::text, 0, results::Show::if_any}, remark}};
+      {{"but", "", "but", Unit::text, 0, results::Show::if_any},
+       [](const Ranked& one) { return one.but; }}};
   page.table(shown(results::table_of(fields, answer.ranked)));
-  page.line("order: tier, then fewer servers, fewer commands, fewer plays that it falls to");
+  const auto any = [&](const auto& has) {
+    return std::any_of(answer.ranked.begin(), answer.ranked.end(), has);
+  };
+  page.line(fmt::format(
+      "order: {}{}fewer servers, fewer commands, fewer plays that it falls to",
+      any([](const Ranked& one) { return !one.but.empty(); }) ? "without a \"but\", then " : "",
+      yardstick.figure.empty() ? "" : "tier, then "));
+  if (any([](const Ranked& one) { return one.doubtful; })) {
+    page.line(
+        "invalid run: the generator or other programs disturbed it, so its figure is not the "
+        "lock's (lockbench show FILE)");
+  }
   if (answer.measured_in.empty()) {
     page.line(
         "no figures: nothing was measured with clients that wait for one another (--measure)");

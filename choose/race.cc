@@ -33,7 +33,7 @@ std::vector<bool> still_in(const std::vector<std::vector<double>>& values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto median = results::median(values[i]);
     const bool told_apart = values[i].size() >= kRoundsOfAnInterval && tiers[i] > 1;
-    in.push_back(median && *median <= kHopeless * best && !told_apart);
+    in.push_back(!median || (*median <= kHopeless * best && !told_apart));
   }
   return in;
 }

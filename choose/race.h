@@ -7,8 +7,7 @@ namespace lockbench::choose {
 // Measuring several strategies in rounds: who can still win. `values[i]` are those of strategy i by
 // round, none below 0; the lowest wins.
 
-/// Whether each strategy can still be of the first tier. One that is out stays out, with what it
-/// has.
+/// Whether each strategy can still be of the first tier. One without a value can.
 std::vector<bool> still_in(const std::vector<std::vector<double>>& values);
 
 /// Whether further rounds would tell no more: all that are still in share the first tier after

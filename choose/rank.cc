@@ -1,6 +1,7 @@
 #include "choose/rank.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -43,6 +44,24 @@ int servers_of(const Descriptor& strategy) {
 int impractical(const Descriptor& strategy) {
   if (!strategy.superseded_by.empty()) return 2;
   return strategy.libraries.empty() ? 1 : 0;
+}
+
+std::string but_of(const Ranked& one, const Requirements& requirements) {
+  const Descriptor& strategy = *one.candidate->strategy;
+  std::vector<std::string> buts;
+  if (one.candidate->unconcerned > 0) buts.emplace_back("no play of a fault to survive applies");
+  if (!strategy.superseded_by.empty()) {
+    buts.push_back(
+        fmt::format("superseded by {}: {}", strategy.superseded_by, strategy.superseded_because));
+  } else if (strategy.libraries.empty()) {
+    buts.emplace_back("no known library");
+  }
+  if (one.blocks_successors) {
+    buts.emplace_back(requirements.is_for(Use::leader)
+                          ? "nobody takes over from a frozen leader"
+                          : "after a crash, nobody runs the job for a whole TTL");
+  }
+  return fmt::format("{}", fmt::join(buts, "; "));
 }
 
 std::vector<double> values_of(const std::vector<const results::Run*>& runs,
@@ -120,6 +139,10 @@ std::vector<Ranked> rank(const std::vector<Candidate>& candidates, const Yardsti
                                               : values_of(measured.runs, yardstick.figure));
     one.value = results::median(values.back());
     one.doubtful = one.value && !measured.valid;
+    one.blocks_successors =
+        (requirements.is_for(Use::leader) && blocks_takeover(strategy, evidence)) ||
+        (is_long_held(requirements) && !lasts(strategy));
+    one.but = but_of(one, requirements);
     for (const results::Run* run : measured.runs) {
       if (yardstick.figure.empty()) break;
       one.at_least = one.at_least || results::find_figure(*run, yardstick.figure).at_least;
@@ -128,15 +151,12 @@ std::vector<Ranked> rank(const std::vector<Candidate>& candidates, const Yardsti
   set_tiers(ranked, yardstick, std::move(values));
   const auto key = [&](const Ranked& one) {
     const Descriptor& strategy = *one.candidate->strategy;
-    // Nobody could take over from a frozen leader, or for hours from a job that crashed.
-    const bool blocks = (requirements.is_for(Use::leader) && blocks_takeover(strategy, evidence)) ||
-                        (is_long_held(requirements) && !lasts(strategy));
     const double value = one.value.value_or(0);
     const bool unmeasured = !yardstick.figure.empty() && one.tier == 0;
-    return std::tuple(one.candidate->unconcerned, impractical(strategy), blocks, unmeasured,
-                      one.tier, one.servers, std::round(one.commands.value_or(0) / kSameCommands),
-                      one.hazards.size(), yardstick.higher_is_better ? -value : value,
-                      strategy.name);
+    return std::tuple(one.candidate->unconcerned, impractical(strategy), one.blocks_successors,
+                      unmeasured, one.tier, one.servers,
+                      std::round(one.commands.value_or(0) / kSameCommands), one.hazards.size(),
+                      yardstick.higher_is_better ? -value : value, strategy.name);
   };
   std::sort(ranked.begin(), ranked.end(),
             [&](const Ranked& a, const Ranked& b) { return key(a) < key(b); });

@@ -28,15 +28,17 @@ struct Ranked {
   int servers = 1;                          ///< that it needs
   std::optional<double> commands{};         ///< per section
   std::vector<std::string_view> hazards{};  ///< plays that harm it
+  bool blocks_successors = false;           ///< of a frozen leader, or of a long job that crashed
+  std::string but{};                        ///< why it comes after those for which this is empty
 };
 
 /// Whether nobody can take over while a holder is frozen.
 bool blocks_takeover(const Descriptor& strategy, const Evidence& evidence);
 
-/// The strategies that qualify, best first: those that survived plays of the faults, before those
-/// to which no play applies; those that practice has superseded last, and before them those that no
-/// known library implements; then by tier; within a tier
-/// by servers, commands and the number of hazards; then by the figure and by name.
+/// The strategies that qualify, best first. Without a "but" first: plays of the faults apply to it,
+/// practice has not superseded it, a known library implements it, and it blocks no successors. Then
+/// by tier; within a tier by servers, commands and the number of hazards; then by the figure and by
+/// name.
 std::vector<Ranked> rank(const std::vector<Candidate>& candidates, const Yardstick& yardstick,
                          const Requirements& requirements, const Evidence& evidence);
 

@@ -35,7 +35,7 @@ struct Survival {
 /// What a user requires of a lock. Unset fields are no requirement.
 struct Requirements {
   std::vector<std::string> stores;             ///< at hand; none: any
-  std::vector<Survival> survive;               ///< besides the basic faults
+  std::vector<Survival> survive;               ///< in addition to the basic ones
   std::vector<std::string> waived;             ///< basic faults that need not be survived
   std::optional<Use> use;                      ///< nothing: mutex
   std::optional<Duration> work_p50, work_p99;  ///< how long a section's work takes

@@ -151,7 +151,7 @@ Setting keepalives(const Descriptor& strategy, const Evidence& evidence) {
       "ends with its connection, and a host that dies without closing it blocks the lock until "
       "the keepalives fail",
       fmt::format("{}; {}", outcome_at("crash-holding", strategy, evidence),
-                  outcome_at("host-crash", strategy, evidence))};
+                  outcome_at("host-crash-keepalive", strategy, evidence))};
 }
 
 Setting cap(const Descriptor& strategy, const Requirements& requirements, Duration ttl,
@@ -253,9 +253,9 @@ std::optional<Setting> acquire_timeout(const Descriptor& strategy, const Require
   const Duration timeout =
       std::min<Duration>(std::chrono::ceil<std::chrono::seconds>(queue + queue / 4), longest);
   Setting setting{.option = "--acquire-timeout", .value = format_duration(timeout)};
-  setting.because = fmt::format("{} others ahead at {} each take {} on one lock, plus a quarter",
-                                human_count(others), format_duration(*work),
-                                human_seconds(seconds(*work) * others));
+  setting.because = fmt::format(
+      "{} others ahead at {} each take {} on one lock; a quarter more, in whole seconds",
+      human_count(others), format_duration(*work), human_seconds(seconds(*work) * others));
   if (timeout == longest) setting.because += "; a day is the longest allowed";
   const auto measured = evidence.runs_of(strategy.name, requirements);
   if (strategy.traits.fair) {

@@ -7,6 +7,7 @@
 
 #include "choose/race.h"
 #include "cli/commands/finish.h"
+#include "cli/commands/measurement.h"
 #include "cli/commands/private_cpu.h"
 #include "cli/console/progress.h"
 #include "loadgen/run/runner.h"
@@ -20,8 +21,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kShortestRun = 1s, kLongestRun = 5s;
-/// Connecting, draining and removing keys.
-constexpr Duration kBesides = 300ms;
 /// Each run has so many sections of a client in a row.
 constexpr int kHolds = 20;
 /// The time suffices for so many rounds of all.
@@ -31,8 +30,8 @@ constexpr int kRoundsOfAll = 3;
 struct Entrant {
   const Descriptor* strategy = nullptr;
   loadgen::Workload workload;
-  std::vector<double> values{};  ///< by round, the lower the better
-  bool keeps_up = true;
+  std::vector<double> values{};  ///< of valid runs, the lower the better
+  bool keeps_up = true;          ///< in the last of them
   bool in = true;
 };
 
@@ -54,7 +53,7 @@ class RaceRunner {
     const auto starters = static_cast<int>(entrants_.size());
     const Duration share = time / (kRoundsOfAll * std::max(1, starters));
     const Duration warmup = common_.workload.warmup;
-    duration_ = std::clamp<Duration>(share - warmup - kBesides, kShortestRun, kLongestRun);
+    duration_ = std::clamp<Duration>(share - warmup - kBesidesLoad, kShortestRun, kLongestRun);
     duration_ = std::max<Duration>(duration_, kHolds * common_.workload.hold.mean());
     for (int round = 1; !over(until); ++round) {
       // There and back, so that a drift of the machine affects all alike.
@@ -93,12 +92,12 @@ class RaceRunner {
     for (results::Run& run : report.runs) {
       run.repetition = round;
       const auto value = results::figure(run, answer_.yardstick.figure);
-      if (value) {
+      // A disturbed run says nothing of the lock, but that it is broken.
+      if (value && results::is_of_the_lock(run)) {
         entrant.values.push_back(answer_.yardstick.higher_is_better ? 1 / std::max(*value, 1e-9)
                                                                     : *value);
+        entrant.keeps_up = results::served_share({&run}).value_or(1) >= results::kServed;
       }
-      const auto served = results::served_share({&run});
-      entrant.keeps_up = served.value_or(1) >= results::kServed;
       const bool broken = run.audit.verdict == results::Verdict::violated;
       entrant.in = entrant.in && value && !broken;
       race_.result.runs.push_back(std::move(run));
@@ -106,19 +105,22 @@ class RaceRunner {
   }
 
   void judge() {
+    std::vector<Entrant*> left;
+    for (Entrant& entrant : entrants_) {
+      if (entrant.in) left.push_back(&entrant);
+    }
+    if (std::any_of(left.begin(), left.end(), [](const Entrant* entrant) {
+          return entrant->keeps_up && !entrant->values.empty();
+        })) {
+      for (Entrant* entrant : left) entrant->in = entrant->keeps_up;
+      std::erase_if(left, [](const Entrant* entrant) { return !entrant->in; });
+    }
     std::vector<std::vector<double>> values;
-    for (const Entrant& entrant : entrants_) {
-      values.push_back(entrant.in ? entrant.values : std::vector<double>());
-    }
-    const bool somebody_keeps_up =
-        std::any_of(entrants_.begin(), entrants_.end(),
-                    [](const Entrant& entrant) { return entrant.in && entrant.keeps_up; });
-    const std::vector<bool> in = choose::still_in(values);
+    values.reserve(left.size());
+    for (const Entrant* entrant : left) values.push_back(entrant->values);
     settled_ = choose::is_settled(values);
-    for (std::size_t i = 0; i < entrants_.size(); ++i) {
-      Entrant& entrant = entrants_[i];
-      entrant.in = entrant.in && in[i] && (entrant.keeps_up || !somebody_keeps_up);
-    }
+    const std::vector<bool> in = choose::still_in(values);
+    for (std::size_t i = 0; i < left.size(); ++i) left[i]->in = in[i];
   }
 
   const choose::Answer& answer_;

@@ -193,8 +193,6 @@ int Measurement::finish(bool show, Console& console) {
 
 void announce(const std::vector<loadgen::RunPlan>& plans, Console& console) {
   constexpr Duration kShort = std::chrono::seconds(20);
-  // Connecting, draining and removing keys.
-  constexpr Duration kBesides = std::chrono::milliseconds(300);
   Duration all{};
   for (const loadgen::RunPlan& plan : plans) {
     const loadgen::Workload& load = plan.workload;
@@ -204,7 +202,7 @@ void announce(const std::vector<loadgen::RunPlan>& plans, Console& console) {
         if (!plan.is_done(*strategy, repetition)) ++runs;
       }
     }
-    all += runs * (load.warmup + load.duration + kBesides);
+    all += runs * (load.warmup + load.duration + kBesidesLoad);
   }
   if (all > kShort) {
     console.note(fmt::format("this takes up to {}", results::human_seconds(seconds(all))));

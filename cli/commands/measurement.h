@@ -64,6 +64,9 @@ class Measurement {
   bool errors_ = false;
 };
 
+/// What a run takes besides its load: connecting, draining and removing keys.
+inline constexpr Duration kBesidesLoad = std::chrono::milliseconds(300);
+
 /// Says how long the plans take, unless that is short.
 void announce(const std::vector<loadgen::RunPlan>& plans, Console& console);
 

@@ -52,8 +52,8 @@ struct Difference {
 
 struct ComparisonOptions {
   double confidence = 0.95;
-  /// Gates. Their figures are compared besides the usual ones; if one was not measured, the
-  /// comparison says so.
+  /// The figures of these gates are compared even if they are not among the usual ones. The
+  /// comparison says so if one was not measured.
   std::vector<Regression> fail_on;
 };
 

@@ -9,7 +9,13 @@ namespace {
 using testing::ElementsAre;
 
 TEST(Race, DropsWhatIsHopeless) {
-  EXPECT_THAT(still_in({{1}, {3}, {5}, {}}), ElementsAre(true, true, false, false));
+  EXPECT_THAT(still_in({{1}, {3}, {5}}), ElementsAre(true, true, false));
+}
+
+TEST(Race, DoesNotDropWhatHasNoValueYet) {
+  EXPECT_THAT(still_in({{1}, {}}), ElementsAre(true, true));
+  EXPECT_THAT(still_in({{}, {}}), ElementsAre(true, true));
+  EXPECT_FALSE(is_settled({{1, 1, 1, 1}, {}}));
 }
 
 TEST(Race, DropsWhatCanBeToldApart) {
