@@ -44,12 +44,15 @@ TEST(Rank, KnowsWhichFiguresAreBetterHigh) {
 
 TEST(Rank, ComparesInvalidRunsOnlyWithOneAnother) {
   World world;
-  for (const char* name : {"quick", "slow"}) world.add(made_up(name));
-  world.file().runs = {measured("quick", 1), measured("slow", 9)};
+  for (const char* name : {"quick", "a-slow"}) world.add(made_up(name));
+  world.file().runs = {measured("quick", 1), measured("a-slow", 9)};
   world.file().runs[0].generator = {.valid = false, .reasons = {"steal"}};
-  EXPECT_THAT(names(world.choose({.clients = 1}).ranked), ElementsAre("slow", "quick"));
+  EXPECT_THAT(names(world.choose({.clients = 1}).ranked), ElementsAre("a-slow", "quick"));
   world.file().runs[1].generator = world.file().runs[0].generator;
-  EXPECT_THAT(names(world.choose({.clients = 1}).ranked), ElementsAre("quick", "slow"));
+  const Answer answer = world.choose({.clients = 1});
+  EXPECT_THAT(names(answer.ranked), ElementsAre("quick", "a-slow"));
+  EXPECT_EQ(answer.ranked[0].tier, 1);
+  EXPECT_EQ(answer.ranked[1].tier, 2);
 }
 
 TEST(Rank, RepetitionsCountByTheirMedian) {
