@@ -16,6 +16,7 @@
 #include "cli/options/value_types.h"
 #include "loadgen/experiments/capacity_experiment.h"
 #include "results/stats/compared_figures.h"
+#include "results/tables/experiments.h"
 
 namespace lockbench::cli {
 namespace {
@@ -97,10 +98,16 @@ Option sweep_option(CapacityOptions& capacity) {
   return option;
 }
 
-/// Chooses the sweep if the user did not.
-CapacityOptions with_sweep(CapacityOptions options) {
+/// A sweep of locks that are held for longer would take longer than it is worth.
+constexpr Duration kLongHold = 50ms;
+
+/// Chooses the time and the sweep if the user did not.
+CapacityOptions with_defaults(CapacityOptions options) {
   const bool listed = !options.sweep_clients.empty() || !options.sweep_keys.empty();
-  if (options.sweep && !listed) {
+  if (!options.time) {
+    options.time = loadgen::default_search_time(options.workload, options.objective);
+  }
+  if (options.sweep && !listed && options.workload.hold.mean() <= kLongHold) {
     options.sweep_clients = doubling_up_to(options.workload.clients);
     if (!options.workload.key_per_client) options.sweep_keys = {1, 2, 4};
   }
@@ -135,13 +142,14 @@ loadgen::CapacityPlan plan_of(const CapacityOptions& options,
                               loadgen::RunWatcher* watcher) {
   return {.run_id = run_id,
           .workload = options.workload,
+          .time = *options.time,
           .endpoints = deployment.endpoints,
           .counter_url = deployment.counter_url,
           .private_cpu = private_cpu_of(deployment),
+          .warms_up = [&deployment](const Descriptor& one) { return deployment.warms_up(one); },
           .objective = options.objective,
           .sweep_clients = options.sweep_clients,
           .sweep_keys = options.sweep_keys,
-          .sweep_duration = std::min<Duration>(std::chrono::seconds(1), options.workload.duration),
           .planned_rate = options.planned_rate,
           .extrapolations = options.extrapolations,
           .watcher = watcher};
@@ -166,6 +174,7 @@ void measure_all(loadgen::CapacityPlan plan, const std::vector<Selected>& select
                  results::Result& result, Ending& ending, Session& session) {
   Console& console = session.console();
   auto& capacities = *result.capacity;
+  if (const std::string why = loadgen::search_too_short(plan); !why.empty()) console.warn(why);
   for (const Selected& one : selected) {
     const std::string name(one.strategy->name);
     if (session.stopped()) {
@@ -183,19 +192,23 @@ void measure_all(loadgen::CapacityPlan plan, const std::vector<Selected>& select
     const results::Capacity& capacity = measured.capacity;
     if (!session.stopped()) {
       warn_of_missing_models(plan.extrapolations, capacity, console);
+      for (const std::string& line : results::doubts(capacity)) {
+        console.warn(fmt::format("{}: {}", name, line));
+      }
     }
     ending.errors = ending.errors || !measured.errors.empty();
     ending.exclusion_broken = ending.exclusion_broken || violated;
     ending.invalid = ending.invalid || capacity.limit == "generator";
-    const bool too_much = capacity.planned_rate && *capacity.planned_rate > capacity.lowest;
-    ending.threshold_missed = ending.threshold_missed || too_much || capacity.lowest <= 0;
+    const bool not_shown = capacity.planned_rate && *capacity.planned_rate > capacity.lowest;
+    ending.threshold_missed = ending.threshold_missed || not_shown || capacity.lowest <= 0;
+    ending.planned_too_high = ending.planned_too_high || capacity.planned_too_high();
     capacities.push_back(std::move(measured.capacity));
   }
   result.interrupted = ending.interrupted = session.stopped();
 }
 
 tl::expected<int, UsageError> capacity(const CapacityOptions& given) {
-  const CapacityOptions options = with_sweep(given);
+  const CapacityOptions options = with_defaults(given);
   auto selected = select(options);
   if (!selected) return tl::unexpected(selected.error());
   results::Result result = begin_result();
@@ -237,12 +250,16 @@ void CapacityOptions::declare(OptionList& options) {
   options.add({"clients", "N"}, workload.clients, whole_number(1, 10'000),
               "concurrent clients; enough that some are always free to start a section");
   options.add({"duration", "D"}, workload.duration, duration(10ms, 1h),
-              "measured time of each step of the search, which has at most 26");
+              "measured time of each step of the search; longer for a long hold or a low rate");
+  options.add({"time", "D"}, time, duration(1s, 168h),
+              "how long to search the rates of a strategy, closed loops apart",
+              "5m, for a long hold up to 30m");
   options.add_custom({"sweep", "LIST"}, sweep_option(*this));
-  options.add({"planned-rate", "R"}, planned_rate, number(0.001, 10'000'000),
-              "planned sections per second: shows utilisation and headroom; exit 99 if it is above "
-              "the capacity",
-              "none");
+  options.add(
+      {"planned-rate", "R"}, planned_rate, number(0.001, 10'000'000),
+      "planned sections per second: measured if it may be the limit, shows headroom; exit 99 "
+      "unless it is kept",
+      "none");
   options
       .add({"extrapolate", "LOAD"}, extrapolations, parsed(loadgen::parse_extrapolation, load_text),
            "predict a load that is not measured, such as clients=2000,rtt=1ms; the rtt is added "

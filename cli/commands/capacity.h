@@ -12,6 +12,7 @@ namespace lockbench::cli {
 struct CapacityOptions : LoadOptions {
   static constexpr Commands kCommand = kCapacity;
   std::vector<results::Threshold> objective;  ///< all must be kept; there is at least one
+  std::optional<Duration> time;  ///< of the search of each strategy; nothing: chosen by the command
   bool sweep = true;
   std::vector<int> sweep_clients, sweep_keys;  ///< both empty: chosen by the command
   std::optional<double> planned_rate;

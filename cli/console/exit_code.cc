@@ -36,6 +36,7 @@ int gravest(int a, int b) {
 int exit_code_of(const Ending& ending) {
   if (ending.interrupted) return exit_code::kInterrupted;
   if (ending.exclusion_broken) return exit_code::kExclusionBroken;
+  if (ending.planned_too_high) return exit_code::kThresholdMissed;
   if (ending.errors || ending.nothing_granted) return exit_code::kErrors;
   if (ending.invalid && ending.strict) return exit_code::kInvalid;
   if (ending.threshold_missed) return exit_code::kThresholdMissed;

@@ -22,10 +22,12 @@ struct Ending {
   bool invalid = false;
   bool strict = false;  ///< an invalid run has an exit code of its own
   bool threshold_missed = false;
+  /// A capacity's planned rate was measured as too high, whatever else went wrong.
+  bool planned_too_high = false;
 };
 
-/// The first that applies: interrupted, exclusion broken, errors or nothing granted, invalid,
-/// threshold missed.
+/// The first that applies: interrupted, exclusion broken, planned rate too high, errors or nothing
+/// granted, invalid, threshold missed.
 int exit_code_of(const Ending& ending);
 
 /// From the runs of a result. The caller adds missed thresholds and a failure to save.

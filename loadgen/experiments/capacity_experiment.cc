@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -10,32 +11,75 @@
 #include <utility>
 
 #include "loadgen/experiments/capacity_limit.h"
+#include "loadgen/experiments/capacity_rate.h"
 #include "loadgen/experiments/capacity_search.h"
 #include "loadgen/experiments/experiment.h"
 #include "loadgen/run/named_load.h"
+#include "results/stats/compared_figures.h"
 #include "results/tables/units.h"
 
 namespace lockbench::loadgen {
 namespace {
 
+using results::human_count;
 using results::human_number;
 using results::human_seconds;
+using results::samples_needed;
 
-// Steps with fewer sections are not significant.
-constexpr double kFewestSections = 20;
-// With that many steps the default takes a minute and a half.
-constexpr int kMostSteps = 26;
+using Clock = std::chrono::steady_clock;
 
-/// Whether `a` shows better than `b` why the rate failed.
-bool shows_better(const results::CapacityStep& a, const results::CapacityStep& b) {
-  return std::pair(!a.met, a.valid) > std::pair(!b.met, b.valid);
+/// No step and no closed loop is shorter: it shows what waits for so many holds do.
+constexpr int kFewestHolds = 20;
+constexpr Duration kClosedLoop = std::chrono::seconds(1);
+constexpr Duration kShortestSearch = std::chrono::minutes(5);
+constexpr Duration kLongestSearch = std::chrono::minutes(30);
+/// Rates near the capacity that a search measures.
+constexpr double kRates = 8;
+
+Duration of_seconds(double seconds) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+Duration fewest_holds(const Workload& workload) { return kFewestHolds * workload.hold.mean(); }
+
+/// Sections a second that the hold allows, if sections of the same key exclude each other.
+double ceiling_of(const Workload& workload) {
+  const double busiest = seconds(workload.hold.mean()) * busiest_key_share(workload);
+  return busiest > 0 ? 1 / busiest : std::numeric_limits<double>::infinity();
+}
+
+/// So many sections that a tenth of the samples that the objective takes is there.
+std::uint64_t sections_of_step(const CapacityPlan& plan, double rate) {
+  const Duration step = std::max(plan.workload.duration, fewest_holds(plan.workload));
+  return static_cast<std::uint64_t>(
+      std::ceil(std::max(rate * seconds(step), samples_needed(plan.objective) / 10)));
+}
+
+/// Until all of its sections are served, unless the load is too high for that.
+Workload step_of(const CapacityPlan& plan, double rate) {
+  Workload step = plan.workload;
+  step.rate = rate;
+  step.iterations = sections_of_step(plan, rate);
+  // The first sections meet no queue.
+  step.warmup = std::max(step.warmup, fewest_holds(step));
+  double longest_wait = 0;
+  for (const results::Threshold& one : plan.objective) {
+    const bool time = results::compared_figure(one.figure).kind == results::FigureKind::seconds;
+    if (time) longest_wait = std::max(longest_wait, one.bound);
+  }
+  step.duration = of_seconds(1.5 * static_cast<double>(*step.iterations) / rate +
+                             std::min(longest_wait, seconds(step.acquire_timeout)) + 1);
+  return step;
 }
 
 class Experiment {
  public:
   Experiment(const CapacityPlan& plan, const std::function<void(const std::string&)>& on_step,
              std::stop_token stop)
-      : plan_(plan), on_step_(on_step), stop_(std::move(stop)) {
+      : plan_(plan),
+        on_step_(on_step),
+        stop_(std::move(stop)),
+        lock_{busiest_key_share(plan.workload), plan.strategy->traits.promises_exclusion} {
     results::Capacity& capacity = measured_.capacity;
     capacity.strategy = plan.strategy->name;
     for (const results::Threshold& threshold : plan.objective) {
@@ -48,13 +92,15 @@ class Experiment {
   }
 
   CapacityMeasured measure() {
+    say_how_long();
     const auto contended = closed_loop("clients", plan_.workload.clients);
     if (contended) {
       search(contended->sections_per_second);
       sweep();
       name_what_limits();
       const auto alone = closed_loops_.find({"clients", 1});
-      const ModelBasis basis{*contended, alone == closed_loops_.end() ? nullptr : &alone->second};
+      const ModelBasis basis{*contended, rates_,
+                             alone == closed_loops_.end() ? nullptr : &alone->second};
       measured_.capacity.models = model_capacity(plan_, measured_.capacity, basis);
     } else {
       measured_.capacity.limit_reason = "nothing could be measured";
@@ -76,17 +122,28 @@ class Experiment {
     load.endpoints = plan_.endpoints;
     load.counter_url = plan_.counter_url;
     load.private_cpu = plan_.private_cpu;
+    // Once is enough: the servers stay.
+    if (runs_ == 1) load.warms_up = plan_.warms_up;
     load.watcher = plan_.watcher;
     ForwardWarnings observer(on_step_);
     RunReport report = run_plan(load, observer, stop_);
     for (const results::Skipped& failed : report.not_started) complain(failed.reason);
     if (report.runs.empty()) return std::nullopt;
     results::Run& result = report.runs.front();
-    add_verdict(result.audit.verdict, measured_.capacity.violated);
+    note_audit(result.audit);
     if (!result.errors.empty()) complain(result.errors.front());
     // A run that a stop cut short is not a step.
     if (stop_.stop_requested()) return std::nullopt;
     return std::move(result);
+  }
+
+  /// The runs are too short for a verdict of their own.
+  void note_audit(const results::Audit& audit) {
+    if (audit.verdict == results::Verdict::unaudited) return;
+    contended_grants_ += audit.contended_grants;
+    std::optional<bool>& violated = measured_.capacity.violated;
+    if (!audit.saw_no_violation()) violated = true;
+    if (!violated && contended_grants_ >= plan_.workload.contended_grants) violated = false;
   }
 
   void complain(const std::string& why) {
@@ -97,10 +154,25 @@ class Experiment {
 
   void say(const std::string& what) { on_step_(fmt::format("{}: {}", plan_.strategy->name, what)); }
 
+  Duration closed_loop_duration() const {
+    return std::max(std::min(kClosedLoop, plan_.workload.duration), fewest_holds(plan_.workload));
+  }
+
+  void say_how_long() {
+    const auto& clients = plan_.sweep_clients;
+    const bool swept =
+        std::find(clients.begin(), clients.end(), plan_.workload.clients) != clients.end();
+    const auto loops = static_cast<double>(clients.size() + plan_.sweep_keys.size() + !swept);
+    const double each = seconds(closed_loop_duration() + plan_.workload.warmup);
+    say(fmt::format("takes up to {}: a search of {}, and {} closed loops",
+                    human_seconds(seconds(plan_.time) + loops * each),
+                    human_seconds(seconds(plan_.time)), loops));
+  }
+
   std::optional<results::Run> closed_loop(const std::string& over, int at) {
     Workload workload = plan_.workload;
     workload.rate.reset();
-    workload.duration = plan_.sweep_duration;
+    workload.duration = closed_loop_duration();
     (over == "clients" ? workload.clients : workload.keys) = at;
     auto result = run(workload);
     if (!result) return std::nullopt;
@@ -114,35 +186,55 @@ class Experiment {
 
   void search(double closed_loop_rate) {
     CapacitySearchPlan plan;
-    const double step = seconds(plan_.workload.duration);
-    plan.lowest_rate = kFewestSections / step;
-    plan.first_rate = closed_loop_rate > 0 ? closed_loop_rate / 4 : plan.first_rate;
-    plan.most_steps = kMostSteps;
-    plan.seed = plan_.workload.seed;
+    plan.seconds = seconds(plan_.time);
+    plan.planned = plan_.planned_rate;
+    if (closed_loop_rate > 0) plan.first_rate = closed_loop_rate / 2;
+    if (lock_.excludes) {
+      plan.ceiling = ceiling_of(plan_.workload);
+      if (std::isfinite(plan.ceiling)) measured_.capacity.ceiling = plan.ceiling;
+    }
+    search_began_ = Clock::now();
     CapacitySearch search(
-        plan, [this](std::string_view purpose, double rate) { return try_rate(purpose, rate); });
+        plan, [this](double rate, bool confirms) { return try_rate(rate, confirms); },
+        [this](double rate) {
+          const Workload step = step_of(plan_, rate);
+          return static_cast<double>(*step.iterations) / rate + seconds(step.warmup);
+        });
     const CapacityInterval found = search.run();
-    measured_.capacity.lowest = found.held;
-    measured_.capacity.highest = found.failed;
+    measured_.capacity.lowest = found.kept;
+    measured_.capacity.highest = found.missed;
     measured_.capacity.confirmed = found.confirmed;
   }
 
-  std::optional<bool> try_rate(std::string_view purpose, double rate) {
-    Workload workload = plan_.workload;
-    workload.rate = rate;
-    const auto result = run(workload);
+  std::optional<CapacitySearch::Step> try_rate(double rate, bool confirms) {
+    const auto began = Clock::now();
+    auto result = run(step_of(plan_, rate));
     if (!result) return std::nullopt;
-    const results::CapacityStep step = judge_step(*result, purpose, rate, plan_.objective);
-    const auto known = shown_.find(rate);
-    if (known == shown_.end() || shows_better(step, known->second.first)) {
-      shown_.insert_or_assign(rate, std::pair(step, *result));
+    results::Capacity& capacity = measured_.capacity;
+    capacity.steps.push_back(
+        judge_step(*result, confirms ? "confirm" : "search", rate, plan_.objective));
+    auto& runs = rates_[rate];
+    runs.push_back(std::move(*result));
+    const RateRuling ruling = judge_rate(rate, runs, plan_.objective, lock_);
+    const auto place =
+        std::lower_bound(capacity.rates.begin(), capacity.rates.end(), rate,
+                         [](const results::CapacityRate& one, double at) { return one.rate < at; });
+    if (place != capacity.rates.end() && place->rate == rate) {
+      *place = ruling.rate;
+    } else {
+      capacity.rates.insert(place, ruling.rate);
     }
-    measured_.capacity.steps.push_back(step);
-    say(fmt::format("{} {}/s: {}, acquire p99 {}{}{}", purpose, human_number(rate),
-                    step.met ? "kept" : "not kept",
-                    step.acquire.count > 0 ? human_seconds(step.acquire.p99) : "–",
-                    step.reason.empty() ? "" : ", ", step.reason));
-    return step.met;
+    const auto now = Clock::now();
+    const std::string disturbed = ruling.rate.invalid_steps > 0
+                                      ? fmt::format(", {} disturbed", ruling.rate.invalid_steps)
+                                      : "";
+    say(fmt::format("{:.0f} %: {}/s {}: {}; {} samples, missed in {} of {} steps{}",
+                    100 * seconds(now - search_began_) / seconds(plan_.time), human_number(rate),
+                    ruling.rate.decision, ruling.rate.reason,
+                    human_count(static_cast<double>(ruling.rate.samples)), ruling.rate.missed_steps,
+                    ruling.rate.steps, disturbed));
+    return CapacitySearch::Step{ruling.decision, seconds(now - began), ruling.enough,
+                                ruling.hindered};
   }
 
   void sweep() {
@@ -163,22 +255,25 @@ class Experiment {
     });
   }
 
+  /// The most telling one at that rate.
+  const results::Run& worst_run(double rate, bool& valid) const {
+    const auto& runs = rates_.at(rate);
+    const results::Run* worst = &runs.front();
+    std::pair<bool, bool> shown;
+    for (const results::Run& run : runs) {
+      const results::CapacityStep step = judge_step(run, "", rate, plan_.objective);
+      const std::pair<bool, bool> shows(!step.met, step.valid);
+      if (shows > shown) {
+        worst = &run;
+        shown = shows;
+      }
+    }
+    valid = shown.second;
+    return *worst;
+  }
+
   void name_what_limits() {
     results::Capacity& capacity = measured_.capacity;
-    // NaN if no rate failed.
-    const auto found =
-        std::isfinite(capacity.highest) ? shown_.find(capacity.highest) : shown_.end();
-    if (found == shown_.end()) {
-      capacity.limit_reason = "no rate was found at which the objective is missed";
-      return;
-    }
-    const auto& [step, run] = found->second;
-    const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-    const std::size_t servers = urls_of(*plan_.strategy, plan_.endpoints).size();
-    // Redis executes all commands on one thread.
-    const double store_cores = plan_.strategy->backend == "redis"
-                                   ? static_cast<double>(std::max<std::size_t>(servers, 1))
-                                   : cores;
     std::size_t invalid = 0;
     std::string reason;
     for (const results::CapacityStep& one : capacity.steps) {
@@ -186,16 +281,31 @@ class Experiment {
       ++invalid;
       reason = one.reason;
     }
-    Limit limit = name_limit({.run = run,
-                              .clients = capacity.clients,
-                              .busiest_key_share = busiest_key_share(plan_.workload),
-                              .excludes = run.audit.saw_no_violation(),
-                              .store_cores = store_cores,
-                              .cores = cores,
-                              .step_valid = step.valid,
-                              .steps = capacity.steps.size(),
-                              .invalid_steps = invalid,
-                              .invalid_reason = reason});
+    const bool missed = std::isfinite(capacity.highest);
+    if (!missed && 2 * invalid <= capacity.steps.size()) {
+      capacity.limit_reason = "no rate was found at which the objective is missed";
+      return;
+    }
+    const double rate = missed ? capacity.highest : rates_.rbegin()->first;
+    bool valid = false;
+    const results::Run& run = worst_run(rate, valid);
+    const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    const std::size_t servers = urls_of(*plan_.strategy, plan_.endpoints).size();
+    // Redis executes all commands on one thread.
+    const double store_cores = plan_.strategy->backend == "redis"
+                                   ? static_cast<double>(std::max<std::size_t>(servers, 1))
+                                   : cores;
+    LimitEvidence evidence{.run = run,
+                           .clients = capacity.clients,
+                           .lock = {lock_.busiest_key, run.audit.saw_no_violation()},
+                           .store_cores = store_cores,
+                           .cores = cores,
+                           .step_valid = valid,
+                           .steps = capacity.steps.size(),
+                           .invalid_steps = invalid,
+                           .invalid_reason = reason};
+    if (servers > 0) evidence.store = plan_.strategy->backend;
+    Limit limit = name_limit(evidence);
     capacity.limit = std::move(limit.name);
     capacity.limit_reason = std::move(limit.reason);
   }
@@ -213,11 +323,31 @@ class Experiment {
   const std::stop_token stop_;
   CapacityMeasured measured_;
   std::map<std::pair<std::string, int>, results::Run> closed_loops_;
-  std::map<double, std::pair<results::CapacityStep, results::Run>> shown_;  ///< by their rate
+  std::map<double, std::vector<results::Run>> rates_;
+  LockShare lock_;
+  Clock::time_point search_began_;
+  std::uint64_t contended_grants_ = 0;
   int runs_ = 0;
 };
 
 }  // namespace
+
+Duration default_search_time(const Workload& workload,
+                             std::span<const results::Threshold> objective) {
+  const double each = samples_needed(objective) / ceiling_of(workload);
+  return std::clamp(of_seconds(std::min(kRates * each, seconds(kLongestSearch))), kShortestSearch,
+                    kLongestSearch);
+}
+
+std::string search_too_short(const CapacityPlan& plan) {
+  const double needed = samples_needed(plan.objective);
+  const double each = needed / ceiling_of(plan.workload);
+  if (each <= seconds(plan.time)) return "";
+  return fmt::format(
+      "no rate can be kept in {}: the objective takes {} sections at a rate, and they {}; use a "
+      "longer --time, or a lower percentile",
+      human_seconds(seconds(plan.time)), human_count(needed), human_seconds(each));
+}
 
 CapacityMeasured measure_capacity(const CapacityPlan& plan,
                                   const std::function<void(const std::string& line)>& on_step,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -18,18 +19,26 @@ namespace lockbench::loadgen {
 struct CapacityPlan {
   std::string run_id;
   const Descriptor* strategy = nullptr;
-  /// Of each step; the search sets the rate.
+  /// Of each step; the search sets the rate, and makes steps longer where the hold is long.
   Workload workload;
+  Duration time{};  ///< of the search, without closed loops
   Endpoints endpoints;
   std::string counter_url;
   PrivateCpu private_cpu{};
+  std::function<bool(const Descriptor&)> warms_up{};  ///< as in RunPlan
   std::vector<results::Threshold> objective;
   std::vector<int> sweep_clients, sweep_keys;  ///< growing; none: no sweep
-  Duration sweep_duration = std::chrono::seconds(1);
   std::optional<double> planned_rate;
   std::vector<Extrapolation> extrapolations;
   RunWatcher* watcher = nullptr;  ///< is notified of every run
 };
+
+/// The time that a search takes if the user sets none: what eight rates near the capacity need for
+/// so many samples as the objective takes, but 5 to 30 minutes.
+Duration default_search_time(const Workload& workload,
+                             std::span<const results::Threshold> objective);
+/// With which a lock of such a hold cannot decide a single rate; empty if it can.
+std::string search_too_short(const CapacityPlan& plan);
 
 /// A stop ends it early, with what was measured until then.
 struct CapacityMeasured {
@@ -41,14 +50,15 @@ CapacityMeasured measure_capacity(const CapacityPlan& plan,
                                   const std::function<void(const std::string& line)>& on_step,
                                   const std::stop_token& stop);
 
-/// The closed loops that the models are fitted to.
+/// What the models are fitted to.
 struct ModelBasis {
-  const results::Run& contended;        ///< with all clients
-  const results::Run* alone = nullptr;  ///< with one client; may be null
+  const results::Run& contended;                             ///< closed loop with all clients
+  const std::map<double, std::vector<results::Run>>& rates;  ///< open loop
+  const results::Run* alone = nullptr;                       ///< one client; may be null
 };
 
-/// Fits the models and predicts with them: for the steps, for the largest swept number of clients,
-/// which the fit leaves out, and for the extrapolations. `capacity` has the steps and the sweep.
+/// Fits the models and predicts with them: for the rates, for the largest swept number of clients,
+/// which the fit leaves out, and for the extrapolations. `capacity` has the rates and the sweep.
 std::vector<results::CapacityModel> model_capacity(const CapacityPlan& plan,
                                                    const results::Capacity& capacity,
                                                    const ModelBasis& basis);

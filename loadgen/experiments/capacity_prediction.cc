@@ -2,21 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "loadgen/experiments/capacity_experiment.h"
-#include "loadgen/experiments/capacity_limit.h"
+#include "loadgen/experiments/capacity_rate.h"
 #include "results/stats/queue_model.h"
 #include "results/stats/scalability.h"
-#include "results/stats/statistics.h"
 
 namespace lockbench::loadgen {
 namespace {
 
 constexpr std::uint64_t kFewestHandoffs = 20;
 constexpr std::string_view kThroughput = "sections_per_second";
-
-double square(double value) { return value * value; }
 
 results::Prediction prediction(std::string at, std::string_view figure, double predicted,
                                std::optional<double> measured = {}) {
@@ -29,69 +27,65 @@ results::Prediction prediction(std::string at, std::string_view figure, double p
   return made;
 }
 
-/// The rate nearest to `wanted` among the steps that kept the objective; nothing if there is none.
-std::optional<double> rate_near(const results::Capacity& capacity, double wanted) {
-  std::optional<double> nearest;
-  for (const results::CapacityStep& step : capacity.steps) {
-    if (!step.met || step.rate > capacity.lowest) continue;
-    if (!nearest || std::abs(step.rate - wanted) < std::abs(*nearest - wanted)) {
-      nearest = step.rate;
-    }
+/// The rates at which the queue is checked, growing: about half of what is kept, all of it, and
+/// what is missed.
+std::set<double> rates_to_check(const results::Capacity& capacity) {
+  std::set<double> chosen;
+  const results::CapacityRate* half = nullptr;
+  const auto from_half = [&](double rate) { return std::abs(rate - capacity.lowest / 2); };
+  for (const results::CapacityRate& at : capacity.rates) {
+    if (at.rate == capacity.lowest || at.rate == capacity.highest) chosen.insert(at.rate);
+    if (at.decision != "kept" || at.rate > capacity.lowest) continue;
+    if (half == nullptr || from_half(at.rate) < from_half(half->rate)) half = &at;
   }
-  return nearest;
+  if (half != nullptr) chosen.insert(half->rate);
+  return chosen;
 }
 
-/// The median over all steps at that rate.
-template <class Figure>
-std::optional<double> measured_at(const results::Capacity& capacity, double rate, Figure figure) {
-  std::vector<double> values;
-  for (const results::CapacityStep& step : capacity.steps) {
-    if (step.rate == rate && step.acquire.count > 0) values.push_back(figure(step.acquire));
-  }
-  return results::median(values);
-}
-
+/// Fitted to hold, handoff and overtakings at each rate; checked by the waits there.
 std::optional<results::CapacityModel> queue_model(const CapacityPlan& plan,
                                                   const results::Capacity& capacity,
                                                   const ModelBasis& basis) {
-  const results::Run& run = basis.contended;
   const Workload& load = plan.workload;
-  const bool queues = run.audit.saw_no_violation() && run.turnaround.count >= kFewestHandoffs &&
-                      load.arrival == Arrival::poisson;
+  const bool queues = basis.contended.audit.saw_no_violation() && load.arrival == Arrival::poisson;
   if (!queues || (load.key_skew > 0 && load.keys > 1)) return std::nullopt;
-  const results::QueueModel model{
-      .service_mean = occupancy(run),
-      .service_variance = square(run.hold.stddev) + square(run.turnaround.stddev),
-      // Acquiring a free lock takes one round trip, as a release does.
-      .free_seconds = basis.alone != nullptr ? basis.alone->acquire.p50 : run.release.p50};
-  results::CapacityModel made{
-      .name = "queue",
-      .parameters = {{"service_mean_seconds", model.service_mean},
-                     {"service_stddev_seconds", std::sqrt(model.service_variance)},
-                     {"free_seconds", model.free_seconds}}};
   const int locks = load.key_count();
-  std::optional<double> said;
-  for (const double share : {0.5, 1.0}) {
-    const auto rate = rate_near(capacity, share * capacity.lowest);
-    if (!rate || rate == said) continue;
-    said = rate;
-    const std::string at = fmt::format("rate={:.4g}", *rate);
-    const auto add = [&](std::string_view figure, std::optional<double> predicted, auto of) {
-      if (predicted) {
-        made.predictions.push_back(
-            prediction(at, figure, *predicted, measured_at(capacity, *rate, of)));
-      }
+  results::CapacityModel made{.name = "queue"};
+  // At the lowest rate most find it free; else: acquiring a free lock takes one round trip, as a
+  // release does.
+  const bool mostly_free = !capacity.rates.empty() && capacity.rates.front().rho < 0.5;
+  const double free_seconds =
+      mostly_free ? capacity.rates.front().acquire.p50 : basis.contended.release.p50;
+  for (const double rate : rates_to_check(capacity)) {
+    const ServiceTimes service = service_times(basis.rates.at(rate));
+    if (service.handoffs < kFewestHandoffs) continue;
+    const results::QueueModel model{
+        .service_mean = service.hold + service.handoff,
+        .service_variance = service.hold_variance + service.handoff_variance,
+        .free_seconds = free_seconds,
+        .overtaking_share = service.overtaking_share};
+    made.parameters = {{"service_mean_seconds", model.service_mean},
+                       {"service_stddev_seconds", std::sqrt(model.service_variance)},
+                       {"free_seconds", model.free_seconds},
+                       {"overtaking_share", model.overtaking_share}};
+    const results::Distribution& measured = capacity.at(rate)->acquire;
+    const auto add = [&](std::string_view figure, std::optional<double> predicted, double seen) {
+      if (!predicted) return;
+      const std::string at = fmt::format("rate={:.4g}", rate);
+      made.predictions.push_back(prediction(at, figure, *predicted, seen));
     };
-    const double each = *rate / locks;
-    add("acquire.mean", model.mean_acquire(each), [](const auto& d) { return d.mean; });
-    add("acquire.p99", model.acquire_percentile(each, 0.99), [](const auto& d) { return d.p99; });
+    add("acquire.mean", model.mean_acquire(rate / locks), measured.mean);
+    add("acquire.p99", model.acquire_percentile(rate / locks, 0.99), measured.p99);
   }
+  const ServiceTimes contended = service_times({&basis.contended, 1});
   for (const Extrapolation& extrapolation : plan.extrapolations) {
     if (!extrapolation.rtt || extrapolation.clients) continue;
-    const double ceiling = locks / (model.service_mean + seconds(*extrapolation.rtt));
-    made.predictions.push_back(prediction(extrapolation.text(), kThroughput, ceiling));
+    if (contended.handoffs < kFewestHandoffs) continue;
+    const double each = contended.hold + contended.turnaround + seconds(*extrapolation.rtt);
+    made.predictions.push_back(prediction(extrapolation.text(), kThroughput, locks / each));
     made.predictions.back().extrapolated = true;
   }
+  if (made.predictions.empty()) return std::nullopt;
   return made;
 }
 

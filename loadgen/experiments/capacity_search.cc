@@ -1,98 +1,128 @@
 #include "loadgen/experiments/capacity_search.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 namespace lockbench::loadgen {
 namespace {
 
-constexpr std::string_view kClimb = "climb", kBisect = "bisect", kConfirmAt = "confirm-at",
-                           kConfirmAbove = "confirm-above";
+using results::Decision;
+
+constexpr double kHighestRate = 1e7;
+constexpr double kWorthwhile = 1000;
+/// Of the time: how long one rate may stay open, and what is kept for measuring both ends again.
+constexpr double kPatience = 1.0 / 8, kLastPart = 1.0 / 5;
+
+/// To three digits, as people write rates.
+double rounded(double rate) {
+  const double unit = std::pow(10, std::floor(std::log10(rate)) - 2);
+  return std::round(rate / unit) * unit;
+}
 
 }  // namespace
 
-CapacitySearch::CapacitySearch(CapacitySearchPlan plan, Measure measure)
-    : plan_(plan), measure_(std::move(measure)), random_(plan.seed) {}
+CapacitySearch::CapacitySearch(CapacitySearchPlan plan, Measure measure, Estimate estimate)
+    : plan_(plan), measure_(std::move(measure)), estimate_(std::move(estimate)) {
+  plan_.ceiling = std::min(plan_.ceiling, kHighestRate);
+}
 
 CapacityInterval CapacitySearch::run() {
-  while (steps_ < plan_.most_steps) {
-    const CapacityInterval found = interval();
-    if (const auto rate = next_rate(found)) {
-      const bool closed = found.held > 0 && std::isfinite(found.failed);
-      if (!try_rate(closed ? kBisect : kClimb, *rate, false)) break;
-      continue;
-    }
-    const std::vector<bool> order = missing(found);
-    if (order.empty() || !confirm(found, order)) break;
+  // Ends, as each step takes time.
+  while (const auto chosen = next()) {
+    if (elapsed_ + estimate_(chosen->rate) > plan_.seconds) break;
+    const auto step = measure_(chosen->rate, chosen->confirms);
+    if (!step) break;
+    Tally& tally = tallies_[chosen->rate];
+    tally.decision = step->decision;
+    tally.seconds += step->seconds;
+    tally.enough = step->enough;
+    tally.hindered = step->hindered;
+    ++tally.steps;
+    tally.confirming += chosen->confirms ? 1 : 0;
+    elapsed_ += step->seconds;
   }
   CapacityInterval found = interval();
-  const bool closed = found.held > 0 && std::isfinite(found.failed);
-  found.confirmed = closed && !next_rate(found) && missing(found).empty();
+  found.confirmed = is_narrow(found) && !confirmation(found, false);
   return found;
 }
 
 CapacityInterval CapacitySearch::interval() const {
   CapacityInterval found;
   for (const auto& [rate, tally] : tallies_) {
-    if (!tally.holds()) {
-      found.failed = rate;
+    if (tally.decision == Decision::kept) found.kept = rate;
+    if (tally.decision == Decision::missed) {
+      found.missed = rate;
       break;
     }
-    found.held = rate;
   }
   return found;
 }
 
-std::optional<double> CapacitySearch::next_rate(const CapacityInterval& interval) const {
-  const auto within = [this](double rate) -> std::optional<double> {
-    const bool allowed = rate >= plan_.lowest_rate && rate <= plan_.highest_rate;
-    return allowed ? std::optional(rate) : std::nullopt;
-  };
-  if (tallies_.empty()) {
-    return std::clamp(plan_.first_rate, plan_.lowest_rate, plan_.highest_rate);
-  }
-  if (!std::isfinite(interval.failed)) return within(2 * interval.held);
-  if (interval.held <= 0) return within(interval.failed / 2);
-  if (interval.failed <= interval.held * (1 + plan_.precision)) return std::nullopt;
-  return std::sqrt(interval.held * interval.failed);
+double CapacitySearch::upper_end(const CapacityInterval& found) const {
+  return std::isfinite(found.missed) ? found.missed : plan_.ceiling;
 }
 
-std::vector<bool> CapacitySearch::missing(const CapacityInterval& interval) {
-  std::vector<bool> order;
-  for (const bool at : {true, false}) {
-    const double end = at ? interval.held : interval.failed;
-    if (!(end > 0)) continue;  // that end is open
-    const auto tally = tallies_.find(end);
-    const int lacking = std::max(0, plan_.confirmations - tally->second.confirming);
-    order.insert(order.end(), static_cast<std::size_t>(lacking), at);
-  }
-  std::shuffle(order.begin(), order.end(), random_);
-  return order;
+bool CapacitySearch::is_narrow(const CapacityInterval& found) const {
+  return found.kept > 0 && upper_end(found) <= found.kept * (1 + plan_.precision);
 }
 
-bool CapacitySearch::confirm(const CapacityInterval& interval, const std::vector<bool>& order) {
-  for (const bool at : order) {
-    if (steps_ >= plan_.most_steps) return false;
-    const bool done = at ? try_rate(kConfirmAt, interval.held, true)
-                         : try_rate(kConfirmAbove, interval.failed, true);
-    if (!done) return false;
+std::optional<CapacitySearch::Next> CapacitySearch::next() const {
+  if (tallies_.empty()) return Next{rounded(std::min(plan_.first_rate, plan_.ceiling / 2))};
+  const CapacityInterval found = interval();
+  if (is_narrow(found)) return confirmation(found, false);
+  const bool both = found.kept > 0 && std::isfinite(found.missed);
+  if (both && elapsed_ > (1 - kLastPart) * plan_.seconds) {
+    return confirmation(found, true);
   }
-  return true;
+  const double rate = undecided(found);
+  // What a free lock does not keep, no rate does.
+  if (rate * kWorthwhile < plan_.first_rate) return std::nullopt;
+  return Next{rate};
 }
 
-bool CapacitySearch::try_rate(std::string_view purpose, double rate, bool confirms) {
-  ++steps_;
-  const auto met = measure_(purpose, rate);
-  if (!met) return false;
-  Tally& tally = tallies_[rate];
-  ++tally.runs;
-  tally.met += *met ? 1 : 0;
-  if (confirms) {
-    ++tally.confirming;
-    tally.confirming_met += *met ? 1 : 0;
+std::optional<CapacitySearch::Next> CapacitySearch::confirmation(const CapacityInterval& found,
+                                                                 bool forever) const {
+  std::optional<Next> again;
+  for (const double end : {found.kept, found.missed}) {
+    if (!(end > 0)) continue;  // there is none
+    const Tally& tally = tallies_.at(end);
+    if (!forever && 2 * tally.confirming >= tally.steps) continue;
+    if (!again || tally.confirming < tallies_.at(again->rate).confirming) again = {end, true};
   }
-  return true;
+  return again;
+}
+
+double CapacitySearch::undecided(const CapacityInterval& found) const {
+  const double upper = upper_end(found);
+  std::vector<std::pair<double, double>> open;  // rates, and the time that they took
+  for (const auto& [rate, tally] : tallies_) {
+    if (tally.decision != Decision::open || rate < found.kept || rate > upper) continue;
+    const bool patient = tally.seconds < kPatience * plan_.seconds && !tally.hindered;
+    if (!tally.enough || patient) return rate;
+    open.emplace_back(rate, tally.seconds);
+  }
+  if (open.empty()) return between(found.kept, upper);
+  const auto& [lowest, time_below] = open.front();
+  const auto& [highest, time_above] = open.back();
+  if (!(found.kept > 0)) return rounded(lowest / 2);
+  const double gap_below = lowest / found.kept, gap_above = upper / highest;
+  if (std::max(gap_below, gap_above) > 1 + plan_.precision) {
+    return gap_below >= gap_above ? between(found.kept, lowest) : between(highest, upper);
+  }
+  return time_below <= time_above ? lowest : highest;
+}
+
+double CapacitySearch::between(double below, double above) const {
+  // Samples at a low rate take long, those at a high one do not.
+  if (!(below > 0)) return rounded(above / 2);
+  if (above >= kHighestRate) return rounded(below * (tallies_.size() > 1 ? 4 : 2));
+  const double planned = plan_.planned.value_or(0);
+  const bool decides =
+      planned > below * (1 + plan_.precision / 2) && planned * (1 + plan_.precision / 2) < above;
+  return decides ? planned : rounded(std::sqrt(below * above));
 }
 
 }  // namespace lockbench::loadgen

@@ -1,69 +1,81 @@
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <limits>
 #include <map>
 #include <optional>
-#include <random>
-#include <string_view>
-#include <vector>
+
+#include "results/stats/batches.h"
 
 namespace lockbench::loadgen {
 
 /// Bounds of the search for the highest rate that keeps an objective. Rates in sections per second.
 struct CapacitySearchPlan {
-  double first_rate = 100;  ///< above 0; fewer steps if it is near the answer
-  double lowest_rate = 1;   ///< no lower rate is tried
-  double highest_rate = 1e7;
-  double precision = 0.05;  ///< largest relative width of the interval
-  int confirmations = 3;    ///< runs at each end; the majority decides
-  int most_steps = 30;
-  std::uint64_t seed = 1;  ///< of the order of confirming runs
+  double first_rate = 100;  ///< above 0; less time is needed if it is near the answer
+  double ceiling = std::numeric_limits<double>::infinity();  ///< lower rates only are tried
+  std::optional<double> planned;  ///< tried where the rates so far leave it open
+  double precision = 0.1;         ///< relative width of the interval that is narrow enough
+  double seconds = 300;           ///< no step begins that would end later
 };
 
 /// The result of the rates that were tried: the capacity lies in between.
 struct CapacityInterval {
-  double held = 0;  ///< the highest rate that kept it below all that did not; 0 if there is none
-  double failed = std::numeric_limits<double>::quiet_NaN();  ///< the lowest that failed, if any
-  bool confirmed = false;  ///< by `confirmations` runs at both ends
+  double kept = 0;  ///< the highest that kept it below all that missed it; 0 if there is none
+  double missed = std::numeric_limits<double>::quiet_NaN();  ///< the lowest that did, if any
+  bool confirmed = false;  ///< narrow enough, and measured again at both ends
 };
 
-/// Doubles the rate, bisects the interval, and confirms both of its ends in random order. Resumes
-/// the search if a confirmation contradicts the interval. For one thread.
+/// Tries rates between the highest that is kept and the lowest that is missed. A rate that stays
+/// open for too long is left, and the search goes on below it for one that is kept and above it for
+/// one that is missed. Then it measures both ends again, as often as it took to decide them, or in
+/// the last fifth of the time: all steps at a rate decide together, so a miss counts whenever it
+/// fell. For one thread.
 class CapacitySearch {
  public:
-  /// Returns whether the objective was kept at that rate; nothing ends the search. The purpose is
-  /// "climb", "bisect", "confirm-at" or "confirm-above".
-  using Measure = std::function<std::optional<bool>(std::string_view purpose, double rate)>;
+  struct Step {
+    results::Decision decision = results::Decision::open;  ///< of all steps at this rate
+    double seconds = 0;                                    ///< that this one took
+    bool enough = true;     ///< all steps at this rate could have decided it
+    bool hindered = false;  ///< they would have, but some were disturbed: try another rate first
+  };
+  /// Makes a step at that rate, to decide it or to confirm it; nothing ends the search.
+  using Measure = std::function<std::optional<Step>(double rate, bool confirms)>;
+  /// How long a step at that rate will take.
+  using Estimate = std::function<double(double rate)>;
 
-  CapacitySearch(CapacitySearchPlan plan, Measure measure);
+  CapacitySearch(CapacitySearchPlan plan, Measure measure, Estimate estimate);
 
-  /// Makes at most `most_steps` steps.
   CapacityInterval run();
 
  private:
   struct Tally {
-    int runs = 0, met = 0;
-    int confirming = 0, confirming_met = 0;
-
-    /// Confirming runs decide if there are any, as they were not chosen by their outcome.
-    bool holds() const { return confirming > 0 ? 2 * confirming_met > confirming : 2 * met > runs; }
+    results::Decision decision = results::Decision::open;
+    double seconds = 0;
+    bool enough = false, hindered = false;
+    int steps = 0;
+    int confirming = 0;  ///< of these
+  };
+  struct Next {
+    double rate = 0;
+    bool confirms = false;
   };
 
   CapacityInterval interval() const;
-  /// The rate to try next if the interval is open or too wide.
-  std::optional<double> next_rate(const CapacityInterval& interval) const;
-  /// The confirming runs that are still missing, in random order; true: at the end that held.
-  std::vector<bool> missing(const CapacityInterval& interval);
-  bool try_rate(std::string_view purpose, double rate, bool confirms);
-  bool confirm(const CapacityInterval& interval, const std::vector<bool>& order);
+  double upper_end(const CapacityInterval& found) const;
+  bool is_narrow(const CapacityInterval& found) const;
+  std::optional<Next> next() const;
+  /// The end that was measured again less often; nothing if both were often enough. `forever`:
+  /// that is never so.
+  std::optional<Next> confirmation(const CapacityInterval& found, bool forever) const;
+  /// A rate between the ends.
+  double undecided(const CapacityInterval& found) const;
+  double between(double below, double above) const;
 
-  const CapacitySearchPlan plan_;
+  CapacitySearchPlan plan_;
   const Measure measure_;
-  std::mt19937_64 random_;
+  const Estimate estimate_;
   std::map<double, Tally> tallies_;
-  int steps_ = 0;
+  double elapsed_ = 0;
 };
 
 }  // namespace lockbench::loadgen

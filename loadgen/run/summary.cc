@@ -124,9 +124,10 @@ void summarise_audit(const RunShared& run, results::Run& result) {
   const std::uint64_t violations =
       std::max({audit.lost_updates, audit.overlaps, audit.fence_regressions});
   if (audit.contended_grants > 0) {
-    audit.violations_per_million = std::min(1.0, results::poisson_upper_bound(violations) /
-                                                     static_cast<double>(audit.contended_grants)) *
-                                   1e6;
+    audit.violations_per_million =
+        std::min(1.0, results::poisson_upper_bound(static_cast<double>(violations)) /
+                          static_cast<double>(audit.contended_grants)) *
+        1e6;
   }
   if (violations > 0) {
     audit.verdict = run.strategy.traits.promises_exclusion ? results::Verdict::violated

@@ -180,16 +180,21 @@ LOCKBENCH_DESCRIBE(Hazard, scenario, strategy, expected, observed, agrees, evide
 LOCKBENCH_DESCRIBE(BeliefGap, scenario, strategy, seconds, p50, max)
 LOCKBENCH_DESCRIBE(CapacityStep, purpose, rate, achieved, acquire, met, valid, server_cpu_share,
                    generator_cpu_share, reason)
+LOCKBENCH_DESCRIBE(CapacityRate, rate, decision, samples, steps, missed_steps, invalid_steps,
+                   figure_low, figure_high, rho, acquire, reason)
 LOCKBENCH_DESCRIBE(CapacitySweepPoint, over, at, sections_per_second, acquire)
 LOCKBENCH_DESCRIBE(Prediction, at, figure, predicted, measured, error, unit, extrapolated)
 LOCKBENCH_DESCRIBE(CapacityModel, name, parameters, predictions)
 
 template <class Visitor>
 void describe(Visitor& v, Is<Capacity> auto& capacity) {
-  LOCKBENCH_VISIT(capacity, strategy, objective, clients, keys, lowest, highest, limit,
-                  limit_reason, confirmed)
+  LOCKBENCH_VISIT(capacity, strategy, objective, clients, keys, lowest, highest)
+  visit_added(v, "ceiling", capacity.ceiling);
+  LOCKBENCH_VISIT(capacity, limit, limit_reason, confirmed)
   v.where_there("violated", capacity.violated);
-  LOCKBENCH_VISIT(capacity, planned_rate, utilisation, headroom, steps, sweep, models)
+  LOCKBENCH_VISIT(capacity, planned_rate, utilisation, headroom)
+  visit_added(v, "rates", capacity.rates);
+  LOCKBENCH_VISIT(capacity, steps, sweep, models)
 }
 
 template <class Visitor>

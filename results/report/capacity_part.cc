@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "results/report/parts.h"
-#include "results/stats/statistics.h"
 #include "results/tables/experiments.h"
 #include "results/tables/text.h"
 #include "results/tables/units.h"
@@ -38,33 +36,23 @@ void add_predictions(const Capacity& capacity, std::string_view over, std::strin
   }
 }
 
-/// Of the steps at each rate.
-Line medians(std::string name, const std::map<double, std::vector<double>>& steps) {
-  Line line{.name = std::move(name)};
-  for (const auto& [rate, values] : steps) line.points.emplace_back(rate, *median(values));
-  return line;
-}
-
-/// Only steps that can be trusted.
 LineChart by_rate(const Capacity& capacity) {
   LineChart chart{.title = "Time to acquire by load",
                   .note = fmt::format("Objective: {}. It is kept below the marked range and missed "
-                                      "above it.",
+                                      "above it; in between it was not decided.",
                                       capacity.objective),
                   .x = {"offered sections a second", Measure::number},
                   .y = {"time to acquire", Measure::seconds, Scale::log}};
-  std::map<double, std::vector<double>> p50, p99;
-  Line missed{.name = "objective missed (p99)"};
+  Line missed{.name = "objective missed (p99)"}, p50{.name = "p50"}, p99{.name = "p99"};
   missed.dots_only = true;
-  for (const CapacityStep& step : capacity.steps) {
-    if (!step.valid || step.acquire.count == 0) continue;
-    p50[step.rate].push_back(step.acquire.p50);
-    p99[step.rate].push_back(step.acquire.p99);
-    if (!step.met) missed.points.emplace_back(step.rate, step.acquire.p99);
+  for (const CapacityRate& at : capacity.rates) {
+    if (at.acquire.count == 0) continue;
+    p50.points.emplace_back(at.rate, at.acquire.p50);
+    p99.points.emplace_back(at.rate, at.acquire.p99);
+    if (at.decision == "missed") missed.points.emplace_back(at.rate, at.acquire.p99);
   }
-  if (!missed.points.empty()) chart.lines.push_back(std::move(missed));
-  for (const auto& [name, steps] : {std::pair("p50", &p50), std::pair("p99", &p99)}) {
-    if (!steps->empty()) chart.lines.push_back(medians(name, *steps));
+  for (Line* line : {&missed, &p50, &p99}) {
+    if (!line->points.empty()) chart.lines.push_back(std::move(*line));
   }
   add_predictions(capacity, "rate", "acquire.p99", chart.lines);
   if (capacity.lowest > 0 && std::isfinite(capacity.highest)) {
@@ -113,17 +101,16 @@ Remark headline_of(const Capacity& capacity) {
             fmt::format("{} violated exclusion: its capacity is meaningless.", capacity.strategy)};
   }
   if (!(capacity.lowest > 0)) {
-    return {Tone::bad, fmt::format("{} meets {} at none of the loads that were tried.",
+    return {Tone::bad, fmt::format("{} was shown to meet {} at none of the loads that were tried.",
                                    capacity.strategy, capacity.objective)};
   }
-  const std::string until =
+  const std::string missed =
       std::isfinite(capacity.highest)
-          ? fmt::format("{} to {}", human_number(capacity.lowest), human_number(capacity.highest))
-          : fmt::format("at least {}", human_number(capacity.lowest));
-  return {capacity.confirmed ? Tone::good : Tone::doubtful,
-          fmt::format("{} keeps {} up to {} sections a second{}; what limits it: {}.",
-                      capacity.strategy, capacity.objective, until,
-                      capacity.confirmed ? "" : " (not confirmed)", capacity.limit)};
+          ? fmt::format(" and misses it from {}", human_number(capacity.highest))
+          : "";
+  return {Tone::good, fmt::format("{} keeps {} up to {} sections a second{}; what limits it: {}.",
+                                  capacity.strategy, capacity.objective,
+                                  human_number(capacity.lowest), missed, capacity.limit)};
 }
 
 }  // namespace

@@ -54,6 +54,7 @@ void trim(Result& result, Remarks& said) {
   if (result.capacity) {
     cut(*result.capacity, kMostCapacities, "strategies", said);
     for (Capacity& capacity : *result.capacity) {
+      cut(capacity.rates, kMostRows, "rates", said);
       cut(capacity.steps, kMostRows, "steps", said);
       cut(capacity.sweep, kMostRows, "points of a sweep", said);
       cut(capacity.models, kMostModels, "models", said);

@@ -242,7 +242,7 @@ std::optional<double> violations_per_million(const StrategyLoads& strategy) {
     contended += static_cast<double>(audit.contended_grants);
   }
   if (contended == 0) return std::nullopt;
-  return std::min(1.0, poisson_upper_bound(violations) / contended) * 1e6;
+  return std::min(1.0, poisson_upper_bound(static_cast<double>(violations)) / contended) * 1e6;
 }
 
 }  // namespace lockbench::results

@@ -7,6 +7,16 @@
 #include <vector>
 
 namespace lockbench::results {
+namespace {
+
+constexpr double kNormal95 = 1.6448536269514722;
+
+double poisson_bound(double shape, double normal) {
+  const double root = 1 - 1 / (9 * shape) + normal / (3 * std::sqrt(shape));
+  return shape * root * root * root;
+}
+
+}  // namespace
 
 std::optional<double> mean(std::span<const double> sample) {
   if (sample.empty()) {
@@ -59,12 +69,13 @@ double jain_index(std::span<const std::uint64_t> shares) {
   return std::min(1.0, sum * sum / (static_cast<double>(shares.size()) * squares));
 }
 
-double poisson_upper_bound(std::uint64_t events) {
-  if (events == 0) return -std::log(0.05);
-  constexpr double kNormal95 = 1.6448536269514722;
-  const double shape = static_cast<double>(events) + 1;
-  const double root = 1 - 1 / (9 * shape) + kNormal95 / (3 * std::sqrt(shape));
-  return shape * root * root * root;
+double poisson_upper_bound(double events) {
+  if (!(events > 0)) return -std::log(0.05);
+  return poisson_bound(events + 1, kNormal95);
+}
+
+double poisson_lower_bound(double events) {
+  return events > 0 ? std::max(0.0, poisson_bound(events, -kNormal95)) : 0;
 }
 
 }  // namespace lockbench::results

@@ -23,9 +23,11 @@ std::optional<double> median(std::span<const double> sample);
 /// 1 also if all have 0.
 double jain_index(std::span<const std::uint64_t> shares);
 
-/// The highest mean of a Poisson distribution that gives no more than `events` with a probability
-/// of 5 %: an upper bound with a confidence of 95 %. Wilson and Hilferty's approximation (1931),
-/// within 0.5 %.
-double poisson_upper_bound(std::uint64_t events);
+/// Of a Poisson distribution, of which `events` were seen: the highest mean that gives no more than
+/// these with a probability of 5 %, and the lowest that gives no fewer. So bounds with a confidence
+/// of 95 %. Wilson and Hilferty's approximation (1931), within 0.5 % (from ten events on, for the
+/// lower one). Events need not be whole, for counts that were divided by their overdispersion.
+double poisson_upper_bound(double events);
+double poisson_lower_bound(double events);
 
 }  // namespace lockbench::results

@@ -18,8 +18,21 @@ std::string count(std::uint64_t number) { return human_count(static_cast<double>
 
 std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
-std::string held(const Capacity& capacity) {
+std::string kept(const Capacity& capacity) {
   return capacity.lowest > 0 ? human_number(capacity.lowest) : "none";
+}
+
+/// "5 of 12": steps at that rate that missed the objective, of all.
+std::string misses(const CapacityRate& at) {
+  return fmt::format("{} of {}", at.missed_steps, at.steps);
+}
+
+/// "86/s (1,620 samples, missed in 0 of 6 steps)", as far as it is known.
+std::string with_evidence(const Capacity& capacity, double rate) {
+  const CapacityRate* at = capacity.at(rate);
+  if (at == nullptr) return human_number(rate) + "/s";
+  return fmt::format("{}/s ({} samples, missed in {} steps)", human_number(rate),
+                     count(at->samples), misses(*at));
 }
 
 std::string amount(double value, const std::string& unit) {
@@ -77,15 +90,43 @@ void add_models(const Capacity& capacity, Lines& lines) {
 
 void add_planned(const Capacity& capacity, Lines& lines) {
   if (!capacity.planned_rate) return;
-  const std::string planned = human_number(*capacity.planned_rate);
-  if (!capacity.utilisation || !capacity.headroom) {
-    lines.push_back(fmt::format("planned {}/s: no rate kept the objective", planned));
-  } else if (*capacity.headroom < 0) {
-    lines.push_back(fmt::format("planned {}/s: {} of the capacity, too many", planned,
-                                percent(*capacity.utilisation)));
+  const std::string planned = fmt::format("planned {}/s:", human_number(*capacity.planned_rate));
+  const bool between = capacity.lowest > 0 && *capacity.planned_rate > capacity.lowest;
+  if (capacity.planned_too_high()) {
+    lines.push_back(planned + " too high" +
+                    (between ? fmt::format(", {:.2g} times what is kept",
+                                           *capacity.planned_rate / capacity.lowest)
+                             : ""));
+  } else if (between) {
+    lines.push_back(planned + " not decided; it is above what is kept and below what is missed");
+  } else if (!capacity.headroom) {
+    lines.push_back(planned + " no rate kept the objective");
   } else {
-    lines.push_back(fmt::format("planned {}/s: {} of the capacity, headroom {}", planned,
-                                percent(*capacity.utilisation), percent(*capacity.headroom)));
+    lines.push_back(fmt::format("{} kept, headroom {}", planned, percent(*capacity.headroom)));
+  }
+}
+
+void add_interval(const Capacity& capacity, Lines& lines) {
+  const bool missed = std::isfinite(capacity.highest), any = capacity.lowest > 0;
+  std::string line = capacity.objective;
+  line += any ? " is kept up to " + with_evidence(capacity, capacity.lowest)
+              : " was kept at none of the rates that were tried";
+  if (missed) line += ", and missed from " + with_evidence(capacity, capacity.highest);
+  if (!missed && capacity.ceiling) {
+    line += fmt::format(", and missed at none below the ceiling of {}/s that the hold allows",
+                        human_number(*capacity.ceiling));
+  } else if (!missed) {
+    line += "; no rate was found that misses it";
+  }
+  lines.push_back(std::move(line));
+  Lines open;
+  for (const CapacityRate& at : capacity.rates) {
+    const bool between = at.rate > capacity.lowest && !(at.rate >= capacity.highest);
+    if (at.decision != "open" || !between) continue;
+    open.push_back(fmt::format("{}: {}", with_evidence(capacity, at.rate), at.reason));
+  }
+  if (!open.empty()) {
+    lines.push_back(fmt::format("not decided in the time: {}", fmt::join(open, "; ")));
   }
 }
 
@@ -102,7 +143,7 @@ void add_sweep(const Capacity& capacity, std::string_view over, Lines& lines) {
 }
 
 /// A step, or a point of a sweep, of a capacity.
-struct Row {
+struct StepRow {
   const Capacity* capacity;
   const CapacityStep* step = nullptr;
   const CapacitySweepPoint* point = nullptr;
@@ -112,40 +153,41 @@ struct Row {
 
 template <class T>
 auto of_step(T CapacityStep::*member) {
-  return [member](const Row& row) -> Cell { return row.step ? Cell(row.step->*member) : Cell(); };
+  return
+      [member](const StepRow& row) -> Cell { return row.step ? Cell(row.step->*member) : Cell(); };
 }
 
 auto of_acquire(double Distribution::*figure) {
-  return [figure](const Row& row) -> Cell {
+  return [figure](const StepRow& row) -> Cell {
     return row.acquire().count > 0 ? Cell(row.acquire().*figure) : Cell();
   };
 }
 
-const std::vector<Field<Row>>& step_fields() {
-  static const std::vector<Field<Row>> fields{
-      {{"strategy", "", "strategy"}, [](const Row& row) { return row.capacity->strategy; }},
+const std::vector<Field<StepRow>>& step_fields() {
+  static const std::vector<Field<StepRow>> fields{
+      {{"strategy", "", "strategy"}, [](const StepRow& row) { return row.capacity->strategy; }},
       {{"objective", "", "objective"},
-       [](const Row& row) { return row.step != nullptr ? row.capacity->objective : ""; }},
+       [](const StepRow& row) { return row.step != nullptr ? row.capacity->objective : ""; }},
       {{"purpose", "", "step"},
-       [](const Row& row) { return row.step != nullptr ? row.step->purpose : "sweep"; }},
+       [](const StepRow& row) { return row.step != nullptr ? row.step->purpose : "sweep"; }},
       {{"at", "", "at"},
-       [](const Row& row) {
+       [](const StepRow& row) {
          return row.step != nullptr ? "" : fmt::format("{}={}", row.point->over, row.point->at);
        }},
       {{"offered_per_second", "", "offered /s", Unit::number}, of_step(&CapacityStep::rate)},
       {{"sections_per_second", "", "served /s", Unit::number},
-       [](const Row& row) {
+       [](const StepRow& row) {
          return row.step != nullptr ? row.step->achieved : row.point->sections_per_second;
        }},
       {{"acquire_p50_seconds", "acquire", "p50", Unit::seconds}, of_acquire(&Distribution::p50)},
       {{"acquire_p99_seconds", "acquire", "p99", Unit::seconds}, of_acquire(&Distribution::p99)},
       {{"met", "", "met"},
-       [](const Row& row) -> Cell {
+       [](const StepRow& row) -> Cell {
          if (row.step == nullptr) return {};
          return {row.step->met, row.step->met ? Tone::good : Tone::bad};
        }},
       {{"valid", "", "valid"},
-       [](const Row& row) -> Cell {
+       [](const StepRow& row) -> Cell {
          if (row.step == nullptr) return {};
          return {row.step->valid, row.step->valid ? Tone::plain : Tone::doubtful};
        }},
@@ -154,8 +196,8 @@ const std::vector<Field<Row>>& step_fields() {
       {{"generator_cpu_share", "generator", "CPU", Unit::share},
        of_step(&CapacityStep::generator_cpu_share)},
       {{"reason", "", "reason"},
-       [](const Row& row) { return row.step != nullptr ? row.step->reason : ""; }},
-      {{"violated", "", "violated"}, [](const Row& row) { return row.capacity->violated; }},
+       [](const StepRow& row) { return row.step != nullptr ? row.step->reason : ""; }},
+      {{"violated", "", "violated"}, [](const StepRow& row) { return row.capacity->violated; }},
   };
   return fields;
 }
@@ -173,21 +215,11 @@ struct Axis {
   }
 };
 
-std::vector<const CapacityStep*> granted_by_rate(const Capacity& capacity) {
-  std::vector<const CapacityStep*> steps;
-  for (const CapacityStep& step : capacity.steps) {
-    if (step.acquire.count > 0 && step.acquire.p50 > 0) steps.push_back(&step);
-  }
-  std::stable_sort(steps.begin(), steps.end(),
-                   [](const auto* a, const auto* b) { return a->rate < b->rate; });
-  return steps;
-}
-
-Axis axis_of(const std::vector<const CapacityStep*>& steps) {
+Axis axis_of(const std::vector<const CapacityRate*>& rates) {
   double least = std::numeric_limits<double>::max(), most = 0;
-  for (const CapacityStep* step : steps) {
-    least = std::min(least, step->acquire.p50);
-    most = std::max(most, step->acquire.p99);
+  for (const CapacityRate* at : rates) {
+    least = std::min(least, at->acquire.p50);
+    most = std::max(most, at->acquire.p99);
   }
   Axis axis;
   axis.first = static_cast<int>(std::floor(std::log10(least)));
@@ -215,6 +247,20 @@ std::string scale(const Axis& axis) {
   return line;
 }
 
+/// Fills a cell with a figure of the highest rate that is kept.
+template <class T>
+auto of_kept(T CapacityRate::*member) {
+  return [member](const Capacity& capacity) -> Cell {
+    const CapacityRate* at = capacity.at(capacity.lowest);
+    return at != nullptr ? Cell(at->*member) : Cell();
+  };
+}
+
+Cell misses_at(const Capacity& capacity, double rate) {
+  const CapacityRate* at = capacity.at(rate);
+  return at != nullptr ? Cell(misses(*at)) : Cell();
+}
+
 }  // namespace
 
 Table capacity_table(const std::vector<Capacity>& capacities) {
@@ -224,21 +270,29 @@ Table capacity_table(const std::vector<Capacity>& capacities) {
       {{"keys", "", "keys", Unit::count, 6}, &Capacity::keys},
       {{"highest_kept_per_second", "kept", "up to /s", Unit::number},
        [](const Capacity& capacity) -> Cell {
-         return {capacity.lowest, Tone::plain, held(capacity)};
+         return {capacity.lowest, Tone::plain, kept(capacity)};
        }},
+      {{"kept_samples", "at that", "samples", Unit::count, 6}, of_kept(&CapacityRate::samples)},
+      {{"kept_misses", "at that", "missed", Unit::text, 3},
+       [](const Capacity& capacity) { return misses_at(capacity, capacity.lowest); }},
+      {{"kept_rho", "at that", "lock taken", Unit::share, 5}, of_kept(&CapacityRate::rho)},
       {{"lowest_missed_per_second", "missed", "from /s", Unit::number, 1}, &Capacity::highest},
-      {{"confirmed", "", "confirmed", Unit::text, 7}, &Capacity::confirmed},
-      {{"violated", "", "violated", Unit::text, 3}, &Capacity::violated},
+      {{"missed_misses", "at that", "missed", Unit::text, 4},
+       [](const Capacity& capacity) { return misses_at(capacity, capacity.highest); }},
+      {{"confirmed", "", "confirmed", Unit::text, 9}, &Capacity::confirmed},
+      {{"violated", "", "violated", Unit::text, 5}, &Capacity::violated},
       {{"limit", "", "limit", Unit::text, 2}, &Capacity::limit},
-      {{"planned_per_second", "planned", "/s", Unit::number, 8}, &Capacity::planned_rate},
-      {{"utilisation", "", "utilisation", Unit::share, 9}, &Capacity::utilisation},
-      {{"headroom", "", "headroom", Unit::share, 4}, &Capacity::headroom},
+      {{"planned_per_second", "planned", "/s", Unit::number, 10, Show::if_any},
+       &Capacity::planned_rate},
+      {{"planned_per_kept", "planned", "/ kept", Unit::number, 5, Show::if_any},
+       &Capacity::utilisation},
+      {{"headroom", "", "headroom", Unit::share, 11, Show::if_any}, &Capacity::headroom},
   };
   return table_of(fields, capacities);
 }
 
 Table step_table(const std::vector<Capacity>& capacities) {
-  std::vector<Row> rows;
+  std::vector<StepRow> rows;
   for (const Capacity& capacity : capacities) {
     for (const CapacityStep& step : capacity.steps) rows.push_back({&capacity, &step});
     for (const CapacitySweepPoint& point : capacity.sweep) {
@@ -253,17 +307,8 @@ std::vector<std::string> findings(const Capacity& capacity) {
   if (capacity.violated.value_or(false)) {
     lines.push_back("exclusion was violated: the capacity of this lock is meaningless");
   }
-  if (capacity.lowest <= 0) {
-    lines.push_back(fmt::format("{} is kept at none of the rates that were tried, down to {}/s",
-                                capacity.objective, human_number(capacity.highest)));
-  } else if (std::isfinite(capacity.highest)) {
-    lines.push_back(fmt::format("{} is kept up to {}/s and missed from {}/s{}", capacity.objective,
-                                held(capacity), human_number(capacity.highest),
-                                capacity.confirmed ? "" : " (not confirmed)"));
-  } else {
-    lines.push_back(fmt::format("{} is kept up to {}/s; no rate was found that misses it",
-                                capacity.objective, held(capacity)));
-  }
+  add_interval(capacity, lines);
+  for (const std::string& line : doubts(capacity)) lines.push_back("warning: " + line);
   lines.push_back(fmt::format("limit: {}: {}", capacity.limit, capacity.limit_reason));
   add_planned(capacity, lines);
   add_sweep(capacity, "clients", lines);
@@ -272,23 +317,37 @@ std::vector<std::string> findings(const Capacity& capacity) {
   return lines;
 }
 
+std::vector<std::string> doubts(const Capacity& capacity) {
+  constexpr double kMuch = 0.5;
+  Lines lines;
+  for (const CapacityModel& model : capacity.models) {
+    for (const Prediction& prediction : model.predictions) {
+      if (!prediction.error || std::abs(*prediction.error) <= kMuch) continue;
+      lines.push_back(checked(model, prediction) +
+                      ": more than half off, so its assumptions do not hold here");
+    }
+  }
+  return lines;
+}
+
 std::string chart(const Capacity& capacity) {
-  const auto steps = granted_by_rate(capacity);
-  if (steps.empty()) return "";
-  const Axis axis = axis_of(steps);
+  std::vector<const CapacityRate*> rates;
+  for (const CapacityRate& at : capacity.rates) {
+    if (at.acquire.count > 0 && at.acquire.p50 > 0) rates.push_back(&at);
+  }
+  if (rates.empty()) return "";
+  const Axis axis = axis_of(rates);
   constexpr std::size_t kRate = 8;
-  std::string out =
-      fmt::format("{}  acquire: o p50, * p99 (logarithmic)\n", right("rate /s", kRate));
-  for (const CapacityStep* step : steps) {
+  std::string out = fmt::format("{}  acquire: o p50, * p99 (logarithmic){}samples  missed\n",
+                                right("rate /s", kRate), std::string(40, ' '));
+  for (const CapacityRate* at : rates) {
     std::string marks(kColumns, ' ');
-    marks[axis.column(step->acquire.p50)] = 'o';
-    marks[axis.column(step->acquire.p99)] = '*';
-    out += fmt::format("{} |{}| {} {} {}\n", right(human_number(step->rate), kRate), marks,
-                       right(human_seconds(step->acquire.p50), 8),
-                       right(human_seconds(step->acquire.p99), 8),
-                       !step->valid ? "invalid"
-                       : step->met  ? "kept"
-                                    : "missed");
+    marks[axis.column(at->acquire.p50)] = 'o';
+    marks[axis.column(at->acquire.p99)] = '*';
+    out += fmt::format("{} |{}| {} {} {:6} {} {}\n", right(human_number(at->rate), kRate), marks,
+                       right(human_seconds(at->acquire.p50), 8),
+                       right(human_seconds(at->acquire.p99), 8), at->decision,
+                       right(count(at->samples), 7), misses(*at));
   }
   return out + std::string(kRate + 2, ' ') + scale(axis) + "\n";
 }

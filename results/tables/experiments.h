@@ -43,8 +43,10 @@ Table capacity_table(const std::vector<Capacity>& capacities);
 Table step_table(const std::vector<Capacity>& capacities);
 /// What limits the capacity, what is planned, and what the models predict, in a line each.
 std::vector<std::string> findings(const Capacity& capacity);
-/// p50 and p99 by rate: one line for each step, sorted by rate, on a logarithmic time axis. Empty
-/// if nothing was granted.
+/// Those of them that warn of predictions that differ from the measurement by more than half.
+std::vector<std::string> doubts(const Capacity& capacity);
+/// p50 and p99 by rate: one line for each, on a logarithmic time axis. Empty if nothing was
+/// granted.
 std::string chart(const Capacity& capacity);
 
 /// Fills a cell with a figure of a distribution; nothing if that has no samples.

@@ -45,13 +45,15 @@ TEST(CapacityMetrics, ShowEveryStepAndAgreeWithTheResult) {
                             "--slo",
                             "acquire.p99<5s",
                             "--hold",
-                            "1ms",
+                            "0s",
                             "--clients",
                             "4",
                             "--sweep",
                             "clients=1,4",
                             "--duration",
                             "200ms",
+                            "--time",
+                            "6s",
                             "--warmup",
                             "0ms",
                             "--linger",
@@ -98,8 +100,8 @@ TEST(CapacityMetrics, APushThatFailsIsAnErrorOfTheCommand) {
   const std::uint16_t nobody = testbed::free_loopback_port().value();
   const Outcome outcome =
       lockbench(scratch, {"capacity", "local-mutex", "--slo", "acquire.p99<1ns", "--clients", "2",
-                          "--sweep", "off", "--duration", "10ms", "--warmup", "0ms", "--out",
-                          "r.json", "--push", fmt::format("http://127.0.0.1:{}", nobody)});
+                          "--sweep", "off", "--duration", "10ms", "--time", "2s", "--warmup", "0ms",
+                          "--out", "r.json", "--push", fmt::format("http://127.0.0.1:{}", nobody)});
   EXPECT_EQ(outcome.code, 2) << outcome.err;
   EXPECT_THAT(outcome.err, testing::HasSubstr("--push"));
   EXPECT_EQ(read_result(scratch / "r.json").at("capacity").size(), 1U);

@@ -19,14 +19,15 @@ std::string refusal_of(std::vector<std::string> args) {
 TEST(CapacityOptions, AreRead) {
   const auto options = parse<CapacityOptions>(
       {"redis-queue", "--slo", "acquire.p99<20ms", "--slo", "acquire.p50<1ms", "--clients", "64",
-       "--duration", "1s", "--sweep", "clients=8,1,2,2,4", "--planned-rate", "120.5",
-       "--extrapolate", "clients=2000,rtt=1ms"});
+       "--duration", "1s", "--time", "90s", "--sweep", "clients=8,1,2,2,4", "--planned-rate",
+       "120.5", "--extrapolate", "clients=2000,rtt=1ms"});
   ASSERT_TRUE(options) << options.error().message;
   const CapacityOptions& capacity = *options;
   ASSERT_EQ(capacity.objective.size(), 2U);
   EXPECT_EQ(capacity.objective[1].figure, "acquire.p50");
   EXPECT_EQ(capacity.workload.clients, 64);
   EXPECT_EQ(capacity.workload.duration, 1s);
+  EXPECT_EQ(capacity.time, 90s);
   EXPECT_THAT(capacity.sweep_clients, ElementsAre(1, 2, 4, 8));
   EXPECT_THAT(capacity.sweep_keys, IsEmpty());
   EXPECT_EQ(capacity.planned_rate, 120.5);

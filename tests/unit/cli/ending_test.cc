@@ -22,14 +22,17 @@ TEST(ExitCode, OfEachEndingAlone) {
   EXPECT_EQ(exit_code_of({.strict = true}), 0);
   EXPECT_EQ(exit_code_of({.invalid = true, .strict = true}), 4);
   EXPECT_EQ(exit_code_of({.threshold_missed = true}), 99);
+  EXPECT_EQ(exit_code_of({.planned_too_high = true}), 99);
 }
 
 TEST(ExitCode, GravestFirst) {
-  Ending ending{true, true, true, true, true, true, true};
+  Ending ending{true, true, true, true, true, true, true, true};
   EXPECT_EQ(exit_code_of(ending), 105);
   ending.interrupted = false;
   EXPECT_EQ(exit_code_of(ending), 3);
   ending.exclusion_broken = false;
+  EXPECT_EQ(exit_code_of(ending), 99) << "an error of one step does not hide it";
+  ending.planned_too_high = false;
   EXPECT_EQ(exit_code_of(ending), 2);
   ending.errors = ending.nothing_granted = false;
   EXPECT_EQ(exit_code_of(ending), 4);

@@ -9,14 +9,19 @@ namespace {
 
 /// Until the first load has been measured.
 CapacityMeasured measured_briefly(const Descriptor& strategy) {
-  CapacityPlan plan{.run_id = "brief", .strategy = &strategy, .sweep_duration = 100ms};
+  CapacityPlan plan{.run_id = "brief", .strategy = &strategy};
+  plan.workload.duration = 100ms;
   plan.workload.clients = 4;
   plan.workload.warmup = {};
   plan.workload.hold = DurationDistribution::constant(1ms);
   plan.workload.contended_grants = 0;
   std::stop_source stop;
   return measure_capacity(
-      plan, [&](const std::string&) { stop.request_stop(); }, stop.get_token());
+      plan,
+      [&](const std::string& line) {
+        if (line.find("closed loop, ") != std::string::npos) stop.request_stop();
+      },
+      stop.get_token());
 }
 
 TEST(CapacityExperiment, RemembersThatALockLetTwoIn) {

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "loadgen/experiments/capacity_experiment.h"
 #include "tests/unit/loadgen/around.h"
@@ -19,13 +21,20 @@ class CapacityPredictionTest : public testing::Test {
     plan_.workload.clients = 32;
     contended_.audit.verdict = results::Verdict::exclusive;
     contended_.hold = around(0.0018);
-    contended_.turnaround = around(0.0002);
+    contended_.turnaround = contended_.handoff = around(0.0002);
     contended_.release = around(100e-6);
     contended_.commands_per_section = 2;
+    contended_.sections = 1000;
     capacity_.lowest = 400;
-    for (const double rate : {100.0, 200.0, 400.0, 400.0, 450.0}) {
-      capacity_.steps.push_back(
-          {.rate = rate, .acquire = around(0.004), .met = rate <= capacity_.lowest});
+    capacity_.highest = 450;
+    for (const double rate : {100.0, 200.0, 400.0, 420.0, 450.0}) {
+      capacity_.rates.push_back({.rate = rate,
+                                 .decision = rate <= 400  ? "kept"
+                                             : rate < 450 ? "open"
+                                                          : "missed",
+                                 .rho = rate * 0.002,
+                                 .acquire = around(rate > 100 ? 0.004 : 100e-6)});
+      rates_[rate] = {contended_, contended_};
     }
     for (const std::uint64_t clients : {1, 2, 4, 8, 16, 32}) {
       // Four fifths of a section can only be done by one at a time.
@@ -35,7 +44,7 @@ class CapacityPredictionTest : public testing::Test {
   }
 
   const results::CapacityModel* model(const char* name) {
-    models_ = model_capacity(plan_, capacity_, {contended_});
+    models_ = model_capacity(plan_, capacity_, {contended_, rates_});
     const auto found = std::find_if(models_.begin(), models_.end(),
                                     [&](const auto& one) { return one.name == name; });
     return found == models_.end() ? nullptr : &*found;
@@ -44,6 +53,7 @@ class CapacityPredictionTest : public testing::Test {
   CapacityPlan plan_;
   results::Capacity capacity_;
   results::Run contended_;
+  std::map<double, std::vector<results::Run>> rates_;
   std::vector<results::CapacityModel> models_;
 };
 
@@ -51,7 +61,7 @@ TEST_F(CapacityPredictionTest, TheQueueIsCheckedAtRatesThatWereRun) {
   const auto* queue = model("queue");
   ASSERT_NE(queue, nullptr);
   EXPECT_DOUBLE_EQ(queue->parameters.at("service_mean_seconds"), 0.002);
-  ASSERT_EQ(queue->predictions.size(), 4U);
+  ASSERT_EQ(queue->predictions.size(), 6U) << "half of what is kept, all of it, and what is missed";
   const results::Prediction& mean = queue->predictions[2];
   EXPECT_EQ(mean.at, "rate=400");
   EXPECT_EQ(mean.figure, "acquire.mean");
@@ -60,12 +70,33 @@ TEST_F(CapacityPredictionTest, TheQueueIsCheckedAtRatesThatWereRun) {
   ASSERT_TRUE(mean.error.has_value());
   EXPECT_NEAR(*mean.error, 0.005, 1e-6);
   EXPECT_EQ(queue->predictions[0].at, "rate=200");
+  EXPECT_EQ(queue->predictions[5].at, "rate=450");
+}
+
+TEST_F(CapacityPredictionTest, OvertakingProlongsTheTailButNotTheMean) {
+  const auto predicted = [&] {
+    return std::pair(model("queue")->predictions[2].predicted,
+                     model("queue")->predictions[3].predicted);
+  };
+  const auto [mean, p99] = predicted();
+  // Each waiting client is overtaken once, so that every second section comes in between.
+  for (auto& [rate, runs] : rates_) {
+    for (results::Run& run : runs) {
+      run.handoff = around(0.0022);
+      run.overtakings = 500;
+    }
+  }
+  const auto [mean_overtaken, p99_overtaken] = predicted();
+  EXPECT_NEAR(mean_overtaken, mean, 0.01 * mean);
+  EXPECT_GT(p99_overtaken, 1.5 * p99);
 }
 
 TEST_F(CapacityPredictionTest, TheQueueNeedsALockThatIsWaitedFor) {
-  contended_.turnaround = around(0.0002, 3);
+  for (auto& [rate, runs] : rates_) {
+    for (results::Run& run : runs) run.handoff.count = 3;
+  }
   EXPECT_EQ(model("queue"), nullptr);
-  contended_.turnaround = around(0.0002);
+  for (auto& [rate, runs] : rates_) runs = {contended_};
   plan_.workload.keys = 4;
   EXPECT_NE(model("queue"), nullptr);
   plan_.workload.key_skew = 1;

@@ -14,36 +14,59 @@ namespace {
 
 using testing::AllOf;
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
-CapacityStep step(double rate, double p50, double p99, bool met) {
-  return {.purpose = "climb",
-          .rate = rate,
-          .achieved = rate,
-          .acquire = {.count = 100, .p50 = p50, .p99 = p99},
-          .met = met};
+CapacityRate at(double rate, double p50, double p99) {
+  return {.rate = rate, .decision = "open", .acquire = {.count = 100, .p50 = p50, .p99 = p99}};
 }
 
 TEST(CapacityFindings, SayWhatIsKeptAndWhatLimits) {
   const auto lines = findings(sample_capacity().front());
-  EXPECT_THAT(lines, Contains("acquire.p99<20ms is kept up to 400/s and missed from 420/s"));
+  EXPECT_THAT(lines, Contains("acquire.p99<20ms is kept up to 400/s (4800 samples, missed in 0 of "
+                              "4 steps), and missed from 420/s (15.1k samples, missed in 5 of 12 "
+                              "steps)"));
   EXPECT_THAT(lines, Contains(StartsWith("limit: lock: hold 2 ms")));
-  EXPECT_THAT(lines, Contains("planned 200/s: 50 % of the capacity, headroom 100 %"));
+  EXPECT_THAT(lines, Contains("planned 200/s: kept, headroom 100 %"));
   EXPECT_THAT(lines, Contains(AllOf(HasSubstr("model queue: at rate=400 acquire.p99"),
                                     HasSubstr("error -10 %"), HasSubstr("extrapolated"))));
 }
 
 TEST(CapacityFindings, SayWhatIsNotKnown) {
   Capacity capacity = sample_capacity().front();
-  capacity.confirmed = false;
-  EXPECT_THAT(findings(capacity), Contains(HasSubstr("(not confirmed)")));
   capacity.highest = std::numeric_limits<double>::quiet_NaN();
+  capacity.rates.back().decision = "open";
+  EXPECT_THAT(findings(capacity), Contains(HasSubstr("missed at none below the ceiling of 500/s")));
+  EXPECT_THAT(findings(capacity), Contains(StartsWith("not decided in the time: 420/s")));
+  capacity.ceiling.reset();
   EXPECT_THAT(findings(capacity), Contains(HasSubstr("no rate was found that misses it")));
-  capacity.headroom = -0.2;
-  capacity.utilisation = 1.25;
-  EXPECT_THAT(findings(capacity), Contains(HasSubstr("125 % of the capacity, too many")));
+}
+
+TEST(CapacityFindings, TellAPlannedRateThatIsTooHighFromOneThatIsOpen) {
+  Capacity capacity = sample_capacity().front();
+  const auto planned = [&](double rate) {
+    capacity.planned_rate = rate;
+    return findings(capacity);
+  };
+  EXPECT_THAT(planned(410), Contains(StartsWith("planned 410/s: not decided")));
+  EXPECT_FALSE(capacity.planned_too_high());
+  EXPECT_THAT(planned(480), Contains("planned 480/s: too high, 1.2 times what is kept"));
+  EXPECT_TRUE(capacity.planned_too_high());
+  capacity.highest = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_FALSE(capacity.planned_too_high());
+  planned(500);
+  EXPECT_TRUE(capacity.planned_too_high()) << "the ceiling forbids it";
+}
+
+TEST(CapacityFindings, WarnOfAModelThatIsFarOff) {
+  Capacity capacity = sample_capacity().front();
+  EXPECT_THAT(doubts(capacity), IsEmpty());
+  capacity.models.at(0).predictions.at(0).error = -0.6;
+  EXPECT_THAT(doubts(capacity), ElementsAre(HasSubstr("more than half off")));
+  EXPECT_THAT(findings(capacity), Contains(StartsWith("warning: model queue")));
 }
 
 TEST(CapacityFindings, BeginWithABrokenPromise) {
@@ -65,11 +88,13 @@ TEST(CapacityFindings, BeginWithABrokenPromise) {
 
 TEST(CapacityChart, StandsInTheOrderOfRatesOnAnAxisOfDecades) {
   Capacity capacity;
-  capacity.steps = {step(400, 0.001, 0.1, false), step(100, 0.0001, 0.001, true)};
+  capacity.rates = {at(100, 0.0001, 0.001), at(400, 0.001, 0.1)};
+  capacity.rates[1].steps = 12;
+  capacity.rates[1].missed_steps = 5;
   const auto lines = lines_of(chart(capacity));
   ASSERT_EQ(lines.size(), 4U);
-  EXPECT_THAT(lines[1], AllOf(HasSubstr("100 |o"), HasSubstr("kept")));
-  EXPECT_THAT(lines[2], AllOf(HasSubstr("400 |"), HasSubstr("*|"), HasSubstr("missed")));
+  EXPECT_THAT(lines[1], AllOf(HasSubstr("100 |o"), HasSubstr("open")));
+  EXPECT_THAT(lines[2], AllOf(HasSubstr("400 |"), HasSubstr("*|"), HasSubstr("5 of 12")));
   // The same 1 ms stands in the same column, over its label: a third of the way.
   EXPECT_EQ(lines[1].find('*'), lines[2].find('o'));
   EXPECT_EQ(display_width(lines[3].substr(0, lines[3].find("1 ms"))), lines[2].find('o'));
@@ -84,7 +109,8 @@ TEST(CapacityTable, HasARowForEachStrategy) {
   const Table table = capacity_table({sample_capacity().front(), none});
   ASSERT_EQ(table.rows.size(), 2U);
   EXPECT_THAT(texts_of(table.rows[0]),
-              AllOf(Contains("redis-queue"), Contains("400"), Contains("lock")));
+              AllOf(Contains("redis-queue"), Contains("400"), Contains("lock"), Contains("5 of 12"),
+                    Contains("88.0 %"), Contains("0.5")));
   EXPECT_THAT(texts_of(table.rows[1]), AllOf(Contains("none"), Contains("–")));
 }
 
@@ -95,9 +121,8 @@ TEST(CapacityCsv, HasPlainNumbersAndQuotedReasons) {
   const auto lines = lines_of(to_csv(step_table(capacities)));
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_THAT(lines[0], HasSubstr("acquire_p99_seconds"));
-  EXPECT_THAT(lines[1],
-              AllOf(HasSubstr("confirm-above,,420,415.5,8.3e-05,0.00142,true,false,,0.2,"),
-                    HasSubstr("\"late, by 3 ms\"")));
+  EXPECT_THAT(lines[1], AllOf(HasSubstr("confirm,,420,415.5,8.3e-05,0.00142,true,false,,0.2,"),
+                              HasSubstr("\"late, by 3 ms\"")));
   EXPECT_THAT(lines[2], HasSubstr("sweep,keys=2,,800"));
   EXPECT_THAT(lines[1], Not(HasSubstr("nan")));
 }

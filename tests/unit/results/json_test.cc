@@ -191,6 +191,9 @@ TEST(Json, CapacityIsReadBackAsWritten) {
   result.capacity->at(0).highest = std::numeric_limits<double>::quiet_NaN();
   EXPECT_TRUE(json::parse(to_json(result)).at("capacity").at(0).at("highest").is_null());
   EXPECT_TRUE(std::isnan(read_back(result).capacity->at(0).highest));
+  // A side of an interval that the steps do not show.
+  result.capacity->at(0).rates.at(0).figure_high = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_TRUE(std::isnan(read_back(result).capacity->at(0).rates.at(0).figure_high));
   result.capacity.reset();
   EXPECT_FALSE(json::parse(to_json(result)).contains("capacity"));
 }

@@ -191,7 +191,9 @@ TEST(ReportView, EveryKindOfResultHasItsSections) {
 TEST(ReportView, CapacityIsShownWithItsModels) {
   const Part part = part_of(full_result());
   EXPECT_THAT(part.headline,
-              says(Tone::good, "redis-queue keeps acquire.p99<20ms up to 400 to 420 sections"));
+              says(Tone::good,
+                   "redis-queue keeps acquire.p99<20ms up to 400 sections a second and "
+                   "misses it from 420"));
   const auto* chart = find_block<LineChart>(part, "Throughput by keys");
   ASSERT_NE(chart, nullptr);
   EXPECT_THAT(chart->lines.front().points, ElementsAre(Point(2, 800)));

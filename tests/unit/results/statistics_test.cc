@@ -51,5 +51,12 @@ TEST(Statistics, PoissonUpperBounds) {
   EXPECT_NEAR(poisson_upper_bound(1000), 1053.6, 1);
 }
 
+TEST(Statistics, PoissonLowerBounds) {
+  // Half the 5 % quantile of chi-squared with 2 k degrees of freedom.
+  EXPECT_EQ(poisson_lower_bound(0), 0);
+  EXPECT_NEAR(poisson_lower_bound(10), 5.425, 0.03);
+  EXPECT_NEAR(poisson_lower_bound(1000), 948.6, 1);
+}
+
 }  // namespace
 }  // namespace lockbench::results
