@@ -75,8 +75,8 @@ TEST_F(CapacityPredictionTest, TheQueueIsCheckedAtRatesThatWereRun) {
 
 TEST_F(CapacityPredictionTest, OvertakingProlongsTheTailButNotTheMean) {
   const auto predicted = [&] {
-    return std::pair(model("queue")->predictions[2].predicted,
-                     model("queue")->predictions[3].predicted);
+    const auto& predictions = model("queue")->predictions;  // until the next call
+    return std::pair(predictions[2].predicted, predictions[3].predicted);
   };
   const auto [mean, p99] = predicted();
   // Each waiting client is overtaken once, so that every second section comes in between.
