@@ -23,7 +23,7 @@ constexpr Duration kCancelWithin = std::chrono::milliseconds(30);
 constexpr Duration kGrace = std::chrono::milliseconds(30);
 /// lock_timeout ends a wait in time, unless the statement waits twice, as for a row: for the others
 /// that want it and then for its holder. After this time the statement is cancelled.
-constexpr Duration kOverdue = std::chrono::milliseconds(50);
+constexpr Duration kOverdue = std::chrono::milliseconds(250);
 
 void ignore_notice(void* /*nothing*/, const char* /*message*/) {}
 

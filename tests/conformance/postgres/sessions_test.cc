@@ -122,7 +122,7 @@ TEST_P(Sessions, GivingUpInTheMiddleOfTheQueueLeavesNothingBehind) {
   const Lease lease = must_hold();
   std::vector<std::unique_ptr<Waiter>> queue;
   for (int i = 0; i < 3; ++i) {
-    queue.push_back(std::make_unique<Waiter>(bench_, i == 1 ? milliseconds(300) : seconds(20)));
+    queue.push_back(std::make_unique<Waiter>(bench_, i == 1 ? seconds(2) : seconds(20)));
     ASSERT_TRUE(eventually([&] { return shared_postgres().waiting() == i + 1; }));
   }
   EXPECT_EQ(queue[1]->join().outcome, AcquireOutcome::timed_out) << queue[1]->join().reason;
