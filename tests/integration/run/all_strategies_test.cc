@@ -10,10 +10,13 @@
 namespace lockbench::test {
 namespace {
 
-/// Long enough in the section, and enough clients, for `none` to lose updates for certain.
+/// Long enough in the section, and enough clients, for `none` to lose updates for certain. Ends
+/// soon, but a disk that stalls may take its time.
 std::vector<std::string> run_all(std::vector<std::string> arguments) {
-  arguments.insert(arguments.end(), {"all", "--hold", "100us"});
-  return short_run(std::move(arguments));
+  const std::vector<std::string> load = {"run",  "all",          "--hold", "100us",      "--warmup",
+                                         "50ms", "--iterations", "40",     "--duration", "20s"};
+  arguments.insert(arguments.begin(), load.begin(), load.end());
+  return arguments;
 }
 
 std::vector<std::string> strategies_of(const Json& result) {
