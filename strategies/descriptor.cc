@@ -103,8 +103,12 @@ std::string_view to_string(HazardOutcome outcome) {
       return "refused";
     case HazardOutcome::recovers:
       return "recovers";
+    case HazardOutcome::known_loss:
+      return "known-loss";
     case HazardOutcome::not_applicable:
       return "not-applicable";
+    case HazardOutcome::not_played:
+      return "not-played";
   }
   return "?";
 }

@@ -41,7 +41,9 @@ enum class HazardOutcome {
   unavailable,
   refused,
   recovers,
+  known_loss,
   not_applicable,
+  not_played,
 };
 
 struct KnownHazard {
@@ -61,6 +63,10 @@ struct Traits {
   /// Its session is its connection: there is no TTL, and the server frees the lock as soon as it
   /// notices that the connection is gone.
   bool ends_with_connection = false;
+  /// A request that is refused gives the holder's lock a new TTL.
+  bool prolonged_by_contenders = false;
+  /// After a holder's failure no client is granted the lock for StrategyOptions::lock_delay.
+  bool lock_delay = false;
   /// The store supports TTLs in whole seconds only.
   bool ttl_in_seconds = false;
   bool reentrant = false;
@@ -85,15 +91,16 @@ struct Traits {
 using Endpoints = std::map<std::string, std::vector<std::string>, std::less<>>;
 
 struct StrategyOptions {
-  std::optional<WaitPolicy> wait;        ///< in place of the default, if the strategy supports it
-  std::optional<RenewPolicy> renew;      ///< in place of the default, if it is renewable
-  std::optional<Duration> renew_cap;     ///< no renewal beyond this time after the grant
+  std::optional<WaitPolicy> wait;     ///< in place of the default, if the strategy supports it
+  std::optional<RenewPolicy> renew;   ///< in place of the default, if it is renewable
+  std::optional<Duration> renew_cap;  ///< no renewal beyond this time after the grant
+  bool prefer_writers = false;        ///< redis-read-write: new readers wait for writers that wait
   std::optional<Duration> node_timeout;  ///< how long to wait for one node of a quorum
+  bool skip_failed_nodes = false;        ///< leave a quorum's node out for a while after it failed
   Duration lock_delay = std::chrono::seconds(1);  ///< chubby: no grants for so long after a failure
   Duration command_timeout = std::chrono::seconds(3);  ///< the longest wait for one answer
-  std::optional<int> wait_replicas;  ///< redis-wait: how many must acknowledge; nothing: all
-  Duration wait_timeout =
-      std::chrono::milliseconds(100);  ///< redis-wait: how long to wait for them
+  std::optional<int> wait_replicas;  ///< how many replicas a lock waits for, if its server has some
+  Duration wait_timeout = std::chrono::milliseconds(100);  ///< how long to wait for them
 };
 
 /// What a strategy is made from. All references outlive the strategy.

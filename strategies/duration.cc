@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <ctime>
 
 namespace lockbench {
 namespace {
@@ -33,6 +35,23 @@ tl::unexpected<std::string> not_a_duration(std::string_view text) {
 }
 
 }  // namespace
+
+BootClock::time_point BootClock::now() noexcept {
+  timespec time{};
+  clock_gettime(CLOCK_BOOTTIME, &time);
+  return time_point(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
+}
+
+Duration BootClock::suspended() noexcept {
+  // A pause of this thread between the two clocks adds to the difference: the least counts.
+  constexpr int kLooks = 3;
+  Duration least = Duration::max();
+  for (int look = 0; look < kLooks; ++look) {
+    const Duration awake = std::chrono::steady_clock::now().time_since_epoch();
+    least = std::min(least, now().time_since_epoch() - awake);
+  }
+  return least;
+}
 
 tl::expected<Duration, std::string> parse_duration(std::string_view text) {
   double number = 0;

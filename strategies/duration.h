@@ -9,8 +9,22 @@
 namespace lockbench {
 
 using Duration = std::chrono::nanoseconds;
-/// Monotonic time, for measuring and waiting.
-using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
+
+/// Monotonic time, for measuring and waiting, and for judging whether a lease is valid. Unlike that
+/// of std::chrono::steady_clock it goes on while the machine is suspended (CLOCK_BOOTTIME), as the
+/// time of a store on another machine does. A wait may last longer by the time of a suspension.
+struct BootClock {
+  using duration = Duration;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<BootClock, Duration>;
+  static constexpr bool is_steady = true;  // NOLINT(readability-identifier-naming): the standard's
+
+  static time_point now() noexcept;
+  /// For how long the machine has been suspended since it was started.
+  static Duration suspended() noexcept;
+};
+using TimePoint = BootClock::time_point;
 /// Time of day, for time stamps and for strategies that (wrongly) rely on it.
 using WallTime = std::chrono::time_point<std::chrono::system_clock, Duration>;
 

@@ -42,7 +42,7 @@ class SystemEnv : public Env {
  public:
   explicit SystemEnv(std::uint64_t seed) : random_(seed) {}
 
-  TimePoint now() override { return std::chrono::steady_clock::now(); }
+  TimePoint now() override { return BootClock::now(); }
   WallTime wall_now() override { return std::chrono::system_clock::now(); }
   std::uint64_t random() override { return random_(); }
 

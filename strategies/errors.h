@@ -11,7 +11,7 @@ struct StoreError {
     not_sent,    ///< the command was not sent: it took no effect
     unanswered,  ///< sent, but without an answer: it may have taken effect
     rejected,    ///< the store answered with an error: it took no effect
-    refused,     ///< done, but not as safely as requested, and taken back
+    refused,     ///< not done, or taken back: it would be less safe than requested
   };
 
   Kind kind = Kind::not_sent;

@@ -80,7 +80,9 @@ ValueType<RenewPolicy> renew_policy() {
 
 /// `--wait-replicas K` or `--wait-replicas all`, which is no number.
 Option wait_replicas_option(std::optional<int>& replicas) {
-  Option option{.help = "replicas that must acknowledge a lock of redis-wait; all: every one",
+  Option option{.help =
+                    "replicas that must acknowledge a lock of redis-wait; all: as many as "
+                    "--replicas; a number is required for those of --redis",
                 .default_text = "all"};
   option.type = Option::Type::integer_or_text;
   option.parse = [&replicas](const std::string& text) -> tl::expected<void, std::string> {
@@ -210,14 +212,19 @@ void LoadOptions::declare_locks(OptionList& options) {
               "renew a lease for at most D after its grant", "no limit");
   options.add({"lock-delay", "D", kRun | kCapacity}, strategy.lock_delay, duration(0s, 1h),
               "chubby: time after a holder's failure before the lock is granted again");
+  options.add_flag({"prefer-writers", "", kRun | kCapacity}, strategy.prefer_writers,
+                   "redis-read-write: new readers wait while a writer waits");
   options.heading("Several nodes");
   options.add({"nodes", "N", kRun | kCapacity}, workload.nodes, whole_number(1, 15),
               "private nodes of Redlock; --redis, given several times, replaces them");
   options.add({"node-timeout", "D", kLoads | kQuorum}, strategy.node_timeout, duration(100us, 1h),
               "time to wait for one node of Redlock", "50ms, or TTL/20 if that is less");
+  options.add_flag({"skip-failed-nodes", "", kLoads | kQuorum}, strategy.skip_failed_nodes,
+                   "leave a node of Redlock out for a while after it failed or did not answer; "
+                   "the published algorithm asks every node every time");
   options.add({"replicas", "N", kRun | kCapacity | kQuorum}, replicas,
               whole_number(0, kMaxReplicas), "replicas of the private Redis of redis-wait");
-  options.add_custom({"wait-replicas", "K", kLoads}, wait_replicas_option(strategy.wait_replicas));
+  options.add_custom({"wait-replicas", "K", kLoads}, wait_replicas_option(wait_replicas));
   options.add({"wait-timeout", "D", kLoads}, strategy.wait_timeout, duration(1ms, 1h),
               "time within which the replicas of redis-wait must acknowledge");
 }
@@ -350,6 +357,10 @@ std::vector<std::string> LoadOptions::servers_of(std::string_view store) const {
 tl::expected<void, UsageError> LoadOptions::complete(const OptionList& options) {
   const auto error = [](std::string text) { return tl::unexpected(UsageError{std::move(text)}); };
   if (options.given("arrival") && !workload.rate) return error("--arrival requires --rate");
+  workload.strategy.wait_replicas = wait_replicas;
+  // How many replicas belong to the user's server, it cannot tell: some may be away.
+  const bool own = servers_of("redis").empty();
+  if (!wait_replicas && own && replicas > 0) workload.strategy.wait_replicas = replicas;
   if (counter_redis && workload.resource == loadgen::Resource::memory) {
     return error("--counter-redis requires --resource redis or redis-fenced");
   }

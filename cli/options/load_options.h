@@ -50,6 +50,9 @@ struct MetricsOptions {
   std::optional<exporter::ListenAddress> listen;
   Duration linger{};
   std::optional<std::string> push;  ///< a URL, secrets included
+  /// What the label `deployment` says of the stores of a backend; none: there is no such label.
+  std::map<std::string, std::string, std::less<>> deployments;
+  bool ready_at_once = true;  ///< or a strategy only when it has worked
 
   void declare(OptionList& options);
 };
@@ -65,6 +68,7 @@ struct LoadOptions {
   ServerUrls servers;
   std::optional<std::string> counter_redis;  ///< a URL, secrets included
   int replicas = 2;                          ///< of the private Redis of redis-wait
+  std::optional<int> wait_replicas;          ///< that must acknowledge; nothing: all
   /// Clients reach private servers through proxies, even if these add nothing.
   bool through_proxies = false;
   MetricsOptions metrics;

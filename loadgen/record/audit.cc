@@ -78,8 +78,13 @@ void Audit::check_fencing(Slot& slot, Mode mode, std::uint64_t fencing, AcquireM
   const bool shared = mode == Mode::shared;
   // Clients that share the lock may have the same number; others may not.
   const std::uint64_t fits_from = 2 * fencing + (shared ? 1 : 0);
-  if (fits_from < mark.floor) fence_regressions_.fetch_add(1, memory_order_relaxed);
-  raise(slot.completed, 2 * fencing + (shared ? 1 : 2));
+  const std::uint64_t completed = 2 * fencing + (shared ? 1 : 2);
+  const std::uint64_t before = slot.latest.exchange(completed, memory_order_relaxed);
+  if (fits_from < mark.floor) {
+    fence_regressions_.fetch_add(1, memory_order_relaxed);
+    if (fits_from < before) fence_resets_.fetch_add(1, memory_order_relaxed);
+  }
+  raise(slot.completed, completed);
 }
 
 void Audit::restart_streaks() noexcept {

@@ -57,7 +57,7 @@ class IntervalSum {
 class Audit {
  public:
   /// `origin` must be before the times of the calls, by at most 400 days.
-  explicit Audit(int keys, TimePoint origin = std::chrono::steady_clock::now());
+  explicit Audit(int keys, TimePoint origin = BootClock::now());
 
   /// Call before requesting the lock.
   AcquireMark begin_acquire(int key) const noexcept;
@@ -79,14 +79,20 @@ class Audit {
   std::uint64_t fence_regressions() const noexcept {
     return fence_regressions_.load(std::memory_order_relaxed);
   }
+  /// Regressions below the grant before. After a store lost its numbers each grant is a regression
+  /// until they are as high again, but only the first one is such a step back.
+  std::uint64_t fence_resets() const noexcept {
+    return fence_resets_.load(std::memory_order_relaxed);
+  }
 
   /// So far. Walks over all keys if there has been an overlap.
-  AuditTotals totals(TimePoint now = std::chrono::steady_clock::now()) const noexcept;
+  AuditTotals totals(TimePoint now = BootClock::now()) const noexcept;
 
  private:
   struct alignas(kCacheLine) Slot {
     std::atomic<std::uint64_t> inside{0};  ///< exclusive clients above, shared ones below 32 bits
     std::atomic<std::uint64_t> completed{0};  ///< highest fencing number, as in AcquireMark
+    std::atomic<std::uint64_t> latest{0};     ///< fencing number of the latest grant, likewise
     std::atomic<std::uint64_t> streak{0};     ///< client above, its grants in a row below 32 bits
     IntervalSum conflict;
   };
@@ -97,7 +103,7 @@ class Audit {
   const TimePoint origin_;
   std::vector<Slot> slots_;
   alignas(kCacheLine) std::atomic<std::uint64_t> overlaps_{0};
-  std::atomic<std::uint64_t> fence_regressions_{0};
+  std::atomic<std::uint64_t> fence_regressions_{0}, fence_resets_{0};
   std::atomic<std::uint64_t> longest_streak_{0};
 };
 

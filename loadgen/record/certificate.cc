@@ -118,6 +118,9 @@ results::Generator certify(const RunEvidence& evidence) {
   if (std::abs(evidence.wall_clock_jump_seconds) > kClockJumpSeconds) {
     invalid(fmt::format("the clock jumped by {:.3f} s", evidence.wall_clock_jump_seconds));
   }
+  if (evidence.suspended_seconds > kClockJumpSeconds) {
+    invalid(fmt::format("the machine was suspended for {:.3f} s", evidence.suspended_seconds));
+  }
   for (const std::string& server : evidence.restarted_servers) invalid(server);
   return generator;
 }

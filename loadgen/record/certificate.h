@@ -15,6 +15,7 @@ namespace lockbench::loadgen {
 struct RunEvidence {
   double wall_seconds = 0;             ///< from the start of the load, by the monotonic clock
   double wall_clock_jump_seconds = 0;  ///< change of the time of day against it
+  double suspended_seconds = 0;        ///< for which the machine was suspended meanwhile
   double cpu_seconds = 0;              ///< of this process during the load
   /// Of all private servers during the load; nothing if the lock or the counter is on servers of
   /// the user, whose CPU may be that of this machine.

@@ -23,7 +23,11 @@ HandoffTracker::HandoffTracker(int keys) : slots_(static_cast<std::size_t>(keys)
 WaitTicket HandoffTracker::begin_wait(int key) {
   Slot& mine = slot(key);
   const std::scoped_lock lock(mine.mutex);
-  return {.number = ++mine.events, .contended = ++mine.waiters > 1 || mine.holders > 0};
+  const bool held = mine.holders > 0;
+  return {.number = ++mine.events,
+          .contended = ++mine.waiters > 1 || held,
+          .held = held,
+          .grants = mine.grants};
 }
 
 GrantNote HandoffTracker::granted(int key, const WaitTicket& wait, TimePoint granted_at,
@@ -32,6 +36,8 @@ GrantNote HandoffTracker::granted(int key, const WaitTicket& wait, TimePoint gra
   const std::scoped_lock lock(mine.mutex);
   --mine.waiters;
   ++mine.holders;
+  ++mine.grants;
+  if (std::exchange(mine.stuck, false)) stuck_.fetch_sub(1, std::memory_order_relaxed);
   GrantNote note{.contended = wait.contended || mine.waiters > 0};
   if (mine.releases == nullptr) return note;
   std::vector<Release>& releases = *mine.releases;
@@ -82,6 +88,13 @@ void HandoffTracker::gave_up(int key, const WaitTicket& wait, TimePoint now,
                                   return true;
                                 }),
                  releases.end());
+}
+
+void HandoffTracker::found_taken(int key, const WaitTicket& wait) {
+  Slot& mine = slot(key);
+  const std::scoped_lock lock(mine.mutex);
+  if (wait.held || wait.grants != mine.grants) return;
+  if (!std::exchange(mine.stuck, true)) stuck_.fetch_add(1, std::memory_order_relaxed);
 }
 
 bool HandoffTracker::release_started(int key, Mode mode, TimePoint started) {

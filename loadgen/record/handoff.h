@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -22,6 +23,8 @@ struct Handoff {
 struct WaitTicket {
   std::uint64_t number = 0;  ///< of the key's events in their order
   bool contended = false;    ///< another client held or wanted the lock when it began
+  bool held = false;         ///< another client held it then
+  std::uint64_t grants = 0;  ///< of the key until then
 };
 
 /// What a grant means to those who waited.
@@ -51,6 +54,12 @@ class HandoffTracker {
   /// for which nobody waits any more.
   void gave_up(int key, const WaitTicket& wait, TimePoint now, std::vector<Duration>& unserved);
 
+  /// Call before gave_up() if the lock was taken all the time. It counts as stuck if no client of
+  /// this run held it meanwhile, until one is granted it.
+  void found_taken(int key, const WaitTicket& wait);
+  /// How many keys are stuck. Cheap.
+  std::uint64_t stuck() const { return stuck_.load(std::memory_order_relaxed); }
+
   /// Call before the release is sent; that of a shared lock hands nothing on. Returns whether a
   /// client waits.
   bool release_started(int key, Mode mode, TimePoint started);
@@ -78,7 +87,8 @@ class HandoffTracker {
   struct Slot {
     mutable std::mutex mutex;
     int waiters = 0, holders = 0;
-    std::uint64_t events = 0;
+    std::uint64_t events = 0, grants = 0;
+    bool stuck = false;
     std::unique_ptr<std::vector<Release>> releases;  ///< in their order; most keys never have one
   };
 
@@ -86,6 +96,7 @@ class HandoffTracker {
   Slot& slot(int key) { return slots_[static_cast<std::size_t>(key)]; }
 
   std::vector<Slot> slots_;
+  std::atomic<std::uint64_t> stuck_{0};
 };
 
 }  // namespace lockbench::loadgen

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "loadgen/record/failure_reason.h"
 #include "results/file/model.h"
 #include "strategies/lock_strategy.h"
 
@@ -33,6 +34,7 @@ enum class Timing : std::size_t {
   failed,
   unknown,
   abandoned,
+  uncontended,      ///< granted while no other client held or wanted the lock
   acquire_service,  ///< granted, from the actual start
   service_cut,      ///< timed out or abandoned, from the actual start
   hold,
@@ -53,7 +55,7 @@ enum class Timing : std::size_t {
 
 constexpr Timing acquire_timing(AcquireOutcome outcome) { return static_cast<Timing>(outcome); }
 
-/// Sums. Those up to resource_failures are kept for each client, the others for the services that
+/// Sums. Those up to failed_other are kept for each client, the others for the services that
 /// clients share.
 enum class Count : std::size_t {
   sections,
@@ -74,6 +76,16 @@ enum class Count : std::size_t {
   overtakings,        ///< grants to clients that came after such a release
   stale_rejected,     ///< reads and writes that a counter refused for their old fencing number
   resource_failures,  ///< reads and writes of the protected counter that failed
+  failed_taken,       ///< sections without a lock by reason, in the order of FailureReason
+  failed_refused,
+  failed_auth,
+  failed_oom,
+  failed_readonly,
+  failed_busy,
+  failed_timeout,
+  failed_unreachable,
+  failed_slow,
+  failed_other,
   renewals,
   renewals_lost,
   renewals_failed,
@@ -84,6 +96,11 @@ enum class Count : std::size_t {
   kinds,
 };
 inline constexpr auto kClientCounts = static_cast<std::size_t>(Count::renewals);
+
+constexpr Count count_of(FailureReason reason) {
+  return static_cast<Count>(static_cast<std::size_t>(Count::failed_taken) +
+                            static_cast<std::size_t>(reason));
+}
 
 /// A metric of Prometheus; no name: the figure is not exported. Rows with the same name are series
 /// of one metric, told apart by the label.
@@ -139,6 +156,15 @@ constexpr ExportedAs renewal_metric(const char* outcome) {
           "outcome", outcome};
 }
 
+constexpr CountInfo failure_row(FailureReason reason) {
+  return {count_of(reason),
+          nullptr,
+          {"lockbench_acquire_failures_total",
+           "Sections that did not get their lock, by reason; those that the end of a run cut off "
+           "are not included.",
+           "reason", info_of(reason).name}};
+}
+
 /// In the order of Timing.
 inline constexpr auto kTimings = std::to_array<TimingInfo>({
     {Timing::acquired, field<&results::Run::acquire>, acquire_metric("acquired")},
@@ -151,6 +177,10 @@ inline constexpr auto kTimings = std::to_array<TimingInfo>({
     {.kind = Timing::abandoned,
      .exported = acquire_metric("abandoned"),
      .censors = Timing::acquired},
+    {Timing::uncontended, nullptr,
+     metric("lockbench_uncontended_acquire_duration_seconds",
+            "Time from a section's intended start to its grant, if no other client of the run held "
+            "or wanted the lock.")},
     {Timing::acquire_service, field<&results::Run::acquire_service>},
     {.kind = Timing::service_cut, .censors = Timing::acquire_service},
     {Timing::hold, field<&results::Run::hold>,
@@ -224,6 +254,16 @@ inline constexpr auto kCounts = std::to_array<CountInfo>({
     {.kind = Count::resource_failures,
      .in_run = field<&results::Run::audit, &results::Audit::resource_failures>,
      .whole_run = true},
+    failure_row(FailureReason::taken),
+    failure_row(FailureReason::refused),
+    failure_row(FailureReason::auth),
+    failure_row(FailureReason::oom),
+    failure_row(FailureReason::readonly),
+    failure_row(FailureReason::busy),
+    failure_row(FailureReason::timeout),
+    failure_row(FailureReason::unreachable),
+    failure_row(FailureReason::slow),
+    failure_row(FailureReason::other),
     {Count::renewals, field<&results::Run::renewal, &results::Renewal::renewals>,
      renewal_metric("renewed")},
     {Count::renewals_lost, field<&results::Run::renewal, &results::Renewal::lost>,
@@ -247,5 +287,6 @@ constexpr bool in_order(const std::array<MetricInfo<Kind, Value>, N>& rows) {
   return N == static_cast<std::size_t>(Kind::kinds);
 }
 static_assert(in_order(kTimings) && in_order(kCounts));
+static_assert(count_of(FailureReason::other) == Count::failed_other);
 
 }  // namespace lockbench::loadgen

@@ -134,6 +134,12 @@ void Recorder::failure(const std::string& message) {
   const std::scoped_lock lock(failures_mutex_);
   const bool known = failures_.contains(message);
   ++failures_[known || failures_.size() < kDistinctFailures ? message : kOtherFailures];
+  latest_[reason_of(message)] = message;
+}
+
+ByKind<FailureReason, std::string> Recorder::latest_failures() const {
+  const std::scoped_lock lock(failures_mutex_);
+  return latest_;
 }
 
 std::vector<std::string> Recorder::failures() const {

@@ -119,6 +119,8 @@ class Recorder {
 
   /// Keeps distinct messages and how often each came. Takes a lock: for failures only.
   void failure(const std::string& message);
+  /// The latest message of each reason; empty: there was none.
+  ByKind<FailureReason, std::string> latest_failures() const;
   /// The most frequent first.
   std::vector<std::string> failures() const;
 
@@ -130,6 +132,7 @@ class Recorder {
   std::atomic<std::uint64_t> replicas_wanted_{0};
   mutable std::mutex failures_mutex_;
   std::map<std::string, std::uint64_t> failures_;
+  ByKind<FailureReason, std::string> latest_;
 };
 
 }  // namespace lockbench::loadgen

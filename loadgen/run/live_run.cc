@@ -90,6 +90,10 @@ LiveRun::LiveRun(const RunPlan& plan, const Descriptor& strategy, int repetition
            .schedule = nullptr},
       stores_(make_stores(strategy, plan.endpoints, plan.workload.strategy.command_timeout)),
       resources_(plan, run_.strategy) {
+  if (plan.workload.meet_every) {
+    run_.meetings =
+        std::make_unique<Meetings>(plan.workload.key_count(), *plan.workload.meet_every);
+  }
   record_services(run_);
   if (plan.provide_services) plan.provide_services(run_.services);
 }
@@ -106,6 +110,7 @@ tl::expected<results::Run, std::string> LiveRun::execute() {
   }
   if (plan_.before_load) plan_.before_load();
   const Duration offset_before = wall_clock_offset();
+  const Duration suspended_before = BootClock::suspended();
   resources_.load_begins();
   SeriesSampler sampler(run_);
   const TimePoint ended_at = drive(sampler, result.series);
@@ -133,6 +138,7 @@ tl::expected<results::Run, std::string> LiveRun::execute() {
   add_costs(usage, result);
   RunEvidence evidence = evidence_of(usage, ended_at);
   evidence.wall_clock_jump_seconds = seconds(wall_clock_offset() - offset_before);
+  evidence.suspended_seconds = seconds(BootClock::suspended() - suspended_before);
   evidence.overflowed_samples = overflowed_samples(result);
   result.generator = certify(evidence);
   if (plan_.run_over) plan_.run_over(result);
@@ -279,11 +285,7 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
       progress_.sections += series.back().sections;
       progress_.sections_per_second = static_cast<double>(series.back().sections);
       progress_.failed += series.back().failed;
-      progress_.in_vain = 0;
-      for (const Phase phase : kPhases) {
-        progress_.in_vain += run_.recorder.outcome_count(phase, AcquireOutcome::refused) +
-                             run_.recorder.outcome_count(phase, AcquireOutcome::timed_out);
-      }
+      note_failures();
       if (next_sample == run_.measure_start.load()) run_.audit.restart_streaks();
       next_sample = next_sample_after(next_sample);
     }
@@ -296,6 +298,15 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
     report_load(now, over);
   }
   return now;
+}
+
+void LiveRun::note_failures() {
+  const Counts totals = run_.recorder.totals();
+  for (std::size_t i = 0; i < kFailureReasons.size(); ++i) {
+    progress_.failures.values[i] = totals[count_of(static_cast<FailureReason>(i))];
+  }
+  progress_.messages = run_.recorder.latest_failures();
+  progress_.stuck = run_.handoff.stuck();
 }
 
 bool LiveRun::warms_until_steady() const {

@@ -43,6 +43,7 @@ class LiveRun {
   /// From the start of the load to its end; takes at least one sample for the series. Returns when
   /// the load ended.
   TimePoint drive(SeriesSampler& sampler, std::vector<results::SeriesPoint>& series);
+  void note_failures();
   bool warms_until_steady() const;
   void measure_from(TimePoint when);
   bool iterations_used_up() const;

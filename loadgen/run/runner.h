@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "loadgen/record/machine.h"
+#include "loadgen/record/metrics.h"
 #include "loadgen/run/fault.h"
 #include "loadgen/run/workload.h"
 #include "results/file/model.h"
@@ -32,8 +33,10 @@ struct Progress {
   std::uint64_t sections = 0;
   double sections_per_second = 0;  ///< of the last second
   std::uint64_t failed = 0;
-  /// Acquisitions refused or timed out: contention, or a problem if each client has its own lock.
-  std::uint64_t in_vain = 0;
+  /// Sections without a lock so far, and the latest message of each reason.
+  ByKind<FailureReason, std::uint64_t> failures{};
+  ByKind<FailureReason, std::string> messages{};
+  std::uint64_t stuck = 0;  ///< locks that nobody of the run is granted
 };
 
 class ProgressObserver {

@@ -37,6 +37,13 @@ Worker::Worker(RunShared& run, int number)
       random_(client_random(run.seed, number)) {
   request_.ttl = run.workload.ttl;
   request_.stop = run.abort.get_token();
+  if (!run.meetings || number < run.workload.scheduled_clients()) return;
+  call_ = base_env_->make_event();
+  run.meetings->expect(pick_key(), call_.get());
+}
+
+Worker::~Worker() {
+  if (is_rival()) run_.meetings->expect(pick_key(), nullptr);
 }
 
 StoreResult<void> Worker::connect() {
@@ -76,7 +83,7 @@ void Worker::use_once() {
 
 void Worker::work() {
   while (!over()) {
-    const std::optional<TimePoint> intended = next_start();
+    const std::optional<TimePoint> intended = is_rival() ? next_call() : next_start();
     if (!intended) break;
     section(*intended);
     if (!run_.workload.think.is_zero() && !over()) {
@@ -119,6 +126,14 @@ std::optional<TimePoint> Worker::next_start() {
   return intended;
 }
 
+std::optional<TimePoint> Worker::next_call() {
+  const WaitResult called = base_env_->wait(call_.get(), run_.load_end.load(), over_);
+  if (called != WaitResult::signalled) return std::nullopt;
+  const TimePoint now = base_env_->now();
+  phase_ = now < run_.measure_start.load() ? Phase::unmeasured : Phase::measured;
+  return now;
+}
+
 bool Worker::take_iteration() {
   auto begun = run_.measured_sections.load(std::memory_order_relaxed);
   // The count must never exceed the limit, not even for a moment: a client that saw that would
@@ -153,21 +168,39 @@ void Worker::shed(TimePoint intended, TimePoint now) {
   phase_ = now < run_.measure_start.load() ? Phase::unmeasured : Phase::measured;
   histograms()[Timing::abandoned].record(now - intended);
   histograms()[Timing::schedule_lag].record(now - intended);
+  Counts shed;
+  shed[count_of(failure_.value_or(FailureReason::slow))] = 1;
+  record_.add(phase_, shed);
+}
+
+int Worker::pick_key() {
+  if (run_.workload.key_per_client) return number_ % run_.workload.key_count();
+  return run_.keys.pick(random_);
+}
+
+TimePoint Worker::deadline_of(int key, TimePoint started) const {
+  // A rival waits for its partner's hold, which is no fault of the lock.
+  const TimePoint free_at =
+      is_rival() ? std::max(started, run_.meetings->held_until(key)) : started;
+  return free_at + run_.workload.acquire_timeout;
 }
 
 void Worker::section(TimePoint intended) {
   counts_ = {};
-  const int key = run_.workload.key_per_client ? number_ : run_.keys.pick(random_);
+  const int key = pick_key();
   key_name_ = run_.key(key);
   request_.key = key_name_;
   request_.mode = pick_mode();
+  // Not while a lock is stuck: the clients that are left have the schedule to keep.
+  meets_ = run_.meetings && !is_rival() && run_.handoff.stuck() == 0 &&
+           run_.meetings->begin(key, intended);
 
   const Effort before = env_.effort();
   wait_ = run_.handoff.begin_wait(key);
   const AcquireMark mark = run_.audit.begin_acquire(key);
   record_.state.store(ClientState::waiting, std::memory_order_relaxed);
   const TimePoint started = run_.schedule ? base_env_->now() : intended;
-  request_.deadline = started + run_.workload.acquire_timeout;
+  request_.deadline = deadline_of(key, started);
   const AcquireResult result = strategy_->acquire(request_);
   const TimePoint ended = base_env_->now();
   env_.leave_behind();
@@ -176,7 +209,7 @@ void Worker::section(TimePoint intended) {
   note_wait(result, env_.effort() - before, intended, started, ended);
 
   const bool granted = result.outcome == AcquireOutcome::acquired;
-  note_handoffs(key, granted, ended);
+  note_handoffs(key, granted, intended, ended);
   if (granted) {
     record_.state.store(ClientState::holding, std::memory_order_relaxed);
     const TimePoint left_at = critical_section(key, *result.lease, mark, ended);
@@ -184,6 +217,7 @@ void Worker::section(TimePoint intended) {
     counts_[Count::sections] = 1;
     counts_[Count::shared_sections] = result.lease->mode == Mode::shared ? 1 : 0;
   }
+  if (meets_) run_.meetings->end();
   const bool only_contended =
       result.outcome == AcquireOutcome::timed_out || result.outcome == AcquireOutcome::refused;
   record_.state.store(ClientState::idle, std::memory_order_relaxed);
@@ -229,6 +263,8 @@ void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoi
   counts_[Count::attempts] = result.attempts;
   counts_[Count::wakes] = spent.wakes;
   if (!result.reason.empty()) run_.recorder.failure(result.reason);
+  failure_ = failure_of(result, started);
+  if (failure_) counts_[count_of(*failure_)] = 1;
   if (result.outcome != AcquireOutcome::acquired) return;
   histograms()[Timing::acquire_service].record(ended - started);
   counts_[Count::granted_attempts] = result.attempts;
@@ -237,9 +273,27 @@ void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoi
   counts_[Count::notified_ns] = nanoseconds(spent.notified);
 }
 
-void Worker::note_handoffs(int key, bool granted, TimePoint ended) {
+std::optional<FailureReason> Worker::failure_of(const AcquireResult& result,
+                                                TimePoint started) const {
+  switch (result.outcome) {
+    case AcquireOutcome::timed_out:
+      return FailureReason::taken;
+    case AcquireOutcome::refused:
+      return request_.deadline <= started ? FailureReason::taken : FailureReason::refused;
+    case AcquireOutcome::failed:
+    case AcquireOutcome::unknown:
+      return reason_of(result.reason);
+    case AcquireOutcome::acquired:
+    case AcquireOutcome::abandoned:
+      break;
+  }
+  return std::nullopt;
+}
+
+void Worker::note_handoffs(int key, bool granted, TimePoint intended, TimePoint ended) {
   handoffs_.clear();
   if (!granted) {
+    if (failure_ == FailureReason::taken) run_.handoff.found_taken(key, wait_);
     std::vector<Duration> unserved;
     run_.handoff.gave_up(key, wait_, ended, unserved);
     for (const Duration waited : unserved) histograms()[Timing::handoff_cut].record(waited);
@@ -247,6 +301,7 @@ void Worker::note_handoffs(int key, bool granted, TimePoint ended) {
   }
   const GrantNote note = run_.handoff.granted(key, wait_, ended, handoffs_);
   counts_[Count::contended_grants] = note.contended ? 1 : 0;
+  if (!note.contended) histograms()[Timing::uncontended].record(ended - intended);
   counts_[Count::overtakings] = note.overtook ? 1 : 0;
   if (note.turnaround) histograms()[Timing::turnaround].record(*note.turnaround);
   record_handoffs();
@@ -267,8 +322,10 @@ TimePoint Worker::critical_section(int key, const Lease& lease, AcquireMark mark
   const bool shared = lease.mode == Mode::shared;
   // Holders of a shared lock arrive in any order: their numbers must not reject one another.
   const auto seen = counter_->read(key, shared ? std::nullopt : lease.fencing);
-  if (!run_.workload.hold.is_zero()) {
-    base_env_->wait(nullptr, granted_at + run_.workload.hold.draw(random_), over_);
+  if (!run_.workload.hold.is_zero() && (meets_ || !run_.meetings)) {
+    const TimePoint until = granted_at + run_.workload.hold.draw(random_);
+    if (meets_) run_.meetings->call(key, until);
+    base_env_->wait(nullptr, until, over_);
   }
   WriteResult written = WriteResult::failed;
   if (seen && shared) {

@@ -14,6 +14,7 @@
 #include "loadgen/record/metered_env.h"
 #include "loadgen/record/recorder.h"
 #include "loadgen/run/key_chooser.h"
+#include "loadgen/run/meetings.h"
 #include "loadgen/run/runner.h"
 #include "loadgen/run/schedule.h"
 #include "loadgen/run/workload.h"
@@ -38,7 +39,8 @@ struct RunShared {
   HandoffTracker handoff;
   KeyChooser keys;
   std::unique_ptr<Counter> counter;
-  std::unique_ptr<Schedule> schedule;  ///< open loop only; made when the load starts
+  std::unique_ptr<Schedule> schedule;    ///< open loop only; made when the load starts
+  std::unique_ptr<Meetings> meetings{};  ///< of a canary's load only
 
   TimePoint load_start{};
   /// Set before the load starts; once moved to an earlier time if the warm-up is over before its
@@ -61,6 +63,9 @@ struct RunShared {
 class Worker {
  public:
   Worker(RunShared& run, int number);
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  ~Worker();
 
   /// Connects to the stores, and uses each connection once: scripts are loaded then, and plans
   /// made.
@@ -74,9 +79,15 @@ class Worker {
   void use_once();
   /// Waits for the next intended start. Nothing: the run is over.
   std::optional<TimePoint> next_start();
+  /// The same for a rival, which starts when it is called.
+  std::optional<TimePoint> next_call();
+  bool is_rival() const { return call_ != nullptr; }
   /// Counts a section as abandoned that is later than `longest_lag`.
   void shed(TimePoint intended, TimePoint now);
   void section(TimePoint intended);
+  int pick_key();
+  /// How long a request waits that starts now.
+  TimePoint deadline_of(int key, TimePoint started) const;
   /// With a limit on iterations: takes one if any is left.
   bool take_iteration();
   /// Ends the iteration, and with the last one the run. Returns an unused one to the others.
@@ -90,8 +101,10 @@ class Worker {
   Phase phase_of(AcquireOutcome outcome, TimePoint ended) const;
   void note_wait(const AcquireResult& result, const Effort& spent, TimePoint intended,
                  TimePoint started, TimePoint ended);
+  /// Why the lock was not granted; nothing if it was, or if the end of the run cut the wait off.
+  std::optional<FailureReason> failure_of(const AcquireResult& result, TimePoint started) const;
   /// The acquisition ended: who waited, who was overtaken.
-  void note_handoffs(int key, bool granted, TimePoint ended);
+  void note_handoffs(int key, bool granted, TimePoint intended, TimePoint ended);
   void record_handoffs();
   void note_loss(const Lease& lease, TimePoint learned_at);
   /// Keeps clients from asking a failed store in a tight loop.
@@ -111,6 +124,9 @@ class Worker {
   std::mt19937_64 random_;
   std::string key_name_;
   AcquireRequest request_;  ///< reused: copying a stop token writes to memory that clients share
+  std::unique_ptr<Event> call_;           ///< of a rival only
+  bool meets_ = false;                    ///< in the current section
+  std::optional<FailureReason> failure_;  ///< of the latest section
   std::uint32_t failures_in_a_row_ = 0;
   Phase phase_ = Phase::unmeasured;  ///< of the current section: that in which its wait ended
   Counts counts_;                    ///< of the current section

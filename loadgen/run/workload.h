@@ -24,6 +24,10 @@ struct Workload {
   double key_skew = 0;          ///< Zipf exponent over the keys
   double shared_share = 0;      ///< of the sections that take the lock's shared mode
   DurationDistribution hold, think;
+  /// A canary's load, with a key for each client: the first half of the clients follow the schedule
+  /// and hold nothing, except once in this time (see Meetings). Then a rival from the second half,
+  /// which does nothing else, asks for the lock meanwhile.
+  std::optional<Duration> meet_every;
   std::optional<double> rate;  ///< open loop: sections per second over all clients
   Arrival arrival = Arrival::poisson;
   /// Open loop: sections later than this count as abandoned instead of being made up for, so that a
@@ -45,7 +49,9 @@ struct Workload {
   std::uint64_t seed = 1;
   StrategyOptions strategy;
 
-  int key_count() const { return key_per_client ? clients : keys; }
+  /// Clients that are no rivals.
+  int scheduled_clients() const { return meet_every ? clients / 2 : clients; }
+  int key_count() const { return key_per_client ? scheduled_clients() : keys; }
 };
 
 }  // namespace lockbench::loadgen

@@ -157,6 +157,7 @@ const Registration registration(Descriptor{
     .source = "Burrows, \"The Chubby lock service for loosely-coupled distributed systems\", 2006",
     .traits = {.expiry = Expiry::session,
                .release_check = OwnerCheck::atomic,
+               .lock_delay = true,
                .fencing = true,
                .fair = true,
                .shared = true,

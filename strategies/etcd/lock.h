@@ -102,7 +102,9 @@ class QueuedLock : public LockStrategy {
 /// What breaks every lock on etcd that lives in a session.
 inline constexpr KnownHazard kSessionHazards[] = {
     {"pause-holding", HazardOutcome::lost_update},
-    {"partition-holder", HazardOutcome::double_grant},
+    {"partition-holder", HazardOutcome::known_loss},
+    {"member-isolated", HazardOutcome::known_loss},
+    {"leader-isolated", HazardOutcome::known_loss},
     {"store-restart-empty", HazardOutcome::double_grant},
     {"restart-fenced", HazardOutcome::unavailable},
     {"rogue-delete", HazardOutcome::double_grant},

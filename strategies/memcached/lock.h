@@ -38,10 +38,11 @@ class AddLock : public LockStrategy {
 
 /// What breaks every lock that lives on one memcached server and is not renewed.
 inline constexpr KnownHazard kMemcachedHazards[] = {
-    {"overrun-holding", HazardOutcome::double_grant},
     {"pause-holding", HazardOutcome::lost_update},
     {"pause-holding-fenced", HazardOutcome::lost_update},
-    {"partition-holder", HazardOutcome::double_grant},
+    {"overrun-holding-fenced", HazardOutcome::lost_update},
+    {"overrun-holding", HazardOutcome::known_loss},
+    {"partition-holder", HazardOutcome::known_loss},
     {"store-restart-empty", HazardOutcome::double_grant},
     {"memcached-eviction", HazardOutcome::double_grant},
     {"rogue-delete", HazardOutcome::double_grant},

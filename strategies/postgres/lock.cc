@@ -63,6 +63,7 @@ AcquireResult QueueLock::acquire(const AcquireRequest& request) {
   if (result.outcome != AcquireOutcome::acquired) return result;
   result.lease = Lease{.key = std::string(request.key),
                        .token = random_token(env_),
+                       .mode = request.mode,
                        .fencing = grant->fencing,
                        .state = std::make_shared<LeaseState>(TimePoint::max(), asked_at)};
   granted(*result.lease);

@@ -58,6 +58,8 @@ inline constexpr KnownHazard kSessionHazards[] = {
     {"failover-fenced", HazardOutcome::lost_update},
     {"restart-fenced", HazardOutcome::unavailable},
     {"runaway-holder", HazardOutcome::stuck},
+    {"pooler-leaked-lock", HazardOutcome::refused},
+    {"pooler-reentry", HazardOutcome::refused},
     {"transaction-timeout-statement", HazardOutcome::unavailable},
     {"transaction-timeout-inside-statement", HazardOutcome::unavailable},
     {"transaction-timeout-inside-lock", HazardOutcome::unavailable}};

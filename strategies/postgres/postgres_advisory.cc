@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "strategies/endpoints.h"
 #include "strategies/postgres/client/names.h"
@@ -13,19 +14,35 @@ namespace {
 /// Bounds the failed requests that are remembered; locks beyond that end with their session.
 constexpr std::size_t kMaxDoubts = 1024;
 
-const Statement lock{.name = "pg_advisory_lock",
-                     .sql = "SELECT nextval('fencing') FROM pg_advisory_lock($1::bigint)",
-                     .waits = true};
-const Statement try_lock{.name = "pg_try_advisory_lock",
-                         .sql =
-                             "SELECT nextval('fencing') FROM "
-                             "pg_try_advisory_lock($1::bigint) AS granted WHERE granted"};
-const Statement release_lock{.name = "pg_advisory_unlock",
-                             .sql = "SELECT pg_advisory_unlock($1::bigint)"};
+/// For one mode. The statements that lock read from the function, so that the fencing number is
+/// drawn while the lock is held.
+struct Statements {
+  Statement lock, try_lock, unlock;
+};
+
+const Statements exclusive{
+    .lock = {.name = "pg_advisory_lock",
+             .sql = "SELECT nextval('fencing') FROM pg_advisory_lock($1::bigint)",
+             .waits = true},
+    .try_lock = {.name = "pg_try_advisory_lock",
+                 .sql =
+                     "SELECT nextval('fencing') FROM pg_try_advisory_lock($1::bigint) AS granted "
+                     "WHERE granted"},
+    .unlock = {.name = "pg_advisory_unlock", .sql = "SELECT pg_advisory_unlock($1::bigint)"}};
+const Statements shared{
+    .lock = {.name = "pg_advisory_lock_shared",
+             .sql = "SELECT nextval('fencing') FROM pg_advisory_lock_shared($1::bigint)",
+             .waits = true},
+    .try_lock = {.name = "pg_try_advisory_lock_shared",
+                 .sql = "SELECT nextval('fencing') FROM pg_try_advisory_lock_shared($1::bigint) AS "
+                        "granted WHERE granted"},
+    .unlock = {.name = "pg_advisory_unlock_shared",
+               .sql = "SELECT pg_advisory_unlock_shared($1::bigint)"}};
+
+const Statements& statements(Mode mode) { return mode == Mode::shared ? shared : exclusive; }
 
 /// pg_advisory_lock on the client's session: waits at the server, first come first served, and ends
-/// with the session. The statement reads from the function that takes the lock, so the fencing
-/// number is drawn while the lock is held.
+/// with the session.
 class Advisory : public QueueLock {
  public:
   explicit Advisory(const Context& context)
@@ -39,10 +56,11 @@ class Advisory : public QueueLock {
     // The server does not distinguish the leases of one session.
     const bool held = held_.erase(lease.state) > 0 && !lease.state->lost_at();
     if (!held) return {ReleaseOutcome::not_owner, {}};
-    const auto answer = unlock(lease.key);
+    const Lock lock{advisory_number(lease.key), lease.mode};
+    const auto answer = unlock(lock, lease.key);
     if (!answer) return {ReleaseOutcome::failed, answer.error().message};
     session_.unbind(lease.state);
-    settle_doubts(lease.key);
+    settle_doubts(lock, lease.key);
     if (answer->done() && answer->value == "t") return {ReleaseOutcome::released, {}};
     lease.state->mark_lost(env().now());
     return {ReleaseOutcome::not_owner, {}};
@@ -53,57 +71,61 @@ class Advisory : public QueueLock {
 
   StoreResult<Grant> take(const AcquireRequest& request, bool may_wait) override {
     const std::string number = std::to_string(advisory_number(request.key));
-    const auto answer = session_.call(may_wait ? lock : try_lock, request.key, {&number, 1},
+    const Statements& ask = statements(request.mode);
+    const auto answer = session_.call(may_wait ? ask.lock : ask.try_lock, request.key, {&number, 1},
                                       {.wait_until = request.deadline, .stop = request.stop});
     const bool in_error = answer ? answer->kind == Answer::Kind::cancelled
                                  : answer.error().kind == StoreError::Kind::rejected;
-    if (in_error) disown(request.key);
+    if (in_error) disown({advisory_number(request.key), request.mode}, request.key);
     return to_grant(answer, session_);
   }
 
   void granted(const Lease& lease) override {
     session_.bind(lease.state);
-    held_.emplace(lease.state, advisory_number(lease.key));
+    held_.emplace(lease.state, Lock{advisory_number(lease.key), lease.mode});
   }
 
  private:
-  StoreResult<Answer> unlock(std::string_view key) {
-    const std::string number = std::to_string(advisory_number(key));
-    return session_.call(release_lock, key, {&number, 1});
+  /// The server counts a session's grants of a number, each mode by itself.
+  using Lock = std::pair<std::int64_t, Mode>;
+
+  StoreResult<Answer> unlock(const Lock& lock, std::string_view key) {
+    const std::string number = std::to_string(lock.first);
+    return session_.call(statements(lock.second).unlock, key, {&number, 1});
   }
 
   /// The lock may have been granted before its statement failed; it would outlive the failure.
-  void disown(std::string_view key) {
+  void disown(const Lock& lock, std::string_view key) {
     std::erase_if(held_, [](const auto& lease) { return lease.first->lost_at().has_value(); });
     if (held_.empty()) return session_.close();
-    if (!is_held(key)) {
-      (void)unlock(key);
+    if (!is_held(lock)) {
+      (void)unlock(lock, key);
     } else if (doubts_.size() < kMaxDoubts) {
-      doubts_.insert(advisory_number(key));
+      doubts_.insert(lock);
     }
   }
 
   /// Releases what failed requests may have added to a held lock, once its last lease is released.
-  void settle_doubts(std::string_view key) {
-    if (is_held(key)) return;
-    for (auto left = doubts_.erase(advisory_number(key)); left > 0; --left) (void)unlock(key);
+  void settle_doubts(const Lock& lock, std::string_view key) {
+    if (is_held(lock)) return;
+    for (auto left = doubts_.erase(lock); left > 0; --left) (void)unlock(lock, key);
   }
 
-  bool is_held(std::string_view key) const {
-    const std::int64_t number = advisory_number(key);
+  bool is_held(const Lock& lock) const {
     return std::any_of(held_.begin(), held_.end(),
-                       [&](const auto& lease) { return lease.second == number; });
+                       [&](const auto& lease) { return lease.second == lock; });
   }
 
   Session session_;
-  std::map<std::shared_ptr<LeaseState>, std::int64_t> held_;  ///< lock numbers by lease
-  std::multiset<std::int64_t> doubts_;                        ///< lock numbers: see disown()
+  std::map<std::shared_ptr<LeaseState>, Lock> held_;  ///< by lease
+  std::multiset<Lock> doubts_;                        ///< see disown()
 };
 
 const Registration registration(Descriptor{
     .name = "postgres-advisory",
     .backend = "postgres",
-    .summary = "pg_advisory_lock on the client's session, waited for in the server's queue",
+    .summary = "pg_advisory_lock on the client's session, waited for in the server's queue; with a "
+               "shared mode",
     .acquire_commands = {"set_config lock_timeout (when it changes)",
                          "pg_advisory_lock hash(key), then nextval",
                          "pg_try_advisory_lock hash(key), then nextval (without waiting)"},
@@ -123,6 +145,7 @@ const Registration registration(Descriptor{
                .reentrant = true,
                .fencing = true,
                .fair = true,
+               .shared = true,
                .waiting = {.kind = WaitKind::queue},
                .waiting_choices = {}},
     .hazards = join_hazards({{"transaction-timeout-idle", HazardOutcome::unavailable}},

@@ -43,7 +43,8 @@ const Registration registration(Descriptor{
                .waiting_choices = kWaitingChoices},
     .hazards = join_hazards({{"failover-fenced", HazardOutcome::lost_update},
                              {"restart-fenced", HazardOutcome::unavailable}},
-                            {kOverrun, kOneRedis, kKeyTtl}, {"pause-holding-fenced"}),
+                            {kOverrun, kOneRedis, kKeyTtl},
+                            {"pause-holding-fenced", "overrun-holding-fenced"}),
     .make = construct<Fenced>,
     .key_suffixes = {"", kCounter},
 });

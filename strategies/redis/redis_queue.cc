@@ -105,7 +105,8 @@ const Registration registration(Descriptor{
                .waiting_choices = {}},
     .hazards = join_hazards({{"failover-fenced", HazardOutcome::lost_update},
                              {"restart-fenced", HazardOutcome::unavailable}},
-                            {kRenewed, kOneRedis, kKeyTtl}, {"pause-holding-fenced"}),
+                            {kRenewed, kOneRedis, kKeyTtl},
+                            {"pause-holding-fenced", "overrun-holding-fenced"}),
     .make = construct<Queue>,
     .key_suffixes = {"", kQueue, kLiveness, kNumbers},
 });

@@ -1,38 +1,11 @@
-#include <fmt/format.h>
-
 #include "strategies/redis/reentrant_lock.h"
 #include "strategies/registry.h"
 
 namespace lockbench::redis {
 namespace {
 
-/// Identifies this process among all others.
-struct ProcessId {
-  std::string text;
-};
-
-/// Redisson's lock on a single server (with replicas it would wait for them): the owner is unique,
-/// a timer renews it, and a release notifies waiting clients.
-class ReentrantNotify : public ReentrantLock {
- public:
-  explicit ReentrantNotify(const Context& context)
-      : ReentrantLock(context),
-        owner_(fmt::format("{}:{}",
-                           context.services
-                               .get_or_make<ProcessId>([&] {
-                                 return std::make_shared<ProcessId>(
-                                     ProcessId{random_token(context.env)});
-                               })
-                               .text,
-                           context.client)) {}
-
- protected:
-  std::string make_token() override { return owner_; }
-
- private:
-  const std::string owner_;
-};
-
+/// Redisson's lock on a single server (redis-reentrant-wait: on one with replicas): the owner is
+/// unique, a timer renews it, and a release notifies waiting clients.
 const Registration registration(Descriptor{
     .name = "redis-reentrant-notify",
     .backend = "redis",
@@ -54,7 +27,7 @@ const Registration registration(Descriptor{
                .waiting = WaitPolicy::notify(),
                .waiting_choices = {}},
     .hazards = join_hazards({}, {kRenewed, kOneRedis, kKeyTtl}, {"reentry"}),
-    .make = construct<ReentrantNotify>,
+    .make = construct<RedissonLock>,
 });
 
 }  // namespace

@@ -46,6 +46,7 @@ const Registration registration(Descriptor{
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::none,
                .renew_check = OwnerCheck::none,
+               .prolonged_by_contenders = true,
                .ttl_in_seconds = true,
                .renewable = true,
                .waiting_choices = kWaitingChoices},
@@ -55,7 +56,7 @@ const Registration registration(Descriptor{
                              {"crash-mid-acquire", HazardOutcome::stuck},
                              {"host-crash", HazardOutcome::stuck},
                              {"runaway-holder", HazardOutcome::stuck}},
-                            {kKeyTtl, kUncheckedRelease, kOneRedis}),
+                            {kUncheckedOverrun, kUncheckedRelease, kOverrun, kOneRedis, kKeyTtl}),
     .make = construct<SetnxExpireMulti>,
 });
 

@@ -37,7 +37,8 @@ RedlockLock::RedlockLock(const Context& context, Order order)
   const Duration blocking = std::min(options_.node_timeout.value_or(kNodeTimeout), timeout);
   for (const Endpoint& endpoint : endpoints_) {
     nodes_.emplace_back(static_cast<int>(nodes_.size()), endpoint.display(),
-                        factory_.make(endpoint, blocking, env_), timeout, observer_, env_);
+                        factory_.make(endpoint, blocking, env_), timeout,
+                        options_.skip_failed_nodes, observer_, env_);
   }
 }
 
@@ -107,7 +108,7 @@ StoreResult<bool> RedlockLock::try_round(const AcquireRequest& request, Lease& l
 
 RedlockLock::Votes RedlockLock::ask_nodes(const NodeRequestPtr& request, const Limits& limits) {
   Votes votes;
-  choose_nodes(limits.per_node);
+  if (!connects_in_turn()) choose_nodes(limits.per_node);
   const std::size_t step = order_ == Order::parallel ? nodes_.size() : 1;
   for (std::size_t first = 0; first < nodes_.size(); first += step) {
     ask_range(first, first + step, request, limits, votes);
@@ -141,10 +142,16 @@ void RedlockLock::ask_range(std::size_t first, std::size_t last, const NodeReque
     if (votes.reason.empty()) votes.reason = nodes_[node].failure();
   };
   const TimePoint asked_at = env_.now();
+  const TimePoint give_up_at = std::min(asked_at + limits.per_node, limits.until);
   const bool in_time = asked_at < limits.until && !limits.stop.stop_requested();
+  const auto can_be_asked = [&](std::size_t node) {
+    return connects_in_turn()
+               ? nodes_[node].ready(limits.per_node, give_up_at - asked_at, limits.stop)
+               : chosen_[node];
+  };
   awaited_.clear();
   for (std::size_t node = first; node < last; ++node) {
-    if (chosen_[node] && in_time) {
+    if (in_time && can_be_asked(node)) {
       nodes_[node].ask(request);
       awaited_.push_back(node);
     } else {
@@ -153,7 +160,6 @@ void RedlockLock::ask_range(std::size_t first, std::size_t last, const NodeReque
       add_reason(node);
     }
   }
-  const TimePoint give_up_at = std::min(asked_at + limits.per_node, limits.until);
   bool over = false;
   while (!over && !awaited_.empty() && !decided(votes)) {
     watched_.clear();
@@ -295,10 +301,11 @@ Traits redlock_traits() {
 std::vector<KnownHazard> redlock_hazards() {
   return {{"redlock-node-restart-empty", HazardOutcome::double_grant},
           {"redlock-clock-jump", HazardOutcome::double_grant},
-          {"overrun-holding", HazardOutcome::double_grant},
           {"pause-holding", HazardOutcome::lost_update},
           {"pause-holding-fenced", HazardOutcome::lost_update},
-          {"partition-holder", HazardOutcome::double_grant},
+          {"overrun-holding-fenced", HazardOutcome::lost_update},
+          {"overrun-holding", HazardOutcome::known_loss},
+          {"partition-holder", HazardOutcome::known_loss},
           {"reentry", HazardOutcome::self_deadlock},
           {"redlock-majority-down", HazardOutcome::unavailable},
           {"redlock-slow-nodes", HazardOutcome::refused}};

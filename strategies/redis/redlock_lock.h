@@ -33,8 +33,9 @@ constexpr Duration node_timeout_of(Duration ttl) {
 }
 
 /// A lock on a majority of independent Redis servers, all endpoints that are given (redis.io,
-/// "Distributed Locks with Redis"; articles 001 and 003). Nodes that are down or silent are skipped
-/// for a while as long as the others are a majority.
+/// "Distributed Locks with Redis"; articles 001 and 003). Every round asks every node; with the
+/// option `skip_failed_nodes`, nodes that are down or silent are left out for a while as long as
+/// the others are a majority.
 class RedlockLock : public LockStrategy {
  public:
   enum class Order {
@@ -66,8 +67,12 @@ class RedlockLock : public LockStrategy {
   };
 
   StoreResult<bool> try_round(const AcquireRequest& request, Lease& lease);
-  /// Sends the request to every node that is worth it and counts the answers.
+  /// Sends the request to every node that can be asked and counts the answers.
   Votes ask_nodes(const NodeRequestPtr& request, const Limits& limits);
+  /// Whether each node is connected only when it is its turn, in the time that it has to answer.
+  bool connects_in_turn() const {
+    return order_ == Order::sequential && !options_.skip_failed_nodes;
+  }
   /// Sets which nodes to ask. Without a majority of ready nodes all others are tried again.
   void choose_nodes(Duration per_node);
   /// Asks the nodes from `first` to `last - 1` at once.

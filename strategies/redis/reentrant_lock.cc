@@ -1,5 +1,7 @@
 #include "strategies/redis/reentrant_lock.h"
 
+#include <fmt/format.h>
+
 #include "strategies/redis/scripts.h"
 
 namespace lockbench::redis {
@@ -8,15 +10,26 @@ namespace {
 /// Bounds the keys with lost answers that a client remembers; others end with their TTL.
 constexpr std::size_t kMaxDoubts = 1024;
 
+/// Identifies this process among all others.
+struct ProcessId {
+  std::string text;
+};
+
 }  // namespace
+
+StoreResult<Reply> ReentrantLock::run(const Script& script, std::string_view key,
+                                      std::initializer_list<std::string_view> args,
+                                      const std::stop_token& stop) {
+  return redis().call(script, {key}, args, stop);
+}
 
 StoreResult<TryResult> ReentrantLock::try_acquire(const AcquireRequest& request, Lease& lease) {
   const auto milliseconds = ceil_milliseconds(request.ttl);
   latest_ttl_ = request.ttl;
   (void)settle_doubts(lease, request.stop);  // after a failure, the release tries again
   const TimePoint asked_at = env().now();
-  const auto left = redis().call(scripts::reentrant_acquire, {lease.key},
-                                 {lease.token, std::to_string(milliseconds)}, request.stop);
+  const auto left = run(scripts::reentrant_acquire, lease.key,
+                        {lease.token, std::to_string(milliseconds)}, request.stop);
   if (!left) return tl::unexpected(left.error());
   if (!left->is_nil()) {
     // A key without a TTL, which lockbench never leaves, does not expire.
@@ -34,10 +47,10 @@ StoreResult<Reply> ReentrantLock::release_once(const Lease& lease, Duration ttl,
                                                const std::stop_token& stop) {
   const std::string milliseconds = std::to_string(ceil_milliseconds(ttl));
   if (!notifies()) {
-    return redis().call(scripts::reentrant_release, {lease.key}, {lease.token, milliseconds}, stop);
+    return run(scripts::reentrant_release, lease.key, {lease.token, milliseconds}, stop);
   }
-  return redis().call(scripts::reentrant_release, {lease.key},
-                      {lease.token, milliseconds, channel_of(lease.key)}, stop);
+  return run(scripts::reentrant_release, lease.key,
+             {lease.token, milliseconds, channel_of(lease.key)}, stop);
 }
 
 StoreResult<bool> ReentrantLock::give_back(const Lease& lease, const std::stop_token& stop) {
@@ -87,5 +100,16 @@ StoreResult<void> ReentrantLock::settle_doubts(const Lease& lease, const std::st
 std::optional<RenewalProtocol> ReentrantLock::renewal_protocol() const {
   return RenewalProtocol{.script = &scripts::reentrant_renew};
 }
+
+RedissonLock::RedissonLock(const Context& context)
+    : ReentrantLock(context),
+      owner_(fmt::format("{}:{}",
+                         context.services
+                             .get_or_make<ProcessId>([&] {
+                               return std::make_shared<ProcessId>(
+                                   ProcessId{random_token(context.env)});
+                             })
+                             .text,
+                         context.client)) {}
 
 }  // namespace lockbench::redis

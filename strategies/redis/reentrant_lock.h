@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <map>
 #include <string>
 
@@ -26,6 +27,13 @@ class ReentrantLock : public SingleNodeLock {
   /// The release script publishes when it frees the lock.
   bool release_notifies() const override { return true; }
 
+  /// Runs one of the lock's scripts.
+  virtual StoreResult<Reply> run(const Script& script, std::string_view key,
+                                 std::initializer_list<std::string_view> args,
+                                 const std::stop_token& stop);
+  /// Takes one off the count, whatever this client remembers.
+  StoreResult<Reply> release_once(const Lease& lease, Duration ttl, const std::stop_token& stop);
+
  private:
   struct Held {
     int count = 0;
@@ -36,11 +44,22 @@ class ReentrantLock : public SingleNodeLock {
   void doubt(const Lease& lease);
   /// Releases what the server may still count for a lock that this client does not hold.
   StoreResult<void> settle_doubts(const Lease& lease, const std::stop_token& stop);
-  StoreResult<Reply> release_once(const Lease& lease, Duration ttl, const std::stop_token& stop);
 
   std::map<std::string, Held> held_;
   std::map<std::string, int> doubts_;  ///< lost answers by key
   Duration latest_ttl_{};              ///< of the latest request
+};
+
+/// With an owner that is unique among processes, as Redisson's.
+class RedissonLock : public ReentrantLock {
+ public:
+  explicit RedissonLock(const Context& context);
+
+ protected:
+  std::string make_token() override { return owner_; }
+
+ private:
+  const std::string owner_;
 };
 
 }  // namespace lockbench::redis

@@ -70,7 +70,9 @@ class NodeLock : public LockStrategy {
 inline constexpr KnownHazard kSessionHazards[] = {
     {"pause-holding", HazardOutcome::lost_update},
     {"runaway-holder", HazardOutcome::stuck},
-    {"partition-holder", HazardOutcome::double_grant},
+    {"partition-holder", HazardOutcome::known_loss},
+    {"member-isolated", HazardOutcome::double_grant},
+    {"leader-isolated", HazardOutcome::known_loss},
     {"store-restart-empty", HazardOutcome::double_grant},
     {"restart-fenced", HazardOutcome::unavailable},
     {"rogue-delete", HazardOutcome::double_grant},

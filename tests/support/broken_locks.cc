@@ -186,6 +186,49 @@ struct HandsOutOldLeases : Flawed {
   }
 };
 
+/// Counts sharers, but lets them in wherever nobody is alone, whoever waits for that.
+struct LetsSharersOvertake : Flawed {
+  using Flawed::Flawed;
+  AcquireResult acquire(const AcquireRequest& request) override {
+    AcquireResult result{.outcome = AcquireOutcome::refused, .attempts = 1};
+    const std::string sharers = std::string(request.key) + ":sharers";
+    if (request.mode == Mode::shared) {
+      const auto taken = redis().call({"EXISTS", request.key});
+      if (!taken || taken->is_integer(1)) return result;
+      (void)redis().call({"INCR", sharers});
+      return {.outcome = AcquireOutcome::acquired,
+              .lease = Lease{.key = std::string(request.key),
+                             .token = "sharer",
+                             .mode = Mode::shared,
+                             .state = redis::valid_until(TimePoint::max())}};
+    }
+    while (true) {
+      const auto left = redis().call({"INCRBY", sharers, "0"});
+      if (left && left->is_integer(0)) return sound().acquire(request);
+      if (env().now() >= request.deadline) return result;
+      env().wait(nullptr, env().now() + milliseconds(5), request.stop);
+    }
+  }
+  ReleaseResult release(const Lease& lease) override {
+    if (lease.mode == Mode::exclusive) return sound().release(lease);
+    (void)redis().call({"DECR", lease.key + ":sharers"});
+    return {ReleaseOutcome::released, {}};
+  }
+};
+
+/// Without looking who is there.
+struct LetsSharersIn : Flawed {
+  using Flawed::Flawed;
+  AcquireResult acquire(const AcquireRequest& request) override {
+    if (request.mode == Mode::exclusive) return sound().acquire(request);
+    return {.outcome = AcquireOutcome::acquired,
+            .lease = Lease{.key = std::string(request.key),
+                           .token = "sharer",
+                           .mode = Mode::shared,
+                           .state = redis::valid_until(TimePoint::max())}};
+  }
+};
+
 Factories all_factories() {
   Factories all{
       {Flaw::lets_two_in, construct<LetsTwoIn>},
@@ -208,6 +251,8 @@ Factories all_factories() {
       {Flaw::never_expires, construct<NeverExpires>},
       {Flaw::hands_out_old_leases, construct<HandsOutOldLeases>},
       {Flaw::counts_validity_from_the_answer, construct<CountsValidityFromTheAnswer>},
+      {Flaw::lets_sharers_in, construct<LetsSharersIn>},
+      {Flaw::lets_sharers_overtake, construct<LetsSharersOvertake>},
   };
   all.merge(locks_broken_towards_the_store());
   all.merge(locks_broken_towards_the_services());
@@ -232,6 +277,11 @@ Descriptor declaration_of(Flaw flaw) {
   if (flaw == Flaw::lets_newcomers_barge) {
     descriptor.traits.fair = true;
     descriptor.traits.waiting = WaitPolicy::backoff(milliseconds(5), milliseconds(100));
+  }
+  if (flaw == Flaw::shares_with_nobody || flaw == Flaw::lets_sharers_in ||
+      flaw == Flaw::lets_sharers_overtake) {
+    descriptor.traits.shared = true;
+    descriptor.traits.fair = flaw == Flaw::lets_sharers_overtake;
   }
   if (flaw == Flaw::forgets_its_own_expiry) {
     descriptor.traits.release_check = OwnerCheck::local_clock;

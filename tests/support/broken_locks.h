@@ -54,6 +54,9 @@ enum class Flaw {
   tells_in_vain,
   hoards_wakeups,
   lets_newcomers_barge,
+  shares_with_nobody,
+  lets_sharers_in,
+  lets_sharers_overtake,
   tells_the_password,
 };
 

@@ -45,7 +45,7 @@ TimePoint later(TimePoint time, Duration by) {
 
 /// Creates what the locks of a run need, unless it exists: a sequence for fencing numbers, a table
 /// of rows to lock, and a table of leases. Also sets what the statements rely on, whatever the
-/// user's defaults are.
+/// user's defaults are. Answers with the server process.
 Statement make_schema(const std::string& schema, Duration timeout) {
   // The lock prevents that two clients create it at once and one of them fails. Its pair of numbers
   // ("lock", "bnch") cannot collide with the single numbers of keys.
@@ -59,6 +59,7 @@ SET search_path = {0};
 CREATE SEQUENCE IF NOT EXISTS {0}.fencing CACHE 1;
 CREATE TABLE IF NOT EXISTS {0}.lock_row (key text PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS {0}.lease (key text PRIMARY KEY, owner text, lock_until timestamptz NOT NULL);
+SELECT pg_backend_pid();
 )",
                              schema, ceil_milliseconds(timeout)),
           .how = Statement::How::script};
@@ -77,6 +78,7 @@ Session::~Session() { close(); }
 void Session::close() noexcept {
   connection_.reset();
   prepared_.clear();
+  process_.clear();
   schema_.clear();
   lock_timeout_ = -1;
   for (const auto& lease : bound_) lease->mark_lost(env_.now());
@@ -163,7 +165,39 @@ StoreResult<void> Session::use_schema(const std::string& schema, std::string_vie
       call(make_schema(schema, timeout_), key, {}, {.wait_until = {}, .stop = stop});
   if (!answer) return tl::unexpected(answer.error());
   if (!answer->done()) return fail(StoreError::Kind::rejected, "the schema could not be made");
+  process_ = answer->value;
+  // A pooler makes up the process that it announces for a connection.
+  const bool pooled = process_ != std::to_string(PQbackendPID(connection_.get()));
+  if (pooled) {
+    if (auto own = check_pooler(key, stop); !own) return own;
+  }
   schema_ = schema;
+  return {};
+}
+
+StoreResult<void> Session::check_pooler(std::string_view key, const std::stop_token& stop) {
+  // Two connections ask in turn which process serves them. A pooler of sessions gives each its own,
+  // for good. A pooler of transactions gives both the one that was used last, or changes them.
+  constexpr int kRounds = 3;
+  // A pooler of sessions may have none left for the second connection.
+  constexpr Duration kPatience = std::chrono::milliseconds(500);
+  static const Statement ask{
+      .name = "pg_backend_pid", .sql = "SELECT pg_backend_pid()", .how = Statement::How::once};
+  Session other(endpoint_, std::min(timeout_, kPatience), env_);
+  std::string others;
+  for (int round = 0; round < kRounds; ++round) {
+    const auto theirs = other.call(ask, key, {}, {.wait_until = {}, .stop = stop});
+    if (!theirs) return {};
+    const auto ours = call(ask, key, {}, {.wait_until = {}, .stop = stop});
+    if (!ours) return tl::unexpected(ours.error());
+    const bool changed = ours->value != process_ || (!others.empty() && theirs->value != others);
+    if (changed || ours->value == theirs->value) {
+      return fail(StoreError::Kind::refused,
+                  "a transaction pooler gives one connection's statements to different server "
+                  "processes: connect directly, or use session pooling");
+    }
+    others = theirs->value;
+  }
   return {};
 }
 
@@ -335,7 +369,8 @@ void Session::cancel(std::string_view key, const std::stop_token& stop) {
   const Statement statement{.name = "pg_cancel_backend",
                             .sql = "SELECT pg_cancel_backend($1::int)",
                             .how = Statement::How::once};
-  const std::string process = std::to_string(PQbackendPID(connection_.get()));
+  const std::string process =
+      process_.empty() ? std::to_string(PQbackendPID(connection_.get())) : process_;
   const bool hurried = stop.stop_requested();
   Session other(endpoint_, hurried ? kCancelWithin : timeout_, env_);
   const Patience patience{.wait_until = {}, .stop = hurried ? std::stop_token() : stop};

@@ -76,7 +76,8 @@ class Session {
                            std::span<const std::string> parameters, const Patience& patience = {});
 
   /// Makes sure that this schema and its tables exist, and that statements find them by their bare
-  /// names; once per connection.
+  /// names; once per connection. Fails as `refused` behind a transaction pooler, which would give
+  /// these settings, and locks of the session, to other clients.
   StoreResult<void> use_schema(const std::string& schema, std::string_view key,
                                const std::stop_token& stop);
   /// Sets how long the server lets a statement wait for a lock; 0: for ever.
@@ -109,6 +110,8 @@ class Session {
   /// False when the time is up.
   bool wait_for_socket(short events, TimePoint give_up_at, const std::stop_token& stop);
   void cancel(std::string_view key, const std::stop_token& stop);
+  /// Fails if other connections share this one's session at the server.
+  StoreResult<void> check_pooler(std::string_view key, const std::stop_token& stop);
   /// With libpq's message.
   tl::unexpected<StoreError> broken(StoreError::Kind kind) const;
   tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const;
@@ -118,6 +121,7 @@ class Session {
   Env& env_;
   std::unique_ptr<pg_conn, Finish> connection_;
   std::unordered_map<std::string, std::string> prepared_;  ///< names by SQL, on this connection
+  std::string process_;  ///< of the server, for this connection; empty: not asked yet
   std::string schema_;
   std::int64_t lock_timeout_ = -1;
   std::vector<std::shared_ptr<LeaseState>> bound_;

@@ -11,9 +11,9 @@ namespace lockbench::redis {
 namespace {
 
 // Bounds on requests without an answer; the second one leaves room for the releases that follow
-// them.
-constexpr std::size_t kMaxUnanswered = 32;
-constexpr std::size_t kMaxUnansweredWithReleases = 64;
+// them. Only who decides without waiting for a silent node meets them before the answer timeout.
+constexpr std::size_t kMaxUnanswered = 256;
+constexpr std::size_t kMaxUnansweredWithReleases = 512;
 constexpr std::size_t kMaxPendingReleases = 256;
 constexpr Duration kShortestPause = std::chrono::milliseconds(20);
 constexpr std::uint32_t kDoublings = 5;
@@ -42,19 +42,21 @@ bool is_unknown_script(const StoreError& error) {
 }  // namespace
 
 QuorumNode::QuorumNode(int number, std::string display, std::unique_ptr<Connection> connection,
-                       Duration answer_timeout, QuorumObserver& observer, Env& env)
+                       Duration answer_timeout, bool may_skip, QuorumObserver& observer, Env& env)
     : number_(number),
       display_(std::move(display)),
       connection_(std::move(connection)),
       answer_timeout_(answer_timeout),
+      may_skip_(may_skip),
       observer_(observer),
       env_(env) {}
 
-bool QuorumNode::ready(Duration max_silence, Duration connect_within) {
-  if (env_.now() < skip_until_) return false;
+bool QuorumNode::ready(Duration max_silence, Duration connect_within, const std::stop_token& stop) {
+  if (is_skipped()) return false;
   read_answers(true);
-  if (is_silent(max_silence) || env_.now() < skip_until_) return false;
-  const auto connected = connection_->connect_within(connect_within);
+  const bool silent = is_silent(max_silence);
+  if ((silent && may_skip_) || sent_.size() >= kMaxUnanswered || is_skipped()) return false;
+  const auto connected = connection_->connect_within(connect_within, stop);
   if (!connected) back_off(connected.error().message);
   return connected && *connected;
 }
@@ -70,20 +72,25 @@ bool QuorumNode::is_silent(Duration max_silence) {
   };
   if (!waits_too_long(max_silence) && sent_.size() < kMaxUnanswered) return false;
   read_answers(false);  // the answers may just not have been read
+  const bool silent = waits_too_long(max_silence) || sent_.size() >= kMaxUnanswered;
+  if (silent) {
+    failure_ =
+        fmt::format("{}: no answer within {}", display_,
+                    format_duration(std::min(env_.now() - sent_.front().sent_at, answer_timeout_)));
+  }
   if (waits_too_long(answer_timeout_)) {
-    failure_ = fmt::format("{}: no answer within {}", display_, format_duration(answer_timeout_));
     connection_->close();  // what was sent counts as unanswered
     read_answers(true);
-    return true;
   }
-  return waits_too_long(max_silence) || sent_.size() >= kMaxUnanswered;
+  return silent;
 }
 
 void QuorumNode::ask(const NodeRequestPtr& request) {
   // An answer that was not read yet may show that the script is known.
   if (script_of(request->kind) != nullptr && !knows_script_of(*request)) read_answers(false);
   if (request->kind == NodeRequest::Kind::acquire) requested_.emplace(request->token, request);
-  for (std::size_t left = pending_.size(); left > 0 && sent_.size() < kMaxUnanswered; --left) {
+  // Half of the room is left for requests.
+  for (std::size_t left = pending_.size(); left > 0 && sent_.size() < kMaxUnanswered / 2; --left) {
     const PendingRelease pending = std::move(pending_.front());
     pending_.pop_front();
     if (env_.now() < pending.until) send(pending.request);

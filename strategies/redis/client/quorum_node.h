@@ -24,8 +24,8 @@ struct NodeRequest {
 using NodeRequestPtr = std::shared_ptr<const NodeRequest>;
 
 /// One client's use of one of the independent servers that a lock lives on. Requests are pipelined;
-/// late answers are read when there is time. A node that fails or does not answer is skipped for a
-/// while. Locks that it may still hold are released once it can be reached again. For one thread.
+/// late answers are read when there is time. Locks that a node may still hold are released once it
+/// can be reached again. For one thread.
 class QuorumNode {
  public:
   struct Answer {
@@ -34,15 +34,17 @@ class QuorumNode {
   };
 
   /// `number` is the node's place in the quorum; after `answer_timeout` without an answer the
-  /// connection is closed.
+  /// connection is closed. `may_skip`: it is left out for a while after it failed or did not
+  /// answer.
   QuorumNode(int number, std::string display, std::unique_ptr<Connection> connection,
-             Duration answer_timeout, QuorumObserver& observer, Env& env);
+             Duration answer_timeout, bool may_skip, QuorumObserver& observer, Env& env);
 
   StoreResult<void> connect(const std::stop_token& stop) { return connection_->connect(stop); }
 
-  /// Whether it is worth asking: not skipped after a failure, connected (waits at most
-  /// `connect_within` for that), and no answer overdue by more than `max_silence`.
-  bool ready(Duration max_silence, Duration connect_within = {});
+  /// Whether it can be asked: not with many requests unanswered, connected (waits at most
+  /// `connect_within` for that), and if it may be skipped, not within a while after a failure, and
+  /// no answer overdue by more than `max_silence`.
+  bool ready(Duration max_silence, Duration connect_within = {}, const std::stop_token& stop = {});
   /// The same even if it failed lately: for nodes that a majority needs.
   bool retry_now(Duration connect_within);
 
@@ -91,12 +93,14 @@ class QuorumNode {
   /// Handles the answer to the oldest request; returns it if it was awaited.
   std::optional<Answer> settle(const StoreResult<Reply>& reply);
   void back_off(const std::string& why);
+  bool is_skipped() const { return may_skip_ && env_.now() < skip_until_; }
   bool is_silent(Duration max_silence);
 
   const int number_;
   const std::string display_;
   std::unique_ptr<Connection> connection_;
   const Duration answer_timeout_;
+  const bool may_skip_;
   QuorumObserver& observer_;
   Env& env_;
   std::deque<Sent> sent_;  ///< and not answered, oldest first

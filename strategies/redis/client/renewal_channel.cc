@@ -1,5 +1,7 @@
 #include "strategies/redis/client/renewal_channel.h"
 
+#include <deque>
+
 namespace lockbench::redis {
 namespace {
 
@@ -9,6 +11,7 @@ class RedisRenewals : public RenewalChannel {
       : connection_(std::move(connection)), protocol_(protocol) {}
 
   void queue(std::string_view key, std::string_view token, Duration ttl) override {
+    if (protocol_.wait) ++queued_;
     const std::string argument = protocol_.argument(ttl);
     if (protocol_.script == nullptr)
       return connection_->queue({protocol_.unchecked, key, argument});
@@ -26,11 +29,23 @@ class RedisRenewals : public RenewalChannel {
   }
 
   void flush(const std::stop_token& stop) override {
+    if (protocol_.wait) protocol_.wait->queue(*connection_);
     connection_->flush(stop);
     first_ = true;
   }
 
   RenewalAnswer answer(const std::stop_token& stop) override {
+    if (!protocol_.wait) return next_answer(stop);
+    if (answers_.empty()) receive_batch(stop);
+    const RenewalAnswer first = answers_.front();
+    answers_.pop_front();
+    return first;
+  }
+
+  std::string failure() const override { return failure_; }
+
+ private:
+  RenewalAnswer next_answer(const std::stop_token& stop) {
     const auto reply = connection_->receive(stop);
     if (!reply) {
       failure_ = reply.error().message;
@@ -39,11 +54,22 @@ class RedisRenewals : public RenewalChannel {
     return reply->is_integer(1) ? RenewalAnswer::renewed : RenewalAnswer::not_owner;
   }
 
-  std::string failure() const override { return failure_; }
+  /// All answers of a batch, and what became of it on the replicas.
+  void receive_batch(const std::stop_token& stop) {
+    for (; queued_ > 0; --queued_) answers_.push_back(next_answer(stop));
+    const auto acknowledged = protocol_.wait->receive(*connection_, protocol_.wait->within, stop);
+    if (acknowledged && *acknowledged >= protocol_.wait->needed) return;
+    failure_ = acknowledged ? protocol_.wait->too_few("renewal", *acknowledged).message
+                            : acknowledged.error().message;
+    for (RenewalAnswer& answer : answers_) {
+      if (answer == RenewalAnswer::renewed) answer = RenewalAnswer::failed;
+    }
+  }
 
- private:
   std::unique_ptr<Connection> connection_;
   const RenewalProtocol protocol_;
+  std::size_t queued_ = 0;             ///< without an answer
+  std::deque<RenewalAnswer> answers_;  ///< received ahead of their turn
   std::string failure_;
   bool first_ = true;  ///< of its batch
 };

@@ -1,6 +1,8 @@
 #pragma once
 
-#include "strategies/redis/client/connection.h"
+#include <optional>
+
+#include "strategies/redis/client/replicas.h"
 #include "strategies/renewal.h"
 
 namespace lockbench::redis {
@@ -12,6 +14,8 @@ struct RenewalProtocol {
   const Script* script = nullptr;
   /// PEXPIRE counts in milliseconds, EXPIRE in whole seconds.
   std::string_view unchecked = "PEXPIRE";
+  /// A renewal counts once enough replicas have it.
+  std::optional<ReplicaWait> wait{};
 
   std::string_view name() const { return script != nullptr ? script->name : unchecked; }
   /// The TTL that the server grants, rounded up to its unit.

@@ -168,18 +168,20 @@ inline std::shared_ptr<LeaseState> valid_until(TimePoint end) {
 inline constexpr KnownHazard kOneRedis[] = {{"failover", HazardOutcome::double_grant},
                                             {"failover-sentinel", HazardOutcome::double_grant},
                                             {"store-restart-empty", HazardOutcome::double_grant},
+                                            {"redis-eviction-lru", HazardOutcome::double_grant},
                                             {"rogue-delete", HazardOutcome::double_grant},
                                             {"reentry", HazardOutcome::self_deadlock}};
 /// Without renewal: whatever outlasts the lease's validity.
-inline constexpr KnownHazard kOverrun[] = {{"overrun-holding", HazardOutcome::double_grant},
-                                           {"pause-holding", HazardOutcome::lost_update},
+inline constexpr KnownHazard kOverrun[] = {{"pause-holding", HazardOutcome::lost_update},
                                            {"pause-holding-fenced", HazardOutcome::lost_update},
-                                           {"partition-holder", HazardOutcome::double_grant}};
+                                           {"overrun-holding-fenced", HazardOutcome::lost_update},
+                                           {"overrun-holding", HazardOutcome::known_loss},
+                                           {"partition-holder", HazardOutcome::known_loss}};
 /// With renewal by a timer: no task is too long, but a holder that hangs is renewed for ever.
 inline constexpr KnownHazard kRenewed[] = {{"pause-holding", HazardOutcome::lost_update},
                                            {"runaway-holder", HazardOutcome::stuck},
                                            {"pause-holding-fenced", HazardOutcome::lost_update},
-                                           {"partition-holder", HazardOutcome::double_grant}};
+                                           {"partition-holder", HazardOutcome::known_loss}};
 /// A key with a TTL: the server's clock or lack of memory may end it early.
 inline constexpr KnownHazard kKeyTtl[] = {{"store-clock-jump", HazardOutcome::double_grant},
                                           {"redis-eviction", HazardOutcome::double_grant}};

@@ -23,9 +23,13 @@ std::vector<std::string> urls_of(TestStore& tested) {
   return urls;
 }
 
-/// A noisy machine's pauses are not what a quorum's nodes are tested for.
-StrategyOptions with_patience(const Descriptor& descriptor, StrategyOptions options) {
+/// A noisy machine's pauses are not what a quorum's nodes are tested for. All replicas must
+/// acknowledge, unless a test says otherwise.
+StrategyOptions completed(const Descriptor& descriptor, StrategyOptions options) {
   if (is_quorum(descriptor) && !options.node_timeout) options.node_timeout = milliseconds(300);
+  if (descriptor.traits.needs_replicas && !options.wait_replicas) {
+    options.wait_replicas = shared_store().replicas();
+  }
   return options;
 }
 
@@ -66,7 +70,7 @@ Bench::Bench(const Descriptor& descriptor, std::vector<std::string> urls,
              const StrategyOptions& options)
     : descriptor_(descriptor),
       endpoints_{{std::string(descriptor.backend), std::move(urls)}},
-      options_(with_patience(descriptor, options)) {
+      options_(completed(descriptor, options)) {
   services_.provide<EnvSource>(worlds_.source());
 }
 

@@ -29,14 +29,14 @@ StrategyOptions with_timeout(const Descriptor& descriptor, Duration timeout) {
 }
 
 std::string too_slow(TimePoint begin, Duration bound) {
-  const Duration taken = std::chrono::steady_clock::now() - begin;
+  const Duration taken = BootClock::now() - begin;
   return taken <= bound ? std::string() : fmt::format("took {:.0f} ms", in_ms(taken));
 }
 
 std::string unreachable_server_is_named(const Descriptor& descriptor) {
   const std::uint16_t port = closed_port();
   Bench bench(descriptor, url_of(port));
-  const TimePoint begin = std::chrono::steady_clock::now();
+  const TimePoint begin = BootClock::now();
   const auto client = bench.unconnected_client();
   const std::string endpoint = fmt::format("127.0.0.1:{}", port);
   const auto connected = client->connect();
@@ -71,7 +71,7 @@ std::string death_of_the_server_is_survived(const Descriptor& descriptor) {
   std::thread waiting([&] { waited = waiter->acquire(bench.key(), seconds(20)); });
   const bool has_waited = waiter->trace().await_waiting(seconds(5));
   on_all(*tested, &testbed::Server::kill_hard);
-  const TimePoint begin = std::chrono::steady_clock::now();
+  const TimePoint begin = BootClock::now();
   waiting.join();
   if (!has_waited) return "it did not wait";
   if (waited.outcome != AcquireOutcome::failed && waited.outcome != AcquireOutcome::unknown) {
@@ -106,7 +106,7 @@ std::string frozen_server_is_given_up(const Descriptor& descriptor) {
     client->release(*warm.lease);
   }
   on_all(*tested, &testbed::Server::freeze);
-  const TimePoint begin = std::chrono::steady_clock::now();
+  const TimePoint begin = BootClock::now();
   const AcquireResult result = client->acquire(bench.key(), patience);
   // One may be asked after the other.
   std::string slow = too_slow(begin, kBound + (tested->servers().size() - 1) * kTimeout);
@@ -132,7 +132,7 @@ tl::expected<Duration, std::string> stopped_call(const Descriptor& descriptor) {
     end = client->now();
   });
   const bool sent = client->trace().await_command(seconds(5));
-  const TimePoint stopped = std::chrono::steady_clock::now();
+  const TimePoint stopped = BootClock::now();
   source.request_stop();
   calling.join();
   on_all(*tested, &testbed::Server::thaw);

@@ -8,8 +8,8 @@ std::vector<Property> all_properties() {
   std::vector<Property> all;
   for (const auto& group :
        {exclusion_properties(), waiting_properties(), ownership_properties(), leftover_properties(),
-        queue_properties(), expiry_properties(), command_properties(), lost_command_properties(),
-        failure_properties(), own_properties()}) {
+        queue_properties(), sharing_properties(), expiry_properties(), command_properties(),
+        lost_command_properties(), failure_properties(), own_properties()}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;

@@ -32,6 +32,7 @@ std::vector<Property> waiting_properties();
 std::vector<Property> ownership_properties();
 std::vector<Property> leftover_properties();
 std::vector<Property> queue_properties();
+std::vector<Property> sharing_properties();
 std::vector<Property> expiry_properties();
 std::vector<Property> command_properties();
 std::vector<Property> lost_command_properties();

@@ -36,6 +36,8 @@ class TestStore {
   virtual void take_away(const std::vector<std::string>& keys) = 0;
   /// How many connections there are, our own apart.
   virtual int other_connections() = 0;
+  /// How many replicas the server has.
+  virtual int replicas() { return 0; }
   /// How many clients wait in the server's own queues.
   virtual int waiting() { return 0; }
   /// Returns when locks can be had again after servers have come back.

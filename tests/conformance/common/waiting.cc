@@ -86,7 +86,7 @@ tl::expected<Duration, std::string> stopped_wait(const Descriptor& descriptor,
     end = waiter->now();
   });
   const bool waited = waiter->trace().await_waiting(kPatience);
-  const TimePoint stopped = std::chrono::steady_clock::now();
+  const TimePoint stopped = BootClock::now();
   source.request_stop();
   waiting.join();
   if (!waited) return wrong("it did not wait");

@@ -30,46 +30,6 @@ class ChubbyTest : public testing::Test {
   }
 };
 
-TEST_F(ChubbyTest, SharedHoldersAreTogetherAndAnExclusiveOneIsAlone) {
-  Bench bench(strategy_);
-  const auto one = bench.client();
-  const auto two = bench.client();
-  const auto three = bench.client();
-  const AcquireResult first = acquire(*one, bench.key(), Mode::shared);
-  const AcquireResult second = acquire(*two, bench.key(), Mode::shared);
-  ASSERT_TRUE(first.lease) << first.reason;
-  ASSERT_TRUE(second.lease) << second.reason;
-  EXPECT_EQ(first.lease->mode, Mode::shared);
-  EXPECT_EQ(acquire(*three, bench.key(), Mode::exclusive).outcome, AcquireOutcome::refused);
-  EXPECT_EQ(one->release(*first.lease), ReleaseOutcome::released);
-  EXPECT_EQ(acquire(*three, bench.key(), Mode::exclusive).outcome, AcquireOutcome::refused);
-  EXPECT_EQ(two->release(*second.lease), ReleaseOutcome::released);
-  const AcquireResult alone = acquire(*three, bench.key(), Mode::exclusive);
-  ASSERT_TRUE(alone.lease) << alone.reason;
-  EXPECT_EQ(acquire(*one, bench.key(), Mode::shared).outcome, AcquireOutcome::refused);
-  EXPECT_EQ(acquire(*one, bench.key(), Mode::exclusive).outcome, AcquireOutcome::refused);
-  EXPECT_EQ(three->release(*alone.lease), ReleaseOutcome::released);
-  EXPECT_TRUE(shared_etcd().keys().empty());
-}
-
-TEST_F(ChubbyTest, WhoSharesDoesNotOvertakeAnExclusiveOneThatWaits) {
-  Bench bench(strategy_);
-  const auto reader = bench.client();
-  const auto writer = bench.client();
-  const auto late = bench.client();
-  const AcquireResult first = acquire(*reader, bench.key(), Mode::shared);
-  ASSERT_TRUE(first.lease) << first.reason;
-  AcquireResult written;
-  std::thread waiting(
-      [&] { written = acquire(*writer, bench.key(), Mode::exclusive, seconds(20)); });
-  EXPECT_TRUE(writer->trace().await_waiting(seconds(5)));
-  EXPECT_EQ(acquire(*late, bench.key(), Mode::shared).outcome, AcquireOutcome::refused);
-  reader->release(*first.lease);
-  waiting.join();
-  ASSERT_TRUE(written.lease) << written.reason;
-  EXPECT_EQ(writer->release(*written.lease), ReleaseOutcome::released);
-}
-
 /// What a writer and the reader behind it were granted. A second writer queues last if `another`.
 void expect_reader_follows_writer(const Descriptor& strategy, bool another) {
   Bench bench(strategy);

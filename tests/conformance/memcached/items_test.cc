@@ -174,7 +174,7 @@ TEST(Stop, EndsAWaitForAFrozenServerSoon) {
     ended = client->now();
   });
   ASSERT_TRUE(client->trace().await_command(seconds(5)));
-  const TimePoint stopped = std::chrono::steady_clock::now();
+  const TimePoint stopped = BootClock::now();
   stop.request_stop();
   calling.join();
   EXPECT_EQ(result.outcome, AcquireOutcome::unknown) << result.reason;

@@ -25,7 +25,7 @@ class MemcachedTestStore : public TestStore {
   std::optional<TimePoint> end_of(const std::string& key) override {
     const auto left = MemcachedProbe(server_->port()).time_to_live(key);
     if (!left || *left < 0) return std::nullopt;
-    return std::chrono::steady_clock::now() + std::chrono::seconds(*left);
+    return BootClock::now() + std::chrono::seconds(*left);
   }
   void take_away(const std::vector<std::string>& keys) override {
     MemcachedProbe probe(server_->port());

@@ -60,7 +60,7 @@ std::optional<TimePoint> PostgresTestStore::end_of(const std::string& key) {
                   kSchema),
       {key});
   if (left.empty()) return std::nullopt;
-  return std::chrono::steady_clock::now() +
+  return BootClock::now() +
          std::chrono::microseconds(static_cast<std::int64_t>(std::stod(left.front()) * 1e6));
 }
 

@@ -4,28 +4,14 @@
 
 #include "strategies/registry.h"
 #include "strategies/replication_observer.h"
-#include "tests/conformance/common/bench.h"
-#include "tests/conformance/redis-wait/replicated_store.h"
+#include "tests/conformance/redis-wait/replicas_fixture.h"
 
 namespace lockbench::test {
 namespace {
 
-constexpr milliseconds kBound{150};
-
-void must(const tl::expected<void, std::string>& done) {
-  if (!done) throw std::runtime_error(done.error());
-}
-
 const Descriptor& redis_wait() { return *find_strategy("redis-wait"); }
 
-StrategyOptions within(Duration bound, std::optional<int> replicas = std::nullopt) {
-  StrategyOptions options;
-  options.wait_timeout = bound;
-  options.wait_replicas = replicas;
-  return options;
-}
-
-class Listener : public ReplicationObserver {
+class Acknowledgements : public ReplicationObserver {
  public:
   struct Told {
     Duration taken{};
@@ -45,33 +31,6 @@ class Listener : public ReplicationObserver {
   std::vector<Told> told_;
 };
 
-/// One group for all; every replica follows when a test begins.
-class Replicas : public testing::Test {
- protected:
-  Replicas() : store_(breakable_store()) {
-    for (std::size_t i = 0; i < kReplicas; ++i) must(store_.group().replica(i).thaw());
-    store_.settle();
-    store_.clear();
-  }
-  ~Replicas() override {
-    for (std::size_t i = 0; i < kReplicas; ++i) (void)store_.group().replica(i).thaw();
-  }
-
-  static ReplicatedStore& breakable_store() {
-    static ReplicatedStore tested;
-    return tested;
-  }
-
-  Bench bench(const StrategyOptions& options) { return {redis_wait(), store_, options}; }
-  bool is_on(testbed::Server& server, const std::string& key) {
-    return RedisProbe(server.port()).exists(key);
-  }
-  testbed::Server& primary() { return store_.group().primary(); }
-  testbed::Server& replica(std::size_t number) { return store_.group().replica(number); }
-
-  ReplicatedStore& store_;
-};
-
 TEST_F(Replicas, HaveTheLockOnceItIsGranted) {
   Bench bench(redis_wait(), store_, within(seconds(10)));
   const auto client = bench.client();
@@ -87,7 +46,7 @@ TEST_F(Replicas, HaveTheLockOnceItIsGranted) {
 
 TEST_F(Replicas, OneThatIsFrozenMeansRefusalWithinTheBound) {
   Bench bench(redis_wait(), store_, within(kBound));
-  const auto listener = std::make_shared<Listener>();
+  const auto listener = std::make_shared<Acknowledgements>();
   bench.services().provide<ReplicationObserver>(listener);
   const auto client = bench.client();
   warm_up(*client, bench.key());
@@ -183,7 +142,7 @@ TEST_F(Replicas, HaveNotAcknowledgedWhatAnotherConnectionWrote) {
   StopsAfterSet env(*world, stop);
   Services services;
   const Endpoints endpoints{{"redis", {url_of(primary().port())}}};
-  const StrategyOptions options = within(kBound);
+  const StrategyOptions options = within(kBound, kReplicas);
   const auto lock = make_strategy(
       redis_wait(),
       Context{.endpoints = endpoints, .options = options, .env = env, .services = services});
@@ -198,25 +157,47 @@ TEST_F(Replicas, HaveNotAcknowledgedWhatAnotherConnectionWrote) {
   EXPECT_FALSE(is_on(primary(), "lockbench:stopped"));
 }
 
-TEST_F(Replicas, AreCountedOnlyWhereTheUserDoesNotSay) {
-  const std::string url = fmt::format("redis://lockonly:secret@127.0.0.1:{}", primary().port());
-  Bench told(redis_wait(), url, within(seconds(10), kReplicas));
-  const auto client = told.client();
-  EXPECT_TRUE(client->try_once("lockbench:plain").lease);
-  Bench untold(redis_wait(), url, within(seconds(10)));
-  const auto connected = untold.unconnected_client()->connect();
-  ASSERT_FALSE(connected) << "it may not ask";
-  EXPECT_NE(connected.error().message.find("NOPERM"), std::string::npos)
-      << connected.error().message;
+/// One that is away is not counted by its primary; when it comes back it could take over.
+TEST_F(Replicas, OneThatIsAwayFromTheStartIsMissed) {
+  must(replica(1).freeze());
+  RedisProbe(primary().port()).ask({"CLIENT", "KILL", "TYPE", "replica"});
+  ASSERT_TRUE(eventually([&] {
+    auto facts = testbed::replication_facts(primary());
+    return facts && (*facts)["connected_slaves"] == "1";
+  }));
+  Bench bench(redis_wait(), store_, within(kBound));
+  const auto client = bench.client();
+  EXPECT_EQ(client->try_once(bench.key()).outcome, AcquireOutcome::refused);
+  must(replica(1).thaw());
+  store_.settle();
+  const AcquireResult held = client->try_once(bench.key());
+  ASSERT_TRUE(held.lease) << unexpected(held, AcquireOutcome::acquired);
+  for (std::size_t r = 0; r < kReplicas; ++r) EXPECT_TRUE(is_on(replica(r), bench.key()));
 }
 
-TEST(NoReplicas, IsSaidWhenConnecting) {
-  const auto alone = own_redis();
-  Bench bench(redis_wait(), alone->url());
-  const auto connected = bench.unconnected_client()->connect();
+TEST_F(Replicas, NeedNoPermissionToCountThem) {
+  const std::string url = fmt::format("redis://lockonly:secret@127.0.0.1:{}", primary().port());
+  Bench bench(redis_wait(), url, within(seconds(10), kReplicas));
+  EXPECT_TRUE(bench.client()->try_once("lockbench:plain").lease);
+}
+
+TEST_F(Replicas, WithoutTheirNumberNothingIsGranted) {
+  const auto env = make_system_env(1);
+  Services services;
+  const Endpoints endpoints{{"redis", {url_of(primary().port())}}};
+  const StrategyOptions options = within(kBound);
+  const auto lock = make_strategy(
+      redis_wait(),
+      Context{.endpoints = endpoints, .options = options, .env = *env, .services = services});
+  const auto connected = lock->connect();
   ASSERT_FALSE(connected);
   EXPECT_EQ(connected.error().message,
-            fmt::format("127.0.0.1:{}: the server has no replicas", alone->port()));
+            fmt::format("127.0.0.1:{}: the number of replicas to wait for is not given: set "
+                        "--wait-replicas",
+                        primary().port()));
+  EXPECT_EQ(lock->acquire({.key = "lockbench:untold", .ttl = kLongTtl}).outcome,
+            AcquireOutcome::failed);
+  EXPECT_TRUE(store_.keys().empty());
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ class ReplicatedStore : public TestStore {
   std::vector<std::string> keys() override { return probe().keys(); }
   std::optional<TimePoint> end_of(const std::string& key) override;
   void take_away(const std::vector<std::string>& keys) override { probe().remove(keys); }
+  int replicas() override { return kReplicas; }
   /// Without those of the replicas.
   int other_connections() override;
   std::unique_ptr<RedisMonitor> monitor(std::size_t server) override;

@@ -8,6 +8,7 @@
 
 #include "tests/conformance/common/properties.h"
 #include "tests/conformance/redis-wait/replicated_store.h"
+#include "tests/conformance/redis/own_properties.h"
 
 namespace lockbench::test {
 namespace {
@@ -35,7 +36,7 @@ RedisProbe& ReplicatedStore::probe() {
 std::optional<TimePoint> ReplicatedStore::end_of(const std::string& key) {
   const auto left = probe().time_to_live(key);
   if (!left) return std::nullopt;
-  return std::chrono::steady_clock::now() + *left + kTick;
+  return BootClock::now() + *left + kTick;
 }
 
 int ReplicatedStore::other_connections() {
@@ -50,9 +51,9 @@ std::unique_ptr<RedisMonitor> ReplicatedStore::monitor(std::size_t /*server*/) {
 
 void ReplicatedStore::settle() {
   constexpr std::chrono::seconds kWithin{20};
-  const auto deadline = std::chrono::steady_clock::now() + kWithin;
+  const auto deadline = BootClock::now() + kWithin;
   while (!replicas_follow()) {
-    if (std::chrono::steady_clock::now() > deadline) {
+    if (BootClock::now() > deadline) {
       throw std::runtime_error("the replicas do not follow their primary");
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -84,6 +85,10 @@ TestStore& shared_store() {
 
 std::unique_ptr<TestStore> own_store() { return std::make_unique<ReplicatedStore>(); }
 
-std::vector<Property> own_properties() { return {}; }
+std::vector<Property> own_properties() {
+  std::vector<Property> own = renewal_properties();
+  for (const Property& property : notification_properties()) own.push_back(property);
+  return own;
+}
 
 }  // namespace lockbench::test

@@ -23,6 +23,7 @@ std::ostream& operator<<(std::ostream& out, const Rejection& rejection) {
   return out << rejection.reason;
 }
 
+// NOLINTNEXTLINE(readability-function-size): a table
 const std::vector<Rejection>& all_rejections() {
   static const std::vector<Rejection> rejections{
       {"NoUpdateIsLost", Flaw::lets_two_in, "updates were lost"},
@@ -87,6 +88,11 @@ const std::vector<Rejection>& all_rejections() {
       {"ListenerLeavesNothing", Flaw::leaks_a_connection, "left behind"},
       {"FirstComeFirstServed", Flaw::lets_newcomers_barge, "were served as"},
       {"NewcomersDoNotBarge", Flaw::lets_newcomers_barge, "barged in"},
+      {"SharersAreTogetherAndOthersAlone", Flaw::shares_with_nobody, "beside a sharer: "},
+      {"SharersAreTogetherAndOthersAlone", Flaw::lets_sharers_in, "granted beside two sharers"},
+      {"SharersDoNotOvertake", Flaw::lets_sharers_overtake, "overtook"},
+      {"SharersExpireByThemselves", Flaw::lets_sharers_overtake, "after its TTL"},
+      {"SharersExpireByThemselves", Flaw::lets_sharers_in, "while a sharer's lease was valid"},
       {"WrongPasswordStaysSecret", Flaw::tells_the_password, "tells the password"},
   };
   return rejections;

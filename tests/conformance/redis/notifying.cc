@@ -92,7 +92,7 @@ std::string only_releases_are_told(const Descriptor& descriptor) {
   const auto holder = bench.client();
   const AcquireResult held = holder->try_once(bench.key());
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
-  RedisMonitor monitor(shared_redis().port());
+  RedisMonitor monitor(shared_store().server().port());
   if (descriptor.traits.reentrant) {
     const AcquireResult inner = holder->try_once(bench.key());
     if (!inner.lease) return "re-entry: " + unexpected(inner, AcquireOutcome::acquired);
@@ -144,7 +144,7 @@ std::string dying_subscription_is_survived(const Descriptor& descriptor) {
   if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
   Listener listener(bench, *waiter);
   if (!listener.await_listening()) return "it did not subscribe";
-  RedisProbe(shared_redis().port()).ask({"CLIENT", "KILL", "TYPE", "pubsub"});
+  RedisProbe(shared_store().server().port()).ask({"CLIENT", "KILL", "TYPE", "pubsub"});
   if (!bench.worlds().await("SUBSCRIBE", 2, seconds(5))) return "it did not subscribe again";
   if (!listener.await_quiet()) return "it goes on asking after it has subscribed again";
   const TimePoint begin = holder->now();
@@ -201,7 +201,7 @@ std::string listener_outlasts_a_crashed_holder(const Descriptor& descriptor) {
 
 /// A client that has waited leaves neither key nor connection nor thread.
 std::string listener_leaves_nothing(const Descriptor& descriptor) {
-  RedisProbe probe(shared_redis().port());
+  RedisProbe probe(shared_store().server().port());
   const int before = probe.other_connections();
   {
     Bench bench(descriptor, unrenewed(notified()));

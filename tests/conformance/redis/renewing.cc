@@ -49,8 +49,8 @@ std::string timer_looks_at_the_owner_as_declared(const Descriptor& descriptor) {
   if (!bench.worlds().await_any(1, seconds(5))) return "it was never renewed";
   // So that none finds the moment in which nobody has the lock.
   bench.worlds().hold_back_all();
-  RedisProbe probe(shared_redis().port());
-  Bench others(descriptor, shared_redis().url(), unrenewed());
+  RedisProbe probe(shared_store().server().port());
+  Bench others(descriptor, shared_store().server().url(), unrenewed());
   others.number_clients_after(1000);
   const auto successor = others.client();
   if (!bench.worlds().await_held(seconds(5))) return "it was renewed only once";
@@ -80,7 +80,7 @@ std::string release_overtakes_a_renewal(const Descriptor& descriptor) {
   constexpr seconds kTtl{40}, kSuccessors{10};
   const bool unaware = descriptor.traits.renew_check == OwnerCheck::none;
   Bench bench(descriptor, renewed_every(milliseconds(20)));
-  Bench others(descriptor, shared_redis().url(), unrenewed());
+  Bench others(descriptor, shared_store().server().url(), unrenewed());
   others.number_clients_after(1000);
   const auto holder = bench.client();
   const auto witness = bench.client();
@@ -107,7 +107,7 @@ std::string release_overtakes_a_renewal(const Descriptor& descriptor) {
   if (!landed) return "the renewal never landed";
   if (held.lease->state->lost_at()) return "a released lease counts as lost";
   if (held.lease->state->valid_until() != was_valid_until) return "a released lease was prolonged";
-  const auto left = RedisProbe(shared_redis().port()).time_to_live(bench.key());
+  const auto left = RedisProbe(shared_store().server().port()).time_to_live(bench.key());
   const bool prolonged = left && *left > kSuccessors;
   if (prolonged != unaware) {
     return unaware ? "the successor's lock was not prolonged, as it is declared to be"

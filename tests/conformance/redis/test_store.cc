@@ -32,7 +32,7 @@ class RedisTestStore : public TestStore {
   std::optional<TimePoint> end_of(const std::string& key) override {
     RedisProbe& redis = probe();
     const auto left = redis.time_to_live(key);
-    if (left) return std::chrono::steady_clock::now() + *left + kTick;
+    if (left) return BootClock::now() + *left + kTick;
     const std::string value = redis.ask({"TYPE", key}) == "string" ? redis.get(key) : "";
     std::int64_t expiry = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), expiry);
@@ -41,7 +41,7 @@ class RedisTestStore : public TestStore {
     // The time of day first: a pause between the clocks then errs on the lenient side.
     const Duration remaining =
         WallTime(std::chrono::milliseconds(expiry)) - std::chrono::system_clock::now();
-    return std::chrono::steady_clock::now() + remaining + kTick;
+    return BootClock::now() + remaining + kTick;
   }
 
  private:

@@ -66,11 +66,11 @@ std::vector<std::string> QuorumStore::keys() {
 std::optional<TimePoint> QuorumStore::end_of(const std::string& key) {
   std::vector<TimePoint> ends;
   for (std::size_t i = 0; i < kNodes; ++i) {
-    const TimePoint now = std::chrono::steady_clock::now();
+    const TimePoint now = BootClock::now();
     if (!probe(i).exists(key)) {
       ends.push_back(now);
     } else if (const auto left = probe(i).time_to_live(key)) {
-      ends.push_back(std::chrono::steady_clock::now() + *left + kTick);
+      ends.push_back(BootClock::now() + *left + kTick);
     }
   }
   std::sort(ends.begin(), ends.end());

@@ -25,8 +25,8 @@ class Waiter {
   bool is_done() const { return done_; }
   /// To show that it is not done, which takes that long.
   bool joins_within(Duration time) {
-    const TimePoint until = std::chrono::steady_clock::now() + time;
-    while (!done_ && std::chrono::steady_clock::now() < until) {
+    const TimePoint until = BootClock::now() + time;
+    while (!done_ && BootClock::now() < until) {
       std::this_thread::sleep_for(milliseconds(1));
     }
     return done_;

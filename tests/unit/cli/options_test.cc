@@ -75,6 +75,8 @@ TEST(Options, RenewalAndNotificationReachIt) {
   EXPECT_EQ(strategy({"--renew-cap", "1m"}).renew_cap, Duration(1min));
   EXPECT_FALSE(strategy({}).node_timeout);
   EXPECT_EQ(strategy({"--node-timeout", "20ms"}).node_timeout, Duration(20ms));
+  EXPECT_FALSE(strategy({}).skip_failed_nodes);
+  EXPECT_TRUE(strategy({"--skip-failed-nodes"}).skip_failed_nodes);
   EXPECT_EQ(strategy({"--wait", "notify"}).wait->kind, WaitKind::notify);
   EXPECT_EQ(parse_run({"--resource", "redis-fenced"})->workload.resource,
             loadgen::Resource::redis_fenced);
@@ -84,14 +86,20 @@ TEST(Options, RenewalAndNotificationReachIt) {
 TEST(Options, ReplicasReachIt) {
   const auto defaults = parse_run({}).value();
   EXPECT_EQ(defaults.replicas, 2);
-  EXPECT_FALSE(defaults.workload.strategy.wait_replicas);
+  EXPECT_EQ(defaults.workload.strategy.wait_replicas, 2) << "all";
   EXPECT_EQ(defaults.workload.strategy.wait_timeout, 100ms);
   const auto given =
       parse_run({"--replicas", "5", "--wait-replicas", "3", "--wait-timeout", "20ms"}).value();
   EXPECT_EQ(given.replicas, 5);
   EXPECT_EQ(given.workload.strategy.wait_replicas, 3);
   EXPECT_EQ(given.workload.strategy.wait_timeout, 20ms);
-  EXPECT_FALSE(parse_run({"--wait-replicas", "all"})->workload.strategy.wait_replicas);
+  const auto waited_for = [](const std::vector<std::string>& args) {
+    return parse_run(args)->workload.strategy.wait_replicas;
+  };
+  EXPECT_EQ(waited_for({"--wait-replicas", "all", "--replicas", "4"}), 4);
+  EXPECT_FALSE(waited_for({"--replicas", "0"}));
+  EXPECT_FALSE(waited_for({"--redis", "redis://h"})) << "some of its replicas may be away";
+  EXPECT_EQ(waited_for({"--redis", "redis://h", "--wait-replicas", "3"}), 3);
   EXPECT_EQ(workload_record(given).at("wait_replicas"), results::OptionValue(std::int64_t{3}));
   EXPECT_EQ(workload_record(defaults).at("wait_replicas"),
             results::OptionValue(std::string("all")));

@@ -151,6 +151,15 @@ TEST_F(AuditTest, DecreasingFencingNumbersAreRegressions) {
   EXPECT_EQ(audit_.totals().fence_regressions, 2U);
 }
 
+TEST_F(AuditTest, AStoreThatLostItsNumbersIsOneResetAndManyRegressions) {
+  for (const std::uint64_t number : {100U, 101U, 1U, 2U, 3U}) pass(number);
+  EXPECT_EQ(audit_.fence_regressions(), 3U);
+  EXPECT_EQ(audit_.fence_resets(), 1U);
+  for (const std::uint64_t number : {1U, 2U, 102U, 103U}) pass(number);
+  EXPECT_EQ(audit_.fence_resets(), 2U);
+  EXPECT_EQ(audit_.fence_regressions(), 5U);
+}
+
 TEST_F(AuditTest, ThoseWhoShareMayShareTheirNumber) {
   const auto pass_as = [&](Mode mode, std::uint64_t number) {
     const AcquireMark mark = audit_.begin_acquire(0);
@@ -176,6 +185,7 @@ TEST_F(AuditTest, OnlyAcquisitionsThatHadCompletedCount) {
   pass(6, second);
   pass(5, first);
   EXPECT_EQ(audit_.totals().fence_regressions, 0U);
+  EXPECT_EQ(audit_.fence_resets(), 0U);
   pass(5, audit_.begin_acquire(0));
   EXPECT_EQ(audit_.totals().fence_regressions, 1U);
 }
@@ -206,10 +216,9 @@ AuditTotals contend(Lock& lock) {
         for (int i = 0; i < kSections; ++i) {
           const AcquireMark mark = audit.begin_acquire(0);
           lock.lock();
-          const Entry entry =
-              audit.enter(0, client, kExclusive, ++number, mark, std::chrono::steady_clock::now());
+          const Entry entry = audit.enter(0, client, kExclusive, ++number, mark, BootClock::now());
           if (i % 16 == 0) std::this_thread::yield();
-          audit.leave(0, entry, std::chrono::steady_clock::now());
+          audit.leave(0, entry, BootClock::now());
           lock.unlock();
         }
       });
@@ -239,10 +248,9 @@ TEST(Audit, ALockThatLetsTwoInIsCaught) {
   std::barrier meet(2);
   const auto client = [&](int number) {
     for (int i = 0; i < kRounds; ++i) {
-      const Entry entry =
-          audit.enter(0, number, kExclusive, std::nullopt, {}, std::chrono::steady_clock::now());
+      const Entry entry = audit.enter(0, number, kExclusive, std::nullopt, {}, BootClock::now());
       meet.arrive_and_wait();
-      audit.leave(0, entry, std::chrono::steady_clock::now());
+      audit.leave(0, entry, BootClock::now());
       meet.arrive_and_wait();
     }
   };
@@ -271,10 +279,9 @@ TEST(Audit, ARightSharedLockStaysAtZero) {
   Audit audit(1);
   std::shared_mutex mutex;
   const auto section = [&](int client, Mode mode) {
-    const Entry entry =
-        audit.enter(0, client, mode, std::nullopt, {}, std::chrono::steady_clock::now());
+    const Entry entry = audit.enter(0, client, mode, std::nullopt, {}, BootClock::now());
     std::this_thread::yield();
-    audit.leave(0, entry, std::chrono::steady_clock::now());
+    audit.leave(0, entry, BootClock::now());
   };
   {
     std::vector<std::jthread> threads;

@@ -179,6 +179,13 @@ TEST_F(CertificateTest, TheClockJumped) {
   expect_only_reason("clock jumped by -3.000 s");
 }
 
+TEST_F(CertificateTest, TheMachineWasSuspended) {
+  evidence_.suspended_seconds = 0.04;
+  expect_valid();
+  evidence_.suspended_seconds = 12;
+  expect_only_reason("suspended for 12.000 s");
+}
+
 TEST_F(CertificateTest, AServerRestarted) {
   evidence_.restarted_servers = {"127.0.0.1:1 restarted during the run"};
   expect_only_reason("127.0.0.1:1 restarted");

@@ -53,6 +53,26 @@ class HandoffTest : public testing::Test {
 };
 using Ns = std::vector<int>;
 
+TEST_F(HandoffTest, ALockThatAClientHoldsIsNotStuck) {
+  tracker_.found_taken(0, waiting_);
+  EXPECT_EQ(tracker_.stuck(), 0U) << "it was held when the wait began";
+  release(100);
+  const WaitTicket second = tracker_.begin_wait(0);
+  grant(110);
+  start(120);
+  tracker_.found_taken(0, second);
+  EXPECT_EQ(tracker_.stuck(), 0U) << "it was granted meanwhile";
+}
+
+TEST_F(HandoffTest, ALockThatNobodyHoldsIsStuckUntilItIsGranted) {
+  const WaitTicket other = tracker_.begin_wait(1);
+  tracker_.found_taken(1, other);
+  tracker_.found_taken(1, other);
+  EXPECT_EQ(tracker_.stuck(), 1U);
+  tracker_.granted(1, tracker_.begin_wait(1), after_ns(10), completed_);
+  EXPECT_EQ(tracker_.stuck(), 0U);
+}
+
 TEST_F(HandoffTest, TheGrantTellsIfTheReleaseIsConfirmedFirst) {
   release(100);
   EXPECT_EQ(handoffs(), Ns{});

@@ -1,8 +1,14 @@
 #include "strategies/env.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <functional>
 #include <set>
+#include <string_view>
 #include <thread>
 
 namespace lockbench {
@@ -73,9 +79,58 @@ TEST_F(SystemEnvTest, AnEarlierStopEndsTheWaitAtOnce) {
   EXPECT_EQ(env_->wait(event_.get(), bound(), stop.get_token()), WaitResult::signalled);
 }
 
+/// The exit status of a child process.
+int status_of(const std::function<int()>& work) {
+  const pid_t child = fork();
+  if (child == 0) _exit(work());
+  int status = -1;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+constexpr int kRight = 0, kWrong = 1, kImpossible = 2;
+
+/// Calls `is_right` where it looks as if the machine had been suspended for 1000 s: in a time
+/// namespace, which a process's children enter.
+int after_a_suspension(const std::function<bool()>& is_right) {
+  return status_of([&] {
+    if (unshare(CLONE_NEWUSER | CLONE_NEWTIME) != 0) return kImpossible;
+    constexpr std::string_view kOffset = "boottime 1000 0\n";
+    const int offsets = open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC);
+    if (write(offsets, kOffset.data(), kOffset.size()) < 0) return kImpossible;
+    return status_of([&] { return is_right() ? kRight : kWrong; });
+  });
+}
+
+TEST_F(SystemEnvTest, ItsTimeGoesOnWhileTheMachineIsSuspended) {
+  const auto counts_it = [this] {
+    const Duration awake = std::chrono::steady_clock::now().time_since_epoch();
+    const Duration ahead = env_->now().time_since_epoch() - awake;
+    return ahead >= 1000s && BootClock::suspended() >= 1000s;
+  };
+  const int status = after_a_suspension(counts_it);
+  if (status == kImpossible) GTEST_SKIP() << "no time namespaces here";
+  EXPECT_EQ(status, kRight);
+}
+
+TEST_F(SystemEnvTest, WaitsByThatTime) {
+  const auto waits = [this] {
+    const TimePoint begin = env_->now();
+    const bool timed_out = env_->wait(nullptr, begin + 5ms, {}) == WaitResult::timed_out;
+    return timed_out && env_->now() >= begin + 5ms && env_->now() < begin + kBound;
+  };
+  const int status = after_a_suspension(waits);
+  if (status == kImpossible) GTEST_SKIP() << "no time namespaces here";
+  EXPECT_EQ(status, kRight);
+}
+
 TEST_F(SystemEnvTest, UsesTheSystemClocks) {
-  const TimePoint before = std::chrono::steady_clock::now();
+  timespec boot{};
+  ASSERT_EQ(clock_gettime(CLOCK_BOOTTIME, &boot), 0);
+  const TimePoint before(std::chrono::seconds(boot.tv_sec) +
+                         std::chrono::nanoseconds(boot.tv_nsec));
   EXPECT_GE(env_->now(), before);
+  EXPECT_LT(env_->now(), before + kBound);
   const WallTime wall_before = std::chrono::system_clock::now();
   EXPECT_GE(env_->wall_now(), wall_before);
   EXPECT_LT(env_->wall_now(), wall_before + 1h);

@@ -47,12 +47,12 @@ struct LiveReports : RenewalObserver {
 
 /// The longest wait for an expected event.
 void wait_until(const std::function<bool()>& is_so) {
-  const TimePoint limit = std::chrono::steady_clock::now() + 5s;
-  while (!is_so() && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+  const TimePoint limit = BootClock::now() + 5s;
+  while (!is_so() && BootClock::now() < limit) std::this_thread::yield();
 }
 
 RenewalOrder live_order() {
-  const TimePoint now = std::chrono::steady_clock::now();
+  const TimePoint now = BootClock::now();
   return {.key = "k",
           .token = "t",
           .state = std::make_shared<LeaseState>(now + 10s, now),

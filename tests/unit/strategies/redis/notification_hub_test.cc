@@ -14,9 +14,9 @@ using namespace std::chrono_literals;
 
 template <class What>
 bool await(What&& what) {
-  const TimePoint limit = std::chrono::steady_clock::now() + 5s;
+  const TimePoint limit = BootClock::now() + 5s;
   while (!what()) {
-    if (std::chrono::steady_clock::now() > limit) return false;
+    if (BootClock::now() > limit) return false;
     std::this_thread::sleep_for(1ms);
   }
   return true;

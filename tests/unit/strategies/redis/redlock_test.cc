@@ -113,7 +113,49 @@ TEST_P(RedlockTest, GrantsNothingWithoutValidityLeft) {
   }
 }
 
-TEST_P(RedlockTest, WaitsOnceForASilentNodeAndCountsItsVoteAsLate) {
+TEST_P(RedlockTest, AsksASilentNodeEveryTimeAndReleasesOnIt) {
+  (*nodes_)[1].set_answer_delay(1h);
+  RedlockClient& a = client();
+  constexpr int kSections = 120;  // beyond the answer timeout, with room for all requests
+  TimePoint begin = clock_.now();
+  int asked = 0;
+  for (int i = 0; i < kSections; ++i) {
+    const Lease lease = a.must_acquire();
+    for (const std::string& command : (*nodes_)[1].take_commands()) {
+      asked += command.starts_with("SET k " + lease.token) ? 1 : 0;
+    }
+    EXPECT_EQ(held(), 5) << i;
+    EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::released);
+    EXPECT_EQ(held(), 0) << i;
+  }
+  EXPECT_EQ(asked, kSections);
+  // Who asks one after the other waits for it in each acquisition and release, and no longer.
+  const Duration waited = in_parallel() ? 0ms : kSections * 2 * 50ms;
+  EXPECT_GE(clock_.now() - begin, waited);
+  EXPECT_LE(clock_.now() - begin, waited + kSections * 1ms);
+}
+
+TEST_P(RedlockTest, TriesToConnectToADeadNodeEveryTime) {
+  (*nodes_)[0].refuse_connections(true);
+  RedlockClient& a = client();
+  for (int i = 0; i < 20; ++i) a.lock->release(a.must_acquire());
+  (*nodes_)[0].refuse_connections(false);
+  a.must_acquire();
+  EXPECT_EQ(held(), 5) << "it is asked at once";
+}
+
+TEST_P(RedlockTest, ConnectsToANodeInTheTimeThatItHasToAnswer) {
+  (*nodes_)[2].set_connect_time(1h);
+  (*nodes_)[4].set_connect_time(30ms);
+  (*nodes_)[4].set_answer_delay(1h);
+  RedlockClient& a = client();
+  const TimePoint begin = clock_.now();
+  a.must_acquire();
+  EXPECT_LE(clock_.now() - begin, in_parallel() ? 1ms : 2 * 50ms + 1ms);
+}
+
+TEST_P(RedlockTest, SkipsASilentNodeIfToldToAndCountsItsVoteAsLate) {
+  options_.skip_failed_nodes = true;
   (*nodes_)[1].set_answer_delay(2s);
   RedlockClient& a = client();
   TimePoint begin = clock_.now();
@@ -164,7 +206,8 @@ TEST_P(RedlockTest, WithoutAMajorityNothingIsGrantedOrLeftBehind) {
   a.must_acquire();
 }
 
-TEST_P(RedlockTest, SkipsADeadMinorityForAWhile) {
+TEST_P(RedlockTest, SkipsADeadMinorityForAWhileIfToldTo) {
+  options_.skip_failed_nodes = true;
   for (const std::size_t node : {0, 4}) (*nodes_)[node].refuse_connections(true);
   RedlockClient& a = client();
   a.lock->release(a.must_acquire());

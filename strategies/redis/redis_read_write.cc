@@ -1,0 +1,92 @@
+#include <algorithm>
+
+#include "strategies/redis/client/single_node.h"
+#include "strategies/redis/scripts.h"
+#include "strategies/registry.h"
+
+namespace lockbench::redis {
+namespace {
+
+constexpr std::string_view kReaders = ":readers", kWriters = ":writers";
+
+/// How long a writer that waits keeps new readers out, from each attempt on: one may be late.
+Duration kept_out_for(const Context& context) {
+  if (!context.options.prefer_writers) return {};
+  return std::max<Duration>(3 * context.waiting.max, std::chrono::milliseconds(300));
+}
+
+/// One writer or several readers (AcquireRequest::mode). Each has a TTL of its own and is renewed
+/// by itself, so that a reader that died is waited for no longer than its own TTL. Nobody queues:
+/// readers that come and go can keep a writer out for ever, unless writers are preferred. Then one
+/// that waits keeps new readers out as long as it lives.
+class ReadWrite : public TokenLock {
+ public:
+  explicit ReadWrite(const Context& context)
+      : TokenLock(context), keeps_out_for_(kept_out_for(context)) {}
+
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    lease.mode = request.mode;
+    const auto milliseconds = ceil_milliseconds(request.ttl);
+    const TimePoint asked_at = env().now();
+    const bool may_wait = request.deadline > asked_at;
+    const auto left =
+        call(request.mode == Mode::shared ? "read" : "write", lease, request.stop,
+             std::to_string(milliseconds), may_wait ? keeps_out_for_ : Duration::zero());
+    if (!left) return tl::unexpected(left.error());
+    if (!left->is_nil()) {
+      if (left->integer < 0) return false;
+      return TryResult(false, std::chrono::milliseconds(left->integer));
+    }
+    lease.state = valid_until(asked_at + std::chrono::milliseconds(milliseconds));
+    return true;
+  }
+
+ protected:
+  StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
+    return is_one(call("release", lease, stop));
+  }
+  StoreResult<bool> undo(const Lease& lease, const std::stop_token& stop) override {
+    return is_one(call("leave", lease, stop));
+  }
+  void withdraw(const Lease& lease, const std::stop_token& stop) override {
+    if (lease.mode == Mode::exclusive && keeps_out_for_ > Duration::zero()) (void)undo(lease, stop);
+  }
+  std::optional<RenewalProtocol> renewal_protocol() const override {
+    return RenewalProtocol{.script = &scripts::read_write};
+  }
+
+ private:
+  StoreResult<Reply> call(std::string_view verb, const Lease& lease, const std::stop_token& stop,
+                          std::string_view ttl = "0", Duration keeps_out_for = {}) {
+    return redis().call(scripts::read_write, {lease.key},
+                        {lease.token, ttl, verb, std::to_string(ceil_milliseconds(keeps_out_for))},
+                        stop);
+  }
+
+  const Duration keeps_out_for_;
+};
+
+const Registration registration(Descriptor{
+    .name = "redis-read-write",
+    .backend = "redis",
+    .summary = "One writer or several readers, each with a TTL of its own, renewed; writers can be "
+               "preferred",
+    .acquire_commands = {"EVALSHA read_write key token ttl write|read"},
+    .release_commands = {"EVALSHA read_write key token 0 release"},
+    .renew_commands = {"EVALSHA read_write key token ttl"},
+    .source = "lockbench's own design",
+    .libraries = {{"Java", "Redisson getReadWriteLock (with other keys)",
+                   "lockWatchdogTimeout = {ttl}"}},
+    .traits = {.expiry = Expiry::ttl,
+               .release_check = OwnerCheck::atomic,
+               .renew_check = OwnerCheck::atomic,
+               .renews = RenewalTiming{},
+               .renewable = true,
+               .shared = true},
+    .hazards = join_hazards({}, {kRenewed, kOneRedis, kKeyTtl}),
+    .make = construct<ReadWrite>,
+    .key_suffixes = {"", kReaders, kWriters},
+});
+
+}  // namespace
+}  // namespace lockbench::redis

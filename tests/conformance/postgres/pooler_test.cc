@@ -1,0 +1,85 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "deployment/failure.h"
+#include "strategies/registry.h"
+#include "testbed/servers/pgbouncer_server.h"
+#include "tests/conformance/common/bench.h"
+#include "tests/conformance/postgres/postgres_test_store.h"
+#include "tests/support/test_names.h"
+
+namespace lockbench::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// Each lock relies on settings of its session, and most live in it.
+class BehindAPooler : public testing::TestWithParam<std::string_view> {
+ protected:
+  static std::unique_ptr<testbed::Server> pooler(const std::string& mode, int sessions = 20) {
+    shared_postgres().clear();
+    return deployment::need(testbed::start_pgbouncer(shared_testbed(),
+                                                     shared_postgres().server().port(),
+                                                     {.pool_mode = mode, .pool_size = sessions}));
+  }
+  const Descriptor& strategy_ = *find_strategy(GetParam());
+};
+
+TEST_P(BehindAPooler, OfTransactionsNothingIsGrantedAndTheReasonIsPlain) {
+  for (const int sessions : {1, 20}) {
+    const auto server = pooler("transaction", sessions);
+    Bench bench(strategy_, server->url());
+    const auto client = bench.client();
+    for (int i = 0; i < 2; ++i) {
+      const AcquireResult result = client->try_once(bench.key());
+      EXPECT_FALSE(result.lease);
+      EXPECT_THAT(result.reason,
+                  AllOf(HasSubstr("transaction pooler"), HasSubstr("connect directly"),
+                        HasSubstr(std::to_string(server->port()))));
+    }
+    EXPECT_EQ(shared_postgres().keys(), std::vector<std::string>()) << "nothing is left behind";
+  }
+}
+
+/// As other clients take the sessions in between.
+TEST_P(BehindAPooler, OfTransactionsThatIsBusyNothingIsGrantedEither) {
+  const auto server = pooler("transaction");
+  PostgresProbe one(server->url()), other(server->url());
+  one.ask("BEGIN");
+  Bench bench(strategy_, server->url());
+  const auto client = bench.client();
+  EXPECT_FALSE(client->try_once(bench.key()).lease);
+  other.ask("BEGIN");
+  one.ask("COMMIT");
+  EXPECT_FALSE(client->try_once(bench.key()).lease);
+}
+
+TEST_P(BehindAPooler, OfSessionsItIsALockLikeAnyOther) {
+  const auto server = pooler("session");
+  Bench bench(strategy_, server->url());
+  const auto one = bench.client(), two = bench.client();
+  const AcquireResult held = one->try_once(bench.key());
+  ASSERT_TRUE(held.lease) << held.reason;
+  EXPECT_EQ(two->try_once(bench.key()).outcome, AcquireOutcome::refused);
+  EXPECT_EQ(two->acquire(bench.key(), milliseconds(300)).outcome, AcquireOutcome::timed_out);
+  EXPECT_EQ(one->release(*held.lease), ReleaseOutcome::released);
+  EXPECT_TRUE(two->try_once(bench.key()).lease);
+}
+
+INSTANTIATE_TEST_SUITE_P(, BehindAPooler,
+                         testing::Values("postgres-advisory", "postgres-row", "postgres-lease"),
+                         [](const auto& tested) { return test_name_of(tested.param); });
+
+/// The session that is asked for to find out may not be there.
+TEST(BehindAPoolerOfSessions, TheLastOneIsEnough) {
+  const auto server =
+      deployment::need(testbed::start_pgbouncer(shared_testbed(), shared_postgres().server().port(),
+                                                {.pool_mode = "session", .pool_size = 1}));
+  Bench bench(*find_strategy("postgres-advisory"), server->url());
+  const AcquireResult held = bench.client()->acquire(bench.key(), seconds(5));
+  EXPECT_TRUE(held.lease) << held.reason;
+}
+
+}  // namespace
+}  // namespace lockbench::test
