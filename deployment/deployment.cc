@@ -210,22 +210,27 @@ Done provide(WantedStore& need, const Request& request, Deployment& deployment,
   return {};
 }
 
-/// Why there are too few replicas; empty if there are enough, or if the user says how many there
-/// are and the server does not.
+/// Why there are too few replicas, or why that is not known; empty if there are enough, or if the
+/// user says how many there are and the server does not.
 std::string lacks_replicas(const WantedStore& need, const Request& request,
                            const Deployment& deployment) {
   if (!need.replicated) return {};
   const std::string& url = deployment.endpoints.at(need.set).front();
   const auto store = find_store_kind(need.kind->name)->make(url, request.command_timeout);
   const auto facts = store->facts();
-  const int least = request.wait_replicas.value_or(1);
-  if (!facts && !request.wait_replicas) {
+  if (!facts && request.wait_replicas) return {};
+  if (!facts) {
     return fmt::format("the number of replicas is not known ({}): set --wait-replicas",
                        facts.error().message);
   }
-  if (!facts || facts->replicas >= least) return {};
-  return fmt::format("{} has {} replica{}, and {} must acknowledge", store->display(),
-                     facts->replicas, facts->replicas == 1 ? "" : "s", least);
+  const std::string has = fmt::format("{} has {} replica{}", store->display(), facts->replicas,
+                                      facts->replicas == 1 ? "" : "s");
+  if (!request.wait_replicas) {
+    return has +
+           " now, and some may be away: set --wait-replicas to the number that it should have";
+  }
+  if (facts->replicas >= *request.wait_replicas) return {};
+  return fmt::format("{}, and {} must acknowledge", has, *request.wait_replicas);
 }
 
 /// Provides one need; drops the strategies that it leaves without servers.

@@ -34,7 +34,7 @@ struct Request {
   int clients = 1;
   int nodes = 5;                     ///< private servers for locks that live on a quorum
   int replicas = 2;                  ///< of a private primary, for locks that need replicas
-  std::optional<int> wait_replicas;  ///< that must acknowledge a lock
+  std::optional<int> wait_replicas;  ///< that a lock waits for; nothing: not known
   Duration command_timeout = std::chrono::seconds(3);
   Duration rtt{};  ///< added between clients and private servers
   /// Added between them for clients that use the far endpoints; zero: there are none. Not with

@@ -12,7 +12,8 @@ class EtcdStore : public PrivateStore {
   EtcdStore(LocalHost& host, const StoreRequest& request)
       : PrivateStore("etcd", request.setup != Setup::volatile_, std::chrono::seconds(2)) {
     if (request.members > 1) {
-      add_cluster(testbed::start_etcd_cluster(host.testbed(), request.members));
+      add_cluster(testbed::start_etcd_cluster(host.testbed(), request.members,
+                                              {.mesh = mesh_for(host, request.setup)}));
     } else {
       add(testbed::start_etcd(host.testbed()));
     }
@@ -44,7 +45,8 @@ const PrivateStoreRegistration registration({
     .version = version_of_program,
     .start = [](LocalHost& host, const StoreRequest& request) -> std::unique_ptr<PrivateStore> {
       if (request.setup == Setup::clocked) {
-        throw NotOffered("etcd reads the clock without the C library, where it could be moved");
+        throw NotOffered("etcd reads the clock without the C library, where it could be moved",
+                         NotStarted::Why::unplayable);
       }
       if (request.setup == Setup::cramped) throw NotOffered("etcd evicts nothing");
       return std::make_unique<EtcdStore>(host, request);

@@ -19,7 +19,7 @@ class MemcachedStore : public PrivateStore {
 
   /// Memory is divided by the size of items, so only items of the lock's size evict it: keys as
   /// long as its own, with values of the sizes that locks have.
-  void fill_memory(const std::string& key) override {
+  void fill_memory(const std::string& key, const std::string& /*policy*/) override {
     constexpr int kDigits = 8, kItems = 40'000;
     const std::string prefix =
         key.substr(0, key.size() - std::min<std::size_t>(key.size(), kDigits));

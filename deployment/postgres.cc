@@ -6,6 +6,7 @@
 #include "deployment/private_store.h"
 #include "strategies/postgres/client/names.h"
 #include "strategies/postgres/client/session.h"
+#include "testbed/servers/pgbouncer_server.h"
 #include "testbed/servers/postgres_server.h"
 
 namespace lockbench::deployment {
@@ -16,7 +17,7 @@ using postgres::Answer;
 /// Enough for hazards, whose clients are few.
 constexpr std::uint32_t kFewClients = 200;
 
-/// One PostgreSQL, or a primary with a replica.
+/// One PostgreSQL, a primary with a replica, or one behind a pooler.
 class PostgresStore : public PrivateStore {
  public:
   PostgresStore(LocalHost& host, const StoreRequest& request)
@@ -25,6 +26,9 @@ class PostgresStore : public PrivateStore {
                                                                                  : kFewClients};
     options.clock = clock_for(host, request.setup);
     add(testbed::start_postgres(host.testbed(), options));
+    if (request.setup == Setup::pooled) {
+      pooler_ = need(testbed::start_pgbouncer(host.testbed(), ports().front()));
+    }
     if (request.setup != Setup::replicated) return;
     replication_ = host.line_to(ports().front());
     options.primary_port = replication_->port();
@@ -33,6 +37,7 @@ class PostgresStore : public PrivateStore {
 
   Servers servers() const override {
     if (failed_over_) return {replica_.get()};
+    if (pooler_) return {pooler_.get()};
     return PrivateStore::servers();
   }
 
@@ -137,7 +142,7 @@ class PostgresStore : public PrivateStore {
   }
 
   std::unique_ptr<testbed::Proxy> replication_;
-  std::unique_ptr<testbed::Server> replica_;
+  std::unique_ptr<testbed::Server> replica_, pooler_;
   bool failed_over_ = false;
   const std::unique_ptr<Env> env_ = make_system_env(0);
   std::unique_ptr<postgres::Session> transaction_;

@@ -52,6 +52,13 @@ Endpoints PrivateStore::endpoints() const {
   return {{store_, urls()}};
 }
 
+Endpoints PrivateStore::endpoints_of(const std::vector<std::size_t>& members) const {
+  std::vector<std::uint16_t> ports;
+  ports.reserve(members.size());
+  for (const std::size_t member : members) ports.push_back(servers_.at(member)->port());
+  return endpoints_through(ports);
+}
+
 Endpoints PrivateStore::endpoints_through(const std::vector<std::uint16_t>& ports) const {
   return {{store_, urls_on(ports)}};
 }
@@ -109,7 +116,9 @@ void PrivateStore::jump_clock(Duration ahead) {
   clock_->set(ahead);
 }
 
-void PrivateStore::fill_memory(const std::string& /*key*/) { cannot("have their memory filled"); }
+void PrivateStore::fill_memory(const std::string& /*key*/, const std::string& /*policy*/) {
+  cannot("have their memory filled");
+}
 
 void PrivateStore::cut_replication() {
   if (!cluster_) cannot("have their replication cut");
@@ -137,6 +146,24 @@ tl::expected<void, std::string> PrivateStore::wait_in_transaction(const std::str
 bool PrivateStore::commit_transaction() { cannot("commit a transaction"); }
 void PrivateStore::cut_off_successor() { cannot("cut off one replica alone"); }
 
+std::size_t PrivateStore::member(bool leads) const {
+  const testbed::Server* const leading = &leader();
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    if ((servers_[i].get() == leading) == leads) return i;
+  }
+  throw Failure("no member follows");
+}
+
+void PrivateStore::isolate(std::size_t member) {
+  if (!mesh_) cannot("have a member cut off");
+  mesh_->isolate(member);
+}
+
+void PrivateStore::reunite() {
+  if (!mesh_) cannot("have a member cut off");
+  mesh_->heal();
+}
+
 void PrivateStore::kill_leader() {
   if (!cluster_) cannot("fail over");
   killed_ = &leader();
@@ -161,6 +188,12 @@ const testbed::ClockShim* PrivateStore::clock_for(LocalHost& host, Setup setup) 
   if (setup != Setup::clocked) return nullptr;
   clock_ = need(testbed::ClockShim::make(host.testbed()));
   return clock_.get();
+}
+
+testbed::Mesh* PrivateStore::mesh_for(LocalHost& host, Setup setup) {
+  if (setup != Setup::split) return nullptr;
+  mesh_ = std::make_unique<testbed::Mesh>(host.proxies());
+  return mesh_.get();
 }
 
 testbed::Server& PrivateStore::leader() const {
@@ -205,7 +238,7 @@ tl::expected<std::unique_ptr<PrivateStore>, NotStarted> start_private_store(
   try {
     return kind.start(host, request);
   } catch (const NotOffered& impossible) {
-    return tl::unexpected(NotStarted{impossible.what(), true});
+    return tl::unexpected(NotStarted{impossible.what(), impossible.why()});
   } catch (const Failure& failure) {
     return tl::unexpected(NotStarted{failure.what()});
   }

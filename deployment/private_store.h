@@ -15,6 +15,7 @@
 #include "deployment/local_host.h"
 #include "strategies/descriptor.h"
 #include "testbed/process/clock_shim.h"
+#include "testbed/proxy/mesh.h"
 #include "testbed/proxy/proxy.h"
 #include "testbed/servers/server.h"
 
@@ -30,6 +31,8 @@ enum class Setup {
   replicated,  ///< a replica takes the primary's place, or a member the leader's
   cramped,     ///< their memory fills up
   watched,     ///< Sentinels promote a replica when the primary dies
+  split,       ///< one member of a cluster is cut off from the others
+  pooled,      ///< clients reach them through a pooler that gives each transaction any session
 };
 
 /// Which private servers of one store are wanted.
@@ -71,12 +74,16 @@ class PrivateStore {
   virtual Servers servers() const;
   /// Those and their replicas.
   virtual Servers every_server() const { return servers(); }
+  /// The number of replicas that follow the primary.
+  virtual int replicas() const { return 0; }
   /// The servers that a fault must hit to take the store away from a lock: all members of a
   /// cluster, otherwise the first server.
   Servers whole_store() const;
   /// The URLs for clients: one for each node, through the proxies if there are any.
   virtual std::vector<std::string> urls() const;
   Endpoints endpoints() const;
+  /// For clients that know these members of a cluster only.
+  Endpoints endpoints_of(const std::vector<std::size_t>& members) const;
   /// The same through these ports in front of the servers.
   Endpoints endpoints_through(const std::vector<std::uint16_t>& ports) const;
   /// Of the nodes. Throws Failure for a cluster, whose clients choose a member themselves.
@@ -104,8 +111,9 @@ class PrivateStore {
   /// The server's wall clock jumps ahead.
   virtual void jump_clock(Duration ahead);
   /// Memory fills up with keys that live longer than this one, until this one is gone or memory has
-  /// been filled several times over.
-  virtual void fill_memory(const std::string& key);
+  /// been filled several times over. `policy`: which keys make room, as Redis calls it; memcached
+  /// has one policy only.
+  virtual void fill_memory(const std::string& key, const std::string& policy);
   /// Nothing more reaches the replica, or one of the members that follow.
   virtual void cut_replication();
   /// The primary dies and the replica takes its place: urls() leads there.
@@ -123,6 +131,12 @@ class PrivateStore {
   virtual bool commit_transaction();
   /// Nothing more reaches the replica that is to take the primary's place; the others go on.
   virtual void cut_off_successor();
+
+  /// A member of a cluster, from 0: its leader, or one that follows.
+  std::size_t member(bool leads) const;
+  /// Nothing passes between this member and the others; clients reach all of them.
+  void isolate(std::size_t member);
+  void reunite();
 
   // One of several nodes, from 0. A fault above that strikes a server strikes node 0.
   void kill_node(std::size_t node) { need(servers().at(node)->kill_hard()); }
@@ -146,6 +160,8 @@ class PrivateStore {
       tl::expected<std::vector<std::unique_ptr<testbed::Server>>, std::string> started);
   /// A clock that can be moved; null if the setup does not ask for one.
   const testbed::ClockShim* clock_for(LocalHost& host, Setup setup);
+  /// A network between members in which one can be cut off; null if the setup does not ask for one.
+  testbed::Mesh* mesh_for(LocalHost& host, Setup setup);
 
   bool keeps_data() const { return keeps_data_; }
 
@@ -158,6 +174,7 @@ class PrivateStore {
   const Duration shortest_session_;
 
   std::unique_ptr<testbed::ClockShim> clock_;  ///< outlives its servers
+  std::unique_ptr<testbed::Mesh> mesh_;        ///< likewise
   std::vector<std::unique_ptr<testbed::Server>> servers_;
   bool cluster_ = false;
   testbed::Server* behind_ = nullptr;  ///< a member that was cut off
@@ -172,14 +189,25 @@ void each(const PrivateStore::Servers& servers,
 
 /// Why private servers could not be started.
 struct NotStarted {
+  enum class Why {
+    failed,        ///< they could not be started here
+    never_needed,  ///< this store cannot have the fault
+    unplayable,    ///< it may have the fault, but lockbench cannot cause it
+  };
   std::string reason;
-  bool by_nature = false;  ///< this store never has them; false: they could not be started here
+  Why why = Why::failed;
 };
 
 /// Thrown for a setup that this kind of store does not support.
 class NotOffered : public Failure {
  public:
-  using Failure::Failure;
+  explicit NotOffered(const std::string& reason,
+                      NotStarted::Why why = NotStarted::Why::never_needed)
+      : Failure(reason), why_(why) {}
+  NotStarted::Why why() const { return why_; }
+
+ private:
+  const NotStarted::Why why_;
 };
 
 /// How the private servers of one store are found and started. Stands in the store's file:

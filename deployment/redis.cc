@@ -17,7 +17,6 @@ testbed::RedisOptions options_for(const StoreRequest& request) {
   options.max_clients = request.clients;
   options.durable = request.setup == Setup::durable || request.setup == Setup::load;
   if (request.setup == Setup::durable) options.config = {"appendfsync always"};
-  if (request.setup == Setup::cramped) options.config = {"maxmemory-policy volatile-ttl"};
   return options;
 }
 
@@ -58,6 +57,7 @@ class RedisStore : public PrivateStore {
     for (std::size_t i = 0; i < group_->replicas(); ++i) all.push_back(&group_->replica(i));
     return all;
   }
+  int replicas() const override { return group_ ? static_cast<int>(group_->replicas()) : 0; }
   std::vector<std::string> urls() const override {
     if (sentinels_) return {sentinels_->url()};
     return PrivateStore::urls();
@@ -73,8 +73,9 @@ class RedisStore : public PrivateStore {
     if (group_) need(group_->await_in_step());
   }
 
-  void fill_memory(const std::string& key) override {
+  void fill_memory(const std::string& key, const std::string& policy) override {
     constexpr std::uint64_t kRoom = 1 << 20;
+    ask({"CONFIG", "SET", "maxmemory-policy", policy});
     const std::string info = ask({"INFO", "memory"}).text;
     const std::size_t at = info.find("used_memory:");
     if (at == std::string::npos) throw Failure("INFO memory has no used_memory");
@@ -82,7 +83,8 @@ class RedisStore : public PrivateStore {
     ask({"CONFIG", "SET", "maxmemory", std::to_string(used + kRoom)});
     const std::string filling(1024, 'x');
     for (std::uint64_t i = 0; i < 8 * kRoom / filling.size(); ++i) {
-      // volatile-ttl evicts the key that expires first: the lock's.
+      // volatile-ttl evicts the key that expires first, allkeys-lru the one that was last used
+      // first (or nearly): the lock's.
       ask({"SET", fmt::format("filling:{}", i), filling, "EX", "86400"});
       if (i % 64 == 0 && ask({"EXISTS", key}).is_integer(0)) return;
     }
@@ -178,7 +180,9 @@ class RedisNodes : public PrivateStore {
   std::string value_of(const std::string& key) override { return nodes_.front()->value_of(key); }
   void restart() override { nodes_.front()->restart(); }
   void jump_clock(Duration ahead) override { nodes_.front()->jump_clock(ahead); }
-  void fill_memory(const std::string& key) override { nodes_.front()->fill_memory(key); }
+  void fill_memory(const std::string& key, const std::string& policy) override {
+    nodes_.front()->fill_memory(key, policy);
+  }
   void cut_replication() override { nodes_.front()->cut_replication(); }
   void fail_over() override { nodes_.front()->fail_over(); }
 

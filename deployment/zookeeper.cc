@@ -108,7 +108,8 @@ class ZookeeperStore : public PrivateStore {
   ZookeeperStore(LocalHost& host, const StoreRequest& request)
       : PrivateStore("zookeeper", request.setup != Setup::volatile_, std::chrono::seconds(2)) {
     if (request.members > 1) {
-      add_cluster(testbed::start_zookeeper_ensemble(host.testbed(), request.members));
+      add_cluster(testbed::start_zookeeper_ensemble(host.testbed(), request.members,
+                                                    {.mesh = mesh_for(host, request.setup)}));
       return;
     }
     testbed::ZookeeperOptions options;

@@ -47,6 +47,7 @@ struct ProxyOptions {
   /// Buffer of one connection in one direction. When it is full the sender waits. Bounds the
   /// throughput under a delay: bytes per delay.
   std::size_t buffer_bytes = std::size_t{4} << 20;
+  std::string address = "127.0.0.1";  ///< where it listens: a loopback address
   PortChooser choose_port = free_loopback_port;
 };
 

@@ -36,7 +36,7 @@ void follow(const Rule& rule, ProxyWay& way) {
 }  // namespace
 
 std::error_code ProxyCore::listen(std::uint16_t port) {
-  const tcp::endpoint own(asio::ip::address_v4::loopback(), port);
+  const tcp::endpoint own(address_, port);
   std::error_code error;
   acceptor_.open(own.protocol(), error);
   if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);

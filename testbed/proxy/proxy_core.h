@@ -37,6 +37,7 @@ class ProxyCore : public std::enable_shared_from_this<ProxyCore> {
             const ProxyOptions& options)
       : shared_{io, scratch, server, options.buffer_bytes},
         delay_(options.delay),
+        address_(asio::ip::make_address_v4(options.address)),
         acceptor_(io),
         pause_(io) {}
 
@@ -62,6 +63,7 @@ class ProxyCore : public std::enable_shared_from_this<ProxyCore> {
 
   ProxyShared shared_;
   const std::chrono::nanoseconds delay_;
+  const asio::ip::address_v4 address_;
   asio::ip::tcp::acceptor acceptor_;
   asio::steady_timer pause_;
   std::vector<Rule> rules_;  // for connections to come, the oldest first

@@ -18,18 +18,26 @@ constexpr UrlForm kUrl{"http://"};
 struct Member {
   std::string name;
   std::uint16_t client_port = 0, peer_port = 0;
+  std::string peer_url{};  ///< for the other members
 
-  std::string as_peer() const { return fmt::format("{}={}", name, kUrl.on({peer_port})); }
+  std::string as_peer() const { return fmt::format("{}={}", name, peer_url); }
 };
 
 tl::expected<std::vector<Member>, std::string> choose(const EtcdOptions& options, int count) {
   const auto ports = distinct_ports(options.choose_port, 2 * static_cast<std::size_t>(count));
   if (!ports) return tl::unexpected(ports.error());
   std::vector<Member> members;
+  std::vector<std::vector<std::uint16_t>> peer_ports;
   for (std::size_t i = 0; i < ports->size(); i += 2) {
-    members.push_back({fmt::format("member-{}", i / 2 + 1), ports->at(i), ports->at(i + 1)});
+    const std::uint16_t peer_port = ports->at(i + 1);
+    const std::string peer_url = options.mesh == nullptr
+                                     ? kUrl.on({peer_port})
+                                     : fmt::format("http://{}:{}", Mesh::name_of(i / 2), peer_port);
+    members.push_back({fmt::format("member-{}", i / 2 + 1), ports->at(i), peer_port, peer_url});
+    peer_ports.push_back({peer_port});
   }
-  return members;
+  if (options.mesh == nullptr) return members;
+  return options.mesh->connect(peer_ports).map([&] { return members; });
 }
 
 std::vector<std::string> arguments(const std::string& program, const Member& member,
@@ -43,13 +51,25 @@ std::vector<std::string> arguments(const std::string& program, const Member& mem
       "--listen-client-urls=" + kUrl.on({member.client_port}),
       "--advertise-client-urls=" + kUrl.on({member.client_port}),
       "--listen-peer-urls=" + kUrl.on({member.peer_port}),
-      "--initial-advertise-peer-urls=" + kUrl.on({member.peer_port}),
+      "--initial-advertise-peer-urls=" + member.peer_url,
       "--initial-cluster=" + cluster,
       fmt::format("--initial-cluster-token=lockbench-{}", all.front().peer_port),
       // Half of the defaults: loopback has no network latency.
       "--heartbeat-interval=50",
       "--election-timeout=500",
   };
+}
+
+/// Makes a member look up names in the mesh. Go does that by the C library if it is told to.
+tl::expected<void, std::string> put_under(const Mesh& mesh, std::size_t number, ServerSpec& spec) {
+  const auto shim = find_beside("lockbench-hosts-shim.so");
+  if (!shim) return tl::unexpected(shim.error());
+  const std::vector<std::string> before = {"/usr/bin/env", "GODEBUG=netdns=cgo",
+                                           "LD_PRELOAD=" + shim->string(),
+                                           "LOCKBENCH_HOSTS=" + mesh.hosts_of(number)};
+  spec.argv.insert(spec.argv.begin(), before.begin(), before.end());
+  spec.name = kEtcd.name;
+  return {};
 }
 
 /// The text that a JSON object has under the name, as etcd prints it: "name":"text".
@@ -92,6 +112,11 @@ tl::expected<std::vector<std::unique_ptr<Server>>, std::string> start_etcd_clust
         spec.folder = *std::move(folder);
         spec.argv = arguments(program->string(), all[number], all,
                               (spec.folder / "data" / "member").string());
+        if (options.mesh != nullptr) {
+          if (auto put = put_under(*options.mesh, number, spec); !put) {
+            return tl::unexpected(put.error());
+          }
+        }
         spec.ports = {all[number].client_port, all[number].peer_port};
         spec.url = kUrl;
         spec.ready = etcd_is_ready;

@@ -5,6 +5,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "testbed/proxy/mesh.h"
 #include "testbed/servers/ports.h"
 #include "testbed/servers/programs.h"
 #include "testbed/servers/server.h"
@@ -14,6 +15,7 @@ namespace lockbench::testbed {
 inline constexpr Program kEtcd{"etcd", "etcd-server"};
 
 struct EtcdOptions {
+  Mesh* mesh = nullptr;  ///< what lies between the members of a cluster; null: nothing
   PortChooser choose_port = free_loopback_port;
 };
 

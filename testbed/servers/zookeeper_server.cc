@@ -20,6 +20,9 @@ constexpr Program kJava{"java", "default-jre-headless"};
 constexpr std::string_view kJar = "/usr/share/java/zookeeper.jar";
 constexpr std::string_view kLogger = "/usr/share/java/slf4j-simple.jar";
 
+/// In the server's folder.
+constexpr std::string_view kConfig = "zoo.cfg", kHosts = "hosts";
+
 /// A member's number is part of its data, so that it is there again when the data has been removed.
 constexpr std::string_view kStart = R"(echo "$1" > myid && shift && exec "$@")";
 
@@ -52,17 +55,30 @@ tl::expected<std::vector<Voter>, std::string> choose(const ZookeeperOptions& opt
   for (std::size_t i = 0; i < ports->size(); i += each) {
     members.push_back({ports->at(i), ports->at(i + each / 2), ports->at(i + each - 1)});
   }
-  return members;
+  if (options.mesh == nullptr) return members;
+  std::vector<std::vector<std::uint16_t>> between;
+  between.reserve(members.size());
+  for (const Voter& member : members) between.push_back({member.peers, member.election});
+  return options.mesh->connect(between).map([&] { return members; });
 }
 
 std::vector<std::string> arguments(const fs::path& java, const fs::path& jar,
-                                   const fs::path& config) {
-  return {java.string(),
-          // For two cores, and without files outside its own folder.
-          "-XX:+UseSerialGC", "-Xms64m", "-Xmx512m", "-XX:-UsePerfData", "-Djava.io.tmpdir=.",
-          "-Dzookeeper.preAllocSize=4096", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp",
-          fmt::format("{}:{}", jar.string(), kLogger),
-          "org.apache.zookeeper.server.quorum.QuorumPeerMain", config.string()};
+                                   const fs::path& folder, bool has_hosts) {
+  std::vector<std::string> words = {java.string(),
+                                    // For two cores, and without files outside its own folder.
+                                    "-XX:+UseSerialGC", "-Xms64m", "-Xmx512m", "-XX:-UsePerfData",
+                                    "-Djava.io.tmpdir=.", "-Dzookeeper.preAllocSize=4096",
+                                    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"};
+  if (has_hosts) {
+    words.push_back("-Djdk.net.hosts.file=" + (folder / kHosts).string());
+    // For a member that is cut off: members elect a leader one connection after the other, and wait
+    // for each for 5 s by default.
+    words.emplace_back("-Dzookeeper.cnxTimeout=500");
+  }
+  words.insert(words.end(),
+               {"-cp", fmt::format("{}:{}", jar.string(), kLogger),
+                "org.apache.zookeeper.server.quorum.QuorumPeerMain", (folder / kConfig).string()});
+  return words;
 }
 
 std::string configuration(const ZookeeperOptions& options, const fs::path& data, std::size_t number,
@@ -71,16 +87,29 @@ std::string configuration(const ZookeeperOptions& options, const fs::path& data,
       "dataDir={}\nclientPort={}\nclientPortAddress=127.0.0.1\n"
       // In milliseconds. Sessions are checked once per tick, so they end at most one tick late.
       "tickTime=100\nminSessionTimeout=200\nmaxSessionTimeout=3600000\n"
-      // In ticks: as many seconds as with ZooKeeper's default ticks.
-      "initLimit=100\nsyncLimit=50\n"
+      // In ticks: as many seconds as with ZooKeeper's default ticks, but less before a member that
+      // was cut off is given up.
+      "initLimit=100\nsyncLimit={}\n"
       "maxClientCnxns=0\nadmin.enableServer=false\n"
       "4lw.commands.whitelist=srvr,envi,cons,dump,wchs\n",
-      data.string(), all[number].clients);
+      data.string(), all[number].clients, options.mesh == nullptr ? 50 : 20);
   for (std::size_t i = 0; all.size() > 1 && i < all.size(); ++i) {
-    text += fmt::format("server.{}=127.0.0.1:{}:{}\n", i + 1, all[i].peers, all[i].election);
+    text += fmt::format("server.{}={}:{}:{}\n", i + 1,
+                        options.mesh == nullptr ? "127.0.0.1" : Mesh::name_of(i), all[i].peers,
+                        all[i].election);
   }
   for (const std::string& setting : options.config) text += setting + "\n";
   return text;
+}
+
+/// A file that the server's user can read.
+tl::expected<void, std::string> write_openly(const fs::path& path, const std::string& text) {
+  std::ofstream(path) << text;
+  std::error_code error;
+  fs::permissions(path, fs::perms::owner_read | fs::perms::group_read | fs::perms::others_read,
+                  error);
+  if (error) return tl::unexpected(fmt::format("{}: {}", path.string(), error.message()));
+  return {};
 }
 
 Started start_member(Testbed& testbed, const ZookeeperOptions& options, const fs::path& java,
@@ -91,14 +120,16 @@ Started start_member(Testbed& testbed, const ZookeeperOptions& options, const fs
   auto folder = testbed.make_server_folder(kZookeeper, spec.user);
   if (!folder) return tl::unexpected(folder.error());
   spec.folder = *std::move(folder);
-  const fs::path config = spec.folder / "zoo.cfg";
-  std::ofstream(config) << configuration(options, spec.folder / "data", number, all);
-  std::error_code error;
-  fs::permissions(config, fs::perms::owner_read | fs::perms::group_read | fs::perms::others_read,
-                  error);
-  if (error) return tl::unexpected(fmt::format("{}: {}", config.string(), error.message()));
+  auto written = write_openly(spec.folder / kConfig,
+                              configuration(options, spec.folder / "data", number, all));
+  if (written && options.mesh != nullptr) {
+    written = write_openly(spec.folder / kHosts, options.mesh->hosts_of(number));
+  }
+  if (!written) return tl::unexpected(written.error());
   spec.argv = {"/bin/sh", "-c", std::string(kStart), "zookeeper", std::to_string(number + 1)};
-  for (std::string& word : arguments(java, jar, config)) spec.argv.push_back(std::move(word));
+  for (std::string& word : arguments(java, jar, spec.folder, options.mesh != nullptr)) {
+    spec.argv.push_back(std::move(word));
+  }
   if (options.clock != nullptr) options.clock->put_under(spec);
   spec.ports = {all[number].clients};
   spec.ready_within = std::chrono::seconds(30);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "testbed/process/clock_shim.h"
+#include "testbed/proxy/mesh.h"
 #include "testbed/servers/ports.h"
 #include "testbed/servers/server.h"
 
@@ -20,6 +21,7 @@ inline constexpr std::string_view kZookeeper = "zookeeper";
 struct ZookeeperOptions {
   std::vector<std::string> config;   ///< further settings: "snapCount=1000"
   const ClockShim* clock = nullptr;  ///< the clock that it uses; null: the machine's
+  Mesh* mesh = nullptr;  ///< what lies between the members of an ensemble; null: nothing
   PortChooser choose_port = free_loopback_port;
 };
 

@@ -177,7 +177,7 @@ Program::Program(const Scratch& scratch, const std::vector<std::string>& argumen
 
 void Program::start_child(const Scratch& scratch, const std::vector<std::string>& arguments,
                           const Setting& setting, int out, int err) {
-  std::vector<std::string> words{LOCKBENCH_BINARY_DIR "/lockbench"};
+  std::vector<std::string> words{LOCKBENCH_BINARY_DIR "/" + setting.program};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<std::string> variables = environment_of(scratch, setting);
   ChildPlan child{.folder = scratch.path(),

@@ -56,6 +56,7 @@ struct Outcome {
 
 /// How the program is started.
 struct Setting {
+  std::string program = "lockbench";               ///< in the build's folder
   std::map<std::string, std::string> environment;  ///< in place of, or beside, what there is
   std::optional<std::uint64_t> open_files;         ///< soft limit
   bool terminal = false;             ///< stdout and stderr are a terminal, read as out

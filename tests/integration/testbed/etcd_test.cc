@@ -115,6 +115,32 @@ TEST_F(Etcd, OneMemberLeadsAndAnotherAfterItsDeath) {
   EXPECT_FALSE(cluster->at(first)->leads()) << "it does not answer";
 }
 
+TEST_F(Etcd, AMemberThatIsCutOffAnswersItsClientsButCannotWrite) {
+  const auto proxies = ProxyPool::start();
+  ASSERT_TRUE(proxies) << proxies.error();
+  Mesh mesh(**proxies);
+  const auto cluster = start_etcd_cluster(*testbed_, 3, {.mesh = &mesh});
+  ASSERT_TRUE(cluster) << cluster.error();
+  const auto is_done = [](const std::string& answer) {
+    return answer.find(" 200 ") != std::string::npos;
+  };
+  const auto found =
+      std::find_if(cluster->begin(), cluster->end(), [](const auto& one) { return one->leads(); });
+  ASSERT_NE(found, cluster->end());
+  const auto leader = static_cast<std::size_t>(found - cluster->begin());
+  // The leader last: it must not lead the others any more.
+  for (const std::size_t member : {(leader + 1) % 3, leader}) {
+    const std::uint16_t own = cluster->at(member)->port();
+    const std::uint16_t other = cluster->at((member + 1) % 3)->port();
+    mesh.isolate(member);
+    EXPECT_TRUE(eventually([&] { return is_done(put(other)); })) << "the others go on";
+    EXPECT_FALSE(is_done(put(own)));
+    EXPECT_TRUE(ask_line(own, "GET /version HTTP/1.0\r\n\r\n", std::chrono::seconds(2)));
+    mesh.heal();
+    EXPECT_TRUE(eventually([&] { return is_done(put(own)); }));
+  }
+}
+
 TEST_F(Etcd, TellsWhatIsMissing) {
   const auto found = find_program(kEtcd, "/nowhere");
   ASSERT_FALSE(found);

@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "testbed/servers/pgbouncer_server.h"
 #include "testbed/servers/postgres_server.h"
 #include "testbed/servers/programs.h"
 #include "tests/integration/testbed/support.h"
@@ -119,6 +120,20 @@ TEST_F(Postgres, StopsInOrderEvenWhenFrozen) {
   ASSERT_TRUE(server->freeze());
   ASSERT_TRUE(server->stop());
   EXPECT_NE(server->log().find("database system is shut down"), std::string::npos);
+}
+
+/// A transaction keeps a session; what comes after it may get another.
+TEST_F(Postgres, ItsPoolerGivesATransactionTheSessionThatWasUsedLast) {
+  const auto server = must_start_postgres();
+  const auto pooler = start_pgbouncer(*testbed_, server->port());
+  ASSERT_TRUE(pooler) << pooler.error();
+  const std::string first = psql(**pooler, "SELECT pg_backend_pid()");
+  EXPECT_FALSE(first.starts_with("error")) << first;
+  EXPECT_EQ(psql(**pooler, "SELECT pg_backend_pid()"), first) << "of another connection";
+  EXPECT_NE(psql(*server, "SELECT pg_backend_pid()"), first);
+  const auto sessions = start_pgbouncer(*testbed_, server->port(), {.pool_mode = "session"});
+  ASSERT_TRUE(sessions) << sessions.error();
+  EXPECT_EQ(psql(**sessions, "SELECT 1"), "1");
 }
 
 TEST_F(Postgres, GoesWithItsTestbed) {

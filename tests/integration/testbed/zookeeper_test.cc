@@ -97,6 +97,34 @@ TEST_F(Zookeeper, AnEnsembleHasOneLeaderAndGetsAnother) {
   EXPECT_THAT(modes(), testing::ElementsAre("follower", "follower", "leader"));
 }
 
+TEST_F(Zookeeper, AMemberThatIsCutOffServesNoLongerAndTheOthersGoOn) {
+  const auto proxies = ProxyPool::start();
+  ASSERT_TRUE(proxies) << proxies.error();
+  Mesh mesh(**proxies);
+  const auto servers = start_zookeeper_ensemble(*testbed_, 3, {.mesh = &mesh});
+  ASSERT_TRUE(servers) << servers.error();
+  // They wait for each other for syncLimit, and again for an election.
+  constexpr std::chrono::seconds kPatience{30};
+  for (const char* mode : {"follower", "leader"}) {
+    const auto found = std::find_if(servers->begin(), servers->end(), [&](const auto& server) {
+      return zookeeper_mode(*server) == mode;
+    });
+    ASSERT_NE(found, servers->end());
+    const auto cut_off = static_cast<std::size_t>(found - servers->begin());
+    mesh.isolate(cut_off);
+    EXPECT_TRUE(
+        eventually([&] { return zookeeper_mode(*servers->at(cut_off)).empty(); }, kPatience))
+        << "it has no quorum, though its port answers";
+    const auto leads = [](const auto& server) { return zookeeper_mode(*server) == "leader"; };
+    EXPECT_TRUE(eventually([&] { return std::any_of(servers->begin(), servers->end(), leads); },
+                           kPatience));
+    EXPECT_EQ(zookeeper_mode(*servers->at(cut_off)), "");
+    mesh.heal();
+    EXPECT_TRUE(
+        eventually([&] { return !zookeeper_mode(*servers->at(cut_off)).empty(); }, kPatience));
+  }
+}
+
 TEST_F(Zookeeper, TriesAnotherPortWhenItLosesTheRace) {
   const auto other = must_start_zookeeper();  // answers, but is not ours
   const std::uint16_t good = free_loopback_port().value();

@@ -1,0 +1,55 @@
+#include "testbed/proxy/mesh.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace lockbench::testbed {
+
+std::string Mesh::name_of(std::size_t member) {
+  return fmt::format("member-{}.lockbench", member + 1);
+}
+
+std::string Mesh::address_of(std::size_t from, std::size_t to) {
+  return from == to ? "127.0.0.1" : fmt::format("127.0.{}.{}", from + 1, to + 1);
+}
+
+tl::expected<void, std::string> Mesh::connect(
+    const std::vector<std::vector<std::uint16_t>>& ports) {
+  lines_.clear();
+  members_ = ports.size();
+  for (std::size_t from = 0; from < members_; ++from) {
+    for (std::size_t to = 0; to < members_; ++to) {
+      if (from == to) continue;
+      for (const std::uint16_t port : ports[to]) {
+        ProxyOptions options;
+        options.address = address_of(from, to);
+        options.choose_port = [port]() -> tl::expected<std::uint16_t, std::string> { return port; };
+        auto proxy = start_proxy(proxies_, port, options);
+        if (!proxy) return tl::unexpected(std::move(proxy.error()));
+        lines_.push_back({from, to, *std::move(proxy)});
+      }
+    }
+  }
+  return {};
+}
+
+std::string Mesh::hosts_of(std::size_t member) const {
+  std::string hosts;
+  for (std::size_t to = 0; to < members_; ++to) {
+    hosts += fmt::format("{} {}\n", address_of(member, to), name_of(to));
+  }
+  return hosts;
+}
+
+void Mesh::isolate(std::size_t member) {
+  for (const Line& line : lines_) {
+    if (line.from == member || line.to == member) line.proxy->hold();
+  }
+}
+
+void Mesh::heal() {
+  for (const Line& line : lines_) line.proxy->heal();
+}
+
+}  // namespace lockbench::testbed
