@@ -87,6 +87,11 @@ std::vector<Takeover> takeovers_of(const Descriptor& strategy, const std::vector
   const std::string after_ttl = "another client leads after up to " + ttl;
   const std::string twice =
       after_ttl + "; the old leader may act until it notices: fence its writes";
+  const std::string known =
+      after_ttl + "; the old leader knows before, if it looks at its lease: else fence its writes";
+  const hazards::Scenario* const partition = hazards::find_scenario("partition-holder");
+  const bool knows = partition != nullptr && evidence.report(*partition, strategy).outcome ==
+                                                 to_string(HazardOutcome::known_loss);
   add("a crash", "crash-holding",
       strategy.traits.ends_with_connection ? "another client leads as soon as the connection closes"
                                            : after_ttl);
@@ -98,7 +103,9 @@ std::vector<Takeover> takeovers_of(const Descriptor& strategy, const std::vector
   }
   add("a freeze", "pause-holding", waits ? "nobody leads until the frozen leader returns" : twice);
   add("a partition", "partition-holder",
-      waits ? "nobody else leads until the server ends the connection" : twice);
+      waits   ? "nobody else leads until the server ends the connection"
+      : knows ? known
+              : twice);
   return takeovers;
 }
 

@@ -166,12 +166,14 @@ FaultReport Evidence::report(const hazards::Scenario& scenario, const Descriptor
     report.reason = *std::move(why);
     return report;
   }
+  report.blocks = hazards::never_gets_there(scenario, strategy.traits);
   const std::string_view declared = to_string(hazards::expected_outcome(scenario, strategy));
   Seen seen = find_play(files_, scenario.name, strategy.name);
   if (seen.hazard == nullptr) seen = find_play(reference_, scenario.name, strategy.name);
   report.outcome = seen.hazard == nullptr ? declared : seen.hazard->observed;
   report.harmful = results::does_harm(report.outcome);
-  const bool applies = report.outcome != to_string(HazardOutcome::not_applicable);
+  const bool applies = report.outcome != to_string(HazardOutcome::not_applicable) &&
+                       report.outcome != to_string(HazardOutcome::not_played);
   if (!report.harmful && applies && results::does_harm(declared)) {
     report.outcome = declared;
     report.harmful = true;

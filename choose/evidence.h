@@ -22,6 +22,7 @@ struct FaultReport {
   std::string scenario, outcome;
   bool harmful = false;  ///< two holders, a lost update, another's lock touched, or no lock at all
   bool played = false;   ///< in `source`; else it is what the strategy declares
+  bool blocks = false;   ///< the lock does not run out: contenders wait for its holder
   std::string reason;    ///< in plain words; may be empty
   std::string source;    ///< of the play, also where a worse declaration outweighs it; else empty
 };

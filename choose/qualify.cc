@@ -49,18 +49,24 @@ void check_trait(Candidate& candidate, bool asked, bool there, std::string_view 
       {std::string(option), fmt::format("{}{}", there ? "" : "not ", what), std::string(kTraits)});
 }
 
+bool is(const FaultReport& report, HazardOutcome outcome) {
+  return report.outcome == to_string(outcome);
+}
+
 /// The outcomes of the strategy in all these scenarios.
 struct Trial {
   std::vector<FaultReport> reports;
 
-  const FaultReport* harmful() const {
-    const auto found = std::find_if(reports.begin(), reports.end(),
-                                    [](const FaultReport& report) { return report.harmful; });
+  /// `must_last`: a loss that the holder knows of is harm, too.
+  const FaultReport* harmful(bool must_last = false) const {
+    const auto found = std::find_if(reports.begin(), reports.end(), [&](const FaultReport& report) {
+      return report.harmful || (must_last && is(report, HazardOutcome::known_loss));
+    });
     return found == reports.end() ? nullptr : &*found;
   }
   bool concerns() const {
     return std::any_of(reports.begin(), reports.end(), [](const FaultReport& report) {
-      return report.outcome != to_string(HazardOutcome::not_applicable);
+      return report.blocks || !is(report, HazardOutcome::not_applicable);
     });
   }
 };
@@ -87,7 +93,7 @@ std::string outcomes_of(const Trial& trial) {
 std::string sources_of(const Trial& trial, const Descriptor& strategy) {
   std::vector<std::string> sources;
   for (const FaultReport& report : trial.reports) {
-    if (report.outcome == to_string(HazardOutcome::not_applicable)) continue;
+    if (is(report, HazardOutcome::not_applicable) && !report.blocks) continue;
     const std::string source = report.played ? "seen in " + report.source : "declared, not played";
     if (std::find(sources.begin(), sources.end(), source) == sources.end()) {
       sources.push_back(source);
@@ -97,18 +103,31 @@ std::string sources_of(const Trial& trial, const Descriptor& strategy) {
   return fmt::format("{}", fmt::join(sources, "; "));
 }
 
+/// On what a fault that does no harm depends; empty: on nothing.
+std::string caveat_of(const FaultReport& report, const Descriptor& strategy) {
+  if (report.blocks) return "the lock does not run out: others wait for as long as its holder does";
+  if (is(report, HazardOutcome::refused)) {
+    return "the lock is not granted during the fault, because the grant would be doubtful";
+  }
+  if (is(report, HazardOutcome::known_loss)) {
+    return fmt::format(
+        "only if the holder looks at its lease before each step and stops when it is over{}",
+        strategy.traits.fencing ? ", or the protected resource checks its fencing numbers" : "");
+  }
+  if (is(report, HazardOutcome::not_played)) return "not played, so not known: " + report.reason;
+  if (!report.played && !is(report, HazardOutcome::not_applicable)) {
+    return "not played in these files; the strategy only declares that it is harmless";
+  }
+  return "";
+}
+
 void add_survived(Candidate& candidate, const std::string& requirement, const Trial& trial,
                   bool is_basic) {
   if (is_basic) return;
   candidate.in_favour.push_back(
       {requirement, outcomes_of(trial), sources_of(trial, *candidate.strategy)});
   for (const FaultReport& report : trial.reports) {
-    std::string_view caveat;
-    if (report.outcome == to_string(HazardOutcome::refused)) {
-      caveat = "the lock is not granted during the fault, because the grant would be doubtful";
-    } else if (!report.played && report.outcome != to_string(HazardOutcome::not_applicable)) {
-      caveat = "not played in these files; the strategy only declares that it is harmless";
-    }
+    const std::string caveat = caveat_of(report, *candidate.strategy);
     if (caveat.empty()) continue;
     candidate.conditions.push_back({requirement, fmt::format("{}: {}", report.scenario, caveat),
                                     where_shown(report, *candidate.strategy)});
@@ -128,7 +147,8 @@ void add_unconcerned(Candidate& candidate, const std::string& requirement, const
   ++candidate.unconcerned;
   std::vector<std::string> whys;
   for (const FaultReport& report : trial.reports) {
-    if (!report.reason.empty()) whys.push_back(report.reason);
+    const bool known = std::find(whys.begin(), whys.end(), report.reason) != whys.end();
+    if (!report.reason.empty() && !known) whys.push_back(report.reason);
   }
   candidate.conditions.push_back({requirement,
                                   fmt::format("no play of this fault applies to it{}{}",
@@ -147,7 +167,7 @@ void check_survival(Candidate& candidate, const Survival& survival, std::optiona
   if (!plain.concerns()) {
     return add_unconcerned(candidate, requirement, plain, survival);
   }
-  const FaultReport* harm = plain.harmful();
+  const FaultReport* harm = plain.harmful(survival.must_last);
   if (harm == nullptr) return add_survived(candidate, requirement, plain, survival.is_basic);
 
   const Trial rescue = try_out(survival.fenced, strategy, evidence);

@@ -118,9 +118,8 @@ Yardstick yardstick_of(const Requirements& requirements) {
 bool blocks_takeover(const Descriptor& strategy, const Evidence& evidence) {
   const hazards::Scenario* freeze = hazards::find_scenario("pause-holding");
   if (freeze == nullptr) return false;
-  const FaultReport report = evidence.report(*freeze, strategy);
   // It did no harm, because the successor had to wait.
-  return report.outcome == to_string(HazardOutcome::safe);
+  return !evidence.report(*freeze, strategy).harmful;
 }
 
 std::vector<Ranked> rank(const std::vector<Candidate>& candidates, const Yardstick& yardstick,

@@ -27,6 +27,8 @@ struct Survival {
   std::vector<std::string> fenced{};
   /// Used instead if none of them applies to a strategy; empty: there is no substitute.
   std::vector<std::string> otherwise{};
+  /// The work must go on: it does not help that a holder knows of the loss and stops.
+  bool must_last = false;
   /// A server is lost for good, with everything that is stored only there.
   bool takes_a_server = false;
   bool is_basic = false;  ///< asked of every lock, unless waived

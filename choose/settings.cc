@@ -332,7 +332,9 @@ void add_replicas(std::vector<Setting>& settings, const Descriptor& strategy,
     shown = fmt::format("failover: {}; {}", report.outcome, where_shown(report, strategy));
   }
   settings.push_back({"--wait-replicas", "all",
-                      "with fewer the replica that is promoted may not have the lock", shown});
+                      "a replica that is promoted without the lock grants it again; for your own "
+                      "server give their number",
+                      shown});
 }
 
 }  // namespace

@@ -23,22 +23,25 @@ const std::vector<Survival>& fault_words() {
        .scenarios = {"host-crash"},
        .makeshift = "keepalives at the server that end dead connections (tcp_keepalives_idle)"},
       {.word = "pause",
-       .scenarios = {"pause-holding"},
+       .scenarios = {"pause-holding", "pause-holding-late"},
        .makeshift = "writes that the resource rejects if another holder came between: a fencing "
                     "number, or a version that is compared",
        .fenced = {"pause-holding-fenced"}},
       {.word = "overrun",
-       .scenarios = {"overrun-holding", "late-release"},
-       .makeshift = "a TTL well above the longest work, or renewal (--renew auto)"},
+       .scenarios = {"overrun-holding", "overrun-holding-late", "late-release"},
+       .makeshift = "a TTL well above the longest work, or renewal (--renew auto)",
+       .must_last = true},
       {.word = "runaway",
        .scenarios = {"runaway-holder"},
        .makeshift = "--renew-cap: no renewal beyond a time that no honest work needs"},
       {.word = "partition",
-       .scenarios = {"partition-holder"},
+       .scenarios = {"partition-holder", "partition-holder-late", "member-isolated",
+                     "leader-isolated"},
        .makeshift = "a holder that stops before its lease ends, and writes that the resource "
-                    "rejects if another holder came between"},
+                    "rejects if another holder came between",
+       .fenced = {"partition-holder-fenced", "member-isolated-fenced"}},
       {.word = "failover",
-       .scenarios = {"failover", "failover-sentinel"},
+       .scenarios = {"failover", "failover-sentinel", "failover-acknowledged"},
        .makeshift = "work that may run twice (idempotent, or with a version that is compared)",
        .takes_a_server = true},
       // A store that keeps nothing on disk is empty after a restart.
@@ -54,7 +57,7 @@ const std::vector<Survival>& fault_words() {
                      "holder-clock-behind"},
        .makeshift = "clocks that are slewed and never set (chrony with makestep off)"},
       {.word = "memory-pressure",
-       .scenarios = {"redis-eviction", "memcached-eviction"},
+       .scenarios = {"redis-eviction", "redis-eviction-lru", "memcached-eviction"},
        .makeshift =
            "a store of its own for locks, that evicts nothing (maxmemory-policy noeviction)"},
   };
@@ -94,10 +97,6 @@ std::vector<Survival> faults_to_survive(const Requirements& requirements) {
   return faults;
 }
 
-bool needs_fencing_resource(std::string_view scenario) {
-  return std::any_of(fault_words().begin(), fault_words().end(), [&](const Survival& one) {
-    return std::find(one.fenced.begin(), one.fenced.end(), scenario) != one.fenced.end();
-  });
-}
+bool needs_fencing_resource(std::string_view scenario) { return scenario.ends_with("-fenced"); }
 
 }  // namespace lockbench::choose

@@ -88,8 +88,9 @@ Actor::Actor(Play& play, std::string name, const ActorSettings& settings)
     lines_.push_back(play_.servers_.line_to(port));
     port = lines_.back()->port();
   }
-  const Endpoints found =
+  Endpoints found =
       ports.empty() ? play_.store().endpoints() : play_.store().endpoints_through(ports);
+  if (!settings.members.empty()) found = play_.store().endpoints_of(settings.members);
   Json endpoints = Json::object();
   for (const auto& [backend, urls] : found) endpoints[backend] = urls;
   call({{"strategy", play_.strategy_.name},
@@ -103,7 +104,7 @@ Actor::Actor(Play& play, std::string name, const ActorSettings& settings)
         {"wait", settings.wait.empty() ? Json(nullptr) : Json(settings.wait)},
         {"node_timeout_ns",
          settings.node_timeout ? Json(nanoseconds(*settings.node_timeout)) : Json(nullptr)},
-        {"wait_replicas", settings.wait_replicas ? Json(*settings.wait_replicas) : Json(nullptr)},
+        {"wait_replicas", settings.wait_replicas.value_or(play_.store().replicas())},
         {"command_timeout_ns", nanoseconds(kCommandTimeout)}});
 }
 
@@ -179,7 +180,7 @@ Grant Actor::finish_acquire() {
 }
 
 std::optional<Grant> Actor::finish_acquire_by(TimePoint deadline) {
-  while (const auto message = try_receive(deadline - std::chrono::steady_clock::now())) {
+  while (const auto message = try_receive(deadline - BootClock::now())) {
     if (!message->contains("event")) return to_grant(*message);
   }
   return std::nullopt;
@@ -195,6 +196,9 @@ Grant Actor::to_grant(const Json& answer) {
   grant.split_votes = answer.at("split_votes").get<int>();
   grant.reason = answer.at("reason").get<std::string>();
   std::string text(describe(grant.outcome));
+  if (grant.outcome == AcquireOutcome::refused && !grant.reason.empty()) {
+    text = "is not granted the lock";
+  }
   if (grant.granted()) {
     grant.lease = answer.at("lease").get<int>();
     grant.valid_until = time_if_any(answer.at("valid_until_ns"));

@@ -80,9 +80,7 @@ StrategyOptions options_of(const Json& who) {
   };
   options.renew_cap = duration_if_any("renew_cap_ns");
   options.node_timeout = duration_if_any("node_timeout_ns");
-  if (!who.at("wait_replicas").is_null()) {
-    options.wait_replicas = who.at("wait_replicas").get<int>();
-  }
+  options.wait_replicas = who.at("wait_replicas").get<int>();
   return options;
 }
 

@@ -71,7 +71,7 @@ Trial play_once(Play& play, Actor& holder, Actor& contender, const DosePoint& po
   if (next) use_lock(contender, *next);
   std::this_thread::sleep_until(end);
   if (stalls) holder.resume();
-  const TimePoint left_at = std::chrono::steady_clock::now();
+  const TimePoint left_at = BootClock::now();
   holder.write(held);
   holder.release(held);
   if (!next) {
@@ -164,8 +164,10 @@ double DosePoint::violated_share() const {
 
 bool DosePoint::surprises() const {
   const HazardOutcome expected = expected_outcome(*scenario, *strategy);
-  if (violated == 0) return plays > 0 && ratio >= kLongOver && expected != HazardOutcome::safe;
-  return expected == HazardOutcome::safe || ratio + kTolerance < 1;
+  const bool withstands =
+      expected == HazardOutcome::safe || expected == HazardOutcome::not_applicable;
+  if (violated == 0) return plays > 0 && ratio >= kLongOver && !withstands;
+  return withstands || ratio + kTolerance < 1;
 }
 
 std::string DosePoint::surprise() const {

@@ -25,8 +25,8 @@ struct DosePoint {
   bool failed = false;   ///< it broke off: a server or lockbench itself failed
 
   double violated_share() const;
-  /// True for a violation although the strategy declares `safe` or the lock had not expired yet,
-  /// and for no violation although one is declared and the lock had expired long before.
+  /// True for a violation although the strategy withstands the fault or the lock had not expired
+  /// yet, and for no violation although one is declared and the lock had expired long before.
   bool surprises() const;
   /// For a point that surprises: "3 of 10 violated; none expected"
   std::string surprise() const;

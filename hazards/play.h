@@ -52,6 +52,7 @@ struct ActorSettings {
   /// Timeout for one node of a quorum; empty: the strategy's own. The default is long, so that a
   /// slow answer on a busy machine does not count as a fault.
   std::optional<Duration> node_timeout = std::chrono::milliseconds(500);
+  std::vector<std::size_t> members{};  ///< of a cluster, that it connects to; empty: all
 };
 
 /// A client process that a play controls. Its actions and answers go into the timeline. Every call

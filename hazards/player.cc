@@ -30,13 +30,13 @@ void play_on(Cell& cell, ServerPool& servers, std::shared_ptr<PrivateStore> stor
 
 void open_and_play(Cell& cell, ServerPool& servers) {
   auto store = servers.store(*cell.strategy, cell.scenario->setup);
-  cell.began = std::chrono::steady_clock::now();
+  cell.began = BootClock::now();
   if (store) return play_on(cell, servers, *std::move(store));
   cell.reason = store.error().reason;
-  if (store.error().by_nature) {
-    cell.expected = HazardOutcome::not_applicable;
-    cell.observed = HazardOutcome::not_applicable;
-  }
+  if (store.error().why == NotStarted::Why::failed) return;
+  cell.expected = store.error().why == NotStarted::Why::unplayable ? HazardOutcome::not_played
+                                                                   : HazardOutcome::not_applicable;
+  cell.observed = cell.expected;
 }
 
 }  // namespace
@@ -62,13 +62,13 @@ Cell make_cell(const Scenario& scenario, const Descriptor& strategy) {
 Cell play(ServerPool& servers, const Scenario& scenario, const Descriptor& strategy) {
   Cell cell = make_cell(scenario, strategy);
   if (cell.played()) return cell;
-  cell.began = std::chrono::steady_clock::now();
+  cell.began = BootClock::now();
   try {
     open_and_play(cell, servers);
   } catch (const std::exception& failure) {
     break_off(cell, failure);
   }
-  cell.took = std::chrono::steady_clock::now() - cell.began;
+  cell.took = BootClock::now() - cell.began;
   return cell;
 }
 

@@ -27,11 +27,22 @@ enum class Dose {
 
 /// One fault as a small play. It knows strategies only by their traits.
 struct Scenario {
+  /// What a play must see before it can ask its question. It is `not-applicable` to locks that
+  /// never get there.
+  enum class Needs {
+    nothing,
+    expiry,                    ///< the lock runs out
+    expiry_despite_contenders  ///< it runs out although a contender asks for it all the time
+  };
+
   std::string_view name;
   std::string_view question;  ///< one line
   /// The expected outcome for strategies that declare nothing: `safe` or `recovers`.
   HazardOutcome default_outcome = HazardOutcome::safe;
+  /// The scenario whose declared outcome counts for this one too, unless it has one of its own.
+  std::string_view like{};
   Setup setup = Setup::shared;
+  Needs needs = Needs::nothing;
   /// Part of `hazards --quick`.
   bool quick = false;
   /// Also played for controls, which promise no exclusion.
@@ -56,7 +67,10 @@ const Scenario* find_scenario(std::string_view name);
 
 /// The reason why the scenario does not apply to the strategy; empty if it does.
 std::optional<std::string> not_applicable(const Scenario& scenario, const Descriptor& strategy);
-/// What the strategy declares, else the scenario's default outcome.
+/// Whether the lock never gets to where the scenario's question begins, by the strategy's traits.
+bool never_gets_there(const Scenario& scenario, const Traits& traits);
+/// `not-applicable` if it never gets there, what the strategy declares, or else the scenario's
+/// default outcome.
 HazardOutcome expected_outcome(const Scenario& scenario, const Descriptor& strategy);
 
 }  // namespace lockbench::hazards

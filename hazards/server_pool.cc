@@ -12,10 +12,10 @@ constexpr int kNodes = 5, kMembers = 3, kReplicas = 2;
 Started start(const Descriptor& strategy, deployment::LocalHost& host, Setup setup) {
   const auto* const kind = deployment::find_private_store_kind(strategy.backend);
   if (kind == nullptr && setup != Setup::shared) {
-    return tl::unexpected(NotStarted{"it has no server", true});
+    return tl::unexpected(NotStarted{"it has no server", NotStarted::Why::never_needed});
   }
   if (kind == nullptr) return std::make_shared<PrivateStore>(strategy.backend);
-  const bool cluster = kind->clusters && setup == Setup::replicated;
+  const bool cluster = kind->clusters && (setup == Setup::replicated || setup == Setup::split);
   return deployment::start_private_store(
       *kind, host,
       {.setup = setup,

@@ -24,7 +24,7 @@ class Timeline {
     entries_.insert(later, {at, std::move(who), std::move(what)});
   }
   void add_now(std::string who, std::string what) {
-    add(std::chrono::steady_clock::now(), std::move(who), std::move(what));
+    add(BootClock::now(), std::move(who), std::move(what));
   }
 
   const std::vector<Entry>& entries() const { return entries_; }

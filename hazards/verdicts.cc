@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "hazards/lapse.h"
+
 namespace lockbench::hazards {
 
 std::string milliseconds(Duration duration) {
@@ -50,9 +52,10 @@ Verdict verdict_of_return(Play& play, const Grant& grant, TimePoint since, Durat
   return {in_time ? HazardOutcome::recovers : HazardOutcome::stuck, verdict.reason};
 }
 
-Grant take_over(Play& play, Actor& holder, Actor& second) {
+Grant take_over(Play& play, Actor& holder, const Grant& held, Actor& second) {
   const Duration wait = play.stuck_after();
   holder.stop();
+  await_expiry(play, held);
   play.set_ttl(kLongTtl);
   Grant grant = second.acquire(wait);
   require_answer(grant);
@@ -91,7 +94,7 @@ Verdict while_held(Play& play, const std::function<void(PrivateStore&)>& fault,
     return {HazardOutcome::refused, "the lock is not granted, as a failover could lose it"};
   }
   if (!held.granted()) throw Failure("the holder did not get the lock: " + held.reason);
-  const TimePoint struck_at = std::chrono::steady_clock::now();
+  const TimePoint struck_at = BootClock::now();
   fault(play.store());
   play.record_fault(std::string(what));
   const Grant second = play.client("second", settings).acquire(std::chrono::seconds(2));
@@ -109,7 +112,8 @@ std::optional<std::string> only_for_quorums(const Descriptor& strategy) {
 
 ActorSettings fast_polling() { return {.wait = "poll:1ms"}; }
 
-void record_belief_gap(Play& play, Actor& holder, const Grant& held, TimePoint lost_at) {
+std::optional<Duration> record_belief_gap(Play& play, Actor& holder, const Grant& held,
+                                          TimePoint lost_at) {
   // A third of kLongTtl and a margin: a renewal has happened by then.
   constexpr std::chrono::seconds kRenewalWait{8};
   Belief belief = holder.belief(held);
@@ -118,9 +122,13 @@ void record_belief_gap(Play& play, Actor& holder, const Grant& held, TimePoint l
   if (prolonged && belief.valid && belief.until) {
     const TimePoint before = *belief.until;
     belief = holder.belief(held, kRenewalWait);
-    if (belief.valid && (!belief.until || *belief.until > before)) return;  // renewed: no end known
+    const bool renewed = belief.valid && (!belief.until || *belief.until > before);
+    if (renewed) return std::nullopt;  // no end known
   }
-  if (belief.until) play.note("belief_gap_seconds", *belief.until - lost_at);
+  if (!belief.until) return std::nullopt;
+  const Duration gap = *belief.until - lost_at;
+  play.note("belief_gap_seconds", gap);
+  return gap;
 }
 
 }  // namespace lockbench::hazards

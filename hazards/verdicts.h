@@ -32,9 +32,10 @@ Verdict verdict_of_return(Play& play, const Grant& grant, TimePoint since);
 /// The same with an upper bound: `stuck` if the grant took longer than `bound`.
 Verdict verdict_of_return(Play& play, const Grant& grant, TimePoint since, Duration bound);
 
-/// Stops the holder and lets a second client acquire the lock with a long TTL. Returns the second
-/// client's answer: not granted if the lock does not expire meanwhile. The holder stays stopped.
-Grant take_over(Play& play, Actor& holder, Actor& second);
+/// Stops the holder until its lock has run out and lets a second client acquire the lock with a
+/// long TTL. Returns the second client's answer: not granted if the lock did not run out. The
+/// holder stays stopped.
+Grant take_over(Play& play, Actor& holder, const Grant& held, Actor& second);
 
 /// After a release that may have freed the lock of `owner`: a third client tries once.
 /// `foreign-release` if it is granted the lock, else `safe`.
@@ -58,7 +59,8 @@ ActorSettings fast_polling();
 
 /// Records the belief gap: from the loss of the lock at the store to the moment when the holder
 /// stopped treating it as valid. Negative is good. `lost_at` must not be later than the loss.
-/// Records nothing if the holder never stops.
-void record_belief_gap(Play& play, Actor& holder, const Grant& held, TimePoint lost_at);
+/// Records and returns nothing if the holder never stops.
+std::optional<Duration> record_belief_gap(Play& play, Actor& holder, const Grant& held,
+                                          TimePoint lost_at);
 
 }  // namespace lockbench::hazards

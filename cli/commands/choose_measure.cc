@@ -43,13 +43,13 @@ class RaceRunner {
         common_(common),
         servers_(servers),
         stop_(session.stop()),
-        progress_(session.console(), std::chrono::steady_clock::now),
+        progress_(session.console(), BootClock::now),
         race_(race) {}
 
   void enter(Entrant entrant) { entrants_.push_back(std::move(entrant)); }
 
   void run(Duration time) {
-    const TimePoint until = std::chrono::steady_clock::now() + time;
+    const TimePoint until = BootClock::now() + time;
     const auto starters = static_cast<int>(entrants_.size());
     const Duration share = time / (kRoundsOfAll * std::max(1, starters));
     const Duration warmup = common_.workload.warmup;
@@ -68,8 +68,7 @@ class RaceRunner {
 
  private:
   bool over(TimePoint until) const {
-    return stop_.stop_requested() ||
-           std::chrono::steady_clock::now() + common_.workload.warmup + duration_ > until;
+    return stop_.stop_requested() || BootClock::now() + common_.workload.warmup + duration_ > until;
   }
 
   void run_once(Entrant& entrant, int round) {

@@ -134,7 +134,7 @@ int measure_in_turn(const Both& both, Session& session) {
   }
   Console& console = session.console();
   announce(plans, console);
-  ProgressView progress(console, std::chrono::steady_clock::now);
+  ProgressView progress(console, BootClock::now);
   const loadgen::RunReport report = loadgen::run_plans(plans, progress, session.stop());
   for (const auto& one : both) one->take(report, console);
   const int code_a = a.finish(false, console);

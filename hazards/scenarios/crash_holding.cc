@@ -9,7 +9,7 @@ Verdict crash(Play& play, Actor& holder, const std::function<void()>& die) {
   holder.must_acquire();
   contender.start_acquire(play.stuck_after() + play.ttl());
   contender.await_waiting();
-  const TimePoint died_at = std::chrono::steady_clock::now();
+  const TimePoint died_at = BootClock::now();
   die();
   return verdict_of_return(play, contender.finish_acquire(), died_at);
 }

@@ -37,7 +37,7 @@ Verdict crash_mid_acquire(Play& play) {
     contender.release(
         contender.must_acquire());  // creates what exists once per lock, such as a parent node
     die_after(play, victim, place, places);
-    const TimePoint died_at = std::chrono::steady_clock::now();
+    const TimePoint died_at = BootClock::now();
     const Grant grant = contender.acquire(play.stuck_after());
     Verdict verdict = verdict_of_return(play, grant, died_at);
     verdict.reason += fmt::format(" (killed after command {} of {})", place, places);

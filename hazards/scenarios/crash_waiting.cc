@@ -20,7 +20,7 @@ Verdict crash_waiting(Play& play) {
   next.start_acquire(play.stuck_after());
   next.await_waiting();
   waiter.kill();
-  const TimePoint released_at = std::chrono::steady_clock::now();
+  const TimePoint released_at = BootClock::now();
   require_release(holder.release(held));
   return verdict_of_return(play, next.finish_acquire(), released_at, bound_of(play));
 }

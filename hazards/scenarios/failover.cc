@@ -13,6 +13,13 @@ Verdict failover(Play& play) {
       fmt::format("the primary of {} died and its replica took over", play.store().struck()));
 }
 
+/// All replicas have acknowledged the grant; the one that takes over among them.
+Verdict acknowledged(Play& play) {
+  return while_held(
+      play, [](PrivateStore& store) { store.fail_over(); },
+      "the primary died after its replicas had acknowledged the grant");
+}
+
 /// One acknowledgement is required. One replica acknowledges, the other one takes over.
 Verdict wrong_replica(Play& play) {
   play.store().cut_off_successor();
@@ -45,15 +52,25 @@ const ScenarioRegistration takeover({
     .play = failover,
 });
 
+std::optional<std::string> only_with_replicas(const Descriptor& strategy) {
+  if (strategy.traits.needs_replicas) return std::nullopt;
+  return "it does not wait for replicas: see failover";
+}
+
+const ScenarioRegistration after({
+    .name = "failover-acknowledged",
+    .question = "The replicas acknowledge a grant, then the primary dies: do two hold the lock?",
+    .setup = Setup::replicated,
+    .exempts = only_with_replicas,
+    .play = acknowledged,
+});
+
 const ScenarioRegistration wrong({
     .name = "failover-wrong-replica",
     .question =
         "One of two replicas acknowledges the grant, the other takes over: do two hold the lock?",
     .setup = Setup::replicated,
-    .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
-      if (strategy.traits.needs_replicas) return std::nullopt;
-      return "it does not wait for replicas: see failover";
-    },
+    .exempts = only_with_replicas,
     .play = wrong_replica,
 });
 

@@ -1,3 +1,6 @@
+#include <thread>
+
+#include "hazards/lapse.h"
 #include "hazards/verdicts.h"
 
 namespace lockbench::hazards {
@@ -11,12 +14,11 @@ Verdict foreign_renewal(Play& play) {
   Actor& third = play.client("third");
   const Grant held = holder.must_acquire();
   holder.stop();
+  await_expiry(play, held);
   const Grant next = second.acquire(play.stuck_after());
   holder.resume();
   require_answer(next);
-  if (!next.granted()) {
-    return {HazardOutcome::safe, "the lock did not expire while its holder was stopped"};
-  }
+  if (!next.granted()) return not_run_out("its holder was stopped");
   const Duration ttl = play.ttl();
   // A renewal timer goes on by itself.
   if (!play.traits().renews) {
@@ -25,6 +27,8 @@ Verdict foreign_renewal(Play& play) {
       throw Failure("the first holder's renewal did not reach the store");
     }
   }
+  // Not earlier: a client that asks may itself prolong the lock.
+  std::this_thread::sleep_until(next.answered_at + ttl * 3 / 2);
   const Grant last = third.acquire(5 * ttl);
   require_answer(last);
   const Duration lasted = last.answered_at - next.answered_at;
@@ -42,6 +46,7 @@ const ScenarioRegistration registration({
     .name = "foreign-renewal",
     .question =
         "The first holder renews after its lock expired: does it prolong the second client's lock?",
+    .needs = Scenario::Needs::expiry,
     .quick = true,
     .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
       if (strategy.traits.renew_check) return std::nullopt;

@@ -1,3 +1,4 @@
+#include "hazards/lapse.h"
 #include "hazards/verdicts.h"
 
 namespace lockbench::hazards {
@@ -9,11 +10,9 @@ Verdict release_late(Play& play, Duration clock_behind) {
   Actor& holder = play.client("holder");
   const Grant held = holder.must_acquire();
   if (clock_behind > Duration::zero()) holder.shift_clock(-clock_behind);
-  const Grant second = take_over(play, holder, play.client("second"));
+  const Grant second = take_over(play, holder, held, play.client("second"));
   holder.resume();
-  if (!second.granted()) {
-    return {HazardOutcome::safe, "the lock did not expire while its holder was stopped"};
-  }
+  if (!second.granted()) return not_run_out("its holder was stopped");
   require_late_release(holder, held, holder.release(held));
   return verdict_of_release(play, "second");
 }
@@ -22,6 +21,7 @@ const ScenarioRegistration late({
     .name = "late-release",
     .question =
         "The first holder releases after its lock expired: does it free the second client's lock?",
+    .needs = Scenario::Needs::expiry,
     .quick = true,
     .play = [](Play& play) { return release_late(play, {}); },
 });
@@ -29,6 +29,7 @@ const ScenarioRegistration late({
 const ScenarioRegistration behind({
     .name = "holder-clock-behind",
     .question = "The holder's clock is behind and it releases late: does it free another's lock?",
+    .needs = Scenario::Needs::expiry,
     .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
       if (strategy.traits.release_check != OwnerCheck::none) return std::nullopt;
       return "its release checks nothing, not even a clock: see late-release";

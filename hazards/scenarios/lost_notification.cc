@@ -11,8 +11,8 @@ using testbed::ProxyCounts;
 /// Waits until the proxy has been idle for 200 ms: everything in flight has arrived.
 ProxyCounts await_silence(testbed::Proxy& line) {
   ProxyCounts counts = line.counts();
-  const auto give_up_at = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-  for (int silent = 0; silent < 20 && std::chrono::steady_clock::now() < give_up_at; ++silent) {
+  const auto give_up_at = BootClock::now() + std::chrono::seconds(5);
+  for (int silent = 0; silent < 20 && BootClock::now() < give_up_at; ++silent) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     const ProxyCounts now = line.counts();
     if (now.to_client != counts.to_client || now.accepted < 2) silent = 0;
@@ -23,9 +23,9 @@ ProxyCounts await_silence(testbed::Proxy& line) {
 
 /// Whether the proxy has dropped some data.
 bool await_loss(testbed::Proxy& line) {
-  const auto give_up_at = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  const auto give_up_at = BootClock::now() + std::chrono::seconds(5);
   while (line.counts().swallowed == 0) {
-    if (std::chrono::steady_clock::now() > give_up_at) return false;
+    if (BootClock::now() > give_up_at) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return true;
@@ -43,7 +43,7 @@ Verdict lost_notification(Play& play) {
   line.black_hole(testbed::Direction::both,
                   testbed::Connections::number(await_silence(line).accepted));
   play.record_fault("the waiter's notification connection is cut silently");
-  const TimePoint released_at = std::chrono::steady_clock::now();
+  const TimePoint released_at = BootClock::now();
   require_release(holder.release(held));
   if (!await_loss(line)) throw Failure("no notification was sent, so none was lost");
   // Without a notification the waiter tries again when the lock that it saw must have expired, or

@@ -1,15 +1,10 @@
+#include "hazards/lapse.h"
 #include "hazards/verdicts.h"
 
 namespace lockbench::hazards {
 namespace {
 
-Verdict overrun_holding(Play& play) {
-  Actor& holder = play.client("holder");
-  const Grant held = holder.must_acquire();
-  const Grant second = play.client("second", fast_polling()).acquire(play.stuck_after());
-  if (second.granted()) record_belief_gap(play, holder, held, second.answered_at);
-  return verdict_of_two(play, second, "the work took longer than the TTL");
-}
+constexpr std::string_view kTooLong = "the work took longer than the TTL";
 
 Verdict runaway_holder(Play& play) {
   const Grant held = play.client("holder").must_acquire();
@@ -26,10 +21,30 @@ Verdict runaway_holder_capped(Play& play) {
 
 const ScenarioRegistration overrun({
     .name = "overrun-holding",
-    .question = "The work takes longer than the TTL: do two clients hold the lock?",
+    .question = "The work takes longer than the TTL: does the holder know before another enters?",
+    .needs = Scenario::Needs::expiry_despite_contenders,
     .quick = true,
     .dose = Dose::hold,
-    .play = overrun_holding,
+    .play =
+        [](Play& play) {
+          return play_lapse(play, {.what = kTooLong, .contends = true, .looks = true});
+        },
+});
+
+const ScenarioRegistration late({
+    .name = "overrun-holding-late",
+    .question = "As overrun-holding, but the contender first asks after the TTL: does it know?",
+    .like = "overrun-holding",
+    .needs = Scenario::Needs::expiry,
+    .play = [](Play& play) { return play_lapse(play, {.what = kTooLong, .looks = true}); },
+});
+
+const ScenarioRegistration fenced({
+    .name = "overrun-holding-fenced",
+    .question =
+        "The holder writes after its TTL to a resource that checks numbers: is it rejected?",
+    .needs = Scenario::Needs::expiry,
+    .play = [](Play& play) { return play_lapse(play, {.what = kTooLong, .fenced = true}); },
 });
 
 const ScenarioRegistration runaway({

@@ -54,7 +54,6 @@ Verdict last_nodes(Play& play, std::size_t count, Fault fault, std::string_view 
   if (!first.granted()) {
     return {HazardOutcome::unavailable, "no client is granted the lock: " + first.reason};
   }
-  // The first acquisition pays for the failed nodes; then the strategy skips them for a while.
   play.note("first_acquire_seconds_after", first.answered_at - first.asked_at);
   const Grant second = other.acquire();
   require_answer(second);

@@ -12,7 +12,7 @@ constexpr std::chrono::seconds kWait{15};
 /// Starts to acquire and stops before the request to `node` (from 1). It keeps the earlier votes.
 void stall_at(Actor& client, int node) {
   client.arm(CommandFault::Action::stall, CommandFault::Place::before, node);
-  client.start_acquire_and_release(kWait, std::chrono::steady_clock::now());
+  client.start_acquire_and_release(kWait, BootClock::now());
   client.await_stop();
 }
 
@@ -32,7 +32,7 @@ Verdict split_vote(Play& play) {
   Grant lost = clients[2]->acquire();
   require_answer(lost);
   if (lost.granted()) throw Failure("the votes were not split");
-  const TimePoint at = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+  const TimePoint at = BootClock::now() + std::chrono::milliseconds(100);
   for (int i = 2; i < kClients; ++i) {
     clients[static_cast<std::size_t>(i)]->start_acquire_and_release(kWait, at);
   }

@@ -21,7 +21,7 @@ Verdict by_three_votes(Play& play, const std::function<void(const Grant&, Actor&
   lines.at(3)->heal();
   lines.at(4)->heal();
   play.record_fault("the network heals");
-  const TimePoint struck_at = std::chrono::steady_clock::now();
+  const TimePoint struck_at = BootClock::now();
   fault(held, second);
   const Grant next = second.finish_acquire();
   if (next.granted() && next.asked_at > *held.valid_until) {

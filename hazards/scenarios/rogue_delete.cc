@@ -10,7 +10,7 @@ Verdict rogue_delete(Play& play) {
   Actor& holder = play.client("holder");
   Actor& contender = play.client("contender");
   const Grant held = holder.must_acquire();
-  const TimePoint struck_at = std::chrono::steady_clock::now();
+  const TimePoint struck_at = BootClock::now();
   const bool deleted = play.store().remove_key(play.key());
   const std::string what =
       fmt::format("an outside client {} the key in {}", deleted ? "deleted" : "could not delete",

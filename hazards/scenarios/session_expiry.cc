@@ -12,9 +12,9 @@ Verdict session_expiry(Play& play) {
   const Grant held = holder.must_acquire();
   holder.read(held);
   // end_session() returns only when the end is visible, which may be later than the end itself.
-  const TimePoint lost_at = std::chrono::steady_clock::now();
+  const TimePoint lost_at = BootClock::now();
   play.store().end_session(play.key());
-  const TimePoint ended_at = std::chrono::steady_clock::now();
+  const TimePoint ended_at = BootClock::now();
   play.record_fault("the store ended the holder's session");
   const Grant next = successor.acquire(play.stuck_after());
   require_answer(next);

@@ -21,9 +21,10 @@ Verdict clock_jump(Play& play) {
       "had its clock moved ahead");
 }
 
-Verdict eviction(Play& play) {
+Verdict eviction(Play& play, const char* policy) {
   return strike(
-      play, [&](PrivateStore& store) { store.fill_memory(play.key()); }, "ran out of memory");
+      play, [&](PrivateStore& store) { store.fill_memory(play.key(), policy); },
+      "ran out of memory");
 }
 
 auto only_for(std::string_view backend, std::string_view why) {
@@ -60,7 +61,15 @@ const ScenarioRegistration redis_eviction({
     .question = "Redis runs out of memory under volatile-ttl: do two clients hold the lock?",
     .setup = Setup::cramped,
     .exempts = only_for("redis", "it does not use Redis"),
-    .play = eviction,
+    .play = [](Play& play) { return eviction(play, "volatile-ttl"); },
+});
+
+const ScenarioRegistration redis_eviction_lru({
+    .name = "redis-eviction-lru",
+    .question = "Redis runs out of memory under allkeys-lru: do two clients hold the lock?",
+    .setup = Setup::cramped,
+    .exempts = only_for("redis", "it does not use Redis"),
+    .play = [](Play& play) { return eviction(play, "allkeys-lru"); },
 });
 
 const ScenarioRegistration memcached_eviction({
@@ -69,7 +78,7 @@ const ScenarioRegistration memcached_eviction({
         "memcached runs out of memory for items of the lock's size: do two clients hold the lock?",
     .setup = Setup::cramped,
     .exempts = only_for("memcached", "it does not use memcached"),
-    .play = eviction,
+    .play = [](Play& play) { return eviction(play, ""); },
 });
 
 }  // namespace

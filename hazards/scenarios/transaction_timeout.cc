@@ -56,13 +56,13 @@ Verdict wait_inside(Play& play, Limit limit, std::string_view called) {
   play.store().begin_transaction();
   constexpr std::string_view kWaiter = "waiter";
   play.timeline().add_now(std::string(kWaiter), "opens a transaction and waits inside it");
-  const TimePoint asked_at = std::chrono::steady_clock::now();
+  const TimePoint asked_at = BootClock::now();
   auto waiting =
       std::async(std::launch::async, [&] { return play.store().wait_in_transaction(play.key()); });
   const bool outlasts = waiting.wait_for(2 * kLimit) == std::future_status::timeout;
   if (outlasts) holder.release(held);
   const auto waited = waiting.get();
-  const Duration took = std::chrono::steady_clock::now() - asked_at;
+  const Duration took = BootClock::now() - asked_at;
   if (!waited && took < kLimit) {
     throw Failure("the wait ended before its limit: " + waited.error());
   }

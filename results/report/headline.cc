@@ -203,7 +203,7 @@ void add_hazard_headline(const Result& result, Remarks& headline) {
   std::map<std::string, Fate> fates;
   for (const Hazard& hazard : *result.hazards) {
     surprises += hazard.agrees ? 0 : 1;
-    if (hazard.observed == "not-applicable") continue;
+    if (hazard.observed == "not-applicable" || hazard.observed == "not-played") continue;
     const std::size_t harm = does_harm(hazard.observed) ? 1 : 0;
     Fate& fate = fates[hazard.strategy];
     ++fate.plays;

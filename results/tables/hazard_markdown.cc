@@ -13,7 +13,8 @@ namespace {
 /// Columns that fit a page.
 constexpr std::size_t kMostColumns = 8;
 
-constexpr std::string_view kFine = "✓", kHarm = "✗", kStanding = "■", kNone = "·";
+constexpr std::string_view kFine = "✓", kHarm = "✗", kStanding = "■", kLoss = "○", kNone = "·",
+                           kUnplayed = "–";
 
 /// Strategies with the same outcome in every scenario share a column.
 struct Strategies {
@@ -21,23 +22,29 @@ struct Strategies {
   std::vector<const Hazard*> cells;  ///< one for each scenario; null if not played
 };
 
-std::string text_of(const Hazard* cell) {
-  if (cell == nullptr) return "";
-  const OutcomeWord* const word = find_outcome(cell->observed);
-  if (word == nullptr) return "?";
-  const std::string_view suffix = outcome_suffix(*cell);
-  switch (word->kind) {
+std::string text_of(const OutcomeWord& word, std::string_view suffix = {}) {
+  switch (word.kind) {
     case OutcomeWord::Kind::fine:
       return fmt::format("{}{}", kFine, suffix);
     case OutcomeWord::Kind::harm:
-      return fmt::format("{} {}{}", kHarm, word->shown, suffix);
+      return fmt::format("{} {}{}", kHarm, word.shown, suffix);
     case OutcomeWord::Kind::standing:
     case OutcomeWord::Kind::refusal:
-      return fmt::format("{} {}{}", kStanding, word->shown, suffix);
+      return fmt::format("{} {}{}", kStanding, word.shown, suffix);
+    case OutcomeWord::Kind::loss:
+      return fmt::format("{} {}{}", kLoss, word.shown, suffix);
+    case OutcomeWord::Kind::unplayed:
+      return std::string(kUnplayed);
     case OutcomeWord::Kind::none:
       break;
   }
   return std::string(kNone);
+}
+
+std::string text_of(const Hazard* cell) {
+  if (cell == nullptr) return "";
+  const OutcomeWord* const word = find_outcome(cell->observed);
+  return word == nullptr ? "?" : text_of(*word, outcome_suffix(*cell));
 }
 
 /// The store, or the protocol: strategies of one family have the first word of their names in
@@ -125,8 +132,8 @@ std::string table_of(const std::vector<Strategies>& columns,
     for (const Strategies& column : columns) {
       const std::string text = text_of(column.cells[i]);
       fine = fine || text == kFine;
-      unknown = unknown || text.empty();
-      harms = harms || !(text.empty() || text == kFine || text == kNone);
+      unknown = unknown || text.empty() || text == kUnplayed;
+      harms = harms || !(text.empty() || text == kFine || text == kNone || text == kUnplayed);
       row.push_back(text);
     }
     if (harms || (fine && unknown)) rows += markdown_row(row);
@@ -138,6 +145,21 @@ std::string table_of(const std::vector<Strategies>& columns,
                            fmt::join(harmless, ", "));
 }
 
+/// Which plays could not be played, and why.
+std::string unplayed_plays(const std::vector<Hazard>& hazards) {
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> strategies;
+  for (const Hazard& hazard : hazards) {
+    if (hazard.observed != "not-played") continue;
+    strategies[{hazard.scenario, evidence_text(hazard, "reason")}].push_back(hazard.strategy);
+  }
+  std::string out;
+  for (const auto& [play, names] : strategies) {
+    out += fmt::format("Not played: {} with {}: {}.\n\n", play.first, fmt::join(names, ", "),
+                       play.second);
+  }
+  return out;
+}
+
 std::string legend_of(const std::vector<Hazard>& hazards) {
   std::vector<std::string> parts{fmt::format("{} safe, or the lock recovers without help", kFine)};
   for (const OutcomeWord& word : outcome_words()) {
@@ -145,10 +167,9 @@ std::string legend_of(const std::vector<Hazard>& hazards) {
       return cell.observed == word.outcome;
     });
     if (!occurs || word.kind == OutcomeWord::Kind::fine) continue;
-    const bool none = word.kind == OutcomeWord::Kind::none;
-    const std::string_view mark = word.kind == OutcomeWord::Kind::harm ? kHarm : kStanding;
-    parts.push_back(none ? fmt::format("{} {}", kNone, word.meaning)
-                         : fmt::format("{} {}: {}", mark, word.shown, word.meaning));
+    const bool has_word =
+        word.kind != OutcomeWord::Kind::none && word.kind != OutcomeWord::Kind::unplayed;
+    parts.push_back(fmt::format("{}{} {}", text_of(word), has_word ? ":" : "", word.meaning));
   }
   if (std::any_of(hazards.begin(), hazards.end(), is_unstable)) {
     parts.emplace_back("~ plays ended differently");
@@ -174,7 +195,7 @@ std::string hazard_markdown(const std::vector<Hazard>& hazards) {
   if (!left_out.empty()) {
     out += fmt::format("None of these hazards applies to {}.\n\n", names_of(left_out, ", "));
   }
-  return out + legend_of(hazards);
+  return out + unplayed_plays(hazards) + legend_of(hazards);
 }
 
 }  // namespace lockbench::results

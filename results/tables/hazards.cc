@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "results/tables/outcomes.h"
 #include "results/tables/text.h"
@@ -119,7 +120,8 @@ std::string outcome_in_full(const Hazard& hazard) {
 std::vector<Failure> failures_of(const std::vector<Hazard>& hazards) {
   std::vector<Failure> all;
   for (const Hazard& hazard : hazards) {
-    if (hazard.agrees && gravity(hazard.observed) == 0) continue;
+    const bool unplayed = hazard.observed == "not-played";
+    if (hazard.agrees && gravity(hazard.observed) == 0 && !unplayed) continue;
     Failure one{hazard.scenario, outcome_in_full(hazard), reason_of(hazard), {hazard.strategy}};
     const auto same = std::find_if(all.begin(), all.end(), [&](const Failure& other) {
       return other.scenario == one.scenario && other.outcome == one.outcome &&
@@ -217,6 +219,35 @@ Table belief_gap_table(const std::vector<BeliefGap>& gaps) {
       {{"max_seconds", "", "max", Unit::seconds}, gap(&BeliefGap::max)},
   };
   return table_of(fields, gaps);
+}
+
+Table belief_gap_matrix(const std::vector<Hazard>& hazards, const std::vector<BeliefGap>& gaps) {
+  std::set<std::string> known;
+  for (const Hazard& hazard : hazards) {
+    // The contender's delay would be part of the gap.
+    const bool late = hazard.scenario.ends_with("-late");
+    if (hazard.observed == "known-loss" && !late) known.insert(hazard.scenario);
+  }
+  std::vector<std::string> strategies;
+  for (const Hazard& hazard : hazards) {
+    const bool measured = std::any_of(gaps.begin(), gaps.end(), [&](const BeliefGap& gap) {
+      return gap.strategy == hazard.strategy && known.contains(gap.scenario);
+    });
+    const bool there = !strategies.empty() && strategies.back() == hazard.strategy;
+    if (measured && !there) strategies.push_back(hazard.strategy);
+  }
+  std::vector<Field<std::string>> fields{
+      {{"strategy"}, [](const std::string& strategy) { return strategy; }}};
+  for (const std::string& scenario : known) {
+    fields.push_back({{scenario, "", scenario}, [&, scenario](const std::string& strategy) {
+                        const auto gap =
+                            std::find_if(gaps.begin(), gaps.end(), [&](const BeliefGap& one) {
+                              return one.strategy == strategy && one.scenario == scenario;
+                            });
+                        return gap == gaps.end() ? Cell("") : Cell(gap_text(gap->p50));
+                      }});
+  }
+  return table_of(fields, strategies);
 }
 
 }  // namespace lockbench::results

@@ -20,7 +20,10 @@ const std::vector<OutcomeWord>& outcome_words() {
        OutcomeKind::standing},
       {"refused", "refused", "the strategy grants no lock rather than a doubtful one",
        OutcomeKind::refusal},
+      {"known-loss", "knew", "the lock ran out, but its holder knew before another client got it",
+       OutcomeKind::loss},
       {"not-applicable", "·", "does not apply to the strategy", OutcomeKind::none},
+      {"not-played", "unplayed", "lockbench cannot cause this fault here", OutcomeKind::unplayed},
   };
   return words;
 }
@@ -41,8 +44,10 @@ Tone tone_of(const OutcomeWord* word) {
       return Tone::bad;
     case OutcomeKind::standing:
     case OutcomeKind::refusal:
+    case OutcomeKind::loss:
       return Tone::doubtful;
     case OutcomeKind::none:
+    case OutcomeKind::unplayed:
       break;
   }
   return Tone::plain;
@@ -52,7 +57,7 @@ int gravity(std::string_view outcome) {
   const OutcomeWord* const word = find_outcome(outcome);
   if (word == nullptr || word->kind == OutcomeKind::harm || outcome == "stuck") return 3;
   if (word->kind == OutcomeKind::standing) return 2;
-  return word->kind == OutcomeKind::refusal ? 1 : 0;
+  return word->kind == OutcomeKind::refusal || word->kind == OutcomeKind::loss ? 1 : 0;
 }
 
 bool does_harm(std::string_view outcome) { return gravity(outcome) > gravity("refused"); }

@@ -16,7 +16,9 @@ struct OutcomeWord {
     harm,      ///< exclusion or the data that it protects was violated
     standing,  ///< work stands still
     refusal,   ///< no lock rather than a doubtful one: safe, but not available
+    loss,      ///< the lock was lost, but its holder knew: safe if it stops then
     none,      ///< the hazard does not concern the strategy
+    unplayed,  ///< the fault could not be caused
   };
   std::string_view outcome, shown, meaning;
   Kind kind;
@@ -29,10 +31,11 @@ const OutcomeWord* find_outcome(std::string_view outcome);
 /// Doubtful if the word is null.
 Tone tone_of(const OutcomeWord* word);
 
-/// Whether the lock failed. A refusal is no failure; an unknown outcome counts as one.
+/// Whether the lock failed. A refusal is no failure, nor is a loss that the holder knew of in time;
+/// an unknown outcome counts as one.
 bool does_harm(std::string_view outcome);
-/// 3: exclusion is violated or everybody is blocked for good; 2: work stands still; 1: a refusal;
-/// 0: no harm.
+/// 3: exclusion is violated or everybody is blocked for good; 2: work stands still; 1: a refusal,
+/// or a loss that the holder knew of in time; 0: no harm.
 int gravity(std::string_view outcome);
 
 /// A text of a play's evidence: "reason"; empty if it has none of that name.

@@ -84,6 +84,8 @@ void add(NamedTables& tables, const Result& result) {
   }
   if (result.hazards && !result.hazards->empty()) {
     tables.emplace("hazards", hazard_markdown(*result.hazards) + origin(result));
+    const Table gaps = belief_gap_matrix(*result.hazards, result.belief_gaps);
+    if (!gaps.rows.empty()) tables.emplace("belief-gaps", to_markdown(gaps, {}) + origin(result));
   }
   if (result.experiment) {
     const Experiment points = for_a_page(*result.experiment);

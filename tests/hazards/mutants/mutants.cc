@@ -1,6 +1,7 @@
 // Locks with one defect that declare what a correct lock does: the plays must detect the
 // difference. They register themselves in the programs that they are linked into.
 
+#include "strategies/redis/client/replicas.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/registry.h"
@@ -47,6 +48,40 @@ class Overstays : public Sound {
       lease.state = valid_until(lease.state->valid_until() + std::chrono::milliseconds(25));
     }
     return tried;
+  }
+};
+
+/// Never looks at the clock: treats its lease as valid until it releases.
+class NeverDoubts : public Sound {
+ public:
+  using Sound::Sound;
+
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    auto tried = Sound::try_acquire(request, lease);
+    if (tried && tried->granted) lease.state = valid_until(TimePoint::max());
+    return tried;
+  }
+};
+
+/// Waits for the replicas, but does not send them its key.
+class KeepsToThePrimary : public Sound {
+ public:
+  using Sound::Sound;
+
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    constexpr std::string_view kSet =
+        "redis.set_repl(redis.REPL_NONE) "
+        "return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])";
+    const TimePoint asked_at = env().now();
+    const auto set = redis().call(
+        {"EVAL", kSet, "1", lease.key, lease.token, std::to_string(ceil_milliseconds(request.ttl))},
+        request.stop);
+    if (!set) return tl::unexpected(set.error());
+    if (!set->is_text("OK")) return false;
+    const auto acknowledged = redis().call({"WAIT", "1", "1000"}, request.stop);
+    if (!acknowledged) return tl::unexpected(acknowledged.error());
+    lease.state = valid_until(asked_at + request.ttl);
+    return acknowledged->integer >= 1;
   }
 };
 
@@ -183,7 +218,16 @@ Descriptor described(std::string_view name) {
 
 Descriptor with_numbers(Descriptor mutant) {
   mutant.traits.fencing = true;
-  mutant.hazards = join_hazards({}, {kOverrun, kOneRedis, kKeyTtl}, {"pause-holding-fenced"});
+  mutant.hazards = join_hazards({}, {kOverrun, kOneRedis, kKeyTtl},
+                                {"pause-holding-fenced", "overrun-holding-fenced"});
+  return mutant;
+}
+
+Descriptor with_replicas(Descriptor mutant) {
+  mutant.traits.needs_replicas = true;
+  mutant.hazards = join_hazards(
+      join_hazards({}, {kOverrun, kOneRedis, kKeyTtl}, {"failover", "failover-sentinel"}),
+      {kFailoverWithReplicas});
   return mutant;
 }
 
@@ -228,6 +272,8 @@ const Registration sound(described<Sound>("test-sound"));
 const Registration unchecked_release(described<UncheckedRelease>("test-unchecked-release"));
 const Registration unchecked_renewal(described<UncheckedRenewal>("test-unchecked-renewal"));
 const Registration hasty(with_timer(described<SkipsTheRecheck>("test-skips-the-recheck")));
+const Registration trusting(described<NeverDoubts>("test-never-doubts"));
+const Registration unreplicated(with_replicas(described<KeepsToThePrimary>("test-unreplicated")));
 const Registration overstaying(described<Overstays>("test-overstays"));
 const Registration flickering(described<Flickers>("test-flickers"));
 const Registration untidy(described<Untidy>("test-untidy"));

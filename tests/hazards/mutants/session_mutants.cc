@@ -16,6 +16,49 @@ class SameNumber : public Around {
   }
 };
 
+/// Its fencing numbers decrease, from one client to the next.
+class CountsDown : public Around {
+ public:
+  using Around::Around;
+
+  AcquireResult acquire(const AcquireRequest& request) override {
+    constexpr std::uint64_t kFirst = 1'000'000'000'000;
+    AcquireResult result = Around::acquire(request);
+    if (result.lease) result.lease->fencing = kFirst - result.lease->fencing.value_or(0);
+    return result;
+  }
+};
+
+/// Treats its lease as valid until it releases.
+class NeverDoubts : public Around {
+ public:
+  using Around::Around;
+
+  AcquireResult acquire(const AcquireRequest& request) override {
+    AcquireResult result = Around::acquire(request);
+    if (result.lease) result.lease->state = std::make_shared<LeaseState>(TimePoint::max());
+    return result;
+  }
+};
+
+struct OwnOptions {
+  explicit OwnOptions(const StrategyOptions& asked) : own(asked) { own.lock_delay = {}; }
+  StrategyOptions own;
+};
+
+/// It has no lock-delay.
+class Hasty : private OwnOptions, public Around {
+ public:
+  Hasty(std::string_view around, const Context& context)
+      : OwnOptions(context.options),
+        Around(around, {.endpoints = context.endpoints,
+                        .options = own,
+                        .env = context.env,
+                        .services = context.services,
+                        .client = context.client}) {}
+};
+
+template <class Mutant>
 Descriptor described(std::string_view name, std::string_view backend, std::string_view around) {
   return {.name = name,
           .backend = backend,
@@ -25,18 +68,25 @@ Descriptor described(std::string_view name, std::string_view backend, std::strin
           .source = "our own",
           .traits = {.expiry = Expiry::session,
                      .release_check = OwnerCheck::atomic,
+                     .lock_delay = true,
                      .fencing = true,
                      .waiting_choices = {}},
-          .hazards = {},
+          .hazards = backend == "etcd"
+                         ? std::vector<KnownHazard>{{"member-isolated", HazardOutcome::known_loss}}
+                         : std::vector<KnownHazard>{},
           .make = [around](const Context& context) {
-            return std::make_unique<SameNumber>(around, context);
+            return std::make_unique<Mutant>(around, context);
           }};
 }
 
-const Registration zookeeper(described("test-zookeeper-same-number", "zookeeper", "zookeeper"));
-const Registration etcd(described("test-etcd-same-number", "etcd", "etcd"));
-const Registration postgres(described("test-postgres-same-number", "postgres",
-                                      "postgres-advisory"));
+const Registration zookeeper(described<SameNumber>("test-zookeeper-same-number", "zookeeper",
+                                                   "zookeeper"));
+const Registration etcd(described<SameNumber>("test-etcd-same-number", "etcd", "etcd"));
+const Registration postgres(described<SameNumber>("test-postgres-same-number", "postgres",
+                                                  "postgres-advisory"));
+const Registration counts_down(described<CountsDown>("test-etcd-counts-down", "etcd", "etcd"));
+const Registration trusting(described<NeverDoubts>("test-etcd-never-doubts", "etcd", "etcd"));
+const Registration hasty(described<Hasty>("test-chubby-hasty", "etcd", "chubby"));
 
 }  // namespace
 }  // namespace lockbench

@@ -79,7 +79,7 @@ TEST_F(Command, ExplainsOnePlay) {
   EXPECT_EQ(run("--explain pause-holding/redis-set-nx-lua"), 0) << err();
   EXPECT_THAT(out(), HasSubstr("pause-holding / redis-set-nx-lua: lost-update"));
   EXPECT_THAT(out(), HasSubstr("holder is stopped"));
-  EXPECT_THAT(out(), HasSubstr("successor  is granted the lock"));
+  EXPECT_THAT(out(), HasSubstr("second  is granted the lock"));
   EXPECT_THAT(out(), HasSubstr("lost_updates: 1"));
 }
 

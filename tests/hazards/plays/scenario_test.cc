@@ -49,6 +49,37 @@ TEST(Scenarios, ExpectWhatIsDeclaredElseTheSafeAnswer) {
   EXPECT_EQ(expected_outcome(crash, strategy("redis-set-nx")), HazardOutcome::recovers);
 }
 
+TEST(Scenarios, ExpectOfAVariantWhatIsDeclaredOfTheFirst) {
+  const Descriptor& lua = strategy("redis-set-nx-lua");
+  EXPECT_EQ(expected_outcome(scenario("pause-holding-late"), lua), HazardOutcome::lost_update);
+  EXPECT_EQ(expected_outcome(scenario("partition-holder-late"), lua), HazardOutcome::known_loss);
+  for (const Scenario* one : all_scenarios()) {
+    EXPECT_TRUE(one->like.empty() || find_scenario(one->like) != nullptr) << one->name;
+  }
+}
+
+TEST(Scenarios, AboutLocksThatRunOutDoNotConcernThoseThatNeverDo) {
+  using enum HazardOutcome;
+  for (const std::string_view name : {"redis-setnx", "postgres-advisory"}) {
+    for (const std::string_view late : {"overrun-holding", "pause-holding-late", "late-release"}) {
+      EXPECT_EQ(expected_outcome(scenario(late), strategy(name)), not_applicable) << name << late;
+    }
+  }
+  // Its contenders prolong it: it runs out if they come late.
+  const Descriptor& multi = strategy("redis-setnx-expire-multi");
+  EXPECT_EQ(expected_outcome(scenario("overrun-holding"), multi), not_applicable);
+  EXPECT_EQ(expected_outcome(scenario("overrun-holding-late"), multi), known_loss);
+  EXPECT_EQ(expected_outcome(scenario("late-release"), multi), foreign_release);
+}
+
+TEST(Plays, OfAFaultThatNobodyCanCauseAreNotPlayed) {
+  const Cell cell = play(server_pool(), scenario("store-clock-jump"), strategy("etcd"));
+  EXPECT_EQ(cell.observed, HazardOutcome::not_played);
+  EXPECT_TRUE(cell.agrees());
+  EXPECT_FALSE(cell.failed);
+  EXPECT_NE(cell.reason.find("clock"), std::string::npos) << cell.reason;
+}
+
 TEST(Scenarios, ThatDoNotConcernAStrategySayWhy) {
   const Cell control = make_cell(scenario("late-release"), strategy("none"));
   EXPECT_EQ(control.observed, HazardOutcome::not_applicable);

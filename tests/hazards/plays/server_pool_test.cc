@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "hazards/play.h"
 #include "tests/hazards/support/fixtures.h"
 #include "tests/support/test_names.h"
@@ -55,14 +57,16 @@ INSTANTIATE_TEST_SUITE_P(, Sessions,
                          });
 
 TEST(Setups, ThatAreNotOfferedSayWhy) {
-  const std::pair<std::string_view, deployment::Setup> none[] = {{"etcd", Setup::clocked},
-                                                                 {"etcd", Setup::cramped},
-                                                                 {"zookeeper", Setup::cramped},
-                                                                 {"postgres-row", Setup::cramped}};
-  for (const auto& [name, setup] : none) {
+  using Why = deployment::NotStarted::Why;
+  const std::tuple<std::string_view, deployment::Setup, Why> none[] = {
+      {"etcd", Setup::clocked, Why::unplayable},
+      {"etcd", Setup::cramped, Why::never_needed},
+      {"zookeeper", Setup::cramped, Why::never_needed},
+      {"postgres-row", Setup::cramped, Why::never_needed}};
+  for (const auto& [name, setup, why] : none) {
     const auto store = server_pool().store(strategy(name), setup);
     ASSERT_FALSE(store) << name;
-    EXPECT_TRUE(store.error().by_nature) << name;
+    EXPECT_EQ(store.error().why, why) << name;
     EXPECT_NE(store.error().reason, "") << name;
   }
 }

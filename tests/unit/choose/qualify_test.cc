@@ -4,6 +4,8 @@ namespace lockbench::choose {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
+using testing::Each;
 using testing::ElementsAre;
 using testing::Field;
 using testing::HasSubstr;
@@ -148,9 +150,43 @@ TEST(Evidence, WhatNobodyPlayedIsACondition) {
   world.add(made_up("x"));
   const Answer unplayed = world.choose(surviving({"partition"}));
   EXPECT_THAT(candidate(unplayed, "x").conditions,
-              ElementsAre(Field(&Reason::text, HasSubstr("only declares"))));
-  world.file().hazards = {played("partition-holder", "x", "safe")};
+              AllOf(SizeIs(2), Each(Field(&Reason::text, HasSubstr("only declares")))));
+  world.file().hazards = {played("partition-holder", "x", "safe"),
+                          played("partition-holder-late", "x", "safe")};
   EXPECT_THAT(candidate(world.choose(surviving({"partition"})), "x").conditions, IsEmpty());
+}
+
+TEST(Evidence, ALossThatTheHolderKnowsOfIsAConditionUnlessTheWorkMustGoOn) {
+  World world;
+  world.add(made_up("x", {}, {{"partition-holder", HazardOutcome::known_loss}}));
+  world.add(made_up("y", with_numbers, {{"overrun-holding", HazardOutcome::known_loss}}));
+  const Answer partition = world.choose(surviving({"partition"}));
+  EXPECT_THAT(candidate(partition, "x").conditions,
+              Contains(Field(&Reason::text, HasSubstr("partition-holder: only if the holder looks "
+                                                      "at its lease"))));
+  const Answer overrun = world.choose(surviving({"overrun"}));
+  EXPECT_THAT(candidate(overrun, "y").against,
+              ElementsAre(Field(&Reason::text, "overrun-holding: known-loss")));
+}
+
+TEST(Evidence, ALockThatDoesNotRunOutSurvivesAPauseButBlocksOthers) {
+  World world;
+  world.add(made_up("x", {.expiry = Expiry::session, .ends_with_connection = true}));
+  world.file().hazards = {played("pause-holding", "x", "not-applicable")};
+  const Answer answer = world.choose(surviving({"pause"}));
+  EXPECT_EQ(candidate(answer, "x").unconcerned, 0);
+  EXPECT_THAT(candidate(answer, "x").conditions,
+              Contains(Field(&Reason::text, HasSubstr("others wait"))));
+}
+
+TEST(Evidence, AFaultThatNobodyCanCauseIsNotSurvived) {
+  World world;
+  world.add(made_up("x"));
+  world.file().hazards = {played("store-clock-jump", "x", "not-played")};
+  EXPECT_THAT(
+      candidate(world.choose(surviving({"clock-jump"})), "x").conditions,
+      Contains(Field(&Reason::text,
+                     HasSubstr("store-clock-jump: not played, so not known: it was seen"))));
 }
 
 TEST(Evidence, FencingThatNobodyPromisedToCheckIsACondition) {
@@ -171,16 +207,20 @@ TEST(Evidence, WhatNoPlayConcernsIsAConditionAndComesLast) {
     play.evidence["reason"] = std::string("it keeps nothing");
     return play;
   };
-  world.file().hazards = {played("partition-holder", "seen", "safe"), spared("partition-holder"),
-                          spared("store-restart-durable"), spared("failover"),
+  world.file().hazards = {played("partition-holder", "seen", "safe"),
+                          spared("partition-holder"),
+                          spared("partition-holder-late"),
+                          spared("store-restart-durable"),
+                          spared("failover"),
                           spared("failover-sentinel")};
   world.file().runs = {measured("seen", 9), measured("spared", 1)};
   const Answer answer = world.choose(surviving({"partition"}));
   EXPECT_THAT(names(answer.ranked), ElementsAre("seen", "spared"));
   EXPECT_THAT(candidate(answer, "spared").in_favour, IsEmpty());
-  EXPECT_THAT(
-      candidate(answer, "spared").conditions,
-      ElementsAre(Field(&Reason::text, "no play of this fault applies to it: it keeps nothing")));
+  EXPECT_THAT(candidate(answer, "spared").conditions,
+              ElementsAre(Field(&Reason::text,
+                                "no play of this fault applies to it: it keeps nothing; its "
+                                "servers do not vote")));
   EXPECT_THAT(candidate(world.choose(surviving({"failover"})), "spared").against,
               ElementsAre(Field(&Reason::text, HasSubstr("one server"))));
   world.file().hazards->push_back(played("store-restart-empty", "spared", "double-grant"));

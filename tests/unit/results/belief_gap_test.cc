@@ -36,5 +36,17 @@ TEST(BeliefGapTable, ShowsTheSign) {
               ElementsAre("rogue-delete / two", "1", "unbounded", "unbounded"));
 }
 
+TEST(BeliefGap, IsListedByStrategyForScenariosOfWhichAHolderKnew) {
+  const auto cell = [](const char* scenario, const char* strategy, const char* observed) {
+    return Hazard{.scenario = scenario, .strategy = strategy, .observed = observed};
+  };
+  const Table table = belief_gap_matrix(
+      {cell("partition", "one", "known-loss"), cell("partition", "two", "double-grant"),
+       cell("delete", "two", "double-grant"), cell("partition", "three", "safe")},
+      {make_belief_gap("partition", "one", {-1.1}), make_belief_gap("partition", "two", {0.5}),
+       make_belief_gap("delete", "two", {2})});
+  EXPECT_EQ(to_csv(table), "strategy,partition\r\none,-1.1 s\r\ntwo,+500 ms\r\n");
+}
+
 }  // namespace
 }  // namespace lockbench::results

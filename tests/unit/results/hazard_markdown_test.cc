@@ -85,6 +85,24 @@ TEST(HazardMarkdown, SaysNothingGoodOfWhatWasNotPlayed) {
   EXPECT_THAT(hazard_markdown(cells), Not(HasSubstr("| etcd |")));
 }
 
+TEST(HazardMarkdown, TellsALossThatTheHolderKnewOfFromTwoHolders) {
+  const std::string text = hazard_markdown({cell("partition", "redis-one", "double-grant"),
+                                            cell("partition", "redis-two", "known-loss")});
+  EXPECT_THAT(text, HasSubstr("| partition | ✗ double | ○ knew |\n"));
+  EXPECT_THAT(text, HasSubstr("○ knew: the lock ran out"));
+}
+
+TEST(HazardMarkdown, SaysWhyAFaultCannotBePlayedAndNothingGoodOfIt) {
+  auto cells = some_cells();
+  cells.push_back(cell("clock", "redis-one", "safe"));
+  cells.push_back(cell("clock", "redis-two", "not-played"));
+  cells.back().evidence["reason"] = std::string("its clock is out of reach");
+  const std::string text = hazard_markdown(cells);
+  EXPECT_THAT(text, HasSubstr("| clock | ✓ | – |  |\n"));
+  EXPECT_THAT(text, HasSubstr("Not played: clock with redis-two: its clock is out of reach.\n"));
+  EXPECT_THAT(text, Not(HasSubstr("by crash-holding, clock")));
+}
+
 TEST(HazardMarkdown, LeavesRoomForWhatWasNotPlayed) {
   auto cells = some_cells();
   cells.erase(cells.begin());

@@ -96,13 +96,22 @@ TEST(HazardText, GivesReasonsOfFailuresOnlyAndSharesThem) {
                        "late-release / two: foreign-release\n  because of foreign-release\n"));
 }
 
+TEST(HazardText, SaysWhyAFaultCannotBePlayed) {
+  auto cells = four_cells();
+  cells.push_back(a_cell("clock", "one", "not-played"));
+  const std::string text = hazard_text(cells, {});
+  EXPECT_THAT(text, HasSubstr("clock          unplayed"));
+  EXPECT_THAT(text, EndsWith("\nclock / one: not-played\n  because of not-played\n"));
+}
+
 TEST(HazardText, ShowsARefusal) {
   EXPECT_THAT(hazard_text({{.scenario = "failover", .strategy = "x", .observed = "refused"}}, {}),
               EndsWith("\n\nfailover / x: refused\n  \n"));
 }
 
-TEST(Harm, IsNotRecoveryNorARefusal) {
-  for (const char* outcome : {"safe", "recovers", "not-applicable", "refused"}) {
+TEST(Harm, IsNotRecoveryNorARefusalNorALossThatTheHolderKnewOf) {
+  for (const char* outcome :
+       {"safe", "recovers", "not-applicable", "not-played", "refused", "known-loss"}) {
     EXPECT_FALSE(does_harm(outcome)) << outcome;
   }
   for (const char* outcome : {"stuck", "self-deadlock", "unavailable", "double-grant", "unheard"}) {
@@ -115,6 +124,7 @@ TEST(Harm, OfBrokenExclusionIsGraverThanThatOfWaiting) {
   EXPECT_GT(gravity("double-grant"), gravity("unavailable"));
   EXPECT_GT(gravity("unavailable"), gravity("refused"));
   EXPECT_GT(gravity("refused"), gravity("recovers"));
+  EXPECT_GT(gravity("known-loss"), gravity("safe"));
 }
 
 TEST(HazardExplained, TellsTheWholePlay) {

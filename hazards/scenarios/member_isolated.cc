@@ -1,0 +1,83 @@
+#include <algorithm>
+
+#include "hazards/lapse.h"
+
+namespace lockbench::hazards {
+namespace {
+
+/// The holder's client knows one member only, the second client the others.
+Lapse isolation(Play& play, bool leads) {
+  constexpr std::size_t kMembers = 3;
+  const std::size_t member = play.store().member(leads);
+  Lapse lapse{.what = leads ? "the leader, to which the holder is connected, was cut off"
+                            : "the member to which the holder is connected was cut off",
+              .begin =
+                  [&play, member, leads](Actor&) {
+                    play.store().isolate(member);
+                    play.record_fault(leads
+                                          ? "the network cuts the leader off from the other members"
+                                          : "the network cuts one member off from the others");
+                  },
+              .end =
+                  [&play](Actor&) {
+                    play.store().reunite();
+                    play.record_fault("the members reach each other again");
+                  },
+              .patience = std::chrono::seconds(30),
+              .holders_members = {member}};
+  for (std::size_t other = 0; other < kMembers; ++other) {
+    if (other != member) lapse.seconds_members.push_back(other);
+  }
+  return lapse;
+}
+
+std::optional<std::string> only_for_clusters(const Descriptor& strategy) {
+  const auto* const kind = deployment::find_private_store_kind(strategy.backend);
+  if (kind != nullptr && kind->clusters) return std::nullopt;
+  return "its servers do not vote";
+}
+
+const ScenarioRegistration follower({
+    .name = "member-isolated",
+    .question = "The holder's member is cut off from the others: does the holder know in time?",
+    .setup = Setup::split,
+    .needs = Scenario::Needs::expiry,
+    .exempts = only_for_clusters,
+    .play =
+        [](Play& play) {
+          Lapse lapse = isolation(play, false);
+          lapse.looks = true;
+          return play_lapse(play, lapse);
+        },
+});
+
+const ScenarioRegistration leader({
+    .name = "leader-isolated",
+    .question = "The leader is cut off with the holder's client: does the holder know in time?",
+    .setup = Setup::split,
+    .needs = Scenario::Needs::expiry,
+    .exempts = only_for_clusters,
+    .play =
+        [](Play& play) {
+          Lapse lapse = isolation(play, true);
+          lapse.looks = true;
+          return play_lapse(play, lapse);
+        },
+});
+
+const ScenarioRegistration fenced({
+    .name = "member-isolated-fenced",
+    .question = "As member-isolated, but the resource checks numbers: is the late write rejected?",
+    .setup = Setup::split,
+    .needs = Scenario::Needs::expiry,
+    .exempts = only_for_clusters,
+    .play =
+        [](Play& play) {
+          Lapse lapse = isolation(play, false);
+          lapse.fenced = true;
+          return play_lapse(play, lapse);
+        },
+});
+
+}  // namespace
+}  // namespace lockbench::hazards
