@@ -23,10 +23,13 @@ constexpr std::array<const char*, loadgen::kVotes.size()> kVoteNames = {"granted
 /// Puts one strategy's series into a family.
 class Series {
  public:
-  Series(MetricFamily& family, const StrategyMetrics& metrics)
+  Series(MetricFamily& family, const StrategyMetrics& metrics, const Facts& facts)
       : family_(family),
         labels_({{"strategy", std::string(metrics.strategy->name)},
-                 {"backend", std::string(metrics.strategy->backend)}}) {}
+                 {"backend", std::string(metrics.strategy->backend)}}) {
+    const auto name = facts.deployments.find(metrics.strategy->backend);
+    if (name != facts.deployments.end()) last_.push_back({"deployment", name->second});
+  }
 
   void number(double value, const Labels& more = {}) {
     ClientMetric& metric = add(more);
@@ -56,11 +59,12 @@ class Series {
     ClientMetric& metric = family_.metric.emplace_back();
     metric.label = labels_;
     metric.label.insert(metric.label.end(), more.begin(), more.end());
+    metric.label.insert(metric.label.end(), last_.begin(), last_.end());
     return metric;
   }
 
   MetricFamily& family_;
-  Labels labels_;
+  Labels labels_, last_;  ///< of every series: before and after its own
 };
 
 template <class Visit>
@@ -115,6 +119,13 @@ constexpr auto kOthers = std::to_array<Metric>({
     {"lockbench_fence_regressions_total", kCounter,
      "Grants whose fencing number was not above all earlier ones.",
      [](const StrategyMetrics& m, Series& series) { series.number(m.totals.fence_regressions); }},
+    {"lockbench_fence_resets_total", kCounter,
+     "Grants whose fencing number was below that of the grant before: the store lost its numbers.",
+     [](const StrategyMetrics& m, Series& series) { series.number(m.totals.fence_resets); }},
+    {"lockbench_stuck_locks", kGauge,
+     "Locks that an acquisition found taken until it gave up, though no client of the run held "
+     "them; until the next grant.",
+     [](const StrategyMetrics& m, Series& series) { series.number(m.present.stuck); }},
     {"lockbench_holders", kGauge, "Clients inside their section.",
      [](const StrategyMetrics& m, Series& series) { series.number(m.present.holders); }},
     {"lockbench_waiters", kGauge, "Clients waiting for the lock.",
@@ -129,7 +140,8 @@ constexpr auto kOthers = std::to_array<Metric>({
     {"lockbench_ttl_seconds", kGauge, "Time to live that the latest run asks for.",
      [](const StrategyMetrics& m, Series& series) { series.number(m.present.ttl_seconds); }},
     {"lockbench_fairness_jain", kGauge,
-     "Jain's index over the clients' sections of the latest run; 0 before the first section.",
+     "Jain's index over the clients' sections of the last 30 to 60 s of the latest run; 0: there "
+     "were none.",
      [](const StrategyMetrics& m, Series& series) { series.number(m.present.jain); }},
     {"lockbench_fault_active", kGauge, "1 while the fault is in force.",
      [](const StrategyMetrics& m, Series& series) {
@@ -155,7 +167,7 @@ MetricFamily& add_family(std::vector<MetricFamily>& families, const char* name, 
 /// the last one if the row before has the same.
 template <class Row, class Fill>
 void add_row(const Row& row, MetricType type, const std::vector<StrategyMetrics>& strategies,
-             std::vector<MetricFamily>& families, const Fill& fill) {
+             const Facts& facts, std::vector<MetricFamily>& families, const Fill& fill) {
   const loadgen::ExportedAs& exported = row.exported;
   if (exported.name == nullptr) return;
   const bool same = !families.empty() && families.back().name == exported.name;
@@ -164,7 +176,7 @@ void add_row(const Row& row, MetricType type, const std::vector<StrategyMetrics>
   Labels labels;
   if (exported.label != nullptr) labels.push_back({exported.label, exported.label_value});
   for (const StrategyMetrics& metrics : strategies) {
-    Series series(family, metrics);
+    Series series(family, metrics, facts);
     fill(series, metrics.totals, labels);
   }
 }
@@ -175,13 +187,13 @@ std::vector<MetricFamily> Collector::Collect() const {
   const std::vector<StrategyMetrics> strategies = metrics_->read();
   std::vector<MetricFamily> families;
   for (const loadgen::TimingInfo& row : loadgen::kTimings) {
-    add_row(row, kHistogram, strategies, families,
+    add_row(row, kHistogram, strategies, facts_, families,
             [&](Series& series, const Totals& totals, const Labels& labels) {
               series.histogram(totals.timings[row.kind], labels);
             });
   }
   for (const loadgen::CountInfo& row : loadgen::kCounts) {
-    add_row(row, kCounter, strategies, families,
+    add_row(row, kCounter, strategies, facts_, families,
             [&](Series& series, const Totals& totals, const Labels& labels) {
               series.number(static_cast<double>(totals.counts[row.kind]) * row.unit, labels);
             });
@@ -189,7 +201,7 @@ std::vector<MetricFamily> Collector::Collect() const {
   for (const Metric& metric : kOthers) {
     MetricFamily& family = add_family(families, metric.name, metric.help, metric.type);
     for (const StrategyMetrics& metrics : strategies) {
-      Series series(family, metrics);
+      Series series(family, metrics, facts_);
       metric.fill(metrics, series);
     }
   }
@@ -199,7 +211,7 @@ std::vector<MetricFamily> Collector::Collect() const {
     Labels labels = to_labels(facts_.run);
     const bool promises = metrics.strategy->traits.promises_exclusion;
     labels.push_back({"promises_exclusion", promises ? "true" : "false"});
-    Series(run, metrics).number(1.0, labels);
+    Series(run, metrics, facts_).number(1.0, labels);
   }
   MetricFamily& build = add_family(families, "lockbench_build_info",
                                    "Facts about this lockbench, as labels; always 1.", kGauge);

@@ -1,6 +1,7 @@
 #include "exporter/exporter.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <prometheus/gateway.h>
 #include <prometheus/text_serializer.h>
 #include <unistd.h>
@@ -19,7 +20,7 @@ namespace {
 constexpr const char* kFrontPage =
     "<!DOCTYPE html>\n<html lang=\"en\"><head><title>lockbench</title></head>\n<body><h1>lockbench"
     "</h1>\n<p><a href=\"/metrics\">Metrics</a> for Prometheus; <a href=\"/-/healthy\">healthy</a>"
-    "?</p>\n</body></html>\n";
+    "? <a href=\"/-/ready\">ready</a>?</p>\n</body></html>\n";
 
 constexpr Duration kPushWithin = std::chrono::seconds(10);
 
@@ -76,8 +77,15 @@ class RealExporter : public Exporter {
       return {.type = "text/plain; version=0.0.4; charset=utf-8", .body = metrics_text()};
     }
     if (path == "/-/healthy") return {.body = "healthy\n"};
+    if (path == "/-/ready") return readiness();
     if (path == "/") return {.type = "text/html; charset=utf-8", .body = kFrontPage};
-    return {.status = 404, .body = "not found; try /metrics or /-/healthy\n"};
+    return {.status = 404, .body = "not found; try /metrics, /-/healthy or /-/ready\n"};
+  }
+
+  Page readiness() const {
+    const std::vector<std::string> failing = metrics_->failing();
+    if (failing.empty()) return {.body = "ready\n"};
+    return {.status = 503, .body = fmt::format("{}\n", fmt::join(failing, "\n"))};
   }
 
   /// Rebuilt at most ten times a second, so that frequent scrapes do not disturb the load.

@@ -28,9 +28,9 @@ class Exporter {
   virtual ~Exporter() = default;
 
   virtual RunMetrics& metrics() = 0;
-  /// Serves /metrics, /-/healthy and a front page as long as this object lives. Returns the address
-  /// in use; the error names the address. Block signals that its thread must not handle before the
-  /// call.
+  /// Serves /metrics, /-/healthy, /-/ready and a front page as long as this object lives. Returns
+  /// the address in use; the error names the address. Block signals that its thread must not handle
+  /// before the call.
   virtual tl::expected<ListenAddress, std::string> serve(const ListenAddress& address,
                                                          unsigned connections) = 0;
   /// Pushes once to a Pushgateway, as job "lockbench" of this host's instance, replacing earlier

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "loadgen/run/worker.h"
-#include "results/stats/statistics.h"
 
 namespace lockbench::exporter {
 namespace {
@@ -37,22 +36,13 @@ Totals totals_of(const loadgen::RunShared& run) {
   }
   totals.overlaps = run.audit.overlaps();
   totals.fence_regressions = run.audit.fence_regressions();
+  totals.fence_resets = run.audit.fence_resets();
   return totals;
 }
 
-double jain_of(const loadgen::RunShared& run) {
-  std::vector<std::uint64_t> sections;
-  sections.reserve(static_cast<std::size_t>(run.recorder.client_count()));
-  std::uint64_t all = 0;
-  for (int client = 0; client < run.recorder.client_count(); ++client) {
-    std::uint64_t own = 0;
-    for (const loadgen::Phase phase : kCounted) {
-      own += run.recorder.client_counts(client, phase)[loadgen::Count::sections];
-    }
-    all += own;
-    sections.push_back(own);
-  }
-  return all == 0 ? 0 : results::jain_index(sections);
+/// Clients between which the load is divided: no rivals.
+std::size_t dividing_clients(const loadgen::RunShared& run) {
+  return static_cast<std::size_t>(run.workload.scheduled_clients());
 }
 
 }  // namespace
@@ -72,11 +62,13 @@ Totals& Totals::operator+=(const Totals& more) {
   for (std::size_t node = 0; node < more.nodes.size(); ++node) nodes[node] += more.nodes[node];
   overlaps += more.overlaps;
   fence_regressions += more.fence_regressions;
+  fence_resets += more.fence_resets;
   lost_updates += more.lost_updates;
   return *this;
 }
 
-RunMetrics::RunMetrics(const std::vector<const Descriptor*>& strategies, int nodes) {
+RunMetrics::RunMetrics(const std::vector<const Descriptor*>& strategies, int nodes, Now now)
+    : now_(std::move(now)) {
   for (const Descriptor* strategy : strategies) {
     StrategyMetrics& metrics = entries_.emplace_back().finished;
     metrics.strategy = strategy;
@@ -97,9 +89,22 @@ std::vector<StrategyMetrics> RunMetrics::read() const {
     metrics.present.waiters = run.recorder.clients_in(loadgen::ClientState::waiting);
     metrics.present.clients = static_cast<std::uint64_t>(run.recorder.client_count());
     metrics.present.target_sections_per_second = run.workload.rate.value_or(0);
-    metrics.present.jain = jain_of(run);
+    metrics.present.jain = jain_of(entry);
+    metrics.present.stuck = run.handoff.stuck();
   }
   return all;
+}
+
+double RunMetrics::jain_of(const Entry& entry) const {
+  const loadgen::RunShared& run = *entry.live;
+  std::vector<std::uint64_t> sections(dividing_clients(run));
+  for (std::size_t client = 0; client < sections.size(); ++client) {
+    for (const loadgen::Phase phase : kCounted) {
+      sections[client] +=
+          run.recorder.client_counts(static_cast<int>(client), phase)[loadgen::Count::sections];
+    }
+  }
+  return entry.fairness->jain(sections, now_());
 }
 
 void RunMetrics::run_begins(const loadgen::RunShared& run) {
@@ -107,6 +112,7 @@ void RunMetrics::run_begins(const loadgen::RunShared& run) {
   Entry* const entry = find(run.strategy.name);
   if (entry == nullptr) return;
   entry->live = &run;
+  entry->fairness.emplace(dividing_clients(run), now_());
   entry->finished.present.ttl_seconds = seconds(run.workload.ttl);
 }
 
@@ -114,19 +120,36 @@ void RunMetrics::run_ends(const loadgen::RunShared& run, const results::Run* res
   const std::scoped_lock lock(mutex_);
   Entry* const entry = find(run.strategy.name);
   if (entry == nullptr || entry->live != &run) return;
-  entry->live = nullptr;
   entry->finished.totals += totals_of(run);
-  entry->finished.present.jain = jain_of(run);
+  entry->finished.present.jain = jain_of(*entry);
+  entry->live = nullptr;
   if (result != nullptr) entry->finished.totals.lost_updates += result->audit.lost_updates;
 }
 
-void RunMetrics::not_connected(const Descriptor& strategy, Duration after) {
-  loadgen::HistogramSnapshot one;
-  one.record(after);
+void RunMetrics::not_connected(const Descriptor& strategy, loadgen::FailureReason reason,
+                               Duration after, std::uint64_t sections) {
+  loadgen::HistogramSnapshot failed;
+  for (std::uint64_t i = 0; i < sections; ++i) failed.record(after);
   const std::scoped_lock lock(mutex_);
   if (Entry* entry = find(strategy.name)) {
-    entry->finished.totals.timings[loadgen::Timing::failed].add(one);
+    entry->finished.totals.timings[loadgen::Timing::failed].add(failed);
+    entry->finished.totals.counts[count_of(reason)] += sections;
   }
+}
+
+void RunMetrics::set_failing(const Descriptor& strategy, std::optional<std::string> why) {
+  const std::scoped_lock lock(mutex_);
+  if (Entry* entry = find(strategy.name)) entry->failing = std::move(why);
+}
+
+std::vector<std::string> RunMetrics::failing() const {
+  std::vector<std::string> lines;
+  const std::scoped_lock lock(mutex_);
+  for (const Entry& entry : entries_) {
+    if (!entry.failing) continue;
+    lines.push_back(std::string(entry.finished.strategy->name) + ": " + *entry.failing);
+  }
+  return lines;
 }
 
 void RunMetrics::fault_changes(const loadgen::RunShared& run, loadgen::FaultKind fault,

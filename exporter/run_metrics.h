@@ -2,12 +2,16 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "exporter/fairness_window.h"
 #include "exporter/latency_buckets.h"
 #include "loadgen/record/recorder.h"
 #include "loadgen/run/fault.h"
@@ -29,7 +33,7 @@ struct Totals {
   loadgen::ByKind<loadgen::Timing, LatencyBuckets> timings;
   loadgen::Counts counts;
   std::vector<NodeTotals> nodes;
-  std::uint64_t overlaps = 0, fence_regressions = 0;
+  std::uint64_t overlaps = 0, fence_regressions = 0, fence_resets = 0;
   std::uint64_t lost_updates = 0;  ///< of finished runs: known only at a run's end
 
   Totals& operator+=(const Totals& more);
@@ -38,15 +42,18 @@ struct Totals {
 /// The current state.
 struct Present {
   std::uint64_t holders = 0, waiters = 0, clients = 0;
-  double target_sections_per_second = 0;  ///< 0: closed loop, or no run
-  double ttl_seconds = 0;                 ///< of the latest run
-  double jain = 0;                        ///< of the latest run; 0 before its first section
+  double target_sections_per_second = 0;               ///< 0: closed loop, or no run
+  double ttl_seconds = 0;                              ///< of the latest run
+  double jain = 0;                                     ///< of the latest run, lately; 0: no section
+  std::uint64_t stuck = 0;                             ///< locks that nobody of the run is granted
   std::array<bool, loadgen::kFaults.size()> faults{};  ///< by FaultKind: whether it is in force
 };
 
 /// Constant facts about the process, as label names and values. No secrets and no keys.
 struct Facts {
   std::vector<std::pair<std::string, std::string>> run, build;
+  /// The label `deployment` of a strategy's series, by its backend; none: they have no such label.
+  std::map<std::string, std::string, std::less<>> deployments{};
 };
 
 /// Everything that is exported about one strategy.
@@ -60,8 +67,11 @@ struct StrategyMetrics {
 /// never holds up a client.
 class RunMetrics : public loadgen::RunWatcher {
  public:
+  using Now = std::function<TimePoint()>;
+
   /// `nodes`: how many a quorum has.
-  explicit RunMetrics(const std::vector<const Descriptor*>& strategies, int nodes = 0);
+  explicit RunMetrics(const std::vector<const Descriptor*>& strategies, int nodes = 0,
+                      Now now = TimePoint::clock::now);
 
   /// Of every strategy, in the order given.
   std::vector<StrategyMetrics> read() const;
@@ -70,17 +80,27 @@ class RunMetrics : public loadgen::RunWatcher {
   void run_ends(const loadgen::RunShared& run, const results::Run* result) override;
   void fault_changes(const loadgen::RunShared& run, loadgen::FaultKind fault, bool active) override;
 
-  /// Counts a failed acquisition for a strategy that could not reach its store for so long.
-  void not_connected(const Descriptor& strategy, Duration after);
+  /// Counts so many failed sections of a strategy that could not reach its store for so long.
+  void not_connected(const Descriptor& strategy, loadgen::FailureReason reason, Duration after,
+                     std::uint64_t sections);
+
+  /// Why a strategy does not work at present; nothing: it works, as all do at first.
+  void set_failing(const Descriptor& strategy, std::optional<std::string> why);
+  /// "strategy: why" for each that does not work.
+  std::vector<std::string> failing() const;
 
  private:
   struct Entry {
     StrategyMetrics finished;  ///< of the runs that are over
     const loadgen::RunShared* live = nullptr;
+    mutable std::optional<FairnessWindow> fairness{};  ///< of the live run; moves when it is read
+    std::optional<std::string> failing{};
   };
 
   Entry* find(std::string_view strategy);
+  double jain_of(const Entry& entry) const;
 
+  const Now now_;
   mutable std::mutex mutex_;
   std::vector<Entry> entries_;
 };

@@ -31,6 +31,7 @@ exporter::Facts facts_of(const LoadOptions& options, const std::string& run_id) 
   const results::Build build = build_facts();
   facts.build = {
       {"version", build.version}, {"commit", build.commit}, {"build_type", build.build_type}};
+  facts.deployments = options.metrics.deployments;
   return facts;
 }
 
@@ -70,6 +71,11 @@ tl::expected<Metrics, UsageError> Metrics::start(const LoadOptions& options,
   const auto redis = options.servers_of("redis");
   const int nodes = redis.empty() ? options.workload.nodes : static_cast<int>(redis.size());
   metrics.exporter_ = exporter::Exporter::make(strategies, nodes, facts_of(options, run_id));
+  if (!asked.ready_at_once) {
+    for (const Descriptor* strategy : strategies) {
+      metrics.exporter_->metrics().set_failing(*strategy, "it has not worked yet");
+    }
+  }
   if (!asked.listen) return metrics;
   const auto serving = metrics.exporter_->serve(*asked.listen, scrape_connections(options));
   if (!serving) {

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>
@@ -16,6 +17,7 @@
 #include "cli/options/value_types.h"
 #include "loadgen/run/runner.h"
 #include "strategies/registry.h"
+#include "strategies/store.h"
 
 namespace lockbench::cli {
 namespace {
@@ -29,35 +31,74 @@ constexpr std::uint16_t kPort = 9465;
 // Between attempts to reach a store.
 constexpr WaitPolicy kReconnecting = {.kind = WaitKind::backoff, .min = 200ms, .max = 10s};
 
+// Sections for each one that is held, unless these are so many that a lock would always be held.
+constexpr double kSectionsForAMeeting = 10;
+// How long it may take after a failure until the strategy counts as working.
+constexpr Duration kCalm = 5s;
+
 struct ProbeOptions : LoadOptions {
   static constexpr Commands kCommand = kProbe;
   std::optional<Duration> duration;
+  std::optional<std::string> deployment;
 
   ProbeOptions() {
-    workload.clients = 2;
+    workload.clients = 4;
     workload.acquire_timeout = 2s;
+    workload.ttl = 3s;
   }
   void declare(OptionList& options) {
     options.add({"rate", "R"}, workload.rate, number(0.001, 1000),
                 "sections per second of each strategy; required");
-    options.add({"clients", "N"}, workload.clients, whole_number(1, 64),
-                "clients of each strategy");
+    options.add({"clients", "N"}, workload.clients, whole_number(4, 64),
+                "clients of each strategy, two for each lock");
     options.add({"acquire-timeout", "D"}, workload.acquire_timeout, cli::duration(0s, 1h),
                 "time after which a client gives up; 0s: after one attempt");
     options.add({"duration", "D"}, duration, cli::duration(1ms, 8760h), "how long to probe",
                 "until it is stopped");
+    options.add({"deployment", "NAME"}, deployment, any_text(),
+                "name of what is probed: label deployment of all metrics",
+                "the servers' addresses");
     LoadOptions::declare(options);
     for (Option& option : options.all()) {
       if (option.positional)
         option.default_text = "all that promise exclusion, on the servers given";
+      if (option.name == "renew") option.default_text = "the strategy's own, or else auto";
+      if (option.name == "hold") {
+        option.help =
+            "time for which a lock is held now and then, while its second client waits; "
+            "0s: never";
+        option.default_text = "1.2 times the renewal interval";
+      }
     }
+  }
+
+  tl::expected<void, UsageError> complete(const OptionList& options) {
+    if (auto fits = LoadOptions::complete(options); !fits) return fits;
+    if (workload.clients % 2 != 0) {
+      return tl::unexpected(
+          UsageError{fmt::format("--clients {} leaves a client alone: two share each lock, so an "
+                                 "even number is allowed",
+                                 workload.clients)});
+    }
+    if (!options.given("hold")) {
+      const auto& renew = workload.strategy.renew;
+      const bool every = renew && renew->kind == RenewPolicy::Kind::every;
+      const Duration interval = every ? renew->period : RenewalTiming{}.first(workload.ttl);
+      workload.hold = loadgen::DurationDistribution::constant(interval + interval / 5);
+    }
+    return {};
   }
 };
 
-/// A low rate over few clients, each with a lock of its own.
+/// A low rate over few locks. Now and then one is held, and a second client wants it.
 loadgen::Workload workload_of(const ProbeOptions& options) {
   loadgen::Workload workload = options.workload;
   workload.key_per_client = true;
+  if (!workload.hold.is_zero()) {
+    const std::chrono::duration<double> tenth(kSectionsForAMeeting / *workload.rate);
+    workload.meet_every =
+        std::max(std::chrono::duration_cast<Duration>(tenth), 2 * workload.hold.mean());
+  }
   workload.arrival = loadgen::Arrival::constant;
   workload.warmup = Duration::zero();
   // A section that has not started when the next one is due is abandoned, so that a store that
@@ -67,20 +108,48 @@ loadgen::Workload workload_of(const ProbeOptions& options) {
   return workload;
 }
 
-/// Without names: all strategies that promise exclusion and whose servers were given.
+/// Only strategies whose servers were given: a probe of a private server would show nothing about
+/// the user's. An error if one was named without.
 tl::expected<std::vector<Selected>, UsageError> select(const ProbeOptions& options) {
-  std::vector<const Descriptor*> catalogue = all_strategies();
-  if (options.strategies.empty()) {
-    std::erase_if(catalogue, [&](const Descriptor* strategy) {
-      const bool promises = strategy->traits.promises_exclusion && !strategy->traits.one_process;
-      return !promises || options.servers_of(strategy->backend).empty();
-    });
-    if (catalogue.empty()) {
-      return tl::unexpected(
-          UsageError{"nothing to probe: name strategies, or servers such as --redis URL, or both"});
-    }
+  const auto has_servers = [&](const Descriptor& strategy) {
+    return !options.servers_of(strategy.backend).empty();
+  };
+  auto selected = select_for_load(options);
+  if (!selected) return selected;
+  for (const auto& [strategy, named] : *selected) {
+    if (!named || has_servers(*strategy)) continue;
+    const StoreKind* const kind = find_store_kind(strategy->backend);
+    return tl::unexpected(UsageError{
+        kind == nullptr ? fmt::format("{} cannot be probed: it has no server", strategy->name)
+                        : fmt::format("{} cannot be probed without its servers: --{} {}",
+                                      strategy->name, kind->name, kind->value_name)});
   }
-  return select_for_load(options, std::move(catalogue));
+  std::erase_if(*selected, [&](const Selected& one) {
+    const Traits& traits = one.strategy->traits;
+    const bool by_default = traits.promises_exclusion && !traits.one_process;
+    return !has_servers(*one.strategy) || (options.strategies.empty() && !by_default);
+  });
+  if (selected->empty()) {
+    return tl::unexpected(UsageError{"nothing to probe: give servers, such as --redis URL"});
+  }
+  return selected;
+}
+
+/// --deployment, or the addresses of each backend's servers.
+std::map<std::string, std::string, std::less<>> deployments_of(
+    const std::vector<Selected>& selected, const ProbeOptions& options) {
+  std::map<std::string, std::string, std::less<>> names;
+  for (const Selected& one : selected) {
+    const StoreKind* const kind = find_store_kind(one.strategy->backend);
+    if (kind == nullptr) continue;
+    std::vector<std::string> addresses;
+    for (const std::string& url : options.servers_of(kind->name)) {
+      addresses.push_back(kind->display(url).value_or("?"));
+    }
+    names.emplace(kind->name,
+                  options.deployment.value_or(fmt::format("{}", fmt::join(addresses, ","))));
+  }
+  return names;
 }
 
 /// Probes one strategy, on a thread of its own, until --duration is over or the stop.
@@ -91,7 +160,8 @@ class Prober {
       : plan_(std::move(plan)),
         metrics_(metrics),
         until_(until),
-        health_(plan_.strategies.front()->name, console) {}
+        health_(plan_.strategies.front()->name, calm_of(plan_.workload), console,
+                [this](std::optional<loadgen::FailureReason> reason) { tell(reason); }) {}
 
   void probe(const std::stop_token& stop) {
     const auto env = make_system_env(std::random_device()());
@@ -106,11 +176,12 @@ class Prober {
         continue;
       }
       had_errors_ = true;
-      health_.on_unreachable(report.not_started.front().reason);
-      if (metrics_ != nullptr)
-        metrics_->not_connected(*plan_.strategies.front(), env->now() - began);
+      const std::string& why = report.not_started.front().reason;
+      health_.on_unreachable(why);
+      const Duration tried = env->now() - began;
       const TimePoint again = env->now() + kReconnecting.delay(failed_attempts++, *env);
       env->wait(nullptr, until_ ? std::min(again, *until_) : again, stop);
+      note_outage(why, tried, env->now() - began);
     }
   }
 
@@ -118,9 +189,33 @@ class Prober {
   bool had_errors() const { return had_errors_; }
 
  private:
+  static Duration calm_of(const loadgen::Workload& workload) {
+    // Each lock has been tried again by then.
+    const std::chrono::duration<double> round(workload.key_count() / *workload.rate);
+    return std::max(kCalm, std::chrono::duration_cast<Duration>(round));
+  }
+
+  const Descriptor& strategy() const { return *plan_.strategies.front(); }
+
+  void tell(std::optional<loadgen::FailureReason> reason) {
+    if (metrics_ == nullptr) return;
+    std::optional<std::string> why;
+    if (reason) why = fmt::format("{}: {}", info_of(*reason).name, info_of(*reason).meaning);
+    metrics_->set_failing(strategy(), std::move(why));
+  }
+
+  /// The sections that were due in `lost` count as failed.
+  void note_outage(const std::string& why, Duration tried, Duration lost) {
+    due_ += seconds(lost) * *plan_.workload.rate;
+    const auto sections = static_cast<std::uint64_t>(due_);
+    due_ -= static_cast<double>(sections);
+    if (metrics_ == nullptr) return;
+    metrics_->not_connected(strategy(), loadgen::reason_of(why), tried, sections);
+  }
+
   void note(const results::Run& run) {
     broken_ = broken_ || run.audit.verdict == results::Verdict::violated;
-    // The clients do not contend, so each of them should get its lock at once.
+    // Nobody else uses these locks, and the probe's own clients wait long enough for each other.
     const results::Outcomes& outcomes = run.outcomes;
     had_errors_ = had_errors_ ||
                   outcomes.failed + outcomes.unknown + outcomes.timed_out + outcomes.refused > 0;
@@ -130,6 +225,7 @@ class Prober {
   exporter::RunMetrics* metrics_;
   const std::optional<TimePoint> until_;
   ProbeHealth health_;
+  double due_ = 0;  ///< sections, or a part of one, that were due during an outage
   bool broken_ = false, had_errors_ = false;
 };
 
@@ -143,6 +239,9 @@ int probe_all(const loadgen::RunPlan& common, const std::vector<Selected>& selec
   for (const Selected& one : selected) {
     loadgen::RunPlan plan = common;
     plan.strategies = {one.strategy};
+    // Held locks are renewed wherever they can be, so that the probe sees renewal fail.
+    auto& renew = plan.workload.strategy.renew;
+    if (!renew && !one.strategy->traits.renews) renew = {.kind = RenewPolicy::Kind::automatic};
     // Each removes only its own keys at the end of a round.
     plan.run_id += fmt::format("-{}", probers.size());
     probers.push_back(std::make_unique<Prober>(std::move(plan), metrics.metrics(), until, console));
@@ -177,6 +276,8 @@ tl::expected<int, UsageError> probe(const ProbeOptions& given) {
   }
   auto selected = select(options);
   if (!selected) return tl::unexpected(selected.error());
+  options.metrics.deployments = deployments_of(*selected, options);
+  options.metrics.ready_at_once = false;
 
   Session session(options.output.quiet, false, "stopping: removing the probe's keys");
   Console& console = session.console();

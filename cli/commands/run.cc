@@ -21,7 +21,7 @@ tl::expected<int, UsageError> measure(const RunOptions& options, std::vector<Sel
   if (!deployed) return tl::unexpected(deployed.error());
   if (!*deployed) return session.interrupted_early();
 
-  ProgressView progress(console, std::chrono::steady_clock::now);
+  ProgressView progress(console, BootClock::now);
   const std::vector<loadgen::RunPlan> plans = one->plans();
   announce(plans, console);
   one->take(loadgen::run_plans(plans, progress, session.stop()), console);

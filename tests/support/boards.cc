@@ -73,6 +73,7 @@ std::string with_variables(std::string expression, std::string_view rate_interva
   for (const std::string_view name : {"$job", "$instance", "$backend", "$strategy"}) {
     replace(name, ".+");
   }
+  replace("$deployment", ".*");
   return expression;
 }
 

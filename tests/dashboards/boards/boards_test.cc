@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -48,7 +50,7 @@ std::set<std::string> queried() {
     for (const Query& query : queries_of(board)) text += query.expression + "\n";
   }
   for (const char* rules : {"prometheus/recording.yml", "prometheus/alerts.yml"}) {
-    static const std::regex no_metric(R"(- name:.*|job="[^"]*"|record:.*)");
+    static const std::regex no_metric(R"(- name:.*|job="[^"]*"|record:.*|runbook_url:.*)");
     text += std::regex_replace(text_of(rules), no_metric, "");
   }
   return metrics_in(text);
@@ -108,6 +110,14 @@ TEST(BoardsTest, EveryMetricQueriedIsExported) {
   }
 }
 
+TEST(BoardsTest, RulesTakeTheSmallestWhereThatIsTheWorst) {
+  Board rules = {{"title", "rules"}, {"panels", Board::array()}, {"annotations", {{"list", {}}}}};
+  for (const char* file : {"prometheus/recording.yml", "prometheus/alerts.yml"}) {
+    rules["annotations"]["list"].push_back({{"expr", text_of(file)}});
+  }
+  EXPECT_THAT(complaints("target-smallest-is-worst-rule", rules), IsEmpty());
+}
+
 TEST(BoardsTest, EveryMetricExportedIsShown) {
   std::set<std::string> shown;
   for (const Board& board : boards()) {
@@ -119,6 +129,58 @@ TEST(BoardsTest, EveryMetricExportedIsShown) {
     }
   }
   for (const std::string& metric : exported()) EXPECT_TRUE(shown.contains(metric)) << metric;
+}
+
+TEST(ProbeBoardTest, AsksOfWhichDeployment) {
+  for (const Board& board : boards()) {
+    if (board.at("uid") != "lockbench-probe") continue;
+    for (const Query& query : queries_of(board)) {
+      if (query.expression.starts_with("min by (instance) (up{")) continue;  // of the probe itself
+      EXPECT_THAT(query.expression, testing::HasSubstr("deployment=~\"$deployment\""));
+    }
+  }
+}
+
+/// What alerts.yml and its tests say of one alert.
+struct Alert {
+  std::string name, text;
+};
+
+std::vector<Alert> alerts() {
+  const std::string rules = text_of("prometheus/alerts.yml");
+  static const std::regex begin(R"(- alert: (\S+))");
+  std::vector<Alert> found;
+  for (std::sregex_iterator at(rules.begin(), rules.end(), begin), end; at != end; ++at) {
+    const auto place = static_cast<std::size_t>(at->position());
+    const std::size_t next = rules.find("- alert: ", place + 1);
+    found.push_back({(*at)[1], rules.substr(place, next - place)});
+  }
+  return found;
+}
+
+TEST(AlertsTest, HaveASectionInTheRunbook) {
+  const std::string runbook = text_of("../docs/alerts.md");
+  for (const Alert& alert : alerts()) {
+    std::string anchor = alert.name;
+    std::ranges::transform(anchor, anchor.begin(), [](char c) { return std::tolower(c); });
+    EXPECT_THAT(alert.text, testing::HasSubstr("runbook_url: docs/alerts.md#" + anchor + "\n"))
+        << alert.name;
+    EXPECT_THAT(runbook, testing::HasSubstr("\n### " + alert.name + "\n"));
+  }
+}
+
+TEST(AlertsTest, AreTestedFiringAndSilent) {
+  const std::string tests = text_of("prometheus/alerts_test.yml");
+  static const std::regex check(R"(alertname: (\S+)\n( *exp_alerts:)?)");
+  std::set<std::string> firing, silent;
+  for (std::sregex_iterator at(tests.begin(), tests.end(), check), end; at != end; ++at) {
+    ((*at)[2].matched ? firing : silent).insert((*at)[1]);
+  }
+  EXPECT_THAT(alerts(), Not(IsEmpty()));
+  for (const Alert& alert : alerts()) {
+    EXPECT_TRUE(firing.contains(alert.name)) << alert.name << " is never seen to fire";
+    EXPECT_TRUE(silent.contains(alert.name)) << alert.name << " is never seen to be silent";
+  }
 }
 
 TEST(LintTest, EachRuleFindsWhatBreaksIt) {
@@ -155,6 +217,8 @@ TEST(LintTest, EachRuleFindsWhatBreaksIt) {
        broken_query("rate(lockbench_sections_total{job=~\"$job\", instance=~\"$instance\"}[5m])")},
       {"target-counter-agg-rule",
        broken_query("sum(lockbench_sections_total{job=~\"$job\", instance=~\"$instance\"})")},
+      {"target-smallest-is-worst-rule",
+       broken_query("max by (strategy) (lockbench_fairness_jain)")},
       {"uneditable-dashboard", with([](Board& board) { board["editable"] = true; })},
   };
   for (const LintRule& rule : lint_rules()) {

@@ -96,6 +96,13 @@ bool rates_over_a_fixed_time(const std::string& expression) {
   return false;
 }
 
+/// Of these, the smallest is the worst: another aggregation would hide it.
+bool hides_the_smallest(const std::string& expression) {
+  static const std::regex hidden(
+      R"((sum|max|avg)( by \([^)]*\))? ?\((lockbench:renewal_margin|lockbench_fairness_jain))");
+  return std::regex_search(expression, hidden);
+}
+
 bool shows_a_bare_counter(const std::string& expression) {
   static const std::regex counter(R"((rate|increase)?\(?lockbench_[a-z_]+_(total|bucket|count)\b)");
   std::sregex_iterator found(expression.begin(), expression.end(), counter);
@@ -156,6 +163,8 @@ const std::vector<LintRule>& lint_rules() {
        [](const Board& board) { return targets(board, rates_over_a_fixed_time); }},
       {"target-counter-agg-rule",
        [](const Board& board) { return targets(board, shows_a_bare_counter); }},
+      {"target-smallest-is-worst-rule",
+       [](const Board& board) { return targets(board, hides_the_smallest); }},
       {"uneditable-dashboard",
        [](const Board& board) {
          return board.value("editable", true) ? Complaints{"it can be edited"} : Complaints{};

@@ -10,7 +10,7 @@ namespace lockbench::test {
 
 using Complaints = std::vector<std::string>;
 
-/// One of dashboard-linter's rules, by its name there.
+/// One of dashboard-linter's rules, by its name there; or of our own.
 struct LintRule {
   std::string name;
   std::function<Complaints(const Board&)> check;

@@ -1,14 +1,4 @@
-#include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <charconv>
-#include <csignal>
-
-#include "testbed/servers/ports.h"
-#include "tests/integration/support/program.h"
-#include "tests/support/http_client.h"
-#include "tests/support/servers.h"
+#include "tests/integration/metrics/probe_fixture.h"
 
 namespace lockbench::test {
 namespace {
@@ -16,46 +6,6 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-/// A probe of a Redis that is killed, frozen and started again.
-class ProbeTest : public testing::Test {
- protected:
-  ProbeTest() {
-    testbed::RedisOptions options;
-    options.durable = false;
-    redis_ = own_redis(options);
-  }
-
-  std::unique_ptr<Program> probe(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), "probe");
-    arguments.insert(arguments.end(), {"--redis", redis_->url(), "--store-timeout", "300ms",
-                                       "--metrics-listen", std::to_string(port_)});
-    return std::make_unique<Program>(scratch_, arguments);
-  }
-
-  /// Of sections with that outcome; -1 while there is no answer.
-  int sections(const std::string& outcome) const {
-    const std::string page = http_get(port_, "/metrics").body;
-    const std::string series = fmt::format(
-        "lockbench_sections_total{{strategy=\"redis-set-nx-lua\",backend=\"redis\",outcome=\"{}\"}}"
-        " ",
-        outcome);
-    const std::size_t at = page.find(series);
-    int count = -1;
-    if (at == std::string::npos) return count;
-    std::from_chars(page.data() + at + series.size(), page.data() + page.size(), count);
-    return count;
-  }
-  int troubles() const { return sections("failed") + sections("unknown"); }
-  bool works_on() const {
-    const int before = sections("acquired");
-    return eventually([&] { return sections("acquired") > before; });
-  }
-
-  Scratch scratch_;
-  std::unique_ptr<testbed::Server> redis_;
-  const std::uint16_t port_ = testbed::free_loopback_port().value();
-};
 
 TEST_F(ProbeTest, LivesThroughAKillAndARestartOfItsServer) {
   const auto program = probe({"redis-set-nx-lua", "--rate", "20"});
@@ -68,7 +18,7 @@ TEST_F(ProbeTest, LivesThroughAKillAndARestartOfItsServer) {
   ASSERT_TRUE(redis_->restart(false));
   EXPECT_TRUE(works_on());
   EXPECT_TRUE(program->says("working again after"));
-  const int troubles_then = troubles();
+  const double troubles_then = troubles();
   EXPECT_TRUE(works_on());
   EXPECT_EQ(troubles(), troubles_then);
 
@@ -83,7 +33,7 @@ TEST_F(ProbeTest, DoesNotFloodAServerThatWasFrozen) {
   ASSERT_TRUE(eventually([&] { return sections("acquired") > 10; }));
   ASSERT_TRUE(redis_->freeze());
   ASSERT_TRUE(eventually([&] { return sections("abandoned") > 200; }));
-  const int acquired = sections("acquired");
+  const double acquired = sections("acquired");
   ASSERT_TRUE(redis_->thaw());
   ASSERT_TRUE(eventually([&] { return sections("acquired") > acquired; }));
   // A second's worth may be made up for, not all that was missed.
@@ -116,14 +66,53 @@ TEST_F(ProbeTest, WithoutNamesItProbesWhatPromisesExclusionOnTheServersGiven) {
   EXPECT_THAT(outcome.err, testing::ContainsRegex("probing [0-9]+ strategies"));
 }
 
-TEST(ProbeUsageTest, WantsARateAndSomethingToProbe) {
+TEST_F(ProbeTest, SeriesSayWhichDeploymentTheyAreOf) {
+  const auto series = [](const std::string& name) {
+    return "lockbench_overlaps_total{strategy=\"redis-set-nx-lua\",backend=\"redis\",deployment="
+           "\"" +
+           name + "\"}";
+  };
+  const auto unnamed = probe({"redis-set-nx-lua", "--rate", "20"});
+  EXPECT_TRUE(
+      eventually([&] { return metric(series(fmt::format("127.0.0.1:{}", redis_->port()))) == 0; }));
+  unnamed->signal(SIGTERM);
+  unnamed->finish();
+  const auto named = probe({"redis-set-nx-lua", "--rate", "20", "--deployment", "eu-1"});
+  EXPECT_TRUE(eventually([&] { return metric(series("eu-1")) == 0; }));
+}
+
+/// One line, and exit code 1.
+void expect_refused(const std::vector<std::string>& arguments, const std::string& why) {
   const Scratch scratch;
-  const Outcome no_rate = lockbench(scratch, {"probe", "redis-set-nx-lua"});
-  EXPECT_EQ(no_rate.code, 1);
-  EXPECT_THAT(no_rate.err, HasSubstr("probe requires --rate"));
-  const Outcome nothing = lockbench(scratch, {"probe", "--rate", "1"});
-  EXPECT_EQ(nothing.code, 1);
-  EXPECT_THAT(nothing.err, HasSubstr("nothing to probe"));
+  (void)scratch.write("empty.toml", "");
+  const Outcome outcome = lockbench(scratch, arguments);
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_THAT(lines_of(outcome.err), testing::ElementsAre(HasSubstr(why)));
+}
+
+TEST(ProbeUsageTest, WantsARate) {
+  expect_refused({"probe", "redis-set-nx-lua", "--redis", "redis://127.0.0.1:1"},
+                 "probe requires --rate");
+}
+
+TEST(ProbeUsageTest, ProbesNoServersOfItsOwn) {
+  const std::vector<std::string> short_probe = {"probe", "--rate", "1", "--duration", "100ms"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), short_probe.begin(), short_probe.end());
+    return more;
+  };
+  expect_refused(with({}), "nothing to probe");
+  expect_refused(with({"--config", "empty.toml"}), "nothing to probe");
+  expect_refused(with({"redis-set-nx-lua", "--config", "empty.toml"}),
+                 "redis-set-nx-lua cannot be probed without its servers: --redis URL");
+  expect_refused(with({"redis-*"}), "nothing to probe");
+  expect_refused(with({"none"}), "none cannot be probed: it has no server");
+}
+
+TEST(ProbeUsageTest, WantsTwoClientsForEachLock) {
+  expect_refused({"probe", "redis-set-nx-lua", "--rate", "1", "--redis", "redis://127.0.0.1:1",
+                  "--clients", "5"},
+                 "--clients 5");
 }
 
 }  // namespace

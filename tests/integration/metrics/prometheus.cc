@@ -89,10 +89,17 @@ std::size_t Prometheus::samples_of(const std::string& expression) const {
   return samples;
 }
 
+std::vector<double> Prometheus::values_of(const std::string& expression) const {
+  const auto data = get("/api/v1/query?query=" + encoded(expression));
+  std::vector<double> values;
+  for (const auto& series : data.at("result")) values.push_back(number_in(series.at("value")));
+  return values;
+}
+
 std::optional<double> Prometheus::value_of(const std::string& expression) const {
-  const auto data = get("/api/v1/query?query=" + encoded("sum(" + expression + ")"));
-  if (data.at("result").empty()) return std::nullopt;
-  return number_in(data.at("result").at(0).at("value"));
+  const auto values = values_of("sum(" + expression + ")");
+  if (values.empty()) return std::nullopt;
+  return values.front();
 }
 
 }  // namespace lockbench::test

@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "testbed/servers/server.h"
 
@@ -24,6 +26,8 @@ class Prometheus {
   std::size_t samples_of(const std::string& expression) const;
   /// Its value now, the sum over its series; nothing if it has none.
   std::optional<double> value_of(const std::string& expression) const;
+  /// The values of its series now.
+  std::vector<double> values_of(const std::string& expression) const;
 
  private:
   std::unique_ptr<testbed::Testbed> testbed_;

@@ -71,6 +71,22 @@ TEST(RedisWait, UsesTheReplicasOfAServerThatIsGiven) {
   EXPECT_TRUE(RedisProbe(group->primary().port()).keys().empty());
 }
 
+TEST(RedisWait, MustBeToldHowManyReplicasAGivenServerHas) {
+  const auto group = group_of(1);
+  const Scratch scratch;
+  for (const Words& untold : {Words{}, Words{"--wait-replicas", "all"}}) {
+    Words more = {"--redis", group->primary().url()};
+    more.insert(more.end(), untold.begin(), untold.end());
+    const Outcome outcome = lockbench(scratch, wait_run(more));
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_TRUE(has(outcome.err,
+                    fmt::format("redis-wait cannot run here: 127.0.0.1:{} has 1 replica now, and "
+                                "some may be away: set --wait-replicas to the number",
+                                group->primary().port())))
+        << outcome.err;
+  }
+}
+
 TEST(RedisWait, WithoutEnoughReplicasCannotRun) {
   const Scratch scratch;
   const Outcome alone = lockbench(scratch, wait_run({"--redis", shared_redis().url()}));
@@ -120,9 +136,9 @@ TEST(RedisWait, RefusalsAreCountedAndLeaveNothing) {
   const auto group = group_of(2);
   ASSERT_TRUE(group->replica(0).freeze());
   const Scratch scratch;
-  const Outcome outcome = lockbench(
-      scratch,
-      wait_run({"--redis", group->primary().url(), "--wait-timeout", "20ms", "--clients", "2"}));
+  const Outcome outcome =
+      lockbench(scratch, wait_run({"--redis", group->primary().url(), "--wait-replicas", "2",
+                                   "--wait-timeout", "20ms", "--clients", "2"}));
   EXPECT_EQ(outcome.code, 2) << "nothing was granted: " << outcome.err;
   const Json result = read_result(scratch / "r.json");
   const Json& run = run_of(result, "redis-wait");
@@ -172,7 +188,7 @@ const Json& point_of(const Json& points, std::string_view strategy, int nodes, i
 
 TEST(QuorumCommand, MeasuresEveryConstellation) {
   const Scratch scratch;
-  Program program(scratch, {"quorum", "--nodes", "1", "--nodes", "3", "--duration", "100ms",
+  Program program(scratch, {"quorum", "--nodes", "1", "--nodes", "3", "--duration", "300ms",
                             "--clients", "3", "--out", "r.json"});
   const Outcome outcome = program.finish(std::chrono::seconds(60));
   ASSERT_EQ(outcome.code, 0) << outcome.err;

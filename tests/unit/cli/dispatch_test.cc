@@ -76,7 +76,8 @@ TEST(List, ShowsWhatBreaksALockByTheWayItShows) {
   ASSERT_NE(at, std::string::npos);
   const std::string one = table.substr(at, table.find("\n\n", at) - at);
   EXPECT_THAT(one, HasSubstr("\n  hazards   foreign-release: late-release, "));
-  EXPECT_THAT(one, HasSubstr("\n            lost-update: pause-holding, pause-holding-fenced\n"));
+  EXPECT_THAT(one, HasSubstr("\n            lost-update: pause-holding, pause-holding-fenced, "
+                             "overrun-holding-fenced\n"));
 }
 
 TEST(List, SaysWhetherWhenAndByWhatALockIsRenewed) {

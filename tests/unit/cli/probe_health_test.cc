@@ -7,73 +7,137 @@
 namespace lockbench::cli {
 namespace {
 
+using namespace std::chrono_literals;
+using loadgen::FailureReason;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
+/// A second passes with each call.
 class ProbeHealthTest : public testing::Test {
  protected:
-  /// The run's figures so far.
-  void progress(std::uint64_t sections, std::uint64_t failed,
-                loadgen::Progress::Phase phase = loadgen::Progress::Phase::measuring) {
-    health_.on_progress(
-        {.strategy = "redis-x", .phase = phase, .sections = sections, .failed = failed});
+  void pass(Duration time = 1s) { now_ += time; }
+  /// So many further sections.
+  void works(std::uint64_t sections = 5) {
+    progress_.sections += sections;
+    tell();
+  }
+  void fails(FailureReason reason, std::uint64_t failures = 1) {
+    progress_.failures[reason] += failures;
+    tell();
+  }
+  void tell() {
+    health_.on_progress(progress_);
+    pass();
   }
   std::size_t lines() {
     const std::string text = written_.text();
     return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
   }
+  bool ready() const { return !reports_.empty() && !reports_.back(); }
 
   Written written_;
   Console console_{written_.stream(), false, true};
-  ProbeHealth health_{"redis-x", console_};
+  loadgen::Progress progress_{.strategy = "redis-x", .phase = loadgen::Progress::Phase::measuring};
+  TimePoint now_{1h};
+  std::vector<std::optional<FailureReason>> reports_;
+  ProbeHealth health_{"redis-x", 5s, console_,
+                      [this](std::optional<FailureReason> why) { reports_.push_back(why); },
+                      [this] { return now_; }};
 };
 
-TEST_F(ProbeHealthTest, IsSilentWhileAllIsWell) {
-  for (const std::uint64_t sections : {0, 5, 10, 10, 15}) progress(sections, 0);
+TEST_F(ProbeHealthTest, IsSilentAndReadyWhileAllIsWell) {
+  tell();
+  EXPECT_TRUE(reports_.empty()) << "nothing has worked yet";
+  for (int second = 0; second < 20; ++second) works();
   EXPECT_EQ(written_.text(), "");
+  EXPECT_TRUE(ready());
 }
 
-TEST_F(ProbeHealthTest, SaysOnceThatItFailsAndOnceThatItWorksAgain) {
-  progress(5, 0);
-  for (const std::uint64_t failed : {1, 2, 3}) progress(5, failed);
+TEST_F(ProbeHealthTest, SaysOnceThatItFailsAndWhyAndOnceThatItWorksAgain) {
+  works();
+  progress_.messages[FailureReason::oom] = "h:1: OOM command not allowed";
+  for (int second = 0; second < 60; ++second) fails(FailureReason::oom);
   EXPECT_EQ(lines(), 1U);
-  EXPECT_THAT(written_.text(), HasSubstr("redis-x: failing: acquisitions fail"));
-  progress(5, 3);
+  EXPECT_THAT(written_.text(), HasSubstr("redis-x: failing: oom: h:1: OOM command not allowed"));
+  EXPECT_EQ(reports_.back(), FailureReason::oom);
+  tell();
   EXPECT_EQ(lines(), 1U) << "nothing happened";
-  for (const std::uint64_t sections : {6, 7}) progress(sections, 3);
+  for (int second = 0; second < 10; ++second) works();
   EXPECT_EQ(lines(), 2U);
-  EXPECT_THAT(written_.text(), HasSubstr("redis-x: working again after 0 s"));
+  EXPECT_THAT(written_.text(), HasSubstr("redis-x: working again after 61 s"));
+  EXPECT_TRUE(ready());
 }
 
-TEST_F(ProbeHealthTest, WhoeverFailsAndWorksAtOnceStillFails) {
-  progress(5, 1);
-  progress(6, 2);
-  EXPECT_EQ(lines(), 1U);
-}
-
-TEST_F(ProbeHealthTest, ALockOfItsOwnThatIsNotGrantedIsAFailure) {
-  for (const std::uint64_t in_vain : {0, 1, 2}) {
-    health_.on_progress({.strategy = "redis-x", .sections = 5, .in_vain = in_vain});
+TEST_F(ProbeHealthTest, WhoeverFailsNowAndThenStillFails) {
+  works();
+  for (int times = 0; times < 10; ++times) {
+    fails(FailureReason::timeout);
+    for (int second = 0; second < 4; ++second) works();
   }
   EXPECT_EQ(lines(), 1U);
-  EXPECT_THAT(written_.text(), HasSubstr("redis-x: failing: uncontended locks"));
+  EXPECT_FALSE(ready());
+}
+
+TEST_F(ProbeHealthTest, FailsAsLongAsALockIsStuckWhateverTheOthersDo) {
+  works();
+  fails(FailureReason::taken);
+  progress_.stuck = 1;
+  for (int second = 0; second < 30; ++second) works();
+  EXPECT_EQ(lines(), 1U);
+  EXPECT_THAT(written_.text(), HasSubstr("failing: taken: somebody else holds the lock"));
+  EXPECT_EQ(reports_.back(), FailureReason::taken);
+  progress_.stuck = 0;
+  for (int second = 0; second < 10; ++second) works();
+  EXPECT_EQ(lines(), 2U);
+}
+
+TEST_F(ProbeHealthTest, AnotherReasonIsNewsButNotTooOften) {
+  works();
+  fails(FailureReason::unreachable);
+  for (int second = 0; second < 5; ++second) {
+    fails(FailureReason::busy);
+    fails(FailureReason::unreachable);
+  }
+  EXPECT_EQ(lines(), 1U);
+  for (int second = 0; second < 5; ++second) fails(FailureReason::auth, 3);
+  EXPECT_EQ(lines(), 2U);
+  EXPECT_THAT(written_.text(), HasSubstr("redis-x: still failing: auth: "));
+}
+
+TEST_F(ProbeHealthTest, SlownessIsSaidUntilThereIsAnError) {
+  progress_.failures[FailureReason::taken] = 1;
+  fails(FailureReason::slow, 20);
+  EXPECT_EQ(reports_.back(), FailureReason::slow);
+  progress_.failures[FailureReason::timeout] = 1;
+  fails(FailureReason::slow, 20);
+  EXPECT_EQ(reports_.back(), FailureReason::timeout);
+  EXPECT_THAT(written_.text(), HasSubstr("redis-x: still failing: timeout: "));
+}
+
+TEST_F(ProbeHealthTest, TheMostFrequentReasonCounts) {
+  progress_.failures[FailureReason::timeout] = 1;
+  fails(FailureReason::auth, 2);
+  EXPECT_THAT(reports_, ElementsAre(FailureReason::auth));
 }
 
 TEST_F(ProbeHealthTest, AStoreThatIsNotReachedFailsUntilTheNextRunWorks) {
-  progress(9, 0);
-  health_.on_unreachable("connection refused");
-  health_.on_unreachable("connection refused");
+  works(9);
+  health_.on_unreachable("h:1: Connection refused");
+  health_.on_unreachable("h:1: Connection refused");
   EXPECT_EQ(lines(), 1U);
-  EXPECT_THAT(written_.text(), HasSubstr("redis-x: failing: connection refused"));
-  progress(0, 0, loadgen::Progress::Phase::connecting);
+  EXPECT_THAT(written_.text(), HasSubstr("failing: unreachable: h:1: Connection refused"));
+  progress_ = {.strategy = "redis-x", .phase = loadgen::Progress::Phase::connecting};
+  tell();
   EXPECT_EQ(lines(), 1U) << "it has not worked yet";
-  progress(1, 0);
+  progress_.phase = loadgen::Progress::Phase::measuring;
+  for (int second = 0; second < 10; ++second) works(1);
   EXPECT_EQ(lines(), 2U) << "the next run counts from nothing";
 }
 
 TEST_F(ProbeHealthTest, WarningsAreShownAndNoFailure) {
   health_.on_warning("the clock jumped");
   EXPECT_EQ(written_.text(), "warning: the clock jumped\n");
-  progress(1, 0);
+  works(1);
   EXPECT_EQ(lines(), 1U);
 }
 

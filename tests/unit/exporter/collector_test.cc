@@ -68,6 +68,15 @@ TEST_F(CollectorTest, AHistogramsBucketsGrowUpToItsCount) {
   metrics_->run_ends(run_.shared(), nullptr);
 }
 
+TEST_F(CollectorTest, SaysWhichDeploymentIfItHasAName) {
+  const Collector named(metrics_, {.run = {}, .build = {}, .deployments = {{"store", "eu-1"}}});
+  const std::string text = prometheus::TextSerializer().Serialize(named.Collect());
+  EXPECT_THAT(text, HasSubstr("lockbench_overlaps_total{strategy=\"tested\",backend=\"store\","
+                              "deployment=\"eu-1\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("reason=\"oom\",deployment=\"eu-1\"} 0\n"));
+  EXPECT_THAT(page(), Not(HasSubstr("deployment=")));
+}
+
 TEST_F(CollectorTest, NothingSaysWhoseLockItIs) {
   metrics_->run_begins(run_.shared());
   run_.grant(1ms);

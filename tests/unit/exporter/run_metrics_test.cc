@@ -102,9 +102,44 @@ TEST_F(RunMetricsTest, RunsOfSeveralStrategiesMayBeUnderWayAtOnce) {
 }
 
 TEST_F(RunMetricsTest, AStoreThatWasNotReachedIsAFailure) {
-  metrics_.not_connected(first_, 2s);
-  EXPECT_EQ(of_strategy().totals.timings[loadgen::Timing::failed].count(), 1U);
-  EXPECT_DOUBLE_EQ(of_strategy().totals.timings[loadgen::Timing::failed].sum_seconds(), 2);
+  metrics_.not_connected(first_, loadgen::FailureReason::auth, 2s, 3);
+  const Totals totals = of_strategy().totals;
+  EXPECT_EQ(totals.timings[loadgen::Timing::failed].count(), 3U);
+  EXPECT_DOUBLE_EQ(totals.timings[loadgen::Timing::failed].sum_seconds(), 6);
+  EXPECT_EQ(totals.counts[loadgen::Count::failed_auth], 3U);
+}
+
+TEST_F(RunMetricsTest, RivalsHaveNoShareOfTheLoad) {
+  test::RunUnderTest run(first_, 4);
+  run.workload().meet_every = 1s;
+  metrics_.run_begins(run.shared());
+  for (const int client : {0, 1}) run.grant(1ms, loadgen::Phase::measured, client);
+  EXPECT_DOUBLE_EQ(of_strategy().present.jain, 1);
+  metrics_.run_ends(run.shared(), nullptr);
+}
+
+TEST_F(RunMetricsTest, StuckLocksAndLostNumbersAreSeen) {
+  metrics_.run_begins(run_.shared());
+  run_.shared().handoff.found_taken(0, run_.shared().handoff.begin_wait(0));
+  for (const std::uint64_t number : {2, 1}) {
+    loadgen::Audit& audit = run_.shared().audit;
+    const auto mark = audit.begin_acquire(0);
+    audit.leave(0, audit.enter(0, 0, Mode::exclusive, number, mark, TimePoint::clock::now()),
+                TimePoint::clock::now());
+  }
+  EXPECT_EQ(of_strategy().present.stuck, 1U);
+  EXPECT_EQ(of_strategy().totals.fence_resets, 1U);
+  metrics_.run_ends(run_.shared(), nullptr);
+  EXPECT_EQ(of_strategy().present.stuck, 0U);
+  EXPECT_EQ(of_strategy().totals.fence_resets, 1U);
+}
+
+TEST_F(RunMetricsTest, SaysWhoDoesNotWorkAndWhy) {
+  EXPECT_TRUE(metrics_.failing().empty());
+  metrics_.set_failing(second_, "auth");
+  EXPECT_EQ(metrics_.failing(), std::vector<std::string>{"second: auth"});
+  metrics_.set_failing(second_, std::nullopt);
+  EXPECT_TRUE(metrics_.failing().empty());
 }
 
 TEST_F(RunMetricsTest, FaultsComeAndGo) {

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <charconv>
+#include <csignal>
+
+#include "testbed/servers/ports.h"
+#include "tests/integration/support/program.h"
+#include "tests/support/http_client.h"
+#include "tests/support/servers.h"
+
+namespace lockbench::test {
+
+/// A probe of a Redis of its own, to which anything may be done.
+class ProbeTest : public testing::Test {
+ protected:
+  ProbeTest() {
+    testbed::RedisOptions options;
+    options.durable = false;
+    redis_ = own_redis(options);
+  }
+
+  std::unique_ptr<Program> probe(std::vector<std::string> arguments, const Setting& setting = {}) {
+    arguments.insert(arguments.begin(), "probe");
+    arguments.insert(arguments.end(), {"--redis", redis_->url(), "--store-timeout", "300ms",
+                                       "--metrics-listen", std::to_string(port_)});
+    return std::make_unique<Program>(scratch_, arguments, setting);
+  }
+
+  HttpReply page(const std::string& path) const { return http_get(port_, path); }
+
+  /// The first series that begins like this; -1 while there is none.
+  double metric(const std::string& series) const {
+    const std::string text = page("/metrics").body;
+    double value = -1;
+    const std::size_t at = text.find("\n" + series);
+    if (at == std::string::npos) return value;
+    const std::size_t end = text.find('\n', at + 1);
+    const std::size_t begin = text.rfind(' ', end) + 1;
+    std::from_chars(text.data() + begin, text.data() + end, value);
+    return value;
+  }
+  /// Of sections with that outcome.
+  double sections(const std::string& outcome) const {
+    return metric(fmt::format(
+        "lockbench_sections_total{{strategy=\"redis-set-nx-lua\",backend=\"redis\",outcome=\"{}\"",
+        outcome));
+  }
+  double troubles() const { return sections("failed") + sections("unknown"); }
+  bool works_on() const {
+    const double before = sections("acquired");
+    return eventually([&] { return sections("acquired") > before; });
+  }
+
+  Scratch scratch_;
+  std::unique_ptr<testbed::Server> redis_;
+  const std::uint16_t port_ = testbed::free_loopback_port().value();
+};
+
+}  // namespace lockbench::test
