@@ -24,17 +24,39 @@ std::vector<double> logarithms(std::vector<double> values) {
   return values;
 }
 
+/// What a known scatter counts for beside repetitions: as much as this many of them.
+constexpr double kWeightOfKnown = 4;
+/// A client's longest wait and the slowest of a thousand responses scatter by half from one run to
+/// the next (the standard deviation of their logarithms).
+constexpr double kScatterOfWaits = 0.5;
+
+/// The variance of a mean, with its degrees of freedom.
+struct Variance {
+  double of_mean = 0, degrees = 0;
+};
+
+/// From the repetitions and, if not 0, the known scatter (a moderated variance: Smyth, Linear
+/// models and empirical Bayes methods, 2004).
+Variance variance_of(const std::vector<double>& values, double scatter) {
+  const auto n = static_cast<double>(values.size());
+  const double known = scatter > 0 ? kWeightOfKnown : 0, degrees = known + n - 1;
+  if (degrees == 0) return {};
+  const double own = n < 2 ? 0 : std::pow(*stddev(values), 2) * (n - 1);
+  return {(known * scatter * scatter + own) / degrees / n, degrees};
+}
+
 /// Whether `b`, which is higher, can be told apart from `a`. Both are logarithms.
-bool told_apart(const std::vector<double>& a, const std::vector<double>& b) {
+bool told_apart(const std::vector<double>& a, const std::vector<double>& b, double scatter) {
   const double difference = *mean(b) - *mean(a);
   if (difference < std::log(kTenth)) return false;
-  if (a.size() < 2 || b.size() < 2) return true;
   // Welch's interval: strategies scatter differently.
-  const auto na = static_cast<double>(a.size()), nb = static_cast<double>(b.size());
-  const double va = std::pow(*stddev(a), 2) / na, vb = std::pow(*stddev(b), 2) / nb;
-  if (va + vb == 0) return true;
-  const double degrees = std::pow(va + vb, 2) / (va * va / (na - 1) + vb * vb / (nb - 1));
-  return difference > student_quantile(0.975, std::max(1.0, degrees)) * std::sqrt(va + vb);
+  const Variance va = variance_of(a, scatter), vb = variance_of(b, scatter);
+  if (va.degrees == 0 || vb.degrees == 0 || va.of_mean + vb.of_mean == 0) return true;
+  const double degrees =
+      std::pow(va.of_mean + vb.of_mean, 2) /
+      (std::pow(va.of_mean, 2) / va.degrees + std::pow(vb.of_mean, 2) / vb.degrees);
+  return difference >
+         student_quantile(0.975, std::max(1.0, degrees)) * std::sqrt(va.of_mean + vb.of_mean);
 }
 
 /// What decides under this load, by repetition.
@@ -56,7 +78,7 @@ std::vector<double> deciding_values(const StrategyLoads& strategy, const std::st
 
 }  // namespace
 
-std::vector<int> tiers(const std::vector<std::vector<double>>& values) {
+std::vector<int> tiers(const std::vector<std::vector<double>>& values, double scatter) {
   std::vector<std::vector<double>> samples;
   samples.reserve(values.size());
   for (const auto& one : values) samples.push_back(logarithms(one));
@@ -71,7 +93,7 @@ std::vector<int> tiers(const std::vector<std::vector<double>>& values) {
   int tier = 0;
   std::size_t first = 0;
   for (const std::size_t item : order) {
-    if (tier == 0 || told_apart(samples[first], samples[item])) {
+    if (tier == 0 || told_apart(samples[first], samples[item], scatter)) {
       ++tier;
       first = item;
     }
@@ -102,7 +124,7 @@ std::vector<Place> places(const Result& result, std::string_view load) {
     found.push_back({strategy.strategy});
     values.push_back(deciding_values(strategy, std::string(load)));
   }
-  const std::vector<int> ranked = tiers(values);
+  const std::vector<int> ranked = tiers(values, load == "alone" ? 0 : kScatterOfWaits);
   for (std::size_t i = 0; i < found.size(); ++i) found[i].tier = ranked[i];
   return found;
 }

@@ -25,6 +25,15 @@ TEST(Tiers, ADifferenceThatIsSureButSmallIsNone) {
   EXPECT_THAT(tiers({{1, 1, 1, 1, 1.0001}, {1.05, 1.05, 1.05, 1.05, 1.0501}}), ElementsAre(1, 1));
 }
 
+TEST(Tiers, AKnownScatterCountsBesideRepetitions) {
+  // Single runs: a factor of five may be chance, ten is not.
+  EXPECT_THAT(tiers({{1}, {5}, {10}}, 0.5), ElementsAre(1, 1, 2));
+  // Few repetitions that happen to be alike do not hide it; more of them tell smaller differences
+  // apart.
+  EXPECT_THAT(tiers({{1, 1.01}, {1.5, 1.51}}, 0.5), ElementsAre(1, 1));
+  EXPECT_THAT(tiers({{1, 1.1, 0.9, 1, 1}, {2.5, 2.4, 2.6, 2.5, 2.5}}, 0.5), ElementsAre(1, 2));
+}
+
 TEST(Tiers, WhatWasNotMeasuredHasNone) {
   EXPECT_THAT(tiers({{}, {1}}), ElementsAre(0, 1));
   EXPECT_THAT(tiers({}), IsEmpty());
@@ -52,9 +61,9 @@ Result under_demand(const std::vector<double>& p99s) {
 }
 
 TEST(Agreement, OfTwoResultsIsSaidForEachLoad) {
-  const Result a = under_demand({0.01, 0.02, 0.04, 0.08}), same = under_demand({0.1, 0.3, 1, 2});
+  const Result a = under_demand({0.01, 0.1, 1, 10}), same = under_demand({0.02, 0.3, 4, 60});
   EXPECT_THAT(agreement(a, same), ElementsAre(testing::HasSubstr("4 strategies is 1.00")));
-  EXPECT_THAT(agreement(a, under_demand({0.08, 0.04, 0.02, 0.01})),
+  EXPECT_THAT(agreement(a, under_demand({10, 1, 0.1, 0.01})),
               ElementsAre(testing::HasSubstr("is -1.00")));
   // Two are no ranking.
   EXPECT_THAT(agreement(under_demand({1, 2}), under_demand({1, 2})), IsEmpty());
