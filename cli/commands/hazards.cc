@@ -23,7 +23,7 @@ namespace {
 using hazards::Cell;
 using hazards::Repeated;
 
-constexpr int kPlaysAtOnce = 12;
+constexpr int kPlaysAtOnce = 6;
 
 /// In the order in which they are shown.
 tl::expected<std::vector<Cell>, UsageError> cells_of(const HazardOptions& options,

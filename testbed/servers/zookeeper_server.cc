@@ -72,8 +72,9 @@ std::vector<std::string> arguments(const fs::path& java, const fs::path& jar,
   if (has_hosts) {
     words.push_back("-Djdk.net.hosts.file=" + (folder / kHosts).string());
     // For a member that is cut off: members elect a leader one connection after the other, and wait
-    // for each for 5 s by default.
-    words.emplace_back("-Dzookeeper.cnxTimeout=500");
+    // for each for 5 s by default. They repeat a vote that got lost after up to 60 s.
+    words.insert(words.end(), {"-Dzookeeper.cnxTimeout=500",
+                               "-Dzookeeper.fastleader.maxNotificationInterval=1000"});
   }
   words.insert(words.end(),
                {"-cp", fmt::format("{}:{}", jar.string(), kLogger),

@@ -19,7 +19,7 @@ TEST(Matrix, IsAsDeclared) {
   }
   ASSERT_FALSE(cells.empty());
   int played = 0;
-  play_all(server_pool(), cells, 12,
+  play_all(server_pool(), cells, 8,
            [&](const Cell& cell) { played += cell.took > Duration::zero() ? 1 : 0; }, {});
   EXPECT_GT(played, 0);
   std::erase_if(cells, is_as_declared);

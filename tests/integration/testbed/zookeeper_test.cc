@@ -103,8 +103,8 @@ TEST_F(Zookeeper, AMemberThatIsCutOffServesNoLongerAndTheOthersGoOn) {
   Mesh mesh(**proxies);
   const auto servers = start_zookeeper_ensemble(*testbed_, 3, {.mesh = &mesh});
   ASSERT_TRUE(servers) << servers.error();
-  // They wait for each other for syncLimit, and again for an election.
-  constexpr std::chrono::seconds kPatience{30};
+  // They wait for each other for syncLimit, and for initLimit in each election that fails.
+  constexpr std::chrono::seconds kPatience{90};
   for (const char* mode : {"follower", "leader"}) {
     const auto found = std::find_if(servers->begin(), servers->end(), [&](const auto& server) {
       return zookeeper_mode(*server) == mode;
