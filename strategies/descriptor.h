@@ -101,6 +101,9 @@ struct StrategyOptions {
   Duration command_timeout = std::chrono::seconds(3);  ///< the longest wait for one answer
   std::optional<int> wait_replicas;  ///< how many replicas a lock waits for, if its server has some
   Duration wait_timeout = std::chrono::milliseconds(100);  ///< how long to wait for them
+  /// What has no TTL gets one of kKeptFor, so that nothing stays in the store for ever. Otherwise
+  /// locks are exactly as published.
+  bool bounded_keys = false;
 };
 
 /// What a strategy is made from. All references outlive the strategy.

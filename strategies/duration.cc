@@ -25,9 +25,6 @@ constexpr std::array<Unit, 6> kUnits{{{"h", 3'600'000'000'000},
                                       {"us", 1'000},
                                       {"ns", 1}}};
 
-// A century: well below the overflow of 64 bits.
-constexpr double kLongestNanoseconds = 3.2e18;
-
 tl::unexpected<std::string> not_a_duration(std::string_view text) {
   return tl::unexpected(fmt::format(
       "\"{}\" is not a duration: a number of at least 0 with ns, us, ms, s, m or h, such as 250us",
@@ -62,7 +59,7 @@ tl::expected<Duration, std::string> parse_duration(std::string_view text) {
   for (const Unit& unit : kUnits) {
     if (rest != unit.name) continue;
     const double nanoseconds = number * static_cast<double>(unit.nanoseconds);
-    if (nanoseconds > kLongestNanoseconds) return not_a_duration(text);
+    if (nanoseconds > static_cast<double>(kLongestDuration.count())) return not_a_duration(text);
     return Duration(std::llround(nanoseconds));
   }
   return not_a_duration(text);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <stop_token>
+#include <string>
 #include <string_view>
 
 #include "strategies/duration.h"
@@ -40,8 +41,8 @@ enum class CommandEnd {
 };
 
 /// Everything that a strategy uses besides its store: time, waiting, randomness, and the hooks
-/// round its commands. One per client, used on that client's thread only (except for its events),
-/// so that a test can run on simulated time and a fault can skew one client's clock.
+/// round its commands. One per client, used where that client runs only (except for its events), so
+/// that a test can run on simulated time and a fault can skew one client's clock.
 class Env {
  public:
   virtual ~Env() = default;
@@ -51,6 +52,7 @@ class Env {
   /// 64 uniformly random bits, unique to this client of this run.
   virtual std::uint64_t random() = 0;
 
+  /// To be made where it will be waited for.
   virtual std::unique_ptr<Event> make_event() = 0;
   /// Every wait on the client's side goes through here: until `event` is set (null: a plain sleep),
   /// the deadline, or a stop, which ends it at once.
@@ -69,20 +71,26 @@ class Env {
   virtual CommandFate after_command(const CommandInfo& /*command*/, CommandEnd /*end*/) {
     return CommandFate::proceed;
   }
+
+  /// Thread-safe. One line about what no result of a call can say, such as a service without its
+  /// thread: whatever is measured from then on is in doubt.
+  virtual void report(const std::string& /*failure*/) {}
 };
 
-/// The real clock, waits and randomness. `seed` must differ between clients and between processes
-/// that share a store.
+/// The real clock and randomness, and the waits of the carrier that the caller runs on. `seed` must
+/// differ between clients and between processes that share a store.
 std::unique_ptr<Env> make_system_env(std::uint64_t seed);
 
-/// Makes the Envs of a run's services, whose threads outlive the client that started them.
+/// Makes the Envs of a run's services, which outlive the client that started them. Some services
+/// hold a mutex round a command, so these Envs must not wait in before_command() and
+/// after_command().
 struct EnvSource {
   std::function<std::unique_ptr<Env>()> make;
 };
 
 class Services;
 
-/// An Env for a service's thread, from the run's EnvSource; a system Env if the run has none.
+/// An Env for a service, from the run's EnvSource; a system Env if the run has none.
 std::unique_ptr<Env> make_service_env(Services& services);
 
 /// Passes everything on to another Env, which must outlive it. The base of meters, traces and
@@ -107,6 +115,7 @@ class ForwardingEnv : public Env {
   CommandFate after_command(const CommandInfo& command, CommandEnd end) override {
     return inner_.after_command(command, end);
   }
+  void report(const std::string& failure) override { inner_.report(failure); }
 
  private:
   Env& inner_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <tl/expected.hpp>
 
 namespace lockbench {
@@ -21,5 +22,8 @@ struct StoreError {
 
 template <class T>
 using StoreResult = tl::expected<T, StoreError>;
+
+/// What a store said, as a part of a message: without control characters, and cut.
+std::string printable(std::string_view said);
 
 }  // namespace lockbench

@@ -43,7 +43,7 @@ RenewalScheduler& renewal_scheduler(Services& services) {
 }
 
 RenewalScheduler::RenewalScheduler(std::unique_ptr<Env> env, RenewalObserver& observer, Drive drive)
-    : env_(std::move(env)), observer_(observer), drive_(drive), earlier_(env_->make_event()) {}
+    : env_(std::move(env)), observer_(observer), drive_(drive) {}
 
 RenewalScheduler::~RenewalScheduler() = default;
 
@@ -59,9 +59,7 @@ std::shared_ptr<Renewal> RenewalScheduler::keep(RenewalOrder order) {
   auto renewal = std::make_shared<Renewal>(*this, std::move(order));
   const std::scoped_lock lock(mutex_);
   put(*renewal, due);
-  if (drive_ == Drive::own_thread && !thread_.joinable()) {
-    thread_ = std::jthread([this](const std::stop_token& stop) { this->drive(stop); });
-  }
+  if (drive_ == Drive::own_task && !task_) start_task();
   return renewal;
 }
 
@@ -87,7 +85,22 @@ void RenewalScheduler::put_off(Renewal& renewal, TimePoint due, TimePoint until)
   put(renewal, until);
 }
 
+void RenewalScheduler::start_task() {
+  const auto report = [this](const std::string& why) {
+    env_->report("leases are not renewed any more: " + why);
+  };
+  auto started =
+      Carrier::current().start([this](const std::stop_token& stop) { drive(stop); }, report);
+  if (!started) return report(started.error());  // the next lease tries again
+  task_ = *std::move(started);
+}
+
 void RenewalScheduler::drive(const std::stop_token& stop) {
+  auto event = env_->make_event();
+  {
+    const std::scoped_lock lock(mutex_);
+    earlier_ = std::move(event);
+  }
   while (!stop.stop_requested()) {
     run_due(stop);
     TimePoint until;

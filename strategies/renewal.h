@@ -1,6 +1,5 @@
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
@@ -9,9 +8,9 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
+#include "strategies/carrier.h"
 #include "strategies/env.h"
 #include "strategies/lease.h"
 #include "strategies/renewal_timing.h"
@@ -63,8 +62,8 @@ struct RenewalReport {
   std::string reason;   ///< for failures
 };
 
-/// Sees every renewal; this base class ignores them. Called on the scheduler's thread; must not
-/// call back.
+/// Sees every renewal; this base class ignores them. Called by the scheduler; must not call back,
+/// nor wait.
 class RenewalObserver {
  public:
   virtual ~RenewalObserver() = default;
@@ -99,16 +98,17 @@ class Renewal : public std::enable_shared_from_this<Renewal> {
 
 /// Renews the leases of all clients of a run: the guard thread of articles 000 and 004, and
 /// Redisson's watchdog, for all locks together. Renewals are sent in order of their due times;
-/// those on one store in pipelined batches on one connection. One thread, whatever the number of
-/// leases. A lease is marked lost when the store no longer knows its owner; when the store fails,
-/// renewal is tried again until the release. Thread-safe. Outlives every Renewal.
+/// those on one store in pipelined batches on one connection. One task beside the client that needs
+/// it first, whatever the number of leases. A lease is marked lost when the store no longer knows
+/// its owner; when the store fails, renewal is tried again until the release. Thread-safe. Outlives
+/// every Renewal.
 class RenewalScheduler {
  public:
-  enum class Drive { own_thread, by_hand };
+  enum class Drive { own_task, by_hand };
 
   /// `by_hand` is for simulated time: the caller calls run_due().
   RenewalScheduler(std::unique_ptr<Env> env, RenewalObserver& observer,
-                   Drive drive = Drive::own_thread);
+                   Drive drive = Drive::own_task);
   RenewalScheduler(const RenewalScheduler&) = delete;
   RenewalScheduler& operator=(const RenewalScheduler&) = delete;
   ~RenewalScheduler();
@@ -146,6 +146,7 @@ class RenewalScheduler {
   };
 
   void stop(Renewal& renewal) noexcept;
+  void start_task();
   void drive(const std::stop_token& stop);
   TimePoint run_due(const std::stop_token& stop);
   TimePoint next_due() const { return due_.empty() ? TimePoint::max() : due_.begin()->first; }
@@ -164,14 +165,14 @@ class RenewalScheduler {
   mutable std::mutex mutex_;
   std::map<std::string, Channel> channels_;
   Renewal::Due due_;
-  std::unique_ptr<Event> earlier_;  ///< set when a renewal is due before the thread wakes
+  std::unique_ptr<Event> earlier_;             ///< set when a renewal is due before the task wakes
   TimePoint asleep_until_ = TimePoint::min();  ///< min: awake
-  std::jthread thread_;  ///< last: joined before the members that it uses are destroyed
+  std::unique_ptr<Task> task_;  ///< last: ends before the members that it uses are destroyed
 };
 
 class Services;
 
-/// The run's scheduler, on a thread of its own.
+/// The run's scheduler, with a task of its own.
 RenewalScheduler& renewal_scheduler(Services& services);
 
 }  // namespace lockbench

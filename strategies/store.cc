@@ -1,5 +1,8 @@
 #include "strategies/store.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <map>
 
 namespace lockbench {
@@ -11,6 +14,28 @@ std::map<std::string_view, StoreKind>& kinds() {
 }
 
 }  // namespace
+
+bool is_run_id(std::string_view text) {
+  constexpr std::string_view kForm = "00000000T000000Z-xxxxxx";
+  constexpr std::string_view kHex = "0123456789abcdef";
+  constexpr std::size_t kLongestNumber = 9;
+  for (std::size_t i = 0; i < kForm.size(); ++i) {
+    const std::string_view allowed = kForm[i] == '0'   ? kHex.substr(0, 10)
+                                     : kForm[i] == 'x' ? kHex
+                                                       : kForm.substr(i, 1);
+    if (i >= text.size() || allowed.find(text[i]) == std::string_view::npos) return false;
+  }
+  const std::string_view part = text.substr(kForm.size());
+  return part.empty() || (part.size() <= 1 + kLongestNumber && is_of_run(part, ""));
+}
+
+bool is_of_run(std::string_view id, std::string_view run_id) {
+  if (!id.starts_with(run_id)) return false;
+  id.remove_prefix(run_id.size());
+  if (id.empty()) return true;
+  return id.size() > 1 && id[0] == '-' &&
+         id.find_first_not_of("0123456789", 1) == std::string_view::npos;
+}
 
 StoreRegistration::StoreRegistration(const StoreKind& kind) { kinds()[kind.name] = kind; }
 
@@ -24,6 +49,21 @@ const StoreKind* find_store_kind(std::string_view backend) {
   const auto found = kinds().find(backend);
   const bool built = found != kinds().end() && found->second.not_built.empty();
   return built ? &found->second : nullptr;
+}
+
+bool is_local(std::string_view host) {
+  // "127.example.org" is somebody else.
+  const bool numeric = host.find_first_not_of("0123456789.") == std::string_view::npos;
+  return host.empty() || host == "localhost" || host == "::1" || host.starts_with('/') ||
+         host.starts_with('@') || (numeric && host.starts_with("127."));
+}
+
+Secrecy secrecy_by_scheme(bool tls, bool password, std::span<const HostPort> hosts,
+                          std::string_view secure) {
+  if (tls) return {.encryption = "TLS"};
+  const bool local = std::ranges::all_of(hosts, [](const auto& one) { return is_local(one.host); });
+  if (!password || local) return {};
+  return {.advice = fmt::format("use {}", secure)};
 }
 
 std::vector<std::unique_ptr<Store>> make_stores(const Descriptor& strategy,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "strategies/descriptor.h"
+#include "strategies/url.h"
 
 namespace lockbench {
 
@@ -33,12 +34,48 @@ class Store {
   /// Checks that it is a server of this kind and accepts our credentials. A stop ends the wait.
   virtual StoreResult<void> reach(const std::stop_token& stop) = 0;
   virtual StoreResult<StoreFacts> facts() = 0;
-  /// Removes exactly these keys; returns how many existed.
-  virtual StoreResult<std::size_t> remove_keys(std::span<const std::string> keys) = 0;
-  /// Removes what the locks of a run share besides their keys, such as a schema. Called when none
-  /// of them is in use any more; it may have been removed before.
-  virtual StoreResult<void> remove_run(std::string_view /*run_id*/) { return {}; }
+  /// Removes exactly these keys, in batches; returns how many existed. A stop ends it after the
+  /// batch under way, with an error.
+  virtual StoreResult<std::size_t> remove_keys(std::span<const std::string> keys,
+                                               const std::stop_token& stop) = 0;
+  /// Removes all keys lockbench:<run id>:... and what the run's locks share, such as a schema, of
+  /// this run and of its parts, and nothing else; returns how many there were, which may be none.
+  /// Not while the run is under way. Not called where the kind's Listing is `none`.
+  virtual StoreResult<std::size_t> remove_run(std::string_view run_id,
+                                              const std::stop_token& stop) = 0;
 };
+
+/// Whether it is the id of a run, "20261121T012530Z-4f3a9c", or of one of its parts, which have a
+/// number behind it: "20261121T012530Z-4f3a9c-2".
+bool is_run_id(std::string_view text);
+/// Whether `id` is this run, or one of its parts.
+bool is_of_run(std::string_view id, std::string_view run_id);
+
+/// What a stop leaves of remove_keys() and remove_run().
+inline tl::unexpected<StoreError> removal_stopped(std::string display) {
+  return tl::unexpected(
+      StoreError{StoreError::Kind::not_sent, std::move(display) + ": stopped before the end"});
+}
+
+/// How the keys of one run are found in a store.
+enum class Listing {
+  by_prefix,  ///< they stand together
+  by_scan,    ///< only by a look at every key of the server: not done at the end of each run
+  none,       ///< not at all
+};
+
+/// How connections to a URL's servers are kept secret.
+struct Secrecy {
+  std::string encryption;  ///< "TLS", "sslmode=verify-full"; empty: none
+  /// What to change, as a password may cross a network that others can read; empty: nothing.
+  std::string advice;
+};
+
+/// For a URL whose scheme says whether its servers speak TLS; `secure` is the scheme for those.
+Secrecy secrecy_by_scheme(bool tls, bool password, std::span<const HostPort> hosts,
+                          std::string_view secure);
+/// Whether it is this machine: a loopback address or a unix socket.
+bool is_local(std::string_view host);
 
 /// A kind of store: what it is called, how its servers are given on the command line, and how they
 /// are reached. Stands beside its store:
@@ -49,13 +86,22 @@ struct StoreKind {
   std::string_view value_name;  ///< of that option, in its help: "URL"
   std::string_view help;        ///< of that option, with the form that its value has
   bool repeatable = false;      ///< several servers may be given, each with an option of its own
+  Listing listing = Listing::by_prefix;
   /// Why this build is without it: then all the rest is missing. Empty if it is there.
   std::string_view not_built = {};
   /// A URL as shown to people and files, without its secrets; the error says what is wrong with it,
   /// and what is allowed, likewise.
   Text (*display)(const std::string& url) = nullptr;
+  /// For a URL that `display` accepts. Null: never secret, and without passwords.
+  Secrecy (*secrecy)(const std::string& url) = nullptr;
   /// For a URL that `display` accepts. Does not connect.
   std::unique_ptr<Store> (*make)(const std::string& url, Duration command_timeout) = nullptr;
+  /// Takes the settings of its client library out of the environment and returns the names of those
+  /// that were set: they are for the user's servers, and private ones must not see them. Before the
+  /// first thread; later calls only repeat the names. Null: it reads none.
+  std::vector<std::string> (*take_environment)() = nullptr;
+  /// A URL of the user's, with what was taken where the URL says nothing. Null: as it is.
+  std::string (*complete)(const std::string& url) = nullptr;
 };
 
 class StoreRegistration {

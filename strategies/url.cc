@@ -9,24 +9,6 @@
 namespace lockbench {
 namespace {
 
-std::optional<std::string> percent_decode(std::string_view text) {
-  std::string decoded;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      decoded += text[i];
-      continue;
-    }
-    unsigned code = 0;
-    const std::string_view digits = text.substr(i + 1, 2);
-    const char* const end = digits.data() + digits.size();
-    const auto [rest, error] = std::from_chars(digits.data(), end, code, 16);
-    if (digits.size() != 2 || error != std::errc() || rest != end) return std::nullopt;
-    decoded += static_cast<char>(code);
-    i += 2;
-  }
-  return decoded;
-}
-
 bool read_login(std::string_view text, const UrlForm& form, Url& url) {
   if (text.find_first_of(form.must_encode) != std::string_view::npos) return false;
   const bool has_password = text.find(':') != std::string_view::npos;
@@ -91,6 +73,14 @@ tl::expected<HostPort, std::string_view> parse_host(std::string_view text, std::
   return address;
 }
 
+/// Where the path begins, or the query. A question mark before the @ is part of a password.
+std::size_t end_of_servers(std::string_view text, const UrlForm& form) {
+  const std::size_t slash = std::min(text.find('/'), text.size());
+  if (!form.query) return slash;
+  const std::size_t at = text.substr(0, slash).rfind('@');
+  return std::min(text.find('?', at == std::string_view::npos ? 0 : at), slash);
+}
+
 }  // namespace
 
 std::string HostPort::display() const { return display_address(host, std::to_string(port)); }
@@ -98,6 +88,24 @@ std::string HostPort::display() const { return display_address(host, std::to_str
 std::string display_address(std::string_view host, std::string_view port) {
   const bool ipv6 = host.find(':') != std::string_view::npos;
   return ipv6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+}
+
+std::optional<std::string> percent_decode(std::string_view text) {
+  std::string decoded;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      decoded += text[i];
+      continue;
+    }
+    unsigned code = 0;
+    const std::string_view digits = text.substr(i + 1, 2);
+    const char* const end = digits.data() + digits.size();
+    const auto [rest, error] = std::from_chars(digits.data(), end, code, 16);
+    if (digits.size() != 2 || error != std::errc() || rest != end) return std::nullopt;
+    decoded += static_cast<char>(code);
+    i += 2;
+  }
+  return decoded;
 }
 
 std::string_view cut_at(std::string_view& text, char mark) {
@@ -121,14 +129,16 @@ tl::expected<Url, std::string> parse_url(std::string_view text, const UrlForm& f
   if (std::ranges::find(form.schemes, url.scheme) == form.schemes.end()) {
     return invalid_url(fmt::format("not {}", form.what), form);
   }
-  const std::size_t slash = std::min(text.find('/'), text.size());
-  std::string_view servers = text.substr(0, slash);
-  url.path = text.substr(slash);
+  const std::size_t end = end_of_servers(text, form);
+  std::string_view servers = text.substr(0, end);
+  text.remove_prefix(end);
+  if (form.query) url.query = cut_at(text, '?');
+  url.path = text;
   if (form.login != UrlForm::Login::none) {
     const std::size_t at = servers.rfind('@');
     // An @ behind the slash: the slash is part of an unencoded password.
     const bool torn = at == std::string_view::npos && form.max_hosts > 0 &&
-                      url.path.find('@') != std::string::npos;
+                      (url.path + url.query).find('@') != std::string::npos;
     if (torn || (at != std::string_view::npos && !read_login(servers.substr(0, at), form, url))) {
       return invalid_url(
           fmt::format("credentials must be {}, percent-encoded", login_form(form.login)), form);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -17,12 +18,13 @@ struct HostPort {
   bool operator==(const HostPort&) const = default;
 };
 
-/// [scheme://][user:password@]host[:port][,host[:port]...][/path]
+/// [scheme://][user:password@]host[:port][,host[:port]...][/path][?query]
 struct Url {
   std::string scheme;
   std::string user, password;  ///< percent-decoded
   std::vector<HostPort> hosts;
-  std::string path;  ///< from the slash on, a query included; not decoded
+  std::string path;   ///< from the slash on; not decoded
+  std::string query;  ///< behind the question mark; not decoded
 };
 
 /// What one kind of server accepts as its URL.
@@ -43,6 +45,7 @@ struct UrlForm {
   /// Characters that user and password must not contain unencoded, as they could mean something
   /// else.
   std::string_view must_encode = {};
+  bool query = false;  ///< may follow; otherwise a question mark is part of the path
 };
 
 /// The error says what is wrong and what is allowed. It never repeats the text, which may hold a
@@ -54,6 +57,9 @@ tl::unexpected<std::string> invalid_url(std::string_view why, const UrlForm& for
 
 /// "host:port", with brackets around an IPv6 address.
 std::string display_address(std::string_view host, std::string_view port);
+
+/// Nothing where a % is not followed by two hex digits.
+std::optional<std::string> percent_decode(std::string_view text);
 
 /// Cuts `text` at the first `mark` and returns what follows it; empty where there is none.
 std::string_view cut_at(std::string_view& text, char mark);

@@ -18,6 +18,10 @@ class Etcd : public QueuedLock {
     const auto result = etcd().transact(place.lock, txn, stop);
     if (!result) return tl::unexpected(result.error());
     if (!*result || !(*result)->succeeded) return std::nullopt;
+    const std::vector<Key>& newest_two = (*result)->found.at(1);
+    if (newest_two.empty() || newest_two.front().name != own_key(place)) {
+      return etcd().not_understood("Txn", "the key that it created");
+    }
     place.revision = (*result)->revision;
     return standing_in(place, **result, 1);
   }

@@ -71,15 +71,15 @@ class LockTable {
 class LocalMutex : public LockStrategy {
  public:
   explicit LocalMutex(const Context& context)
-      : env_(context.env),
-        table_(
-            context.services.get_or_make<LockTable>([] { return std::make_shared<LockTable>(); })),
-        granted_(context.env.make_event()) {}
+      : env_(context.env), table_(context.services.get_or_make<LockTable>([] {
+          return std::make_shared<LockTable>();
+        })) {}
 
   StoreResult<void> connect() override { return {}; }
 
   AcquireResult acquire(const AcquireRequest& request) override {
     const std::string key(request.key);
+    if (!granted_) granted_ = env_.make_event();
     LockTable::Waiter waiter{*granted_};
     AcquireResult result;
     result.attempts = 1;
@@ -123,7 +123,7 @@ class LocalMutex : public LockStrategy {
 
   Env& env_;
   LockTable& table_;
-  std::unique_ptr<Event> granted_;
+  std::unique_ptr<Event> granted_;  ///< made when first needed, where it is waited for
 };
 
 const Registration registration(Descriptor{

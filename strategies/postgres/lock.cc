@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "strategies/postgres/client/answers.h"
 #include "strategies/postgres/client/names.h"
 #include "strategies/waiting/retry.h"
 
@@ -70,13 +71,15 @@ AcquireResult QueueLock::acquire(const AcquireRequest& request) {
   return result;
 }
 
-StoreResult<Grant> to_grant(const StoreResult<Answer>& answer, const Session& session) {
+StoreResult<Grant> to_grant(const StoreResult<Answer>& answer, Session& session) {
   if (!answer) return tl::unexpected(answer.error());
   switch (answer->kind) {
-    case Answer::Kind::done:
-      if (answer->rows == 0) return Grant{.kind = Grant::Kind::taken};
-      return Grant{.kind = Grant::Kind::granted,
-                   .fencing = std::strtoull(answer->value.c_str(), nullptr, 10)};
+    case Answer::Kind::done: {
+      if (answer->rows == 0 && answer->value.empty()) return Grant{.kind = Grant::Kind::taken};
+      const auto number = read_number(answer->value);
+      if (answer->rows != 1 || !number) return session.not_understood("a number", *answer);
+      return Grant{.kind = Grant::Kind::granted, .fencing = *number};
+    }
     case Answer::Kind::lock_not_available:
       return Grant{.kind = Grant::Kind::taken};
     case Answer::Kind::cancelled:

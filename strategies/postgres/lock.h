@@ -45,8 +45,8 @@ class QueueLock : public LockStrategy {
   Env& env_;
 };
 
-/// Converts a statement's answer.
-StoreResult<Grant> to_grant(const StoreResult<Answer>& answer, const Session& session);
+/// Converts the answer of a statement that returns a fencing number if it is granted.
+StoreResult<Grant> to_grant(const StoreResult<Answer>& answer, Session& session);
 
 /// What breaks every lock on one PostgreSQL that lives in a session.
 inline constexpr KnownHazard kSessionHazards[] = {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "strategies/endpoints.h"
+#include "strategies/postgres/client/answers.h"
 #include "strategies/postgres/client/names.h"
 #include "strategies/postgres/lock.h"
 #include "strategies/registry.h"
@@ -23,21 +24,28 @@ struct Statements {
 const Statements exclusive{
     .lock = {.name = "pg_advisory_lock",
              .sql = "SELECT nextval('fencing') FROM pg_advisory_lock($1::bigint)",
-             .waits = true},
+             .waits = true,
+             .answered = "SELECT"},
     .try_lock = {.name = "pg_try_advisory_lock",
                  .sql =
                      "SELECT nextval('fencing') FROM pg_try_advisory_lock($1::bigint) AS granted "
-                     "WHERE granted"},
-    .unlock = {.name = "pg_advisory_unlock", .sql = "SELECT pg_advisory_unlock($1::bigint)"}};
+                     "WHERE granted",
+                 .answered = "SELECT"},
+    .unlock = {.name = "pg_advisory_unlock",
+               .sql = "SELECT pg_advisory_unlock($1::bigint)",
+               .answered = "SELECT"}};
 const Statements shared{
     .lock = {.name = "pg_advisory_lock_shared",
              .sql = "SELECT nextval('fencing') FROM pg_advisory_lock_shared($1::bigint)",
-             .waits = true},
+             .waits = true,
+             .answered = "SELECT"},
     .try_lock = {.name = "pg_try_advisory_lock_shared",
                  .sql = "SELECT nextval('fencing') FROM pg_try_advisory_lock_shared($1::bigint) AS "
-                        "granted WHERE granted"},
+                        "granted WHERE granted",
+                 .answered = "SELECT"},
     .unlock = {.name = "pg_advisory_unlock_shared",
-               .sql = "SELECT pg_advisory_unlock_shared($1::bigint)"}};
+               .sql = "SELECT pg_advisory_unlock_shared($1::bigint)",
+               .answered = "SELECT"}};
 
 const Statements& statements(Mode mode) { return mode == Mode::shared ? shared : exclusive; }
 
@@ -60,8 +68,12 @@ class Advisory : public QueueLock {
     const auto answer = unlock(lock, lease.key);
     if (!answer) return {ReleaseOutcome::failed, answer.error().message};
     session_.unbind(lease.state);
+    const auto released = read_flag(answer->value);
+    if (answer->done() && !released) {
+      return {ReleaseOutcome::failed, session_.not_understood("t or f", *answer).value().message};
+    }
     settle_doubts(lock, lease.key);
-    if (answer->done() && answer->value == "t") return {ReleaseOutcome::released, {}};
+    if (released.value_or(false)) return {ReleaseOutcome::released, {}};
     lease.state->mark_lost(env().now());
     return {ReleaseOutcome::not_owner, {}};
   }

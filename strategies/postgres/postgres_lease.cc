@@ -17,16 +17,19 @@ const Statement take_row{
         "VALUES ($1, $2, clock_timestamp() + $3::int * interval '1 millisecond') "
         "ON CONFLICT (key) DO UPDATE SET owner = $2, "
         "lock_until = clock_timestamp() + $3::int * interval '1 millisecond' "
-        "WHERE l.lock_until <= clock_timestamp()"};
+        "WHERE l.lock_until <= clock_timestamp()",
+    .answered = "INSERT"};
 const Statement free_row{.name = "UPDATE",
                          .sql =
                              "UPDATE lease SET owner = NULL, lock_until = clock_timestamp() "
-                             "WHERE key = $1 AND owner = $2"};
+                             "WHERE key = $1 AND owner = $2",
+                         .answered = "UPDATE"};
 const Statement extend_row{
     .name = "UPDATE",
     .sql =
         "UPDATE lease SET lock_until = clock_timestamp() + $3::int * interval '1 millisecond' "
-        "WHERE key = $1 AND owner = $2"};
+        "WHERE key = $1 AND owner = $2",
+    .answered = "UPDATE"};
 
 /// A row per key with its owner and the end of the lease, by the database's clock. The statements
 /// use clock_timestamp(): now() is the begin of the transaction, which may lie before a wait for
@@ -90,6 +93,7 @@ class LeaseLock : public LockStrategy {
     if (answer->kind == Answer::Kind::session_over) {
       return tl::unexpected(to_grant(answer, session_).error());
     }
+    if (answer->rows > 1) return session_.not_understood("one row at most", *answer);
     return answer->done() && answer->rows == 1;
   }
 

@@ -8,16 +8,21 @@
 namespace lockbench::postgres {
 namespace {
 
-const Statement begin{.name = "BEGIN", .sql = "BEGIN"};
+const Statement begin{.name = "BEGIN", .sql = "BEGIN", .answered = "BEGIN"};
 const Statement commit{.name = "COMMIT", .sql = "COMMIT"};
-const Statement rollback{.name = "ROLLBACK", .sql = "ROLLBACK"};
-const Statement select_row{
-    .name = "SELECT", .sql = "SELECT 1 FROM lock_row WHERE key = $1 FOR UPDATE", .waits = true};
+const Statement rollback{.name = "ROLLBACK", .sql = "ROLLBACK", .answered = "ROLLBACK"};
+const Statement select_row{.name = "SELECT",
+                           .sql = "SELECT 1 FROM lock_row WHERE key = $1 FOR UPDATE",
+                           .waits = true,
+                           .answered = "SELECT"};
 const Statement select_nowait{.name = "SELECT",
-                              .sql = "SELECT 1 FROM lock_row WHERE key = $1 FOR UPDATE NOWAIT"};
-const Statement next_number{.name = "nextval", .sql = "SELECT nextval('fencing')"};
+                              .sql = "SELECT 1 FROM lock_row WHERE key = $1 FOR UPDATE NOWAIT",
+                              .answered = "SELECT"};
+const Statement next_number{
+    .name = "nextval", .sql = "SELECT nextval('fencing')", .answered = "SELECT"};
 const Statement insert_row{.name = "INSERT",
-                           .sql = "INSERT INTO lock_row (key) VALUES ($1) ON CONFLICT DO NOTHING"};
+                           .sql = "INSERT INTO lock_row (key) VALUES ($1) ON CONFLICT DO NOTHING",
+                           .answered = "INSERT"};
 
 /// Locks the key's row by SELECT ... FOR UPDATE in a transaction that stays open while the lock is
 /// held. A transaction holds one lock, so that each can be released by itself; a client that holds
@@ -78,6 +83,10 @@ class Row : public QueueLock {
     if (!answer) return {ReleaseOutcome::failed, answer.error().message};
     session.unbind(lease.state);
     if (answer->done() && answer->tag == "COMMIT") return {ReleaseOutcome::released, {}};
+    if (answer->done() && answer->tag != "ROLLBACK") {
+      return {ReleaseOutcome::failed,
+              session.not_understood("COMMIT or ROLLBACK", *answer).value().message};
+    }
     lease.state->mark_lost(env().now());
     return {ReleaseOutcome::not_owner, {}};
   }
@@ -96,17 +105,21 @@ class Row : public QueueLock {
 
   /// Nothing: the row does not exist.
   StoreResult<std::optional<Grant>> lock_row(const AcquireRequest& request, bool may_wait) {
-    if (auto begun = ask(begin, request); !begun) return tl::unexpected(begun.error());
+    const auto begun = ask(begin, request);
+    if (!begun) return tl::unexpected(begun.error());
+    // Outside of a transaction the row would be locked for the statement only.
+    if (!begun->done()) return session().not_understood("BEGIN", *begun);
     const auto locked = ask(may_wait ? select_row : select_nowait, request, true);
     if (!locked) return tl::unexpected(locked.error());
     if (!locked->done() || locked->rows == 0) {
       if (auto ended = ask(rollback, request); !ended) return tl::unexpected(ended.error());
       if (locked->done()) return std::nullopt;
-      return std::optional(to_grant(locked, session()).value());
+      return to_grant(locked, session());
     }
-    const auto number = ask(next_number, request);
-    if (!number) return tl::unexpected(number.error());
-    return std::optional(to_grant(number, session()).value());
+    auto numbered = to_grant(ask(next_number, request), session());
+    // The row is locked until the transaction ends.
+    if (!numbered || numbered->kind != Grant::Kind::granted) session().close();
+    return numbered;
   }
 
   const Endpoint endpoint_;

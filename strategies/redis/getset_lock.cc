@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "strategies/redis/client/answers.h"
+
 namespace lockbench::redis {
 namespace {
 
@@ -14,30 +16,30 @@ StoreResult<TryResult> GetsetLock::try_acquire(const AcquireRequest& request, Le
   for (int round = 0; round < kSetnxRounds; ++round) {
     const TimePoint asked_at = env().now();
     lease.token = std::to_string(wall_milliseconds() + ceil_milliseconds(request.ttl));
-    const auto created = redis().call({"SETNX", lease.key, lease.token}, request.stop);
+    const auto created = set_nx(lease.key, lease.token, request.stop);
     if (!created) return tl::unexpected(created.error());
-    if (created->is_integer(1)) {
+    if (*created) {
       lease.state = valid_until(asked_at + request.ttl);
       return true;
     }
-    auto seen = redis().call({"GET", lease.key}, request.stop);
+    auto seen = redis().call(kTextOrNil, {"GET", lease.key}, request.stop);
     if (!seen) {
       // SETNX was refused and GET changes nothing, so the lock is not held.
       seen.error().kind = StoreError::Kind::not_sent;
       return tl::unexpected(seen.error());
     }
-    if (seen->is_nil()) continue;  // released in between: try again at once
-    if (!has_passed(*seen)) return false;
-    return take_over_expired(request, lease, *seen);
+    if (!seen->has_value()) continue;  // released in between: try again at once
+    if (!has_passed(**seen)) return false;
+    return take_over_expired(request, lease, **seen);
   }
   return false;
 }
 
 StoreResult<TryResult> GetsetLock::take_over_expired(const AcquireRequest& request, Lease& lease,
-                                                     const Reply& seen) {
+                                                     const std::string& seen) {
   const TimePoint asked_at = env().now();
   lease.token = std::to_string(wall_milliseconds() + ceil_milliseconds(request.ttl));
-  const auto replaced = redis().call({"GETSET", lease.key, lease.token}, request.stop);
+  const auto replaced = get_set(lease.key, lease.token, request.stop);
   if (!replaced) return tl::unexpected(replaced.error());
   if (!takes_over(seen, *replaced)) return false;
   lease.state = valid_until(asked_at + request.ttl);
@@ -45,16 +47,14 @@ StoreResult<TryResult> GetsetLock::take_over_expired(const AcquireRequest& reque
 }
 
 StoreResult<bool> GetsetLock::give_back(const Lease& lease, const std::stop_token& stop) {
-  const Reply own_expiry{
-      .type = Reply::Type::string, .integer = 0, .text = lease.token, .elements = {}};
-  if (has_passed(own_expiry)) return false;
+  if (has_passed(lease.token)) return false;
   return release_unchecked(redis(), lease, stop);
 }
 
-bool GetsetLock::has_passed(const Reply& value) {
+bool GetsetLock::has_passed(std::string_view value) {
   std::int64_t expiry = 0;
-  const char* const end = value.text.data() + value.text.size();
-  const auto [stopped, error] = std::from_chars(value.text.data(), end, expiry);
+  const char* const end = value.data() + value.size();
+  const auto [stopped, error] = std::from_chars(value.data(), end, expiry);
   return error == std::errc() && stopped == end && expiry < wall_milliseconds();
 }
 

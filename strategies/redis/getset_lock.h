@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "strategies/redis/client/single_node.h"
@@ -19,14 +21,14 @@ class GetsetLock : public SingleNodeLock {
 
  protected:
   /// Whether the lock is granted, given what GET saw and what GETSET replaced.
-  virtual bool takes_over(const Reply& seen, const Reply& replaced) = 0;
+  virtual bool takes_over(const std::string& seen, const std::optional<std::string>& replaced) = 0;
 
   /// Whether the value is a time that has passed; false for a value that is not a time.
-  bool has_passed(const Reply& value);
+  bool has_passed(std::string_view value);
 
  private:
   StoreResult<TryResult> take_over_expired(const AcquireRequest& request, Lease& lease,
-                                           const Reply& seen);
+                                           const std::string& seen);
   std::int64_t wall_milliseconds();
 };
 

@@ -14,6 +14,14 @@ local verb, token, alive_for = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
+-- Numbers must outlive every lease and every wait, or they would start again below one that is in
+-- use: each use and each renewal keeps them for a day, or for twice the TTL if that is longer.
+local function next_number(kind, ttl)
+  local number = redis.call('HINCRBY', numbers, kind, 1)
+  redis.call('PEXPIRE', numbers, math.max(86400000, 2 * ttl))
+  return number
+end
+
 local function wake_list(waiter)
   return lock .. ':wake:' .. waiter
 end
@@ -47,7 +55,7 @@ local function take(ttl)
   forget(token)
   redis.call('DEL', wake_list(token))
   redis.call('SET', lock, token, 'PX', ttl)
-  return {1, redis.call('HINCRBY', numbers, 'fencing', 1)}
+  return {1, next_number('fencing', ttl)}
 end
 
 local function ask(ttl, may_wait)
@@ -61,7 +69,7 @@ local function ask(ttl, may_wait)
     if first then grant(first) end
   end
   if not may_wait then return {0, 0} end
-  if not queued then redis.call('ZADD', queue, redis.call('HINCRBY', numbers, 'place', 1), token) end
+  if not queued then redis.call('ZADD', queue, next_number('place', ttl), token) end
   local before = redis.call('ZRANK', queue, token)
   -- Waiters at the back send heartbeats less often.
   local until_next = alive_for * math.min(1 + math.floor(before / 32), 10)

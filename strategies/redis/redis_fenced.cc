@@ -1,3 +1,6 @@
+#include <limits>
+
+#include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/registry.h"
@@ -6,6 +9,15 @@ namespace lockbench::redis {
 namespace {
 
 constexpr std::string_view kCounter = ":fencing";
+
+constexpr Form<std::optional<std::int64_t>> kNumberOrNil{
+    "a fencing number or nil",
+    [](const Reply& reply) -> std::optional<std::optional<std::int64_t>> {
+      if (reply.is_nil()) return std::optional<std::int64_t>();
+      const auto number = number_in(reply, 1, std::numeric_limits<std::int64_t>::max());
+      if (!number) return std::nullopt;
+      return number;
+    }};
 
 /// Every grant carries a higher number: a resource that remembers the highest number it has seen
 /// can reject a client that does not know yet that it lost the lock.
@@ -17,13 +29,18 @@ class Fenced : public TokenLock {
     const auto milliseconds = ceil_milliseconds(request.ttl);
     const TimePoint asked_at = env().now();
     const std::string counter = lease.key + std::string(kCounter);
-    const auto number = redis().call(scripts::fenced_acquire, {lease.key, counter},
+    const auto number = redis().call(kNumberOrNil, scripts::fenced_acquire, {lease.key, counter},
                                      {lease.token, std::to_string(milliseconds)}, request.stop);
     if (!number) return tl::unexpected(number.error());
-    if (number->type != Reply::Type::integer) return false;
-    lease.fencing = static_cast<std::uint64_t>(number->integer);
+    if (!number->has_value()) return false;
+    lease.fencing = static_cast<std::uint64_t>(**number);
     lease.state = valid_until(asked_at + std::chrono::milliseconds(milliseconds));
     return true;
+  }
+
+ protected:
+  std::optional<RenewalProtocol> renewal_protocol() const override {
+    return RenewalProtocol{.script = &scripts::renew_numbered};
   }
 };
 

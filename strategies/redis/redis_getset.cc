@@ -11,9 +11,10 @@ class Getset : public GetsetLock {
   using GetsetLock::GetsetLock;
 
  protected:
-  bool takes_over(const Reply& /*seen*/, const Reply& replaced) override {
+  bool takes_over(const std::string& /*seen*/,
+                  const std::optional<std::string>& replaced) override {
     // Nothing was replaced: the lock was released between GET and GETSET.
-    return replaced.is_nil() || has_passed(replaced);
+    return !replaced || has_passed(*replaced);
   }
 };
 

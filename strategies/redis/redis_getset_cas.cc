@@ -10,8 +10,8 @@ class GetsetCas : public GetsetLock {
   using GetsetLock::GetsetLock;
 
  protected:
-  bool takes_over(const Reply& seen, const Reply& replaced) override {
-    return replaced.is_text(seen.text);
+  bool takes_over(const std::string& seen, const std::optional<std::string>& replaced) override {
+    return replaced == seen;
   }
 };
 

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
+#include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/registry.h"
@@ -10,6 +12,30 @@ namespace lockbench::redis {
 namespace {
 
 constexpr Duration kAfterFailure = std::chrono::milliseconds(10);
+/// The answer to "ask".
+struct Place {
+  bool granted = false;
+  std::int64_t number = 0;  ///< the fencing number, or how many wait before this client
+};
+
+constexpr Form<Place> kPlace{
+    "{1, number} or {0, waiters}", [](const Reply& reply) -> std::optional<Place> {
+      if (reply.type != Reply::Type::array || reply.elements.size() != 2) return std::nullopt;
+      const auto granted = number_in(reply.elements[0], 0, 1);
+      const auto number =
+          number_in(reply.elements[1], 0, std::numeric_limits<std::int64_t>::max() - 1);
+      if (!granted || !number || *number < *granted) return std::nullopt;
+      return Place{*granted == 1, *number};
+    }};
+
+/// BLPOP.
+constexpr Form<bool> kWoken{"nil or a list and its element",
+                            [](const Reply& reply) -> std::optional<bool> {
+                              const bool popped = reply.type == Reply::Type::array;
+                              if (!popped && !reply.is_nil()) return std::nullopt;
+                              return popped;
+                            }};
+
 constexpr std::string_view kQueue = ":queue", kLiveness = ":liveness", kNumbers = ":numbers";
 
 /// First come, first served. A release grants the lock to the next live waiter and wakes only that
@@ -26,14 +52,12 @@ class Queue : public TokenLock {
     const auto milliseconds = ceil_milliseconds(request.ttl);
     const TimePoint asked_at = env().now();
     const bool may_wait = request.deadline > asked_at;
-    const auto answer =
-        call("ask", lease, request.stop, std::to_string(milliseconds), may_wait ? "1" : "0");
+    const auto answer = call(kPlace, "ask", lease, request.stop, std::to_string(milliseconds),
+                             may_wait ? "1" : "0");
     if (!answer) return tl::unexpected(answer.error());
-    const bool granted = answer->elements.at(0).is_integer(1);
-    const std::int64_t number = answer->elements.at(1).integer;
-    waiters_before_ = granted ? 0 : number;
-    if (!granted) return false;
-    lease.fencing = static_cast<std::uint64_t>(number);
+    waiters_before_ = answer->granted ? 0 : answer->number;
+    if (!answer->granted) return false;
+    lease.fencing = static_cast<std::uint64_t>(answer->number);
     lease.state = valid_until(asked_at + std::chrono::milliseconds(milliseconds));
     return true;
   }
@@ -50,30 +74,39 @@ class Queue : public TokenLock {
         std::clamp<Duration>(longest, std::chrono::milliseconds(1), next_heartbeat);
     const std::string list = fmt::format("{}:wake:{}", lease.key, lease.token);
     // The next request shows the result; after a failure it is delayed.
-    if (!redis().call_blocking({"BLPOP", list, fmt::format("{:.3f}", seconds(blocks_for))},
-                               blocks_for, stop)) {
+    const auto woken = redis().read(
+        kWoken, "BLPOP",
+        redis().call_blocking({"BLPOP", list, fmt::format("{:.3f}", seconds(blocks_for))},
+                              blocks_for, stop));
+    if (!woken) {
       env().wait(nullptr, env().now() + std::min(blocks_for, kAfterFailure), stop);
     }
     return stop.stop_requested() ? WaitResult::stopped : WaitResult::timed_out;
   }
 
   StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
-    return is_one(call("release", lease, stop));
+    return call(kFlag, "release", lease, stop);
   }
   StoreResult<bool> undo(const Lease& lease, const std::stop_token& stop) override {
-    return is_one(call("leave", lease, stop));
+    return call(kFlag, "leave", lease, stop);
   }
   void withdraw(const Lease& lease, const std::stop_token& stop) override {
     (void)undo(lease, stop);
   }
+  std::optional<RenewalProtocol> renewal_protocol() const override {
+    return RenewalProtocol{.script = &scripts::renew_numbered};
+  }
 
  private:
-  StoreResult<Reply> call(std::string_view verb, const Lease& lease, const std::stop_token& stop,
-                          std::string_view ttl = "0", std::string_view may_wait = "0") {
+  template <class T>
+  StoreResult<T> call(const Form<T>& form, std::string_view verb, const Lease& lease,
+                      const std::stop_token& stop, std::string_view ttl = "0",
+                      std::string_view may_wait = "0") {
     // One heartbeat may be lost, and one may be late.
     const std::string alive_for = std::to_string(ceil_milliseconds(3 * heartbeat_));
     const auto key = [&](std::string_view suffix) { return lease.key + std::string(suffix); };
-    return redis().call(scripts::queue, {lease.key, key(kQueue), key(kLiveness), key(kNumbers)},
+    return redis().call(form, scripts::queue,
+                        {lease.key, key(kQueue), key(kLiveness), key(kNumbers)},
                         {verb, lease.token, alive_for, ttl, may_wait}, stop);
   }
 
@@ -89,7 +122,7 @@ const Registration registration(Descriptor{
     .acquire_commands = {"EVALSHA queue key key:queue key:liveness key:numbers ask token",
                          "BLPOP key:wake:token seconds"},
     .release_commands = {"EVALSHA queue key key:queue key:liveness key:numbers release token"},
-    .renew_commands = {"EVALSHA renew_if_token key token ttl"},
+    .renew_commands = {"EVALSHA renew_numbered key token ttl"},
     .source = "lockbench's own design",
     .typical = true,
     .libraries = {{"Java", "Redisson getFairLock (fair by a queue too, with other keys)",

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/registry.h"
@@ -30,23 +31,20 @@ class ReadWrite : public TokenLock {
     const TimePoint asked_at = env().now();
     const bool may_wait = request.deadline > asked_at;
     const auto left =
-        call(request.mode == Mode::shared ? "read" : "write", lease, request.stop,
+        call(kNilOrTimeLeft, request.mode == Mode::shared ? "read" : "write", lease, request.stop,
              std::to_string(milliseconds), may_wait ? keeps_out_for_ : Duration::zero());
     if (!left) return tl::unexpected(left.error());
-    if (!left->is_nil()) {
-      if (left->integer < 0) return false;
-      return TryResult(false, std::chrono::milliseconds(left->integer));
-    }
+    if (left->has_value()) return TryResult(false, **left);
     lease.state = valid_until(asked_at + std::chrono::milliseconds(milliseconds));
     return true;
   }
 
  protected:
   StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
-    return is_one(call("release", lease, stop));
+    return call(kFlag, "release", lease, stop);
   }
   StoreResult<bool> undo(const Lease& lease, const std::stop_token& stop) override {
-    return is_one(call("leave", lease, stop));
+    return call(kFlag, "leave", lease, stop);
   }
   void withdraw(const Lease& lease, const std::stop_token& stop) override {
     if (lease.mode == Mode::exclusive && keeps_out_for_ > Duration::zero()) (void)undo(lease, stop);
@@ -56,9 +54,11 @@ class ReadWrite : public TokenLock {
   }
 
  private:
-  StoreResult<Reply> call(std::string_view verb, const Lease& lease, const std::stop_token& stop,
-                          std::string_view ttl = "0", Duration keeps_out_for = {}) {
-    return redis().call(scripts::read_write, {lease.key},
+  template <class T>
+  StoreResult<T> call(const Form<T>& form, std::string_view verb, const Lease& lease,
+                      const std::stop_token& stop, std::string_view ttl = "0",
+                      Duration keeps_out_for = {}) {
+    return redis().call(form, scripts::read_write, {lease.key},
                         {lease.token, ttl, verb, std::to_string(ceil_milliseconds(keeps_out_for))},
                         stop);
   }

@@ -1,3 +1,4 @@
+#include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/replicas.h"
 #include "strategies/redis/reentrant_lock.h"
 #include "strategies/redis/scripts.h"
@@ -33,9 +34,11 @@ class ReentrantWait : public RedissonLock {
   RenewResult renew(const Lease& lease, Duration ttl) override {
     const TimePoint asked_at = env().now();
     const auto milliseconds = ceil_milliseconds(ttl);
+    const Script& script = scripts::reentrant_renew;
     const auto renewed =
-        run(scripts::reentrant_renew, lease.key, {lease.token, std::to_string(milliseconds)}, {});
-    return to_renew_result(is_one(renewed), lease, env(), asked_at,
+        redis().read(kFlag, script.name,
+                     run(script, lease.key, {lease.token, std::to_string(milliseconds)}, {}));
+    return to_renew_result(renewed, lease, env(), asked_at,
                            std::chrono::milliseconds(milliseconds));
   }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/registry.h"
 
@@ -26,15 +27,15 @@ class SetNxCheck : public SingleNodeLock {
   }
 
   StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
-    const auto owner = redis().call({"GET", lease.key}, stop);
+    const auto owner = redis().call(kTextOrNil, {"GET", lease.key}, stop);
     if (!owner) return tl::unexpected(owner.error());
-    return owner->is_text(lease.token) ? release_unchecked(redis(), lease, stop) : false;
+    return *owner == lease.token ? release_unchecked(redis(), lease, stop) : false;
   }
 
   RenewResult renew(const Lease& lease, Duration ttl) override {
-    const auto owner = redis().call({"GET", lease.key});
+    const auto owner = redis().call(kTextOrNil, {"GET", lease.key});
     if (!owner) return {RenewOutcome::failed, owner.error().message};
-    if (owner->is_text(lease.token)) return renew_unchecked(redis(), env(), lease, ttl);
+    if (*owner == lease.token) return renew_unchecked(redis(), env(), lease, ttl);
     lease.state->mark_lost(env().now());
     return {RenewOutcome::not_owner, {}};
   }

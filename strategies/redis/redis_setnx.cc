@@ -10,9 +10,9 @@ class Setnx : public SingleNodeLock {
   using SingleNodeLock::SingleNodeLock;
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    const auto reply = redis().call({"SETNX", lease.key, "1"}, request.stop);
-    if (!reply) return tl::unexpected(reply.error());
-    if (!reply->is_integer(1)) return false;
+    const auto set = set_nx(lease.key, "1", request.stop);
+    if (!set) return tl::unexpected(set.error());
+    if (!*set) return false;
     lease.state = valid_until(TimePoint::max());
     return true;
   }

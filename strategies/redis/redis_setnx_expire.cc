@@ -1,3 +1,4 @@
+#include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/registry.h"
 
@@ -11,18 +12,20 @@ class SetnxExpire : public UncheckedLock {
   using UncheckedLock::UncheckedLock;
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    const auto taken = redis().call({"SETNX", lease.key, "1"}, request.stop);
-    if (!taken) return tl::unexpected(taken.error());
-    if (!taken->is_integer(1)) return false;
+    const auto set = set_nx(lease.key, "1", request.stop);
+    if (!set) return tl::unexpected(set.error());
+    if (!*set) return false;
 
     const auto seconds = ceil_seconds(request.ttl);
     const TimePoint asked_at = env().now();
-    auto expires = redis().call({"EXPIRE", lease.key, std::to_string(seconds)}, request.stop);
+    auto expires =
+        redis().call(kFlag, {"EXPIRE", lease.key, std::to_string(seconds)}, request.stop);
     if (!expires) {
       // The lock is held, perhaps without a TTL.
       expires.error().kind = StoreError::Kind::unanswered;
       return tl::unexpected(expires.error());
     }
+    if (!*expires) return false;  // the key is gone already
     lease.state = valid_until(asked_at + std::chrono::seconds(seconds));
     return true;
   }

@@ -1,10 +1,22 @@
-#include <array>
+#include <utility>
 
+#include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/registry.h"
 
 namespace lockbench::redis {
 namespace {
+
+constexpr Form<bool> kQueued{"QUEUED", [](const Reply& reply) {
+                               return reply.is_text("QUEUED") ? std::optional(true) : std::nullopt;
+                             }};
+
+/// EXEC: whether SETNX has set the key.
+constexpr Form<bool> kBothDone{
+    "the answers of SETNX and EXPIRE", [](const Reply& reply) -> std::optional<bool> {
+      if (reply.type != Reply::Type::array || reply.elements.size() != 2) return std::nullopt;
+      return kFlag.read(reply.elements[1]) ? kFlag.read(reply.elements[0]) : std::nullopt;
+    }};
 
 /// SETNX and EXPIRE in one transaction. EXPIRE runs even if SETNX was refused, so every refused
 /// client extends the holder's TTL.
@@ -19,16 +31,18 @@ class SetnxExpireMulti : public UncheckedLock {
     redis().queue({"SETNX", lease.key, "1"});
     redis().queue({"EXPIRE", lease.key, std::to_string(seconds)});
     redis().queue({"EXEC"});
-    std::array<StoreResult<Reply>, 4> replies;
-    for (auto& reply : replies) reply = redis().receive(request.stop);
-
-    if (!replies[0] && replies[0].error().kind == StoreError::Kind::rejected) {
+    auto begun = redis().read(kOk, "MULTI", redis().receive(request.stop));
+    auto set = redis().read(kQueued, "SETNX", redis().receive(request.stop));
+    auto expires = redis().read(kQueued, "EXPIRE", redis().receive(request.stop));
+    auto done = redis().read(kBothDone, "EXEC", redis().receive(request.stop));
+    if (!begun && begun.error().kind == StoreError::Kind::rejected) {
       // The other commands ran without a transaction: the state is unknown.
-      return tl::unexpected(StoreError{StoreError::Kind::unanswered, replies[0].error().message});
+      begun.error().kind = StoreError::Kind::unanswered;
     }
-    const StoreResult<Reply>& done = replies.back();
-    if (!done) return tl::unexpected(done.error());
-    if (done->elements.empty() || !done->elements[0].is_integer(1)) return false;
+    for (auto* const answer : {&begun, &set, &expires, &done}) {
+      if (!*answer) return tl::unexpected(std::move(answer->error()));
+    }
+    if (!*done) return false;
     lease.state = valid_until(asked_at + std::chrono::seconds(seconds));
     return true;
   }

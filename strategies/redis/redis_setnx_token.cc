@@ -11,9 +11,9 @@ class SetnxToken : public TokenLock {
   using TokenLock::TokenLock;
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    const auto reply = redis().call({"SETNX", lease.key, lease.token}, request.stop);
-    if (!reply) return tl::unexpected(reply.error());
-    if (!reply->is_integer(1)) return false;
+    const auto set = set_nx(lease.key, lease.token, request.stop);
+    if (!set) return tl::unexpected(set.error());
+    if (!*set) return false;
     lease.state = valid_until(TimePoint::max());
     return true;
   }

@@ -1,3 +1,4 @@
+#include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/replicas.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
@@ -20,7 +21,7 @@ class WaitForReplicas : public TokenLock {
     if (kept) return taken;
     // After a lost answer acquire() releases the lock.
     if (kept.error().kind == StoreError::Kind::unanswered) return tl::unexpected(kept.error());
-    const auto freed = redis().call(scripts::release_if_token, {lease.key}, {lease.token});
+    const auto freed = redis().call(kFlag, scripts::release_if_token, {lease.key}, {lease.token});
     if (freed) return tl::unexpected(kept.error());
     return tl::unexpected(StoreError{StoreError::Kind::unanswered, freed.error().message});
   }
@@ -29,13 +30,13 @@ class WaitForReplicas : public TokenLock {
   RenewResult renew(const Lease& lease, Duration ttl) override {
     const TimePoint asked_at = env().now();
     const auto milliseconds = ceil_milliseconds(ttl);
-    const auto renewed = redis().call(scripts::renew_if_token, {lease.key},
+    const auto renewed = redis().call(kFlag, scripts::renew_if_token, {lease.key},
                                       {lease.token, std::to_string(milliseconds)});
-    if (renewed && renewed->is_integer(1)) {
+    if (renewed && *renewed) {
       if (auto kept = await_replicas({}); !kept)
         return {RenewOutcome::failed, kept.error().message};
     }
-    return to_renew_result(is_one(renewed), lease, env(), asked_at,
+    return to_renew_result(renewed, lease, env(), asked_at,
                            std::chrono::milliseconds(milliseconds));
   }
 

@@ -31,7 +31,8 @@ RedlockLock::RedlockLock(const Context& context, Order order)
       options_(context.options),
       waiting_(context.waiting),
       renewing_(context.renewing),
-      endpoints_(endpoints_of(context, parse_endpoint)) {
+      endpoints_(endpoints_of(context, parse_endpoint)),
+      answered_(Carrier::current().make_event()) {
   const Duration timeout = options_.command_timeout;
   // Connecting and sending must not hold up a round for longer than an answer may.
   const Duration blocking = std::min(options_.node_timeout.value_or(kNodeTimeout), timeout);
@@ -39,6 +40,7 @@ RedlockLock::RedlockLock(const Context& context, Order order)
     nodes_.emplace_back(static_cast<int>(nodes_.size()), endpoint.display(),
                         factory_.make(endpoint, blocking, env_), timeout,
                         options_.skip_failed_nodes, observer_, env_);
+    shares_connections_ = nodes_.back().notify_by(*answered_);
   }
 }
 
@@ -162,13 +164,9 @@ void RedlockLock::ask_range(std::size_t first, std::size_t last, const NodeReque
   }
   bool over = false;
   while (!over && !awaited_.empty() && !decided(votes)) {
-    watched_.clear();
-    for (const std::size_t node : awaited_) {
-      watched_.push_back({.descriptor = nodes_[node].descriptor()});
-    }
     // An answer that is there when the time is up still counts: this client was late, not the node.
     const Duration left = std::max(give_up_at - env_.now(), Duration::zero());
-    wait_for_any(watched_, left, limits.stop);
+    wait_for_answers(left, limits.stop);
     auto watched = watched_.begin();
     std::erase_if(awaited_, [&](std::size_t node) {
       return (watched++)->ready && count_answer(node, votes);
@@ -181,6 +179,18 @@ void RedlockLock::ask_range(std::size_t first, std::size_t last, const NodeReque
     ++votes.unanswered;
     add_reason(node);
   }
+}
+
+void RedlockLock::wait_for_answers(Duration longest, const std::stop_token& stop) {
+  watched_.clear();
+  bool some_there = false;
+  for (const std::size_t node : awaited_) {
+    const int descriptor = nodes_[node].descriptor();
+    some_there = some_there || descriptor < 0;
+    watched_.push_back({.descriptor = descriptor, .ready = shares_connections_});
+  }
+  if (!shares_connections_) return wait_for_any(watched_, longest, stop);
+  if (!some_there) Carrier::current().wait(answered_.get(), BootClock::now() + longest, stop);
 }
 
 bool RedlockLock::decided(const Votes& votes) const {
@@ -270,7 +280,7 @@ void RedlockLock::make_renewal_channels(Duration ttl) {
     const std::string name = fmt::format("{} {} of quorum node {}", endpoint.display(),
                                          protocol.name(), renewal_channels_.size());
     scheduler_->provide_channel(name, [&](Env& env) {
-      return make_renewal_channel(factory_.make(endpoint, timeout, env), protocol);
+      return make_renewal_channel(factory_.make_own(endpoint, timeout, env), protocol);
     });
     renewal_channels_.push_back(name);
   }

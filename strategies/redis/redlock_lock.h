@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "strategies/carrier.h"
 #include "strategies/descriptor.h"
 #include "strategies/redis/client/quorum_node.h"
 #include "strategies/renewal.h"
@@ -78,6 +79,8 @@ class RedlockLock : public LockStrategy {
   /// Asks the nodes from `first` to `last - 1` at once.
   void ask_range(std::size_t first, std::size_t last, const NodeRequestPtr& request,
                  const Limits& limits, Votes& votes);
+  /// Waits until one of the awaited answers may be there, and marks in `watched_` where to look.
+  void wait_for_answers(Duration longest, const std::stop_token& stop);
   /// Whether later answers cannot change the result any more.
   bool decided(const Votes& votes) const;
   /// False: its answer has not come yet.
@@ -103,6 +106,8 @@ class RedlockLock : public LockStrategy {
   const WaitPolicy waiting_;
   const std::optional<RenewalTiming> renewing_;
   const std::vector<Endpoint> endpoints_;
+  const std::unique_ptr<Event> answered_;  ///< set by answers on shared connections
+  bool shares_connections_ = false;
   std::vector<QuorumNode> nodes_;
   std::vector<std::string> renewal_channels_;  ///< made when first needed
   RenewalScheduler* scheduler_ = nullptr;      ///< found with the channels

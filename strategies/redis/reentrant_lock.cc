@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "strategies/redis/client/answers.h"
 #include "strategies/redis/scripts.h"
 
 namespace lockbench::redis {
@@ -28,14 +29,11 @@ StoreResult<TryResult> ReentrantLock::try_acquire(const AcquireRequest& request,
   latest_ttl_ = request.ttl;
   (void)settle_doubts(lease, request.stop);  // after a failure, the release tries again
   const TimePoint asked_at = env().now();
-  const auto left = run(scripts::reentrant_acquire, lease.key,
-                        {lease.token, std::to_string(milliseconds)}, request.stop);
+  const auto left = redis().read(kNilOrTimeLeft, scripts::reentrant_acquire.name,
+                                 run(scripts::reentrant_acquire, lease.key,
+                                     {lease.token, std::to_string(milliseconds)}, request.stop));
   if (!left) return tl::unexpected(left.error());
-  if (!left->is_nil()) {
-    // A key without a TTL, which lockbench never leaves, does not expire.
-    if (left->integer < 0) return false;
-    return TryResult(false, std::chrono::milliseconds(left->integer));
-  }
+  if (left->has_value()) return TryResult(false, **left);
   Held& held = held_[lease.key];
   ++held.count;
   held.ttl = request.ttl;
@@ -43,41 +41,49 @@ StoreResult<TryResult> ReentrantLock::try_acquire(const AcquireRequest& request,
   return true;
 }
 
-StoreResult<Reply> ReentrantLock::release_once(const Lease& lease, Duration ttl,
-                                               const std::stop_token& stop) {
+StoreResult<ReentrantLock::Released> ReentrantLock::release_once(const Lease& lease, Duration ttl,
+                                                                 const std::stop_token& stop) {
+  static constexpr Form<Released> kForm{
+      "0, 1 or nil", [](const Reply& reply) -> std::optional<Released> {
+        if (reply.is_nil()) return Released::not_held;
+        const auto freed = number_in(reply, 0, 1);
+        if (!freed) return std::nullopt;
+        return *freed == 1 ? Released::freed : Released::counted_down;
+      }};
   const std::string milliseconds = std::to_string(ceil_milliseconds(ttl));
-  if (!notifies()) {
-    return run(scripts::reentrant_release, lease.key, {lease.token, milliseconds}, stop);
-  }
-  return run(scripts::reentrant_release, lease.key,
-             {lease.token, milliseconds, channel_of(lease.key)}, stop);
+  const Script& script = scripts::reentrant_release;
+  return redis().read(
+      kForm, script.name,
+      notifies() ? run(script, lease.key, {lease.token, milliseconds, channel_of(lease.key)}, stop)
+                 : run(script, lease.key, {lease.token, milliseconds}, stop));
 }
 
 StoreResult<bool> ReentrantLock::give_back(const Lease& lease, const std::stop_token& stop) {
   const auto held = held_.find(lease.key);
   const Duration ttl = held == held_.end() ? latest_ttl_ : held->second.ttl;
   if (held != held_.end() && --held->second.count == 0) held_.erase(held);
-  const auto reply = release_once(lease, ttl, stop);
-  if (!reply) {
+  const auto released = release_once(lease, ttl, stop);
+  if (!released) {
     doubt(lease);
-    return tl::unexpected(reply.error());
+    return tl::unexpected(released.error());
   }
-  if (reply->is_integer(0)) {
+  if (*released == Released::counted_down) {
     // This client no longer holds it, so the server must not count it either.
     if (auto settled = settle_doubts(lease, stop); !settled) {
       return tl::unexpected(std::move(settled.error()));
     }
   }
-  return !reply->is_nil();
+  return *released != Released::not_held;
 }
 
 StoreResult<bool> ReentrantLock::undo(const Lease& lease, const std::stop_token& stop) {
   // If it was held already, whether it was counted again is unknown.
   const bool held = held_.contains(lease.key);
-  const auto freed = held ? StoreResult<Reply>() : release_once(lease, latest_ttl_, stop);
+  const auto freed =
+      held ? StoreResult<Released>(Released::counted_down) : release_once(lease, latest_ttl_, stop);
   if (held || !freed) doubt(lease);
   if (!freed) return tl::unexpected(freed.error());
-  return freed->is_integer(1);
+  return *freed == Released::freed;
 }
 
 void ReentrantLock::doubt(const Lease& lease) {
@@ -91,7 +97,7 @@ StoreResult<void> ReentrantLock::settle_doubts(const Lease& lease, const std::st
   for (bool counted = true; counted && doubts->second > 0; --doubts->second) {
     const auto left = release_once(lease, latest_ttl_, stop);
     if (!left) return tl::unexpected(left.error());
-    counted = left->is_integer(0);
+    counted = *left == Released::counted_down;
   }
   doubts_.erase(doubts);
   return {};

@@ -31,8 +31,9 @@ class ReentrantLock : public SingleNodeLock {
   virtual StoreResult<Reply> run(const Script& script, std::string_view key,
                                  std::initializer_list<std::string_view> args,
                                  const std::stop_token& stop);
+  enum class Released { freed, counted_down, not_held };
   /// Takes one off the count, whatever this client remembers.
-  StoreResult<Reply> release_once(const Lease& lease, Duration ttl, const std::stop_token& stop);
+  StoreResult<Released> release_once(const Lease& lease, Duration ttl, const std::stop_token& stop);
 
  private:
   struct Held {

@@ -8,6 +8,7 @@
 #include <tl/expected.hpp>
 
 #include "strategies/duration.h"
+#include "strategies/tls.h"
 
 namespace lockbench {
 
@@ -18,8 +19,8 @@ struct SocketAddress {
   std::string path{};  ///< of a unix socket; empty: TCP
 };
 
-/// Carries a protocol's bytes. TLS or a simulated network can replace the socket here. One thread
-/// at a time in each direction.
+/// Carries a protocol's bytes: a socket, TLS over another transport, or a simulated network. One
+/// caller at a time in each direction.
 class Transport {
  public:
   enum class Status { ok, timed_out, stopped, closed };
@@ -30,7 +31,8 @@ class Transport {
   };
 
   virtual ~Transport() = default;
-  /// Sends everything within the timeout, or fails.
+  /// Sends everything within the timeout, or fails. With none it does not wait on a shared carrier,
+  /// and on a thread no longer than for the connection's own.
   virtual Status send(std::string_view bytes, Duration timeout) = 0;
   /// Waits for at least one byte. A stop ends the wait within 100 ms, but gives an answer under way
   /// some time to arrive.
@@ -38,12 +40,14 @@ class Transport {
                            const std::stop_token& stop) = 0;
   /// False after a stop has interrupted it: it still receives answers under way, but nothing else.
   virtual bool usable() const = 0;
-  /// To poll for input.
+  /// To poll for input; -1 if bytes are there already.
   virtual int descriptor() const = 0;
+  /// After `closed`, where nobody else receives: why, as far as that is known.
+  virtual std::string why_closed() { return "the connection was closed"; }
 };
 
-/// The failure in words.
-std::string describe(Transport::Status status, Duration timeout);
+/// The failure in words; `closed` has a reason if the transport is given.
+std::string describe(Transport::Status status, Duration timeout, Transport* transport = nullptr);
 
 /// A connection with an awaited answer.
 struct Watched {
@@ -55,7 +59,7 @@ struct Watched {
 /// ends the wait within 50 ms. If a descriptor is -1, returns at once with all of them marked.
 void wait_for_any(std::span<Watched> watched, Duration longest, const std::stop_token& stop);
 
-/// A TCP (with TCP_NODELAY) or unix socket that is being connected.
+/// A TCP (with TCP_NODELAY) or unix socket that is being connected, with TLS or without.
 class Connecting {
  public:
   virtual ~Connecting() = default;
@@ -63,15 +67,19 @@ class Connecting {
   /// server. Not to be called again after it has returned a transport or an error.
   virtual tl::expected<std::unique_ptr<Transport>, std::string> get(
       Duration longest, const std::stop_token& stop) = 0;
+  /// That it took too long, and at what: "no connection within 3s".
+  virtual std::string too_late(Duration timeout) const;
 };
 
-/// Does not wait. `timeout` becomes the socket's own timeout.
+/// Does not wait. A name is looked up beside the caller, and all its addresses are tried, of both
+/// families. `timeout` becomes the socket's own timeout. `tls`: null: none; needed during this call
+/// only.
 tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(
-    const SocketAddress& address, Duration timeout);
+    const SocketAddress& address, Duration timeout, const TlsSettings* tls = nullptr);
 
 /// The same, and waits. The error does not name the server.
-tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(const SocketAddress& address,
-                                                                     Duration timeout,
-                                                                     const std::stop_token& stop);
+tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(
+    const SocketAddress& address, Duration timeout, const std::stop_token& stop,
+    const TlsSettings* tls = nullptr);
 
 }  // namespace lockbench

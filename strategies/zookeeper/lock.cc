@@ -15,9 +15,9 @@ constexpr Duration kFirstTtl = std::chrono::seconds(10);
 
 NodeLock::NodeLock(const Context& context)
     : env_(context.env),
-      session_(std::make_shared<Session>(
-          endpoints_of(context, parse_endpoint).front(), context.options.command_timeout,
-          context.env, make_service_env(context.services), &session_keeper(context.services))) {}
+      session_(std::make_unique<Session>(endpoints_of(context, parse_endpoint).front(),
+                                         context.options.command_timeout, context.env,
+                                         &session_keeper(context.services))) {}
 
 StoreResult<void> NodeLock::connect() { return session_->connect(kFirstTtl); }
 
@@ -42,7 +42,7 @@ AcquireResult NodeLock::acquire(const AcquireRequest& request) {
   };
   AcquireResult result = retry_after(wait, request, env_, attempt);
   if (!result.lease) withdraw(result, claim, request.stop);
-  // A new session takes less time than the library's reconnection.
+  // A new session takes less time than a reconnection that waits between its attempts.
   if (!session_->connected() && !session_->has_leases()) session_->close();
   return result;
 }

@@ -61,7 +61,7 @@ class NodeLock : public LockStrategy {
   void give_up_abandoned(const std::stop_token& stop);
 
   Env& env_;
-  const std::shared_ptr<Session> session_;
+  const std::unique_ptr<Session> session_;
   std::uint64_t claimed_in_ = 0;  ///< the session's number
   std::vector<Claim> abandoned_;  ///< of the current session
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "strategies/etcd/client/answers.h"
 #include "strategies/etcd/client/channel.h"
 
 namespace lockbench::etcd {
@@ -15,54 +16,26 @@ constexpr Duration kSlice = std::chrono::milliseconds(20);
 /// The second attempt is for a token that has expired.
 constexpr int kAttempts = 2;
 
-/// gRPC would log to stderr; its errors are returned instead.
-void silence_grpc() {
-  static const bool done = [] {
-    gpr_set_log_function([](gpr_log_func_args*) {});
-    return true;
-  }();
-  (void)done;
-}
-
-std::shared_ptr<grpc::Channel> make_channel(const HostPort& member) {
-  silence_grpc();
-  grpc::ChannelArguments arguments;
-  // Otherwise all clients of the process would share one connection.
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // No retries and no HTTP proxy behind the strategy's back.
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
-  return grpc::CreateCustomChannel(grpc_target(member), grpc::InsecureChannelCredentials(),
-                                   arguments);
-}
-
 /// Whether the server answered the request. A cluster without a leader answers UNAVAILABLE, like a
 /// server that cannot be reached.
-bool is_answer(grpc::StatusCode code) {
-  switch (code) {
+bool is_answer(const grpc::Status& status) {
+  switch (status.error_code()) {
     case grpc::StatusCode::OK:
     case grpc::StatusCode::INVALID_ARGUMENT:
     case grpc::StatusCode::NOT_FOUND:
     case grpc::StatusCode::ALREADY_EXISTS:
     case grpc::StatusCode::PERMISSION_DENIED:
     case grpc::StatusCode::UNAUTHENTICATED:
-    case grpc::StatusCode::RESOURCE_EXHAUSTED:
     case grpc::StatusCode::FAILED_PRECONDITION:
     case grpc::StatusCode::OUT_OF_RANGE:
     case grpc::StatusCode::UNIMPLEMENTED:
       return true;
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+      // Not the server's but the library's own, for an answer that is too large to be read.
+      return status.error_message().find("larger than max") == std::string::npos;
     default:
       return false;
   }
-}
-
-std::vector<Key> to_keys(const etcdserverpb::RangeResponse& response) {
-  std::vector<Key> keys;
-  for (const etcdserverpb::KeyValue& found : response.kvs()) {
-    keys.push_back({found.key(), found.create_revision(), found.lease()});
-  }
-  return keys;
 }
 
 void add(etcdserverpb::TxnRequest& request, const Condition& condition) {
@@ -109,25 +82,9 @@ etcdserverpb::TxnRequest to_request(const Txn& txn) {
 
 }  // namespace
 
-Connection::Channel::Channel(const HostPort& member)
-    : channel(make_channel(member)),
-      kv(etcdserverpb::KV::NewStub(channel)),
-      lease(etcdserverpb::Lease::NewStub(channel)),
-      watch(etcdserverpb::Watch::NewStub(channel)) {}
-
-gpr_timespec from_now(Duration time) {
-  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                      gpr_time_from_nanos(std::max<std::int64_t>(time.count(), 0), GPR_TIMESPAN));
-}
-
 bool wants_another_token(const grpc::Status& status) {
   return status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
          status.error_message().find("revision in header is old") != std::string::npos;
-}
-
-void prepare(grpc::ClientContext& context, Duration timeout, const std::string& token) {
-  context.set_deadline(from_now(timeout));
-  if (!token.empty()) context.AddMetadata("token", token);
 }
 
 Connection::Connection(Endpoint endpoint, Duration command_timeout, Env& env)
@@ -142,7 +99,14 @@ Connection::~Connection() = default;
 void Connection::close() noexcept { channel_.reset(); }
 
 tl::unexpected<StoreError> Connection::fail(StoreError::Kind kind, std::string_view why) const {
-  return tl::unexpected(StoreError{kind, fmt::format("{}: {}", address_, why)});
+  return tl::unexpected(StoreError{kind, fmt::format("{}: {}", address_, printable(why))});
+}
+
+tl::unexpected<StoreError> Connection::not_understood(std::string_view name,
+                                                      std::string_view expected) {
+  close();
+  return fail(StoreError::Kind::unanswered,
+              fmt::format("its answer to {} does not fit, expected {}", name, expected));
 }
 
 CommandInfo Connection::info_of(const Call& call, bool blocks) const {
@@ -152,13 +116,20 @@ CommandInfo Connection::info_of(const Call& call, bool blocks) const {
 
 StoreResult<void> Connection::open(Duration limit, const std::stop_token& stop) {
   address_ = member().display();
-  auto made = std::make_unique<Channel>(member());
+  const auto credentials = credentials_of(endpoint_);
+  if (!credentials) return fail(StoreError::Kind::not_sent, credentials.error());
+  auto completions = Completions::for_caller();
+  if (!completions) return fail(StoreError::Kind::not_sent, completions.error());
+  auto made = std::make_unique<Channel>(member(), endpoint_, *credentials, *std::move(completions));
   const TimePoint give_up_at = env_.now() + limit;
   grpc_connectivity_state state = made->channel->GetState(true);
   while (state != GRPC_CHANNEL_READY) {
     const TimePoint now = env_.now();
-    if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) {
-      return fail(StoreError::Kind::not_sent, "no etcd server answers");
+    if (state == GRPC_CHANNEL_TRANSIENT_FAILURE || state == GRPC_CHANNEL_SHUTDOWN) {
+      // One that has been reached is just down.
+      return fail(StoreError::Kind::not_sent,
+                  reached_ ? "no etcd server answers"
+                           : why_silent(member(), endpoint_, give_up_at - now, stop));
     }
     if (stop.stop_requested()) {
       return fail(StoreError::Kind::not_sent, "stopped while connecting");
@@ -166,10 +137,14 @@ StoreResult<void> Connection::open(Duration limit, const std::stop_token& stop) 
     if (now >= give_up_at) {
       return fail(StoreError::Kind::not_sent, "no connection within " + format_duration(limit));
     }
-    made->channel->WaitForStateChange(state, from_now(std::min(kSlice, give_up_at - now)));
+    made->await_change(state, std::min(kSlice, give_up_at - now));
     state = made->channel->GetState(true);
   }
   channel_ = std::move(made);
+  // A token of the time before may name a revision that a new server has yet to reach, and for that
+  // it waits without an answer.
+  token_.clear();
+  reached_ = true;
   return {};
 }
 
@@ -200,10 +175,13 @@ StoreResult<void> Connection::authenticate(const std::stop_token& stop) {
   etcdserverpb::AuthenticateResponse response;
   const auto stub = etcdserverpb::Auth::NewStub(channel_->channel);
   const auto done = exchange({"Authenticate", {}, stop}, [&](grpc::ClientContext* context) {
-    return stub->Authenticate(context, request, &response);
+    return channel_->finish(stub->AsyncAuthenticate(context, request, channel_->queue()), response);
   });
   // Even if the login may have succeeded: the command itself was not sent.
   if (!done) return tl::unexpected(StoreError{StoreError::Kind::not_sent, done.error().message});
+  if (!is_token(response.token())) {
+    return fail(StoreError::Kind::not_sent, "Authenticate was answered without a token");
+  }
   token_ = response.token();
   return {};
 }
@@ -234,7 +212,7 @@ StoreResult<bool> Connection::exchange(const Call& call, const Send& send) {
     const StopCallback on_stop(late ? std::stop_token() : call.stop, CancelOnStop{context});
     status = send(&context);
   }
-  const bool answered = is_answer(status.error_code());
+  const bool answered = is_answer(status);
   const auto end = answered ? CommandEnd::answered : CommandEnd::lost;
   if (env_.after_command(info, end) == CommandFate::drop) {
     close();
@@ -261,13 +239,13 @@ StoreResult<GrantedLease> Connection::grant_lease(std::int64_t seconds, std::str
   request.set_ttl(seconds);
   etcdserverpb::LeaseGrantResponse response;
   const auto done = call({"LeaseGrant", lock, stop}, [&](grpc::ClientContext* context) {
-    return channel_->lease->LeaseGrant(context, request, &response);
+    return channel_->finish(channel_->lease->AsyncLeaseGrant(context, request, channel_->queue()),
+                            response);
   });
   if (!done) return tl::unexpected(done.error());
-  if (!*done || response.ttl() <= 0) {
-    return fail(StoreError::Kind::rejected, "no lease was granted");
-  }
-  return GrantedLease{.id = response.id(), .ttl = std::chrono::seconds(response.ttl())};
+  const auto granted = *done ? read_grant(response) : std::nullopt;
+  if (!granted) return not_understood("LeaseGrant", "a lease and its TTL");
+  return *granted;
 }
 
 StoreResult<void> Connection::revoke_lease(LeaseId lease, std::string_view lock,
@@ -277,7 +255,9 @@ StoreResult<void> Connection::revoke_lease(LeaseId lease, std::string_view lock,
   etcdserverpb::LeaseRevokeResponse response;
   return call({"LeaseRevoke", lock, stop},
               [&](grpc::ClientContext* context) {
-                return channel_->lease->LeaseRevoke(context, request, &response);
+                return channel_->finish(
+                    channel_->lease->AsyncLeaseRevoke(context, request, channel_->queue()),
+                    response);
               })
       .map([](bool) {});
 }
@@ -287,14 +267,12 @@ StoreResult<std::optional<TxnResult>> Connection::transact(std::string_view lock
   const etcdserverpb::TxnRequest request = to_request(txn);
   etcdserverpb::TxnResponse response;
   const auto done = call({"Txn", lock, stop}, [&](grpc::ClientContext* context) {
-    return channel_->kv->Txn(context, request, &response);
+    return channel_->finish(channel_->kv->AsyncTxn(context, request, channel_->queue()), response);
   });
   if (!done) return tl::unexpected(done.error());
   if (!*done) return std::nullopt;
-  TxnResult result{.succeeded = response.succeeded(), .revision = response.header().revision()};
-  for (const etcdserverpb::ResponseOp& operation : response.responses()) {
-    result.found.push_back(to_keys(operation.response_range()));
-  }
+  auto result = read_txn(txn, response);
+  if (!result) return not_understood("Txn", "an answer for each operation");
   return result;
 }
 
@@ -305,11 +283,13 @@ StoreResult<std::int64_t> Connection::remove_range(std::string_view lock, const 
   request.set_key(key);
   request.set_range_end(end);
   etcdserverpb::DeleteRangeResponse response;
-  return call({"DeleteRange", lock, stop},
-              [&](grpc::ClientContext* context) {
-                return channel_->kv->DeleteRange(context, request, &response);
-              })
-      .map([&](bool) { return response.deleted(); });
+  const auto done = call({"DeleteRange", lock, stop}, [&](grpc::ClientContext* context) {
+    return channel_->finish(channel_->kv->AsyncDeleteRange(context, request, channel_->queue()),
+                            response);
+  });
+  if (!done) return tl::unexpected(done.error());
+  if (response.deleted() < 0) return not_understood("DeleteRange", "a count");
+  return response.deleted();
 }
 
 StoreResult<std::int64_t> Connection::remove_key(std::string_view lock, const std::string& key,
@@ -335,9 +315,10 @@ StoreResult<std::vector<Key>> Connection::list(std::string_view lock, const std:
   etcdserverpb::RangeResponse response;
   return call({"Range", lock, stop},
               [&](grpc::ClientContext* context) {
-                return channel_->kv->Range(context, request, &response);
+                return channel_->finish(
+                    channel_->kv->AsyncRange(context, request, channel_->queue()), response);
               })
-      .map([&](bool) { return to_keys(response); });
+      .map([&](bool) { return read_keys(response); });
 }
 
 StoreResult<bool> Connection::key_exists(std::string_view lock, const std::string& key,
@@ -350,7 +331,8 @@ StoreResult<bool> Connection::key_exists(std::string_view lock, const std::strin
   etcdserverpb::RangeResponse response;
   return call({"Range", lock, stop},
               [&](grpc::ClientContext* context) {
-                return channel_->kv->Range(context, request, &response);
+                return channel_->finish(
+                    channel_->kv->AsyncRange(context, request, channel_->queue()), response);
               })
       .map([&](bool) { return response.kvs_size() > 0; });
 }
@@ -359,12 +341,53 @@ StoreResult<ServerStatus> Connection::status(const std::stop_token& stop) {
   etcdserverpb::StatusResponse response;
   return call({"Status", {}, stop},
               [&](grpc::ClientContext* context) {
-                return etcdserverpb::Maintenance::NewStub(channel_->channel)
-                    ->Status(context, {}, &response);
+                const auto stub = etcdserverpb::Maintenance::NewStub(channel_->channel);
+                return channel_->finish(stub->AsyncStatus(context, {}, channel_->queue()),
+                                        response);
               })
       .map([&](bool) {
-        return ServerStatus{response.version(), response.raftterm()};
+        return ServerStatus{printable(response.version()), response.raftterm()};
       });
+}
+
+grpc::Status Connection::watch(const Call& call, const std::string& watched,
+                               grpc::ClientContext& context, bool& gone) {
+  // Begins now: etcd delays the events of a watch that begins in the past by up to 100 ms.
+  etcdserverpb::WatchRequest request;
+  etcdserverpb::WatchCreateRequest& create = *request.mutable_create_request();
+  create.set_key(watched);
+  create.add_filters(etcdserverpb::WatchCreateRequest::NOPUT);
+  etcdserverpb::WatchResponse response;
+  std::unique_ptr<grpc::ClientAsyncReaderWriter<etcdserverpb::WatchRequest, decltype(response)>>
+      stream;
+  // Looking for the key may close the channel, which must outlast its stream's operations.
+  const std::shared_ptr<Completions> completions = channel_->completions;
+  const auto succeeds = [&](const auto& start) {
+    Completion operation(*completions);
+    start(operation.tag());
+    return operation.succeeds();
+  };
+  const auto read = [&] { return succeeds([&](void* tag) { stream->Read(&response, tag); }); };
+  const StopCallback on_stop(call.stop, CancelOnStop{context});
+  bool open = succeeds([&](void* tag) {
+                stream = channel_->watch->AsyncWatch(&context, &completions->queue(), tag);
+              }) &&
+              succeeds([&](void* tag) { stream->Write(request, tag); }) && read() &&
+              !response.canceled();
+  if (open) {
+    // The key may have been deleted before the watch began.
+    const auto there = key_exists(call.lock, watched, call.stop);
+    open = there.has_value();
+    gone = there && !*there;
+  }
+  // Bounded by the deadline of the call.
+  while (open && !gone && (open = read())) {
+    gone = response.events_size() > 0 || response.canceled();
+  }
+  context.TryCancel();
+  grpc::Status status;
+  succeeds([&](void* tag) { stream->Finish(&status, tag); });
+  return status;
 }
 
 StoreResult<bool> Connection::await_deletion(std::string_view lock, const std::string& watched,
@@ -376,33 +399,10 @@ StoreResult<bool> Connection::await_deletion(std::string_view lock, const std::s
     close();
     return fail(StoreError::Kind::not_sent, "the connection was cut");
   }
-  // Begins now: etcd delays the events of a watch that begins in the past by up to 100 ms.
-  etcdserverpb::WatchRequest request;
-  etcdserverpb::WatchCreateRequest& create = *request.mutable_create_request();
-  create.set_key(watched);
-  create.add_filters(etcdserverpb::WatchCreateRequest::NOPUT);
   grpc::ClientContext context;
   prepare(context, until - env_.now(), token_);
   bool gone = false;
-  grpc::Status status;
-  {
-    const StopCallback on_stop(stop, CancelOnStop{context});
-    const auto stream = channel_->watch->Watch(&context);
-    etcdserverpb::WatchResponse response;
-    bool open = stream->Write(request) && stream->Read(&response) && !response.canceled();
-    if (open) {
-      // The key may have been deleted before the watch began.
-      const auto there = key_exists(lock, watched, stop);
-      open = there.has_value();
-      gone = there && !*there;
-    }
-    // Bounded by the deadline of the call.
-    while (open && !gone && (open = stream->Read(&response))) {
-      gone = response.events_size() > 0 || response.canceled();
-    }
-    context.TryCancel();
-    status = stream->Finish();
-  }
+  const grpc::Status status = watch({"Watch", lock, stop}, watched, context, gone);
   const bool over = env_.now() >= until || stop.stop_requested() ||
                     status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
   const CommandEnd end = gone   ? CommandEnd::answered

@@ -74,6 +74,8 @@ class Connection {
   void close() noexcept;
   /// All members.
   const std::string& display() const { return display_; }
+  /// The failure of a command whose answer is not what it can be. Closes the connection.
+  tl::unexpected<StoreError> not_understood(std::string_view name, std::string_view expected);
   /// The member that is used now.
   const std::string& address() const { return address_; }
 
@@ -90,6 +92,9 @@ class Connection {
   StoreResult<void> open(Duration limit, const std::stop_token& stop);
   StoreResult<bool> key_exists(std::string_view lock, const std::string& key,
                                const std::stop_token& stop);
+  /// Waits until the key is `gone`, or the call ends; returns the call's status.
+  grpc::Status watch(const Call& call, const std::string& watched, grpc::ClientContext& context,
+                     bool& gone);
   StoreResult<void> authenticate(const std::stop_token& stop);
   /// Connects and sends. False: what it names does not exist.
   StoreResult<bool> call(const Call& call, const Send& send);
@@ -104,6 +109,7 @@ class Connection {
   const std::string display_;
   const Duration timeout_;
   Env& env_;
+  bool reached_ = false;              ///< a member, once
   std::size_t next_ = 0;              ///< the member that is, or is to be, connected to
   std::string address_;               ///< that member's
   std::unique_ptr<Channel> channel_;  ///< null without a connection

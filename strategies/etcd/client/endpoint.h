@@ -1,18 +1,22 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "strategies/tls.h"
 #include "strategies/url.h"
 
 namespace lockbench::etcd {
 
-/// One etcd cluster: [etcd://|http://][user:password@]host[:port][,host[:port]...]
+/// One etcd cluster: [etcd://|http://|https://][user:password@]host[:port][,host[:port]...], with
+/// https:// also a query as in TlsSettings.
 struct Endpoint {
-  std::vector<HostPort> members;  ///< at least one
-  std::string user, password;     ///< both empty without authentication
+  std::vector<HostPort> members;   ///< at least one
+  std::string user, password;      ///< both empty without authentication
+  std::optional<TlsSettings> tls;  ///< nothing: not encrypted
 
   /// The members, without credentials.
   std::string display() const;

@@ -24,14 +24,7 @@ class KeepAliveStream {
       : connection_(connection), timeout_(timeout) {}
   KeepAliveStream(const KeepAliveStream&) = delete;
   KeepAliveStream& operator=(const KeepAliveStream&) = delete;
-  ~KeepAliveStream() {
-    close();
-    completions_.Shutdown();
-    void* tag = nullptr;
-    bool ok = false;
-    while (completions_.Next(&tag, &ok)) {
-    }
-  }
+  ~KeepAliveStream() { close(); }
 
   StoreResult<void> open(const std::stop_token& stop) {
     auto connected = connection_.connect(stop);
@@ -40,37 +33,43 @@ class KeepAliveStream {
     if (stream_ && !same) close();
     if (!connected || stream_) return connected;
     channel_ = connection_.channel_->channel;
+    completions_ = connection_.channel_->completions;
     context_ = std::make_unique<grpc::ClientContext>();
     if (!connection_.token_.empty()) context_->AddMetadata("token", connection_.token_);
-    stream_ = connection_.channel_->lease->AsyncLeaseKeepAlive(context_.get(), &completions_, this);
-    return done(stop) ? StoreResult<void>() : broken(StoreError::Kind::not_sent);
+    const bool opened = done(stop, [this](void* tag) {
+      stream_ = connection_.channel_->lease->AsyncLeaseKeepAlive(context_.get(),
+                                                                 &completions_->queue(), tag);
+    });
+    return opened ? StoreResult<void>() : broken(StoreError::Kind::not_sent);
   }
 
   StoreResult<void> write(const Request& request, const std::stop_token& stop) {
-    stream_->Write(request, this);
-    return done(stop) ? StoreResult<void>() : broken(StoreError::Kind::unanswered);
+    const bool written = done(stop, [&](void* tag) { stream_->Write(request, tag); });
+    return written ? StoreResult<void>() : broken(StoreError::Kind::unanswered);
   }
 
-  StoreResult<Response> read(const std::stop_token& stop) {
+  /// The answer for this lease, which is the oldest without one.
+  StoreResult<Response> read(LeaseId lease, const std::stop_token& stop) {
     Response response;
-    stream_->Read(&response, this);
-    if (!done(stop)) return tl::unexpected(broken(StoreError::Kind::unanswered).error());
-    return response;
+    const bool answered = done(stop, [&](void* tag) { stream_->Read(&response, tag); });
+    if (answered && response.id() == lease) return response;
+    auto error = broken(StoreError::Kind::unanswered).error();
+    if (!answered) return tl::unexpected(std::move(error));
+    return connection_.fail(error.kind, "keeping leases alive: an answer for another lease");
   }
 
   bool is_open() const { return stream_ != nullptr; }
 
  private:
-  /// Waits for the operation under way. False if it failed or had to be cancelled.
-  bool done(const std::stop_token& stop) {
+  /// False if the operation failed or had to be cancelled.
+  template <class Start>
+  bool done(const std::stop_token& stop, const Start& start) {
     const StopCallback on_stop(stop, CancelOnStop{*context_});
-    void* tag = nullptr;
-    bool ok = false;
-    const auto next = completions_.AsyncNext(&tag, &ok, from_now(timeout_));
-    if (next == grpc::CompletionQueue::GOT_EVENT) return ok;
-    context_->TryCancel();
-    completions_.Next(&tag, &ok);
-    return false;
+    Completion operation(*completions_);
+    start(operation.tag());
+    const bool in_time = operation.ends_within(timeout_);
+    if (!in_time) context_->TryCancel();
+    return operation.succeeds() && in_time;
   }
 
   StoreResult<void> broken(StoreError::Kind kind) {
@@ -87,19 +86,21 @@ class KeepAliveStream {
     if (!stream_) return {};
     context_->TryCancel();
     grpc::Status status;
-    stream_->Finish(&status, this);
-    void* tag = nullptr;
-    bool ok = false;
-    completions_.Next(&tag, &ok);
+    {
+      Completion end(*completions_);
+      stream_->Finish(&status, end.tag());
+      end.succeeds();
+    }
     stream_.reset();
     context_.reset();  // refers to the channel too
     channel_.reset();
+    completions_.reset();
     return status.error_message();
   }
 
   Connection& connection_;
   const Duration timeout_;
-  grpc::CompletionQueue completions_;
+  std::shared_ptr<Completions> completions_;  ///< the stream's, like the rest
   std::unique_ptr<grpc::ClientContext> context_;
   std::unique_ptr<grpc::ClientAsyncReaderWriter<Request, Response>> stream_;
   std::shared_ptr<grpc::Channel>
@@ -135,7 +136,7 @@ class LeaseRenewals : public RenewalChannel {
         sent = tl::unexpected(
             StoreError{.message = connection_.display() + ": the connection was cut"});
       } else if (sent) {
-        ++under_way_;
+        under_way_.push_back(lease);
         request.set_id(lease);
         sent = stream_.write(request, stop);
       }
@@ -157,10 +158,11 @@ class LeaseRenewals : public RenewalChannel {
 
  private:
   RenewalAnswer answer_for_one(const std::stop_token& stop) {
-    if (under_way_ == 0) return RenewalAnswer::failed;
-    --under_way_;
+    if (under_way_.empty()) return RenewalAnswer::failed;
+    const LeaseId lease = under_way_.front();
+    under_way_.pop_front();
     StoreResult<Response> response = tl::unexpected(StoreError{.message = failure_});
-    if (stream_.is_open()) response = stream_.read(stop);
+    if (stream_.is_open()) response = stream_.read(lease, stop);
     const auto end = response ? CommandEnd::answered : CommandEnd::lost;
     const bool dropped = env_.after_command(command(), end) == CommandFate::drop;
     if (!response) failure_ = std::move(response.error().message);
@@ -182,7 +184,7 @@ class LeaseRenewals : public RenewalChannel {
   KeepAliveStream stream_;
   std::vector<LeaseId> queued_;
   std::deque<int> unanswered_;  ///< the number of leases of each renewal
-  int under_way_ = 0;
+  std::deque<LeaseId> under_way_;
   std::string failure_;
 };
 

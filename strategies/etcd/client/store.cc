@@ -31,18 +31,35 @@ class EtcdStore : public Store {
                       .cpu_seconds = std::nullopt};
   }
 
-  StoreResult<std::size_t> remove_keys(std::span<const std::string> keys) override {
+  StoreResult<std::size_t> remove_keys(std::span<const std::string> keys,
+                                       const std::stop_token& stop) override {
+    std::vector<std::string> prefixes;
+    prefixes.reserve(keys.size());
+    for (const std::string& key : keys) prefixes.push_back(key + "/");
+    return remove(prefixes, stop);
+  }
+
+  StoreResult<std::size_t> remove_run(std::string_view run_id,
+                                      const std::stop_token& stop) override {
+    // Its own keys, and those of its parts.
+    return remove({fmt::format("lockbench:{}:", run_id), fmt::format("lockbench:{}-", run_id)},
+                  stop);
+  }
+
+ private:
+  StoreResult<std::size_t> remove(const std::vector<std::string>& prefixes,
+                                  const std::stop_token& stop) {
     etcd_.close();
     std::size_t removed = 0;
-    for (const std::string& key : keys) {
-      const auto deleted = etcd_.remove_prefix(key, key + "/");
+    for (const std::string& prefix : prefixes) {
+      if (stop.stop_requested()) return removal_stopped(display());
+      const auto deleted = etcd_.remove_prefix(prefix, prefix, stop);
       if (!deleted) return tl::unexpected(deleted.error());
       removed += static_cast<std::size_t>(*deleted);
     }
     return removed;
   }
 
- private:
   std::unique_ptr<Env> env_;
   Connection etcd_;
 };
@@ -51,10 +68,16 @@ const StoreRegistration registration({
     .name = "etcd",
     .value_name = "URL",
     .help = "use this etcd instead of a private one: "
-            "etcd://[user:password@]host[:port][,host[:port]...]",
+            "etcd://[user:password@]host[:port][,host[:port]...], https:// for TLS",
     .display = [](const std::string& url) -> StoreKind::Text {
       return parse_endpoint(url).map([](const Endpoint& endpoint) { return endpoint.display(); });
     },
+    .secrecy =
+        [](const std::string& url) {
+          const Endpoint endpoint = parse_endpoint(url).value();
+          return secrecy_by_scheme(endpoint.tls.has_value(), !endpoint.password.empty(),
+                                   endpoint.members, "https://");
+        },
     .make = [](const std::string& url, Duration command_timeout) -> std::unique_ptr<Store> {
       return std::make_unique<EtcdStore>(parse_endpoint(url).value(), command_timeout);
     },

@@ -1,60 +1,52 @@
 #include "strategies/memcached/client/connection.h"
 
 #include <fmt/format.h>
-#include <libmemcached/memcached.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
-#include <map>
-#include <new>
+#include <utility>
 
 namespace lockbench::memcached {
 namespace {
 
 constexpr std::size_t kLongestKey = 250;
+constexpr std::string_view kUnfit =
+    "a key must have 1 to 250 characters, without spaces and control characters";
 
 bool fits(std::string_view key) {
   return !key.empty() && key.size() <= kLongestKey &&
-         std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c != 0x7f; });
+         std::ranges::all_of(key, [](unsigned char c) { return c > ' ' && c != 0x7f; });
 }
 
-std::uint64_t whole_milliseconds(Duration timeout) {
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(ceil_milliseconds(timeout), 1));
+/// A command that stores a value, with its end.
+std::string storing(std::string_view name, std::string_view key, std::int64_t seconds,
+                    std::string_view value, std::string_view last = {}) {
+  return fmt::format("{} {} 0 {} {}{}\r\n{}\r\n", name, key, seconds, value.size(), last, value);
 }
 
-/// The server understood and refused.
-bool is_no(memcached_return_t code) {
-  return code == MEMCACHED_NOTSTORED || code == MEMCACHED_DATA_EXISTS || code == MEMCACHED_NOTFOUND;
+/// Without what the server says, which may repeat the password.
+ParseResult<bool> parse_login(std::string_view bytes, std::string_view /*key*/) {
+  auto parsed = parse_choice(bytes, {.yes = "STORED"});
+  if (!parsed) {
+    parsed.error().why = parsed.error().refused ? "authentication was refused"
+                                                : "an answer that is none to the authentication";
+  }
+  return parsed;
 }
 
-/// For errors on a socket the library's code is just "some errors".
-std::string reason_of(memcached_st& client, memcached_return_t code) {
-  return memcached_strerror(&client,
-                            code == MEMCACHED_SOME_ERRORS ? memcached_last_error(&client) : code);
+ParseResult<bool> parse_deleted(std::string_view bytes, std::string_view /*key*/) {
+  return parse_choice(bytes, {.yes = "DELETED", .no = "NOT_FOUND"});
 }
 
-bool is_refusal(memcached_return_t code) {
-  return code == MEMCACHED_CLIENT_ERROR || code == MEMCACHED_SERVER_ERROR ||
-         code == MEMCACHED_E2BIG || code == MEMCACHED_SERVER_MEMORY_ALLOCATION_FAILURE;
+template <class T>
+bool is_answer(const StoreResult<T>& result) {
+  return result || result.error().kind == StoreError::Kind::rejected;
 }
 
-std::unique_ptr<memcached_st, void (*)(memcached_st*)> new_client(const Endpoint& endpoint,
-                                                                  Duration timeout) {
-  std::unique_ptr<memcached_st, void (*)(memcached_st*)> client(memcached_create(nullptr),
-                                                                memcached_free);
-  if (!client) throw std::bad_alloc();
-  memcached_server_add(client.get(), endpoint.host.c_str(), endpoint.port);
-  const std::uint64_t limit = whole_milliseconds(timeout);
-  memcached_behavior_set(client.get(), MEMCACHED_BEHAVIOR_TCP_NODELAY, 1);
-  memcached_behavior_set(client.get(), MEMCACHED_BEHAVIOR_SUPPORT_CAS, 1);
-  memcached_behavior_set(client.get(), MEMCACHED_BEHAVIOR_CONNECT_TIMEOUT, limit);
-  memcached_behavior_set(client.get(), MEMCACHED_BEHAVIOR_POLL_TIMEOUT, limit);
-  return client;
-}
+Duration until(TimePoint end) { return std::max(end - BootClock::now(), Duration::zero()); }
 
 }  // namespace
-
-void Connection::Free::operator()(memcached_st* client) const noexcept { memcached_free(client); }
 
 Connection::Connection(Endpoint endpoint, Duration command_timeout, Env& env)
     : endpoint_(std::move(endpoint)),
@@ -62,155 +54,214 @@ Connection::Connection(Endpoint endpoint, Duration command_timeout, Env& env)
       timeout_(command_timeout),
       env_(env) {}
 
-Connection::~Connection() { close(); }
-
-void Connection::close() noexcept {
-  socket_.release();
-  client_.reset();
-}
-
 tl::unexpected<StoreError> Connection::fail(StoreError::Kind kind, std::string_view why) const {
   return tl::unexpected(StoreError{kind, fmt::format("{}: {}", display_, why)});
 }
 
+CommandInfo Connection::info(std::string_view name, std::string_view key) const {
+  return {.store = "memcached", .endpoint = display_, .name = name, .key = key};
+}
+
 StoreResult<void> Connection::connect(const std::stop_token& stop) {
-  if (client_) return {};
-  if (stop.stop_requested()) return fail(StoreError::Kind::not_sent, "stopped while connecting");
-  const CommandInfo info{.store = "memcached", .endpoint = display_, .name = "version", .key = {}};
-  auto client = new_client(endpoint_, timeout_);
-  // libmemcached connects with the first command.
-  const bool cut = env_.before_command(info) == CommandFate::drop;
-  const memcached_return_t code = cut ? MEMCACHED_FAILURE : memcached_version(client.get());
-  env_.after_command(info, code == MEMCACHED_SUCCESS ? CommandEnd::answered : CommandEnd::lost);
-  if (code != MEMCACHED_SUCCESS) {
-    return fail(StoreError::Kind::not_sent,
-                "no memcached server answers: " + reason_of(*client, code));
+  // After a stop has interrupted it, a clean-up needs a new connection.
+  if (transport_ && transport_->usable()) return {};
+  close();
+  const TimePoint end = BootClock::now() + timeout_;
+  auto transport = connect_socket({.host = endpoint_.server.host, .port = endpoint_.server.port},
+                                  timeout_, stop, endpoint_.tls.get());
+  if (!transport) return fail(StoreError::Kind::not_sent, transport.error());
+  transport_ = *std::move(transport);
+  received_.clear();
+  StoreResult<void> greeted;
+  if (!endpoint_.password.empty()) {
+    // An item that has expired: a server without authentication must not keep the password.
+    const std::string login = endpoint_.user + " " + endpoint_.password;
+    greeted = greet<bool>("auth", storing("set", "lockbench", -1, login), end, stop, parse_login);
   }
-  const auto own_port =
-      memcached_server_srcport(memcached_server_instance_by_position(client.get(), 0));
-  if (socket_.seize(own_port, endpoint_.port, timeout_)) {
-    // The socket's own timeout has passed by the time libmemcached polls.
-    memcached_behavior_set(client.get(), MEMCACHED_BEHAVIOR_POLL_TIMEOUT, 1);
+  if (greeted) {
+    greeted = greet<std::string>(
+        "version", "version\r\n", end, stop,
+        [](std::string_view bytes, std::string_view /*key*/) { return parse_version(bytes); });
   }
-  client_.reset(client.release());
-  return {};
+  if (!greeted) close();
+  return greeted;
 }
 
-StoreResult<bool> Connection::exchange(const std::stop_token& stop,
-                                       const std::function<Code(memcached_st&)>& send) {
-  socket_.begin(stop);
-  const auto code = static_cast<memcached_return_t>(send(*client_));
-  socket_.end();
-  if (code == MEMCACHED_SUCCESS) return true;
-  if (is_no(code)) return false;
-  std::string why(memcached_strerror(client_.get(), code));
-  if (is_refusal(code)) return fail(StoreError::Kind::rejected, why);
-  if (code == MEMCACHED_TIMEOUT) why = "no answer within " + format_duration(timeout_);
-  if (stop.stop_requested()) why = "stopped while waiting for the answer";
-  return fail(StoreError::Kind::unanswered, why);
+template <class T>
+StoreResult<void> Connection::greet(std::string_view name, std::string_view request, TimePoint end,
+                                    const std::stop_token& stop, Parse<T> parse) {
+  StoreResult<T> answer = fail(StoreError::Kind::not_sent, "the connection was cut");
+  if (env_.before_command(info(name, {})) != CommandFate::drop) {
+    answer = exchange<T>({}, request, until(end), stop, parse);
+  }
+  env_.after_command(info(name, {}), answer ? CommandEnd::answered : CommandEnd::lost);
+  if (answer) return {};
+  StoreError error = std::move(answer.error());
+  if (error.kind == StoreError::Kind::unanswered) error.kind = StoreError::Kind::not_sent;
+  return tl::unexpected(std::move(error));
 }
 
-StoreResult<bool> Connection::call(std::string_view name, std::string_view key,
-                                   const std::stop_token& stop,
-                                   const std::function<Code(memcached_st&)>& send) {
-  if (!fits(key)) {
-    return fail(StoreError::Kind::not_sent,
-                "a key must have 1 to 250 characters, without spaces and control characters");
+template <class T>
+StoreResult<T> Connection::call(std::string_view name, std::string_view key,
+                                std::string_view request, const std::stop_token& stop,
+                                Parse<T> parse) {
+  if (!fits(key)) return fail(StoreError::Kind::not_sent, kUnfit);
+  StoreResult<T> answer = fail(StoreError::Kind::not_sent, "the connection was cut");
+  if (env_.before_command(info(name, key)) != CommandFate::drop) {
+    auto connected = connect(stop);
+    answer = connected ? exchange<T>(key, request, timeout_, stop, parse)
+                       : StoreResult<T>(tl::unexpected(std::move(connected.error())));
   }
-  const CommandInfo info{.store = "memcached", .endpoint = display_, .name = name, .key = key};
-  StoreResult<bool> answer = fail(StoreError::Kind::not_sent, "the connection was cut");
-  if (env_.before_command(info) == CommandFate::drop) {
-    close();
-  } else if (auto connected = connect(stop); !connected) {
-    answer = tl::unexpected(std::move(connected.error()));
-  } else {
-    answer = exchange(stop, send);
-  }
-  const bool answered = answer || answer.error().kind == StoreError::Kind::rejected;
+  const bool answered = is_answer(answer);
   const CommandFate fate =
-      env_.after_command(info, answered ? CommandEnd::answered : CommandEnd::lost);
-  if (!answered) close();
+      env_.after_command(info(name, key), answered ? CommandEnd::answered : CommandEnd::lost);
+  if (!answered || fate == CommandFate::drop) close();
   if (answered && fate == CommandFate::drop) {
-    close();
     return fail(StoreError::Kind::unanswered, "the answer was lost");
   }
   return answer;
 }
 
+template <class T>
+StoreResult<T> Connection::exchange(std::string_view key, std::string_view request,
+                                    Duration timeout, const std::stop_token& stop, Parse<T> parse) {
+  if (auto sent = send(request, timeout); !sent) return tl::unexpected(std::move(sent.error()));
+  auto answer = receive<T>(key, timeout, stop, parse);
+  if (!answer) return answer;
+  if (auto clean = check_nothing_left(); !clean) return tl::unexpected(std::move(clean.error()));
+  return answer;
+}
+
+StoreResult<void> Connection::send(std::string_view request, Duration timeout) {
+  const Transport::Status status = transport_->send(request, timeout);
+  if (status == Transport::Status::ok) return {};
+  return fail(StoreError::Kind::unanswered, describe(status, timeout_, transport_.get()));
+}
+
+template <class T>
+StoreResult<T> Connection::receive(std::string_view key, Duration timeout,
+                                   const std::stop_token& stop, Parse<T> parse) {
+  std::array<char, 1024> buffer;  // on the stack of each fiber that waits; replies are short
+  // All pieces of a reply share one deadline.
+  const TimePoint end = BootClock::now() + timeout;
+  for (Duration left = timeout;; left = end - BootClock::now()) {
+    auto parsed = parse(received_, key);
+    if (!parsed) {
+      // What the server did not understand may have left bytes that it takes for a command.
+      close();
+      return fail(
+          parsed.error().refused ? StoreError::Kind::rejected : StoreError::Kind::unanswered,
+          parsed.error().why);
+    }
+    if (*parsed) {
+      received_.erase(0, (*parsed)->size);
+      return std::move((*parsed)->value);
+    }
+    auto status = Transport::Status::timed_out;
+    std::size_t bytes = 0;
+    if (left >= Duration::zero()) {
+      const Transport::Received got = transport_->receive(buffer, left, stop);
+      status = got.status;
+      bytes = got.bytes;
+    }
+    if (status != Transport::Status::ok) {
+      return fail(StoreError::Kind::unanswered, describe(status, timeout_, transport_.get()));
+    }
+    received_.append(buffer.data(), bytes);
+  }
+}
+
+StoreResult<void> Connection::check_nothing_left() {
+  if (received_.empty()) return {};
+  // It would be taken for the reply to the next command.
+  close();
+  return fail(StoreError::Kind::unanswered, "a reply that nobody asked for");
+}
+
 StoreResult<bool> Connection::add(std::string_view key, std::string_view value,
                                   std::int64_t seconds, const std::stop_token& stop) {
-  return call("add", key, stop, [&](memcached_st& client) {
-    return memcached_add(&client, key.data(), key.size(), value.data(), value.size(), seconds, 0);
-  });
+  return call<bool>("add", key, storing("add", key, seconds, value), stop,
+                    [](std::string_view bytes, std::string_view /*key*/) {
+                      return parse_choice(bytes, {.yes = "STORED", .no = "NOT_STORED"});
+                    });
 }
 
 StoreResult<std::optional<Item>> Connection::gets(std::string_view key,
                                                   const std::stop_token& stop) {
-  Item item;
-  const StoreResult<bool> found = call("gets", key, stop, [&](memcached_st& client) {
-    const char* const name = key.data();
-    const std::size_t size = key.size();
-    memcached_return_t code = memcached_mget(&client, &name, &size, 1);
-    if (code != MEMCACHED_SUCCESS) return code;
-    bool there = false;
-    // One item and the end of the list.
-    while (memcached_result_st* result = memcached_fetch_result(&client, nullptr, &code)) {
-      item.value.assign(memcached_result_value(result), memcached_result_length(result));
-      item.version = memcached_result_cas(result);
-      there = true;
-      memcached_result_free(result);
-    }
-    // libmemcached's codes for the end of the list.
-    const bool complete =
-        code == MEMCACHED_SUCCESS || code == MEMCACHED_END || code == MEMCACHED_NOTFOUND;
-    if (!complete) return code;
-    return there ? MEMCACHED_SUCCESS : MEMCACHED_NOTFOUND;
-  });
-  if (!found) return tl::unexpected(found.error());
-  if (!*found) return std::nullopt;
-  return std::optional(std::move(item));
+  return call<std::optional<Item>>("gets", key, fmt::format("gets {}\r\n", key), stop, parse_item);
 }
 
 StoreResult<bool> Connection::cas(std::string_view key, std::string_view value,
                                   std::int64_t seconds, std::uint64_t version,
                                   const std::stop_token& stop) {
-  return call("cas", key, stop, [&](memcached_st& client) {
-    return memcached_cas(&client, key.data(), key.size(), value.data(), value.size(), seconds, 0,
-                         version);
-  });
+  return call<bool>("cas", key, storing("cas", key, seconds, value, fmt::format(" {}", version)),
+                    stop, [](std::string_view bytes, std::string_view /*key*/) {
+                      return parse_choice(bytes,
+                                          {.yes = "STORED", .no = "EXISTS", .or_no = "NOT_FOUND"});
+                    });
 }
 
 StoreResult<bool> Connection::remove(std::string_view key, const std::stop_token& stop) {
-  return call("delete", key, stop, [&](memcached_st& client) {
-    return memcached_delete(&client, key.data(), key.size(), 0);
-  });
+  return call<bool>("delete", key, fmt::format("delete {}\r\n", key), stop, parse_deleted);
 }
 
 StoreResult<bool> Connection::touch(std::string_view key, std::int64_t seconds) {
-  return call("touch", key, {}, [&](memcached_st& client) {
-    return memcached_touch(&client, key.data(), key.size(), seconds);
-  });
+  return call<bool>("touch", key, fmt::format("touch {} {}\r\n", key, seconds), {},
+                    [](std::string_view bytes, std::string_view /*key*/) {
+                      return parse_choice(bytes, {.yes = "TOUCHED", .no = "NOT_FOUND"});
+                    });
+}
+
+StoreResult<std::size_t> Connection::remove_all(std::span<const std::string> keys,
+                                                const std::stop_token& stop) {
+  if (!std::ranges::all_of(keys, fits)) return fail(StoreError::Kind::not_sent, kUnfit);
+  std::string request;
+  bool cut = false;
+  for (const std::string& key : keys) {
+    fmt::format_to(std::back_inserter(request), "delete {}\r\n", key);
+    cut = env_.before_command(info("delete", key)) == CommandFate::drop || cut;
+  }
+  StoreResult<std::size_t> removed = fail(StoreError::Kind::not_sent, "the connection was cut");
+  if (!cut) removed = send_deletes(request, keys.size(), stop);
+  for (const std::string& key : keys) {
+    env_.after_command(info("delete", key),
+                       is_answer(removed) ? CommandEnd::answered : CommandEnd::lost);
+  }
+  if (!removed) close();
+  return removed;
+}
+
+StoreResult<std::size_t> Connection::send_deletes(std::string_view request, std::size_t count,
+                                                  const std::stop_token& stop) {
+  if (auto connected = connect(stop); !connected) return tl::unexpected(connected.error());
+  const TimePoint end = BootClock::now() + timeout_;
+  if (auto sent = send(request, timeout_); !sent) return tl::unexpected(sent.error());
+  std::size_t removed = 0;
+  for (std::size_t reply = 0; reply < count; ++reply) {
+    const auto was_there = receive<bool>({}, until(end), stop, parse_deleted);
+    if (!was_there) return tl::unexpected(was_there.error());
+    removed += *was_there ? 1 : 0;
+  }
+  if (auto clean = check_nothing_left(); !clean) return tl::unexpected(clean.error());
+  return removed;
 }
 
 StoreResult<StoreFacts> Connection::facts() {
-  std::map<std::string, std::string, std::less<>> stats;
-  const auto note = [](const memcached_instance_st*, const char* name, std::size_t name_size,
-                       const char* value, std::size_t value_size, void* into) {
-    static_cast<decltype(stats)*>(into)->emplace(std::string(name, name_size),
-                                                 std::string(value, value_size));
-    return MEMCACHED_SUCCESS;
-  };
   if (auto connected = connect(); !connected) return tl::unexpected(connected.error());
-  const memcached_return_t code = memcached_stat_execute(client_.get(), nullptr, note, &stats);
-  if (code != MEMCACHED_SUCCESS) {
+  auto stats = exchange<Stats>(
+      {}, "stats\r\n", timeout_, {},
+      [](std::string_view bytes, std::string_view /*key*/) { return parse_stats(bytes); });
+  if (!stats) {
     close();
-    return fail(StoreError::Kind::unanswered, memcached_strerror(nullptr, code));
+    return tl::unexpected(stats.error());
   }
-  const auto number = [&](const char* name) { return std::strtod(stats[name].c_str(), nullptr); };
+  const auto number = [&](const char* name) {
+    return std::strtod((*stats)[name].c_str(), nullptr);
+  };
   // Both are from one clock; the difference is the start time.
   return StoreFacts{
-      .version = stats["version"],
-      .instance = fmt::format("{}@{}", stats["pid"], number("time") - number("uptime")),
+      .version = (*stats)["version"],
+      .instance = fmt::format("{}@{}", (*stats)["pid"], number("time") - number("uptime")),
       .cpu_seconds = number("rusage_user") + number("rusage_system")};
 }
 

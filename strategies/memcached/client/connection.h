@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -11,29 +11,19 @@
 #include "strategies/env.h"
 #include "strategies/errors.h"
 #include "strategies/memcached/client/endpoint.h"
-#include "strategies/memcached/client/hidden_socket.h"
+#include "strategies/memcached/client/replies.h"
 #include "strategies/store.h"
-
-struct memcached_st;
+#include "strategies/transport/socket.h"
 
 namespace lockbench::memcached {
 
-struct Item {
-  std::string value;
-  std::uint64_t version = 0;  ///< changes with every change of the item ("cas unique")
-};
-
-/// One connection to one memcached server, through libmemcached and the text protocol; used by one
-/// thread. Constructing it does not connect; a command connects first if there is no connection.
-/// After a failure the connection is closed, and the next command reconnects. Reports every command
-/// to its Env. A stop gives up an answer that does not come within about 50 ms; while connecting,
-/// only the command timeout applies.
+/// One connection to one memcached server, in the text protocol; used by one thread. Constructing
+/// it does not connect; a command connects first if there is no connection, within the command
+/// timeout. After a failure the connection is closed, and the next command reconnects. Reports
+/// every command to its Env. A stop gives up an answer that does not come within 50 ms.
 class Connection {
  public:
   Connection(Endpoint endpoint, Duration command_timeout, Env& env);
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
-  ~Connection();
 
   StoreResult<void> connect(const std::stop_token& stop = {});
 
@@ -50,30 +40,47 @@ class Connection {
   StoreResult<bool> remove(std::string_view key, const std::stop_token& stop = {});
   StoreResult<bool> touch(std::string_view key, std::int64_t seconds);
 
+  /// In one round trip; returns how many existed.
+  StoreResult<std::size_t> remove_all(std::span<const std::string> keys,
+                                      const std::stop_token& stop);
   StoreResult<StoreFacts> facts();
-  void close() noexcept;
+  void close() noexcept { transport_.reset(); }
   const std::string& display() const { return display_; }
 
  private:
-  struct Free {
-    void operator()(memcached_st* client) const noexcept;
-  };
+  template <class T>
+  using Parse = ParseResult<T> (*)(std::string_view bytes, std::string_view key);
 
-  /// One of libmemcached's return codes.
-  using Code = int;
-  /// True if the server did it, false if it refused.
-  StoreResult<bool> call(std::string_view name, std::string_view key, const std::stop_token& stop,
-                         const std::function<Code(memcached_st&)>& send);
-  StoreResult<bool> exchange(const std::stop_token& stop,
-                             const std::function<Code(memcached_st&)>& send);
+  /// One command, reported to the Env.
+  template <class T>
+  StoreResult<T> call(std::string_view name, std::string_view key, std::string_view request,
+                      const std::stop_token& stop, Parse<T> parse);
+  /// A part of what a new connection begins with.
+  template <class T>
+  StoreResult<void> greet(std::string_view name, std::string_view request, TimePoint end,
+                          const std::stop_token& stop, Parse<T> parse);
+  /// Sends the request and takes its only reply.
+  template <class T>
+  StoreResult<T> exchange(std::string_view key, std::string_view request, Duration timeout,
+                          const std::stop_token& stop, Parse<T> parse);
+  StoreResult<void> send(std::string_view request, Duration timeout);
+  template <class T>
+  StoreResult<T> receive(std::string_view key, Duration timeout, const std::stop_token& stop,
+                         Parse<T> parse);
+  /// After the last reply to what was sent.
+  StoreResult<void> check_nothing_left();
+  StoreResult<std::size_t> send_deletes(std::string_view request, std::size_t count,
+                                        const std::stop_token& stop);
+
+  CommandInfo info(std::string_view name, std::string_view key) const;
   tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const;
 
   const Endpoint endpoint_;
   const std::string display_;
   const Duration timeout_;
   Env& env_;
-  std::unique_ptr<memcached_st, Free> client_;
-  HiddenSocket socket_;
+  std::unique_ptr<Transport> transport_;
+  std::string received_;  ///< and not used yet
 };
 
 }  // namespace lockbench::memcached

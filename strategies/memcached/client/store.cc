@@ -1,5 +1,8 @@
 #include "strategies/store.h"
 
+#include <algorithm>
+#include <array>
+
 #include "strategies/memcached/client/connection.h"
 
 namespace lockbench::memcached {
@@ -23,15 +26,26 @@ class MemcachedStore : public Store {
     return memcached_.facts();
   }
 
-  StoreResult<std::size_t> remove_keys(std::span<const std::string> keys) override {
+  StoreResult<std::size_t> remove_keys(std::span<const std::string> keys,
+                                       const std::stop_token& stop) override {
+    // Few round trips; the replies fit into the buffers of the sockets while requests are sent.
+    constexpr std::size_t kBatch = 200;
     memcached_.close();
     std::size_t removed = 0;
-    for (const std::string& key : keys) {
-      const auto was_there = memcached_.remove(key);
-      if (!was_there) return tl::unexpected(was_there.error());
-      if (*was_there) ++removed;
+    while (!keys.empty()) {
+      if (stop.stop_requested()) return removal_stopped(display());
+      const auto batch = keys.first(std::min(kBatch, keys.size()));
+      auto gone = memcached_.remove_all(batch, stop);
+      if (!gone) return gone;
+      removed += *gone;
+      keys = keys.subspan(batch.size());
     }
     return removed;
+  }
+
+  StoreResult<std::size_t> remove_run(std::string_view /*run_id*/,
+                                      const std::stop_token& /*stop*/) override {
+    return 0;
   }
 
  private:
@@ -41,11 +55,21 @@ class MemcachedStore : public Store {
 
 const StoreRegistration registration({
     .name = "memcached",
-    .value_name = "HOST:PORT",
-    .help = "use this memcached instead of a private one",
+    .value_name = "URL",
+    .help =
+        "use this memcached instead of a private one: [memcached://][user:password@]HOST[:PORT], "
+        "or memcaches:// for TLS, with "
+        "?cacert=FILE&cert=FILE&key=FILE&server-name=NAME&min-tls=1.3 as needed",
+    .listing = Listing::none,
     .display = [](const std::string& url) -> StoreKind::Text {
       return parse_endpoint(url).map([](const Endpoint& endpoint) { return endpoint.display(); });
     },
+    .secrecy =
+        [](const std::string& url) {
+          const Endpoint endpoint = parse_endpoint(url).value();
+          return secrecy_by_scheme(endpoint.tls != nullptr, !endpoint.password.empty(),
+                                   std::array{endpoint.server}, "memcaches://");
+        },
     .make = [](const std::string& url, Duration command_timeout) -> std::unique_ptr<Store> {
       return std::make_unique<MemcachedStore>(parse_endpoint(url).value(), command_timeout);
     },

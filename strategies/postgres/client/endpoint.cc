@@ -18,7 +18,7 @@ const UrlForm form{.what = "a PostgreSQL URL",
                        "postgresql://[user[:password]@]host[:port]/database or "
                        "\"host=... port=... dbname=... user=... password=...\""};
 
-using Parts = std::map<std::string, std::string, std::less<>>;
+using Parts = Settings;
 
 /// Nothing if libpq does not understand it; libpq's own message might quote a secret.
 std::optional<Parts> parse(const std::string& dsn) {
@@ -34,19 +34,38 @@ std::optional<Parts> parse(const std::string& dsn) {
   return parts;
 }
 
+std::string value_of(const Parts& parts, std::string_view name) {
+  const auto found = parts.find(name);
+  return found == parts.end() ? std::string() : found->second;
+}
+
+/// libpq connects to the address, whatever the host is called.
+std::string host_of(const Parts& parts) {
+  const std::string address = value_of(parts, "hostaddr");
+  return address.empty() ? value_of(parts, "host") : address;
+}
+
+/// Empty for an address, a path and a list.
+std::string name_of(const Parts& parts) {
+  const std::string host = value_of(parts, "host");
+  const bool is_name = value_of(parts, "hostaddr").empty() &&
+                       host.find_first_of("/@,:") == std::string::npos &&
+                       host.find_first_not_of("0123456789.") != std::string::npos;
+  return is_name ? host : std::string();
+}
+
 std::string display_of(const Parts& parts) {
-  const auto value = [&](std::string_view name) {
-    const auto found = parts.find(name);
-    return found == parts.end() ? std::string() : found->second;
-  };
-  const std::string port = value("port").empty() ? "5432" : value("port");
-  const std::string host = value("host").empty() ? value("hostaddr") : value("host");
+  const std::string given_port = value_of(parts, "port");
+  const std::string port = given_port.empty() ? "5432" : given_port;
+  const std::string host = host_of(parts);
   if (host.empty()) return fmt::format("local socket:{}", port);
   if (host.starts_with('/') || host.starts_with('@')) return fmt::format("unix:{}:{}", host, port);
   return display_address(host, port);
 }
 
 }  // namespace
+
+std::optional<Settings> settings_of(const std::string& dsn) { return parse(dsn); }
 
 tl::expected<Endpoint, std::string> parse_endpoint(const std::string& dsn) {
   const bool uri = dsn.starts_with("postgresql://") || dsn.starts_with("postgres://");
@@ -63,7 +82,18 @@ tl::expected<Endpoint, std::string> parse_endpoint(const std::string& dsn) {
   if (port != parts->end() && port->second.find_first_not_of("0123456789,") != std::string::npos) {
     return invalid_url("the port must be a number", form);
   }
-  return Endpoint{.dsn = dsn, .display = display_of(*parts)};
+  return Endpoint{.dsn = dsn, .display = display_of(*parts), .name = name_of(*parts)};
+}
+
+Secrecy secrecy_of(const std::string& dsn) {
+  const Parts parts = parse(dsn).value_or(Parts{});
+  const std::string mode = value_of(parts, "sslmode");
+  // The other modes accept a server without TLS.
+  if (mode == "require" || mode == "verify-ca" || mode == "verify-full") {
+    return {.encryption = "sslmode=" + mode};
+  }
+  if (value_of(parts, "password").empty() || is_local(host_of(parts))) return {};
+  return {.advice = "use sslmode=verify-full"};
 }
 
 }  // namespace lockbench::postgres

@@ -3,11 +3,17 @@
 #include <fmt/format.h>
 #include <libpq-fe.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 
 #include <algorithm>
 #include <array>
 #include <new>
 #include <utility>
+
+#include "strategies/carrier.h"
+#include "strategies/postgres/client/answers.h"
+#include "strategies/postgres/client/tls_witness.h"
+#include "strategies/transport/lookup.h"
 
 namespace lockbench::postgres {
 namespace {
@@ -17,13 +23,20 @@ constexpr Duration kSlice = std::chrono::milliseconds(20);
 /// After a stop: how long to wait for an answer under way, for the cancellation, and for its
 /// effect. Together less than 100 ms. If only the wait is over, the last two take the command
 /// timeout at most: a run's end cancels the waits of all clients at once, and 48 connections in
-/// 30 ms are too many for two cores.
-constexpr Duration kLastMoment = std::chrono::milliseconds(10);
-constexpr Duration kCancelWithin = std::chrono::milliseconds(30);
+/// 60 ms are too many for two cores.
+constexpr Duration kLastMoment = std::chrono::milliseconds(5);
+constexpr Duration kCancelWithin = std::chrono::milliseconds(60);
 constexpr Duration kGrace = std::chrono::milliseconds(30);
 /// lock_timeout ends a wait in time, unless the statement waits twice, as for a row: for the others
 /// that want it and then for its holder. After this time the statement is cancelled.
 constexpr Duration kOverdue = std::chrono::milliseconds(250);
+
+/// Bounds on what a server may answer to one statement.
+constexpr std::int64_t kLongestAnswer = std::int64_t{1} << 20;
+constexpr int kMostResults = 64;
+
+/// A host is looked up for its addresses only.
+constexpr int kAnyPort = 1;
 
 void ignore_notice(void* /*nothing*/, const char* /*message*/) {}
 
@@ -31,12 +44,39 @@ void ignore_notice(void* /*nothing*/, const char* /*message*/) {}
 std::string first_line(const char* message) {
   std::string_view line = message == nullptr ? "" : message;
   line = line.substr(0, line.find('\n'));
+  // "connection to server at "127.0.0.1", port 5432 failed: ": the server is named already.
+  constexpr std::string_view kFailed = " failed: ";
+  const std::size_t failed = line.find(kFailed);
+  if (line.starts_with("connection to server ") && failed != std::string_view::npos) {
+    line.remove_prefix(failed + kFailed.size());
+  }
   return line.empty() ? "the connection was closed" : std::string(line);
+}
+
+/// Such a result comes again and again until data is copied, which no statement here does.
+bool is_copy(ExecStatusType status) {
+  return status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH;
 }
 
 std::string_view field(const PGresult& result, int name) {
   const char* const text = PQresultErrorField(&result, name);
   return text == nullptr ? "" : text;
+}
+
+/// What overrides a URL's host; empty: nothing does.
+struct Hosts {
+  std::string names, addresses;
+};
+
+/// Each address needs a name beside it.
+Hosts hosts_at(const std::string& name, const std::vector<PeerAddress>& addresses) {
+  Hosts hosts;
+  for (const PeerAddress& address : addresses) {
+    const char* const comma = hosts.names.empty() ? "" : ",";
+    hosts.names += comma + name;
+    hosts.addresses += comma + address.display();
+  }
+  return hosts;
 }
 
 TimePoint later(TimePoint time, Duration by) {
@@ -45,13 +85,14 @@ TimePoint later(TimePoint time, Duration by) {
 
 /// Creates what the locks of a run need, unless it exists: a sequence for fencing numbers, a table
 /// of rows to lock, and a table of leases. Also sets what the statements rely on, whatever the
-/// user's defaults are. Answers with the server process.
+/// user's defaults are, and names the session after the run. Answers with the server process.
 Statement make_schema(const std::string& schema, Duration timeout) {
   // The lock prevents that two clients create it at once and one of them fails. Its pair of numbers
   // ("lock", "bnch") cannot collide with the single numbers of keys.
   return {.name = "CREATE SCHEMA",
           .sql = fmt::format(R"(
 SET default_transaction_isolation = 'read committed';
+SET application_name = '{0}';
 SET lock_timeout = {1};
 SELECT pg_advisory_xact_lock(1819239275, 1651401576);
 CREATE SCHEMA IF NOT EXISTS {0};
@@ -88,7 +129,15 @@ void Session::close() noexcept {
 void Session::unbind(const std::shared_ptr<LeaseState>& lease) { std::erase(bound_, lease); }
 
 tl::unexpected<StoreError> Session::fail(StoreError::Kind kind, std::string_view why) const {
-  return tl::unexpected(StoreError{kind, fmt::format("{}: {}", endpoint_.display, why)});
+  return tl::unexpected(StoreError{kind, fmt::format("{}: {}", endpoint_.display, printable(why))});
+}
+
+tl::unexpected<StoreError> Session::not_understood(std::string_view expected,
+                                                   const Answer& answer) {
+  close();
+  return fail(StoreError::Kind::unanswered,
+              fmt::format("it answered with \"{}\" and \"{}\", expected {}", answer.tag,
+                          answer.value, expected));
 }
 
 StoreResult<Answer> Session::call(const Statement& statement, std::string_view key,
@@ -135,7 +184,10 @@ StoreResult<Answer> Session::exchange(const Statement& statement, std::string_vi
   }
   const auto result = collect(statement.waits, key, patience);
   if (!result) return tl::unexpected(result.error());
-  return answer_in(**result, statement.waits, patience);
+  auto answer = answer_in(**result, statement.waits, patience);
+  const bool fits = !answer || !answer->done() || answer->tag.starts_with(statement.answered);
+  if (!fits) return not_understood(statement.answered, *answer);
+  return answer;
 }
 
 StoreResult<Answer> Session::prepare(const std::string& sql, const Patience& patience) {
@@ -165,6 +217,7 @@ StoreResult<void> Session::use_schema(const std::string& schema, std::string_vie
       call(make_schema(schema, timeout_), key, {}, {.wait_until = {}, .stop = stop});
   if (!answer) return tl::unexpected(answer.error());
   if (!answer->done()) return fail(StoreError::Kind::rejected, "the schema could not be made");
+  if (!read_number(answer->value)) return not_understood("the number of a process", *answer);
   process_ = answer->value;
   // A pooler makes up the process that it announces for a connection.
   const bool pooled = process_ != std::to_string(PQbackendPID(connection_.get()));
@@ -209,7 +262,8 @@ StoreResult<void> Session::set_lock_timeout(std::int64_t milliseconds, std::stri
   if (milliseconds == lock_timeout_) return {};
   if (bounded && lock_timeout_ <= milliseconds + kTolerance) return {};
   static const Statement statement{.name = "set_config",
-                                   .sql = "SELECT set_config('lock_timeout', $1, false)"};
+                                   .sql = "SELECT set_config('lock_timeout', $1, false)",
+                                   .answered = "SELECT"};
   const std::string value = std::to_string(milliseconds);
   const auto answer = call(statement, key, {&value, 1}, {.wait_until = {}, .stop = stop});
   if (!answer) return tl::unexpected(answer.error());
@@ -228,10 +282,40 @@ bool Session::wait_for_socket(short events, TimePoint give_up_at, const std::sto
   Duration limit = std::min<Duration>(give_up_at - now, std::chrono::hours(1));
   if (stop.stop_possible()) limit = std::min(limit, kSlice);
   pollfd ready{.fd = PQsocket(connection_.get()), .events = events, .revents = 0};
-  const timespec time{.tv_sec = std::chrono::floor<std::chrono::seconds>(limit).count(),
-                      .tv_nsec = (limit % std::chrono::seconds(1)).count()};
-  ppoll(&ready, 1, &time, nullptr);  // libpq checks the socket itself
+  Carrier::current().poll({&ready, 1}, limit, {});  // libpq checks the socket itself
   return true;
+}
+
+bool Session::takes_more() {
+  int waiting = 0;
+  if (ioctl(PQsocket(connection_.get()), FIONREAD, &waiting) == 0) received_ += waiting;
+  return received_ <= kLongestAnswer;
+}
+
+tl::expected<void, std::string> Session::dial(TlsWitness& tls, const std::stop_token& stop) {
+  Hosts hosts;
+  if (!endpoint_.name.empty()) {
+    const auto found = look_up(endpoint_.name, kAnyPort)->get(timeout_, stop);
+    if (!found && stop.stop_requested()) {
+      return tl::unexpected<std::string>("stopped while connecting");
+    }
+    if (!found) {
+      return tl::unexpected("no connection within " + format_duration(timeout_) +
+                            ": its name is still being looked up");
+    }
+    if (!*found) return tl::unexpected(found->error());
+    hosts = hosts_at(endpoint_.name, **found);
+  }
+  const std::array<const char*, 5> names{"dbname", "host", "hostaddr", "fallback_application_name",
+                                         nullptr};
+  const std::array<const char*, 5> values{endpoint_.dsn.c_str(), hosts.names.c_str(),
+                                          hosts.addresses.c_str(), "lockbench", nullptr};
+  connection_.reset(
+      tls.observe([&] { return PQconnectStartParams(names.data(), values.data(), 1); }));
+  if (!connection_) throw std::bad_alloc();
+  PQsetNoticeProcessor(connection_.get(), ignore_notice, nullptr);
+  received_ = 0;
+  return {};
 }
 
 StoreResult<void> Session::connect(const std::stop_token& stop) {
@@ -242,11 +326,8 @@ StoreResult<void> Session::connect(const std::stop_token& stop) {
     return error;
   };
   const TimePoint give_up_at = env_.now() + timeout_;
-  const std::array<const char*, 3> names{"dbname", "fallback_application_name", nullptr};
-  const std::array<const char*, 3> values{endpoint_.dsn.c_str(), "lockbench", nullptr};
-  connection_.reset(PQconnectStartParams(names.data(), values.data(), 1));
-  if (!connection_) throw std::bad_alloc();
-  PQsetNoticeProcessor(connection_.get(), ignore_notice, nullptr);
+  TlsWitness tls;
+  if (auto dialled = dial(tls, stop); !dialled) return failed(dialled.error());
   PostgresPollingStatusType status = PGRES_POLLING_WRITING;
   while (PQstatus(connection_.get()) != CONNECTION_BAD && status != PGRES_POLLING_OK &&
          status != PGRES_POLLING_FAILED) {
@@ -256,11 +337,15 @@ StoreResult<void> Session::connect(const std::stop_token& stop) {
     if (!wait_for_socket(events, give_up_at, stop)) {
       return failed("no connection within " + format_duration(timeout_));
     }
+    if (!takes_more()) return failed("an answer that is too long");
     // PQconnectPoll blocks if the socket is not ready.
-    if (poll(&ready, 1, 0) > 0) status = PQconnectPoll(connection_.get());
+    if (poll(&ready, 1, 0) <= 0) continue;
+    status = tls.observe([this] { return PQconnectPoll(connection_.get()); });
   }
   if (PQstatus(connection_.get()) != CONNECTION_OK) {
-    return failed(first_line(PQerrorMessage(connection_.get())));
+    const std::string said = first_line(PQerrorMessage(connection_.get()));
+    const bool refused = said.find("certificate verify failed") != std::string::npos;
+    return failed(refused && !tls.refusal().empty() ? tls.refusal() : said);
   }
   PQsetnonblocking(connection_.get(), 1);
   return {};
@@ -272,6 +357,9 @@ bool Session::send(const Statement& statement, std::span<const std::string> para
   for (const std::string& parameter : parameters) values.push_back(parameter.c_str());
   const int count = static_cast<int>(values.size());
   pg_conn* const to = connection_.get();
+  // Drops what has come without being asked for: it would pass for the answer.
+  static_cast<void>(PQisBusy(to));
+  received_ = 0;
   switch (statement.how) {
     case Statement::How::prepared:
       return PQsendQueryPrepared(to, prepared_.at(statement.sql).c_str(), count, values.data(),
@@ -294,6 +382,7 @@ StoreResult<Session::ResultPtr> Session::collect(bool waits, std::string_view ke
   const TimePoint overdue_at = waits ? later(patience.wait_until, kOverdue) : TimePoint::max();
   TimePoint interrupt_at = overdue_at;
   ResultPtr last;
+  int results = 0;
   // Bounded by give_up_at, which a stop moves to the near future.
   while (true) {
     const int unsent = PQflush(connection_.get());
@@ -301,6 +390,9 @@ StoreResult<Session::ResultPtr> Session::collect(bool waits, std::string_view ke
     if (unsent == 0 && PQisBusy(connection_.get()) == 0) {
       ResultPtr next(PQgetResult(connection_.get()));
       if (!next) break;
+      if (is_copy(PQresultStatus(next.get())) || ++results > kMostResults) {
+        return fail(StoreError::Kind::unanswered, "an answer that fits no statement");
+      }
       // Keeps the first error.
       if (!last || PQresultStatus(last.get()) != PGRES_FATAL_ERROR) last = std::move(next);
       continue;
@@ -325,6 +417,7 @@ StoreResult<Session::ResultPtr> Session::collect(bool waits, std::string_view ke
                   patience.stop.stop_requested() ? "stopped while waiting for the answer"
                                                  : "no answer within " + format_duration(timeout_));
     }
+    if (!takes_more()) return fail(StoreError::Kind::unanswered, "an answer that is too long");
     if (PQconsumeInput(connection_.get()) == 0) break;
   }
   // What was read before the connection ended may say why.
@@ -343,9 +436,14 @@ StoreResult<Answer> Session::answer_in(const pg_result& result, bool waits,
   if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
     auto& readable = const_cast<pg_result&>(result);  // NOLINT: libpq's signature, which only reads
     answer.tag = PQcmdStatus(&readable);
+    if (PQntuples(&result) > 0 && PQnfields(&result) == 1) {
+      answer.value.assign(PQgetvalue(&result, 0, 0),
+                          static_cast<std::size_t>(PQgetlength(&result, 0, 0)));
+    }
     const std::string_view changed(PQcmdTuples(&readable));
-    answer.rows = changed.empty() ? 0 : std::stoul(std::string(changed));
-    if (PQntuples(&result) > 0 && PQnfields(&result) > 0) answer.value = PQgetvalue(&result, 0, 0);
+    const auto rows = read_number(changed.empty() ? "0" : changed);
+    if (!rows) return fail(StoreError::Kind::unanswered, "an answer of too many rows");
+    answer.rows = *rows;
     return answer;
   }
   const std::string_view code = field(result, PG_DIAG_SQLSTATE);

@@ -19,6 +19,8 @@ struct pg_result;
 
 namespace lockbench::postgres {
 
+class TlsWitness;
+
 struct Statement {
   enum class How {
     prepared,  ///< prepared once per connection, which costs the first call another round trip
@@ -29,7 +31,8 @@ struct Statement {
   std::string_view name;  ///< as reported to the Env
   std::string sql;
   How how = How::prepared;
-  bool waits = false;  ///< it waits for a lock, in the server's queue
+  bool waits = false;           ///< it waits for a lock, in the server's queue
+  std::string_view answered{};  ///< how the tag of its answer begins; empty: anyhow
 };
 
 struct Answer {
@@ -42,7 +45,7 @@ struct Answer {
 
   Kind kind = Kind::done;
   std::size_t rows = 0;  ///< returned, or changed
-  std::string value;     ///< the first column of the first row
+  std::string value;     ///< of the first row, if it has one column
   std::string tag;       ///< "COMMIT"
 
   bool done() const { return kind == Kind::done; }
@@ -58,7 +61,7 @@ struct Patience {
 };
 
 /// One connection to one database, through libpq's non-blocking calls, with deadlines and stops;
-/// used by one thread. Constructing it does not connect; a call connects first if there is no
+/// used by one client. Constructing it does not connect; a call connects first if there is no
 /// connection. After a failure the connection is closed, and the next call reconnects. Reports
 /// every statement to its Env. A stop cancels a statement that waits for a lock (over another
 /// connection) and gives up other answers, within 100 ms. Where the Env ends the waits before that,
@@ -91,6 +94,10 @@ class Session {
   void close() noexcept;
   const std::string& display() const { return endpoint_.display; }
 
+  /// The failure of a statement that was answered with something else than `expected`. Closes the
+  /// connection, as what it may have locked ends with its session.
+  tl::unexpected<StoreError> not_understood(std::string_view expected, const Answer& answer);
+
  private:
   struct Finish {
     void operator()(pg_conn* connection) const noexcept;
@@ -102,11 +109,16 @@ class Session {
 
   StoreResult<Answer> exchange(const Statement& statement, std::string_view key,
                                std::span<const std::string> parameters, const Patience& patience);
+  /// Begins to connect; waits for nothing but the look-up of the host. The error says why it
+  /// cannot.
+  tl::expected<void, std::string> dial(TlsWitness& tls, const std::stop_token& stop);
   /// Prepares the statement unless this connection already has.
   StoreResult<Answer> prepare(const std::string& sql, const Patience& patience);
   bool send(const Statement& statement, std::span<const std::string> parameters);
   StoreResult<ResultPtr> collect(bool waits, std::string_view key, const Patience& patience);
   StoreResult<Answer> answer_in(const pg_result& result, bool waits, const Patience& patience);
+  /// Counts what has come before it is read. False: more than any statement's answer has.
+  bool takes_more();
   /// False when the time is up.
   bool wait_for_socket(short events, TimePoint give_up_at, const std::stop_token& stop);
   void cancel(std::string_view key, const std::stop_token& stop);
@@ -124,6 +136,7 @@ class Session {
   std::string process_;  ///< of the server, for this connection; empty: not asked yet
   std::string schema_;
   std::int64_t lock_timeout_ = -1;
+  std::int64_t received_ = 0;  ///< bytes, since the latest statement was sent
   std::vector<std::shared_ptr<LeaseState>> bound_;
 };
 

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
+#include "strategies/keeping.h"
+#include "strategies/postgres/client/environment.h"
 #include "strategies/postgres/client/names.h"
 #include "strategies/postgres/client/session.h"
 
@@ -50,12 +53,14 @@ class PostgresStore : public Store {
                       .cpu_seconds = std::nullopt};
   }
 
-  StoreResult<std::size_t> remove_keys(std::span<const std::string> keys) override {
+  StoreResult<std::size_t> remove_keys(std::span<const std::string> keys,
+                                       const std::stop_token& stop) override {
     session_.close();
     std::map<std::string, std::vector<std::string>> by_schema;
     for (const std::string& key : keys) by_schema[schema_of_key(key)].push_back(key);
     std::size_t removed = 0;
     for (const auto& [schema, own] : by_schema) {
+      if (stop.stop_requested()) return removal_stopped(display());
       const auto there = ask("SELECT 1 FROM pg_namespace WHERE nspname = $1", {schema});
       if (!there) return tl::unexpected(there.error());
       if (there->rows == 0) continue;
@@ -69,18 +74,56 @@ class PostgresStore : public Store {
     return removed;
   }
 
-  StoreResult<void> remove_run(std::string_view run_id) override {
+  StoreResult<std::size_t> remove_run(std::string_view run_id,
+                                      const std::stop_token& stop) override {
     session_.close();
-    const auto dropped =
-        ask(fmt::format("DROP SCHEMA IF EXISTS {} CASCADE", schema_of_run(run_id)));
-    if (!dropped) return tl::unexpected(dropped.error());
-    return {};
+    auto removed =
+        drop_schemas("name ~ ('^' || $1::text || '(_[0-9]+)?$')", schema_of_run(run_id), stop);
+    if (!removed) return removed;
+    // What earlier runs left when they were killed does not end by itself. The sessions of a run
+    // are named after its schema, so that one that is under way is spared. If this fails, the next
+    // run tries again.
+    (void)drop_schemas(
+        "name ~ '^lockbench_[0-9]{8}t[0-9]{6}z_[0-9a-f]{6}(_[0-9]+)?$' AND "
+        "substr(name, 11, 15) < to_char(now() AT TIME ZONE 'UTC' - $1::interval, "
+        "'YYYYMMDD\"t\"HH24MISS') AND pg_has_role(nspowner, 'USAGE') AND name NOT IN "
+        "(SELECT application_name FROM pg_stat_activity WHERE application_name IS NOT NULL)",
+        fmt::format("{} hours", kKeptFor.count()), stop);
+    return removed;
   }
 
  private:
-  StoreResult<Answer> ask(const std::string& sql, const std::vector<std::string>& parameters = {}) {
+  /// Those for which the condition on their `name` holds, with `parameter` as its $1; returns how
+  /// many.
+  StoreResult<std::size_t> drop_schemas(std::string_view condition, const std::string& parameter,
+                                        const std::stop_token& stop) {
+    // Each takes locks for all of its tables, of which a server has few thousand.
+    constexpr std::size_t kAtOnce = 100;
+    constexpr int kMostRounds = 100;
+    const std::string find = fmt::format(
+        "SELECT string_agg(name, ',') FROM (SELECT name FROM (SELECT nspname::text AS name, "
+        "nspowner FROM pg_namespace) AS schemas WHERE {} LIMIT {}) AS ours",
+        condition, kAtOnce);
+    std::size_t dropped = 0;
+    for (int round = 0; round < kMostRounds; ++round) {
+      if (stop.stop_requested()) return removal_stopped(display());
+      const auto names = ask(find, {parameter}, stop);
+      if (!names) return tl::unexpected(names.error());
+      if (names->value.empty()) break;
+      const auto done =
+          ask(fmt::format("DROP SCHEMA IF EXISTS {} CASCADE", names->value), {}, stop);
+      if (!done) return tl::unexpected(done.error());
+      dropped +=
+          1 + static_cast<std::size_t>(std::count(names->value.begin(), names->value.end(), ','));
+      if (dropped % kAtOnce != 0) break;
+    }
+    return dropped;
+  }
+
+  StoreResult<Answer> ask(const std::string& sql, const std::vector<std::string>& parameters = {},
+                          const std::stop_token& stop = {}) {
     auto answer = session_.call({.name = "housekeeping", .sql = sql, .how = Statement::How::once},
-                                {}, parameters);
+                                {}, parameters, {.wait_until = {}, .stop = stop});
     if (answer && !answer->done()) {
       return tl::unexpected(StoreError{StoreError::Kind::rejected,
                                        display() + ": the statement was not carried out"});
@@ -100,9 +143,12 @@ const StoreRegistration registration({
     .display = [](const std::string& url) -> StoreKind::Text {
       return parse_endpoint(url).map([](const Endpoint& endpoint) { return endpoint.display; });
     },
+    .secrecy = secrecy_of,
     .make = [](const std::string& url, Duration command_timeout) -> std::unique_ptr<Store> {
       return std::make_unique<PostgresStore>(parse_endpoint(url).value(), command_timeout);
     },
+    .take_environment = take_environment,
+    .complete = completed,
 });
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "strategies/redis/client/connection.h"
 
+#include "strategies/redis/client/answers.h"
+
 namespace lockbench::redis {
 
 StoreResult<Reply> Connection::call(const Script& script,
@@ -18,6 +20,12 @@ StoreResult<Reply> Connection::call(const Script& script,
   command[1] = script.source;
   queue(command, script.name);
   return receive(stop);
+}
+
+StoreError Connection::not_understood(std::string_view expected, std::string_view name,
+                                      const Reply& reply) {
+  close();
+  return {StoreError::Kind::unanswered, display() + ": " + describe_answer(name, reply, expected)};
 }
 
 }  // namespace lockbench::redis

@@ -8,6 +8,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "strategies/env.h"
@@ -32,6 +33,13 @@ struct Reply {
   }
 };
 
+/// How the answers to a command are read.
+template <class T>
+struct Form {
+  std::string_view expected;                     ///< for messages: "OK or nil"
+  std::optional<T> (*read)(const Reply& reply);  ///< nothing: another answer
+};
+
 /// A command's words; the views need to live only until it is queued.
 using Command = std::span<const std::string_view>;
 
@@ -49,6 +57,9 @@ struct Script {
 class Connection {
  public:
   virtual ~Connection() = default;
+
+  /// The server, without credentials.
+  virtual const std::string& display() const = 0;
 
   virtual StoreResult<void> connect(const std::stop_token& stop = {}) = 0;
   /// Begins or continues to connect, for at most `longest` (zero: does not wait). True: connected;
@@ -75,6 +86,10 @@ class Connection {
 
   /// To poll for input while an answer is awaited; -1 if the answer is there already.
   virtual int descriptor() const = 0;
+  /// If clients share the connection, no descriptor tells one of them that its answer is there:
+  /// each answer sets this event instead, which must outlive the connection. To be called before
+  /// the first command. False: to be polled as usual.
+  virtual bool notify_by(Event& /*event*/) { return false; }
 
   /// Grows with every new connection: WAIT covers the writes of the same connection only.
   virtual std::uint64_t times_connected() const { return 1; }
@@ -89,6 +104,20 @@ class Connection {
   StoreResult<Reply> call(std::initializer_list<std::string_view> command,
                           const std::stop_token& stop = {}) {
     return call(Command(command.begin(), command.size()), stop);
+  }
+
+  /// The answer to the command with this name. Any answer that is not of this form closes the
+  /// connection and counts as unanswered: it may belong to another command.
+  template <class T>
+  StoreResult<T> read(const Form<T>& form, std::string_view name, StoreResult<Reply> reply) {
+    if (!reply) return tl::unexpected(std::move(reply.error()));
+    if (std::optional<T> value = form.read(*reply)) return *std::move(value);
+    return tl::unexpected(not_understood(form.expected, name, *reply));
+  }
+  template <class T>
+  StoreResult<T> call(const Form<T>& form, std::initializer_list<std::string_view> command,
+                      const std::stop_token& stop = {}) {
+    return read(form, *command.begin(), call(command, stop));
   }
   void queue(std::initializer_list<std::string_view> command) {
     queue(Command(command.begin(), command.size()));
@@ -105,6 +134,16 @@ class Connection {
   StoreResult<Reply> call(const Script& script, std::initializer_list<std::string_view> keys,
                           std::initializer_list<std::string_view> args,
                           const std::stop_token& stop = {});
+  template <class T>
+  StoreResult<T> call(const Form<T>& form, const Script& script,
+                      std::initializer_list<std::string_view> keys,
+                      std::initializer_list<std::string_view> args,
+                      const std::stop_token& stop = {}) {
+    return read(form, script.name, call(script, keys, args, stop));
+  }
+
+ private:
+  StoreError not_understood(std::string_view expected, std::string_view name, const Reply& reply);
 };
 
 /// A message that the server pushes to a subscriber.
@@ -114,16 +153,16 @@ struct Push {
   std::string channel;
 };
 
-/// A connection for messages: one thread receives, and any thread may subscribe meanwhile. After a
+/// A connection for messages: one client receives, and any thread may subscribe meanwhile. After a
 /// failure it is closed, with all subscriptions, until connect() is called again. Reports its
 /// commands to its Env, one at a time.
 class Subscriber {
  public:
   virtual ~Subscriber() = default;
 
-  /// On the receiving thread. Does nothing if there is a connection.
+  /// By the receiver. Does nothing if there is a connection.
   virtual StoreResult<void> connect(const std::stop_token& stop) = 0;
-  /// Thread-safe. A Push confirms it.
+  /// Thread-safe. Does not wait. A Push confirms it.
   virtual StoreResult<void> subscribe(const std::string& channel) = 0;
   virtual StoreResult<void> unsubscribe(const std::string& channel) = 0;
   /// The next push; nothing if none comes within `longest`. A stop ends the wait within 100 ms.
@@ -138,12 +177,17 @@ class ConnectionFactory {
   /// Thread-safe. `env` must outlive the connection.
   virtual std::unique_ptr<Connection> make(const Endpoint& endpoint, Duration command_timeout,
                                            Env& env) = 0;
+  /// As make(), for services: never shared with clients.
+  virtual std::unique_ptr<Connection> make_own(const Endpoint& endpoint, Duration command_timeout,
+                                               Env& env) {
+    return make(endpoint, command_timeout, env);
+  }
   /// As make().
   virtual std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint,
                                                       Duration command_timeout, Env& env) = 0;
 };
 
-/// Real connections, over TCP or a unix socket; hiredis parses the protocol.
+/// Real connections, over TCP, TLS or a unix socket.
 std::unique_ptr<ConnectionFactory> make_hiredis_factory();
 
 }  // namespace lockbench::redis

@@ -8,18 +8,21 @@ namespace {
 
 UrlForm form_of(std::string_view url) {
   const bool unix_socket = url.starts_with("unix://");
-  const bool sentinels = url.starts_with("redis+sentinel://");
+  const bool tls = url.starts_with("rediss");
+  const bool sentinels = url.starts_with(tls ? "rediss+sentinel://" : "redis+sentinel://");
   return {.what = "a Redis URL",
           .allowed =
               "redis://[[user]:password@]host[:port][/db], "
               "unix://[[user]:password@]/path[?db=N] or "
-              "redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/name[/db]",
-          .schemes = {"redis", "unix", "redis+sentinel"},
+              "redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/name[/db]; "
+              "rediss:// and rediss+sentinel:// for TLS, with ?cacert=FILE and other settings",
+          .schemes = {"redis", "unix", "redis+sentinel", "rediss", "rediss+sentinel"},
           .default_port = static_cast<std::uint16_t>(sentinels ? 26379 : 6379),
           .max_hosts = unix_socket ? 0U
                        : sentinels ? 32U
                                    : 1U,
-          .login = UrlForm::Login::password};
+          .login = UrlForm::Login::password,
+          .query = tls || unix_socket};
 }
 
 /// False for text that is not a number or out of range.
@@ -45,23 +48,27 @@ tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {
   auto url = parse_url(text, form);
   if (!url) return tl::unexpected(std::move(url.error()));
   Endpoint endpoint{.user = std::move(url->user), .password = std::move(url->password)};
+  if (url->scheme.starts_with("rediss")) {
+    auto settings = parse_tls_query(url->query);
+    if (!settings) return tl::unexpected(std::move(settings.error()));
+    endpoint.tls = std::make_shared<const TlsSettings>(*std::move(settings));
+  }
   std::string_view path = url->path;
   std::string_view database;
   if (url->scheme == "unix") {
-    const bool has_query = path.find('?') != std::string_view::npos;
-    database = cut_at(path, '?');
+    database = url->query;
     endpoint.path = path;
     if (!path.starts_with('/')) return invalid_url("a unix socket needs an absolute path", form);
     // The size of sockaddr_un's path, less its final zero.
     if (path.size() > 107) {
       return invalid_url("a unix socket's path has at most 107 characters", form);
     }
-    if (!has_query) return endpoint;
+    if (database.empty()) return endpoint;
     if (!database.starts_with("db=")) return invalid_url("the only parameter is db=N", form);
     database.remove_prefix(3);
   } else {
     path.remove_prefix(std::min<std::size_t>(path.size(), 1));
-    if (url->scheme == "redis+sentinel") {
+    if (url->scheme.ends_with("+sentinel")) {
       database = cut_at(path, '/');
       if (path.empty()) return invalid_url("the master's name is missing", form);
       if (path.find('@') != std::string_view::npos) {

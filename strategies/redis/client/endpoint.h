@@ -1,10 +1,12 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "strategies/tls.h"
 #include "strategies/transport/socket.h"
 #include "strategies/url.h"
 
@@ -13,7 +15,8 @@ namespace lockbench::redis {
 /// One Redis server. Its URL is redis://[[user]:password@]host[:port][/db],
 /// unix://[[user]:password@]/path[?db=N], or, for the current master that these sentinels name,
 /// redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/name[/db]. User and password are
-/// the server's, not the sentinels'.
+/// the server's, and for sentinels that ask for one. With rediss:// or rediss+sentinel:// all of
+/// them speak TLS, by the settings behind a question mark (tls.h).
 struct Endpoint {
   std::string host;  ///< empty for a unix socket
   int port = 6379;
@@ -23,6 +26,7 @@ struct Endpoint {
   std::vector<HostPort>
       sentinels{};       ///< to be asked for host and port; empty: those above are used
   std::string master{};  ///< the name by which the sentinels know it
+  std::shared_ptr<const TlsSettings> tls{};  ///< null: none
 
   /// "127.0.0.1:6379", "unix:/run/redis.sock" or "10.0.0.1:26379,10.0.0.2:26379/name": without
   /// credentials, for people, files and metrics.

@@ -4,7 +4,9 @@
 #include <array>
 #include <deque>
 #include <mutex>
+#include <utility>
 
+#include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/protocol.h"
 #include "strategies/redis/client/sentinel.h"
 
@@ -21,8 +23,9 @@ class Client {
         env_(env) {}
 
   tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const {
-    return tl::unexpected(StoreError{
-        kind, why.starts_with(display_) ? std::string(why) : fmt::format("{}: {}", display_, why)});
+    std::string text = printable(why);
+    if (!text.starts_with(display_)) text = fmt::format("{}: {}", display_, text);
+    return tl::unexpected(StoreError{kind, std::move(text)});
   }
 
   const Endpoint endpoint_;
@@ -35,6 +38,8 @@ class HiredisConnection : public Connection, private Client {
  public:
   HiredisConnection(const Endpoint& endpoint, Duration timeout, Env& env)
       : Client(endpoint, timeout, env) {}
+
+  const std::string& display() const override { return display_; }
 
   StoreResult<void> connect(const std::stop_token& stop) override {
     if (transport_) return {};
@@ -49,7 +54,7 @@ class HiredisConnection : public Connection, private Client {
     // The sentinels are asked one after the other, each with a timeout.
     if (!endpoint_.sentinels.empty()) return connect(stop).map([] { return true; });
     if (!connecting_) {
-      auto begun = begin_connecting(endpoint_.address(), timeout_);
+      auto begun = begin_connecting(endpoint_.address(), timeout_, endpoint_.tls.get());
       if (!begun) return fail(StoreError::Kind::not_sent, begun.error());
       connecting_ = *std::move(begun);
       connecting_since_ = env_.now();
@@ -57,7 +62,7 @@ class HiredisConnection : public Connection, private Client {
     auto transport = connecting_->get(longest, stop);
     if (transport && !*transport) {
       if (env_.now() - connecting_since_ < timeout_) return false;
-      transport = tl::unexpected("no connection within " + format_duration(timeout_));
+      transport = tl::unexpected(connecting_->too_late(timeout_));
     }
     connecting_.reset();
     if (!transport) return fail(StoreError::Kind::not_sent, transport.error());
@@ -83,9 +88,10 @@ class HiredisConnection : public Connection, private Client {
 
   void flush(const std::stop_token& stop) override {
     if (out_.empty()) return;
-    // Interrupted by a stop and no answer under way: a clean-up needs a new connection.
+    // With no answer under way, a clean-up needs a new connection after a stop has interrupted this
+    // one, and any command after an answer that nobody asked for.
     const bool idle = first_ == end_ || pendings_[first_].state == Pending::State::queued;
-    if (transport_ && !transport_->usable() && idle) transport_.reset();
+    if (transport_ && idle && (!transport_->usable() || reader_->holds_bytes())) transport_.reset();
     if (auto connected = connect(stop); !connected) {
       break_connection(std::move(connected.error().message));
       return;
@@ -115,7 +121,9 @@ class HiredisConnection : public Connection, private Client {
 
   int descriptor() const override {
     const bool known = first_ == end_ || pendings_[first_].broken();
-    return known || !transport_ || reader_->holds_bytes() ? -1 : transport_->descriptor();
+    // Half an answer is no answer.
+    const bool read = transport_ && reader_->holds_bytes() && !incomplete_;
+    return known || !transport_ || read ? -1 : transport_->descriptor();
   }
 
   std::uint64_t times_connected() const override { return times_connected_; }
@@ -137,6 +145,7 @@ class HiredisConnection : public Connection, private Client {
   StoreResult<void> start_on(std::unique_ptr<Transport> transport, const std::stop_token& stop) {
     transport_ = std::move(transport);
     reader_.emplace();
+    incomplete_ = false;
     ++times_connected_;
     auto greeted = greet(endpoint_, *transport_, *reader_, timeout_, stop, &env_);
     if (!greeted) close();
@@ -152,6 +161,10 @@ class HiredisConnection : public Connection, private Client {
     }
     auto reply = read_reply(longest, stop);
     if (!reply) return std::nullopt;
+    if (is_answer(*reply) && is_last_sent() && reader_->holds_bytes()) {
+      // It would be taken for the answer to the next command.
+      reply = fail(StoreError::Kind::unanswered, "an answer that nobody asked for");
+    }
     if (!*reply && must_close_after(reply->error())) break_connection(reply->error().message);
     return settled(std::move(*reply));
   }
@@ -163,10 +176,19 @@ class HiredisConnection : public Connection, private Client {
            (!endpoint_.sentinels.empty() && is_read_only(error));
   }
 
+  static bool is_answer(const StoreResult<Reply>& reply) {
+    return reply || reply.error().kind == StoreError::Kind::rejected;
+  }
+
+  /// Whether no answer may follow that to the oldest command.
+  bool is_last_sent() const {
+    return first_ + 1 == end_ || pendings_[first_ + 1].state != Pending::State::sent;
+  }
+
   /// Finishes the oldest command.
   StoreResult<Reply> settled(StoreResult<Reply> reply) {
     const Pending& pending = pendings_[first_];
-    const bool answered = reply || reply.error().kind == StoreError::Kind::rejected;
+    const bool answered = is_answer(reply);
     const bool in_vain = pending.blocks_for > Duration::zero() && reply && reply->is_nil();
     const CommandEnd end = !answered ? CommandEnd::lost
                            : in_vain ? CommandEnd::in_vain
@@ -194,22 +216,21 @@ class HiredisConnection : public Connection, private Client {
   }
 
   std::string describe(Transport::Status status) const {
-    return lockbench::describe(status, timeout_);
+    return lockbench::describe(status, timeout_, transport_.get());
   }
 
   /// Nothing if the answer does not come within `longest`.
   std::optional<StoreResult<Reply>> read_reply(Duration longest, const std::stop_token& stop) {
-    std::array<char, 4096> buffer;
-    TimePoint give_up_at = TimePoint::max();
-    for (int pieces = 0;; ++pieces) {
+    std::array<char, 1024> buffer;  // on the stack of each fiber that waits; answers are short
+    // All pieces of an answer share one deadline.
+    const TimePoint end = BootClock::now() + longest;
+    for (Duration left = longest;; left = end - BootClock::now()) {
       auto reply = reader_->next();
       if (!reply) return fail(StoreError::Kind::unanswered, reply.error());
+      incomplete_ = !reply->has_value();
       if (*reply) return checked(std::move(**reply));
-      // All pieces of an answer share one deadline. The clock is read only for answers in pieces,
-      // which are rare.
-      if (pieces == 1) give_up_at = env_.now() + longest;
-      if (pieces > 1 && env_.now() > give_up_at) return std::nullopt;
-      const auto [status, bytes] = transport_->receive(buffer, longest, stop);
+      if (left < Duration::zero()) return std::nullopt;
+      const auto [status, bytes] = transport_->receive(buffer, left, stop);
       if (status == Transport::Status::timed_out) return std::nullopt;
       if (status != Transport::Status::ok) {
         return fail(StoreError::Kind::unanswered, describe(status));
@@ -254,6 +275,7 @@ class HiredisConnection : public Connection, private Client {
   TimePoint connecting_since_{};
   std::unique_ptr<Transport> transport_;
   std::optional<ReplyReader> reader_;
+  bool incomplete_ = false;  ///< what the reader holds is less than one answer
   std::string out_;
   std::vector<Pending> pendings_;  ///< [first_, end_) are waiting for an answer, oldest first
   std::size_t first_ = 0, end_ = 0;
@@ -261,7 +283,7 @@ class HiredisConnection : public Connection, private Client {
   std::uint64_t times_connected_ = 0;
 };
 
-/// A mutex guards sending; the thread that waits for messages does not hold it while it waits.
+/// A mutex guards sending, which does not wait; whoever receives does not hold it while it waits.
 class HiredisSubscriber : public Subscriber, private Client {
  public:
   HiredisSubscriber(const Endpoint& endpoint, Duration timeout, Env& env)
@@ -289,7 +311,7 @@ class HiredisSubscriber : public Subscriber, private Client {
 
   StoreResult<std::optional<Push>> receive(Duration longest, const std::stop_token& stop) override {
     if (!transport_) return fail(StoreError::Kind::not_sent, "not connected");
-    std::array<char, 4096> buffer;
+    std::array<char, 1024> buffer;
     while (true) {
       if (is_cut()) return broken("the connection was cut");
       auto reply = reader_.next();
@@ -298,7 +320,7 @@ class HiredisSubscriber : public Subscriber, private Client {
       const auto [status, bytes] = transport_->receive(buffer, longest, stop);
       if (status == Transport::Status::timed_out) return std::nullopt;
       if (status == Transport::Status::stopped) return broken("stopped");
-      if (status != Transport::Status::ok) return broken("the connection was closed");
+      if (status != Transport::Status::ok) return broken(transport_->why_closed());
       reader_.feed({buffer.data(), bytes});
     }
   }
@@ -323,7 +345,7 @@ class HiredisSubscriber : public Subscriber, private Client {
     std::string bytes;
     const std::array<std::string_view, 2> words{name, channel};
     append_command(bytes, words);
-    if (transport_->send(bytes, timeout_) == Transport::Status::ok) return {};
+    if (transport_->send(bytes, Duration::zero()) == Transport::Status::ok) return {};
     cut_ = true;
     return fail(StoreError::Kind::unanswered, "the connection was closed");
   }
@@ -334,20 +356,15 @@ class HiredisSubscriber : public Subscriber, private Client {
   }
 
   StoreResult<std::optional<Push>> pushed(const Reply& reply) {
-    if (reply.type != Reply::Type::array || reply.elements.size() != 3) {
-      return broken(reply.type == Reply::Type::error ? reply.text
-                                                     : "an answer that is not a message");
-    }
-    Push push{.channel = reply.elements[1].text};
-    const std::string& kind = reply.elements[0].text;
-    if (kind == "message") return push;
-    push.kind = kind == "subscribe" ? Push::Kind::subscribed : Push::Kind::unsubscribed;
+    auto push = read_push(reply);
+    if (!push) return broken(push.error());
+    if (push->kind == Push::Kind::message) return *std::move(push);
     const std::scoped_lock lock(sending_);
     if (!under_way_.empty()) {
       env_.after_command(info(under_way_.front()), CommandEnd::answered);
       under_way_.pop_front();
     }
-    return push;
+    return *std::move(push);
   }
 
   tl::unexpected<StoreError> broken(std::string_view why) {
@@ -363,7 +380,7 @@ class HiredisSubscriber : public Subscriber, private Client {
   std::unique_ptr<Transport> transport_;
   ReplyReader reader_;
   std::deque<Sent> under_way_;
-  bool cut_ = false;  ///< while sending: the receiving thread closes it
+  bool cut_ = false;  ///< while sending: the receiver closes it
 };
 
 class HiredisFactory : public ConnectionFactory {

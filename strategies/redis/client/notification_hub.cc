@@ -53,11 +53,19 @@ void NotificationHub::join(Waiter& waiter) {
   const auto [found, added] = channels_.try_emplace(waiter.channel_);
   found->second.waiters.push_back(&waiter);
   found->second.unused_since.reset();
-  // The thread notices a failure and reconnects.
+  // The task notices a failure and reconnects.
   if (added && connected_) (void)subscriber_->subscribe(waiter.channel_);
-  if (!thread_.joinable()) {
-    thread_ = std::jthread([this](const std::stop_token& stop) { this->listen(stop); });
-  }
+  if (!task_) start_task();
+}
+
+void NotificationHub::start_task() {
+  const auto report = [this](const std::string& why) {
+    env_->report("messages of released locks are not received any more: " + why);
+  };
+  auto started =
+      Carrier::current().start([this](const std::stop_token& stop) { listen(stop); }, report);
+  if (!started) return report(started.error());  // the next waiter tries again
+  task_ = *std::move(started);
 }
 
 void NotificationHub::leave(Waiter& waiter) {

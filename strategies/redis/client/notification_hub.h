@@ -6,8 +6,8 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 
+#include "strategies/carrier.h"
 #include "strategies/redis/client/connection.h"
 
 namespace lockbench::redis {
@@ -16,7 +16,7 @@ namespace lockbench::redis {
 /// connection for all of them (Redisson's LockPubSub). One message wakes one client, the one that
 /// has waited longest; a client that leaves without the lock passes an unused wake-up on. A channel
 /// without waiters is dropped after a while. When the connection breaks, all clients are woken, as
-/// messages may have been lost, and it is restored. One thread, started by the first waiter.
+/// messages may have been lost, and it is restored. One task, started beside the first waiter.
 /// Thread-safe; outlives its waiters.
 class NotificationHub {
  public:
@@ -26,7 +26,7 @@ class NotificationHub {
   NotificationHub& operator=(const NotificationHub&) = delete;
 
   /// One client's wait for the messages of one channel, from construction to destruction. Used by
-  /// one thread.
+  /// one client.
   class Waiter {
    public:
     /// `event` is set by a message, and when the subscription begins or is lost.
@@ -63,10 +63,11 @@ class NotificationHub {
   struct Channel {
     std::list<Waiter*> waiters;  ///< oldest first
     bool subscribed = false;
-    std::optional<TimePoint> unused_since{};  ///< as noticed by the thread
+    std::optional<TimePoint> unused_since{};  ///< as noticed by the task
   };
 
   void join(Waiter& waiter);
+  void start_task();
   void leave(Waiter& waiter);
   static void wake_one(Channel& channel);
   void listen(const std::stop_token& stop);
@@ -79,10 +80,10 @@ class NotificationHub {
 
   std::unique_ptr<Env> env_;
   std::unique_ptr<Subscriber> subscriber_;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  ///< also held while subscribing, which does not wait
   std::map<std::string, Channel> channels_;
   bool connected_ = false;
-  std::jthread thread_;  ///< last: joined before the members that it uses are destroyed
+  std::unique_ptr<Task> task_;  ///< last: ends before the members that it uses are destroyed
 };
 
 }  // namespace lockbench::redis

@@ -1,65 +1,131 @@
 #include "strategies/redis/client/protocol.h"
 
 #include <fmt/format.h>
-#include <hiredis/hiredis.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
-#include <new>
+
+#include "strategies/redis/client/answers.h"
 
 namespace lockbench::redis {
 namespace {
 
-struct ReplyDeleter {
-  void operator()(redisReply* reply) const { freeReplyObject(reply); }
-};
-using ReplyPtr = std::unique_ptr<redisReply, ReplyDeleter>;
+using namespace std::string_literals;
 
-Reply to_reply(const redisReply& raw) {
-  Reply reply;
-  switch (raw.type) {
-    case REDIS_REPLY_INTEGER:
-      reply.type = Reply::Type::integer;
-      reply.integer = raw.integer;
-      break;
-    case REDIS_REPLY_STATUS:
-      reply.type = Reply::Type::status;
-      reply.text.assign(raw.str, raw.len);
-      break;
-    case REDIS_REPLY_ERROR:
-      reply.type = Reply::Type::error;
-      reply.text.assign(raw.str, raw.len);
-      break;
-    case REDIS_REPLY_STRING:
-      reply.type = Reply::Type::string;
-      reply.text.assign(raw.str, raw.len);
-      break;
-    case REDIS_REPLY_ARRAY:
-      reply.type = Reply::Type::array;
-      reply.elements.reserve(raw.elements);
-      for (std::size_t i = 0; i < raw.elements; ++i)
-        reply.elements.push_back(to_reply(*raw.element[i]));
-      break;
-    default:
-      break;
+constexpr std::size_t kLongestReply = std::size_t{1} << 20;
+constexpr std::int64_t kMostElements = 1 << 14;
+constexpr int kDeepest = 7;
+
+/// Reads one answer from the front of what has come.
+class Parser {
+ public:
+  enum class State { complete, partial, invalid };
+
+  explicit Parser(std::string_view bytes) : bytes_(bytes) {}
+
+  State read(Reply& reply, int depth = 0) {
+    const std::size_t end = bytes_.find("\r\n", used_);
+    needed_ = bytes_.size() + 1;
+    if (end == std::string_view::npos) return State::partial;
+    const std::string_view line = bytes_.substr(used_, end - used_);
+    used_ = end + 2;
+    if (line.empty()) return State::invalid;
+    const std::string_view rest = line.substr(1);
+    switch (line.front()) {
+      case '+':
+        return read_line(Reply::Type::status, rest, reply);
+      case '-':
+        return read_line(Reply::Type::error, rest, reply);
+      case ':':
+        reply.type = Reply::Type::integer;
+        return read_number(rest, reply.integer) ? State::complete : State::invalid;
+      case '$':
+        return read_text(rest, reply);
+      case '*':
+        return depth < kDeepest ? read_array(rest, reply, depth) : State::invalid;
+      default:
+        return State::invalid;
+    }
   }
-  return reply;
+
+  std::size_t used() const { return used_; }
+  /// For a partial answer: how many bytes to wait for, at least.
+  std::size_t needed() const { return needed_; }
+
+ private:
+  static State read_line(Reply::Type type, std::string_view text, Reply& reply) {
+    reply.type = type;
+    reply.text = text;
+    return State::complete;
+  }
+
+  static bool read_number(std::string_view text, std::int64_t& number) {
+    const char* const end = text.data() + text.size();
+    const auto [stopped, error] = std::from_chars(text.data(), end, number);
+    return error == std::errc() && stopped == end;
+  }
+
+  /// A length that is -1 means nil.
+  State read_text(std::string_view length, Reply& reply) {
+    std::int64_t size = 0;
+    if (!read_number(length, size) || size < -1) return State::invalid;
+    if (size == -1) return State::complete;
+    if (size > static_cast<std::int64_t>(kLongestReply)) return too_long();
+    const auto bytes = static_cast<std::size_t>(size);
+    needed_ = used_ + bytes + 2;
+    if (bytes_.size() < needed_) return State::partial;
+    reply.type = Reply::Type::string;
+    reply.text = bytes_.substr(used_, bytes);
+    used_ = needed_;
+    return bytes_.substr(used_ - 2, 2) == "\r\n" ? State::complete : State::invalid;
+  }
+
+  State read_array(std::string_view length, Reply& reply, int depth) {
+    std::int64_t size = 0;
+    if (!read_number(length, size) || size < -1) return State::invalid;
+    if (size == -1) return State::complete;
+    if (size > kMostElements) return too_long();
+    reply.type = Reply::Type::array;
+    for (std::int64_t i = 0; i < size; ++i) {
+      const State state = read(reply.elements.emplace_back(), depth + 1);
+      if (state != State::complete) return state;
+    }
+    return State::complete;
+  }
+
+  State too_long() {
+    needed_ = kLongestReply + 1;
+    return State::partial;
+  }
+
+  const std::string_view bytes_;
+  std::size_t used_ = 0, needed_ = 0;
+};
+
+/// Why the server that answers ROLE like this is not to be used; empty: it is a master.
+std::string why_no_master(const Reply& role) {
+  if (role.type != Reply::Type::array || role.elements.empty()) {
+    return describe_answer("ROLE", role, "a role");
+  }
+  if (role.elements.front().is_text("master")) return {};
+  return "the server that the sentinels name as master is a replica";
 }
 
-/// Whether this answer to ROLE is that of a master.
-bool is_master(const Reply& role) {
-  return role.type == Reply::Type::array && !role.elements.empty() &&
-         role.elements.front().is_text("master");
+// Formatting into a string takes several times as long.
+void append_size(std::string& out, char type, std::size_t size) {
+  out += type;
+  out.append(std::to_string(size)).append("\r\n");
 }
 
 }  // namespace
 
 void append_command(std::string& out, Command command) {
-  fmt::format_to(std::back_inserter(out), "*{}\r\n", command.size());
+  append_size(out, '*', command.size());
   for (const std::string_view word : command) {
-    fmt::format_to(std::back_inserter(out), "${}\r\n{}\r\n", word.size(), word);
+    append_size(out, '$', word.size());
+    out.append(word).append("\r\n");
   }
 }
 
@@ -69,26 +135,31 @@ std::string_view key_of(Command command) {
   return place < command.size() ? command[place] : std::string_view();
 }
 
-void ReplyReader::Deleter::operator()(redisReader* reader) const { redisReaderFree(reader); }
-
-ReplyReader::ReplyReader() : reader_(redisReaderCreate()) {
-  if (!reader_) throw std::bad_alloc();
-}
-
 void ReplyReader::feed(std::span<const char> bytes) {
-  redisReaderFeed(reader_.get(), bytes.data(), bytes.size());
+  bytes_.erase(0, used_);
+  used_ = 0;
+  bytes_.append(bytes.data(), bytes.size());
 }
 
 tl::expected<std::optional<Reply>, std::string> ReplyReader::next() {
-  void* parsed = nullptr;
-  if (redisReaderGetReply(reader_.get(), &parsed) != REDIS_OK) {
-    return tl::unexpected<std::string>(reader_->errstr);
+  const std::string_view left = std::string_view(bytes_).substr(used_);
+  if (left.size() < needed_) return std::nullopt;
+  Parser parser(left);
+  Reply reply;
+  switch (parser.read(reply)) {
+    case Parser::State::complete:
+      used_ += parser.used();
+      needed_ = 1;
+      return reply;
+    case Parser::State::partial:
+      if (parser.needed() > kLongestReply) return tl::unexpected("an answer that is too long"s);
+      needed_ = parser.needed();
+      return std::nullopt;
+    case Parser::State::invalid:
+      break;
   }
-  if (parsed == nullptr) return std::nullopt;
-  return to_reply(*ReplyPtr(static_cast<redisReply*>(parsed)));
+  return tl::unexpected("an answer that is not in Redis's protocol"s);
 }
-
-bool ReplyReader::holds_bytes() const { return reader_->pos < reader_->len; }
 
 tl::expected<Reply, std::string> exchange_once(Transport& transport, ReplyReader& reader,
                                                Command command, Duration timeout,
@@ -109,7 +180,7 @@ tl::expected<Reply, std::string> exchange_once(Transport& transport, ReplyReader
     reader.feed({buffer.data(), got.bytes});
   }
   if (status == Transport::Status::ok) return tl::unexpected<std::string>("the answer is too long");
-  return tl::unexpected(describe(status, timeout));
+  return tl::unexpected(describe(status, timeout, &transport));
 }
 
 bool is_no_permission(const StoreError& error) {
@@ -133,12 +204,12 @@ std::string info_field(std::string_view info, std::string_view name) {
 }
 
 StoreResult<int> connected_replicas(Connection& redis) {
-  const auto info = redis.call({"INFO", "replication"});
-  if (!info) return tl::unexpected(info.error());
-  const std::string text = info_field(info->text, "connected_slaves");
-  int replicas = 0;
-  std::from_chars(text.data(), text.data() + text.size(), replicas);
-  return replicas;
+  return redis.call(kText, {"INFO", "replication"}).map([](const std::string& info) {
+    const std::string text = info_field(info, "connected_slaves");
+    int replicas = 0;
+    std::from_chars(text.data(), text.data() + text.size(), replicas);
+    return replicas;
+  });
 }
 
 StoreResult<void> greet(const Endpoint& endpoint,
@@ -146,33 +217,37 @@ StoreResult<void> greet(const Endpoint& endpoint,
   const auto say = [&](std::initializer_list<std::string_view> command) {
     return exchange(Command(command.begin(), command.size()));
   };
+  const auto demand_ok = [&](std::initializer_list<std::string_view> command) -> StoreResult<void> {
+    const auto reply = say(command);
+    if (!reply) return tl::unexpected(reply.error());
+    if (reply->is_text("OK")) return {};
+    return tl::unexpected(StoreError{
+        StoreError::Kind::not_sent,
+        endpoint.display() + ": " + describe_answer(*command.begin(), *reply, kOk.expected)});
+  };
   if (!endpoint.password.empty()) {
-    const auto done = endpoint.user.empty() ? say({"AUTH", endpoint.password})
-                                            : say({"AUTH", endpoint.user, endpoint.password});
-    if (!done) return tl::unexpected(done.error());
+    auto done = endpoint.user.empty() ? demand_ok({"AUTH", endpoint.password})
+                                      : demand_ok({"AUTH", endpoint.user, endpoint.password});
+    if (!done) return done;
   }
   if (!endpoint.sentinels.empty()) {
     const auto role = say({"ROLE"});
     // Without the permission to ask, a replica shows at the first write.
     if (!role && !is_no_permission(role.error())) return tl::unexpected(role.error());
-    if (role && !is_master(*role)) {
-      return tl::unexpected(StoreError{
-          StoreError::Kind::not_sent,
-          endpoint.display() + ": the server that the sentinels name as master is a replica"});
+    if (const std::string why = role ? why_no_master(*role) : ""; !why.empty()) {
+      return tl::unexpected(
+          StoreError{StoreError::Kind::not_sent, endpoint.display() + ": " + why});
     }
   }
-  if (endpoint.database != 0) {
-    const auto done = say({"SELECT", std::to_string(endpoint.database)});
-    if (!done) return tl::unexpected(done.error());
-  }
-  return {};
+  if (endpoint.database == 0) return {};
+  return demand_ok({"SELECT", std::to_string(endpoint.database)});
 }
 
 StoreResult<void> greet(const Endpoint& endpoint, Transport& transport, ReplyReader& reader,
                         Duration timeout, const std::stop_token& stop, Env* env) {
   const std::string display = endpoint.display();
   const auto fail = [&](StoreError::Kind kind, std::string_view why) {
-    return tl::unexpected(StoreError{kind, fmt::format("{}: {}", display, why)});
+    return tl::unexpected(StoreError{kind, fmt::format("{}: {}", display, printable(why))});
   };
   return greet(endpoint, [&](Command command) -> StoreResult<Reply> {
     const CommandInfo info{.store = "redis", .endpoint = display, .name = command[0], .key = {}};

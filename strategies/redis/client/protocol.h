@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -9,8 +8,6 @@
 
 #include "strategies/redis/client/connection.h"
 #include "strategies/transport/socket.h"
-
-struct redisReader;
 
 namespace lockbench::redis {
 
@@ -20,24 +17,21 @@ void append_command(std::string& out, Command command);
 /// The argument that is the command's key, if it has one: for the Env.
 std::string_view key_of(Command command);
 
-/// Reads answers from a stream of bytes. hiredis parses the protocol; the bytes come from a
-/// Transport, as a hiredis context cannot be used after a timeout and supports neither stops nor
-/// deadlines.
+/// Reads answers (RESP2) from a stream of bytes. Bounded, whatever a server sends: an answer of
+/// more than 1 MiB, or nested deeper than any command's, is an error.
 class ReplyReader {
  public:
-  ReplyReader();
-
   void feed(std::span<const char> bytes);
-  /// The next complete answer; nothing until more bytes are fed. The error is a protocol error.
+  /// The next complete answer; nothing until more bytes are fed. The error is a protocol error, and
+  /// stays.
   tl::expected<std::optional<Reply>, std::string> next();
   /// Whether there are bytes that no answer has used yet.
-  bool holds_bytes() const;
+  bool holds_bytes() const { return used_ < bytes_.size(); }
 
  private:
-  struct Deleter {
-    void operator()(redisReader* reader) const;
-  };
-  std::unique_ptr<redisReader, Deleter> reader_;
+  std::string bytes_;
+  std::size_t used_ = 0;    ///< of them, by earlier answers
+  std::size_t needed_ = 1;  ///< after those, before it is worth looking
 };
 
 /// Sends one command and waits for its answer; `timeout` is for each step. The error says why there

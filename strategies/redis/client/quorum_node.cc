@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "strategies/redis/client/answers.h"
 #include "strategies/redis/scripts.h"
 
 namespace lockbench::redis {
@@ -28,10 +29,6 @@ const Script* script_of(NodeRequest::Kind kind) {
       return &scripts::release_if_token;
   }
   return nullptr;
-}
-
-bool is_yes(NodeRequest::Kind kind, const Reply& reply) {
-  return kind == NodeRequest::Kind::acquire ? reply.is_text("OK") : reply.is_integer(1);
 }
 
 bool is_unknown_script(const StoreError& error) {
@@ -156,22 +153,22 @@ void QuorumNode::add_pending(const NodeRequestPtr& request) {
 
 std::optional<QuorumNode::Answer> QuorumNode::answer() {
   while (!sent_.empty()) {
-    const auto reply = connection_->receive_within(Duration::zero());
+    auto reply = connection_->receive_within(Duration::zero());
     if (!reply) return std::nullopt;
-    if (const auto awaited = settle(*reply)) return awaited;
+    if (const auto awaited = settle(*std::move(reply))) return awaited;
   }
   return std::nullopt;
 }
 
 void QuorumNode::read_answers(bool failed_only) {
   while (!sent_.empty() && !(failed_only && connection_->descriptor() >= 0)) {
-    const auto reply = connection_->receive_within(Duration::zero());
+    auto reply = connection_->receive_within(Duration::zero());
     if (!reply) return;
-    (void)settle(*reply);
+    (void)settle(*std::move(reply));
   }
 }
 
-std::optional<QuorumNode::Answer> QuorumNode::settle(const StoreResult<Reply>& reply) {
+std::optional<QuorumNode::Answer> QuorumNode::settle(StoreResult<Reply> reply) {
   const Sent sent = std::move(sent_.front());
   sent_.pop_front();
   const bool awaited = awaited_ == sent.request;
@@ -181,20 +178,23 @@ std::optional<QuorumNode::Answer> QuorumNode::settle(const StoreResult<Reply>& r
     connection_->flush();
     return std::nullopt;
   }
+  const Script* const script = script_of(sent.request->kind);
+  const auto yes = connection_->read(script == nullptr ? kOkOrNil : kFlag,
+                                     script == nullptr ? "SET" : script->name, std::move(reply));
   Answer answer;
-  if (reply) {
+  if (yes) {
     failures_ = 0;
     knows_script_of(*sent.request) = true;
-    answer.vote = is_yes(sent.request->kind, *reply) ? Vote::granted : Vote::refused;
+    answer.vote = *yes ? Vote::granted : Vote::refused;
   } else {
-    answer.may_have_taken_effect = reply.error().kind == StoreError::Kind::unanswered;
-    const bool broken = reply.error().kind != StoreError::Kind::rejected;
+    answer.may_have_taken_effect = yes.error().kind == StoreError::Kind::unanswered;
+    const bool broken = yes.error().kind != StoreError::Kind::rejected;
     const bool new_failure = !broken || !std::exchange(broken_, true);
     if (broken) {
       known_scripts_ = {};
       if (sent.request->kind == NodeRequest::Kind::release) add_pending(sent.request);
     }
-    if (new_failure) back_off(reply.error().message);
+    if (new_failure) back_off(yes.error().message);
   }
   if (sent.request->kind == NodeRequest::Kind::acquire) {
     observer_.on_vote(number_, answer.vote, env_.now() - sent.sent_at, !awaited);

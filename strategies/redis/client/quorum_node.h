@@ -39,6 +39,9 @@ class QuorumNode {
   QuorumNode(int number, std::string display, std::unique_ptr<Connection> connection,
              Duration answer_timeout, bool may_skip, QuorumObserver& observer, Env& env);
 
+  /// As Connection::notify_by().
+  bool notify_by(Event& event) { return connection_->notify_by(event); }
+
   StoreResult<void> connect(const std::stop_token& stop) { return connection_->connect(stop); }
 
   /// Whether it can be asked: not with many requests unanswered, connected (waits at most
@@ -91,7 +94,7 @@ class QuorumNode {
   /// sent.
   void read_answers(bool failed_only);
   /// Handles the answer to the oldest request; returns it if it was awaited.
-  std::optional<Answer> settle(const StoreResult<Reply>& reply);
+  std::optional<Answer> settle(StoreResult<Reply> reply);
   void back_off(const std::string& why);
   bool is_skipped() const { return may_skip_ && env_.now() < skip_until_; }
   bool is_silent(Duration max_silence);

@@ -2,6 +2,8 @@
 
 #include <deque>
 
+#include "strategies/redis/client/answers.h"
+
 namespace lockbench::redis {
 namespace {
 
@@ -46,12 +48,10 @@ class RedisRenewals : public RenewalChannel {
 
  private:
   RenewalAnswer next_answer(const std::stop_token& stop) {
-    const auto reply = connection_->receive(stop);
-    if (!reply) {
-      failure_ = reply.error().message;
-      return RenewalAnswer::failed;
-    }
-    return reply->is_integer(1) ? RenewalAnswer::renewed : RenewalAnswer::not_owner;
+    const auto renewed = connection_->read(kFlag, protocol_.name(), connection_->receive(stop));
+    if (renewed) return *renewed ? RenewalAnswer::renewed : RenewalAnswer::not_owner;
+    failure_ = renewed.error().message;
+    return RenewalAnswer::failed;
   }
 
   /// All answers of a batch, and what became of it on the replicas.

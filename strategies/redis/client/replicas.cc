@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "strategies/redis/client/answers.h"
+
 namespace lockbench::redis {
 namespace {
 
@@ -31,8 +33,9 @@ StoreResult<int> ReplicaWait::receive(Connection& redis, Duration patience,
     redis.close();
     answer = redis.receive(stop);
   }
-  if (!*answer) return tl::unexpected((*answer).error());
-  return static_cast<int>((*answer)->integer);
+  return redis.read(kCount, "WAIT", *std::move(answer)).map([](std::int64_t acknowledged) {
+    return static_cast<int>(acknowledged);
+  });
 }
 
 StoreError ReplicaWait::too_few(const std::string& endpoint, int acknowledged) const {

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
+#include <vector>
 
 #include "strategies/redis/client/protocol.h"
 
@@ -20,6 +22,27 @@ std::optional<Endpoint> address_in(const Reply& reply) {
   if (error != std::errc() || end != port.data() + port.size()) return std::nullopt;
   if (address.host.empty() || address.port < 1 || address.port > 65535) return std::nullopt;
   return address;
+}
+
+/// The password is sent only to a sentinel that asks for one: many have none.
+tl::expected<Reply, std::string> ask_sentinel(Transport& transport, const Endpoint& endpoint,
+                                              Command command, Duration timeout,
+                                              const std::stop_token& stop) {
+  const TimePoint end = BootClock::now() + timeout;
+  const auto left = [&] { return std::max(end - BootClock::now(), Duration::zero()); };
+  ReplyReader reader;
+  auto reply = exchange_once(transport, reader, command, timeout, stop);
+  const bool asks = reply && reply->type == Reply::Type::error && reply->text.starts_with("NOAUTH");
+  if (!asks || endpoint.password.empty()) return reply;
+  std::vector<std::string_view> login{"AUTH", endpoint.user, endpoint.password};
+  if (endpoint.user.empty()) login.erase(login.begin() + 1);
+  auto done = exchange_once(transport, reader, login, left(), stop);
+  if (!done) return done;
+  if (!done->is_text("OK")) {
+    // Only the error code, as the message may quote the command with its secrets.
+    return tl::unexpected("AUTH was refused: " + done->text.substr(0, done->text.find(' ')));
+  }
+  return exchange_once(transport, reader, command, left(), stop);
 }
 
 }  // namespace
@@ -52,7 +75,8 @@ tl::expected<Endpoint, std::string> find_master(const Endpoint& endpoint, const 
 tl::expected<std::unique_ptr<Transport>, std::string> connect_server(const Endpoint& endpoint,
                                                                      Duration timeout,
                                                                      const std::stop_token& stop) {
-  if (endpoint.sentinels.empty()) return connect_socket(endpoint.address(), timeout, stop);
+  const TlsSettings* const tls = endpoint.tls.get();
+  if (endpoint.sentinels.empty()) return connect_socket(endpoint.address(), timeout, stop, tls);
   // A sentinel that hangs must not use up the time of the others. Connecting and answering get one
   // share each.
   const Duration share = timeout / (2 * static_cast<int>(endpoint.sentinels.size()));
@@ -60,14 +84,13 @@ tl::expected<std::unique_ptr<Transport>, std::string> connect_server(const Endpo
                        Command command) -> tl::expected<Reply, std::string> {
     // Without this, the remaining sentinels would be tried one after the other.
     if (stop.stop_requested()) return tl::unexpected<std::string>("stopped before it was asked");
-    auto transport = connect_socket(server.address(), share, stop);
+    auto transport = connect_socket(server.address(), share, stop, tls);
     if (!transport) return tl::unexpected(transport.error());
-    ReplyReader reader;
-    return exchange_once(**transport, reader, command, share, stop);
+    return ask_sentinel(**transport, endpoint, command, share, stop);
   };
   const auto master = find_master(endpoint, ask);
   if (!master) return tl::unexpected(master.error());
-  auto transport = connect_socket(master->address(), timeout, stop);
+  auto transport = connect_socket(master->address(), timeout, stop, tls);
   if (transport) return transport;
   return tl::unexpected(fmt::format("{}: {}", master->display(), transport.error()));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "strategies/endpoints.h"
+#include "strategies/redis/client/answers.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/waiting/retry.h"
 
@@ -13,10 +14,11 @@ RenewResult renew_by(const RenewalProtocol& protocol, Connection& redis, Env& en
                      const Lease& lease, Duration ttl) {
   const TimePoint asked_at = env.now();
   const std::string argument = protocol.argument(ttl);
-  const auto reply = protocol.script != nullptr
-                         ? redis.call(*protocol.script, {lease.key}, {lease.token, argument})
-                         : redis.call({protocol.unchecked, lease.key, argument});
-  return to_renew_result(is_one(reply), lease, env, asked_at, protocol.granted(ttl));
+  const auto renewed =
+      protocol.script != nullptr
+          ? redis.call(kFlag, *protocol.script, {lease.key}, {lease.token, argument})
+          : redis.call(kFlag, {protocol.unchecked, lease.key, argument});
+  return to_renew_result(renewed, lease, env, asked_at, protocol.granted(ttl));
 }
 
 }  // namespace
@@ -139,7 +141,7 @@ bool SingleNodeLock::find_scheduler(Duration ttl) {
                                     options_.command_timeout);
   renewal_channel_ = endpoint_.display() + " " + std::string(protocol->name());
   scheduler_->provide_channel(renewal_channel_, [&](Env& env) {
-    return make_renewal_channel(factory_.make(endpoint_, timeout, env), *protocol);
+    return make_renewal_channel(factory_.make_own(endpoint_, timeout, env), *protocol);
   });
   return true;
 }
@@ -148,12 +150,31 @@ StoreResult<TryResult> SingleNodeLock::set_nx_px(const AcquireRequest& request, 
                                                  std::string_view value) {
   const auto milliseconds = ceil_milliseconds(request.ttl);
   const TimePoint asked_at = env_.now();
-  const auto reply = redis_->call(
-      {"SET", lease.key, value, "NX", "PX", std::to_string(milliseconds)}, request.stop);
-  if (!reply) return tl::unexpected(reply.error());
-  if (!reply->is_text("OK")) return false;
+  const auto set = redis_->call(
+      kOkOrNil, {"SET", lease.key, value, "NX", "PX", std::to_string(milliseconds)}, request.stop);
+  if (!set) return tl::unexpected(set.error());
+  if (!*set) return false;
   lease.state = valid_until(asked_at + std::chrono::milliseconds(milliseconds));
   return true;
+}
+
+StoreResult<bool> SingleNodeLock::set_nx(std::string_view key, std::string_view value,
+                                         const std::stop_token& stop) {
+  constexpr std::string_view kName = "SETNX";
+  if (!options_.bounded_keys) return redis_->call(kFlag, {kName, key, value}, stop);
+  const std::string_view words[] = {"SET", key, value, "NX", "EX", kKeptSeconds};
+  redis_->queue(Command(words), kName);
+  return redis_->read(kOkOrNil, kName, redis_->receive(stop));
+}
+
+StoreResult<std::optional<std::string>> SingleNodeLock::get_set(std::string_view key,
+                                                                std::string_view value,
+                                                                const std::stop_token& stop) {
+  constexpr std::string_view kName = "GETSET";
+  if (!options_.bounded_keys) return redis_->call(kTextOrNil, {kName, key, value}, stop);
+  const std::string_view words[] = {"SET", key, value, "EX", kKeptSeconds, "GET"};
+  redis_->queue(Command(words), kName);
+  return redis_->read(kTextOrNil, kName, redis_->receive(stop));
 }
 
 std::optional<RenewalProtocol> TokenLock::renewal_protocol() const {
@@ -161,20 +182,16 @@ std::optional<RenewalProtocol> TokenLock::renewal_protocol() const {
 }
 
 StoreResult<bool> TokenLock::give_back(const Lease& lease, const std::stop_token& stop) {
-  return is_one(redis().call(scripts::release_if_token, {lease.key}, {lease.token}, stop));
+  return redis().call(kFlag, scripts::release_if_token, {lease.key}, {lease.token}, stop);
 }
 
 StoreResult<bool> release_unchecked(Connection& redis, const Lease& lease,
                                     const std::stop_token& stop) {
-  return is_one(redis.call({"DEL", lease.key}, stop));
+  return redis.call(kFlag, {"DEL", lease.key}, stop);
 }
 
 RenewResult renew_unchecked(Connection& redis, Env& env, const Lease& lease, Duration ttl) {
   return renew_by({}, redis, env, lease, ttl);
-}
-
-StoreResult<bool> is_one(const StoreResult<Reply>& reply) {
-  return reply.map([](const Reply& count) { return count.is_integer(1); });
 }
 
 }  // namespace lockbench::redis

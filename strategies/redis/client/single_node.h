@@ -2,10 +2,12 @@
 
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "strategies/descriptor.h"
+#include "strategies/keeping.h"
 #include "strategies/outcomes.h"
 #include "strategies/redis/client/connection.h"
 #include "strategies/redis/client/notification_hub.h"
@@ -21,6 +23,10 @@ struct TryResult {
   TryResult(bool is_granted) : granted(is_granted) {}  // NOLINT(google-explicit-constructor)
   TryResult(bool is_granted, Duration longest) : granted(is_granted), frees_itself_in(longest) {}
 };
+
+/// kKeptFor, for EX.
+inline constexpr std::string_view kKeptSeconds = "86400";
+static_assert(kKeptFor == std::chrono::seconds(86'400));
 
 /// The part that all locks on one Redis share: the connection, waiting, renewal by a timer, and
 /// cleaning up after a lost answer. A strategy adds its commands.
@@ -81,6 +87,13 @@ class SingleNodeLock : public LockStrategy {
   /// SET key value NX PX ttl, and the lease's validity from the moment before it was sent.
   StoreResult<TryResult> set_nx_px(const AcquireRequest& request, Lease& lease,
                                    std::string_view value);
+
+  /// SETNX and GETSET, which give a key no TTL; if keys are to be bounded, SET with one of
+  /// kKeptFor. True: the key was set.
+  StoreResult<bool> set_nx(std::string_view key, std::string_view value,
+                           const std::stop_token& stop);
+  StoreResult<std::optional<std::string>> get_set(std::string_view key, std::string_view value,
+                                                  const std::stop_token& stop);
 
   Connection& redis() { return *redis_; }
   Env& env() { return env_; }
@@ -150,9 +163,6 @@ class UncheckedLock : public SingleNodeLock {
   }
   std::optional<RenewalProtocol> renewal_protocol() const override { return RenewalProtocol{}; }
 };
-
-/// For an answer that counts what a release or renewal changed: 1 or 0.
-StoreResult<bool> is_one(const StoreResult<Reply>& reply);
 
 /// The ways of waiting that a lock on one Redis supports.
 inline constexpr std::initializer_list<WaitKind> kWaitingChoices{WaitKind::poll, WaitKind::backoff,

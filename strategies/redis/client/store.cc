@@ -5,12 +5,44 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/protocol.h"
 
 namespace lockbench::redis {
 namespace {
 
-/// INFO for the facts, UNLINK for tidying up.
+constexpr std::string_view kPrefix = "lockbench:";
+// How many keys one SCAN looks at: it holds up a shared server for about a tenth of a millisecond.
+constexpr std::string_view kScanned = "1000";
+
+/// What SCAN answers.
+struct Page {
+  std::string cursor;
+  std::vector<std::string> keys;
+};
+
+const Form<Page> page_form{
+    "a cursor and keys", [](const Reply& reply) -> std::optional<Page> {
+      if (reply.type != Reply::Type::array || reply.elements.size() != 2) return std::nullopt;
+      const Reply &cursor = reply.elements[0], &keys = reply.elements[1];
+      if (cursor.type != Reply::Type::string || keys.type != Reply::Type::array) {
+        return std::nullopt;
+      }
+      Page page{.cursor = cursor.text, .keys = {}};
+      page.keys.reserve(keys.elements.size());
+      for (const Reply& key : keys.elements) page.keys.push_back(key.text);
+      return page;
+    }};
+
+/// The run of a key lockbench:<run id>:...
+std::string_view run_of(std::string_view key) {
+  if (!key.starts_with(kPrefix)) return {};
+  key.remove_prefix(kPrefix.size());
+  const std::size_t end = key.find(':');
+  return end == std::string_view::npos ? std::string_view() : key.substr(0, end);
+}
+
+/// INFO for the facts, UNLINK and SCAN for tidying up.
 class RedisStore : public Store {
  public:
   RedisStore(const Endpoint& endpoint, Duration command_timeout)
@@ -36,38 +68,69 @@ class RedisStore : public Store {
 
   StoreResult<StoreFacts> facts() override {
     renew_connection();
-    const auto server = redis_->call({"INFO", "server"});
+    const auto server = redis_->call(kText, {"INFO", "server"});
     if (!server) return tl::unexpected(server.error());
-    const auto cpu = redis_->call({"INFO", "cpu"});
+    const auto cpu = redis_->call(kText, {"INFO", "cpu"});
     if (!cpu) return tl::unexpected(cpu.error());
     const auto replicas = connected_replicas(*redis_);
     const auto seconds = [&](std::string_view name) {
-      return std::strtod(info_field(cpu->text, name).c_str(), nullptr);
+      return std::strtod(info_field(*cpu, name).c_str(), nullptr);
     };
-    return StoreFacts{.version = info_field(server->text, "redis_version"),
-                      .instance = info_field(server->text, "run_id"),
+    return StoreFacts{.version = printable(info_field(*server, "redis_version")),
+                      .instance = info_field(*server, "run_id"),
                       .cpu_seconds = seconds("used_cpu_user") + seconds("used_cpu_sys"),
                       .replicas = replicas.value_or(0)};
   }
 
-  StoreResult<std::size_t> remove_keys(std::span<const std::string> keys) override {
+  StoreResult<std::size_t> remove_keys(std::span<const std::string> keys,
+                                       const std::stop_token& stop) override {
+    renew_connection();
+    return unlink(keys, stop);
+  }
+
+  StoreResult<std::size_t> remove_run(std::string_view run_id,
+                                      const std::stop_token& stop) override {
+    // Of a billion keys; a scan of an honest server ends by itself.
+    constexpr int kMostPages = 1'000'000;
+    renew_connection();
+    const std::string pattern = fmt::format("{}{}[-:]*", kPrefix, run_id);
+    std::string cursor = "0";
+    std::size_t removed = 0;
+    for (int page = 0; page < kMostPages; ++page) {
+      if (stop.stop_requested()) return removal_stopped(display_);
+      auto found =
+          redis_->call(page_form, {"SCAN", cursor, "MATCH", pattern, "COUNT", kScanned}, stop);
+      if (!found) return tl::unexpected(found.error());
+      std::erase_if(found->keys,
+                    [&](const std::string& key) { return !is_of_run(run_of(key), run_id); });
+      auto gone = unlink(found->keys, stop);
+      if (!gone) return gone;
+      removed += *gone;
+      cursor = std::move(found->cursor);
+      if (cursor == "0") return removed;
+    }
+    return tl::unexpected(
+        StoreError{StoreError::Kind::rejected, display_ + ": SCAN does not come to an end"});
+  }
+
+ private:
+  StoreResult<std::size_t> unlink(std::span<const std::string> keys, const std::stop_token& stop) {
     // Enough for few round trips, and little enough not to hold up a shared server.
     constexpr std::size_t kBatch = 500;
     std::size_t removed = 0;
-    renew_connection();
     while (!keys.empty()) {
+      if (stop.stop_requested()) return removal_stopped(display_);
       const auto batch = keys.first(std::min(kBatch, keys.size()));
       keys = keys.subspan(batch.size());
       std::vector<std::string_view> command{"UNLINK"};
       command.insert(command.end(), batch.begin(), batch.end());
-      const auto reply = redis_->call(command);
-      if (!reply) return tl::unexpected(reply.error());
-      removed += static_cast<std::size_t>(reply->integer);
+      const auto gone = redis_->read(kCount, command.front(), redis_->call(command, stop));
+      if (!gone) return tl::unexpected(gone.error());
+      removed += static_cast<std::size_t>(*gone);
     }
     return removed;
   }
 
- private:
   /// The server may have closed a connection that was idle during a run, or may have been replaced.
   void renew_connection() { redis_->close(); }
 
@@ -82,6 +145,13 @@ std::string display(const Endpoint& endpoint) {
                      endpoint.path.empty() ? "/" : "?db=", endpoint.database);
 }
 
+Secrecy secrecy(const Endpoint& endpoint) {
+  std::vector<HostPort> hosts = endpoint.sentinels;
+  if (hosts.empty() && endpoint.path.empty()) hosts.push_back({.host = endpoint.host});
+  return secrecy_by_scheme(endpoint.tls != nullptr, !endpoint.password.empty(), hosts,
+                           endpoint.sentinels.empty() ? "rediss://" : "rediss+sentinel://");
+}
+
 const StoreRegistration registration({
     .name = "redis",
     .value_name = "URL",
@@ -89,9 +159,13 @@ const StoreRegistration registration({
         "use this Redis instead of a private one: redis://[[user]:password@]host[:port][/db], "
         "unix://[[user]:password@]/path, or "
         "redis+sentinel://[[user]:password@]host[:port],.../name[/db] for the master that these "
-        "sentinels watch; repeatable: the nodes of Redlock, other strategies use the first",
+        "sentinels watch; rediss:// and rediss+sentinel:// for TLS, with "
+        "?cacert=FILE&cert=FILE&key=FILE&server-name=NAME&min-tls=1.3 as needed; repeatable: the "
+        "nodes of Redlock, other strategies use the first",
     .repeatable = true,
+    .listing = Listing::by_scan,
     .display = [](const std::string& url) { return parse_endpoint(url).map(display); },
+    .secrecy = [](const std::string& url) { return secrecy(parse_endpoint(url).value()); },
     .make = [](const std::string& url, Duration command_timeout) -> std::unique_ptr<Store> {
       return std::make_unique<RedisStore>(parse_endpoint(url).value(), command_timeout);
     },

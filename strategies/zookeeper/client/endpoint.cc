@@ -1,8 +1,7 @@
 #include "strategies/zookeeper/client/endpoint.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
+#include <cstdint>
 
 namespace lockbench::zookeeper {
 namespace {
@@ -20,32 +19,19 @@ std::string Endpoint::display() const {
   return all + chroot;
 }
 
-std::string Endpoint::connect_string() const {
-  std::string text = display();
-  std::erase_if(text, [](char c) { return c == '[' || c == ']'; });
-  return text;
-}
-
-int Endpoint::addresses() const {
-  int count = 0;
-  for (const HostPort& server : servers) {
-    in_addr ignored{};
-    const bool literal = server.host.find(':') != std::string::npos ||
-                         inet_pton(AF_INET, server.host.c_str(), &ignored) == 1;
-    // A name such as localhost may stand for an IPv4 and an IPv6 address.
-    count += literal ? 1 : 2;
-  }
-  return count;
-}
-
 tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {
-  const bool with_scheme = text.starts_with("zk://");
+  constexpr std::uint16_t kPort = 2181, kTlsPort = 2281;
+  const bool tls = text.starts_with("zks://");
+  const bool with_scheme = tls || text.starts_with("zk://");
   const UrlForm form{.what = "the address of a ZooKeeper server",
-                     .allowed = "[zk://[user:password@]]host[:port][,host[:port]...][/chroot]",
-                     .schemes = {"", "zk"},
-                     .default_port = 2181,
+                     .allowed =
+                         "[zk://[user:password@]]host[:port][,host[:port]...][/chroot], or "
+                         "zks:// with ?cacert=FILE&cert=FILE&key=FILE&server-name=NAME",
+                     .schemes = {"", "zk", "zks"},
+                     .default_port = tls ? kTlsPort : kPort,
                      .max_hosts = 32,
-                     .login = with_scheme ? UrlForm::Login::user_password : UrlForm::Login::none};
+                     .login = with_scheme ? UrlForm::Login::user_password : UrlForm::Login::none,
+                     .query = tls};
   auto url = parse_url(text, form);
   if (!url) return tl::unexpected(std::move(url.error()));
   if (url->user.find(':') != std::string::npos) {
@@ -53,10 +39,16 @@ tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {
   }
   if (url->path == "/") url->path.clear();
   if (!is_good_chroot(url->path)) return invalid_url("not a valid chroot path", form);
-  return Endpoint{.servers = std::move(url->hosts),
-                  .chroot = std::move(url->path),
-                  .user = std::move(url->user),
-                  .password = std::move(url->password)};
+  Endpoint endpoint{.servers = std::move(url->hosts),
+                    .chroot = std::move(url->path),
+                    .user = std::move(url->user),
+                    .password = std::move(url->password),
+                    .tls = std::nullopt};
+  if (!tls) return endpoint;
+  auto settings = parse_tls_query(url->query);
+  if (!settings) return tl::unexpected(std::move(settings.error()));
+  endpoint.tls = *std::move(settings);
+  return endpoint;
 }
 
 }  // namespace lockbench::zookeeper

@@ -1,51 +1,52 @@
 #pragma once
 
-#include <atomic>
-#include <functional>
-#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <thread>
+#include <string>
+#include <tl/expected.hpp>
 
+#include "strategies/carrier.h"
 #include "strategies/env.h"
 #include "strategies/services.h"
+#include "strategies/transport/poller.h"
 
 namespace lockbench::zookeeper {
 
 class Session;
 
-/// Knows how long the server keeps this process's sessions that hold leases, by pinging the server
-/// where no other request is sent. The client library pings too, but does not report when. One
-/// thread, started by the first session. Thread-safe; outlives its sessions.
+/// Looks after all sessions of a run while their clients are busy with other things: pings,
+/// reconnects, and receives the events that clients wait for. One task, started beside the client
+/// with the first session. Thread-safe; outlives its sessions.
 class SessionKeeper {
  public:
-  explicit SessionKeeper(std::unique_ptr<Env> env);
+  explicit SessionKeeper(std::unique_ptr<Env> env) : env_(std::move(env)) {}
   SessionKeeper(const SessionKeeper&) = delete;
   SessionKeeper& operator=(const SessionKeeper&) = delete;
 
-  /// Adds a session or changes its TTL. It is checked every sixth of the TTL.
-  void add(Session& session, Duration ttl);
+  /// The error says why sessions cannot be looked after.
+  tl::expected<void, std::string> add(Session& session);
+  /// Waits while it is attended.
   void remove(Session& session);
 
-  /// Calls `close` on another thread, which the destructor waits for: for a session whose server
-  /// does not answer.
-  void close_later(std::function<void()> close);
+  /// Calls the session, which was added, as soon as its connection has input; once.
+  void watch(Session& session, int descriptor);
+  void unwatch(int descriptor) { poller_->unwatch(descriptor); }
 
  private:
-  struct Closing {
-    std::shared_ptr<std::atomic<bool>> done;
-    std::jthread thread;
-  };
+  using Due = std::map<Session*, TimePoint>;
 
   void keep(const std::stop_token& stop);
+  /// Without the lock meanwhile.
+  void attend(Session* session, std::unique_lock<std::mutex>& lock);
 
   std::unique_ptr<Env> env_;
-  std::unique_ptr<Event> changed_;
+  std::unique_ptr<Poller> poller_;  ///< from the first add() on
   std::mutex mutex_;
-  std::map<Session*, Duration> ticks_;
-  std::list<Closing> closings_;
-  std::jthread thread_;  ///< last: joined before the members that it uses are destroyed
+  Due due_;
+  Session* attended_ = nullptr;
+  TimePoint next_ = TimePoint::max();  ///< the earliest of them, or earlier
+  std::unique_ptr<Task> task_;         ///< last: ends before the members that it uses are destroyed
 };
 
 /// The run's keeper.

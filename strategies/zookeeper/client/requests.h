@@ -13,12 +13,12 @@ namespace lockbench::zookeeper {
 /// The requests that locks need.
 struct Request {
   enum class Kind {
-    make,             ///< a persistent node
+    make,             ///< a container: the server removes it once its last child is gone
     make_ephemeral,   ///< a node that is deleted with the session
     make_sequential,  ///< likewise, with ten digits added to its name
     children,         ///< the names of a node's children
     look,             ///< read a node's metadata and watch it
-    exists,           ///< also used as a ping
+    exists,
     remove,
   };
   Kind kind = Kind::exists;
@@ -31,7 +31,8 @@ struct Reply {
   Kind kind = Kind::done;
   std::string path;                   ///< of the node that was made
   std::int64_t created_by = 0;        ///< czxid: the transaction that made the node; grows
-  std::int64_t owner = 0;             ///< the session of an ephemeral node
+  std::int64_t owner = 0;             ///< the session of an ephemeral node; 0 for others
+  std::int64_t made_at_ms = 0;        ///< since 1970, by the server's wall clock
   std::vector<std::string> children;  ///< unordered
 
   bool done() const { return kind == Kind::done; }
@@ -40,25 +41,26 @@ struct Reply {
 /// The server's name of the operation: "create", "getData" and so on.
 std::string_view name_of(Request::Kind kind);
 
-// The client library's error codes.
-/// After which the request may have been carried out.
-bool is_lost(int code);
-bool ends_session(int code);
-bool came_from_server(int code);
+// The server's error codes.
+/// After which the request may have been carried out, as after a code that is not known.
+bool is_lost(std::int32_t code);
+bool ends_session(std::int32_t code);
 /// Nothing for an unexpected error.
-std::optional<Reply::Kind> kind_of(int code);
+std::optional<Reply::Kind> kind_of(std::int32_t code);
+std::string describe(std::int32_t code);
 
 /// Requests that are pipelined, and their answers. Guarded by the session's mutex.
 struct Batch {
   explicit Batch(std::size_t size, TimePoint when) : sent_at(when), left(size), answers(size) {}
 
   struct Answer {
-    int code = 0;  ///< the client library's error code
+    std::int32_t code = 0;  ///< the server's, or "connection loss"
     Reply reply;
   };
   const TimePoint sent_at;  ///< before the first was sent
   std::size_t left;         ///< answers to come
   std::vector<Answer> answers;
+  std::string why;  ///< the connection was lost
 };
 
 }  // namespace lockbench::zookeeper

@@ -1,11 +1,12 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -16,23 +17,23 @@
 #include "strategies/errors.h"
 #include "strategies/lease.h"
 #include "strategies/zookeeper/client/endpoint.h"
+#include "strategies/zookeeper/client/link.h"
 #include "strategies/zookeeper/client/requests.h"
 
 namespace lockbench::zookeeper {
 
 class SessionKeeper;
 
-/// One session with a ZooKeeper ensemble, through its C library, which has two threads: one talks
-/// to the server, the other calls back. Used by one thread, except where noted. Constructing it
-/// does not connect. The library reconnects by itself within the session; after the server has
-/// ended the session, connect() begins another. Reports each request to its Env. Owned by a
-/// shared_ptr, as the keeper closes sessions whose server does not answer.
-class Session : public std::enable_shared_from_this<Session> {
+/// One session with a ZooKeeper ensemble. Used by one client, except where noted; during a call the
+/// client itself talks to the server, otherwise the keeper does. Constructing it does not
+/// connect. It reconnects by itself within the session; after the server has ended the session,
+/// connect() begins another. Reports each request to its Env.
+class Session {
  public:
-  /// `keeper` keeps the leases' validity up to date; may be null. `clock` is for the library's
-  /// callback thread.
-  Session(Endpoint endpoint, Duration command_timeout, Env& env, std::unique_ptr<Env> clock,
-          SessionKeeper* keeper);
+  /// `keeper` keeps the session and its leases alive between calls; if it is null they end by
+  /// themselves, and a wait ends only by its deadline. Without a connector, by sockets.
+  Session(Endpoint endpoint, Duration command_timeout, Env& env, SessionKeeper* keeper,
+          Connector connector = {});
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -75,69 +76,98 @@ class Session : public std::enable_shared_from_this<Session> {
   void close();
   std::string_view display() const { return display_; }
 
-  /// On the keeper's thread, with its Env: pings the server if leases are bound and a third of the
-  /// session timeout has passed without an answer.
-  void keep_alive(Env& env);
+  /// Called by the keeper, with its Env: takes what the server has sent, pings it where no answer
+  /// has come for a third of the session timeout, reconnects. Does not wait. Returns after what
+  /// time it is to be called again.
+  Duration keep(Env& env);
 
  private:
   enum class State { none, connecting, connected, over };
-  struct Connection;
-  struct Slot;
-  struct Callbacks;
+  class InCall;
+  using Lock = std::unique_lock<std::mutex>;
 
-  StoreResult<void> open(Duration ttl, const std::stop_token& stop);
-  StoreResult<void> await_first_answer(const std::stop_token& stop);
-  StoreResult<void> await_reconnection(const std::stop_token& stop);
-  StoreResult<std::vector<Reply>> exchange(std::span<const Request> requests,
-                                           const std::stop_token& stop);
-  StoreResult<std::vector<Reply>> replies_of(const Batch& batch) const;
-  bool send_ping(const Request& request, TimePoint now);
-  /// Returns the library's code. On a failure nothing is called back.
-  static int send(const std::shared_ptr<Connection>& connection, const Request& request,
-                  const std::shared_ptr<Batch>& batch, std::size_t index);
-  CommandInfo info_of(const Request& request, std::string_view key) const;
-  /// Waits for as long as one answer may take; false if the condition is not true by then.
-  bool await(std::unique_lock<std::mutex>& lock, const std::stop_token& stop,
-             const std::function<bool()>& until);
-  tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const;
-
-  // On the library's callback thread, or on the thread that closes the session.
-  void on_session(const Connection& from, int state, Duration timeout, std::int64_t id);
-  void on_node(const Connection& from, int event, std::string_view path);
-  void on_answer(const Slot& slot, int code, Reply reply);
-
-  // Under mutex_:
-  void end_locked(TimePoint now);
-  void confirm_locked(TimePoint sent_at);
-  void wake_locked();
-
+  /// A request that was sent.
+  struct Pending {
+    std::int32_t xid = 0;
+    Request request;
+    std::shared_ptr<Batch> batch;
+    std::size_t index = 0;
+  };
+  struct Ping {
+    TimePoint sent_at{};
+    std::optional<CommandEnd> end{};
+  };
   struct Bound {
     std::string path;
     std::shared_ptr<LeaseState> state;
   };
+  /// What is wrong with something that the server has sent; nothing if it is right.
+  using Wrong = std::optional<std::string>;
+
+  StoreResult<void> open(Duration ttl, const std::stop_token& stop);
+  StoreResult<void> look_for_root(const std::stop_token& stop);
+  StoreResult<std::vector<Reply>> exchange(std::span<const Request> requests,
+                                           const std::stop_token& stop);
+  StoreResult<std::vector<Reply>> replies_of(const Batch& batch) const;
+  CommandInfo info_of(std::string_view name, std::string_view key) const;
+  tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const;
+
+  // All below is under mutex_. What waits lets go of it meanwhile.
+
+  /// Waits for as long as one answer may take; false if the condition is not true by then.
+  bool await(Lock& lock, const std::stop_token& stop, const std::function<bool()>& until);
+  /// Takes what is there already.
+  void look(Lock& lock, Env& env);
+  /// Connects, or receives, for at most `longest`. True if it got something.
+  bool step(Lock& lock, Env& env, Duration longest);
+  tl::unexpected<StoreError> not_connected(const std::stop_token& stop) const;
+
+  void welcome(Greeting greeting, TimePoint now);
+  void take_packets(TimePoint now);
+  Wrong take(std::string_view packet, TimePoint now);
+  Wrong take_answer(const Header& header, Reader& from, TimePoint now);
+  void on_node(const NodeEvent& event, TimePoint now);
+  void send(std::span<const Request> requests, const std::shared_ptr<Batch>& batch);
+  bool send_ping(TimePoint now);
+  void end_at_server(Lock& lock);
+
+  /// The connection is of no use any more.
+  void lose(std::string_view why);
+  void give_up_pending(std::string_view why);
+  void end(TimePoint now, std::string_view why);
+  void confirm(TimePoint sent_at);
+  void wake();
+  void watch_for_events();
+  /// How often a live session is looked after.
+  Duration tick() const;
 
   const Endpoint endpoint_;
   const std::string display_;
   const Duration command_timeout_;
   Env& env_;
-  const std::unique_ptr<Env> clock_;
   SessionKeeper* const keeper_;
-  Duration asked_ttl_{};  ///< of the present session
 
   mutable std::mutex mutex_;
-  std::condition_variable_any changed_;
-  // Under mutex_:
-  std::shared_ptr<Connection> connection_;
+  bool in_call_ = false;  ///< the link is the caller's, apart from pings
+  Link link_;
   State state_ = State::none;
   std::uint64_t number_ = 0;
-  std::int64_t id_ = 0;
-  Duration timeout_{};   ///< as granted by the server
-  TimePoint contact_{};  ///< when the latest answered request was sent
-  bool silent_ = false;  ///< an answer since then did not come in time
+  Duration asked_ttl_{};  ///< of the present session
+  Identity identity_;
+  Duration timeout_{};    ///< as granted by the server
+  TimePoint contact_{};   ///< when the latest answered request was sent
+  TimePoint heard_{};     ///< when the server last sent anything
+  bool silent_ = false;   ///< an answer since `contact_` did not come in time
+  std::string why_over_;  ///< why the session has ended
+  std::int32_t next_xid_ = 1;
+  std::deque<Pending> pending_;  ///< answers to come, in order
+  std::optional<Ping> ping_;     ///< under way, or not reported yet
   std::vector<Bound> bound_;
+  std::set<std::string, std::less<>> watched_;  ///< nodes of which the server will report a change
   std::string listened_to_;
   std::shared_ptr<Event> event_;
-  std::shared_ptr<Batch> ping_;  ///< not answered yet
+  bool awaited_ = false;  ///< a client waits for the event
+  bool eyed_ = false;     ///< the keeper was asked to watch the connection
 };
 
 }  // namespace lockbench::zookeeper

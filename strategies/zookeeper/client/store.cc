@@ -18,14 +18,14 @@ class ZookeeperStore : public Store {
       : endpoint_(endpoint),
         timeout_(command_timeout),
         env_(make_system_env(0)),
-        session_(make_session(endpoint)) {}
-  ~ZookeeperStore() override { session_->close(); }
+        session_(endpoint_, timeout_, *env_, nullptr) {}
+  ~ZookeeperStore() override { session_.close(); }
 
   std::string display() const override { return endpoint_.display(); }
 
   StoreResult<void> reach(const std::stop_token& stop) override {
-    session_->close();
-    return session_->connect(kTtl, stop);
+    session_.close();
+    return session_.connect(kTtl, stop);
   }
 
   StoreResult<StoreFacts> facts() override {
@@ -34,93 +34,137 @@ class ZookeeperStore : public Store {
     constexpr int kCountingBits = 16;
     Endpoint first = endpoint_;
     first.servers.resize(1);
-    const auto session = make_session(first);
-    if (auto connected = session->connect(kTtl); !connected) {
+    Session session(first, timeout_, *env_, nullptr);
+    if (auto connected = session.connect(kTtl); !connected) {
       return tl::unexpected(connected.error());
     }
-    const auto number = static_cast<std::uint64_t>(session->id());
-    session->close();
-    return StoreFacts{.version = version_of(first.servers.front(), timeout_).value_or("unknown"),
-                      .instance = std::to_string(number >> kCountingBits),
-                      .cpu_seconds = std::nullopt};
+    const auto number = static_cast<std::uint64_t>(session.id());
+    session.close();
+    const TlsSettings* tls = first.tls ? &*first.tls : nullptr;
+    return StoreFacts{
+        .version = version_of(first.servers.front(), tls, timeout_).value_or("unknown"),
+        .instance = std::to_string(number >> kCountingBits),
+        .cpu_seconds = std::nullopt};
   }
 
-  StoreResult<std::size_t> remove_keys(std::span<const std::string> keys) override {
+  StoreResult<std::size_t> remove_keys(std::span<const std::string> keys,
+                                       const std::stop_token& stop) override {
     std::vector<std::string> nodes;
     nodes.reserve(keys.size());
     for (const std::string& key : keys) nodes.push_back(node_of_key(key));
-    return remove(nodes);
+    return remove(nodes, stop);
   }
 
-  StoreResult<void> remove_run(std::string_view run_id) override {
-    const std::string run = run_path(run_id);
-    const auto replies = ask({{Request::Kind::children, run}});
-    if (!replies) return tl::unexpected(replies.error());
-    std::vector<std::string> nodes;
-    for (const std::string& name : replies->front().children)
-      nodes.push_back(fmt::format("{}/{}", run, name));
-    if (auto removed = remove(nodes); !removed) return tl::unexpected(removed.error());
-    // The root stays while other runs are below it.
-    const auto removed =
-        ask({{Request::Kind::remove, run}, {Request::Kind::remove, std::string(parent_of(run))}});
-    if (!removed) return tl::unexpected(removed.error());
-    return {};
+  StoreResult<std::size_t> remove_run(std::string_view run_id,
+                                      const std::stop_token& stop) override {
+    const std::string root(parent_of(run_path(run_id)));
+    const Replies runs = ask({{Request::Kind::children, root}}, stop);
+    if (!runs) return tl::unexpected(runs.error());
+    std::size_t count = 0;
+    for (const std::string& name : runs->front().children) {
+      if (!is_of_run(name, run_id)) continue;
+      auto removed = remove_part(fmt::format("{}/{}", root, name), stop);
+      if (!removed) return removed;
+      count += *removed;
+    }
+    // It stays while other runs are below it.
+    if (const Replies last = ask({{Request::Kind::remove, root}}, stop); !last) {
+      return tl::unexpected(last.error());
+    }
+    return count;
   }
 
  private:
   using Replies = StoreResult<std::vector<Reply>>;
 
-  std::shared_ptr<Session> make_session(const Endpoint& endpoint) {
-    return std::make_shared<Session>(endpoint, timeout_, *env_, make_system_env(0), nullptr);
-  }
-
-  Replies ask(const std::vector<Request>& requests) {
+  Replies ask(const std::vector<Request>& requests, const std::stop_token& stop) {
+    if (stop.stop_requested()) return removal_stopped(display());
     // A session that idled through a run may be one of a server that is gone.
-    if (auto connected = session_->connect(kTtl); !connected) {
+    if (auto connected = session_.connect(kTtl); !connected) {
       return tl::unexpected(connected.error());
     }
-    return session_->call(requests, {});
+    return session_.call(requests, {});
+  }
+
+  /// The node of a run, and all below it; how many keys these were.
+  StoreResult<std::size_t> remove_part(const std::string& run, const std::stop_token& stop) {
+    const Replies keys = ask({{Request::Kind::children, run}}, stop);
+    if (!keys) return tl::unexpected(keys.error());
+    std::vector<std::string> nodes;
+    for (const std::string& name : keys->front().children) {
+      nodes.push_back(fmt::format("{}/{}", run, name));
+    }
+    auto removed = remove(nodes, stop);
+    if (!removed) return removed;
+    if (auto last = remove_all(std::span(&run, 1), stop); !last)
+      return tl::unexpected(last.error());
+    return removed;
   }
 
   /// These nodes, and what is below them; how many of them were there.
-  StoreResult<std::size_t> remove(std::span<const std::string> nodes) {
-    // Bounds what is under way at once.
-    constexpr std::size_t kBatch = 200;
+  StoreResult<std::size_t> remove(std::span<const std::string> nodes, const std::stop_token& stop) {
     std::size_t count = 0;
     for (std::size_t from = 0; from < nodes.size(); from += kBatch) {
       const auto some = nodes.subspan(from, std::min(kBatch, nodes.size() - from));
       std::vector<Request> looks;
       for (const std::string& node : some) looks.push_back({Request::Kind::children, node});
-      const Replies children = ask(looks);
+      const Replies children = ask(looks, stop);
       if (!children) return tl::unexpected(children.error());
-      std::vector<Request> removals;
+      std::vector<std::string> found;
       for (std::size_t i = 0; i < some.size(); ++i) {
         for (const std::string& child : children->at(i).children) {
-          removals.push_back({Request::Kind::remove, some[i] + "/" + child});
+          found.push_back(some[i] + "/" + child);
         }
         if (!children->at(i).done()) continue;
-        removals.push_back({Request::Kind::remove, some[i]});
+        found.push_back(some[i]);
         ++count;
       }
-      if (removals.empty()) continue;
-      if (const Replies removed = ask(removals); !removed) return tl::unexpected(removed.error());
+      if (auto removed = remove_all(found, stop); !removed) {
+        return tl::unexpected(removed.error());
+      }
     }
     return count;
   }
 
+  /// In this order; those that are gone count as removed.
+  StoreResult<void> remove_all(std::span<const std::string> nodes, const std::stop_token& stop) {
+    for (std::size_t from = 0; from < nodes.size(); from += kBatch) {
+      const auto some = nodes.subspan(from, std::min(kBatch, nodes.size() - from));
+      std::vector<Request> removals;
+      for (const std::string& node : some) removals.push_back({Request::Kind::remove, node});
+      const Replies removed = ask(removals, stop);
+      if (!removed) return tl::unexpected(removed.error());
+      for (std::size_t i = 0; i < some.size(); ++i) {
+        if (removed->at(i).kind != Reply::Kind::not_empty) continue;
+        return tl::unexpected(
+            StoreError{StoreError::Kind::rejected,
+                       fmt::format("{}: {} is in use", display(), printable(some[i]))});
+      }
+    }
+    return {};
+  }
+
+  /// Bounds what is under way at once.
+  static constexpr std::size_t kBatch = 200;
+
   const Endpoint endpoint_;
   const Duration timeout_;
-  std::unique_ptr<Env> env_;
-  const std::shared_ptr<Session> session_;
+  const std::unique_ptr<Env> env_;
+  Session session_;
 };
 
 const StoreRegistration registration({
     .name = "zookeeper",
     .value_name = "HOSTS",
     .help = "use this ZooKeeper instead of a private one: "
-            "[zk://[user:password@]]host[:port][,host[:port]...][/chroot]",
+            "[zk://[user:password@]]host[:port][,host[:port]...][/chroot], or zks:// for TLS",
     .display = [](const std::string& url) -> StoreKind::Text {
       return parse_endpoint(url).map([](const Endpoint& endpoint) { return endpoint.display(); });
+    },
+    .secrecy = [](const std::string& url) -> Secrecy {
+      const Endpoint endpoint = parse_endpoint(url).value();
+      return secrecy_by_scheme(endpoint.tls.has_value(), !endpoint.user.empty(), endpoint.servers,
+                               "zks://");
     },
     .make = [](const std::string& url, Duration command_timeout) -> std::unique_ptr<Store> {
       return std::make_unique<ZookeeperStore>(parse_endpoint(url).value(), command_timeout);

@@ -17,9 +17,12 @@ std::optional<std::string> version_in(std::string_view answer) {
   return std::string(version);
 }
 
-std::optional<std::string> version_of(const HostPort& server, Duration timeout) {
-  const auto socket = connect_socket({.host = server.host, .port = server.port}, timeout, {});
-  if (!socket || (*socket)->send("srvr", timeout) != Transport::Status::ok) {
+std::optional<std::string> version_of(const HostPort& server, const TlsSettings* tls,
+                                      Duration timeout) {
+  const auto dialling = begin_connecting({.host = server.host, .port = server.port}, timeout, tls);
+  if (!dialling) return std::nullopt;
+  const auto socket = (*dialling)->get(timeout, {});
+  if (!socket || !*socket || (*socket)->send("srvr", timeout) != Transport::Status::ok) {
     return std::nullopt;
   }
   std::string answer;

@@ -1,0 +1,133 @@
+#include "strategies/carrier.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+#include "strategies/carrier_event.h"
+#include "strategies/thread.h"
+
+namespace lockbench {
+namespace {
+
+// How often a poll that cannot be interrupted looks for a stop.
+constexpr Duration kPollSlice = std::chrono::milliseconds(20);
+
+timespec to_timespec(Duration duration) {
+  const auto whole = std::chrono::floor<std::chrono::seconds>(duration);
+  return {.tv_sec = whole.count(), .tv_nsec = (duration - whole).count()};
+}
+
+/// A thread while it waits, on a futex: std::atomic cannot wait with a deadline, and a condition
+/// variable would be destroyed while somebody still notifies it.
+class ThreadWaiter final : public Waiter {
+ public:
+  static constexpr std::uint32_t kWoken = 1, kStopped = 2;
+
+  void reset() noexcept { bits_.store(0, std::memory_order_relaxed); }
+  void wake() noexcept override { raise(kWoken); }
+  void stop() noexcept { raise(kStopped); }
+
+  /// Until one of these bits was raised.
+  void block(std::uint32_t until, TimePoint deadline) noexcept {
+    while (true) {
+      const std::uint32_t bits = bits_.load(std::memory_order_acquire);
+      if ((bits & until) != 0) return;
+      timespec left{};
+      if (deadline != TimePoint::max()) {
+        const TimePoint now = BootClock::now();
+        if (now >= deadline) return;
+        left = to_timespec(deadline - now);
+      }
+      ::syscall(SYS_futex, &bits_, FUTEX_WAIT_PRIVATE, bits,
+                deadline == TimePoint::max() ? nullptr : &left, nullptr, 0);
+    }
+  }
+
+ private:
+  void raise(std::uint32_t bit) noexcept {
+    bits_.fetch_or(bit, std::memory_order_release);
+    // The thread may be gone by now; to wake an address that nobody waits on is harmless.
+    ::syscall(SYS_futex, &bits_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  }
+
+  std::atomic<std::uint32_t> bits_{0};
+};
+
+constinit thread_local ThreadWaiter this_waiter;
+constinit thread_local Carrier* shared_carrier = nullptr;
+
+struct ThreadTask : Task {
+  explicit ThreadTask(Thread started) : thread(std::move(started)) {}
+  Thread thread;
+};
+
+/// Each thread's own, so it has no state.
+class ThreadCarrier final : public Carrier {
+ public:
+  bool shared() const noexcept override { return false; }
+
+  std::unique_ptr<Event> make_event() override { return std::make_unique<CarrierEvent>(); }
+
+  WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) override {
+    auto* const awaited = static_cast<CarrierEvent*>(event);
+    if (awaited != nullptr && awaited->take()) return WaitResult::signalled;
+    if (stop.stop_requested()) return WaitResult::stopped;
+    ThreadWaiter& self = this_waiter;
+    self.reset();
+    if (awaited != nullptr && !awaited->await(self)) {
+      awaited->take();
+      return WaitResult::signalled;
+    }
+    {
+      const std::stop_callback on_stop(stop, [&self]() noexcept { self.stop(); });
+      self.block(ThreadWaiter::kWoken | ThreadWaiter::kStopped, deadline);
+    }
+    if (awaited != nullptr && !awaited->leave(self)) {
+      // Who has set it may not have come to wake this thread yet.
+      self.block(ThreadWaiter::kWoken, TimePoint::max());
+      awaited->take();
+      return WaitResult::signalled;
+    }
+    return stop.stop_requested() ? WaitResult::stopped : WaitResult::timed_out;
+  }
+
+  void poll(std::span<pollfd> descriptors, Duration longest, const std::stop_token& stop) override {
+    Duration left = std::max(longest, Duration::zero());
+    do {
+      const bool stopped = stop.stop_requested();
+      const Duration slice =
+          stopped ? Duration::zero() : (stop.stop_possible() ? std::min(left, kPollSlice) : left);
+      const timespec limit = to_timespec(slice);
+      if (::ppoll(descriptors.data(), descriptors.size(), &limit, nullptr) > 0 || stopped) return;
+      left -= slice;
+    } while (left > Duration::zero());
+  }
+
+  void keep(int /*descriptor*/) override {}
+  void forget(int /*descriptor*/) noexcept override {}
+  void yield() override {}
+
+  tl::expected<std::unique_ptr<Task>, std::string> start(Body body, OnFailure on_failure) override {
+    auto thread = Thread::start(std::move(body), std::move(on_failure));
+    if (!thread) return tl::unexpected(thread.error());
+    return std::make_unique<ThreadTask>(std::move(*thread));
+  }
+};
+
+constinit ThreadCarrier thread_carrier;
+
+}  // namespace
+
+Carrier& Carrier::current() noexcept {
+  return shared_carrier == nullptr ? thread_carrier : *shared_carrier;
+}
+
+void Carrier::set_current(Carrier* carrier) noexcept { shared_carrier = carrier; }
+
+}  // namespace lockbench

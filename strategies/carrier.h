@@ -1,0 +1,71 @@
+#pragma once
+
+#include <poll.h>
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <tl/expected.hpp>
+
+#include "strategies/env.h"
+
+namespace lockbench {
+
+/// A body that runs beside its starter. Asks it to stop and waits for its end when destroyed, which
+/// any thread may do.
+class Task {
+ public:
+  virtual ~Task() = default;
+};
+
+/// What the caller runs on: a thread of its own, which blocks wherever the caller waits, or a
+/// thread that it shares with others (a fiber), where only the caller is parked. Clients, services
+/// and transports wait here and nowhere else, so the same blocking code runs on both.
+class Carrier {
+ public:
+  using Body = std::function<void(const std::stop_token& stop)>;
+  /// Called with one line where the body ran, if it threw. Must not throw.
+  using OnFailure = std::function<void(const std::string& why)>;
+
+  virtual ~Carrier() = default;
+
+  /// The caller's; by default its thread. Whoever runs on a carrier never moves to another.
+  static Carrier& current() noexcept;
+
+  /// Whether others run on the same thread: what blocks it stops them too. Sockets must not block
+  /// then, and no mutex may be held over a wait.
+  virtual bool shared() const noexcept = 0;
+
+  /// Set by any thread, and waited for on any carrier, by one at a time.
+  virtual std::unique_ptr<Event> make_event() = 0;
+  /// As Env::wait, on the real clock.
+  virtual WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) = 0;
+
+  /// As poll(2): until one of these is ready, for at most `longest` (zero: only looks). A stop ends
+  /// the wait within 20 ms. A descriptor that was kept may be reported although it is not ready any
+  /// more, so the caller must try and wait again.
+  virtual void poll(std::span<pollfd> descriptors, Duration longest,
+                    const std::stop_token& stop) = 0;
+  /// From now on this descriptor is registered with the kernel once instead of for each wait. It
+  /// must be non-blocking, and forgotten before it is closed. Does nothing on a thread of its own.
+  virtual void keep(int descriptor) = 0;
+  /// Thread-safe.
+  virtual void forget(int descriptor) noexcept = 0;
+
+  /// Lets others that are ready run first. Does nothing on a thread of its own.
+  virtual void yield() = 0;
+
+  /// Runs `body` beside the caller, on a thread of its own or as a fiber on the caller's thread.
+  /// The error says why that is not possible.
+  virtual tl::expected<std::unique_ptr<Task>, std::string> start(Body body,
+                                                                 OnFailure on_failure) = 0;
+
+ protected:
+  /// What current() returns on this thread; null: its thread. Set by a scheduler while it runs one
+  /// of its fibers.
+  static void set_current(Carrier* carrier) noexcept;
+};
+
+}  // namespace lockbench

@@ -1,0 +1,70 @@
+#include "strategies/redis/client/rights.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "strategies/redis/scripts.h"
+#include "strategies/url.h"
+
+namespace lockbench::redis {
+namespace {
+
+using Commands = std::set<std::string>;
+
+/// For a database, behind sentinels, and before and after a run. AUTH needs no right.
+const Commands& commands_of_stores() {
+  static const Commands commands{"select", "role", "ping", "info", "scan", "unlink"};
+  return commands;
+}
+
+std::string lower(std::string_view text) {
+  std::string word(text);
+  std::transform(word.begin(), word.end(), word.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return word;
+}
+
+/// X of each redis.call('X', ...) and redis.pcall('X', ...).
+void add_calls(std::string_view source, Commands& commands) {
+  constexpr std::string_view kCall = "call('";
+  while (true) {
+    const std::size_t call = source.find(kCall);
+    if (call == std::string_view::npos) return;
+    source.remove_prefix(call + kCall.size());
+    commands.insert(lower(source.substr(0, source.find('\''))));
+  }
+}
+
+/// `command` as a descriptor has it: "SET key token NX PX ttl", "EVALSHA script key token".
+void add(std::string_view command, Commands& commands) {
+  std::string_view rest = cut_at(command, ' ');
+  commands.insert(lower(command));
+  if (command != "EVALSHA") return;
+  commands.insert("eval");  // if the server does not know the script
+  const std::string_view name = rest.substr(0, rest.find(' '));
+  for (const Script* script : scripts::kAll) {
+    if (script->name == name) add_calls(script->source, commands);
+  }
+}
+
+}  // namespace
+
+std::string acl_command(std::span<const Descriptor* const> strategies) {
+  Commands commands = commands_of_stores();
+  for (const Descriptor* strategy : strategies) {
+    if (strategy->backend != "redis") continue;
+    for (const auto* list :
+         {&strategy->acquire_commands, &strategy->release_commands, &strategy->renew_commands}) {
+      for (const std::string_view command : *list) add(command, commands);
+    }
+  }
+  return fmt::format(
+      "ACL SETUSER lockbench reset on >PASSWORD ~lockbench:* resetchannels &lockbench:* +{}",
+      fmt::join(commands, " +"));
+}
+
+}  // namespace lockbench::redis

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <pthread.h>
+
+#include <functional>
+#include <future>
+#include <stop_token>
+#include <string>
+#include <system_error>
+#include <tl/expected.hpp>
+#include <type_traits>
+
+namespace lockbench {
+
+/// A thread whose body cannot end the program: what it throws becomes a line of text. Asks the body
+/// to stop, and joins, when it is destroyed.
+class Thread {
+ public:
+  using Body = std::function<void(const std::stop_token& stop)>;
+  /// Called on the thread, with one line, if the body threw. Must not throw.
+  using OnFailure = std::function<void(const std::string& why)>;
+  /// With thousands of clients in one process, each should cost kilobytes.
+  enum class Stack { usual, small };
+
+  Thread() = default;  ///< none
+  /// The error says that there is no thread, and why.
+  static tl::expected<Thread, std::string> start(Body body, OnFailure on_failure,
+                                                 Stack stack = Stack::usual);
+
+  Thread(Thread&& other) noexcept { swap(other); }
+  Thread& operator=(Thread&& other) noexcept {
+    finish();
+    swap(other);
+    return *this;
+  }
+  Thread(const Thread&) = delete;
+  Thread& operator=(const Thread&) = delete;
+  ~Thread() { finish(); }
+
+  bool started() const { return started_; }
+  /// Asks the body to stop, and joins. Does nothing without a thread.
+  void finish() noexcept;
+
+ private:
+  void swap(Thread& other) noexcept;
+
+  pthread_t handle_{};
+  bool started_ = false;
+  std::stop_source stop_{std::nostopstate};
+};
+
+/// Runs `work` in the background, or at once if no thread can be started. The future has what it
+/// throws, too.
+template <class Work>
+std::future<std::invoke_result_t<Work>> in_background(Work work) {
+  try {
+    return std::async(std::launch::async, work);
+  } catch (const std::system_error&) {
+    auto done = std::async(std::launch::deferred, work);
+    done.wait();
+    return done;
+  }
+}
+
+}  // namespace lockbench

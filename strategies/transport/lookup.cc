@@ -1,0 +1,153 @@
+#include "strategies/transport/lookup.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netdb.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "strategies/carrier.h"
+
+namespace lockbench {
+namespace {
+
+// Of one name; more are not worth a timeout.
+constexpr std::size_t kMaxAddresses = 8;
+
+PeerAddresses addresses_of(const std::string& host, int port, int flags) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* list = nullptr;
+  const int failure = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
+  if (failure != 0) {
+    return tl::unexpected(fmt::format("its name cannot be looked up: {}",
+                                      failure == EAI_SYSTEM
+                                          ? std::system_category().message(errno)
+                                          : std::string(::gai_strerror(failure))));
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(list, ::freeaddrinfo);
+  std::vector<PeerAddress> addresses;
+  for (const addrinfo* one = list; one != nullptr; one = one->ai_next) {
+    PeerAddress& address = addresses.emplace_back();
+    std::memcpy(&address.storage, one->ai_addr, one->ai_addrlen);
+    address.size = one->ai_addrlen;
+    if (addresses.size() == kMaxAddresses) break;
+  }
+  return addresses;
+}
+
+class Known : public Lookup {
+ public:
+  explicit Known(PeerAddresses addresses) : addresses_(std::move(addresses)) {}
+  std::optional<PeerAddresses> get(Duration /*longest*/, const std::stop_token& /*stop*/) override {
+    return addresses_;
+  }
+
+ private:
+  const PeerAddresses addresses_;
+};
+
+class UnderWay : public Lookup {
+ public:
+  std::optional<PeerAddresses> get(Duration longest, const std::stop_token& stop) override {
+    Carrier& carrier = Carrier::current();
+    const std::unique_ptr<Event> done = carrier.make_event();
+    {
+      const std::scoped_lock lock(mutex_);
+      if (addresses_ || longest <= Duration::zero()) return addresses_;
+      waiting_.push_back(done.get());
+    }
+    carrier.wait(done.get(), BootClock::now() + longest, stop);
+    const std::scoped_lock lock(mutex_);
+    std::erase(waiting_, done.get());
+    return addresses_;
+  }
+
+  void finish(PeerAddresses addresses) {
+    const std::scoped_lock lock(mutex_);
+    addresses_ = std::move(addresses);
+    for (Event* const done : waiting_) done->set();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::optional<PeerAddresses> addresses_;
+  std::vector<Event*> waiting_;  ///< one for each caller
+};
+
+/// What is being looked up, so that each host takes one thread at most.
+struct Board {
+  std::mutex mutex;
+  std::map<std::pair<std::string, int>, std::shared_ptr<UnderWay>> under_way;
+};
+
+/// Never destroyed: a thread whose resolver hangs may outlive main().
+Board& board() {
+  static Board& one = *new Board;
+  return one;
+}
+
+PeerAddresses resolved(const Resolver& resolver, const std::string& host, int port) {
+  try {
+    return resolver(host, port);
+  } catch (const std::exception& failure) {
+    return tl::unexpected(fmt::format("its name cannot be looked up: {}", failure.what()));
+  }
+}
+
+void run(const Resolver& resolver, const std::pair<std::string, int>& place) {
+  PeerAddresses addresses = resolved(resolver, place.first, place.second);
+  std::shared_ptr<UnderWay> lookup;
+  {
+    const std::scoped_lock lock(board().mutex);
+    lookup = std::move(board().under_way.extract(place).mapped());
+  }
+  lookup->finish(std::move(addresses));
+}
+
+}  // namespace
+
+std::string PeerAddress::display() const {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  // NOLINTBEGIN(cppcoreguidelines-pro-type-reinterpret-cast): what the sockets want
+  const void* const address =
+      storage.ss_family == AF_INET6
+          ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_addr)
+          : static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(&storage)->sin_addr);
+  // NOLINTEND(cppcoreguidelines-pro-type-reinterpret-cast)
+  return ::inet_ntop(storage.ss_family, address, text.data(), text.size()) == nullptr ? "?"
+                                                                                      : text.data();
+}
+
+PeerAddresses resolve(const std::string& host, int port) { return addresses_of(host, port, 0); }
+
+std::shared_ptr<Lookup> look_up(const std::string& host, int port, const Resolver& resolver) {
+  if (auto numeric = addresses_of(host, port, AI_NUMERICHOST)) {
+    return std::make_shared<Known>(std::move(numeric));
+  }
+  const std::pair<std::string, int> place(host, port);
+  const std::scoped_lock lock(board().mutex);
+  const auto [found, added] = board().under_way.try_emplace(place);
+  if (!added) return found->second;
+  found->second = std::make_shared<UnderWay>();
+  std::shared_ptr<Lookup> lookup = found->second;
+  try {
+    std::thread([resolver, place] { run(resolver, place); }).detach();
+  } catch (const std::system_error& failure) {
+    board().under_way.erase(found);
+    return std::make_shared<Known>(
+        tl::unexpected(fmt::format("no thread to look up its name: {}", failure.code().message())));
+  }
+  return lookup;
+}
+
+}  // namespace lockbench

@@ -1,0 +1,85 @@
+#include "strategies/transport/poller.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "strategies/carrier.h"
+
+namespace lockbench {
+namespace {
+
+/// No connection's: those are addresses of objects.
+constexpr std::uint64_t kWakeTag = 0;
+
+constexpr Duration kLongest = std::chrono::hours(1);
+
+}  // namespace
+
+tl::expected<std::unique_ptr<Poller>, std::string> Poller::make() {
+  const int epoll = ::epoll_create1(EPOLL_CLOEXEC);
+  const int wake = epoll < 0 ? -1 : ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = kWakeTag}};
+  if (wake < 0 || ::epoll_ctl(epoll, EPOLL_CTL_ADD, wake, &event) != 0) {
+    const std::string why = std::system_category().message(errno);
+    if (wake >= 0) ::close(wake);
+    if (epoll >= 0) ::close(epoll);
+    return tl::unexpected("connections cannot be watched: " + why);
+  }
+  return std::unique_ptr<Poller>(new Poller(epoll, wake));
+}
+
+Poller::~Poller() {
+  ::close(wake_);
+  ::close(epoll_);
+}
+
+void Poller::watch(int descriptor, std::uint64_t tag) {
+  if (descriptor < 0) return;
+  epoll_event event{.events = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT, .data = {.u64 = tag}};
+  if (::epoll_ctl(epoll_, EPOLL_CTL_MOD, descriptor, &event) != 0 && errno == ENOENT) {
+    ::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event);
+  }
+}
+
+void Poller::unwatch(int descriptor) {
+  epoll_event event{.events = EPOLLONESHOT, .data = {.u64 = kWakeTag}};
+  if (descriptor >= 0) ::epoll_ctl(epoll_, EPOLL_CTL_MOD, descriptor, &event);
+}
+
+void Poller::wake() noexcept {
+  const std::uint64_t one = 1;
+  // It can only fail if the wait is to end already.
+  [[maybe_unused]] const auto written = ::write(wake_, &one, sizeof one);
+}
+
+std::span<const std::uint64_t> Poller::wait(Duration longest) {
+  Duration blocks_for = std::clamp(longest, Duration::zero(), kLongest);
+  if (Carrier& carrier = Carrier::current(); carrier.shared()) {
+    // The set is ready, like any descriptor, where one of its own is.
+    pollfd ready{.fd = epoll_, .events = POLLIN, .revents = 0};
+    carrier.poll({&ready, 1}, std::exchange(blocks_for, Duration::zero()), {});
+  }
+  std::array<epoll_event, kAtOnce> events;  // NOLINT(*-member-init): written before it is read
+  const int count = ::epoll_wait(epoll_, events.data(), static_cast<int>(kAtOnce),
+                                 static_cast<int>(ceil_milliseconds(blocks_for)));
+  std::size_t tags = 0;
+  for (int i = 0; i < count; ++i) {
+    const std::uint64_t tag = events.at(static_cast<std::size_t>(i)).data.u64;
+    if (tag != kWakeTag) {
+      tags_.at(tags++) = tag;
+      continue;
+    }
+    std::uint64_t wakes = 0;
+    [[maybe_unused]] const auto read = ::read(wake_, &wakes, sizeof wakes);
+  }
+  return {tags_.data(), tags};
+}
+
+}  // namespace lockbench

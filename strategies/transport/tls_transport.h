@@ -1,0 +1,65 @@
+#pragma once
+
+#include <openssl/ssl.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tl/expected.hpp>
+
+#include "strategies/transport/socket.h"
+#include "strategies/transport/tls_context.h"
+
+namespace lockbench {
+
+/// TLS over another transport, which does all waiting: OpenSSL works on buffers here and never
+/// touches a socket. The server's name is always verified. The end of a connection is not announced
+/// to the server, as that could block; replies have lengths, so none can be cut unnoticed.
+class TlsTransport : public Transport {
+ public:
+  /// `host`: what the certificate must be for, unless the settings name something else.
+  static tl::expected<std::unique_ptr<TlsTransport>, std::string> make(
+      std::unique_ptr<Transport> below, std::shared_ptr<const TlsContext> context,
+      const std::string& host);
+
+  /// False if the server takes longer than `longest`, or a stop comes. Nothing may be sent or
+  /// received before it is true.
+  tl::expected<bool, std::string> shake_hands(Duration longest, const std::stop_token& stop);
+
+  Status send(std::string_view bytes, Duration timeout) override;
+  Received receive(std::span<char> buffer, Duration timeout, const std::stop_token& stop) override;
+  bool usable() const override { return below_->usable(); }
+  int descriptor() const override { return holds_bytes_ ? -1 : below_->descriptor(); }
+  std::string why_closed() override;
+
+ private:
+  struct Free {
+    void operator()(SSL* ssl) const { SSL_free(ssl); }
+  };
+
+  TlsTransport(std::unique_ptr<Transport> below, std::shared_ptr<const TlsContext> context,
+               std::string name);
+
+  tl::expected<void, std::string> prepare();
+  /// What has been received, decrypted; nothing: there is no whole record.
+  std::optional<Received> open(std::span<char> buffer);
+  /// Whether a whole record is left. What is left of one that is not whole moves into OpenSSL.
+  bool has_more();
+  void feed(std::span<const char> sealed);
+  /// Sends what OpenSSL has written.
+  Status flush(Duration timeout);
+
+  const std::unique_ptr<Transport> below_;
+  const std::shared_ptr<const TlsContext> context_;
+  const std::string name_;
+  /// One caller may send while another receives. Never held while waiting.
+  std::mutex mutex_;
+  std::unique_ptr<SSL, Free> ssl_;
+  BIO* in_ = nullptr;   ///< from the server, sealed; owned by `ssl_`
+  BIO* out_ = nullptr;  ///< to the server
+  std::string why_closed_;
+  bool holds_bytes_ = false;  ///< a poll would not show them; of whoever receives
+};
+
+}  // namespace lockbench

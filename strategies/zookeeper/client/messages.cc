@@ -1,0 +1,212 @@
+#include "strategies/zookeeper/client/messages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "strategies/zookeeper/client/paths.h"
+
+namespace lockbench::zookeeper {
+namespace {
+
+using namespace std::string_view_literals;
+
+/// Operations.
+constexpr std::int32_t kDelete = 2, kExists = 3, kGetData = 4, kGetChildren = 8, kPing = 11,
+                       kCreate2 = 15, kCreateContainer = 19, kAuth = 100, kSetWatches = 101,
+                       kCloseSession = -11;
+/// How a node is made.
+constexpr std::int32_t kEphemeral = 1, kEphemeralSequential = 3, kContainer = 4;
+constexpr std::int32_t kAnyVersion = -1, kAllRights = 31;
+
+tl::unexpected<std::string> wrong(std::string_view what) {
+  return tl::unexpected(fmt::format("{} that does not make sense", what));
+}
+
+std::string below(std::string_view chroot, std::string_view path) {
+  return path == "/" && !chroot.empty() ? std::string(chroot) : fmt::format("{}{}", chroot, path);
+}
+
+/// Nothing for a path that is not below it.
+std::optional<std::string> without(std::string_view chroot, std::string_view path) {
+  if (!chroot.empty() && path == chroot) return "/";
+  if (!path.starts_with(chroot)) return std::nullopt;
+  path.remove_prefix(chroot.size());
+  if (!path.starts_with('/')) return std::nullopt;
+  return std::string(path);
+}
+
+void write_creation(Writer& to, std::string_view path, std::int32_t mode, bool private_node) {
+  to.put(path).put(""sv);  // no data
+  to.put(std::int32_t{1}).put(kAllRights);
+  if (private_node) {
+    to.put("auth"sv).put(""sv);
+  } else {
+    to.put("world"sv).put("anyone"sv);
+  }
+  to.put(mode);
+}
+
+/// A node's metadata.
+void read_stat(Reader& from, Reply& reply) {
+  reply.created_by = from.int64();
+  from.int64();  // by which transaction it was changed
+  reply.made_at_ms = from.int64();
+  from.int64();  // when it was changed
+  from.int32();  // versions of its data, its children and its ACL
+  from.int32();
+  from.int32();
+  reply.owner = from.int64();
+  from.int32();  // the size of its data
+  from.int32();  // how many children it has
+  from.int64();  // by which transaction these were changed
+}
+
+bool is_name(std::string_view name) {
+  return !name.empty() && name.find('/') == std::string_view::npos;
+}
+
+/// Whether a node that was asked for under this path can have got that one.
+bool fits(const Request& asked, std::string_view made) {
+  if (asked.kind != Request::Kind::make_sequential) return made == asked.path;
+  if (!made.starts_with(asked.path)) return false;
+  const std::string_view added = made.substr(asked.path.size());
+  return is_name(added) && sequence_of(added).has_value();
+}
+
+}  // namespace
+
+std::string greet(const Identity& session, Duration timeout) {
+  constexpr std::int32_t kVersion = 0;
+  const auto ms =
+      std::min<std::int64_t>(ceil_milliseconds(timeout), std::numeric_limits<std::int32_t>::max());
+  static constexpr auto kNoPassword = "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"sv;
+  return Writer()
+      .put(kVersion)
+      .put(session.seen)
+      .put(static_cast<std::int32_t>(ms))
+      .put(session.id)
+      .put(session.id == 0 ? kNoPassword : std::string_view(session.password))
+      .put(false)  // a server without a quorum will not do
+      .framed();
+}
+
+std::string ping() { return Writer().put(Xid::kPing).put(kPing).framed(); }
+
+std::string authenticate(std::string_view user, std::string_view password) {
+  constexpr std::int32_t kType = 0;
+  const std::string secret = fmt::format("{}:{}", user, password);
+  return Writer()
+      .put(Xid::kAuth)
+      .put(kAuth)
+      .put(kType)
+      .put("digest"sv)
+      .put(std::string_view(secret))
+      .framed();
+}
+
+std::string set_watches(std::int64_t seen, std::string_view chroot,
+                        std::span<const std::string> paths) {
+  constexpr std::int32_t kNone = 0;
+  Writer message;
+  message.put(Xid::kSetWatches).put(kSetWatches).put(seen);
+  message.put(static_cast<std::int32_t>(paths.size()));
+  for (const std::string& path : paths) message.put(std::string_view(below(chroot, path)));
+  // Of nodes that do not exist, and of lists of children.
+  return message.put(kNone).put(kNone).framed();
+}
+
+std::string end_session(std::int32_t xid) { return Writer().put(xid).put(kCloseSession).framed(); }
+
+std::string write(std::int32_t xid, const Request& request, std::string_view chroot,
+                  bool private_nodes) {
+  const std::string path = below(chroot, request.path);
+  Writer message;
+  message.put(xid);
+  switch (request.kind) {
+    case Request::Kind::make:
+      write_creation(message.put(kCreateContainer), path, kContainer, private_nodes);
+      break;
+    case Request::Kind::make_ephemeral:
+      write_creation(message.put(kCreate2), path, kEphemeral, private_nodes);
+      break;
+    case Request::Kind::make_sequential:
+      write_creation(message.put(kCreate2), path, kEphemeralSequential, private_nodes);
+      break;
+    case Request::Kind::children:
+      message.put(kGetChildren).put(std::string_view(path)).put(false);
+      break;
+    case Request::Kind::look:
+      message.put(kGetData).put(std::string_view(path)).put(true);
+      break;
+    case Request::Kind::exists:
+      message.put(kExists).put(std::string_view(path)).put(false);
+      break;
+    case Request::Kind::remove:
+      message.put(kDelete).put(std::string_view(path)).put(kAnyVersion);
+      break;
+  }
+  return message.framed();
+}
+
+Parsed<Greeting> read_greeting(std::string_view packet) {
+  Reader from(packet);
+  const std::int32_t version = from.int32();
+  Greeting greeting;
+  greeting.timeout = std::chrono::milliseconds(from.int32());
+  greeting.id = from.int64();
+  greeting.password = from.text();
+  // Servers before 3.4 do not say.
+  if (from.left() > 0) greeting.read_only = from.boolean();
+  if (!from.done() || version != 0) return wrong("it sent a greeting");
+  if (greeting.timeout > Duration::zero() && greeting.id == 0) return wrong("it began a session");
+  return greeting;
+}
+
+Parsed<Header> read_header(Reader& from) {
+  const Header header{.xid = from.int32(), .transaction = from.int64(), .error = from.int32()};
+  if (!from.ok()) return wrong("it sent a header");
+  return header;
+}
+
+Parsed<NodeEvent> read_event(Reader& from, std::string_view chroot) {
+  constexpr std::int32_t kMade = 1, kDeleted = 2, kLast = 7;
+  const std::int32_t type = from.int32();
+  from.int32();  // the session's state, which the connection itself shows
+  const auto path = without(chroot, from.text());
+  if (!from.done() || type < kMade || type > kLast || !path) return wrong("it sent an event");
+  return NodeEvent{.deleted = type == kDeleted, .path = *path};
+}
+
+Parsed<Reply> read_reply(const Request& request, std::string_view chroot, Reader& from) {
+  Reply reply;
+  switch (request.kind) {
+    case Request::Kind::make:
+    case Request::Kind::make_ephemeral:
+    case Request::Kind::make_sequential: {
+      const auto path = without(chroot, from.text());
+      read_stat(from, reply);
+      if (!path || !fits(request, *path)) return wrong("it made a node");
+      reply.path = *path;
+      break;
+    }
+    case Request::Kind::children:
+      reply.children = from.texts();
+      if (!std::ranges::all_of(reply.children, is_name)) return wrong("it sent a list");
+      break;
+    case Request::Kind::look:
+      from.text();  // its data
+      [[fallthrough]];
+    case Request::Kind::exists:
+      read_stat(from, reply);
+      break;
+    case Request::Kind::remove:
+      break;
+  }
+  if (!from.done()) return wrong(fmt::format("it sent an answer to {}", name_of(request.kind)));
+  return reply;
+}
+
+}  // namespace lockbench::zookeeper
