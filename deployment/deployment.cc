@@ -7,6 +7,7 @@
 #include <set>
 
 #include "strategies/store.h"
+#include "strategies/thread.h"
 #include "testbed/process/process_tree.h"
 #include "testbed/servers/open_files.h"
 
@@ -129,19 +130,18 @@ Done raise_open_files(const Request& request, const std::vector<WantedStore>& wa
 }
 
 /// Begins to start all private servers. If the testbed cannot be started, each gets that error.
-void begin(std::vector<WantedStore>& wanted, Deployment& deployment) {
+void begin(std::vector<WantedStore>& wanted, bool tls, Deployment& deployment) {
   const auto own = [](const WantedStore& need) { return need.given.empty(); };
   if (std::none_of(wanted.begin(), wanted.end(), own)) return;
-  auto host = LocalHost::open();
+  auto host = LocalHost::open(tls);
   const std::string failure = host ? "" : host.error();
   if (host) deployment.host = *std::move(host);
   for (WantedStore& need : wanted) {
     if (!need.given.empty()) continue;
-    need.started =
-        std::async(std::launch::async, [&need, host = deployment.host.get(), failure]() -> Started {
-          if (host == nullptr) return tl::unexpected(NotStarted{failure});
-          return start_private_store(*need.kind, *host, need.wanted);
-        });
+    need.started = in_background([&need, host = deployment.host.get(), failure]() -> Started {
+      if (host == nullptr) return tl::unexpected(NotStarted{failure});
+      return start_private_store(*need.kind, *host, need.wanted);
+    });
   }
 }
 
@@ -167,7 +167,14 @@ tl::expected<results::Server, std::string> facts_of(const WantedStore& need,
           fmt::format("one of {} nodes is missing: {}", urls.size(), server.error()));
       continue;
     }
-    if (reached++ == 0) facts.version = server->version;
+    if (reached++ == 0) {
+      facts.version = server->version;
+      facts.encryption = server->encryption;
+    }
+    for (const std::string& warning : server->warnings) {
+      facts.warnings.push_back(warning);
+      warnings.push_back(warning);
+    }
     if (server->version == kUnknownVersion) {
       warnings.push_back(
           fmt::format("{}: no permission to ask for facts: its CPU and its restarts "
@@ -306,8 +313,11 @@ std::uint64_t open_files_for(const Request& request, int connections, bool lines
 
 std::uint32_t connections_for(int clients) {
   // Checks before and after a run, renewal, notification, and connections that cancel a wait.
-  constexpr std::uint32_t kShared = 128;
-  return static_cast<std::uint32_t>(clients) * 2 + kShared;
+  constexpr std::uint64_t kShared = 128;
+  const std::uint64_t least = static_cast<std::uint64_t>(clients) + kShared;
+  // A client that reconnects may be counted twice for a while.
+  const std::uint64_t generous = least + static_cast<std::uint64_t>(clients);
+  return static_cast<std::uint32_t>(std::clamp(testbed::clients_possible(), least, generous));
 }
 
 tl::expected<void, std::string> can_serve(std::string_view backend) {
@@ -327,7 +337,15 @@ tl::expected<results::Server, std::string> ask_server(std::string_view backend,
     return tl::unexpected(reached.error().message);
   }
   const auto facts = store->facts();
-  return results::Server{facts ? facts->version : std::string(kUnknownVersion), {store->display()}};
+  results::Server server{.version = facts ? facts->version : std::string(kUnknownVersion),
+                         .endpoints = {store->display()}};
+  const Secrecy secrecy = kind->secrecy == nullptr ? Secrecy{} : kind->secrecy(url);
+  if (!secrecy.encryption.empty()) server.encryption = secrecy.encryption;
+  if (!secrecy.advice.empty()) {
+    server.warnings.push_back(fmt::format("{}: its password may cross the network unencrypted: {}",
+                                          store->display(), secrecy.advice));
+  }
+  return server;
 }
 
 tl::expected<Deployment, std::string> deploy(const Request& request, const Strategies& strategies,
@@ -341,7 +359,7 @@ tl::expected<Deployment, std::string> deploy(const Request& request, const Strat
   for (const WantedStore& need : wanted) {
     if (auto distinct = check_distinct(need); !distinct) return tl::unexpected(distinct.error());
   }
-  begin(wanted, deployment);
+  begin(wanted, request.tls, deployment);
   for (WantedStore& need : wanted) {
     if (auto served = serve(need, request, drop, deployment, stop); !served) {
       return tl::unexpected(served.error());

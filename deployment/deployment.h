@@ -43,6 +43,7 @@ struct Request {
   bool lines = false;     ///< proxies in front of private servers, even if they add no delay
   bool clusters = false;  ///< private clusters, where a store can be one
   bool failover = false;  ///< a replica must be there to take the place of a private primary
+  bool tls = false;       ///< private servers speak TLS, and clients verify them
 
   std::vector<std::string> given_for(std::string_view store) const {
     const auto urls = given.find(store);
@@ -92,8 +93,8 @@ tl::expected<Deployment, std::string> deploy(const Request& request,
 /// `lines`: through proxies, which hold both ends of each.
 std::uint64_t open_files_for(const Request& request, int connections = 1, bool lines = false);
 
-/// How many connections to one private server that many clients may need: a client that reconnects
-/// may be counted twice for a while, and some connections are shared.
+/// How many connections a private server takes for that many clients: up to two for each, as far as
+/// the limit of open files goes, but at least one, and those that are shared.
 std::uint32_t connections_for(int clients);
 
 /// Whether strategies of this backend could run here on private servers; the error says what is

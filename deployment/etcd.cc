@@ -12,10 +12,11 @@ class EtcdStore : public PrivateStore {
   EtcdStore(LocalHost& host, const StoreRequest& request)
       : PrivateStore("etcd", request.setup != Setup::volatile_, std::chrono::seconds(2)) {
     if (request.members > 1) {
-      add_cluster(testbed::start_etcd_cluster(host.testbed(), request.members,
-                                              {.mesh = mesh_for(host, request.setup)}));
+      add_cluster(
+          testbed::start_etcd_cluster(host.testbed(), request.members,
+                                      {.mesh = mesh_for(host, request.setup), .tls = host.tls()}));
     } else {
-      add(testbed::start_etcd(host.testbed()));
+      add(testbed::start_etcd(host.testbed(), {.tls = host.tls()}));
     }
   }
 

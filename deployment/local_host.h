@@ -1,11 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <tl/expected.hpp>
 
 #include "strategies/duration.h"
 #include "testbed/proxy/proxy.h"
+#include "testbed/servers/authority.h"
 #include "testbed/servers/testbed.h"
 
 namespace lockbench::deployment {
@@ -14,10 +16,13 @@ namespace lockbench::deployment {
 /// servers. Thread-safe.
 class LocalHost {
  public:
-  static tl::expected<std::unique_ptr<LocalHost>, std::string> open();
+  /// `tls`: with an authority whose certificates servers have, and which clients trust.
+  static tl::expected<std::unique_ptr<LocalHost>, std::string> open(bool tls = false);
 
   testbed::Testbed& testbed() { return *testbed_; }
   testbed::ProxyPool& proxies() { return *proxies_; }
+  /// For all servers. Null: they speak no TLS.
+  const testbed::TlsFiles* tls() const { return tls_ ? &*tls_ : nullptr; }
   /// A proxy in front of the server on this port, which adds `rtt` to each round trip. Throws
   /// Failure if it cannot be started.
   std::unique_ptr<testbed::Proxy> line_to(std::uint16_t port, Duration rtt = {});
@@ -25,6 +30,7 @@ class LocalHost {
  private:
   LocalHost() = default;
 
+  std::optional<testbed::TlsFiles> tls_;
   std::unique_ptr<testbed::Testbed> testbed_;
   std::unique_ptr<testbed::ProxyPool> proxies_;
 };

@@ -13,6 +13,7 @@ class MemcachedStore : public PrivateStore {
   MemcachedStore(LocalHost& host, const StoreRequest& request) : PrivateStore("memcached") {
     testbed::MemcachedOptions options{.max_clients = request.clients};
     if (request.setup == Setup::cramped) options.memory_megabytes = 2;
+    options.tls = host.tls();
     options.clock = clock_for(host, request.setup);
     add(testbed::start_memcached(host.testbed(), options));
   }
@@ -31,8 +32,8 @@ class MemcachedStore : public PrivateStore {
                                size, value);
       }
       request += "version\r\n";
-      need(testbed::ask_until(
-          ports().front(), request, std::chrono::seconds(20),
+      need(testbed::ask_memcached(
+          *servers().front(), request, std::chrono::seconds(20),
           [](std::string_view text) { return text.find("VERSION") != std::string_view::npos; }));
     }
   }

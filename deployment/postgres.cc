@@ -24,6 +24,10 @@ class PostgresStore : public PrivateStore {
       : PrivateStore("postgres", request.setup != Setup::volatile_) {
     testbed::PostgresOptions options{.max_clients = request.setup == Setup::load ? request.clients
                                                                                  : kFewClients};
+    if (host.tls() != nullptr && request.setup == Setup::pooled) {
+      throw NotOffered("the pooler speaks no TLS here", NotStarted::Why::unplayable);
+    }
+    options.tls = host.tls();
     options.clock = clock_for(host, request.setup);
     add(testbed::start_postgres(host.testbed(), options));
     if (request.setup == Setup::pooled) {

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <future>
 #include <map>
 #include <utility>
 
 #include "strategies/store.h"
+#include "testbed/process/parallel.h"
 #include "testbed/process/process_tree.h"
 
 namespace lockbench::deployment {
@@ -98,7 +98,7 @@ std::optional<double> PrivateStore::cpu_seconds() const {
 
 bool PrivateStore::remove_key(const std::string& key) {
   const auto store = find_store_kind(store_)->make(urls().front(), std::chrono::seconds(1));
-  const auto removed = store->remove_keys({&key, 1});
+  const auto removed = store->remove_keys({&key, 1}, {});
   if (!removed && removed.error().kind == StoreError::Kind::unanswered) return false;
   return need(removed) > 0;
 }
@@ -205,17 +205,9 @@ testbed::Server& PrivateStore::leader() const {
 
 void each(const PrivateStore::Servers& servers,
           const std::function<tl::expected<void, std::string>(testbed::Server&)>& work) {
-  std::vector<std::future<tl::expected<void, std::string>>> begun;
-  begun.reserve(servers.size());
-  for (testbed::Server* server : servers) {
-    begun.push_back(std::async(std::launch::async, work, std::ref(*server)));
-  }
-  tl::expected<void, std::string> done;
-  for (auto& one : begun) {
-    auto ended = one.get();
-    if (done) done = std::move(ended);  // keeps the first failure
-  }
-  need(done);
+  std::vector<tl::expected<void, std::string>> done(servers.size());
+  testbed::in_parallel(servers.size(), [&](std::size_t i) { done[i] = work(*servers[i]); });
+  for (const auto& one : done) need(one);
 }
 
 PrivateStoreRegistration::PrivateStoreRegistration(const PrivateStoreKind& kind) {

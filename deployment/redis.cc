@@ -2,18 +2,19 @@
 
 #include <algorithm>
 #include <mutex>
-#include <thread>
 
 #include "deployment/private_store.h"
 #include "strategies/redis/client/connection.h"
+#include "testbed/process/parallel.h"
 #include "testbed/servers/redis_group.h"
 #include "testbed/servers/sentinel.h"
 
 namespace lockbench::deployment {
 namespace {
 
-testbed::RedisOptions options_for(const StoreRequest& request) {
+testbed::RedisOptions options_for(const LocalHost& host, const StoreRequest& request) {
   testbed::RedisOptions options;
+  options.tls = host.tls();
   options.max_clients = request.clients;
   options.durable = request.setup == Setup::durable || request.setup == Setup::load;
   if (request.setup == Setup::durable) options.config = {"appendfsync always"};
@@ -25,7 +26,7 @@ class RedisStore : public PrivateStore {
  public:
   RedisStore(LocalHost& host, const StoreRequest& request)
       : PrivateStore("redis", request.setup == Setup::durable) {
-    testbed::RedisOptions options = options_for(request);
+    testbed::RedisOptions options = options_for(host, request);
     options.clock = clock_for(host, request.setup);
     const bool watched = request.setup == Setup::watched;
     const bool separable = watched || request.setup == Setup::replicated;
@@ -44,7 +45,7 @@ class RedisStore : public PrivateStore {
     if (!watched) return;
     const testbed::Proxy& line = *group_->replication();
     replication_ = line.counts().accepted;
-    sentinels_ = need(testbed::start_sentinels(host.testbed(), line.port()));
+    sentinels_ = need(testbed::start_sentinels(host.testbed(), line.port(), host.tls()));
   }
 
   Servers servers() const override {
@@ -152,22 +153,9 @@ class RedisNodes : public PrivateStore {
       others.setup = Setup::volatile_;
     }
     nodes_.resize(count);
-    std::vector<std::string> failures(count);
-    {
-      std::vector<std::jthread> starting;
-      for (std::size_t i = 0; i < count; ++i) {
-        starting.emplace_back([&, i] {
-          try {
-            nodes_[i] = std::make_unique<RedisStore>(host, i == 0 ? request : others);
-          } catch (const std::exception& failure) {
-            failures[i] = failure.what();
-          }
-        });
-      }
-    }
-    for (const std::string& failure : failures) {
-      if (!failure.empty()) throw Failure(failure);
-    }
+    testbed::in_parallel(count, [&](std::size_t i) {
+      nodes_[i] = std::make_unique<RedisStore>(host, i == 0 ? request : others);
+    });
   }
 
   Servers servers() const override {

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -21,13 +20,12 @@ namespace {
 namespace fs = std::filesystem;
 
 tl::expected<ClockPage*, std::string> map_new_file(const fs::path& path) {
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file < 0) {
     return tl::unexpected(fmt::format("cannot make {}: {}", path.string(), std::strerror(errno)));
   }
-  // The server may run as another user, whatever our umask is.
   void* page = MAP_FAILED;
-  if (fchmod(file, 0666) == 0 && ftruncate(file, sizeof(ClockPage)) == 0) {
+  if (ftruncate(file, sizeof(ClockPage)) == 0) {
     page = mmap(nullptr, sizeof(ClockPage), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   }
   const int why = errno;
@@ -49,15 +47,14 @@ tl::expected<std::unique_ptr<ClockShim>, std::string> ClockShim::make(Testbed& t
   }
   auto folder = testbed.make_server_folder("clock");
   if (!folder) return tl::unexpected(folder.error());
-  // The server's user must be able to enter; there are no secrets in it.
-  if (chmod(folder->c_str(), 0711) != 0 || chmod(testbed.folder().c_str(), 0711) != 0) {
-    return tl::unexpected(
-        fmt::format("cannot open {}: {}", folder->string(), std::strerror(errno)));
-  }
+  auto lent = testbed.lend(library, *folder);
+  if (!lent) return tl::unexpected(lent.error());
   const fs::path file = *folder / "page";
   const auto page = map_new_file(file);
   if (!page) return tl::unexpected(page.error());
-  return std::unique_ptr<ClockShim>(new ClockShim(std::move(library), file, *page));
+  std::unique_ptr<ClockShim> shim(new ClockShim(std::move(library), *std::move(lent), file, *page));
+  if (const auto given = testbed.account().own(file); !given) return tl::unexpected(given.error());
+  return shim;
 }
 
 ClockShim::~ClockShim() { munmap(page_, sizeof(ClockPage)); }
@@ -69,7 +66,7 @@ void ClockShim::set(std::chrono::nanoseconds ahead) {
 std::int64_t ClockShim::loads() const { return std::atomic_ref(page_->loads).load(); }
 
 void ClockShim::put_under(ServerSpec& server) const {
-  const std::vector<std::string> before = {"/usr/bin/env", "LD_PRELOAD=" + library_.string(),
+  const std::vector<std::string> before = {"/usr/bin/env", "LD_PRELOAD=" + lent_.string(),
                                            "LOCKBENCH_CLOCK_FILE=" + file_.string()};
   server.argv.insert(server.argv.begin(), before.begin(), before.end());
   server.clock = this;

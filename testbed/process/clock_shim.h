@@ -40,11 +40,14 @@ class ClockShim {
   const std::filesystem::path& library() const { return library_; }
 
  private:
-  ClockShim(std::filesystem::path library, std::filesystem::path file, ClockPage* page)
-      : library_(std::move(library)), file_(std::move(file)), page_(page) {}
+  ClockShim(std::filesystem::path library, std::filesystem::path lent, std::filesystem::path file,
+            ClockPage* page)
+      : library_(std::move(library)), lent_(std::move(lent)), file_(std::move(file)), page_(page) {}
 
-  const std::filesystem::path library_, file_;
-  ClockPage* const page_;  ///< shared with the server
+  const std::filesystem::path library_;
+  const std::filesystem::path lent_;  ///< a copy of it
+  const std::filesystem::path file_;  ///< only the servers' account may open it
+  ClockPage* const page_;             ///< shared with the server
 };
 
 }  // namespace lockbench::testbed

@@ -1,9 +1,14 @@
 // Preloaded into one server process: names that LOCKBENCH_HOSTS lists ("ADDRESS NAME", one a line)
-// stand for those addresses. /etc/hosts would do that for all processes of the machine alike.
+// stand for those addresses, and a connection to "IPV4:PORT" goes to the address that is listed for
+// it. /etc/hosts and a firewall would do that for all processes of the machine alike.
 
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -30,10 +35,45 @@ const char* address_of(const char* name, char (&address)[kLongest]) {
   return nullptr;
 }
 
+/// The IPv4 address in it, also as IPv6 writes it (::ffff:a.b.c.d), and the port; null if it has
+/// none.
+in_addr* ipv4_of(sockaddr_storage& to, in_port_t& port) {
+  if (to.ss_family == AF_INET) {
+    auto& ipv4 = reinterpret_cast<sockaddr_in&>(to);
+    port = ipv4.sin_port;
+    return &ipv4.sin_addr;
+  }
+  if (to.ss_family != AF_INET6) return nullptr;
+  auto& ipv6 = reinterpret_cast<sockaddr_in6&>(to);
+  if (!IN6_IS_ADDR_V4MAPPED(&ipv6.sin6_addr)) return nullptr;
+  port = ipv6.sin6_port;
+  return reinterpret_cast<in_addr*>(&ipv6.sin6_addr.s6_addr[12]);
+}
+
+void lead_elsewhere(sockaddr_storage& to) {
+  in_port_t port = 0;
+  in_addr* const ip = ipv4_of(to, port);
+  char name[kLongest], address[kLongest];  // NOLINT: there is no C++ run time
+  if (ip == nullptr || inet_ntop(AF_INET, ip, name, sizeof name) == nullptr) return;
+  const std::size_t length = std::strlen(name);
+  std::snprintf(name + length, sizeof name - length, ":%d", ntohs(port));
+  if (address_of(name, address) != nullptr) inet_pton(AF_INET, address, ip);
+}
+
 }  // namespace
 
-// The C library's name.
-// NOLINTNEXTLINE(readability-identifier-naming)
+// The C library's names.
+// NOLINTBEGIN(readability-identifier-naming)
+extern "C" __attribute__((visibility("default"))) int connect(int socket, const sockaddr* to,
+                                                              socklen_t size) {
+  const auto real = reinterpret_cast<decltype(&connect)>(dlsym(RTLD_NEXT, "connect"));
+  sockaddr_storage copy;
+  if (to == nullptr || size > sizeof copy) return real(socket, to, size);
+  std::memcpy(&copy, to, size);
+  if (size >= sizeof(sockaddr_in)) lead_elsewhere(copy);
+  return real(socket, reinterpret_cast<const sockaddr*>(&copy), size);
+}
+
 extern "C" __attribute__((visibility("default"))) int getaddrinfo(const char* node,
                                                                   const char* service,
                                                                   const addrinfo* hints,
@@ -43,3 +83,4 @@ extern "C" __attribute__((visibility("default"))) int getaddrinfo(const char* no
   const char* const listed = node == nullptr ? nullptr : address_of(node, address);
   return real(listed == nullptr ? node : listed, service, hints, result);
 }
+// NOLINTEND(readability-identifier-naming)

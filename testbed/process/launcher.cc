@@ -47,7 +47,8 @@ void become(const passwd& user, int pipe) {
 
 void redirect(const LaunchSpec& spec, int pipe) {
   const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  const int log = open(spec.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  const int log =
+      open(spec.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (nothing < 0 || log < 0) give_up(pipe, "open the log");
   if (dup2(nothing, STDIN_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0 ||
       dup2(log, STDERR_FILENO) < 0) {
@@ -57,8 +58,9 @@ void redirect(const LaunchSpec& spec, int pipe) {
 
 [[noreturn]] void run_child(const LaunchSpec& spec, const passwd* user, pid_t parent, int pipe) {
   if (setpgid(0, 0) != 0) give_up(pipe, "setpgid");
-  redirect(spec, pipe);
   if (user != nullptr) become(*user, pipe);
+  // As the user: the log is in a folder of its own.
+  redirect(spec, pipe);
   // After setuid, which would clear it.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(pipe, "prctl");
   if (getppid() != parent) _exit(127);

@@ -12,6 +12,8 @@
 #include <charconv>
 #include <csignal>
 #include <cstring>
+#include <exception>
+#include <system_error>
 #include <utility>
 
 #include "testbed/process/wire.h"
@@ -93,12 +95,27 @@ tl::expected<std::shared_ptr<Supervisor>, std::string> Supervisor::spawn(
     ::close(ends[0]);
     return tl::unexpected(pid.error());
   }
-  return std::shared_ptr<Supervisor>(new Supervisor(*pid, ends[0]));
+  try {
+    return std::shared_ptr<Supervisor>(new Supervisor(*pid, ends[0]));
+  } catch (const std::system_error& error) {
+    // Without its pipe the supervisor ends.
+    ::close(ends[0]);
+    waitpid(*pid, nullptr, 0);
+    return tl::unexpected(
+        fmt::format("a thread cannot be started: {} (ulimit -u)", error.code().message()));
+  }
 }
 
 Supervisor::Supervisor(pid_t pid, int socket) : pid_(pid), socket_(socket) {
   const AllSignalsBlocked blocked;
-  listener_ = std::thread([this] { listen(); });
+  listener_ = std::thread([this] {
+    try {
+      listen();
+    } catch (const std::exception&) {
+      // No memory for an answer: every request from now on fails.
+    }
+    mark_gone();
+  });
 }
 
 Supervisor::~Supervisor() {
@@ -182,7 +199,6 @@ void Supervisor::listen() {
     if (got <= 0 || !input.append({bytes.data(), static_cast<std::size_t>(got)})) break;
     while (const auto line = input.next()) hear(wire::decode(*line));
   }
-  mark_gone();
 }
 
 void Supervisor::hear(const std::vector<std::string>& fields) {

@@ -4,6 +4,10 @@
 
 #include <utility>
 
+#include "testbed/servers/programs.h"
+#include "testbed/servers/server.h"
+#include "testbed/servers/testbed.h"
+
 namespace lockbench::testbed {
 
 std::string Mesh::name_of(std::size_t member) {
@@ -34,12 +38,30 @@ tl::expected<void, std::string> Mesh::connect(
   return {};
 }
 
+/// As the shim reads them.
 std::string Mesh::hosts_of(std::size_t member) const {
   std::string hosts;
   for (std::size_t to = 0; to < members_; ++to) {
     hosts += fmt::format("{} {}\n", address_of(member, to), name_of(to));
   }
+  for (const Line& line : lines_) {
+    if (line.from != member) continue;
+    hosts += fmt::format("{} {}:{}\n", address_of(member, line.to), address_of(line.to, line.to),
+                         line.proxy->port());
+  }
   return hosts;
+}
+
+tl::expected<void, std::string> Mesh::put_under(const Testbed& testbed, std::size_t member,
+                                                ServerSpec& server) const {
+  const auto beside = find_beside("lockbench-hosts-shim.so");
+  if (!beside) return tl::unexpected(beside.error());
+  const auto shim = testbed.lend(*beside, server.folder);
+  if (!shim) return tl::unexpected(shim.error());
+  const std::vector<std::string> before = {"/usr/bin/env", "LD_PRELOAD=" + shim->string(),
+                                           "LOCKBENCH_HOSTS=" + hosts_of(member)};
+  server.argv.insert(server.argv.begin(), before.begin(), before.end());
+  return {};
 }
 
 void Mesh::isolate(std::size_t member) {

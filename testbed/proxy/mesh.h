@@ -11,11 +11,14 @@
 
 namespace lockbench::testbed {
 
+class Testbed;
+struct ServerSpec;
+
 /// The network between the members of one cluster: a proxy for each member, port and other member
 /// that connects to it, so that one member can be cut off from the others without its clients
-/// noticing. A member finds the others by name: its own host names lead to its own proxies, which
-/// listen on loopback addresses of their own and on the members' port numbers. Outlives its
-/// members.
+/// noticing. The proxies listen on loopback addresses of their own and on the members' port
+/// numbers. A member finds the others by name, and also where they say that they listen:
+/// ZooKeeper's tell each other. Outlives its members.
 class Mesh {
  public:
   explicit Mesh(ProxyPool& proxies) : proxies_(proxies) {}
@@ -25,8 +28,10 @@ class Mesh {
 
   /// How all members call this one.
   static std::string name_of(std::size_t member);
-  /// Where this member finds them, itself on 127.0.0.1: "ADDRESS NAME", one a line.
-  std::string hosts_of(std::size_t member) const;
+  /// Leads this member to its own proxies wherever it resolves or connects by the C library; the
+  /// error says what is missing.
+  tl::expected<void, std::string> put_under(const Testbed& testbed, std::size_t member,
+                                            ServerSpec& server) const;
 
   /// Nothing arrives between this member and the others any more, until heal() delivers all of it.
   void isolate(std::size_t member);
@@ -39,6 +44,7 @@ class Mesh {
   };
 
   static std::string address_of(std::size_t from, std::size_t to);
+  std::string hosts_of(std::size_t member) const;
 
   ProxyPool& proxies_;
   std::size_t members_ = 0;

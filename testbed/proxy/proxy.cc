@@ -6,6 +6,7 @@
 #include <asio/post.hpp>
 #include <asio/use_future.hpp>
 #include <cmath>
+#include <exception>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -52,7 +53,7 @@ bool Connections::has(std::uint64_t number) const {
 
 class ProxyLoop {
  public:
-  ProxyLoop() : thread_([this] { io.run(); }) {}
+  ProxyLoop() : thread_([this] { run(); }) {}
   ProxyLoop(const ProxyLoop&) = delete;
   ProxyLoop& operator=(const ProxyLoop&) = delete;
   /// All proxies are closed: only cancelled operations are left to run.
@@ -72,6 +73,19 @@ class ProxyLoop {
   std::vector<char> scratch = std::vector<char>(kReadSize);
 
  private:
+  /// What throws in a connection's handler, for lack of memory, costs that connection only: its
+  /// client sees no answer.
+  void run() {
+    while (true) {
+      try {
+        io.run();
+        return;
+      } catch (const std::exception&) {
+        continue;
+      }
+    }
+  }
+
   asio::executor_work_guard<asio::io_context::executor_type> work_ = asio::make_work_guard(io);
   std::thread thread_;
 };

@@ -3,7 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
+
+#include "testbed/servers/authority.h"
+#include "testbed/servers/etcd_auth.h"
 
 namespace lockbench::testbed {
 namespace {
@@ -13,63 +18,114 @@ bool etcd_is_ready(const Server& server) {
   return server.log().find("ready to serve client requests") != std::string::npos;
 }
 
-constexpr UrlForm kUrl{"http://"};
+namespace fs = std::filesystem;
+
+/// Sockets in the member's folder, where nobody else gets in; etcd wants them to have a number.
+constexpr std::string_view kSetupSocket = "setup:1", kPeerSocket = "peers:1";
+
+constexpr std::string_view kData = "member";
+/// A member that is alone may lose its data, but must not forget whom it lets in. The copies have
+/// holes where etcd has reserved space.
+constexpr std::string_view kWithSeed = R"(
+[ -e ../seed ] || cp -r --sparse=always member ../seed || exit 1
+[ -e member ] || { cp -r --sparse=always ../seed new && mv new member; } || exit 1
+exec "$@"
+)";
 
 struct Member {
   std::string name;
-  std::uint16_t client_port = 0, peer_port = 0;
-  std::string peer_url{};  ///< for the other members
+  std::uint16_t client_port = 0;
+  std::uint16_t peer_port = 0;  ///< 0: it has no peers
+  std::string peer_url{};       ///< for the other members
+  TlsFiles peer_tls{};          ///< if it has peers
+  fs::path folder{};            ///< with its data, once it is set up
 
   std::string as_peer() const { return fmt::format("{}={}", name, peer_url); }
 };
 
+std::string on_loopback(std::string_view scheme, std::uint16_t port) {
+  return fmt::format("{}://127.0.0.1:{}", scheme, port);
+}
+
 tl::expected<std::vector<Member>, std::string> choose(const EtcdOptions& options, int count) {
-  const auto ports = distinct_ports(options.choose_port, 2 * static_cast<std::size_t>(count));
+  const std::size_t each = count == 1 ? 1 : 2;
+  const auto ports = distinct_ports(options.choose_port, each * static_cast<std::size_t>(count));
   if (!ports) return tl::unexpected(ports.error());
+  if (each == 1) {
+    return std::vector<Member>{{.name = "member-1",
+                                .client_port = ports->front(),
+                                .peer_url = fmt::format("unix://{}", kPeerSocket)}};
+  }
   std::vector<Member> members;
   std::vector<std::vector<std::uint16_t>> peer_ports;
-  for (std::size_t i = 0; i < ports->size(); i += 2) {
+  for (std::size_t i = 0; i < ports->size(); i += each) {
     const std::uint16_t peer_port = ports->at(i + 1);
-    const std::string peer_url = options.mesh == nullptr
-                                     ? kUrl.on({peer_port})
-                                     : fmt::format("http://{}:{}", Mesh::name_of(i / 2), peer_port);
-    members.push_back({fmt::format("member-{}", i / 2 + 1), ports->at(i), peer_port, peer_url});
+    const std::string peer_url =
+        options.mesh == nullptr ? on_loopback("https", peer_port)
+                                : fmt::format("https://{}:{}", Mesh::name_of(i / 2), peer_port);
+    members.push_back({.name = fmt::format("member-{}", i / 2 + 1),
+                       .client_port = ports->at(i),
+                       .peer_port = peer_port,
+                       .peer_url = peer_url});
     peer_ports.push_back({peer_port});
   }
   if (options.mesh == nullptr) return members;
   return options.mesh->connect(peer_ports).map([&] { return members; });
 }
 
+/// Lets members in that an authority of their own has certified, and nobody else.
+tl::expected<void, std::string> certify(Testbed& testbed, std::vector<Member>& members) {
+  if (members.size() == 1) return {};
+  const auto folder = testbed.make_server_folder("etcd-peers");
+  if (!folder) return tl::unexpected(folder.error());
+  const auto authority = Authority::make(*folder / "authority", testbed.account());
+  if (!authority) return tl::unexpected(authority.error());
+  for (Member& member : members) {
+    auto files = (*authority)->issue(member.name);
+    if (!files) return tl::unexpected(files.error());
+    member.peer_tls = *std::move(files);
+  }
+  return {};
+}
+
+/// `client_url`: where it listens for clients.
 std::vector<std::string> arguments(const std::string& program, const Member& member,
-                                   const std::vector<Member>& all, const std::string& folder) {
+                                   const std::vector<Member>& all, const std::string& client_url) {
   std::string cluster;
   for (const Member& other : all) cluster += (cluster.empty() ? "" : ",") + other.as_peer();
-  return {
+  std::vector<std::string> words = {
       program,
       "--name=" + member.name,
-      "--data-dir=" + folder,
-      "--listen-client-urls=" + kUrl.on({member.client_port}),
-      "--advertise-client-urls=" + kUrl.on({member.client_port}),
-      "--listen-peer-urls=" + kUrl.on({member.peer_port}),
+      fmt::format("--data-dir={}", kData),
+      "--listen-client-urls=" + client_url,
+      "--advertise-client-urls=" +
+          (client_url.starts_with("https") ? client_url : on_loopback("http", member.client_port)),
+      "--listen-peer-urls=" +
+          (member.peer_port == 0 ? member.peer_url : on_loopback("https", member.peer_port)),
       "--initial-advertise-peer-urls=" + member.peer_url,
       "--initial-cluster=" + cluster,
-      fmt::format("--initial-cluster-token=lockbench-{}", all.front().peer_port),
+      fmt::format("--initial-cluster-token=lockbench-{}", all.front().client_port),
       // Half of the defaults: loopback has no network latency.
       "--heartbeat-interval=50",
       "--election-timeout=500",
+      // The least: to guess a secret of 128 bits takes long enough, and each client that connects
+      // costs this much CPU.
+      "--bcrypt-cost=4",
   };
+  if (member.peer_port == 0) return words;
+  words.insert(words.end(), {"--peer-cert-file=" + member.peer_tls.certificate.string(),
+                             "--peer-key-file=" + member.peer_tls.key.string(),
+                             "--peer-trusted-ca-file=" + member.peer_tls.ca.string(),
+                             "--peer-client-cert-auth"});
+  return words;
 }
 
-/// Makes a member look up names in the mesh. Go does that by the C library if it is told to.
-tl::expected<void, std::string> put_under(const Mesh& mesh, std::size_t number, ServerSpec& spec) {
-  const auto shim = find_beside("lockbench-hosts-shim.so");
-  if (!shim) return tl::unexpected(shim.error());
-  const std::vector<std::string> before = {"/usr/bin/env", "GODEBUG=netdns=cgo",
-                                           "LD_PRELOAD=" + shim->string(),
-                                           "LOCKBENCH_HOSTS=" + mesh.hosts_of(number)};
-  spec.argv.insert(spec.argv.begin(), before.begin(), before.end());
-  spec.name = kEtcd.name;
-  return {};
+/// Of a member whose clients come by TLS.
+void add_tls(const TlsFiles& files, std::vector<std::string>& words) {
+  words.insert(words.end(),
+               {"--cert-file=" + files.certificate.string(), "--key-file=" + files.key.string()});
+  if (!files.asks_clients) return;
+  words.insert(words.end(), {"--trusted-ca-file=" + files.ca.string(), "--client-cert-auth"});
 }
 
 /// The text that a JSON object has under the name, as etcd prints it: "name":"text".
@@ -87,12 +143,93 @@ bool leads(const Server& server) {
       "POST /v3/maintenance/status HTTP/1.0\r\nHost: 127.0.0.1:{}\r\n"
       "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}",
       server.port());
-  const auto answer = ask_until(server.port(), request, kWithin, [](std::string_view text) {
+  const auto whole = [](std::string_view text) {
     return text.find("\r\n\r\n") != std::string_view::npos && text.ends_with('}');
-  });
+  };
+  const auto answer = ask_until(server.port(), request, kWithin, whole, server.tls());
   if (!answer) return false;
   const std::string_view leader = text_of(*answer, "leader");
   return !leader.empty() && leader == text_of(*answer, "member_id");
+}
+
+/// What the first start and later ones have in common.
+tl::expected<ServerSpec, std::string> spec_in(const fs::path& folder, const Testbed& testbed,
+                                              const EtcdOptions& options, std::size_t number,
+                                              std::vector<std::string> argv) {
+  ServerSpec spec;
+  spec.folder = folder;
+  spec.name = kEtcd.name;
+  spec.argv = std::move(argv);
+  spec.ready = etcd_is_ready;
+  if (options.mesh == nullptr) return spec;
+  // Go looks up names by the C library if it is told to.
+  spec.argv.insert(spec.argv.begin(), {"/usr/bin/env", "GODEBUG=netdns=cgo"});
+  return options.mesh->put_under(testbed, number, spec).map([&] { return spec; });
+}
+
+using Started = tl::expected<std::unique_ptr<Server>, std::string>;
+using Members = tl::expected<std::vector<Member>, std::string>;
+
+/// Starts members that nobody can reach without entering their folders, and has them require
+/// authentication. They have ended when this returns.
+Members set_up(Testbed& testbed, const std::string& program, int count,
+               const EtcdOptions& options) {
+  std::vector<Member> members;
+  const auto begin = [&]() -> Members {
+    auto chosen = choose(options, count);
+    if (!chosen) return chosen;
+    if (auto certified = certify(testbed, *chosen); !certified) {
+      return tl::unexpected(certified.error());
+    }
+    members = *chosen;
+    return chosen;
+  };
+  const auto start = [&](std::size_t number, const std::vector<Member>& all) -> Started {
+    const auto folder = testbed.make_server_folder("etcd-setup");
+    if (!folder) return tl::unexpected(folder.error());
+    auto spec =
+        spec_in(*folder, testbed, options, number,
+                arguments(program, all[number], all, "unix://" + std::string(kSetupSocket)));
+    if (!spec) return tl::unexpected(spec.error());
+    return Server::start(testbed, *std::move(spec));
+  };
+  const auto servers = start_all_on_free_ports<Server, Member>(begin, start);
+  if (!servers) return tl::unexpected(servers.error());
+  const auto enabled =
+      enable_etcd_auth(servers->front()->data_folder() / kSetupSocket, testbed.secret());
+  if (!enabled) return tl::unexpected(enabled.error());
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (auto killed = servers->at(i)->kill_hard(); !killed) return tl::unexpected(killed.error());
+    const auto folder = testbed.make_server_folder(kEtcd.name);
+    if (!folder) return tl::unexpected(folder.error());
+    std::error_code error;
+    fs::rename(servers->at(i)->data_folder() / kData, *folder / "data" / kData, error);
+    if (error) return tl::unexpected(fmt::format("cannot move etcd's data: {}", error.message()));
+    members[i].folder = *folder;
+  }
+  return members;
+}
+
+Started start_member(Testbed& testbed, const std::string& program, const EtcdOptions& options,
+                     std::size_t number, const std::vector<Member>& all) {
+  const Member& member = all[number];
+  const std::string scheme = options.tls == nullptr ? "http" : "https";
+  auto argv = arguments(program, member, all, on_loopback(scheme, member.client_port));
+  if (options.tls != nullptr) add_tls(*options.tls, argv);
+  if (all.size() == 1) {
+    argv.insert(argv.begin(), {"/bin/sh", "-c", std::string(kWithSeed), std::string(kEtcd.name)});
+  }
+  auto spec = spec_in(member.folder, testbed, options, number, std::move(argv));
+  if (!spec) return tl::unexpected(spec.error());
+  spec->ports = {member.client_port};
+  if (member.peer_port != 0) spec->ports.push_back(member.peer_port);
+  spec->url = {scheme + "://" + testbed.login(kEtcdRoot)};
+  if (options.tls != nullptr) {
+    spec->url.after = options.tls->query();
+    spec->tls = options.tls;
+  }
+  spec->leads = leads;
+  return Server::start(testbed, *std::move(spec));
 }
 
 }  // namespace
@@ -102,26 +239,9 @@ tl::expected<std::vector<std::unique_ptr<Server>>, std::string> start_etcd_clust
   const auto program = find_program(kEtcd);
   if (!program) return tl::unexpected(program.error());
   return start_all_on_free_ports<Server, Member>(
-      [&] { return choose(options, members); },
-      [&](std::size_t number,
-          const std::vector<Member>& all) -> tl::expected<std::unique_ptr<Server>, std::string> {
-        ServerSpec spec;
-        spec.user = unless_root("nobody");
-        auto folder = testbed.make_server_folder("etcd", spec.user);
-        if (!folder) return tl::unexpected(folder.error());
-        spec.folder = *std::move(folder);
-        spec.argv = arguments(program->string(), all[number], all,
-                              (spec.folder / "data" / "member").string());
-        if (options.mesh != nullptr) {
-          if (auto put = put_under(*options.mesh, number, spec); !put) {
-            return tl::unexpected(put.error());
-          }
-        }
-        spec.ports = {all[number].client_port, all[number].peer_port};
-        spec.url = kUrl;
-        spec.ready = etcd_is_ready;
-        spec.leads = leads;
-        return Server::start(testbed, std::move(spec));
+      [&] { return set_up(testbed, program->string(), members, options); },
+      [&](std::size_t number, const std::vector<Member>& all) {
+        return start_member(testbed, program->string(), options, number, all);
       });
 }
 

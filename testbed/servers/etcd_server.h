@@ -15,7 +15,8 @@ namespace lockbench::testbed {
 inline constexpr Program kEtcd{"etcd", "etcd-server"};
 
 struct EtcdOptions {
-  Mesh* mesh = nullptr;  ///< what lies between the members of a cluster; null: nothing
+  Mesh* mesh = nullptr;           ///< what lies between the members of a cluster; null: nothing
+  const TlsFiles* tls = nullptr;  ///< clients come by nothing but TLS; null: no TLS
   PortChooser choose_port = free_loopback_port;
 };
 

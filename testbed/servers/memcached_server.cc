@@ -14,24 +14,43 @@ using Started = tl::expected<std::unique_ptr<Server>, std::string>;
 /// Checks that this process answers: another may have taken the port first.
 bool memcached_is_ready(const Server& server) {
   constexpr std::chrono::milliseconds kWithin{500};
-  const auto answer = ask_line(server.port(), "stats\r\n", kWithin);
-  return answer && *answer == fmt::format("STAT pid {}", server.pid());
+  const auto answer = ask_memcached(server, "stats\r\n", kWithin, [](std::string_view text) {
+    return text.find("\r\n") != std::string_view::npos;
+  });
+  return answer && answer->starts_with(fmt::format("STAT pid {}\r\n", server.pid()));
+}
+
+void speak_tls(const Testbed& testbed, const TlsFiles& files, ServerSpec& spec) {
+  constexpr std::string_view kRequired = "2";  // of a client: its certificate
+  std::string options =
+      fmt::format("ssl_chain_cert={},ssl_key={}", files.certificate.string(), files.key.string());
+  if (files.asks_clients) {
+    options += fmt::format(",ssl_verify_mode={},ssl_ca_cert={}", kRequired, files.ca.string());
+  }
+  spec.argv.insert(spec.argv.end(), {"--enable-ssl", "--extended=" + options});
+  spec.url = {"memcaches://" + testbed.login(), files.query()};
+  spec.tls = &files;
 }
 
 Started start_on(Testbed& testbed, const MemcachedOptions& options, const std::string& program,
                  std::uint64_t clients, std::uint16_t port) {
   ServerSpec spec;
-  spec.user = unless_root("nobody");
-  auto folder = testbed.make_server_folder("memcached", spec.user);
+  auto folder = testbed.make_server_folder(kMemcached.name);
   if (!folder) return tl::unexpected(folder.error());
   spec.folder = *std::move(folder);
+  const auto users = spec.folder / "users";
+  const auto written = testbed.write_file(users, fmt::format("{}:{}\n", kUser, testbed.secret()));
+  if (!written) return tl::unexpected(written.error());
   spec.argv = {program,
+               "--auth-file=" + users.string(),
                "--listen=127.0.0.1",
                fmt::format("--port={}", port),
                "--udp-port=0",
                fmt::format("--conn-limit={}", clients),
                fmt::format("--memory-limit={}", options.memory_megabytes)};
   spec.name = kMemcached.name;
+  spec.url = {"memcached://" + testbed.login()};
+  if (options.tls != nullptr) speak_tls(testbed, *options.tls, spec);
   if (options.clock != nullptr) options.clock->put_under(spec);
   spec.ports = {port};
   spec.ready = memcached_is_ready;
@@ -48,6 +67,22 @@ Started start_memcached(Testbed& testbed, const MemcachedOptions& options) {
   return start_on_free_port<Server>(options.choose_port, [&](std::uint16_t port) {
     return start_on(testbed, options, program->string(), *clients, port);
   });
+}
+
+tl::expected<std::string, std::string> ask_memcached(
+    const Server& server, std::string_view commands, std::chrono::milliseconds within,
+    const std::function<bool(std::string_view)>& whole) {
+  constexpr std::string_view kLoggedIn = "STORED\r\n";
+  const std::string login = fmt::format("{} {}", kUser, server.secret());
+  const std::string request =
+      fmt::format("set login 0 0 {}\r\n{}\r\n{}", login.size(), login, commands);
+  const auto all = [&](std::string_view text) {
+    if (text.starts_with(kLoggedIn)) return whole(text.substr(kLoggedIn.size()));
+    return text.starts_with("CLIENT_ERROR") && text.ends_with("\r\n");
+  };
+  auto answer = ask_until(server.port(), request, within, all, server.tls());
+  if (answer && answer->starts_with(kLoggedIn)) answer->erase(0, kLoggedIn.size());
+  return answer;
 }
 
 }  // namespace lockbench::testbed

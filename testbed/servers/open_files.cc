@@ -8,6 +8,11 @@
 #include <cstring>
 
 namespace lockbench::testbed {
+namespace {
+
+constexpr std::uint64_t kFilesBesideClients = 128;  // listeners, logs, data, reserves
+
+}  // namespace
 
 tl::expected<std::uint64_t, std::string> raise_open_file_limit(std::uint64_t wanted) {
   rlimit limit{};
@@ -36,19 +41,21 @@ std::uint64_t hard_open_file_limit() {
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_max : 0;
 }
 
+std::uint64_t clients_possible() {
+  const std::uint64_t files = hard_open_file_limit();
+  return files - std::min(files, kFilesBesideClients);
+}
+
 tl::expected<std::uint64_t, std::string> clients_allowed(std::string_view server,
                                                          std::uint32_t wanted) {
-  constexpr std::uint64_t kFilesBesideClients = 128;  // listeners, logs, data, reserves
   constexpr std::uint64_t kGenerous = 50'000;
-  const std::uint64_t files = hard_open_file_limit();
-  if (wanted != 0 && wanted + kFilesBesideClients > files) {
+  if (wanted > clients_possible()) {
     return tl::unexpected(
         fmt::format("{} needs {} open files for {} clients, the limit is {}: raise it (ulimit -Hn)",
-                    server, wanted + kFilesBesideClients, wanted, files));
+                    server, wanted + kFilesBesideClients, wanted, hard_open_file_limit()));
   }
   if (wanted != 0) return wanted;
-  const std::uint64_t possible = files - std::min(files, kFilesBesideClients);
-  return std::clamp<std::uint64_t>(possible, 1, kGenerous);
+  return std::clamp<std::uint64_t>(clients_possible(), 1, kGenerous);
 }
 
 }  // namespace lockbench::testbed

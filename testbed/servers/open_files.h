@@ -16,6 +16,9 @@ tl::expected<std::uint64_t, std::string> raise_open_file_limit(std::uint64_t wan
 /// The hard limit: how far raise_open_file_limit can go.
 std::uint64_t hard_open_file_limit();
 
+/// How many clients a server of one process can have within the hard limit.
+std::uint64_t clients_possible();
+
 /// How many clients a server of one process may have within the limit of open files: `wanted`, or,
 /// if that is 0, as many as the limit allows, at most 50,000. The error names the server and the
 /// remedy.

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <fstream>
-#include <system_error>
 #include <utility>
+
+#include "testbed/servers/postgres_server.h"
 
 namespace lockbench::testbed {
 namespace {
@@ -18,39 +18,42 @@ bool pgbouncer_is_ready(const Server& server) {
   return server.log().find("process up: PgBouncer") != std::string::npos;
 }
 
-std::string configuration(const PgbouncerOptions& options, std::uint16_t postgres,
-                          std::uint16_t port) {
+std::string configuration(const PgbouncerOptions& options, const fs::path& users,
+                          std::uint16_t postgres, std::uint16_t port) {
   return fmt::format(
       "[databases]\n"
-      "* = host=127.0.0.1 port={} user=postgres\n"
+      "* = host=127.0.0.1 port={} user={}\n"
       "[pgbouncer]\n"
       "listen_addr = 127.0.0.1\n"
       "listen_port = {}\n"
       "unix_socket_dir =\n"
-      "auth_type = any\n"
+      "auth_type = scram-sha-256\n"
+      "auth_file = {}\n"
       "pool_mode = {}\n"
       "default_pool_size = {}\n"
       "max_client_conn = 1000\n"
       "ignore_startup_parameters = extra_float_digits\n",
-      postgres, port, options.pool_mode, options.pool_size);
+      postgres, kSuperuser, port, users.string(), options.pool_mode, options.pool_size);
 }
 
 Started start_on(Testbed& testbed, const PgbouncerOptions& options, const std::string& program,
                  std::uint16_t postgres, std::uint16_t port) {
   ServerSpec spec;
-  spec.user = unless_root("nobody");
-  auto folder = testbed.make_server_folder(kPgbouncer.name, spec.user);
+  auto folder = testbed.make_server_folder(kPgbouncer.name);
   if (!folder) return tl::unexpected(folder.error());
   spec.folder = *std::move(folder);
   const fs::path config = spec.folder / "pgbouncer.ini";
-  std::ofstream(config) << configuration(options, postgres, port);
-  std::error_code error;
-  fs::permissions(config, fs::perms::owner_read | fs::perms::group_read | fs::perms::others_read,
-                  error);
-  if (error) return tl::unexpected(fmt::format("{}: {}", config.string(), error.message()));
+  const fs::path users = spec.folder / "users";
+  // For its clients, and for itself where it is a client.
+  auto written =
+      testbed.write_file(users, fmt::format("\"{}\" \"{}\"\n", kSuperuser, testbed.secret()));
+  if (written) {
+    written = testbed.write_file(config, configuration(options, users, postgres, port));
+  }
+  if (!written) return tl::unexpected(written.error());
   spec.argv = {program, config.string()};
   spec.ports = {port};
-  spec.url = {"postgresql://postgres@", "/postgres"};
+  spec.url = {"postgresql://" + testbed.login(kSuperuser), std::string(kPlainDatabase)};
   spec.ready = pgbouncer_is_ready;
   return Server::start(testbed, std::move(spec));
 }

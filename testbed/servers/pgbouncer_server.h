@@ -24,8 +24,8 @@ struct PgbouncerOptions {
 tl::expected<std::filesystem::path, std::string> find_pgbouncer();
 
 /// A PgBouncer on a free loopback port, in front of the PostgreSQL on port `postgres`; ready to be
-/// used, open to all users of this machine, not run by root. It opens server connections as they
-/// are needed, and gives a client the one that was used last.
+/// used by its superuser. It opens server connections as they are needed, and gives a client the
+/// one that was used last.
 tl::expected<std::unique_ptr<Server>, std::string> start_pgbouncer(
     Testbed& testbed, std::uint16_t postgres, const PgbouncerOptions& options = {});
 

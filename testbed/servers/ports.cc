@@ -3,6 +3,8 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,7 +14,9 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <random>
+#include <span>
 
 namespace lockbench::testbed {
 namespace {
@@ -73,6 +77,100 @@ bool await(int fd, short events, Clock::time_point deadline) {
   }
 }
 
+tl::expected<void, std::string> connect_to(int fd, std::uint16_t port, Clock::time_point deadline) {
+  if (fd < 0) return system_error("socket");
+  const sockaddr_in address = loopback(port);
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
+      errno != EINPROGRESS) {
+    return system_error("connect");
+  }
+  if (!await(fd, POLLOUT, deadline)) return tl::unexpected<std::string>("connect: timed out");
+  int refusal = 0;
+  socklen_t size = sizeof refusal;
+  getsockopt(fd, SOL_SOCKET, SO_ERROR, &refusal, &size);
+  if (refusal == 0) return {};
+  return tl::unexpected(fmt::format("connect: {}", std::strerror(refusal)));
+}
+
+struct FreeTls {
+  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+  void operator()(SSL* session) const { SSL_free(session); }
+};
+
+/// A connected socket that does not block, and TLS over it once it is secured.
+class Line {
+ public:
+  using Moved = tl::expected<std::size_t, std::string>;  ///< bytes
+
+  Line(int fd, Clock::time_point deadline) : fd_(fd), deadline_(deadline) {}
+
+  /// Trusts any server, so that tests can have one with a bad certificate.
+  tl::expected<void, std::string> secure(const TlsFiles& files) {
+    const std::unique_ptr<SSL_CTX, FreeTls> context(SSL_CTX_new(TLS_client_method()));
+    if (!context ||
+        SSL_CTX_use_certificate_file(context.get(), files.certificate.c_str(), SSL_FILETYPE_PEM) !=
+            1 ||
+        SSL_CTX_use_PrivateKey_file(context.get(), files.key.c_str(), SSL_FILETYPE_PEM) != 1) {
+      return tl::unexpected("TLS: cannot use " + files.certificate.string());
+    }
+    session_.reset(SSL_new(context.get()));
+    if (!session_ || SSL_set_fd(session_.get(), fd_) != 1) {
+      return tl::unexpected<std::string>("TLS: no session");
+    }
+    const auto shaken = insist([this] { return SSL_connect(session_.get()); });
+    if (!shaken) return tl::unexpected("TLS: " + shaken.error());
+    return {};
+  }
+
+  Moved send(std::string_view bytes) {
+    if (session_) {
+      const auto size = static_cast<int>(bytes.size());
+      return insist([&] { return SSL_write(session_.get(), bytes.data(), size); });
+    }
+    if (!await(fd_, POLLOUT, deadline_)) return tl::unexpected<std::string>("timed out");
+    const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    return moved(sent < 0 && errno == EAGAIN ? 0 : sent);
+  }
+
+  /// 0: the other side has closed.
+  Moved receive(std::span<char> room) {
+    if (session_) {
+      const auto size = static_cast<int>(room.size());
+      return insist([&] { return SSL_read(session_.get(), room.data(), size); });
+    }
+    if (!await(fd_, POLLIN, deadline_)) return tl::unexpected<std::string>("timed out");
+    return moved(recv(fd_, room.data(), room.size(), 0));
+  }
+
+ private:
+  static Moved moved(ssize_t bytes) {
+    if (bytes >= 0) return static_cast<std::size_t>(bytes);
+    return tl::unexpected<std::string>(std::strerror(errno));
+  }
+
+  /// Repeats a call of OpenSSL whenever the socket is ready for it.
+  Moved insist(const std::function<int()>& call) {
+    while (true) {
+      ERR_clear_error();
+      const int done = call();
+      if (done > 0) return static_cast<std::size_t>(done);
+      const int why = SSL_get_error(session_.get(), done);
+      if (why == SSL_ERROR_ZERO_RETURN) return std::size_t{0};
+      if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE) {
+        const char* const reason = ERR_reason_error_string(ERR_peek_error());
+        return tl::unexpected<std::string>(reason == nullptr ? "the connection ended" : reason);
+      }
+      if (!await(fd_, why == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, deadline_)) {
+        return tl::unexpected<std::string>("timed out");
+      }
+    }
+  }
+
+  const int fd_;
+  const Clock::time_point deadline_;
+  std::unique_ptr<SSL, FreeTls> session_;
+};
+
 }  // namespace
 
 tl::expected<std::uint16_t, std::string> free_loopback_port() {
@@ -106,48 +204,42 @@ tl::expected<std::vector<std::uint16_t>, std::string> distinct_ports(const PortC
   return ports;
 }
 
-tl::expected<std::string, std::string> ask_until(
-    std::uint16_t port, std::string_view request, std::chrono::milliseconds within,
-    const std::function<bool(std::string_view)>& whole) {
+tl::expected<std::string, std::string> ask_until(std::uint16_t port, std::string_view request,
+                                                 std::chrono::milliseconds within,
+                                                 const std::function<bool(std::string_view)>& whole,
+                                                 const TlsFiles* tls) {
   const auto deadline = Clock::now() + within;
   const ProbeSocket connection(SOCK_NONBLOCK);
-  const int fd = connection.fd();
-  if (fd < 0) return system_error("socket");
-  const sockaddr_in address = loopback(port);
-  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
-      errno != EINPROGRESS) {
-    return system_error("connect");
+  if (auto connected = connect_to(connection.fd(), port, deadline); !connected) {
+    return tl::unexpected(connected.error());
   }
-  if (!await(fd, POLLOUT, deadline)) return tl::unexpected<std::string>("connect: timed out");
-  int refusal = 0;
-  socklen_t size = sizeof refusal;
-  getsockopt(fd, SOL_SOCKET, SO_ERROR, &refusal, &size);
-  if (refusal != 0) {
-    return tl::unexpected(fmt::format("connect: {}", std::strerror(refusal)));
+  Line line(connection.fd(), deadline);
+  if (tls != nullptr) {
+    if (auto secured = line.secure(*tls); !secured) return tl::unexpected(secured.error());
   }
   while (!request.empty()) {
-    if (!await(fd, POLLOUT, deadline)) return tl::unexpected<std::string>("send: timed out");
-    const ssize_t sent = send(fd, request.data(), request.size(), MSG_NOSIGNAL);
-    if (sent < 0 && errno != EAGAIN) return system_error("send");
-    request.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(sent, 0)));
+    const auto sent = line.send(request);
+    if (!sent) return tl::unexpected("send: " + sent.error());
+    request.remove_prefix(*sent);
   }
   std::string answer;
-  while (await(fd, POLLIN, deadline)) {
+  while (true) {
     std::array<char, 512> bytes{};
-    const ssize_t got = recv(fd, bytes.data(), bytes.size(), 0);
-    if (got < 0) return system_error("recv");
-    answer.append(bytes.data(), static_cast<std::size_t>(got));
-    if (got == 0 || whole(answer)) return answer;
+    const auto got = line.receive(bytes);
+    if (!got) return tl::unexpected("answer: " + got.error());
+    answer.append(bytes.data(), *got);
+    if (*got == 0 || whole(answer)) return answer;
   }
-  return tl::unexpected<std::string>("no answer in time");
 }
 
 tl::expected<std::string, std::string> ask_line(std::uint16_t port, std::string_view request,
-                                                std::chrono::milliseconds within) {
+                                                std::chrono::milliseconds within,
+                                                const TlsFiles* tls) {
   constexpr std::string_view kLineEnds = "\r\n";
-  auto answer = ask_until(port, request, within, [&](std::string_view text) {
+  const auto whole = [&](std::string_view text) {
     return text.find_first_of(kLineEnds) != std::string_view::npos;
-  });
+  };
+  auto answer = ask_until(port, request, within, whole, tls);
   if (answer) answer->resize(std::min(answer->size(), answer->find_first_of(kLineEnds)));
   return answer;
 }

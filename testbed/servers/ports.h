@@ -7,9 +7,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <tl/expected.hpp>
 #include <vector>
+
+#include "testbed/process/parallel.h"
+#include "testbed/servers/authority.h"
 
 namespace lockbench::testbed {
 
@@ -29,15 +31,18 @@ tl::expected<std::vector<std::uint16_t>, std::string> distinct_ports(const PortC
 inline constexpr std::chrono::seconds kRedisAnswersWithin{1};
 
 /// Sends `request` to the port and returns the first line of the answer without its line end; an
-/// error when there is none within the time. Thread-safe.
+/// error when there is none within the time. By TLS if there are files for it. Thread-safe.
 tl::expected<std::string, std::string> ask_line(std::uint16_t port, std::string_view request,
-                                                std::chrono::milliseconds within);
+                                                std::chrono::milliseconds within,
+                                                const TlsFiles* tls = nullptr);
 
 /// Sends `request` to the port and returns what comes back until `whole` says that it is all there,
-/// or the other side closes; an error when neither happens within the time. Thread-safe.
-tl::expected<std::string, std::string> ask_until(
-    std::uint16_t port, std::string_view request, std::chrono::milliseconds within,
-    const std::function<bool(std::string_view)>& whole);
+/// or the other side closes; an error when neither happens within the time. By TLS if there are
+/// files for it. Thread-safe.
+tl::expected<std::string, std::string> ask_until(std::uint16_t port, std::string_view request,
+                                                 std::chrono::milliseconds within,
+                                                 const std::function<bool(std::string_view)>& whole,
+                                                 const TlsFiles* tls = nullptr);
 
 /// Part of the error if another process took the port first.
 inline constexpr std::string_view kPortTaken = "Address already in use";
@@ -81,13 +86,7 @@ tl::expected<std::vector<std::unique_ptr<Server>>, std::string> start_all_on_fre
     const auto members = choose();
     if (!members) return tl::unexpected(members.error());
     std::vector<Started> all(members->size());
-    {
-      std::vector<std::jthread> threads;
-      threads.reserve(all.size());
-      for (std::size_t i = 0; i < all.size(); ++i) {
-        threads.emplace_back([&, i] { all[i] = start(i, *members); });
-      }
-    }
+    in_parallel(all.size(), [&](std::size_t i) { all[i] = start(i, *members); });
     // A member without its port leaves the others without a majority: report the port, not that.
     auto failed = std::find_if(all.begin(), all.end(), lost_its_port);
     const bool again = failed != all.end();

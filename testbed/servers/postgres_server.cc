@@ -9,23 +9,30 @@
 #include <system_error>
 #include <utility>
 
+#include "testbed/servers/scram.h"
+
 namespace lockbench::testbed {
 namespace {
 
 namespace fs = std::filesystem;
 using Started = tl::expected<std::unique_ptr<Server>, std::string>;
+using Done = tl::expected<void, std::string>;
 
 /// Creates the cluster, if there is none, and executes the server. So a restart without data is the
 /// same as a first start, and a kill while the server starts ends initdb too. initdb does not sync:
 /// its files reach the disk with the first checkpoint.
 constexpr std::string_view kFirstStart = R"(
-cluster=$1; bin=$2; primary=$3; shift 3
+cluster=$1; bin=$2; primary=$3; user=$4; password=$5; shift 5
+# The caller's settings for its own servers, and its certificates.
+export HOME=/nonexistent
+for name in $(env | sed -n 's/^\(PG[A-Z]*\)=.*/\1/p'); do unset "$name"; done
 if [ ! -e "$cluster/PG_VERSION" ] && [ "$primary" = 0 ]; then
-  "$bin/initdb" --pgdata="$cluster" --username=postgres --auth=trust \
-    --encoding=UTF8 --locale=C --no-sync --no-instructions >/dev/null || exit 1
+  "$bin/initdb" --pgdata="$cluster" --username="$user" --auth=scram-sha-256 \
+    --pwfile="$password" --encoding=UTF8 --locale=C --no-sync --no-instructions >/dev/null || exit 1
 elif [ ! -e "$cluster/PG_VERSION" ]; then
-  "$bin/pg_basebackup" --pgdata="$cluster" --host=127.0.0.1 --port="$primary" --username=postgres \
-    --write-recovery-conf --checkpoint=fast --no-sync || exit 1
+  "$bin/pg_basebackup" --pgdata="$cluster" --no-password --write-recovery-conf \
+    --dbname="host=127.0.0.1 port=$primary user=$user passfile='$password'" \
+    --checkpoint=fast --no-sync || exit 1
 fi
 exec "$bin/postgres" -D "$cluster" "$@"
 )";
@@ -57,15 +64,17 @@ std::string debian_folders() {
 }
 
 std::vector<std::string> arguments(const PostgresOptions& options, const fs::path& bin,
-                                   const fs::path& cluster, const fs::path& socket_folder,
-                                   std::uint16_t port) {
+                                   const fs::path& cluster, const fs::path& password,
+                                   const fs::path& socket_folder, std::uint16_t port) {
   std::vector<std::string> argv = {"/bin/sh",
                                    "-c",
                                    std::string(kFirstStart),
                                    "postgres",
                                    cluster.string(),
                                    bin.string(),
-                                   std::to_string(options.primary_port)};
+                                   std::to_string(options.primary_port),
+                                   std::string(kSuperuser),
+                                   password.string()};
   std::vector<std::string> settings = {
       "listen_addresses=127.0.0.1",
       fmt::format("port={}", port),
@@ -82,22 +91,47 @@ std::vector<std::string> arguments(const PostgresOptions& options, const fs::pat
   return argv;
 }
 
+/// Also writes who may connect.
+Done speak_tls(const Testbed& testbed, const TlsFiles& files, ServerSpec& spec) {
+  const fs::path hosts = spec.folder / "hba";
+  std::vector<std::string> settings = {"ssl=on", "ssl_cert_file=" + files.certificate.string(),
+                                       "ssl_key_file=" + files.key.string(),
+                                       "hba_file=" + hosts.string()};
+  if (files.asks_clients) settings.push_back("ssl_ca_file=" + files.ca.string());
+  for (const std::string& setting : settings) spec.argv.insert(spec.argv.end(), {"-c", setting});
+  spec.url.after = files.query("/postgres?gssencmode=disable&sslmode=verify-full&sslrootcert=");
+  spec.tls = &files;
+  return testbed.write_file(
+      hosts, fmt::format("local all all scram-sha-256\n"
+                         "hostssl all,replication all 127.0.0.1/32 scram-sha-256 {}\n",
+                         files.asks_clients ? "clientcert=verify-ca" : ""));
+}
+
 Started start_on(Testbed& testbed, const PostgresOptions& options, const fs::path& bin,
                  std::uint16_t port) {
   ServerSpec spec;
   spec.name = kPostgres.name;
-  spec.user = unless_root("postgres");
-  auto folder = testbed.make_server_folder("postgres", spec.user);
+  auto folder = testbed.make_server_folder(kPostgres.name);
   if (!folder) return tl::unexpected(folder.error());
   spec.folder = *std::move(folder);
   const fs::path data = spec.folder / "data";
   const std::string socket = fmt::format("{}/.s.PGSQL.{}", data.string(), port);
   const bool short_enough = socket.size() < sizeof(sockaddr_un::sun_path);
-  spec.argv = arguments(options, bin, data / "cluster", short_enough ? data : fs::path(), port);
+  // It stays: a start without data needs it again, and so does a replica that lost its primary.
+  const fs::path password = spec.folder / "password";
+  const bool first = options.primary_port == 0;  // initdb takes a verifier, a replica a passfile
+  const auto written = testbed.write_file(
+      password, (first ? scram_verifier(testbed.secret()) : "*:*:*:*:" + testbed.secret()) + "\n");
+  if (!written) return tl::unexpected(written.error());
+  spec.argv =
+      arguments(options, bin, data / "cluster", password, short_enough ? data : fs::path(), port);
+  spec.url = {"postgresql://" + testbed.login(kSuperuser), std::string(kPlainDatabase)};
+  if (options.tls != nullptr) {
+    const auto secured = speak_tls(testbed, *options.tls, spec);
+    if (!secured) return tl::unexpected(secured.error());
+  }
   if (options.clock != nullptr) options.clock->put_under(spec);
   spec.ports = {port};
-  // The superuser needs no password.
-  spec.url = {"postgresql://postgres@", "/postgres"};
   spec.stop_signal = SIGINT;  // ends sessions instead of waiting for them
   spec.ready_within = std::chrono::seconds(30);
   spec.ready = postgres_is_ready;

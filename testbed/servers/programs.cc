@@ -30,10 +30,6 @@ tl::expected<std::filesystem::path, std::string> find_program(const Program& pro
       fmt::format("{} not found: install the package {}", program.name, program.package));
 }
 
-std::string unless_root(std::string_view user) {
-  return geteuid() == 0 ? std::string(user) : std::string();
-}
-
 tl::expected<std::filesystem::path, std::string> find_beside(std::string_view name) {
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);

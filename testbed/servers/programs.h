@@ -19,9 +19,6 @@ tl::expected<std::filesystem::path, std::string> find_program(const Program& pro
 tl::expected<std::filesystem::path, std::string> find_program(const Program& program,
                                                               std::string_view path);
 
-/// The user that runs a server which refuses to run as root: `user` if we are root, else empty.
-std::string unless_root(std::string_view user);
-
 /// A file that is built and installed beside this program. The error names its path.
 tl::expected<std::filesystem::path, std::string> find_beside(std::string_view name);
 

@@ -11,6 +11,8 @@
 #include <thread>
 #include <utility>
 
+#include "testbed/process/parallel.h"
+
 namespace lockbench::testbed {
 namespace {
 
@@ -48,15 +50,12 @@ Done await_nothing(const std::function<std::string()>& missing) {
 std::vector<Started> start_replicas(Testbed& testbed, const RedisOptions& options, int count,
                                     const std::vector<std::uint16_t>& sources) {
   std::vector<Started> started(static_cast<std::size_t>(count));
-  std::vector<std::jthread> threads;
-  threads.reserve(started.size());
-  for (std::size_t i = 0; i < started.size(); ++i) {
+  in_parallel(started.size(), [&](std::size_t i) {
     // In the configuration rather than by command: a replica that is restarted is a replica again.
     RedisOptions own = options;
     own.config.push_back(fmt::format("replicaof 127.0.0.1 {}", sources[i % sources.size()]));
-    threads.emplace_back([&testbed, &one = started[i], own] { one = start_redis(testbed, own); });
-  }
-  threads.clear();  // waits for them
+    started[i] = start_redis(testbed, own);
+  });
   return started;
 }
 
@@ -73,10 +72,9 @@ std::string missing_at(const Server& primary, std::size_t replicas) {
   const auto both = [](std::string_view answer) {
     return std::count(answer.begin(), answer.end(), '\n') == 2;
   };
-  const auto answer = ask_until(
-      primary.port(), fmt::format("PUBLISH lockbench in-step\r\nWAIT {} 100\r\n", replicas),
-      kRedisAnswersWithin, both);
-  if (!answer) return fmt::format("{}: {}", primary.url(), answer.error());
+  const auto answer = ask_redis(
+      primary, fmt::format("PUBLISH lockbench in-step\r\nWAIT {} 100\r\n", replicas), both);
+  if (!answer) return fmt::format("{}: {}", primary.address(), answer.error());
   const std::string_view there = std::string_view(*answer).substr(answer->find('\n') + 1);
   if (there == fmt::format(":{}\r\n", replicas)) return {};
   return fmt::format("of {} replicas the primary has {}", replicas,
@@ -94,7 +92,7 @@ std::string missing(RedisGroup& group) {
 }
 
 Done told(const Server& server, std::string_view command, std::string_view what) {
-  const auto answer = ask_line(server.port(), fmt::format("{}\r\n", command), kRedisAnswersWithin);
+  const auto answer = ask_redis_line(server, command);
   if (!answer) return tl::unexpected(fmt::format("{}: {}", what, answer.error()));
   if (!answer->starts_with("+OK")) return tl::unexpected(fmt::format("{}: {}", what, *answer));
   return {};
@@ -107,11 +105,11 @@ tl::expected<Facts, std::string> replication_facts(const Server& server) {
   const auto whole = [](std::string_view answer) {
     return answer.ends_with(answer.starts_with('$') ? "\r\n\r\n" : "\r\n");
   };
-  const auto answer = ask_until(server.port(), "INFO replication\r\n", kRedisAnswersWithin, whole);
-  if (!answer) return tl::unexpected(fmt::format("{}: {}", server.url(), answer.error()));
+  const auto answer = ask_redis(server, "INFO replication\r\n", whole);
+  if (!answer) return tl::unexpected(fmt::format("{}: {}", server.address(), answer.error()));
   if (!answer->starts_with('$')) {
     return tl::unexpected(
-        fmt::format("{}: {}", server.url(), answer->substr(0, answer->find("\r\n"))));
+        fmt::format("{}: {}", server.address(), answer->substr(0, answer->find("\r\n"))));
   }
   Facts facts;
   std::istringstream lines(*answer);
@@ -183,9 +181,6 @@ Done RedisGroup::rally(std::size_t promoted) {
 
 tl::expected<std::unique_ptr<RedisGroup>, std::string> start_redis_group(
     Testbed& testbed, const RedisGroupOptions& options) {
-  if (!options.server.password.empty()) {
-    return tl::unexpected<std::string>("a replicated Redis has no password here");
-  }
   RedisOptions server = options.server;
   server.config.insert(server.config.end(), kQuickReplication.begin(), kQuickReplication.end());
   std::unique_ptr<RedisGroup> group(new RedisGroup);

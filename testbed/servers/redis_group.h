@@ -14,7 +14,7 @@ namespace lockbench::testbed {
 
 struct RedisGroupOptions {
   int replicas = 2;
-  /// Of each server; without a password, and without replication in its config.
+  /// Of each server; without replication in its config.
   RedisOptions server{};
   /// If given, replicas reach their primary through a proxy that can hold up replication. Costs
   /// time and CPU on every write.
@@ -64,7 +64,7 @@ class RedisGroup {
   std::vector<std::unique_ptr<Server>> replicas_;
 };
 
-/// The fields of INFO replication of a Redis without a password.
+/// The fields of INFO replication.
 tl::expected<std::map<std::string, std::string>, std::string> replication_facts(
     const Server& server);
 

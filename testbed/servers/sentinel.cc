@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <functional>
 #include <string_view>
 #include <thread>
 #include <utility>
 
 #include "testbed/servers/ports.h"
+#include "testbed/servers/redis_server.h"
 
 namespace lockbench::testbed {
 namespace {
@@ -25,36 +25,45 @@ constexpr std::string_view kName = "lock";
 constexpr std::chrono::milliseconds kDownAfter{1000};
 
 /// A sentinel rewrites this file with what it learns.
-std::string configuration(std::uint16_t primary, std::uint16_t port) {
-  return fmt::format(
-      "bind 127.0.0.1\nport {0}\ndaemonize no\nlogfile \"\"\n"
-      "sentinel monitor {1} 127.0.0.1 {2} {3}\n"
-      "sentinel down-after-milliseconds {1} {4}\n"
-      "sentinel failover-timeout {1} 10000\n",
-      port, kName, primary, kSentinels / 2 + 1, kDownAfter.count());
+std::string configuration(const Testbed& testbed, std::uint16_t primary, const TlsFiles* tls,
+                          std::uint16_t port) {
+  return redis_login_config(testbed) + redis_port_config(port, tls) +
+         fmt::format(
+             "user default off\n"
+             "bind 127.0.0.1\ndaemonize no\nlogfile \"\"\n"
+             "sentinel sentinel-user {4}\nsentinel sentinel-pass {5}\n"
+             "sentinel monitor {0} 127.0.0.1 {1} {2}\n"
+             "sentinel auth-user {0} {4}\nsentinel auth-pass {0} {5}\n"
+             "sentinel down-after-milliseconds {0} {3}\n"
+             "sentinel failover-timeout {0} 10000\n",
+             kName, primary, kSentinels / 2 + 1, kDownAfter.count(), kUser, testbed.secret());
 }
 
 tl::expected<std::unique_ptr<Server>, std::string> start_one(Testbed& testbed,
                                                              const std::string& program,
                                                              std::uint16_t primary,
+                                                             const TlsFiles* tls,
                                                              std::uint16_t port) {
   const auto folder = testbed.make_server_folder("sentinel");
   if (!folder) return tl::unexpected(folder.error());
   const auto path = *folder / "sentinel.conf";
-  std::ofstream file(path);
-  file << configuration(primary, port) << std::flush;
-  if (!file) return tl::unexpected(fmt::format("cannot write {}", path.string()));
+  const auto written = testbed.write_file(path, configuration(testbed, primary, tls, port));
+  if (!written) return tl::unexpected(written.error());
   ServerSpec spec;
   spec.folder = *folder;
   spec.name = kRedisSentinel.name;
   spec.argv = {program, path.string()};
   spec.ports = {port};
-  spec.url = {"redis+sentinel://"};
+  spec.url = {"redis+sentinel://" + testbed.login(), fmt::format("/{}", kName)};
+  if (tls != nullptr) {
+    spec.tls = tls;
+    spec.url.before = "rediss+sentinel://" + testbed.login();
+    spec.url.after += tls->query();
+  }
   // The log shows that this process has the port.
   spec.ready = [](const Server& server) {
     if (server.log().find("Sentinel ID is") == std::string::npos) return false;
-    const auto answer = ask_line(server.port(), "PING\r\n", kRedisAnswersWithin);
-    return answer && answer->starts_with("+PONG");
+    return ask_redis_line(server, "PING") == "+PONG";
   };
   return Server::start(testbed, std::move(spec));
 }
@@ -63,7 +72,7 @@ tl::expected<std::unique_ptr<Server>, std::string> start_one(Testbed& testbed,
 /// slaves=...,sentinels=..."
 std::string knowledge(const Server& sentinel) {
   // The second answer shows that the first is complete.
-  const auto answer = ask_until(sentinel.port(), "INFO sentinel\r\nPING\r\n", kRedisAnswersWithin,
+  const auto answer = ask_redis(sentinel, "INFO sentinel\r\nPING\r\n",
                                 [](std::string_view text) { return text.ends_with("+PONG\r\n"); });
   if (!answer) return answer.error();
   const std::size_t at = answer->find("master0:");
@@ -90,22 +99,21 @@ Done await(const std::vector<std::unique_ptr<Server>>& sentinels, std::string_vi
 
 }  // namespace
 
-std::string SentinelGroup::url() const {
-  return fmt::format("{}/{}", joint_url(sentinels_), kName);
-}
+std::string SentinelGroup::url() const { return joint_url(sentinels_); }
 
 Done SentinelGroup::await_master(std::uint16_t port, std::chrono::milliseconds within) {
   return await(sentinels_, fmt::format("address=127.0.0.1:{},", port), within);
 }
 
 tl::expected<std::unique_ptr<SentinelGroup>, std::string> start_sentinels(Testbed& testbed,
-                                                                          std::uint16_t primary) {
+                                                                          std::uint16_t primary,
+                                                                          const TlsFiles* tls) {
   const auto program = find_program(kRedisSentinel);
   if (!program) return tl::unexpected(program.error());
   std::unique_ptr<SentinelGroup> group(new SentinelGroup);
   for (int i = 0; i < kSentinels; ++i) {
     auto started = start_on_free_port<Server>(free_loopback_port, [&](std::uint16_t port) {
-      return start_one(testbed, program->string(), primary, port);
+      return start_one(testbed, program->string(), primary, tls, port);
     });
     if (!started) return tl::unexpected(std::move(started.error()));
     group->sentinels_.push_back(*std::move(started));

@@ -60,7 +60,10 @@ tl::expected<std::unique_ptr<Server>, std::string> Server::start(const Testbed& 
 }
 
 Server::Server(const Testbed& testbed, ServerSpec spec)
-    : spec_(std::move(spec)), supervisor_(testbed.supervisor()) {}
+    : spec_(std::move(spec)),
+      user_(testbed.account().name),
+      secret_(testbed.secret()),
+      supervisor_(testbed.supervisor()) {}
 
 Server::~Server() {
   const std::lock_guard lock(lifecycle_);
@@ -107,7 +110,7 @@ Server::Result Server::launch_locked() {
   const auto process = supervisor_->launch({.argv = spec_.argv,
                                             .log = log_path(),
                                             .folder = data_folder(),
-                                            .user = spec_.user,
+                                            .user = user_,
                                             .stop_signal = spec_.stop_signal});
   if (!process) return tl::unexpected(process.error());
   supervisor_->forget(process_.exchange(*process));

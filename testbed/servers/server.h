@@ -21,10 +21,11 @@ namespace lockbench::testbed {
 
 class ClockShim;
 class Server;
+struct TlsFiles;
 
 /// The URL of servers on loopback: the text before and after HOST:PORT.
 struct UrlForm {
-  std::string_view before, after;
+  std::string before{}, after{};
 
   /// For one server, or for all members of a cluster: "http://127.0.0.1:1,127.0.0.1:2".
   std::string on(const std::vector<std::uint16_t>& ports) const;
@@ -38,7 +39,7 @@ struct ServerSpec {
   std::vector<std::uint16_t> ports;  ///< the first is the one that clients use
   UrlForm url;
   std::filesystem::path unix_socket;           ///< empty: none
-  std::string user;                            ///< run as this user; empty: as the caller
+  const TlsFiles* tls = nullptr;               ///< that it speaks TLS with; null: none
   const ClockShim* clock = nullptr;            ///< that it must use once it is ready
   int stop_signal = SIGTERM;                   ///< for an orderly stop
   std::chrono::milliseconds stop_grace{5000};  ///< from that signal to SIGKILL
@@ -50,9 +51,9 @@ struct ServerSpec {
   std::function<bool(const Server&)> leads = nullptr;
 };
 
-/// One running server: a process with all its children under the testbed's supervisor. Thread-safe:
-/// it is started and stopped by one thread at a time. Stopping takes at most stop_grace and a few
-/// seconds, starting at most ready_within and a few seconds.
+/// One running server: a process with all its children under the testbed's supervisor, run by the
+/// testbed's account. Thread-safe: it is started and stopped by one thread at a time. Stopping
+/// takes at most stop_grace and a few seconds, starting at most ready_within and a few seconds.
 class Server final {
  public:
   /// Returns when the server is ready. If it ends instead, the error carries the end of its log.
@@ -70,10 +71,16 @@ class Server final {
     return spec_.ports.empty() ? std::uint16_t{0} : spec_.ports.front();
   }
   const std::vector<std::uint16_t>& ports() const { return spec_.ports; }
-  /// Without a password.
+  /// With the secret: for clients, not for messages or arguments of a program.
   std::string url() const { return spec_.url.on({port()}); }
+  /// As people are shown it: "127.0.0.1:6379".
+  std::string address() const { return UrlForm{}.on({port()}); }
+  /// What url() has as its password.
+  const std::string& secret() const { return secret_; }
   const UrlForm& url_form() const { return spec_.url; }
   const std::filesystem::path& unix_socket() const { return spec_.unix_socket; }
+  /// To ask it something; null: it speaks no TLS.
+  const TlsFiles* tls() const { return spec_.tls; }
   /// Whether it leads its cluster; false if it does not answer.
   bool leads() const { return alive() && spec_.leads && spec_.leads(*this); }
   std::filesystem::path data_folder() const { return spec_.folder / "data"; }
@@ -109,6 +116,8 @@ class Server final {
   std::string failure(std::string_view what) const;
 
   const ServerSpec spec_;
+  const std::string user_;  ///< of this machine; empty: the caller
+  const std::string secret_;
   const std::shared_ptr<Supervisor> supervisor_;
   std::mutex lifecycle_;  // locked while starting and stopping
   std::atomic<Supervisor::Handle> process_ = 0;

@@ -1,7 +1,8 @@
 #include "testbed/servers/testbed.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
-#include <pwd.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,25 +43,28 @@ fs::path barred_parent(const fs::path& path) {
   return {};
 }
 
-/// Gives `folder` to the user, and makes its parents accessible but not listable.
-tl::expected<void, std::string> hand_over(const fs::path& folder, const std::string& user) {
-  std::array<char, 4096> buffer{};
-  passwd entry{};
-  passwd* found = nullptr;
-  getpwnam_r(user.c_str(), &entry, buffer.data(), buffer.size(), &found);
-  if (found == nullptr) return tl::unexpected(fmt::format("no such user: {}", user));
-  const fs::path server = folder.parent_path();
-  if (chown(folder.c_str(), found->pw_uid, found->pw_gid) != 0 ||
-      chmod(server.c_str(), 0711) != 0 || chmod(server.parent_path().c_str(), 0711) != 0) {
-    return tl::unexpected(
-        fmt::format("cannot give {} to {}: {}", folder.string(), user, std::strerror(errno)));
+/// Lets the account through the folder, which it cannot list, and nobody else.
+tl::expected<void, std::string> open_to(const Account& account, const fs::path& folder) {
+  if (account.name.empty()) return {};
+  if (chown(folder.c_str(), geteuid(), account.gid) != 0 || chmod(folder.c_str(), 0710) != 0) {
+    return tl::unexpected(fmt::format("cannot open {} to {}: {}", folder.string(), account.name,
+                                      std::strerror(errno)));
   }
-  if (const fs::path barred = barred_parent(folder); !barred.empty()) {
-    return tl::unexpected(
-        fmt::format("{} may not enter {}: set TMPDIR to a folder that all users may enter", user,
-                    barred.string()));
+  const fs::path barred = barred_parent(folder);
+  if (barred.empty()) return {};
+  return tl::unexpected(fmt::format(
+      "the account {} may not enter {}: set TMPDIR to a folder that all users may enter",
+      account.name, barred.string()));
+}
+
+tl::expected<std::string, std::string> make_secret() {
+  std::array<unsigned char, 16> bytes{};
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    return tl::unexpected(fmt::format("cannot make a secret: {}", std::strerror(errno)));
   }
-  return {};
+  std::string secret;
+  for (const unsigned char byte : bytes) secret += fmt::format("{:02x}", byte);
+  return secret;
 }
 
 }  // namespace
@@ -68,19 +72,29 @@ tl::expected<void, std::string> hand_over(const fs::path& folder, const std::str
 tl::expected<std::unique_ptr<Testbed>, std::string> Testbed::start() {
   const auto program = find_beside("lockbench-supervisor");
   if (!program) return tl::unexpected(program.error());
+  auto account = server_account();
+  if (!account) return tl::unexpected(account.error());
+  auto secret = make_secret();
+  if (!secret) return tl::unexpected(secret.error());
   auto folder = make_folder();
   if (!folder) return tl::unexpected(folder.error());
-  auto supervisor = Supervisor::spawn(*program, *folder);
+  auto supervisor =
+      open_to(*account, *folder).and_then([&] { return Supervisor::spawn(*program, *folder); });
   if (!supervisor) {
     std::error_code ignored;
     fs::remove_all(*folder, ignored);
     return tl::unexpected(supervisor.error());
   }
-  return std::unique_ptr<Testbed>(new Testbed(*std::move(folder), *std::move(supervisor)));
+  return std::unique_ptr<Testbed>(new Testbed(*std::move(folder), *std::move(account),
+                                              *std::move(secret), *std::move(supervisor)));
 }
 
-Testbed::Testbed(fs::path folder, std::shared_ptr<Supervisor> supervisor)
-    : folder_(std::move(folder)), supervisor_(std::move(supervisor)) {}
+Testbed::Testbed(fs::path folder, Account account, std::string secret,
+                 std::shared_ptr<Supervisor> supervisor)
+    : folder_(std::move(folder)),
+      account_(std::move(account)),
+      secret_(std::move(secret)),
+      supervisor_(std::move(supervisor)) {}
 
 Testbed::~Testbed() {
   supervisor_->close();
@@ -89,19 +103,44 @@ Testbed::~Testbed() {
   fs::remove_all(folder_, ignored);
 }
 
-tl::expected<fs::path, std::string> Testbed::make_server_folder(std::string_view kind,
-                                                                const std::string& user) {
+std::string Testbed::login(std::string_view user) const {
+  return fmt::format("{}:{}@", user, secret_);
+}
+
+tl::expected<fs::path, std::string> Testbed::make_server_folder(std::string_view kind) {
   const fs::path folder = folder_ / fmt::format("{}-{}", kind, ++folders_);
   const fs::path data = folder / "data";
   for (const fs::path& path : {folder, data}) {
     if (mkdir(path.c_str(), 0700) != 0) {
       return tl::unexpected(fmt::format("cannot make {}: {}", path.string(), std::strerror(errno)));
     }
-  }
-  if (!user.empty()) {
-    if (const auto given = hand_over(data, user); !given) return tl::unexpected(given.error());
+    if (const auto given = account_.own(path); !given) return tl::unexpected(given.error());
   }
   return folder;
+}
+
+tl::expected<void, std::string> Testbed::write_file(const fs::path& path,
+                                                    std::string_view text) const {
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0) {
+    return tl::unexpected(fmt::format("cannot make {}: {}", path.string(), std::strerror(errno)));
+  }
+  const bool whole = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const bool closed = close(file) == 0;
+  if (!whole || !closed) return tl::unexpected(fmt::format("cannot write {}", path.string()));
+  return account_.own(path);
+}
+
+tl::expected<fs::path, std::string> Testbed::lend(const fs::path& file,
+                                                  const fs::path& folder) const {
+  fs::path copy = folder / file.filename();
+  std::error_code error;
+  fs::copy_file(file, copy, error);
+  if (error) {
+    return tl::unexpected(
+        fmt::format("cannot copy {} to {}: {}", file.string(), copy.string(), error.message()));
+  }
+  return account_.own(copy).map([&] { return copy; });
 }
 
 }  // namespace lockbench::testbed

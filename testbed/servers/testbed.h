@@ -10,11 +10,16 @@
 #include <tl/expected.hpp>
 
 #include "testbed/process/supervisor.h"
+#include "testbed/servers/account.h"
 
 namespace lockbench::testbed {
 
+/// The user of private servers, for those of them that let us choose it.
+inline constexpr std::string_view kUser = "lockbench";
+
 /// Private servers of one process: a folder of its own in $TMPDIR, else /tmp, and a supervisor that
-/// ends servers and folder with it, also if this process is killed. Thread-safe, so that
+/// ends servers and folder with it, also if this process is killed. Other users of the machine can
+/// neither enter the folder nor, without the secret, use the servers. Thread-safe, so that
 /// servers can be started side by side. A Server may outlive its Testbed; it is then a stopped
 /// server.
 class Testbed {
@@ -28,17 +33,32 @@ class Testbed {
 
   const std::filesystem::path& folder() const { return folder_; }
 
-  /// A new folder for one server, "<kind>-<n>", with an empty folder "data" in it that belongs to
-  /// `user` (empty: to the caller).
-  tl::expected<std::filesystem::path, std::string> make_server_folder(std::string_view kind,
-                                                                      const std::string& user = {});
+  /// Who runs the servers.
+  const Account& account() const { return account_; }
+  /// The password of all servers: 128 random bits in hexadecimal digits.
+  const std::string& secret() const { return secret_; }
+  /// User and secret as they stand in a URL: "lockbench:...@".
+  std::string login(std::string_view user = kUser) const;
+
+  /// A new folder for one server, "<kind>-<n>", with an empty folder "data" in it. Both belong to
+  /// the account, and only it may enter.
+  tl::expected<std::filesystem::path, std::string> make_server_folder(std::string_view kind);
+  /// A new file that only the account may read.
+  tl::expected<void, std::string> write_file(const std::filesystem::path& path,
+                                             std::string_view text) const;
+  /// A copy in `folder`, for the account: it may be barred from where the file is.
+  tl::expected<std::filesystem::path, std::string> lend(const std::filesystem::path& file,
+                                                        const std::filesystem::path& folder) const;
 
   const std::shared_ptr<Supervisor>& supervisor() const { return supervisor_; }
 
  private:
-  Testbed(std::filesystem::path folder, std::shared_ptr<Supervisor> supervisor);
+  Testbed(std::filesystem::path folder, Account account, std::string secret,
+          std::shared_ptr<Supervisor> supervisor);
 
   const std::filesystem::path folder_;
+  const Account account_;
+  const std::string secret_;
   const std::shared_ptr<Supervisor> supervisor_;
   std::atomic<unsigned> folders_ = 0;
 };

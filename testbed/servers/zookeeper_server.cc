@@ -7,31 +7,44 @@
 #include <system_error>
 #include <utility>
 
+#include "testbed/servers/authority.h"
 #include "testbed/servers/programs.h"
+#include "testbed/servers/zookeeper_snapshot.h"
 
 namespace lockbench::testbed {
 namespace {
 
 namespace fs = std::filesystem;
 using Started = tl::expected<std::unique_ptr<Server>, std::string>;
+using Done = tl::expected<void, std::string>;
 
 constexpr Program kJava{"java", "default-jre-headless"};
 /// Its manifest names the jars that it needs, except for a logger.
 constexpr std::string_view kJar = "/usr/share/java/zookeeper.jar";
 constexpr std::string_view kLogger = "/usr/share/java/slf4j-simple.jar";
+/// Of TLS for clients; the manifest forgets these, which other jars that it names need.
+constexpr std::string_view kNetty =
+    "/usr/share/java/netty-codec.jar:/usr/share/java/netty-resolver.jar:"
+    "/usr/share/java/netty-transport-native-unix-common.jar";
 
 /// In the server's folder.
-constexpr std::string_view kConfig = "zoo.cfg", kHosts = "hosts";
+constexpr std::string_view kConfig = "zoo.cfg", kSnapshot = "snapshot", kPeerKey = "peers.pem",
+                           kClientKey = "clients.pem";
 
-/// A member's number is part of its data, so that it is there again when the data has been removed.
-constexpr std::string_view kStart = R"(echo "$1" > myid && shift && exec "$@")";
+/// A member's number and the owner of its nodes are part of its data, so that they are there again
+/// when the data has been removed.
+constexpr std::string_view kStart = R"(
+echo "$1" > myid && shift || exit 1
+[ -e version-2 ] || { mkdir -p new && cp ../snapshot new/snapshot.0 && mv new version-2; } || exit 1
+exec "$@"
+)";
 
 /// The answer to one of ZooKeeper's commands of four letters.
 std::string ask(const Server& server, std::string_view letters) {
   constexpr std::chrono::milliseconds kWithin{500};
   // It closes the connection after the answer.
   const auto whole = [](std::string_view) { return false; };
-  return ask_until(server.port(), letters, kWithin, whole).value_or("");
+  return ask_until(server.port(), letters, kWithin, whole, server.tls()).value_or("");
 }
 
 /// Checks that this process answers: another may have taken the port first.
@@ -44,9 +57,25 @@ bool zookeeper_is_ready(const Server& server) {
 /// The ports of a member: an ensemble needs three, a server that is alone only the first.
 struct Voter {
   std::uint16_t clients = 0, peers = 0, election = 0;
+  TlsFiles tls{};  ///< in an ensemble
 };
 
-tl::expected<std::vector<Voter>, std::string> choose(const ZookeeperOptions& options,
+Done certify(Testbed& testbed, std::vector<Voter>& members) {
+  if (members.size() == 1) return {};
+  const auto folder = testbed.make_server_folder("zookeeper-peers");
+  if (!folder) return tl::unexpected(folder.error());
+  const auto authority = Authority::make(*folder / "authority", testbed.account());
+  if (!authority) return tl::unexpected(authority.error());
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    auto files = (*authority)->issue(fmt::format("member-{}", i + 1));
+    if (!files) return tl::unexpected(files.error());
+    members[i].tls = *std::move(files);
+  }
+  return {};
+}
+
+tl::expected<std::vector<Voter>, std::string> choose(Testbed& testbed,
+                                                     const ZookeeperOptions& options,
                                                      std::size_t size) {
   const std::size_t each = size == 1 ? 1 : 3;
   const auto ports = distinct_ports(options.choose_port, each * size);
@@ -55,6 +84,9 @@ tl::expected<std::vector<Voter>, std::string> choose(const ZookeeperOptions& opt
   for (std::size_t i = 0; i < ports->size(); i += each) {
     members.push_back({ports->at(i), ports->at(i + each / 2), ports->at(i + each - 1)});
   }
+  if (auto certified = certify(testbed, members); !certified) {
+    return tl::unexpected(certified.error());
+  }
   if (options.mesh == nullptr) return members;
   std::vector<std::vector<std::uint16_t>> between;
   between.reserve(members.size());
@@ -62,38 +94,40 @@ tl::expected<std::vector<Voter>, std::string> choose(const ZookeeperOptions& opt
   return options.mesh->connect(between).map([&] { return members; });
 }
 
-std::vector<std::string> arguments(const fs::path& java, const fs::path& jar,
-                                   const fs::path& folder, bool has_hosts) {
+std::vector<std::string> arguments(const ZookeeperOptions& options, const fs::path& java,
+                                   const fs::path& jar, const fs::path& folder) {
   std::vector<std::string> words = {java.string(),
                                     // For two cores, and without files outside its own folder.
                                     "-XX:+UseSerialGC", "-Xms64m", "-Xmx512m", "-XX:-UsePerfData",
                                     "-Djava.io.tmpdir=.", "-Dzookeeper.preAllocSize=4096",
                                     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"};
-  if (has_hosts) {
-    words.push_back("-Djdk.net.hosts.file=" + (folder / kHosts).string());
+  words.insert(words.end(), options.java.begin(), options.java.end());
+  if (options.mesh != nullptr) {
     // For a member that is cut off: members elect a leader one connection after the other, and wait
     // for each for 5 s by default. They repeat a vote that got lost after up to 60 s.
     words.insert(words.end(), {"-Dzookeeper.cnxTimeout=500",
                                "-Dzookeeper.fastleader.maxNotificationInterval=1000"});
   }
   words.insert(words.end(),
-               {"-cp", fmt::format("{}:{}", jar.string(), kLogger),
+               {"-cp", fmt::format("{}:{}:{}", jar.string(), kLogger, kNetty),
                 "org.apache.zookeeper.server.quorum.QuorumPeerMain", (folder / kConfig).string()});
   return words;
 }
 
-std::string configuration(const ZookeeperOptions& options, const fs::path& data, std::size_t number,
-                          const std::vector<Voter>& all) {
+std::string configuration(const ZookeeperOptions& options, const fs::path& folder,
+                          std::size_t number, const std::vector<Voter>& all) {
   std::string text = fmt::format(
-      "dataDir={}\nclientPort={}\nclientPortAddress=127.0.0.1\n"
+      "dataDir={0}\n{1}={2}\n{1}Address=127.0.0.1\n"
       // In milliseconds. Sessions are checked once per tick, so they end at most one tick late.
       "tickTime=100\nminSessionTimeout=200\nmaxSessionTimeout=3600000\n"
       // In ticks: as many seconds as with ZooKeeper's default ticks, but less before a member that
       // was cut off is given up.
-      "initLimit=100\nsyncLimit={}\n"
+      "initLimit=100\nsyncLimit={3}\n"
       "maxClientCnxns=0\nadmin.enableServer=false\n"
-      "4lw.commands.whitelist=srvr,envi,cons,dump,wchs\n",
-      data.string(), all[number].clients, options.mesh == nullptr ? 50 : 20);
+      // Everybody may give them.
+      "4lw.commands.whitelist=srvr,envi\n",
+      (folder / "data").string(), options.tls == nullptr ? "clientPort" : "secureClientPort",
+      all[number].clients, options.mesh == nullptr ? 50 : 20);
   for (std::size_t i = 0; all.size() > 1 && i < all.size(); ++i) {
     text += fmt::format("server.{}={}:{}:{}\n", i + 1,
                         options.mesh == nullptr ? "127.0.0.1" : Mesh::name_of(i), all[i].peers,
@@ -103,36 +137,78 @@ std::string configuration(const ZookeeperOptions& options, const fs::path& data,
   return text;
 }
 
-/// A file that the server's user can read.
-tl::expected<void, std::string> write_openly(const fs::path& path, const std::string& text) {
-  std::ofstream(path) << text;
-  std::error_code error;
-  fs::permissions(path, fs::perms::owner_read | fs::perms::group_read | fs::perms::others_read,
-                  error);
-  if (error) return tl::unexpected(fmt::format("{}: {}", path.string(), error.message()));
-  return {};
+/// Members let each other in by certificates of an authority of their own.
+std::string peer_configuration(const TlsFiles& tls, const fs::path& key) {
+  return fmt::format(
+      "sslQuorum=true\nssl.quorum.clientAuth=need\n"
+      "ssl.quorum.keyStore.type=PEM\nssl.quorum.keyStore.location={}\n"
+      "ssl.quorum.trustStore.type=PEM\nssl.quorum.trustStore.location={}\n"
+      // They have one address, and the authority certifies nobody else.
+      "ssl.quorum.hostnameVerification=false\n",
+      key.string(), tls.ca.string());
+}
+
+std::string client_configuration(const TlsFiles& tls, const fs::path& key) {
+  return fmt::format(
+      "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n"
+      "authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider\n"
+      "ssl.keyStore.type=PEM\nssl.keyStore.location={}\n"
+      "ssl.trustStore.type=PEM\nssl.trustStore.location={}\nssl.clientAuth={}\n",
+      key.string(), tls.ca.string(), tls.asks_clients ? "need" : "none");
+}
+
+std::string contents_of(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+Done write_files(const Testbed& testbed, const ZookeeperOptions& options, const fs::path& folder,
+                 std::size_t number, const std::vector<Voter>& all) {
+  std::string config = configuration(options, folder, number, all);
+  Done written =
+      testbed.write_file(folder / kSnapshot, zookeeper_snapshot(kUser, testbed.secret()));
+  if (written && all.size() > 1) {
+    const TlsFiles& tls = all[number].tls;
+    config += peer_configuration(tls, folder / kPeerKey);
+    written =
+        testbed.write_file(folder / kPeerKey, contents_of(tls.key) + contents_of(tls.certificate));
+  }
+  if (written && options.tls != nullptr) {
+    config += client_configuration(*options.tls, folder / kClientKey);
+    written = testbed.write_file(
+        folder / kClientKey, contents_of(options.tls->key) + contents_of(options.tls->certificate));
+  }
+  return written ? testbed.write_file(folder / kConfig, config) : written;
 }
 
 Started start_member(Testbed& testbed, const ZookeeperOptions& options, const fs::path& java,
                      const fs::path& jar, std::size_t number, const std::vector<Voter>& all) {
   ServerSpec spec;
   spec.name = kZookeeper;
-  spec.user = unless_root("nobody");
-  auto folder = testbed.make_server_folder(kZookeeper, spec.user);
+  auto folder = testbed.make_server_folder(kZookeeper);
   if (!folder) return tl::unexpected(folder.error());
   spec.folder = *std::move(folder);
-  auto written = write_openly(spec.folder / kConfig,
-                              configuration(options, spec.folder / "data", number, all));
-  if (written && options.mesh != nullptr) {
-    written = write_openly(spec.folder / kHosts, options.mesh->hosts_of(number));
-  }
+  const auto written = write_files(testbed, options, spec.folder, number, all);
   if (!written) return tl::unexpected(written.error());
   spec.argv = {"/bin/sh", "-c", std::string(kStart), "zookeeper", std::to_string(number + 1)};
-  for (std::string& word : arguments(java, jar, spec.folder, options.mesh != nullptr)) {
+  for (std::string& word : arguments(options, java, jar, spec.folder)) {
     spec.argv.push_back(std::move(word));
   }
   if (options.clock != nullptr) options.clock->put_under(spec);
+  if (options.mesh != nullptr) {
+    if (auto led = options.mesh->put_under(testbed, number, spec); !led) {
+      return tl::unexpected(std::move(led.error()));
+    }
+  }
   spec.ports = {all[number].clients};
+  for (const std::uint16_t port : {all[number].peers, all[number].election}) {
+    if (all.size() > 1) spec.ports.push_back(port);
+  }
+  spec.url = {"zk://" + testbed.login()};
+  if (options.tls != nullptr) {
+    spec.url = {"zks://" + testbed.login(), options.tls->query()};
+    spec.tls = options.tls;
+  }
   spec.ready_within = std::chrono::seconds(30);
   spec.ready = zookeeper_is_ready;
   spec.leads = [](const Server& server) { return zookeeper_mode(server) == "leader"; };
@@ -169,7 +245,7 @@ tl::expected<std::vector<std::unique_ptr<Server>>, std::string> start_zookeeper_
   const auto java = find_program(kJava);
   if (!java) return tl::unexpected(java.error());
   return start_all_on_free_ports<Server, Voter>(
-      [&] { return choose(options, static_cast<std::size_t>(size)); },
+      [&] { return choose(testbed, options, static_cast<std::size_t>(size)); },
       [&](std::size_t number, const std::vector<Voter>& all) {
         return start_member(testbed, options, *java, *jar, number, all);
       });

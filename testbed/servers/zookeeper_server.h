@@ -19,9 +19,11 @@ namespace lockbench::testbed {
 inline constexpr std::string_view kZookeeper = "zookeeper";
 
 struct ZookeeperOptions {
-  std::vector<std::string> config;   ///< further settings: "snapCount=1000"
+  std::vector<std::string> config;   ///< further settings, which replace ours: "snapCount=1000"
+  std::vector<std::string> java;     ///< further arguments of Java's: "-Dname=value"
   const ClockShim* clock = nullptr;  ///< the clock that it uses; null: the machine's
-  Mesh* mesh = nullptr;  ///< what lies between the members of an ensemble; null: nothing
+  Mesh* mesh = nullptr;           ///< what lies between the members of an ensemble; null: nothing
+  const TlsFiles* tls = nullptr;  ///< clients come by nothing but TLS; null: no TLS
   PortChooser choose_port = free_loopback_port;
 };
 
@@ -31,11 +33,12 @@ tl::expected<std::filesystem::path, std::string> find_zookeeper();
 std::string zookeeper_version(const std::filesystem::path& jar);
 
 /// A ZooKeeper on a free loopback port, ready to be used: as durable as ZooKeeper is by default,
-/// for any number of clients, not run by root. Other servers are not touched.
+/// for any number of clients. Its root belongs to the testbed's user. Other servers are not
+/// touched.
 tl::expected<std::unique_ptr<Server>, std::string> start_zookeeper(
     Testbed& testbed, const ZookeeperOptions& options = {});
 
-/// An ensemble of `size` (three, or five), all of them ready.
+/// An ensemble of `size` (three, or five), all of them ready. Only they can join it.
 tl::expected<std::vector<std::unique_ptr<Server>>, std::string> start_zookeeper_ensemble(
     Testbed& testbed, int size = 3, const ZookeeperOptions& options = {});
 

@@ -1,0 +1,175 @@
+#include "testbed/servers/authority.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <utility>
+#include <vector>
+
+namespace lockbench::testbed {
+namespace {
+
+namespace fs = std::filesystem;
+using Done = tl::expected<void, std::string>;
+
+constexpr long kDay = 24L * 60 * 60;
+/// A run may last for weeks; the clock of a client may be behind.
+constexpr long kFrom = -kDay, kUntil = 366 * kDay;
+/// The wildcard: members of a Mesh.
+constexpr const char* kLoopback = "DNS:localhost,DNS:*.lockbench,IP:127.0.0.1,IP:::1";
+constexpr const char* kElsewhere = "DNS:elsewhere.invalid";
+
+/// The contents of a certificate, without its key.
+struct Contents {
+  std::string name;
+  long from = kFrom, until = kUntil;  ///< seconds from now
+  /// By the number of the extension's kind.
+  std::vector<std::pair<int, const char*>> extensions{};
+};
+
+/// So large that two never meet: two authorities of one name could not be told apart.
+std::uint64_t random_number() {
+  std::random_device random;
+  return std::uniform_int_distribution<std::uint64_t>(1, INT64_MAX)(random);
+}
+
+bool add_extension(X509* certificate, int kind, const char* value) {
+  X509V3_CTX context{};
+  X509V3_set_ctx(&context, certificate, certificate, nullptr, nullptr, 0);
+  X509_EXTENSION* const extension = X509V3_EXT_conf_nid(nullptr, &context, kind, value);
+  const bool added = extension != nullptr && X509_add_ext(certificate, extension, -1) == 1;
+  X509_EXTENSION_free(extension);
+  return added;
+}
+
+/// `issuer` null: signed by itself. Null if OpenSSL fails, as without memory.
+X509* sign(const Contents& contents, EVP_PKEY* key, const X509* issuer, EVP_PKEY* issuers_key) {
+  X509* const made = X509_new();
+  const auto* const name = reinterpret_cast<const unsigned char*>(contents.name.c_str());
+  X509_NAME* const subject = made == nullptr ? nullptr : X509_get_subject_name(made);
+  bool good = subject != nullptr && X509_set_version(made, X509_VERSION_3) == 1 &&
+              ASN1_INTEGER_set_uint64(X509_get_serialNumber(made), random_number()) == 1 &&
+              X509_gmtime_adj(X509_getm_notBefore(made), contents.from) != nullptr &&
+              X509_gmtime_adj(X509_getm_notAfter(made), contents.until) != nullptr &&
+              X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8, name, -1, -1, 0) == 1 &&
+              X509_set_issuer_name(
+                  made, issuer == nullptr ? subject : X509_get_subject_name(issuer)) == 1 &&
+              X509_set_pubkey(made, key) == 1;
+  for (const auto& [kind, value] : contents.extensions) {
+    good = good && add_extension(made, kind, value);
+  }
+  if (good && X509_sign(made, issuers_key, EVP_sha256()) > 0) return made;
+  X509_free(made);
+  return nullptr;
+}
+
+/// A new file that only the account can read.
+Done write_file(const fs::path& path, const Account& account,
+                const std::function<bool(std::FILE*)>& write) {
+  const auto failure = [&] {
+    return tl::unexpected(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
+  };
+  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (descriptor < 0) return failure();
+  std::FILE* const file = fdopen(descriptor, "w");
+  if (file == nullptr) {
+    close(descriptor);
+    return failure();
+  }
+  const bool written = write(file);
+  if (std::fclose(file) != 0 || !written) return failure();
+  return account.own(path);
+}
+
+Done write_certificate(const fs::path& path, const Account& account, const X509* certificate) {
+  return write_file(path, account,
+                    [&](std::FILE* file) { return PEM_write_X509(file, certificate) == 1; });
+}
+
+EVP_PKEY* make_key() { return EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", "P-256"); }
+
+tl::unexpected<std::string> no_certificate() {
+  return tl::unexpected<std::string>("OpenSSL makes no certificate");
+}
+
+}  // namespace
+
+std::string TlsFiles::query(std::string_view before) const {
+  std::string text(before);
+  for (const char c : ca.string()) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = std::isalnum(byte) != 0 || c == '/' || c == '-' || c == '_' || c == '.';
+    text += plain ? std::string(1, c) : fmt::format("%{:02X}", byte);
+  }
+  return text;
+}
+
+void Authority::Free::operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
+void Authority::Free::operator()(X509* certificate) const { X509_free(certificate); }
+
+Authority::Authority(fs::path folder, Account account)
+    : folder_(std::move(folder)), account_(std::move(account)) {}
+
+tl::expected<std::unique_ptr<Authority>, std::string> Authority::make(fs::path folder,
+                                                                      Account account) {
+  std::unique_ptr<Authority> made(new Authority(std::move(folder), std::move(account)));
+  made->key_.reset(make_key());
+  const Contents contents{.name = fmt::format("lockbench {:016x}", random_number()),
+                          .extensions = {{NID_basic_constraints, "critical,CA:TRUE"},
+                                         {NID_key_usage, "critical,keyCertSign,cRLSign"}}};
+  if (made->key_) {
+    made->certificate_.reset(sign(contents, made->key_.get(), nullptr, made->key_.get()));
+  }
+  if (!made->certificate_) return no_certificate();
+  const fs::path& its = made->folder_;
+  if (mkdir(its.c_str(), 0700) != 0) {
+    return tl::unexpected(fmt::format("cannot make {}: {}", its.string(), std::strerror(errno)));
+  }
+  if (auto given = made->account_.own(its); !given) return tl::unexpected(given.error());
+  const auto written = write_certificate(made->ca(), made->account_, made->certificate_.get());
+  if (!written) return tl::unexpected(written.error());
+  return made;
+}
+
+tl::expected<TlsFiles, std::string> Authority::issue(std::string_view name, Flaw flaw) const {
+  Contents contents{
+      .name = fmt::format("lockbench {}", name),
+      .extensions = {{NID_basic_constraints, "critical,CA:FALSE"},
+                     {NID_ext_key_usage, "serverAuth,clientAuth"},
+                     {NID_subject_alt_name, flaw == Flaw::wrong_name ? kElsewhere : kLoopback}}};
+  if (flaw == Flaw::expired) {
+    contents.from = -2 * kDay;
+    contents.until = -kDay;
+  }
+  const Owned<EVP_PKEY> key(make_key());
+  if (!key) return no_certificate();
+  const bool alone = flaw == Flaw::self_signed;
+  const Owned<X509> certificate(alone ? sign(contents, key.get(), nullptr, key.get())
+                                      : sign(contents, key.get(), certificate_.get(), key_.get()));
+  if (!certificate) return no_certificate();
+  TlsFiles files{.ca = ca(),
+                 .certificate = folder_ / fmt::format("{}.pem", name),
+                 .key = folder_ / fmt::format("{}.key", name)};
+  auto written = write_certificate(files.certificate, account_, certificate.get());
+  if (written) {
+    written = write_file(files.key, account_, [&](std::FILE* file) {
+      return PEM_write_PrivateKey(file, key.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1;
+    });
+  }
+  if (!written) return tl::unexpected(written.error());
+  return files;
+}
+
+}  // namespace lockbench::testbed

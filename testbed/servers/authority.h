@@ -1,0 +1,57 @@
+#pragma once
+
+#include <openssl/types.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+
+#include "testbed/servers/account.h"
+
+namespace lockbench::testbed {
+
+/// PEM files of one side of TLS connections: whom it trusts, and how it proves who it is.
+struct TlsFiles {
+  std::filesystem::path ca, certificate, key;
+  bool asks_clients = false;  ///< a server that demands certificates of its clients
+
+  /// What a client's URL ends with to trust the authority: "?cacert=FILE", percent-encoded.
+  std::string query(std::string_view before = "?cacert=") const;
+};
+
+/// A certificate authority of the run. Its key is in memory only. Thread-safe once it is made.
+class Authority {
+ public:
+  /// What is wrong with a certificate. For one of another authority, make another authority.
+  enum class Flaw { none, expired, wrong_name, self_signed };
+
+  /// Writes its own certificate to "ca.pem" in a new folder. The folder and all files that are
+  /// issued belong to the account, and only it may read them.
+  static tl::expected<std::unique_ptr<Authority>, std::string> make(std::filesystem::path folder,
+                                                                    Account account = {});
+
+  /// A server's certificate for 127.0.0.1, ::1, localhost and what a Mesh calls its members; good
+  /// for clients too, as members of a cluster are both. `name` is that of the files, and new.
+  tl::expected<TlsFiles, std::string> issue(std::string_view name, Flaw flaw = Flaw::none) const;
+
+  std::filesystem::path ca() const { return folder_ / "ca.pem"; }
+
+ private:
+  struct Free {
+    void operator()(EVP_PKEY* key) const;
+    void operator()(X509* certificate) const;
+  };
+  template <class T>
+  using Owned = std::unique_ptr<T, Free>;
+
+  Authority(std::filesystem::path folder, Account account);
+
+  const std::filesystem::path folder_;
+  const Account account_;
+  Owned<EVP_PKEY> key_;
+  Owned<X509> certificate_;
+};
+
+}  // namespace lockbench::testbed
