@@ -8,7 +8,9 @@
 
 #include <array>
 #include <chrono>
+#include <exception>
 #include <future>
+#include <system_error>
 #include <thread>
 
 #include "exporter/collector.h"
@@ -60,12 +62,21 @@ class RealExporter : public Exporter {
     });
     std::future<int> answer = task.get_future();
     // The thread owns everything it uses, so it may outlive this call.
-    std::thread(std::move(task)).detach();
+    try {
+      std::thread(std::move(task)).detach();
+    } catch (const std::system_error& error) {
+      return tl::unexpected(fmt::format("a thread cannot be started: {}", error.what()));
+    }
     if (answer.wait_for(kPushWithin) != std::future_status::ready) {
       return tl::unexpected(fmt::format("no answer from {} within {}", target.display(),
                                         format_duration(kPushWithin)));
     }
-    const int status = answer.get();
+    int status = 0;
+    try {
+      status = answer.get();
+    } catch (const std::exception& error) {
+      return tl::unexpected(fmt::format("{}: {}", target.display(), error.what()));
+    }
     if (status >= 200 && status < 300) return {};
     if (status < 100) return tl::unexpected(target.display() + " cannot be reached");
     return tl::unexpected(fmt::format("{} answered with status {}", target.display(), status));

@@ -178,6 +178,7 @@ class Experiment {
     if (!result) return std::nullopt;
     measured_.capacity.sweep.push_back(
         {over, static_cast<std::uint64_t>(at), result->sections_per_second, result->acquire});
+    if (plan_.so_far) plan_.so_far(measured_.capacity);
     say(fmt::format("closed loop, {} {}: {} sections/s", at, over,
                     human_number(result->sections_per_second)));
     closed_loops_.insert_or_assign({over, at}, *result);
@@ -224,6 +225,7 @@ class Experiment {
     } else {
       capacity.rates.insert(place, ruling.rate);
     }
+    if (plan_.so_far) tell_so_far();
     const auto now = Clock::now();
     const std::string disturbed = ruling.rate.invalid_steps > 0
                                       ? fmt::format(", {} disturbed", ruling.rate.invalid_steps)
@@ -235,6 +237,18 @@ class Experiment {
                     ruling.rate.steps, disturbed));
     return CapacitySearch::Step{ruling.decision, seconds(now - began), ruling.enough,
                                 ruling.hindered};
+  }
+
+  /// With the interval that the rates show already.
+  void tell_so_far() const {
+    results::Capacity capacity = measured_.capacity;
+    for (const results::CapacityRate& one : capacity.rates) {
+      if (one.decision == to_string(results::Decision::kept)) capacity.lowest = one.rate;
+      if (one.decision != to_string(results::Decision::missed)) continue;
+      capacity.highest = one.rate;
+      break;
+    }
+    plan_.so_far(capacity);
   }
 
   void sweep() {

@@ -31,6 +31,8 @@ struct CapacityPlan {
   std::optional<double> planned_rate;
   std::vector<Extrapolation> extrapolations;
   RunWatcher* watcher = nullptr;  ///< is notified of every run
+  /// Called after each run with what is known so far; may be empty.
+  std::function<void(const results::Capacity&)> so_far{};
 };
 
 /// The time that a search takes if the user sets none: what eight rates near the capacity need for

@@ -103,6 +103,11 @@ Limit name_limit(const LimitEvidence& evidence) {
   if (shares.lock >= kSaturated) return {"lock", lock};
   if (shares.store >= kSaturated) return {"store", store};
   if (shares.machine >= kFull) return full_machine(evidence, shares);
+  if (const double thread = run.generator.busiest_thread_share.value_or(0); thread >= kFull) {
+    return {"generator", fmt::format("a thread of the load generator was busy {} of the time, not "
+                                     "the lock's own limit: more --threads could reach more",
+                                     percent(thread))};
+  }
   if (shares.clients >= kFull) {
     return {"clients", fmt::format("{} of {} clients were busy (Little: {} sections/s of {} each): "
                                    "more --clients could reach more",

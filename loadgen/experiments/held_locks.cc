@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <condition_variable>
+#include <functional>
+#include <future>
 #include <random>
 #include <vector>
 
-#include "loadgen/run/thread.h"
 #include "strategies/registry.h"
+#include "strategies/thread.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -83,24 +85,17 @@ class BatchedLocks : public HeldLocks {
 
   Done take(const std::stop_token& stop) override {
     const TimePoint begun = env_->now();
-    {
-      std::vector<std::jthread> threads;
-      for (auto& holder : holders_) {
-        threads.emplace_back([&] { holder->taken = holder->take(begun, stop); });
-      }
-    }
-    for (const auto& holder : holders_) {
-      if (!holder->taken) return holder->taken;
-    }
+    Done taken = side_by_side([&](Holder& holder) { return holder.take(begun, stop); });
+    if (!taken) return taken;
     if (!wait_until(*env_, begun + plan_.period(), stop)) return interrupted();
     return {};
   }
 
   void release() override {
-    std::vector<std::jthread> threads;
-    for (auto& holder : holders_) {
-      threads.emplace_back([&] { release_all(*holder->strategy, holder->leases, figures_); });
-    }
+    (void)side_by_side([&](Holder& holder) -> Done {
+      release_all(*holder.strategy, holder.leases, figures_);
+      return {};
+    });
   }
 
  private:
@@ -130,8 +125,21 @@ class BatchedLocks : public HeldLocks {
     std::unique_ptr<Env> env = make_system_env(std::random_device()());
     std::unique_ptr<LockStrategy> strategy;
     std::vector<Lease> leases;
-    Done taken;
   };
+
+  /// The first failure, if any.
+  Done side_by_side(const std::function<Done(Holder&)>& work) {
+    std::vector<std::future<Done>> begun;
+    for (auto& holder : holders_) {
+      begun.push_back(in_background([&work, &own = *holder] { return work(own); }));
+    }
+    Done all;
+    for (auto& one : begun) {
+      Done done = one.get();
+      if (all && !done) all = std::move(done);
+    }
+    return all;
+  }
 
   const HeldLocksPlan& plan_;
   RenewalFigures& figures_;
@@ -159,8 +167,10 @@ class ThreadPerLock : public HeldLocks {
         changed_.wait(lock, [&] { return number - held_ < 64 || !failure_.empty(); });
         if (!failure_.empty() || stop.stop_requested()) break;
       }
-      auto thread = SmallThread::start([this, number] { keep(number); });
-      if (!thread) return tl::unexpected("a thread could not be started: " + thread.error());
+      auto thread =
+          Thread::start([this, number](const std::stop_token&) { keep(number); },
+                        [this](const std::string& why) { fail(why); }, Thread::Stack::small);
+      if (!thread) return tl::unexpected(thread.error());
       threads_.push_back(std::move(*thread));
     }
     std::unique_lock lock(mutex_);
@@ -190,16 +200,12 @@ class ThreadPerLock : public HeldLocks {
     std::vector<Lease> leases;
     const TimePoint asked_at = env.now();
     const Done taken = acquire(*strategy, env, plan_, number, leases, {});
+    if (!taken) return fail(taken.error());
     {
       const std::scoped_lock lock(mutex_);
-      if (taken) {
-        ++held_;
-      } else {
-        failure_ = taken.error();
-      }
+      ++held_;
     }
     changed_.notify_all();
-    if (!taken) return;
     const RenewalTiming timing;
     TimePoint due = asked_at + timing.first(plan_.ttl);
     while (env.wait(nullptr, due, over_.get_token()) != WaitResult::stopped) {
@@ -208,6 +214,14 @@ class ThreadPerLock : public HeldLocks {
       due = sent_at + timing.next(plan_.ttl);
     }
     release_all(*strategy, leases, figures_);
+  }
+
+  void fail(const std::string& why) {
+    {
+      const std::scoped_lock lock(mutex_);
+      failure_ = why;
+    }
+    changed_.notify_all();
   }
 
   /// False if the lock is gone.
@@ -233,7 +247,7 @@ class ThreadPerLock : public HeldLocks {
   std::condition_variable changed_;
   std::uint64_t held_ = 0;
   std::string failure_;
-  std::vector<SmallThread> threads_;
+  std::vector<Thread> threads_;
 };
 
 }  // namespace

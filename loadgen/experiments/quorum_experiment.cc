@@ -48,6 +48,7 @@ class QuorumExperiment {
         on_step_(fmt::format("round {} of {}, point {} of {}: {}", round, rounds_of(points_[i]),
                              i + 1, points_.size(), points_[i].text()));
         measure_point(points_[i], sums_[i]);
+        if (plan_.so_far) plan_.so_far(points_of(sums_));
         if (broken_) return result();
       }
     }

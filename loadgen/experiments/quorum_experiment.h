@@ -44,6 +44,8 @@ struct QuorumPlan {
   /// Of each point, in several rounds, so that a drift of the machine affects all points alike. The
   /// experiment sets clients and keys.
   Workload workload;
+  /// Called after each run with the points so far; may be empty.
+  std::function<void(std::vector<results::QuorumPoint>)> so_far{};
 };
 
 /// One configuration of strategy, nodes and clients.

@@ -162,6 +162,7 @@ RenewalMeasured measure_renewal(const RenewalPlan& plan, const OnStep& on_step,
         return result;
       }
       result.points.push_back(std::move(*point));
+      if (plan.so_far) plan.so_far(result.points);
     }
   }
   return result;

@@ -22,6 +22,8 @@ struct RenewalPlan {
   int pairs = 1;
   /// Of the other clients, each on its own lock. The held locks have the same TTL.
   Workload foreground;
+  /// Called after each point with all so far; may be empty.
+  std::function<void(const std::vector<results::RenewalPoint>&)> so_far{};
 };
 
 /// Called with one line about what is measured next.

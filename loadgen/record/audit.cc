@@ -35,16 +35,16 @@ Duration IntervalSum::total(Duration now) const noexcept {
   return std::max(Duration::zero(), Duration(time) + open * now);
 }
 
-Audit::Audit(int keys, TimePoint origin)
-    : origin_(origin), slots_(static_cast<std::size_t>(keys)) {}
+Audit::Audit(int keys, TimePoint origin) : origin_(origin), slots_(keys) {}
 
 AcquireMark Audit::begin_acquire(int key) const noexcept {
-  return {slots_[static_cast<std::size_t>(key)].completed.load(memory_order_relaxed)};
+  const Slot* const slot = slots_.find(key);
+  return {slot == nullptr ? 0 : slot->completed.load(memory_order_relaxed)};
 }
 
 Entry Audit::enter(int key, int client, Mode mode, std::optional<std::uint64_t> fencing,
                    AcquireMark mark, TimePoint now) noexcept {
-  Slot& slot = slots_[static_cast<std::size_t>(key)];
+  Slot& slot = slots_[key];
   const std::uint64_t before = slot.inside.fetch_add(weight(mode), std::memory_order_acq_rel);
   // A client that enters is part of every conflict that exists then.
   if (conflicting(before + weight(mode))) {
@@ -57,7 +57,7 @@ Entry Audit::enter(int key, int client, Mode mode, std::optional<std::uint64_t> 
 }
 
 void Audit::leave(int key, Entry entry, TimePoint now) noexcept {
-  Slot& slot = slots_[static_cast<std::size_t>(key)];
+  Slot& slot = slots_[key];
   const std::uint64_t before = slot.inside.fetch_sub(weight(entry.mode), std::memory_order_acq_rel);
   if (conflicting(before) && !conflicting(before - weight(entry.mode))) {
     slot.conflict.end(now - origin_);
@@ -70,7 +70,8 @@ AuditTotals Audit::totals(TimePoint now) const noexcept {
   totals.fence_regressions = fence_regressions_.load(memory_order_relaxed);
   totals.longest_streak = longest_streak_.load(memory_order_relaxed);
   if (totals.overlaps == 0) return totals;
-  for (const Slot& slot : slots_) totals.overlap_time += slot.conflict.total(now - origin_);
+  slots_.for_each(
+      [&](int, const Slot& slot) { totals.overlap_time += slot.conflict.total(now - origin_); });
   return totals;
 }
 
@@ -88,7 +89,7 @@ void Audit::check_fencing(Slot& slot, Mode mode, std::uint64_t fencing, AcquireM
 }
 
 void Audit::restart_streaks() noexcept {
-  for (Slot& slot : slots_) slot.streak.store(0, memory_order_relaxed);
+  slots_.for_each([](int, Slot& slot) { slot.streak.store(0, memory_order_relaxed); });
   longest_streak_.store(0, memory_order_relaxed);
 }
 

@@ -3,9 +3,9 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "loadgen/record/cache_line.h"
+#include "loadgen/record/per_key.h"
 #include "strategies/duration.h"
 #include "strategies/lease.h"
 
@@ -52,8 +52,9 @@ class IntervalSum {
 };
 
 /// Checks that do not trust the lock: which clients are inside each key's section, and in which
-/// order fencing numbers come. One per run. Thread-safe and lock-free; keys from 0. Uses only the
-/// calls' arguments, so it can be fed with entries and exits of several processes, merged by time.
+/// order fencing numbers come. One per run. Thread-safe, and lock-free as PerKey is; keys from 0.
+/// Uses only the calls' arguments, so it can be fed with entries and exits of several processes,
+/// merged by time.
 class Audit {
  public:
   /// `origin` must be before the times of the calls, by at most 400 days.
@@ -85,7 +86,7 @@ class Audit {
     return fence_resets_.load(std::memory_order_relaxed);
   }
 
-  /// So far. Walks over all keys if there has been an overlap.
+  /// So far. Walks over the used keys if there has been an overlap.
   AuditTotals totals(TimePoint now = BootClock::now()) const noexcept;
 
  private:
@@ -101,7 +102,7 @@ class Audit {
   void count_streak(Slot& slot, int client) noexcept;
 
   const TimePoint origin_;
-  std::vector<Slot> slots_;
+  PerKey<Slot> slots_;
   alignas(kCacheLine) std::atomic<std::uint64_t> overlaps_{0};
   std::atomic<std::uint64_t> fence_regressions_{0}, fence_resets_{0};
   std::atomic<std::uint64_t> longest_streak_{0};

@@ -12,6 +12,8 @@ namespace {
 
 // Above this share of all cores, the generator is the bottleneck.
 constexpr double kHighestCpuShare = 0.9;
+// So is a full thread that clients share, if servers have time left that clients could have used.
+constexpr double kFullThreadShare = 0.95, kBusyServerShare = 0.8, kFullMachineShare = 0.9;
 // Steal, and other programs, delay clients and servers alike by about as much as they take.
 constexpr double kHighestStealShare = 0.02, kHighestOtherShare = 0.1;
 // The kernel counts the machine's CPU in ticks of some milliseconds.
@@ -79,6 +81,35 @@ void certify_machine(const RunEvidence& evidence, results::Generator& generator,
   }
 }
 
+/// Records and judges how busy the threads are that clients share. In a closed loop clients ask as
+/// fast as they are served, so something is at its limit: a server, the machine, or such a thread.
+/// With a schedule, a full thread starts sections late, which is judged as lag.
+void certify_threads(const RunEvidence& evidence, results::Generator& generator,
+                     const Invalid& invalid) {
+  if (!evidence.busiest_thread_seconds || evidence.wall_seconds <= 0) return;
+  generator.busiest_thread_share = *evidence.busiest_thread_seconds / evidence.wall_seconds;
+  // A lock in this process uses its clients' threads by design. On a machine that is full, its
+  // servers get no more, however the rest is divided.
+  if (!evidence.has_store || !evidence.closed_loop ||
+      *generator.busiest_thread_share <= kFullThreadShare ||
+      generator.machine_cpu_share.value_or(0) >= kFullMachineShare) {
+    return;
+  }
+  const double thread = 100 * *generator.busiest_thread_share;
+  if (!evidence.each_server_cpu_seconds) {
+    return invalid(
+        fmt::format("a thread of the load generator was busy {:.0f} % of the time, and the servers "
+                    "do not tell whether they were, too: more --threads may reach more",
+                    thread));
+  }
+  const double server = *evidence.each_server_cpu_seconds / evidence.wall_seconds;
+  if (server >= kBusyServerShare) return;
+  invalid(
+      fmt::format("a thread of the load generator was busy {:.0f} % of the time, and a server only "
+                  "{:.0f} %: the generator was the bottleneck (see --threads)",
+                  thread, 100 * server));
+}
+
 }  // namespace
 
 results::Generator certify(const RunEvidence& evidence) {
@@ -97,6 +128,7 @@ results::Generator certify(const RunEvidence& evidence) {
     invalid(fmt::format("the load generator used {:.0f} % of the CPU", 100 * generator.cpu_share));
   }
   certify_machine(evidence, generator, invalid);
+  certify_threads(evidence, generator, invalid);
   if (wakes_too_late(evidence)) {
     invalid(
         fmt::format("idle clients started late: p99 {} µs after the schedule, of an acquire "

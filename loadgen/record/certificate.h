@@ -17,9 +17,14 @@ struct RunEvidence {
   double wall_clock_jump_seconds = 0;  ///< change of the time of day against it
   double suspended_seconds = 0;        ///< for which the machine was suspended meanwhile
   double cpu_seconds = 0;              ///< of this process during the load
+  /// CPU time of the busiest of the threads that clients share; nothing if each has its own.
+  std::optional<double> busiest_thread_seconds;
   /// Of all private servers during the load; nothing if the lock or the counter is on servers of
   /// the user, whose CPU may be that of this machine.
   std::optional<double> private_cpu_seconds;
+  /// Of the lock's servers, the mean of each; nothing if they do not tell.
+  std::optional<double> each_server_cpu_seconds;
+  bool closed_loop = true;
   MachineReading machine;  ///< what the load added to it
   int cores = 1;
   bool has_store = true;       ///< false: the lock itself lives in this process

@@ -1,23 +1,61 @@
 #include "loadgen/record/client_waits.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <new>
 #include <numeric>
 
 namespace lockbench::loadgen {
 namespace {
 
 using std::memory_order_relaxed;
-/// What each bucket weighs.
-using Weights = std::array<double, ClientWaits::kBuckets>;
 
-double seconds_at(std::size_t bucket) {
-  const auto middle = std::min(ClientWaits::Layout::midpoint(bucket),
-                               static_cast<std::int64_t>(ClientWaits::Layout::kHighest));
-  return seconds(Duration(middle));
+}  // namespace
+
+void ClientWaits::Unmap::operator()(Row* rows) const { ::munmap(rows, bytes); }
+
+ClientWaits::ClientWaits(int clients) : clients_(clients), rows_(make_rows(clients)) {}
+
+ClientWaits::Rows ClientWaits::make_rows(int clients) {
+  if (clients == 0) return {nullptr, Unmap{0}};
+  const std::size_t bytes = 2 * kRows * static_cast<std::size_t>(clients) * sizeof(Row);
+  // Zero pages from the kernel are rows of zeros, and take no memory until a client writes there.
+  void* const pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (pages == MAP_FAILED) throw std::bad_alloc();
+  return {static_cast<Row*>(pages), Unmap{bytes}};
+}
+
+std::atomic<std::uint32_t>& ClientWaits::bucket(int client, std::size_t index,
+                                                bool censored) const {
+  const std::size_t row = index / kRowBuckets + (censored ? kRows : 0);
+  const std::size_t at =
+      row * static_cast<std::size_t>(clients_) + static_cast<std::size_t>(client);
+  return rows_[at][index % kRowBuckets];
+}
+
+void ClientWaits::record(int client, Duration wait, bool censored) noexcept {
+  const auto value = std::clamp<std::int64_t>(wait.count(), 0, Layout::kHighest);
+  // Only this thread writes, so no atomic read-modify-write is needed.
+  auto& count = bucket(client, Layout::index(value), censored);
+  count.store(count.load(memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+ClientWaits::Waits ClientWaits::waits_of(int client) const {
+  Waits waits;
+  for (std::size_t i = 0; i < kBuckets; ++i) {
+    const auto complete = static_cast<double>(bucket(client, i, false).load(memory_order_relaxed));
+    const auto censored = static_cast<double>(bucket(client, i, true).load(memory_order_relaxed));
+    waits.seen[i] = complete + censored;
+    waits.latest[i] += complete;
+    waits.latest.back() += censored;
+  }
+  return waits;
 }
 
 /// The bucket of a percentile.
-std::size_t bucket_at(const Weights& weights, double share) {
+std::size_t ClientWaits::bucket_at(const Weights& weights, double share) {
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   double below = 0;
   std::size_t last = 0;
@@ -31,48 +69,23 @@ std::size_t bucket_at(const Weights& weights, double share) {
   return last;
 }
 
-/// Waits, and what they would be if none of the censored ones had ever ended.
-struct Waits {
-  Weights seen{}, latest{};
-};
-
-struct Percentile {
-  double value = 0;
-  bool at_least = false;
-};
-
-Percentile percentile(const Waits& waits, double share) {
+ClientWaits::Percentile ClientWaits::percentile(const Waits& waits, double share) {
   const std::size_t bucket = bucket_at(waits.seen, share);
+  const auto middle = std::min<std::int64_t>(Layout::midpoint(bucket), Layout::kHighest);
   // The neighbouring bucket is the same figure within the histogram's error.
-  return {seconds_at(bucket), bucket_at(waits.latest, share) > bucket + 1};
+  return {seconds(Duration(middle)), bucket_at(waits.latest, share) > bucket + 1};
 }
 
-}  // namespace
-
-void ClientWaits::record(Duration wait, bool censored) noexcept {
-  const auto value = std::clamp<std::int64_t>(wait.count(), 0, Layout::kHighest);
-  // Only this thread writes, so no atomic read-modify-write is needed.
-  auto& count = (censored ? censored_ : complete_)[Layout::index(value)];
-  count.store(count.load(memory_order_relaxed) + 1, memory_order_relaxed);
-}
-
-std::optional<results::ByClient> by_client(const std::vector<const ClientWaits*>& clients) {
+std::optional<results::ByClient> ClientWaits::by_client() const {
   Waits all;
   Percentile worst;
   bool any = false;
-  for (const ClientWaits* const client : clients) {
-    Waits own;
-    for (std::size_t i = 0; i < ClientWaits::kBuckets; ++i) {
-      const auto complete = static_cast<double>(client->complete_[i].load(memory_order_relaxed));
-      const auto censored = static_cast<double>(client->censored_[i].load(memory_order_relaxed));
-      own.seen[i] = complete + censored;
-      own.latest[i] += complete;
-      own.latest.back() += censored;
-    }
+  for (int client = 0; client < clients_; ++client) {
+    const Waits own = waits_of(client);
     const double waits = std::accumulate(own.seen.begin(), own.seen.end(), 0.0);
     if (waits == 0) continue;
     any = true;
-    for (std::size_t i = 0; i < ClientWaits::kBuckets; ++i) {
+    for (std::size_t i = 0; i < kBuckets; ++i) {
       all.seen[i] += own.seen[i] / waits;
       all.latest[i] += own.latest[i] / waits;
     }

@@ -3,33 +3,63 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
-#include <vector>
 
+#include "loadgen/record/cache_line.h"
 #include "loadgen/record/histogram.h"
 #include "results/file/model.h"
 
 namespace lockbench::loadgen {
 
-/// One client's waits for locks, in so little memory (5 KiB) that each client can have its own:
-/// within 3 %. Only that client's thread records, without a lock; any thread may read.
+/// The waits for locks of each client, within 3 %. Each client's thread records its own, without a
+/// lock; any thread may read. A client has 5 KiB of buckets, of which those that it uses take
+/// memory: the buckets of one power of two lie side by side for all clients, who wait alike.
 class ClientWaits {
  public:
-  using Layout = LogLinearLayout<4>;
-  static constexpr std::size_t kBuckets = Layout::index(Layout::kHighest) + 1;
+  explicit ClientWaits(int clients);
 
   /// `censored`: the wait was cut off, by a timeout or the end of the run. Above one hour it counts
   /// as one hour.
-  void record(Duration wait, bool censored) noexcept;
+  void record(int client, Duration wait, bool censored) noexcept;
+
+  /// Percentiles over all clients, each of which weighs the same, and those of the worst. A client
+  /// without waits does not count; nothing if none has any.
+  std::optional<results::ByClient> by_client() const;
 
  private:
-  friend std::optional<results::ByClient> by_client(const std::vector<const ClientWaits*>& clients);
+  using Layout = LogLinearLayout<4>;
+  static constexpr std::size_t kBuckets = Layout::index(Layout::kHighest) + 1;
+  static constexpr std::size_t kRowBuckets = Layout::kSubBuckets;
+  static constexpr std::size_t kRows = (kBuckets + kRowBuckets - 1) / kRowBuckets;
 
-  std::array<std::atomic<std::uint32_t>, kBuckets> complete_{}, censored_{};
+  /// A client's buckets of one power of two.
+  using Row = std::array<std::atomic<std::uint32_t>, kRowBuckets>;
+  static_assert(sizeof(Row) == kCacheLine);
+  struct Unmap {
+    std::size_t bytes;
+    void operator()(Row* rows) const;
+  };
+  using Rows = std::unique_ptr<Row[], Unmap>;  // NOLINT(modernize-avoid-c-arrays): zero pages
+  /// What each bucket weighs.
+  using Weights = std::array<double, kBuckets>;
+  /// Waits, and what they would be if none of the censored ones had ever ended.
+  struct Waits {
+    Weights seen{}, latest{};
+  };
+  struct Percentile {
+    double value = 0;
+    bool at_least = false;
+  };
+
+  static Rows make_rows(int clients);
+  std::atomic<std::uint32_t>& bucket(int client, std::size_t index, bool censored) const;
+  Waits waits_of(int client) const;
+  static std::size_t bucket_at(const Weights& weights, double share);
+  static Percentile percentile(const Waits& waits, double share);
+
+  const int clients_;
+  Rows rows_;
 };
-
-/// Percentiles over all clients, each of which weighs the same, and those of the worst. A client
-/// without waits does not count; nothing if none has any.
-std::optional<results::ByClient> by_client(const std::vector<const ClientWaits*>& clients);
 
 }  // namespace lockbench::loadgen

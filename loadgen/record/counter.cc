@@ -1,5 +1,7 @@
 #include "loadgen/record/counter.h"
 
+#include "loadgen/record/per_key.h"
+
 namespace lockbench::loadgen {
 namespace {
 
@@ -11,25 +13,25 @@ std::uint64_t excess(std::uint64_t writes, std::uint64_t moved) {
 
 class MemorySession : public CounterSession {
  public:
-  explicit MemorySession(std::vector<KeyWrites>& keys) : keys_(keys) {}
+  explicit MemorySession(PerKey<KeyWrites>& keys) : keys_(keys) {}
 
   tl::expected<Reading, std::string> read(int key, std::optional<std::uint64_t>) override {
-    return Reading{.value = keys_[static_cast<std::size_t>(key)].value.load(memory_order_relaxed)};
+    return Reading{.value = keys_[key].value.load(memory_order_relaxed)};
   }
 
   WriteResult write(int key, const Reading& reading, std::optional<std::uint64_t>) override {
-    KeyWrites& writes = keys_[static_cast<std::size_t>(key)];
+    KeyWrites& writes = keys_[key];
     writes.value.store(reading.value + 1, memory_order_relaxed);
     return writes.note(WriteResult::accepted);
   }
 
  private:
-  std::vector<KeyWrites>& keys_;
+  PerKey<KeyWrites>& keys_;
 };
 
 class MemoryCounter : public Counter {
  public:
-  explicit MemoryCounter(int keys) : keys_(static_cast<std::size_t>(keys)) {}
+  explicit MemoryCounter(int keys) : keys_(keys) {}
 
   std::unique_ptr<CounterSession> open(Env&) override {
     return std::make_unique<MemorySession>(keys_);
@@ -37,13 +39,14 @@ class MemoryCounter : public Counter {
 
   tl::expected<CounterTotals, std::string> totals() override {
     CounterTotals totals;
-    for (const KeyWrites& writes : keys_)
+    keys_.for_each([&](int, const KeyWrites& writes) {
       writes.add_to(totals, writes.value.load(memory_order_relaxed));
+    });
     return totals;
   }
 
  private:
-  std::vector<KeyWrites> keys_;
+  PerKey<KeyWrites> keys_;
 };
 
 }  // namespace

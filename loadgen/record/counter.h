@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <tl/expected.hpp>
-#include <vector>
 
 #include "loadgen/record/cache_line.h"
 #include "strategies/env.h"
@@ -59,8 +59,11 @@ class Counter {
   virtual std::unique_ptr<CounterSession> open(Env& env) = 0;
   /// Exact when no write is under way. Call only on the thread that made the counter.
   virtual tl::expected<CounterTotals, std::string> totals() = 0;
-  /// Removes everything from the store. On the same thread as totals().
-  virtual tl::expected<void, std::string> remove_keys() { return {}; }
+  /// Removes everything that was written to the store. A stop ends it after the batch under way,
+  /// with an error. On the same thread as totals().
+  virtual tl::expected<void, std::string> remove_keys(const std::stop_token& /*stop*/) {
+    return {};
+  }
 };
 
 /// In this process's memory, starting at 0. `keys` is at least 1.
@@ -70,7 +73,9 @@ std::unique_ptr<Counter> make_memory_counter(int keys);
 /// make up for a write that was lost on another. Thread-safe.
 struct alignas(kCacheLine) KeyWrites {
   std::atomic<std::uint64_t> accepted{0}, rejected_stale{0}, unknown{0}, failed{0};
-  std::atomic<std::uint64_t> value{0};  ///< the number; its initial value if a store holds it
+  /// The number. If a store holds it: its initial value plus 1, or 0 as long as that is not known.
+  std::atomic<std::uint64_t> value{0};
+  std::atomic<bool> stored{false};  ///< a store may hold it
 
   /// Counts a write and returns its result.
   WriteResult note(WriteResult result) noexcept;

@@ -18,7 +18,7 @@ auto first_since(auto& releases, const WaitTicket& wait) {
 
 }  // namespace
 
-HandoffTracker::HandoffTracker(int keys) : slots_(static_cast<std::size_t>(keys)) {}
+HandoffTracker::HandoffTracker(int keys) : slots_(keys) {}
 
 WaitTicket HandoffTracker::begin_wait(int key) {
   Slot& mine = slot(key);
@@ -129,20 +129,21 @@ void HandoffTracker::release_finished(int key, TimePoint started, bool success,
 }
 
 int HandoffTracker::waiters(int key) const {
-  const Slot& mine = slots_[static_cast<std::size_t>(key)];
-  const std::scoped_lock lock(mine.mutex);
-  return mine.waiters;
+  const Slot* const mine = slots_.find(key);
+  if (mine == nullptr) return 0;
+  const std::scoped_lock lock(mine->mutex);
+  return mine->waiters;
 }
 
 std::vector<Duration> HandoffTracker::unserved(TimePoint now) const {
   std::vector<Duration> waits;
-  for (const Slot& slot : slots_) {
+  slots_.for_each([&](int, const Slot& slot) {
     const std::scoped_lock lock(slot.mutex);
-    if (slot.releases == nullptr) continue;
+    if (slot.releases == nullptr) return;
     for (const Release& release : *slot.releases) {
       if (release.confirmed) waits.insert(waits.end(), release.weight, now - release.started);
     }
-  }
+  });
   return waits;
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "loadgen/record/per_key.h"
 #include "strategies/duration.h"
 #include "strategies/lease.h"
 
@@ -93,9 +94,9 @@ class HandoffTracker {
   };
 
   static void thin_out(std::vector<Release>& releases);
-  Slot& slot(int key) { return slots_[static_cast<std::size_t>(key)]; }
+  Slot& slot(int key) { return slots_[key]; }
 
-  std::vector<Slot> slots_;
+  PerKey<Slot> slots_;
   std::atomic<std::uint64_t> stuck_{0};
 };
 

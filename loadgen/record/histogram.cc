@@ -238,23 +238,48 @@ ShardedHistogram::ShardedHistogram(std::size_t shards)
     : shard_count_(std::bit_ceil(std::max<std::size_t>(1, shards))),
       shards_(std::make_unique<Shard[]>(shard_count_)) {}
 
+void ShardedHistogram::Shard::widen_to(std::int64_t value) noexcept {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  std::int64_t lowest = min.load(kRelaxed);
+  while (value < lowest && !min.compare_exchange_weak(lowest, value, kRelaxed)) {
+  }
+  std::int64_t highest = max.load(kRelaxed);
+  while (value > highest && !max.compare_exchange_weak(highest, value, kRelaxed)) {
+  }
+}
+
 void ShardedHistogram::record(Duration sample) noexcept {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   const std::int64_t value = std::max<std::int64_t>(0, sample.count());
   Shard& shard = shards_[static_cast<std::size_t>(sched_getcpu()) & (shard_count_ - 1)];
-
-  std::int64_t lowest = shard.min.load(kRelaxed);
-  while (value < lowest && !shard.min.compare_exchange_weak(lowest, value, kRelaxed)) {
-  }
-  std::int64_t highest = shard.max.load(kRelaxed);
-  while (value > highest && !shard.max.compare_exchange_weak(highest, value, kRelaxed)) {
-  }
+  shard.widen_to(value);
   shard.sum.fetch_add(value, kRelaxed);
   if (value > Layout::kHighest) {
     shard.overflow.fetch_add(1, kRelaxed);
   } else {
     shard.buckets[Layout::index(value)].fetch_add(1, kRelaxed);
   }
+}
+
+void ShardedHistogram::record_evenly(Duration longest, std::uint64_t samples) noexcept {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  constexpr double kMostSum = 4e18;  // leaves room in 63 bits
+  if (samples == 0 || longest <= Duration::zero()) return;
+  Shard& shard = shards_[0];
+  const auto all = static_cast<double>(samples), most = static_cast<double>(longest.count());
+  shard.widen_to(std::llround(most / all));
+  shard.widen_to(longest.count());
+  shard.sum.fetch_add(static_cast<std::int64_t>(std::min(kMostSum, most * (all + 1) / 2)),
+                      kRelaxed);
+  // The k-th of n lies at k/n of the longest.
+  std::uint64_t counted = 0;
+  for (std::size_t i = 0; i < kHistogramBuckets && counted < samples; ++i) {
+    const double share = static_cast<double>(Layout::upper(i)) / most;
+    const std::uint64_t so_far = share < 1 ? static_cast<std::uint64_t>(all * share) : samples;
+    shard.buckets[i].fetch_add(so_far - counted, kRelaxed);
+    counted = so_far;
+  }
+  shard.overflow.fetch_add(samples - counted, kRelaxed);
 }
 
 HistogramSnapshot ShardedHistogram::snapshot() const {

@@ -96,6 +96,9 @@ class ShardedHistogram {
 
   /// Takes no lock and allocates nothing. A negative sample is a programming error and counts as 0.
   void record(Duration sample) noexcept;
+  /// So many samples that lie evenly between zero and the longest: as quick for billions as for
+  /// one.
+  void record_evenly(Duration longest, std::uint64_t samples) noexcept;
 
   /// Does not stall the writers. A sample that is being recorded may be in some figures and not yet
   /// in others. Counts never shrink from one snapshot to the next.
@@ -108,6 +111,8 @@ class ShardedHistogram {
     std::atomic<std::int64_t> max{0};
     std::atomic<std::uint64_t> overflow{0};
     alignas(kCacheLine) std::atomic<std::uint64_t> buckets[kHistogramBuckets]{};
+
+    void widen_to(std::int64_t value) noexcept;
   };
 
   std::size_t shard_count_;  ///< a power of two

@@ -61,12 +61,13 @@ class MeteredEnv : public ForwardingEnv {
   }
 
   CommandFate after_command(const CommandInfo& command, CommandEnd end) override {
-    note_answer(command, end);
+    const TimePoint ended = now();
+    note_answer(command, end, ended);
     // Does not tell the commands apart: the stretch still ends with the last of them.
     if (left_behind_ > 0) {
       --left_behind_;
     } else if (--under_way_ == 0) {
-      const Duration taken = now() - since_;
+      const Duration taken = ended - since_;
       (command.blocks ? effort_.notified : effort_.round_trip) += taken;
       if (command.blocks && end == CommandEnd::answered) ++effort_.wakes;
     }
@@ -94,11 +95,11 @@ class MeteredEnv : public ForwardingEnv {
     return hash(command.name) * 31 + hash(command.endpoint);
   }
 
-  void note_answer(const CommandInfo& command, CommandEnd end) {
+  void note_answer(const CommandInfo& command, CommandEnd end, TimePoint ended) {
     const auto first = std::find_if(begun_.begin(), begun_.end(),
                                     [&](const Begun& one) { return one.id == id_of(command); });
     if (first == begun_.end()) return;
-    if (end == CommandEnd::answered) on_answer_(command.name, now() - first->at);
+    if (end == CommandEnd::answered) on_answer_(command.name, ended - first->at);
     begun_.erase(first);
   }
 

@@ -37,6 +37,14 @@ enum class Timing : std::size_t {
   uncontended,      ///< granted while no other client held or wanted the lock
   acquire_service,  ///< granted, from the actual start
   service_cut,      ///< timed out or abandoned, from the actual start
+  exclusive,        ///< acquisitions by mode, in loads with shared sections
+  exclusive_cut,
+  shared,
+  shared_cut,
+  transaction,  ///< from a section's intended start until it had all its locks; if it takes several
+  transaction_cut,
+  transaction_service,  ///< the same from the actual start
+  transaction_service_cut,
   hold,
   release,
   handoff,
@@ -70,13 +78,16 @@ enum class Count : std::size_t {
   leases_lost,
   releases_not_owner,
   releases_failed,
-  contended_grants,   ///< another client held or wanted the lock
-  awaited_releases,   ///< at which a client waited
-  direct_handoffs,    ///< those of them whose next grant went to such a client
-  overtakings,        ///< grants to clients that came after such a release
-  stale_rejected,     ///< reads and writes that a counter refused for their old fencing number
-  resource_failures,  ///< reads and writes of the protected counter that failed
-  failed_taken,       ///< sections without a lock by reason, in the order of FailureReason
+  contended_grants,       ///< another client held or wanted the lock
+  awaited_releases,       ///< at which a client waited
+  direct_handoffs,        ///< those of them whose next grant went to such a client
+  overtakings,            ///< grants to clients that came after such a release
+  stale_rejected,         ///< reads and writes that a counter refused for their old fencing number
+  resource_failures,      ///< reads and writes of the protected counter that failed
+  transaction_aborts,     ///< attempts at all locks of a section that did not get all of them
+  transaction_retries,    ///< attempts after those
+  transaction_deadlocks,  ///< time-outs of clients that waited for themselves
+  failed_taken,           ///< sections without a lock by reason, in the order of FailureReason
   failed_refused,
   failed_auth,
   failed_oom,
@@ -146,6 +157,11 @@ constexpr ExportedAs acquire_metric(const char* outcome) {
           "Time from a section's intended start until its acquisition ended, by outcome.",
           "outcome", outcome};
 }
+constexpr ExportedAs mode_metric(const char* mode) {
+  return {"lockbench_acquire_by_mode_duration_seconds",
+          "Time from a section's intended start to its grant, in loads with shared sections.",
+          "mode", mode};
+}
 constexpr ExportedAs wait_metric(const char* part) {
   return {"lockbench_wait_seconds_total", "Where granted acquisitions spent their time.", "part",
           part};
@@ -183,6 +199,20 @@ inline constexpr auto kTimings = std::to_array<TimingInfo>({
             "or wanted the lock.")},
     {Timing::acquire_service, field<&results::Run::acquire_service>},
     {.kind = Timing::service_cut, .censors = Timing::acquire_service},
+    {Timing::exclusive, field<&results::Run::acquire_by_mode, &results::ByMode::exclusive>,
+     mode_metric("exclusive")},
+    {.kind = Timing::exclusive_cut, .censors = Timing::exclusive},
+    {Timing::shared, field<&results::Run::acquire_by_mode, &results::ByMode::shared>,
+     mode_metric("shared")},
+    {.kind = Timing::shared_cut, .censors = Timing::shared},
+    {Timing::transaction, field<&results::Run::transactions, &results::Transactions::acquire>,
+     metric("lockbench_transaction_acquire_duration_seconds",
+            "Time from a section's intended start until it had all its locks, if it takes "
+            "several.")},
+    {.kind = Timing::transaction_cut, .censors = Timing::transaction},
+    {Timing::transaction_service,
+     field<&results::Run::transactions, &results::Transactions::acquire_service>},
+    {.kind = Timing::transaction_service_cut, .censors = Timing::transaction_service},
     {Timing::hold, field<&results::Run::hold>,
      metric("lockbench_hold_duration_seconds", "Time inside the section.")},
     {Timing::release, field<&results::Run::release>,
@@ -254,6 +284,16 @@ inline constexpr auto kCounts = std::to_array<CountInfo>({
     {.kind = Count::resource_failures,
      .in_run = field<&results::Run::audit, &results::Audit::resource_failures>,
      .whole_run = true},
+    {Count::transaction_aborts, field<&results::Run::transactions, &results::Transactions::aborts>,
+     metric("lockbench_transaction_aborts_total",
+            "Attempts at all locks of a section that did not get all of them.")},
+    {Count::transaction_retries,
+     field<&results::Run::transactions, &results::Transactions::retries>,
+     metric("lockbench_transaction_retries_total", "Further attempts at all locks of a section.")},
+    {Count::transaction_deadlocks,
+     field<&results::Run::transactions, &results::Transactions::deadlocks>,
+     metric("lockbench_transaction_deadlocks_total",
+            "Time-outs of clients that waited for one another in a cycle.")},
     failure_row(FailureReason::taken),
     failure_row(FailureReason::refused),
     failure_row(FailureReason::auth),

@@ -47,7 +47,8 @@ Counts ClientRecord::counts(Phase phase) const {
   return counts;
 }
 
-Recorder::Recorder(int clients, int nodes) : clients_(static_cast<std::size_t>(clients)) {
+Recorder::Recorder(int clients, int nodes)
+    : clients_(static_cast<std::size_t>(clients)), waits_(clients) {
   for (Histograms& histograms : histograms_) {
     histograms.nodes = std::vector<Node>(static_cast<std::size_t>(nodes));
   }

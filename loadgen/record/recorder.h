@@ -48,7 +48,6 @@ class alignas(64) ClientRecord {
   Counts counts(Phase phase) const;
 
   std::atomic<ClientState> state{ClientState::idle};
-  ClientWaits waits;  ///< of the measured phase
 
  private:
   struct Numbers {
@@ -94,6 +93,10 @@ class Recorder {
   /// The samples that censor a timing.
   HistogramSnapshot censored(Phase phase, Timing timing) const;
 
+  /// Of the measured phase.
+  ClientWaits& waits() { return waits_; }
+  const ClientWaits& waits() const { return waits_; }
+
   int client_count() const { return static_cast<int>(clients_.size()); }
   Counts client_counts(int number, Phase phase) const {
     return clients_[static_cast<std::size_t>(number)].counts(phase);
@@ -126,6 +129,7 @@ class Recorder {
 
  private:
   std::vector<ClientRecord> clients_;
+  ClientWaits waits_;
   std::array<ByKind<Count, std::atomic<std::uint64_t>>, kPhases.size()> services_;
   std::array<Histograms, kPhases.size()> histograms_;
   CommandTimes commands_;  ///< of the measured phase

@@ -4,18 +4,19 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 #include <vector>
 
+#include "loadgen/record/per_key.h"
 #include "loadgen/record/scripts.h"
 
 namespace lockbench::loadgen {
 namespace {
 
-// Commands per pipeline when all keys are read or removed.
-constexpr int kBatch = 256;
+// Keys per round trip when all are read or removed.
+constexpr std::size_t kBatch = 256;
 
 using Key = int;
-using OnReply = std::function<tl::expected<void, std::string>(Key, const redis::Reply&)>;
 
 /// A missing key counts as 0.
 tl::expected<Reading, std::string> to_reading(const redis::Reply& reply,
@@ -32,9 +33,10 @@ tl::expected<Reading, std::string> to_reading(const redis::Reply& reply,
 
 class RedisSession : public CounterSession {
  public:
-  RedisSession(const RedisCounterOptions& options, std::vector<KeyWrites>& keys, Env& env)
+  RedisSession(const RedisCounterOptions& options, PerKey<KeyWrites>& keys, Env& env)
       : options_(options),
         keys_(keys),
+        kept_for_(std::to_string(ceil_milliseconds(options.kept_for))),
         connection_(options.connections.make(options.endpoint, options.command_timeout, env)) {}
 
   tl::expected<void, std::string> connect() override {
@@ -50,12 +52,14 @@ class RedisSession : public CounterSession {
       if (!reply) return tl::unexpected(reply.error().message);
       return to_reading(*reply, options_.endpoint);
     }
+    KeyWrites& writes = touch(key);
     const std::string name = options_.key_name(key);
-    const auto reply = connection_->call(
-        scripts::counter_read_fenced, {name, options_.fence_name(key)}, {std::to_string(*fencing)});
+    const auto reply =
+        connection_->call(scripts::counter_read_fenced, {name, options_.fence_name(key)},
+                          {std::to_string(*fencing), kept_for_});
     if (!reply) return tl::unexpected(reply.error().message);
     if (!reply->is_nil()) return to_reading(*reply, options_.endpoint);
-    keys_[static_cast<std::size_t>(key)].note(WriteResult::rejected_stale);
+    writes.note(WriteResult::rejected_stale);
     return Reading{.stale = true};
   }
 
@@ -63,19 +67,31 @@ class RedisSession : public CounterSession {
                     std::optional<std::uint64_t> fencing) override {
     const std::string value = std::to_string(reading.value + 1);
     const std::string name = options_.key_name(key);
-    KeyWrites& writes = keys_[static_cast<std::size_t>(key)];
+    KeyWrites& writes = touch(key);
+    // Whoever is first to write has read before anybody wrote.
+    std::uint64_t unknown = 0;
+    writes.value.compare_exchange_strong(unknown, reading.value + 1, std::memory_order_relaxed);
     if (!options_.checks_fencing || !fencing) {
-      return writes.note(to_result(connection_->call({"SET", name, value})));
+      return writes.note(to_result(connection_->call({"SET", name, value, "PX", kept_for_})));
     }
     const auto reply =
         connection_->call(scripts::counter_write_fenced, {name, options_.fence_name(key)},
-                          {std::to_string(*fencing), value});
+                          {std::to_string(*fencing), kept_for_, value});
     if (reply && reply->is_integer(0)) return writes.note(WriteResult::rejected_stale);
     if (reply && reply->is_integer(1)) return writes.note(WriteResult::accepted);
     return writes.note(to_result(reply));
   }
 
  private:
+  /// Notes that the server may have this key from now on.
+  KeyWrites& touch(int key) {
+    KeyWrites& writes = keys_[key];
+    // Written once only, as clients share it.
+    if (!writes.stored.load(std::memory_order_relaxed)) {
+      writes.stored.store(true, std::memory_order_relaxed);
+    }
+    return writes;
+  }
   static WriteResult to_result(const StoreResult<redis::Reply>& reply) {
     if (reply) return reply->is_text("OK") ? WriteResult::accepted : WriteResult::unknown;
     return reply.error().kind == StoreError::Kind::unanswered ? WriteResult::unknown
@@ -83,7 +99,8 @@ class RedisSession : public CounterSession {
   }
 
   const RedisCounterOptions& options_;
-  std::vector<KeyWrites>& keys_;
+  PerKey<KeyWrites>& keys_;
+  const std::string kept_for_;  ///< in milliseconds
   std::unique_ptr<redis::Connection> connection_;
 };
 
@@ -91,7 +108,7 @@ class RedisCounter : public Counter {
  public:
   explicit RedisCounter(RedisCounterOptions options)
       : options_(std::move(options)),
-        keys_(static_cast<std::size_t>(options_.keys)),
+        keys_(options_.keys),
         connection_(
             options_.connections.make(options_.endpoint, options_.command_timeout, options_.env)) {}
 
@@ -102,7 +119,10 @@ class RedisCounter : public Counter {
     auto instance = server_instance();
     if (!instance) return tl::unexpected(instance.error());
     instance_ = std::move(*instance);
-    return for_each_value([](KeyWrites& writes, std::uint64_t value) { writes.value = value; });
+    // Shows now whether counters can be read at all.
+    const auto reply = connection_->call({"GET", options_.key_name(0)});
+    if (!reply) return tl::unexpected(reply.error().message);
+    return {};
   }
 
   std::unique_ptr<CounterSession> open(Env& env) override {
@@ -122,21 +142,31 @@ class RedisCounter : public Counter {
                       options_.endpoint.display()));
     }
     const auto read = for_each_value([&totals](const KeyWrites& writes, std::uint64_t value) {
-      const std::uint64_t initial = writes.value;
+      const std::uint64_t initial = writes.value.load(std::memory_order_relaxed) - 1;
       writes.add_to(totals, std::max(value, initial) - initial);
     });
     if (!read) return tl::unexpected(read.error());
+    // Without a write under way, all that may have happened to the other keys are refused reads.
+    keys_.for_each([&totals](Key, const KeyWrites& writes) {
+      if (!has_initial_value(writes)) writes.add_to(totals, 0);
+    });
     return totals;
   }
 
-  tl::expected<void, std::string> remove_keys() override {
-    const auto removed = [](Key, const redis::Reply&) -> tl::expected<void, std::string> {
-      return {};
-    };
-    if (auto done = for_each_key("DEL", options_.key_name, removed); !done) return done;
-    if (!options_.checks_fencing) return {};
-    return for_each_key(
-        "DEL", [this](Key key) { return options_.fence_name(key); }, removed);
+  tl::expected<void, std::string> remove_keys(const std::stop_token& stop) override {
+    // The server may have closed it, or may have been frozen.
+    connection_->close();
+    std::vector<std::string> names;
+    for (const auto& [key, writes] : keys_where([](const KeyWrites& writes) {
+           return writes.stored.load(std::memory_order_relaxed);
+         })) {
+      names.push_back(options_.key_name(key));
+      if (options_.checks_fencing) names.push_back(options_.fence_name(key));
+      if (names.size() < kBatch) continue;
+      if (auto removed = remove(names, stop); !removed) return removed;
+      names.clear();
+    }
+    return remove(names, stop);
   }
 
  private:
@@ -150,30 +180,49 @@ class RedisCounter : public Counter {
     return info->text.substr(begin, info->text.find('\r', begin) - begin);
   }
 
-  template <class OnValue>
-  tl::expected<void, std::string> for_each_value(OnValue&& on_value) {
-    return for_each_key("GET", options_.key_name,
-                        [&](Key key, const redis::Reply& reply) -> tl::expected<void, std::string> {
-                          const auto reading = to_reading(reply, options_.endpoint);
-                          if (!reading) return tl::unexpected(reading.error());
-                          on_value(keys_[static_cast<std::size_t>(key)], reading->value);
-                          return {};
-                        });
+  tl::expected<void, std::string> remove(const std::vector<std::string>& names,
+                                         const std::stop_token& stop) {
+    if (names.empty()) return {};
+    if (stop.stop_requested()) {
+      return tl::unexpected(options_.endpoint.display() + ": stopped before the end");
+    }
+    std::vector<std::string_view> command{"UNLINK"};
+    command.insert(command.end(), names.begin(), names.end());
+    const auto reply = connection_->call(command, stop);
+    if (!reply) return tl::unexpected(reply.error().message);
+    return {};
   }
 
-  /// Sends one command for each key, in batches; stops after the batch in which something failed.
-  tl::expected<void, std::string> for_each_key(std::string_view command,
-                                               const std::function<std::string(int)>& name_of,
-                                               const OnReply& on_reply) {
-    for (Key first = 0; first < options_.keys; first += kBatch) {
-      const Key end = std::min(options_.keys, first + kBatch);
-      for (Key key = first; key < end; ++key) connection_->queue({command, name_of(key)});
+  static bool has_initial_value(const KeyWrites& writes) {
+    return writes.value.load(std::memory_order_relaxed) != 0;
+  }
+
+  using KeyAndWrites = std::pair<Key, const KeyWrites*>;
+  std::vector<KeyAndWrites> keys_where(bool (*holds)(const KeyWrites&)) const {
+    std::vector<KeyAndWrites> found;
+    keys_.for_each([&](Key key, const KeyWrites& writes) {
+      if (holds(writes)) found.emplace_back(key, &writes);
+    });
+    return found;
+  }
+
+  /// Reads every key that was written, in batches; stops after the batch in which something failed.
+  tl::expected<void, std::string> for_each_value(
+      const std::function<void(const KeyWrites&, std::uint64_t)>& on_value) {
+    const std::vector<KeyAndWrites> written = keys_where(has_initial_value);
+    for (std::size_t first = 0; first < written.size(); first += kBatch) {
+      const std::size_t end = std::min(written.size(), first + kBatch);
+      for (std::size_t i = first; i < end; ++i) {
+        connection_->queue({"GET", options_.key_name(written[i].first)});
+      }
       tl::expected<void, std::string> outcome;
       // Every answer must be received, also after a failure.
-      for (Key key = first; key < end; ++key) {
+      for (std::size_t i = first; i < end; ++i) {
         const auto reply = connection_->receive();
-        const auto handled = reply ? on_reply(key, *reply) : tl::unexpected(reply.error().message);
-        if (!handled && outcome) outcome = handled;
+        const auto reading =
+            reply ? to_reading(*reply, options_.endpoint) : tl::unexpected(reply.error().message);
+        if (reading) on_value(*written[i].second, reading->value);
+        if (!reading && outcome) outcome = tl::unexpected(reading.error());
       }
       if (!outcome) return outcome;
     }
@@ -181,7 +230,7 @@ class RedisCounter : public Counter {
   }
 
   const RedisCounterOptions options_;
-  std::vector<KeyWrites> keys_;
+  PerKey<KeyWrites> keys_;
   std::unique_ptr<redis::Connection> connection_;
   std::string instance_;
 };

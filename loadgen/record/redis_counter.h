@@ -2,10 +2,12 @@
 
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <tl/expected.hpp>
 
 #include "loadgen/record/counter.h"
+#include "strategies/keeping.h"
 #include "strategies/redis/client/connection.h"
 
 namespace lockbench::loadgen {
@@ -24,13 +26,17 @@ struct RedisCounterOptions {
   /// Rejects reads and writes whose fencing number is below the highest seen. Clients without
   /// numbers are not checked.
   bool checks_fencing = false;
+  /// How long the server keeps a counter that is not written any more. Longer than the run, or its
+  /// updates would count as lost.
+  Duration kept_for = kKeptFor;
 
   /// The key that holds the highest number seen.
   std::string fence_name(int key) const { return key_name(key) + ":fence"; }
 };
 
-/// In a Redis server, so that clients may be separate processes. Connects and reads the initial
-/// values; the error names the endpoint. Counts the writes of its own sessions only.
+/// In a Redis server, so that clients may be separate processes. Connects; the error names the
+/// endpoint. Counts the writes of its own sessions only; a key's initial value is the one that the
+/// first of these was based on.
 tl::expected<std::unique_ptr<Counter>, std::string> make_redis_counter(RedisCounterOptions options);
 
 }  // namespace lockbench::loadgen

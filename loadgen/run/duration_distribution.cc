@@ -143,7 +143,7 @@ tl::expected<DurationDistribution, std::string> DurationDistribution::parse(std:
   return constant(*value);
 }
 
-Duration DurationDistribution::draw(std::mt19937_64& random) const {
+Duration DurationDistribution::draw(Random& random) const {
   switch (kind_) {
     case Kind::exponential: {
       const double nanoseconds = static_cast<double>(low_.count()) * draw_exponential(random);

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <istream>
-#include <random>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
 #include <vector>
 
 #include "strategies/duration.h"
+#include "strategies/random.h"
 
 namespace lockbench::loadgen {
 
@@ -39,7 +39,7 @@ class DurationDistribution {
   static tl::expected<DurationDistribution, std::string> read_quantiles(std::istream& file,
                                                                         std::string path);
 
-  Duration draw(std::mt19937_64& random) const;
+  Duration draw(Random& random) const;
   Duration mean() const;
   bool is_zero() const { return low_ == Duration::zero() && high_ == Duration::zero(); }
 

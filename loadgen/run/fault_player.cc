@@ -6,7 +6,6 @@
 #include <exception>
 #include <future>
 #include <limits>
-#include <system_error>
 #include <utility>
 
 namespace lockbench::loadgen {
@@ -16,19 +15,7 @@ constexpr int kReadingsInWindow = 10;
 /// Interval of readings if there is no throughput to compare with.
 constexpr Duration kLongestStep = std::chrono::milliseconds(100);
 
-/// Runs `work` in the background, or at once if no thread can be started.
-template <class Work>
-std::future<std::invoke_result_t<Work>> begin(Work work) {
-  try {
-    return std::async(std::launch::async, work);
-  } catch (const std::system_error&) {
-    auto done = std::async(std::launch::deferred, work);
-    done.wait();
-    return done;
-  }
-}
-
-/// An exception there, most likely because no thread can be started, must not end the program.
+/// An exception there is a failure of the fault.
 template <class Work>
 tl::expected<void, std::string> guarded(Work work) {
   try {
@@ -54,16 +41,16 @@ FaultPlayer::FaultPlayer(const RunShared& run, const std::vector<Fault>& faults,
       env_(run.make_env(run.nonce)) {}
 
 void FaultPlayer::start() {
-  try {
-    thread_ = std::jthread([this](const std::stop_token& stop) { play(stop); });
-  } catch (const std::system_error& error) {
-    report_.failures.push_back(fmt::format("no thread for the faults: {}", error.what()));
-  }
+  const auto failed = [this](const std::string& why) {
+    report_.failures.push_back("playing the faults: " + why);
+  };
+  auto started = Thread::start([this](const std::stop_token& stop) { play(stop); }, failed);
+  if (!started) return failed(started.error());
+  thread_ = *std::move(started);
 }
 
 FaultPlayer::Report FaultPlayer::finish() {
-  thread_.request_stop();
-  if (thread_.joinable()) thread_.join();
+  thread_.finish();
   for (std::size_t i = struck_; i < faults_.size(); ++i) {
     report_.never_struck.push_back(faults_[i].to_string());
   }
@@ -124,7 +111,7 @@ void FaultPlayer::watch(const Fault& fault, std::optional<TimePoint> next_at,
     if (recovery) recovery->read(now.at, now.sections);
     if (!healing.valid() && heals_at && now.at >= run_.measure_start.load() + *heals_at) {
       // The time that servers take to start is part of the recovery.
-      healing = begin(heal);
+      healing = in_background(heal);
       mark.healed_seconds = since_load(now.at);
       if (recovery) recovery->healed(now.at);
     }

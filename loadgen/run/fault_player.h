@@ -5,7 +5,6 @@
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <thread>
 #include <tl/expected.hpp>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "loadgen/run/run_watcher.h"
 #include "loadgen/run/worker.h"
 #include "results/file/model.h"
+#include "strategies/thread.h"
 
 namespace lockbench::loadgen {
 
@@ -72,7 +72,7 @@ class FaultPlayer {
   const std::unique_ptr<Env> env_;
   Report report_;  ///< used only by the thread while it runs
   std::size_t struck_ = 0;
-  std::jthread thread_;
+  Thread thread_;
 };
 
 }  // namespace lockbench::loadgen

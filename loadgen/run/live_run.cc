@@ -1,8 +1,7 @@
 #include "loadgen/run/live_run.h"
 
 #include <fmt/format.h>
-#include <sched.h>
-#include <sys/prctl.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <random>
@@ -13,7 +12,9 @@
 #include "loadgen/run/named_load.h"
 #include "loadgen/run/run_watcher.h"
 #include "loadgen/run/service_recording.h"
+#include "loadgen/run/stop_after.h"
 #include "loadgen/run/warm_up.h"
+#include "strategies/redis/client/shared_connections.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -21,7 +22,16 @@ namespace {
 constexpr Duration kConnectReportInterval = std::chrono::milliseconds(200);
 constexpr Duration kSeriesInterval = std::chrono::seconds(1);
 // A server's accept queue is short: with more at once, connections wait for retransmissions.
-constexpr int kConnectingAtOnce = 64;
+// Clients share connections to Redis only, whose queue is longer.
+constexpr int kConnectingAtOnce = 64, kConnectingToRedisAtOnce = 511;
+// How long a run may take to remove its keys: less after a stop, when somebody waits for the end.
+constexpr Duration kCleaning = std::chrono::seconds(30),
+                   kCleaningAfterStop = std::chrono::seconds(5);
+
+Listing listing_of(const Descriptor& strategy) {
+  const StoreKind* const kind = find_store_kind(strategy.backend);
+  return kind == nullptr ? Listing::none : kind->listing;
+}
 
 std::uint64_t random_nonce() {
   std::random_device device;
@@ -31,16 +41,6 @@ std::uint64_t random_nonce() {
 int nodes_of_quorum(const Descriptor& strategy, const Endpoints& endpoints) {
   if (strategy.traits.nodes <= 1) return 0;
   return static_cast<int>(urls_of(strategy, endpoints).size());
-}
-
-/// Sets up the calling client thread. A failure of either call only makes the figures less sharp.
-void tune_client_thread() {
-  // Intended starts and think times are exact to the microsecond: no timer slack.
-  ::prctl(PR_SET_TIMERSLACK, 1UL);
-  // A client that gets its answer must not preempt a server on the same machine, which has other
-  // clients to answer. Without this, 50 clients got 15 % less out of the same Redis.
-  const sched_param no_priority{};
-  ::sched_setscheduler(0, SCHED_BATCH, &no_priority);
 }
 
 /// Tells the watcher that a run begins and, however it ends, that it ends.
@@ -61,6 +61,27 @@ class Watch {
  private:
   RunWatcher* watcher_;
   const RunShared& run_;
+};
+
+/// Counts a client that works down when it has ended, however it ends.
+class Working {
+ public:
+  Working(std::mutex& mutex, int& clients, std::condition_variable_any& changed)
+      : mutex_(mutex), clients_(clients), changed_(changed) {}
+  Working(const Working&) = delete;
+  Working& operator=(const Working&) = delete;
+  ~Working() {
+    {
+      const std::scoped_lock lock(mutex_);
+      --clients_;
+    }
+    changed_.notify_one();
+  }
+
+ private:
+  std::mutex& mutex_;
+  int& clients_;
+  std::condition_variable_any& changed_;
 };
 
 }  // namespace
@@ -85,23 +106,40 @@ LiveRun::LiveRun(const RunPlan& plan, const Descriptor& strategy, int repetition
            .services = {},
            .audit = Audit(plan.workload.key_count()),
            .handoff = HandoffTracker(plan.workload.key_count()),
-           .keys = KeyChooser(plan.workload.key_count(), plan.workload.key_skew),
+           .used = UsedKeys(plan.workload.key_count() + plan.workload.clients),
+           .demand = nullptr,
            .counter = nullptr,
            .schedule = nullptr},
-      stores_(make_stores(strategy, plan.endpoints, plan.workload.strategy.command_timeout)),
-      resources_(plan, run_.strategy) {
+      stores_(make_stores(strategy, plan.endpoints, plan.workload.strategy.command_timeout),
+              listing_of(strategy)),
+      resources_(plan, run_.strategy, client_threads_) {
   if (plan.workload.meet_every) {
     run_.meetings =
         std::make_unique<Meetings>(plan.workload.key_count(), *plan.workload.meet_every);
   }
+  if (plan.workload.has_transactions() && plan.workload.lock_order == LockOrder::drawn) {
+    run_.waits = std::make_unique<WaitGraph>(plan.workload.clients);
+  }
   record_services(run_);
+  if (const auto connections = plan.workload.connections) {
+    const int threads = generator_threads(plan.workload, resources_.has_private_servers());
+    run_.services.provide<redis::ConnectionFactory>(
+        redis::make_sharing_factory({.connections = *connections, .threads = threads}));
+  }
   if (plan.provide_services) plan.provide_services(run_.services);
 }
 
 tl::expected<results::Run, std::string> LiveRun::execute() {
+  auto demand = make_demand(plan_.workload);
+  if (!demand) return tl::unexpected(demand.error());
+  run_.demand = *std::move(demand);
   if (auto made = make_counter(); !made) return tl::unexpected(made.error());
   Watch watch(plan_.watcher, run_);
-  if (auto connected = start_clients(); !connected) return tl::unexpected(connected.error());
+  if (auto made = make_threads(); !made) return tl::unexpected(made.error());
+  if (auto connected = start_clients(); !connected) {
+    remove_keys();
+    return tl::unexpected(connected.error());
+  }
 
   results::Run result;
   stores_.begin();
@@ -140,7 +178,12 @@ tl::expected<results::Run, std::string> LiveRun::execute() {
   evidence.wall_clock_jump_seconds = seconds(wall_clock_offset() - offset_before);
   evidence.suspended_seconds = seconds(BootClock::suspended() - suspended_before);
   evidence.overflowed_samples = overflowed_samples(result);
-  result.generator = certify(evidence);
+  result.generator = generator_of(evidence);
+  if (run_.demand_met && ended_at < run_.measure_start.load()) {
+    result.generator.valid = false;
+    result.generator.reasons.emplace_back(
+        "the trace ended during the warm-up: use --warmup 0s or --trace-repeat");
+  }
   if (plan_.run_over) plan_.run_over(result);
   remove_keys();
   return result;
@@ -161,34 +204,46 @@ tl::expected<void, std::string> LiveRun::make_counter() {
                           .env = *env_,
                           .keys = plan_.workload.key_count(),
                           .key_name = [this](int key) { return run_.key(key) + ":counter"; },
-                          .checks_fencing = plan_.workload.resource == Resource::redis_fenced});
+                          .checks_fencing = plan_.workload.resource == Resource::redis_fenced,
+                          .kept_for = kKeptFor + plan_.workload.warmup + plan_.workload.duration});
   if (!counter) return tl::unexpected(counter.error());
   run_.counter = std::move(*counter);
+  return {};
+}
+
+tl::expected<void, std::string> LiveRun::make_threads() {
+  const Workload& workload = plan_.workload;
+  if (workload.clients_on == ClientsOn::threads) return {};
+  auto made = ClientThreads::of_fibers(
+      generator_threads(workload, resources_.has_private_servers()), workload.stack_bytes);
+  if (!made) return tl::unexpected(made.error());
+  client_threads_ = *std::move(made);
   return {};
 }
 
 tl::expected<void, std::string> LiveRun::start_clients() {
   const int clients = plan_.workload.clients;
   progress_.clients = clients;
-  threads_.reserve(static_cast<std::size_t>(clients));
+  clients_.reserve(static_cast<std::size_t>(clients));
+  const int at_once = plan_.workload.connections ? kConnectingToRedisAtOnce : kConnectingAtOnce;
   std::string failed;
   for (int number = 0; number < clients && failed.empty() && !external_.stop_requested();
        ++number) {
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(
-          lock, [&] { return number - connected_ < kConnectingAtOnce || !connect_error_.empty(); });
+      changed_.wait(lock, [&] { return number - connected_ < at_once || !connect_error_.empty(); });
       failed = connect_error_;
     }
     if (!failed.empty()) break;
     if (number % 256 == 0)
       report(Progress::Phase::connecting, static_cast<double>(number) / clients);
-    auto thread = SmallThread::start([this, number] { run_client(number); });
-    if (thread) {
-      threads_.push_back(std::move(*thread));
+    auto client = client_threads_.start(
+        number, [this, number](const std::stop_token&) { run_client(number); },
+        [this, number](const std::string& why) { client_failed(number, why); });
+    if (client) {
+      clients_.push_back(*std::move(client));
     } else {
-      failed = fmt::format("client {} of {} could not be started: {}", number + 1, clients,
-                           thread.error());
+      failed = fmt::format("client {} of {}: {}", number + 1, clients, client.error());
     }
   }
   if (failed.empty()) {
@@ -196,13 +251,12 @@ tl::expected<void, std::string> LiveRun::start_clients() {
   }
   if (failed.empty()) return {};
   run_.over.request_stop();
-  open_gate();
-  threads_.clear();
+  gate_.request_stop();
+  clients_.clear();
   return tl::unexpected(failed);
 }
 
 void LiveRun::run_client(int number) {
-  tune_client_thread();
   Worker worker(run_, number);
   const StoreResult<void> connected = worker.connect();
   {
@@ -216,18 +270,28 @@ void LiveRun::run_client(int number) {
   }
   changed_.notify_one();
   if (!connected) return;
-  gate_open_.wait(false);
+  const Working working(mutex_, working_, changed_);
+  // Connecting, with the resolver and TLS, goes deeper than the load ever will.
+  fibers::trim_stack();
+  Carrier::current().wait(nullptr, TimePoint::max(), gate_.get_token());
   worker.work();
+}
+
+void LiveRun::client_failed(int number, const std::string& why) {
+  const std::string line = fmt::format("client {} ended: {}", number + 1, why);
+  run_.recorder.failure(line);
+  run_.recorder.client(number).state.store(ClientState::idle, std::memory_order_relaxed);
   {
     const std::scoped_lock lock(mutex_);
-    --working_;
+    ++failed_;
+    if (connect_error_.empty()) connect_error_ = line;
   }
   changed_.notify_one();
 }
 
 tl::expected<void, std::string> LiveRun::await_connected() {
   std::unique_lock lock(mutex_);
-  const auto started = static_cast<int>(threads_.size());
+  const auto started = static_cast<int>(clients_.size());
   // Bounded: every client either connects or fails within the command timeout.
   while (connected_ < started && connect_error_.empty()) {
     changed_.wait_for(lock, kConnectReportInterval);
@@ -242,11 +306,6 @@ tl::expected<void, std::string> LiveRun::await_connected() {
   return {};
 }
 
-void LiveRun::open_gate() {
-  gate_open_.store(true);
-  gate_open_.notify_all();
-}
-
 TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoint>& series) {
   const Workload& workload = plan_.workload;
   run_.load_start = env_->now();
@@ -257,7 +316,7 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
     run_.schedule =
         std::make_unique<Schedule>(*workload.rate, workload.arrival, run_.load_start, run_.seed);
   }
-  open_gate();
+  gate_.request_stop();
   if (faults_) faults_->start();
 
   TimePoint next_sample = next_sample_after(run_.load_start);
@@ -268,10 +327,10 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
       std::unique_lock lock(mutex_);
       const TimePoint wake_at = std::min(next_sample, warm_up.next_look().value_or(next_sample));
       changed_.wait_until(lock, external_, std::min(wake_at, run_.load_end.load()),
-                          [this] { return iterations_used_up(); });
+                          [this] { return iterations_used_up() || nobody_works(); });
       now = env_->now();
       used_up = iterations_used_up();
-      over = now >= run_.load_end.load() || external_.stop_requested() || used_up;
+      over = nobody_works() || now >= run_.load_end.load() || external_.stop_requested() || used_up;
     }
     const auto look = warm_up.next_look();
     if (look && now >= *look && warm_up.is_steady(now, run_.recorder.totals()[Count::sections]) &&
@@ -389,37 +448,39 @@ void LiveRun::drain() {
     while (working_ > 0 && env_->now() < give_up_at) changed_.wait_until(lock, give_up_at);
   }
   run_.abort.request_stop();
-  threads_.clear();  // joins
+  clients_.clear();  // waits for their ends
 }
 
 void LiveRun::count_never_begun(TimePoint until) {
   if (!run_.schedule) return;
-  // With all iterations begun, no further section was to begin.
+  // With nothing left to do, no further section was to begin.
+  if (run_.demand_met) return;
   if (plan_.workload.iterations && run_.measured_sections >= *plan_.workload.iterations) return;
-  // Due, but no client was free to begin them: they have waited since their intended start. The
-  // schedule never stands still, so this ends.
+  // Due, but no client was free to begin them: they have waited since their intended start.
+  const auto [due, longest] = run_.schedule->due_before(until);
   Recorder::Histograms& histograms = run_.recorder.histograms(Phase::measured);
-  for (TimePoint intended = run_.schedule->next(); intended < until;
-       intended = run_.schedule->next()) {
-    histograms[Timing::abandoned].record(until - intended);
-    histograms[Timing::schedule_lag].record(until - intended);
-    Counts waited;
-    waited.longest_cut = until - intended;
-    run_.recorder.client(0).add(Phase::measured, waited);
-  }
+  histograms[Timing::abandoned].record_evenly(longest, due);
+  histograms[Timing::schedule_lag].record_evenly(longest, due);
+  Counts waited;
+  waited.longest_cut = longest;
+  run_.recorder.client(0).add(Phase::measured, waited);
 }
 
 Duration LiveRun::wall_clock_offset() {
   return env_->wall_now().time_since_epoch() - env_->now().time_since_epoch();
 }
 
+std::optional<double> LiveRun::server_cpu_seconds(const RunStores::Usage& usage) const {
+  // A server knows what it used itself; the testbed also knows it of those that do not say.
+  const bool restarted = !usage.restarts.empty() || !usage.gone.empty();
+  if (usage.cpu_seconds || restarted) return usage.cpu_seconds;
+  return resources_.server_cpu_seconds();
+}
+
 void LiveRun::add_costs(const RunStores::Usage& usage, results::Run& result) const {
   const auto all_sections = static_cast<double>(run_.recorder.totals()[Count::sections]);
   if (all_sections == 0) return;
-  // A server knows what it used itself; the testbed also knows it of those that do not say.
-  const bool restarted = !usage.restarts.empty() || !usage.gone.empty();
-  std::optional<double> cpu_seconds = usage.cpu_seconds;
-  if (!cpu_seconds && !restarted) cpu_seconds = resources_.server_cpu_seconds();
+  const auto cpu_seconds = server_cpu_seconds(usage);
   if (cpu_seconds) result.server_cpu_seconds_per_section = *cpu_seconds / all_sections;
   if (const auto bytes = resources_.bytes()) {
     result.bytes_per_section = static_cast<double>(*bytes) / all_sections;
@@ -434,6 +495,11 @@ RunEvidence LiveRun::evidence_of(const RunStores::Usage& usage, TimePoint ended_
   evidence.overrun_seconds = seconds(ended_at - run_.load_end.load());
   evidence.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   evidence.has_store = !stores_.empty();
+  evidence.closed_loop = !run_.schedule;
+  const auto servers = static_cast<double>(urls_of(run_.strategy, plan_.endpoints).size());
+  if (const auto used = server_cpu_seconds(usage); used && servers > 0) {
+    evidence.each_server_cpu_seconds = *used / servers;
+  }
   // A fault keeps clients busy while it lasts: that is what is measured, and waits count from the
   // schedule anyway.
   evidence.schedule_lag = lag_before_faults_.value_or(histograms[Timing::schedule_lag].snapshot());
@@ -450,20 +516,47 @@ RunEvidence LiveRun::evidence_of(const RunStores::Usage& usage, TimePoint ended_
   return evidence;
 }
 
+results::Generator LiveRun::generator_of(const RunEvidence& evidence) const {
+  results::Generator generator = certify(evidence);
+  const std::size_t threads = client_threads_.cpu_times().size();
+  const bool on_fibers = threads > 0;
+  generator.clients_on = to_string(on_fibers ? ClientsOn::fibers : ClientsOn::threads);
+  generator.threads = on_fibers ? threads : static_cast<std::uint64_t>(plan_.workload.clients);
+  generator.stack_high_water_bytes = client_threads_.stack_high_water_bytes();
+  return generator;
+}
+
 void LiveRun::remove_keys() {
-  std::set<std::string> reported;
-  const auto warn = [&](const std::string& why) {
-    if (!reported.insert(why).second) return;
-    observer_.on_warning(fmt::format("keys of {} may be left behind under lockbench:{}: ({})",
-                                     run_.strategy.name, plan_.run_id, why));
-  };
-  if (auto removed = run_.counter->remove_keys(); !removed) warn(removed.error());
-  // Beside the load's keys, each client has used one of its own.
-  const auto removed = stores_.remove_keys(
-      plan_.workload.key_count() + plan_.workload.clients,
-      [this](int key) { return run_.key(key); }, run_.strategy.key_suffixes);
-  if (!removed) warn(removed.error());
-  if (const auto rest = stores_.remove_run(plan_.run_id); !rest) warn(rest.error());
+  if (run_.used.none()) return;
+  // A stop that ended the run does not keep its keys; one that comes now does.
+  const bool stopped = external_.stop_requested();
+  const StopAfter limit(stopped ? kCleaningAfterStop : kCleaning,
+                        stopped ? std::stop_token() : external_);
+  const auto of_counter = run_.counter->remove_keys(limit.token());
+  const auto of_locks = stores_.remove({.run_id = plan_.run_id,
+                                        .used = run_.used,
+                                        .name_of = [this](int key) { return run_.key(key); },
+                                        .suffixes = run_.strategy.key_suffixes},
+                                       limit.token());
+  // What private servers keep ends with them.
+  if (plan_.servers_stay && !plan_.servers_stay(run_.strategy)) return;
+  std::set<std::string> reasons;
+  for (const auto& removed : {of_counter, of_locks}) {
+    if (!removed) reasons.insert(removed.error());
+  }
+  if (reasons.empty()) return;
+  observer_.on_warning(
+      fmt::format("keys of {} may be left behind under lockbench:{}: ({}); to remove them: {}",
+                  run_.strategy.name, plan_.run_id, fmt::join(reasons, "; "), clean_command()));
+}
+
+std::string LiveRun::clean_command() const {
+  std::string command = fmt::format("lockbench clean --run {}", plan_.run_id);
+  const StoreKind* const kind = find_store_kind(run_.strategy.backend);
+  if (kind != nullptr) command += fmt::format(" --{} {}", kind->name, kind->value_name);
+  const bool counter = plan_.workload.resource != Resource::memory;
+  if (counter && run_.strategy.backend != "redis") command += " --redis URL";
+  return command;
 }
 
 }  // namespace lockbench::loadgen

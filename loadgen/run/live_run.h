@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -12,13 +11,14 @@
 #include <vector>
 
 #include "loadgen/record/certificate.h"
+#include "loadgen/run/client_threads.h"
 #include "loadgen/run/fault_player.h"
 #include "loadgen/run/resource_meter.h"
 #include "loadgen/run/run_stores.h"
 #include "loadgen/run/runner.h"
 #include "loadgen/run/summary.h"
-#include "loadgen/run/thread.h"
 #include "loadgen/run/worker.h"
+#include "strategies/carrier.h"
 
 namespace lockbench::loadgen {
 
@@ -34,12 +34,14 @@ class LiveRun {
 
  private:
   tl::expected<void, std::string> make_counter();
+  tl::expected<void, std::string> make_threads();
   tl::expected<void, std::string> start_clients();
-  /// The body of a client's thread.
+  /// What a client does on its thread or fiber.
   void run_client(int number);
+  /// Its end by an exception.
+  void client_failed(int number, const std::string& why);
   /// Waits until every client is connected or one has failed.
   tl::expected<void, std::string> await_connected();
-  void open_gate();
   /// From the start of the load to its end; takes at least one sample for the series. Returns when
   /// the load ended.
   TimePoint drive(SeriesSampler& sampler, std::vector<results::SeriesPoint>& series);
@@ -47,12 +49,14 @@ class LiveRun {
   bool warms_until_steady() const;
   void measure_from(TimePoint when);
   bool iterations_used_up() const;
+  /// No client is left, though the load's end has not come. Under the mutex.
+  bool nobody_works() const { return working_ == 0 && (failed_ > 0 || run_.demand_met); }
   bool settled(TimePoint now) const;
   TimePoint next_sample_after(TimePoint sampled_at) const;
   void report_load(TimePoint now, bool over);
   void report(Progress::Phase phase, double done);
   void end_faults(results::Run& result);
-  /// Lets the clients finish what is under way, for a bounded time, and ends their threads.
+  /// Lets the clients finish what is under way, for a bounded time, and ends them.
   void drain();
   /// Open loop: sections that were due and that no client began count as abandoned.
   void count_never_begun(TimePoint until);
@@ -60,8 +64,15 @@ class LiveRun {
   Duration wall_clock_offset();
   /// What a section cost the servers and the connections to them.
   void add_costs(const RunStores::Usage& usage, results::Run& result) const;
+  /// Of the lock's servers; nothing if none of them tells.
+  std::optional<double> server_cpu_seconds(const RunStores::Usage& usage) const;
   RunEvidence evidence_of(const RunStores::Usage& usage, TimePoint ended_at) const;
+  /// Which figures are the generator's own, and what clients ran on.
+  results::Generator generator_of(const RunEvidence& evidence) const;
+  /// Removes what the run left in the stores, for a bounded time.
   void remove_keys();
+  /// The command that removes what could not be removed.
+  std::string clean_command() const;
 
   const RunPlan& plan_;
   const int repetition_;
@@ -70,16 +81,17 @@ class LiveRun {
   const std::stop_token external_;
 
   std::unique_ptr<Env> env_;
+  ClientThreads client_threads_;  ///< outlives the services, which may run there
   RunShared run_;
   RunStores stores_;
   ResourceMeter resources_;
 
-  std::mutex mutex_;                     ///< guards connected_, working_ and connect_error_
+  std::mutex mutex_;  ///< guards connected_, working_, failed_ and connect_error_
   std::condition_variable_any changed_;  ///< only the runner waits for it
-  int connected_ = 0, working_ = 0;
+  int connected_ = 0, working_ = 0, failed_ = 0;
   std::string connect_error_;
-  std::atomic<bool> gate_open_{false};  ///< the clients wait for it
-  std::vector<SmallThread> threads_;    ///< joined before anything they use is destroyed
+  std::stop_source gate_;                       ///< connected clients wait for this stop
+  std::vector<std::unique_ptr<Task>> clients_;  ///< end before anything they use is destroyed
   std::optional<HistogramSnapshot> lag_before_faults_;
   std::unique_ptr<FaultPlayer> faults_;  ///< last: heals before the clients are joined
 };

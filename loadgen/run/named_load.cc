@@ -1,5 +1,6 @@
 #include "loadgen/run/named_load.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -72,14 +73,21 @@ std::vector<Workload> points_of(NamedLoad load, const Workload& given, const Dec
 }
 
 results::Load load_of(const Workload& workload) {
-  return {.name = std::string(workload.load),
-          .clients = static_cast<std::uint64_t>(workload.clients),
-          .hold_seconds = seconds(workload.hold.mean()),
-          .rate = workload.rate,
-          .rtt_seconds = seconds(workload.rtt)};
+  results::Load load{.name = std::string(workload.load),
+                     .clients = static_cast<std::uint64_t>(workload.clients),
+                     .hold_seconds = seconds(workload.hold.mean()),
+                     .rate = workload.rate,
+                     .rtt_seconds = seconds(workload.rtt),
+                     .connections = std::optional<std::uint64_t>(workload.connections)};
+  if (workload.hot_set) load.hot_set = workload.hot_set->to_string();
+  if (workload.trace) load.trace = workload.trace->path;
+  return load;
 }
 
 double busiest_key_share(const Workload& workload) {
+  if (const auto& hot = workload.hot_set) {
+    return std::max(hot->share / hot->keys, (1 - hot->share) / (workload.key_count() - hot->keys));
+  }
   double weights = 0;
   for (int key = 1; key <= workload.key_count(); ++key) {
     weights += workload.key_per_client ? 1 : std::pow(key, -workload.key_skew);

@@ -1,7 +1,8 @@
 #pragma once
 
 #include <cmath>
-#include <random>
+
+#include "strategies/random.h"
 
 namespace lockbench::loadgen {
 
@@ -9,11 +10,9 @@ namespace lockbench::loadgen {
 // seed must give the same load everywhere.
 
 /// Uniform in [0, 1).
-inline double draw_unit(std::mt19937_64& random) {
-  return static_cast<double>(random() >> 11) * 0x1p-53;
-}
+inline double draw_unit(Random& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
 
 /// Exponential with mean 1; below 37, the limit of 53 random bits.
-inline double draw_exponential(std::mt19937_64& random) { return -std::log1p(-draw_unit(random)); }
+inline double draw_exponential(Random& random) { return -std::log1p(-draw_unit(random)); }
 
 }  // namespace lockbench::loadgen

@@ -44,6 +44,11 @@ void ResourceMeter::add_to(RunEvidence& evidence) const {
   evidence.machine.cpu = difference(at_end_.machine.cpu, at_begin_.machine.cpu);
   evidence.machine.pressure_seconds =
       difference(at_end_.machine.pressure_seconds, at_begin_.machine.pressure_seconds);
+  for (std::size_t i = 0; i < at_end_.threads.size(); ++i) {
+    evidence.busiest_thread_seconds =
+        std::max(evidence.busiest_thread_seconds.value_or(0),
+                 seconds(at_end_.threads[i] - at_begin_.threads.at(i)));
+  }
 }
 
 std::optional<double> ResourceMeter::server_cpu_seconds() const {
@@ -61,7 +66,10 @@ std::optional<std::uint64_t> ResourceMeter::bytes() const {
 }
 
 ResourceMeter::Reading ResourceMeter::read() const {
-  Reading reading{.own_cpu = own_cpu_seconds(), .private_cpu = {}, .machine = plan_.machine()};
+  Reading reading{.own_cpu = own_cpu_seconds(),
+                  .threads = threads_.cpu_times(),
+                  .private_cpu = {},
+                  .machine = plan_.machine()};
   // Other locks' servers run too.
   if (has_only_private_servers()) {
     reading.private_cpu = plan_.private_cpu.all ? plan_.private_cpu.all() : 0;
@@ -69,10 +77,16 @@ ResourceMeter::Reading ResourceMeter::read() const {
   return reading;
 }
 
+bool ResourceMeter::is_private(std::string_view set) const {
+  return plan_.private_cpu.of && plan_.private_cpu.of(set).has_value();
+}
+
+bool ResourceMeter::has_private_servers() const {
+  const bool counts_there = plan_.workload.resource != Resource::memory;
+  return is_private(server_set(strategy_)) || (counts_there && is_private("counter"));
+}
+
 bool ResourceMeter::has_only_private_servers() const {
-  const auto is_private = [this](std::string_view set) {
-    return plan_.private_cpu.of && plan_.private_cpu.of(set).has_value();
-  };
   const bool counts_there = plan_.workload.resource != Resource::memory;
   return (urls_of(strategy_, plan_.endpoints).empty() || is_private(server_set(strategy_))) &&
          (!counts_there || is_private("counter"));

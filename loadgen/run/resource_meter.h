@@ -2,9 +2,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "loadgen/record/certificate.h"
 #include "loadgen/record/machine.h"
+#include "loadgen/run/client_threads.h"
 #include "loadgen/run/runner.h"
 
 namespace lockbench::loadgen {
@@ -12,9 +15,12 @@ namespace lockbench::loadgen {
 /// What one run uses of this machine and of its private servers. For one thread.
 class ResourceMeter {
  public:
-  /// Both must outlive it.
-  ResourceMeter(const RunPlan& plan, const Descriptor& strategy)
-      : plan_(plan), strategy_(strategy) {}
+  /// All must outlive it.
+  ResourceMeter(const RunPlan& plan, const Descriptor& strategy, const ClientThreads& threads)
+      : plan_(plan), strategy_(strategy), threads_(threads) {}
+
+  /// Whether the lock or the counter is on private servers, which share this machine.
+  bool has_private_servers() const;
 
   void load_begins();
   void load_ends();
@@ -32,15 +38,18 @@ class ResourceMeter {
  private:
   struct Reading {
     double own_cpu = 0;
+    std::vector<Duration> threads;  ///< that clients share
     std::optional<double> private_cpu;
     MachineReading machine;
   };
   Reading read() const;
+  bool is_private(std::string_view set) const;
   bool has_only_private_servers() const;
   std::optional<double> read_servers() const;
 
   const RunPlan& plan_;
   const Descriptor& strategy_;
+  const ClientThreads& threads_;
   Reading at_begin_, at_end_;
   std::optional<double> servers_at_begin_, servers_when_drained_;
   std::uint64_t bytes_at_begin_ = 0, bytes_when_drained_ = 0;

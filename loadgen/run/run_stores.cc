@@ -1,5 +1,7 @@
 #include "loadgen/run/run_stores.h"
 
+#include <algorithm>
+
 namespace lockbench::loadgen {
 
 void RunStores::begin() {
@@ -34,37 +36,39 @@ RunStores::Usage RunStores::end() {
   return usage;
 }
 
-tl::expected<void, std::string> RunStores::remove_keys(
-    int keys, const std::function<std::string(int)>& key_of,
-    const std::vector<std::string_view>& suffixes) {
-  // Bounds memory: a run may have millions of keys.
-  constexpr std::size_t kBatch = 10'000;
-  std::vector<std::string> batch;
+tl::expected<void, std::string> RunStores::remove(const RunKeys& keys,
+                                                  const std::stop_token& stop) {
   // After a failure a server gets no more requests; the others are still cleaned.
   std::vector<bool> failed(stores_.size(), false);
   tl::expected<void, std::string> first_failure;
-  for (int key = 0; key < keys; ++key) {
-    for (const std::string_view suffix : suffixes)
-      batch.push_back(key_of(key) + std::string(suffix));
-    if (batch.size() < kBatch && key + 1 < keys) continue;
+  const auto from_all = [&](auto&& removal) {
     for (std::size_t store = 0; store < stores_.size(); ++store) {
       if (failed[store]) continue;
-      const auto removed = stores_[store]->remove_keys(batch);
+      const StoreResult<std::size_t> removed = removal(*stores_[store]);
       failed[store] = !removed;
       if (!removed && first_failure) first_failure = tl::unexpected(removed.error().message);
     }
+    return std::find(failed.begin(), failed.end(), false) != failed.end();
+  };
+  if (listing_ == Listing::by_prefix) {
+    from_all([&](Store& store) { return store.remove_run(keys.run_id, stop); });
+    return first_failure;
+  }
+  // Bounds memory: a run may have millions of keys.
+  constexpr std::size_t kBatch = 10'000;
+  std::vector<std::string> batch;
+  const auto remove_batch = [&] {
+    const bool go_on = from_all([&](Store& store) { return store.remove_keys(batch, stop); });
     batch.clear();
-  }
+    return go_on;
+  };
+  keys.used.for_each([&](int key) {
+    for (const std::string_view suffix : keys.suffixes)
+      batch.push_back(keys.name_of(key) + std::string(suffix));
+    return batch.size() < kBatch || remove_batch();
+  });
+  if (!batch.empty()) remove_batch();
   return first_failure;
-}
-
-tl::expected<void, std::string> RunStores::remove_run(std::string_view run_id) {
-  for (const auto& store : stores_) {
-    if (auto removed = store->remove_run(run_id); !removed) {
-      return tl::unexpected(removed.error().message);
-    }
-  }
-  return {};
 }
 
 }  // namespace lockbench::loadgen

@@ -84,6 +84,9 @@ struct RunPlan {
   /// empty.
   std::function<bool(const Descriptor&)> warms_up;
   std::function<MachineReading()> machine = read_machine;
+  /// Whether a strategy's servers outlive this process, and what is left in them with it; empty:
+  /// they do.
+  std::function<bool(const Descriptor&)> servers_stay;
   /// Whether the run was made before, and so is left out; may be empty.
   std::function<bool(const Descriptor&, int repetition)> is_done;
   /// Called on the runner's thread with each result, before the run's keys are removed; may be

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "loadgen/run/random.h"
-
 namespace lockbench::loadgen {
 namespace {
 
@@ -32,6 +30,14 @@ TimePoint Schedule::next() {
   // From the start each time, so that rounding to nanoseconds does not add up.
   const long double nanoseconds = std::min(kFarNanoseconds, gaps * 1e9L / per_second_);
   return start_ + Duration(std::llround(nanoseconds));
+}
+
+Schedule::Due Schedule::due_before(TimePoint until) {
+  const TimePoint first = next();
+  if (first >= until) return {};
+  const Duration longest = until - first;
+  const long double gaps = static_cast<long double>(longest.count()) * per_second_ / 1e9L;
+  return {static_cast<std::uint64_t>(std::ceil(gaps)), longest};
 }
 
 }  // namespace lockbench::loadgen

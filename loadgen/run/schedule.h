@@ -2,8 +2,8 @@
 
 #include <cstdint>
 #include <mutex>
-#include <random>
 
+#include "loadgen/run/random.h"
 #include "loadgen/run/workload.h"
 #include "strategies/duration.h"
 
@@ -20,12 +20,20 @@ class Schedule {
   /// Never earlier than the previous one; in the past if the clients are late.
   TimePoint next();
 
+  struct Due {
+    std::uint64_t count = 0;
+    Duration longest{};  ///< since the first of them
+  };
+  /// The further starts before `until`, which the schedule does not issue any more. Beyond the
+  /// first they are counted by their rate, as there may be billions.
+  Due due_before(TimePoint until);
+
  private:
   const double per_second_;
   const Arrival arrival_;
   const TimePoint start_;
   std::mutex mutex_;
-  std::mt19937_64 random_;
+  Random random_;
   std::uint64_t issued_ = 0;
   double elapsed_gaps_ = 0;  ///< sum of Poisson gaps, each in units of the mean gap
 };

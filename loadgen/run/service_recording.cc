@@ -27,6 +27,7 @@ class ServiceEnv : public ForwardingEnv {
     run_.recorder.add(phase_at(run_, now()), Count::commands);
     return ForwardingEnv::before_command(command);
   }
+  void report(const std::string& failure) override { run_.recorder.failure(failure); }
 
  private:
   RunShared& run_;

@@ -36,14 +36,21 @@ void fill(const Rows& rows, results::Run& result, const ValueOf& value_of) {
 
 void derive_ratios(const Counts& counts, results::Run& result) {
   const auto per_section = [&](Count what) { return per(counts[what], result.sections); };
-  result.wait = {.round_trip_seconds = per_section(Count::round_trip_ns) * 1e-9,
-                 .backoff_seconds = per_section(Count::backoff_ns) * 1e-9,
-                 .notified_seconds = per_section(Count::notified_ns) * 1e-9};
-  result.attempts_per_grant = per_section(Count::granted_attempts);
+  // Of a lock: a section may take several.
+  const auto per_grant = [&](Count what) { return per(counts[what], result.outcomes.acquired); };
+  result.wait = {.round_trip_seconds = per_grant(Count::round_trip_ns) * 1e-9,
+                 .backoff_seconds = per_grant(Count::backoff_ns) * 1e-9,
+                 .notified_seconds = per_grant(Count::notified_ns) * 1e-9};
+  result.attempts_per_grant = per_grant(Count::granted_attempts);
   result.commands_per_section = per_section(Count::commands);
-  if (counts[Count::wakes] > 0) result.herd_factor = per_section(Count::wakes);
+  if (counts[Count::wakes] > 0) result.herd_factor = per_grant(Count::wakes);
   if (result.duration_seconds > 0) {
     result.sections_per_second = static_cast<double>(result.sections) / result.duration_seconds;
+  }
+  if (result.transactions && result.duration_seconds > 0) {
+    result.transactions->per_second = result.sections_per_second;
+    result.transactions->locks_per_second =
+        static_cast<double>(result.outcomes.acquired) / result.duration_seconds;
   }
   if (result.renewal) {
     result.renewal->commands_per_second =
@@ -53,6 +60,21 @@ void derive_ratios(const Counts& counts, results::Run& result) {
     const std::uint64_t grants = result.quorum->validity.count;
     result.quorum->rounds_per_grant = grants == 0 ? std::numeric_limits<double>::quiet_NaN()
                                                   : per(counts[Count::quorum_rounds], grants);
+  }
+}
+
+/// The groups of figures that only some loads have.
+void add_groups(const Recorder& recorder, results::Run& result) {
+  const Recorder::Histograms& histograms = recorder.histograms(Phase::measured);
+  const auto any = [&](Timing timing) {
+    return histograms[timing].snapshot().count() +
+               recorder.censored(Phase::measured, timing).count() >
+           0;
+  };
+  if (any(Timing::exclusive) && any(Timing::shared)) result.acquire_by_mode.emplace();
+  if (any(Timing::transaction)) result.transactions.emplace();
+  if (any(Timing::replica_wait)) {
+    result.replication.emplace().replicas = recorder.replicas_wanted();
   }
 }
 
@@ -97,12 +119,7 @@ results::Fairness fairness_of(const RunShared& run) {
   fairness.longest_wait_seconds = seconds(std::max(totals.longest_wait, totals.longest_cut));
   fairness.longest_wait_at_least =
       totals.longest_cut > Duration::zero() && totals.longest_cut >= totals.longest_wait;
-  std::vector<const ClientWaits*> waits;
-  waits.reserve(static_cast<std::size_t>(run.recorder.client_count()));
-  for (int client = 0; client < run.recorder.client_count(); ++client) {
-    waits.push_back(&run.recorder.client(client).waits);
-  }
-  fairness.by_client = by_client(waits);
+  fairness.by_client = run.recorder.waits().by_client();
   return fairness;
 }
 
@@ -152,9 +169,7 @@ void summarise(const RunShared& run, Duration measured, results::Run& result) {
       counts[Count::renewals] + counts[Count::renewals_lost] + counts[Count::renewals_failed];
   if (renewals > 0 && measured > Duration::zero()) result.renewal.emplace();
   result.quorum = quorum_of(run);
-  if (recorder.histograms(Phase::measured)[Timing::replica_wait].snapshot().count() > 0) {
-    result.replication.emplace().replicas = recorder.replicas_wanted();
-  }
+  add_groups(recorder, result);
   const Counts whole_run = recorder.totals();
   fill(kCounts, result,
        [&](const CountInfo& row) { return (row.whole_run ? whole_run : counts)[row.kind]; });

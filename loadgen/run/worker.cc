@@ -9,14 +9,16 @@ constexpr WaitPolicy kFailurePause = {.kind = WaitKind::backoff,
                                       .min = std::chrono::milliseconds(1),
                                       .max = std::chrono::milliseconds(100)};
 
+// Random, so that sections that met in a deadlock do not meet again in the same step.
+constexpr WaitPolicy kRetryPause = {.kind = WaitKind::backoff,
+                                    .min = std::chrono::milliseconds(1),
+                                    .max = std::chrono::milliseconds(100)};
+// What a lock's validity is more than the hold when the section has all its locks: a share of its
+// TTL.
+constexpr int kTtlPerReserve = 10;
+
 std::uint64_t nanoseconds(Duration duration) {
   return static_cast<std::uint64_t>(std::max<Duration::rep>(duration.count(), 0));
-}
-
-std::mt19937_64 client_random(std::uint64_t seed, int client) {
-  std::seed_seq mixed{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32),
-                      static_cast<std::uint32_t>(client)};
-  return std::mt19937_64(mixed);
 }
 
 }  // namespace
@@ -25,7 +27,7 @@ Worker::Worker(RunShared& run, int number)
     : run_(run),
       number_(number),
       over_(run.over.get_token()),
-      base_env_(run.make_env(client_random(run.nonce, number)())),
+      base_env_(run.make_env(Random(run.nonce, static_cast<std::uint64_t>(number))())),
       env_(*base_env_, over_,
            [this](std::string_view command, Duration taken) { note_command(command, taken); }),
       strategy_(make_strategy(run.strategy, Context{.endpoints = run.endpoints,
@@ -34,16 +36,18 @@ Worker::Worker(RunShared& run, int number)
                                                     .services = run.services,
                                                     .client = number})),
       record_(run.recorder.client(number)),
-      random_(client_random(run.seed, number)) {
+      carrier_(Carrier::current()),
+      has_store_(!urls_of(run.strategy, run.endpoints).empty()),
+      random_(run.seed, static_cast<std::uint64_t>(number)) {
   request_.ttl = run.workload.ttl;
   request_.stop = run.abort.get_token();
   if (!run.meetings || number < run.workload.scheduled_clients()) return;
   call_ = base_env_->make_event();
-  run.meetings->expect(pick_key(), call_.get());
+  run.meetings->expect(own_key(), call_.get());
 }
 
 Worker::~Worker() {
-  if (is_rival()) run_.meetings->expect(pick_key(), nullptr);
+  if (is_rival()) run_.meetings->expect(own_key(), nullptr);
 }
 
 StoreResult<void> Worker::connect() {
@@ -54,7 +58,7 @@ StoreResult<void> Worker::connect() {
   }
   auto connected = strategy_->connect();
   // A lock without a server has no connection to use.
-  if (connected && !urls_of(run_.strategy, run_.endpoints).empty()) use_once();
+  if (connected && has_store_) use_once();
   return connected;
 }
 
@@ -72,7 +76,9 @@ void Worker::note_command(std::string_view command, Duration taken) {
 }
 
 void Worker::use_once() {
-  key_name_ = run_.key(run_.workload.key_count() + number_);
+  const int own = run_.workload.key_count() + number_;
+  run_.used.mark(own);
+  key_name_ = run_.key(own);
   request_.key = key_name_;
   request_.deadline = base_env_->now() + run_.workload.strategy.command_timeout;
   // A failure here shows soon enough in the load.
@@ -84,14 +90,32 @@ void Worker::use_once() {
 void Worker::work() {
   while (!over()) {
     const std::optional<TimePoint> intended = is_rival() ? next_call() : next_start();
-    if (!intended) break;
+    if (!intended || !next_transaction()) break;
     section(*intended);
-    if (!run_.workload.think.is_zero() && !over()) {
-      const TimePoint until = base_env_->now() + run_.workload.think.draw(random_);
-      base_env_->wait(nullptr, until, over_);
+    if (transaction_.think > Duration::zero() && !over()) {
+      base_env_->wait(nullptr, base_env_->now() + transaction_.think, over_);
     }
+    // A client whose store answers at once would otherwise keep the others from working.
+    carrier_.yield();
   }
   record_.state.store(ClientState::idle, std::memory_order_relaxed);
+}
+
+bool Worker::next_transaction() {
+  if (!run_.demand->next(number_, random_, transaction_)) {
+    run_.demand_met.store(true);
+    if (run_.workload.iterations && phase_ == Phase::measured) end_iteration(false);
+    return false;
+  }
+  // A trace asks for modes whatever the lock can do.
+  if (run_.workload.trace && !run_.strategy.traits.shared) {
+    for (Wanted& wanted : transaction_.locks) wanted.mode = Mode::exclusive;
+  }
+  if (run_.workload.lock_order == LockOrder::sorted) {
+    std::sort(transaction_.locks.begin(), transaction_.locks.end(),
+              [](const Wanted& one, const Wanted& other) { return one.key < other.key; });
+  }
+  return true;
 }
 
 std::optional<TimePoint> Worker::next_start() {
@@ -157,13 +181,6 @@ void Worker::end_iteration(bool used_up) {
   }
 }
 
-Mode Worker::pick_mode() {
-  const double share = run_.workload.shared_share;
-  // Draws only if needed, so that a seed gives the same load as in earlier versions.
-  if (share <= 0) return Mode::exclusive;
-  return std::uniform_real_distribution<double>()(random_) < share ? Mode::shared : Mode::exclusive;
-}
-
 void Worker::shed(TimePoint intended, TimePoint now) {
   phase_ = now < run_.measure_start.load() ? Phase::unmeasured : Phase::measured;
   histograms()[Timing::abandoned].record(now - intended);
@@ -171,11 +188,6 @@ void Worker::shed(TimePoint intended, TimePoint now) {
   Counts shed;
   shed[count_of(failure_.value_or(FailureReason::slow))] = 1;
   record_.add(phase_, shed);
-}
-
-int Worker::pick_key() {
-  if (run_.workload.key_per_client) return number_ % run_.workload.key_count();
-  return run_.keys.pick(random_);
 }
 
 TimePoint Worker::deadline_of(int key, TimePoint started) const {
@@ -187,46 +199,147 @@ TimePoint Worker::deadline_of(int key, TimePoint started) const {
 
 void Worker::section(TimePoint intended) {
   counts_ = {};
-  const int key = pick_key();
-  key_name_ = run_.key(key);
-  request_.key = key_name_;
-  request_.mode = pick_mode();
   // Not while a lock is stuck: the clients that are left have the schedule to keep.
   meets_ = run_.meetings && !is_rival() && run_.handoff.stuck() == 0 &&
-           run_.meetings->begin(key, intended);
-
+           run_.meetings->begin(transaction_.locks.front().key, intended);
   const Effort before = env_.effort();
-  wait_ = run_.handoff.begin_wait(key);
-  const AcquireMark mark = run_.audit.begin_acquire(key);
   record_.state.store(ClientState::waiting, std::memory_order_relaxed);
   const TimePoint started = run_.schedule ? base_env_->now() : intended;
-  request_.deadline = deadline_of(key, started);
-  const AcquireResult result = strategy_->acquire(request_);
-  const TimePoint ended = base_env_->now();
-  env_.leave_behind();
+  const AcquireOutcome outcome = take_all(intended, started);
+  if (failure_) counts_[count_of(*failure_)] = 1;
+  if (run_.workload.has_transactions()) note_transaction(outcome, intended, started);
 
-  phase_ = phase_of(result.outcome, ended);
-  note_wait(result, env_.effort() - before, intended, started, ended);
-
-  const bool granted = result.outcome == AcquireOutcome::acquired;
-  note_handoffs(key, granted, intended, ended);
-  if (granted) {
+  if (outcome == AcquireOutcome::acquired) {
     record_.state.store(ClientState::holding, std::memory_order_relaxed);
-    const TimePoint left_at = critical_section(key, *result.lease, mark, ended);
-    release(key, *result.lease, left_at);
+    const bool shared = std::all_of(held_.begin(), held_.end(), [](const Held& held) {
+      return held.lease.mode == Mode::shared;
+    });
+    hold();
+    give_back(true);
     counts_[Count::sections] = 1;
-    counts_[Count::shared_sections] = result.lease->mode == Mode::shared ? 1 : 0;
+    counts_[Count::shared_sections] = shared ? 1 : 0;
   }
   if (meets_) run_.meetings->end();
   const bool only_contended =
-      result.outcome == AcquireOutcome::timed_out || result.outcome == AcquireOutcome::refused;
+      outcome == AcquireOutcome::timed_out || outcome == AcquireOutcome::refused;
   record_.state.store(ClientState::idle, std::memory_order_relaxed);
   env_.leave_behind();
   counts_[Count::commands] = (env_.effort() - before).commands;
   record_.add(phase_, counts_);
   if (run_.workload.iterations && phase_ == Phase::measured) end_iteration(!only_contended);
-  pause_after_failure(result.outcome == AcquireOutcome::failed ||
-                      result.outcome == AcquireOutcome::unknown);
+  pause_after_failure(outcome == AcquireOutcome::failed || outcome == AcquireOutcome::unknown);
+}
+
+AcquireOutcome Worker::take_all(TimePoint intended, TimePoint started) {
+  const TimePoint deadline = deadline_of(transaction_.locks.front().key, started);
+  if (run_.waits) run_.waits->begin(number_);
+  AcquireOutcome outcome = try_all(intended, started, deadline);
+  if (transaction_.locks.size() == 1) return outcome;
+  for (std::uint32_t retries = 0; outcome != AcquireOutcome::acquired; ++retries) {
+    give_back(false);
+    if (outcome != AcquireOutcome::abandoned) ++counts_[Count::transaction_aborts];
+    const bool contended =
+        outcome == AcquireOutcome::timed_out || outcome == AcquireOutcome::refused;
+    if (!contended) break;
+    if (!pause_before_retry(retries, deadline)) {
+      if (!over()) break;
+      failure_.reset();  // it is the end of the run that cuts it off
+      return AcquireOutcome::abandoned;
+    }
+    ++counts_[Count::transaction_retries];
+    const TimePoint again = base_env_->now();
+    outcome = try_all(again, again, deadline);
+  }
+  return outcome;
+}
+
+AcquireOutcome Worker::try_all(TimePoint intended, TimePoint started, TimePoint deadline) {
+  WaitGraph* const waits = run_.waits.get();
+  for (const Wanted& wanted : transaction_.locks) {
+    if (!held_.empty()) {
+      // Of a section that the load's end cuts off, further locks would count as cut off, too.
+      if (over() || phase_ == Phase::ending) return AcquireOutcome::abandoned;
+      intended = started = base_env_->now();
+    }
+    if (waits != nullptr && !waits->waits(number_, wanted, run_.workload.on_deadlock)) {
+      failure_ = FailureReason::taken;
+      return AcquireOutcome::refused;
+    }
+    const AcquireOutcome outcome = take(wanted, intended, started, limit(started, deadline));
+    const bool granted = outcome == AcquireOutcome::acquired;
+    if (waits != nullptr && granted) waits->granted(number_);
+    if (waits != nullptr && !granted) {
+      if (outcome == AcquireOutcome::timed_out && waits->in_cycle(number_)) {
+        ++counts_[Count::transaction_deadlocks];
+      }
+      waits->gave_up(number_);
+    }
+    if (!granted) return outcome;
+  }
+  return AcquireOutcome::acquired;
+}
+
+TimePoint Worker::limit(TimePoint asked, TimePoint deadline) const {
+  const Workload& workload = run_.workload;
+  if (workload.lock_order == LockOrder::all_or_nothing && transaction_.locks.size() > 1) {
+    return asked;  // one attempt
+  }
+  if (held_.empty()) return deadline;
+  if (workload.lock_order == LockOrder::drawn) {
+    deadline = std::min(deadline, asked + workload.deadlock_timeout);
+  }
+  if (run_.strategy.traits.expiry != Expiry::ttl) return deadline;
+  // No lock may expire before the section has done its work.
+  const Duration needed = transaction_.hold + workload.ttl / kTtlPerReserve;
+  for (const Held& held : held_) {
+    if (held.lease.renewal) continue;
+    deadline = std::min(deadline, held.lease.state->valid_until() - needed);
+  }
+  return deadline;
+}
+
+bool Worker::pause_before_retry(std::uint32_t retries, TimePoint deadline) {
+  const TimePoint now = base_env_->now();
+  if (over() || now >= deadline) return false;
+  const Duration pause = kRetryPause.delay(retries, *base_env_);
+  return base_env_->wait(nullptr, std::min(deadline, now + pause), over_) != WaitResult::stopped;
+}
+
+AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint started,
+                            TimePoint deadline) {
+  const int key = wanted.key;
+  run_.used.mark(key);
+  key_name_ = run_.key(key);
+  request_.key = key_name_;
+  request_.mode = wanted.mode;
+  request_.deadline = deadline;
+  const Effort before = env_.effort();
+  wait_ = run_.handoff.begin_wait(key);
+  const AcquireMark mark = run_.audit.begin_acquire(key);
+  AcquireResult result = strategy_->acquire(request_);
+  const TimePoint ended = base_env_->now();
+  env_.leave_behind();
+
+  phase_ = phase_of(result.outcome, ended);
+  note_wait(result, env_.effort() - before, intended, started, ended);
+  const bool granted = result.outcome == AcquireOutcome::acquired;
+  note_handoffs(key, granted, intended, ended);
+  if (granted) held_.push_back(enter(key, *std::move(result.lease), mark, ended));
+  return result.outcome;
+}
+
+void Worker::give_back(bool written) {
+  while (!held_.empty()) {
+    const Held& held = held_.back();
+    if (written) write_counter(held);
+    const TimePoint left_at = base_env_->now();
+    run_.audit.leave(held.key, held.entry, left_at);
+    // Leaves out holds that the end of the run cut short.
+    if (written && !over()) histograms()[Timing::hold].record(left_at - held.granted_at);
+    if (run_.waits) run_.waits->released(number_, held.key);
+    release(held, left_at);
+    held_.pop_back();
+  }
 }
 
 Phase Worker::phase_of_wait(TimePoint ended) const {
@@ -254,23 +367,28 @@ void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoi
   waits[timing].record(ended - intended);
   const bool cut = kTimings[static_cast<std::size_t>(timing)].censors == Timing::acquired;
   if (cut) waits[Timing::service_cut].record(ended - started);
+  if (run_.workload.has_shared_sections() && (cut || timing == Timing::acquired)) {
+    const bool shared = request_.mode == Mode::shared;
+    const Timing complete = shared ? Timing::shared : Timing::exclusive;
+    const Timing censored = shared ? Timing::shared_cut : Timing::exclusive_cut;
+    waits[cut ? censored : complete].record(ended - intended);
+  }
   if (cut || timing == Timing::acquired) {
     Counts longest;
     (cut ? longest.longest_cut : longest.longest_wait) = ended - intended;
     record_.add(phase, longest);
-    if (phase == Phase::measured) record_.waits.record(ended - intended, cut);
+    if (phase == Phase::measured) run_.recorder.waits().record(number_, ended - intended, cut);
   }
-  counts_[Count::attempts] = result.attempts;
-  counts_[Count::wakes] = spent.wakes;
+  counts_[Count::attempts] += result.attempts;
+  counts_[Count::wakes] += spent.wakes;
   if (!result.reason.empty()) run_.recorder.failure(result.reason);
   failure_ = failure_of(result, started);
-  if (failure_) counts_[count_of(*failure_)] = 1;
   if (result.outcome != AcquireOutcome::acquired) return;
   histograms()[Timing::acquire_service].record(ended - started);
-  counts_[Count::granted_attempts] = result.attempts;
-  counts_[Count::round_trip_ns] = nanoseconds(spent.round_trip);
-  counts_[Count::backoff_ns] = nanoseconds(spent.backoff);
-  counts_[Count::notified_ns] = nanoseconds(spent.notified);
+  counts_[Count::granted_attempts] += result.attempts;
+  counts_[Count::round_trip_ns] += nanoseconds(spent.round_trip);
+  counts_[Count::backoff_ns] += nanoseconds(spent.backoff);
+  counts_[Count::notified_ns] += nanoseconds(spent.notified);
 }
 
 std::optional<FailureReason> Worker::failure_of(const AcquireResult& result,
@@ -290,19 +408,33 @@ std::optional<FailureReason> Worker::failure_of(const AcquireResult& result,
   return std::nullopt;
 }
 
+void Worker::note_transaction(AcquireOutcome outcome, TimePoint intended, TimePoint started) {
+  const TimePoint ended = base_env_->now();
+  const bool late = phase_ == Phase::ending;
+  const bool granted = outcome == AcquireOutcome::acquired && !late;
+  // As with a single lock's wait: failures of the store are no durations.
+  if (outcome == AcquireOutcome::failed || outcome == AcquireOutcome::unknown) return;
+  Recorder::Histograms& to = run_.recorder.histograms(late ? phase_of_wait(ended) : phase_);
+  to[granted ? Timing::transaction : Timing::transaction_cut].record(ended - intended);
+  to[granted ? Timing::transaction_service : Timing::transaction_service_cut].record(ended -
+                                                                                     started);
+}
+
 void Worker::note_handoffs(int key, bool granted, TimePoint intended, TimePoint ended) {
   handoffs_.clear();
   if (!granted) {
-    if (failure_ == FailureReason::taken) run_.handoff.found_taken(key, wait_);
+    // One of several locks may only have been on its way back.
+    const bool alone = transaction_.locks.size() == 1;
+    if (alone && failure_ == FailureReason::taken) run_.handoff.found_taken(key, wait_);
     std::vector<Duration> unserved;
     run_.handoff.gave_up(key, wait_, ended, unserved);
     for (const Duration waited : unserved) histograms()[Timing::handoff_cut].record(waited);
     return;
   }
   const GrantNote note = run_.handoff.granted(key, wait_, ended, handoffs_);
-  counts_[Count::contended_grants] = note.contended ? 1 : 0;
+  counts_[Count::contended_grants] += note.contended ? 1 : 0;
   if (!note.contended) histograms()[Timing::uncontended].record(ended - intended);
-  counts_[Count::overtakings] = note.overtook ? 1 : 0;
+  counts_[Count::overtakings] += note.overtook ? 1 : 0;
   if (note.turnaround) histograms()[Timing::turnaround].record(*note.turnaround);
   record_handoffs();
 }
@@ -316,40 +448,45 @@ void Worker::record_handoffs() {
   }
 }
 
-TimePoint Worker::critical_section(int key, const Lease& lease, AcquireMark mark,
-                                   TimePoint granted_at) {
+Worker::Held Worker::enter(int key, Lease lease, AcquireMark mark, TimePoint granted_at) {
   const auto entry = run_.audit.enter(key, number_, lease.mode, lease.fencing, mark, granted_at);
-  const bool shared = lease.mode == Mode::shared;
   // Holders of a shared lock arrive in any order: their numbers must not reject one another.
-  const auto seen = counter_->read(key, shared ? std::nullopt : lease.fencing);
-  if (!run_.workload.hold.is_zero() && (meets_ || !run_.meetings)) {
-    const TimePoint until = granted_at + run_.workload.hold.draw(random_);
-    if (meets_) run_.meetings->call(key, until);
-    base_env_->wait(nullptr, until, over_);
-  }
-  WriteResult written = WriteResult::failed;
-  if (seen && shared) {
-    written = WriteResult::accepted;  // there is nothing to write
-  } else if (seen && seen->stale) {
-    written = WriteResult::rejected_stale;  // the read was refused, so there is no write
-  } else if (seen) {
-    written = counter_->write(key, *seen, lease.fencing);
+  const bool shared = lease.mode == Mode::shared;
+  auto seen = counter_->read(key, shared ? std::nullopt : lease.fencing);
+  Held held{.key = key, .lease = std::move(lease), .granted_at = granted_at, .entry = entry};
+  if (seen) {
+    held.seen = *seen;
+    if (seen->stale) ++counts_[Count::stale_rejected];
   } else {
+    ++counts_[Count::resource_failures];
     run_.recorder.failure("counter: " + seen.error());
   }
+  return held;
+}
+
+void Worker::hold() {
+  // Without a store nothing else in a section lets clients on the same thread meet.
+  if (!has_store_) carrier_.yield();
+  if (transaction_.hold == Duration::zero() || (run_.meetings && !meets_)) return;
+  const TimePoint until = held_.back().granted_at + transaction_.hold;
+  if (meets_) run_.meetings->call(held_.back().key, until);
+  base_env_->wait(nullptr, until, over_);
+}
+
+void Worker::write_counter(const Held& held) {
+  // A shared section has nothing to write, and one whose read failed or was refused must not.
+  if (held.lease.mode == Mode::shared || !held.seen || held.seen->stale) return;
+  const WriteResult written = counter_->write(held.key, *held.seen, held.lease.fencing);
   if (written == WriteResult::rejected_stale) ++counts_[Count::stale_rejected];
   if (written == WriteResult::failed || written == WriteResult::unknown) {
     ++counts_[Count::resource_failures];
-    if (seen) run_.recorder.failure("counter: a write failed or got no answer");
+    run_.recorder.failure("counter: a write failed or got no answer");
   }
-  const TimePoint left_at = base_env_->now();
-  run_.audit.leave(key, entry, left_at);
-  // Leaves out holds that the end of the run cut short.
-  if (!over()) histograms()[Timing::hold].record(left_at - granted_at);
-  return left_at;
 }
 
-void Worker::release(int key, const Lease& lease, TimePoint left_at) {
+void Worker::release(const Held& held, TimePoint left_at) {
+  const int key = held.key;
+  const Lease& lease = held.lease;
   if (lease.state->lost_at()) note_loss(lease, *lease.state->lost_at());
   // The release of a shared lock is no handoff: others may still hold it.
   const bool awaited = run_.handoff.release_started(key, lease.mode, left_at);
@@ -359,7 +496,7 @@ void Worker::release(int key, const Lease& lease, TimePoint left_at) {
     const bool released = result.outcome == ReleaseOutcome::released;
     handoffs_.clear();
     run_.handoff.release_finished(key, left_at, released, handoffs_);
-    counts_[Count::awaited_releases] = released ? 1 : 0;
+    counts_[Count::awaited_releases] += released ? 1 : 0;
     record_handoffs();
   }
   histograms()[Timing::release].record(done_at - left_at);

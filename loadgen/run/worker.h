@@ -4,21 +4,25 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <random>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "loadgen/record/audit.h"
 #include "loadgen/record/counter.h"
 #include "loadgen/record/handoff.h"
 #include "loadgen/record/metered_env.h"
 #include "loadgen/record/recorder.h"
-#include "loadgen/run/key_chooser.h"
+#include "loadgen/run/demand.h"
 #include "loadgen/run/meetings.h"
 #include "loadgen/run/runner.h"
 #include "loadgen/run/schedule.h"
+#include "loadgen/run/used_keys.h"
+#include "loadgen/run/wait_graph.h"
 #include "loadgen/run/workload.h"
+#include "strategies/carrier.h"
 #include "strategies/descriptor.h"
+#include "strategies/random.h"
 
 namespace lockbench::loadgen {
 
@@ -37,16 +41,19 @@ struct RunShared {
   Services services;  ///< after the recorder, which they write to as long as they live
   Audit audit;
   HandoffTracker handoff;
-  KeyChooser keys;
+  UsedKeys used;  ///< beside the load's keys, each client has one of its own
+  std::unique_ptr<Demand> demand;
   std::unique_ptr<Counter> counter;
   std::unique_ptr<Schedule> schedule;    ///< open loop only; made when the load starts
   std::unique_ptr<Meetings> meetings{};  ///< of a canary's load only
+  std::unique_ptr<WaitGraph> waits{};    ///< only where locks are taken as drawn
 
   TimePoint load_start{};
   /// Set before the load starts; once moved to an earlier time if the warm-up is over before its
   /// latest end.
   std::atomic<TimePoint> measure_start{}, load_end{};
   std::atomic<bool> started{false};                 ///< the times above are set
+  std::atomic<bool> demand_met{false};              ///< there is nothing left to do
   std::atomic<std::uint64_t> measured_sections{0};  ///< begun; only with a limit on iterations
   std::atomic<std::uint64_t> ended_sections{0};     ///< those of them that ended
   /// Ends the run: no section begins and waits stop, but commands under way still get their
@@ -59,7 +66,8 @@ struct RunShared {
   std::string key(int number) const { return key_prefix + std::to_string(number) + "}"; }
 };
 
-/// One client. Its thread repeats sections, from the intended start to the release.
+/// One client: repeats sections, from the intended start to the release. Used on one thread or
+/// fiber, from its construction on.
 class Worker {
  public:
   Worker(RunShared& run, int number);
@@ -84,25 +92,50 @@ class Worker {
   bool is_rival() const { return call_ != nullptr; }
   /// Counts a section as abandoned that is later than `longest_lag`.
   void shed(TimePoint intended, TimePoint now);
+  /// Draws what the next section does. False: nothing is left.
+  bool next_transaction();
   void section(TimePoint intended);
-  int pick_key();
+  int own_key() const { return number_ % run_.workload.key_count(); }
   /// How long a request waits that starts now.
   TimePoint deadline_of(int key, TimePoint started) const;
+  /// Takes all locks of the transaction, or none. Not acquired: why the last attempt failed.
+  AcquireOutcome take_all(TimePoint intended, TimePoint started);
+  AcquireOutcome try_all(TimePoint intended, TimePoint started, TimePoint deadline);
+  AcquireOutcome take(const Wanted& wanted, TimePoint intended, TimePoint started,
+                      TimePoint deadline);
+  /// Of a request for one lock of several.
+  TimePoint limit(TimePoint asked, TimePoint deadline) const;
+  /// Waits before it tries again to take all locks. Whether that is worth while.
+  bool pause_before_retry(std::uint32_t retries, TimePoint deadline);
+  /// Gives back what is held of the transaction, the latest lock first; `written`: each counter is
+  /// incremented before.
+  void give_back(bool written);
   /// With a limit on iterations: takes one if any is left.
   bool take_iteration();
   /// Ends the iteration, and with the last one the run. Returns an unused one to the others.
   void end_iteration(bool used_up);
-  Mode pick_mode();
-  /// Inside the lock: reads the counter, holds, and writes it back unless the lock is shared.
-  /// Returns the time of leaving.
-  TimePoint critical_section(int key, const Lease& lease, AcquireMark mark, TimePoint granted_at);
-  void release(int key, const Lease& lease, TimePoint left_at);
+  /// A lock that the section holds.
+  struct Held {
+    int key = 0;
+    Lease lease;
+    TimePoint granted_at;
+    Entry entry;
+    std::optional<Reading> seen{};  ///< of the counter
+  };
+  /// The lock was granted: reads the counter.
+  Held enter(int key, Lease lease, AcquireMark mark, TimePoint granted_at);
+  void hold();
+  /// Writes the counter back, unless the lock is shared.
+  void write_counter(const Held& held);
+  void release(const Held& held, TimePoint left_at);
   Phase phase_of_wait(TimePoint ended) const;
   Phase phase_of(AcquireOutcome outcome, TimePoint ended) const;
   void note_wait(const AcquireResult& result, const Effort& spent, TimePoint intended,
                  TimePoint started, TimePoint ended);
   /// Why the lock was not granted; nothing if it was, or if the end of the run cut the wait off.
   std::optional<FailureReason> failure_of(const AcquireResult& result, TimePoint started) const;
+  /// All locks were taken, or that was given up.
+  void note_transaction(AcquireOutcome outcome, TimePoint intended, TimePoint started);
   /// The acquisition ended: who waited, who was overtaken.
   void note_handoffs(int key, bool granted, TimePoint intended, TimePoint ended);
   void record_handoffs();
@@ -121,7 +154,11 @@ class Worker {
   std::unique_ptr<LockStrategy> strategy_;
   std::unique_ptr<CounterSession> counter_;
   ClientRecord& record_;
-  std::mt19937_64 random_;
+  Carrier& carrier_;
+  const bool has_store_;
+  Random random_;
+  Transaction transaction_;  ///< of the current section, as is what it holds; both reused
+  std::vector<Held> held_;
   std::string key_name_;
   AcquireRequest request_;  ///< reused: copying a stop token writes to memory that clients share
   std::unique_ptr<Event> call_;           ///< of a rival only

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
 #include "loadgen/run/duration_distribution.h"
+#include "loadgen/run/hot_set.h"
+#include "loadgen/run/trace.h"
 #include "strategies/descriptor.h"
 
 namespace lockbench::loadgen {
@@ -15,14 +18,41 @@ enum class Arrival { constant, poisson };
 /// Where the protected counter lives.
 enum class Resource { memory, redis, redis_fenced };
 
+/// What clients run on: fibers of a few threads, or a thread each.
+enum class ClientsOn { fibers, threads };
+inline constexpr ClientsOn kUsualClientsOn = ClientsOn::threads;
+
+/// How a section takes several locks: in the order of their keys, which excludes deadlocks; as
+/// drawn; or all or none, in which case a section waits for no lock while it holds another one.
+enum class LockOrder { sorted, drawn, all_or_nothing };
+
+/// What ends a deadlock of locks taken as drawn: `timeout` of a wait, or `wait_die`, where a
+/// section gives way if an older one has the lock or waits for it (Rosenkrantz, Stearns and Lewis,
+/// "System Level Concurrency Control for Distributed Database Systems", 1978).
+enum class OnDeadlock { timeout, wait_die };
+
 /// What the clients do.
 struct Workload {
   std::string_view load{};  ///< its name, if it has one
   int clients = 8;
-  int keys = 1;                 ///< distinct locks; not used with key_per_client
-  bool key_per_client = false;  ///< each client its own lock: no contention
-  double key_skew = 0;          ///< Zipf exponent over the keys
-  double shared_share = 0;      ///< of the sections that take the lock's shared mode
+  ClientsOn clients_on = kUsualClientsOn;
+  std::optional<int> threads;              ///< with fibers; nothing: see generator_threads()
+  std::optional<std::size_t> stack_bytes;  ///< of each fiber; nothing: the scheduler's own
+  std::optional<int> connections;  ///< to each Redis, that fibers share; nothing: one per client
+  int keys = 1;                    ///< distinct locks; not used with key_per_client
+  bool key_per_client = false;     ///< each client its own lock: no contention
+  double key_skew = 0;             ///< Zipf exponent over the keys
+  std::optional<HotSet> hot_set;   ///< in its place
+  /// Says which locks each section takes, in place of the keys, modes and numbers of locks drawn;
+  /// `keys` is then that of the trace.
+  std::optional<Trace> trace;
+  double shared_share = 0;    ///< of the sections that take the lock's shared mode
+  int locks_per_section = 1;  ///< different ones
+  LockOrder lock_order = LockOrder::sorted;
+  OnDeadlock on_deadlock = OnDeadlock::timeout;
+  /// How long a section that holds a lock waits for the next one before it gives all back and
+  /// begins again; only if they are taken as drawn.
+  Duration deadlock_timeout = std::chrono::milliseconds(100);
   DurationDistribution hold, think;
   /// A canary's load, with a key for each client: the first half of the clients follow the schedule
   /// and hold nothing, except once in this time (see Meetings). Then a rival from the second half,
@@ -47,10 +77,13 @@ struct Workload {
   Duration rtt{};  ///< added between clients and private servers
   int repeat = 1;
   std::uint64_t seed = 1;
-  StrategyOptions strategy;
+  StrategyOptions strategy{.bounded_keys = true};
 
   /// Clients that are no rivals.
   int scheduled_clients() const { return meet_every ? clients / 2 : clients; }
+  /// Sections may take several locks: they are transactions.
+  bool has_transactions() const { return locks_per_section > 1 || trace.has_value(); }
+  bool has_shared_sections() const { return shared_share > 0 || trace.has_value(); }
   int key_count() const { return key_per_client ? scheduled_clients() : keys; }
 };
 

@@ -1,0 +1,182 @@
+#include "loadgen/fibers/descriptors.h"
+
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <stdexcept>
+#include <system_error>
+
+namespace lockbench::fibers {
+namespace {
+
+// Beyond what a process can open elsewhere; without it "unlimited" would take terabytes.
+constexpr rlim_t kMostDescriptors = rlim_t{1} << 22;
+
+/// The hard limit, as the soft one can be raised later.
+std::size_t most_descriptors() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMostDescriptors;
+  return std::min(limit.rlim_max, kMostDescriptors);
+}
+
+/// One descriptor and no waiting.
+bool is_ready(pollfd& polled) { return ::poll(&polled, 1, 0) > 0; }
+
+void claim(Fiber*& place, Fiber& fiber) {
+  if (place != nullptr && place != &fiber) {
+    throw std::logic_error("two fibers wait for the same descriptor");
+  }
+  place = &fiber;
+}
+
+}  // namespace
+
+tl::expected<std::unique_ptr<Descriptors>, std::string> Descriptors::make() {
+  const std::size_t size = most_descriptors();
+  const int epoll = ::epoll_create1(EPOLL_CLOEXEC);
+  const int interrupt = epoll < 0 ? -1 : ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  // Edge-triggered, it need not be read.
+  epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.fd = kInterrupt}};
+  const timespec now{};
+  if (interrupt >= 0 && ::epoll_ctl(epoll, EPOLL_CTL_ADD, interrupt, &event) == 0 &&
+      ::epoll_pwait2(epoll, &event, 1, &now, nullptr) >= 0) {
+    void* const table = ::mmap(nullptr, size * sizeof(Watched), PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (table != MAP_FAILED) {
+      return std::unique_ptr<Descriptors>(
+          new Descriptors(epoll, interrupt, {static_cast<Watched*>(table), size}));
+    }
+  }
+  const std::string why = std::system_category().message(errno);
+  if (interrupt >= 0) ::close(interrupt);
+  if (epoll >= 0) ::close(epoll);
+  return tl::unexpected("connections cannot be watched: " + why);
+}
+
+Descriptors::~Descriptors() {
+  ::munmap(table_, size_ * sizeof(Watched));
+  ::close(interrupt_);
+  ::close(epoll_);
+}
+
+void Descriptors::keep(int fd) {
+  Watched& watched = at(fd);
+  if (watched.is_kept()) return;
+  watched.see_nothing();
+  // Reports at once what is ready already. It exists if it was forgotten but not closed.
+  if (!watch(EPOLL_CTL_ADD, EPOLL_CTL_MOD, EEXIST, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET)) {
+    throw std::system_error(errno, std::system_category(), "a connection cannot be watched");
+  }
+  watched.kept = true;
+  std::atomic_ref(watched.forgotten).store(false, std::memory_order_relaxed);
+}
+
+void Descriptors::forget(int fd) noexcept {
+  if (fd < 0 || static_cast<std::size_t>(fd) >= size_) return;
+  std::atomic_ref(table_[fd].forgotten).store(true, std::memory_order_release);
+}
+
+bool Descriptors::take_ready(std::span<pollfd> polled) {
+  bool any = false;
+  for (pollfd& one : polled) {
+    one.revents = 0;
+    if (one.fd < 0) continue;
+    Watched& watched = at(one.fd);
+    if (watched.is_kept()) {
+      one.revents = watched.take(one.events);
+    } else {
+      // What was reported may be for another fiber, or for an earlier file of this number.
+      is_ready(one);
+    }
+    any = any || one.revents != 0;
+  }
+  return any;
+}
+
+void Descriptors::await(std::span<pollfd> polled, Fiber& fiber) {
+  for (const pollfd& one : polled) {
+    if (one.fd < 0) continue;
+    Watched& watched = at(one.fd);
+    watched.armed = false;
+    if ((one.events & POLLIN) != 0) claim(watched.reader, fiber);
+    if ((one.events & POLLOUT) != 0) claim(watched.writer, fiber);
+  }
+}
+
+bool Descriptors::arm(std::span<pollfd> polled) {
+  for (pollfd& one : polled) {
+    if (one.fd < 0) continue;
+    Watched& watched = at(one.fd);
+    if (watched.is_kept() || watched.armed) continue;
+    const std::uint32_t events = (watched.reader != nullptr ? EPOLLIN | EPOLLRDHUP : 0U) |
+                                 (watched.writer != nullptr ? EPOLLOUT : 0U) | EPOLLONESHOT;
+    watched.armed = watch(EPOLL_CTL_MOD, EPOLL_CTL_ADD, ENOENT, one.fd, events);
+    if (watched.armed) continue;
+    const int error = errno;
+    if (is_ready(one)) return false;  // a file, or not open
+    throw std::system_error(error, std::system_category(), "a connection cannot be watched");
+  }
+  return true;
+}
+
+void Descriptors::leave(std::span<pollfd> polled, const Fiber& fiber) noexcept {
+  for (const pollfd& one : polled) {
+    if (one.fd < 0 || static_cast<std::size_t>(one.fd) >= size_) continue;
+    Watched& watched = table_[one.fd];
+    if (watched.reader == &fiber) watched.reader = nullptr;
+    if (watched.writer == &fiber) watched.writer = nullptr;
+  }
+}
+
+void Descriptors::interrupt() noexcept {
+  const std::uint64_t one = 1;
+  // It can only fail if a look is to end already.
+  [[maybe_unused]] const auto written = ::write(interrupt_, &one, sizeof one);
+}
+
+std::span<const epoll_event> Descriptors::look(Duration longest) {
+  const auto whole = std::chrono::floor<std::chrono::seconds>(longest);
+  const timespec limit{.tv_sec = whole.count(), .tv_nsec = (longest - whole).count()};
+  const int count = ::epoll_pwait2(epoll_, events_.data(), static_cast<int>(kAtOnce),
+                                   longest == Duration::max() ? nullptr : &limit, nullptr);
+  return {events_.data(), static_cast<std::size_t>(std::max(count, 0))};
+}
+
+Descriptors::Watched& Descriptors::at(int fd) {
+  if (static_cast<std::size_t>(fd) >= size_) throw std::length_error("too many open files");
+  return table_[fd];
+}
+
+bool Descriptors::watch(int operation, int otherwise, int if_error, int fd, std::uint32_t events) {
+  epoll_event event{.events = events, .data = {.fd = fd}};
+  if (::epoll_ctl(epoll_, operation, fd, &event) == 0) return true;
+  return errno == if_error && ::epoll_ctl(epoll_, otherwise, fd, &event) == 0;
+}
+
+void Descriptors::Watched::note(std::uint32_t events) noexcept {
+  armed = false;
+  readable = readable || (events & EPOLLIN) != 0;
+  writable = writable || (events & EPOLLOUT) != 0;
+  input_ended = input_ended || (events & EPOLLRDHUP) != 0;
+  hung_up = hung_up || (events & (EPOLLHUP | EPOLLERR)) != 0;
+}
+
+bool Descriptors::Watched::is_kept() noexcept {
+  return kept && !std::atomic_ref(forgotten).load(std::memory_order_acquire);
+}
+
+short Descriptors::Watched::take(short wanted) {
+  int ready = hung_up ? POLLHUP : 0;
+  if ((wanted & POLLIN) != 0 && can_read()) ready |= POLLIN;
+  if ((wanted & POLLOUT) != 0 && can_write()) ready |= POLLOUT;
+  if ((wanted & POLLIN) != 0) readable = false;
+  if ((wanted & POLLOUT) != 0) writable = false;
+  return static_cast<short>(ready);
+}
+
+}  // namespace lockbench::fibers

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <poll.h>
+#include <sys/epoll.h>
+
+#include <array>
+#include <memory>
+#include <span>
+#include <string>
+#include <tl/expected.hpp>
+
+#include "strategies/duration.h"
+
+namespace lockbench::fibers {
+
+struct Fiber;
+
+/// Which descriptors are ready, and which fiber waits for them. For one thread, except that any may
+/// forget() and interrupt().
+class Descriptors {
+ public:
+  /// The error says why there can be none: too many open files, or an old kernel.
+  static tl::expected<std::unique_ptr<Descriptors>, std::string> make();
+  Descriptors(const Descriptors&) = delete;
+  Descriptors& operator=(const Descriptors&) = delete;
+  ~Descriptors();
+
+  /// As Carrier's. Throws std::system_error if the kernel watches no more.
+  void keep(int fd);
+  void forget(int fd) noexcept;
+
+  /// Sets `revents` of those that became ready; false if none did. Each is reported once, but one
+  /// that was hung up always.
+  bool take_ready(std::span<pollfd> polled);
+  /// harvest() wakes this fiber for them. Throws std::logic_error if another one waits for the
+  /// same.
+  void await(std::span<pollfd> polled, Fiber& fiber);
+  /// To be called before each pause: the kernel reports those that are not kept once only. False,
+  /// with `revents` set, if it cannot watch one since that is always ready.
+  bool arm(std::span<pollfd> polled);
+  void leave(std::span<pollfd> polled, const Fiber& fiber) noexcept;
+
+  /// Calls `on_ready(fiber)` for those who wait for what is ready, within `longest`; max: without
+  /// a bound.
+  template <class OnReady>
+  void harvest(Duration longest, OnReady on_ready) {
+    for (const epoll_event& event : look(longest)) {
+      if (event.data.fd == kInterrupt) continue;
+      Watched& watched = table_[event.data.fd];
+      watched.note(event.events);
+      // One that is not kept was reported to both, who must arm it again.
+      const bool both = !watched.is_kept();
+      if (watched.reader != nullptr && (both || watched.can_read())) on_ready(*watched.reader);
+      if (watched.writer != nullptr && (both || watched.can_write())) on_ready(*watched.writer);
+    }
+  }
+  /// Ends the look under way, or the next one.
+  void interrupt() noexcept;
+
+ private:
+  static constexpr int kInterrupt = -1;
+  static constexpr std::size_t kAtOnce = 256;
+
+  /// All zero: nothing is known.
+  struct Watched {
+    Fiber* reader;
+    Fiber* writer;
+    bool kept;
+    bool forgotten;  ///< since it was kept; set by any thread
+    bool armed;      ///< if it is not kept
+    // Seen and not yet taken.
+    bool readable, writable;
+    // For good. With the last data there comes no event of its own.
+    bool input_ended, hung_up;
+
+    void note(std::uint32_t events) noexcept;
+    bool can_read() const { return readable || input_ended || hung_up; }
+    bool can_write() const { return writable || hung_up; }
+    void see_nothing() { readable = writable = input_ended = hung_up = false; }
+    bool is_kept() noexcept;
+    short take(short wanted);
+  };
+
+  Descriptors(int epoll, int interrupt, std::span<Watched> table)
+      : epoll_(epoll), interrupt_(interrupt), table_(table.data()), size_(table.size()) {}
+
+  std::span<const epoll_event> look(Duration longest);
+  Watched& at(int fd);
+  /// False if the kernel refuses; errno says why.
+  bool watch(int operation, int otherwise, int if_error, int fd, std::uint32_t events);
+
+  const int epoll_, interrupt_;
+  Watched* const table_;  ///< by number; untouched pages take no memory
+  const std::size_t size_;
+  std::array<epoll_event, kAtOnce> events_{};
+};
+
+}  // namespace lockbench::fibers

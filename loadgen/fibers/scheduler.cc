@@ -1,0 +1,315 @@
+#include "loadgen/fibers/scheduler.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include "strategies/carrier_event.h"
+
+namespace lockbench::fibers {
+namespace {
+
+// After so many turns the descriptors are looked at even if there are fibers that could run: a
+// system call for each turn would cost more than the shortest sections.
+constexpr int kRunsPerLook = 16;
+constexpr Duration kLongestLook = std::chrono::hours(1);
+// What trim_stack() and the system call below it use of the stack.
+constexpr std::ptrdiff_t kStackOfTrimming = kSanitized ? 8192 : 1024;
+
+class FiberTask final : public Task {
+ public:
+  FiberTask() = default;
+  FiberTask(const FiberTask&) = delete;
+  FiberTask& operator=(const FiberTask&) = delete;
+  ~FiberTask() override {
+    stop.request_stop();
+    Carrier::current().wait(&ended, TimePoint::max(), {});
+  }
+
+  std::stop_source stop;
+  CarrierEvent ended;
+};
+
+}  // namespace
+
+void Fiber::wake() noexcept { scheduler.post(event_wake); }
+
+void Fiber::OnStop::operator()() const noexcept {
+  fiber.stop_posted.store(true, std::memory_order_relaxed);
+  fiber.scheduler.post(fiber.stop_wake);
+}
+
+void Scheduler::Ready::push(Fiber& fiber) {
+  fiber.next_ready = nullptr;
+  (first_ == nullptr ? first_ : last_->next_ready) = &fiber;
+  last_ = &fiber;
+}
+
+Fiber& Scheduler::Ready::pop() {
+  Fiber& fiber = *first_;
+  first_ = fiber.next_ready;
+  return fiber;
+}
+
+tl::expected<std::unique_ptr<Scheduler>, std::string> Scheduler::make(Stacks& stacks) {
+  auto descriptors = Descriptors::make();
+  if (!descriptors) return tl::unexpected(descriptors.error());
+  return std::unique_ptr<Scheduler>(new Scheduler(stacks, std::move(*descriptors)));
+}
+
+Scheduler::~Scheduler() {
+  // Bounded: whoever posted the wake that ended the last fiber is about to leave post().
+  while (posting_.load(std::memory_order_acquire) != 0) std::this_thread::yield();
+}
+
+void Scheduler::run() noexcept {
+  Context loop;
+  loop_ = &loop;
+  set_current(this);
+  while (true) {
+    take_inbox();
+    run_ready();
+    if (!ready_.empty() && runs_since_look_ < kRunsPerLook) continue;
+    const bool idle = ready_.empty() && fibers_ == 0;
+    if (idle && finishing_.load() && inbox_.load() == nullptr) break;
+    look_around();
+  }
+  set_current(nullptr);
+  loop_ = nullptr;
+}
+
+void Scheduler::finish() noexcept {
+  finishing_.store(true);
+  descriptors_->interrupt();
+}
+
+std::unique_ptr<Event> Scheduler::make_event() { return std::make_unique<CarrierEvent>(); }
+
+WaitResult Scheduler::wait(Event* event, TimePoint deadline, const std::stop_token& stop) {
+  auto* const awaited = static_cast<CarrierEvent*>(event);
+  if (awaited != nullptr && awaited->take()) return WaitResult::signalled;
+  if (stop.stop_requested()) return WaitResult::stopped;
+  if (deadline <= now()) return WaitResult::timed_out;
+  Fiber& self = *running_;
+  heed(self, stop);
+  self.event_wake.delivered = false;
+  timers_.arm(self, deadline);
+  if (awaited != nullptr && !awaited->await(self)) {
+    Timers::disarm(self);
+    awaited->take();
+    return WaitResult::signalled;
+  }
+  while (!self.event_wake.delivered && !self.expired && !stop.stop_requested()) park();
+  Timers::disarm(self);
+  if (awaited != nullptr && !awaited->leave(self)) {
+    // Who has set it may not have posted the wake yet, which must not strike a later wait.
+    while (!self.event_wake.delivered) park();
+    awaited->take();
+    return WaitResult::signalled;
+  }
+  return stop.stop_requested() ? WaitResult::stopped : WaitResult::timed_out;
+}
+
+void Scheduler::poll(std::span<pollfd> descriptors, Duration longest, const std::stop_token& stop) {
+  if (longest <= Duration::zero() || stop.stop_requested()) {
+    ::poll(descriptors.data(), descriptors.size(), 0);
+    return;
+  }
+  Fiber& self = *running_;
+  heed(self, stop);
+  // From here to the first pause nobody else runs, so that no event is missed.
+  if (descriptors_->take_ready(descriptors)) return;
+  struct Leaving {
+    ~Leaving() { watched.leave(polled, self); }
+    Descriptors& watched;
+    std::span<pollfd> polled;
+    const Fiber& self;
+  };
+  const Leaving leaving{*descriptors_, descriptors, self};
+  descriptors_->await(descriptors, self);
+  timers_.arm(self, longest >= kLongestDuration ? TimePoint::max() : now() + longest);
+  while (!self.expired && !stop.stop_requested()) {
+    if (!descriptors_->arm(descriptors)) break;
+    park();
+    if (descriptors_->take_ready(descriptors)) break;
+  }
+  Timers::disarm(self);
+}
+
+void Scheduler::yield() {
+  if (ready_.empty() && runs_since_look_ < kRunsPerLook) {
+    ++runs_since_look_;
+    return;
+  }
+  ready_.push(*running_);
+  running_->ready = true;
+  park();
+}
+
+tl::expected<std::unique_ptr<Task>, std::string> Scheduler::start(Body body, OnFailure on_failure) {
+  const auto stack = stacks_.take();
+  if (!stack) return tl::unexpected(stack.error());
+  auto fiber = std::make_unique<Fiber>(*this, *stack, &Scheduler::enter);
+  fiber->body = std::move(body);
+  fiber->on_failure = std::move(on_failure);
+  auto task = std::make_unique<FiberTask>();  // from here on somebody waits for the end
+  fiber->stop = task->stop.get_token();
+  fiber->ended = &task->ended;
+  post(fiber.release()->event_wake);  // the scheduler owns it now
+  return task;
+}
+
+void Scheduler::trim_stack() noexcept {
+  const auto* const frame = static_cast<const std::byte*>(__builtin_frame_address(0));
+  stacks_.trim(running_->stack, frame - kStackOfTrimming);
+}
+
+bool Scheduler::guards(const void* address) const noexcept {
+  return running_ != nullptr && running_->stack.data() <= address &&
+         address < running_->stack.data() + Stacks::kGuardBytes;
+}
+
+// Wakes. Whoever posts one holds its fiber in existence, and so the scheduler: the fiber does not
+// go on before it is delivered.
+
+void Scheduler::post(Wake& wake) noexcept {
+  if (&Carrier::current() == this) return deliver(wake);
+  posting_.fetch_add(1, std::memory_order_relaxed);
+  Wake* latest = inbox_.load(std::memory_order_relaxed);
+  do {
+    wake.next = latest;
+  } while (!inbox_.compare_exchange_weak(latest, &wake));
+  if (asleep_.exchange(false)) descriptors_->interrupt();
+  posting_.fetch_sub(1, std::memory_order_release);
+}
+
+void Scheduler::deliver(Wake& wake) noexcept {
+  wake.delivered = true;
+  make_ready(wake.fiber);
+}
+
+void Scheduler::make_ready(Fiber& fiber) noexcept {
+  // The one that runs looks for itself before it waits.
+  if (fiber.ready || &fiber == running_) return;
+  fiber.ready = true;
+  ready_.push(fiber);
+}
+
+void Scheduler::take_inbox() noexcept {
+  if (inbox_.load(std::memory_order_relaxed) == nullptr) return;
+  Wake* latest = inbox_.exchange(nullptr, std::memory_order_acquire);
+  Wake* first = nullptr;
+  while (latest != nullptr) {
+    Wake* const next = std::exchange(latest->next, first);
+    first = std::exchange(latest, next);
+  }
+  while (first != nullptr) deliver(*std::exchange(first, first->next));
+}
+
+// The loop.
+
+void Scheduler::run_ready() noexcept {
+  // Those that become ready meanwhile come after the next look at the inbox.
+  const Fiber* const last = ready_.last();
+  bool more = !ready_.empty();
+  while (more) {
+    Fiber& fiber = ready_.pop();
+    more = &fiber != last;
+    resume(fiber);
+    ++runs_since_look_;
+  }
+}
+
+void Scheduler::resume(Fiber& fiber) noexcept {
+  fiber.ready = false;
+  running_ = &fiber;
+  fiber.exceptions.load();
+  loop_->switch_to(fiber.context);
+  fiber.exceptions.save();
+  running_ = nullptr;
+  stacks_.check(fiber.stack);
+  if (fiber.over) end(fiber);
+}
+
+void Scheduler::end(Fiber& fiber) noexcept {
+  Event* const ended = fiber.ended;
+  timers_.remove(fiber);
+  stacks_.give_back(fiber.stack);
+  std::unique_ptr<Fiber>(&fiber).reset();  // start() released it
+  --fibers_;
+  ended->set();
+}
+
+void Scheduler::look_around() noexcept {
+  Duration longest = Duration::zero();
+  if (ready_.empty()) {
+    asleep_.store(true);
+    if (inbox_.load() == nullptr) longest = until_next_timer();
+  }
+  descriptors_->harvest(longest, [this](Fiber& fiber) { make_ready(fiber); });
+  asleep_.store(false, std::memory_order_relaxed);
+  runs_since_look_ = 0;
+  if (timers_.next() == TimePoint::max()) return;
+  timers_.expire(now(), [this](Timed& timed) { make_ready(static_cast<Fiber&>(timed)); });
+}
+
+Duration Scheduler::until_next_timer() const noexcept {
+  const TimePoint next = timers_.next();
+  if (next == TimePoint::max()) return Duration::max();
+  return std::clamp(next - now(), Duration::zero(), kLongestLook);
+}
+
+// On a fiber.
+
+void Scheduler::enter(boost::context::detail::transfer_t transfer) noexcept {
+  auto& scheduler = static_cast<Scheduler&>(Carrier::current());
+  Fiber& self = *scheduler.running_;
+  self.context.arrived(transfer);
+  ++scheduler.fibers_;
+  run_body(self);
+  scheduler.unheed(self);
+  self.over = true;
+  self.context.end_in(*scheduler.loop_);
+}
+
+void Scheduler::run_body(Fiber& fiber) noexcept {
+  try {
+    fiber.body(fiber.stop);
+  } catch (const std::exception& error) {
+    fiber.on_failure(error.what());
+  } catch (...) {
+    fiber.on_failure("an unknown exception");
+  }
+  // What they hold may wait when it is destroyed, so that must be here.
+  fiber.body = nullptr;
+  fiber.on_failure = nullptr;
+}
+
+void Scheduler::park() noexcept {
+  const int error = errno;
+  running_->context.switch_to(*loop_);
+  errno = error;
+}
+
+void Scheduler::heed(Fiber& self, const std::stop_token& stop) {
+  // Waits mostly have the stop of the wait before, and to enter and leave its list costs cache
+  // misses among thousands.
+  if (!stop.stop_possible() || stop == self.heeded) return;
+  unheed(self);
+  self.heeded = stop;
+  self.on_stop.emplace(stop, Fiber::OnStop{self});
+}
+
+void Scheduler::unheed(Fiber& self) noexcept {
+  self.on_stop.reset();  // waits for a call under way on another thread
+  if (self.stop_posted.load(std::memory_order_relaxed)) {
+    while (!self.stop_wake.delivered) park();
+  }
+  self.stop_posted.store(false, std::memory_order_relaxed);
+  self.stop_wake.delivered = false;
+  self.heeded = {};
+}
+
+}  // namespace lockbench::fibers

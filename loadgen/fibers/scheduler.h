@@ -1,0 +1,107 @@
+#pragma once
+
+#include <poll.h>
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <tl/expected.hpp>
+
+#include "loadgen/fibers/descriptors.h"
+#include "loadgen/fibers/fiber.h"
+#include "loadgen/fibers/stacks.h"
+#include "loadgen/fibers/timers.h"
+#include "strategies/carrier.h"
+
+namespace lockbench::fibers {
+
+/// Runs the fibers of one thread: each until it waits, then the next one that is ready. Carrier's
+/// methods are for its fibers only, except start() and forget(), which are thread-safe.
+class Scheduler : public Carrier {
+ public:
+  /// `stacks` must outlive it. The error says why there can be none.
+  static tl::expected<std::unique_ptr<Scheduler>, std::string> make(Stacks& stacks);
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+  ~Scheduler() override;
+
+  /// Runs fibers on the calling thread, until finish() was called and all have ended.
+  void run() noexcept;
+  /// Thread-safe.
+  void finish() noexcept;
+
+  bool shared() const noexcept override { return true; }
+  std::unique_ptr<Event> make_event() override;
+  WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) override;
+  void poll(std::span<pollfd> descriptors, Duration longest, const std::stop_token& stop) override;
+  void keep(int descriptor) override { descriptors_->keep(descriptor); }
+  void forget(int descriptor) noexcept override { descriptors_->forget(descriptor); }
+  void yield() override;
+  tl::expected<std::unique_ptr<Task>, std::string> start(Body body, OnFailure on_failure) override;
+
+  /// See fibers::trim_stack(); on a fiber.
+  void trim_stack() noexcept;
+
+  /// Whether `address` is in the guard of the fiber that runs. On its thread, from a signal too.
+  bool guards(const void* address) const noexcept;
+  std::string overflow_line() const { return stacks_.overflow_line(); }
+
+  /// Makes the wake's fiber ready. Thread-safe.
+  void post(Wake& wake) noexcept;
+
+ protected:
+  explicit Scheduler(Stacks& stacks, std::unique_ptr<Descriptors> descriptors)
+      : stacks_(stacks), descriptors_(std::move(descriptors)) {}
+
+  /// What deadlines are compared with.
+  virtual TimePoint now() const noexcept { return BootClock::now(); }
+
+ private:
+  /// First in, first out.
+  class Ready {
+   public:
+    bool empty() const { return first_ == nullptr; }
+    void push(Fiber& fiber);
+    Fiber& pop();
+    Fiber* last() const { return last_; }
+
+   private:
+    Fiber* first_ = nullptr;
+    Fiber* last_ = nullptr;
+  };
+
+  static void enter(boost::context::detail::transfer_t transfer) noexcept;
+  static void run_body(Fiber& fiber) noexcept;
+
+  void deliver(Wake& wake) noexcept;
+  void make_ready(Fiber& fiber) noexcept;
+  void take_inbox() noexcept;
+  void run_ready() noexcept;
+  void resume(Fiber& fiber) noexcept;
+  void end(Fiber& fiber) noexcept;
+  void look_around() noexcept;
+  Duration until_next_timer() const noexcept;
+
+  // On a fiber:
+  void park() noexcept;
+  void heed(Fiber& self, const std::stop_token& stop);
+  void unheed(Fiber& self) noexcept;
+
+  Stacks& stacks_;
+  const std::unique_ptr<Descriptors> descriptors_;
+  Timers timers_;
+  Ready ready_;
+  Context* loop_ = nullptr;   ///< of run()
+  Fiber* running_ = nullptr;  ///< null: run() itself
+  std::size_t fibers_ = 0;
+  int runs_since_look_ = 0;
+
+  // From other threads.
+  std::atomic<Wake*> inbox_{nullptr};  ///< latest first
+  std::atomic<bool> asleep_{false};    ///< an interrupt is needed
+  std::atomic<bool> finishing_{false};
+  std::atomic<int> posting_{0};  ///< threads that still use it
+};
+
+}  // namespace lockbench::fibers

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "loadgen/fibers/pool.h"
+#include "loadgen/run/workload.h"
+#include "strategies/carrier.h"
+
+namespace lockbench::loadgen {
+
+/// What clients run on: a thread each, or fibers of a few threads that they share. Outlives
+/// whatever runs on it.
+class ClientThreads {
+ public:
+  ClientThreads() = default;  ///< a thread for each client
+  /// Threads that fibers share. The error says why they cannot be had.
+  static tl::expected<ClientThreads, std::string> of_fibers(int threads,
+                                                            std::optional<std::size_t> stack_bytes);
+
+  /// Runs the body of client number `client`. Thread-safe. Clients whose numbers are equal modulo
+  /// the number of threads share one.
+  tl::expected<std::unique_ptr<Task>, std::string> start(int client, Carrier::Body body,
+                                                         Carrier::OnFailure on_failure);
+
+  /// CPU time so far of each thread that clients share; empty if none do. Thread-safe.
+  std::vector<Duration> cpu_times() const;
+  /// The most that any fiber has used of its stack; nothing on threads.
+  std::optional<std::size_t> stack_high_water_bytes() const;
+
+ private:
+  std::unique_ptr<fibers::Pool> pool_;  ///< null: a thread for each client
+};
+
+std::string_view to_string(ClientsOn clients_on);
+
+/// How many threads the fibers of this load share: as many as asked for, otherwise one for each
+/// core, but no more than clients or shared connections. `beside_servers`: private servers on this
+/// machine need a core, too.
+int generator_threads(const Workload& workload, bool beside_servers);
+
+}  // namespace lockbench::loadgen
