@@ -79,7 +79,14 @@ void describe(Visitor& v, Is<Distribution> auto& d) {
   });
 }
 
-LOCKBENCH_DESCRIBE(Load, name, clients, hold_seconds, rate, rtt_seconds)
+template <class Visitor>
+void describe(Visitor& v, Is<Load> auto& load) {
+  LOCKBENCH_VISIT(load, name, clients, hold_seconds, rate, rtt_seconds)
+  v.where_there("connections", load.connections);
+  v.where_there("hot_set", load.hot_set);
+  v.where_there("trace", load.trace);
+}
+
 LOCKBENCH_DESCRIBE(Outcomes, acquired, timed_out, refused, failed, unknown, abandoned)
 LOCKBENCH_DESCRIBE(WaitAnatomy, round_trip_seconds, backoff_seconds, notified_seconds)
 LOCKBENCH_DESCRIBE(ByClient, at_least, p50, p99, p999, worst_p99)
@@ -92,6 +99,9 @@ void describe(Visitor& v, Is<Fairness> auto& fairness) {
   visit_added(v, "by_client", fairness.by_client);
 }
 
+LOCKBENCH_DESCRIBE(ByMode, exclusive, shared)
+LOCKBENCH_DESCRIBE(Transactions, per_second, locks_per_second, aborts, retries, deadlocks, acquire,
+                   acquire_service)
 LOCKBENCH_DESCRIBE(Renewal, renewals, failures, lost, commands_per_second, duration, slip, margin)
 LOCKBENCH_DESCRIBE(Quorum, nodes, votes, split_votes, rounds_per_grant, node_seconds, validity)
 LOCKBENCH_DESCRIBE(Replication, replicas, refusals, wait)
@@ -116,6 +126,10 @@ void describe(Visitor& v, Is<Generator> auto& generator) {
   visit_added(v, "other_cpu_share", generator.other_cpu_share);
   visit_added(v, "steal_share", generator.steal_share);
   visit_added(v, "pressure_share", generator.pressure_share);
+  v.where_there("clients_on", generator.clients_on);
+  v.where_there("threads", generator.threads);
+  v.where_there("busiest_thread_share", generator.busiest_thread_share);
+  v.where_there("stack_high_water_bytes", generator.stack_high_water_bytes);
   LOCKBENCH_VISIT(generator, valid, reasons)
 }
 
@@ -139,11 +153,19 @@ void describe(Visitor& v, Is<Run> auto& run) {
   LOCKBENCH_VISIT(run, wait, attempts_per_grant, commands_per_section, herd_factor,
                   server_cpu_seconds_per_section)
   visit_added(v, "bytes_per_section", run.bytes_per_section);
+  v.where_there("acquire_by_mode", run.acquire_by_mode);
+  v.where_there("transactions", run.transactions);
   LOCKBENCH_VISIT(run, fairness, renewal, quorum, replication, audit, series, faults, generator,
                   errors)
 }
 
-LOCKBENCH_DESCRIBE(Server, version, endpoints)
+template <class Visitor>
+void describe(Visitor& v, Is<Server> auto& server) {
+  LOCKBENCH_VISIT(server, version, endpoints)
+  v.where_there("encryption", server.encryption);
+  v.where_there("warnings", server.warnings);
+}
+
 LOCKBENCH_DESCRIBE(Environment, cpu, cores, kernel, memory_bytes, servers)
 LOCKBENCH_DESCRIBE(Build, version, commit, build_type)
 LOCKBENCH_DESCRIBE(Skipped, strategy, reason)

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "results/file/fields.h"
 #include "results/file/json_document.h"
 #include "results/tables/text.h"
 
@@ -55,9 +54,6 @@ void dump(const nlohmann::ordered_json& value, std::size_t indent, std::string& 
   out += value.is_array() ? "]" : "}";
 }
 
-/// The member that a compact document has.
-constexpr const char* kCompact = "compact";
-
 nlohmann::ordered_json empty_run() { return write_object({.runs = {Run()}})["runs"][0]; }
 
 /// Leaves out the members that the empty object has too.
@@ -73,94 +69,6 @@ void leave_out(const nlohmann::ordered_json& empty, nlohmann::ordered_json& obje
     }
     ++member;
   }
-}
-
-/// Adds the members that were left out.
-void fill_in(const nlohmann::json& empty, nlohmann::json& object) {
-  for (const auto& [key, value] : empty.items()) {
-    const auto member = object.find(key);
-    if (member == object.end()) {
-      object[key] = value;
-    } else if (member->is_object() && value.is_object()) {
-      fill_in(value, *member);
-    }
-  }
-}
-
-void fill_in_runs(nlohmann::json& document) {
-  // Parsed, as the document is: its numbers have the same types then.
-  const auto empty = nlohmann::json::parse(empty_run().dump());
-  const auto runs = document.find("runs");
-  if (runs == document.end() || !runs->is_array()) return;
-  for (nlohmann::json& run : *runs) {
-    if (run.is_object()) fill_in(empty, run);
-  }
-}
-
-/// Looked at before parsing, so that hostile nesting costs nothing.
-bool nested_too_deep(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') {
-        ++i;
-      } else if (c == '"') {
-        in_string = false;
-      }
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > kMaxResultDepth) {
-        return true;
-      }
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return false;
-}
-
-tl::expected<nlohmann::json, std::string> parse(std::string_view text) {
-  try {
-    return nlohmann::json::parse(text);
-  } catch (const nlohmann::json::exception& error) {
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
-    std::string_view message = error.what();
-    message.remove_prefix(std::min(message.size(), message.find("] ") + 2));
-    return tl::unexpected(fmt::format("not JSON: {}", message));
-  }
-}
-
-tl::expected<Result, std::string> read(std::string_view text) {
-  if (text.size() > kMaxResultBytes) {
-    return tl::unexpected(fmt::format("too large for a result: {} bytes, at most {} are read",
-                                      text.size(), kMaxResultBytes));
-  }
-  if (nested_too_deep(text)) {
-    return tl::unexpected(
-        fmt::format("nested too deep for a result: more than {} levels", kMaxResultDepth));
-  }
-  auto document = parse(text);
-  if (!document) {
-    return tl::unexpected(std::move(document.error()));
-  }
-  if (!document->is_object() || !document->contains("schema")) {
-    return tl::unexpected(
-        fmt::format("not a result of lockbench: there is no \"schema\": \"{}\"", kSchema));
-  }
-  if (const auto& schema = document->at("schema"); schema != kSchema && schema != kSchemaBefore) {
-    return tl::unexpected(
-        fmt::format("schema {} is not one that can be read here: \"{}\" and \"{}\" are",
-                    clip(schema.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), 60),
-                    kSchema, kSchemaBefore));
-  }
-  if (const auto compact = document->find(kCompact);
-      compact != document->end() && *compact == true) {
-    fill_in_runs(*document);
-  }
-  return read_result(*document);
 }
 
 }  // namespace
@@ -195,7 +103,7 @@ std::string to_compact_json(const Result& result) {
 }
 
 tl::expected<Result, std::string> from_json(std::string_view text) {
-  return read(text).map_error(
+  return read_result(text).map_error(
       [](const std::string& error) { return clip(printable(error), kMaxErrorColumns); });
 }
 

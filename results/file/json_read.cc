@@ -1,271 +1,290 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
 
-#include "results/file/fields.h"
+#include "results/file/json.h"
 #include "results/file/json_document.h"
+#include "results/file/json_targets.h"
+#include "results/tables/text.h"
 
 namespace lockbench::results {
 namespace {
 
-using Json = nlohmann::json;
+using nlohmann::json;
+using reading::Problem;
+using reading::Scalar;
+using reading::TargetPtr;
 
-/// Where in the document a value stands; spelt out only when something is wrong there.
-struct Path {
-  const Path* parent = nullptr;
-  std::string_view name;  ///< empty: an array's element
-  std::size_t index = 0;
-
-  std::string text() const {
-    const std::string before = parent != nullptr ? parent->text() : "";
-    if (name.empty()) {
-      return parent != nullptr ? fmt::format("{}[{}]", before, index) : before;
-    }
-    return before.empty() ? std::string(name) : fmt::format("{}.{}", before, name);
-  }
-};
-
-struct Reading {
-  int version = 0;    ///< of the file
-  std::string error;  ///< the first; nothing is read after it
-};
-
-/// Fills structs from an object.
-class Reader {
+/// What is told of a document while it is parsed. What returns false ends that.
+class Events : public nlohmann::json_sax<json> {
  public:
-  Reader(const Json& object, const Path& path, Reading& reading)
-      : object_(object),
-        path_(path),
-        version_(reading.version),
-        error_(reading.error),
-        reading_(reading) {
-    if (!object.is_object()) {
-      fail(path, "is not an object");
-    }
+  virtual bool scalar(Scalar value) = 0;
+  virtual bool open(bool list) = 0;
+  virtual bool close() = 0;
+
+  bool null() override { return scalar(nullptr); }
+  bool boolean(bool value) override { return scalar(value); }
+  bool number_integer(number_integer_t value) override { return scalar(std::int64_t{value}); }
+  bool number_unsigned(number_unsigned_t value) override { return scalar(std::uint64_t{value}); }
+  bool number_float(number_float_t value, const string_t& /*text*/) override {
+    return scalar(value);
+  }
+  bool string(string_t& value) override { return scalar(std::move(value)); }
+  bool binary(binary_t& /*value*/) override { return false; }
+  bool start_object(std::size_t /*size*/) override { return open(false); }
+  bool start_array(std::size_t /*size*/) override { return open(true); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
+                   const json::exception& error) override {
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
+    std::string_view message = error.what();
+    message.remove_prefix(std::min(message.size(), message.find("] ") + 2));
+    return fail(fmt::format("not JSON: {}", message));
   }
 
-  template <class T>
-  void operator()(const char* name, T& value) {
-    if (const Json* found = member(name)) {
-      read(*found, Path{&path_, name}, value);
-    }
-  }
+  /// The first; empty: none.
+  const std::string& error() const { return error_; }
 
-  void measured(const char* name, double& value, bool exists) {
-    const Json* found = member(name);
-    if (found != nullptr && (exists || !found->is_null())) {
-      read(*found, Path{&path_, name}, value);
-    }
-  }
-
-  template <class Fill>
-  void group(const char* name, Fill fill) {
-    if (const Json* found = member(name)) {
-      const Path path{&path_, name};
-      Reader inner(*found, path, reading_);
-      fill(inner);
-    }
-  }
-
-  template <class T>
-  void where_there(const char* name, T& value) {
-    if (object_.is_object() && object_.contains(name)) (*this)(name, value);
-  }
-
-  template <class T>
-  void added(const char* name, T& value) {
-    if (version_ == 1) return where_there(name, value);
-    (*this)(name, value);
-  }
-
-  void constant(const char* name, const char* text) {
-    const Json* found = member(name);
-    const bool before = text == kSchema && version_ == 1;
-    if (found != nullptr && *found != (before ? kSchemaBefore : text)) {
-      fail(Path{&path_, name}, fmt::format("is not \"{}\"", text));
-    }
-  }
-
-  void points(Experiment& experiment) {
-    std::string name;
-    (*this)("name", name);
-    const auto& names = Experiment::kNames;
-    const auto known = std::find(names.begin(), names.end(), name);
-    if (known == names.end()) {
-      fail(Path{&path_, "name"}, fmt::format("is none of {}", fmt::join(names, ", ")));
-    } else if (known == names.begin()) {
-      (*this)("points", experiment.points.emplace<std::vector<RenewalPoint>>());
-    } else if (known == names.begin() + 1) {
-      (*this)("points", experiment.points.emplace<std::vector<QuorumPoint>>());
-    } else {
-      (*this)("points", experiment.points.emplace<std::vector<DosePoint>>());
-    }
+ protected:
+  bool fail(std::string error) {
+    if (error_.empty()) error_ = std::move(error);
+    return false;
   }
 
  private:
-  const Json* member(const char* name) {
-    if (!error_.empty()) {
-      return nullptr;
-    }
-    const auto found = object_.find(name);
-    if (found == object_.end()) {
-      fail(Path{&path_, name}, "is missing");
-      return nullptr;
-    }
-    return &*found;
-  }
-
-  void fail(const Path& path, std::string_view what) {
-    if (error_.empty()) {
-      const std::string where = path.text();
-      error_ = fmt::format("{} {}", where.empty() ? "the document" : where, what);
-    }
-  }
-
-  template <class T>
-  void read_if(bool fits, const Json& json, const Path& path, T& value,
-               std::string_view otherwise) {
-    if (fits) {
-      json.get_to(value);
-    } else {
-      fail(path, otherwise);
-    }
-  }
-
-  void read(const Json& json, const Path& path, bool& value) {
-    read_if(json.is_boolean(), json, path, value, "is neither true nor false");
-  }
-  void read(const Json& json, const Path& path, std::string& value) {
-    read_if(json.is_string(), json, path, value, "is not a text");
-  }
-  void read(const Json& json, const Path& path, std::uint64_t& value) {
-    read_if(json.is_number_unsigned(), json, path, value, "is not a whole number of at least 0");
-  }
-  void read(const Json& json, const Path& path, int& value) {
-    std::uint64_t wide = 0;
-    read(json, path, wide);
-    if (wide > static_cast<std::uint64_t>(std::numeric_limits<int>::max())) {
-      fail(path, "is too large");
-      return;
-    }
-    value = static_cast<int>(wide);
-  }
-  void read(const Json& json, const Path& path, double& value) {
-    if (json.is_null()) {
-      value = std::numeric_limits<double>::quiet_NaN();
-      return;
-    }
-    read_if(json.is_number(), json, path, value, "is not a number");
-  }
-  template <class T>
-  void read(const Json& json, const Path& path, std::optional<T>& value) {
-    value.reset();
-    if (!json.is_null()) {
-      read(json, path, value.emplace());
-    }
-  }
-
-  void read(const Json& json, const Path& path, Verdict& value) {
-    const auto* const known = std::find(kVerdicts.begin(), kVerdicts.end(), json);
-    if (known == kVerdicts.end()) {
-      fail(path, fmt::format("is none of {}", fmt::join(kVerdicts, ", ")));
-    } else {
-      value = static_cast<Verdict>(known - kVerdicts.begin());
-    }
-  }
-
-  void read(const Json& json, const Path& path, Distribution::Bucket& bucket) {
-    if (!json.is_array() || json.size() != 2) {
-      fail(path, "is not a pair [upper, count]");
-      return;
-    }
-    read(json[0], Path{&path, {}, 0}, bucket.upper);
-    read(json[1], Path{&path, {}, 1}, bucket.count);
-  }
-
-  void read(const Json& json, const Path& path, NodeVotes& votes) {
-    if (!json.is_array() || json.size() != 4) {
-      fail(path, "is not a list [node, granted, refused, failed]");
-      return;
-    }
-    read(json[0], Path{&path, {}, 0}, votes.node);
-    read(json[1], Path{&path, {}, 1}, votes.granted);
-    read(json[2], Path{&path, {}, 2}, votes.refused);
-    read(json[3], Path{&path, {}, 3}, votes.failed);
-  }
-
-  void read(const Json& json, const Path& path, OptionValue& value) {
-    if (json.is_null()) {
-      value = nullptr;
-    } else if (json.is_boolean()) {
-      value = json.get<bool>();
-    } else if (json.is_number_float()) {
-      value = json.get<double>();
-    } else if (json.is_string()) {
-      value = json.get<std::string>();
-    } else if (json.is_array()) {
-      read(json, path, value.emplace<std::vector<std::string>>());
-    } else if (json.is_number_integer() &&
-               !(json.is_number_unsigned() && json.get<std::uint64_t>() >> 63U != 0)) {
-      value = json.get<std::int64_t>();
-    } else {
-      fail(path, "is not the value of an option");
-    }
-  }
-
-  template <class T>
-  void read(const Json& json, const Path& path, std::vector<T>& values) {
-    if (!json.is_array()) {
-      fail(path, "is not a list");
-      return;
-    }
-    values.clear();
-    values.reserve(json.size());
-    for (std::size_t i = 0; i < json.size() && error_.empty(); ++i) {
-      read(json[i], Path{&path, {}, i}, values.emplace_back());
-    }
-  }
-
-  template <class T>
-  void read(const Json& json, const Path& path, std::map<std::string, T>& values) {
-    if (!json.is_object()) {
-      fail(path, "is not an object");
-      return;
-    }
-    for (const auto& [name, element] : json.items()) {
-      read(element, Path{&path, name}, values[name]);
-    }
-  }
-
-  template <class Struct>
-  void read(const Json& json, const Path& path, Struct& value) {
-    Reader reader(json, path, reading_);
-    describe(reader, value);
-  }
-
-  const Json& object_;
-  const Path& path_;
-  const int version_;
-  std::string& error_;
-  Reading& reading_;
+  std::string error_;
 };
+
+/// Finds the member "schema" of a document, where lockbench writes it first.
+class SchemaFinder : public Events {
+ public:
+  /// As it stands in the file.
+  const std::optional<std::string>& schema() const { return schema_; }
+
+  bool scalar(Scalar value) override {
+    if (!is_schema()) return true;
+    schema_ = std::visit([](const auto& one) { return json(one).dump(-1, ' ', true); }, value);
+    return false;
+  }
+  bool open(bool list) override {
+    if (is_schema()) {
+      schema_ = list ? "[…]" : "{…}";
+      return false;
+    }
+    if (depth_++ == 0) is_object_ = !list;
+    return true;
+  }
+  bool close() override {
+    --depth_;
+    return true;
+  }
+  bool key(string_t& name) override {
+    if (depth_ == 1) name_ = std::move(name);
+    return true;
+  }
+
+ private:
+  bool is_schema() const { return depth_ == 1 && is_object_ && name_ == "schema"; }
+
+  std::optional<std::string> schema_;
+  std::string name_;  ///< of the document's member that comes
+  int depth_ = 0;
+  bool is_object_ = false;
+};
+
+/// Reads what comes into a result.
+class Reader : public Events {
+ public:
+  Reader(Result& result, int version) : result_(result) { context_.version = version; }
+
+  /// For after the end.
+  bool finish() { return lacking_.empty() || compact_ || fail(lacking_); }
+
+  bool scalar(Scalar value) override {
+    const bool* const flag = std::get_if<bool>(&value);
+    if (levels_.size() == 1 && levels_.back().name == kCompact) compact_ = flag != nullptr && *flag;
+    Problem problem;
+    const TargetPtr target = next(problem);
+    if (target && problem.empty()) {
+      if (const auto* text = std::get_if<std::string>(&value)) context_.memory += text->size();
+      problem = target->scalar(std::move(value));
+    }
+    return accept(problem);
+  }
+  bool open(bool list) override {
+    Problem problem;
+    TargetPtr target = next(problem);
+    if (target && problem.empty()) problem = target->begin(list);
+    if (!accept(problem)) return false;
+    levels_.push_back({.target = std::move(target), .list = list});
+    return true;
+  }
+  bool close() override {
+    const bool of_a_run = levels_.size() > 1 && levels_.front().name == "runs";
+    const TargetPtr target = std::move(levels_.back().target);
+    levels_.pop_back();
+    if (!target) return true;
+    if (const std::string_view name = target->missing(); !name.empty()) {
+      const std::string where = path();
+      std::string lacking = fmt::format("{}{}{} is missing", where, where.empty() ? "" : ".", name);
+      if (!of_a_run) return fail(std::move(lacking));
+      if (lacking_.empty()) lacking_ = std::move(lacking);
+    }
+    const Problem problem = target->end();
+    // What is missing may be why.
+    if (!problem.empty() && !lacking_.empty() && !compact_) return fail(lacking_);
+    return accept(problem);
+  }
+  bool key(string_t& name) override {
+    levels_.back().name = std::move(name);
+    return true;
+  }
+
+ private:
+  struct Level {
+    TargetPtr target;  ///< null: it is passed over
+    bool list = false;
+    std::string name{};     ///< of the member that comes, in an object
+    std::size_t count = 0;  ///< of the elements that came, in a list
+  };
+
+  /// Of the value that comes.
+  TargetPtr next(Problem& problem) {
+    if (levels_.empty()) return reading::target_for(context_, result_);
+    Level& level = levels_.back();
+    ++level.count;
+    if (!level.target) return nullptr;
+    return level.list ? level.target->element(problem) : level.target->member(level.name, problem);
+  }
+
+  std::string path() const {
+    std::string text;
+    for (const Level& level : levels_) {
+      if (level.list) {
+        text += fmt::format("[{}]", level.count - 1);
+      } else {
+        text += (text.empty() ? "" : ".") + level.name;
+      }
+    }
+    return text;
+  }
+
+  bool accept(const Problem& problem) {
+    if (context_.memory > reading::kMostMemory) {
+      return fail(fmt::format("holds too much for a result: more than {} bytes in memory",
+                              reading::kMostMemory));
+    }
+    if (problem.empty()) return true;
+    const std::string where = path();
+    return fail(fmt::format("{} {}", where.empty() ? "the document" : where, problem));
+  }
+
+  Result& result_;
+  reading::Context context_;
+  std::vector<Level> levels_;
+  bool compact_ = false;
+  std::string lacking_;  ///< the first member that a run lacks: all may in a compact document
+};
+
+/// Before anything is parsed: nesting, and the length of a word, which the parser keeps whole.
+std::string beyond_bounds(std::string_view text) {
+  int depth = 0;
+  bool in_string = false;
+  std::size_t begin = 0;  // of the word
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (i - begin > kMaxResultWord) {
+      return fmt::format("holds a word of more than {} bytes", kMaxResultWord);
+    }
+    switch (text[i]) {
+      case '\\':
+        i += in_string ? 1 : 0;
+        continue;
+      case '"':
+        in_string = !in_string;
+        break;
+      case '[':
+      case '{':
+        depth += in_string ? 0 : 1;
+        break;
+      case ']':
+      case '}':
+        depth -= in_string ? 0 : 1;
+        break;
+      case ' ':
+      case '\n':
+      case ',':
+      case ':':
+        break;
+      default:
+        continue;
+    }
+    if (!in_string || text[i] == '"') begin = i;
+    if (depth > kMaxResultDepth) {
+      return fmt::format("nested too deep for a result: more than {} levels", kMaxResultDepth);
+    }
+  }
+  return "";
+}
+
+/// Beyond what commands take, and what work is done for each of.
+std::string beyond_commands(const Result& result) {
+  constexpr std::size_t kMostStrategies = 256, kMostLoads = 16;
+  std::set<std::string_view> strategies;
+  std::vector<const Load*> loads;
+  for (const Run& run : result.runs) {
+    strategies.insert(run.strategy);
+    const bool there = !run.load || std::any_of(loads.begin(), loads.end(),
+                                                [&](const Load* one) { return *one == *run.load; });
+    if (!there) loads.push_back(&*run.load);
+    if (strategies.size() > kMostStrategies) {
+      return fmt::format("runs are of more than {} strategies", kMostStrategies);
+    }
+    if (loads.size() > kMostLoads) return fmt::format("runs have more than {} loads", kMostLoads);
+  }
+  return "";
+}
+
+/// Of the document's format; the error says which ones can be read.
+tl::expected<int, std::string> version_of(std::string_view text) {
+  SchemaFinder finder;
+  json::sax_parse(text.begin(), text.end(), &finder);
+  if (!finder.error().empty()) return tl::unexpected(finder.error());
+  if (!finder.schema()) {
+    return tl::unexpected(
+        fmt::format("not a result of lockbench: there is no \"schema\": \"{}\"", kSchema));
+  }
+  if (finder.schema() == fmt::format("\"{}\"", kSchema)) return 2;
+  if (finder.schema() == fmt::format("\"{}\"", kSchemaBefore)) return 1;
+  return tl::unexpected(
+      fmt::format("schema {} is not one that can be read here: \"{}\" and \"{}\" are",
+                  clip(*finder.schema(), 60), kSchema, kSchemaBefore));
+}
 
 }  // namespace
 
-tl::expected<Result, std::string> read_result(const nlohmann::json& document) {
-  Result result;
-  Reading reading{
-      .version = document.is_object() && document.value("schema", Json()) == kSchemaBefore ? 1 : 2};
-  const Path root;
-  Reader reader(document, root, reading);
-  describe(reader, result);
-  if (!reading.error.empty()) {
-    return tl::unexpected(std::move(reading.error));
+tl::expected<Result, std::string> read_result(std::string_view text) {
+  if (text.size() > kMaxResultBytes) {
+    return tl::unexpected(fmt::format("too large for a result: {} bytes, at most {} are read",
+                                      text.size(), kMaxResultBytes));
   }
-  result.version = reading.version;
+  if (std::string why = beyond_bounds(text); !why.empty()) return tl::unexpected(std::move(why));
+  const auto version = version_of(text);
+  if (!version) return tl::unexpected(version.error());
+  Result result;
+  Reader reader(result, *version);
+  const bool whole = json::sax_parse(text.begin(), text.end(), &reader);
+  if (!whole || !reader.finish()) return tl::unexpected(reader.error());
+  if (std::string why = beyond_commands(result); !why.empty()) {
+    return tl::unexpected(std::move(why));
+  }
+  result.version = *version;
   return result;
 }
 

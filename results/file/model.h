@@ -53,9 +53,12 @@ struct Distribution {
 struct Load {
   std::string name;  ///< "demand"; empty: none
   std::uint64_t clients = 0;
-  double hold_seconds = 0;     ///< mean
-  std::optional<double> rate;  ///< open loop: sections per second
-  double rtt_seconds = 0;      ///< added by lockbench
+  double hold_seconds = 0;                   ///< mean
+  std::optional<double> rate;                ///< open loop: sections per second
+  double rtt_seconds = 0;                    ///< added by lockbench
+  std::optional<std::uint64_t> connections;  ///< that clients share; nothing: one for each client
+  std::optional<std::string> hot_set;        ///< "share=50%,keys=2500,move=10s"
+  std::optional<std::string> trace;          ///< the file that says which locks were taken
 
   bool operator==(const Load&) const = default;
 };
@@ -87,6 +90,22 @@ struct Fairness {
   bool longest_wait_at_least = false;     ///< somebody still waited
   std::vector<std::uint64_t> per_client;  ///< sections of each client
   std::optional<ByClient> by_client;      ///< nothing if no client waited
+};
+
+/// The acquisitions of a load with both modes. Means and percentiles as those of `Run::acquire`.
+struct ByMode {
+  Distribution exclusive, shared;
+};
+
+/// Of sections that take several locks.
+struct Transactions {
+  double per_second = 0;        ///< that got all their locks
+  double locks_per_second = 0;  ///< granted, those of attempts in vain included
+  std::uint64_t aborts = 0;     ///< attempts that did not get all locks
+  std::uint64_t retries = 0;    ///< attempts after those
+  std::uint64_t deadlocks = 0;  ///< aborts by a time-out in a cycle of clients
+  /// Until a section had all its locks, from its intended and from its actual start.
+  Distribution acquire, acquire_service;
 };
 
 /// Of held leases, on a timer.
@@ -196,6 +215,12 @@ struct Generator {
   std::optional<double> other_cpu_share;
   std::optional<double> steal_share;     ///< taken by other virtual machines
   std::optional<double> pressure_share;  ///< of the time, in which a thread waited for a core
+  // Nothing in older files.
+  std::optional<std::string> clients_on;  ///< "fibers" or "threads"
+  std::optional<std::uint64_t> threads;   ///< on which clients ran
+  // Of fibers only.
+  std::optional<double> busiest_thread_share;           ///< CPU of the busiest thread, of one core
+  std::optional<std::uint64_t> stack_high_water_bytes;  ///< the most that a fiber used
 };
 
 struct Run {
@@ -228,9 +253,11 @@ struct Run {
   /// Both ways, with all that the connections carried; nothing without a proxy.
   std::optional<double> bytes_per_section;
   Fairness fairness;
-  std::optional<Renewal> renewal;          ///< nothing if no lease was renewed
-  std::optional<Quorum> quorum;            ///< nothing for a lock on a single node
-  std::optional<Replication> replication;  ///< nothing if the lock does not wait for replicas
+  std::optional<ByMode> acquire_by_mode;     ///< nothing unless both modes occurred
+  std::optional<Transactions> transactions;  ///< nothing if each section takes one lock
+  std::optional<Renewal> renewal;            ///< nothing if no lease was renewed
+  std::optional<Quorum> quorum;              ///< nothing for a lock on a single node
+  std::optional<Replication> replication;    ///< nothing if the lock does not wait for replicas
   Audit audit;
   std::vector<SeriesPoint> series;
   std::vector<FaultMark> faults;  ///< in order of time
@@ -423,6 +450,9 @@ struct Capacity {
 struct Server {
   std::string version;
   std::vector<std::string> endpoints;
+  std::optional<std::string> encryption;  ///< of connections: "TLS", "sslmode=verify-full"
+  /// What its user should know: a password that goes over the network unencrypted.
+  std::vector<std::string> warnings;
 };
 
 struct Environment {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,6 +17,7 @@ namespace fs = std::filesystem;
 using Outcome = tl::expected<void, std::string>;
 
 constexpr mode_t kMode = 0666;  // less the user's umask
+constexpr mode_t kModeBits = 0777;
 constexpr int kMaxNames = 100;
 
 std::string describe_errno(int error) { return std::generic_category().message(error); }
@@ -55,6 +57,16 @@ class File {
 
   int sync() const { return ::fsync(descriptor_) == 0 ? 0 : errno; }
 
+  int cut_to(std::size_t size) const {
+    return ::ftruncate(descriptor_, static_cast<off_t>(size)) == 0 ? 0 : errno;
+  }
+
+  /// Of another file. A file system without owners or modes refuses, and has nothing to keep.
+  void take_rights_of(const struct stat& other) const {
+    static_cast<void>(::fchown(descriptor_, other.st_uid, other.st_gid) == 0);
+    static_cast<void>(::fchmod(descriptor_, other.st_mode & kModeBits) == 0);
+  }
+
   /// Some file systems report a full disk only here.
   int close() { return ::close(std::exchange(descriptor_, -1)) == 0 ? 0 : errno; }
 
@@ -67,11 +79,11 @@ struct TemporaryFile {
   File file;
 };
 
-tl::expected<TemporaryFile, std::string> create_beside(const fs::path& path) {
+tl::expected<TemporaryFile, std::string> create_beside(const fs::path& path, mode_t mode = kMode) {
   for (int i = 0; i < kMaxNames; ++i) {
     fs::path name = path;
     name += fmt::format(".{}-{}.tmp", ::getpid(), i);
-    const int descriptor = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
+    const int descriptor = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (descriptor >= 0) {
       return TemporaryFile{std::move(name), File(descriptor)};
     }
@@ -95,25 +107,45 @@ fs::path directory_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
+int write_and_sync(const File& file, std::string_view text) {
+  const int error = file.write_all(text);
+  return error == 0 ? file.sync() : error;
+}
+
+/// Not in one step: for a file that cannot be replaced as something is mounted on it, as containers
+/// do with single files.
+int write_in_place(const fs::path& path, std::string_view text) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (descriptor < 0) return errno;
+  File file(descriptor);
+  int error = file.write_all(text);
+  if (error == 0) error = file.cut_to(text.size());
+  if (error == 0) error = file.sync();
+  const int closed = file.close();
+  return error == 0 ? closed : error;
+}
+
 Outcome replace_file(const fs::path& path, std::string_view text) {
-  auto temporary = create_beside(path);
+  struct stat before {};
+  const bool exists = ::stat(path.c_str(), &before) == 0;
+  // Never readable by more than the file that it replaces.
+  auto temporary = create_beside(path, exists ? before.st_mode & kModeBits : kMode);
   if (!temporary) {
     return tl::unexpected(std::move(temporary.error()));
   }
-  int error = temporary->file.write_all(text);
-  if (error == 0) {
-    error = temporary->file.sync();
-  }
+  if (exists) temporary->file.take_rights_of(before);
+  int error = write_and_sync(temporary->file, text);
   if (const int closed = temporary->file.close(); error == 0) {
     error = closed;
   }
-  if (error == 0 && ::rename(temporary->path.c_str(), path.c_str()) != 0) {
-    error = errno;
+  bool renamed = false;
+  if (error == 0) {
+    renamed = ::rename(temporary->path.c_str(), path.c_str()) == 0;
+    if (!renamed) error = errno;
   }
-  if (error != 0) {
-    ::unlink(temporary->path.c_str());  // what matters is the error that is reported
-    return cannot("write", path, describe_errno(error));
-  }
+  if (error == EBUSY) error = write_in_place(path, text);
+  if (!renamed) ::unlink(temporary->path.c_str());  // what matters is the error that is reported
+  if (error != 0) return cannot("write", path, describe_errno(error));
   sync_directory(directory_of(path));
   return {};
 }

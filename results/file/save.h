@@ -13,8 +13,9 @@ namespace lockbench::results {
 tl::expected<void, std::string> check_writable(const std::filesystem::path& path);
 
 /// Writes the whole text or nothing: to a temporary file beside the path, flushed to disk and
-/// renamed. The error is one line that names the path. Character devices (/dev/null) are written to
-/// as they are.
+/// renamed. An existing file keeps its mode. One that something is mounted on cannot be replaced:
+/// it is written to in place. The error is one line that names the path. Character devices
+/// (/dev/null) are written to as they are.
 tl::expected<void, std::string> replace(const std::filesystem::path& path, std::string_view text);
 
 struct Saved {

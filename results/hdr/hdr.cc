@@ -13,10 +13,12 @@ constexpr double kTicksPerHalving = 5;
 constexpr double kNanosecondsPerMicrosecond = 1e3;
 constexpr double kNanosecondsPerMillisecond = 1e6;
 
-/// HdrHistogram's steps: five between 0 and 50 %, five between there and 75 %, and so on.
+/// HdrHistogram's steps: five between 0 and 50 %, five between there and 75 %, and so on; 100 where
+/// a double cannot tell the next one from the last.
 double next_level(double level) {
   const double halvings = std::floor(std::log2(100 / (100 - level))) + 1;
-  return level + 100 / (kTicksPerHalving * std::exp2(halvings));
+  const double next = level + 100 / (kTicksPerHalving * std::exp2(halvings));
+  return next > level ? next : 100;
 }
 
 std::string percentile_line(double value, double level, std::uint64_t count) {
@@ -37,8 +39,8 @@ std::string percentile_lines(const HdrHistogram& histogram) {
     const auto highest = static_cast<double>(HdrLayout::highest_equivalent(i));
     const double reached =
         100 * static_cast<double>(below) / static_cast<double>(histogram.total());
-    // One bucket may pass several steps; all of its lines show the same value. Bounded: a step more
-    // than halves what is left, down to what a double can tell from 100.
+    // One bucket may pass several steps; all of its lines show the same value. About 250 steps lead
+    // to 100.
     while (level < 100 && reached >= level && below < histogram.total()) {
       out += percentile_line(highest, level, below);
       level = next_level(level);

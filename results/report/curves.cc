@@ -25,10 +25,11 @@ double samples_of(const Distribution& distribution) {
   return static_cast<double>(distribution.count + distribution.censored.count);
 }
 
-/// The next level as a share; both below 1.
+/// The next level as a share; 1 where a double cannot tell it from the last one.
 double next_level(double level) {
   const double halvings = std::floor(std::log2(1 / (1 - level))) + 1;
-  return level + 1 / (kTicksPerHalving * std::exp2(halvings));
+  const double next = level + 1 / (kTicksPerHalving * std::exp2(halvings));
+  return next > level ? next : 1;
 }
 
 /// Of a plateau only the ends are kept.

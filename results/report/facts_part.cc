@@ -40,7 +40,8 @@ Table environment_table(const Result& result) {
   add("memory", fmt::format("{:.1f} GiB", static_cast<double>(environment.memory_bytes) / kGiB));
   add("kernel", environment.kernel);
   for (const auto& [name, server] : environment.servers) {
-    add(name, fmt::format("{} at {}", server.version, joined(server.endpoints)));
+    const std::string secured = server.encryption ? ", " + *server.encryption : "";
+    add(name, fmt::format("{} at {}{}", server.version, joined(server.endpoints), secured));
   }
   return table;
 }

@@ -45,6 +45,13 @@ constexpr std::array kMore{
     Usual{"renewal.slip.", FigureKind::seconds, Good::lower},
     Usual{"quorum.validity.", FigureKind::seconds, Good::higher},
     Usual{"replication.wait.", FigureKind::seconds, Good::lower},
+    Usual{"acquire_by_mode.exclusive.", FigureKind::seconds, Good::lower},
+    Usual{"acquire_by_mode.shared.", FigureKind::seconds, Good::lower},
+    Usual{"transactions.acquire.", FigureKind::seconds, Good::lower},
+    Usual{"transactions.acquire_service.", FigureKind::seconds, Good::lower},
+    Usual{"transactions.aborts", FigureKind::count, Good::lower},
+    Usual{"transactions.retries", FigureKind::count, Good::lower},
+    Usual{"transactions.deadlocks", FigureKind::count, Good::lower},
 };
 
 /// The distribution of a run that a figure such as "acquire.p99" belongs to.

@@ -16,6 +16,9 @@ namespace {
 constexpr std::array<std::string_view, 5> kFree{"strategies", "repeat", "seed", "strict",
                                                 "threshold"};
 
+/// Of private servers. Files from before this option have none.
+constexpr const char* kTls = "tls";
+
 bool may_differ(std::string_view option) {
   return is_of_output(option) || std::find(kFree.begin(), kFree.end(), option) != kFree.end();
 }
@@ -45,7 +48,7 @@ class Differences {
   void add_workload(const Result& a, const Result& b) {
     // An option that one version did not have yet was at its default.
     for (const auto& [option, value] : a.workload) {
-      if (may_differ(option)) continue;
+      if (may_differ(option) || option == kTls) continue;
       const auto other = b.workload.find(option);
       if (other == b.workload.end() || same_value(value, other->second)) continue;
       lines_.push_back(
@@ -53,12 +56,15 @@ class Differences {
     }
   }
 
-  /// Proxies cost time, even if they add no delay.
-  void add_proxies(const Result& a, const Result& b) {
-    const auto way = [](const Result& result) {
+  /// Proxies cost time, even if they add no delay, and so does TLS.
+  void add_connections(const Result& a, const Result& b) {
+    const auto way = [](const Result& result) -> std::string {
       const bool proxies = result.workload.contains("through_proxies") ||
                            workload_number(result, "rtt").value_or(0) > 0;
-      return proxies ? "through proxies" : "direct";
+      const auto tls = result.workload.find(kTls);
+      const bool secured = tls != result.workload.end() && same_value(tls->second, true);
+      return fmt::format("{}{}", proxies ? "through proxies" : "direct",
+                         secured ? " with TLS" : "");
     };
     add("connections", way(a), way(b));
   }
@@ -89,7 +95,7 @@ class Differences {
 std::vector<std::string> incompatibilities(const Result& a, const Result& b) {
   Differences differences;
   differences.add_workload(a, b);
-  differences.add_proxies(a, b);
+  differences.add_connections(a, b);
   differences.add_environment(a.environment, b.environment);
   differences.add("build", a.lockbench.build_type, b.lockbench.build_type);
   return differences.take();

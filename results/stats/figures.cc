@@ -25,8 +25,6 @@ class Collector {
     }
   }
 
-  void operator()(const char* name, const std::optional<double>& value) { add(name, value); }
-
   /// Stands before the figures of a distribution that are lower bounds,
   void operator()(const char* /*name*/, const std::vector<std::string>& at_least) {
     at_least_ = &at_least;
@@ -36,11 +34,14 @@ class Collector {
     if (std::string_view(name).ends_with("_at_least")) figures_.back().at_least = at_least;
   }
 
-  template <class Struct>
-  void operator()(const char* name, const std::optional<Struct>& value) {
-    Collector inner(prefix_ + name + ".", figures_, exists_ && value.has_value());
-    const Struct described = value.value_or(Struct{});
-    describe(inner, described);
+  template <class T>
+  void operator()(const char* name, const std::optional<T>& value) {
+    Collector inner(prefix_, figures_, exists_ && value.has_value());
+    inner(name, value.value_or(T{}));
+  }
+  template <class T>
+  void where_there(const char* name, const T& value) {
+    (*this)(name, value);
   }
 
   void measured(const char* name, double value, bool exists) {

@@ -50,7 +50,7 @@ std::string matrix(const std::vector<Hazard>& hazards, const TextStyle& style) {
   for (const std::string& scenario : scenarios) names = std::max(names, display_width(scenario));
   std::string out;
   for (std::size_t i = 0; i < strategies.size(); ++i) {
-    out += fmt::format("{:>4} {}\n", i + 1, strategies[i]);
+    out += fmt::format("{:>4} {}\n", i + 1, printable(strategies[i]));
   }
   const std::size_t in_block =
       style.width ? (std::max(*style.width, names + kCellWidth) - names) / kCellWidth
@@ -189,7 +189,7 @@ std::string explain(const Hazard& hazard) {
   for (const auto& [name, value] : hazard.evidence) {
     out += fmt::format("{}: {}\n", name, text_of(value));
   }
-  return out;
+  return printable_page(out, false);
 }
 
 BeliefGap make_belief_gap(std::string scenario, std::string strategy, std::vector<double> seconds) {

@@ -188,7 +188,7 @@ std::vector<std::string> notes(const Result& result) {
   std::vector<std::string> lines;
   const int repeated = repetitions(result);
   if (result.interrupted) {
-    lines.emplace_back("interrupted: these are the figures up to then");
+    lines.emplace_back(kInterrupted);
   }
   if (repeated > 1) {
     lines.emplace_back(

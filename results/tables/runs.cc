@@ -188,8 +188,10 @@ Field<Group> event(std::string key, std::string group, std::string name, int ran
           sum_of(std::move(path))};
 }
 
-/// Every column of a run. For lack of room, rare events are left out first, with their counts in a
-/// note; then what explains a lock's figures; the figures that people compare go last.
+/// Every column of a run. For lack of room, what only some loads have is left out first; then rare
+/// events, with their counts in a note; then what explains a lock's figures; the figures that
+/// people compare go last. Where a section takes several locks, until it has all of them counts
+/// before until it has one.
 const std::vector<Field<Group>> run_fields{
     {{"strategy", "", "strategy"}, [](auto& group) { return group.first().strategy; }},
     only_if_asked("backend", Unit::text, [](auto& group) { return group.first().backend; }),
@@ -210,6 +212,16 @@ const std::vector<Field<Group>> run_fields{
     seconds("acquire_p50_seconds", "acquire", "p50", 7, median_of("acquire.p50")),
     seconds("acquire_p99_seconds", "acquire", "p99", 6, median_of("acquire.p99")),
     only_if_asked("acquire_max_seconds", Unit::seconds, largest_of("acquire.max")),
+    seconds("transaction_p50_seconds", "all locks", "p50", 6,
+            median_of("transactions.acquire.p50")),
+    seconds("transaction_p99_seconds", "all locks", "p99", 6,
+            median_of("transactions.acquire.p99")),
+    event("transaction_aborts", "", "aborts", 29, "transactions.aborts"),
+    only_if_asked("transaction_retries", Unit::count, sum_of("transactions.retries")),
+    event("transaction_deadlocks", "dead-", "locks", 30, "transactions.deadlocks"),
+    seconds("exclusive_p99_seconds", "exclusive", "p99", 31,
+            median_of("acquire_by_mode.exclusive.p99")),
+    seconds("shared_p99_seconds", "shared", "p99", 32, median_of("acquire_by_mode.shared.p99")),
     seconds("handoff_p50_seconds", "handoff", "p50", 9, median_of("handoff.p50")),
     {{"handed_over_share", "handed", "over", Unit::share, 11, Show::if_any},
      share_of("direct_handoffs", "awaited_releases")},

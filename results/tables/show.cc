@@ -9,6 +9,7 @@
 #include "results/tables/experiments.h"
 #include "results/tables/hazards.h"
 #include "results/tables/loads.h"
+#include "results/tables/runs.h"
 
 namespace lockbench::results {
 namespace {
@@ -71,10 +72,13 @@ std::string hazards_of(const Result& result, const Look& look) {
       markdown ? hazard_markdown(*result.hazards) : hazard_text(*result.hazards, look.style);
   const bool repeated = std::any_of(result.belief_gaps.begin(), result.belief_gaps.end(),
                                     [](const BeliefGap& gap) { return gap.seconds.size() > 1; });
+  const auto add = [&](const Table& table, const std::vector<std::string>& notes) {
+    text += "\n" + (markdown ? to_markdown(table, notes) : to_text(table, notes, look.style));
+  };
   // The gap of a single play is no distribution; its timeline shows it.
-  if (!repeated) return text;
-  const Table gaps = belief_gap_table(result.belief_gaps);
-  return text + "\n" + (markdown ? to_markdown(gaps, {}) : to_text(gaps, {}, look.style));
+  if (repeated) add(belief_gap_table(result.belief_gaps), {});
+  if (result.interrupted) add({}, {kInterrupted});
+  return text;
 }
 
 /// A table for each load, and what follows from them.

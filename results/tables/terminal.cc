@@ -127,7 +127,7 @@ std::string styled(std::string_view text, const TextStyle& style) {
 }
 
 std::string folded(std::string_view text, const TextStyle& style) {
-  const std::string line = styled(text, style);
+  const std::string line = styled(printable(text), style);
   return style.width ? fold(line, *style.width) : line;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -10,6 +11,36 @@ namespace lockbench::results {
 namespace {
 
 bool starts_code_point(char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }
+
+struct Character {
+  std::size_t bytes = 1;
+  std::uint32_t code = 0;  ///< 0 also for a byte that begins no UTF-8 character
+};
+
+Character first_character(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const std::uint32_t first = byte(0);
+  if (first < 0x80U) return {.code = first};
+  const std::size_t size = first >= 0xF0U ? 4 : first >= 0xE0U ? 3 : 2;
+  if (first < 0xC2U || first > 0xF4U || size > text.size()) return {};
+  std::uint32_t code = first & (0xFFU >> (size + 1));
+  for (std::size_t i = 1; i < size; ++i) {
+    if (starts_code_point(text[i])) return {};
+    code = (code << 6U) | (byte(i) & 0x3FU);
+  }
+  // Written longer than needed, a surrogate, or beyond Unicode.
+  constexpr std::array<std::uint32_t, 3> kLeast{0x80, 0x800, 0x10000};
+  const bool surrogate = code >= 0xD800U && code < 0xE000U;
+  if (code < kLeast.at(size - 2) || surrogate || code > 0x10FFFFU) return {};
+  return {.bytes = size, .code = code};
+}
+
+/// Of "\x1b[", digits and "m" at the beginning; 0 for anything else.
+std::size_t color_code_size(std::string_view text) {
+  if (!text.starts_with("\x1b[")) return 0;
+  const std::size_t end = text.find_first_not_of("0123456789", 2);
+  return end != std::string_view::npos && text[end] == 'm' ? end + 1 : 0;
+}
 
 }  // namespace
 
@@ -36,15 +67,31 @@ std::string clip(std::string_view text, std::size_t columns) {
 std::string printable(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0U;
-    if (byte == 0xC2U && next >= 0x80U && next < 0xA0U) {  // U+0080 to U+009F are commands too
+  while (!text.empty()) {
+    const auto [bytes, code] = first_character(text);
+    const bool command = code < 0x20U || (code >= 0x7FU && code < 0xA0U);
+    if (command) {
       out += ' ';
-      ++i;
     } else {
-      out += byte < 0x20U || byte == 0x7FU ? ' ' : text[i];
+      out += text.substr(0, bytes);
     }
+    text.remove_prefix(bytes);
+  }
+  return out;
+}
+
+std::string printable_page(std::string_view page, bool colors) {
+  std::string out;
+  out.reserve(page.size());
+  while (!page.empty()) {
+    const std::size_t end = std::min(page.find_first_of("\n\x1b"), page.size());
+    out += printable(page.substr(0, end));
+    page.remove_prefix(end);
+    if (page.empty()) break;
+    std::size_t kept = 1;
+    if (page.front() != '\n') kept = colors ? color_code_size(page) : 0;
+    out += kept > 0 ? page.substr(0, kept) : " ";
+    page.remove_prefix(std::max<std::size_t>(kept, 1));
   }
   return out;
 }

@@ -15,8 +15,12 @@ std::size_t display_width(std::string_view text);
 /// Cut to at most `columns`, with "…" for what was cut off.
 std::string clip(std::string_view text, std::size_t columns);
 
-/// With spaces for control characters, so that a terminal does not take them for commands.
+/// With spaces for control characters (C0, DEL and C1) and for bytes that are no UTF-8, so that a
+/// terminal does not take them for commands.
 std::string printable(std::string_view text);
+
+/// The same for a page: ends of lines stay, and with `colors` so do the escape codes of colors.
+std::string printable_page(std::string_view page, bool colors);
 
 /// Breaks a line between words so that no part is wider than `columns`, as far as its words allow;
 /// continuation lines are indented by two.
