@@ -1,9 +1,18 @@
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "cli/commands/dispatch.h"
+#include "cli/options/secrets.h"
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
-  return lockbench::cli::dispatch(args);
+  const int first = argc > 0 ? 1 : 0;
+  const std::vector<std::string> args(argv + first, argv + argc);
+  lockbench::cli::hide_passwords({argv + first, argv + argc});
+  const int code = lockbench::cli::dispatch(args);
+  std::fflush(stdout);
+  // Without static destructors: a library's thread, a name that is still looked up or a push that
+  // was given up may use what they would destroy.
+  std::_Exit(code);
 }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "hazards/play.h"
+#include "loadgen/run/client_threads.h"
 
 namespace lockbench::hazards {
 namespace {
@@ -98,6 +99,7 @@ Actor::Actor(Play& play, std::string name, const ActorSettings& settings)
         {"counter", play_.servers_.counter_url()},
         {"checks_fencing", settings.checks_fencing},
         {"client", settings.number},
+        {"clients_on", loadgen::to_string(play_.servers_.clients_on())},
         {"renew", settings.renews},
         {"renew_cap_ns",
          settings.renew_cap ? Json(nanoseconds(*settings.renew_cap)) : Json(nullptr)},

@@ -6,14 +6,18 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <functional>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <utility>
 
 #include "hazards/fault_env.h"
 #include "loadgen/record/redis_counter.h"
+#include "loadgen/run/client_threads.h"
 #include "strategies/quorum_observer.h"
 #include "strategies/registry.h"
 
@@ -266,6 +270,57 @@ class Client {
   loadgen::Reading reading_;
 };
 
+/// The client of this process, on the calling thread or on a fiber of another one.
+class Host {
+ public:
+  explicit Host(LinePipe& lines) : lines_(lines) {}
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+  ~Host() {
+    (void)run([this] { client_.reset(); });
+  }
+
+  /// The first request makes the client.
+  void answer(const Json& request) {
+    if (!client_ && request.value("clients_on", "threads") == "fibers") {
+      auto made = loadgen::ClientThreads::of_fibers(1, std::nullopt);
+      if (!made) throw std::runtime_error(made.error());
+      fibers_ = *std::move(made);
+    }
+    const auto failure = run([&] {
+      if (client_) return lines_.send(client_->serve(request));
+      client_ = std::make_unique<Client>(request, lines_);
+      lines_.send(Json::object());
+    });
+    if (!failure.empty()) throw std::runtime_error(failure);
+  }
+
+ private:
+  /// Returns when it is done, with what it threw.
+  std::string run(const std::function<void()>& work) {
+    std::string failure;
+    const auto body = [&](const std::stop_token& /*stop*/) {
+      try {
+        work();
+      } catch (const std::exception& error) {
+        failure = error.what();
+      }
+    };
+    if (!fibers_) {
+      body({});
+      return failure;
+    }
+    auto task = fibers_->start(0, body, [](const std::string& /*why*/) {});
+    if (!task) return task.error();
+    task->reset();  // waits for its end
+    return failure;
+  }
+
+  LinePipe& lines_;
+  std::optional<loadgen::ClientThreads> fibers_;  ///< nothing: the calling thread
+  std::unique_ptr<Client> client_;
+};
+
 }  // namespace
 
 int serve_client(int in, int out) {
@@ -274,16 +329,10 @@ int serve_client(int in, int out) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::signal(SIGPIPE, SIG_IGN);
   LinePipe lines(in, out);
-  std::unique_ptr<Client> client;
+  Host host(lines);
   while (const auto line = lines.read_line()) {
     try {
-      const Json request = Json::parse(*line);
-      if (client) {
-        lines.send(client->serve(request));
-      } else {
-        client = std::make_unique<Client>(request, lines);
-        lines.send(Json::object());
-      }
+      host.answer(Json::parse(*line));
     } catch (const std::exception& error) {
       lines.send({{"error", error.what()}});
     }

@@ -5,8 +5,9 @@ namespace lockbench::hazards {
 /// Main loop of a client process: reads requests from `in`, one JSON object a line, and answers
 /// each on `out`, until `in` ends. The first request configures the client: {"strategy",
 /// "endpoints": {backend: [url, ...]}, "counter": a Redis URL, "checks_fencing", "client": its
-/// number, "renew": false for no renewal timer, "renew_cap_ns", "wait" and "node_timeout_ns": null
-/// for the strategy's default, "wait_replicas", "command_timeout_ns"}. Further requests:
+/// number, "clients_on": "fibers" or "threads", "renew": false for no renewal timer,
+/// "renew_cap_ns", "wait" and "node_timeout_ns": null for the strategy's default, "wait_replicas",
+/// "command_timeout_ns"}. Further requests:
 ///
 ///   {"do": "acquire", "key", "ttl_ns", "wait_ns"}   → {"outcome", "lease", "asked_ns",
 ///         "answered_ns", "valid_until_ns", "fencing", "commands", "rounds", "split_votes",

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <future>
 #include <mutex>
 #include <random>
-#include <thread>
+
+#include "strategies/thread.h"
 
 namespace lockbench::hazards {
 namespace {
@@ -96,9 +98,10 @@ void run_in_parallel(std::size_t count, int at_once, const std::function<void(st
       work(index);
     }
   };
-  std::vector<std::jthread> workers;
+  std::vector<std::future<void>> workers;
   workers.reserve(static_cast<std::size_t>(at_once));
-  for (int worker = 0; worker < at_once; ++worker) workers.emplace_back(take_turns);
+  for (int worker = 0; worker < at_once; ++worker) workers.push_back(in_background(take_turns));
+  for (auto& worker : workers) worker.get();
 }
 
 }  // namespace lockbench::hazards

@@ -30,7 +30,8 @@ tl::expected<std::unique_ptr<ServerPool>, std::string> ServerPool::open(Options 
   std::unique_ptr<ServerPool> pool(new ServerPool);
   pool->client_program_ =
       options.client_program.empty() ? "/proc/self/exe" : std::move(options.client_program);
-  auto host = deployment::LocalHost::open();
+  pool->clients_on_ = options.clients_on;
+  auto host = deployment::LocalHost::open(options.tls);
   if (!host) return tl::unexpected(host.error());
   pool->host_ = *std::move(host);
   auto counter = deployment::start_private_store(*deployment::find_private_store_kind("redis"),

@@ -171,9 +171,15 @@ void warn_of_missing_models(const std::vector<loadgen::Extrapolation>& asked,
 
 /// One strategy after the other. Those that a stop left out are listed as skipped.
 void measure_all(loadgen::CapacityPlan plan, const std::vector<Selected>& selected,
-                 results::Result& result, Ending& ending, Session& session) {
+                 results::Result& result, ResultFile& file, Ending& ending, Session& session) {
   Console& console = session.console();
   auto& capacities = *result.capacity;
+  result.interrupted = true;  // until it is over
+  plan.so_far = [&](const results::Capacity& capacity) {
+    capacities.push_back(capacity);
+    file.keep(result);
+    capacities.pop_back();
+  };
   if (const std::string why = loadgen::search_too_short(plan); !why.empty()) console.warn(why);
   for (const Selected& one : selected) {
     const std::string name(one.strategy->name);
@@ -203,8 +209,10 @@ void measure_all(loadgen::CapacityPlan plan, const std::vector<Selected>& select
     ending.threshold_missed = ending.threshold_missed || not_shown || capacity.lowest <= 0;
     ending.planned_too_high = ending.planned_too_high || capacity.planned_too_high();
     capacities.push_back(std::move(measured.capacity));
+    file.keep(result);
   }
   result.interrupted = ending.interrupted = session.stopped();
+  file.keep(result);
 }
 
 tl::expected<int, UsageError> capacity(const CapacityOptions& given) {
@@ -229,12 +237,13 @@ tl::expected<int, UsageError> capacity(const CapacityOptions& given) {
   const deployment::Deployment& deployment = **deployed;
 
   Ending ending{.strict = options.output.strict};
-  measure_all(plan_of(options, deployment, result.id, metrics->watcher()), *selected, result,
-              ending, session);
-  ending.errors = !metrics->push(session.console()) || ending.errors;
   result.environment.servers = deployment.facts;
   result.workload = workload_record(options);
-  const int code = finish(result, render(result, options.output), *out, ending, session.console(),
+  ResultFile file(*out, session.console());
+  measure_all(plan_of(options, deployment, result.id, metrics->watcher()), *selected, result, file,
+              ending, session);
+  ending.errors = !metrics->push(session.console()) || ending.errors;
+  const int code = finish(result, render(result, options.output), file, ending, session.console(),
                           options.output.report);
   metrics->linger(session.console(), session.stop());
   return code;

@@ -132,6 +132,10 @@ tl::expected<std::vector<choose::Source>, UsageError> load_files(
       return tl::unexpected(
           UsageError{fmt::format("{}: contains no runs, plays, points or steps", path)});
     }
+    if (result->interrupted) {
+      Console(stderr, false, false)
+          .warn(path + ": was interrupted: only what was over by then counts");
+    }
     sources.push_back({path, std::move(*result)});
   }
   return sources;
@@ -158,13 +162,14 @@ tl::expected<int, UsageError> choose_by_measuring(const ChooseOptions& options,
   const auto out = out_path(output, begin_result());
   if (!out) return tl::unexpected(out.error());
   Session session(false);
-  auto race = measure_candidates(options, before, evidence, session);
+  ResultFile file(*out, session.console());
+  auto race = measure_candidates(options, before, evidence, file, session);
   if (!race) return tl::unexpected(race.error());
   Ending ending = ending_of(race->result);
   // A strategy that broke exclusion is ruled out, which is the answer and no failure.
   ending.exclusion_broken = false;
   ending.interrupted = session.stopped();
-  ending.errors = ending.errors || !save_result(race->result, *out, session.console());
+  ending.errors = ending.errors || !file.save(race->result);
   files.insert(files.begin(), {*out, race->result});
   const choose::Evidence measured(std::move(files), choose::reference());
   choose::Answer answer = choose::choose(options.requirements, all_strategies(), measured);
@@ -177,7 +182,9 @@ tl::expected<int, UsageError> choose_by_measuring(const ChooseOptions& options,
     }
   }
   ending.threshold_missed = answer.ranked.empty();
-  ending.errors = !print_text(text_of(answer, options.format), session.console()) || ending.errors;
+  const bool printed =
+      file.is_stdout() || print_text(text_of(answer, options.format), session.console());
+  ending.errors = ending.errors || !printed;
   return exit_code_of(ending);
 }
 
@@ -265,6 +272,9 @@ void ChooseOptions::declare(OptionList& options) {
   options.add({"measure-time", "D"}, measure_time, duration(5s, 24h), "longest time for it");
   options.add({"out", "FILE"}, out, path(), "result file of --measure", "results/runs/<id>.json");
   declare_servers(options, servers);
+  options.add_flag({"tls", ""}, tls, "measure with private servers that speak TLS");
+  options.add({"clients-on", "WHAT"}, measured_on, clients_on(),
+              "with --measure: what clients run on, a thread each or fibers of a few threads");
   options.heading("Answer");
   options.add({"rank-by", "FIGURE"}, requirements.rank_by,
               parsed(parse_ranking_figure, [](const std::string& figure) { return figure; }),

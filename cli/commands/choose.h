@@ -15,7 +15,9 @@ struct ChooseOptions {
   Format format = Format::table;
   bool measure = false;
   Duration measure_time = std::chrono::minutes(2);
-  ServerUrls servers;  ///< for --measure, as is the result file
+  ServerUrls servers;  ///< for --measure, as are the next two and the result file
+  bool tls = false;
+  loadgen::ClientsOn measured_on = loadgen::kUsualClientsOn;
   std::string out;
   std::string config;
 

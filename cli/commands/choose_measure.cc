@@ -38,10 +38,11 @@ struct Entrant {
 class RaceRunner {
  public:
   RaceRunner(const choose::Answer& answer, const RunOptions& common,
-             const deployment::Deployment& servers, Session& session, Race& race)
+             const deployment::Deployment& servers, ResultFile& file, Session& session, Race& race)
       : answer_(answer),
         common_(common),
         servers_(servers),
+        file_(file),
         stop_(session.stop()),
         progress_(session.console(), BootClock::now),
         race_(race) {}
@@ -100,6 +101,7 @@ class RaceRunner {
       const bool broken = run.audit.verdict == results::Verdict::violated;
       entrant.in = entrant.in && value && !broken;
       race_.result.runs.push_back(std::move(run));
+      file_.keep(race_.result);
     }
   }
 
@@ -125,6 +127,7 @@ class RaceRunner {
   const choose::Answer& answer_;
   const RunOptions& common_;
   const deployment::Deployment& servers_;
+  ResultFile& file_;
   const std::stop_token stop_;
   ProgressView progress_;
   Race& race_;
@@ -139,6 +142,8 @@ tl::expected<RunOptions, UsageError> run_options(const ChooseOptions& options,
                                                  const std::vector<std::string>& lock) {
   RunOptions values;
   values.servers = options.servers;
+  values.tls = options.tls;
+  values.workload.clients_on = options.measured_on;
   OptionList list = options_of(values);
   std::vector<std::string> args = strategies;
   for (const auto& more : {choose::load_options(options.requirements), lock}) {
@@ -153,7 +158,7 @@ tl::expected<RunOptions, UsageError> run_options(const ChooseOptions& options,
 tl::expected<Race, UsageError> measure_candidates(const ChooseOptions& options,
                                                   const choose::Answer& answer,
                                                   const choose::Evidence& evidence,
-                                                  Session& session) {
+                                                  ResultFile& file, Session& session) {
   std::vector<std::string> names;
   for (const choose::Ranked& one : answer.ranked) {
     names.emplace_back(one.candidate->strategy->name);
@@ -178,8 +183,9 @@ tl::expected<Race, UsageError> measure_candidates(const ChooseOptions& options,
   if (!deployed) return tl::unexpected(deployed.error());
   if (!*deployed) return race;
   race.result.environment.servers = (*deployed)->facts;
+  race.result.interrupted = true;  // until it is over
 
-  RaceRunner runner(answer, *common, **deployed, session, race);
+  RaceRunner runner(answer, *common, **deployed, file, session, race);
   for (const choose::Ranked& one : answer.ranked) {
     const Descriptor& strategy = *one.candidate->strategy;
     const bool runs = std::any_of(selected->begin(), selected->end(), [&](const Selected& other) {
@@ -195,6 +201,7 @@ tl::expected<Race, UsageError> measure_candidates(const ChooseOptions& options,
   }
   runner.run(options.measure_time);
   race.result.interrupted = session.stopped();
+  file.keep(race.result);
   return race;
 }
 

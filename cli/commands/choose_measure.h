@@ -6,6 +6,7 @@
 
 #include "choose/answer.h"
 #include "cli/commands/choose.h"
+#include "cli/console/result_file.h"
 #include "cli/console/session.h"
 
 namespace lockbench::cli {
@@ -18,10 +19,11 @@ struct Race {
 
 /// Runs the strategies that qualify in rounds, each with the settings that it would be recommended
 /// with, under the load that was asked for. Hopeless ones are dropped early. Ends when the first
-/// tier is settled, after --measure-time, or at a stop.
+/// tier is settled, after --measure-time, or at a stop. Keeps the result in the file after each
+/// run.
 tl::expected<Race, UsageError> measure_candidates(const ChooseOptions& options,
                                                   const choose::Answer& answer,
                                                   const choose::Evidence& evidence,
-                                                  Session& session);
+                                                  ResultFile& file, Session& session);
 
 }  // namespace lockbench::cli

@@ -45,7 +45,12 @@ Command make_command(Command text, tl::expected<int, UsageError> (*run)(const Op
     Options values;
     OptionList options = options_of(values);
     if (auto done = read(values, options, args); !done) return tl::unexpected(done.error());
-    if (!options.help_wanted()) return run(values);
+    if (!options.help_wanted()) {
+      for (const std::string& line : options.warnings()) {
+        fmt::print(stderr, "lockbench: warning: {}\n", line);
+      }
+      return run(values);
+    }
     fmt::print("{}", options.help(name, summary, example));
     return exit_code::kFine;
   };
@@ -67,6 +72,8 @@ Command reference_tables_command();
 Command probe_command();
 Command hazards_command();
 Command doctor_command();
+Command clean_command();
+Command trace_command();
 
 /// Every subcommand; the first one is the default.
 std::vector<Command> all_commands();

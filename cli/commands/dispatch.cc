@@ -1,17 +1,21 @@
 #include "cli/commands/dispatch.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <new>
 
 #include "cli/commands/commands.h"
 #include "cli/console/facts.h"
+#include "cli/options/secrets.h"
 #include "cli/options/text.h"
 #include "hazards/client.h"
 #include "strategies/registry.h"
+#include "strategies/store.h"
 
 namespace lockbench::cli {
 namespace {
@@ -45,7 +49,7 @@ const Command* find_command(const std::vector<Command>& commands, std::string_vi
 }
 
 UsageError no_such_command(const std::string& name, const std::vector<Command>& commands) {
-  if (name.find("://") != std::string::npos) {
+  if (name.find("://") != std::string::npos || holds_password(name)) {
     return {"a URL is not a command: servers are given with --redis URL"};
   }
   if (find_strategy(name) != nullptr) {
@@ -62,6 +66,11 @@ UsageError no_such_command(const std::string& name, const std::vector<Command>& 
 tl::expected<void, UsageError> check_command_is_first(const std::vector<Command>& commands,
                                                       const Command& chosen,
                                                       std::span<const std::string> args) {
+  const bool possible = std::any_of(args.begin(), args.end(), [&](const std::string& word) {
+    return find_command(commands, word) != nullptr;
+  });
+  // A value may come from a pipe, which can be read once.
+  if (!possible) return {};
   OptionList options = chosen.options();
   if (!options.read(args) || options.help_wanted()) return {};  // execute() reports it
   for (const Option& option : options.all()) {
@@ -82,6 +91,15 @@ tl::expected<int, UsageError> execute(const std::vector<Command>& commands, cons
     return tl::unexpected(first.error());
   }
   return command.execute(args);
+}
+
+/// The next file to be opened, such as a socket, would take the place of a stream that is closed,
+/// and get what is written to it. Every use of what is opened here fails, as that of the stream.
+void occupy_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) >= 0) continue;
+    static_cast<void>(open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY));
+  }
 }
 
 tl::expected<int, UsageError> choose_and_execute(std::span<const std::string> args) {
@@ -110,16 +128,32 @@ tl::expected<int, UsageError> choose_and_execute(std::span<const std::string> ar
 }  // namespace
 
 std::vector<Command> all_commands() {
-  return {overview_command(), run_command(),      capacity_command(),
-          renewal_command(),  quorum_command(),   hazards_command(),
-          compare_command(),  report_command(),   show_command(),
-          choose_command(),   list_command(),     doctor_command(),
-          probe_command(),    condense_command(), reference_tables_command()};
+  return {overview_command(),
+          run_command(),
+          capacity_command(),
+          renewal_command(),
+          quorum_command(),
+          hazards_command(),
+          compare_command(),
+          report_command(),
+          show_command(),
+          choose_command(),
+          list_command(),
+          doctor_command(),
+          probe_command(),
+          clean_command(),
+          trace_command(),
+          condense_command(),
+          reference_tables_command()};
   // Of what the functions in them own, which the analyzer takes for lost:
 }  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks)
 
 int dispatch(std::span<const std::string> args) {
+  occupy_standard_streams();
   try {
+    for (const StoreKind* kind : store_kinds()) {
+      if (kind->take_environment != nullptr) (void)kind->take_environment();
+    }
     const auto code = choose_and_execute(args);
     if (!code) {
       fmt::print(stderr, "lockbench: {}\n", presentable(code.error().message));
@@ -129,6 +163,9 @@ int dispatch(std::span<const std::string> args) {
     const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
     if (written || *code != exit_code::kFine) return *code;
     fmt::print(stderr, "lockbench: the output could not be written to stdout\n");
+    return exit_code::kErrors;
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "lockbench: not enough memory\n");
     return exit_code::kErrors;
   } catch (const std::exception& error) {
     fmt::print(stderr, "lockbench: {}{}\n", std::ferror(stdout) != 0 ? "stdout: " : "",

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <iterator>
 #include <thread>
 
 #include "cli/commands/commands.h"
@@ -8,6 +11,7 @@
 #include "cli/console/facts.h"
 #include "cli/options/text.h"
 #include "strategies/store.h"
+#include "testbed/servers/account.h"
 #include "testbed/servers/open_files.h"
 
 namespace lockbench::cli {
@@ -30,14 +34,29 @@ Finding check_program(const deployment::PrivateStoreKind& kind, bool needed) {
   return {name, true, fmt::format("{} (not needed with --{})", program.error(), kind.name)};
 }
 
-Finding check_endpoint(std::string_view option, std::string_view store, const std::string& url,
-                       Duration timeout) {
-  Finding finding{.what = fmt::format("--{}", option)};
+std::vector<Finding> check_endpoint(std::string_view option, std::string_view store,
+                                    const std::string& url, Duration timeout) {
+  const std::string what = fmt::format("--{}", option);
   const auto server = deployment::ask_server(store, url, timeout);
-  finding.good = server.has_value();
-  finding.text = server ? fmt::format("{}, version {}", server->endpoints.front(), server->version)
-                        : presentable(server.error());
-  return finding;
+  if (!server) return {{what, false, server.error()}};
+  const std::string encryption = server->encryption ? ", " + *server->encryption : "";
+  std::vector<Finding> findings = {
+      {what, true,
+       fmt::format("{}, version {}{}", server->endpoints.front(), server->version, encryption)}};
+  for (const std::string& warning : server->warnings) {
+    findings.push_back({what, true, "warning: " + warning});
+  }
+  return findings;
+}
+
+/// Names only: a value may be a secret.
+std::vector<Finding> check_environment(const StoreKind& store, bool given) {
+  const std::vector<std::string> names =
+      store.take_environment == nullptr ? std::vector<std::string>() : store.take_environment();
+  if (names.empty()) return {};
+  return {{fmt::format("{} variables", store.name), true,
+           fmt::format("{}: {} --{}", fmt::join(names, ", "),
+                       given ? "in force for" : "in force only with", store.name)}};
 }
 
 /// It is no failure that this build leaves a store out.
@@ -46,8 +65,12 @@ std::vector<Finding> check_store(const StoreKind& store, const deployment::Reque
   if (kind == nullptr) return {{std::string(store.name), true, "left out of this build"}};
   const std::vector<std::string> given = request.given_for(store.name);
   std::vector<Finding> findings = {check_program(*kind, given.empty())};
+  const auto add = [&](std::vector<Finding> more) {
+    std::move(more.begin(), more.end(), std::back_inserter(findings));
+  };
+  add(check_environment(store, !given.empty()));
   for (const std::string& url : given) {
-    findings.push_back(check_endpoint(store.name, store.name, url, request.command_timeout));
+    add(check_endpoint(store.name, store.name, url, request.command_timeout));
   }
   return findings;
 }
@@ -57,6 +80,12 @@ Finding check_open_files(const deployment::Request& request) {
   const std::uint64_t limit = testbed::hard_open_file_limit();
   return {"open files", limit >= needed,
           fmt::format("at most {}; {} clients need {}", limit, request.clients, needed)};
+}
+
+Finding check_account() {
+  const auto account = testbed::server_account();
+  if (!account) return {"private servers", false, account.error()};
+  return {"private servers", true, "run as " + (account->name.empty() ? "you" : account->name)};
 }
 
 Finding check_cores() {
@@ -81,17 +110,22 @@ struct DoctorOptions : LoadOptions {
 
 tl::expected<int, UsageError> doctor(const DoctorOptions& options) {
   const deployment::Request request = request_of(options);
-  std::vector<Finding> findings = {check_cores(), check_clock(), check_open_files(request)};
+  std::vector<Finding> findings = {check_cores(), check_clock(), check_open_files(request),
+                                   check_account()};
   for (const StoreKind* store : store_kinds()) {
     for (Finding& finding : check_store(*store, request)) findings.push_back(std::move(finding));
   }
   if (request.given_counter) {
-    findings.push_back(
-        check_endpoint("counter-redis", "redis", *request.given_counter, request.command_timeout));
+    for (Finding& finding : check_endpoint("counter-redis", "redis", *request.given_counter,
+                                           request.command_timeout)) {
+      findings.push_back(std::move(finding));
+    }
   }
   bool good = true;
   for (const Finding& finding : findings) {
-    fmt::print("{:<16} {:<6} {}\n", finding.what, finding.good ? "ok" : "FAILED", finding.text);
+    // What a server says of itself is not ours.
+    fmt::print("{:<18} {:<6} {}\n", finding.what, finding.good ? "ok" : "FAILED",
+               presentable(finding.text));
     good = good && finding.good;
   }
   return good ? exit_code::kFine : exit_code::kErrors;

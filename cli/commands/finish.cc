@@ -10,7 +10,6 @@
 #include "cli/commands/repeat_command.h"
 #include "cli/console/facts.h"
 #include "cli/console/publish.h"
-#include "results/file/json.h"
 #include "results/file/save.h"
 
 namespace lockbench::cli {
@@ -19,7 +18,9 @@ namespace {
 
 /// Where a result goes if the folder of the user cannot be written to.
 std::string fallback_path(const results::Result& result) {
-  return std::filesystem::temp_directory_path() / fmt::format("lockbench-{}.json", result.id);
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
+  return (error ? "/tmp" : folder) / fmt::format("lockbench-{}.json", result.id);
 }
 
 }  // namespace
@@ -51,15 +52,14 @@ tl::expected<std::string, UsageError> out_path(const OutputOptions& options,
   return out;
 }
 
-int finish(const results::Result& result, const std::string& text, const std::string& out,
-           Ending ending, Console& console, const std::string& page) {
+int finish(const results::Result& result, const std::string& text, ResultFile& file, Ending ending,
+           Console& console, const std::string& page) {
   console.status("");
   ending.interrupted = ending.interrupted || result.interrupted;
-  if (out == fallback_path(result)) console.warn("results/runs cannot be written to here");
-  const bool saved = out == kStdout ? print_text(results::to_json(result), console)
-                                    : save_result(result, out, console);
-  const bool reported = save_report(result, page, out, console);
-  const bool printed = out == kStdout || print_text(text, console);
+  if (file.path() == fallback_path(result)) console.warn("results/runs cannot be written to here");
+  const bool saved = file.save(result);
+  const bool reported = save_report(result, page, file.path(), console);
+  const bool printed = file.is_stdout() || print_text(text, console);
   ending.errors = ending.errors || !saved || !reported || !printed;
   return exit_code_of(ending);
 }

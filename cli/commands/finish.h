@@ -6,6 +6,7 @@
 
 #include "cli/console/console.h"
 #include "cli/console/exit_code.h"
+#include "cli/console/result_file.h"
 #include "cli/options/load_options.h"
 #include "results/report/report.h"
 #include "strategies/duration.h"
@@ -13,9 +14,6 @@
 namespace lockbench::cli {
 
 // The beginning and the end of every command that saves a result.
-
-/// As --out.
-inline constexpr std::string_view kStdout = "-";
 
 /// A result with its id and time, this build and this machine.
 results::Result begin_result(WallTime now = std::chrono::system_clock::now());
@@ -25,10 +23,10 @@ results::Result begin_result(WallTime now = std::chrono::system_clock::now());
 tl::expected<std::string, UsageError> out_path(const OutputOptions& options,
                                                const results::Result& result);
 
-/// Saves the result to `out`, and as a page to `page` unless that is empty, and prints `text`.
-/// Returns the exit code.
-int finish(const results::Result& result, const std::string& text, const std::string& out,
-           Ending ending, Console& console, const std::string& page = "");
+/// Saves the result, and as a page to `page` unless that is empty, and prints `text`. Returns the
+/// exit code. What may take long or fail, such as a push, comes before, and after a keep().
+int finish(const results::Result& result, const std::string& text, ResultFile& file, Ending ending,
+           Console& console, const std::string& page = "");
 
 /// A result as part of a report, with the command that repeats it and the known flaws of its
 /// strategies. `file` is its path.

@@ -112,32 +112,58 @@ class HazardProgress {
   std::set<std::string> warned_;
 };
 
-/// Adds what was played to the result; the rest is skipped with its reason, which is an error for a
-/// strategy that was named.
-void collect(const std::vector<Repeated>& cells, const HazardOptions& options,
-             results::Result& result, Ending& ending, Console& console) {
-  std::set<std::string> named(options.strategies.begin(), options.strategies.end());
-  const std::string& explain = options.explain;
-  if (!explain.empty()) named = {explain.substr(explain.find('/') + 1)};
+/// With what was played; the rest is skipped with its reason, if it has one.
+results::Result with_plays(results::Result result, const std::vector<Repeated>& cells) {
   for (const Repeated& cell : cells) {
     const std::string scenario(cell.shown.scenario->name), strategy(cell.shown.strategy->name);
-    ending.errors = ending.errors || !cell.failures.empty();
-    if (!cell.shown.played()) {
-      if (!cell.shown.reason.empty()) {
-        result.skipped.push_back({strategy, fmt::format("{}: {}", scenario, cell.shown.reason)});
-        ending.errors = ending.errors || named.contains(strategy);
-      }
-      continue;
+    if (cell.shown.played()) {
+      result.hazards->push_back(to_result(cell));
+    } else if (!cell.shown.reason.empty()) {
+      result.skipped.push_back({strategy, fmt::format("{}: {}", scenario, cell.shown.reason)});
     }
-    result.hazards->push_back(to_result(cell));
-    ending.exclusion_broken = ending.exclusion_broken || !cell.shown.agrees();
-    if (cell.unstable()) {
-      console.warn(fmt::format("unstable: {} / {}: {}", scenario, strategy, cell.tally()));
-    }
-    if (!cell.belief_gaps.empty()) {
+    if (cell.shown.played() && !cell.belief_gaps.empty()) {
       result.belief_gaps.push_back(results::make_belief_gap(scenario, strategy, cell.belief_gaps));
     }
   }
+  return result;
+}
+
+/// That a strategy could not be played is an error if it was named.
+Ending ending_of(const std::vector<Repeated>& cells, const HazardOptions& options) {
+  std::set<std::string_view> named(options.strategies.begin(), options.strategies.end());
+  const std::string_view explain = options.explain;
+  if (!explain.empty()) named = {explain.substr(explain.find('/') + 1)};
+  Ending ending;
+  for (const Repeated& cell : cells) {
+    const bool skipped = !cell.shown.played() && !cell.shown.reason.empty();
+    ending.errors = ending.errors || !cell.failures.empty() ||
+                    (skipped && named.contains(cell.shown.strategy->name));
+    ending.exclusion_broken =
+        ending.exclusion_broken || (cell.shown.played() && !cell.shown.agrees());
+  }
+  return ending;
+}
+
+void warn_of_unstable(const std::vector<Repeated>& cells, Console& console) {
+  for (const Repeated& cell : cells) {
+    if (!cell.shown.played() || !cell.unstable()) continue;
+    console.warn(fmt::format("unstable: {} / {}: {}", cell.shown.scenario->name,
+                             cell.shown.strategy->name, cell.tally()));
+  }
+}
+
+/// Plays all, and keeps what is over.
+void play_and_keep(hazards::ServerPool& servers, std::vector<Cell>& plays, std::size_t cells,
+                   const HazardOptions& options, const results::Result& result, ResultFile& file,
+                   Session& session) {
+  HazardProgress progress(session.console(), plays);
+  std::vector<Cell> over = plays;  // those of `plays` change meanwhile
+  const auto on_done = [&](const Cell& cell) {
+    progress.on_done(cell);
+    over.at(static_cast<std::size_t>(&cell - plays.data())) = cell;
+    if (file.has_time()) file.keep(with_plays(result, hazards::gather(over, cells)));
+  };
+  play_all(servers, plays, options.at_once.value_or(kPlaysAtOnce), on_done, session.stop());
 }
 
 /// The names of all scenarios, in lines of the width of help.
@@ -181,20 +207,24 @@ tl::expected<int, UsageError> play_matrix(const HazardOptions& options) {
   if (!out) return tl::unexpected(out.error());
   Session session(options.output.quiet);
   Console& console = session.console();
-  std::vector<Cell> plays = hazards::repeated(*cells, options.repeat);
-  {
-    const auto servers = hazards::ServerPool::open({});
-    if (!servers) return tl::unexpected(UsageError{servers.error()});
-    HazardProgress progress(console, plays);
-    play_all(
-        **servers, plays, options.at_once.value_or(kPlaysAtOnce),
-        [&](const Cell& cell) { progress.on_done(cell); }, session.stop());
-  }
-  Ending ending{.interrupted = session.stopped()};
-  collect(hazards::gather(plays, cells->size()), options, result, ending, console);
-  result.interrupted = ending.interrupted;
   result.workload = workload_record(options);
-  return finish(result, text_of(result, options), *out, ending, console, options.output.report);
+  result.interrupted = true;  // until it is over
+  ResultFile file(*out, console);
+  std::vector<Cell> plays = hazards::repeated(*cells, options.repeat);
+  std::vector<Repeated> played;
+  {
+    const auto servers =
+        hazards::ServerPool::open({.tls = options.tls, .clients_on = options.clients_on});
+    if (!servers) return tl::unexpected(UsageError{servers.error()});
+    play_and_keep(**servers, plays, cells->size(), options, result, file, session);
+    result.interrupted = session.stopped();
+    played = hazards::gather(plays, cells->size());
+    result = with_plays(std::move(result), played);
+    file.keep(result);
+  }
+  warn_of_unstable(played, console);
+  return finish(result, text_of(result, options), file, ending_of(played, options), console,
+                options.output.report);
 }
 
 tl::expected<int, UsageError> play_hazards(const HazardOptions& options) {
@@ -274,6 +304,9 @@ void HazardOptions::declare(OptionList& options) {
       .recorded_if_unset(std::vector<std::string>());
   options.add({"at-once", "N"}, at_once, whole_number(1, 64), "plays side by side",
               "6; 24 with --dose");
+  options.add_flag({"tls", ""}, tls, "servers speak TLS, and clients verify them");
+  options.add({"clients-on", "WHAT"}, clients_on, cli::clients_on(),
+              "what each client runs on, in a process of its own: a thread or a fiber");
   output.declare(options);
 }
 

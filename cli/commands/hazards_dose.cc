@@ -75,15 +75,10 @@ void skip(results::Result& result, const DosePoint& point) {
   if (!told) result.skipped.push_back({strategy, point.reason});
 }
 
-/// Adds the points that were played, the shortest fault first, and the reasons why others were not.
-void collect(const std::vector<DosePoint>& points, results::Result& result, Ending& ending,
-             Console& console) {
+/// With the points that were played, the shortest fault first, and the reasons why others were not.
+results::Result with_points(results::Result result, const std::vector<DosePoint>& points) {
   std::vector<results::DosePoint> played;
-  int late = 0;
   for (const DosePoint& point : points) {
-    late += point.late;
-    ending.errors = ending.errors || point.failed;
-    ending.exclusion_broken = ending.exclusion_broken || point.surprises();
     if (point.plays == 0) {
       if (!point.reason.empty()) skip(result, point);
       continue;
@@ -99,6 +94,22 @@ void collect(const std::vector<DosePoint>& points, results::Result& result, Endi
   std::stable_sort(played.begin(), played.end(),
                    [](const auto& a, const auto& b) { return a.ratio < b.ratio; });
   result.experiment = results::Experiment{.points = std::move(played)};
+  return result;
+}
+
+Ending ending_of(const std::vector<DosePoint>& points) {
+  Ending ending;
+  for (const DosePoint& point : points) {
+    ending.errors = ending.errors || point.failed;
+    ending.exclusion_broken = ending.exclusion_broken || point.surprises();
+  }
+  return ending;
+}
+
+void note_what_is_left_out(const std::vector<DosePoint>& points, const results::Result& result,
+                           Console& console) {
+  int late = 0;
+  for (const DosePoint& point : points) late += point.late;
   if (late > 0) {
     console.note(
         fmt::format("{} plays took longer than asked on this machine and were left out", late));
@@ -127,22 +138,32 @@ tl::expected<int, UsageError> play_doses(const HazardOptions& options) {
   if (!out) return tl::unexpected(out.error());
   Session session(options.output.quiet);
   Console& console = session.console();
+  result.workload = workload_record(options);
+  result.interrupted = true;  // until it is over
+  ResultFile file(*out, console);
   {
-    const auto servers = hazards::ServerPool::open({});
+    const auto servers =
+        hazards::ServerPool::open({.tls = options.tls, .clients_on = options.clients_on});
     if (!servers) return tl::unexpected(UsageError{servers.error()});
     DoseProgress progress(console, points.size());
+    auto over = points;  // those of `points` change meanwhile
     measure_doses(
         **servers, points,
         {.plays = options.dose_plays.value_or(kUsualPlays),
          .at_once = options.at_once.value_or(kDosePlaysAtOnce),
          .seed = std::random_device()()},
-        [&](const DosePoint& point) { progress.on_done(point); }, session.stop());
+        [&](const DosePoint& point) {
+          progress.on_done(point);
+          over.at(static_cast<std::size_t>(&point - points.data())) = point;
+          if (file.has_time()) file.keep(with_points(result, over));
+        },
+        session.stop());
+    result.interrupted = session.stopped();
+    result = with_points(std::move(result), points);
+    file.keep(result);
   }
-  Ending ending{.interrupted = session.stopped()};
-  result.interrupted = ending.interrupted;
-  collect(points, result, ending, console);
-  result.workload = workload_record(options);
-  return finish(result, render(result, options.output), *out, ending, console,
+  note_what_is_left_out(points, result, console);
+  return finish(result, render(result, options.output), file, ending_of(points), console,
                 options.output.report);
 }
 

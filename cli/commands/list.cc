@@ -9,6 +9,7 @@
 #include "cli/commands/commands.h"
 #include "cli/options/value_types.h"
 #include "deployment/deployment.h"
+#include "strategies/redis/client/rights.h"
 #include "strategies/registry.h"
 
 namespace lockbench::cli {
@@ -168,15 +169,23 @@ void print_strategy(const Json& strategy) {
 struct ListOptions {
   static constexpr Commands kCommand = kEveryCommand;
   Format format = Format::table;
+  bool redis_acl = false;
 
   void declare(OptionList& options) {
     options.add({"format", "NAME"}, format,
                 OneOf<Format>{{"table", Format::table}, {"json", Format::json}},
                 "what stdout shows");
+    options.add_flag({"redis-acl", ""}, redis_acl,
+                     "instead, the Redis command that makes a user with the least rights that all "
+                     "Redis strategies need");
   }
 };
 
 tl::expected<int, UsageError> list(const ListOptions& options) {
+  if (options.redis_acl) {
+    fmt::print("{}\n", redis::acl_command(all_strategies()));
+    return 0;
+  }
   Json strategies = Json::array();
   for (const auto& catalogue : {all_strategies(), absent_strategies()}) {
     for (const Descriptor* strategy : catalogue) strategies.push_back(strategy_json(*strategy));

@@ -10,9 +10,7 @@
 #include "cli/commands/private_cpu.h"
 #include "cli/console/publish.h"
 #include "loadgen/run/named_load.h"
-#include "results/file/json.h"
 #include "results/file/load.h"
-#include "results/file/save.h"
 #include "results/stats/comparison.h"
 #include "results/tables/units.h"
 
@@ -100,6 +98,7 @@ tl::expected<bool, UsageError> Measurement::deploy(Session& session) {
   faults_.emplace(*servers_, options_.workload.rtt);
   result_.environment.servers = servers_->facts;
   result_.interrupted = true;  // until it is over
+  file_.emplace(out_, session.console());
   return true;
 }
 
@@ -127,6 +126,9 @@ loadgen::RunPlan Measurement::plan_of(const loadgen::Workload& point) {
   plan.counter_url = servers_->counter_url;
   plan.private_cpu = private_cpu_of(*servers_);
   plan.warms_up = [this](const Descriptor& strategy) { return servers_->warms_up(strategy); };
+  plan.servers_stay = [this](const Descriptor& strategy) {
+    return !options_.servers_of(strategy.backend).empty() || options_.counter_redis;
+  };
   for (const Selected& one : selected_) {
     // A lock without a server has no network, and the user's servers have one of their own.
     if (far && urls_of(*one.strategy, plan.endpoints).empty()) continue;
@@ -140,9 +142,7 @@ loadgen::RunPlan Measurement::plan_of(const loadgen::Workload& point) {
   plan.fault_target = &*faults_;
   plan.run_over = [this](const results::Run& run) {
     result_.runs.push_back(run);
-    if (out_ == kStdout) return;
-    // What goes wrong here goes wrong at the end as well, and is said there.
-    static_cast<void>(results::replace(out_, results::to_json(result_)));
+    file_->keep(result_);
   };
   return plan;
 }
@@ -161,10 +161,12 @@ void Measurement::take(const loadgen::RunReport& report, Console& console) {
     console.warn(fmt::format("did not start: {}: {}", one.strategy, one.reason));
     result_.skipped.push_back({one.strategy, "did not start: " + one.reason});
   }
-  const bool pushed = metrics_->push(console);
-  errors_ = errors_ || !pushed || faults_->failed();
-  if (!result_.interrupted) return;
-  // The strategies that it did not come to.
+  errors_ = errors_ || faults_->failed();
+  if (result_.interrupted) skip_the_rest();
+  file_->keep(result_);
+}
+
+void Measurement::skip_the_rest() {
   const auto has = [](const auto& list, std::string_view name) {
     return std::any_of(list.begin(), list.end(),
                        [&](const auto& entry) { return entry.strategy == name; });
@@ -176,16 +178,17 @@ void Measurement::take(const loadgen::RunReport& report, Console& console) {
 }
 
 int Measurement::finish(bool show, Console& console) {
+  const bool pushed = metrics_->push(console);
   const bool exported =
       options_.hdr.empty() || save_hdr_files(result_, begun_, options_.hdr, console);
   const auto missed = missed_thresholds(options_.thresholds, result_, selected_);
   Ending ending = ending_of(result_);
   ending.strict = options_.output.strict;
-  ending.errors = ending.errors || errors_ || !exported;
+  ending.errors = ending.errors || errors_ || !pushed || !exported;
   ending.nothing_granted = ending.nothing_granted && !options_.allow_no_grants;
   ending.threshold_missed = !missed.empty();
-  const int code = cli::finish(result_, show ? render(result_, options_.output) : "", out_, ending,
-                               console, options_.output.report);
+  const int code = cli::finish(result_, show ? render(result_, options_.output) : "", *file_,
+                               ending, console, options_.output.report);
   // After the table, so that they are the last lines.
   for (const std::string& line : missed) console.warn(line);
   return code;

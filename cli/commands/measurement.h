@@ -8,6 +8,7 @@
 
 #include "cli/commands/fault_servers.h"
 #include "cli/commands/metrics.h"
+#include "cli/console/result_file.h"
 #include "cli/console/session.h"
 #include "cli/options/load_options.h"
 #include "cli/options/select.h"
@@ -31,12 +32,12 @@ class Measurement {
 
   /// Starts metrics and servers. False if a stop came first.
   tl::expected<bool, UsageError> deploy(Session& session);
-  /// One for each workload. They save the result after each run.
+  /// One for each workload. They keep the result after each run.
   std::vector<loadgen::RunPlan> plans();
   const deployment::Deployment& servers() const { return *servers_; }
-  /// Takes the part of the report that belongs to this measurement, and ends its metrics.
+  /// Takes the part of the report that belongs to this measurement, and keeps it.
   void take(const loadgen::RunReport& report, Console& console);
-  /// Saves the result, and shows it if asked to. Returns the exit code.
+  /// Pushes the metrics, saves the result, and shows it if asked to. Returns the exit code.
   int finish(bool show, Console& console);
   /// Serves metrics for as long as --linger says.
   void linger(Console& console, const std::stop_token& stop) { metrics_->linger(console, stop); }
@@ -52,12 +53,15 @@ class Measurement {
   tl::expected<std::vector<results::Run>, std::string> runs_made() const;
   bool is_done(const Descriptor& strategy, int repetition, const results::Load& load) const;
   loadgen::RunPlan plan_of(const loadgen::Workload& point);
+  /// The strategies that it did not come to.
+  void skip_the_rest();
 
   const RunOptions options_;
   std::vector<Selected> selected_;
   const WallTime begun_;
   results::Result result_;  ///< has the runs of a file that is resumed
   std::string out_;
+  std::optional<ResultFile> file_;
   std::optional<Metrics> metrics_;
   std::optional<deployment::Deployment> servers_;
   std::optional<FaultServers> faults_;

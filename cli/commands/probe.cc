@@ -7,7 +7,6 @@
 #include <condition_variable>
 #include <mutex>
 #include <random>
-#include <thread>
 
 #include "cli/commands/commands.h"
 #include "cli/commands/metrics.h"
@@ -18,6 +17,7 @@
 #include "loadgen/run/runner.h"
 #include "strategies/registry.h"
 #include "strategies/store.h"
+#include "strategies/thread.h"
 
 namespace lockbench::cli {
 namespace {
@@ -25,7 +25,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // A probe is a sequence of runs of this length, so that the records of a run stay small.
-constexpr Duration kRound = 1h;
+constexpr Duration kRound = 10min;
 // Where /metrics is served on the loopback without --metrics-listen.
 constexpr std::uint16_t kPort = 9465;
 // Between attempts to reach a store.
@@ -185,6 +185,13 @@ class Prober {
     }
   }
 
+  /// Its thread could not be started, or ended.
+  void give_up(const std::string& why) {
+    gave_up_ = true;
+    health_.on_unreachable(why);
+  }
+  bool gave_up() const { return gave_up_; }
+
   bool broken() const { return broken_; }
   bool had_errors() const { return had_errors_; }
 
@@ -226,7 +233,7 @@ class Prober {
   const std::optional<TimePoint> until_;
   ProbeHealth health_;
   double due_ = 0;  ///< sections, or a part of one, that were due during an outage
-  bool broken_ = false, had_errors_ = false;
+  bool broken_ = false, had_errors_ = false, gave_up_ = false;
 };
 
 /// Probes all strategies side by side. Returns the exit code.
@@ -247,10 +254,16 @@ int probe_all(const loadgen::RunPlan& common, const std::vector<Selected>& selec
     probers.push_back(std::make_unique<Prober>(std::move(plan), metrics.metrics(), until, console));
   }
   {
-    std::vector<std::jthread> threads;
-    threads.reserve(probers.size());
+    std::vector<Thread> threads;
     for (const auto& prober : probers) {
-      threads.emplace_back([&prober, &stop] { prober->probe(stop); });
+      const auto failed = [&prober](const std::string& why) { prober->give_up(why); };
+      auto started =
+          Thread::start([&prober, &stop](const std::stop_token&) { prober->probe(stop); }, failed);
+      if (started) {
+        threads.push_back(*std::move(started));
+      } else {
+        failed(started.error());
+      }
     }
   }
   Ending ending;
@@ -258,7 +271,7 @@ int probe_all(const loadgen::RunPlan& common, const std::vector<Selected>& selec
     ending.exclusion_broken = ending.exclusion_broken || prober->broken();
     // Stopping a probe is its normal end: its errors are in the metrics, not in the exit code.
     const bool ran_out = options.duration && !stop.stop_requested();
-    ending.errors = ending.errors || (ran_out && prober->had_errors());
+    ending.errors = ending.errors || prober->gave_up() || (ran_out && prober->had_errors());
   }
   return exit_code_of(ending);
 }
@@ -288,9 +301,9 @@ tl::expected<int, UsageError> probe(const ProbeOptions& given) {
   const auto deployment = session.deploy(options, *selected, skipped);
   if (!deployment) return tl::unexpected(deployment.error());
   if (!*deployment) return exit_code::kFine;
-  console.note(fmt::format("probing {} {}, {} sections per second each", selected->size(),
+  console.note(fmt::format("probing {} {}, {} sections per second each (run {})", selected->size(),
                            selected->size() == 1 ? "strategy" : "strategies",
-                           *options.workload.rate));
+                           *options.workload.rate, id));
   const loadgen::RunPlan common{.run_id = id,
                                 .workload = options.workload,
                                 .endpoints = (*deployment)->endpoints,

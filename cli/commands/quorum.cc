@@ -12,6 +12,7 @@
 #include "cli/console/publish.h"
 #include "cli/console/session.h"
 #include "cli/options/value_types.h"
+#include "loadgen/run/client_threads.h"
 #include "testbed/servers/open_files.h"
 
 namespace lockbench::cli {
@@ -27,18 +28,18 @@ loadgen::QuorumPlan plan_of(const QuorumOptions& options, const std::string& run
                            .workload = options.workload};
   plan.workload.warmup = std::min<Duration>(200ms, options.workload.duration);
   plan.workload.rtt = {};  // QuorumServers adds it
+  plan.workload.threads = loadgen::generator_threads(plan.workload, true);
   return plan;
 }
 
 int finish_quorum(const QuorumOptions& options, const results::Result& result,
-                  const loadgen::QuorumMeasured& measured, const std::string& out,
-                  Console& console) {
+                  const loadgen::QuorumMeasured& measured, ResultFile& file, Console& console) {
   for (const std::string& line : measured.errors) console.warn("failure: " + line);
   for (const std::string& point : measured.violated) {
     console.warn("exclusion was broken: " + point);
   }
   return finish(
-      result, render(result, options.output), out,
+      result, render(result, options.output), file,
       {.exclusion_broken = !measured.violated.empty(), .errors = !measured.errors.empty()}, console,
       options.output.report);
 }
@@ -69,14 +70,21 @@ tl::expected<int, UsageError> quorum(const QuorumOptions& given) {
   if (!facts) return tl::unexpected(UsageError{facts.error()});
   session.warn_of(result.lockbench);
 
-  auto measured = loadgen::measure_quorum(
-      plan_of(options, result.id), **servers, [&](const std::string& line) { console.note(line); },
-      session.stop());
-  result.interrupted = measured.interrupted;
   result.environment.servers = *facts;
   result.workload = workload_record(options);
-  result.experiment = results::Experiment{.points = measured.points};
-  return finish_quorum(options, result, measured, *out, console);
+  result.interrupted = true;  // until it is over
+  ResultFile file(*out, console);
+  loadgen::QuorumPlan plan = plan_of(options, result.id);
+  plan.so_far = [&](std::vector<results::QuorumPoint> points) {
+    result.experiment->points = std::move(points);
+    file.keep(result);
+  };
+  const auto measured = loadgen::measure_quorum(
+      plan, **servers, [&](const std::string& line) { console.note(line); }, session.stop());
+  result.interrupted = measured.interrupted;
+  result.experiment->points = measured.points;
+  file.keep(result);
+  return finish_quorum(options, result, measured, file, console);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "cli/commands/quorum_servers.h"
 
-#include <future>
+#include "strategies/thread.h"
 
 namespace lockbench::cli {
 namespace {
@@ -22,10 +22,10 @@ tl::expected<std::unique_ptr<QuorumServers>, std::string> QuorumServers::start(
     const deployment::Request& request, Duration slow) {
   std::unique_ptr<QuorumServers> servers(new QuorumServers(request.rtt, slow));
   auto started = attempt([&] {
-    servers->host_ = need(deployment::LocalHost::open());
+    servers->host_ = need(deployment::LocalHost::open(request.tls));
     const auto* const redis = deployment::find_private_store_kind("redis");
     const std::uint32_t clients = deployment::connections_for(request.clients);
-    auto nodes = std::async(std::launch::async, [&] {
+    auto nodes = in_background([&] {
       return redis->start(*servers->host_, {.nodes = request.nodes, .clients = clients});
     });
     servers->replicated_ =
@@ -88,6 +88,7 @@ tl::expected<std::map<std::string, results::Server>, std::string> QuorumServers:
     for (const testbed::Server* server : store.every_server()) {
       auto facts = need(deployment::ask_server("redis", server->url(), timeout, stop));
       all[set].version = facts.version;
+      all[set].encryption = facts.encryption;
       all[set].endpoints.push_back(facts.endpoints.front());
     }
   };

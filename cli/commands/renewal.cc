@@ -9,6 +9,7 @@
 #include "cli/console/session.h"
 #include "cli/options/value_types.h"
 #include "loadgen/experiments/renewal_experiment.h"
+#include "loadgen/run/client_threads.h"
 #include "strategies/registry.h"
 #include "testbed/servers/open_files.h"
 
@@ -42,12 +43,12 @@ loadgen::Workload foreground_of(const RenewalOptions& options) {
 }
 
 int finish_renewal(const RenewalOptions& options, const results::Result& result,
-                   const std::string& error, const std::string& out, Console& console) {
+                   const std::string& error, ResultFile& file, Console& console) {
   if (!error.empty()) console.warn(error);
   const auto& points = std::get<std::vector<results::RenewalPoint>>(result.experiment->points);
   const bool lost = std::any_of(points.begin(), points.end(),
                                 [](const results::RenewalPoint& point) { return point.lost > 0; });
-  return finish(result, render(result, options.output), out, {.errors = !error.empty() || lost},
+  return finish(result, render(result, options.output), file, {.errors = !error.empty() || lost},
                 console, options.output.report);
 }
 
@@ -81,19 +82,29 @@ tl::expected<int, UsageError> renewal(const RenewalOptions& given) {
   if (!*deployed) return session.interrupted_early();
   const deployment::Deployment& servers = **deployed;
 
+  result.environment.servers = servers.facts;
+  result.workload = workload_record(options);
+  result.interrupted = true;  // until it is over
+  ResultFile file(*out, console);
+  const auto keep = [&](const std::vector<results::RenewalPoint>& points) {
+    result.experiment->points = points;
+    file.keep(result);
+  };
+  loadgen::Workload foreground = options.workload;
+  const bool private_servers = options.servers_of("redis").empty();
+  foreground.threads = loadgen::generator_threads(foreground, private_servers);
   const loadgen::RenewalPlan plan{.run_id = result.id,
                                   .endpoints = servers.endpoints,
                                   .held = options.held,
                                   .most_threads = options.most_threads,
                                   .pairs = options.pairs,
-                                  .foreground = options.workload};
-  auto measured = loadgen::measure_renewal(
+                                  .foreground = foreground,
+                                  .so_far = keep};
+  const auto measured = loadgen::measure_renewal(
       plan, [&](const std::string& line) { console.note(line); }, session.stop());
   result.interrupted = measured.interrupted;
-  result.environment.servers = servers.facts;
-  result.workload = workload_record(options);
-  result.experiment = results::Experiment{.points = std::move(measured.points)};
-  return finish_renewal(options, result, measured.error, *out, console);
+  keep(measured.points);
+  return finish_renewal(options, result, measured.error, file, console);
 }
 
 }  // namespace

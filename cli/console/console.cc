@@ -79,7 +79,7 @@ void Console::write_line(std::string_view line) {
 void Console::status(std::string_view line) {
   if (!terminal_ || quiet_) return;
   const std::scoped_lock lock(mutex_);
-  std::string shown = in_locale(line);
+  std::string shown = in_locale(results::printable(line));
   if (shown == status_) return;
   status_ = std::move(shown);
   write(stream_, fmt::format("{}{}", kClearLine, status_));

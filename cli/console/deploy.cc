@@ -48,6 +48,16 @@ std::string unable(const Descriptor& strategy, const LoadOptions& options) {
   if (options.workload.shared_share > 0 && !strategy.traits.shared) {
     return "it has no shared mode, which --shared-share asks for";
   }
+  if (options.workload.has_transactions() &&
+      options.workload.on_deadlock == loadgen::OnDeadlock::wait_die && !strategy.traits.fair) {
+    return "it does not serve in order, as --on-deadlock wait-die requires";
+  }
+  if (options.workload.connections && strategy.backend != "redis") {
+    return "only clients of Redis can share --connections: elsewhere a client's session is its own";
+  }
+  if (options.workload.connections && strategy.traits.needs_replicas) {
+    return "its WAIT would hold up all clients that share its connection (--connections)";
+  }
   for (const loadgen::Fault& fault : options.faults) {
     if (std::string reason = unfit(fault, strategy, options); !reason.empty()) return reason;
   }
@@ -97,6 +107,7 @@ deployment::Request request_of(const LoadOptions& options) {
     clients = std::max(clients, point.clients);
     if (point.rtt != load.rtt) far_rtt = point.rtt;
   }
+  clients = std::min(clients, load.connections.value_or(clients));
   return {
       .given = options.servers,
       .counter = load.resource != loadgen::Resource::memory,
@@ -110,7 +121,8 @@ deployment::Request request_of(const LoadOptions& options) {
       .far_rtt = far_rtt,
       .lines = options.through_proxies || has(options, {FaultKind::partition, FaultKind::delay}),
       .clusters = has(options, {FaultKind::failover, FaultKind::node_kill, FaultKind::node_freeze}),
-      .failover = has(options, {FaultKind::failover})};
+      .failover = has(options, {FaultKind::failover}),
+      .tls = options.tls};
 }
 
 std::string unfit(const loadgen::Fault& fault, const Descriptor& strategy,
@@ -161,7 +173,13 @@ tl::expected<deployment::Deployment, UsageError> deploy(const LoadOptions& optio
   const auto drop = [&](const auto& concerns, std::string_view reason) {
     return skip(concerns, reason, selected, skipped);
   };
-  auto deployment = deployment::deploy(request_of(options), strategies, drop, stop);
+  LoadOptions sized = options;
+  // Clients that wait at the server have connections of their own.
+  const bool some_queue = std::any_of(
+      strategies.begin(), strategies.end(),
+      [](const Descriptor* strategy) { return strategy->traits.waiting.kind == WaitKind::queue; });
+  if (some_queue) sized.workload.connections.reset();
+  auto deployment = deployment::deploy(request_of(sized), strategies, drop, stop);
   if (!deployment) return tl::unexpected(UsageError{deployment.error()});
   return *std::move(deployment);
 }

@@ -1,14 +1,14 @@
 #include "cli/console/publish.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 
-#include "results/file/json.h"
 #include "results/file/loads.h"
-#include "results/file/save.h"
 #include "results/tables/outcomes.h"
+#include "results/tables/text.h"
 #include "strategies/registry.h"
 
 namespace lockbench::cli {
@@ -52,18 +52,10 @@ std::string render(const results::Result& result, const OutputOptions& options) 
   return results::render(result, known_flaws(result), look_of(options)).value();
 }
 
-bool save_result(const results::Result& result, const std::string& path, Console& console) {
-  const auto saved = results::save(path, results::to_json(result));
-  if (!saved) {
-    console.warn("not saved: " + saved.error());
-    return false;
-  }
-  if (!saved->warning.empty()) console.warn(saved->warning);
-  console.note("saved in " + saved->path.string());
-  return saved->warning.empty();
-}
-
-bool print_text(const std::string& text, Console& console) {
+bool print_text(const std::string& given, Console& console) {
+  // A file keeps every byte of a result; a terminal would obey some.
+  const bool terminal = isatty(STDOUT_FILENO) == 1;
+  const std::string text = terminal ? results::printable_page(given, may_color(stdout)) : given;
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (written && std::fflush(stdout) == 0) return true;
   console.warn("the result could not be written to stdout");

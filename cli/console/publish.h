@@ -20,11 +20,9 @@ results::Look look_of(const OutputOptions& options);
 /// The result as stdout shows it. out_path() has checked the columns.
 std::string render(const results::Result& result, const OutputOptions& options);
 
-/// Writes the result file and says where. False if it could not be written there.
-bool save_result(const results::Result& result, const std::string& path, Console& console);
-
-/// To stdout. False, with a message on the console, if that failed.
-bool print_text(const std::string& text, Console& console);
+/// To stdout; to a terminal without control characters but our own. False, with a message on the
+/// console, if that failed.
+bool print_text(const std::string& given, Console& console);
 
 /// One line for each run that missed a threshold, with what was measured. Controls are exempt
 /// unless they were named.

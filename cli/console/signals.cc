@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <stdexcept>
 #include <system_error>
 
 namespace lockbench::cli {
@@ -51,7 +52,8 @@ void let_next_signal_kill() {
 void prepare_signals() {
   const sigset_t set = stop_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
+  // The write fails then, which is reported.
+  for (const int of_write : {SIGPIPE, SIGXFSZ}) static_cast<void>(std::signal(of_write, SIG_IGN));
 }
 
 StopOnSignal::StopOnSignal(std::stop_source stop, Console& console, std::string note)
@@ -59,13 +61,17 @@ StopOnSignal::StopOnSignal(std::stop_source stop, Console& console, std::string 
   const sigset_t set = stop_signals();
   signals_ = checked(signalfd(-1, &set, SFD_CLOEXEC), "signalfd");
   end_ = checked(eventfd(0, EFD_CLOEXEC), "eventfd");
-  thread_ = std::thread([this] { watch(); });
+  auto started =
+      Thread::start([this](const std::stop_token&) { watch(); },
+                    [this](const std::string& why) { console_.warn("signals: " + why); });
+  if (!started) throw std::runtime_error(started.error());
+  thread_ = *std::move(started);
 }
 
 StopOnSignal::~StopOnSignal() {
   const std::uint64_t one = 1;
   static_cast<void>(::write(end_, &one, sizeof one));
-  thread_.join();
+  thread_.finish();
   close(signals_);
   close(end_);
 }

@@ -3,9 +3,9 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <thread>
 
 #include "cli/console/console.h"
+#include "strategies/thread.h"
 
 namespace lockbench::cli {
 
@@ -18,8 +18,8 @@ inline constexpr std::string_view kSavingAndStopping =
     "stopping: saving what was measured; press Ctrl-C again to kill";
 
 /// Turns the first of these signals into a stop; the second one kills the process, even if the
-/// console is blocked. Has a thread of its own; `console` must outlive it. Throws std::system_error
-/// if the process has no more file descriptors.
+/// console is blocked. Has a thread of its own; `console` must outlive it. Throws
+/// std::runtime_error if the process has no more file descriptors or threads.
 class StopOnSignal {
  public:
   /// `note` is shown at the first signal.
@@ -36,7 +36,7 @@ class StopOnSignal {
   Console& console_;
   const std::string note_;
   int signals_ = -1, end_ = -1;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace lockbench::cli

@@ -5,32 +5,12 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 
+#include "cli/options/secrets.h"
 #include "cli/options/text.h"
 
 namespace lockbench::cli {
 namespace {
-
-constexpr std::size_t kLargestFile = 1 << 20;
-
-tl::expected<std::string, UsageError> read_text(const std::string& path) {
-  std::string text(kLargestFile + 1, '\0');
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!file.is_open() || file.bad()) {
-    return tl::unexpected(
-        UsageError{fmt::format("{}: cannot be read: {}", path, std::strerror(errno))});
-  }
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > kLargestFile) {
-    return tl::unexpected(UsageError{fmt::format("{}: larger than 1 MiB", path)});
-  }
-  return text;
-}
 
 std::string_view type_name(Option::Type type) {
   switch (type) {
@@ -102,6 +82,29 @@ std::string unknown_key(std::string_view key, const std::vector<Option>& options
       suggestion.empty() ? fmt::format(": allowed are {}", fmt::join(names, ", ")) : suggestion);
 }
 
+/// What the parser saw may be a part of a value.
+std::string without_quotations(std::string_view description) {
+  const std::size_t first = description.find('\''), last = description.rfind('\'');
+  const bool quotes_much = last != std::string_view::npos && last - first > 2;
+  if (!quotes_much) return std::string(description);
+  return fmt::format("{}...{}", description.substr(0, first), description.substr(last + 1));
+}
+
+/// A file that others can read must have no password in it.
+tl::expected<void, UsageError> check_exposed(const std::string& path, const std::string& exposed,
+                                             const GivenValues& given,
+                                             const std::vector<Option>& options) {
+  if (exposed.empty()) return {};
+  for (const Option& option : options) {
+    const auto values = given.find(option.name);
+    if (!option.secret || values == given.end()) continue;
+    if (std::none_of(values->second.begin(), values->second.end(), holds_password)) continue;
+    return tl::unexpected(
+        UsageError{fmt::format("{}: {} has a password in it, and {}", path, option.name, exposed)});
+  }
+  return {};
+}
+
 tl::expected<GivenValues, UsageError> read_table(const std::string& path, const toml::table& table,
                                                  const std::vector<Option>& options) {
   GivenValues given;
@@ -126,13 +129,18 @@ tl::expected<GivenValues, UsageError> read_table(const std::string& path, const 
 
 tl::expected<GivenValues, UsageError> read_config_file(const std::string& path,
                                                        const std::vector<Option>& options) {
-  const auto text = read_text(path);
-  if (!text) return tl::unexpected(text.error());
+  const auto file = read_given_file(path);
+  if (!file) return tl::unexpected(UsageError{file.error()});
   try {
-    return read_table(path, toml::parse(*text, path), options);
+    auto given = read_table(path, toml::parse(file->text, path), options);
+    if (!given) return given;
+    if (auto closed = check_exposed(path, file->exposed, *given, options); !closed) {
+      return tl::unexpected(closed.error());
+    }
+    return given;
   } catch (const toml::parse_error& error) {
-    return tl::unexpected(UsageError{
-        fmt::format("{}: line {}: {}", path, error.source().begin.line, error.description())});
+    return tl::unexpected(UsageError{fmt::format("{}: line {}: {}", path, error.source().begin.line,
+                                                 without_quotations(error.description()))});
   }
 }
 

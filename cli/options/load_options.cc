@@ -11,33 +11,12 @@ namespace lockbench::cli {
 namespace {
 
 using namespace std::chrono_literals;
+using loadgen::LockOrder;
+using loadgen::OnDeadlock;
 
 constexpr Commands kLoads = kRun | kCapacity | kProbe;
 constexpr Commands kSaves = kOverview | kRun | kCapacity | kRenewal | kQuorum | kHazards;
 constexpr int kMaxReplicas = 16;
-
-/// `--keys N` or `--keys per-client`.
-Option keys_option(loadgen::Workload& workload) {
-  Option option{.help = "distinct locks; per-client: one for each client, without contention",
-                .default_text = "1"};
-  option.type = Option::Type::integer_or_text;
-  option.parse = [&workload](const std::string& text) -> tl::expected<void, std::string> {
-    constexpr int kMaxKeys = 10'000'000;
-    const auto keys = parse_whole(text);
-    workload.key_per_client = text == "per-client";
-    if (!workload.key_per_client && (!keys || *keys < 1 || *keys > kMaxKeys)) {
-      return tl::unexpected(fmt::format(
-          "\"{}\" is neither a whole number from 1 to {} nor per-client", text, kMaxKeys));
-    }
-    workload.keys = static_cast<int>(keys.value_or(workload.keys));
-    return {};
-  };
-  option.value = [&workload]() -> results::OptionValue {
-    if (workload.key_per_client) return std::string("per-client");
-    return std::int64_t{workload.keys};
-  };
-  return option;
-}
 
 ValueType<WaitPolicy> wait_policy() {
   const auto parse = [](const std::string& text) -> tl::expected<WaitPolicy, std::string> {
@@ -109,7 +88,7 @@ ValueType<std::string> server_url(const StoreKind& kind) {
       return tl::unexpected(fmt::format("this build is without {}", kind.name));
     }
     if (auto shown = kind.display(text); !shown) return tl::unexpected(shown.error());
-    return text;
+    return kind.complete == nullptr ? text : kind.complete(text);
   };
   return parsed(parse, [&kind](const std::string& url) { return kind.display(url).value_or("?"); });
 }
@@ -125,6 +104,11 @@ ValueType<std::string> push_url() {
 }
 
 }  // namespace
+
+ValueType<loadgen::ClientsOn> clients_on() {
+  using loadgen::ClientsOn;
+  return OneOf<ClientsOn>{{"fibers", ClientsOn::fibers}, {"threads", ClientsOn::threads}};
+}
 
 void declare_files(OptionList& options, std::vector<std::string>& files, std::string help,
                    std::string default_text) {
@@ -153,9 +137,21 @@ void LoadOptions::declare_load(OptionList& options) {
   const std::string decided_by_load = options.serves(kRun) ? "the load's" : "";
   options.add({"clients", "N", kRun | kRenewal | kDoctor}, workload.clients,
               whole_number(1, 100'000), "concurrent clients", decided_by_load);
-  options.add_custom({"keys", "N", kRun | kCapacity}, keys_option(workload));
-  options.add({"key-skew", "S", kRun | kCapacity}, workload.key_skew, number(0, 10),
-              "Zipf exponent of the choice among the keys; 0: uniform");
+  constexpr Commands kAll = kOverview | kLoads | kRenewal | kQuorum;
+  options.add({"clients-on", "WHAT", kAll}, workload.clients_on, clients_on(),
+              "what clients run on: a thread each, or fibers of a few threads");
+  options.add({"threads", "N", kAll}, workload.threads, whole_number(1, 1024),
+              "with --clients-on fibers: threads that clients share",
+              "one for each core that private servers do not need");
+  options.add({"stack", "SIZE", kAll}, workload.stack_bytes, byte_size(16 << 10, 16 << 20),
+              "with --clients-on fibers: stack of each client, such as 128KiB",
+              "64KiB, of which only what is used takes memory");
+  options.add({"connections", "K", kRun | kCapacity}, workload.connections,
+              whole_number(1, 100'000),
+              "clients of Redis, on fibers, share K pipelined connections to each server; commands "
+              "that wait at the server keep their own",
+              "one for each client");
+  declare_keys(options);
   options.add(
       {"hold", "D", kLoads}, workload.hold, distribution(),
       "time in the critical section: 2ms, exp(2ms), uniform(1ms,3ms), or quantiles:FILE with "
@@ -191,6 +187,26 @@ void LoadOptions::declare_load(OptionList& options) {
               "runs of each strategy, interleaved with the others'");
   options.add({"seed", "N", kRun | kCapacity}, workload.seed, whole_number(0, INT64_MAX),
               "seed of arrivals, keys, hold and think times");
+}
+
+void LoadOptions::declare_transactions(OptionList& options) {
+  options.heading("Several locks in a section");
+  options.add({"locks-per-section", "N", kRun}, workload.locks_per_section, whole_number(1, 64),
+              "different locks that each section takes, as a transaction does");
+  options.add({"lock-order", "NAME", kRun}, workload.lock_order,
+              OneOf<LockOrder>{{"sorted", LockOrder::sorted},
+                               {"drawn", LockOrder::drawn},
+                               {"all-or-nothing", LockOrder::all_or_nothing}},
+              "how a section takes several locks: sorted by key; as drawn, which can deadlock; or "
+              "with one attempt at each, giving all back if one is taken");
+  options.add(
+      {"on-deadlock", "NAME", kRun}, workload.on_deadlock,
+      OneOf<OnDeadlock>{{"timeout", OnDeadlock::timeout}, {"wait-die", OnDeadlock::wait_die}},
+      "with --lock-order drawn: a section gives all locks back and begins again after a "
+      "time-out, or also at once if an older section has a lock or waits for it (wait-die, "
+      "for strategies that serve in order)");
+  options.add({"deadlock-timeout", "D", kRun}, workload.deadlock_timeout, duration(1ms, 1h),
+              "with --lock-order drawn: the longest wait of a section that holds a lock");
 }
 
 void LoadOptions::declare_locks(OptionList& options) {
@@ -234,10 +250,11 @@ void declare_servers(OptionList& options, ServerUrls& servers) {
     std::vector<std::string>& urls = servers[std::string(kind->name)];
     const bool redis = kind->name == "redis";
     const ValueType<std::string> type = server_url(*kind);
-    Option& option = options.add({kind->name, kind->value_name,
-                                  (redis ? kRenewal : 0) | kOverview | kLoads | kDoctor | kChoose},
-                                 urls, type, std::string(kind->help));
-    option.without_commas();
+    Option& option =
+        options.add({kind->name, kind->value_name,
+                     (redis ? kRenewal : 0) | kOverview | kLoads | kDoctor | kChoose | kClean},
+                    urls, type, std::string(kind->help));
+    option.without_commas().as_secret();
     if (kind->repeatable) continue;
     option.repeatable = false;
     option.value = [&urls, type]() -> results::OptionValue {
@@ -257,12 +274,16 @@ void LoadOptions::declare_stores(OptionList& options) {
                           fmt::join(loadgen::kFaults, ", ")));
   options.heading("Stores");
   declare_servers(options, servers);
-  options.add({"counter-redis", "URL", kRun | kCapacity | kDoctor}, counter_redis,
-              server_url(*find_store_kind("redis")),
-              "server of the counter of --resource redis and redis-fenced",
-              "the first --redis, or a private server");
+  options
+      .add({"counter-redis", "URL", kRun | kCapacity | kDoctor}, counter_redis,
+           server_url(*find_store_kind("redis")),
+           "server of the counter of --resource redis and redis-fenced",
+           "the first --redis, or a private server")
+      .as_secret();
   options.add({"rtt", "D", kRun | kCapacity | kQuorum}, workload.rtt, duration(0s, 1h),
               "round-trip time added between clients and private servers");
+  options.add_flag({"tls", "", kRun | kCapacity | kRenewal | kQuorum}, tls,
+                   "private servers speak TLS, and clients verify them");
   options.add({"store-timeout", "D", kOverview | kLoads | kRenewal | kQuorum | kDoctor},
               workload.strategy.command_timeout, duration(1ms, 1h),
               "time to wait for one answer of a store");
@@ -270,6 +291,7 @@ void LoadOptions::declare_stores(OptionList& options) {
 
 void LoadOptions::declare(OptionList& options) {
   declare_load(options);
+  declare_transactions(options);
   declare_locks(options);
   declare_stores(options);
   metrics.declare(options);
@@ -287,9 +309,11 @@ void MetricsOptions::declare(OptionList& options) {
               "free one");
   options.add({"linger", "D", kRun | kCapacity}, linger, duration(0s, 168h),
               "time for which /metrics is still served after the run");
-  options.add({"push", "URL", kRun | kCapacity}, push, push_url(),
-              "push the final metrics to a Pushgateway: http[s]://[user[:password]@]host[:port]"
-              "[/path]");
+  options
+      .add({"push", "URL", kRun | kCapacity}, push, push_url(),
+           "push the final metrics to a Pushgateway: http[s]://[user[:password]@]host[:port]"
+           "[/path]")
+      .as_secret();
 }
 
 void OutputOptions::declare(OptionList& options) {
@@ -317,7 +341,7 @@ void OutputOptions::declare(OptionList& options) {
 
 void OutputOptions::declare_config(OptionList& options, std::string& config) {
   options
-      .add({"config", "FILE", kSaves | kProbe | kChoose}, config, path(),
+      .add({"config", "FILE", kSaves | kProbe | kChoose | kClean}, config, path(),
            "TOML file with these options as keys, such as clients = 32; the command line wins")
       .not_in_file();
 }
@@ -354,9 +378,48 @@ std::vector<std::string> LoadOptions::servers_of(std::string_view store) const {
   return urls == servers.end() ? std::vector<std::string>() : urls->second;
 }
 
+tl::expected<void, UsageError> LoadOptions::check_several_locks(const OptionList& options) const {
+  const auto error = [](std::string text) { return tl::unexpected(UsageError{std::move(text)}); };
+  if (workload.locks_per_section > 1 && workload.trace) {
+    return error(
+        "--locks-per-section cannot be combined with --trace, which says which locks are taken");
+  }
+  if (workload.locks_per_section > 1 && workload.key_per_client) {
+    return error("--locks-per-section requires --keys N: with --keys per-client there is one each");
+  }
+  if (workload.locks_per_section > workload.keys) {
+    return error(fmt::format("--locks-per-section {} requires --keys {} or more",
+                             workload.locks_per_section, workload.locks_per_section));
+  }
+  if (options.given("lock-order") && !workload.has_transactions()) {
+    return error("--lock-order requires --locks-per-section of 2 or more, or --trace");
+  }
+  for (const char* const name : {"on-deadlock", "deadlock-timeout"}) {
+    if (!options.given(name)) continue;
+    if (workload.has_transactions() && workload.lock_order == LockOrder::drawn) continue;
+    return error(fmt::format("--{} requires --lock-order drawn", name));
+  }
+  return {};
+}
+
 tl::expected<void, UsageError> LoadOptions::complete(const OptionList& options) {
   const auto error = [](std::string text) { return tl::unexpected(UsageError{std::move(text)}); };
   if (options.given("arrival") && !workload.rate) return error("--arrival requires --rate");
+  if (workload.connections) {
+    if (options.given("clients-on") && workload.clients_on == loadgen::ClientsOn::threads) {
+      return error(
+          "--connections requires --clients-on fibers: threads would wake each other for each "
+          "answer");
+    }
+    workload.clients_on = loadgen::ClientsOn::fibers;
+    if (workload.threads && *workload.threads > *workload.connections) {
+      return error("--threads must not exceed --connections: threads share none");
+    }
+  }
+  for (const char* const name : {"threads", "stack"}) {
+    if (!options.given(name) || workload.clients_on == loadgen::ClientsOn::fibers) continue;
+    return error(fmt::format("--{} requires --clients-on fibers", name));
+  }
   workload.strategy.wait_replicas = wait_replicas;
   // How many replicas belong to the user's server, it cannot tell: some may be away.
   const bool own = servers_of("redis").empty();
@@ -364,12 +427,19 @@ tl::expected<void, UsageError> LoadOptions::complete(const OptionList& options) 
   if (counter_redis && workload.resource == loadgen::Resource::memory) {
     return error("--counter-redis requires --resource redis or redis-fenced");
   }
-  if (workload.key_skew > 0 && workload.key_per_client) {
-    return error("--key-skew requires --keys N: with --keys per-client no key is chosen");
-  }
+  if (auto fits = complete_keys(options); !fits) return fits;
+  if (auto fits = check_several_locks(options); !fits) return fits;
   if (workload.rtt > Duration::zero() && !servers_of("redis").empty()) {
     return error("--rtt cannot be combined with --redis: it delays private servers only");
   }
+  for (const auto& [store, urls] : servers) {
+    if (!tls || urls.empty()) continue;
+    return error(fmt::format(
+        "--tls cannot be combined with --{}: it is for private servers; the URL says how to reach "
+        "yours",
+        store));
+  }
+  if (tls && counter_redis) return error("--tls cannot be combined with --counter-redis");
   if (metrics.linger > Duration::zero() && !metrics.listen) {
     return error("--linger requires --metrics-listen");
   }
@@ -382,7 +452,8 @@ tl::expected<void, UsageError> LoadOptions::complete(const OptionList& options) 
 
 tl::expected<void, UsageError> RunOptions::complete(const OptionList& options) {
   if (auto fits = LoadOptions::complete(options); !fits) return fits;
-  if (workload.iterations && !options.given("duration")) {
+  const bool ends_with_trace = workload.trace && !trace_repeat;
+  if ((workload.iterations || ends_with_trace) && !options.given("duration")) {
     workload.duration = kMaxDurationOfIterations;
   }
   decided = {.clients = options.given("clients"),

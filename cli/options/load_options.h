@@ -57,6 +57,9 @@ struct MetricsOptions {
   void declare(OptionList& options);
 };
 
+/// `--clients-on fibers|threads`.
+ValueType<loadgen::ClientsOn> clients_on();
+
 /// For the commands that put servers under load. Which of these options a command takes stands with
 /// each option.
 struct LoadOptions {
@@ -65,10 +68,12 @@ struct LoadOptions {
   std::vector<loadgen::NamedLoad> loads;  ///< that change the workload; `run` has at least one
   loadgen::Decided decided;               ///< by other options, which win over the loads
   std::vector<loadgen::Fault> faults;     ///< in the order in which they are injected
+  bool trace_repeat = false;
   ServerUrls servers;
   std::optional<std::string> counter_redis;  ///< a URL, secrets included
   int replicas = 2;                          ///< of the private Redis of redis-wait
   std::optional<int> wait_replicas;          ///< that must acknowledge; nothing: all
+  bool tls = false;                          ///< of private servers
   /// Clients reach private servers through proxies, even if these add nothing.
   bool through_proxies = false;
   MetricsOptions metrics;
@@ -86,8 +91,12 @@ struct LoadOptions {
 
  private:
   void declare_load(OptionList& options);
+  void declare_transactions(OptionList& options);
+  void declare_keys(OptionList& options);
+  tl::expected<void, UsageError> complete_keys(const OptionList& options);
   void declare_locks(OptionList& options);
   void declare_stores(OptionList& options);
+  tl::expected<void, UsageError> check_several_locks(const OptionList& options) const;
 };
 
 /// The options of `lockbench run`.
@@ -101,7 +110,7 @@ struct RunOptions : LoadOptions {
   tl::expected<void, UsageError> complete(const OptionList& options);
 };
 
-/// Without --duration, a run with --iterations ends after this time.
+/// Without --duration, a run with --iterations or a trace ends after this time.
 inline constexpr Duration kMaxDurationOfIterations = std::chrono::hours(1);
 
 /// The options of a command, bound to `values`, which must outlive the list.

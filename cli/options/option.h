@@ -26,7 +26,8 @@ using Commands = unsigned;
 inline constexpr Commands kRun = 1U << 0, kCapacity = 1U << 1, kProbe = 1U << 2, kRenewal = 1U << 3,
                           kQuorum = 1U << 4, kHazards = 1U << 5, kDoctor = 1U << 6,
                           kCompare = 1U << 7, kReport = 1U << 8, kChoose = 1U << 9,
-                          kShow = 1U << 10, kOverview = 1U << 11, kEveryCommand = ~0U;
+                          kShow = 1U << 10, kOverview = 1U << 11, kClean = 1U << 12,
+                          kTrace = 1U << 13, kEveryCommand = ~0U;
 
 using OptionRecord = std::map<std::string, results::OptionValue>;
 
@@ -46,7 +47,10 @@ struct Option {
   bool comma_separated = false;  ///< each value is a list; the default of repeatable options
   bool positional = false;
   bool in_file = true;  ///< may also be a key of the TOML file
-  bool given = false;   ///< on the command line or in the file
+  /// A value may hold a password: the environment can give it too, "@FILE" stands for the lines of
+  /// a file, and no message shows it.
+  bool secret = false;
+  bool given = false;  ///< on the command line or in the file
 
   /// Parses one value. Called once per value. The error quotes it, without secrets, and says what
   /// is allowed.
@@ -55,6 +59,7 @@ struct Option {
   std::function<results::OptionValue()> value{};
   results::OptionValue value_if_unset = nullptr;  ///< recorded in the place of null
 
+  /// Parses a value as it was given: a list of values, or the "@FILE" of a secret.
   tl::expected<void, std::string> set(const std::string& text);
   results::OptionValue record() const;
   /// Its key in the result file.
@@ -64,6 +69,7 @@ struct Option {
   Option& as_positional();
   Option& without_commas();  ///< they belong to the value
   Option& not_in_file();
+  Option& as_secret();
   Option& recorded_if_unset(results::OptionValue value);
 };
 
@@ -126,8 +132,11 @@ class OptionList {
   const Option* find(std::string_view name) const;
   bool given(std::string_view name) const;
 
-  /// Reads the arguments and the TOML file that they name; the command line wins.
+  /// Reads the arguments, the TOML file that they name, and secrets in the environment; the command
+  /// line wins, and then the file.
   tl::expected<void, UsageError> read(std::span<const std::string> args);
+  /// A line for each argument whose password the process list shows.
+  const std::vector<std::string>& warnings() const { return warnings_; }
   /// Whether the arguments ask for help; nothing else has been read then.
   bool help_wanted() const { return help_wanted_; }
   /// What `lockbench COMMAND --help` prints.
@@ -139,10 +148,14 @@ class OptionList {
   void keep(std::shared_ptr<void> values) { values_ = std::move(values); }
 
  private:
+  tl::expected<void, UsageError> read_config();
+  tl::expected<void, UsageError> read_environment();
+
   Commands command_;
   std::string group_ = "Options";
   std::vector<Option> options_;
   Option not_taken_;
+  std::vector<std::string> warnings_;
   bool help_wanted_ = false;
   std::shared_ptr<void> values_;
 };

@@ -2,9 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 
 #include "cli/options/config_file.h"
 #include "cli/options/option.h"
+#include "cli/options/secrets.h"
 #include "cli/options/text.h"
 
 namespace lockbench::cli {
@@ -40,6 +42,7 @@ std::string description(const Option& option) {
   std::string text = option.help;
   const bool says_so = option.help.find("repeatable") != std::string::npos;
   if (option.repeatable && !option.positional && !says_so) text += "; repeatable";
+  if (option.secret) text += "; @FILE reads it from a file";
   if (!option.default_text.empty()) text += fmt::format(" (default: {})", option.default_text);
   return wrapped(text, kHelpWidth - kHelpColumn);
 }
@@ -71,9 +74,10 @@ UsageError value_missing(const Option& option) {
       fmt::format("--{} needs a value: {}", option.name, refused ? option.help : refused.error())};
 }
 
-/// The value of an unknown option may be a secret: it is not shown.
+/// The value of an unknown option may be a secret: it is not shown. It may follow a single letter.
 UsageError unknown_option(const std::vector<Option>& options, const std::string& argument) {
-  const std::string name = argument.substr(0, argument.find('='));
+  const bool letter = !argument.starts_with("--");
+  const std::string name = argument.substr(0, letter ? 2 : argument.find_first_of("=:@ "));
   std::vector<std::string> known;
   for (const Option& option : options) {
     if (!option.positional) known.push_back(dashed(option.name));
@@ -84,6 +88,12 @@ UsageError unknown_option(const std::vector<Option>& options, const std::string&
 
 tl::expected<void, UsageError> check_values(const OptionList& list, const Option& option,
                                             const std::vector<std::string>& values) {
+  if (option.positional && std::any_of(values.begin(), values.end(), holds_password)) {
+    return tl::unexpected(UsageError{
+        fmt::format("a URL or DSN is no {}: servers are given with --redis URL, --postgres DSN; a "
+                    "value with spaces needs quotes",
+                    option.value_name)});
+  }
   if (option.positional || option.type == Option::Type::flag) return {};
   if (values.size() > 1 && !option.repeatable) {
     return tl::unexpected(UsageError{
@@ -97,14 +107,35 @@ tl::expected<void, UsageError> check_values(const OptionList& list, const Option
   return {};
 }
 
+/// An argument that is no option, or a part of a value that was not quoted. Where a value may be a
+/// secret, so may be the argument: the option before it is named.
+UsageError stray_argument(const std::vector<Option>& options, std::span<const std::string> args,
+                          const std::string& argument) {
+  const bool secret = std::any_of(options.begin(), options.end(),
+                                  [](const Option& option) { return option.secret; });
+  if (!secret) return {fmt::format("\"{}\": this command takes only options", argument)};
+  std::string place = "the first argument";
+  for (const std::string& word : args) {
+    if (word == argument) break;
+    const std::string name = word.substr(0, word.find('='));
+    const bool known = std::any_of(options.begin(), options.end(), [&](const Option& option) {
+      return name == dashed(option.name);
+    });
+    if (known) place = fmt::format("the argument after {} and its value", name);
+  }
+  return {fmt::format(
+      "{} is no option: this command takes only options, and a value with spaces needs quotes",
+      place)};
+}
+
 /// What CLI11 could not place.
 tl::expected<void, UsageError> check_leftovers(const std::vector<Option>& options,
+                                               std::span<const std::string> args,
                                                const std::vector<std::string>& leftovers) {
   for (const std::string& argument : leftovers) {
     if (argument == "--") continue;
     if (argument.starts_with('-')) return tl::unexpected(unknown_option(options, argument));
-    return tl::unexpected(
-        UsageError{fmt::format("\"{}\": this command takes only options", argument)});
+    return tl::unexpected(stray_argument(options, args, argument));
   }
   return {};
 }
@@ -124,6 +155,18 @@ tl::expected<void, UsageError> apply(Option& option, const std::vector<std::stri
 }  // namespace
 
 tl::expected<void, std::string> Option::set(const std::string& text) {
+  if (secret && text.starts_with('@')) {
+    const auto values = read_secrets(text.substr(1));
+    if (!values) return tl::unexpected(values.error());
+    if (values->size() > 1 && !repeatable) {
+      return tl::unexpected(
+          fmt::format("{} has {} lines: one is allowed", text.substr(1), values->size()));
+    }
+    for (const std::string& line : *values) {
+      if (auto done = parse(line); !done) return done;
+    }
+    return {};
+  }
   if (!comma_separated) return parse(text);
   for (const std::string& word : split_at_commas(text)) {
     if (auto done = parse(word); !done) return done;
@@ -154,6 +197,11 @@ Option& Option::without_commas() {
 
 Option& Option::not_in_file() {
   in_file = false;
+  return *this;
+}
+
+Option& Option::as_secret() {
+  secret = true;
   return *this;
 }
 
@@ -216,10 +264,11 @@ tl::expected<void, UsageError> OptionList::read(std::span<const std::string> arg
     // Only the last argument can lack its value.
     const Option* option = args.back().starts_with("--") ? find(args.back().substr(2)) : nullptr;
     return tl::unexpected(option != nullptr ? value_missing(*option) : UsageError{error.what()});
-  } catch (const CLI::ParseError& error) {
-    return tl::unexpected(UsageError{error.what()});
+  } catch (const CLI::ParseError&) {  // its message may quote a secret
+    return tl::unexpected(
+        UsageError{"the arguments cannot be read (--help shows how options are written)"});
   }
-  if (auto none = check_leftovers(options_, app.remaining()); !none) return none;
+  if (auto none = check_leftovers(options_, args, app.remaining()); !none) return none;
 
   for (Option& option : options_) {
     const auto& values =
@@ -227,7 +276,17 @@ tl::expected<void, UsageError> OptionList::read(std::span<const std::string> arg
     if (values.empty()) continue;
     if (auto good = check_values(*this, option, values); !good) return good;
     if (auto done = apply(option, values, "--"); !done) return done;
+    if (!option.secret || std::none_of(values.begin(), values.end(), holds_password)) continue;
+    warnings_.push_back(
+        fmt::format("the process list shows the password of --{0}: give --{0} @FILE, {1} in the "
+                    "environment, or a --config file",
+                    option.name, environment_name(option.name)));
   }
+  if (auto done = read_config(); !done) return done;
+  return read_environment();
+}
+
+tl::expected<void, UsageError> OptionList::read_config() {
   const Option* config = find("config");
   if (config == nullptr || !config->given) return {};
   const auto file = std::get<std::string>(config->value());
@@ -237,6 +296,22 @@ tl::expected<void, UsageError> OptionList::read(std::span<const std::string> arg
     const auto values = from_file->find(option.name);
     if (option.given || values == from_file->end()) continue;
     if (auto done = apply(option, values->second, file + ": "); !done) return done;
+  }
+  return {};
+}
+
+tl::expected<void, UsageError> OptionList::read_environment() {
+  for (Option& option : options_) {
+    if (!option.secret || option.given) continue;
+    const std::string name = environment_name(option.name);
+    const char* const text = std::getenv(name.c_str());
+    if (text == nullptr || *text == '\0') continue;
+    const std::vector<std::string> values = lines_with_values(text);
+    if (values.size() > 1 && !option.repeatable) {
+      return tl::unexpected(
+          UsageError{fmt::format("{} has {} lines: one is allowed", name, values.size())});
+    }
+    if (auto done = apply(option, values, name + ": "); !done) return done;
   }
   return {};
 }

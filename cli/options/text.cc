@@ -33,6 +33,26 @@ std::string without_credentials(std::string_view message) {
   }
 }
 
+/// Of "password=..." in settings of a connection, the value.
+std::string without_settings(std::string_view message) {
+  constexpr std::string_view kSetting = "password=";
+  std::string shown;
+  while (true) {
+    const std::size_t setting = message.find(kSetting);
+    if (setting == std::string_view::npos) return shown.append(message);
+    const std::size_t start = setting + kSetting.size();
+    shown.append(message.substr(0, start));
+    message.remove_prefix(start);
+    // Part of a message that shows the form of a DSN.
+    if (message.starts_with("...")) continue;
+    const bool quoted = message.starts_with('\'');
+    const std::size_t end = quoted ? message.find('\'', 1) : message.find_first_of(" \t\n\"&");
+    if (end != 0) shown.append("***");
+    message.remove_prefix(std::min(end, message.size()));
+    if (quoted && !message.empty()) message.remove_prefix(1);
+  }
+}
+
 constexpr std::size_t kLongestName = 64;
 constexpr std::size_t kMostSuggestions = 3;
 
@@ -49,7 +69,7 @@ std::vector<std::string> split_at_commas(std::string_view text) {
 }
 
 std::string presentable(std::string_view message) {
-  return results::printable(without_credentials(message));
+  return results::printable(without_settings(without_credentials(message)));
 }
 
 std::vector<std::string_view> close_names(std::string_view wrong,

@@ -9,8 +9,8 @@ namespace lockbench::cli {
 /// The words between commas.
 std::vector<std::string> split_at_commas(std::string_view text);
 
-/// A text that is safe to show: one line, without control characters, and with the credentials of
-/// every URL in it replaced by ***.
+/// A text that is safe to show: one line, without control characters, and with *** in place of the
+/// credentials of every URL and of the password in every DSN.
 std::string presentable(std::string_view message);
 
 /// The names that `wrong` may be a misspelling of: at most three, the closest first.

@@ -3,6 +3,7 @@
 #include <future>
 
 #include "hazards/verdicts.h"
+#include "strategies/thread.h"
 
 namespace lockbench::hazards {
 namespace {
@@ -57,8 +58,7 @@ Verdict wait_inside(Play& play, Limit limit, std::string_view called) {
   constexpr std::string_view kWaiter = "waiter";
   play.timeline().add_now(std::string(kWaiter), "opens a transaction and waits inside it");
   const TimePoint asked_at = BootClock::now();
-  auto waiting =
-      std::async(std::launch::async, [&] { return play.store().wait_in_transaction(play.key()); });
+  auto waiting = in_background([&] { return play.store().wait_in_transaction(play.key()); });
   const bool outlasts = waiting.wait_for(2 * kLimit) == std::future_status::timeout;
   if (outlasts) holder.release(held);
   const auto waited = waiting.get();

@@ -1,0 +1,93 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/options/load_options.h"
+#include "cli/options/value_types.h"
+
+namespace lockbench::cli {
+namespace {
+
+/// `--keys N` or `--keys per-client`.
+Option keys_option(loadgen::Workload& workload) {
+  Option option{.help = "distinct locks; per-client: one for each client, without contention",
+                .default_text = "1"};
+  option.type = Option::Type::integer_or_text;
+  option.parse = [&workload](const std::string& text) -> tl::expected<void, std::string> {
+    constexpr int kMaxKeys = 10'000'000;
+    const auto keys = parse_whole(text);
+    workload.key_per_client = text == "per-client";
+    if (!workload.key_per_client && (!keys || *keys < 1 || *keys > kMaxKeys)) {
+      return tl::unexpected(fmt::format(
+          "\"{}\" is neither a whole number from 1 to {} nor per-client", text, kMaxKeys));
+    }
+    workload.keys = static_cast<int>(keys.value_or(workload.keys));
+    return {};
+  };
+  option.value = [&workload]() -> results::OptionValue {
+    if (workload.key_per_client) return std::string("per-client");
+    return std::int64_t{workload.keys};
+  };
+  return option;
+}
+
+ValueType<loadgen::Trace> trace_file() {
+  const auto parse = [](const std::string& text) -> tl::expected<loadgen::Trace, std::string> {
+    const auto file = path().parse(text);
+    if (!file) return tl::unexpected(file.error());
+    return loadgen::Trace::read(*file);
+  };
+  return parsed(parse, [](const loadgen::Trace& trace) { return trace.path; });
+}
+
+}  // namespace
+
+void LoadOptions::declare_keys(OptionList& options) {
+  options.add_custom({"keys", "N", kRun | kCapacity}, keys_option(workload));
+  options.add({"key-skew", "S", kRun | kCapacity}, workload.key_skew, number(0, 10),
+              "Zipf exponent of the choice among the keys; 0: uniform");
+  const auto text = [](const loadgen::HotSet& hot) { return hot.to_string(); };
+  options.add({"hot-set", "SET", kRun}, workload.hot_set, parsed(loadgen::HotSet::parse, text),
+              "a share of the sections wants a few of the keys, and others after a while: "
+              "share=50%,keys=2500,move=10s; without move always the same",
+              "none");
+  options.add({"trace", "FILE", kRun}, workload.trace, trace_file(),
+              "take the locks that the transactions of a trace take: lines of "
+              "transaction,task,type,lock,mode; the run ends with the trace, or after --duration "
+              "(1h unless set)",
+              "none");
+  options.add_flag({"trace-repeat", "", kRun}, trace_repeat,
+                   "begin the trace again at its end, until --duration is over");
+}
+
+tl::expected<void, UsageError> LoadOptions::complete_keys(const OptionList& options) {
+  const auto error = [](std::string text) { return tl::unexpected(UsageError{std::move(text)}); };
+  if (workload.key_skew > 0 && workload.key_per_client) {
+    return error("--key-skew requires --keys N: with --keys per-client no key is chosen");
+  }
+  if (workload.hot_set && workload.key_skew > 0) {
+    return error("--hot-set cannot be combined with --key-skew");
+  }
+  if (workload.hot_set && (workload.key_per_client || workload.hot_set->keys >= workload.keys)) {
+    return error(fmt::format("--hot-set requires --keys N with N above its {} keys",
+                             workload.hot_set->keys));
+  }
+  if (trace_repeat && !workload.trace) return error("--trace-repeat requires --trace");
+  if (!workload.trace) return {};
+  for (const char* const name :
+       {"keys", "key-skew", "hot-set", "shared-share", "locks-per-section"}) {
+    if (!options.given(name)) continue;
+    return error(
+        fmt::format("--{} cannot be combined with --trace, which says which locks are "
+                    "taken",
+                    name));
+  }
+  using loadgen::NamedLoad;
+  const bool demand = std::find(loads.begin(), loads.end(), NamedLoad::demand) != loads.end();
+  if (demand && !workload.rate) return error("--load demand requires --rate with --trace");
+  workload.trace->repeats = trace_repeat;
+  workload.keys = workload.trace->keys;
+  return {};
+}
+
+}  // namespace lockbench::cli
