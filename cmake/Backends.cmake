@@ -19,17 +19,6 @@ macro(lockbench_backend name module package)
   endif()
 endmacro()
 
-# ZooKeeper's library brings no pkg-config file.
-find_path(ZOOKEEPER_INCLUDE zookeeper/zookeeper.h)
-find_library(ZOOKEEPER_LIBRARY zookeeper_mt)
-if(ZOOKEEPER_INCLUDE AND ZOOKEEPER_LIBRARY)
-  set(zookeeper_mt_FOUND 1)
-  add_library(PkgConfig::zookeeper_mt INTERFACE IMPORTED)
-  target_include_directories(PkgConfig::zookeeper_mt INTERFACE ${ZOOKEEPER_INCLUDE})
-  target_link_libraries(PkgConfig::zookeeper_mt INTERFACE ${ZOOKEEPER_LIBRARY})
-  target_compile_definitions(PkgConfig::zookeeper_mt INTERFACE THREADED)
-endif()
-
 # The strategies of one store, strategies/<folder>, as the library lockbench_<folder>. Where the store's switch
 # is off, the library has the names of the store and of its strategies alone, which are read from their
 # descriptors, with the reason. Globbed, so that adding a strategy is adding a file.

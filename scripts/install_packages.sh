@@ -1,7 +1,14 @@
 #!/usr/bin/env bash
-# Installs what is missing of the named groups of packages.txt. Usage: install_packages.sh GROUP...
+# Installs what is missing of the named groups of packages.txt, and makes the account that private servers run
+# under where lockbench is run by root. Usage: install_packages.sh GROUP...
 set -euo pipefail
 list="$(dirname "$0")/../packages.txt"
+
+# It owns nothing else. Without root, servers run as the caller.
+if [ "$(id -u)" -eq 0 ] && ! id -u lockbench >/dev/null 2>&1; then
+  useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin lockbench
+fi
+
 missing=()
 for group in "$@"; do
   while read -r package; do
@@ -16,12 +23,22 @@ if [ "$(id -u)" -ne 0 ]; then
   as_root=(sudo)
 fi
 echo "installing ${missing[*]}" >&2
-# Servers are started by lockbench itself, privately: installing one must not start a system service.
-policy=/usr/sbin/policy-rc.d
-if [ ! -e "$policy" ]; then
-  printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
-  "${as_root[@]}" chmod +x "$policy"
+
+# Servers are started by lockbench itself, privately: installing one must not start a system service. The policy
+# holds for as long as this process lives: where it was killed, the next who asks removes the policy.
+policy=${LOCKBENCH_POLICY:-/usr/sbin/policy-rc.d}
+mark='# By install_packages.sh of lockbench.'
+begin_of() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20; }
+if [ ! -e "$policy" ] || grep -qxF "$mark" "$policy"; then
   trap '"${as_root[@]}" rm -f "$policy"' EXIT
+  "${as_root[@]}" tee "$policy" >/dev/null <<END
+#!/bin/sh
+$mark
+begin=\$(sed 's/.*) //' /proc/$$/stat 2>/dev/null | cut -d' ' -f20)
+[ "\$begin" = "$(begin_of $$)" ] && exit 101
+rm -f "\$0"
+END
+  "${as_root[@]}" chmod +x "$policy"
 fi
 log=$(mktemp)
 if ! { "${as_root[@]}" apt-get update && "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then

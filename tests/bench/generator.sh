@@ -1,21 +1,23 @@
 #!/usr/bin/env bash
-# Is the load generator the bottleneck? Commands per second through redis-set-nx-lua, a key per client,
-# against redis-benchmark sending the same two commands on as many connections to the same server, in turn:
-# the harmonic mean of their rates, with locks there for the release to free. Prints the ratio of the medians
-# for each number of clients, and the memory that each client adds to that of one. Beside them the bare loop:
-# a thread and a connection per client on the client library and nothing else, as what a generator of that
-# shape can reach on this machine. Needs a build with the tests. Exits 1 if a ratio is
-# below 0.95 (0.8 from 1,000 clients on) or a client takes more than 64 KiB. Wants a machine with nothing
-# else to do.
-# Usage: generator.sh [CLIENTS...]     default: 1 50 8000; ROUNDS=5 SECONDS_EACH=3 change the length
+# Is the load generator the bottleneck? Commands per second through redis-set-nx-lua, a key per client, with the
+# clients on fibers and on threads, against redis-benchmark sending the same two commands on as many connections
+# to the same server, in turn: the harmonic mean of their rates, with locks there for the release to free. Prints
+# for each number of clients the medians, the ratio of fibers to redis-benchmark, and the memory that lockbench
+# takes per client on fibers (resident at its peak, divided by the clients). Exits 1 if a ratio is below 1.0 (one
+# client), 1.4 (up to 1,000) or 1.25 (more), or if a client of 8,000 and more takes over 16 KiB. "-": it could not
+# be measured. Wants a machine with nothing else to do.
+# Usage: generator.sh [CLIENTS...]     default: 1 50 8000 18000
+# ROUNDS=5 SECONDS_EACH=3 change the length, CSV=FILE also writes the figures, OPTIONS='--threads 2' adds options
+# for fibers.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 clients=("${@:-1}")
-[ $# -gt 0 ] || clients=(1 50 8000)
+[ $# -gt 0 ] || clients=(1 50 8000 18000)
 rounds=${ROUNDS:-5}
 seconds=${SECONDS_EACH:-3}
 lockbench=${LOCKBENCH:-build/release/lockbench}
-bare_loop=$(dirname "$lockbench")/lockbench_bare_loop
+csv=${CSV:-/dev/null}
+read -ra options <<<"${OPTIONS:-}"
 ulimit -n "$(ulimit -Hn)"
 
 work=$(mktemp -d)
@@ -37,10 +39,8 @@ benchmark() { # clients requests command...
   redis-benchmark -p "$port" -c "$connections" -n "$requests" -r "${keys:-1000000000}" --csv "$@" 2>/dev/null |
     awk -F'","' 'END { gsub(/"/, "", $2); print $2 }'
 }
-median() { sort -n | awk '{ v[NR] = $1 } END { print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+median() { sort -n | awk '{ v[NR] = $1 } END { print !NR ? "-" : (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 
-peak_of_one=0
-missed=0
 # One round of each, with $n clients on an empty server.
 run_theirs() {
   set_rate=$(benchmark "$n" "$requests" SET key:__rand_int__ $token NX PX 10000)
@@ -48,47 +48,59 @@ run_theirs() {
   sha_rate=$(keys=$((2 * requests)) benchmark "$n" "$requests" EVALSHA "$sha" 1 key:__rand_int__ $token)
   awk -v a="$set_rate" -v b="$sha_rate" 'BEGIN { print 2 / (1 / a + 1 / b) }' >>"$work/theirs"
 }
-run_bare() {
-  "$bare_loop" "$port" "$n" "$seconds" "$sha" >>"$work/bare"
-}
-run_ours() {
-  /usr/bin/env bash -c 'exec "$@"' _ "$lockbench" run redis-set-nx-lua --redis "redis://127.0.0.1:$port" \
-    --clients "$n" --keys per-client --duration "${seconds}s" --quiet --format json \
-    --out "$work/result.json" >/dev/null &
-  pid=$!
-  peak=0
+run_ours() { # fibers or threads
+  rm -f "$work/result.json"
+  "$lockbench" run redis-set-nx-lua --redis "redis://127.0.0.1:$port" --clients "$n" --clients-on "$1" \
+    --load reacquire --keys per-client --duration "${seconds}s" --quiet --format json --out "$work/result.json" \
+    "${options[@]}" >/dev/null &
+  local pid=$! peak=0 now
   while kill -0 $pid 2>/dev/null; do
     now=$(awk '/^VmHWM/ { print $2 }' /proc/$pid/status 2>/dev/null || true)
     [ -n "$now" ] && [ "$now" -gt "$peak" ] && peak=$now
     read -rt 0.1 <> <(:) || true
   done
-  wait $pid || echo "lockbench ended with exit code $?" >&2
-  echo "$peak" >>"$work/memory"
-  awk -F'[:,]' '/"sections_per_second"/ { s = $2 } /"commands_per_section"/ { c = $2 } END { print s * c }' \
-    "$work/result.json" >>"$work/ours"
+  if ! wait $pid; then
+    echo "$n clients on $1: lockbench failed" >&2
+    return
+  fi
+  echo "$peak" >>"$work/memory_of_$1"
+  python3 - "$work/result.json" >>"$work/$1" <<'PYTHON'
+import json, sys
+run = json.load(open(sys.argv[1]))["runs"][0]
+print(run["sections_per_second"] * run["commands_per_section"])
+for reason in run["generator"]["reasons"]:
+    print("invalid:", reason, file=sys.stderr)
+PYTHON
 }
-printf '%8s %22s %16s %16s %7s %8s %s\n' clients "redis-benchmark cmd/s" "bare loop cmd/s" "lockbench cmd/s" ratio "to bare" "KiB/client"
+run_fibers() { run_ours fibers; }
+run_threads() {
+  local options=() # they are for fibers
+  run_ours threads
+}
+
+missed=0
+echo "clients,redis_benchmark,threads,fibers,kib_per_client" >"$csv"
+printf '%8s %22s %16s %16s %7s %s\n' clients "redis-benchmark cmd/s" "threads cmd/s" "fibers cmd/s" ratio "KiB/client"
 for n in "${clients[@]}"; do
-  # A short sounding, so that both last about as long.
+  # A short sounding, so that all last about as long.
   rate=$(benchmark "$n" $((20000 + 4 * n)) SET key:__rand_int__ $token NX PX 10000)
   requests=$(awk -v r="$rate" -v s="$seconds" 'BEGIN { printf "%d", r * s / 2 }')
-  : >"$work/theirs"; : >"$work/bare"; : >"$work/ours"; : >"$work/memory"
+  for side in theirs fibers threads memory_of_fibers memory_of_threads; do : >"$work/$side"; done
   for round in $(seq "$rounds"); do
-    sides=(theirs bare ours)
+    sides=(theirs threads fibers)
     for turn in 0 1 2; do
       redis-cli -p "$port" flushall >/dev/null
       "run_${sides[(round + turn) % 3]}" # nobody always comes first
     done
   done
-  theirs=$(median <"$work/theirs")
-  bare=$(median <"$work/bare")
-  ours=$(median <"$work/ours")
-  peak=$(median <"$work/memory")
-  [ "$n" -eq 1 ] && peak_of_one=$peak
-  awk -v n="$n" -v a="$theirs" -v c="$bare" -v b="$ours" -v peak="$peak" -v one="$peak_of_one" 'BEGIN {
-    memory = n > 1 ? (peak - one) / (n - 1) : 0
-    printf("%8d %22.0f %16.0f %16.0f %7.3f %8.3f %s\n", n, a, c, b, b / a, b / c, (n > 1) ? sprintf("%.1f", memory) : "-")
-    exit b / a < (n < 1000 ? 0.95 : 0.8) || memory > (n < 1000 ? 1000 : 64)
+  awk -v n="$n" -v theirs="$(median <"$work/theirs")" -v threads="$(median <"$work/threads")" \
+    -v fibers="$(median <"$work/fibers")" -v peak="$(median <"$work/memory_of_fibers")" -v csv="$csv" 'BEGIN {
+    ratio = fibers / theirs; kib = peak / n
+    kib_shown = n < 1000 ? "-" : sprintf("%.1f", kib)
+    rounded = threads == "-" ? "-" : sprintf("%.0f", threads)
+    printf("%8d %22.0f %16s %16.0f %7.3f %s\n", n, theirs, rounded, fibers, ratio, kib_shown)
+    printf("%d,%.0f,%s,%.0f,%s\n", n, theirs, rounded, fibers, kib_shown) >>csv
+    exit ratio < (n == 1 ? 1.0 : n < 1000 ? 1.4 : 1.25) || (n >= 8000 && kib > 16)
   }' || missed=1
 done
 exit $missed

@@ -29,6 +29,7 @@ class BareClient {
  public:
   BareClient() : context_(redisConnect("127.0.0.1", server().port())) {
     if (!context_ || context_->err != 0) throw std::runtime_error("no connection");
+    command("AUTH %s %s", std::string(testbed::kUser).c_str(), server().secret().c_str());
     command("SCRIPT LOAD %s", std::string(redis::scripts::release_if_token.source).c_str());
   }
 

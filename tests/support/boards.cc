@@ -60,6 +60,11 @@ std::string family_of(std::string_view metric) {
   return std::string(metric);
 }
 
+bool of_modes_or_transactions(std::string_view expression) {
+  return expression.find("lockbench_acquire_by_mode_") != std::string_view::npos ||
+         expression.find("lockbench_transaction_acquire_") != std::string_view::npos;
+}
+
 std::string with_variables(std::string expression, std::string_view rate_interval,
                            std::string_view range) {
   const auto replace = [&](std::string_view name, std::string_view value) {

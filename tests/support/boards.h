@@ -31,6 +31,9 @@ std::set<std::string> metrics_in(std::string_view text);
 /// "lockbench_x_seconds" for "lockbench_x_seconds_bucket", "_sum" and "_count".
 std::string family_of(std::string_view metric);
 
+/// Whether it asks for what only loads with shared locks, or with several locks a section, have.
+bool of_modes_or_transactions(std::string_view expression);
+
 /// Puts values in the place of Grafana's variables.
 std::string with_variables(std::string expression, std::string_view rate_interval,
                            std::string_view range);

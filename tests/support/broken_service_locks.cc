@@ -1,3 +1,4 @@
+#include "strategies/redis/client/answers.h"
 #include "strategies/redis/scripts.h"
 #include "tests/support/flawed_lock.h"
 
@@ -33,7 +34,7 @@ struct ForgetsToTell : Flawed {
   using Flawed::Flawed;
   ReleaseResult release(const Lease& lease) override {
     return to_release_result(
-        redis::is_one(redis().call(redis::scripts::release_if_token, {lease.key}, {lease.token})));
+        redis().call(redis::kFlag, redis::scripts::release_if_token, {lease.key}, {lease.token}));
   }
 };
 

@@ -1,3 +1,4 @@
+#include "strategies/redis/client/answers.h"
 #include "strategies/redis/scripts.h"
 #include "tests/support/flawed_lock.h"
 
@@ -38,8 +39,9 @@ struct SendsUnreported : Flawed {
 struct DoesNotFallBack : Flawed {
   using Flawed::Flawed;
   ReleaseResult release(const Lease& lease) override {
-    return to_release_result(redis::is_one(redis().call(
-        {"EVALSHA", redis::scripts::release_if_token.sha1, "1", lease.key, lease.token})));
+    return to_release_result(redis().call(
+        redis::kFlag,
+        {"EVALSHA", redis::scripts::release_if_token.sha1, "1", lease.key, lease.token}));
   }
 };
 

@@ -113,24 +113,29 @@ Reply FakeRedis::execute_one(const Words& command) {
   return error("ERR unknown command '" + name + "'");
 }
 
-/// SET key value [NX] [PX milliseconds]
+/// SET key value [NX] [PX milliseconds] [EX seconds] [GET]
 Reply FakeRedis::execute_set(const Words& command) {
   const std::string& key = command.at(1);
   std::optional<Duration> ttl;
-  bool only_new = false;
+  bool only_new = false, wants_old = false;
   for (std::size_t i = 3; i < command.size(); ++i) {
     if (command[i] == "NX") {
       only_new = true;
-    } else if (command[i] == "PX" && i + 1 < command.size()) {
-      ttl = std::chrono::milliseconds(std::stoll(command[++i]));
+    } else if (command[i] == "GET") {
+      wants_old = true;
+    } else if ((command[i] == "PX" || command[i] == "EX") && i + 1 < command.size()) {
+      const int unit = command[i] == "PX" ? 1 : 1000;
+      ttl = std::chrono::milliseconds(std::stoll(command[++i]) * unit);
       if (*ttl <= Duration::zero()) return error("ERR invalid expire time in 'set' command");
     } else {
       return error("ERR syntax error");
     }
   }
-  if (only_new && find(key) != nullptr) return {};
+  const Entry* entry = find(key);
+  if (only_new && entry != nullptr) return {};
+  Reply old = entry == nullptr ? Reply() : text(Reply::Type::string, entry->value);
   set(key, command.at(2), ttl);
-  return ok();
+  return wants_old ? old : ok();
 }
 
 Reply FakeRedis::expire(const std::string& key, Duration ttl) {

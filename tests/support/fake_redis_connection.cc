@@ -20,6 +20,8 @@ class FakeRedisConnection : public Connection {
   FakeRedisConnection(FakeRedis& server, const Endpoint& endpoint, Env& env)
       : server_(server), display_(endpoint.display()), env_(env) {}
 
+  const std::string& display() const override { return display_; }
+
   StoreResult<void> connect(const std::stop_token&) override {
     if (!connected_ && server_.refuses_) {
       return failure(StoreError::Kind::not_sent, "connection refused");

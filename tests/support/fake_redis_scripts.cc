@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tests/support/fake_redis.h"
 #include "tests/support/fake_replies.h"
 
@@ -52,7 +54,7 @@ Reply FakeRedis::acquire_fenced(const std::string& key, const std::string& count
   if (find(key) != nullptr) return {};
   set(key, token, ttl);
   const std::int64_t last = value(counter) ? std::stoll(*value(counter)) : 0;
-  set(counter, std::to_string(last + 1));
+  set(counter, std::to_string(last + 1), std::max<Duration>(std::chrono::hours(24), 2 * ttl));
   return integer(last + 1);
 }
 

@@ -26,7 +26,8 @@ class RunUnderTest {
              .services = {},
              .audit = loadgen::Audit(1),
              .handoff = loadgen::HandoffTracker(1),
-             .keys = loadgen::KeyChooser(1, 0),
+             .used = loadgen::UsedKeys(1 + clients),
+             .demand = nullptr,
              .counter = std::move(counter),
              .schedule = nullptr} {}
 

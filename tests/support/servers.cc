@@ -23,6 +23,7 @@ T or_throw(tl::expected<T, std::string> result) {
   return *std::move(result);
 }
 
+/// As the user who may do everything.
 ContextPtr connect_to(std::uint16_t port) {
   const timeval limit{.tv_sec = 5, .tv_usec = 0};
   ContextPtr context(redisConnectWithTimeout("127.0.0.1", port, limit));
@@ -30,6 +31,7 @@ ContextPtr connect_to(std::uint16_t port) {
     throw std::runtime_error(fmt::format("cannot reach the Redis on port {}", port));
   }
   redisSetTimeout(context.get(), limit);
+  log_in(*context);
   return context;
 }
 
@@ -71,6 +73,13 @@ testbed::Server& shared_redis() {
     return own_redis(std::move(options));
   }();
   return *server;
+}
+
+void log_in(redisContext& context) {
+  const std::string user(testbed::kUser);
+  const ReplyPtr reply(static_cast<redisReply*>(
+      redisCommand(&context, "AUTH %s %s", user.c_str(), shared_testbed().secret().c_str())));
+  if (!reply || reply->type != REDIS_REPLY_STATUS) throw std::runtime_error("AUTH was refused");
 }
 
 std::unique_ptr<testbed::Server> own_redis(testbed::RedisOptions options) {
@@ -144,6 +153,7 @@ std::vector<std::string> RedisMonitor::take(bool with_scripts) {
     const std::size_t begin = line.find("] \"");
     if (begin == std::string::npos || line.ends_with(R"("ECHO" "arrived")")) continue;
     if (!with_scripts && line.find(" lua] ") != std::string::npos) continue;
+    if (line.find("] \"AUTH\"") != std::string::npos) continue;
     std::string word = line.substr(begin + 3, line.find('"', begin + 3) - begin - 3);
     std::transform(word.begin(), word.end(), word.begin(),
                    [](unsigned char c) { return static_cast<char>(std::toupper(c)); });

@@ -37,7 +37,10 @@ struct ContextDeleter {
 };
 using ContextPtr = std::unique_ptr<redisContext, ContextDeleter>;
 
-/// Looks into a server past the code under test. For one thread.
+/// Logs in to a server of the shared testbed as the user who may do everything.
+void log_in(redisContext& context);
+
+/// Looks into a server of the shared testbed past the code under test. For one thread.
 class RedisProbe {
  public:
   explicit RedisProbe(std::uint16_t port, int database = 0);
@@ -61,7 +64,8 @@ class RedisProbe {
 class RedisMonitor {
  public:
   explicit RedisMonitor(std::uint16_t port);
-  /// The first words, in capitals, of what came since the last call; what scripts did apart.
+  /// The first words, in capitals, of what came since the last call; what scripts did apart, and
+  /// logins.
   std::vector<std::string> take() { return take(false); }
   /// Those that scripts called too.
   std::vector<std::string> take_with_scripts() { return take(true); }

@@ -3,6 +3,8 @@
 #include <random>
 #include <utility>
 
+#include "strategies/carrier.h"
+
 namespace lockbench::test {
 
 class ServiceEnvs::World : public ForwardingEnv {
@@ -60,23 +62,32 @@ bool ServiceEnvs::await_held(Duration bound) {
 }
 
 void ServiceEnvs::let_go() {
-  {
-    const std::scoped_lock lock(mutex_);
-    holds_back_ = false;
-  }
-  changed_.notify_all();
+  const std::scoped_lock lock(mutex_);
+  holds_back_ = false;
 }
 
 void ServiceEnvs::begin(const CommandInfo& command) {
   constexpr auto kLongest = std::chrono::seconds(10);
-  std::unique_lock lock(mutex_);
-  commands_.push_back({std::string(command.store), std::string(command.endpoint),
-                       std::string(command.name), std::string(command.key)});
-  if (!holds_back_) return;
-  ++held_;
+  {
+    const std::scoped_lock lock(mutex_);
+    commands_.push_back({std::string(command.store), std::string(command.endpoint),
+                         std::string(command.name), std::string(command.key)});
+    if (!holds_back_) return;
+    ++held_;
+  }
   changed_.notify_all();
-  changed_.wait_for(lock, kLongest, [this] { return !holds_back_; });
+  // The service may be a fiber, whose thread others need.
+  const TimePoint until = BootClock::now() + kLongest;
+  for (TimePoint now = BootClock::now(); now < until && holds_back(); now = BootClock::now()) {
+    Carrier::current().wait(nullptr, now + std::chrono::milliseconds(1), {});
+  }
+  const std::scoped_lock lock(mutex_);
   --held_;
+}
+
+bool ServiceEnvs::holds_back() const {
+  const std::scoped_lock lock(mutex_);
+  return holds_back_;
 }
 
 void ServiceEnvs::end(const CommandInfo& command) {

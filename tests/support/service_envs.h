@@ -39,6 +39,7 @@ class ServiceEnvs {
   class World;
 
   void begin(const CommandInfo& command);
+  bool holds_back() const;
   void end(const CommandInfo& command);
 
   mutable std::mutex mutex_;

@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "tests/support/fiber_lock.h"
+
 namespace lockbench::test {
 namespace {
 
@@ -40,11 +42,11 @@ Client::Client(const Descriptor& descriptor, const Endpoints& endpoints,
     : system_(make_system_env(next_seed())),
       faults_(*system_),
       trace_(faults_),
-      lock_(make_strategy(descriptor, Context{.endpoints = endpoints,
-                                              .options = options,
-                                              .env = trace_,
-                                              .services = services,
-                                              .client = number})) {}
+      lock_(make_carried(descriptor, Context{.endpoints = endpoints,
+                                             .options = options,
+                                             .env = trace_,
+                                             .services = services,
+                                             .client = number})) {}
 
 AcquireResult Client::try_once(const std::string& key, Duration ttl) {
   return lock_->acquire({.key = key, .ttl = ttl, .deadline = now(), .stop = {}});

@@ -30,6 +30,12 @@ std::vector<Declared> parse(std::span<const std::string_view> commands) {
   return parsed;
 }
 
+/// What a connection begins with is no part of a strategy.
+std::vector<TracedCommand> without_logins(std::vector<TracedCommand> commands) {
+  std::erase_if(commands, [](const TracedCommand& command) { return command.name == "AUTH"; });
+  return commands;
+}
+
 std::string list(const Words& words) { return fmt::format("[{}]", fmt::join(words, " ")); }
 
 /// A monitor of each server, if they have any.
@@ -123,7 +129,9 @@ std::string check_waiting(Bench& bench, Client& waiter, const std::vector<Declar
     }
   }
   Words reported = names_of(waiter.trace().take());
-  for (TracedCommand& command : bench.worlds().take()) reported.push_back(std::move(command.name));
+  for (TracedCommand& command : without_logins(bench.worlds().take())) {
+    reported.push_back(std::move(command.name));
+  }
   Words wire;
   for (const std::string& name : reported) {
     const auto known = std::find_if(declared.begin(), declared.end(),
@@ -207,7 +215,7 @@ std::string timer_sends_the_declared_commands(const Descriptor& descriptor) {
     return name + " is declared to renew, but was not sent";
   }
   if (holder->release(*held.lease) != ReleaseOutcome::released) return "cannot be released";
-  for (const TracedCommand& command : bench.worlds().take()) {
+  for (const TracedCommand& command : without_logins(bench.worlds().take())) {
     const bool known = std::any_of(declared.begin(), declared.end(),
                                    [&](const auto& one) { return one.name == command.name; });
     if (!known) return command.name + " renews, but is not declared";

@@ -7,6 +7,7 @@
 
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/common/properties.h"
+#include "tests/support/fiber_lock.h"
 
 namespace lockbench::test {
 namespace {
@@ -47,6 +48,23 @@ std::string nothing_stays_in_the_store(const Descriptor& descriptor) {
   return bench.is_held() ? "still held after its release" : "";
 }
 
+/// While it is held, waited for, and after its release.
+std::string nothing_stays_for_ever(const Descriptor& descriptor) {
+  StrategyOptions options = impatient(descriptor);
+  options.bounded_keys = true;
+  Bench bench(descriptor, options);
+  TestStore& tested = shared_store();
+  const auto holder = bench.client();
+  const auto waiter = bench.client();
+  const AcquireResult held = holder->try_once(bench.key());
+  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  waiter->acquire(bench.key(), milliseconds(20));
+  std::vector<std::string> staying = tested.staying();
+  holder->release(*held.lease);
+  for (std::string& key : tested.staying()) staying.push_back(std::move(key));
+  return staying.empty() ? "" : fmt::format("would stay for ever: {}", fmt::join(staying, " "));
+}
+
 std::size_t entries_in(const char* folder) {
   std::error_code error;
   const std::filesystem::directory_iterator entries(folder, error);
@@ -72,6 +90,7 @@ std::string nothing_stays_in_the_process(const Descriptor& descriptor) {
   // Bounded: the server, and the kernel with a thread's entry, need a moment to see what has ended.
   constexpr int kLooks = 200;
   TestStore& tested = shared_store();
+  on_carrier([] {});  // starts the thread of all fibers, which stays
   const int connections = tested.other_connections();
   const Belongings before;
   use_and_destroy(descriptor);
@@ -96,6 +115,7 @@ bool always(const Descriptor& /*descriptor*/) { return true; }
 
 std::vector<Property> leftover_properties() {
   return {{"NothingStaysInTheStore", has_store, nothing_stays_in_the_store},
+          {"NothingStaysForEver", has_store, nothing_stays_for_ever},
           {"NothingStaysInTheProcess", always, nothing_stays_in_the_process}};
 }
 

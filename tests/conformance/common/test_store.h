@@ -34,6 +34,8 @@ class TestStore {
   virtual std::optional<TimePoint> end_of(const std::string& key) = 0;
   /// Takes these locks from their holders, as a failover or an operator would.
   virtual void take_away(const std::vector<std::string>& keys) = 0;
+  /// What would stay in the store for ever if all clients died now.
+  virtual std::vector<std::string> staying() { return {}; }
   /// How many connections there are, our own apart.
   virtual int other_connections() = 0;
   /// How many replicas the server has.

@@ -95,6 +95,7 @@ INSTANTIATE_TEST_SUITE_P(
         Rejection{"StoppedHolderIsSucceededInTime", construct<PlainQueue>, "too soon", true},
         Rejection{"StoppedHolderIsSucceededInTime", construct<Deaf>, "lease was valid"},
         Rejection{"RevokedSessionIsLearnedOf", construct<Deaf>, "does not know"},
+        Rejection{"NothingStaysForEver", construct<Leaseless>, "would stay for ever"},
         Rejection{"LateCreationLeavesNoContender", construct<Leaseless>, "is left in the queue"}));
 
 }  // namespace

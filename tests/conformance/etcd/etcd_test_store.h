@@ -18,6 +18,7 @@ class EtcdTestStore : public TestStore {
   void clear() override { probe_.remove_all(); }
   /// Of a lock's keys their common beginning, which is the lock's own.
   std::vector<std::string> keys() override;
+  std::vector<std::string> staying() override;
   /// An end is put off for as long as its client lives.
   std::optional<TimePoint> end_of(const std::string&) override { return std::nullopt; }
   void take_away(const std::vector<std::string>& keys) override;

@@ -6,6 +6,8 @@
 #include <stdexcept>
 
 #include "strategies/etcd/client/rpc.grpc.pb.h"
+#include "testbed/servers/etcd_auth.h"
+#include "tests/support/servers.h"
 
 namespace lockbench::test {
 namespace {
@@ -25,9 +27,10 @@ void select(Request& request, const std::string& prefix) {
 }
 
 struct Call : grpc::ClientContext {
-  Call() {
+  explicit Call(const std::string& token = {}) {
     set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
     set_wait_for_ready(true);
+    if (!token.empty()) AddMetadata("token", token);
   }
 };
 
@@ -35,9 +38,36 @@ struct Call : grpc::ClientContext {
 
 struct EtcdProbe::Stubs {
   explicit Stubs(const std::shared_ptr<grpc::Channel>& channel)
-      : kv(etcdserverpb::KV::NewStub(channel)), lease(etcdserverpb::Lease::NewStub(channel)) {}
+      : auth(etcdserverpb::Auth::NewStub(channel)),
+        kv(etcdserverpb::KV::NewStub(channel)),
+        lease(etcdserverpb::Lease::NewStub(channel)) {}
+
+  void log_in() {
+    etcdserverpb::AuthenticateRequest request;
+    request.set_name(std::string(testbed::kEtcdRoot));
+    request.set_password(shared_testbed().secret());
+    etcdserverpb::AuthenticateResponse response;
+    Call call;
+    must(auth->Authenticate(&call, request, &response));
+    token = response.token();
+  }
+
+  /// A server that was restarted has forgotten its tokens.
+  template <class Service, class Method, class Request, class Response>
+  void ask(Service& service, Method method, const Request& request, Response& response) {
+    if (token.empty()) log_in();
+    Call call(token);
+    const grpc::Status status = (service.*method)(&call, request, &response);
+    if (status.error_code() != grpc::StatusCode::UNAUTHENTICATED) return must(status);
+    log_in();
+    Call again(token);
+    must((service.*method)(&again, request, &response));
+  }
+
+  std::unique_ptr<etcdserverpb::Auth::Stub> auth;
   std::unique_ptr<etcdserverpb::KV::Stub> kv;
   std::unique_ptr<etcdserverpb::Lease::Stub> lease;
+  std::string token;
 };
 
 EtcdProbe::EtcdProbe(std::uint16_t port) {
@@ -58,8 +88,7 @@ std::vector<etcdserverpb::KeyValue> EtcdProbe::keys(const std::string& prefix) {
   request.set_sort_target(etcdserverpb::RangeRequest::CREATE);
   request.set_sort_order(etcdserverpb::RangeRequest::ASCEND);
   etcdserverpb::RangeResponse response;
-  Call call;
-  must(stubs_->kv->Range(&call, request, &response));
+  stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::Range, request, response);
   return {response.kvs().begin(), response.kvs().end()};
 }
 
@@ -68,32 +97,28 @@ void EtcdProbe::put(const std::string& key, etcd::LeaseId lease) {
   request.set_key(key);
   request.set_lease(lease);
   etcdserverpb::PutResponse response;
-  Call call;
-  must(stubs_->kv->Put(&call, request, &response));
+  stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::Put, request, response);
 }
 
 void EtcdProbe::remove(const std::string& key) {
   etcdserverpb::DeleteRangeRequest request;
   request.set_key(key);
   etcdserverpb::DeleteRangeResponse response;
-  Call call;
-  must(stubs_->kv->DeleteRange(&call, request, &response));
+  stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::DeleteRange, request, response);
 }
 
 void EtcdProbe::remove_all(const std::string& prefix) {
   etcdserverpb::DeleteRangeRequest request;
   select(request, prefix);
   etcdserverpb::DeleteRangeResponse response;
-  Call call;
-  must(stubs_->kv->DeleteRange(&call, request, &response));
+  stubs_->ask(*stubs_->kv, &etcdserverpb::KV::Stub::DeleteRange, request, response);
 }
 
 etcd::LeaseId EtcdProbe::grant(std::int64_t ttl) {
   etcdserverpb::LeaseGrantRequest request;
   request.set_ttl(ttl);
   etcdserverpb::LeaseGrantResponse response;
-  Call call;
-  must(stubs_->lease->LeaseGrant(&call, request, &response));
+  stubs_->ask(*stubs_->lease, &etcdserverpb::Lease::Stub::LeaseGrant, request, response);
   return response.id();
 }
 
@@ -101,16 +126,14 @@ void EtcdProbe::revoke(etcd::LeaseId lease) {
   etcdserverpb::LeaseRevokeRequest request;
   request.set_id(lease);
   etcdserverpb::LeaseRevokeResponse response;
-  Call call;
-  must(stubs_->lease->LeaseRevoke(&call, request, &response));
+  stubs_->ask(*stubs_->lease, &etcdserverpb::Lease::Stub::LeaseRevoke, request, response);
 }
 
 bool EtcdProbe::is_alive(etcd::LeaseId lease) {
   etcdserverpb::LeaseTimeToLiveRequest request;
   request.set_id(lease);
   etcdserverpb::LeaseTimeToLiveResponse response;
-  Call call;
-  must(stubs_->lease->LeaseTimeToLive(&call, request, &response));
+  stubs_->ask(*stubs_->lease, &etcdserverpb::Lease::Stub::LeaseTimeToLive, request, response);
   return response.ttl() >= 0;
 }
 

@@ -10,8 +10,8 @@
 
 namespace lockbench::test {
 
-/// Looks into an etcd past the code under test. For one thread. Throws std::runtime_error where a
-/// call fails; waits for a server that is on its way up.
+/// Looks into an etcd of the shared testbed past the code under test. For one thread. Throws
+/// std::runtime_error where a call fails; waits for a server that is on its way up.
 class EtcdProbe {
  public:
   explicit EtcdProbe(std::uint16_t port);

@@ -16,27 +16,6 @@ namespace {
 
 constexpr seconds kSessionTtl{2};
 
-/// Sends a request to etcd's gateway, which the API for users and roles is asked by here.
-std::string post(std::uint16_t port, const std::string& path, const std::string& body,
-                 const std::string& token = {}) {
-  const std::string authorization = token.empty() ? "" : "Authorization: " + token + "\r\n";
-  const auto answer = testbed::ask_until(
-      port,
-      fmt::format("POST {} HTTP/1.0\r\nContent-Type: application/json\r\n{}Content-Length: "
-                  "{}\r\n\r\n{}",
-                  path, authorization, body.size(), body),
-      seconds(5), [](std::string_view) { return false; });
-  return answer ? *answer : answer.error();
-}
-
-/// Root's password is what its URL says.
-void require_passwords(std::uint16_t port) {
-  post(port, "/v3/auth/user/add", R"({"name":"root","password":"se:cr/et@1"})");
-  post(port, "/v3/auth/role/add", R"({"name":"root"})");
-  post(port, "/v3/auth/user/grant", R"({"user":"root","role":"root"})");
-  EXPECT_THAT(post(port, "/v3/auth/enable", "{}"), testing::HasSubstr(" 200 "));
-}
-
 class EtcdSessions : public testing::TestWithParam<const char*> {
  protected:
   const Descriptor& strategy_ = *find_strategy(GetParam());
@@ -143,8 +122,7 @@ TEST(EtcdCluster, FailsOverWithoutLosingALock) {
   const auto port = [&](std::size_t after) {
     return cluster->at((*leader + after) % cluster->size())->port();
   };
-  Bench bench(*find_strategy("etcd"),
-              fmt::format("http://127.0.0.1:{},127.0.0.1:{}", port(1), port(2)));
+  Bench bench(*find_strategy("etcd"), cluster->front()->url_form().on({port(1), port(2)}));
   const auto holder = bench.client();
   const auto other = bench.client();
   const AcquireResult held = holder->acquire(bench.key(), seconds(5), seconds(30));
@@ -168,8 +146,7 @@ TEST(EtcdCluster, FailsOverWithoutLosingALock) {
 TEST(EtcdUsers, AreLetInByTheirPasswordAndAgainAfterARestart) {
   EtcdTestStore tested;
   const std::uint16_t port = tested.server().port();
-  require_passwords(port);
-  const auto url = fmt::format("etcd://root:se%3Acr%2Fet%401@127.0.0.1:{}", port);
+  const std::string url = tested.server().url();
   Bench bench(*find_strategy("etcd"), url);
   const auto client = bench.client();
   const AcquireResult held = client->try_once(bench.key());
@@ -207,8 +184,15 @@ TEST(EtcdStore, TellsVersionAndRestartsAndRemovesTheKeysOfALock) {
   tested.probe().put("lockbench:r:{1}/b/c");
   tested.probe().put("lockbench:r:{10}/a");
   const std::vector<std::string> keys = {"lockbench:r:{1}", "lockbench:r:{2}"};
-  EXPECT_EQ(store->remove_keys(keys).value_or(99), 2U);
+  EXPECT_EQ(store->remove_keys(keys, {}).value_or(99), 2U);
   EXPECT_THAT(tested.keys(), testing::ElementsAre("lockbench:r:{10}"));
+  for (const char* key : {"lockbench:r-1:{1}/a", "lockbench:r1:{1}/a", "lockbench:other:{1}/a"}) {
+    tested.probe().put(key);
+  }
+  EXPECT_EQ(store->remove_run("r", {}).value_or(99), 2U) << "its own, and its part's";
+  EXPECT_THAT(tested.keys(),
+              testing::UnorderedElementsAre("lockbench:r1:{1}", "lockbench:other:{1}"));
+  tested.clear();
   EXPECT_EQ(store->facts()->instance, before->instance);
   ASSERT_TRUE(tested.server().restart(true));
   EXPECT_NE(store->facts().value().instance, before->instance);

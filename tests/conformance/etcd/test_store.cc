@@ -26,6 +26,14 @@ std::vector<std::string> EtcdTestStore::keys() {
   return {locks.begin(), locks.end()};
 }
 
+std::vector<std::string> EtcdTestStore::staying() {
+  std::vector<std::string> leaseless;
+  for (const auto& key : probe_.keys()) {
+    if (key.lease() == 0) leaseless.push_back(key.key());
+  }
+  return leaseless;
+}
+
 void EtcdTestStore::take_away(const std::vector<std::string>& keys) {
   for (const std::string& key : keys) probe_.remove_all(key + "/");
 }

@@ -153,8 +153,26 @@ TEST(MemcachedStore, RemovesExactlyTheKeysNamed) {
   const auto store =
       find_store_kind("memcached")->make(url_of(shared_store().server().port()), seconds(5));
   const std::vector<std::string> keys = {"lockbench:a", "lockbench:b"};
-  EXPECT_EQ(store->remove_keys(keys).value_or(99), 1U);
+  EXPECT_EQ(store->remove_keys(keys, {}).value_or(99), 1U);
   EXPECT_THAT(shared_store().keys(), testing::ElementsAre("other"));
+}
+
+TEST(MemcachedStore, RemovesManyKeysInBatchesUntilItIsStopped) {
+  shared_store().clear();
+  const auto store =
+      find_store_kind("memcached")->make(url_of(shared_store().server().port()), seconds(5));
+  std::vector<std::string> keys;
+  for (int i = 0; i < 1000; ++i) {
+    keys.push_back(fmt::format("lockbench:many:{}", i));
+    if (i % 2 == 0) probe().ask(fmt::format("add {} 0 0 1\r\n1", keys.back()), "");
+  }
+  std::stop_source stopped;
+  stopped.request_stop();
+  EXPECT_THAT(store->remove_keys(keys, stopped.get_token()).error().message,
+              testing::HasSubstr("stopped before the end"));
+  EXPECT_EQ(shared_store().keys().size(), 500U);
+  EXPECT_EQ(store->remove_keys(keys, {}).value_or(0), 500U);
+  EXPECT_TRUE(shared_store().keys().empty());
 }
 
 /// The stop comes while the answer is awaited, from another thread, far within the time-out.

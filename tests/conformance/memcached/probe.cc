@@ -1,6 +1,7 @@
 #include "tests/conformance/memcached/probe.h"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -10,6 +11,8 @@
 #include <sstream>
 #include <stdexcept>
 #include <thread>
+
+#include "tests/support/servers.h"
 
 namespace lockbench::test {
 
@@ -39,6 +42,8 @@ MemcachedProbe::MemcachedProbe(std::uint16_t port)
     ::close(socket_);
     throw std::runtime_error("cannot reach the memcached");
   }
+  const std::string login = fmt::format("{} {}", testbed::kUser, shared_testbed().secret());
+  ask(fmt::format("set login 0 0 {}\r\n{}", login.size(), login), "STORED");
 }
 
 MemcachedProbe::~MemcachedProbe() { ::close(socket_); }

@@ -8,7 +8,8 @@
 
 namespace lockbench::test {
 
-/// Looks into a memcached past the code under test, in its text protocol. For one thread. Throws
+/// Looks into a memcached of the shared testbed past the code under test, in its text protocol. For
+/// one thread. Throws
 /// std::runtime_error where no answer comes.
 class MemcachedProbe {
  public:

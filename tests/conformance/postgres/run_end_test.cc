@@ -7,6 +7,7 @@
 #include "strategies/registry.h"
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/postgres/postgres_test_store.h"
+#include "tests/support/fiber_lock.h"
 
 namespace lockbench::test {
 namespace {
@@ -20,11 +21,11 @@ class ClientOfRun {
   ClientOfRun(Bench& bench, int number, const std::stop_token& run_over)
       : system_(make_system_env(static_cast<std::uint64_t>(number))),
         env_(*system_, run_over),
-        lock_(make_strategy(bench.descriptor(), Context{.endpoints = endpoints_,
-                                                        .options = options_,
-                                                        .env = env_,
-                                                        .services = bench.services(),
-                                                        .client = number})) {}
+        lock_(make_carried(bench.descriptor(), Context{.endpoints = endpoints_,
+                                                       .options = options_,
+                                                       .env = env_,
+                                                       .services = bench.services(),
+                                                       .client = number})) {}
 
   void wait_for(const std::string& key) {
     thread_ = std::jthread([this, key] {

@@ -23,7 +23,7 @@ void PostgresTestStore::clear() {
   // What earlier checks left hanging; bounded by the time given, each.
   look.ask(
       "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
-      "WHERE application_name = 'lockbench'");
+      "WHERE application_name LIKE 'lockbench%'");
   look.ask(fmt::format("DROP SCHEMA IF EXISTS {} CASCADE", kSchema));
 }
 
@@ -71,21 +71,21 @@ void PostgresTestStore::take_away(const std::vector<std::string>& keys) {
   }
   look.ask(
       "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
-      "WHERE application_name = 'lockbench' AND (state LIKE 'idle in transaction%' OR pid IN "
+      "WHERE application_name LIKE 'lockbench%' AND (state LIKE 'idle in transaction%' OR pid IN "
       "(SELECT pid FROM pg_locks WHERE locktype = 'advisory'))");
 }
 
 int PostgresTestStore::other_connections() {
   return std::stoi(probe()
-                       .ask("SELECT count(*) FROM pg_stat_activity WHERE application_name = "
-                            "'lockbench'")
+                       .ask("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE "
+                            "'lockbench%'")
                        .front());
 }
 
 int PostgresTestStore::waiting() {
   return std::stoi(probe()
-                       .ask("SELECT count(*) FROM pg_stat_activity WHERE application_name = "
-                            "'lockbench' AND wait_event_type = 'Lock'")
+                       .ask("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE "
+                            "'lockbench%' AND wait_event_type = 'Lock'")
                        .front());
 }
 

@@ -21,6 +21,7 @@ class ReplicatedStore : public TestStore {
   testbed::Server& server() override { return group_->primary(); }
   void clear() override { probe().ask({"FLUSHALL"}); }
   std::vector<std::string> keys() override { return probe().keys(); }
+  std::vector<std::string> staying() override;
   std::optional<TimePoint> end_of(const std::string& key) override;
   void take_away(const std::vector<std::string>& keys) override { probe().remove(keys); }
   int replicas() override { return kReplicas; }

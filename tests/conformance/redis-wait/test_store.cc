@@ -33,6 +33,13 @@ RedisProbe& ReplicatedStore::probe() {
   return *probe_;
 }
 
+std::vector<std::string> ReplicatedStore::staying() {
+  std::vector<std::string> staying = keys();
+  RedisProbe& redis = probe();
+  std::erase_if(staying, [&](const std::string& key) { return redis.time_to_live(key); });
+  return staying;
+}
+
 std::optional<TimePoint> ReplicatedStore::end_of(const std::string& key) {
   const auto left = probe().time_to_live(key);
   if (!left) return std::nullopt;

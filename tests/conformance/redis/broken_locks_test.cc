@@ -44,6 +44,7 @@ const std::vector<Rejection>& all_rejections() {
       {"ForeignRenewalAsDeclared", Flaw::renews_unchecked, "gave renewed, not not_owner"},
       {"NothingStaysInTheStore", Flaw::leaves_an_unnamed_key, "named nowhere"},
       {"NothingStaysInTheStore", Flaw::forgets_to_release, "after a release"},
+      {"NothingStaysForEver", Flaw::never_expires, "would stay for ever"},
       {"NothingStaysInTheProcess", Flaw::leaks_a_connection, "2 connections"},
       {"CrashedHoldersLockExpiresAsDeclared", Flaw::never_expires, "gave timed_out"},
       {"CrashedHoldersLockExpiresAsDeclared", Flaw::expires_undeclared, "no TTL expired"},

@@ -21,7 +21,7 @@ class FencedCounter : public testing::Test {
     counter_ = std::move(*made);
     session_ = counter_->open(*env_);
   }
-  ~FencedCounter() override { (void)counter_->remove_keys(); }
+  ~FencedCounter() override { (void)counter_->remove_keys({}); }
 
   loadgen::Reading read(std::optional<std::uint64_t> number) {
     const auto reading = session_->read(0, number);
@@ -75,7 +75,7 @@ TEST_F(FencedCounter, DoesNotCheckWhoHasNoNumber) {
 TEST_F(FencedCounter, LeavesNothingBehind) {
   EXPECT_EQ(write(0, 3), loadgen::WriteResult::accepted);
   EXPECT_TRUE(probe_.exists(std::string(kKey) + ":fence"));
-  ASSERT_TRUE(counter_->remove_keys());
+  ASSERT_TRUE(counter_->remove_keys({}));
   EXPECT_FALSE(probe_.exists(std::string(kKey) + ":fence"));
   EXPECT_FALSE(probe_.exists(kKey));
 }

@@ -102,12 +102,12 @@ TEST_F(QueueRaces, SoDoMoreDeadThanOneStepDrops) {
   const auto holder = bench_.client();
   const Lease held = must_acquire(*holder);
   for (int i = 0; i < kDead; ++i) {
-    ASSERT_FALSE(ask("dead" + std::to_string(i), milliseconds(5)).granted);
+    ASSERT_FALSE(ask("dead" + std::to_string(i), milliseconds(50)).granted);
   }
   Waiter next(bench_, bench_.client());
   ASSERT_TRUE(next.await_waiting());
   ASSERT_TRUE(await([&] { return waiters() == kDead + 1; }));
-  std::this_thread::sleep_for(milliseconds(5 * 3));  // good for 5 ms, or for 10 at the back
+  std::this_thread::sleep_for(milliseconds(50 * 3));  // good for 50 ms, or for 100 at the back
   const TimePoint begin = holder->now();
   ASSERT_EQ(holder->release(held), ReleaseOutcome::released);
   ASSERT_TRUE(next.result().lease);

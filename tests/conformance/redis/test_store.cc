@@ -23,6 +23,11 @@ class RedisTestStore : public TestStore {
   void clear() override { probe().ask({"FLUSHALL"}); }
   std::vector<std::string> keys() override { return probe().keys(); }
   void take_away(const std::vector<std::string>& keys) override { probe().remove(keys); }
+  std::vector<std::string> staying() override {
+    std::vector<std::string> staying = keys();
+    std::erase_if(staying, [&](const std::string& key) { return probe().time_to_live(key); });
+    return staying;
+  }
   int other_connections() override { return probe().other_connections(); }
   std::unique_ptr<RedisMonitor> monitor(std::size_t /*server*/) override {
     return std::make_unique<RedisMonitor>(server_.port());

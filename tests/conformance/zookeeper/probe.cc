@@ -1,9 +1,7 @@
 #include "tests/conformance/zookeeper/probe.h"
 
 #include <fmt/format.h>
-#include <zookeeper/zookeeper.h>
 
-#include <array>
 #include <chrono>
 #include <stdexcept>
 #include <thread>
@@ -12,6 +10,13 @@
 
 namespace lockbench::test {
 namespace {
+
+using zookeeper::Reader;
+using zookeeper::Writer;
+
+constexpr std::int32_t kCreate = 1, kDelete = 2, kExists = 3, kGetChildren = 8;
+constexpr std::int32_t kNoNode = -101, kNotEmpty = -111;
+constexpr std::chrono::seconds kProbeTtl{60}, kProbePatience{5};
 
 /// Big end first, as ZooKeeper speaks.
 std::string bytes_of(std::uint64_t number, int size) {
@@ -36,90 +41,140 @@ std::string password_of(std::int64_t session) {
   return password;
 }
 
-/// Returns when it is connected.
-zhandle_t* connect_to(std::uint16_t port) {
-  constexpr int kTimeoutMs = 60'000;
-  zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR);
-  zhandle_t* const handle =
-      zookeeper_init2(fmt::format("127.0.0.1:{}", port).c_str(), nullptr, kTimeoutMs, nullptr,
-                      nullptr, ZOO_NO_LOG_CLIENTENV, [](const char*) {});
-  for (int look = 0; look < 2000 && zoo_state(handle) != ZOO_CONNECTED_STATE; ++look) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return handle;
+void must(std::int32_t error, const std::string& path) {
+  if (error != 0) throw std::runtime_error(fmt::format("{}: error {}", path, error));
 }
 
-/// A server that was away may be reached only after some trials.
-int again_while_lost(const auto& call) {
-  int code = ZCONNECTIONLOSS;
-  for (int trial = 0; trial < 400 && code == ZCONNECTIONLOSS; ++trial) {
-    if (trial > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    code = call();
-  }
-  return code;
+Writer path_and(const std::string& path, bool watch) {
+  Writer body;
+  body.put(std::string_view(path)).put(watch);
+  return body;
 }
 
-void must(int code, const std::string& path) {
-  if (code != ZOK) throw std::runtime_error(fmt::format("{}: {}", path, zerror(code)));
+/// What creates a node with this access list.
+Writer creation(const std::string& path, std::string_view acl, std::int32_t mode) {
+  constexpr std::string_view kLetters = "rwcda";
+  const std::size_t scheme = acl.find(':'), rights = acl.rfind(':');
+  std::int32_t allowed = 0;
+  for (const char letter : acl.substr(rights + 1)) allowed |= 1 << kLetters.find(letter);
+  Writer body;
+  body.put(std::string_view(path)).put(std::string_view());
+  body.put(std::int32_t{1}).put(allowed);
+  body.put(acl.substr(0, scheme)).put(acl.substr(scheme + 1, rights - scheme - 1)).put(mode);
+  return body;
 }
+
+constexpr std::string_view kEverybody = "world:anyone:rwcda";
 
 }  // namespace
 
-void ZookeeperProbe::Close::operator()(_zhandle* handle) const { zookeeper_close(handle); }
+ZookeeperProbe::ZookeeperProbe(testbed::Server& server)
+    : endpoint_(zookeeper::parse_endpoint(server.url()).value()), port_(server.port()) {}
 
-ZookeeperProbe::ZookeeperProbe(std::uint16_t port) : handle_(connect_to(port)) {}
+ZookeeperProbe::~ZookeeperProbe() {
+  if (link_) link_->packets().send(zookeeper::end_session(++xid_));
+}
+
+bool ZookeeperProbe::connect() {
+  auto link = std::make_unique<zookeeper::Link>(endpoint_, *env_);
+  link->begin(kProbePatience);
+  const TimePoint give_up_at = env_->now() + kProbePatience;
+  while (env_->now() < give_up_at) {
+    const auto greeting = link->advance({}, kProbeTtl, *env_, zookeeper::Packets::kPace);
+    if (!greeting) continue;
+    session_ = greeting->id;
+    link->packets().send(zookeeper::authenticate(endpoint_.user, endpoint_.password));
+    link_ = std::move(link);
+    return true;
+  }
+  return false;
+}
+
+std::optional<ZookeeperProbe::Answer> ZookeeperProbe::try_to_ask(std::int32_t operation,
+                                                                 const Writer& body) {
+  if (!link_ && !connect()) return std::nullopt;
+  Writer header;
+  header.put(++xid_).put(operation);
+  // Both without their frames.
+  const std::string request = header.framed().substr(4) + body.framed().substr(4);
+  const std::string framed = bytes_of(request.size(), 4) + request;
+  const TimePoint give_up_at = env_->now() + kProbePatience;
+  bool open = link_->packets().send(framed);
+  while (open && env_->now() < give_up_at) {
+    open = link_->packets().receive(zookeeper::Packets::kPace) != Transport::Status::closed;
+    for (auto packet = link_->packets().next(); packet && *packet;
+         packet = link_->packets().next()) {
+      Reader from(**packet);
+      const std::int32_t xid = from.int32();
+      from.int64();
+      const std::int32_t error = from.int32();
+      constexpr std::size_t kHeader = 16;
+      if (xid == xid_) return Answer{error, std::string((*packet)->substr(kHeader))};
+    }
+  }
+  link_.reset();
+  return std::nullopt;
+}
+
+ZookeeperProbe::Answer ZookeeperProbe::ask(std::int32_t operation, const Writer& body) {
+  for (int trial = 0; trial < 400; ++trial) {
+    if (trial > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    if (auto answer = try_to_ask(operation, body)) return *std::move(answer);
+  }
+  throw std::runtime_error(endpoint_.display() + " does not answer");
+}
 
 std::vector<std::string> ZookeeperProbe::children(const std::string& path) {
-  String_vector names{};
-  const int code =
-      again_while_lost([&] { return zoo_get_children(handle_.get(), path.c_str(), 0, &names); });
-  if (code == ZNONODE) return {};
-  must(code, path);
-  std::vector<std::string> children(names.data, names.data + names.count);
-  deallocate_String_vector(&names);
-  return children;
+  const Answer answer = ask(kGetChildren, path_and(path, false));
+  if (answer.error == kNoNode) return {};
+  must(answer.error, path);
+  return Reader(answer.body).texts();
 }
 
 ZookeeperProbe::Facts ZookeeperProbe::look(const std::string& path) {
-  Stat stat{};
-  const int code =
-      again_while_lost([&] { return zoo_exists(handle_.get(), path.c_str(), 0, &stat); });
-  if (code == ZNONODE) return {};
-  must(code, path);
-  return {.there = true, .owner = stat.ephemeralOwner};
+  constexpr std::size_t kOwner = 4 * 8 + 3 * 4;  // its place in the metadata
+  const Answer answer = ask(kExists, path_and(path, false));
+  if (answer.error == kNoNode) return {};
+  must(answer.error, path);
+  return {.there = true, .owner = Reader(std::string_view(answer.body).substr(kOwner)).int64()};
 }
 
-void ZookeeperProbe::make(const std::string& path) {
-  must(again_while_lost([&] {
-         return zoo_create(handle_.get(), path.c_str(), "", 0, &ZOO_OPEN_ACL_UNSAFE, ZOO_PERSISTENT,
-                           nullptr, 0);
-       }),
+void ZookeeperProbe::make(const std::string& path, const std::string& acl) {
+  must(ask(kCreate, creation(path, acl.empty() ? kEverybody : std::string_view(acl), 0)).error,
        path);
 }
 
 std::string ZookeeperProbe::make_contender(const std::string& path) {
-  std::array<char, 512> made{};
-  must(again_while_lost([&] {
-         return zoo_create(handle_.get(), path.c_str(), "", 0, &ZOO_OPEN_ACL_UNSAFE,
-                           ZOO_EPHEMERAL_SEQUENTIAL, made.data(), static_cast<int>(made.size()));
-       }),
-       path);
-  return made.data();
+  constexpr std::int32_t kEphemeralSequential = 3;
+  const Answer answer = ask(kCreate, creation(path, kEverybody, kEphemeralSequential));
+  must(answer.error, path);
+  return std::string(Reader(answer.body).text());
 }
 
 bool ZookeeperProbe::remove(const std::string& path) {
-  const int code = again_while_lost([&] { return zoo_delete(handle_.get(), path.c_str(), -1); });
-  if (code == ZNONODE) return false;
-  must(code, path);
+  const std::int32_t error =
+      ask(kDelete, Writer().put(std::string_view(path)).put(std::int32_t{-1})).error;
+  if (error == kNoNode) return false;
+  must(error, path);
   return true;
 }
 
 void ZookeeperProbe::remove_tree(const std::string& path) {
   for (const std::string& child : children(path)) remove_tree(fmt::format("{}/{}", path, child));
   // Somebody who is just leaving may come between.
-  const int code = zoo_delete(handle_.get(), path.c_str(), -1);
-  if (code == ZNOTEMPTY) return remove_tree(path);
-  if (code != ZNONODE) must(code, path);
+  const std::int32_t error =
+      ask(kDelete, Writer().put(std::string_view(path)).put(std::int32_t{-1})).error;
+  if (error == kNotEmpty) return remove_tree(path);
+  if (error != kNoNode) must(error, path);
+}
+
+int ZookeeperProbe::other_connections() {
+  look("/");  // so that it is connected
+  const std::string list = four_letters(port_, "cons");
+  const std::string own = fmt::format("sid={:#x},", static_cast<std::uint64_t>(session_));
+  int count = list.find(own) == std::string::npos ? 0 : -1;
+  for (std::size_t at = 0; (at = list.find("sid=", at)) != std::string::npos; ++at) ++count;
+  return count;
 }
 
 void ZookeeperProbe::end_session(std::uint16_t port, std::int64_t session) {

@@ -7,21 +7,10 @@
 #include "tests/support/servers.h"
 
 namespace lockbench::test {
-namespace {
-
-/// How many connections have a session.
-int connections(std::uint16_t port) {
-  const std::string list = four_letters(port, "cons");
-  int count = 0;
-  for (std::size_t at = 0; (at = list.find("sid=", at)) != std::string::npos; ++at) ++count;
-  return count;
-}
-
-}  // namespace
-
 ZookeeperTestStore::ZookeeperTestStore()
-    : server_(deployment::need(testbed::start_zookeeper(shared_testbed()))),
-      probe_(std::make_unique<ZookeeperProbe>(server_->port())) {}
+    : server_(deployment::need(testbed::start_zookeeper(
+          shared_testbed(), {.config = {"4lw.commands.whitelist=srvr,envi,cons,dump"}}))),
+      probe_(std::make_unique<ZookeeperProbe>(*server_)) {}
 
 std::vector<std::string> ZookeeperTestStore::keys() {
   std::vector<std::string> keys;
@@ -51,7 +40,7 @@ void ZookeeperTestStore::take_away(const std::vector<std::string>& keys) {
   }
 }
 
-int ZookeeperTestStore::other_connections() { return connections(server_->port()) - 1; }
+int ZookeeperTestStore::other_connections() { return probe_->other_connections(); }
 
 std::string node_of(const std::string& key) {
   std::string path = "/" + key;

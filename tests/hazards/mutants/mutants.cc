@@ -1,6 +1,7 @@
 // Locks with one defect that declare what a correct lock does: the plays must detect the
 // difference. They register themselves in the programs that they are linked into.
 
+#include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/replicas.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
@@ -239,9 +240,9 @@ Descriptor with_timer(Descriptor mutant) {
 
 RenewResult renew_by_script(Connection& redis, Env& env, const Lease& lease, Duration ttl) {
   const TimePoint asked_at = env.now();
-  const auto reply = redis.call(scripts::renew_if_token, {lease.key},
-                                {lease.token, std::to_string(ceil_milliseconds(ttl))});
-  return to_renew_result(is_one(reply), lease, env, asked_at, ttl);
+  const auto renewed = redis.call(kFlag, scripts::renew_if_token, {lease.key},
+                                  {lease.token, std::to_string(ceil_milliseconds(ttl))});
+  return to_renew_result(renewed, lease, env, asked_at, ttl);
 }
 
 /// Claims a renewal timer in its traits but has none.

@@ -108,8 +108,8 @@ class KnowsItsOwnTimeOnly : public GetsetLock {
   }
 
  protected:
-  bool takes_over(const Reply& seen, const Reply& replaced) override {
-    return replaced.is_text(seen.text);
+  bool takes_over(const std::string& seen, const std::optional<std::string>& replaced) override {
+    return replaced == seen;
   }
 };
 

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -136,8 +137,9 @@ TEST(Stages, OfAQuorumAreFiveServersEachWithALineOfItsOwn) {
   EXPECT_EQ(std::set(ports.begin(), ports.end()).size(), 5U);
   const auto urls = (*store)->endpoints_through({1, 2, 3, 4, 5}).at("redis");
   ASSERT_EQ(urls.size(), 5U);
-  EXPECT_EQ(urls[4], "redis://127.0.0.1:5");
-  EXPECT_EQ((*store)->endpoints().at("redis")[2], "redis://127.0.0.1:" + std::to_string(ports[2]));
+  EXPECT_TRUE(urls[4].ends_with("@127.0.0.1:5"));
+  EXPECT_TRUE(
+      (*store)->endpoints().at("redis")[2].ends_with(fmt::format("@127.0.0.1:{}", ports[2])));
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <fstream>
 #include <stdexcept>
 
 #include "testbed/servers/ports.h"
@@ -52,7 +51,12 @@ Prometheus::Prometheus(std::uint16_t scraped, const std::filesystem::path& rules
   testbed::ServerSpec spec;
   spec.folder = value_or_throw(testbed_->make_server_folder("prometheus"));
   const std::uint16_t port = value_or_throw(testbed::free_loopback_port());
-  std::ofstream(spec.folder / "prometheus.yml") << configuration(scraped, rules);
+  for (const char* name : {"recording.yml", "alerts.yml"}) {
+    value_or_throw(testbed_->lend(rules / name, spec.folder));
+  }
+  const auto written =
+      testbed_->write_file(spec.folder / "prometheus.yml", configuration(scraped, spec.folder));
+  if (!written) throw std::runtime_error(written.error());
   spec.argv = {value_or_throw(testbed::find_program(kPrometheus)).string(),
                fmt::format("--config.file={}", (spec.folder / "prometheus.yml").string()),
                fmt::format("--storage.tsdb.path={}", (spec.folder / "data").string()),

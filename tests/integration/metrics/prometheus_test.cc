@@ -157,10 +157,36 @@ TEST_F(MetricsTest, EveryQueryOfEveryPanelHasData) {
       // Votes come from strategies that ask several nodes.
       const bool votes = expression.find("quorum") != std::string::npos ||
                          expression.find("split_votes") != std::string::npos;
-      if (votes && !has_quorums()) continue;
+      if ((votes && !has_quorums()) || of_modes_or_transactions(expression)) continue;
       EXPECT_GT(samples, 0U) << query.where << ": " << expression;
     }
   }
+}
+
+TEST(ModesAndTransactions, HaveDataInTheirPanels) {
+  const Scratch scratch;
+  const std::uint16_t port = testbed::free_loopback_port().value();
+  const Prometheus prometheus(port, dashboards_folder / "prometheus");
+  ASSERT_TRUE(eventually([&] { return prometheus.value_of("up").has_value(); }));
+  Program program(scratch, {"run", "redis-read-write", "--keys", "8", "--shared-share", "0.5",
+                            "--locks-per-section", "2", "--duration", "60s", "--metrics-listen",
+                            fmt::format("127.0.0.1:{}", port)});
+  std::vector<std::string> missing;
+  const auto all_there = [&] {
+    missing.clear();
+    for (const Board& board : read_boards(dashboards_folder / "grafana")) {
+      for (const Query& query : queries_of(board)) {
+        const std::string expression = with_variables(query.expression, "5s", "60s");
+        if (of_modes_or_transactions(expression) && prometheus.samples_of(expression) == 0) {
+          missing.push_back(query.where);
+        }
+      }
+    }
+    return missing.empty();
+  };
+  EXPECT_TRUE(eventually(all_there)) << testing::PrintToString(missing);
+  program.signal(SIGTERM);
+  program.finish();
 }
 
 TEST_F(MetricsTest, EveryRuleIsEvaluatedAndHasData) {

@@ -193,7 +193,8 @@ TEST(HdrFiles, AreReadByHdrHistogramsOwnProgram) {
     EXPECT_NEAR(theirs.back()[0], ours.at("max").get<double>() * 1e6, theirs.back()[0] * 0.0011);
     for (const auto& [value, share, count] : theirs) {
       if (share != 0.5) continue;
-      EXPECT_NEAR(value, ours.at("p50").get<double>() * 1e6, value * 0.009 + 0.002) << tag;
+      // Ours counts the waits that the run's end cut off, too: up to a bucket or two more.
+      EXPECT_NEAR(value, ours.at("p50").get<double>() * 1e6, value * 0.03 + 0.002) << tag;
     }
     // One repetition: the log's percentiles are those of the other file.
     const auto written =

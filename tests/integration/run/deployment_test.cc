@@ -18,7 +18,6 @@ namespace {
 using Words = std::vector<std::string>;
 using std::chrono::seconds;
 
-constexpr std::string_view kOwnersPassword = "owner's own";
 constexpr int kOtherDatabase = 3;
 
 /// A Redis that others use too: with a password, data, and a user who may only touch our keys.
@@ -26,15 +25,13 @@ class SharedDeployment : public testing::Test {
  protected:
   SharedDeployment()
       : server_(own_redis(
-            {.password = std::string(kOwnersPassword),
-             .users = {fmt::format("{} on >{} resetkeys ~lockbench:* &lockbench:* -@all +@read "
+            {.users = {fmt::format("{} on >{} resetkeys ~lockbench:* &lockbench:* -@all +@read "
                                    "+@write +@scripting +@transaction +@connection +@pubsub +time "
                                    "-@dangerous",
                                    kPlainUser, kPlainPassword)}})),
         url_(fmt::format("redis://{}:{}@127.0.0.1:{}", kPlainUser, kPlainPasswordInUrl,
                          server_->port())),
         probe_(server_->port()) {
-    probe_.ask({"AUTH", std::string(kOwnersPassword)});
     for (const int database : {0, kOtherDatabase}) {
       probe_.ask({"SELECT", std::to_string(database)});
       probe_.ask({"SET", "lock", "not yours"});
@@ -64,8 +61,9 @@ class SharedDeployment : public testing::Test {
   /// In nothing that was written, in neither spelling, whole or in part.
   static void expect_no_secret(const Outcome& outcome, const Scratch& scratch) {
     for (const std::string& text : {outcome.out, outcome.err, scratch.all_text()}) {
-      for (const std::string_view secret : {std::string_view("cr/et"), std::string_view("cr%2Fet"),
-                                            std::string_view("t@%1"), kOwnersPassword}) {
+      for (const std::string_view secret :
+           {std::string_view("cr/et"), std::string_view("cr%2Fet"), std::string_view("t@%1"),
+            std::string_view(shared_testbed().secret())}) {
         EXPECT_EQ(text.find(secret), std::string::npos) << secret << " is in: " << text;
       }
     }
@@ -79,7 +77,7 @@ class SharedDeployment : public testing::Test {
 
 TEST_F(SharedDeployment, IsLeftAsItWasAfterARun) {
   const Scratch scratch;
-  CommandLog log(server_->port(), std::string(kOwnersPassword));
+  CommandLog log(server_->port());
   const Outcome outcome =
       lockbench(scratch, {"run", "redis-*", "--redis", url_, "--resource", "redis", "--keys", "3",
                           "--iterations", "30", "--warmup", "0ms", "--wait", "poll:1ms", "--format",
@@ -137,10 +135,9 @@ TEST_F(SharedDeployment, MayCloseConnectionsThatAreIdle) {
   const Scratch scratch;
   // A client alone is never idle; what sets the run up and clears it away is, while it lasts.
   const Outcome outcome =
-      lockbench(scratch, {"run", "redis-set-nx", "--redis",
-                          fmt::format("redis://:owner%27s%20own@127.0.0.1:{}", server_->port()),
-                          "--resource", "redis", "--warmup", "0ms", "--duration", "2500ms",
-                          "--hold", "1ms", "--clients", "1", "--out", "r.json"});
+      lockbench(scratch, {"run", "redis-set-nx", "--redis", server_->url(), "--resource", "redis",
+                          "--warmup", "0ms", "--duration", "2500ms", "--hold", "1ms", "--clients",
+                          "1", "--out", "r.json"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");
   const Json& run = result.at("runs").front();
@@ -160,7 +157,7 @@ TEST_F(SharedDeployment, KeepsItsSecretWhenItRefuses) {
     const Outcome outcome = lockbench(
         scratch, {"run", "redis-set-nx", "--redis", wrong, "--format", format, "--out", "r.json"});
     EXPECT_EQ(outcome.code, 1);
-    EXPECT_EQ(lines_of(outcome.err).size(), 1U);
+    EXPECT_EQ(lines_of(outcome.err).size(), 2U) << "with the warning of the argument";
     EXPECT_NE(outcome.err.find("WRONGPASS"), std::string::npos) << outcome.err;
     expect_no_secret(outcome, scratch);
     EXPECT_TRUE(scratch.files().empty());
@@ -190,7 +187,9 @@ std::set<int> databases_used(const std::string& url) {
 }
 
 TEST(Endpoints, OfAUnixSocketAreUsed) {
-  EXPECT_EQ(databases_used("unix://" + shared_redis().unix_socket().string()), std::set<int>{0});
+  EXPECT_EQ(databases_used(fmt::format("unix://{}{}", shared_testbed().login(),
+                                       shared_redis().unix_socket().string())),
+            std::set<int>{0});
   EXPECT_EQ(databases_used(fmt::format("unix://{}:{}@{}?db=2", kPlainUser, kPlainPasswordInUrl,
                                        shared_redis().unix_socket().string())),
             std::set<int>{2});

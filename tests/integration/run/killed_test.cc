@@ -1,65 +1,21 @@
 #include <gtest/gtest.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/integration/support/documents.h"
+#include "tests/integration/support/processes.h"
 #include "tests/integration/support/program.h"
 
 namespace lockbench::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Process {
-  char state = 0;  ///< as /proc tells it: 'T' stands still, 'Z' is dead; 0: there is none
-  pid_t parent = 0;
-
-  bool ended() const { return state == 0 || state == 'Z'; }
-};
-
-Process look_at(pid_t pid) {
-  std::ifstream file(fs::path("/proc") / std::to_string(pid) / "stat");
-  std::string text;
-  std::getline(file, text, '\0');
-  const std::size_t name_end = text.rfind(") ");
-  if (name_end == std::string::npos) return {};
-  return {.state = text.at(name_end + 2), .parent = std::stoi(text.substr(name_end + 4))};
-}
-
-std::vector<pid_t> descendants_of(pid_t ancestor) {
-  std::vector<pid_t> found{ancestor};
-  for (std::size_t next = 0; next < found.size(); ++next) {
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator("/proc", error)) {
-      const std::string name = entry.path().filename();
-      if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-      const pid_t pid = std::stoi(name);
-      if (look_at(pid).parent == found[next]) found.push_back(pid);
-    }
-  }
-  found.erase(found.begin());
-  return found;
-}
-
-/// Adopts orphans, as the first process of a container does. It is of their session, so that the
-/// kernel does not wake those that are stopped.
-class Foster {
- public:
-  Foster() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
-  Foster(const Foster&) = delete;
-  Foster& operator=(const Foster&) = delete;
-  ~Foster() { prctl(PR_SET_CHILD_SUBREAPER, 0); }
-};
 
 TEST(KilledHazards, LeaveNoProcessBehindNotEvenAStoppedOne) {
   const Foster foster;
@@ -76,13 +32,72 @@ TEST(KilledHazards, LeaveNoProcessBehindNotEvenAStoppedOne) {
   EXPECT_GE(all.size(), 4U) << "two clients, a server, and who supervises it";
   program.signal(SIGKILL);
   EXPECT_EQ(program.finish(std::chrono::seconds(5)).signal, SIGKILL);
-  for (const pid_t pid : all) {
-    EXPECT_TRUE(eventually([&] { return look_at(pid).ended(); })) << look_at(pid).state;
-    if (look_at(pid).parent != getpid()) continue;
-    kill(pid, SIGKILL);
-    waitpid(pid, nullptr, 0);
+  EXPECT_TRUE(Foster::all_end(all));
+}
+
+/// A command that takes several steps, and where its result says what is over.
+struct Steps {
+  std::string name;
+  std::vector<std::string> command;
+  Json::json_pointer over;
+};
+
+class KilledCommand : public testing::TestWithParam<Steps> {};
+
+TEST_P(KilledCommand, LeavesWhatWasOverToItsReaders) {
+  const Foster foster;
+  const Scratch scratch;
+  std::vector<std::string> command = GetParam().command;
+  command.insert(command.end(), {"--out", "r.json"});
+  Program program(scratch, command);
+  const bool kept = eventually([&] { return fs::exists(scratch / "r.json"); });
+  const auto children = descendants_of(program.pid());
+  program.signal(SIGKILL);
+  const Outcome outcome = program.finish(std::chrono::seconds(5));
+  EXPECT_EQ(outcome.signal, SIGKILL);
+  ASSERT_TRUE(kept) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  EXPECT_EQ(violation_of_schema(result), "");
+  EXPECT_TRUE(result.at("interrupted"));
+  EXPECT_GE(result.at(GetParam().over).size(), 1U);
+  const Outcome reported = lockbench(scratch, {"report", "r.json", "--out", "r.html"});
+  EXPECT_EQ(reported.code, 0) << reported.err;
+  expect_in(read_file(scratch / "r.html"), "was interrupted");
+  const Outcome shown = lockbench(scratch, {"show", "r.json"});
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  expect_in(shown.out, "interrupted");
+  for (const pid_t pid : children) {
+    EXPECT_TRUE(eventually([&] { return look_at(pid).ended(); }));
+    if (look_at(pid).parent == getpid()) waitpid(pid, nullptr, 0);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    EachOf, KilledCommand,
+    testing::Values(Steps{"capacity",
+                          {"capacity", "local-mutex", "--slo", "acquire.p99<5s", "--duration",
+                           "200ms", "--warmup", "0ms"},
+                          Json::json_pointer("/capacity")},
+                    Steps{"quorum",
+                          {"quorum", "--nodes", "1", "--duration", "1s", "--clients", "2"},
+                          Json::json_pointer("/experiment/points")},
+                    Steps{"renewal",
+                          {"renewal", "--held", "1", "--held", "10", "--pairs", "1", "--ttl", "1s",
+                           "--duration", "300ms", "--most-threads", "0"},
+                          Json::json_pointer("/experiment/points")},
+                    Steps{"hazards",
+                          {"hazards", "pause-holding", "late-release", "--strategies",
+                           "redis-set-nx", "--repeat", "10", "--at-once", "1"},
+                          Json::json_pointer("/hazards")},
+                    Steps{"dose",
+                          {"hazards", "pause-holding", "--strategies", "redis-set-nx", "--dose",
+                           "--at-once", "1", "--dose-plays", "2"},
+                          Json::json_pointer("/experiment/points")},
+                    Steps{"choose",
+                          {"choose", "--stores", "redis", "--clients", "8", "--rate", "200",
+                           "--work-time-p50", "1ms", "--measure", "--measure-time", "60s"},
+                          Json::json_pointer("/runs")}),
+    [](const auto& test) { return test.param.name; });
 
 TEST(KilledRun, IsSavedAsFarAsItCameAndCanBeResumed) {
   const Scratch scratch;

@@ -32,9 +32,9 @@ TEST(Resources, TheCpuOfPrivateServersIsKnown) {
     SCOPED_TRACE(name);
     const Json& run = run_of(result, name);
     ASSERT_TRUE(run.at("server_cpu_seconds_per_section").is_number());
-    const double seconds = run.at("server_cpu_seconds_per_section");
-    EXPECT_GT(seconds, 0);
-    EXPECT_LT(seconds * run.at("sections_per_second").get<double>(), 256) << "cores";
+    const double used = run.at("server_cpu_seconds_per_section");
+    EXPECT_GT(used, 0);
+    EXPECT_LT(used * run.at("sections_per_second").get<double>(), 256) << "cores";
     const Json& generator = run.at("generator");
     EXPECT_GT(generator.at("machine_cpu_share"), 0);
     EXPECT_TRUE(generator.at("other_cpu_share").is_number());

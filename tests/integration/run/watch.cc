@@ -60,15 +60,11 @@ std::vector<std::string> SeenCommand::keys() const {
   throw std::runtime_error(fmt::format("nobody expects {} here", words.front()));
 }
 
-CommandLog::CommandLog(std::uint16_t port, const std::string& password)
+CommandLog::CommandLog(std::uint16_t port)
     : marker_(port), context_(redisConnect("127.0.0.1", port)) {
   if (!context_ || context_->err != 0) throw std::runtime_error("cannot connect to monitor");
   redisSetTimeout(context_.get(), timeval{.tv_sec = 5, .tv_usec = 0});
-  if (!password.empty()) {
-    marker_.ask({"AUTH", password});
-    redisAppendCommand(context_.get(), "AUTH %b", password.data(), password.size());
-    next_text(*context_);
-  }
+  log_in(*context_);
   redisAppendCommand(context_.get(), "MONITOR");
   next_text(*context_);
 }

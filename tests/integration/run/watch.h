@@ -22,7 +22,7 @@ struct SeenCommand {
 /// Every command that reaches a server, by MONITOR, in full; what scripts do apart. For one thread.
 class CommandLog {
  public:
-  explicit CommandLog(std::uint16_t port, const std::string& password = {});
+  explicit CommandLog(std::uint16_t port);
   /// What came since the last call.
   std::vector<SeenCommand> take();
 

@@ -41,15 +41,15 @@ TEST_F(ZookeeperRun, GoesAgainstTheUsersOwnAndLeavesNothingThere) {
   const auto server = testbed::start_zookeeper(shared_testbed());
   ASSERT_TRUE(server) << server.error();
   const Scratch scratch;
-  const Outcome outcome = lockbench(
-      scratch, {"run", "zookeeper", "zookeeper-herd", "--zookeeper",
-                "zk://ann:hunter2@" + (*server)->url(), "--clients", "4", "--keys", "3", "--ttl",
-                "2s", "--duration", "300ms", "--warmup", "100ms", "--out", "r.json"});
+  const Outcome outcome =
+      lockbench(scratch, {"run", "zookeeper", "zookeeper-herd", "--zookeeper", (*server)->url(),
+                          "--clients", "4", "--keys", "3", "--ttl", "2s", "--duration", "300ms",
+                          "--warmup", "100ms", "--out", "r.json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json result = read_result(scratch / "r.json");
   const Json& known = result.at("environment").at("servers").at("zookeeper");
-  EXPECT_EQ(known.at("endpoints"), Json::array({(*server)->url()}));
-  EXPECT_EQ(scratch.all_text().find("hunter2"), std::string::npos);
+  EXPECT_EQ(known.at("endpoints"), Json::array({(*server)->address()}));
+  EXPECT_EQ(scratch.all_text().find((*server)->secret()), std::string::npos);
   const auto whole = [](std::string_view) { return false; };
   const auto facts =
       testbed::ask_until((*server)->port(), "srvr", std::chrono::seconds(2), whole).value_or("");

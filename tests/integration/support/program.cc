@@ -100,6 +100,7 @@ std::string Scratch::write(std::string_view name, std::string_view text) const {
   file << text;
   file.close();
   if (!file) throw std::runtime_error("cannot write " + path.string());
+  fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
   return path.string();
 }
 
@@ -177,7 +178,7 @@ Program::Program(const Scratch& scratch, const std::vector<std::string>& argumen
 
 void Program::start_child(const Scratch& scratch, const std::vector<std::string>& arguments,
                           const Setting& setting, int out, int err) {
-  std::vector<std::string> words{LOCKBENCH_BINARY_DIR "/" + setting.program};
+  std::vector<std::string> words{fs::path(LOCKBENCH_BINARY_DIR) / setting.program};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<std::string> variables = environment_of(scratch, setting);
   ChildPlan child{.folder = scratch.path(),

@@ -26,7 +26,7 @@ class Scratch {
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
-  /// Writes a file in it and returns its path.
+  /// Writes a file in it, for its owner only, and returns its path.
   std::string write(std::string_view name, std::string_view text) const;
   /// Every file that is not a folder, relative to the scratch folder.
   std::vector<std::string> files() const;
@@ -56,7 +56,7 @@ struct Outcome {
 
 /// How the program is started.
 struct Setting {
-  std::string program = "lockbench";               ///< in the build's folder
+  std::string program = "lockbench";               ///< in the build's folder, or a path
   std::map<std::string, std::string> environment;  ///< in place of, or beside, what there is
   std::optional<std::uint64_t> open_files;         ///< soft limit
   bool terminal = false;             ///< stdout and stderr are a terminal, read as out

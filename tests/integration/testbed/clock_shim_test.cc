@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <linux/capability.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,7 +25,7 @@ TEST(ClockShim, MovesTheWallClockOfOneServerWhileItRuns) {
   const auto testbed = must_start();
   const auto clock = ClockShim::make(*testbed);
   ASSERT_TRUE(clock) << clock.error();
-  RedisOptions options;
+  RedisOptions options = open_to_all();
   options.clock = clock->get();
   const auto redis = start_redis(*testbed, options);
   ASSERT_TRUE(redis) << redis.error();
@@ -39,6 +40,20 @@ TEST(ClockShim, MovesTheWallClockOfOneServerWhileItRuns) {
   (*clock)->set(0s);
   EXPECT_EQ(ask(port, "SET again x EX 1000"), "+OK");
   EXPECT_TRUE(eventually([&] { return ask(port, "EXISTS again") == ":1"; }));
+}
+
+/// Whoever could write to its page could move the server's clock.
+TEST(ClockShim, BelongsToItsRun) {
+  const auto testbed = must_start();
+  const auto clock = ClockShim::make(*testbed);
+  ASSERT_TRUE(clock) << clock.error();
+  const std::filesystem::path folder = testbed->folder() / "clock-1";
+  for (const auto& [path, mode] : {std::pair{folder, 0700U}, {folder / "page", 0600U}}) {
+    struct stat facts {};
+    ASSERT_EQ(stat(path.c_str(), &facts), 0) << path;
+    EXPECT_EQ(facts.st_mode & 0777, mode) << path;
+    EXPECT_EQ(facts.st_uid, geteuid() == 0 ? testbed->account().uid : geteuid()) << path;
+  }
 }
 
 TEST(ClockShim, LeavesOtherServersAlone) {

@@ -43,8 +43,13 @@ std::unique_ptr<Testbed> must_start() {
   return *std::move(testbed);
 }
 
+RedisOptions open_to_all(RedisOptions options) {
+  options.users.emplace_back("default on nopass ~* &* +@all");
+  return options;
+}
+
 std::unique_ptr<Server> must_start_redis(Testbed& testbed, const RedisOptions& options) {
-  auto server = start_redis(testbed, options);
+  auto server = start_redis(testbed, open_to_all(options));
   if (!server) throw std::runtime_error(server.error());
   return *std::move(server);
 }

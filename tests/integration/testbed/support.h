@@ -31,6 +31,8 @@ std::string ask(std::uint16_t port, const std::string& command);
 
 /// A testbed, or a failed test.
 std::unique_ptr<Testbed> must_start();
+/// Open to plain connections: nobody has to log in.
+RedisOptions open_to_all(RedisOptions options = {});
 std::unique_ptr<Server> must_start_redis(Testbed& testbed, const RedisOptions& options = {});
 
 /// Sets $TMPDIR while it exists.

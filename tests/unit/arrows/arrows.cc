@@ -30,7 +30,8 @@ constexpr std::array kRooms{
     Room{"strategies", ""},
     Room{"deployment", "testbed strategies/ results"},
     Room{"loadgen/record", "strategies/ results"},
-    Room{"loadgen/run", "loadgen/record strategies/ results"},
+    Room{"loadgen/fibers", "strategies"},
+    Room{"loadgen/run", "loadgen/record loadgen/fibers strategies/ results"},
     Room{"loadgen/experiments", "loadgen/ deployment strategies/ results"},
     // The snapshots that it reads are made of types of strategies and results.
     Room{"exporter", "loadgen/ strategies/ results"},

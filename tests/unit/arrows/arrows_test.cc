@@ -44,6 +44,8 @@ TEST(Arrows, NoFileIncludesARoomThatItMustNotKnow) {
 TEST(Arrows, AForbiddenIncludeIsNamedWithItsFileAndItsArrow) {
   SourceTree tree;
   tree.add("results/stats/figures.cc", "strategies/env.h");
+  tree.add("loadgen/fibers/scheduler.cc", "loadgen/record/recorder.h");
+  tree.add("loadgen/fibers/stacks.h", "strategies/redis/client/connection.h");
   tree.add("loadgen/run/runner.h", "loadgen/experiments/capacity_search.h");
   tree.add("strategies/registry.cc", "strategies/redis/client/connection.h");
   tree.add("strategies/etcd/lock.cc", "strategies/postgres/client/session.h");
@@ -51,6 +53,10 @@ TEST(Arrows, AForbiddenIncludeIsNamedWithItsFileAndItsArrow) {
   EXPECT_THAT(forbidden_includes(tree.root()),
               ElementsAre("exporter/absent.cc.in includes cli/options/options.h: "
                           "exporter must not include cli/options",
+                          "loadgen/fibers/scheduler.cc includes loadgen/record/recorder.h: "
+                          "loadgen/fibers must not include loadgen/record",
+                          "loadgen/fibers/stacks.h includes strategies/redis/client/connection.h: "
+                          "loadgen/fibers must not include strategies/redis",
                           "loadgen/run/runner.h includes loadgen/experiments/capacity_search.h: "
                           "loadgen/run must not include loadgen/experiments",
                           "results/stats/figures.cc includes strategies/env.h: "
@@ -70,6 +76,8 @@ TEST(Arrows, AllowedIncludesPass) {
   tree.add("strategies/zookeeper/client/version.cc", "strategies/transport/socket.h");
   tree.add("loadgen/record/redis_counter.h", "strategies/redis/client/connection.h");
   tree.add("loadgen/run/runner.cc", "loadgen/record/recorder.h");
+  tree.add("loadgen/run/client_threads.cc", "loadgen/fibers/pool.h");
+  tree.add("loadgen/fibers/scheduler.h", "strategies/carrier.h");
   EXPECT_THAT(forbidden_includes(tree.root()), IsEmpty());
 }
 

@@ -42,6 +42,10 @@ TEST(ConfigFile, HoldsEveryOption) {
   const auto options = parse_file(of_this_build(R"toml(
 strategies = ["redis-setnx", "redis-getset*"]
 clients = 64
+clients-on = "fibers"
+threads = 3
+stack = "128KiB"
+connections = 16
 keys = 10
 key-skew = 1.1
 hold = "uniform(1ms,3ms)"
@@ -60,6 +64,10 @@ nodes = 7
 node-timeout = "20ms"
 skip-failed-nodes = true
 shared-share = 0.5
+locks-per-section = 3
+lock-order = "drawn"
+on-deadlock = "wait-die"
+deadlock-timeout = "50ms"
 lock-delay = "2s"
 prefer-writers = true
 resource = "redis"
@@ -102,11 +110,18 @@ load = ["reacquire"]
   EXPECT_EQ(options->thresholds.size(), 1U);
   EXPECT_EQ(options->output.format, Format::json);
   EXPECT_TRUE(options->output.quiet && options->output.strict);
-  // Every option but the file's own name is changed above, and one that does not go with redis.
+  // Every option but the file's own name is changed above, and those that do not go with them.
   auto record = workload_record(*options);
-  const auto local = parse_file("rtt = \"5ms\"");
+  const auto local = parse_file("rtt = \"5ms\"\ntls = true");
   ASSERT_TRUE(local) << local.error().message;
-  record["rtt"] = workload_record(*local).at("rtt");
+  for (const char* key : {"rtt", "tls"}) record[key] = workload_record(*local).at(key);
+  const auto hot = parse_file("keys = 10\nhot-set = \"share=50%,keys=5\"");
+  ASSERT_TRUE(hot) << hot.error().message;
+  record["hot_set"] = workload_record(*hot).at("hot_set");
+  const TemporaryFile trace("trace.csv", "1,0,1,7,2\n");
+  const auto traced = parse_file("trace-repeat = true\ntrace = \"" + trace.path() + "\"");
+  ASSERT_TRUE(traced) << traced.error().message;
+  for (const char* key : {"trace", "trace_repeat"}) record[key] = workload_record(*traced).at(key);
   for (const auto& [key, value] : workload_record(RunOptions())) {
     if (left_out(key)) continue;
     EXPECT_NE(record.at(key), value) << key << " was not taken from the file";

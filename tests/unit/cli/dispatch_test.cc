@@ -45,7 +45,7 @@ TEST(Dispatch, HelpAndVersion) {
   std::size_t place = 0;
   for (const char* shown :
        {"\nMeasure:", "\n  overview ", "\n  run ", "\n  hazards ", "\nResults:", "\n  compare ",
-        "\nChoose and operate:", "\n  doctor ", "\n  probe ", "docs/"}) {
+        "\nChoose and operate:", "\n  doctor ", "\n  probe ", "\n  clean ", "docs/"}) {
     const std::size_t next = overview.find(shown, place);
     ASSERT_NE(next, std::string::npos) << shown;
     place = next;

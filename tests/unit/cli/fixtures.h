@@ -69,12 +69,14 @@ inline Ran ran(const std::vector<std::string>& args) {
   return result;
 }
 
-/// A file that exists during the test.
+/// A file that exists during the test, for its owner only.
 class TemporaryFile {
  public:
   TemporaryFile(const std::string& name, const std::string& text)
       : path_(std::filesystem::temp_directory_path() / (std::to_string(getpid()) + name)) {
     std::ofstream(path_) << text;
+    using std::filesystem::perms;
+    std::filesystem::permissions(path_, perms::owner_read | perms::owner_write);
   }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;

@@ -62,6 +62,33 @@ TEST(Options, EveryOptionOfTheLoadReachesIt) {
   EXPECT_EQ(load.seed, 42U);
 }
 
+TEST(Options, WhatClientsRunOnReachesIt) {
+  const loadgen::Workload usual = parse_run({})->workload;
+  EXPECT_EQ(usual.clients_on, loadgen::kUsualClientsOn);
+  EXPECT_FALSE(usual.threads || usual.stack_bytes);
+  const auto options =
+      parse_run({"--clients-on", "fibers", "--threads", "3", "--stack", "128KiB"}).value();
+  EXPECT_EQ(options.workload.clients_on, loadgen::ClientsOn::fibers);
+  EXPECT_EQ(options.workload.threads, 3);
+  EXPECT_EQ(options.workload.stack_bytes, 128U << 10);
+  EXPECT_EQ(workload_record(options).at("stack"), results::OptionValue(std::string("128KiB")));
+  EXPECT_EQ(parse_run({"--clients-on", "fibers", "--stack", "2048KiB"})->workload.stack_bytes,
+            2U << 20);
+  EXPECT_EQ(parse_run({"--clients-on", "threads"})->workload.clients_on,
+            loadgen::ClientsOn::threads);
+}
+
+TEST(Options, SharedConnectionsTakeFibers) {
+  EXPECT_FALSE(parse_run({})->workload.connections);
+  const loadgen::Workload shared = parse_run({"--connections", "10"})->workload;
+  EXPECT_EQ(shared.connections, 10);
+  EXPECT_EQ(shared.clients_on, loadgen::ClientsOn::fibers);
+  EXPECT_THAT(error_of({"--connections", "10", "--clients-on", "threads"}),
+              StartsWith("--connections requires --clients-on fibers"));
+  EXPECT_THAT(error_of({"--connections", "2", "--threads", "3"}),
+              StartsWith("--threads must not exceed --connections"));
+}
+
 TEST(Options, RenewalAndNotificationReachIt) {
   using Kind = RenewPolicy::Kind;
   const auto strategy = [](const std::vector<std::string>& args) {
@@ -155,8 +182,14 @@ const std::map<std::string, std::string>& wanted_values() {
       {"load", "alone, demand, saturated, reacquire"},
       {"contended-grants", "1 to 1000000000"},
       {"clients", "1 to 100000"},
+      {"clients-on", "fibers, threads"},
+      {"threads", "1 to 1024"},
+      {"stack", "64KiB or 1MiB"},
+      {"connections", "1 to 100000"},
       {"keys", "per-client"},
       {"key-skew", "0 to 10"},
+      {"hot-set", "share=50%,keys=2500,move=10s"},
+      {"trace", path},
       {"hold", "uniform(1ms,3ms)"},
       {"think", "uniform(1ms,3ms)"},
       {"rate", "0.001 to 10000000"},
@@ -175,13 +208,17 @@ const std::map<std::string, std::string>& wanted_values() {
       {"nodes", "whole number from"},
       {"node-timeout", duration},
       {"shared-share", "0 to 1"},
+      {"locks-per-section", "1 to 64"},
+      {"lock-order", "sorted, drawn, all-or-nothing"},
+      {"on-deadlock", "timeout, wait-die"},
+      {"deadlock-timeout", duration},
       {"lock-delay", duration},
       {"resource", "memory, redis"},
       {"repeat", "1 to 1000"},
       {"seed", "0 to"},
       {"redis", url},
       {"counter-redis", url},
-      {"memcached", "HOST:PORT"},
+      {"memcached", "[memcached://][user:password@]HOST[:PORT]"},
       {"etcd", "etcd://[user:password@]host"},
       {"postgres", "postgresql://[user[:password]@]host"},
       {"zookeeper", "[zk://[user:password@]]host"},
@@ -241,10 +278,71 @@ TEST(Options, UnknownOptionsAreNamedWithCloseOnes) {
 TEST(Options, OnesThatNeedEachOther) {
   EXPECT_THAT(error_of({"--arrival", "constant"}), HasSubstr("requires --rate"));
   EXPECT_THAT(error_of({"--counter-redis", "redis://h"}), HasSubstr("requires --resource redis"));
+  EXPECT_EQ(error_of({"--clients-on", "threads", "--threads", "2"}),
+            "--threads requires --clients-on fibers");
+  EXPECT_EQ(error_of({"--clients-on", "threads", "--stack", "64KiB"}),
+            "--stack requires --clients-on fibers");
   EXPECT_THAT(error_of({"--keys", "per-client", "--key-skew", "1"}), HasSubstr("--keys N"));
   EXPECT_THAT(error_of({"--rtt", "1ms", "--redis", "redis://h"}), HasSubstr("--redis"));
   EXPECT_EQ(error_of({"--rtt", "0s", "--redis", "redis://h"}), "accepted");
+  EXPECT_THAT(error_of({"--tls", "--postgres", "host=h"}),
+              StartsWith("--tls cannot be combined with --postgres"));
+  EXPECT_THAT(error_of({"--tls", "--resource", "redis", "--counter-redis", "redis://h"}),
+              HasSubstr("--counter-redis"));
+  EXPECT_TRUE(parse_run({"--tls"})->tls);
   EXPECT_THAT(error_of({"--rtt", "5s"}), HasSubstr("shorter than --store-timeout (3s)"));
+}
+
+TEST(Options, AHotSetReachesIt) {
+  const auto options = parse_run({"--keys", "5000", "--hot-set", "share=50%,keys=2500,move=10s"});
+  ASSERT_TRUE(options) << options.error().message;
+  const loadgen::HotSet hot = options->workload.hot_set.value();
+  EXPECT_EQ(hot.share, 0.5);
+  EXPECT_EQ(hot.keys, 2500);
+  EXPECT_EQ(hot.moves_every, Duration(10s));
+  EXPECT_EQ(workload_record(*options).at("hot_set"),
+            results::OptionValue(std::string("share=50%,keys=2500,move=10s")));
+  const std::string hot_set = "share=50%,keys=10";
+  EXPECT_THAT(error_of({"--hot-set", hot_set}), HasSubstr("requires --keys N with N above its 10"));
+  EXPECT_THAT(error_of({"--hot-set", hot_set, "--keys", "10"}), HasSubstr("requires --keys N"));
+  EXPECT_THAT(error_of({"--hot-set", hot_set, "--keys", "per-client"}), HasSubstr("--keys N"));
+  EXPECT_THAT(error_of({"--hot-set", hot_set, "--keys", "99", "--key-skew", "1"}),
+              HasSubstr("--key-skew"));
+  EXPECT_EQ(error_of({"--hot-set", hot_set, "--keys", "11"}), "accepted");
+}
+
+TEST(Options, ATraceReachesIt) {
+  const TemporaryFile file("trace.csv", "1,0,1,7,2\n2,0,1,41,1\n");
+  const auto options = parse_run({"--trace", file.path()});
+  ASSERT_TRUE(options) << options.error().message;
+  const loadgen::Workload& load = options->workload;
+  EXPECT_EQ(load.trace.value().transactions, 2U);
+  EXPECT_FALSE(load.trace->repeats);
+  EXPECT_EQ(load.keys, 42);
+  EXPECT_EQ(load.duration, kMaxDurationOfIterations);
+  EXPECT_EQ(workload_record(*options).at("trace"), results::OptionValue(file.path()));
+  const auto repeated = parse_run({"--trace", file.path(), "--trace-repeat"});
+  EXPECT_TRUE(repeated->workload.trace->repeats);
+  EXPECT_EQ(repeated->workload.duration, loadgen::Workload().duration);
+  EXPECT_EQ(error_of({"--trace-repeat"}), "--trace-repeat requires --trace");
+  for (const auto& [option, value] :
+       std::vector<std::pair<std::string, std::string>>{{"--keys", "100"},
+                                                        {"--key-skew", "0"},
+                                                        {"--shared-share", "0.5"},
+                                                        {"--locks-per-section", "2"}}) {
+    EXPECT_THAT(error_of({"--trace", file.path(), option, value}),
+                StartsWith(option + " cannot be combined with --trace"));
+  }
+  EXPECT_THAT(error_of({"--trace", file.path(), "--load", "demand"}), HasSubstr("requires --rate"));
+  EXPECT_EQ(error_of({"--trace", file.path(), "--load", "demand", "--rate", "9"}), "accepted");
+  EXPECT_EQ(error_of({"--trace", file.path(), "--lock-order", "drawn"}), "accepted");
+}
+
+TEST(Options, ATraceThatCannotBeReadIsNamedWithTheLine) {
+  EXPECT_EQ(error_of({"--trace", "/nowhere/t.csv"}),
+            "--trace: /nowhere/t.csv: there is no such file");
+  const TemporaryFile file("trace.csv", "1,0,1,7,2\n2,0,1,41,3\n");
+  EXPECT_THAT(error_of({"--trace", file.path()}), HasSubstr("trace.csv: line 2: the mode"));
 }
 
 TEST(Options, IterationsReplaceTheDefaultDuration) {

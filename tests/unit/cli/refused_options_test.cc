@@ -48,7 +48,15 @@ std::vector<Refused> refused_values() {
          {"0", "100001", "-1", "abc", "1.5", "99999999999999999999", "8x", " 8", "0x10", "+8"});
   refuse("--keys", "1 to 10000000 nor per-client",
          {"0", "10000001", "-1", "per-clinet", "1e3", "nan"});
+  refuse("--clients-on", "fibers, threads", {"fiber", "Threads"});
+  refuse("--threads", "1 to 1024", {"0", "1025", "two"});
+  refuse("--connections", "1 to 100000", {"0", "100001", "all"});
+  refuse("--stack", "such as 64KiB or 1MiB", {"64", "KiB", "64kB", "-1KiB", "1.5MiB", "64 KiB"});
+  refuse("--stack", "from 16KiB to 16MiB", {"0KiB", "15KiB", "17MiB", "99999999999999MiB"});
   refuse("--key-skew", "0 to 10", {"-0.1", "nan", "inf", "1e999", "10.1", "x"});
+  refuse("--hot-set", "share=50%,keys=2500,move=10s",
+         {"50%", "share=0%,keys=1", "share=150%,keys=1", "share=10%,keys=0", "share=10%",
+          "share=10%,keys=5,move=0s", "share=10%,keys=5,now"});
   refuse("--hold", "at most 1h", {"2h", "exp(61m)"});
   refuse("--hold", distribution, {"-1ms", "1", "abc", "nan", "exp(1ms", "1e30s", "5 ms x"});
   refuse("--hold", "the first bound must not be above the second", {"uniform(3ms,1ms)"});
@@ -95,6 +103,10 @@ std::vector<Refused> refused_values() {
   refuse("--threshold", "is not a number", {"acquire.p99<"});
   refuse("--threshold", "close ones: ", {"<5ms"});
   refuse("--shared-share", "from 0 to 1", {"-0.1", "1.1", "half"});
+  refuse("--locks-per-section", "1 to 64", {"0", "65", "-1", "two"});
+  refuse("--lock-order", "sorted, drawn, all-or-nothing", {"random"});
+  refuse("--on-deadlock", "timeout, wait-die", {"wound-wait"});
+  refuse("--deadlock-timeout", "1ms to 1h", {"0s", "2h"});
   refuse("--lock-delay", "0s to 1h", {"2h"});
   refuse("--format", "table, json, csv, markdown", {"xml", "Table"});
   return refused;

@@ -133,6 +133,10 @@ TEST(SelectForLoad, RefusesWhatNamedStrategiesCannotDo) {
 
 TEST(Text, IsPresentable) {
   EXPECT_EQ(presentable("a\nb\x1b[31m"), "a b [31m");
+  EXPECT_EQ(presentable("host=db password=hunter2 sslpassword='hunter 3' x"),
+            "host=db password=*** sslpassword=*** x");
+  const std::string form = "allowed: \"host=... user=... password=...\"";
+  EXPECT_EQ(presentable(form), form);
   EXPECT_EQ(presentable("redis://:hunter2@host/ and redis://u:p@w/x@h:1 redis://plain"),
             "redis://***@host/ and redis://***@h:1 redis://plain");
   const std::string allowed = "allowed: redis://[[user]:password@]host[:port][/db] or such";

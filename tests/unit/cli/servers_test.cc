@@ -79,17 +79,26 @@ TEST(AskServer, SaysWhatItIs) {
 
 TEST(AskServer, AServerThatWantsAPasswordIsRefused) {
   testbed::RedisOptions options;
-  options.password = "hunter2";
+  options.users = {"default on >hunter2 ~* &* +@all"};
   const auto locked = test::own_redis(options);
-  const auto without = ask_server("redis", locked->url(), 5s);
+  const std::string display = locked->address();
+  const auto without = ask_server("redis", "redis://" + display, 5s);
   ASSERT_FALSE(without);
   EXPECT_THAT(without.error(), HasSubstr("NOAUTH"));
-  const std::string display = locked->url().substr(std::strlen("redis://"));
   EXPECT_THAT(without.error(), StartsWith(display));
   EXPECT_TRUE(ask_server("redis", "redis://:hunter2@" + display, 5s));
   const auto wrong = ask_server("redis", "redis://:hunter3@" + display, 5s);
   ASSERT_FALSE(wrong);
   EXPECT_THAT(wrong.error(), Not(HasSubstr("hunter")));
+}
+
+TEST(AskServer, ASecretThatTheServerQuotesIsNotRepeated) {
+  const Answering server(
+      "-ERR unknown command 'AUTH', with args beginning with: 'open-sesame'\r\n");
+  const auto asked = ask_server("redis", "redis://:open-sesame@" + server.display(), 5s);
+  ASSERT_FALSE(asked);
+  EXPECT_THAT(asked.error(), HasSubstr("AUTH was refused: ERR"));
+  EXPECT_THAT(asked.error(), Not(HasSubstr("sesame")));
 }
 
 TEST(AskServer, AUserWhoMayNotPingMayStillLock) {
@@ -132,6 +141,18 @@ TEST(Doctor, ReportsAServerThatCannotBeUsed) {
   EXPECT_EQ(result.code, 2);
   EXPECT_THAT(result.out,
               testing::ContainsRegex("--redis +FAILED +" + server.display() + ".*NOAUTH"));
+}
+
+TEST(Doctor, ShowsNoCommandsForATerminalThatAServerSends) {
+  const Answering server(
+      "-ERR a\x9b"
+      "2Jb \xc2\x9b"
+      "2Jc \x1b]0;d\x07 e\r\n");
+  const Ran result = ran({"doctor", "--redis", server.url()});
+  EXPECT_THAT(result.out, HasSubstr("ERR a"));
+  for (const char* command : {"\x9b", "\x1b", "\x07"}) {
+    EXPECT_THAT(result.out, Not(HasSubstr(command)));
+  }
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <deque>
+#include <new>
+#include <thread>
 
 #include "testbed/servers/open_files.h"
 #include "tests/support/http_client.h"
@@ -25,6 +27,7 @@ class HttpEndpointTest : public testing::Test {
         {},
         [](std::string_view path) {
           if (path == "/page") return Page{.body = std::string(kBody)};
+          if (path == "/too-large") throw std::bad_alloc();
           return Page{.status = 404, .body = "none\n"};
         },
         kConnections);
@@ -68,6 +71,53 @@ TEST_F(HttpEndpointTest, AThousandThatSayNothingHoldNobodyUp) {
   EXPECT_LT(std::chrono::steady_clock::now() - asked_at, 2500ms);
   // Nor do they stay for ever.
   EXPECT_EQ(silent.back().receive_all(), "");
+}
+
+/// Sends a byte of a request on each connection in turn, for ever.
+std::jthread drip_on(const std::deque<RawConnection>& connections) {
+  return std::jthread([&connections](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      for (const RawConnection& one : connections) one.send("G");
+      std::this_thread::sleep_for(100ms);
+    }
+  });
+}
+
+TEST_F(HttpEndpointTest, MoreThatDripThanThereArePlacesHoldNobodyUp) {
+  constexpr unsigned kPlaces = 64;
+  auto small = HttpEndpoint::start(
+      {}, [](std::string_view) { return Page{.body = std::string(kBody)}; }, kPlaces);
+  ASSERT_TRUE(small) << small.error();
+  const std::uint16_t at = (*small)->address().port;
+  std::deque<RawConnection> slow;
+  for (unsigned i = 0; i < 3 * kPlaces; ++i) slow.emplace_back(at);
+  const std::jthread dripping = drip_on(slow);
+  for (int scrape = 0; scrape < 20; ++scrape) EXPECT_EQ(http_get(at, "/page").status, 200);
+}
+
+TEST_F(HttpEndpointTest, ARequestThatTakesTooLongIsShutWhenOthersCome) {
+  auto strict = HttpEndpoint::start(
+      {}, [](std::string_view) { return Page{.body = std::string(kBody)}; }, kConnections, 300ms);
+  ASSERT_TRUE(strict) << strict.error();
+  const std::uint16_t at = (*strict)->address().port;
+  std::deque<RawConnection> slow;
+  slow.emplace_back(at);
+  const auto began = std::chrono::steady_clock::now();
+  const std::jthread dripping = drip_on(slow);
+  const std::jthread others([at](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      static_cast<void>(http_get(at, "/page"));
+      std::this_thread::sleep_for(100ms);
+    }
+  });
+  EXPECT_EQ(slow.back().receive_all(), "");
+  // By the endpoint: this side loses patience after 10 s.
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 8s);
+}
+
+TEST_F(HttpEndpointTest, AnAnswerThatFailsIsStatus500) {
+  EXPECT_EQ(http_get(port(), "/too-large").status, 500);
+  EXPECT_EQ(http_get(port(), "/page").status, 200);
 }
 
 TEST_F(HttpEndpointTest, RubbishHarmsNobody) {

@@ -125,6 +125,16 @@ TEST(CapacityLimit, TheGeneratorMakesTheAnswerNoneOfTheLocks) {
   EXPECT_EQ(limit_of(full).name, "generator") << "the machine is full";
 }
 
+TEST(CapacityLimit, AFullThreadOfTheGeneratorIsTheLimitIfNothingElseIs) {
+  results::Run run = calm_run();
+  run.generator.busiest_thread_share = 0.97;
+  const Limit limit = limit_of(run);
+  EXPECT_EQ(limit.name, "generator");
+  EXPECT_THAT(limit.reason, HasSubstr("busy 97 % of the time"));
+  run.generator.busiest_thread_share = 0.6;
+  EXPECT_NE(limit_of(run).name, "generator");
+}
+
 TEST(CapacityLimit, TooFewClientsByLittlesLaw) {
   results::Run run = calm_run();
   run.acquire_service = around(0.0075);

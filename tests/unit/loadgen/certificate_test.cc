@@ -163,6 +163,36 @@ TEST_F(CertificateTest, AFewTicksOfAShortRunSayNothing) {
   expect_valid();
 }
 
+TEST_F(CertificateTest, AThreadThatClientsShareWasFullAndTheServersWereNot) {
+  evidence_.busiest_thread_seconds = 9.4;
+  evidence_.each_server_cpu_seconds = 3;
+  expect_valid();
+  EXPECT_DOUBLE_EQ(certify(evidence_).busiest_thread_share.value(), 0.94);
+  evidence_.busiest_thread_seconds = 9.8;
+  expect_only_reason("busy 98 % of the time, and a server only 30 %");
+  evidence_.each_server_cpu_seconds = {};
+  expect_only_reason("the servers do not tell");
+}
+
+TEST_F(CertificateTest, AFullThreadOfTheGeneratorWhereSomethingElseIsTheLimit) {
+  evidence_.busiest_thread_seconds = 9.9;
+  evidence_.each_server_cpu_seconds = 8.1;
+  expect_valid();
+  evidence_.each_server_cpu_seconds = 3;
+  evidence_.machine.cpu = MachineCpu{.total = 20, .busy = 18.5, .programs = 18};
+  expect_valid();
+}
+
+TEST_F(CertificateTest, AFullThreadOfTheGeneratorThatLimitsNothing) {
+  evidence_.busiest_thread_seconds = 9.9;
+  evidence_.each_server_cpu_seconds = 3;
+  evidence_.closed_loop = false;
+  expect_valid();
+  evidence_.closed_loop = true;
+  evidence_.has_store = false;
+  expect_valid();
+}
+
 TEST_F(CertificateTest, SamplesOverflowed) {
   evidence_.overflowed_samples = 3;
   expect_only_reason("3 samples were above");

@@ -19,7 +19,7 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 TEST(DurationDistribution, IsZeroByDefault) {
-  std::mt19937_64 random(1);
+  Random random(1);
   const DurationDistribution zero;
   EXPECT_TRUE(zero.is_zero());
   EXPECT_EQ(zero.draw(random), Duration::zero());
@@ -69,7 +69,7 @@ TEST(DurationDistribution, NonsenseIsAProgrammingError) {
 }
 
 TEST(DurationDistribution, ExponentialDrawsHaveItsMeanAndShape) {
-  std::mt19937_64 random(3);
+  Random random(3);
   const auto exponential = DurationDistribution::exponential(milliseconds(2));
   EXPECT_EQ(exponential.mean(), milliseconds(2));
   constexpr int kDraws = 100'000;
@@ -86,7 +86,7 @@ TEST(DurationDistribution, ExponentialDrawsHaveItsMeanAndShape) {
 }
 
 TEST(DurationDistribution, ExponentialDrawsAreBounded) {
-  std::mt19937_64 random(4);
+  Random random(4);
   const auto exponential = DurationDistribution::exponential(hours(1));
   Duration longest{};
   for (int i = 0; i < 1000; ++i) longest = std::max(longest, exponential.draw(random));
@@ -94,7 +94,7 @@ TEST(DurationDistribution, ExponentialDrawsAreBounded) {
 }
 
 TEST(DurationDistribution, UniformDrawsFillTheirRangeEvenly) {
-  std::mt19937_64 random(5);
+  Random random(5);
   const auto uniform = DurationDistribution::uniform(nanoseconds(10), nanoseconds(13));
   EXPECT_EQ(DurationDistribution::uniform(microseconds(1), microseconds(3)).mean(),
             microseconds(2));
@@ -119,15 +119,23 @@ TEST(DurationDistribution, FollowsMeasuredQuantiles) {
   EXPECT_EQ(measured->to_string(), "quantiles:hold.txt");
   // Half are 2 ms, 40 % lie between 2 and 10 ms, the rest between 10 and 50 ms.
   EXPECT_NEAR(static_cast<double>(measured->mean().count()), 6.4e6, 1);
-  std::mt19937_64 random(7);
-  std::vector<Duration> draws(20'000);
+  Random random(7);
+  constexpr int kDraws = 20'000;
+  std::vector<Duration> draws(kDraws);
   for (Duration& draw : draws) draw = measured->draw(random);
-  std::sort(draws.begin(), draws.end());
-  EXPECT_EQ(draws.front(), milliseconds(2));
-  EXPECT_EQ(draws[9'000], milliseconds(2));
-  EXPECT_NEAR(static_cast<double>(draws[18'000].count()), 10e6, 1e6);
-  EXPECT_LE(draws.back(), milliseconds(50));
-  EXPECT_GT(draws.back(), milliseconds(40));
+  const auto [shortest, longest] = std::minmax_element(draws.begin(), draws.end());
+  EXPECT_EQ(*shortest, milliseconds(2));
+  EXPECT_LE(*longest, milliseconds(50));
+  const std::pair<double, Duration> expected[] = {{0.5, milliseconds(2)},
+                                                  {0.7, milliseconds(6)},
+                                                  {0.9, milliseconds(10)},
+                                                  {0.95, milliseconds(30)}};
+  for (const auto& [share, value] : expected) {
+    const auto within =
+        std::count_if(draws.begin(), draws.end(), [&](Duration draw) { return draw <= value; });
+    const double deviation = std::sqrt(kDraws * share * (1 - share));
+    EXPECT_NEAR(static_cast<double>(within), kDraws * share, 5 * deviation) << share;
+  }
 }
 
 TEST(DurationDistribution, QuantilesThatMakeNoSenseAreNamedByTheirLine) {

@@ -23,7 +23,8 @@ TEST(FailureReason, IsSaidByTheStoresInTheirOwnWords) {
          {"h:1: NOAUTH Authentication required.", "h:1: AUTH was refused: WRONGPASS",
           "h:1: NOPERM this user has no permissions to run the 'set' command",
           "h:1: FATAL: password authentication failed for user \"u\"",
-          "h:1: etcdserver: permission denied", "h:1: not authenticated"});
+          "h:1: etcdserver: permission denied", "h:1: not authenticated",
+          "h:1: \"CLIENT_ERROR unauthenticated\"", "h:1: its certificate has expired"});
   expect(FailureReason::busy, {"h:1: LOADING Redis is loading the dataset in memory",
                                "h:1: BUSY Redis is busy running a script.",
                                "h:1: FATAL: the database system is starting up"});
@@ -31,7 +32,9 @@ TEST(FailureReason, IsSaidByTheStoresInTheirOwnWords) {
                                   "3 of 5 nodes failed: h:1: no answer within 50ms"});
   expect(FailureReason::unreachable,
          {"h:1: Connection refused", "h:1: the connection was closed",
-          "no sentinel knows the master; h:1: it does not watch m", "h:1: connection loss"});
+          "no sentinel knows the master; h:1: it does not watch m", "h:1: connection loss",
+          "h:1: the server does not speak TLS",
+          "h:1: its name cannot be looked up: Name or service not known"});
   expect(FailureReason::other, {"h:1: ERR unknown command", ""});
 }
 

@@ -325,5 +325,26 @@ TEST(Distribution, CensoredSamplesComeBack) {
   EXPECT_EQ(again.at_least, made.at_least);
 }
 
+TEST(RecordEvenly, IsAsIfEachWereRecorded) {
+  ShardedHistogram each(1), together(1);
+  for (int k = 1; k <= 1000; ++k) each.record(milliseconds(k));
+  together.record_evenly(seconds(1), 1000);
+  EXPECT_EQ(together.snapshot().buckets, each.snapshot().buckets);
+  EXPECT_EQ(together.snapshot().sum, each.snapshot().sum);
+  EXPECT_EQ(together.snapshot().min, each.snapshot().min);
+  EXPECT_EQ(together.snapshot().max, each.snapshot().max);
+}
+
+TEST(RecordEvenly, CountsMoreThanCouldBeLoopedOver) {
+  constexpr std::uint64_t kSamples = 1'000'000'000'000;
+  ShardedHistogram histogram(1);
+  histogram.record_evenly(std::chrono::hours(2), kSamples);
+  histogram.record_evenly(seconds(1), 0);
+  const HistogramSnapshot snapshot = histogram.snapshot();
+  EXPECT_EQ(snapshot.count(), kSamples);
+  EXPECT_NEAR(static_cast<double>(snapshot.overflow), 0.5 * kSamples, 0.01 * kSamples);
+  EXPECT_GT(snapshot.sum, Duration::zero());
+}
+
 }  // namespace
 }  // namespace lockbench::loadgen

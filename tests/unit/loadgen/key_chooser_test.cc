@@ -1,16 +1,23 @@
 #include "loadgen/run/key_chooser.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <stdexcept>
+#include <vector>
 
 namespace lockbench::loadgen {
 namespace {
 
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
 std::vector<int> frequencies(const KeyChooser& chooser, int keys, int picks) {
-  std::mt19937_64 random(11);
+  Random random(11);
   std::vector<int> seen(static_cast<std::size_t>(keys));
   for (int i = 0; i < picks; ++i) {
     const int key = chooser.pick(random);
@@ -40,7 +47,7 @@ double chi_square(const std::vector<int>& seen, double skew, int picks) {
 TEST(KeyChooser, FrequenciesFollowTheory) {
   constexpr int kKeys = 50;
   constexpr int kPicks = 200'000;
-  for (const double skew : {0.0, 0.5, 0.99, 1.5}) {
+  for (const double skew : {0.0, 0.01, 0.5, 0.99, 1.0, 1.001, 1.5, 3.0}) {
     const auto seen = frequencies(KeyChooser(kKeys, skew), kKeys, kPicks);
     // 49 degrees of freedom: above 85 in one of a thousand samples.
     EXPECT_LT(chi_square(seen, skew, kPicks), 85.4) << skew;
@@ -53,6 +60,17 @@ TEST(KeyChooser, TheTestTellsSkewsApart) {
   EXPECT_GT(chi_square(frequencies(KeyChooser(50, 0.0), 50, kPicks), 0.05, kPicks), 85.4);
 }
 
+TEST(KeyChooser, TwoKeysHaveTheirWeights) {
+  constexpr int kPicks = 200'000;
+  for (const double skew : {0.3, 1.0, 2.0, 10.0}) {
+    const double share = 1 / (1 + std::pow(2, -skew));
+    // Six standard deviations.
+    EXPECT_NEAR(frequencies(KeyChooser(2, skew), 2, kPicks).front(), kPicks * share,
+                6 * std::sqrt(kPicks * share * (1 - share)) + 1)
+        << skew;
+  }
+}
+
 TEST(KeyChooser, OneKeyIsAlwaysTaken) {
   EXPECT_EQ(frequencies(KeyChooser(1, 1.0), 1, 10).front(), 10);
   EXPECT_EQ(frequencies(KeyChooser(1, 0.0), 1, 10).front(), 10);
@@ -61,7 +79,7 @@ TEST(KeyChooser, OneKeyIsAlwaysTaken) {
 TEST(KeyChooser, CopesWithMillionsOfKeys) {
   constexpr int kKeys = 2'000'000;
   const KeyChooser chooser(kKeys, 1.0);
-  std::mt19937_64 random(5);
+  Random random(5);
   int first = 0;
   for (int i = 0; i < 100'000; ++i) {
     const int key = chooser.pick(random);
@@ -73,9 +91,98 @@ TEST(KeyChooser, CopesWithMillionsOfKeys) {
   EXPECT_NEAR(first, 100'000 / (std::log(kKeys) + 0.5772), 300);
 }
 
+TEST(KeyChooser, ReachesTheLastOfManyKeysAndNoneBeyond) {
+  constexpr int kKeys = 10'000'000;
+  for (const double skew : {0.0, 0.1, 0.99, 1.0, 2.0, 10.0}) {
+    const KeyChooser chooser(kKeys, skew);
+    Random random(3);
+    int largest = 0;
+    for (int i = 0; i < 100'000; ++i) {
+      const int key = chooser.pick(random);
+      ASSERT_GE(key, 0) << skew;
+      ASSERT_LT(key, kKeys) << skew;
+      largest = std::max(largest, key);
+    }
+    if (skew < 1) {
+      EXPECT_GT(largest, kKeys / 10 * 9) << skew;
+    }
+  }
+}
+
+class HotSetTest : public testing::Test {
+ protected:
+  static constexpr int kKeys = 1000;
+
+  /// The keys that are drawn far more often than others are, ascending.
+  std::set<int> hot_keys(const KeyChooser& chooser) {
+    constexpr int kPicks = 40'000;
+    const auto seen = frequencies(chooser, kKeys, kPicks);
+    std::set<int> hot;
+    for (int key = 0; key < kKeys; ++key) {
+      if (seen[static_cast<std::size_t>(key)] > kPicks / kKeys * 4) hot.insert(key);
+    }
+    return hot;
+  }
+  KeyChooser chooser(const HotSet& hot) {
+    return KeyChooser(kKeys, 0, hot, [this] { return now_; });
+  }
+
+  TimePoint now_{1h};
+};
+
+TEST_F(HotSetTest, GetsItsShare) {
+  constexpr int kPicks = 100'000;
+  const auto seen =
+      frequencies(chooser({.share = 0.3, .keys = 10, .moves_every = {}}), kKeys, kPicks);
+  int hot = 0;
+  for (std::size_t key = 0; key < 10; ++key) {
+    hot += seen[key];
+    EXPECT_NEAR(seen[key], kPicks * 0.03, 6 * std::sqrt(kPicks * 0.03));
+  }
+  EXPECT_NEAR(hot, kPicks * 0.3, 6 * std::sqrt(kPicks * 0.21));
+  EXPECT_GT(seen.back(), 0);
+}
+
+TEST_F(HotSetTest, MovesByItsSizeAndRoundTheEnd) {
+  const KeyChooser moving = chooser({.share = 0.5, .keys = 3, .moves_every = 10s});
+  EXPECT_EQ(hot_keys(moving), (std::set<int>{0, 1, 2}));
+  now_ += 9999ms;
+  EXPECT_EQ(hot_keys(moving), (std::set<int>{0, 1, 2}));
+  now_ += 1ms;
+  EXPECT_EQ(hot_keys(moving), (std::set<int>{3, 4, 5}));
+  now_ += 332 * 10s;
+  EXPECT_EQ(hot_keys(moving), (std::set<int>{0, 1, 999}));
+  now_ += 10'000h;
+  EXPECT_EQ(hot_keys(moving).size(), 3U) << "however long it runs";
+}
+
+TEST_F(HotSetTest, IsWrittenAsItIsRead) {
+  for (const char* text : {"share=50%,keys=2500,move=10s", "share=0.5%,keys=1",
+                           "share=33.3%,keys=7,move=1ms", "share=100%,keys=3"}) {
+    const auto hot = HotSet::parse(text);
+    ASSERT_TRUE(hot) << hot.error();
+    EXPECT_EQ(hot->to_string(), text);
+  }
+  EXPECT_EQ(HotSet::parse("move=2s,keys=5,share=10%")->to_string(), "share=10%,keys=5,move=2s");
+}
+
+TEST_F(HotSetTest, EverythingElseIsRefused) {
+  for (const char* text :
+       {"", "50%", "share=50%", "keys=5", "share=50,keys=5", "share=0%,keys=5", "share=101%,keys=5",
+        "share=nan%,keys=5", "share=50%,keys=0", "share=50%,keys=-1", "share=50%,keys=x",
+        "share=50%,keys=5,move=0s", "share=50%,keys=5,move=5", "share=50%,keys=5,move=-1s",
+        "share=50%,keys=5,,", "share=50%,keys=5,speed=1"}) {
+    const auto hot = HotSet::parse(text);
+    ASSERT_FALSE(hot) << text;
+    EXPECT_THAT(hot.error(), HasSubstr("share=50%,keys=2500,move=10s"));
+  }
+}
+
 TEST(KeyChooser, NonsenseIsAProgrammingError) {
   EXPECT_THROW(KeyChooser(0, 0), std::invalid_argument);
   EXPECT_THROW(KeyChooser(5, -0.1), std::invalid_argument);
+  EXPECT_THROW(KeyChooser(5, 0, HotSet{.share = 0.5, .keys = 5}), std::invalid_argument);
+  EXPECT_THROW(KeyChooser(5, 1, HotSet{.share = 0.5, .keys = 2}), std::invalid_argument);
   EXPECT_THROW(KeyChooser(5, std::numeric_limits<double>::quiet_NaN()), std::invalid_argument);
 }
 

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <new>
+#include <stdexcept>
 
 #include "tests/unit/loadgen/live_run_fixture.h"
 
@@ -95,6 +97,52 @@ TEST_F(LiveRunTest, AStoreThatFailsIsNotAskedInATightLoop) {
     for (const results::SeriesPoint& point : run.series) in_series += point.failed;
     EXPECT_EQ(in_series, asked);
   }
+}
+
+TEST_F(LiveRunTest, AClientThatThrowsFailsAndTheOthersGoOn) {
+  end_after(50);
+  std::atomic<bool> thrown{false};
+  const results::Run run = run_one(
+      {.acquire = [&](const Context& context, const AcquireRequest& request) -> AcquireResult {
+        if (context.client == 1) {
+          thrown = true;
+          thrown.notify_all();
+          throw std::out_of_range("vector::at");
+        }
+        thrown.wait(false);
+        return grant(request);
+      }});
+  EXPECT_EQ(run.sections, 49U) << "all but the one that it had begun";
+  EXPECT_EQ(run.fairness.per_client.at(1), 0U);
+  EXPECT_THAT(run.errors, ElementsAre("1 × client 2 ended: vector::at"));
+}
+
+TEST_F(LiveRunTest, WithoutClientsThatWorkTheRunIsOver) {
+  plan_.workload.duration = 60s;
+  const results::Run run =
+      run_one({.acquire = [](const Context&, const AcquireRequest&) -> AcquireResult { throw 1; }});
+  EXPECT_LT(run.duration_seconds, 60);
+  EXPECT_THAT(run.errors, testing::Contains(testing::HasSubstr("an unknown exception")));
+}
+
+TEST_F(LiveRunTest, AClientThatThrowsWhileConnectingKeepsTheRunFromStarting) {
+  const Behaviour throwing{
+      .acquire = leaky.acquire,
+      .connect = [](const Context&) -> StoreResult<void> { throw std::bad_alloc(); }};
+  const Descriptor strategy = scripted("throwing", throwing);
+  const RunReport report = run({&strategy});
+  ASSERT_EQ(report.not_started.size(), 1U);
+  EXPECT_THAT(report.not_started[0].reason, testing::HasSubstr("std::bad_alloc"));
+}
+
+TEST_F(LiveRunTest, WhatAServiceReportsFailsTheRun) {
+  end_after(5);
+  const results::Run run = run_one(
+      {.acquire = [](const Context& context, const AcquireRequest& request) -> AcquireResult {
+        make_service_env(context.services)->report("leases are not renewed any more");
+        return grant(request);
+      }});
+  EXPECT_THAT(run.errors, ElementsAre(testing::HasSubstr("leases are not renewed any more")));
 }
 
 TEST_F(LiveRunTest, AReleaseThatFailedIsCountedWithItsReason) {

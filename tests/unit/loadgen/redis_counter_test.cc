@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "loadgen/record/scripts.h"
@@ -14,9 +15,12 @@ namespace {
 
 using redis::Reply;
 
-/// A server that knows GET, SET, DEL and the counter's scripts, and fails where it is told to.
+/// A server that knows GET, SET with a TTL, UNLINK and the counter's scripts, and fails where it is
+/// told to.
 struct FakeServer {
   std::map<std::string, std::string> values;
+  std::set<std::string> ttls;  ///< "86400000"
+  int unlinked = 0;            ///< in all, there or not
   std::optional<StoreError::Kind>
       next_failure;  ///< of the next command; unanswered ones take effect
 
@@ -34,12 +38,16 @@ struct FakeServer {
     if (command[0] == "EVALSHA") return run_script(command);
     Reply reply;
     if (command[0] == "SET") {
+      EXPECT_EQ(command.at(3), "PX");
+      ttls.insert(command.at(4));
       values[command[1]] = command[2];
       reply.type = Reply::Type::status;
       reply.text = "OK";
-    } else if (command[0] == "DEL") {
+    } else if (command[0] == "UNLINK") {
       reply.type = Reply::Type::integer;
-      reply.integer = static_cast<std::int64_t>(values.erase(command[1]));
+      for (std::size_t i = 1; i < command.size(); ++i, ++unlinked) {
+        reply.integer += static_cast<std::int64_t>(values.erase(command[i]));
+      }
     } else if (const auto found = values.find(command[1]); found != values.end()) {
       reply.type = Reply::Type::string;
       reply.text = found->second;
@@ -47,7 +55,7 @@ struct FakeServer {
     return reply;
   }
 
-  /// EVALSHA sha 2 counter fence number [value]: as the .lua files say.
+  /// EVALSHA sha 2 counter fence number ttl [value]: as the .lua files say.
   Reply run_script(const std::vector<std::string>& command) {
     const bool writes = command[1] == scripts::counter_write_fenced.sha1;
     EXPECT_TRUE(writes || command[1] == scripts::counter_read_fenced.sha1);
@@ -57,8 +65,9 @@ struct FakeServer {
     reply.type = writes ? Reply::Type::integer : Reply::Type::nil;
     if (stale) return reply;
     values[fence] = number;
+    ttls.insert(command.at(6));
     if (writes) {
-      values[counter] = command.at(6);
+      values[counter] = command.at(7);
       reply.integer = 1;
     } else {
       reply.type = Reply::Type::string;
@@ -72,6 +81,7 @@ class FakeConnection : public redis::Connection {
  public:
   explicit FakeConnection(FakeServer& server) : server_(server) {}
 
+  const std::string& display() const override { return display_; }
   StoreResult<void> connect(const std::stop_token&) override {
     if (!server_.next_failure) return {};
     return tl::unexpected(StoreError{*server_.next_failure, "fake:1: connection refused"});
@@ -92,6 +102,7 @@ class FakeConnection : public redis::Connection {
   void close() noexcept override {}
 
  private:
+  const std::string display_ = "fake:1";
   FakeServer& server_;
   std::deque<std::vector<std::string>> queued_;
 };
@@ -212,8 +223,29 @@ TEST_F(RedisCounterTest, LeavesNothingBehind) {
   for (int key = 0; key < kKeys; ++key) session->write(key, Reading{0}, std::nullopt);
   server_.values["somebody else's"] = "1";
   ASSERT_EQ(server_.values.size(), kKeys + 1U);
-  ASSERT_TRUE((*counter)->remove_keys());
+  ASSERT_TRUE((*counter)->remove_keys({}));
   EXPECT_EQ(server_.values.size(), 1U);
+}
+
+TEST_F(RedisCounterTest, RemovesOnlyWhatItWroteAndAStopEndsThat) {
+  const auto counter = make();
+  const auto session = (*counter)->open(*env_);
+  for (const int key : {3, 400}) session->write(key, Reading{0}, std::nullopt);
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_EQ((*counter)->remove_keys(stop.get_token()).error(), "fake:1: stopped before the end");
+  EXPECT_EQ(server_.unlinked, 0);
+  ASSERT_TRUE((*counter)->remove_keys({}));
+  EXPECT_EQ(server_.unlinked, 2) << "of 600";
+}
+
+TEST_F(RedisCounterTest, WhatItWritesEndsByItself) {
+  for (const bool checks_fencing : {false, true}) {
+    const auto counter = make(checks_fencing);
+    const auto session = (*counter)->open(*env_);
+    EXPECT_EQ(session->write(0, *session->read(0, 1), 1), WriteResult::accepted);
+  }
+  EXPECT_EQ(server_.ttls, std::set<std::string>{"86400000"});
 }
 
 TEST_F(RedisCounterTest, AFenceTurnsLowerNumbersAwayAndCountsThem) {
@@ -277,7 +309,7 @@ TEST_F(RedisCounterTest, AFenceIsRemovedWithItsCounter) {
   const auto session = (*counter)->open(*env_);
   for (const int key : {0, 599}) session->write(key, *session->read(key, 3), 3);
   EXPECT_EQ(server_.values.size(), 5U);
-  ASSERT_TRUE((*counter)->remove_keys());
+  ASSERT_TRUE((*counter)->remove_keys({}));
   EXPECT_EQ(server_.values, (std::map<std::string, std::string>{{"other", "1"}}));
 }
 

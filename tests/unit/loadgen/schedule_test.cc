@@ -114,5 +114,19 @@ TEST(Schedule, AnAbsurdlyLowRateStaysWithinTime) {
   EXPECT_GT(schedule.next(), kStart + std::chrono::hours(24 * 365));
 }
 
+TEST(Schedule, StartsThatNobodyTakesAreCounted) {
+  Schedule constant(1000, Arrival::constant, kStart, 1);
+  take(constant, 10);
+  const auto rest = constant.due_before(kStart + std::chrono::milliseconds(100));
+  EXPECT_EQ(rest.count, 90U);
+  EXPECT_EQ(rest.longest, std::chrono::milliseconds(90));
+  EXPECT_EQ(constant.due_before(kStart).count, 0U);
+
+  // Too many to take one by one.
+  Schedule poisson(1e7, Arrival::poisson, kStart, 1);
+  EXPECT_NEAR(static_cast<double>(poisson.due_before(kStart + std::chrono::hours(1)).count), 3.6e10,
+              1e6);
+}
+
 }  // namespace
 }  // namespace lockbench::loadgen

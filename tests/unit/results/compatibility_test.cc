@@ -25,6 +25,18 @@ TEST(Incompatibilities, AreNamedWithBothValues) {
                   "redis 7.0.15 and 6.0.16", "build Release and Debug"));
 }
 
+TEST(Incompatibilities, TlsIsNamedAlsoBesideAFileThatDoesNotKnowIt) {
+  const Result older = full_result();
+  Result with = older, without = older;
+  with.workload["tls"] = true;
+  without.workload["tls"] = false;
+  EXPECT_THAT(incompatibilities(older, without), IsEmpty());
+  EXPECT_THAT(incompatibilities(older, with),
+              ElementsAre("connections direct and direct with TLS"));
+  EXPECT_THAT(incompatibilities(with, without),
+              ElementsAre("connections direct with TLS and direct"));
+}
+
 TEST(Incompatibilities, WhatDoesNotTouchTheLoadMayDiffer) {
   const Result a = full_result();
   Result b = a;

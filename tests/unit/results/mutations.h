@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -25,16 +27,53 @@ inline std::vector<nlohmann::json::json_pointer> places(
   return found;
 }
 
-/// The same, but of siblings with the same fields, such as distributions, only the first is opened.
+/// The same, but of siblings with the same fields, such as distributions, only the first is opened:
+/// a later one that has fewer shows nothing new.
 inline std::vector<nlohmann::json::json_pointer> distinct_places(
     const nlohmann::json& document, const std::function<bool(const std::string&)>& opaque) {
-  std::set<std::string> opened;
+  using Names = std::set<std::string>;
+  std::map<std::string, std::vector<Names>> opened;
   return places(document, [&](const std::string& at) {
     const nlohmann::json::json_pointer place(at);
-    std::string likeness = place.empty() ? "" : place.parent_pointer().to_string();
-    for (const auto& [name, field] : document.at(place).items()) likeness += " " + name;
-    return opaque(at) || (document.at(place).is_object() && !opened.insert(likeness).second);
+    if (opaque(at)) return true;
+    if (place.empty() || !document.at(place).is_object()) return false;
+    Names names;
+    for (const auto& [name, field] : document.at(place).items()) names.insert(name);
+    std::vector<Names>& siblings = opened[place.parent_pointer().to_string()];
+    for (const Names& seen : siblings) {
+      if (std::includes(seen.begin(), seen.end(), names.begin(), names.end())) return true;
+    }
+    siblings.push_back(std::move(names));
+    return false;
   });
+}
+
+/// In the samples: where any name may stand.
+inline bool is_map(const std::string& at) {
+  static const std::set<std::string> maps = {"/workload", "/environment/servers",
+                                             "/hazards/0/evidence", "/runs/0/commands",
+                                             "/capacity/0/models/0/parameters"};
+  return maps.contains(at);
+}
+
+/// In the samples: fields that are left out where there is nothing to say.
+inline bool may_be_left_out(const std::string& at) {
+  static const std::set<std::string> fields = {"/belief_gaps",
+                                               "/capacity",
+                                               "/capacity/0/violated",
+                                               "/experiment",
+                                               "/experiment/points/1/violated",
+                                               "/hazards",
+                                               "/runs/0/acquire_by_mode",
+                                               "/runs/0/generator/busiest_thread_share",
+                                               "/runs/0/generator/clients_on",
+                                               "/runs/0/generator/stack_high_water_bytes",
+                                               "/runs/0/generator/threads",
+                                               "/runs/0/load/connections",
+                                               "/runs/0/load/hot_set",
+                                               "/runs/0/load/trace",
+                                               "/runs/0/transactions"};
+  return fields.contains(at);
 }
 
 }  // namespace lockbench::results

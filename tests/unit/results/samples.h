@@ -46,8 +46,14 @@ inline Distribution sample_distribution() {
 inline Run full_run() {
   Run run = simple_run("redis-set-nx");
   run.repetition = 2;
-  run.load = Load{
-      .name = "demand", .clients = 32, .hold_seconds = 0.002, .rate = 350, .rtt_seconds = 0.001};
+  run.load = Load{.name = "demand",
+                  .clients = 32,
+                  .hold_seconds = 0.002,
+                  .rate = 350,
+                  .rtt_seconds = 0.001,
+                  .connections = 4,
+                  .hot_set = "share=50%,keys=2500,move=10s",
+                  .trace = "tpcc.csv"};
   run.warmup_seconds = 0.5;
   run.duration_seconds = 3.01;
   run.sections = 124000;
@@ -73,6 +79,14 @@ inline Run full_run() {
       .per_client = {15500, 15501},
       .by_client = ByClient{
           .p50 = 9e-5, .p99 = 0.002, .p999 = 12.3, .worst_p99 = 0.003, .at_least = {"p999"}}};
+  run.acquire_by_mode = {.exclusive = sample_distribution(), .shared = sample_distribution()};
+  run.transactions = {.per_second = 4000.5,
+                      .locks_per_second = 16100.25,
+                      .aborts = 14,
+                      .retries = 13,
+                      .deadlocks = 6,
+                      .acquire = sample_distribution(),
+                      .acquire_service = sample_distribution()};
   run.renewal = {.renewals = 30,
                  .failures = 2,
                  .lost = 1,
@@ -109,7 +123,11 @@ inline Run full_run() {
                    .machine_cpu_share = 0.85,
                    .other_cpu_share = 0.02,
                    .steal_share = 0.01,
-                   .pressure_share = 0.3};
+                   .pressure_share = 0.3,
+                   .clients_on = "fibers",
+                   .threads = 3,
+                   .busiest_thread_share = 0.91,
+                   .stack_high_water_bytes = 9216};
   run.errors = {"connection refused: 127.0.0.1:6379"};
   return run;
 }
@@ -248,8 +266,11 @@ inline Result full_result() {
   result.experiment = sample_experiment();
   result.interrupted = true;
   result.lockbench = {"0.1.0", "05a4e27", "Release"};
-  result.environment = {
-      "Example CPU", 2, "6.1.0", 8ULL << 30, {{"redis", {"7.0.15", {"127.0.0.1:6379"}}}}};
+  result.environment = {"Example CPU", 2, "6.1.0", 8ULL << 30, {}};
+  result.environment.servers["redis"] = {.version = "7.0.15",
+                                         .endpoints = {"127.0.0.1:6379"},
+                                         .encryption = "TLS",
+                                         .warnings = {"the password is known to all"}};
   result.workload = {{"clients", std::int64_t{8}},
                      {"hold", 0.002},
                      {"duration", 3.0},

@@ -1,5 +1,6 @@
 #include "results/file/save.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -7,10 +8,24 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+
+namespace {
+/// As if something were mounted on every file.
+bool all_are_mounted_on = false;
+}  // namespace
+
+/// In place of the C library's.
+extern "C" int rename(const char* from, const char* to) noexcept {
+  if (!all_are_mounted_on) return ::renameat(AT_FDCWD, from, AT_FDCWD, to);
+  errno = EBUSY;
+  return -1;
+}
 
 namespace lockbench::results {
 namespace {
@@ -75,6 +90,27 @@ TEST_F(SaveTest, FilesHaveTheUsersPermissions) {
   ASSERT_TRUE(save(place_ / "a.json", "text").has_value());
   ::umask(before);
   EXPECT_EQ(fs::status(place_ / "a.json").permissions(), fs::perms(0644));
+}
+
+TEST_F(SaveTest, AnExistingFileKeepsItsMode) {
+  for (const fs::perms mode : {fs::perms(0600), fs::perms(0664)}) {
+    std::ofstream(place_ / "a.json") << "old";
+    fs::permissions(place_ / "a.json", mode);
+    ASSERT_TRUE(save(place_ / "a.json", "new").has_value());
+    EXPECT_EQ(content(place_ / "a.json"), "new");
+    EXPECT_EQ(fs::status(place_ / "a.json").permissions(), mode);
+  }
+}
+
+TEST_F(SaveTest, AFileThatIsMountedOnIsWrittenInPlace) {
+  std::ofstream(place_ / "a.json") << "the old text is longer";
+  all_are_mounted_on = true;
+  const auto saved = save(place_ / "a.json", "new");
+  all_are_mounted_on = false;
+  ASSERT_TRUE(saved.has_value()) << saved.error();
+  EXPECT_EQ(saved->warning, "");
+  EXPECT_EQ(content(place_ / "a.json"), "new");
+  EXPECT_EQ(files_in(place_), 1);
 }
 
 TEST_F(SaveTest, ALinkStaysOne) {

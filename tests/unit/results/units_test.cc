@@ -64,6 +64,19 @@ TEST(Text, PrintableLeavesNoCommands) {
   EXPECT_EQ(printable("\xc2\x9b"
                       "31mµ"),
             " 31mµ");
+  // The same command for a terminal of bytes, in a longer form than UTF-8 has, and cut off.
+  EXPECT_EQ(printable("\x9b"
+                      "31m \xe0\x82\x9b \xc0\x9b \xc2"),
+            " 31m" + std::string(9, ' '));
+  EXPECT_EQ(printable("µ ≥ 日 \U0001F512"), "µ ≥ 日 \U0001F512");
+}
+
+TEST(Text, APageKeepsItsLinesAndItsColors) {
+  const std::string page =
+      "\x1b[1mname\x1b[0m\na\x1b[2J\x9b"
+      "2Jb\n";
+  EXPECT_EQ(printable_page(page, true), "\x1b[1mname\x1b[0m\na [2J 2Jb\n");
+  EXPECT_EQ(printable_page(page, false), " [1mname [0m\na [2J 2Jb\n");
 }
 
 TEST(Text, FoldBreaksBetweenWords) {

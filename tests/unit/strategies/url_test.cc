@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 namespace lockbench {
 namespace {
 
@@ -27,6 +29,24 @@ TEST(Url, HasSchemeLoginHostsAndPath) {
               ElementsAre(HostPort{"h", 1}, HostPort{"::1", 2}, HostPort{"fe80::1", 7}));
   EXPECT_EQ(url->path, "/path?q=1");
   EXPECT_EQ(url->hosts[1].display(), "[::1]:2");
+}
+
+TEST(Url, HasAQueryWhereThatIsAllowed) {
+  UrlForm with_query = form;
+  with_query.query = true;
+  for (const auto& [text, path, query] :
+       std::vector<std::array<std::string, 3>>{{"x://h:1/path?a=/b", "/path", "a=/b"},
+                                               {"x://u:p@h:1?a=/b", "", "a=/b"},
+                                               {"x://u:p?q@h:1/?a", "/", "a"},
+                                               {"h:1?", "", ""}}) {
+    const auto url = parse_url(text, with_query);
+    ASSERT_TRUE(url) << text << ": " << url.error();
+    EXPECT_EQ(url->hosts.front().port, 1);
+    EXPECT_EQ(url->path, path);
+    EXPECT_EQ(url->query, query);
+  }
+  EXPECT_FALSE(parse_url("x://u:p?/@h:1", with_query)) << "a slash in a password must be encoded";
+  EXPECT_FALSE(parse_url("x://h?a=b", form)) << "settings must not be ignored";
 }
 
 TEST(Url, NeedsOnlyAHost) {

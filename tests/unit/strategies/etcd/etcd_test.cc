@@ -1,7 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <limits>
+
 #include "strategies/etcd/chubby.h"
+#include "strategies/etcd/client/answers.h"
 #include "strategies/etcd/client/endpoint.h"
 #include "strategies/etcd/client/txn.h"
 #include "strategies/registry.h"
@@ -38,13 +42,25 @@ TEST(EtcdEndpoint, CredentialsAreDecodedAndNeverShown) {
   EXPECT_EQ(endpoint.display(), "db:1,db2:2379");
 }
 
+TEST(EtcdEndpoint, TlsComesWithItsScheme) {
+  EXPECT_FALSE(parse_endpoint("http://db").value().tls);
+  const Endpoint plain = parse_endpoint("https://ann:pw@a,b:2").value();
+  ASSERT_TRUE(plain.tls);
+  EXPECT_EQ(*plain.tls, TlsSettings());
+  EXPECT_EQ(plain.display(), "a:2379,b:2");
+  EXPECT_EQ(parse_endpoint("https://a:1?server-name=etcd.example").value().tls->server_name,
+            "etcd.example");
+}
+
 TEST(EtcdEndpoint, ErrorsSayWhatIsWrongWithoutRepeatingTheText) {
   for (const auto& [url, wrong] : std::vector<std::pair<std::string, std::string>>{
            {"", "the host is missing"},
            {"etcd://", "the host is missing"},
            {"a,,b", "the host is missing"},
            {"a,", "the host is missing"},
-           {"https://hunter2", "TLS is not supported"},
+           {"https://hunter2?min-tls=1.3", "min-tls=1.3 cannot be kept"},
+           {"https://db?cacert=/nowhere/hunter", "cannot be read"},
+           {"http://db?cacert=/hunter2", "not a host name"},
            {"redis://hunter2", "not the address of an etcd server"},
            {"hunter2:0", "port must be a number"},
            {"hunter2:65536", "port must be a number"},
@@ -64,6 +80,17 @@ TEST(EtcdEndpoint, ErrorsSayWhatIsWrongWithoutRepeatingTheText) {
     EXPECT_THAT(endpoint.error(), HasSubstr(wrong)) << url;
     EXPECT_THAT(endpoint.error(), HasSubstr("allowed: "));
     EXPECT_THAT(endpoint.error(), Not(HasSubstr("hunter2")));
+  }
+}
+
+TEST(EtcdStoreKind, SaysWhetherAPasswordIsExposed) {
+  const StoreKind& kind = *find_store_kind("etcd");
+  EXPECT_EQ(kind.secrecy("https://ann:pw@db").encryption, "TLS");
+  EXPECT_EQ(kind.secrecy("https://ann:pw@db").advice, "");
+  EXPECT_EQ(kind.secrecy("http://ann:pw@db").advice, "use https://");
+  EXPECT_EQ(kind.secrecy("http://ann:pw@127.0.0.1,db").advice, "use https://");
+  for (const char* harmless : {"http://db", "http://ann:pw@127.0.0.1,localhost,[::1]:7"}) {
+    EXPECT_EQ(kind.secrecy(harmless).advice, "") << harmless;
   }
 }
 
@@ -92,6 +119,45 @@ TEST(EtcdKeys, ExclusiveAndSharedKeysAreApart) {
   EXPECT_TRUE(queue_of("l", Mode::exclusive).starts_with(queue_of("l")));
   EXPECT_NE(queue_of("l", Mode::shared), queue_of("l", Mode::exclusive));
   EXPECT_FALSE(guards_of("l", Mode::exclusive).starts_with(queue_of("l")));
+}
+
+TEST(EtcdAnswers, ALeaseHasATtlThatCanBeReckonedWith) {
+  etcdserverpb::LeaseGrantResponse response;
+  response.set_id(7);
+  for (const std::int64_t ttl :
+       {std::numeric_limits<std::int64_t>::min(), std::int64_t{-1}, std::int64_t{0},
+        std::int64_t{9'223'372'037}, std::numeric_limits<std::int64_t>::max()}) {
+    response.set_ttl(ttl);
+    EXPECT_FALSE(read_grant(response)) << ttl;
+  }
+  response.set_ttl(60);
+  EXPECT_EQ(read_grant(response)->ttl, seconds(60));
+  response.set_id(0);
+  EXPECT_FALSE(read_grant(response));
+}
+
+TEST(EtcdAnswers, ATransactionHasAnAnswerForEachOperation) {
+  const Txn txn{.then = {put("q/a", 7), newest("q/", 2)}};
+  etcdserverpb::TxnResponse response;
+  response.mutable_header()->set_revision(5);
+  response.set_succeeded(true);
+  response.add_responses()->mutable_response_put();
+  EXPECT_FALSE(read_txn(txn, response));
+  auto& found = *response.add_responses()->mutable_response_range()->add_kvs();
+  found.set_key("q/a");
+  found.set_create_revision(5);
+  ASSERT_TRUE(read_txn(txn, response));
+  EXPECT_EQ(read_txn(txn, response)->found.at(1).at(0).name, "q/a");
+  found.set_key("p");
+  EXPECT_FALSE(read_txn(txn, response)) << "of another lock";
+}
+
+TEST(EtcdAnswers, ATokenIsWhatAHeaderCanCarry) {
+  EXPECT_TRUE(is_token("oDRNvvPPGtxHCsAu.12"));
+  for (const std::string_view text : {"", "a b", "a\nb", "a\x1b", "\xc3\xa4"}) {
+    EXPECT_FALSE(is_token(text)) << text;
+  }
+  EXPECT_FALSE(is_token(std::string(10'000, 'x')));
 }
 
 class Jeopardy : public testing::Test {

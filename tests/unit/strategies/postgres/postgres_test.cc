@@ -1,8 +1,10 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
+#include "strategies/postgres/client/answers.h"
 #include "strategies/postgres/client/endpoint.h"
 #include "strategies/postgres/client/names.h"
 
@@ -31,6 +33,39 @@ TEST(PostgresEndpoint, ShowsNeitherUserNorPassword) {
   }
 }
 
+TEST(PostgresEndpoint, HasANameWhereThereIsOneToLookUp) {
+  for (const auto& [dsn, name] : std::vector<std::pair<std::string, std::string>>{
+           {"postgresql://ann@db.example:6543/app", "db.example"},
+           {"host=localhost", "localhost"},
+           {"host=127.0.0.1", ""},
+           {"postgresql://[::1]/app", ""},
+           {"host=db.example hostaddr=127.0.0.1", ""},
+           {"host=one.example,other.example", ""},
+           {"host=/run/postgresql", ""},
+           {"host=@abstract", ""},
+           {"dbname=app", ""}}) {
+    EXPECT_EQ(parse_endpoint(dsn).value().name, name) << dsn;
+  }
+}
+
+TEST(PostgresEndpoint, IsSecretAsFarAsItsModePromises) {
+  for (const char* mode : {"require", "verify-ca", "verify-full"}) {
+    const Secrecy secrecy = secrecy_of(fmt::format("host=db password=pw sslmode={}", mode));
+    EXPECT_EQ(secrecy.encryption, fmt::format("sslmode={}", mode));
+    EXPECT_EQ(secrecy.advice, "");
+  }
+  for (const char* mode : {"disable", "allow", "prefer"}) {
+    const Secrecy secrecy = secrecy_of(fmt::format("postgresql://u:pw@db/app?sslmode={}", mode));
+    EXPECT_EQ(secrecy.encryption, "");
+    EXPECT_EQ(secrecy.advice, "use sslmode=verify-full");
+  }
+  for (const char* harmless :
+       {"host=127.0.0.1 password=pw sslmode=disable",
+        "host=/run/postgresql password=pw sslmode=prefer", "host=db sslmode=disable"}) {
+    EXPECT_EQ(secrecy_of(harmless).advice, "") << harmless;
+  }
+}
+
 TEST(PostgresEndpoint, RefusesOtherTextWithoutRepeatingIt) {
   for (const char* dsn :
        {"", "hunter2", "host=db.example hunter2", "nonsense=hunter2", "password='hunter2",
@@ -43,6 +78,17 @@ TEST(PostgresEndpoint, RefusesOtherTextWithoutRepeatingIt) {
     EXPECT_THAT(endpoint.error(), Not(HasSubstr("hunter2")));
     EXPECT_THAT(endpoint.error(), HasSubstr("allowed: postgresql://"));
   }
+}
+
+TEST(PostgresAnswers, AreNumbersAndFlagsOrNothing) {
+  EXPECT_EQ(read_number("0"), 0U);
+  EXPECT_EQ(read_number("18446744073709551615"), 18'446'744'073'709'551'615U);
+  for (const char* text : {"", "-1", "+1", " 1", "1 ", "1x", "18446744073709551616", "seven"}) {
+    EXPECT_FALSE(read_number(text)) << text;
+  }
+  EXPECT_EQ(read_flag("t"), true);
+  EXPECT_EQ(read_flag("f"), false);
+  for (const char* text : {"", "true", "1", "T"}) EXPECT_FALSE(read_flag(text)) << text;
 }
 
 TEST(AdvisoryNumber, IsFnv1a) {

@@ -102,6 +102,25 @@ TEST(RedisEndpoint, Sentinels) {
   EXPECT_TRUE(parsed("redis://h").sentinels.empty());
 }
 
+TEST(RedisEndpoint, Tls) {
+  const Endpoint server = parsed("rediss://ann:hunter2@h:1/2?server-name=db.example&min-tls=1.3");
+  ASSERT_TRUE(server.tls);
+  EXPECT_EQ(*server.tls, (TlsSettings{.server_name = "db.example", .only_1_3 = true}));
+  EXPECT_EQ(server.database, 2);
+  EXPECT_EQ(server.display(), "h:1");
+  EXPECT_TRUE(parsed("rediss://h").tls);
+  EXPECT_TRUE(parsed("rediss://h?min-tls=1.3").tls->only_1_3);
+  EXPECT_FALSE(parsed("redis://h").tls);
+  const Endpoint watched = parsed("rediss+sentinel://s,t/lock/7?server-name=db.example");
+  EXPECT_EQ(watched.sentinels.size(), 2U);
+  EXPECT_EQ(watched.sentinels.front().port, 26379);
+  EXPECT_EQ(watched.master, "lock");
+  EXPECT_EQ(watched.database, 7);
+  EXPECT_EQ(watched.tls->server_name, "db.example");
+  EXPECT_FALSE(parse_endpoint("rediss://h?verify=none"));
+  EXPECT_FALSE(parse_endpoint("redis://h?min-tls=1.3")) << "it would not be encrypted";
+}
+
 TEST(RedisEndpoint, APasswordIsNotTakenForAMastersName) {
   const auto endpoint = parse_endpoint("redis+sentinel://ann:123/hunter2@h:26379");
   ASSERT_FALSE(endpoint);
@@ -128,7 +147,7 @@ TEST(RedisEndpoint, SaysWhatIsWrongWithSentinels) {
 }
 
 TEST(RedisEndpoint, SaysWhatIsWrong) {
-  for (const char* url : {"", "127.0.0.1:6379", "http://h", "rediss://h", "REDIS://h"}) {
+  for (const char* url : {"", "127.0.0.1:6379", "http://h", "redisss://h", "REDIS://h"}) {
     expect_error(url, "not a Redis URL");
   }
   for (const char* url :

@@ -58,6 +58,19 @@ TEST_P(RedisGetset, TakesOverAnExpiredLock) {
   EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::released);
 }
 
+TEST_P(RedisGetset, ItsKeyEndsAfterADayIfKeysAreBounded) {
+  options_.bounded_keys = true;
+  const Lease lease = client().must_acquire(2s);
+  EXPECT_EQ(redis_->ttl("k"), 24h);
+  clock_.advance(3s);
+  commands();
+  const Lease next = client().must_acquire(2s);
+  EXPECT_EQ(commands(), (Commands{"SET k " + next.token + " NX EX 86400", "GET k",
+                                  "SET k " + next.token + " EX 86400 GET"}));
+  EXPECT_EQ(redis_->value("k"), next.token);
+  EXPECT_EQ(redis_->ttl("k"), 24h);
+}
+
 TEST_P(RedisGetset, AValueThatIsNotATimeNeverExpires) {
   for (const char* value : {"", "another", "12 ", "1e3"}) {
     redis_->set("k", value);

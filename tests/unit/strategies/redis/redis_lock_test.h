@@ -26,8 +26,9 @@ inline constexpr std::string_view kSingleNodeLocks[] = {
 /// One client of one fake server. All share the simulated time; everything happens on one thread.
 struct RedisClient {
   RedisClient(SimClock& clock, std::string_view strategy, const Endpoints& endpoints,
-              Services& services, int number)
-      : env(clock, static_cast<std::uint64_t>(number)),
+              Services& services, int number, const StrategyOptions& how)
+      : options(how),
+        env(clock, static_cast<std::uint64_t>(number)),
         lock(make_strategy(*find_strategy(strategy), {.endpoints = endpoints,
                                                       .options = options,
                                                       .env = env,
@@ -70,7 +71,7 @@ class RedisLockTest : public testing::Test {
 
   RedisClient& client(std::string_view strategy) {
     const auto number = static_cast<int>(clients_.size());
-    return clients_.emplace_back(clock_, strategy, endpoints_, services_, number);
+    return clients_.emplace_back(clock_, strategy, endpoints_, services_, number, options_);
   }
 
   /// The commands since the last call.
@@ -94,6 +95,7 @@ class RedisLockTest : public testing::Test {
   using Failure = FakeRedis::Failure;
 
   const Endpoints endpoints_{{"redis", {"redis://:hunter2@fake:1"}}};
+  StrategyOptions options_;  ///< of clients that are made from now on
   SimClock clock_;
   std::shared_ptr<FakeRedis> redis_ = std::make_shared<FakeRedis>(clock_);
   RenewalObserver ignores_renewals_;

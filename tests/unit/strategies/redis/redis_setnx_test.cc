@@ -27,6 +27,20 @@ TEST_F(RedisSetnx, ALostAnswerLeavesItStuck) {
   EXPECT_EQ(redis_->value("k"), "1");
 }
 
+TEST_F(RedisSetnx, EndsAfterADayIfKeysAreBounded) {
+  options_.bounded_keys = true;
+  for (const char* lock : {"redis-setnx", "redis-setnx-token"}) {
+    RedisClient& a = client(lock);
+    const Lease lease = a.must_acquire();
+    const std::string value = lease.token.empty() ? "1" : lease.token;
+    EXPECT_EQ(commands(), (Commands{"SET k " + value + " NX EX 86400"}));
+    EXPECT_EQ(redis_->ttl("k"), 24h);
+    EXPECT_EQ(client(lock).acquire().outcome, AcquireOutcome::refused);
+    EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::released);
+    commands();
+  }
+}
+
 class RedisSetnxToken : public RedisLockTest {};
 
 TEST_F(RedisSetnxToken, SendsSetnxWithATokenAndAScriptThatChecksIt) {
@@ -87,6 +101,16 @@ TEST_F(RedisSetnxExpire, AFailureBetweenTheStepsIsUnknownAndLeavesItStuck) {
     EXPECT_EQ(a.acquire().outcome, AcquireOutcome::refused);
     redis_->erase("k");
   }
+}
+
+TEST_F(RedisSetnxExpire, WhatACrashLeavesEndsAfterADayIfKeysAreBounded) {
+  options_.bounded_keys = true;
+  redis_->fail(2, Failure::not_sent);
+  EXPECT_EQ(client("redis-setnx-expire").acquire().outcome, AcquireOutcome::unknown);
+  EXPECT_EQ(redis_->ttl("k"), 24h);
+  redis_->erase("k");
+  client("redis-setnx-expire").must_acquire(2s);
+  EXPECT_EQ(redis_->ttl("k"), 2s);
 }
 
 TEST_F(RedisSetnxExpire, ALateReleaseFreesTheSuccessorsLock) {

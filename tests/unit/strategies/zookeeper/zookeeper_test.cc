@@ -22,14 +22,21 @@ TEST(ZookeeperEndpoint, IsOneServerOrSeveral) {
                                           HostPort{"zoo", 2181}));
   EXPECT_EQ(three->chroot, "/locks/of/ours");
   EXPECT_EQ(three->display(), "10.0.0.1:2182,[::1]:2183,zoo:2181/locks/of/ours");
-  EXPECT_EQ(three->connect_string(), "10.0.0.1:2182,::1:2183,zoo:2181/locks/of/ours");
   EXPECT_EQ(parse_endpoint("zk://zoo/")->display(), "zoo:2181");
 }
 
-TEST(ZookeeperEndpoint, CountsTheAddressesToTry) {
-  EXPECT_EQ(parse_endpoint("127.0.0.1")->addresses(), 1);
-  EXPECT_EQ(parse_endpoint("127.0.0.1:1,[::1]:2")->addresses(), 2);
-  EXPECT_EQ(parse_endpoint("localhost")->addresses(), 2);
+TEST(ZookeeperEndpoint, MayBeEncrypted) {
+  const auto plain = parse_endpoint("zk://a");
+  ASSERT_TRUE(plain) << plain.error();
+  EXPECT_FALSE(plain->tls);
+  const auto secure = parse_endpoint("zks://ann:hunter2@a,b:1/app?server-name=zoo&min-tls=1.3");
+  ASSERT_TRUE(secure) << secure.error();
+  EXPECT_THAT(secure->servers, ElementsAre(HostPort{"a", 2281}, HostPort{"b", 1}));
+  EXPECT_EQ(secure->chroot, "/app");
+  ASSERT_TRUE(secure->tls);
+  EXPECT_EQ(secure->tls->server_name, "zoo");
+  EXPECT_EQ(secure->display(), "a:2281,b:1/app");
+  EXPECT_FALSE(parse_endpoint("zk://a?server-name=zoo")) << "without TLS there is nothing to say";
 }
 
 TEST(ZookeeperEndpoint, HasCredentialsAndDoesNotShowThem) {
@@ -38,7 +45,6 @@ TEST(ZookeeperEndpoint, HasCredentialsAndDoesNotShowThem) {
   EXPECT_EQ(endpoint->user, "ann");
   EXPECT_EQ(endpoint->password, "hunter/2@");
   EXPECT_EQ(endpoint->display(), "a:1,b:2/app");
-  EXPECT_EQ(endpoint->connect_string(), "a:1,b:2/app");
 }
 
 TEST(ZookeeperEndpoint, RefusesOtherTextWithoutRepeatingIt) {

@@ -1,0 +1,128 @@
+#include "tests/conformance/common/full_use.h"
+
+#include <fstream>
+#include <future>
+#include <stdexcept>
+#include <thread>
+
+#include "strategies/store.h"
+#include "tests/conformance/common/bench.h"
+
+namespace lockbench::test {
+namespace {
+
+/// Of the keys and of what the locks share.
+constexpr std::string_view kRun = "20200101T000000Z-abcdef";
+
+std::string ask_store(const StoreKind& kind, const std::string& url) {
+  const auto store = kind.make(url, seconds(5));
+  if (const auto reached = store->reach({}); !reached) return reached.error().message;
+  const auto facts = store->facts();
+  return facts ? "" : facts.error().message;
+}
+
+std::string remove_all(const StoreKind& kind, const std::string& url, const std::string& key) {
+  const auto store = kind.make(url, seconds(5));
+  if (const auto gone = store->remove_keys({&key, 1}, {}); !gone) return gone.error().message;
+  if (kind.listing == Listing::none) return "";
+  const auto gone = store->remove_run(kRun, {});
+  return gone ? "" : gone.error().message;
+}
+
+/// One of several who take the lock again and again.
+std::string contend(Client& client, const std::string& key, Duration patience) {
+  constexpr int kSections = 5;
+  for (int i = 0; i < kSections; ++i) {
+    const AcquireResult held = client.acquire(key, patience);
+    if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+    std::this_thread::sleep_for(milliseconds(2));  // the section, in which others come to wait
+    if (client.release(*held.lease) != ReleaseOutcome::released) return "release failed";
+  }
+  return "";
+}
+
+/// Two share it, which shuts out a third.
+std::string share(Client& one, Client& two, Client& alone, const std::string& key) {
+  const auto shared = [&](Client& client) {
+    AcquireRequest request{.key = key, .ttl = kLongTtl, .deadline = client.now(), .stop = {}};
+    request.mode = Mode::shared;
+    return client.lock().acquire(request);
+  };
+  const AcquireResult first = shared(one), second = shared(two);
+  if (!first.lease || !second.lease) {
+    return unexpected(first.lease ? second : first, AcquireOutcome::acquired);
+  }
+  const AcquireResult refused = alone.try_once(key);
+  if (refused.lease) return "a third was let in";
+  const bool released = one.release(*first.lease) == ReleaseOutcome::released &&
+                        two.release(*second.lease) == ReleaseOutcome::released;
+  return released ? "" : "the release of a sharer failed";
+}
+
+std::string use_lock(Bench& bench, const std::string& key, Duration patience) {
+  const auto holder = bench.client(), other = bench.client(), third = bench.client();
+  const AcquireResult held = holder->acquire(key, patience);
+  if (!held.lease) return unexpected(held, AcquireOutcome::acquired);
+  if (bench.descriptor().traits.renewable) {
+    const RenewResult renewed = holder->lock().renew(*held.lease, kLongTtl);
+    if (renewed.outcome == RenewOutcome::failed) return "renew failed: " + renewed.reason;
+  }
+  const AcquireResult refused = other->acquire(key, milliseconds(50));
+  if (refused.outcome != AcquireOutcome::timed_out) {
+    return unexpected(refused, AcquireOutcome::timed_out);
+  }
+  std::vector<std::future<std::string>> contending;
+  for (Client* client : {other.get(), third.get()}) {
+    contending.push_back(std::async(
+        std::launch::async, [&key, client, patience] { return contend(*client, key, patience); }));
+  }
+  std::string wrong =
+      holder->release(*held.lease) == ReleaseOutcome::released ? "" : "release failed";
+  for (std::future<std::string>& one : contending) {
+    if (std::string text = one.get(); wrong.empty()) wrong = std::move(text);
+  }
+  if (!wrong.empty() || !bench.descriptor().traits.shared) return wrong;
+  return share(*holder, *other, *third, key);
+}
+
+}  // namespace
+
+std::string use_fully(const Descriptor& descriptor, const std::vector<std::string>& urls,
+                      Duration patience) {
+  const StoreKind& kind = *find_store_kind(descriptor.backend);
+  const std::string key = fmt::format("lockbench:{}:{{{}}}", kRun, descriptor.name);
+  try {
+    if (std::string wrong = ask_store(kind, urls.front()); !wrong.empty()) return wrong;
+    Bench bench(descriptor, urls, can_notify(descriptor) ? notified() : impatient(descriptor));
+    if (std::string wrong = use_lock(bench, key, patience); !wrong.empty()) return wrong;
+    return remove_all(kind, urls.front(), key);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+}
+
+std::vector<std::string> documented_rights(
+    std::string_view first_line,
+    const std::vector<std::pair<std::string_view, std::string>>& words) {
+  std::ifstream page(LOCKBENCH_SOURCE_DIR "/docs/operations.md");
+  std::vector<std::string> lines;
+  std::string before;
+  for (std::string line; std::getline(page, line); before = line) {
+    const bool begins = lines.empty() && before.starts_with("```") && line.starts_with(first_line);
+    if (!begins && (lines.empty() || line == "```")) {
+      if (!lines.empty()) break;
+      continue;
+    }
+    for (const auto& [word, other] : words) {
+      for (std::size_t at = 0; (at = line.find(word, at)) != std::string::npos;) {
+        line.replace(at, word.size(), other);
+        at += other.size();
+      }
+    }
+    lines.push_back(line.substr(0, line.find("  # ")));
+  }
+  if (lines.empty()) throw std::runtime_error("docs/operations.md has no such block");
+  return lines;
+}
+
+}  // namespace lockbench::test

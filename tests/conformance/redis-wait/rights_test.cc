@@ -1,0 +1,154 @@
+#include "strategies/redis/client/rights.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+#include <stdexcept>
+
+#include "strategies/registry.h"
+#include "tests/conformance/common/bench.h"
+#include "tests/conformance/common/full_use.h"
+#include "tests/conformance/redis-wait/replicated_store.h"
+
+namespace lockbench::test {
+namespace {
+
+using testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+Words words_of(const std::string& text) {
+  std::istringstream stream(text);
+  Words words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+/// For a user `tested`: the servers of tests have a user lockbench, who may do anything.
+Words acl_of(std::span<const Descriptor* const> strategies) {
+  Words words = words_of(redis::acl_command(strategies));
+  words.at(2) = "tested";
+  std::replace(words.begin(), words.end(), std::string(">PASSWORD"), std::string(">hunter2"));
+  return words;
+}
+
+/// "+get" and so on.
+Words granted(std::span<const Descriptor* const> strategies) {
+  Words words = acl_of(strategies);
+  std::erase_if(words, [](const std::string& word) { return !word.starts_with('+'); });
+  return words;
+}
+
+std::vector<const Descriptor*> redis_strategies() {
+  auto all = all_strategies();
+  std::erase_if(all, [](const Descriptor* one) { return one->backend != "redis"; });
+  return all;
+}
+
+/// A server with the user that lockbench proposes, and with a log of what it is denied.
+class RedisRights : public testing::Test {
+ protected:
+  RedisRights() {
+    admin_.ask(acl_of(all_strategies()));
+    admin_.ask({"ACL", "LOG", "RESET"});
+  }
+  ~RedisRights() override { admin_.ask({"ACL", "DELUSER", "tested"}); }
+
+  std::string url(int database) const {
+    return fmt::format("redis://tested:hunter2@127.0.0.1:{}/{}", port_, database);
+  }
+  /// Three databases of one server are the nodes of a quorum.
+  std::string use(const Descriptor& strategy, Duration patience = seconds(10)) const {
+    const bool quorum = strategy.traits.nodes > 1;
+    return use_fully(strategy, quorum ? Words{url(1), url(2), url(3)} : Words{url(1)}, patience);
+  }
+  bool was_denied() { return !admin_.ask({"ACL", "LOG"}).empty(); }
+  bool is_missed(const std::string& right) {
+    for (const Descriptor* strategy : redis_strategies()) {
+      const Words own = granted({&strategy, 1});
+      if (std::find(own.begin(), own.end(), right) == own.end()) continue;
+      admin_.ask({"FLUSHALL"});  // locks that could not be released
+      (void)use(*strategy, milliseconds(300));
+      if (was_denied()) return true;
+    }
+    return right == "+unsubscribe" && unsubscribing_is_denied();
+  }
+  /// A channel is left only some time after the last that waited.
+  bool unsubscribing_is_denied() {
+    Bench bench(*find_strategy("redis-reentrant-notify"), url(1), notified());
+    const auto holder = bench.client(), waiter = bench.client();
+    const AcquireResult held = holder->acquire(bench.key(), seconds(5));
+    (void)waiter->acquire(bench.key(), milliseconds(50));
+    return held.lease && eventually([&] { return was_denied(); });
+  }
+
+  const std::uint16_t port_ = shared_store().server().port();
+  RedisProbe admin_{port_};
+};
+
+TEST_F(RedisRights, AreEnough) {
+  for (const Descriptor* strategy : redis_strategies()) {
+    EXPECT_EQ(use(*strategy), "") << strategy->name;
+  }
+  EXPECT_EQ(admin_.ask({"ACL", "LOG"}), "");
+}
+
+TEST_F(RedisRights, AreAllNeeded) {
+  for (const std::string& right : granted(redis_strategies())) {
+    // Of a master that sentinels name; of a lock that has expired.
+    if (right == "+role" || right == "+getset") continue;
+    admin_.ask({"ACL", "SETUSER", "tested", "-" + right.substr(1)});
+    EXPECT_TRUE(is_missed(right)) << right;
+    admin_.ask({"ACL", "SETUSER", "tested", right});
+    admin_.ask({"ACL", "LOG", "RESET"});
+  }
+}
+
+TEST_F(RedisRights, GiveNothingElse) {
+  admin_.ask({"SET", "foreign", "1"});
+  RedisProbe user(port_);
+  user.ask({"AUTH", "tested", "hunter2"});
+  for (const Words& command : std::vector<Words>{{"FLUSHALL"},
+                                                 {"FLUSHDB"},
+                                                 {"SWAPDB", "0", "1"},
+                                                 {"SCRIPT", "FLUSH"},
+                                                 {"SCRIPT", "KILL"},
+                                                 {"CLIENT", "KILL", "ID", "1"},
+                                                 {"CLIENT", "PAUSE", "1"},
+                                                 {"CONFIG", "GET", "*"},
+                                                 {"CONFIG", "SET", "maxmemory", "1"},
+                                                 {"SHUTDOWN", "NOSAVE"},
+                                                 {"DEBUG", "SLEEP", "0"},
+                                                 {"ACL", "LIST"},
+                                                 {"ACL", "SETUSER", "tested", "+@all"},
+                                                 {"REPLICAOF", "NO", "ONE"},
+                                                 {"FAILOVER"},
+                                                 {"KEYS", "*"},
+                                                 {"RENAME", "foreign", "lockbench:mine"},
+                                                 {"GET", "foreign"},
+                                                 {"SET", "foreign", "2"},
+                                                 {"UNLINK", "foreign"},
+                                                 {"PUBLISH", "foreign", "1"},
+                                                 {"MONITOR"},
+                                                 {"MODULE", "LIST"},
+                                                 {"MIGRATE", "h", "1", "foreign", "0", "1"},
+                                                 {"SAVE"},
+                                                 {"BGREWRITEAOF"},
+                                                 {"CLUSTER", "INFO"}}) {
+    // DEBUG and MODULE are not even allowed to those who have the right.
+    EXPECT_THAT([&] { user.ask(command); },
+                testing::ThrowsMessage<std::runtime_error>(
+                    testing::AnyOf(HasSubstr("NOPERM"), HasSubstr("command not allowed"))))
+        << testing::PrintToString(command);
+  }
+  EXPECT_THAT(
+      [&] {
+        user.ask({"EVAL", "return redis.call('GET', 'foreign')", "0"});
+      },
+      testing::ThrowsMessage<std::runtime_error>(HasSubstr("can't access")));
+  admin_.ask({"DEL", "foreign"});
+}
+
+}  // namespace
+}  // namespace lockbench::test

@@ -1,0 +1,47 @@
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "cli/options/load_options.h"
+#include "tests/fuzz/target.h"
+
+namespace lockbench::fuzz {
+namespace {
+
+/// A file in memory.
+class MemoryFile {
+ public:
+  explicit MemoryFile(std::string_view bytes) : descriptor_(memfd_create("fuzz", MFD_CLOEXEC)) {
+    require(descriptor_ >= 0);
+    require(::write(descriptor_, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
+  }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  ~MemoryFile() { ::close(descriptor_); }
+
+  std::string path() const { return fmt::format("/proc/self/fd/{}", descriptor_); }
+
+ private:
+  int descriptor_;
+};
+
+/// All options of `run` from a TOML file.
+void read_config(std::string_view bytes) {
+  // Names of further files, which may be devices.
+  if (bytes.find("quantiles:") != std::string_view::npos) return;
+  const MemoryFile file(bytes);
+  cli::RunOptions options;
+  cli::OptionList list = cli::options_of(options);
+  const std::vector<std::string> args{"--config=" + file.path()};
+  if (const auto read = cli::read(options, list, args); !read) {
+    require(read.error().message.find('\n') == std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace lockbench::fuzz
+
+LOCKBENCH_FUZZ_TARGET(config, lockbench::fuzz::read_config)

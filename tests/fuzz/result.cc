@@ -1,0 +1,46 @@
+#include <array>
+#include <span>
+#include <string>
+
+#include "results/file/condense.h"
+#include "results/file/json.h"
+#include "results/report/report.h"
+#include "results/stats/comparison.h"
+#include "results/tables/show.h"
+#include "tests/fuzz/target.h"
+
+namespace lockbench::fuzz {
+namespace {
+
+using results::Format;
+using results::Result;
+
+/// Comparing many repetitions takes long, on purpose.
+constexpr std::size_t kMostCompared = 8;
+
+void use(const Result& result) {
+  for (const Format format : {Format::table, Format::csv, Format::markdown}) {
+    static_cast<void>(results::render(result, {}, {.format = format}));
+  }
+  const results::report::Source source{"result.json", result, "", {}};
+  static_cast<void>(
+      results::report::to_page(results::report::make_view(std::span(&source, 1)), "nonce"));
+  if (result.runs.empty() || result.runs.size() > kMostCompared) return;
+  static_cast<void>(results::compare(result, result, {}));
+}
+
+void read_result(std::string_view bytes) {
+  const auto read = results::from_json(bytes);
+  if (!read) return require(read.error().find('\n') == std::string::npos);
+  const std::string text = results::to_json(*read);
+  const auto again = results::from_json(text);
+  require(again.has_value());
+  require(results::to_json(*again) == text);
+  require(results::from_json(results::to_compact_json(results::condense(*read))).has_value());
+  use(*read);
+}
+
+}  // namespace
+}  // namespace lockbench::fuzz
+
+LOCKBENCH_FUZZ_TARGET(result, lockbench::fuzz::read_result)

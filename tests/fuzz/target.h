@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+// A target reads bytes that may come from anywhere. It is a program of its own that libFuzzer
+// feeds, and one of many in the test that replays the corpora. A finding is a crash, a sanitizer's
+// report, a hang, or a require() that does not hold.
+namespace lockbench::fuzz {
+
+using Target = void (*)(std::string_view bytes);
+
+/// By name.
+std::map<std::string, Target, std::less<>>& targets();
+
+inline void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+/// Takes numbers from the front of the bytes, and zeros at their end.
+class Bytes {
+ public:
+  explicit Bytes(std::string_view bytes) : rest_(bytes) {}
+
+  std::uint64_t number(int size) {
+    std::uint64_t value = 0;
+    for (int i = 0; i < size && !rest_.empty(); ++i) {
+      value = value << 8U | static_cast<unsigned char>(rest_.front());
+      rest_.remove_prefix(1);
+    }
+    return value;
+  }
+  std::string_view rest() const { return rest_; }
+
+ private:
+  std::string_view rest_;
+};
+
+}  // namespace lockbench::fuzz
+
+#ifdef LOCKBENCH_FUZZER
+#define LOCKBENCH_FUZZ_TARGET(name, function)                                         \
+  extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) { \
+    function(std::string_view(reinterpret_cast<const char*>(data), size));            \
+    return 0;                                                                         \
+  }
+#else
+#define LOCKBENCH_FUZZ_TARGET(name, function)           \
+  [[maybe_unused]] static const bool is_target_##name = \
+      lockbench::fuzz::targets().emplace(#name, function).second;
+#endif

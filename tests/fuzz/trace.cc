@@ -1,0 +1,32 @@
+#include "loadgen/run/trace.h"
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "loadgen/run/demand.h"
+#include "loadgen/run/hot_set.h"
+#include "tests/fuzz/target.h"
+
+namespace lockbench::fuzz {
+namespace {
+
+void read_trace(std::string_view bytes) {
+  if (const auto hot = loadgen::HotSet::parse(bytes)) {
+    require(loadgen::HotSet::parse(hot->to_string()).has_value());
+  }
+  std::istringstream lines{std::string(bytes)};
+  loadgen::TraceReader reader(lines, "trace");
+  std::vector<loadgen::Wanted> locks;
+  while (reader.next(locks).value_or(false)) {
+    require(!locks.empty() && locks.size() <= loadgen::Trace::kMostLocks);
+    for (const loadgen::Wanted& wanted : locks) {
+      require(wanted.key >= 0 && wanted.key < loadgen::Trace::kMostKeys);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockbench::fuzz
+
+LOCKBENCH_FUZZ_TARGET(trace, lockbench::fuzz::read_trace)

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/hostile_server.h"
+
+namespace lockbench::test {
+
+/// What all connections to one server see.
+struct MemcachedItems {
+  struct Item {
+    std::string value;
+    int version = 0;
+  };
+  std::map<std::string, Item> items;
+  int versions = 0;
+};
+
+inline std::vector<std::string> words_of(std::string_view request) {
+  std::istringstream line{std::string(request.substr(0, request.find("\r\n")))};
+  std::vector<std::string> words;
+  for (std::string word; line >> word;) words.push_back(word);
+  return words;
+}
+
+/// A memcached, as far as the locks use it.
+class MemcachedSpeaker : public Speaker {
+ public:
+  explicit MemcachedSpeaker(std::shared_ptr<MemcachedItems> items) : items_(std::move(items)) {}
+
+  std::size_t request_length(std::string_view received) override {
+    const std::size_t end = received.find("\r\n");
+    if (end == std::string_view::npos) return 0;
+    const auto words = words_of(received);
+    std::size_t length = end + 2;
+    if (words.size() >= 5) length += std::stoul(words[4]) + 2;
+    return received.size() < length ? 0 : length;
+  }
+
+  std::string answer(std::string_view request) override {
+    const auto words = words_of(request);
+    if (words.empty()) return "ERROR\r\n";
+    if (words[0] == "version") return "VERSION 1.6.18\r\n";
+    return words.size() < 2 ? "ERROR\r\n" : change(words, request);
+  }
+
+  bool is_prelude(std::string_view request) const override {
+    return request.starts_with("version");
+  }
+
+ private:
+  std::string change(const std::vector<std::string>& words, std::string_view request) {
+    auto& all = items_->items;
+    const std::string &name = words[0], &key = words[1];
+    const auto found = all.find(key);
+    const bool there = found != all.end();
+    if (name == "add") return there ? "NOT_STORED\r\n" : store(words, request);
+    if (name == "gets") return there ? value_of(*found) : "END\r\n";
+    if (name == "cas") {
+      if (!there) return "NOT_FOUND\r\n";
+      if (found->second.version != std::stoi(words.at(5))) return "EXISTS\r\n";
+      return store(words, request);
+    }
+    if (name == "delete") return all.erase(key) > 0 ? "DELETED\r\n" : "NOT_FOUND\r\n";
+    if (name == "touch") return there ? "TOUCHED\r\n" : "NOT_FOUND\r\n";
+    return "ERROR\r\n";
+  }
+
+  std::string store(const std::vector<std::string>& words, std::string_view request) {
+    if (std::stoi(words.at(3)) < 0) {
+      items_->items.erase(words[1]);
+    } else {
+      const std::size_t at = request.find("\r\n") + 2;
+      const std::string value(request.substr(at, request.size() - at - 2));
+      items_->items[words[1]] = {value, ++items_->versions};
+    }
+    return "STORED\r\n";
+  }
+
+  static std::string value_of(const std::pair<const std::string, MemcachedItems::Item>& item) {
+    return fmt::format("VALUE {} 0 {} {}\r\n{}\r\nEND\r\n", item.first, item.second.value.size(),
+                       item.second.version, item.second.value);
+  }
+
+  const std::shared_ptr<MemcachedItems> items_;
+};
+
+/// Every reply of the protocol, and what only looks like one.
+inline std::vector<std::string> memcached_replies() {
+  const std::string key = "lockbench:hostile:{k}";
+  return {"STORED\r\n",
+          "NOT_STORED\r\n",
+          "EXISTS\r\n",
+          "NOT_FOUND\r\n",
+          "DELETED\r\n",
+          "TOUCHED\r\n",
+          "OK\r\n",
+          "END\r\n",
+          "RESET\r\n",
+          "BUSY currently processing crawler request\r\n",
+          "12\r\n",
+          "HD\r\n",
+          "EN\r\n",
+          "NS\r\n",
+          "ERROR\r\n",
+          "CLIENT_ERROR bad data chunk\r\n",
+          "SERVER_ERROR out of memory storing object\r\n",
+          "VERSION 1.6.18\r\n",
+          "STAT pid 1\r\nEND\r\n",
+          "VALUE " + key + " 0 1 1\r\nx\r\nEND\r\n",
+          "VALUE other 0 1 1\r\nx\r\nEND\r\n",
+          "VALUE " + key + " 0 1\r\nx\r\nEND\r\n",
+          "VALUE " + key + " 0 5 1\r\nx\r\nEND\r\n",
+          "VALUE " + key + " 0 99999999999999999999 1\r\n",
+          "VALUE " + key + " 0 4294967295 1\r\n",
+          "VALUE " + key + " 0 -1 1\r\n",
+          "STORED\r\nSTORED\r\n",
+          "stored\r\n",
+          " STORED\r\n",
+          "STORED\n",
+          "\r\n",
+          std::string("STORED\0\r\n", 9),
+          "\x1b[31mSTORED\x9b\r\n",
+          "-ERR unknown command\r\n",
+          "\x15\x03\x01"};
+}
+
+}  // namespace lockbench::test

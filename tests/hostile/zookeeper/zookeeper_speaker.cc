@@ -1,0 +1,169 @@
+#include "tests/hostile/zookeeper/zookeeper_speaker.h"
+
+#include <fmt/format.h>
+
+namespace lockbench::test {
+namespace {
+
+constexpr std::int32_t kDelete = 2, kExists = 3, kGetData = ZookeeperSpeaker::kGetData,
+                       kGetChildren = ZookeeperSpeaker::kGetChildren,
+                       kCreate2 = ZookeeperSpeaker::kCreate2, kCreateContainer = 19, kClose = -11;
+constexpr std::int32_t kNoNode = -101, kNodeExists = -110, kNotEmpty = -111;
+
+std::string number(std::int64_t value, int size) {
+  std::string bytes;
+  for (int shift = 8 * (size - 1); shift >= 0; shift -= 8) {
+    bytes += static_cast<char>(static_cast<std::uint64_t>(value) >> shift);
+  }
+  return bytes;
+}
+
+std::int64_t number_in(std::string_view bytes, std::size_t at, std::size_t size) {
+  std::uint64_t value = 0;
+  for (const char byte : bytes.substr(at, size)) {
+    value = (value << 8) | static_cast<unsigned char>(byte);
+  }
+  return size == 4 ? static_cast<std::int32_t>(value) : static_cast<std::int64_t>(value);
+}
+
+std::string text(std::string_view bytes) {
+  return number(static_cast<std::int64_t>(bytes.size()), 4) + std::string(bytes);
+}
+
+std::string stat(std::int64_t made_by, std::int64_t owner) {
+  return number(made_by, 8) + std::string(36, '\0') + number(owner, 8) + std::string(16, '\0');
+}
+
+std::string reply(std::int32_t xid, std::int32_t error, const std::string& body = {}) {
+  return text(number(xid, 4) + number(1, 8) + number(error, 4) + body);
+}
+
+std::string greeting(int timeout_ms, std::int64_t session, bool read_only) {
+  return text(number(0, 4) + number(timeout_ms, 4) + number(session, 8) +
+              text(std::string(16, 'p')) + number(read_only ? 1 : 0, 1));
+}
+
+}  // namespace
+
+std::int32_t operation_of(std::string_view request) {
+  // A greeting has the protocol's version 0 in the place of its number.
+  return number_in(request, 4, 4) == 0 ? 0 : static_cast<std::int32_t>(number_in(request, 8, 4));
+}
+
+std::size_t ZookeeperSpeaker::request_length(std::string_view received) {
+  if (received.size() < 4) return 0;
+  const std::size_t length = 4 + static_cast<std::size_t>(number_in(received, 0, 4));
+  return received.size() < length ? 0 : length;
+}
+
+std::string ZookeeperSpeaker::answer(std::string_view request) {
+  const std::string_view packet = request.substr(4);
+  std::string right = session_ == 0 ? greet(packet) : carry_out(packet);
+  const std::scoped_lock lock(nodes_->mutex);
+  nodes_->answered[std::string(request)] = right;
+  return right;
+}
+
+std::string ZookeeperSpeaker::greet(std::string_view packet) {
+  session_ = number_in(packet, 16, 8);
+  if (session_ == 0) session_ = 0x1000 + ++nodes_->sessions;
+  return greeting(static_cast<int>(number_in(packet, 12, 4)), session_, false);
+}
+
+std::string ZookeeperSpeaker::carry_out(std::string_view packet) {
+  const auto xid = static_cast<std::int32_t>(number_in(packet, 0, 4));
+  const auto operation = static_cast<std::int32_t>(number_in(packet, 4, 4));
+  auto& owners = nodes_->owners;
+  if (operation == kClose) {
+    std::erase_if(owners, [this](const auto& node) { return node.second == session_; });
+    return reply(xid, 0);
+  }
+  std::string path;
+  if (operation > 0 && operation <= kCreateContainer && operation != 11) {
+    path = packet.substr(12, static_cast<std::size_t>(number_in(packet, 8, 4)));
+  }
+  const auto children = [&] {
+    std::vector<std::string> names;
+    for (const auto& [node, owner] : owners) {
+      if (node.starts_with(path + "/") && node.find('/', path.size() + 1) == std::string::npos) {
+        names.push_back(node.substr(path.size() + 1));
+      }
+    }
+    return names;
+  };
+  const std::string parent =
+      path.substr(0, path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
+  switch (operation) {
+    case kCreate2:
+    case kCreateContainer: {
+      const std::int64_t mode = number_in(packet, packet.size() - 4, 4);
+      if (!parent.empty() && !owners.contains(parent)) return reply(xid, kNoNode);
+      if (mode == 3) path += fmt::format("{:010}", ++nodes_->sequence);
+      if (owners.contains(path)) return reply(xid, kNodeExists);
+      owners[path] = operation == kCreate2 ? session_ : 0;
+      return reply(xid, 0, text(path) + stat(++nodes_->transactions, owners[path]));
+    }
+    case kDelete:
+      if (!owners.contains(path)) return reply(xid, kNoNode);
+      if (!children().empty()) return reply(xid, kNotEmpty);
+      owners.erase(path);
+      return reply(xid, 0);
+    case kExists:
+    case kGetData:
+      if (!owners.contains(path)) return reply(xid, kNoNode);
+      return reply(
+          xid, 0,
+          (operation == kGetData ? number(-1, 4) : "") + stat(nodes_->transactions, owners[path]));
+    case kGetChildren: {
+      if (!owners.contains(path)) return reply(xid, kNoNode);
+      std::string body;
+      const auto names = children();
+      for (const std::string& name : names) body += text(name);
+      return reply(xid, 0, number(static_cast<std::int64_t>(names.size()), 4) + body);
+    }
+    default:
+      return reply(xid, 0);
+  }
+}
+
+std::vector<std::string> zookeeper_packets() {
+  std::vector<std::string> packets = {
+      greeting(10'000, 0x7777, false),
+      greeting(10'000, 0x7777, true),
+      greeting(0, 0, false),
+      greeting(-1, 0x7777, false),
+      greeting(2'147'483'647, 0x7777, false),
+      reply(-2, 0),
+      reply(-4, -115),
+      reply(-8, -101),
+      reply(99, 0),
+      reply(0, 0),
+      reply(-1, 0, number(2, 4) + number(3, 4) + text("/lockbench/hostile/{k}")),
+      reply(-1, 0, number(99, 4) + number(3, 4) + text("/lockbench")),
+      reply(-1, 0, number(2, 4)),
+      text(""),
+      text("x"),
+      number(-1, 4),
+      number(0x7fffffff, 4),
+      "HTTP/1.1 400 Bad Request\r\n\r\n",
+      std::string(64, '\xff'),
+  };
+  // The numbers of the first requests, and those of creating and releasing.
+  for (const std::int32_t xid : {1, 2, 6, 7, 8}) {
+    for (const std::int32_t error : {0, -4, kNoNode, -102, kNodeExists, -112, -115, -118, 4711}) {
+      packets.push_back(reply(xid, error));
+    }
+    packets.push_back(reply(xid, 0, text("/lockbench/hostile/{k}/x-0000000000") + stat(1, 1)));
+    packets.push_back(reply(xid, 0, text("") + stat(1, 1)));
+    packets.push_back(reply(xid, 0, number(0, 4)));
+    packets.push_back(reply(xid, 0, number(0x7fffffff, 4) + text("a")));
+    packets.push_back(reply(xid, 0, number(-7, 4)));
+    packets.push_back(reply(xid, 0, number(2, 4) + text("a/b") + text("")));
+    packets.push_back(reply(xid, 0, number(1, 4) + text("zzzz-0000000001")));
+    packets.push_back(reply(xid, 0, text("data") + stat(1, 1)));
+    packets.push_back(reply(xid, 0, stat(1, 1)));
+  }
+  return packets;
+}
+
+}  // namespace lockbench::test

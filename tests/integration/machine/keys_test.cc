@@ -1,0 +1,177 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <list>
+#include <map>
+#include <set>
+
+#include "strategies/registry.h"
+#include "tests/integration/support/documents.h"
+#include "tests/integration/support/program.h"
+#include "tests/support/servers.h"
+
+namespace lockbench::test {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::IsEmpty;
+using testing::Not;
+using Words = std::vector<std::string>;
+
+/// Of a key lockbench:<run>:{<strategy>:...
+struct Named {
+  std::string run, strategy;
+};
+Named named_in(const std::string& key) {
+  const std::size_t run = key.find(':') + 1, brace = key.find(":{", run);
+  const std::size_t strategy = brace + 2;
+  return {key.substr(run, brace - run), key.substr(strategy, key.find(':', strategy) - strategy)};
+}
+
+/// The locks that live on one Redis without replicas.
+std::set<std::string> redis_locks() {
+  std::set<std::string> names;
+  for (const Descriptor* strategy : all_strategies()) {
+    const Traits& traits = strategy->traits;
+    if (strategy->backend == "redis" && traits.nodes == 1 && !traits.needs_replicas) {
+      names.emplace(strategy->name);
+    }
+  }
+  return names;
+}
+
+Words contended(const std::string& strategy, const std::string& url) {
+  return {"run",        strategy,      "--redis", url,   "--clients",  "4",
+          "--keys",     "2",           "--hold",  "5ms", "--duration", "60s",
+          "--warmup",   "0ms",         "--ttl",   "2s",  "--out",      strategy + ".json",
+          "--resource", "redis-fenced"};
+}
+
+class KeysLeft : public testing::Test {
+ protected:
+  void expect_all_end() {
+    const Words keys = probe_.keys();
+    EXPECT_THAT(keys, Not(IsEmpty()));
+    for (const std::string& key : keys) {
+      const auto left = probe_.time_to_live(key);
+      // It may have ended meanwhile.
+      if (!left && !probe_.exists(key)) continue;
+      ASSERT_TRUE(left) << key << " stays for ever";
+      EXPECT_LT(*left, hours(25)) << key;
+    }
+  }
+
+  const std::unique_ptr<testbed::Server> server_ = own_redis();
+  RedisProbe probe_{server_->port()};
+  const Scratch scratch_;
+};
+
+TEST_F(KeysLeft, ByAKilledRunEndByThemselvesOrWithClean) {
+  const std::set<std::string> locks = redis_locks();
+  {
+    std::list<Program> programs;
+    for (const std::string& lock : locks) {
+      programs.emplace_back(scratch_, contended(lock, server_->url()));
+    }
+    // All are in the midst of it, with fencing numbers and counters.
+    ASSERT_TRUE(eventually([&] {
+      std::map<std::string, int> counters;
+      for (const std::string& key : probe_.keys()) {
+        if (key.ends_with(":counter")) ++counters[named_in(key).strategy];
+      }
+      return counters.size() == locks.size();
+    }));
+    for (const Program& program : programs) program.signal(SIGKILL);
+    for (Program& program : programs) EXPECT_EQ(program.finish(seconds(5)).signal, SIGKILL);
+  }
+  const Words keys = probe_.keys();
+  for (const char* suffix : {":fencing", ":numbers", ":counter", ":counter:fence"}) {
+    EXPECT_TRUE(std::any_of(keys.begin(), keys.end(), [&](const std::string& key) {
+      return key.ends_with(suffix);
+    })) << suffix;
+  }
+  expect_all_end();
+
+  // One run is removed, and no other.
+  const auto fenced = std::find_if(keys.begin(), keys.end(), [](const std::string& key) {
+    return named_in(key).strategy == "redis-fenced";
+  });
+  ASSERT_NE(fenced, keys.end());
+  const std::string run = named_in(*fenced).run;
+  const Outcome cleaned = lockbench(scratch_, {"clean", "--run", run, "--redis", server_->url()});
+  EXPECT_EQ(cleaned.code, 0) << cleaned.err;
+  expect_in(cleaned.out, fmt::format("redis {}: ", server_->address()));
+  const auto stays = [&](const std::string& key) {
+    return key.ends_with(":fencing") || key.ends_with(":counter");
+  };
+  Words expected, left = probe_.keys();
+  for (const std::string& key : keys) {
+    if (named_in(key).run != run && stays(key)) expected.push_back(key);
+  }
+  std::erase_if(left, [&](const std::string& key) { return !stays(key); });
+  EXPECT_THAT(left, testing::UnorderedElementsAreArray(expected));
+}
+
+TEST_F(KeysLeft, InAFrozenStoreAreNamedWithTheCommandThatRemovesThem) {
+  Words arguments = contended("redis-queue", server_->url());
+  arguments.insert(arguments.end(), {"--store-timeout", "300ms"});
+  Program program(scratch_, arguments);
+  ASSERT_TRUE(eventually([&] {
+    const Words keys = probe_.keys();
+    return std::any_of(keys.begin(), keys.end(),
+                       [](const std::string& key) { return key.ends_with(":counter"); });
+  }));
+  const std::string run = named_in(probe_.keys().front()).run;
+  ASSERT_TRUE(server_->freeze());
+  program.signal(SIGTERM);
+  const Outcome outcome = program.finish(seconds(15));
+  ASSERT_TRUE(server_->thaw());
+  EXPECT_EQ(outcome.code, 105) << outcome.err;
+  expect_in(outcome.err, fmt::format("lockbench clean --run {} --redis URL", run));
+  EXPECT_TRUE(read_result(scratch_ / "redis-queue.json").at("interrupted"));
+  expect_all_end();
+
+  probe_.ask({"SET", "another's", "1"});
+  const Outcome cleaned = lockbench(scratch_, {"clean", "--run", run, "--redis", server_->url()});
+  EXPECT_EQ(cleaned.code, 0) << cleaned.err;
+  EXPECT_EQ(probe_.keys(), Words{"another's"});
+}
+
+TEST(Clean, SaysWhichServerItCouldNotClean) {
+  const Scratch scratch;
+  const auto server = own_redis();
+  const Outcome outcome = lockbench(
+      scratch, {"clean", "--run", "20261121T012530Z-4f3a9c", "--redis",
+                fmt::format("redis://127.0.0.1:{}", closed_port()), "--redis", server->url()});
+  EXPECT_EQ(outcome.code, 2);
+  expect_in(outcome.err, "redis: not cleaned: 127.0.0.1:");
+  expect_in(outcome.out, fmt::format("redis {}: 0 removed", server->address()));
+}
+
+TEST(Clean, IsEndedByASignal) {
+  const Scratch scratch;
+  const auto server = own_redis();
+  Program program(scratch, {"clean", "--run", "20261121T012530Z-4f3a9c", "--redis", server->url(),
+                            "--store-timeout", "60s"});
+  ASSERT_TRUE(server->freeze());
+  ASSERT_TRUE(eventually(
+      [&] { return std::filesystem::exists(fmt::format("/proc/{}/task", program.pid())); }));
+  // Before its signals are prepared it would just end.
+  ASSERT_TRUE(eventually([&] {
+    const auto entries =
+        std::filesystem::directory_iterator(fmt::format("/proc/{}/task", program.pid()));
+    return std::distance(begin(entries), end(entries)) > 1;
+  }));
+  program.signal(SIGINT);
+  const Outcome outcome = program.finish(seconds(10));
+  ASSERT_TRUE(server->thaw());
+  EXPECT_EQ(outcome.code, 105) << outcome.err;
+}
+
+}  // namespace
+}  // namespace lockbench::test

@@ -1,0 +1,313 @@
+#include "tests/integration/run/neighbour.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "strategies/registry.h"
+#include "strategies/store.h"
+#include "testbed/servers/etcd_server.h"
+#include "testbed/servers/memcached_server.h"
+#include "testbed/servers/pgbouncer_server.h"
+#include "testbed/servers/postgres_server.h"
+#include "testbed/servers/redis_group.h"
+#include "testbed/servers/sentinel.h"
+#include "testbed/servers/zookeeper_server.h"
+#include "tests/integration/support/program.h"
+#include "tests/support/servers.h"
+
+// What another user of the machine can do to private servers: nothing that needs the secret.
+
+namespace lockbench::test {
+namespace {
+
+namespace fs = std::filesystem;
+using testbed::Server;
+
+constexpr const char* kGuess = "00000000000000000000000000000000";
+
+template <class T>
+T must(tl::expected<T, std::string> started) {
+  if (!started) throw std::runtime_error(started.error());
+  return *std::move(started);
+}
+
+/// What the neighbour can open of the testbed's folder, or signal of its processes, or read of the
+/// secret in the list of processes.
+std::string reach_of(const std::vector<fs::path>& paths, pid_t server) {
+  std::string complaints;
+  for (const fs::path& path : paths) {
+    for (const int mode : {O_RDONLY, O_WRONLY}) {
+      if (open(path.c_str(), mode | O_NONBLOCK) >= 0) {
+        complaints += fmt::format("{} can be opened\n", path.string());
+      }
+    }
+  }
+  if (kill(server, SIGTERM) == 0) complaints += "the server can be signalled\n";
+  std::error_code error;
+  for (const auto& process : fs::directory_iterator("/proc", error)) {
+    std::ifstream file(process.path() / "cmdline");
+    std::string words;
+    for (std::string word; std::getline(file, word, '\0');) words += word + " ";
+    if (words.find(shared_testbed().secret()) != std::string::npos) {
+      complaints += "the secret is an argument: " + words + "\n";
+    }
+  }
+  return complaints;
+}
+
+class Neighbour : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  }
+
+  /// Whom the neighbour must not have harmed.
+  static void expect_in_use(std::string_view store, const std::string& url) {
+    const auto reached = find_store_kind(store)->make(url, std::chrono::seconds(5))->reach({});
+    EXPECT_TRUE(reached) << reached.error().message;
+  }
+  static void expect_out_of_reach(const Server& server) {
+    std::vector<fs::path> paths = {shared_testbed().folder()};
+    std::error_code gone;  // a server may just be removing its files
+    fs::recursive_directory_iterator entry(paths.front(), gone);
+    for (; entry != fs::recursive_directory_iterator(); entry.increment(gone)) {
+      paths.push_back(entry->path());
+    }
+    EXPECT_EQ(as_neighbour([&] { return reach_of(paths, server.pid()); }), "");
+    EXPECT_TRUE(server.alive());
+  }
+};
+
+TEST_F(Neighbour, IsKeptOutOfRedisAndItsSentinels) {
+  const auto group = must(testbed::start_redis_group(shared_testbed(), {.replicas = 1}));
+  const auto sentinels = must(testbed::start_sentinels(shared_testbed(), group->primary().port()));
+  const std::vector<std::string> requests = {"PING",
+                                             "GET lock",
+                                             "SET lock mine",
+                                             "FLUSHALL",
+                                             "CONFIG SET dir /tmp",
+                                             "ACL LIST",
+                                             "REPLICAOF NO ONE",
+                                             "SENTINEL REMOVE lock",
+                                             "SENTINEL FAILOVER lock",
+                                             "SHUTDOWN NOSAVE",
+                                             fmt::format("AUTH lockbench {}", kGuess),
+                                             fmt::format("AUTH {}", kGuess),
+                                             "AUTH default \"\""};
+  std::vector<const Server*> all = {&group->primary(), &group->replica(0)};
+  for (std::size_t i = 0; i < 3; ++i) all.push_back(&sentinels->sentinel(i));
+  for (const Server* server : all) {
+    EXPECT_EQ(as_neighbour([&] {
+                return not_refused(server->port(), requests,
+                                   {"-NOAUTH", "-WRONGPASS", "-ERR unknown command"});
+              }),
+              "");
+    expect_out_of_reach(*server);
+  }
+  expect_in_use("redis", group->primary().url());
+  expect_in_use("redis", sentinels->url());
+}
+
+TEST_F(Neighbour, IsKeptOutOfMemcached) {
+  if (find_store_kind("memcached") == nullptr) GTEST_SKIP() << "left out of this build";
+  const auto server = must(testbed::start_memcached(shared_testbed()));
+  const std::string guess = fmt::format("lockbench {}", kGuess);
+  const std::vector<std::string> requests = {
+      "version", "get lock",  "set lock 0 0 4\r\nmine",
+      "stats",   "flush_all", "cache_memlimit 1",
+      "watch",   "shutdown",  fmt::format("set x 0 0 {}\r\n{}", guess.size(), guess)};
+  EXPECT_EQ(as_neighbour([&] { return not_refused(server->port(), requests, {"CLIENT_ERROR"}); }),
+            "");
+  expect_out_of_reach(*server);
+  expect_in_use("memcached", server->url());
+}
+
+/// Holds a lock of each of a store's strategies while it lives.
+class HeldLocks {
+ public:
+  HeldLocks(std::string_view store, const std::string& url)
+      : endpoints_{{std::string(store), {url}}} {
+    for (const Descriptor* strategy : all_strategies()) {
+      if (strategy->backend != store) continue;
+      locks_.push_back(make_strategy(
+          *strategy,
+          Context{
+              .endpoints = endpoints_, .options = options_, .env = *env_, .services = services_}));
+      const auto connected = locks_.back()->connect();
+      if (!connected) throw std::runtime_error(connected.error().message);
+      const AcquireResult held =
+          locks_.back()->acquire({.key = fmt::format("lockbench:neighbours:{}", strategy->name),
+                                  .ttl = std::chrono::seconds(30),
+                                  .deadline = env_->now() + std::chrono::seconds(10)});
+      if (!held.lease) throw std::runtime_error("not granted: " + held.reason);
+    }
+  }
+
+ private:
+  const std::unique_ptr<Env> env_ = make_system_env(1);
+  const StrategyOptions options_{};
+  const Endpoints endpoints_;
+  Services services_;
+  std::vector<std::unique_ptr<LockStrategy>> locks_;
+};
+
+/// A request to etcd's gateway from HTTP to its API; nobody says who asks.
+std::string etcd_request(std::string_view method, const std::string& body) {
+  return fmt::format(
+      "POST /v3/{} HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
+      method, body.size(), body);
+}
+
+/// Requests to end all leases there are, which everybody may list.
+std::vector<std::string> revocations(std::uint16_t port) {
+  const auto whole = [](std::string_view) { return false; };
+  const std::string leases =
+      testbed::ask_until(port, etcd_request("lease/leases", "{}"), std::chrono::seconds(5), whole)
+          .value_or("");
+  constexpr std::string_view kLabel = R"("ID":")";
+  std::vector<std::string> requests;
+  for (std::size_t at = 0; (at = leases.find(kLabel, at)) != std::string::npos;) {
+    at += kLabel.size();
+    const std::string id = leases.substr(at, leases.find('"', at) - at);
+    requests.push_back(etcd_request("lease/revoke", fmt::format(R"({{"ID":"{}"}})", id)));
+  }
+  return requests;
+}
+
+TEST_F(Neighbour, IsKeptOutOfEtcdAndOfItsCluster) {
+  if (find_store_kind("etcd") == nullptr) GTEST_SKIP() << "left out of this build";
+  const auto members = must(testbed::start_etcd_cluster(shared_testbed()));
+  const auto alone = must(testbed::start_etcd(shared_testbed()));
+  const HeldLocks locks("etcd", alone->url());
+  const std::vector<std::string_view> refusals = {"user name is empty", "authentication failed"};
+  const std::vector<std::string> leases = revocations(alone->port());
+  EXPECT_FALSE(leases.empty());
+  EXPECT_EQ(as_neighbour([&] { return not_refused(alone->port(), leases, refusals); }), "");
+  const std::vector<std::string> requests = {
+      etcd_request("kv/range", R"({"key":"AA==","range_end":"AA=="})"),
+      etcd_request("kv/put", R"({"key":"aw==","value":"dg=="})"),
+      etcd_request("kv/deleterange", R"({"key":"AA==","range_end":"AA=="})"),
+      etcd_request("cluster/member/add", R"({"peerURLs":["http://127.0.0.1:1"]})"),
+      etcd_request("cluster/member/remove", R"({"ID":"1"})"),
+      etcd_request("maintenance/defragment", "{}"),
+      etcd_request("auth/user/add", R"({"name":"eve","password":"eve"})"),
+      etcd_request("auth/user/changepw", R"({"name":"root","password":"eve"})"),
+      etcd_request("auth/disable", "{}"),
+      etcd_request("auth/authenticate",
+                   fmt::format(R"({{"name":"root","password":"{}"}})", kGuess))};
+  std::vector<const Server*> all = {alone.get()};
+  for (const auto& member : members) all.push_back(member.get());
+  for (const Server* server : all) {
+    EXPECT_EQ(as_neighbour([&] { return not_refused(server->port(), requests, refusals); }), "");
+    expect_out_of_reach(*server);
+    expect_in_use("etcd", server->url());
+  }
+  // A peer that cannot show a certificate hears nothing of the cluster.
+  for (const auto& member : members) {
+    const std::uint16_t peer_port = member->ports().at(1);
+    const auto whole = [](std::string_view) { return false; };
+    const auto answer = testbed::ask_until(peer_port, "GET /members HTTP/1.0\r\n\r\n",
+                                           std::chrono::seconds(5), whole);
+    EXPECT_EQ(answer.value_or("").find("member-"), std::string::npos);
+  }
+}
+
+/// All nodes below, and this one.
+void add_nodes(const Server& server, const std::string& path, std::vector<std::string>& found) {
+  const std::string login = fmt::format("{}:{}", testbed::kUser, server.secret());
+  const auto reply = ask_zookeeper(server.port(), login, {zookeeper_requests::children(path)});
+  found.push_back(path);
+  for (const std::string& name : reply.front().names()) {
+    const std::string child = (path == "/" ? "" : path) + "/" + name;
+    // Everybody may read what the server itself has there.
+    if (child != "/zookeeper") add_nodes(server, child, found);
+  }
+}
+
+TEST_F(Neighbour, IsKeptOutOfZookeeper) {
+  if (find_store_kind("zookeeper") == nullptr) GTEST_SKIP() << "left out of this build";
+  constexpr int kNoAuth = -102;
+  const auto server = must(testbed::start_zookeeper(shared_testbed()));
+  const HeldLocks locks("zookeeper", server->url());
+  std::vector<std::string> nodes;
+  add_nodes(*server, "/", nodes);
+  ASSERT_GT(nodes.size(), 4U) << "/, /lockbench, the run, its locks";
+  for (const std::string& login : {std::string(), fmt::format("lockbench:{}", kGuess)}) {
+    EXPECT_EQ(as_neighbour([&] {
+                using namespace zookeeper_requests;
+                std::string complaints;
+                for (const std::string& node : nodes) {
+                  std::vector<ZookeeperRequest> requests = {
+                      create(node == "/" ? "/eve" : node + "/eve"), get(node), set(node),
+                      children(node), open_to_all(node)};
+                  if (node != "/") requests.push_back(remove(node));
+                  for (const auto& reply : ask_zookeeper(server->port(), login, requests)) {
+                    if (reply.code != kNoAuth)
+                      complaints += fmt::format("{}: {}\n", node, reply.code);
+                  }
+                }
+                return complaints;
+              }),
+              "");
+  }
+  // Restarted without data it is as closed.
+  expect_out_of_reach(*server);
+  expect_in_use("zookeeper", server->url());
+  ASSERT_TRUE(server->restart(false));
+  EXPECT_EQ(ask_zookeeper(server->port(), "", {zookeeper_requests::create("/eve")}).front().code,
+            kNoAuth);
+  expect_in_use("zookeeper", server->url());
+}
+
+/// What psql says; it must not be let in.
+std::string psql_is_let_in(const std::string& address, const std::string& sql,
+                           std::string_view refusal) {
+  const std::string command = fmt::format(
+      "PGPASSWORD={} PGCONNECT_TIMEOUT=3 timeout 5 psql -XAtqw '{} user={} "
+      "dbname=postgres' -c \"{}\" 2>&1",
+      kGuess, address, testbed::kSuperuser, sql);
+  std::FILE* const pipe = popen(command.c_str(), "re");
+  if (pipe == nullptr) return "no psql\n";
+  std::string said(4096, '\0');
+  said.resize(std::fread(said.data(), 1, said.size(), pipe));
+  const bool refused = pclose(pipe) != 0 && said.find(refusal) != std::string::npos;
+  return refused ? "" : fmt::format("{}: {}: {}\n", address, sql, said);
+}
+
+TEST_F(Neighbour, IsKeptOutOfPostgresAndItsPooler) {
+  if (find_store_kind("postgres") == nullptr) GTEST_SKIP() << "left out of this build";
+  const auto server = must(testbed::start_postgres(shared_testbed()));
+  const auto replica =
+      must(testbed::start_postgres(shared_testbed(), {.primary_port = server->port()}));
+  const auto pooler = must(testbed::start_pgbouncer(shared_testbed(), server->port()));
+  EXPECT_EQ(as_neighbour([&] {
+              std::string complaints;
+              for (const Server* one : {server.get(), replica.get(), pooler.get()}) {
+                const auto address = fmt::format("host=127.0.0.1 port={}", one->port());
+                for (const char* sql : {"SELECT 1", "COPY (SELECT 1) TO PROGRAM 'true'"}) {
+                  complaints += psql_is_let_in(address, sql, "authentication failed");
+                }
+                complaints +=
+                    psql_is_let_in(address + " replication=database", "IDENTIFY_SYSTEM", "failed");
+              }
+              return complaints +
+                     psql_is_let_in(fmt::format("host={} port={}", server->data_folder().string(),
+                                                server->port()),
+                                    "SELECT 1", "Permission denied");
+            }),
+            "");
+  expect_out_of_reach(*server);
+  expect_in_use("postgres", server->url());
+  expect_in_use("postgres", pooler->url());
+}
+
+}  // namespace
+}  // namespace lockbench::test

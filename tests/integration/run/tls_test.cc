@@ -1,0 +1,291 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <stdexcept>
+
+#include "strategies/store.h"
+#include "testbed/servers/authority.h"
+#include "testbed/servers/etcd_server.h"
+#include "testbed/servers/memcached_server.h"
+#include "testbed/servers/postgres_server.h"
+#include "testbed/servers/redis_group.h"
+#include "testbed/servers/sentinel.h"
+#include "testbed/servers/zookeeper_server.h"
+#include "tests/integration/support/documents.h"
+#include "tests/integration/support/program.h"
+#include "tests/support/servers.h"
+
+namespace lockbench::test {
+namespace {
+
+using testbed::Authority;
+using testbed::Server;
+using testbed::Testbed;
+using testbed::TlsFiles;
+using testing::HasSubstr;
+using testing::Not;
+using Started = tl::expected<std::unique_ptr<Server>, std::string>;
+
+template <class T>
+T must(tl::expected<T, std::string> result) {
+  if (!result) throw std::runtime_error(result.error());
+  return *std::move(result);
+}
+
+/// Of one authority, except for `other`.
+struct Certificates {
+  TlsFiles good, expired, wrong_name, self_signed, asking, other;
+};
+
+const Certificates& certificates() {
+  static const Certificates all = [] {
+    const Testbed& testbed = shared_testbed();
+    const auto make = [&](const char* name) {
+      return must(Authority::make(testbed.folder() / name, testbed.account()));
+    };
+    const auto authority = make("authority");
+    Certificates made{.good = must(authority->issue("good")),
+                      .expired = must(authority->issue("expired", Authority::Flaw::expired)),
+                      .wrong_name = must(authority->issue("wrong", Authority::Flaw::wrong_name)),
+                      .self_signed = must(authority->issue("self", Authority::Flaw::self_signed)),
+                      .asking = must(authority->issue("asking")),
+                      .other = must(make("other-authority")->issue("other"))};
+    made.asking.asks_clients = true;
+    return made;
+  }();
+  return all;
+}
+
+/// What one store says.
+struct TlsStore {
+  std::string name;
+  Started (*start)(const TlsFiles* tls);
+  std::string plain_port = "the server does not speak TLS";
+  /// A JVM takes long to start, and its client's TLS is that of other stores.
+  bool slow = false;
+  std::string before{};  ///< the reason
+  std::string cacert = "cacert", cert = "cert", key = "key";
+  std::string wrong_name =
+      "its certificate is not for 127.0.0.1: set server-name=NAME to one that it is for";
+  std::string no_client_certificate =
+      "the server requires a client certificate: cert=FILE&key=FILE";
+};
+
+template <class Options, Started (*kStart)(Testbed&, const Options&)>
+Started start(const TlsFiles* tls) {
+  Options options;
+  options.tls = tls;
+  return kStart(shared_testbed(), options);
+}
+
+std::vector<TlsStore> stores() {
+  const std::string closed =
+      "the connection was closed in the TLS handshake: the server may not speak TLS";
+  TlsStore postgres{.name = "postgres",
+                    .start = start<testbed::PostgresOptions, testbed::start_postgres>,
+                    .plain_port = "server does not support SSL, but SSL was required",
+                    .cacert = "sslrootcert",
+                    .cert = "sslcert",
+                    .key = "sslkey"};
+  // libpq's own words.
+  postgres.wrong_name = R"(server certificate for "elsewhere.invalid" (and 1 other name) )"
+                        R"(does not match host name "127.0.0.1")";
+  postgres.no_client_certificate = "FATAL:  connection requires a valid client certificate";
+  return {
+      {.name = "redis",
+       .start = start<testbed::RedisOptions, testbed::start_redis>,
+       // It waits for the end of a line.
+       .plain_port = "no connection within 1s: no answer to the TLS handshake: the server may "
+                     "not speak TLS"},
+      {.name = "memcached", .start = start<testbed::MemcachedOptions, testbed::start_memcached>},
+      {.name = "etcd",
+       .start = start<testbed::EtcdOptions, testbed::start_etcd>,
+       .plain_port = closed},
+      {.name = "zookeeper",
+       .start = start<testbed::ZookeeperOptions, testbed::start_zookeeper>,
+       .plain_port = closed,
+       .slow = true,
+       .before = "no ZooKeeper answers: "},
+      postgres};
+}
+
+class TlsOf : public testing::TestWithParam<TlsStore> {
+ protected:
+  void SetUp() override {
+    if (find_store_kind(GetParam().name) == nullptr) GTEST_SKIP() << "left out of this build";
+  }
+
+  /// Why the server cannot be used, without its address; empty if it can.
+  static std::string problem(const std::string& url, const Server& server,
+                             Duration timeout = std::chrono::seconds(5)) {
+    const StoreKind& kind = *find_store_kind(GetParam().name);
+    if (const auto shown = kind.display(url); !shown) return shown.error();
+    const auto reached = kind.make(url, timeout)->reach({});
+    if (reached) return {};
+    const std::string before = server.address() + ": " + GetParam().before;
+    const std::string& message = reached.error().message;
+    return message.starts_with(before) ? message.substr(before.size()) : message;
+  }
+  static std::string problem(const Server& server) { return problem(server.url(), server); }
+
+  using Starting = std::future<Started>;
+  static std::string problem(Starting& starting) {
+    const auto server = must(starting.get());
+    std::string text = problem(*server);
+    EXPECT_TRUE(server->kill_hard());  // quicker than an orderly stop
+    return text;
+  }
+  static Starting begin(const TlsFiles* tls) {
+    return std::async(std::launch::async, GetParam().start, tls);
+  }
+};
+
+/// All servers start side by side: a JVM and a new PostgreSQL cluster take a second each.
+TEST_P(TlsOf, TrustsTheRightServerAndSaysInALineWhatIsWrongWithOthers) {
+  const TlsStore& store = GetParam();
+  const Certificates& with = certificates();
+  Starting starting_good = begin(&with.good), starting_plain = begin(nullptr),
+           starting_asking = begin(&with.asking);
+  Starting starting_expired, starting_wrong, starting_self;
+  if (!store.slow) {
+    starting_expired = begin(&with.expired);
+    starting_wrong = begin(&with.wrong_name);
+    starting_self = begin(&with.self_signed);
+  }
+
+  const auto good = must(starting_good.get());
+  EXPECT_EQ(problem(*good), "");
+  std::string distrusting = good->url();
+  const std::string ours = with.good.ca.string();
+  distrusting.replace(distrusting.find(ours), ours.size(), with.other.ca.string());
+  EXPECT_EQ(problem(distrusting, *good),
+            fmt::format("its certificate is of an authority that is not trusted: name that with "
+                        "{}=FILE",
+                        store.cacert));
+
+  const auto plain = must(starting_plain.get());
+  EXPECT_EQ(problem(good->url_form().on({plain->port()}), *plain, std::chrono::seconds(1)),
+            store.plain_port);
+
+  const auto asking = must(starting_asking.get());
+  EXPECT_EQ(problem(*asking), store.no_client_certificate);
+  EXPECT_EQ(problem(fmt::format("{}&{}={}&{}={}", asking->url(), store.cert,
+                                with.good.certificate.string(), store.key, with.good.key.string()),
+                    *asking),
+            "");
+
+  for (const auto* server : {&good, &plain, &asking}) EXPECT_TRUE((*server)->kill_hard());
+  if (store.slow) return;
+  EXPECT_EQ(problem(starting_expired), "its certificate has expired");
+  EXPECT_EQ(problem(starting_wrong), store.wrong_name);
+  EXPECT_EQ(problem(starting_self),
+            fmt::format("its certificate is self-signed and not trusted: name it with {}=FILE",
+                        store.cacert));
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, TlsOf, testing::ValuesIn(stores()),
+                         [](const auto& of) { return of.param.name; });
+
+TEST(Tls, EtcdSaysThatAPlainUrlLeadsToATlsPort) {
+  const StoreKind* const etcd = find_store_kind("etcd");
+  if (etcd == nullptr) GTEST_SKIP() << "left out of this build";
+  const auto server = must(start<testbed::EtcdOptions, testbed::start_etcd>(&certificates().good));
+  const auto reached =
+      etcd->make("http://" + server->address(), std::chrono::seconds(5))->reach({});
+  ASSERT_FALSE(reached);
+  EXPECT_EQ(reached.error().message, server->address() + ": the server speaks TLS: use https://");
+}
+
+TEST(Tls, SentinelsLeadToAMasterOfTheirs) {
+  const TlsFiles& files = certificates().good;
+  testbed::RedisGroupOptions options{.replicas = 1};
+  options.server.tls = &files;
+  const auto group = must(testbed::start_redis_group(shared_testbed(), options));
+  const auto sentinels =
+      must(testbed::start_sentinels(shared_testbed(), group->primary().port(), &files));
+  const auto reached =
+      find_store_kind("redis")->make(sentinels->url(), std::chrono::seconds(5))->reach({});
+  EXPECT_TRUE(reached) << reached.error().message;
+}
+
+TEST(Tls, KeysOfTheTestbedAreForItsAccountOnly) {
+  using std::filesystem::perms;
+  const auto rights = [](const std::filesystem::path& path) {
+    return std::filesystem::status(path).permissions();
+  };
+  const TlsFiles& files = certificates().good;
+  EXPECT_EQ(rights(files.key), perms::owner_read | perms::owner_write);
+  EXPECT_EQ(rights(files.key.parent_path()), perms::owner_all);
+}
+
+TEST(Tls, OfPrivateServersCarriesLocksOfAllKinds) {
+  const Scratch scratch;
+  const std::vector<std::string> strategies = {
+      "redis-set-nx-lua",  "redis-queue", "redis-watchdog", "redis-wait",       "redlock-parallel",
+      "memcached-add-cas", "zookeeper",   "etcd",           "postgres-advisory"};
+  std::vector<std::string> arguments = {
+      "run",      "--tls", "--clients",  "4",     "--hold",     "1ms",   "--ttl", "2s",
+      "--warmup", "0ms",   "--duration", "300ms", "--resource", "redis", "--out", "r.json"};
+  arguments.insert(arguments.begin() + 1, strategies.begin(), strategies.end());
+  Program program(scratch, arguments);
+  const Outcome outcome = program.finish(std::chrono::seconds(60));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  EXPECT_EQ(result.at("workload").at("tls"), true);
+  for (const std::string& strategy : strategies) {
+    const Json& run = run_of(result, strategy);
+    EXPECT_GT(run.at("sections"), 0) << strategy;
+    EXPECT_TRUE(kept_exclusion(run)) << strategy;
+    EXPECT_EQ(run.at("outcomes").at("failed"), 0) << strategy;
+  }
+  const Json& servers = result.at("environment").at("servers");
+  EXPECT_EQ(servers.size(), 7U) << "of five stores, one with replicas, and the counter's";
+  for (const auto& [name, server] : servers.items()) {
+    EXPECT_EQ(server.at("encryption"), name == "postgres" ? "sslmode=verify-full" : "TLS") << name;
+  }
+}
+
+TEST(Tls, OfPrivateServersCarriesTheExperiments) {
+  for (const std::vector<std::string>& experiment :
+       {std::vector<std::string>{"quorum", "--nodes", "1", "--clients", "2", "--duration", "50ms"},
+        {"renewal", "--held", "10", "--pairs", "1", "--duration", "100ms", "--ttl", "300ms"}}) {
+    const Scratch scratch;
+    std::vector<std::string> arguments = experiment;
+    arguments.insert(arguments.end(), {"--tls", "--out", "r.json"});
+    const Outcome outcome = lockbench(scratch, arguments);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const Json result = read_result(scratch / "r.json");
+    EXPECT_EQ(result.at("environment").at("servers").at("redis").at("encryption"), "TLS");
+  }
+}
+
+/// A replica follows its primary by TLS, too.
+TEST(Tls, OfPrivateServersCarriesHazards) {
+  const Scratch scratch;
+  const Outcome outcome =
+      lockbench(scratch, {"hazards", "failover", "--tls", "--strategies",
+                          "redis-set-nx-lua,postgres-lease", "--out", "r.json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(read_result(scratch / "r.json").at("hazards").size(), 2U);
+}
+
+/// 0.0.0.0 leads here too, but is no address of the loopback.
+TEST(Tls, APasswordThatCrossesANetworkWithoutItIsWarnedOf) {
+  const auto server = own_redis();
+  const std::string elsewhere = fmt::format("0.0.0.0:{}", server->port());
+  const std::string warning = elsewhere + ": its password may cross the network unencrypted";
+  for (const std::string& address : {elsewhere, server->address()}) {
+    const Scratch scratch;
+    const Outcome outcome = lockbench(
+        scratch, short_run({"redis-set-nx", "--redis", server->url_form().before + address}));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(has(outcome.err, warning + ": use rediss://"), address == elsewhere) << outcome.err;
+    EXPECT_EQ(has(outcome.err, "unencrypted"), address == elsewhere) << outcome.err;
+    EXPECT_THAT(outcome.err + outcome.out + scratch.all_text(), Not(HasSubstr(server->secret())));
+  }
+}
+
+}  // namespace
+}  // namespace lockbench::test

@@ -1,0 +1,66 @@
+#include "tests/support/hostile_life.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string_view>
+
+#include "strategies/env.h"
+#include "tests/support/fiber_lock.h"
+
+namespace lockbench::test {
+namespace {
+
+/// A reason that people can read.
+void expect_reason(std::string_view reason) {
+  EXPECT_FALSE(reason.empty());
+  EXPECT_LT(reason.size(), 500U);
+  EXPECT_TRUE(std::ranges::none_of(reason, [](unsigned char byte) {
+    return byte < ' ' || byte == 0x7f;
+  })) << reason;
+}
+
+/// Fails if the step does not end by itself.
+template <class Step>
+auto within_patience(Env& env, Step&& step) {
+  constexpr Duration kPatience = 30 * kHostileTimeout;
+  const TimePoint begun = env.now();
+  auto result = step();
+  EXPECT_LT(env.now() - begun, kPatience);
+  return result;
+}
+
+}  // namespace
+
+void live(const Descriptor& strategy, const std::string& url,
+          const std::function<void()>& on_grant) {
+  constexpr Duration kTtl = std::chrono::seconds(10);
+  const auto env = make_system_env(std::random_device()());
+  Services services;
+  const Endpoints endpoints{{server_set(strategy), {url}}};
+  const StrategyOptions options{.command_timeout = kHostileTimeout, .wait_replicas = 1};
+  const auto lock = make_carried(
+      strategy,
+      {.endpoints = endpoints, .options = options, .env = *env, .services = services, .client = 3});
+
+  const AcquireResult result = within_patience(*env, [&] {
+    return lock->acquire({.key = "lockbench:hostile:{k}",
+                          .ttl = kTtl,
+                          .deadline = env->now() + kHostileTimeout / 4});
+  });
+  EXPECT_EQ(result.lease.has_value(), result.outcome == AcquireOutcome::acquired);
+  if (result.outcome == AcquireOutcome::failed || result.outcome == AcquireOutcome::unknown) {
+    expect_reason(result.reason);
+  }
+  if (!result.lease) return;
+  on_grant();
+  const RenewResult renewed =
+      within_patience(*env, [&] { return lock->renew(*result.lease, kTtl); });
+  if (renewed.outcome == RenewOutcome::failed) expect_reason(renewed.reason);
+  const ReleaseResult released =
+      within_patience(*env, [&] { return lock->release(*result.lease); });
+  if (released.outcome == ReleaseOutcome::failed) expect_reason(released.reason);
+}
+
+}  // namespace lockbench::test

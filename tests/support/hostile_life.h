@@ -1,0 +1,19 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "strategies/descriptor.h"
+
+namespace lockbench::test {
+
+/// How long a client waits for one answer here.
+inline constexpr Duration kHostileTimeout = std::chrono::milliseconds(200);
+
+/// One client's life: it acquires a lock, renews and releases it. Expects of each result what the
+/// interface says, whatever the server does, and that none keeps the client for much longer than
+/// its time-outs. `on_grant` is called when the lock was granted.
+void live(const Descriptor& strategy, const std::string& url,
+          const std::function<void()>& on_grant);
+
+}  // namespace lockbench::test

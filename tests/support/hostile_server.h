@@ -1,0 +1,99 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace lockbench::test {
+
+/// One connection, as an honest server serves it. Used on the server's thread.
+class Speaker {
+ public:
+  virtual ~Speaker() = default;
+  /// The length of the first whole request in these bytes; 0 until it is complete.
+  virtual std::size_t request_length(std::string_view received) = 0;
+  /// The right answer; empty: none.
+  virtual std::string answer(std::string_view request) = 0;
+  /// What a client needs to connect and log in: does not count, and is always answered rightly.
+  virtual bool is_prelude(std::string_view /*request*/) const { return false; }
+};
+using MakeSpeaker = std::function<std::unique_ptr<Speaker>()>;
+
+/// What the server does instead of giving the right answer.
+struct Misdeed {
+  enum class Kind {
+    none,
+    answer,             ///< sends `bytes`
+    flood,              ///< sends `bytes` again and again, 64 MiB in all
+    silence,            ///< sends nothing more on this connection
+    half_then_silence,  ///< half of the right answer
+    reset,              ///< RST
+    half_then_reset,
+  };
+  Kind kind = Kind::none;
+  std::string bytes{};
+
+  /// For messages of tests: printable.
+  std::string name() const;
+};
+
+/// Each of these answers, and each of the other kinds once.
+std::vector<Misdeed> misdeeds(const std::vector<std::string>& answers, std::string flood);
+
+/// A server on a free port of 127.0.0.1, on a thread of its own, that answers rightly but for some
+/// requests. Thread-safe.
+class HostileServer {
+ public:
+  struct Plan {
+    Misdeed misdeed{};
+    int at = 1;         ///< the request that is treated so, from 1; those of a prelude do not count
+    bool ever = false;  ///< and all after it
+  };
+  struct Exchange {
+    std::string request;
+    std::string sent;  ///< of a flood: twice
+  };
+
+  HostileServer(MakeSpeaker make_speaker, Plan plan);
+  HostileServer(const HostileServer&) = delete;
+  HostileServer& operator=(const HostileServer&) = delete;
+  ~HostileServer();
+
+  int port() const { return port_; }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  /// The requests so far that count, on all connections, and what was sent for each.
+  std::vector<Exchange> exchanges() const;
+
+ private:
+  struct Peer;
+
+  void serve();
+  void receive(Peer& peer);
+  void treat(Peer& peer, std::string_view request);
+  void strike(Peer& peer, const std::string& right, std::string& sent) const;
+
+  const MakeSpeaker make_speaker_;
+  const Plan plan_;
+  int port_ = 0, listening_ = -1, end_ = -1;
+  int requests_ = 0;
+  mutable std::mutex mutex_;
+  std::vector<Exchange> exchanges_;
+  std::thread thread_;
+};
+
+/// Calls work(0) to work(count - 1), so many at once.
+void side_by_side(std::size_t count, std::size_t at_once,
+                  const std::function<void(std::size_t)>& work);
+
+/// Plays each misdeed at each of so many requests, and once from `on_from` on for good; many at
+/// once.
+void play_all(const std::vector<Misdeed>& misdeeds, int requests,
+              const std::function<void(const HostileServer::Plan&)>& play, int on_from = 1);
+
+}  // namespace lockbench::test

@@ -1,0 +1,130 @@
+#include "cli/options/secrets.h"
+
+#include <array>
+
+#include "tests/unit/cli/fixtures.h"
+
+namespace lockbench::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+using Words = std::vector<std::string>;
+
+constexpr const char* kUrl = "redis://ann:hunter2@db:6379";
+
+/// Set during the test.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    setenv(name, value.c_str(), 1);
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+  ~Variable() { unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
+void open_to_others(const TemporaryFile& file) {
+  std::filesystem::permissions(file.path(), std::filesystem::perms::group_read,
+                               std::filesystem::perm_options::add);
+}
+
+/// What the options of `run` take for the servers of --redis, with secrets.
+Words redis_of(const Words& args) {
+  const auto options = parse_run(args);
+  return options ? options->servers_of("redis") : Words{options.error().message};
+}
+
+TEST(Passwords, AreSeenInUrlsAndInDsns) {
+  for (const char* text : {kUrl, "unix://:hunter2@/run/redis.sock", "zk://ann:hunter2@a,b/chroot",
+                           "postgresql://db/app?password=hunter2", "host=db password = hunter2",
+                           "host=db sslpassword=hunter2"}) {
+    EXPECT_TRUE(holds_password(text)) << text;
+  }
+  for (const char* text : {"redis://db:6379", "a:2181,b:2181", "postgresql://ann@db/app",
+                           "host=db passfile=/etc/pass", "redis-set-nx", ""}) {
+    EXPECT_FALSE(holds_password(text)) << text;
+  }
+}
+
+TEST(Passwords, AreOverwrittenInTheArguments) {
+  std::string url = kUrl, other = "--quiet";
+  const std::array<char*, 2> arguments{url.data(), other.data()};
+  hide_passwords(arguments);
+  EXPECT_EQ(url, std::string(url.size(), '*'));
+  EXPECT_EQ(other, "--quiet");
+}
+
+TEST(Secrets, ComeFromAFileThatIsOursAlone) {
+  const TemporaryFile file("redis.url", std::string("\n ") + kUrl + " \nredis://db2\n");
+  EXPECT_THAT(redis_of({"--redis", "@" + file.path()}), ElementsAre(kUrl, "redis://db2"));
+  open_to_others(file);
+  EXPECT_THAT(redis_of({"--redis", "@" + file.path()}),
+              ElementsAre(HasSubstr("open to other users: chmod 600 " + file.path())));
+}
+
+TEST(Secrets, ComeFromACredentialWhateverItsMode) {
+  const TemporaryFile file("redis.url", kUrl);
+  open_to_others(file);
+  const std::string folder = std::filesystem::path(file.path()).parent_path();
+  const Variable credentials("CREDENTIALS_DIRECTORY", folder);
+  EXPECT_THAT(redis_of({"--redis", "@" + file.path()}), ElementsAre(kUrl));
+}
+
+TEST(Secrets, ComeFromTheEnvironmentUnlessGivenOtherwise) {
+  const Variable variable("LOCKBENCH_REDIS", std::string(kUrl) + "\nredis://db2\n");
+  const Variable counter("LOCKBENCH_COUNTER_REDIS", "redis://:hunter2@counter");
+  const auto options = parse_run({"--resource", "redis"});
+  ASSERT_TRUE(options) << options.error().message;
+  EXPECT_THAT(options->servers_of("redis"), ElementsAre(kUrl, "redis://db2"));
+  EXPECT_EQ(options->counter_redis, "redis://:hunter2@counter");
+  EXPECT_THAT(redis_of({"--redis", "redis://db3", "--resource", "redis"}),
+              ElementsAre("redis://db3"));
+  const TemporaryFile file("run.toml", "redis = [\"redis://db4\"]\nresource = \"redis\"\n");
+  EXPECT_THAT(redis_of({"--config", file.path()}), ElementsAre("redis://db4"));
+}
+
+TEST(Secrets, OfTheEnvironmentAreNotShownWhereTheyAreWrong) {
+  const Variable variable("LOCKBENCH_REDIS", "hunter2");
+  EXPECT_THAT(redis_of({}), ElementsAre(HasSubstr("LOCKBENCH_REDIS")));
+  EXPECT_THAT(redis_of({}), ElementsAre(Not(HasSubstr("hunter2"))));
+}
+
+TEST(Secrets, InAConfigFileThatOthersCanReadAreRefused) {
+  const TemporaryFile file("run.toml", std::string("clients = 2\nredis = [\"") + kUrl + "\"]\n");
+  EXPECT_THAT(redis_of({"--config", file.path()}), ElementsAre(kUrl));
+  open_to_others(file);
+  EXPECT_THAT(redis_of({"--config", file.path()}),
+              ElementsAre(HasSubstr("redis has a password in it, and the file is open")));
+  const TemporaryFile plain("plain.toml", "clients = 2\nredis = [\"redis://db\"]\n");
+  open_to_others(plain);
+  EXPECT_THAT(redis_of({"--config", plain.path()}), ElementsAre("redis://db"));
+}
+
+TEST(Secrets, InArgumentsAreWarnedOf) {
+  OptionList options = run_options();
+  ASSERT_TRUE(options.read(Words{"--redis", kUrl}));
+  ASSERT_THAT(options.warnings(), SizeIs(1));
+  EXPECT_THAT(options.warnings().front(), HasSubstr("--redis @FILE, LOCKBENCH_REDIS"));
+  EXPECT_THAT(options.warnings().front(), Not(HasSubstr("hunter2")));
+  OptionList others = run_options();
+  const TemporaryFile file("redis.url", kUrl);
+  ASSERT_TRUE(others.read(Words{"--redis", "@" + file.path(), "--redis", "redis://db"}));
+  EXPECT_THAT(others.warnings(), IsEmpty());
+}
+
+TEST(Secrets, AreNotInTheRecordOfAResult) {
+  const TemporaryFile file("redis.url", kUrl);
+  OptionList options = run_options();
+  ASSERT_TRUE(options.read(Words{"--redis", "@" + file.path()}));
+  EXPECT_EQ(std::get<Words>(options.record().at("redis")), Words{"db:6379"});
+}
+
+}  // namespace
+}  // namespace lockbench::cli

@@ -1,0 +1,165 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "strategies/store.h"
+#include "tests/unit/loadgen/live_run_fixture.h"
+
+namespace lockbench::loadgen {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// What was removed from the stores of these tests.
+struct Removals {
+  std::vector<std::string> keys, runs;
+  std::function<void()> before;  ///< each removal
+  bool fails = false;
+};
+Removals removals;
+
+class NotingStore : public Store {
+ public:
+  std::string display() const override { return "noting:1"; }
+  StoreResult<void> reach(const std::stop_token&) override { return {}; }
+  StoreResult<StoreFacts> facts() override {
+    return StoreFacts{.version = "1", .instance = "1", .cpu_seconds = std::nullopt};
+  }
+  StoreResult<std::size_t> remove_keys(std::span<const std::string> keys,
+                                       const std::stop_token& stop) override {
+    if (auto able = begin(stop); !able) return tl::unexpected(able.error());
+    removals.keys.insert(removals.keys.end(), keys.begin(), keys.end());
+    return keys.size();
+  }
+  StoreResult<std::size_t> remove_run(std::string_view run_id,
+                                      const std::stop_token& stop) override {
+    if (auto able = begin(stop); !able) return tl::unexpected(able.error());
+    removals.runs.emplace_back(run_id);
+    return 1;
+  }
+
+ private:
+  StoreResult<void> begin(const std::stop_token& stop) {
+    if (removals.before) removals.before();
+    if (stop.stop_requested()) return removal_stopped(display());
+    if (!removals.fails) return {};
+    return tl::unexpected(StoreError{StoreError::Kind::unanswered, "noting:1: told to fail"});
+  }
+};
+
+StoreKind kind(std::string_view name, Listing listing) {
+  return {.name = name,
+          .value_name = "URL",
+          .help = "",
+          .listing = listing,
+          .display = [](const std::string& url) -> StoreKind::Text { return url; },
+          .make = [](const std::string&, Duration) -> std::unique_ptr<Store> {
+            return std::make_unique<NotingStore>();
+          }};
+}
+const StoreRegistration scanned(kind("scanned", Listing::by_scan));
+const StoreRegistration together(kind("together", Listing::by_prefix));
+
+class CleaningTest : public LiveRunTest {
+ protected:
+  CleaningTest() {
+    removals = {};
+    plan_.endpoints = {{"scanned", {"noting:1"}}, {"together", {"noting:1"}}};
+    end_after(30);
+  }
+
+  RunReport run_on(std::string_view store) {
+    Descriptor strategy = scripted("tested", behaviour_);
+    strategy.backend = store;
+    strategy.key_suffixes = {"", ":more"};
+    return run({&strategy});
+  }
+
+  Behaviour behaviour_{.acquire = [this](const Context&, const AcquireRequest& request) {
+    const std::scoped_lock lock(mutex_);
+    asked_.emplace(request.key);
+    asked_.emplace(std::string(request.key) + ":more");
+    if (asks_) asks_();
+    return grant(request);
+  }};
+  std::mutex mutex_;
+  std::set<std::string> asked_;
+  std::function<void()> asks_;
+};
+
+TEST_F(CleaningTest, RemovesTheKeysThatWereUsedAndNoOthers) {
+  plan_.workload.keys = 50'000;
+  run_on("scanned");
+  EXPECT_THAT(removals.keys, testing::UnorderedElementsAreArray(asked_));
+  EXPECT_THAT(removals.keys, testing::Contains("lockbench:test:{tested:1:50000}"))
+      << "a client's own";
+  EXPECT_THAT(removals.runs, IsEmpty());
+  EXPECT_THAT(watcher_.warnings, IsEmpty());
+}
+
+TEST_F(CleaningTest, AsksOnceWhereTheKeysOfARunStandTogether) {
+  plan_.workload.keys = 50'000;
+  run_on("together");
+  EXPECT_THAT(removals.runs, ElementsAre("test"));
+  EXPECT_THAT(removals.keys, IsEmpty());
+}
+
+TEST_F(CleaningTest, IsDoneAfterAStop) {
+  plan_.workload.duration = 60s;
+  asks_ = [this, left = 20]() mutable {
+    if (--left == 0) stop_.request_stop();
+  };
+  run_on("scanned");
+  EXPECT_THAT(removals.keys, testing::UnorderedElementsAreArray(asked_));
+  EXPECT_THAT(watcher_.warnings, IsEmpty());
+}
+
+TEST_F(CleaningTest, IsEndedByAStopAndNamesWhatRemovesTheRest) {
+  removals.before = [this] { stop_.request_stop(); };
+  run_on("scanned");
+  EXPECT_THAT(watcher_.warnings,
+              ElementsAre(AllOf(HasSubstr("keys of tested"), HasSubstr("lockbench:test:"),
+                                HasSubstr("noting:1: stopped"),
+                                HasSubstr("lockbench clean --run test --scanned URL"))));
+}
+
+TEST_F(CleaningTest, IsDoneAfterARunThatCouldNotStart) {
+  // The first client uses its key; the second one cannot connect.
+  std::atomic<int> connected{0};
+  behaviour_.connect = [&](const Context&) -> StoreResult<void> {
+    if (connected++ == 0) return {};
+    return tl::unexpected(StoreError{StoreError::Kind::not_sent, "no more"});
+  };
+  EXPECT_EQ(run_on("scanned").not_started.size(), 1U);
+  EXPECT_THAT(removals.keys, testing::UnorderedElementsAreArray(asked_));
+}
+
+TEST_F(CleaningTest, SaysNothingOfServersThatEndAnyway) {
+  removals.fails = true;
+  plan_.servers_stay = [](const Descriptor&) { return false; };
+  run_on("scanned");
+  EXPECT_THAT(watcher_.warnings, IsEmpty());
+  plan_.servers_stay = {};
+  run_on("together");
+  EXPECT_THAT(watcher_.warnings, ElementsAre(HasSubstr("told to fail")));
+}
+
+TEST(UsedKeys, AreThoseThatWereMarked) {
+  UsedKeys used(130);
+  EXPECT_TRUE(used.none());
+  for (const int key : {129, 0, 63, 64, 63}) used.mark(key);
+  std::vector<int> seen;
+  used.for_each([&](int key) {
+    seen.push_back(key);
+    return seen.size() < 3;
+  });
+  EXPECT_THAT(seen, ElementsAre(0, 63, 64)) << "until it has enough";
+  EXPECT_FALSE(used.none());
+}
+
+}  // namespace
+}  // namespace lockbench::loadgen

@@ -1,0 +1,91 @@
+#include "loadgen/run/demand.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace lockbench::loadgen {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::unique_ptr<Demand> demand_of(const Workload& workload) {
+  auto made = make_demand(workload);
+  EXPECT_TRUE(made) << made.error();
+  return *std::move(made);
+}
+
+TEST(Demand, DrawsDifferentKeysForASection) {
+  // With this skew nearly every draw is of the first key.
+  for (const double skew : {0.0, 9.0}) {
+    const Workload workload{.keys = 8, .key_skew = skew, .locks_per_section = 8};
+    const auto demand = demand_of(workload);
+    Random random(1);
+    Transaction transaction;
+    for (int i = 0; i < 100; ++i) {
+      ASSERT_TRUE(demand->next(0, random, transaction));
+      std::set<int> keys;
+      for (const Wanted& wanted : transaction.locks) keys.insert(wanted.key);
+      ASSERT_EQ(transaction.locks.size(), 8U);
+      ASSERT_EQ(keys.size(), 8U) << "twice the same lock";
+    }
+  }
+}
+
+TEST(Demand, IsTheSameForASeedAndDifferentForClients) {
+  const Workload workload{.keys = 1000, .shared_share = 0.5, .locks_per_section = 3};
+  const auto demand = demand_of(workload);
+  const auto drawn = [&](std::uint64_t seed, std::uint64_t client) {
+    Random random(seed, client);
+    Transaction transaction;
+    demand->next(static_cast<int>(client), random, transaction);
+    return transaction.locks;
+  };
+  EXPECT_EQ(drawn(1, 2), drawn(1, 2));
+  EXPECT_NE(drawn(1, 2), drawn(1, 3));
+  EXPECT_NE(drawn(1, 2), drawn(2, 2));
+}
+
+TEST(Demand, FollowsTheShareOfSharedLocks) {
+  const Workload workload{.keys = 4, .shared_share = 0.25};
+  const auto demand = demand_of(workload);
+  Random random(3);
+  Transaction transaction;
+  int shared = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    demand->next(0, random, transaction);
+    shared += transaction.locks.front().mode == Mode::shared ? 1 : 0;
+  }
+  EXPECT_NEAR(shared, 2500, 200);
+}
+
+TEST(Demand, GivesEachClientItsOwnKey) {
+  const Workload workload{.clients = 3, .key_per_client = true};
+  const auto demand = demand_of(workload);
+  Random random(1);
+  Transaction transaction;
+  for (int client = 0; client < 3; ++client) {
+    demand->next(client, random, transaction);
+    EXPECT_EQ(transaction.locks.front().key, client);
+  }
+}
+
+TEST(Demand, DrawsHoldAndThinkTimes) {
+  const Workload workload{.hold = DurationDistribution::constant(2ms),
+                          .think = DurationDistribution::uniform(1ms, 3ms)};
+  const auto demand = demand_of(workload);
+  Random random(1);
+  Transaction transaction;
+  demand->next(0, random, transaction);
+  EXPECT_EQ(transaction.hold, 2ms);
+  EXPECT_GE(transaction.think, 1ms);
+  EXPECT_LE(transaction.think, 3ms);
+}
+
+TEST(Demand, RefusesMoreLocksThanKeys) {
+  const Workload workload{.keys = 2, .locks_per_section = 3};
+  EXPECT_FALSE(make_demand(workload));
+}
+
+}  // namespace
+}  // namespace lockbench::loadgen

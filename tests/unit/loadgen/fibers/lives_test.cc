@@ -1,0 +1,196 @@
+// How fibers begin, fail and end, and their stacks.
+#include <array>
+#include <atomic>
+#include <exception>
+#include <span>
+#include <stdexcept>
+
+#include "loadgen/fibers/sanitizers.h"
+#include "tests/unit/loadgen/fibers/pool_fixture.h"
+
+namespace lockbench::fibers {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+class LivesTest : public PoolTest {
+ protected:
+  ~LivesTest() override { end(); }
+};
+
+TEST_F(LivesTest, WhatABodyThrowsIsALineOfText) {
+  start(0, [] { throw std::out_of_range("no such element"); });
+  start(1, [] { throw 1; });
+  end();
+  EXPECT_THAT(failures_, UnorderedElementsAre("no such element", "an unknown exception"));
+}
+
+/// Says what it holds in an exception, in a handler in which others run, and again.
+void fail_and_wait(const std::string& what, std::vector<std::string>& said) {
+  Carrier& carrier = Carrier::current();
+  try {
+    try {
+      throw std::runtime_error(what);
+    } catch (const std::exception&) {
+      carrier.wait(nullptr, BootClock::now() + 1ms, {});
+      throw;  // the one that this fiber handles
+    }
+  } catch (const std::exception& error) {
+    carrier.yield();
+    said.push_back(error.what());
+  }
+  EXPECT_EQ(std::current_exception(), nullptr);
+}
+
+TEST_F(LivesTest, AFiberMayWaitWhileItHandlesAnException) {
+  std::vector<std::string> said;
+  for (const std::string what : {"first", "second", "third"}) {
+    start(0, [&said, what] { fail_and_wait(what, said); });
+  }
+  end();
+  EXPECT_THAT(said, UnorderedElementsAre("first", "second", "third"));
+  EXPECT_THAT(failures_, IsEmpty());
+}
+
+/// Waits in its destructor.
+struct WaitsAtItsEnd {
+  ~WaitsAtItsEnd() {
+    Carrier::current().wait(nullptr, BootClock::now() + 1ms, {});
+    under_way = std::uncaught_exceptions();
+  }
+  int& under_way;
+};
+
+TEST_F(LivesTest, AFiberMayWaitWhileAnExceptionIsUnderWay) {
+  int with = -1, without = -1;
+  start(0, [&] {
+    const WaitsAtItsEnd waits{with};
+    throw std::runtime_error("on its way");
+  });
+  start(0, [&] { const WaitsAtItsEnd waits{without}; });
+  end();
+  EXPECT_EQ(with, 1);
+  EXPECT_EQ(without, 0);
+  EXPECT_THAT(failures_, ElementsAre("on its way"));
+}
+
+TEST_F(LivesTest, ThousandsOfFibersSleepAtOnce) {
+  // ThreadSanitizer knows no more than 8,128.
+  constexpr int kFibers = kSanitized ? 1000 : 10'000;
+  std::array<int, 2> awake{};
+  const TimePoint deadline = BootClock::now() + 20ms;
+  for (int on = 0; on < kFibers; ++on) {
+    start(on, [&mine = awake.at(static_cast<std::size_t>(on % 2)), deadline] {
+      Carrier::current().wait(nullptr, deadline, {});
+      ++mine;
+    });
+  }
+  end();
+  EXPECT_THAT(awake, ElementsAre(kFibers / 2, kFibers / 2));
+}
+
+TEST_F(LivesTest, StacksAreUsedAgain) {
+  std::array<int, 2> ended{};
+  for (int on = 0; on < 1000; ++on) {
+    start(on, [&mine = ended.at(static_cast<std::size_t>(on % 2))] { ++mine; });
+    if (on % 10 == 0) end();
+  }
+  end();
+  EXPECT_THAT(ended, ElementsAre(500, 500));
+}
+
+TEST_F(LivesTest, ATaskThatIsDestroyedStopsItsFiberAndWaitsForIt) {
+  std::atomic<bool> ended{false};
+  start_stoppable(0, [&](const std::stop_token& stop) {
+    Carrier& carrier = Carrier::current();
+    EXPECT_EQ(carrier.wait(nullptr, bound(), stop), WaitResult::stopped);
+    carrier.wait(nullptr, BootClock::now() + 2ms, {});
+    ended = true;
+  });
+  end();
+  EXPECT_TRUE(ended);
+}
+
+TEST_F(LivesTest, AFiberMayDestroyTheTaskOfAnotherOne) {
+  for (const int its_thread : {0, 1}) {
+    std::atomic<bool> stopped{false};
+    run([&] {
+      auto task = pool_->start(its_thread,
+                               [&](const std::stop_token& stop) {
+                                 Carrier& carrier = Carrier::current();
+                                 stopped =
+                                     carrier.wait(nullptr, bound(), stop) == WaitResult::stopped;
+                               },
+                               {});
+      ASSERT_TRUE(task) << task.error();
+      task->reset();
+      EXPECT_TRUE(stopped);
+    });
+    EXPECT_TRUE(stopped);
+  }
+}
+
+/// So many frames of some 300 bytes each.
+// NOLINTNEXTLINE(misc-no-recursion): its purpose
+int recurse(volatile int& frames) {
+  const std::array<volatile char, 256> frame{};
+  if (frames == 0) return 0;
+  frames = frames - 1;
+  return recurse(frames) + frame[0];
+}
+
+TEST_F(LivesTest, TheHighWaterMarkCoversWhatWasTrimmed) {
+  EXPECT_EQ(pool_->stack_high_water(), 0U);
+  run([] {
+    std::array<int, 4> kept{1, 2, 3, 4};
+    volatile int frames = 100;
+    recurse(frames);
+    trim_stack();
+    frames = 3;
+    recurse(frames);
+    EXPECT_THAT(kept, ElementsAre(1, 2, 3, 4));
+  });
+  EXPECT_GE(pool_->stack_high_water(), 100U * 256);
+  EXPECT_LT(pool_->stack_high_water(), StackSize{}.bytes * (kSanitized ? 4 : 1));
+}
+
+[[gnu::noinline]] char large_frame(std::size_t at) {
+  std::array<char, std::size_t{24} * 1024> frame;
+  const std::span<volatile char> seen(frame);
+  seen[at] = 1;  // only the lowest address, as a buffer is filled from its start
+  return seen[at];
+}
+
+TEST(TrimStack, DoesNothingOnAThread) { trim_stack(); }
+
+using OverflowDeathTest = LivesTest;
+
+TEST_F(OverflowDeathTest, AnOverflowEndsTheProgram) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        start(0, [] {
+          volatile int frames = 1'000'000;
+          recurse(frames);
+        });
+        end();
+      },
+      kSanitized ? "" : "a client needs more than its 64 KiB of stack: raise --stack");
+}
+
+TEST_F(OverflowDeathTest, ALargeFrameDoesNotStepOverTheGuard) {
+  if (kSanitized) GTEST_SKIP() << "stacks are larger, and frames are checked";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  pool_ = Pool::make(1, {.bytes = std::size_t{16} * 1024}).value();
+  EXPECT_DEATH(
+      {
+        start(0, [] { large_frame(0); });
+        end();
+      },
+      "a client needs more than its 16 KiB of stack: raise --stack");
+}
+
+}  // namespace
+}  // namespace lockbench::fibers

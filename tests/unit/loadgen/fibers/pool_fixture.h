@@ -1,0 +1,53 @@
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "loadgen/fibers/pool.h"
+#include "strategies/carrier.h"
+
+namespace lockbench::fibers {
+
+using namespace std::chrono_literals;
+
+/// What is waited for comes long before; this bounds a broken wait.
+constexpr Duration kBound = 20s;
+
+inline TimePoint bound() { return BootClock::now() + kBound; }
+
+/// A pool of two threads.
+class PoolTest : public testing::Test {
+ protected:
+  void start(int on, std::function<void()> body) {
+    start_stoppable(on, [body = std::move(body)](const std::stop_token&) { body(); });
+  }
+  /// A body that uses locals of the test, on the first thread, and waits for its end.
+  void run(std::function<void()> body) {
+    start(0, std::move(body));
+    end();
+  }
+  void start_stoppable(int on, Carrier::Body body) {
+    auto task = pool_->start(on, std::move(body), [this](const std::string& why) {
+      const std::scoped_lock lock(mutex_);
+      failures_.push_back(why);
+    });
+    ASSERT_TRUE(task) << task.error();
+    tasks_.push_back(std::move(*task));
+  }
+  /// Asks all bodies to stop and waits for their ends.
+  void end() { tasks_.clear(); }
+
+  std::unique_ptr<Pool> pool_ = Pool::make(2).value();
+  std::mutex mutex_;
+  std::vector<std::string> failures_;  ///< what bodies threw
+  std::vector<std::unique_ptr<Task>> tasks_;
+};
+
+}  // namespace lockbench::fibers

@@ -1,0 +1,217 @@
+#include <atomic>
+#include <cerrno>
+#include <set>
+#include <thread>
+
+#include "tests/unit/loadgen/fibers/pool_fixture.h"
+
+namespace lockbench::fibers {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class WaitsTest : public PoolTest {
+ protected:
+  ~WaitsTest() override { end(); }
+
+  /// Two fibers on these threads wake each other a thousand times.
+  void play_ping_pong(int first, int second) {
+    const auto ping = Carrier::current().make_event(), pong = Carrier::current().make_event();
+    std::atomic<int> signals{0};
+    const auto play = [&signals](Event& mine, Event& others) {
+      for (int i = 0; i < 1000; ++i) {
+        signals += Carrier::current().wait(&mine, bound(), {}) == WaitResult::signalled ? 1 : 0;
+        others.set();
+      }
+    };
+    start(first, [&] { play(*ping, *pong); });
+    start(second, [&] { play(*pong, *ping); });
+    ping->set();
+    end();
+    EXPECT_EQ(signals, 2000);
+  }
+};
+
+TEST_F(WaitsTest, FibersOfOneThreadWakeEachOther) { play_ping_pong(0, 0); }
+
+TEST_F(WaitsTest, FibersOfTwoThreadsWakeEachOther) { play_ping_pong(0, 1); }
+
+TEST_F(WaitsTest, AThreadAndAFiberWakeEachOther) {
+  const auto ping = Carrier::current().make_event(), pong = Carrier::current().make_event();
+  start(0, [&] {
+    EXPECT_EQ(Carrier::current().wait(ping.get(), bound(), {}), WaitResult::signalled);
+    pong->set();
+  });
+  ping->set();
+  EXPECT_EQ(Carrier::current().wait(pong.get(), bound(), {}), WaitResult::signalled);
+  end();
+}
+
+TEST_F(WaitsTest, AnEventThatWasSetBeforeEndsOneWaitWhateverTheDeadline) {
+  run([] {
+    Carrier& carrier = Carrier::current();
+    const auto event = carrier.make_event();
+    event->set();
+    event->set();
+    EXPECT_EQ(carrier.wait(event.get(), BootClock::now() - 1s, {}), WaitResult::signalled);
+    EXPECT_EQ(carrier.wait(event.get(), BootClock::now() + 1ms, {}), WaitResult::timed_out);
+  });
+}
+
+TEST_F(WaitsTest, SleepersWakeInTheOrderOfTheirDeadlines) {
+  std::vector<int> woken;
+  const TimePoint begin = BootClock::now();
+  for (const int milliseconds : {30, 10, 20}) {
+    start(0, [&woken, begin, milliseconds] {
+      const TimePoint deadline = begin + milliseconds * 1ms;
+      EXPECT_EQ(Carrier::current().wait(nullptr, deadline, {}), WaitResult::timed_out);
+      EXPECT_GE(BootClock::now(), deadline);
+      woken.push_back(milliseconds);
+    });
+  }
+  end();
+  EXPECT_THAT(woken, ElementsAre(10, 20, 30));
+}
+
+TEST_F(WaitsTest, AShorterWaitFollowsALongerOneThatEndedEarly) {
+  run([] {
+    Carrier& carrier = Carrier::current();
+    const auto event = carrier.make_event();
+    auto setter = carrier.start([&](const std::stop_token&) { event->set(); }, {});
+    EXPECT_EQ(carrier.wait(event.get(), bound(), {}), WaitResult::signalled);
+    const TimePoint deadline = BootClock::now() + 2ms;
+    EXPECT_EQ(carrier.wait(event.get(), deadline, {}), WaitResult::timed_out);
+    EXPECT_GE(BootClock::now(), deadline);
+    EXPECT_LT(BootClock::now(), deadline + kBound / 2);
+  });
+}
+
+TEST_F(WaitsTest, AStopEndsWaitsFromAnyThread) {
+  std::stop_source stop;
+  std::atomic<int> waiting{0}, stopped{0};
+  for (int on = 0; on < 4; ++on) {
+    start(on, [&] {
+      ++waiting;
+      const WaitResult result = Carrier::current().wait(nullptr, bound(), stop.get_token());
+      stopped += result == WaitResult::stopped ? 1 : 0;
+    });
+  }
+  start(0, [&] {
+    while (waiting < 4) Carrier::current().yield();
+    stop.request_stop();
+  });
+  end();
+  EXPECT_EQ(stopped, 4);
+}
+
+TEST_F(WaitsTest, EachWaitHeedsItsOwnStop) {
+  std::stop_source first, second;
+  const auto waiting = Carrier::current().make_event();
+  start(0, [&] {
+    Carrier& carrier = Carrier::current();
+    EXPECT_EQ(carrier.wait(nullptr, BootClock::now() + 1ms, first.get_token()),
+              WaitResult::timed_out);
+    waiting->set();
+    EXPECT_EQ(carrier.wait(nullptr, bound(), second.get_token()), WaitResult::stopped);
+    EXPECT_EQ(carrier.wait(nullptr, BootClock::now() + 1ms, {}), WaitResult::timed_out);
+    EXPECT_EQ(carrier.wait(nullptr, bound(), first.get_token()), WaitResult::stopped);
+  });
+  EXPECT_EQ(Carrier::current().wait(waiting.get(), bound(), {}), WaitResult::signalled);
+  first.request_stop();
+  second.request_stop();
+  end();
+}
+
+TEST_F(WaitsTest, EventsStopsAndDeadlinesMayCoincide) {
+  std::atomic<int> ends{0};
+  constexpr int kRounds = 200;
+  for (int round = 0; round < kRounds; ++round) {
+    const auto waiting = Carrier::current().make_event(), event = Carrier::current().make_event();
+    std::stop_source stop;
+    start(round, [&] {
+      waiting->set();
+      Carrier::current().wait(event.get(), BootClock::now() + 50us, stop.get_token());
+      ++ends;
+    });
+    EXPECT_EQ(Carrier::current().wait(waiting.get(), bound(), {}), WaitResult::signalled);
+    const std::jthread stopper([&] { stop.request_stop(); });
+    event->set();
+    end();
+  }
+  EXPECT_EQ(ends, kRounds);
+}
+
+TEST_F(WaitsTest, AYieldLetsTheOthersOfItsThreadRun) {
+  std::vector<int> turns;
+  run([&turns] {
+    Carrier& carrier = Carrier::current();
+    std::vector<std::unique_ptr<Task>> tasks;
+    tasks.reserve(2);
+    for (int number = 0; number < 2; ++number) {
+      tasks.push_back(*carrier.start(
+          [&turns, &carrier, number](const std::stop_token&) {
+            turns.push_back(number);
+            carrier.yield();
+            turns.push_back(number);
+          },
+          {}));
+    }
+  });
+  EXPECT_THAT(turns, ElementsAre(0, 1, 0, 1));
+}
+
+TEST_F(WaitsTest, WhoYieldsForLongStillSeesTimeAndOtherThreadsPass) {
+  std::atomic<bool> slept{false}, told{false};
+  start(0, [&] {
+    Carrier::current().wait(nullptr, BootClock::now() + 1ms, {});
+    slept = true;
+  });
+  start(0, [&] {
+    const TimePoint latest = bound();
+    while ((!slept || !told) && BootClock::now() < latest) Carrier::current().yield();
+  });
+  start(0, [&] { told = true; });
+  end();
+  EXPECT_TRUE(slept && told);
+}
+
+TEST_F(WaitsTest, AFiberStaysOnItsThread) {
+  std::mutex mutex;
+  std::vector<std::set<std::thread::id>> threads(2);
+  for (int on = 0; on < 8; ++on) {
+    start(on, [&, on] {
+      for (int i = 0; i < 10; ++i) {
+        EXPECT_TRUE(Carrier::current().shared());
+        {
+          const std::scoped_lock lock(mutex);
+          threads.at(static_cast<std::size_t>(on % 2)).insert(std::this_thread::get_id());
+        }
+        Carrier::current().yield();
+      }
+    });
+  }
+  end();
+  EXPECT_EQ(threads[0].size(), 1U);
+  EXPECT_EQ(threads[1].size(), 1U);
+  EXPECT_NE(threads[0], threads[1]);
+  EXPECT_FALSE(Carrier::current().shared());
+  for (int thread = 0; thread < pool_->threads(); ++thread) {
+    EXPECT_GT(pool_->cpu_time(thread), Duration::zero());
+  }
+}
+
+TEST_F(WaitsTest, ErrnoIsEachFibersOwn) {
+  for (const int error : {EAGAIN, EINTR}) {
+    start(0, [error] {
+      errno = error;
+      for (int i = 0; i < 5; ++i) Carrier::current().yield();
+      EXPECT_EQ(errno, error);
+    });
+  }
+  end();
+  EXPECT_THAT(failures_, IsEmpty());
+}
+
+}  // namespace
+}  // namespace lockbench::fibers

@@ -1,0 +1,159 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+#include "loadgen/run/client_threads.h"
+#include "tests/unit/loadgen/live_run_fixture.h"
+
+namespace lockbench::loadgen {
+namespace {
+
+using results::Verdict;
+using testing::Each;
+using testing::Ge;
+
+/// Runs whose clients are fibers of two threads.
+class LiveRunOnFibers : public LiveRunTest {
+ protected:
+  LiveRunOnFibers() {
+    plan_.workload.clients_on = ClientsOn::fibers;
+    plan_.workload.threads = 2;
+  }
+};
+
+TEST_F(LiveRunOnFibers, AMutexLosesNone) {
+  hold(100us);
+  plan_.workload.clients = 8;
+  end_after(400);
+  const results::Run run = run_one(named("local-mutex"));
+  EXPECT_EQ(run.sections, 400U);
+  EXPECT_EQ(run.audit.counter, 400U);
+  EXPECT_EQ(run.audit.overlaps, 0U);
+  EXPECT_EQ(run.audit.verdict, Verdict::exclusive);
+  EXPECT_GT(run.handoff.count, 0U);
+}
+
+TEST_F(LiveRunOnFibers, NoLockLosesUpdatesOnASingleThread) {
+  plan_.workload.threads = 1;
+  hold(1ms);
+  end_after(200);
+  const results::Run run = run_one(named("none"));
+  EXPECT_EQ(run.audit.increments, 200U);
+  EXPECT_GT(run.audit.lost_updates, 0U);
+  EXPECT_GT(run.audit.overlaps, 0U);
+  EXPECT_EQ(run.audit.verdict, Verdict::unprotected);
+}
+
+TEST_F(LiveRunOnFibers, ClientsShareAsManyThreadsAsAskedFor) {
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  const Behaviour noting{.acquire = leaky.acquire, .connect = [&](const Context&) {
+                           const std::scoped_lock lock(mutex);
+                           threads.insert(std::this_thread::get_id());
+                           return StoreResult<void>();
+                         }};
+  plan_.workload.clients = 300;
+  hold(1ms);
+  end_after(3000);
+  const results::Run run = run_one(noting);
+  EXPECT_EQ(threads.size(), 2U);
+  EXPECT_EQ(run.generator.clients_on, "fibers");
+  EXPECT_EQ(run.generator.threads, 2U);
+  EXPECT_GT(run.generator.busiest_thread_share.value(), 0);
+  EXPECT_GT(run.generator.stack_high_water_bytes.value(), 0U);
+  EXPECT_EQ(run.sections, 3000U);
+  EXPECT_THAT(run.fairness.per_client, Each(Ge(1U))) << "nobody was left out";
+}
+
+TEST_F(LiveRunTest, ThreadsAreSaidToBeThreads) {
+  plan_.workload.clients_on = ClientsOn::threads;
+  end_after(10);
+  const results::Run run = run_one(leaky_lock);
+  EXPECT_EQ(run.generator.clients_on, "threads");
+  EXPECT_EQ(run.generator.threads, 4U);
+  EXPECT_EQ(run.generator.busiest_thread_share, std::nullopt);
+  EXPECT_EQ(run.generator.stack_high_water_bytes, std::nullopt);
+}
+
+TEST_F(LiveRunOnFibers, NobodyBeginsBeforeAllAreConnected) {
+  std::atomic<int> connected{0}, early{0};
+  Behaviour behaviour;
+  plan_.workload.clients = 100;
+  plan_.workload.threads = 1;
+  behaviour.connect = [&](const Context& context) {
+    context.env.wait(nullptr, context.env.now() + 1ms, {});
+    ++connected;
+    return StoreResult<void>();
+  };
+  behaviour.acquire = [&](const Context&, const AcquireRequest& request) {
+    if (connected < 100) ++early;
+    return grant(request);
+  };
+  end_after(200);
+  run_one(behaviour);
+  EXPECT_EQ(connected, 100);
+  EXPECT_EQ(early, 0);
+}
+
+TEST_F(LiveRunOnFibers, AStopEndsWaits) {
+  plan_.workload.duration = 60s;
+  std::atomic<int> acquisitions{0};
+  const Behaviour stopping{.acquire = [&](const Context& context, const AcquireRequest& request) {
+    if (++acquisitions == 4) stop_.request_stop();
+    return wait_in_vain(context, request);
+  }};
+  const Descriptor strategy = scripted("stopping", stopping);
+  const RunReport report = run({&strategy});
+  EXPECT_TRUE(report.interrupted);
+  ASSERT_EQ(report.runs.size(), 1U);
+  EXPECT_LT(report.runs[0].duration_seconds, 60);
+}
+
+TEST_F(LiveRunOnFibers, AStoreThatCannotBeReachedIsNotStarted) {
+  const Behaviour unreachable{
+      .acquire = leaky.acquire, .connect = [](const Context& context) -> StoreResult<void> {
+        if (context.client < 3) return {};
+        return tl::unexpected(StoreError{StoreError::Kind::not_sent, "somewhere:1: no route"});
+      }};
+  const Descriptor strategy = scripted("unreachable", unreachable);
+  const RunReport report = run({&strategy});
+  ASSERT_EQ(report.not_started.size(), 1U);
+  EXPECT_EQ(report.not_started[0].reason, "somewhere:1: no route");
+}
+
+TEST_F(LiveRunOnFibers, AClientThatThrowsFailsAlone) {
+  std::atomic<bool> thrown{false};
+  const Behaviour throwing{.acquire = [&](const Context& context, const AcquireRequest& request) {
+    if (context.client == 1) {
+      thrown = true;
+      throw std::runtime_error("a bug");
+    }
+    while (!thrown) context.env.wait(nullptr, context.env.now() + 1ms, {});
+    return grant(request);
+  }};
+  end_after(50);
+  const results::Run run = run_one(throwing);
+  EXPECT_EQ(run.sections, 49U) << "all but the one that it had begun";
+  EXPECT_EQ(run.fairness.per_client.at(1), 0U);
+  EXPECT_THAT(run.errors, testing::Contains(testing::HasSubstr("client 2 ended: a bug")));
+}
+
+TEST(GeneratorThreads, LeaveACoreToPrivateServersAndAreNoMoreThanClients) {
+  Workload workload{.clients = 100'000};
+  const int cores = generator_threads(workload, false);
+  EXPECT_GE(cores, 1);
+  EXPECT_EQ(generator_threads(workload, true), std::max(1, cores - 1));
+  workload.threads = 7;
+  EXPECT_EQ(generator_threads(workload, true), 7);
+  workload.clients = 3;
+  EXPECT_EQ(generator_threads(workload, true), 3);
+}
+
+}  // namespace
+}  // namespace lockbench::loadgen

@@ -1,0 +1,128 @@
+#include "strategies/memcached/client/replies.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace lockbench::memcached {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr Choice kAdd{.yes = "STORED", .no = "NOT_STORED"};
+
+/// Every reply of the protocol, and what only looks like one.
+const std::vector<std::string> all = {
+    "STORED\r\n",
+    "NOT_STORED\r\n",
+    "EXISTS\r\n",
+    "NOT_FOUND\r\n",
+    "DELETED\r\n",
+    "TOUCHED\r\n",
+    "OK\r\n",
+    "END\r\n",
+    "ERROR\r\n",
+    "CLIENT_ERROR bad command line format\r\n",
+    "SERVER_ERROR out of memory\r\n",
+    "VERSION 1.6.18\r\n",
+    "STAT pid 1\r\nEND\r\n",
+    "VALUE k 0 1 7\r\nx\r\nEND\r\n",
+    "VALUE other 0 1 7\r\nx\r\nEND\r\n",
+    "VALUE k 0 1\r\nx\r\nEND\r\n",
+    "VALUE k 0 1 7 7\r\nx\r\nEND\r\n",
+    "VALUE k 0 1 7\r\nxy\r\nEND\r\n",
+    "VALUE k 0 -1 7\r\n",
+    "VALUE k 0 18446744073709551615 7\r\n",
+    "VALUE k 0 99999999999999999999 7\r\n",
+    "VALUE k 0 1 99999999999999999999\r\nx\r\nEND\r\n",
+    "VALUE\r\n",
+    "STAT\r\n",
+    "\r\n",
+    "\n",
+    "stored\r\n",
+    "12\r\n",
+    "HD\r\n",
+    std::string(3000, 'x'),
+    std::string("STORED\0\r\n", 9),
+    "\x1b]0;title\x07\r\n",
+};
+
+/// Neither more nor less than these is understood; all else has a reason that can be shown.
+template <class Parse>
+void expect_only(const std::vector<std::string>& understood, const Parse& parse) {
+  for (const std::string& reply : all) {
+    const auto parsed = parse(reply);
+    const bool expected = std::ranges::find(understood, reply) != understood.end();
+    EXPECT_EQ(parsed && parsed->has_value(), expected) << reply;
+    if (expected && parsed && *parsed) {
+      EXPECT_EQ((*parsed)->size, reply.size()) << reply;
+    }
+    if (!parsed) {
+      EXPECT_LT(parsed.error().why.size(), 200U);
+      EXPECT_TRUE(std::ranges::none_of(parsed.error().why, [](unsigned char c) { return c < ' '; }))
+          << parsed.error().why;
+    }
+    // However much of it has come.
+    for (std::size_t length = 0; length < std::min<std::size_t>(reply.size(), 100); ++length) {
+      const auto part = parse(reply.substr(0, length));
+      EXPECT_FALSE(part && part->has_value() && expected) << reply << " cut at " << length;
+    }
+  }
+}
+
+TEST(Replies, AChoiceIsOneOfItsWords) {
+  expect_only({"STORED\r\n", "NOT_STORED\r\n"},
+              [](std::string_view bytes) { return parse_choice(bytes, kAdd); });
+  expect_only({"STORED\r\n", "EXISTS\r\n", "NOT_FOUND\r\n"}, [](std::string_view bytes) {
+    return parse_choice(bytes, {.yes = "STORED", .no = "EXISTS", .or_no = "NOT_FOUND"});
+  });
+  expect_only({"STORED\r\n"},
+              [](std::string_view bytes) { return parse_choice(bytes, {.yes = "STORED"}); });
+  EXPECT_TRUE((*parse_choice("STORED\r\n", kAdd))->value);
+  EXPECT_FALSE((*parse_choice("NOT_STORED\r\n", kAdd))->value);
+}
+
+TEST(Replies, AnItemIsTheOneAskedFor) {
+  const auto parse = [](std::string_view bytes) { return parse_item(bytes, "k"); };
+  expect_only({"END\r\n", "VALUE k 0 1 7\r\nx\r\nEND\r\n"}, parse);
+  const auto item = parse("VALUE k 5 8 18446744073709551615\r\na\r\nEND\r\n\r\nEND\r\n");
+  ASSERT_TRUE(item && *item && (*item)->value);
+  EXPECT_EQ((*item)->value->value, "a\r\nEND\r\n");
+  EXPECT_EQ((*item)->value->version, 18446744073709551615U);
+  EXPECT_FALSE((*parse("END\r\n"))->value);
+}
+
+TEST(Replies, VersionAndStats) {
+  expect_only({"VERSION 1.6.18\r\n"}, parse_version);
+  expect_only({"END\r\n", "STAT pid 1\r\nEND\r\n"}, parse_stats);
+  EXPECT_EQ((*parse_version("VERSION 1.6.18\r\n"))->value, "1.6.18");
+  const auto stats = parse_stats("STAT pid 12\r\nSTAT version 1.6.18\r\nEND\r\n");
+  EXPECT_EQ((*stats)->value, (Stats{{"pid", "12"}, {"version", "1.6.18"}}));
+}
+
+TEST(Replies, NothingIsReadWithoutABound) {
+  EXPECT_FALSE(parse_choice(std::string(2048, 'x'), kAdd));
+  EXPECT_FALSE(parse_item("VALUE k 0 1048577 1\r\n", "k"));
+  EXPECT_TRUE(parse_item("VALUE k 0 1048576 1\r\n", "k"));
+  std::string endless;
+  for (int i = 0; i < 10'000; ++i) endless += "STAT name value\r\n";
+  EXPECT_FALSE(parse_stats(endless));
+}
+
+TEST(Replies, AnErrorOfTheServerIsARefusalAndAllElseIsNoAnswer) {
+  for (const char* refusal : {"ERROR\r\n", "CLIENT_ERROR x\r\n", "SERVER_ERROR x\r\n"}) {
+    EXPECT_TRUE(parse_choice(refusal, kAdd).error().refused) << refusal;
+    EXPECT_TRUE(parse_item(refusal, "k").error().refused) << refusal;
+  }
+  const auto other = parse_choice("TOUCHED \x1b[31m" + std::string(100, 'x') + "\r\n", kAdd);
+  EXPECT_FALSE(other.error().refused);
+  EXPECT_THAT(other.error().why,
+              HasSubstr("expected STORED or NOT_STORED, got \"TOUCHED  [31mxxx"));
+  EXPECT_THAT(other.error().why, HasSubstr("...\""));
+}
+
+}  // namespace
+}  // namespace lockbench::memcached

@@ -1,0 +1,128 @@
+// What a connection makes of answers that come in pieces, too many, or after a password.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <thread>
+
+#include "strategies/redis/client/connection.h"
+#include "strategies/redis/client/sentinel.h"
+#include "tests/support/sim_env.h"
+#include "tests/unit/strategies/transport/listener.h"
+
+namespace lockbench::redis {
+namespace {
+
+using namespace std::chrono_literals;
+using test::kPatience;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// Accepts one connection after the other. To whatever comes first it says the first of the lines,
+/// to what comes next the second.
+class ScriptedServer {
+ public:
+  explicit ScriptedServer(std::vector<std::string> lines)
+      : lines_(std::move(lines)), thread_([this] { run(); }) {}
+  ScriptedServer(const ScriptedServer&) = delete;
+  ScriptedServer& operator=(const ScriptedServer&) = delete;
+  ~ScriptedServer() { stop(); }
+
+  /// What it was told.
+  std::vector<std::string> stop() {
+    ::shutdown(listener_.fd(), SHUT_RDWR);
+    if (thread_.joinable()) thread_.join();
+    return told_;
+  }
+  int port() const { return listener_.port(); }
+
+ private:
+  void run() {
+    for (int fd = accept(); fd >= 0; fd = accept()) {
+      std::array<char, 4096> buffer;
+      ssize_t got = 0;
+      while (told_.size() < lines_.size() &&
+             (got = ::recv(fd, buffer.data(), buffer.size(), 0)) > 0) {
+        const std::string& line = lines_[told_.size()];
+        told_.emplace_back(buffer.data(), static_cast<std::size_t>(got));
+        ::send(fd, line.data(), line.size(), MSG_NOSIGNAL);
+      }
+      // Until the client leaves.
+      while (::recv(fd, buffer.data(), buffer.size(), 0) > 0) continue;
+      ::close(fd);
+    }
+  }
+  int accept() const { return ::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC); }
+
+  const test::Listener listener_;
+  const std::vector<std::string> lines_;
+  std::vector<std::string> told_;
+  std::thread thread_;
+};
+
+class Scripted : public testing::Test {
+ protected:
+  std::unique_ptr<Connection> connect(const ScriptedServer& server) {
+    return make_hiredis_factory()->make({.host = "127.0.0.1", .port = server.port()}, kPatience,
+                                        env_);
+  }
+
+  SimClock clock_;
+  SimEnv env_{clock_};
+};
+
+TEST_F(Scripted, HalfAnAnswerIsNoInput) {
+  ScriptedServer server({"$5\r\nhel", "lo\r\n+OK\r\n"});
+  const auto connection = connect(server);
+  connection->queue({"GET", "k"});
+  connection->flush();
+  EXPECT_FALSE(connection->receive_within(50ms));
+  EXPECT_GE(connection->descriptor(), 0) << "who polls would spin";
+  connection->queue({"PING"});
+  connection->flush();
+  const auto reply = connection->receive();
+  ASSERT_TRUE(reply) << reply.error().message;
+  EXPECT_EQ(reply->text, "hello");
+  EXPECT_EQ(connection->descriptor(), -1) << "the next one is there";
+  EXPECT_TRUE(connection->receive());
+}
+
+TEST_F(Scripted, ASurplusAnswerIsNotTakenForTheNext) {
+  ScriptedServer server({"+OK\r\n+OK\r\n", ":0\r\n"});
+  const auto connection = connect(server);
+  const auto doubtful = connection->call({"SET", "a", "1"});
+  ASSERT_FALSE(doubtful);
+  EXPECT_EQ(doubtful.error().kind, StoreError::Kind::unanswered);
+  EXPECT_THAT(doubtful.error().message, HasSubstr("nobody asked for"));
+  const auto next = connection->call({"SET", "b", "1"});
+  ASSERT_TRUE(next) << next.error().message;
+  EXPECT_TRUE(next->is_integer(0));
+}
+
+TEST_F(Scripted, ASentinelGetsThePasswordOnlyIfItAsks) {
+  const std::string address = "*2\r\n$9\r\n127.0.0.1\r\n$1\r\n1\r\n";
+  const auto ask = [](const ScriptedServer& server) {
+    Endpoint endpoint{.user = "ann", .password = "hunter2"};
+    endpoint.sentinels = {{"127.0.0.1", static_cast<std::uint16_t>(server.port())}};
+    endpoint.master = "lock";
+    const auto transport = connect_server(endpoint, kPatience, {});
+    return transport ? "connected" : transport.error();
+  };
+  ScriptedServer open({address});
+  // Nobody listens there; but the sentinel has answered.
+  EXPECT_THAT(ask(open), HasSubstr("127.0.0.1:1: "));
+  EXPECT_THAT(open.stop(), ElementsAre(HasSubstr("SENTINEL")));
+
+  ScriptedServer locked({"-NOAUTH Authentication required.\r\n", "+OK\r\n", address});
+  EXPECT_THAT(ask(locked), HasSubstr("127.0.0.1:1: "));
+  EXPECT_THAT(locked.stop(),
+              ElementsAre(HasSubstr("SENTINEL"), HasSubstr("hunter2"), HasSubstr("SENTINEL")));
+
+  ScriptedServer refusing({"-NOAUTH Authentication required.\r\n", "-WRONGPASS hunter2\r\n"});
+  EXPECT_THAT(ask(refusing), testing::AllOf(HasSubstr("AUTH was refused: WRONGPASS"),
+                                            testing::Not(HasSubstr("hunter2"))));
+}
+
+}  // namespace
+}  // namespace lockbench::redis

@@ -1,0 +1,164 @@
+#include "strategies/transport/connecting.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "tests/unit/strategies/transport/listener.h"
+
+namespace lockbench::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+
+using Connected = tl::expected<std::unique_ptr<Transport>, std::string>;
+
+Connected connect_by(const Resolver& resolver, const std::string& host = "db.example") {
+  auto connecting = begin_connecting({.host = host, .port = 1}, kPatience, nullptr, resolver);
+  if (!connecting) return tl::unexpected(connecting.error());
+  return (*connecting)->get(kPatience, {});
+}
+
+Resolver resolves_to(std::vector<PeerAddress> addresses) {
+  return [addresses](const std::string& /*host*/, int /*port*/) { return addresses; };
+}
+
+/// Resolves nothing until it is told to.
+class HangingResolver {
+ public:
+  ~HangingResolver() {
+    release();
+    // The thread may still be about to leave.
+    while (calls_.use_count() > 1) std::this_thread::yield();
+  }
+
+  Resolver resolver() {
+    return [released = released_.get_future().share(), calls = calls_](
+               const std::string& /*host*/, int /*port*/) -> PeerAddresses {
+      ++*calls;
+      released.wait();
+      return tl::unexpected<std::string>("released");
+    };
+  }
+  void release() {
+    if (!std::exchange(is_released_, true)) released_.set_value();
+  }
+  int calls() const { return *calls_; }
+
+ private:
+  std::promise<void> released_;
+  bool is_released_ = false;
+  std::shared_ptr<std::atomic<int>> calls_ = std::make_shared<std::atomic<int>>(0);
+};
+
+TEST(Connecting, TriesTheOtherFamilyWhereOneRefuses) {
+  const Listener server;
+  for (const auto& families : {std::pair{AF_INET6, AF_INET}, std::pair{AF_INET, AF_INET6}}) {
+    const auto connected = connect_by(resolves_to(
+        {address_on(families.first, server.port()), address_on(families.second, server.port())}));
+    EXPECT_TRUE(connected && *connected) << (connected ? "too late" : connected.error());
+  }
+}
+
+TEST(Connecting, TriesTheNextAddressBesideOneThatDoesNotAnswer) {
+  // Its queue is full: the kernel drops what else would connect.
+  const Listener deaf(0);
+  std::vector<std::unique_ptr<Transport>> queue;
+  std::vector<std::unique_ptr<Connecting>> more;
+  for (int i = 0; i < 4; ++i) {
+    auto connecting = begin_connecting({.host = "127.0.0.1", .port = deaf.port()}, kPatience);
+    ASSERT_TRUE(connecting);
+    auto connected = (*connecting)->get(100ms, {});
+    if (connected && !*connected) more.push_back(*std::move(connecting));
+    if (connected && *connected) queue.push_back(*std::move(connected));
+  }
+  ASSERT_FALSE(more.empty()) << "its queue never fills";
+  const Listener server;
+  const auto connected = connect_by(
+      resolves_to({address_on(AF_INET, deaf.port()), address_on(AF_INET, server.port())}));
+  EXPECT_TRUE(connected && *connected) << (connected ? "too late" : connected.error());
+}
+
+TEST(Connecting, NamesEveryAddressThatFailed) {
+  std::uint16_t closed = 0;
+  { closed = Listener().port(); }
+  const auto connected =
+      connect_by(resolves_to({address_on(AF_INET, closed), address_on(AF_INET6, closed)}));
+  ASSERT_FALSE(connected);
+  EXPECT_THAT(connected.error(), AllOf(HasSubstr("127.0.0.1: "), HasSubstr("; ::1: ")));
+}
+
+TEST(Connecting, ALookupThatHangsEndsWithTheTimeoutAndWithAStop) {
+  HangingResolver hanging;
+  auto connecting = begin_connecting({.host = "hangs.example", .port = 1}, kPatience, nullptr,
+                                     hanging.resolver());
+  ASSERT_TRUE(connecting);
+  const auto late = (*connecting)->get(20ms, {});
+  ASSERT_TRUE(late) << late.error();
+  EXPECT_FALSE(*late);
+  EXPECT_THAT((*connecting)->too_late(20ms),
+              AllOf(HasSubstr("no connection within 20ms"), HasSubstr("being looked up")));
+  std::stop_source stop;
+  std::jthread stopping([&] { stop.request_stop(); });
+  const TimePoint begin = BootClock::now();
+  const auto stopped = (*connecting)->get(kPatience, stop.get_token());
+  ASSERT_TRUE(stopped) << stopped.error();
+  EXPECT_FALSE(*stopped);
+  EXPECT_LT(BootClock::now() - begin, kPatience / 2);
+}
+
+TEST(Connecting, LookupsOfOneHostShareAThread) {
+  HangingResolver hanging;
+  const Resolver resolver = hanging.resolver();
+  std::vector<std::shared_ptr<Lookup>> lookups;
+  lookups.reserve(50);
+  for (int i = 0; i < 50; ++i) lookups.push_back(look_up("shared.example", 1, resolver));
+  hanging.release();
+  for (const auto& lookup : lookups) {
+    const auto addresses = lookup->get(kPatience, {});
+    ASSERT_TRUE(addresses);
+    EXPECT_EQ(addresses->error(), "released");
+  }
+  EXPECT_EQ(hanging.calls(), 1);
+}
+
+TEST(Connecting, ALookupThatFailsSaysWhy) {
+  const auto unknown =
+      connect_by([](const std::string&, int) { return tl::unexpected<std::string>("no such"); });
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error(), "no such");
+  const auto threw = connect_by(
+      [](const std::string&, int) -> PeerAddresses { throw std::runtime_error("broken"); });
+  ASSERT_FALSE(threw);
+  EXPECT_THAT(threw.error(), AllOf(HasSubstr("looked up"), HasSubstr("broken")));
+}
+
+TEST(Connecting, ANumericAddressIsNotLookedUp) {
+  const Listener server;
+  const Resolver resolver = [](const std::string&, int) -> PeerAddresses {
+    return tl::unexpected<std::string>("was looked up");
+  };
+  auto connecting =
+      begin_connecting({.host = "127.0.0.1", .port = server.port()}, kPatience, nullptr, resolver);
+  ASSERT_TRUE(connecting);
+  const auto connected = (*connecting)->get(kPatience, {});
+  EXPECT_TRUE(connected && *connected) << (connected ? "too late" : connected.error());
+}
+
+TEST(Lookup, KnowsThisMachineByName) {
+  const auto addresses = look_up("localhost", 80)->get(kPatience, {});
+  ASSERT_TRUE(addresses && *addresses) << (addresses ? addresses->error() : "too late");
+  for (const PeerAddress& address : **addresses) {
+    EXPECT_THAT(address.display(), testing::AnyOf("127.0.0.1", "::1"));
+  }
+}
+
+}  // namespace
+}  // namespace lockbench::test

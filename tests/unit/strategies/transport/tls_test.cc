@@ -1,0 +1,253 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <filesystem>
+#include <thread>
+
+#include "strategies/transport/tls_context.h"
+#include "tests/unit/strategies/transport/tls_server.h"
+
+namespace lockbench::test {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using testbed::Authority;
+using testing::HasSubstr;
+
+/// Authorities and certificates, made once.
+class Tls : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder = fs::temp_directory_path() / ("lockbench-tls-" + std::to_string(getpid()));
+    fs::create_directories(folder);
+    authority = Authority::make(folder / "own").value();
+    other = Authority::make(folder / "other").value();
+    files = authority->issue("server").value();
+  }
+  static void TearDownTestSuite() {
+    authority.reset();
+    other.reset();
+    std::error_code ignored;
+    fs::remove_all(folder, ignored);
+  }
+
+  static TlsSettings trusting() { return {.ca_file = authority->ca()}; }
+  static TlsSettings with_certificate() {
+    TlsSettings settings = trusting();
+    settings.certificate_file = files.certificate;
+    settings.key_file = files.key;
+    return settings;
+  }
+
+  static std::unique_ptr<Transport> connected(const TlsServer& server,
+                                              const TlsSettings& settings = trusting()) {
+    auto transport = connect_socket(server.address(), kPatience, {}, &settings);
+    EXPECT_TRUE(transport) << transport.error();
+    return transport ? *std::move(transport) : nullptr;
+  }
+
+  static std::string failure(const SocketAddress& address, const TlsSettings& settings = trusting(),
+                             Duration timeout = kPatience) {
+    const auto transport = connect_socket(address, timeout, {}, &settings);
+    return transport ? "connected" : transport.error();
+  }
+
+  /// What comes until so many bytes are there, or nothing does.
+  static std::string receive(Transport& transport, std::size_t bytes) {
+    std::array<char, 100> buffer;
+    std::string text;
+    while (text.size() < bytes) {
+      const auto got = transport.receive(buffer, kPatience, {});
+      if (got.status != Transport::Status::ok) break;
+      text.append(buffer.data(), got.bytes);
+    }
+    return text;
+  }
+
+  static inline fs::path folder;
+  static inline std::unique_ptr<Authority> authority, other;
+  static inline testbed::TlsFiles files;
+};
+
+TEST_F(Tls, CarriesBytesBothWays) {
+  const TlsServer server({.files = files});
+  const auto transport = connected(server);
+  ASSERT_TRUE(transport);
+  // More than a record holds.
+  const std::string sent(100'000, 'x');
+  std::thread sending([&] { EXPECT_EQ(transport->send(sent, kPatience), Transport::Status::ok); });
+  EXPECT_EQ(receive(*transport, sent.size()), sent);
+  sending.join();
+}
+
+TEST_F(Tls, OneThreadMaySendWhileAnotherReceives) {
+  const TlsServer server({.files = files});
+  const auto transport = connected(server);
+  ASSERT_TRUE(transport);
+  constexpr int kTimes = 500;
+  std::thread sending([&] {
+    for (int i = 0; i < kTimes; ++i) {
+      if (transport->send("ping", kPatience) != Transport::Status::ok) return;
+    }
+  });
+  EXPECT_EQ(receive(*transport, 4 * kTimes).size(), 4U * kTimes);
+  sending.join();
+}
+
+TEST_F(Tls, VerifiesTheServer) {
+  const auto flawed = [&](const char* name, Authority::Flaw flaw) {
+    return authority->issue(name, flaw).value();
+  };
+  const struct {
+    testbed::TlsFiles files;
+    TlsSettings settings;
+    const char* said;
+  } cases[] = {
+      {files, {.ca_file = other->ca()}, "of an authority that is not trusted"},
+      {files, {}, "of an authority that is not trusted"},
+      {flawed("self", Authority::Flaw::self_signed), trusting(), "is self-signed"},
+      {flawed("old", Authority::Flaw::expired), trusting(), "has expired"},
+      {flawed("name", Authority::Flaw::wrong_name), trusting(), "is not for 127.0.0.1"},
+      {files, {.ca_file = authority->ca(), .server_name = "db.example"}, "not for db.example"},
+      {files, {.ca_file = authority->ca(), .server_name = "localhost"}, "connected"},
+      {files, {.ca_file = authority->ca(), .only_1_3 = true}, "connected"},
+  };
+  for (const auto& one : cases) {
+    const TlsServer server({.files = one.files});
+    EXPECT_THAT(failure(server.address(), one.settings), HasSubstr(one.said));
+  }
+}
+
+TEST_F(Tls, SaysWhichVersionIsMissing) {
+  const TlsServer server({.files = files, .max_version = TLS1_2_VERSION});
+  TlsSettings settings = trusting();
+  EXPECT_EQ(failure(server.address(), settings), "connected");
+  settings.only_1_3 = true;
+  EXPECT_THAT(failure(server.address(), settings), HasSubstr("allowed here (1.3)"));
+}
+
+TEST_F(Tls, SaysThatTheServerWantsACertificate) {
+  for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+    const TlsServer server({.files = files, .demands_certificate = true, .max_version = version});
+    auto refused = connect_socket(server.address(), kPatience, {}, std::array{trusting()}.data());
+    std::string why = refused ? "" : refused.error();
+    if (refused) {
+      // With TLS 1.3 a client learns it after its handshake.
+      (void)(*refused)->send("ping", kPatience);
+      EXPECT_EQ(receive(**refused, 4), "");
+      why = describe(Transport::Status::closed, kPatience, refused->get());
+    }
+    EXPECT_THAT(why, HasSubstr("client certificate: cert=FILE&key=FILE")) << version;
+    const auto transport = connected(server, with_certificate());
+    ASSERT_TRUE(transport);
+    EXPECT_EQ(transport->send("ping", kPatience), Transport::Status::ok);
+    EXPECT_EQ(receive(*transport, 4), "ping");
+  }
+}
+
+TEST_F(Tls, SaysThatTheServerDoesNotSpeakIt) {
+  const Listener listener;
+  std::thread plain([&] {
+    const int fd = ::accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC);
+    constexpr std::string_view kAnswer = "-ERR unknown command\r\n";
+    ::send(fd, kAnswer.data(), kAnswer.size(), MSG_NOSIGNAL);
+    std::array<char, 16> wait;
+    // Until the client leaves.
+    while (::recv(fd, wait.data(), wait.size(), 0) > 0) continue;
+    ::close(fd);
+  });
+  EXPECT_EQ(failure({.host = "127.0.0.1", .port = listener.port()}),
+            "the server does not speak TLS");
+  plain.join();
+}
+
+TEST_F(Tls, AServerThatIsSilentCostsTheTimeout) {
+  const Listener silent;
+  EXPECT_THAT(failure({.host = "127.0.0.1", .port = silent.port()}, trusting(), 50ms),
+              testing::AllOf(HasSubstr("no connection within 50ms"), HasSubstr("TLS handshake")));
+}
+
+TEST_F(Tls, APlainClientIsAskedWhetherItIsATlsPort) {
+  const TlsServer server({.files = files});
+  const auto plain = connect_socket(server.address(), kPatience, {});
+  ASSERT_TRUE(plain) << plain.error();
+  (*plain)->send("PING\r\nPING\r\n", kPatience);
+  EXPECT_EQ(receive(**plain, 1), "");
+  EXPECT_THAT(describe(Transport::Status::closed, kPatience, plain->get()),
+              HasSubstr("is it a TLS port?"));
+}
+
+/// All bytes of two records but the last, and that one once the client has said something.
+void send_in_pieces(SSL* peer) {
+  BIO* const sealed = BIO_new(BIO_s_mem());
+  SSL_set0_wbio(peer, sealed);
+  SSL_write(peer, "one", 3);
+  SSL_write(peer, "two", 3);
+  std::string bytes(static_cast<std::size_t>(BIO_pending(sealed)), '\0');
+  BIO_read(sealed, bytes.data(), static_cast<int>(bytes.size()));
+  ::send(SSL_get_rfd(peer), bytes.data(), bytes.size() - 1, MSG_NOSIGNAL);
+  std::array<char, 16> buffer;
+  if (SSL_read(peer, buffer.data(), static_cast<int>(buffer.size())) <= 0) return;
+  ::send(SSL_get_rfd(peer), &bytes.back(), 1, MSG_NOSIGNAL);
+  SSL_read(peer, buffer.data(), static_cast<int>(buffer.size()));
+}
+
+/// A poll would wait in vain for what has been decrypted already, or spin over half a record.
+TEST_F(Tls, WhatIsDecryptedCountsAsInputAndHalfARecordDoesNot) {
+  const TlsServer server({.files = files, .serve = send_in_pieces});
+  const auto transport = connected(server);
+  ASSERT_TRUE(transport);
+  std::array<char, 2> small;
+  std::array<char, 100> buffer;
+  ASSERT_EQ(transport->receive(small, kPatience, {}).bytes, 2U);
+  EXPECT_EQ(transport->descriptor(), -1);
+  std::array<Watched, 1> watched{Watched{.descriptor = transport->descriptor()}};
+  wait_for_any(watched, kPatience, {});
+  EXPECT_TRUE(watched[0].ready);
+  ASSERT_EQ(transport->receive(buffer, Duration::zero(), {}).bytes, 1U);
+  while (transport->descriptor() == -1) {
+    EXPECT_EQ(transport->receive(buffer, Duration::zero(), {}).status, Transport::Status::ok);
+  }
+  EXPECT_EQ(transport->receive(buffer, 20ms, {}).status, Transport::Status::timed_out);
+  EXPECT_GE(transport->descriptor(), 0);
+  ASSERT_EQ(transport->send("go on", kPatience), Transport::Status::ok);
+  EXPECT_EQ(receive(*transport, 3), "two");
+}
+
+TEST_F(Tls, AStopEndsAWait) {
+  const TlsServer server({.files = files});
+  const auto transport = connected(server);
+  ASSERT_TRUE(transport);
+  std::stop_source stop;
+  std::jthread stopping([&] { stop.request_stop(); });
+  std::array<char, 16> buffer;
+  const TimePoint begin = BootClock::now();
+  EXPECT_EQ(transport->receive(buffer, kPatience, stop.get_token()).status,
+            Transport::Status::stopped);
+  EXPECT_LT(BootClock::now() - begin, kPatience / 2);
+  EXPECT_FALSE(transport->usable());
+}
+
+TEST_F(Tls, ConnectionsWithTheSameSettingsShareAContext) {
+  const auto first = TlsContext::share(trusting()).value();
+  EXPECT_EQ(TlsContext::share(trusting()).value(), first);
+  EXPECT_NE(TlsContext::share(with_certificate()).value(), first);
+}
+
+TEST_F(Tls, NamesTheFileThatCannotBeUsed) {
+  TlsSettings settings = trusting();
+  settings.ca_file = files.key;
+  EXPECT_THAT(TlsContext::share(settings).error(),
+              testing::AllOf(HasSubstr("cacert: "), HasSubstr(files.key.string())));
+  settings = with_certificate();
+  settings.certificate_file = files.key;
+  EXPECT_THAT(TlsContext::share(settings).error(), HasSubstr("cert: "));
+  settings = with_certificate();
+  settings.key_file = other->issue("other").value().key;
+  EXPECT_THAT(TlsContext::share(settings).error(), HasSubstr("key: "));
+}
+
+}  // namespace
+}  // namespace lockbench::test

@@ -1,0 +1,342 @@
+#include "strategies/zookeeper/client/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/strategies/zookeeper/fake_ensemble.h"
+
+namespace lockbench::zookeeper {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+/// A session on simulated time, between whose calls the test is its keeper.
+class SessionTest : public testing::Test {
+ protected:
+  static constexpr seconds kTtl{6};
+  static constexpr seconds kCommandTimeout{3};
+
+  ~SessionTest() override { session_->close(); }
+
+  /// With these servers.
+  void begin_anew(std::string_view servers) {
+    if (session_) session_->close();
+    session_ = std::make_unique<Session>(*parse_endpoint(servers), kCommandTimeout, env_, nullptr,
+                                         ensemble_.connector());
+  }
+  void connect() {
+    const auto connected = session_->connect(kTtl);
+    ASSERT_TRUE(connected) << connected.error().message;
+  }
+  StoreResult<std::vector<Reply>> call(Request::Kind kind, const std::string& path) {
+    const Request request{kind, path};
+    return session_->call({&request, 1}, "key");
+  }
+  std::shared_ptr<LeaseState> lease_on(const std::string& path) {
+    EXPECT_TRUE(call(Request::Kind::make_ephemeral, path));
+    return session_->bind(path);
+  }
+  /// Time passes, and the keeper does what it does.
+  void keep_for(Duration duration) {
+    const TimePoint until = clock_.now() + duration;
+    while (clock_.now() < until) {
+      clock_.advance(std::min<Duration>(session_->keep(keepers_), until - clock_.now()));
+    }
+    session_->keep(keepers_);
+  }
+
+  SimClock clock_;
+  SimEnv env_{clock_, 1}, keepers_{clock_, 2};
+  FakeEnsemble ensemble_{clock_};
+  std::unique_ptr<Session> session_ = std::make_unique<Session>(
+      *parse_endpoint("one"), kCommandTimeout, env_, nullptr, ensemble_.connector());
+};
+
+TEST_F(SessionTest, IsValidForAsLongAsTheServerGrants) {
+  ensemble_.grant(seconds(4));
+  connect();
+  const TimePoint asked = clock_.now();
+  const auto lease = lease_on("/l");
+  ASSERT_TRUE(lease);
+  EXPECT_EQ(lease->valid_until(), asked + seconds(4));
+  EXPECT_EQ(ensemble_.count(15), 1) << "create2";
+}
+
+TEST_F(SessionTest, PingsAtAThirdOfItsTimeout) {
+  connect();
+  const auto lease = lease_on("/l");
+  keep_for(kTtl / 3 - seconds(1));
+  EXPECT_EQ(ensemble_.count(FakeEnsemble::kPing), 0) << "an answer is as good";
+  keep_for(seconds(1));
+  EXPECT_EQ(ensemble_.count(FakeEnsemble::kPing), 1);
+  keep_for(10 * kTtl);
+  EXPECT_GE(ensemble_.count(FakeEnsemble::kPing), 30);
+  EXPECT_LE(ensemble_.count(FakeEnsemble::kPing), 45);
+  EXPECT_GE(lease->valid_until(), clock_.now() + kTtl / 2);
+  EXPECT_FALSE(lease->lost_at());
+  EXPECT_THAT(keepers_.commands(), testing::Contains("after ping"));
+}
+
+TEST_F(SessionTest, SilentServerIsLeftForAnotherWithinTheSameSession) {
+  begin_anew("one,two");
+  connect();
+  const auto lease = lease_on("/l");
+  const std::int64_t id = session_->id();
+  const std::string first = ensemble_.host();
+  ensemble_.server(first).answers = false;
+  keep_for(kTtl * 2 / 3 + milliseconds(500));
+  EXPECT_NE(ensemble_.host(), first);
+  EXPECT_EQ(session_->id(), id);
+  EXPECT_TRUE(session_->connected());
+  EXPECT_FALSE(lease->lost_at());
+  EXPECT_GT(lease->valid_until(), clock_.now() + kTtl / 2);
+  EXPECT_TRUE(call(Request::Kind::remove, "/l"));
+}
+
+TEST_F(SessionTest, IsLostWhenNoServerHasAnsweredForItsTimeout) {
+  begin_anew("one,two");
+  connect();
+  const TimePoint asked = clock_.now();
+  const auto lease = lease_on("/l");
+  for (const char* host : {"one", "two"}) ensemble_.server(host).answers = false;
+  keep_for(kTtl - milliseconds(1));
+  EXPECT_FALSE(lease->lost_at()) << "the server may still hear of it";
+  keep_for(seconds(1));
+  ASSERT_TRUE(lease->lost_at());
+  EXPECT_GE(*lease->lost_at(), asked + kTtl);
+  EXPECT_TRUE(session_->is_over(session_->number()));
+  EXPECT_EQ(session_->bind("/m"), nullptr);
+}
+
+TEST_F(SessionTest, TheServerMayHaveEndedIt) {
+  connect();
+  const std::uint64_t number = session_->number();
+  const auto lease = lease_on("/l");
+  ensemble_.end_sessions();
+  ensemble_.cut();
+  keep_for(seconds(1));
+  EXPECT_TRUE(lease->lost_at());
+  EXPECT_TRUE(session_->is_over(number));
+  const auto refused = call(Request::Kind::exists, "/l");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, StoreError::Kind::rejected);
+  EXPECT_THAT(refused.error().message, HasSubstr("session expired"));
+  connect();
+  EXPECT_NE(session_->number(), number);
+  EXPECT_TRUE(call(Request::Kind::exists, "/l"));
+}
+
+TEST_F(SessionTest, AfterATimeAsleepItsBeliefIsOver) {
+  connect();
+  const auto lease = lease_on("/l");
+  clock_.advance(kTtl);
+  EXPECT_FALSE(lease->valid_at(clock_.now()));
+  EXPECT_EQ(session_->bind("/l"), nullptr) << "it may have ended meanwhile";
+}
+
+TEST_F(SessionTest, WatchedNodeWakesTheWaiter) {
+  connect();
+  session_->listen("/ahead");
+  ASSERT_TRUE(call(Request::Kind::look, "/ahead"));
+  const TimePoint deleted = clock_.now() + seconds(1);
+  clock_.at(deleted, [&] {
+    ensemble_.push_event(FakeEnsemble::kDeleted, "/ahead");
+    session_->keep(keepers_);
+  });
+  EXPECT_EQ(session_->wait(clock_.now() + seconds(2), {}), WaitResult::signalled);
+  EXPECT_EQ(clock_.now(), deleted);
+  session_->listen("/ahead");
+  ensemble_.push_event(FakeEnsemble::kDeleted, "/another");
+  EXPECT_EQ(session_->wait(clock_.now() + seconds(1), {}), WaitResult::timed_out);
+}
+
+TEST_F(SessionTest, LostConnectionWakesTheWaiter) {
+  connect();
+  session_->listen("/ahead");
+  ASSERT_TRUE(call(Request::Kind::look, "/ahead"));
+  clock_.at(clock_.now() + seconds(1), [&] {
+    ensemble_.cut();
+    session_->keep(keepers_);
+  });
+  EXPECT_EQ(session_->wait(clock_.now() + seconds(2), {}), WaitResult::signalled);
+}
+
+TEST_F(SessionTest, RemovalOfAHeldNodeIsALoss) {
+  connect();
+  const auto lease = lease_on("/l"), other = lease_on("/m");
+  ensemble_.push_event(FakeEnsemble::kChanged, "/l");
+  ensemble_.push_event(FakeEnsemble::kDeleted, "/l");
+  session_->keep(keepers_);
+  EXPECT_TRUE(lease->lost_at());
+  EXPECT_FALSE(session_->is_bound("/l"));
+  EXPECT_FALSE(other->lost_at());
+}
+
+TEST_F(SessionTest, WatchesOfHeldNodesAreSetAgain) {
+  begin_anew("zk://ann:secret@one/app");
+  connect();
+  ASSERT_TRUE(call(Request::Kind::look, "/l"));
+  ASSERT_TRUE(call(Request::Kind::look, "/ahead"));
+  const auto lease = lease_on("/l");
+  ensemble_.cut();
+  keep_for(seconds(1));
+  ASSERT_TRUE(session_->connected());
+  EXPECT_EQ(ensemble_.count(FakeEnsemble::kAuth), 2) << "on each connection";
+  ASSERT_EQ(ensemble_.count(FakeEnsemble::kSetWatches), 1);
+  const FakeEnsemble::Said* set = nullptr;
+  for (const auto& said : ensemble_.said()) {
+    if (said.operation == FakeEnsemble::kSetWatches) set = &said;
+  }
+  EXPECT_THAT(set->body, HasSubstr("/app/l"));
+  EXPECT_THAT(set->body, testing::Not(HasSubstr("ahead"))) << "who waits looks again";
+  ensemble_.push_event(FakeEnsemble::kDeleted, "/app/l");
+  session_->keep(keepers_);
+  EXPECT_TRUE(lease->lost_at());
+}
+
+TEST_F(SessionTest, WhatNobodyCanHaveSentCostsTheConnectionAndNothingElse) {
+  const std::string header = big_endian(0, 8) + big_endian(0, 4);
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {big_endian(99, 4) + header, "nobody asked"},
+      {big_endian(-2, 4) + header, "a ping that nobody sent"},
+      {big_endian(-8, 4) + big_endian(0, 8) + big_endian(-101, 4), "no node"},
+      {big_endian(-1, 4) + header + big_endian(42, 4), "an event"},
+      {big_endian(7, 2), "a header"},
+      {"", "a header"},
+  };
+  for (const auto& [packet, why] : cases) {
+    connect();
+    const auto lease = lease_on("/l");
+    const std::int64_t id = session_->id();
+    // Behind the request, before its answer.
+    ensemble_.server("one").answers = false;
+    clock_.at(clock_.now() + milliseconds(1), [&, sent = packet] {
+      ensemble_.push(sent);
+      ensemble_.server("one").answers = true;
+    });
+    const auto lost = call(Request::Kind::exists, "/l");
+    ASSERT_FALSE(lost) << why;
+    EXPECT_EQ(lost.error().kind, StoreError::Kind::unanswered) << why;
+    EXPECT_THAT(lost.error().message, StartsWith("one:2181: the connection was lost: "));
+    EXPECT_THAT(lost.error().message, HasSubstr(why));
+    EXPECT_TRUE(call(Request::Kind::exists, "/l")) << why;
+    EXPECT_EQ(session_->id(), id) << why;
+    EXPECT_FALSE(lease->lost_at()) << why;
+    session_->unbind(lease);
+  }
+}
+
+TEST_F(SessionTest, PacketsHaveABound) {
+  for (const std::int64_t length :
+       {std::int64_t{-1}, std::int64_t{5} << 20, std::int64_t{1} << 31}) {
+    connect();
+    ensemble_.push_raw(big_endian(length, 4));
+    session_->keep(keepers_);
+    EXPECT_FALSE(session_->connected()) << length;
+    EXPECT_TRUE(call(Request::Kind::exists, "/l")) << length;
+  }
+}
+
+TEST_F(SessionTest, AnswersMayComeInPieces) {
+  connect();
+  ensemble_.server("one").answers = false;
+  const std::string packet = big_endian(1, 4) + big_endian(1, 8) + big_endian(-101, 4);
+  const std::string framed = big_endian(static_cast<std::int64_t>(packet.size()), 4) + packet;
+  for (std::size_t i = 0; i < framed.size(); ++i) {
+    clock_.at(clock_.now() + milliseconds(1 + i),
+              [&, byte = framed.substr(i, 1)] { ensemble_.push_raw(byte); });
+  }
+  const auto answer = call(Request::Kind::exists, "/l");
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->front().kind, Reply::Kind::no_node);
+}
+
+TEST_F(SessionTest, SilenceEndsACallAfterItsTimeout) {
+  connect();
+  ensemble_.server("one").answers = false;
+  const TimePoint begun = clock_.now();
+  const auto answer = call(Request::Kind::exists, "/l");
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().kind, StoreError::Kind::unanswered);
+  EXPECT_THAT(answer.error().message, HasSubstr("no answer within 3s"));
+  EXPECT_EQ(clock_.now(), begun + kCommandTimeout);
+}
+
+TEST_F(SessionTest, LateAnswersBelongToTheCallThatWasGivenUp) {
+  connect();
+  ensemble_.server("one").answers = false;
+  ASSERT_FALSE(call(Request::Kind::exists, "/l"));
+  ensemble_.server("one").answers = true;
+  const auto made = call(Request::Kind::make_ephemeral, "/l");
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(made->front().path, "/l");
+}
+
+TEST_F(SessionTest, RefusalsAreKnownAtOnceAndSilenceIsNot) {
+  begin_anew("one,two");
+  for (const char* host : {"one", "two"}) ensemble_.server(host).listens = false;
+  const TimePoint begun = clock_.now();
+  const auto refused = session_->connect(kTtl);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, StoreError::Kind::not_sent);
+  EXPECT_THAT(refused.error().message, StartsWith("one:2181,two:2181: no ZooKeeper answers: "));
+  EXPECT_THAT(refused.error().message, HasSubstr("Connection refused"));
+  EXPECT_LT(clock_.now(), begun + seconds(1));
+  ensemble_.server("two").listens = true;
+  ensemble_.server("two").answers = false;
+  const TimePoint again = clock_.now();
+  const auto silent = session_->connect(kTtl);
+  ASSERT_FALSE(silent);
+  EXPECT_THAT(silent.error().message, HasSubstr("no connection within 3s"));
+  EXPECT_EQ(clock_.now(), again + kCommandTimeout);
+  ensemble_.server("two").answers = true;
+  connect();
+}
+
+TEST_F(SessionTest, ServersAreTriedInAnOrderOfItsOwn) {
+  std::set<std::string> first;
+  for (int i = 0; i < 32 && first.size() < 3; ++i) {
+    begin_anew("one,two,three");
+    connect();
+    first.insert(ensemble_.host());
+  }
+  EXPECT_EQ(first.size(), 3U);
+}
+
+TEST_F(SessionTest, IsEndedAtTheServer) {
+  connect();
+  const auto lease = lease_on("/l");
+  const std::int64_t id = session_->id();
+  session_->close();
+  EXPECT_TRUE(ensemble_.session(id).over);
+  EXPECT_TRUE(lease->lost_at());
+  EXPECT_EQ(ensemble_.count(FakeEnsemble::kClose), 1);
+}
+
+TEST_F(SessionTest, ClosingDoesNotWaitForAServerThatIsSilent) {
+  connect();
+  ensemble_.server("one").answers = false;
+  ASSERT_FALSE(call(Request::Kind::exists, "/l"));
+  const TimePoint begun = clock_.now();
+  session_->close();
+  EXPECT_EQ(clock_.now(), begun);
+}
+
+TEST_F(SessionTest, StopEndsACallSoon) {
+  connect();
+  ensemble_.server("one").answers = false;
+  std::stop_source source;
+  clock_.at(clock_.now() + seconds(1), [&] { source.request_stop(); });
+  const TimePoint begun = clock_.now();
+  const Request request{Request::Kind::exists, "/l"};
+  const auto stopped = session_->call({&request, 1}, "key", source.get_token());
+  ASSERT_FALSE(stopped);
+  EXPECT_THAT(stopped.error().message, HasSubstr("stopped"));
+  EXPECT_LE(clock_.now() - begun, seconds(1) + milliseconds(100));
+}
+
+}  // namespace
+}  // namespace lockbench::zookeeper
