@@ -36,13 +36,27 @@ TEST_P(RefusedValue, IsNamedWithWhatIsAllowed) {
   }
 }
 
-std::vector<Refused> refused_values() {
-  std::vector<Refused> refused;
-  const auto refuse = [&](const std::string& option, const std::string& allowed,
-                          const std::vector<std::string>& values) {
-    for (const std::string& value : values) refused.push_back({option, value, allowed});
-  };
-  const std::string duration = "ns, us, ms, s, m or h, such as 250us";
+class Refusals {
+ public:
+  Refusals() {
+    of_the_load();
+    of_the_lock();
+  }
+  const std::vector<Refused>& all() const { return all_; }
+
+ private:
+  void refuse(const std::string& option, const std::string& allowed,
+              const std::vector<std::string>& values) {
+    for (const std::string& value : values) all_.push_back({option, value, allowed});
+  }
+  void of_the_load();
+  void of_the_lock();
+
+  const std::string duration_ = "ns, us, ms, s, m or h, such as 250us";
+  std::vector<Refused> all_;
+};
+
+void Refusals::of_the_load() {
   const std::string distribution = "exp(2ms), or uniform(1ms,3ms), or quantiles:FILE";
   refuse("--clients", "1 to 100000",
          {"0", "100001", "-1", "abc", "1.5", "99999999999999999999", "8x", " 8", "0x10", "+8"});
@@ -63,30 +77,33 @@ std::vector<Refused> refused_values() {
   refuse("--think", "at most 1h", {"2h"});
   refuse("--think", distribution, {"-1s", "inf"});
   refuse("--think", "takes two durations: uniform(1ms,3ms)", {"uniform(1ms)"});
-  refuse("--think", duration, {"exp()"});
+  refuse("--think", duration_, {"exp()"});
   refuse("--rate", "0.001 to 10000000",
          {"0", "-1", "nan", "inf", "-inf", "1e8", "1e-9", "1e999", "5/s"});
   refuse("--arrival", "constant, poisson", {"Poisson", "uniform"});
   refuse("--duration", "1ms to 168h", {"0s", "169h"});
-  refuse("--duration", duration, {"3", "-3s", "3 seconds", "infs", "nans"});
+  refuse("--duration", duration_, {"3", "-3s", "3 seconds", "infs", "nans"});
   refuse("--iterations", "1 to 1000000000000", {"0", "-5", "1e6", "18446744073709551616"});
   refuse("--warmup", "0s to 1h", {"61m"});
-  refuse("--warmup", duration, {"5", "-1s"});
+  refuse("--warmup", duration_, {"5", "-1s"});
+}
+
+void Refusals::of_the_lock() {
   refuse("--ttl", "1ms to 24h", {"0s", "999us", "25h"});
-  refuse("--ttl", duration, {"10"});
+  refuse("--ttl", duration_, {"10"});
   refuse("--acquire-timeout", "0s to 24h", {"25h"});
-  refuse("--acquire-timeout", duration, {"-1s", "30"});
+  refuse("--acquire-timeout", duration_, {"-1s", "30"});
   refuse("--renew", "neither off nor auto nor a duration", {"on", "5", "-1s", "auto:1s"});
   refuse("--renew", "1ms to 24h", {"0s", "25h"});
   refuse("--renew-cap", "1ms to 168h", {"0s", "169h"});
-  refuse("--renew-cap", duration, {"none"});
+  refuse("--renew-cap", duration_, {"none"});
   refuse("--nodes", "whole number from 1 to 15", {"0", "16", "-1", "five", "3.5"});
   refuse("--node-timeout", "100us to 1h", {"0s", "2h"});
-  refuse("--node-timeout", duration, {"50"});
+  refuse("--node-timeout", duration_, {"50"});
   refuse("--replicas", "0 to 16", {"17", "-1", "two"});
   refuse("--wait-replicas", "1 to 16 nor all", {"0", "17", "none", "1.5"});
   refuse("--wait-timeout", "1ms to 1h", {"0s", "999us", "2h"});
-  refuse("--wait-timeout", duration, {"100"});
+  refuse("--wait-timeout", duration_, {"100"});
   refuse("--wait", "poll:INTERVAL, backoff:MIN..MAX",
          {"poll", "poll:", "poll:-1ms", "backoff:1ms", "spin"});
   refuse("--wait", "(0 < MIN <= MAX)", {"backoff:5ms..1ms"});
@@ -95,9 +112,9 @@ std::vector<Refused> refused_values() {
   refuse("--repeat", "1 to 1000", {"0", "1001", "-1"});
   refuse("--seed", "0 to 9223372036854775807", {"-1", "9223372036854775808", "0.5"});
   refuse("--store-timeout", "1ms to 1h", {"0s", "2h"});
-  refuse("--store-timeout", duration, {"100"});
+  refuse("--store-timeout", duration_, {"100"});
   refuse("--rtt", "0s to 1h", {"2h"});
-  refuse("--rtt", duration, {"-1ms", "100"});
+  refuse("--rtt", duration_, {"-1ms", "100"});
   refuse("--threshold", "close ones: acquire.p90", {"acquire.p98<5ms"});
   refuse("--threshold", "one of < <= > >= == !=", {"acquire.p99"});
   refuse("--threshold", "is not a number", {"acquire.p99<"});
@@ -109,10 +126,9 @@ std::vector<Refused> refused_values() {
   refuse("--deadlock-timeout", "1ms to 1h", {"0s", "2h"});
   refuse("--lock-delay", "0s to 1h", {"2h"});
   refuse("--format", "table, json, csv, markdown", {"xml", "Table"});
-  return refused;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RefusedValue, testing::ValuesIn(refused_values()));
+INSTANTIATE_TEST_SUITE_P(All, RefusedValue, testing::ValuesIn(Refusals().all()));
 
 }  // namespace
 }  // namespace lockbench::cli

@@ -85,20 +85,6 @@ std::vector<Malformed> malformed_combinations() {
       {"SharedModeThatNoneHas",
        {"run", "--shared-share", "0.5", "--out", "/dev/null", "none"},
        {"--shared-share"}},
-      {"MoreLocksThanKeys", run_with({"--locks-per-section", "2"}), {"--keys 2 or more"}},
-      {"SeveralLocksOfAClientsOwn",
-       run_with({"--locks-per-section", "2", "--keys", "per-client"}),
-       {"--locks-per-section", "--keys N"}},
-      {"OrderOfOneLock",
-       run_with({"--lock-order", "drawn"}),
-       {"--lock-order", "--locks-per-section"}},
-      {"DeadlocksOfSortedLocks",
-       run_with({"--on-deadlock", "timeout", "--locks-per-section", "2", "--keys", "9"}),
-       {"--on-deadlock", "--lock-order drawn"}},
-      {"WaitDieWithoutOrder",
-       {"run", "--locks-per-section", "2", "--keys", "9", "--lock-order", "drawn", "--on-deadlock",
-        "wait-die", "--out", "/dev/null", "none"},
-       {"none", "in order"}},
       {"LingerWithoutMetrics", run_with({"--linger", "5s"}), {"--metrics-listen"}},
       {"UnknownOptionOfList", {"list", "--clients", "1"}, {"--clients"}},
       {"DoctorTakesNoArguments", {"doctor", "redis"}, {"first argument", "only options"}},
@@ -125,6 +111,26 @@ std::vector<Malformed> malformed_combinations() {
       {"CommandDsn", {"password=hunter2"}, {"--redis"}, "", "hunter2"},
       {"PasswordBehindALetter", run_with({"-phunter2"}), {"-p"}, "", "hunter2"},
       {"PasswordBehindAColon", run_with({"--redis:hunter2"}), {"--redis"}, "", "hunter2"},
+      {"ListTakesNoStrategies", {"list", "redis-set-nx"}, {"redis-set-nx", "only options"}},
+  };
+}
+
+std::vector<Malformed> malformed_workloads() {
+  return {
+      {"MoreLocksThanKeys", run_with({"--locks-per-section", "2"}), {"--keys 2 or more"}},
+      {"SeveralLocksOfAClientsOwn",
+       run_with({"--locks-per-section", "2", "--keys", "per-client"}),
+       {"--locks-per-section", "--keys N"}},
+      {"OrderOfOneLock",
+       run_with({"--lock-order", "drawn"}),
+       {"--lock-order", "--locks-per-section"}},
+      {"DeadlocksOfSortedLocks",
+       run_with({"--on-deadlock", "timeout", "--locks-per-section", "2", "--keys", "9"}),
+       {"--on-deadlock", "--lock-order drawn"}},
+      {"WaitDieWithoutOrder",
+       {"run", "--locks-per-section", "2", "--keys", "9", "--lock-order", "drawn", "--on-deadlock",
+        "wait-die", "--out", "/dev/null", "none"},
+       {"none", "in order"}},
       {"TraceWithoutAKind", {"trace", "--out", "/dev/null"}, {"KIND, which is tpcc"}},
       {"TraceOfAnUnknownKind", {"trace", "tatp", "--out", "/dev/null"}, {"tpcc"}},
       {"TraceWithoutAFile", {"trace", "tpcc"}, {"--out FILE"}},
@@ -139,7 +145,6 @@ std::vector<Malformed> malformed_combinations() {
       {"CleanWithoutServers",
        {"clean", "--run", "20261121T012530Z-4f3a9c"},
        {"nothing to clean", "--redis URL"}},
-      {"ListTakesNoStrategies", {"list", "redis-set-nx"}, {"redis-set-nx", "only options"}},
   };
 }
 
@@ -281,8 +286,8 @@ std::vector<Malformed> malformed_files() {
 
 std::vector<Malformed> all_malformed() {
   std::vector<Malformed> all = malformed_options();
-  for (const auto& more :
-       {malformed_combinations(), malformed_redis(), malformed_servers(), malformed_files()}) {
+  for (const auto& more : {malformed_combinations(), malformed_workloads(), malformed_redis(),
+                           malformed_servers(), malformed_files()}) {
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;

@@ -131,8 +131,8 @@ TEST(DurationDistribution, FollowsMeasuredQuantiles) {
                                                   {0.9, milliseconds(10)},
                                                   {0.95, milliseconds(30)}};
   for (const auto& [share, value] : expected) {
-    const auto within =
-        std::count_if(draws.begin(), draws.end(), [&](Duration draw) { return draw <= value; });
+    const auto within = std::count_if(draws.begin(), draws.end(),
+                                      [most = value](Duration draw) { return draw <= most; });
     const double deviation = std::sqrt(kDraws * share * (1 - share));
     EXPECT_NEAR(static_cast<double>(within), kDraws * share, 5 * deviation) << share;
   }

@@ -39,7 +39,7 @@ void fail_and_wait(const std::string& what, std::vector<std::string>& said) {
     }
   } catch (const std::exception& error) {
     carrier.yield();
-    said.push_back(error.what());
+    said.emplace_back(error.what());
   }
   EXPECT_EQ(std::current_exception(), nullptr);
 }
