@@ -75,8 +75,9 @@ TEST_F(Threads, ThatAreTooFewForAnythingAreAnErrorToo) {
 
 TEST(Memory, ThatIsTooLittleIsAnError) {
   const Scratch scratch;
-  const Outcome outcome = run(scratch, under({"/usr/bin/prlimit", "--as=120000000"},
-                                             short_run({"none", "--out", "r.json"})));
+  const Outcome outcome = run(
+      scratch, under({"/usr/bin/prlimit", "--as=80000000"},
+                     {"run", "none", "--keys", "10000000", "--duration", "5s", "--out", "r.json"}));
   expect_orderly(outcome);
   expect_in(outcome.err, "not enough memory");
 }
