@@ -18,11 +18,6 @@ namespace {
 // How often a poll that cannot be interrupted looks for a stop.
 constexpr Duration kPollSlice = std::chrono::milliseconds(20);
 
-timespec to_timespec(Duration duration) {
-  const auto whole = std::chrono::floor<std::chrono::seconds>(duration);
-  return {.tv_sec = whole.count(), .tv_nsec = (duration - whole).count()};
-}
-
 /// A thread while it waits, on a futex: std::atomic cannot wait with a deadline, and a condition
 /// variable would be destroyed while somebody still notifies it.
 class ThreadWaiter final : public Waiter {

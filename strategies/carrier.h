@@ -49,9 +49,10 @@ class Carrier {
   virtual void poll(std::span<pollfd> descriptors, Duration longest,
                     const std::stop_token& stop) = 0;
   /// From now on this descriptor is registered with the kernel once instead of for each wait. It
-  /// must be non-blocking, and forgotten before it is closed. Does nothing on a thread of its own.
+  /// must be used without blocking (MSG_DONTWAIT will do), and forgotten before it is closed. Does
+  /// nothing on a thread of its own.
   virtual void keep(int descriptor) = 0;
-  /// Thread-safe.
+  /// Thread-safe; keep() is for the carrier's own thread.
   virtual void forget(int descriptor) noexcept = 0;
 
   /// Lets others that are ready run first. Does nothing on a thread of its own.

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <ctime>
 
 namespace lockbench {
 namespace {
@@ -74,6 +73,11 @@ std::string format_duration(Duration duration) {
     }
   }
   return fmt::format("{}ns", nanoseconds);  // not reached: every count divides by 1
+}
+
+timespec to_timespec(Duration duration) {
+  const auto whole = std::chrono::floor<std::chrono::seconds>(duration);
+  return {.tv_sec = whole.count(), .tv_nsec = (duration - whole).count()};
 }
 
 std::int64_t ceil_milliseconds(Duration duration) {

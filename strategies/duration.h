@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -40,6 +41,9 @@ std::string format_duration(Duration duration);
 
 /// For output.
 inline double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+/// For the kernel.
+timespec to_timespec(Duration duration);
 
 /// For messages and for stores that count in whole units. Rounds up: a TTL must not be shorter than
 /// requested.

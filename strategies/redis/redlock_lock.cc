@@ -167,9 +167,9 @@ void RedlockLock::ask_range(std::size_t first, std::size_t last, const NodeReque
     // An answer that is there when the time is up still counts: this client was late, not the node.
     const Duration left = std::max(give_up_at - env_.now(), Duration::zero());
     wait_for_answers(left, limits.stop);
-    auto watched = watched_.begin();
+    auto polled = polled_.begin();
     std::erase_if(awaited_, [&](std::size_t node) {
-      return (watched++)->ready && count_answer(node, votes);
+      return (polled++)->revents != 0 && count_answer(node, votes);
     });
     over = left == Duration::zero() || limits.stop.stop_requested();
   }
@@ -182,15 +182,19 @@ void RedlockLock::ask_range(std::size_t first, std::size_t last, const NodeReque
 }
 
 void RedlockLock::wait_for_answers(Duration longest, const std::stop_token& stop) {
-  watched_.clear();
+  polled_.clear();
   bool some_there = false;
   for (const std::size_t node : awaited_) {
     const int descriptor = nodes_[node].descriptor();
     some_there = some_there || descriptor < 0;
-    watched_.push_back({.descriptor = descriptor, .ready = shares_connections_});
+    polled_.push_back({.fd = descriptor, .events = POLLIN, .revents = POLLIN});
   }
-  if (!shares_connections_) return wait_for_any(watched_, longest, stop);
-  if (!some_there) Carrier::current().wait(answered_.get(), BootClock::now() + longest, stop);
+  if (some_there) return;
+  if (shares_connections_) {
+    Carrier::current().wait(answered_.get(), BootClock::now() + longest, stop);
+  } else {
+    Carrier::current().poll(polled_, longest, stop);
+  }
 }
 
 bool RedlockLock::decided(const Votes& votes) const {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <poll.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,7 +11,6 @@
 #include "strategies/descriptor.h"
 #include "strategies/redis/client/quorum_node.h"
 #include "strategies/renewal.h"
-#include "strategies/transport/socket.h"
 
 namespace lockbench::redis {
 
@@ -79,7 +80,7 @@ class RedlockLock : public LockStrategy {
   /// Asks the nodes from `first` to `last - 1` at once.
   void ask_range(std::size_t first, std::size_t last, const NodeRequestPtr& request,
                  const Limits& limits, Votes& votes);
-  /// Waits until one of the awaited answers may be there, and marks in `watched_` where to look.
+  /// Waits until one of the awaited answers may be there, and marks in `polled_` where to look.
   void wait_for_answers(Duration longest, const std::stop_token& stop);
   /// Whether later answers cannot change the result any more.
   bool decided(const Votes& votes) const;
@@ -114,7 +115,7 @@ class RedlockLock : public LockStrategy {
   // Of the current round; members, so that a round allocates nothing.
   std::vector<bool> chosen_;
   std::vector<std::size_t> awaited_;
-  std::vector<Watched> watched_;
+  std::vector<pollfd> polled_;
 };
 
 // For the descriptors of both orders.

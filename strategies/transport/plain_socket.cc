@@ -26,8 +26,7 @@ constexpr Duration kGrace = std::chrono::milliseconds(30);
 /// True if the descriptor was ready in time. A signal counts as not ready.
 bool wait_for(int fd, short events, Duration timeout) {
   pollfd ready{.fd = fd, .events = events, .revents = 0};
-  const timespec limit{.tv_sec = std::chrono::floor<std::chrono::seconds>(timeout).count(),
-                       .tv_nsec = (timeout % std::chrono::seconds(1)).count()};
+  const timespec limit = to_timespec(timeout);
   return ppoll(&ready, 1, &limit, nullptr) > 0;
 }
 
@@ -59,14 +58,14 @@ class Socket : public Transport {
         fd_(socket_.fd()),
         tcp_(tcp),
         blocks_for_(blocks_for),
-        carrier_(Carrier::current()) {
-    carrier_.keep(fd_);
+        keeper_(&Carrier::current()) {
+    keeper_->keep(fd_);
   }
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
   ~Socket() override {
     on_stop_.reset();  // waits for a running callback, which uses the descriptor
-    carrier_.forget(fd_);
+    keeper_->forget(fd_);
   }
 
   Status send(std::string_view bytes, Duration timeout) override {
@@ -111,12 +110,14 @@ class Socket : public Transport {
   }
 
   int descriptor() const override {
-    if (!carrier_.shared()) return fd_;
+    if (!keeper_->shared()) return fd_;
     // Where it is kept, a poll shows only what has come since the last one.
     if (may_hold_bytes_) return -1;
     polled_outside_ = true;
     return fd_;
   }
+
+  void shut() noexcept override { ::shutdown(fd_, SHUT_RDWR); }
 
   bool usable() const override { return !interrupted_.load(std::memory_order_acquire); }
 
@@ -135,6 +136,12 @@ class Socket : public Transport {
   };
 
   void wait_on(Carrier& carrier, short events, Duration longest, const std::stop_token& stop) {
+    // A service may have made the connection of a client that runs elsewhere.
+    if (&carrier != keeper_) {
+      keeper_->forget(fd_);
+      carrier.keep(fd_);
+      keeper_ = &carrier;
+    }
     pollfd ready{.fd = fd_, .events = events, .revents = 0};
     carrier.poll({&ready, 1}, longest, stop);
   }
@@ -203,7 +210,7 @@ class Socket : public Transport {
   const int fd_;
   const bool tcp_;
   const Duration blocks_for_;
-  Carrier& carrier_;  ///< where it was made
+  Carrier* keeper_;  ///< where it was made or, if that is shared, waited for last; outlives it
   // Of whoever receives:
   bool heard_ = false;                   ///< anything
   bool may_hold_bytes_ = false;          ///< the last buffer was filled

@@ -1,11 +1,5 @@
 #include "strategies/transport/socket.h"
 
-#include <poll.h>
-
-#include <algorithm>
-#include <vector>
-
-#include "strategies/carrier.h"
 #include "strategies/transport/connecting.h"
 
 namespace lockbench {
@@ -18,20 +12,6 @@ std::string describe(Transport::Status status, Duration timeout, Transport* tran
       return "stopped while waiting for the answer";
     default:
       return transport == nullptr ? "the connection was closed" : transport->why_closed();
-  }
-}
-
-void wait_for_any(std::span<Watched> watched, Duration longest, const std::stop_token& stop) {
-  std::vector<pollfd> polled;
-  polled.reserve(watched.size());
-  for (const Watched& one : watched) {
-    polled.push_back({.fd = one.descriptor, .events = POLLIN, .revents = 0});
-  }
-  const bool known =
-      std::ranges::any_of(watched, [](const auto& one) { return one.descriptor < 0; });
-  if (!known) Carrier::current().poll(polled, longest, stop);
-  for (std::size_t i = 0; i < watched.size(); ++i) {
-    watched[i].ready = known || polled[i].revents != 0;
   }
 }
 

@@ -38,6 +38,9 @@ class Transport {
   /// some time to arrive.
   virtual Received receive(std::span<char> buffer, Duration timeout,
                            const std::stop_token& stop) = 0;
+  /// Ends the connection now: whoever waits for it finds it closed. Thread-safe. Does nothing where
+  /// a stop ends a wait at once.
+  virtual void shut() noexcept {}
   /// False after a stop has interrupted it: it still receives answers under way, but nothing else.
   virtual bool usable() const = 0;
   /// To poll for input; -1 if bytes are there already.
@@ -48,16 +51,6 @@ class Transport {
 
 /// The failure in words; `closed` has a reason if the transport is given.
 std::string describe(Transport::Status status, Duration timeout, Transport* transport = nullptr);
-
-/// A connection with an awaited answer.
-struct Watched {
-  int descriptor = -1;
-  bool ready = false;
-};
-
-/// Waits until one of these has input, for at most `longest`, and marks those that have. A stop
-/// ends the wait within 50 ms. If a descriptor is -1, returns at once with all of them marked.
-void wait_for_any(std::span<Watched> watched, Duration longest, const std::stop_token& stop);
 
 /// A TCP (with TCP_NODELAY) or unix socket that is being connected, with TLS or without.
 class Connecting {

@@ -12,6 +12,9 @@
 namespace lockbench {
 namespace {
 
+/// Between two looks at a server whose queue is full.
+constexpr Duration kFullPause = std::chrono::milliseconds(1);
+
 /// 0 if it is connected.
 int error_of(int fd) {
   int error = 0;
@@ -31,9 +34,9 @@ tl::expected<int, std::string> SocketRace::get(Duration longest, const std::stop
   while (true) {
     const TimePoint now = BootClock::now();
     start_due(now);
-    if (runners_.empty()) return tl::unexpected(failures_);
-    const TimePoint until =
-        next_ < addresses_.size() ? std::min(end, started_at_ + kHeadStart) : end;
+    if (runners_.empty() && !queue_full_) return tl::unexpected(failures_);
+    const TimePoint next_at = started_at_ + (queue_full_ ? kFullPause : kHeadStart);
+    const TimePoint until = next_ < addresses_.size() ? std::min(end, next_at) : end;
     std::vector<pollfd> polled;
     polled.reserve(runners_.size());
     for (const Runner& runner : runners_) {
@@ -49,9 +52,10 @@ tl::expected<int, std::string> SocketRace::get(Duration longest, const std::stop
 
 void SocketRace::start_due(TimePoint now) {
   if (next_ > 0 && !runners_.empty() && now - started_at_ < kHeadStart) return;
+  queue_full_ = false;
   if (next_ < addresses_.size()) start_next();
   // Those that fail at once, as where a family is missing, cost no time.
-  while (runners_.empty() && next_ < addresses_.size()) start_next();
+  while (runners_.empty() && !queue_full_ && next_ < addresses_.size()) start_next();
   started_at_ = now;
 }
 
@@ -64,7 +68,11 @@ void SocketRace::start_next() {
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): what the sockets want
   const auto* const to = reinterpret_cast<const sockaddr*>(&peer.storage);
   if (::connect(socket.fd(), to, peer.size) != 0 && errno != EINPROGRESS) {
-    return failed(address, errno);
+    // A unix socket tells; over TCP the kernel tries again by itself.
+    queue_full_ = errno == EAGAIN && peer.storage.ss_family == AF_UNIX;
+    if (!queue_full_) return failed(address, errno);
+    next_ = address;
+    return;
   }
   runners_.push_back({.socket = std::move(socket), .address = address});
 }

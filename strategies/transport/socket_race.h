@@ -52,6 +52,7 @@ class SocketRace {
   };
 
   void start_due(TimePoint now);
+  /// Unless the server's queue is full: then it is to be tried again.
   void start_next();
   /// The winner, or -1.
   int settle(const std::vector<pollfd>& polled);
@@ -59,7 +60,8 @@ class SocketRace {
 
   const std::vector<PeerAddress> addresses_;
   std::size_t next_ = 0;
-  TimePoint started_at_{};  ///< the last one
+  TimePoint started_at_{};   ///< the last one
+  bool queue_full_ = false;  ///< of the next one
   std::vector<Runner> runners_;
   std::string failures_;
 };

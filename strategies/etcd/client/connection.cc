@@ -120,7 +120,8 @@ StoreResult<void> Connection::open(Duration limit, const std::stop_token& stop) 
   if (!credentials) return fail(StoreError::Kind::not_sent, credentials.error());
   auto completions = Completions::for_caller();
   if (!completions) return fail(StoreError::Kind::not_sent, completions.error());
-  auto made = std::make_unique<Channel>(member(), endpoint_, *credentials, *std::move(completions));
+  completions_ = *std::move(completions);
+  auto made = std::make_unique<Channel>(member(), endpoint_, *credentials, completions_);
   const TimePoint give_up_at = env_.now() + limit;
   grpc_connectivity_state state = made->channel->GetState(true);
   while (state != GRPC_CHANNEL_READY) {

@@ -22,6 +22,8 @@ class Status;
 
 namespace lockbench::etcd {
 
+class Completions;
+
 struct GrantedLease {
   LeaseId id = 0;
   Duration ttl{};  ///< as the server granted it: not less than was asked for
@@ -109,9 +111,11 @@ class Connection {
   const std::string display_;
   const Duration timeout_;
   Env& env_;
-  bool reached_ = false;              ///< a member, once
-  std::size_t next_ = 0;              ///< the member that is, or is to be, connected to
-  std::string address_;               ///< that member's
+  bool reached_ = false;  ///< a member, once
+  std::size_t next_ = 0;  ///< the member that is, or is to be, connected to
+  std::string address_;   ///< that member's
+  /// The latest channel's: to reconnect must not end and start the thread that fibers share.
+  std::shared_ptr<Completions> completions_;
   std::unique_ptr<Channel> channel_;  ///< null without a connection
   std::string token_;                 ///< from the login; empty until it is needed
 };

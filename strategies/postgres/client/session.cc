@@ -18,8 +18,6 @@
 namespace lockbench::postgres {
 namespace {
 
-/// How often a wait checks for a stop.
-constexpr Duration kSlice = std::chrono::milliseconds(20);
 /// After a stop: how long to wait for an answer under way, for the cancellation, and for its
 /// effect. Together less than 100 ms. If only the wait is over, the last two take the command
 /// timeout at most: a run's end cancels the waits of all clients at once, and 48 connections in
@@ -279,10 +277,9 @@ tl::unexpected<StoreError> Session::broken(StoreError::Kind kind) const {
 bool Session::wait_for_socket(short events, TimePoint give_up_at, const std::stop_token& stop) {
   const TimePoint now = env_.now();
   if (now >= give_up_at) return false;
-  Duration limit = std::min<Duration>(give_up_at - now, std::chrono::hours(1));
-  if (stop.stop_possible()) limit = std::min(limit, kSlice);
+  const Duration limit = std::min<Duration>(give_up_at - now, std::chrono::hours(1));
   pollfd ready{.fd = PQsocket(connection_.get()), .events = events, .revents = 0};
-  Carrier::current().poll({&ready, 1}, limit, {});  // libpq checks the socket itself
+  Carrier::current().poll({&ready, 1}, limit, stop);  // libpq checks the socket itself
   return true;
 }
 
@@ -411,7 +408,11 @@ StoreResult<Session::ResultPtr> Session::collect(bool waits, std::string_view ke
       interrupt_at = TimePoint::max();
     }
     const auto events = static_cast<short>(unsent > 0 ? POLLIN | POLLOUT : POLLIN);
-    if (!wait_for_socket(events, std::min(give_up_at, interrupt_at), patience.stop) &&
+    // The next one to come: one that has come already would end each wait at once.
+    const std::stop_token stop = !wait_over ? patience.waiting_stop
+                                 : !hurried ? patience.stop
+                                            : std::stop_token();
+    if (!wait_for_socket(events, std::min(give_up_at, interrupt_at), stop) &&
         env_.now() >= give_up_at) {
       return fail(StoreError::Kind::unanswered,
                   patience.stop.stop_requested() ? "stopped while waiting for the answer"

@@ -164,6 +164,14 @@ class Subscriber {
   virtual StoreResult<void> connect(const std::stop_token& stop) = 0;
   /// Thread-safe. Does not wait. A Push confirms it.
   virtual StoreResult<void> subscribe(const std::string& channel) = 0;
+  /// The same for many, by the receiver. Waits, for the command timeout at most, until the server
+  /// has taken them.
+  virtual StoreResult<void> subscribe_to_all(std::span<const std::string> channels) {
+    for (const std::string& channel : channels) {
+      if (auto subscribed = subscribe(channel); !subscribed) return subscribed;
+    }
+    return {};
+  }
   virtual StoreResult<void> unsubscribe(const std::string& channel) = 0;
   /// The next push; nothing if none comes within `longest`. A stop ends the wait within 100 ms.
   virtual StoreResult<std::optional<Push>> receive(Duration longest,

@@ -224,11 +224,12 @@ class HiredisConnection : public Connection, private Client {
     std::array<char, 1024> buffer;  // on the stack of each fiber that waits; answers are short
     // All pieces of an answer share one deadline.
     const TimePoint end = BootClock::now() + longest;
-    for (Duration left = longest;; left = end - BootClock::now()) {
+    for (bool waited = false;; waited = true) {
       auto reply = reader_->next();
       if (!reply) return fail(StoreError::Kind::unanswered, reply.error());
       incomplete_ = !reply->has_value();
       if (*reply) return checked(std::move(**reply));
+      const Duration left = waited ? end - BootClock::now() : longest;
       if (left < Duration::zero()) return std::nullopt;
       const auto [status, bytes] = transport_->receive(buffer, left, stop);
       if (status == Transport::Status::timed_out) return std::nullopt;
@@ -309,6 +310,22 @@ class HiredisSubscriber : public Subscriber, private Client {
     return send("UNSUBSCRIBE", channel);
   }
 
+  StoreResult<void> subscribe_to_all(std::span<const std::string> channels) override {
+    {
+      const std::scoped_lock lock(sending_);
+      gathers_ = true;
+    }
+    if (auto gathered = Subscriber::subscribe_to_all(channels); !gathered) return gathered;
+    for (std::string bytes = take_gathered(); !bytes.empty(); bytes = take_gathered()) {
+      // Only the receiver, which this is, changes `transport_`.
+      const Transport::Status status = transport_->send(bytes, timeout_);
+      if (status == Transport::Status::ok) continue;
+      const std::scoped_lock lock(sending_);
+      return cut(lockbench::describe(status, timeout_));
+    }
+    return {};
+  }
+
   StoreResult<std::optional<Push>> receive(Duration longest, const std::stop_token& stop) override {
     if (!transport_) return fail(StoreError::Kind::not_sent, "not connected");
     std::array<char, 1024> buffer;
@@ -342,12 +359,25 @@ class HiredisSubscriber : public Subscriber, private Client {
       cut_ = true;
       return fail(StoreError::Kind::not_sent, "the connection was cut");
     }
-    std::string bytes;
     const std::array<std::string_view, 2> words{name, channel};
-    append_command(bytes, words);
+    append_command(gathered_, words);
+    if (gathers_) return {};
+    const std::string bytes = std::exchange(gathered_, {});
     if (transport_->send(bytes, Duration::zero()) == Transport::Status::ok) return {};
+    return cut("the connection was closed");
+  }
+
+  /// What is to be sent next. If there is nothing, each sends its own again.
+  std::string take_gathered() {
+    const std::scoped_lock lock(sending_);
+    gathers_ = !gathered_.empty();
+    return std::exchange(gathered_, {});
+  }
+
+  /// To be called with the mutex.
+  tl::unexpected<StoreError> cut(std::string_view why) {
     cut_ = true;
-    return fail(StoreError::Kind::unanswered, "the connection was closed");
+    return fail(StoreError::Kind::unanswered, why);
   }
 
   bool is_cut() {
@@ -372,7 +402,8 @@ class HiredisSubscriber : public Subscriber, private Client {
     for (const Sent& sent : under_way_) env_.after_command(info(sent), CommandEnd::lost);
     under_way_.clear();
     transport_.reset();
-    cut_ = false;
+    gathered_.clear();
+    gathers_ = cut_ = false;
     return fail(StoreError::Kind::unanswered, why);
   }
 
@@ -380,7 +411,9 @@ class HiredisSubscriber : public Subscriber, private Client {
   std::unique_ptr<Transport> transport_;
   ReplyReader reader_;
   std::deque<Sent> under_way_;
-  bool cut_ = false;  ///< while sending: the receiver closes it
+  std::string gathered_;  ///< commands that the receiver will send, which may wait
+  bool gathers_ = false;  ///< the receiver sends: nobody else may
+  bool cut_ = false;      ///< while sending: the receiver closes it
 };
 
 class HiredisFactory : public ConnectionFactory {

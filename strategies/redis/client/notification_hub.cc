@@ -1,6 +1,7 @@
 #include "strategies/redis/client/notification_hub.h"
 
 #include <utility>
+#include <vector>
 
 #include "strategies/waiting/wait_policy.h"
 
@@ -21,16 +22,16 @@ NotificationHub::NotificationHub(const Endpoint& endpoint, Duration command_time
     : env_(std::move(env)),
       subscriber_(factory.make_subscriber(endpoint, command_timeout, *env_)) {}
 
-NotificationHub::Waiter::Waiter(NotificationHub& hub, std::string channel, Event& event)
-    : hub_(hub), channel_(std::move(channel)), event_(event) {
-  hub_.join(*this);
+NotificationHub::Waiter::Waiter(NotificationHub& hub, const std::string& channel, Event& event)
+    : hub_(hub), event_(event) {
+  hub_.join(*this, channel);
 }
 
 NotificationHub::Waiter::~Waiter() { hub_.leave(*this); }
 
 bool NotificationHub::Waiter::subscribed() const {
   const std::scoped_lock lock(hub_.mutex_);
-  return hub_.channels_.at(channel_).subscribed;
+  return channel_->subscribed;
 }
 
 void NotificationHub::Waiter::woken() {
@@ -48,13 +49,15 @@ std::size_t NotificationHub::channels() const {
   return channels_.size();
 }
 
-void NotificationHub::join(Waiter& waiter) {
+void NotificationHub::join(Waiter& waiter, const std::string& channel) {
   const std::scoped_lock lock(mutex_);
-  const auto [found, added] = channels_.try_emplace(waiter.channel_);
-  found->second.waiters.push_back(&waiter);
-  found->second.unused_since.reset();
+  const auto [found, added] = channels_.try_emplace(channel);
+  Channel& joined = found->second;
+  waiter.channel_ = &joined;
+  waiter.place_ = joined.waiters.insert(joined.waiters.end(), &waiter);
+  joined.unused_since.reset();
   // The task notices a failure and reconnects.
-  if (added && connected_) (void)subscriber_->subscribe(waiter.channel_);
+  if (added && connected_) (void)subscriber_->subscribe(channel);
   if (!task_) start_task();
 }
 
@@ -70,9 +73,8 @@ void NotificationHub::start_task() {
 
 void NotificationHub::leave(Waiter& waiter) {
   const std::scoped_lock lock(mutex_);
-  Channel& channel = channels_.at(waiter.channel_);
-  channel.waiters.remove(&waiter);
-  if ((waiter.signalled_ || waiter.asking_) && !waiter.satisfied_) wake_one(channel);
+  waiter.channel_->waiters.erase(waiter.place_);
+  if ((waiter.signalled_ || waiter.asking_) && !waiter.satisfied_) wake_one(*waiter.channel_);
 }
 
 void NotificationHub::wake_one(Channel& channel) {
@@ -115,11 +117,15 @@ StoreResult<std::optional<Push>> NotificationHub::next_push(const std::stop_toke
 }
 
 void NotificationHub::subscribe_to_all() {
-  const std::scoped_lock lock(mutex_);
-  if (std::exchange(connected_, true)) return;
-  for (const auto& [name, channel] : channels_) {
-    if (!subscriber_->subscribe(name)) return;  // the next receive() fails
+  std::vector<std::string> names;
+  {
+    const std::scoped_lock lock(mutex_);
+    // Clients that come from here on subscribe themselves.
+    if (std::exchange(connected_, true)) return;
+    names.reserve(channels_.size());
+    for (const auto& [name, channel] : channels_) names.push_back(name);
   }
+  (void)subscriber_->subscribe_to_all(names);  // after a failure the next receive() fails
 }
 
 void NotificationHub::take(const Push& push) {

@@ -25,12 +25,16 @@ class NotificationHub {
   NotificationHub(const NotificationHub&) = delete;
   NotificationHub& operator=(const NotificationHub&) = delete;
 
+ private:
+  struct Channel;
+
+ public:
   /// One client's wait for the messages of one channel, from construction to destruction. Used by
   /// one client.
   class Waiter {
    public:
     /// `event` is set by a message, and when the subscription begins or is lost.
-    Waiter(NotificationHub& hub, std::string channel, Event& event);
+    Waiter(NotificationHub& hub, const std::string& channel, Event& event);
     Waiter(const Waiter&) = delete;
     Waiter& operator=(const Waiter&) = delete;
     ~Waiter();
@@ -48,10 +52,12 @@ class NotificationHub {
    private:
     friend class NotificationHub;
     NotificationHub& hub_;
-    const std::string channel_;
     Event& event_;
     bool satisfied_ = false;
-    // A wake-up by a message; guarded by the hub's mutex.
+    // Guarded by the hub's mutex.
+    Channel* channel_ = nullptr;  ///< which stays while it has waiters
+    std::list<Waiter*>::iterator place_;
+    // A wake-up by a message.
     bool signalled_ = false;  ///< the client has not reacted yet
     bool asking_ = false;     ///< the client is asking for the lock
   };
@@ -66,7 +72,7 @@ class NotificationHub {
     std::optional<TimePoint> unused_since{};  ///< as noticed by the task
   };
 
-  void join(Waiter& waiter);
+  void join(Waiter& waiter, const std::string& channel);
   void start_task();
   void leave(Waiter& waiter);
   static void wake_one(Channel& channel);
@@ -80,7 +86,8 @@ class NotificationHub {
 
   std::unique_ptr<Env> env_;
   std::unique_ptr<Subscriber> subscriber_;
-  mutable std::mutex mutex_;  ///< also held while subscribing, which does not wait
+  /// Also held while one channel is subscribed to, which does not wait.
+  mutable std::mutex mutex_;
   std::map<std::string, Channel> channels_;
   bool connected_ = false;
   std::unique_ptr<Task> task_;  ///< last: ends before the members that it uses are destroyed

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <chrono>
 
 #include "strategies/redis/client/answers.h"
 
@@ -115,8 +114,12 @@ std::string why_no_master(const Reply& role) {
 
 // Formatting into a string takes several times as long.
 void append_size(std::string& out, char type, std::size_t size) {
-  out += type;
-  out.append(std::to_string(size)).append("\r\n");
+  std::array<char, 24> line;  // NOLINT(*-member-init): written before it is read
+  line[0] = type;
+  char* end = std::to_chars(line.data() + 1, line.data() + line.size() - 2, size).ptr;
+  *end++ = '\r';
+  *end++ = '\n';
+  out.append(line.data(), end);
 }
 
 }  // namespace
@@ -165,7 +168,7 @@ tl::expected<Reply, std::string> exchange_once(Transport& transport, ReplyReader
                                                Command command, Duration timeout,
                                                const std::stop_token& stop) {
   constexpr int kMaxPieces = 16;
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  const TimePoint deadline = BootClock::now() + timeout;
   std::string bytes;
   append_command(bytes, command);
   std::array<char, 4096> buffer;
@@ -174,7 +177,7 @@ tl::expected<Reply, std::string> exchange_once(Transport& transport, ReplyReader
     auto reply = reader.next();
     if (!reply) return tl::unexpected(reply.error());
     if (*reply) return std::move(**reply);
-    const Duration left = deadline - std::chrono::steady_clock::now();
+    const Duration left = deadline - BootClock::now();
     const Transport::Received got = transport.receive(buffer, std::max(left, Duration{}), stop);
     status = got.status;
     reader.feed({buffer.data(), got.bytes});

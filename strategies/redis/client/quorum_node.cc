@@ -12,7 +12,8 @@ namespace lockbench::redis {
 namespace {
 
 // Bounds on requests without an answer; the second one leaves room for the releases that follow
-// them. Only who decides without waiting for a silent node meets them before the answer timeout.
+// them. Only a client that decides without waiting for a silent node meets them before the answer
+// timeout.
 constexpr std::size_t kMaxUnanswered = 256;
 constexpr std::size_t kMaxUnansweredWithReleases = 512;
 constexpr std::size_t kMaxPendingReleases = 256;

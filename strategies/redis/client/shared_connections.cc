@@ -177,8 +177,8 @@ class SharedConnection : public Connection, private LinkUser {
   template <class Condition>
   bool await(const Condition& condition, TimePoint until, const std::stop_token& stop) {
     while (!condition()) {
-      if (stop.stop_requested() || BootClock::now() >= until) return false;
-      Carrier::current().wait(event_, until, stop);
+      const WaitResult waited = Carrier::current().wait(event_, until, stop);
+      if (waited != WaitResult::signalled) return condition();
     }
     return true;
   }

@@ -160,7 +160,12 @@ void SharedLink::hand_out(const std::shared_ptr<Live>& live) {
 
 void SharedLink::break_connection(std::string_view why) {
   why_not_ = error(StoreError::Kind::not_sent, why);
-  if (live_) live_->cut.request_stop();
+  if (live_) {
+    // After a stop alone, the reader would give answers under way time to arrive, and be deaf to
+    // the next connection meanwhile.
+    live_->transport->shut();
+    live_->cut.request_stop();
+  }
   live_.reset();
   out_.clear();
   const std::size_t sent = std::exchange(sent_, 0);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "strategies/zookeeper/client/session.h"
 
@@ -23,7 +24,7 @@ tl::expected<void, std::string> SessionKeeper::add(Session& session) {
     if (!started) return tl::unexpected(std::move(started.error()));
     task_ = *std::move(started);
   }
-  next_ = due_[&session] = env_->now();
+  schedule(session, env_->now());
   poller_->wake();
   return {};
 }
@@ -31,7 +32,10 @@ tl::expected<void, std::string> SessionKeeper::add(Session& session) {
 void SessionKeeper::remove(Session& session) {
   constexpr Duration kPause = std::chrono::milliseconds(1);
   std::unique_lock lock(mutex_);
-  due_.erase(&session);
+  if (const auto due = due_.find(&session); due != due_.end()) {
+    by_time_.erase({due->second, &session});
+    due_.erase(due);
+  }
   // Bounded by the hooks of its Env, in which a fault may stall it.
   while (attended_ == &session) {
     lock.unlock();
@@ -44,7 +48,15 @@ void SessionKeeper::watch(Session& session, int descriptor) {
   poller_->watch(descriptor, std::bit_cast<std::uintptr_t>(&session));
 }
 
+void SessionKeeper::schedule(Session& session, TimePoint at) {
+  const auto [due, added] = due_.try_emplace(&session, at);
+  if (!added) by_time_.erase({std::exchange(due->second, at), &session});
+  by_time_.emplace(at, &session);
+}
+
 void SessionKeeper::keep(const std::stop_token& stop) {
+  // Of thousands of sessions one is always about to be due: they are attended in batches.
+  constexpr Duration kShortest = std::chrono::milliseconds(1);
   const std::stop_callback on_stop(stop, [this]() noexcept { poller_->wake(); });
   Duration longest{};
   while (!stop.stop_requested()) {
@@ -53,20 +65,13 @@ void SessionKeeper::keep(const std::stop_token& stop) {
     for (const std::uint64_t tag : ready) {
       attend(std::bit_cast<Session*>(static_cast<std::uintptr_t>(tag)), lock);
     }
-    if (const TimePoint now = env_->now(); now >= next_) {
-      next_ = TimePoint::max();
-      // Sessions come and go while one is attended.
-      for (auto due = due_.begin(); due != due_.end();) {
-        Session* const session = due->first;
-        if (now < due->second) {
-          next_ = std::min(next_, due->second);
-        } else {
-          attend(session, lock);
-        }
-        due = due_.upper_bound(session);
-      }
+    // Sessions come and go while one is attended, which is not due again before a later time.
+    const TimePoint now = env_->now();
+    while (!by_time_.empty() && by_time_.begin()->first <= now) {
+      attend(by_time_.begin()->second, lock);
     }
-    longest = next_ == TimePoint::max() ? Duration::max() : next_ - env_->now();
+    longest = by_time_.empty() ? Duration::max()
+                               : std::max(by_time_.begin()->first - env_->now(), kShortest);
   }
 }
 
@@ -92,11 +97,10 @@ void SessionKeeper::attend(Session* session, std::unique_lock<std::mutex>& lock)
   {
     const Attending attending(*this, session, lock);
     next = session->keep(*env_);
+    // Where something is always to be done, the clients on the same thread must run in between.
+    Carrier::current().yield();
   }
-  const auto due = due_.find(session);
-  if (due == due_.end()) return;
-  due->second = env_->now() + next;
-  next_ = std::min(next_, due->second);
+  if (due_.contains(session)) schedule(*session, env_->now() + next);
 }
 
 SessionKeeper& session_keeper(Services& services) {

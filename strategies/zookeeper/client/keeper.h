@@ -3,8 +3,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <tl/expected.hpp>
+#include <utility>
 
 #include "strategies/carrier.h"
 #include "strategies/env.h"
@@ -34,19 +36,19 @@ class SessionKeeper {
   void unwatch(int descriptor) { poller_->unwatch(descriptor); }
 
  private:
-  using Due = std::map<Session*, TimePoint>;
-
   void keep(const std::stop_token& stop);
   /// Without the lock meanwhile.
   void attend(Session* session, std::unique_lock<std::mutex>& lock);
+  /// When it is attended next.
+  void schedule(Session& session, TimePoint at);
 
   std::unique_ptr<Env> env_;
   std::unique_ptr<Poller> poller_;  ///< from the first add() on
   std::mutex mutex_;
-  Due due_;
+  std::map<Session*, TimePoint> due_;
+  std::set<std::pair<TimePoint, Session*>> by_time_;  ///< the same
   Session* attended_ = nullptr;
-  TimePoint next_ = TimePoint::max();  ///< the earliest of them, or earlier
-  std::unique_ptr<Task> task_;         ///< last: ends before the members that it uses are destroyed
+  std::unique_ptr<Task> task_;  ///< last: ends before the members that it uses are destroyed
 };
 
 /// The run's keeper.

@@ -14,11 +14,11 @@ bool Packets::send(std::string_view framed) {
   return transport_->send(framed, longest) == Transport::Status::ok;
 }
 
-Transport::Status Packets::receive(Duration longest) {
+Transport::Status Packets::receive(Duration longest, const std::stop_token& stop) {
   received_.erase(0, std::exchange(read_, 0));
-  // A whole TLS record.
-  std::array<char, 16384> bytes;  // NOLINT(*-member-init): written before it is read
-  const auto got = transport_->receive(bytes, longest, {});
+  // On the stack of each fiber that waits; nearly all answers are short.
+  std::array<char, 4096> bytes;  // NOLINT(*-member-init): written before it is read
+  const auto got = transport_->receive(bytes, longest, stop);
   if (got.status == Transport::Status::ok) received_.append(bytes.data(), got.bytes);
   return got.status;
 }

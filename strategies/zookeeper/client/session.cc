@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "strategies/carrier.h"
 #include "strategies/zookeeper/client/keeper.h"
 
 // What clients and the keeper call. What the server sends is dealt with in answers.cc.
@@ -82,7 +83,7 @@ void Session::end_at_server(Lock& lock) {
   pending_.push_back({.xid = xid, .request = {Request::Kind::remove, {}}, .batch = batch});
   const TimePoint give_up_at = env_.now() + std::min(command_timeout_, kLongest);
   while (!silent_ && state_ == State::connected && batch->left > 0 && env_.now() < give_up_at) {
-    step(lock, env_, Packets::kPace);
+    step_until(give_up_at, lock, {});
   }
 }
 
@@ -103,9 +104,21 @@ bool Session::await(Lock& lock, const std::stop_token& stop, const std::function
       silent_ = true;
       return false;
     }
-    step(lock, env_, std::min(give_up_at - now, Packets::kPace));
+    // One that has come already would end each wait at once.
+    step_until(give_up_at, lock, stopped ? std::stop_token() : stop);
   }
   return true;
+}
+
+void Session::step_until(TimePoint give_up_at, Lock& lock, const std::stop_token& stop) {
+  const TimePoint now = env_.now();
+  if (!Carrier::current().shared() || state_ != State::connected) {
+    step(lock, env_, std::min(give_up_at - now, Packets::kPace));
+    return;
+  }
+  // A fiber wakes for nothing but what it waits for: with thousands, looks at a stop add up.
+  const TimePoint silent_at = std::max(heard_ + timeout_ * 2 / 3, now + Packets::kPace);
+  step(lock, env_, std::min(give_up_at, silent_at) - now, stop);
 }
 
 void Session::look(Lock& lock, Env& env) {
@@ -115,7 +128,7 @@ void Session::look(Lock& lock, Env& env) {
   }
 }
 
-bool Session::step(Lock& lock, Env& env, Duration longest) {
+bool Session::step(Lock& lock, Env& env, Duration longest, const std::stop_token& stop) {
   if (state_ == State::connecting) {
     // The server may have ended the session without being able to report it.
     if (!bound_.empty() && env.now() >= contact_ + timeout_) {
@@ -129,12 +142,13 @@ bool Session::step(Lock& lock, Env& env, Duration longest) {
     return true;
   }
   if (state_ != State::connected) return false;
-  const auto status = unlocked(lock, longest, [&] { return link_.packets().receive(longest); });
+  const auto status =
+      unlocked(lock, longest, [&] { return link_.packets().receive(longest, stop); });
   if (status == Transport::Status::ok) {
     take_packets(env.now());
     return true;
   }
-  if (status != Transport::Status::timed_out) {
+  if (status == Transport::Status::closed) {
     lose(link_.packets().why_closed());
   } else if (env.now() - heard_ >= timeout_ * 2 / 3) {
     lose("the server was silent");

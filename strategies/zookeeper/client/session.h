@@ -118,8 +118,11 @@ class Session {
   bool await(Lock& lock, const std::stop_token& stop, const std::function<bool()>& until);
   /// Takes what is there already.
   void look(Lock& lock, Env& env);
-  /// Connects, or receives, for at most `longest`. True if it got something.
-  bool step(Lock& lock, Env& env, Duration longest);
+  /// Connects, or receives, for at most `longest`; a stop ends only the latter. True if it got
+  /// something.
+  bool step(Lock& lock, Env& env, Duration longest, const std::stop_token& stop = {});
+  /// One step of a client that waits until `give_up_at`.
+  void step_until(TimePoint give_up_at, Lock& lock, const std::stop_token& stop);
   tl::unexpected<StoreError> not_connected(const std::stop_token& stop) const;
 
   void welcome(Greeting greeting, TimePoint now);

@@ -67,6 +67,12 @@ TEST(FormatDuration, RoundTrips) {
   }
 }
 
+TEST(Timespec, HasSecondsAndTheRest) {
+  const timespec time = to_timespec(2s + 1500us);
+  EXPECT_EQ(time.tv_sec, 2);
+  EXPECT_EQ(time.tv_nsec, 1'500'000);
+}
+
 TEST(WholeUnits, AreRoundedUp) {
   EXPECT_EQ(ceil_milliseconds(0ns), 0);
   EXPECT_EQ(ceil_milliseconds(1ns), 1);

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/protocol.h"
 
@@ -21,6 +23,13 @@ tl::expected<std::optional<Reply>, std::string> read(std::string_view bytes,
     reply = reader.next();
   }
   return reply;
+}
+
+TEST(AppendCommand, WritesTheLengthOfEachWord) {
+  const std::string longest(1234, 'x');
+  std::string bytes = "before";
+  append_command(bytes, std::array<std::string_view, 3>{"SET", "", longest});
+  EXPECT_EQ(bytes, "before*3\r\n$3\r\nSET\r\n$0\r\n\r\n$1234\r\n" + longest + "\r\n");
 }
 
 TEST(ReplyReader, ReadsEveryTypeInPiecesOfAnySize) {

@@ -124,5 +124,26 @@ TEST_F(Scripted, ASentinelGetsThePasswordOnlyIfItAsks) {
                                             testing::Not(HasSubstr("hunter2"))));
 }
 
+TEST_F(Scripted, ManySubscriptionsAreSentInOnePiece) {
+  const auto confirmed = [](const std::string& channel) {
+    return "*3\r\n$9\r\nsubscribe\r\n$1\r\n" + channel + "\r\n:1\r\n";
+  };
+  ScriptedServer server({confirmed("a") + confirmed("b"), confirmed("c")});
+  auto subscriber = make_hiredis_factory()->make_subscriber(
+      {.host = "127.0.0.1", .port = server.port()}, kPatience, env_);
+  ASSERT_TRUE(subscriber->connect({}));
+  const auto next_channel = [&] {
+    const auto push = subscriber->receive(kPatience, {});
+    return push && *push ? (*push)->channel : "none";
+  };
+  ASSERT_TRUE(subscriber->subscribe_to_all(std::array<std::string, 2>{"a", "b"}));
+  EXPECT_EQ(next_channel(), "a");
+  EXPECT_EQ(next_channel(), "b");
+  ASSERT_TRUE(subscriber->subscribe("c"));
+  EXPECT_EQ(next_channel(), "c");
+  subscriber.reset();
+  EXPECT_EQ(server.stop().size(), 2U);
+}
+
 }  // namespace
 }  // namespace lockbench::redis

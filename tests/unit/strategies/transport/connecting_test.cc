@@ -2,13 +2,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/un.h>
 
 #include <atomic>
+#include <filesystem>
 #include <future>
 #include <stdexcept>
 #include <thread>
 #include <utility>
 
+#include "strategies/transport/socket_race.h"
 #include "tests/unit/strategies/transport/listener.h"
 
 namespace lockbench::test {
@@ -84,6 +87,36 @@ TEST(Connecting, TriesTheNextAddressBesideOneThatDoesNotAnswer) {
   const auto connected = connect_by(
       resolves_to({address_on(AF_INET, deaf.port()), address_on(AF_INET, server.port())}));
   EXPECT_TRUE(connected && *connected) << (connected ? "too late" : connected.error());
+}
+
+TEST(Connecting, WaitsForRoomInTheQueueOfAUnixSocket) {
+  const auto path =
+      std::filesystem::temp_directory_path() / ("lockbench-queue-" + std::to_string(getpid()));
+  std::filesystem::remove(path);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.string().copy(address.sun_path, sizeof address.sun_path - 1);
+  const OwnedSocket server(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::bind(server.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::listen(server.fd(), 0), 0);
+  std::vector<std::unique_ptr<Transport>> queue;
+  std::unique_ptr<Connecting> waits;
+  for (int i = 0; i < 4 && !waits; ++i) {
+    auto connecting = begin_connecting({.host = {}, .path = path.string()}, kPatience).value();
+    auto connected = connecting->get(Duration::zero(), {});
+    ASSERT_TRUE(connected) << connected.error();
+    if (*connected) {
+      queue.push_back(*std::move(connected));
+    } else {
+      waits = std::move(connecting);
+    }
+  }
+  ASSERT_TRUE(waits) << "its queue never fills";
+  const OwnedSocket accepted(::accept4(server.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+  const auto connected = waits->get(kPatience, {});
+  std::filesystem::remove(path);
+  ASSERT_TRUE(connected) << connected.error();
+  EXPECT_TRUE(*connected) << waits->too_late(kPatience);
 }
 
 TEST(Connecting, NamesEveryAddressThatFailed) {

@@ -4,17 +4,14 @@
 #include <unistd.h>
 
 #include <array>
-#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "strategies/carrier.h"
 #include "strategies/thread.h"
 #include "strategies/transport/plain_socket.h"
 #include "strategies/transport/poller.h"
+#include "tests/unit/strategies/transport/scripted_carrier.h"
 
 namespace lockbench::test {
 namespace {
@@ -25,44 +22,6 @@ using testing::IsEmpty;
 
 /// Longer than anything here takes.
 constexpr Duration kAmple = 10s;
-
-/// What the test runs on while this exists. It polls as a thread does, but something may happen
-/// meanwhile, and it may report what is not so.
-class ScriptedCarrier : public Carrier {
- public:
-  ScriptedCarrier() { set_current(this); }
-  ScriptedCarrier(const ScriptedCarrier&) = delete;
-  ScriptedCarrier& operator=(const ScriptedCarrier&) = delete;
-  ~ScriptedCarrier() override { set_current(nullptr); }
-
-  bool shared() const noexcept override { return true; }
-  void poll(std::span<pollfd> descriptors, Duration longest, const std::stop_token& stop) override {
-    ++polls;
-    if (false_reports > 0) {
-      --false_reports;
-      return;
-    }
-    if (const auto happens = std::exchange(meanwhile, {})) happens();
-    if (stop.stop_requested()) return;
-    ::poll(descriptors.data(), descriptors.size(), static_cast<int>(ceil_milliseconds(longest)));
-  }
-  void keep(int descriptor) override { kept.push_back(descriptor); }
-  void forget(int descriptor) noexcept override { std::erase(kept, descriptor); }
-  void yield() override {}
-
-  std::unique_ptr<Event> make_event() override { throw std::logic_error("no events here"); }
-  WaitResult wait(Event*, TimePoint, const std::stop_token&) override {
-    throw std::logic_error("no waits here");
-  }
-  tl::expected<std::unique_ptr<Task>, std::string> start(Body, OnFailure) override {
-    throw std::logic_error("no tasks here");
-  }
-
-  int polls = 0;
-  int false_reports = 0;
-  std::function<void()> meanwhile;  ///< happens once
-  std::vector<int> kept;
-};
 
 class SharedCarrier : public testing::Test {
  protected:
@@ -159,6 +118,23 @@ TEST_F(SharedCarrier, TheEndOfAConnectionEndsTheWait) {
   carrier_->meanwhile = [this] { peer_ = OwnedSocket(); };
   EXPECT_EQ(receive(), std::nullopt);
   EXPECT_EQ(status_, Transport::Status::closed);
+}
+
+TEST_F(SharedCarrier, AShutConnectionIsFoundClosedAtOnce) {
+  carrier_->meanwhile = [this] { socket_->shut(); };
+  EXPECT_EQ(receive(), std::nullopt);
+  EXPECT_EQ(status_, Transport::Status::closed);
+  EXPECT_EQ(carrier_->polls, 1);
+}
+
+TEST_F(SharedCarrier, ASocketIsKeptWhereItWasWaitedForLast) {
+  ScriptedCarrier other;
+  other.meanwhile = [this] { answer("to another thread's fiber"); };
+  EXPECT_EQ(receive(), "to another thread's fiber");
+  EXPECT_THAT(carrier_->kept, IsEmpty());
+  EXPECT_THAT(other.kept, ElementsAre(fd_));
+  socket_.reset();
+  EXPECT_THAT(other.kept, IsEmpty());
 }
 
 TEST_F(SharedCarrier, SendingWaitsForRoomOnlyIfItMay) {

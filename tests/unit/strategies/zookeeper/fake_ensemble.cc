@@ -31,11 +31,17 @@ class FakeTransport : public Transport {
     ensemble_.serve(*wire_);
     return Status::ok;
   }
-  Received receive(std::span<char> buffer, Duration timeout, const std::stop_token&) override {
+  Received receive(std::span<char> buffer, Duration timeout, const std::stop_token& stop) override {
+    if (timeout > Duration::zero()) ensemble_.begin_wait();
     SimClock& clock = ensemble_.clock();
     const TimePoint until = clock.now() + std::max(timeout, Duration::zero());
-    while (wire_->inbox.empty() && wire_->open && clock.now() < until) clock.step(until);
-    if (wire_->inbox.empty()) return {wire_->open ? Status::timed_out : Status::closed, 0};
+    while (wire_->inbox.empty() && wire_->open && clock.now() < until && !stop.stop_requested()) {
+      clock.step(until);
+    }
+    if (wire_->inbox.empty()) {
+      const Status open = stop.stop_requested() ? Status::stopped : Status::timed_out;
+      return {wire_->open ? open : Status::closed, 0};
+    }
     const std::size_t size = std::min(buffer.size(), wire_->inbox.size());
     std::copy_n(wire_->inbox.begin(), size, buffer.begin());
     wire_->inbox.erase(0, size);

@@ -44,6 +44,9 @@ class FakeEnsemble {
   const std::vector<Said>& said() const { return said_; }
   int count(std::int32_t operation) const;
 
+  /// How often anybody has begun to wait for one of them.
+  int waits() const { return waits_; }
+
   /// Bytes on the latest connection, in a frame or as they are.
   void push(const std::string& packet);
   void push_raw(const std::string& bytes);
@@ -62,6 +65,7 @@ class FakeEnsemble {
     std::int64_t session = 0;  ///< 0: not greeted
   };
   void serve(Wire& wire);
+  void begin_wait() { ++waits_; }
   SimClock& clock() { return clock_; }
 
  private:
@@ -76,7 +80,7 @@ class FakeEnsemble {
   std::string host_;
   Duration granted_{};
   std::int64_t transactions_ = 100;
-  int sequence_ = 0;
+  int sequence_ = 0, waits_ = 0;
 };
 
 /// Big end first.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/strategies/transport/scripted_carrier.h"
 #include "tests/unit/strategies/zookeeper/fake_ensemble.h"
 
 namespace lockbench::zookeeper {
@@ -336,6 +337,23 @@ TEST_F(SessionTest, StopEndsACallSoon) {
   ASSERT_FALSE(stopped);
   EXPECT_THAT(stopped.error().message, HasSubstr("stopped"));
   EXPECT_LE(clock_.now() - begun, seconds(1) + milliseconds(100));
+}
+
+TEST_F(SessionTest, OnASharedCarrierACallWaitsInOnePieceAndAStopLosesNothing) {
+  connect();
+  ensemble_.server("one").answers = false;
+  std::stop_source source;
+  clock_.at(clock_.now() + seconds(1), [&] { source.request_stop(); });
+  const TimePoint begun = clock_.now();
+  const int waits = ensemble_.waits();
+  const test::ScriptedCarrier fiber;
+  const Request request{Request::Kind::exists, "/l"};
+  const auto stopped = session_->call({&request, 1}, "key", source.get_token());
+  ASSERT_FALSE(stopped);
+  EXPECT_THAT(stopped.error().message, HasSubstr("stopped"));
+  EXPECT_LE(clock_.now() - begun, seconds(1) + milliseconds(100));
+  EXPECT_EQ(ensemble_.waits() - waits, 2) << "for the stop, and for an answer under way";
+  EXPECT_TRUE(session_->connected());
 }
 
 }  // namespace
