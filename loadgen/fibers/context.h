@@ -1,11 +1,20 @@
 #pragma once
 
 #include <boost/context/detail/fcontext.hpp>
+#include <cstddef>
 
 #include "loadgen/fibers/sanitizers.h"
 #include "loadgen/fibers/stacks.h"
 
 namespace lockbench::fibers {
+
+inline constexpr std::size_t kCacheLine = 64;
+
+/// Brings memory that is about to be used into the cache.
+inline void fetch(const void* from, std::size_t bytes) noexcept {
+  const auto* const first = static_cast<const std::byte*>(from);
+  for (std::size_t at = 0; at < bytes; at += kCacheLine) __builtin_prefetch(first + at);
+}
 
 /// Where a fiber, or the thread that runs fibers, goes on, and what the sanitizers must know of it.
 /// For one thread.
@@ -25,8 +34,13 @@ class Context {
   [[noreturn]] void end_in(Context& to) noexcept;
   /// What follows each switch.
   void arrived(boost::context::detail::transfer_t transfer) noexcept;
+  /// For a switch to it soon.
+  void fetch_frames() const noexcept { fetch(at_, kFramesAhead); }
 
  private:
+  // The innermost frames, which the next wait ends in. What lies above takes its time.
+  static constexpr std::size_t kFramesAhead = 8 * kCacheLine;
+
   void announce(Context& to, bool for_good) noexcept;
 
   boost::context::detail::fcontext_t at_ = nullptr;

@@ -17,6 +17,10 @@ namespace {
 // Beyond what a process can open elsewhere; without it "unlimited" would take terabytes.
 constexpr rlim_t kMostDescriptors = rlim_t{1} << 22;
 
+// Not EPOLLOUT: a unix socket becomes writable with each request that the server has read, so each
+// command would cost an event more, and a lonely client a wake-up before its answer.
+constexpr std::uint32_t kKeptEvents = EPOLLIN | EPOLLRDHUP | EPOLLET;
+
 /// The hard limit, as the soft one can be raised later.
 std::size_t most_descriptors() {
   rlimit limit{};
@@ -69,10 +73,11 @@ void Descriptors::keep(int fd) {
   if (watched.is_kept()) return;
   watched.see_nothing();
   // Reports at once what is ready already. It exists if it was forgotten but not closed.
-  if (!watch(EPOLL_CTL_ADD, EPOLL_CTL_MOD, EEXIST, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET)) {
+  if (!watch(EPOLL_CTL_ADD, EPOLL_CTL_MOD, EEXIST, fd, kKeptEvents)) {
     throw std::system_error(errno, std::system_category(), "a connection cannot be watched");
   }
   watched.kept = true;
+  watched.asks_for_writer = false;
   std::atomic_ref(watched.forgotten).store(false, std::memory_order_relaxed);
 }
 
@@ -112,11 +117,16 @@ bool Descriptors::arm(std::span<pollfd> polled) {
   for (pollfd& one : polled) {
     if (one.fd < 0) continue;
     Watched& watched = at(one.fd);
-    if (watched.is_kept() || watched.armed) continue;
-    const std::uint32_t events = (watched.reader != nullptr ? EPOLLIN | EPOLLRDHUP : 0U) |
-                                 (watched.writer != nullptr ? EPOLLOUT : 0U) | EPOLLONESHOT;
-    watched.armed = watch(EPOLL_CTL_MOD, EPOLL_CTL_ADD, ENOENT, one.fd, events);
-    if (watched.armed) continue;
+    const bool kept = watched.is_kept();
+    const bool writes = watched.writer != nullptr;
+    bool& armed = kept ? watched.asks_for_writer : watched.armed;
+    if (armed || (kept && !writes)) continue;
+    const std::uint32_t incoming = watched.reader != nullptr ? EPOLLIN | EPOLLRDHUP : 0U;
+    const std::uint32_t events =
+        (kept ? kKeptEvents : incoming | EPOLLONESHOT) | (writes ? EPOLLOUT : 0U);
+    // Reports at once what is ready already, edge-triggered too.
+    armed = watch(EPOLL_CTL_MOD, EPOLL_CTL_ADD, ENOENT, one.fd, events);
+    if (armed) continue;
     const int error = errno;
     if (is_ready(one)) return false;  // a file, or not open
     throw std::system_error(error, std::system_category(), "a connection cannot be watched");
@@ -129,7 +139,10 @@ void Descriptors::leave(std::span<pollfd> polled, const Fiber& fiber) noexcept {
     if (one.fd < 0 || static_cast<std::size_t>(one.fd) >= size_) continue;
     Watched& watched = table_[one.fd];
     if (watched.reader == &fiber) watched.reader = nullptr;
-    if (watched.writer == &fiber) watched.writer = nullptr;
+    if (watched.writer != &fiber) continue;
+    watched.writer = nullptr;
+    if (!watched.asks_for_writer || !watched.is_kept()) continue;
+    watched.asks_for_writer = !watch(EPOLL_CTL_MOD, EPOLL_CTL_ADD, ENOENT, one.fd, kKeptEvents);
   }
 }
 
@@ -140,8 +153,7 @@ void Descriptors::interrupt() noexcept {
 }
 
 std::span<const epoll_event> Descriptors::look(Duration longest) {
-  const auto whole = std::chrono::floor<std::chrono::seconds>(longest);
-  const timespec limit{.tv_sec = whole.count(), .tv_nsec = (longest - whole).count()};
+  const timespec limit = to_timespec(longest);
   const int count = ::epoll_pwait2(epoll_, events_.data(), static_cast<int>(kAtOnce),
                                    longest == Duration::max() ? nullptr : &limit, nullptr);
   return {events_.data(), static_cast<std::size_t>(std::max(count, 0))};

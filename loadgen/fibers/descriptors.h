@@ -35,8 +35,9 @@ class Descriptors {
   /// harvest() wakes this fiber for them. Throws std::logic_error if another one waits for the
   /// same.
   void await(std::span<pollfd> polled, Fiber& fiber);
-  /// To be called before each pause: the kernel reports those that are not kept once only. False,
-  /// with `revents` set, if it cannot watch one since that is always ready.
+  /// To be called before each pause: the kernel reports those that are not kept once only, and
+  /// that one can be written to only while somebody waits for it. False, with `revents` set, if it
+  /// cannot watch one since that is always ready.
   bool arm(std::span<pollfd> polled);
   void leave(std::span<pollfd> polled, const Fiber& fiber) noexcept;
 
@@ -44,7 +45,10 @@ class Descriptors {
   /// a bound.
   template <class OnReady>
   void harvest(Duration longest, OnReady on_ready) {
-    for (const epoll_event& event : look(longest)) {
+    const std::span<const epoll_event> events = look(longest);
+    for (std::size_t i = 0; i < events.size(); ++i) {
+      fetch_ahead(events.subspan(i));
+      const epoll_event& event = events[i];
       if (event.data.fd == kInterrupt) continue;
       Watched& watched = table_[event.data.fd];
       watched.note(event.events);
@@ -61,13 +65,14 @@ class Descriptors {
   static constexpr int kInterrupt = -1;
   static constexpr std::size_t kAtOnce = 256;
 
-  /// All zero: nothing is known.
-  struct Watched {
+  /// All zero: nothing is known. In one cache line.
+  struct alignas(32) Watched {
     Fiber* reader;
     Fiber* writer;
     bool kept;
-    bool forgotten;  ///< since it was kept; set by any thread
-    bool armed;      ///< if it is not kept
+    bool forgotten;        ///< since it was kept; set by any thread
+    bool armed;            ///< if it is not kept
+    bool asks_for_writer;  ///< if it is kept
     // Seen and not yet taken.
     bool readable, writable;
     // For good. With the last data there comes no event of its own.
@@ -85,6 +90,15 @@ class Descriptors {
       : epoll_(epoll), interrupt_(interrupt), table_(table.data()), size_(table.size()) {}
 
   std::span<const epoll_event> look(Duration longest);
+  /// Of thousands of connections, those that come next are in no cache.
+  void fetch_ahead(std::span<const epoll_event> events) const noexcept {
+    constexpr std::size_t kWatchedAhead = 8, kFibersAhead = 4;
+    const auto fd_at = [&](std::size_t ahead) {
+      return ahead < events.size() ? static_cast<int>(events[ahead].data.fd) : kInterrupt;
+    };
+    if (const int fd = fd_at(kWatchedAhead); fd >= 0) __builtin_prefetch(&table_[fd]);
+    if (const int fd = fd_at(kFibersAhead); fd >= 0) __builtin_prefetch(table_[fd].reader);
+  }
   Watched& at(int fd);
   /// False if the kernel refuses; errno says why.
   bool watch(int operation, int otherwise, int if_error, int fd, std::uint32_t events);

@@ -37,8 +37,8 @@ class FiberTask final : public Task {
 void Fiber::wake() noexcept { scheduler.post(event_wake); }
 
 void Fiber::OnStop::operator()() const noexcept {
-  fiber.stop_posted.store(true, std::memory_order_relaxed);
-  fiber.scheduler.post(fiber.stop_wake);
+  stop.posted.store(true, std::memory_order_relaxed);
+  stop.wake.fiber.scheduler.post(stop.wake);
 }
 
 void Scheduler::Ready::push(Fiber& fiber) {
@@ -91,7 +91,7 @@ WaitResult Scheduler::wait(Event* event, TimePoint deadline, const std::stop_tok
   auto* const awaited = static_cast<CarrierEvent*>(event);
   if (awaited != nullptr && awaited->take()) return WaitResult::signalled;
   if (stop.stop_requested()) return WaitResult::stopped;
-  if (deadline <= now()) return WaitResult::timed_out;
+  if (deadline <= BootClock::now()) return WaitResult::timed_out;
   Fiber& self = *running_;
   heed(self, stop);
   self.event_wake.delivered = false;
@@ -129,7 +129,7 @@ void Scheduler::poll(std::span<pollfd> descriptors, Duration longest, const std:
   };
   const Leaving leaving{*descriptors_, descriptors, self};
   descriptors_->await(descriptors, self);
-  timers_.arm(self, longest >= kLongestDuration ? TimePoint::max() : now() + longest);
+  timers_.arm(self, longest >= kLongestDuration ? TimePoint::max() : BootClock::now() + longest);
   while (!self.expired && !stop.stop_requested()) {
     if (!descriptors_->arm(descriptors)) break;
     park();
@@ -217,9 +217,19 @@ void Scheduler::run_ready() noexcept {
   while (more) {
     Fiber& fiber = ready_.pop();
     more = &fiber != last;
+    fetch_next(fiber);
     resume(fiber);
     ++runs_since_look_;
   }
+}
+
+/// While this one runs, memory has the time to bring what those after it need.
+void Scheduler::fetch_next(const Fiber& fiber) noexcept {
+  const Fiber* const next = fiber.next_ready;
+  if (next == nullptr) return;
+  // The fiber itself was fetched one turn ago.
+  next->context.fetch_frames();
+  if (next->next_ready != nullptr) next->next_ready->fetch_turn();
 }
 
 void Scheduler::resume(Fiber& fiber) noexcept {
@@ -252,13 +262,14 @@ void Scheduler::look_around() noexcept {
   asleep_.store(false, std::memory_order_relaxed);
   runs_since_look_ = 0;
   if (timers_.next() == TimePoint::max()) return;
-  timers_.expire(now(), [this](Timed& timed) { make_ready(static_cast<Fiber&>(timed)); });
+  timers_.expire(BootClock::now(),
+                 [this](Timed& timed) { make_ready(static_cast<Fiber&>(timed)); });
 }
 
 Duration Scheduler::until_next_timer() const noexcept {
   const TimePoint next = timers_.next();
   if (next == TimePoint::max()) return Duration::max();
-  return std::clamp(next - now(), Duration::zero(), kLongestLook);
+  return std::clamp(next - BootClock::now(), Duration::zero(), kLongestLook);
 }
 
 // On a fiber.
@@ -269,7 +280,7 @@ void Scheduler::enter(boost::context::detail::transfer_t transfer) noexcept {
   self.context.arrived(transfer);
   ++scheduler.fibers_;
   run_body(self);
-  scheduler.unheed(self);
+  for (std::size_t which = 0; which < self.heeded.size(); ++which) scheduler.unheed(self, which);
   self.over = true;
   self.context.end_in(*scheduler.loop_);
 }
@@ -294,22 +305,27 @@ void Scheduler::park() noexcept {
 }
 
 void Scheduler::heed(Fiber& self, const std::stop_token& stop) {
-  // Waits mostly have the stop of the wait before, and to enter and leave its list costs cache
-  // misses among thousands.
-  if (!stop.stop_possible() || stop == self.heeded) return;
-  unheed(self);
-  self.heeded = stop;
-  self.on_stop.emplace(stop, Fiber::OnStop{self});
+  // To enter and leave the list of a stop that all clients share costs cache misses among
+  // thousands, under one lock.
+  if (!stop.stop_possible() || stop == self.heeded[self.latest_heeded]) return;
+  self.latest_heeded = self.latest_heeded == 0 ? 1 : 0;
+  std::stop_token& heeded = self.heeded[self.latest_heeded];
+  if (stop == heeded) return;
+  unheed(self, self.latest_heeded);
+  heeded = stop;
+  Fiber::StopWake& wake = self.stop_wakes[self.latest_heeded];
+  wake.callback.emplace(stop, Fiber::OnStop{wake});
 }
 
-void Scheduler::unheed(Fiber& self) noexcept {
-  self.on_stop.reset();  // waits for a call under way on another thread
-  if (self.stop_posted.load(std::memory_order_relaxed)) {
-    while (!self.stop_wake.delivered) park();
+void Scheduler::unheed(Fiber& self, std::size_t which) noexcept {
+  Fiber::StopWake& stop = self.stop_wakes[which];
+  stop.callback.reset();  // waits for a call under way on another thread
+  if (stop.posted.load(std::memory_order_relaxed)) {
+    while (!stop.wake.delivered) park();
   }
-  self.stop_posted.store(false, std::memory_order_relaxed);
-  self.stop_wake.delivered = false;
-  self.heeded = {};
+  stop.posted.store(false, std::memory_order_relaxed);
+  stop.wake.delivered = false;
+  self.heeded[which] = {};
 }
 
 }  // namespace lockbench::fibers

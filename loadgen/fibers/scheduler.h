@@ -18,7 +18,7 @@ namespace lockbench::fibers {
 
 /// Runs the fibers of one thread: each until it waits, then the next one that is ready. Carrier's
 /// methods are for its fibers only, except start() and forget(), which are thread-safe.
-class Scheduler : public Carrier {
+class Scheduler final : public Carrier {
  public:
   /// `stacks` must outlive it. The error says why there can be none.
   static tl::expected<std::unique_ptr<Scheduler>, std::string> make(Stacks& stacks);
@@ -50,13 +50,6 @@ class Scheduler : public Carrier {
   /// Makes the wake's fiber ready. Thread-safe.
   void post(Wake& wake) noexcept;
 
- protected:
-  explicit Scheduler(Stacks& stacks, std::unique_ptr<Descriptors> descriptors)
-      : stacks_(stacks), descriptors_(std::move(descriptors)) {}
-
-  /// What deadlines are compared with.
-  virtual TimePoint now() const noexcept { return BootClock::now(); }
-
  private:
   /// First in, first out.
   class Ready {
@@ -71,6 +64,9 @@ class Scheduler : public Carrier {
     Fiber* last_ = nullptr;
   };
 
+  Scheduler(Stacks& stacks, std::unique_ptr<Descriptors> descriptors)
+      : stacks_(stacks), descriptors_(std::move(descriptors)) {}
+
   static void enter(boost::context::detail::transfer_t transfer) noexcept;
   static void run_body(Fiber& fiber) noexcept;
 
@@ -78,6 +74,7 @@ class Scheduler : public Carrier {
   void make_ready(Fiber& fiber) noexcept;
   void take_inbox() noexcept;
   void run_ready() noexcept;
+  static void fetch_next(const Fiber& fiber) noexcept;
   void resume(Fiber& fiber) noexcept;
   void end(Fiber& fiber) noexcept;
   void look_around() noexcept;
@@ -86,7 +83,7 @@ class Scheduler : public Carrier {
   // On a fiber:
   void park() noexcept;
   void heed(Fiber& self, const std::stop_token& stop);
-  void unheed(Fiber& self) noexcept;
+  void unheed(Fiber& self, std::size_t which) noexcept;
 
   Stacks& stacks_;
   const std::unique_ptr<Descriptors> descriptors_;
@@ -98,8 +95,8 @@ class Scheduler : public Carrier {
   int runs_since_look_ = 0;
 
   // From other threads.
-  std::atomic<Wake*> inbox_{nullptr};  ///< latest first
-  std::atomic<bool> asleep_{false};    ///< an interrupt is needed
+  alignas(kCacheLine) std::atomic<Wake*> inbox_{nullptr};  ///< latest first
+  std::atomic<bool> asleep_{false};                        ///< an interrupt is needed
   std::atomic<bool> finishing_{false};
   std::atomic<int> posting_{0};  ///< threads that still use it
 };

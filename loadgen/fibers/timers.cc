@@ -9,7 +9,7 @@ void Timers::arm(Timed& timed, TimePoint deadline) {
   if (timed.place == Timed::kNowhere) {
     heap_.push_back({deadline, &timed});
     rise(heap_.size() - 1, heap_.back());
-  } else if (deadline < heap_[timed.place].at) {
+  } else if (deadline < timed.queued_for) {
     rise(timed.place, {deadline, &timed});
   }
 }

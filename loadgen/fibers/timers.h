@@ -10,10 +10,12 @@ namespace lockbench::fibers {
 
 /// What has a deadline. The members are for Timers, except that anybody may read `expired`.
 struct Timed {
-  bool expired = false;                   ///< since it was armed
-  TimePoint deadline = TimePoint::max();  ///< max: none
   static constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
-  std::size_t place = kNowhere;  ///< in the heap
+
+  TimePoint deadline = TimePoint::max();  ///< max: none
+  std::size_t place = kNowhere;           ///< in the heap
+  TimePoint queued_for{};                 ///< the time there, which need not be read from there
+  bool expired = false;                   ///< since it was armed
 };
 
 /// Deadlines, earliest first. To arm the same one again for later, or to disarm it, leaves it where
@@ -57,6 +59,7 @@ class Timers {
   void put(std::size_t place, Entry entry) {
     heap_[place] = entry;
     entry.timed->place = place;
+    entry.timed->queued_for = entry.at;
   }
 
   std::vector<Entry> heap_;  ///< binary

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "loadgen/record/cache_line.h"
 #include "loadgen/record/per_key.h"
 #include "strategies/duration.h"
 #include "strategies/lease.h"
@@ -85,7 +86,7 @@ class HandoffTracker {
     bool served = false;    ///< though not confirmed yet
     TimePoint served_at{};
   };
-  struct Slot {
+  struct alignas(kCacheLine) Slot {
     mutable std::mutex mutex;
     int waiters = 0, holders = 0;
     std::uint64_t events = 0, grants = 0;

@@ -30,8 +30,8 @@ struct Effort {
 /// the run's end. The request's own stop comes later, if commands under way remain unanswered.
 class MeteredEnv : public ForwardingEnv {
  public:
-  /// Told of each answer and how long it took.
-  using OnAnswer = std::function<void(std::string_view command, Duration taken)>;
+  /// Told of each answer, how long it took, and when it came.
+  using OnAnswer = std::function<void(std::string_view command, Duration taken, TimePoint ended)>;
 
   explicit MeteredEnv(Env& inner, std::stop_token run_over = {}, OnAnswer on_answer = {})
       : ForwardingEnv(inner), run_over_(std::move(run_over)), on_answer_(std::move(on_answer)) {}
@@ -96,10 +96,12 @@ class MeteredEnv : public ForwardingEnv {
   }
 
   void note_answer(const CommandInfo& command, CommandEnd end, TimePoint ended) {
-    const auto first = std::find_if(begun_.begin(), begun_.end(),
-                                    [&](const Begun& one) { return one.id == id_of(command); });
+    if (begun_.empty()) return;
+    const std::size_t id = id_of(command);
+    const auto first =
+        std::find_if(begun_.begin(), begun_.end(), [&](const Begun& one) { return one.id == id; });
     if (first == begun_.end()) return;
-    if (end == CommandEnd::answered) on_answer_(command.name, ended - first->at);
+    if (end == CommandEnd::answered) on_answer_(command.name, ended - first->at, ended);
     begun_.erase(first);
   }
 

@@ -114,12 +114,13 @@ constexpr Count count_of(FailureReason reason) {
 }
 
 /// A metric of Prometheus; no name: the figure is not exported. Rows with the same name are series
-/// of one metric, told apart by the label.
+/// of one metric, told apart by the labels.
 struct ExportedAs {
   const char* name = nullptr;
   const char* help = nullptr;
   const char* label = nullptr;
   const char* label_value = nullptr;
+  const char* outcome = nullptr;  ///< a label of its own beside the other one
 };
 
 template <class Kind, class Value>
@@ -153,14 +154,27 @@ auto* field(results::Run& run) {
 
 constexpr ExportedAs metric(const char* name, const char* help) { return {name, help}; }
 constexpr ExportedAs acquire_metric(const char* outcome) {
-  return {"lockbench_acquire_duration_seconds",
-          "Time from a section's intended start until its acquisition ended, by outcome.",
-          "outcome", outcome};
+  return {
+      "lockbench_acquire_duration_seconds",
+      "Time from a section's intended start until its acquisition ended, by outcome; for further "
+      "locks and attempts of the section, from their own request.",
+      "outcome", outcome};
 }
-constexpr ExportedAs mode_metric(const char* mode) {
+/// Of an acquisition that was granted, or that a time-out or the end of the run cut off.
+inline constexpr const char* kAcquired = "acquired";
+inline constexpr const char* kCutOff = "cut_off";
+
+constexpr ExportedAs mode_metric(const char* mode, const char* outcome) {
   return {"lockbench_acquire_by_mode_duration_seconds",
-          "Time from a section's intended start to its grant, in loads with shared sections.",
-          "mode", mode};
+          "Acquire durations in loads with shared sections: acquired, or cut off by a time-out or "
+          "the end of the run.",
+          "mode", mode, outcome};
+}
+constexpr ExportedAs transaction_metric(const char* outcome) {
+  return {"lockbench_transaction_acquire_duration_seconds",
+          "Time from a section's intended start until it had all its locks, if it takes several, "
+          "or until it was cut off.",
+          "outcome", outcome};
 }
 constexpr ExportedAs wait_metric(const char* part) {
   return {"lockbench_wait_seconds_total", "Where granted acquisitions spent their time.", "part",
@@ -200,21 +214,26 @@ inline constexpr auto kTimings = std::to_array<TimingInfo>({
     {Timing::acquire_service, field<&results::Run::acquire_service>},
     {.kind = Timing::service_cut, .censors = Timing::acquire_service},
     {Timing::exclusive, field<&results::Run::acquire_by_mode, &results::ByMode::exclusive>,
-     mode_metric("exclusive")},
-    {.kind = Timing::exclusive_cut, .censors = Timing::exclusive},
+     mode_metric("exclusive", kAcquired)},
+    {.kind = Timing::exclusive_cut,
+     .exported = mode_metric("exclusive", kCutOff),
+     .censors = Timing::exclusive},
     {Timing::shared, field<&results::Run::acquire_by_mode, &results::ByMode::shared>,
-     mode_metric("shared")},
-    {.kind = Timing::shared_cut, .censors = Timing::shared},
+     mode_metric("shared", kAcquired)},
+    {.kind = Timing::shared_cut,
+     .exported = mode_metric("shared", kCutOff),
+     .censors = Timing::shared},
     {Timing::transaction, field<&results::Run::transactions, &results::Transactions::acquire>,
-     metric("lockbench_transaction_acquire_duration_seconds",
-            "Time from a section's intended start until it had all its locks, if it takes "
-            "several.")},
-    {.kind = Timing::transaction_cut, .censors = Timing::transaction},
+     transaction_metric(kAcquired)},
+    {.kind = Timing::transaction_cut,
+     .exported = transaction_metric(kCutOff),
+     .censors = Timing::transaction},
     {Timing::transaction_service,
      field<&results::Run::transactions, &results::Transactions::acquire_service>},
     {.kind = Timing::transaction_service_cut, .censors = Timing::transaction_service},
     {Timing::hold, field<&results::Run::hold>,
-     metric("lockbench_hold_duration_seconds", "Time inside the section.")},
+     metric("lockbench_hold_duration_seconds",
+            "Time inside the section; of several locks, from the grant of each.")},
     {Timing::release, field<&results::Run::release>,
      metric("lockbench_release_duration_seconds", "Duration of a release.")},
     {Timing::handoff, field<&results::Run::handoff>,

@@ -22,19 +22,32 @@ Counts& Counts::operator+=(const Counts& more) {
   return *this;
 }
 
+// Only the client's thread writes, so no atomic read-modify-write is needed.
+
+void ClientRecord::Numbers::add(std::size_t what, std::uint64_t more) {
+  sums[what].store(sums[what].load(memory_order_relaxed) + more, memory_order_relaxed);
+}
+
+void ClientRecord::Numbers::raise(Duration wait, bool cut) {
+  std::atomic<Duration>& longest = cut ? longest_cut : longest_wait;
+  if (wait > longest.load(memory_order_relaxed)) longest.store(wait, memory_order_relaxed);
+}
+
 void ClientRecord::add(Phase phase, const Counts& more) {
-  // Only this thread writes, so no atomic read-modify-write is needed.
-  Numbers& numbers = numbers_[static_cast<std::size_t>(phase)];
+  Numbers& to = numbers(phase);
   for (std::size_t i = 0; i < kClientCounts; ++i) {
-    if (more.values[i] == 0) continue;
-    numbers.sums[i].store(numbers.sums[i].load(memory_order_relaxed) + more.values[i],
-                          memory_order_relaxed);
+    if (more.values[i] != 0) to.add(i, more.values[i]);
   }
-  const auto raise = [](std::atomic<Duration>& longest, Duration wait) {
-    if (wait > longest.load(memory_order_relaxed)) longest.store(wait, memory_order_relaxed);
-  };
-  raise(numbers.longest_wait, more.longest_wait);
-  raise(numbers.longest_cut, more.longest_cut);
+  to.raise(more.longest_wait, false);
+  to.raise(more.longest_cut, true);
+}
+
+void ClientRecord::add(Phase phase, Count what) {
+  numbers(phase).add(static_cast<std::size_t>(what), 1);
+}
+
+void ClientRecord::add_wait(Phase phase, Duration wait, bool cut) {
+  numbers(phase).raise(wait, cut);
 }
 
 Counts ClientRecord::counts(Phase phase) const {

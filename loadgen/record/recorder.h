@@ -45,15 +45,25 @@ inline constexpr std::array kVotes{Vote::granted, Vote::refused, Vote::failed};
 class alignas(64) ClientRecord {
  public:
   void add(Phase phase, const Counts& more);
+  /// The same of a single one.
+  void add(Phase phase, Count what);
+  /// The same of one wait. `cut`: it ended without a grant.
+  void add_wait(Phase phase, Duration wait, bool cut);
   Counts counts(Phase phase) const;
 
   std::atomic<ClientState> state{ClientState::idle};
 
  private:
   struct Numbers {
-    std::array<std::atomic<std::uint64_t>, kClientCounts> sums{};
+    // Beside the first sums, which each section adds to as well.
     std::atomic<Duration> longest_wait{Duration::zero()}, longest_cut{Duration::zero()};
+    std::array<std::atomic<std::uint64_t>, kClientCounts> sums{};
+
+    void add(std::size_t what, std::uint64_t more);
+    void raise(Duration wait, bool cut);
   };
+  Numbers& numbers(Phase phase) { return numbers_[static_cast<std::size_t>(phase)]; }
+
   std::array<Numbers, kPhases.size()> numbers_;
 };
 

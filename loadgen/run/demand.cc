@@ -15,10 +15,11 @@ class DrawnDemand : public Demand {
   explicit DrawnDemand(const Workload& workload)
       : workload_(workload), keys_(workload.key_count(), workload.key_skew, workload.hot_set) {}
 
-  bool next(int client, Random& random, Transaction& out) override {
+  bool next(int client, Duration since_start, Random& random, Transaction& out) override {
+    const Draw draw{client, since_start, random};
     out.locks.clear();
     for (int i = 0; i < workload_.locks_per_section; ++i) {
-      const int key = another_key(client, random, out.locks);
+      const int key = another_key(draw, out.locks);
       out.locks.push_back({key, pick_mode(random)});
     }
     out.hold = workload_.hold.draw(random);
@@ -27,20 +28,28 @@ class DrawnDemand : public Demand {
   }
 
  private:
-  int pick_key(int client, Random& random) const {
-    return workload_.key_per_client ? client % workload_.key_count() : keys_.pick(random);
+  /// For whom and when.
+  struct Draw {
+    int client;
+    Duration since_start;
+    Random& random;
+  };
+
+  int pick_key(const Draw& draw) const {
+    return workload_.key_per_client ? draw.client % workload_.key_count()
+                                    : keys_.pick(draw.random, draw.since_start);
   }
 
   /// One that is not among these.
-  int another_key(int client, Random& random, const std::vector<Wanted>& others) const {
+  int another_key(const Draw& draw, const std::vector<Wanted>& others) const {
     // With a skew most draws may be of keys that are taken already.
     constexpr int kMostDraws = 16;
     const auto taken = [&](int key) {
       return std::any_of(others.begin(), others.end(),
                          [key](const Wanted& other) { return other.key == key; });
     };
-    int key = pick_key(client, random);
-    for (int draw = 1; draw < kMostDraws && taken(key); ++draw) key = pick_key(client, random);
+    int key = pick_key(draw);
+    for (int draws = 1; draws < kMostDraws && taken(key); ++draws) key = pick_key(draw);
     // There are more keys than locks of a section, so this ends.
     while (taken(key)) key = (key + 1) % workload_.key_count();
     return key;

@@ -27,10 +27,10 @@ struct Transaction {
 class Demand {
  public:
   virtual ~Demand() = default;
-  /// The client's next transaction. `out` is reused, so that nothing is allocated in the long run;
-  /// `random` is the client's own. Returns false, from then on, if there is none. Thread-safe; must
-  /// not wait.
-  virtual bool next(int client, Random& random, Transaction& out) = 0;
+  /// The client's next transaction, which begins that long after the load. `out` is reused, so that
+  /// nothing is allocated in the long run; `random` is the client's own. Returns false, from then
+  /// on, if there is none. Thread-safe; must not wait.
+  virtual bool next(int client, Duration since_start, Random& random, Transaction& out) = 0;
 };
 
 /// As the workload says. The error is one line.

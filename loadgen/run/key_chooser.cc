@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdint>
 #include <stdexcept>
-#include <utility>
 
 #include "loadgen/run/random.h"
 
@@ -19,8 +18,8 @@ int uniform_below(int end, Random& random) { return static_cast<int>(draw_unit(r
 
 }  // namespace
 
-KeyChooser::KeyChooser(int keys, double skew, std::optional<HotSet> hot, Clock clock)
-    : keys_(keys), skew_(skew), hot_(hot), clock_(std::move(clock)), origin_(clock_()) {
+KeyChooser::KeyChooser(int keys, double skew, std::optional<HotSet> hot)
+    : keys_(keys), skew_(skew), hot_(hot) {
   if (keys < 1 || !(skew >= 0) || !std::isfinite(skew)) {
     throw std::invalid_argument("keys must be at least 1, their skew at least 0 and finite");
   }
@@ -33,9 +32,9 @@ KeyChooser::KeyChooser(int keys, double skew, std::optional<HotSet> hot, Clock c
   always_taken_ = 2 - end_of_area(area_up_to(2.5) - std::pow(2, -skew));
 }
 
-int KeyChooser::pick(Random& random) const {
+int KeyChooser::pick(Random& random, Duration since_start) const {
   if (keys_ == 1) return 0;
-  if (hot_) return pick_hot(random);
+  if (hot_) return pick_hot(random, since_start);
   return skew_ > 0 ? pick_zipf(random) : uniform_below(keys_, random);
 }
 
@@ -55,10 +54,10 @@ int KeyChooser::pick_zipf(Random& random) const {
   }
 }
 
-int KeyChooser::pick_hot(Random& random) const {
+int KeyChooser::pick_hot(Random& random, Duration since_start) const {
   std::int64_t first = 0;
   if (hot_->moves_every) {
-    const std::int64_t moves = (clock_() - origin_) / *hot_->moves_every;
+    const std::int64_t moves = since_start / *hot_->moves_every;
     first = moves % keys_ * hot_->keys % keys_;
   }
   const bool is_hot = draw_unit(random) < hot_->share;

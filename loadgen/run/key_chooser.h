@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 
 #include "loadgen/run/hot_set.h"
@@ -14,27 +13,22 @@ namespace lockbench::loadgen {
 /// construction, so all clients share it.
 class KeyChooser {
  public:
-  using Clock = std::function<TimePoint()>;
-
   /// Throws std::invalid_argument unless there is a key, skew is finite and at least 0, and the hot
-  /// keys are fewer than all keys and without skew. The hot keys are the first ones at
-  /// construction; at each move, as many that follow them.
-  KeyChooser(int keys, double skew, std::optional<HotSet> hot = std::nullopt,
-             Clock clock = BootClock::now);
+  /// keys are fewer than all keys and without skew.
+  KeyChooser(int keys, double skew, std::optional<HotSet> hot = std::nullopt);
 
-  int pick(Random& random) const;
+  /// The hot keys are the first ones at the load's start; at each move, as many that follow them.
+  int pick(Random& random, Duration since_start = {}) const;
 
  private:
   int pick_zipf(Random& random) const;
-  int pick_hot(Random& random) const;
+  int pick_hot(Random& random, Duration since_start) const;
   double area_up_to(double x) const;
   double end_of_area(double area) const;
 
   const int keys_;
   const double skew_;
   const std::optional<HotSet> hot_;
-  const Clock clock_;
-  const TimePoint origin_;
   double area_before_first_ = 0, area_to_last_ = 0, always_taken_ = 0;  ///< with skew
 };
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 #include <set>
 #include <thread>
@@ -118,7 +119,7 @@ LiveRun::LiveRun(const RunPlan& plan, const Descriptor& strategy, int repetition
         std::make_unique<Meetings>(plan.workload.key_count(), *plan.workload.meet_every);
   }
   if (plan.workload.has_transactions() && plan.workload.lock_order == LockOrder::drawn) {
-    run_.waits = std::make_unique<WaitGraph>(plan.workload.clients);
+    run_.waits = std::make_unique<WaitGraph>(plan.workload.clients, strategy.traits.fair);
   }
   record_services(run_);
   if (const auto connections = plan.workload.connections) {
@@ -231,10 +232,11 @@ tl::expected<void, std::string> LiveRun::start_clients() {
        ++number) {
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return number - connected_ < at_once || !connect_error_.empty(); });
+      changed_.wait(lock, external_,
+                    [&] { return number - connected_ < at_once || !connect_error_.empty(); });
       failed = connect_error_;
     }
-    if (!failed.empty()) break;
+    if (!failed.empty() || external_.stop_requested()) break;
     if (number % 256 == 0)
       report(Progress::Phase::connecting, static_cast<double>(number) / clients);
     auto client = client_threads_.start(
@@ -251,6 +253,8 @@ tl::expected<void, std::string> LiveRun::start_clients() {
   }
   if (failed.empty()) return {};
   run_.over.request_stop();
+  // Whoever stops the run does not wait for answers that may never come.
+  if (external_.stop_requested()) run_.abort.request_stop();
   gate_.request_stop();
   clients_.clear();
   return tl::unexpected(failed);
@@ -293,15 +297,16 @@ tl::expected<void, std::string> LiveRun::await_connected() {
   std::unique_lock lock(mutex_);
   const auto started = static_cast<int>(clients_.size());
   // Bounded: every client either connects or fails within the command timeout.
-  while (connected_ < started && connect_error_.empty()) {
-    changed_.wait_for(lock, kConnectReportInterval);
+  const auto decided = [&] { return connected_ >= started || !connect_error_.empty(); };
+  while (!decided() && !external_.stop_requested()) {
+    changed_.wait_for(lock, external_, kConnectReportInterval, decided);
     const double done = static_cast<double>(connected_) / plan_.workload.clients;
     lock.unlock();
     report(Progress::Phase::connecting, done);
     lock.lock();
   }
   if (!connect_error_.empty()) return tl::unexpected(connect_error_);
-  if (started < plan_.workload.clients)
+  if (connected_ < plan_.workload.clients)
     return tl::unexpected<std::string>("interrupted while connecting");
   return {};
 }
@@ -321,16 +326,17 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
 
   TimePoint next_sample = next_sample_after(run_.load_start);
   TimePoint now = run_.load_start;
-  bool over = false, used_up = false;
+  bool over = false, done = false;
   while (!over) {
     {
       std::unique_lock lock(mutex_);
       const TimePoint wake_at = std::min(next_sample, warm_up.next_look().value_or(next_sample));
       changed_.wait_until(lock, external_, std::min(wake_at, run_.load_end.load()),
-                          [this] { return iterations_used_up() || nobody_works(); });
+                          [this] { return all_done() || nobody_works(); });
       now = env_->now();
-      used_up = iterations_used_up();
-      over = nobody_works() || now >= run_.load_end.load() || external_.stop_requested() || used_up;
+      // The client that ends the run leaves then, which notifies the runner.
+      done = all_done();
+      over = nobody_works() || now >= run_.load_end.load() || external_.stop_requested() || done;
     }
     const auto look = warm_up.next_look();
     if (look && now >= *look && warm_up.is_steady(now, run_.recorder.totals()[Count::sections]) &&
@@ -351,7 +357,7 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
     if (over) {
       // Sampling came first, so that the last point shows who waits and holds; the clients have
       // worked on meanwhile.
-      if (!used_up) now = env_->now();
+      if (!done) now = env_->now();
       run_.over.request_stop();
     }
     report_load(now, over);
@@ -376,11 +382,6 @@ bool LiveRun::warms_until_steady() const {
 void LiveRun::measure_from(TimePoint when) {
   run_.measure_start = when;
   run_.load_end = when + plan_.workload.duration;
-}
-
-bool LiveRun::iterations_used_up() const {
-  // The client that ends the last iteration leaves then, which notifies the runner.
-  return plan_.workload.iterations && run_.ended_sections.load() >= *plan_.workload.iterations;
 }
 
 bool LiveRun::settled(TimePoint now) const {
@@ -409,6 +410,10 @@ void LiveRun::report_load(TimePoint now, bool over) {
   if (plan_.workload.iterations) {
     done = std::max(done, static_cast<double>(run_.measured_sections.load()) /
                               static_cast<double>(*plan_.workload.iterations));
+  }
+  if (const auto& trace = plan_.workload.trace; trace && !trace->repeats) {
+    done = std::max(done, static_cast<double>(run_.ended_of_trace.load()) /
+                              static_cast<double>(trace->transactions));
   }
   report(over ? Progress::Phase::draining : Progress::Phase::measuring, std::min(done, 1.0));
 }
@@ -460,10 +465,19 @@ void LiveRun::count_never_begun(TimePoint until) {
   const auto [due, longest] = run_.schedule->due_before(until);
   Recorder::Histograms& histograms = run_.recorder.histograms(Phase::measured);
   histograms[Timing::abandoned].record_evenly(longest, due);
+  const Workload& workload = plan_.workload;
+  if (workload.has_transactions()) {
+    histograms[Timing::transaction_cut].record_evenly(longest, due);
+  }
+  // Their modes were never drawn: they have the load's shares. Those of a trace are not known.
+  if (workload.has_shared_sections() && !workload.trace) {
+    const auto shared =
+        static_cast<std::uint64_t>(std::llround(static_cast<double>(due) * workload.shared_share));
+    histograms[Timing::shared_cut].record_evenly(longest, shared);
+    histograms[Timing::exclusive_cut].record_evenly(longest, due - shared);
+  }
   histograms[Timing::schedule_lag].record_evenly(longest, due);
-  Counts waited;
-  waited.longest_cut = longest;
-  run_.recorder.client(0).add(Phase::measured, waited);
+  run_.recorder.client(0).add_wait(Phase::measured, longest, true);
 }
 
 Duration LiveRun::wall_clock_offset() {

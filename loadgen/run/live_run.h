@@ -48,7 +48,8 @@ class LiveRun {
   void note_failures();
   bool warms_until_steady() const;
   void measure_from(TimePoint when);
-  bool iterations_used_up() const;
+  /// A client ended the last section that the load has, and with it the run.
+  bool all_done() const { return run_.over.stop_requested(); }
   /// No client is left, though the load's end has not come. Under the mutex.
   bool nobody_works() const { return working_ == 0 && (failed_ > 0 || run_.demand_met); }
   bool settled(TimePoint now) const;

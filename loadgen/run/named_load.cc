@@ -36,10 +36,24 @@ Shape shape_of(NamedLoad load) {
   return {Workload().clients, {}};
 }
 
+/// The share of the draws of one key that give the key that is drawn most.
+double busiest_draw_share(const Workload& workload) {
+  if (const auto& hot = workload.hot_set) {
+    return std::max(hot->share / hot->keys, (1 - hot->share) / (workload.key_count() - hot->keys));
+  }
+  double weights = 0;
+  for (int key = 1; key <= workload.key_count(); ++key) {
+    weights += workload.key_per_client ? 1 : std::pow(key, -workload.key_skew);
+  }
+  return 1 / weights;
+}
+
 /// What the keys can serve if they are never free: a client needs a round trip to take a key that
-/// was left.
+/// was left. Of several keys it has some while it takes and gives back others: on average, for a
+/// round trip for each of these.
 double most_sections_per_second(const Workload& workload) {
-  return 1 / (seconds(workload.hold.mean() + workload.rtt) * busiest_key_share(workload));
+  const Duration taken = workload.hold.mean() + workload.rtt * workload.locks_per_section;
+  return 1 / (seconds(taken) * busiest_key_share(workload));
 }
 
 }  // namespace
@@ -85,14 +99,7 @@ results::Load load_of(const Workload& workload) {
 }
 
 double busiest_key_share(const Workload& workload) {
-  if (const auto& hot = workload.hot_set) {
-    return std::max(hot->share / hot->keys, (1 - hot->share) / (workload.key_count() - hot->keys));
-  }
-  double weights = 0;
-  for (int key = 1; key <= workload.key_count(); ++key) {
-    weights += workload.key_per_client ? 1 : std::pow(key, -workload.key_skew);
-  }
-  return 1 / weights;
+  return std::min(1.0, busiest_draw_share(workload) * workload.locks_per_section);
 }
 
 }  // namespace lockbench::loadgen

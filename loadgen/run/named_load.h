@@ -29,7 +29,8 @@ std::vector<Workload> points_of(NamedLoad load, const Workload& given, const Dec
 /// As a result describes it.
 results::Load load_of(const Workload& workload);
 
-/// The share of all sections that want the key that is wanted most.
+/// The share of all sections that want the key that is wanted most. Of several locks of a section
+/// it is exact if all keys are drawn alike, and otherwise an upper bound.
 double busiest_key_share(const Workload& workload);
 
 }  // namespace lockbench::loadgen

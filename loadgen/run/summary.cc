@@ -48,7 +48,6 @@ void derive_ratios(const Counts& counts, results::Run& result) {
     result.sections_per_second = static_cast<double>(result.sections) / result.duration_seconds;
   }
   if (result.transactions && result.duration_seconds > 0) {
-    result.transactions->per_second = result.sections_per_second;
     result.transactions->locks_per_second =
         static_cast<double>(result.outcomes.acquired) / result.duration_seconds;
   }

@@ -17,6 +17,9 @@ constexpr int kRemoteItem = 1;
 constexpr int kFewestItems = 5, kMostItems = 15;
 // Orders that are not delivered at the beginning, clause 4.3.3.
 constexpr int kUndelivered = 900;
+// More orders come in than are delivered. Beyond this the oldest are forgotten, so that new orders
+// never share rows with those that are delivered at the same time.
+constexpr int kMostUndelivered = TpccLocks::kOrders / 2;
 constexpr int kOrdersOfStockLevel = 20;
 constexpr int kNames = 1000;
 // NURand's A, clause 2.1.6.
@@ -89,6 +92,7 @@ void TpccLocks::new_order(int home, std::vector<Wanted>& locks) {
   const int buyer = draw_customer();
   District& district = district_of(home, number);
   const int slot = district.orders++ % kOrders;
+  if (district.orders - district.delivered > kMostUndelivered) ++district.delivered;
   district.customer_of_order[static_cast<std::size_t>(slot)] = static_cast<std::uint16_t>(buyer);
   district.latest_order_of_customer[static_cast<std::size_t>(buyer)] =
       static_cast<std::uint16_t>(slot);

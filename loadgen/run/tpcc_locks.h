@@ -23,7 +23,8 @@ enum class TpccType { new_order = 1, payment, order_status, delivery, stock_leve
 ///                 rows, of which one in a hundred belongs to another warehouse
 ///   Payment       exclusive: warehouse, district, customer, of another warehouse for 15 %
 ///   Order-Status  shared: customer, the customer's latest order
-///   Delivery      exclusive: of each district the oldest undelivered order, and its customer
+///   Delivery      exclusive: of each district the oldest undelivered order, of the 1500 latest,
+///                 and its customer
 ///   Stock-Level   shared: district, its 20 latest orders; not the stock rows, as it needs less
 ///                 isolation than the others do (clause 3.4.1)
 ///

@@ -22,7 +22,7 @@ class TraceDemand : public Demand {
 
   bool readable() const { return file_.is_open(); }
 
-  bool next(int /*client*/, Random& random, Transaction& out) override {
+  bool next(int /*client*/, Duration /*since_start*/, Random& random, Transaction& out) override {
     if (!read(out.locks)) return false;
     out.hold = workload_.hold.draw(random);
     out.think = workload_.think.draw(random);

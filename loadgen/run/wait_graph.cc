@@ -53,7 +53,8 @@ bool WaitGraph::in_cycle(int client) const {
     const Claim* const wanted = key == kNothing ? nullptr : find(waiting, key);
     if (wanted == nullptr) continue;
     for (const Claim& other : claims(key)) {
-      if (!other.has || !other.excludes(*wanted)) continue;
+      const bool comes_first = other.has || (queues_ && &other < wanted);
+      if (!comes_first || !other.excludes(*wanted)) continue;
       if (other.client == client) return true;
       if (visited.insert(other.client).second) to_visit.push_back(other.client);
     }

@@ -14,7 +14,10 @@ namespace lockbench::loadgen {
 /// Thread-safe.
 class WaitGraph {
  public:
-  explicit WaitGraph(int clients) : clients_(static_cast<std::size_t>(clients)) {}
+  /// `queues`: the lock grants in the order of the requests, so that a client also waits for those
+  /// that asked before it in a mode that excludes its own.
+  WaitGraph(int clients, bool queues)
+      : queues_(queues), clients_(static_cast<std::size_t>(clients)) {}
 
   /// The client begins a transaction, which is younger than all before. It keeps its age when it
   /// tries again.
@@ -54,10 +57,12 @@ class WaitGraph {
   std::uint64_t begun(int client) const { return clients_[static_cast<std::size_t>(client)].begun; }
   Client& at(int client) { return clients_[static_cast<std::size_t>(client)]; }
 
+  const bool queues_;
   mutable std::mutex mutex_;
   std::uint64_t begun_ = 0;
   std::vector<Client> clients_;
-  std::unordered_map<int, std::vector<Claim>> claims_;  ///< by key; only keys that have some
+  std::unordered_map<int, std::vector<Claim>>
+      claims_;  ///< by key, as asked for; only keys that have some
 };
 
 }  // namespace lockbench::loadgen

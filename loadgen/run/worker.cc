@@ -1,6 +1,9 @@
 #include "loadgen/run/worker.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
 
 namespace lockbench::loadgen {
 namespace {
@@ -16,6 +19,8 @@ constexpr WaitPolicy kRetryPause = {.kind = WaitKind::backoff,
 // What a lock's validity is more than the hold when the section has all its locks: a share of its
 // TTL.
 constexpr int kTtlPerReserve = 10;
+// The most sections in a row for which a store had all answers ready.
+constexpr std::uint32_t kSectionsPerYield = 16;
 
 std::uint64_t nanoseconds(Duration duration) {
   return static_cast<std::uint64_t>(std::max<Duration::rep>(duration.count(), 0));
@@ -23,13 +28,23 @@ std::uint64_t nanoseconds(Duration duration) {
 
 }  // namespace
 
+void RunShared::write_key(int number, std::string& name) const {
+  std::array<char, std::numeric_limits<int>::digits10 + 2> digits{};
+  const char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+  name.assign(key_prefix)
+      .append(digits.data(), static_cast<std::size_t>(end - digits.data()))
+      .append(1, '}');
+}
+
 Worker::Worker(RunShared& run, int number)
     : run_(run),
       number_(number),
       over_(run.over.get_token()),
       base_env_(run.make_env(Random(run.nonce, static_cast<std::uint64_t>(number))())),
       env_(*base_env_, over_,
-           [this](std::string_view command, Duration taken) { note_command(command, taken); }),
+           [this](std::string_view command, Duration taken, TimePoint ended) {
+             note_command(command, taken, ended);
+           }),
       strategy_(make_strategy(run.strategy, Context{.endpoints = run.endpoints,
                                                     .options = run.workload.strategy,
                                                     .env = env_,
@@ -62,10 +77,9 @@ StoreResult<void> Worker::connect() {
   return connected;
 }
 
-void Worker::note_command(std::string_view command, Duration taken) {
+void Worker::note_command(std::string_view command, Duration taken, TimePoint ended) {
   if (!run_.started.load(std::memory_order_acquire)) return;
-  const TimePoint now = base_env_->now();
-  if (now < run_.measure_start.load() || now > run_.load_end.load()) return;
+  if (ended < run_.measure_start.load() || ended > run_.load_end.load()) return;
   auto known = std::find_if(commands_.begin(), commands_.end(),
                             [&](const auto& one) { return one.first == command; });
   if (known == commands_.end()) {
@@ -78,7 +92,7 @@ void Worker::note_command(std::string_view command, Duration taken) {
 void Worker::use_once() {
   const int own = run_.workload.key_count() + number_;
   run_.used.mark(own);
-  key_name_ = run_.key(own);
+  run_.write_key(own, key_name_);
   request_.key = key_name_;
   request_.deadline = base_env_->now() + run_.workload.strategy.command_timeout;
   // A failure here shows soon enough in the load.
@@ -90,19 +104,20 @@ void Worker::use_once() {
 void Worker::work() {
   while (!over()) {
     const std::optional<TimePoint> intended = is_rival() ? next_call() : next_start();
-    if (!intended || !next_transaction()) break;
+    if (!intended || !next_transaction(*intended)) break;
     section(*intended);
     if (transaction_.think > Duration::zero() && !over()) {
       base_env_->wait(nullptr, base_env_->now() + transaction_.think, over_);
     }
-    // A client whose store answers at once would otherwise keep the others from working.
-    carrier_.yield();
+    // A client whose store answers at once would otherwise keep the others from working. Mostly a
+    // section waits for its store, and a turn more would only delay the next request.
+    if (!has_store_ || ++sections_ % kSectionsPerYield == 0) carrier_.yield();
   }
   record_.state.store(ClientState::idle, std::memory_order_relaxed);
 }
 
-bool Worker::next_transaction() {
-  if (!run_.demand->next(number_, random_, transaction_)) {
+bool Worker::next_transaction(TimePoint intended) {
+  if (!run_.demand->next(number_, intended - run_.load_start, random_, transaction_)) {
     run_.demand_met.store(true);
     if (run_.workload.iterations && phase_ == Phase::measured) end_iteration(false);
     return false;
@@ -181,13 +196,21 @@ void Worker::end_iteration(bool used_up) {
   }
 }
 
+void Worker::end_transaction() {
+  const std::optional<Trace>& trace = run_.workload.trace;
+  if (!trace || trace->repeats) return;
+  if (run_.ended_of_trace.fetch_add(1, std::memory_order_relaxed) + 1 == trace->transactions) {
+    // Otherwise the run would last until each client has thought, or its next start is due.
+    run_.demand_met.store(true);
+    run_.over.request_stop();
+  }
+}
+
 void Worker::shed(TimePoint intended, TimePoint now) {
   phase_ = now < run_.measure_start.load() ? Phase::unmeasured : Phase::measured;
   histograms()[Timing::abandoned].record(now - intended);
   histograms()[Timing::schedule_lag].record(now - intended);
-  Counts shed;
-  shed[count_of(failure_.value_or(FailureReason::slow))] = 1;
-  record_.add(phase_, shed);
+  record_.add(phase_, count_of(failure_.value_or(FailureReason::slow)));
 }
 
 TimePoint Worker::deadline_of(int key, TimePoint started) const {
@@ -227,6 +250,7 @@ void Worker::section(TimePoint intended) {
   counts_[Count::commands] = (env_.effort() - before).commands;
   record_.add(phase_, counts_);
   if (run_.workload.iterations && phase_ == Phase::measured) end_iteration(!only_contended);
+  end_transaction();
   pause_after_failure(outcome == AcquireOutcome::failed || outcome == AcquireOutcome::unknown);
 }
 
@@ -261,11 +285,16 @@ AcquireOutcome Worker::try_all(TimePoint intended, TimePoint started, TimePoint 
       if (over() || phase_ == Phase::ending) return AcquireOutcome::abandoned;
       intended = started = base_env_->now();
     }
+    const std::optional<TimePoint> last = limit(started, deadline);
+    if (!last) {
+      failure_ = FailureReason::taken;
+      return AcquireOutcome::timed_out;
+    }
     if (waits != nullptr && !waits->waits(number_, wanted, run_.workload.on_deadlock)) {
       failure_ = FailureReason::taken;
       return AcquireOutcome::refused;
     }
-    const AcquireOutcome outcome = take(wanted, intended, started, limit(started, deadline));
+    const AcquireOutcome outcome = take(wanted, intended, started, *last);
     const bool granted = outcome == AcquireOutcome::acquired;
     if (waits != nullptr && granted) waits->granted(number_);
     if (waits != nullptr && !granted) {
@@ -279,23 +308,25 @@ AcquireOutcome Worker::try_all(TimePoint intended, TimePoint started, TimePoint 
   return AcquireOutcome::acquired;
 }
 
-TimePoint Worker::limit(TimePoint asked, TimePoint deadline) const {
+std::optional<TimePoint> Worker::limit(TimePoint asked, TimePoint deadline) const {
   const Workload& workload = run_.workload;
+  // No lock may expire before the section has done its work, unless its hold is longer than a TTL:
+  // then they expire however quickly it gets them.
+  const Duration needed = transaction_.hold + workload.ttl / kTtlPerReserve;
+  const bool can_expire = run_.strategy.traits.expiry == Expiry::ttl && needed < workload.ttl;
+  TimePoint valid_until = TimePoint::max();
+  for (const Held& held : held_) {
+    if (!can_expire || held.lease.renewal) continue;
+    valid_until = std::min(valid_until, held.lease.state->valid_until() - needed);
+  }
+  if (valid_until <= asked) return std::nullopt;
   if (workload.lock_order == LockOrder::all_or_nothing && transaction_.locks.size() > 1) {
     return asked;  // one attempt
   }
-  if (held_.empty()) return deadline;
-  if (workload.lock_order == LockOrder::drawn) {
+  if (workload.lock_order == LockOrder::drawn && !held_.empty()) {
     deadline = std::min(deadline, asked + workload.deadlock_timeout);
   }
-  if (run_.strategy.traits.expiry != Expiry::ttl) return deadline;
-  // No lock may expire before the section has done its work.
-  const Duration needed = transaction_.hold + workload.ttl / kTtlPerReserve;
-  for (const Held& held : held_) {
-    if (held.lease.renewal) continue;
-    deadline = std::min(deadline, held.lease.state->valid_until() - needed);
-  }
-  return deadline;
+  return std::min(deadline, valid_until);
 }
 
 bool Worker::pause_before_retry(std::uint32_t retries, TimePoint deadline) {
@@ -309,7 +340,7 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
                             TimePoint deadline) {
   const int key = wanted.key;
   run_.used.mark(key);
-  key_name_ = run_.key(key);
+  run_.write_key(key, key_name_);
   request_.key = key_name_;
   request_.mode = wanted.mode;
   request_.deadline = deadline;
@@ -329,16 +360,21 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
 }
 
 void Worker::give_back(bool written) {
-  while (!held_.empty()) {
-    const Held& held = held_.back();
-    if (written) write_counter(held);
-    const TimePoint left_at = base_env_->now();
-    run_.audit.leave(held.key, held.entry, left_at);
+  TimePoint now{};
+  // The section is over before the first release: while many are on their way, a lock may expire
+  // that still waits for its own.
+  for (auto held = held_.rbegin(); held != held_.rend(); ++held) {
+    if (written) write_counter(*held);
+    now = base_env_->now();
+    run_.audit.leave(held->key, held->entry, now);
     // Leaves out holds that the end of the run cut short.
-    if (written && !over()) histograms()[Timing::hold].record(left_at - held.granted_at);
-    if (run_.waits) run_.waits->released(number_, held.key);
-    release(held, left_at);
+    if (written && !over()) histograms()[Timing::hold].record(now - held->granted_at);
+  }
+  while (!held_.empty()) {
+    if (run_.waits) run_.waits->released(number_, held_.back().key);
+    release(held_.back(), now);
     held_.pop_back();
+    if (!held_.empty()) now = base_env_->now();
   }
 }
 
@@ -373,12 +409,9 @@ void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoi
     const Timing censored = shared ? Timing::shared_cut : Timing::exclusive_cut;
     waits[cut ? censored : complete].record(ended - intended);
   }
-  if (cut || timing == Timing::acquired) {
-    Counts longest;
-    (cut ? longest.longest_cut : longest.longest_wait) = ended - intended;
-    record_.add(phase, longest);
-    if (phase == Phase::measured) run_.recorder.waits().record(number_, ended - intended, cut);
-  }
+  // A transaction waits as a whole, with all that it asked for in vain.
+  const bool alone = !run_.workload.has_transactions();
+  if (alone && (cut || timing == Timing::acquired)) note_longest(phase, ended - intended, cut);
   counts_[Count::attempts] += result.attempts;
   counts_[Count::wakes] += spent.wakes;
   if (!result.reason.empty()) run_.recorder.failure(result.reason);
@@ -389,6 +422,11 @@ void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoi
   counts_[Count::round_trip_ns] += nanoseconds(spent.round_trip);
   counts_[Count::backoff_ns] += nanoseconds(spent.backoff);
   counts_[Count::notified_ns] += nanoseconds(spent.notified);
+}
+
+void Worker::note_longest(Phase phase, Duration waited, bool cut) {
+  record_.add_wait(phase, waited, cut);
+  if (phase == Phase::measured) run_.recorder.waits().record(number_, waited, cut);
 }
 
 std::optional<FailureReason> Worker::failure_of(const AcquireResult& result,
@@ -414,7 +452,9 @@ void Worker::note_transaction(AcquireOutcome outcome, TimePoint intended, TimePo
   const bool granted = outcome == AcquireOutcome::acquired && !late;
   // As with a single lock's wait: failures of the store are no durations.
   if (outcome == AcquireOutcome::failed || outcome == AcquireOutcome::unknown) return;
-  Recorder::Histograms& to = run_.recorder.histograms(late ? phase_of_wait(ended) : phase_);
+  const Phase phase = late ? phase_of_wait(ended) : phase_;
+  note_longest(phase, ended - intended, !granted);
+  Recorder::Histograms& to = run_.recorder.histograms(phase);
   to[granted ? Timing::transaction : Timing::transaction_cut].record(ended - intended);
   to[granted ? Timing::transaction_service : Timing::transaction_service_cut].record(ended -
                                                                                      started);
@@ -484,22 +524,22 @@ void Worker::write_counter(const Held& held) {
   }
 }
 
-void Worker::release(const Held& held, TimePoint left_at) {
+void Worker::release(const Held& held, TimePoint begun_at) {
   const int key = held.key;
   const Lease& lease = held.lease;
   if (lease.state->lost_at()) note_loss(lease, *lease.state->lost_at());
   // The release of a shared lock is no handoff: others may still hold it.
-  const bool awaited = run_.handoff.release_started(key, lease.mode, left_at);
+  const bool awaited = run_.handoff.release_started(key, lease.mode, begun_at);
   const ReleaseResult result = strategy_->release(lease);
   const TimePoint done_at = base_env_->now();
   if (awaited) {
     const bool released = result.outcome == ReleaseOutcome::released;
     handoffs_.clear();
-    run_.handoff.release_finished(key, left_at, released, handoffs_);
+    run_.handoff.release_finished(key, begun_at, released, handoffs_);
     counts_[Count::awaited_releases] += released ? 1 : 0;
     record_handoffs();
   }
-  histograms()[Timing::release].record(done_at - left_at);
+  histograms()[Timing::release].record(done_at - begun_at);
   if (result.outcome == ReleaseOutcome::not_owner) {
     ++counts_[Count::releases_not_owner];
     if (!lease.state->lost_at()) note_loss(lease, done_at);

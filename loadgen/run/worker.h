@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "loadgen/record/audit.h"
+#include "loadgen/record/cache_line.h"
 #include "loadgen/record/counter.h"
 #include "loadgen/record/handoff.h"
 #include "loadgen/record/metered_env.h"
@@ -52,10 +53,12 @@ struct RunShared {
   /// Set before the load starts; once moved to an earlier time if the warm-up is over before its
   /// latest end.
   std::atomic<TimePoint> measure_start{}, load_end{};
-  std::atomic<bool> started{false};                 ///< the times above are set
-  std::atomic<bool> demand_met{false};              ///< there is nothing left to do
-  std::atomic<std::uint64_t> measured_sections{0};  ///< begun; only with a limit on iterations
-  std::atomic<std::uint64_t> ended_sections{0};     ///< those of them that ended
+  std::atomic<bool> started{false};     ///< the times above are set
+  std::atomic<bool> demand_met{false};  ///< there is nothing left to do
+  /// Begun; only with a limit on iterations. Not in the line of the times, which all clients read.
+  alignas(kCacheLine) std::atomic<std::uint64_t> measured_sections{0};
+  std::atomic<std::uint64_t> ended_sections{0};  ///< those of them that ended
+  std::atomic<std::uint64_t> ended_of_trace{0};  ///< of a trace that does not repeat
   /// Ends the run: no section begins and waits stop, but commands under way still get their
   /// answers. Otherwise every run would end with thousands of lost answers that the tool itself
   /// causes.
@@ -63,7 +66,13 @@ struct RunShared {
   /// Requested when that takes too long: clients stop waiting for answers.
   std::stop_source abort;
 
-  std::string key(int number) const { return key_prefix + std::to_string(number) + "}"; }
+  std::string key(int number) const {
+    std::string name;
+    write_key(number, name);
+    return name;
+  }
+  /// The same into memory that is reused.
+  void write_key(int number, std::string& name) const;
 };
 
 /// One client: repeats sections, from the intended start to the release. Used on one thread or
@@ -82,7 +91,7 @@ class Worker {
   void work();
 
  private:
-  void note_command(std::string_view command, Duration taken);
+  void note_command(std::string_view command, Duration taken, TimePoint ended);
   /// Takes and gives back a lock that no other client wants.
   void use_once();
   /// Waits for the next intended start. Nothing: the run is over.
@@ -93,7 +102,7 @@ class Worker {
   /// Counts a section as abandoned that is later than `longest_lag`.
   void shed(TimePoint intended, TimePoint now);
   /// Draws what the next section does. False: nothing is left.
-  bool next_transaction();
+  bool next_transaction(TimePoint intended);
   void section(TimePoint intended);
   int own_key() const { return number_ % run_.workload.key_count(); }
   /// How long a request waits that starts now.
@@ -103,8 +112,9 @@ class Worker {
   AcquireOutcome try_all(TimePoint intended, TimePoint started, TimePoint deadline);
   AcquireOutcome take(const Wanted& wanted, TimePoint intended, TimePoint started,
                       TimePoint deadline);
-  /// Of a request for one lock of several.
-  TimePoint limit(TimePoint asked, TimePoint deadline) const;
+  /// Of a request for one lock of several. Nothing: the locks that the section has would expire
+  /// before its work is done.
+  std::optional<TimePoint> limit(TimePoint asked, TimePoint deadline) const;
   /// Waits before it tries again to take all locks. Whether that is worth while.
   bool pause_before_retry(std::uint32_t retries, TimePoint deadline);
   /// Gives back what is held of the transaction, the latest lock first; `written`: each counter is
@@ -114,6 +124,8 @@ class Worker {
   bool take_iteration();
   /// Ends the iteration, and with the last one the run. Returns an unused one to the others.
   void end_iteration(bool used_up);
+  /// The last transaction of a trace ends the run.
+  void end_transaction();
   /// A lock that the section holds.
   struct Held {
     int key = 0;
@@ -127,11 +139,13 @@ class Worker {
   void hold();
   /// Writes the counter back, unless the lock is shared.
   void write_counter(const Held& held);
-  void release(const Held& held, TimePoint left_at);
+  void release(const Held& held, TimePoint begun_at);
   Phase phase_of_wait(TimePoint ended) const;
   Phase phase_of(AcquireOutcome outcome, TimePoint ended) const;
   void note_wait(const AcquireResult& result, const Effort& spent, TimePoint intended,
                  TimePoint started, TimePoint ended);
+  /// For the longest wait, and those of this client.
+  void note_longest(Phase phase, Duration waited, bool cut);
   /// Why the lock was not granted; nothing if it was, or if the end of the run cut the wait off.
   std::optional<FailureReason> failure_of(const AcquireResult& result, TimePoint started) const;
   /// All locks were taken, or that was given up.
@@ -165,6 +179,7 @@ class Worker {
   bool meets_ = false;                    ///< in the current section
   std::optional<FailureReason> failure_;  ///< of the latest section
   std::uint32_t failures_in_a_row_ = 0;
+  std::uint32_t sections_ = 0;       ///< so far; may wrap
   Phase phase_ = Phase::unmeasured;  ///< of the current section: that in which its wait ended
   Counts counts_;                    ///< of the current section
   WaitTicket wait_;                  ///< of the current section

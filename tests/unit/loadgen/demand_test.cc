@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <utility>
+#include <vector>
 
 namespace lockbench::loadgen {
 namespace {
@@ -23,7 +25,7 @@ TEST(Demand, DrawsDifferentKeysForASection) {
     Random random(1);
     Transaction transaction;
     for (int i = 0; i < 100; ++i) {
-      ASSERT_TRUE(demand->next(0, random, transaction));
+      ASSERT_TRUE(demand->next(0, {}, random, transaction));
       std::set<int> keys;
       for (const Wanted& wanted : transaction.locks) keys.insert(wanted.key);
       ASSERT_EQ(transaction.locks.size(), 8U);
@@ -38,7 +40,7 @@ TEST(Demand, IsTheSameForASeedAndDifferentForClients) {
   const auto drawn = [&](std::uint64_t seed, std::uint64_t client) {
     Random random(seed, client);
     Transaction transaction;
-    demand->next(static_cast<int>(client), random, transaction);
+    demand->next(static_cast<int>(client), {}, random, transaction);
     return transaction.locks;
   };
   EXPECT_EQ(drawn(1, 2), drawn(1, 2));
@@ -53,10 +55,44 @@ TEST(Demand, FollowsTheShareOfSharedLocks) {
   Transaction transaction;
   int shared = 0;
   for (int i = 0; i < 10'000; ++i) {
-    demand->next(0, random, transaction);
+    demand->next(0, {}, random, transaction);
     shared += transaction.locks.front().mode == Mode::shared ? 1 : 0;
   }
   EXPECT_NEAR(shared, 2500, 200);
+}
+
+TEST(Demand, PrefersTheKeysThatAreHotWhenTheSectionBegins) {
+  const Workload workload{.keys = 100,
+                          .hot_set = HotSet{.share = 0.9, .keys = 2, .moves_every = 10s}};
+  const auto demand = demand_of(workload);
+  Random random(3);
+  Transaction transaction;
+  const std::vector<std::pair<Duration, int>> moves = {{0s, 0}, {10s, 2}, {25s, 4}};
+  for (const auto& [since_start, first] : moves) {
+    int hot = 0;
+    for (int i = 0; i < 1000; ++i) {
+      demand->next(0, since_start, random, transaction);
+      const int key = transaction.locks.front().key;
+      hot += key == first || key == first + 1 ? 1 : 0;
+    }
+    EXPECT_NEAR(hot, 900, 60) << seconds(since_start);
+  }
+}
+
+TEST(Demand, TakesEachHotKeyOnceForASection) {
+  // The second is one of the others, however rarely these are drawn.
+  const Workload workload{.keys = 10,
+                          .hot_set = HotSet{.share = 1, .keys = 1, .moves_every = {}},
+                          .locks_per_section = 2};
+  const auto demand = demand_of(workload);
+  Random random(1);
+  Transaction transaction;
+  for (int i = 0; i < 100; ++i) {
+    demand->next(0, {}, random, transaction);
+    ASSERT_EQ(transaction.locks.size(), 2U);
+    EXPECT_EQ(transaction.locks[0].key, 0);
+    EXPECT_NE(transaction.locks[1].key, 0);
+  }
 }
 
 TEST(Demand, GivesEachClientItsOwnKey) {
@@ -65,7 +101,7 @@ TEST(Demand, GivesEachClientItsOwnKey) {
   Random random(1);
   Transaction transaction;
   for (int client = 0; client < 3; ++client) {
-    demand->next(client, random, transaction);
+    demand->next(client, {}, random, transaction);
     EXPECT_EQ(transaction.locks.front().key, client);
   }
 }
@@ -76,7 +112,7 @@ TEST(Demand, DrawsHoldAndThinkTimes) {
   const auto demand = demand_of(workload);
   Random random(1);
   Transaction transaction;
-  demand->next(0, random, transaction);
+  demand->next(0, {}, random, transaction);
   EXPECT_EQ(transaction.hold, 2ms);
   EXPECT_GE(transaction.think, 1ms);
   EXPECT_LE(transaction.think, 3ms);

@@ -88,11 +88,13 @@ class Watcher : public ProgressObserver {
  public:
   void on_progress(const Progress& progress) override {
     phases.push_back(progress.phase);
+    done.push_back(progress.done);
     runs.insert(progress.run);
   }
   void on_warning(const std::string& line) override { warnings.push_back(line); }
 
   std::vector<Progress::Phase> phases;
+  std::vector<double> done;  ///< of the phase
   std::set<int> runs;
   std::vector<std::string> warnings;
 };

@@ -1,9 +1,17 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <array>
 #include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <latch>
 #include <map>
 #include <mutex>
+#include <thread>
+#include <utility>
 
 #include "tests/unit/loadgen/live_run_fixture.h"
 
@@ -76,7 +84,7 @@ class TransactionRunTest : public LiveRunTest {
     ASSERT_TRUE(run.transactions);
     EXPECT_EQ(run.transactions->acquire.count, kSections);
     EXPECT_EQ(run.transactions->acquire_service.count, kSections);
-    EXPECT_GE(run.transactions->locks_per_second, 2 * run.transactions->per_second * 0.999);
+    EXPECT_GE(run.transactions->locks_per_second, 2 * run.sections_per_second * 0.999);
     EXPECT_GE(run.transactions->acquire.p50, 390e-6) << "two grants, each with a pause";
   }
 
@@ -104,12 +112,45 @@ TEST_F(TransactionRunTest, ADeadlockOfLocksAsDrawnEndsByATimeOut) {
   EXPECT_GT(run.transactions->retries, 0U);
 }
 
-TEST_F(TransactionRunTest, TheYoungerGivesWay) {
+TEST_F(TransactionRunTest, WaitDieGetsAllSectionsThrough) {
   plan_.workload.lock_order = LockOrder::drawn;
   plan_.workload.on_deadlock = OnDeadlock::wait_die;
   const results::Run run = run_one(behaviour_);
   expect_complete(run);
   EXPECT_GT(run.transactions->retries, 0U);
+}
+
+TEST_F(TransactionRunTest, TheYoungerGivesWay) {
+  const auto path =
+      std::filesystem::temp_directory_path() / fmt::format("wait-die-{}.csv", ::getpid());
+  std::ofstream(path) << "1,0,1,0,2\n1,0,1,1,2\n2,0,1,1,2\n2,0,1,0,2\n";
+  plan_.workload.trace = Trace::read(path.string()).value();
+  plan_.workload.keys = 2;
+  plan_.workload.clients = 2;
+  plan_.workload.iterations.reset();
+  plan_.workload.lock_order = LockOrder::drawn;
+  plan_.workload.on_deadlock = OnDeadlock::wait_die;
+  plan_.workload.deadlock_timeout = 10s;
+  // Each has the lock that the other one asks for next.
+  std::latch each_has_one(2);
+  std::array<bool, 2> has_met{};
+  Behaviour meeting = behaviour_;
+  meeting.acquire = [&](const Context& context, const AcquireRequest& request) {
+    AcquireResult result = behaviour_.acquire(context, request);
+    if (!std::exchange(has_met.at(static_cast<std::size_t>(context.client)), true)) {
+      each_has_one.arrive_and_wait();
+    }
+    return result;
+  };
+  const results::Run run = run_one(meeting);
+  std::filesystem::remove(path);
+  EXPECT_EQ(run.sections, 2U);
+  EXPECT_EQ(run.outcomes.timed_out, 0U);
+  ASSERT_TRUE(run.transactions);
+  EXPECT_EQ(run.transactions->deadlocks, 0U);
+  EXPECT_GT(run.transactions->aborts, 0U);
+  EXPECT_EQ(run.transactions->retries, run.transactions->aborts);
+  EXPECT_EQ(run.audit.overlaps, 0U);
 }
 
 TEST_F(TransactionRunTest, AllOrNothingNeverWaits) {
@@ -160,6 +201,138 @@ TEST_F(TransactionRunTest, NoLockExpiresWhileItsSectionWaitsForAnother) {
   run_one(second_is_taken);
   ASSERT_FALSE(left.empty());
   EXPECT_THAT(left, testing::Each(testing::Ge(Duration(100ms)))) << "time for the hold is left";
+}
+
+TEST_F(TransactionRunTest, NoFurtherLockIsAskedForWhenTheOthersWouldExpire) {
+  plan_.workload.clients = 1;
+  plan_.workload.keys = 2;
+  plan_.workload.iterations.reset();
+  plan_.workload.duration = 100ms;
+  plan_.workload.ttl = 1s;
+  hold(100ms);
+  for (const LockOrder order : {LockOrder::sorted, LockOrder::drawn, LockOrder::all_or_nothing}) {
+    plan_.workload.lock_order = order;
+    int held = 0, asked = 0, asked_while_held = 0;
+    const Behaviour slow{.acquire =
+                             [&](const Context& context, const AcquireRequest& request) {
+                               ++asked;
+                               asked_while_held += held++ > 0 ? 1 : 0;
+                               AcquireResult result = grant(request);
+                               // As if the answer had taken most of the TTL.
+                               result.lease->state =
+                                   std::make_shared<LeaseState>(context.env.now() + 150ms);
+                               return result;
+                             },
+                         .release =
+                             [&](const Lease&) {
+                               --held;
+                               return ReleaseResult{ReleaseOutcome::released, {}};
+                             }};
+    const results::Run run = run_one(slow);
+    EXPECT_GT(asked, 0);
+    EXPECT_EQ(asked_while_held, 0);
+    EXPECT_EQ(held, 0);
+    EXPECT_EQ(run.sections, 0U);
+    EXPECT_EQ(run.outcomes.timed_out, 0U) << "no lock was waited for";
+    ASSERT_TRUE(run.transactions);
+    EXPECT_GT(run.transactions->aborts, 0U);
+  }
+}
+
+TEST_F(TransactionRunTest, ALockThatExpiresWhileAnotherIsReleasedIsNoViolation) {
+  plan_.workload.keys = 2;
+  end_after(50);
+  Behaviour expiring = behaviour_;
+  expiring.release = [&](const Lease& lease) {
+    if (lease.key.ends_with(":0}")) return ReleaseResult{ReleaseOutcome::not_owner, {}};
+    Lease expired = lease;
+    expired.key.replace(expired.key.size() - 2, 1, "0");
+    behaviour_.release(expired);
+    std::this_thread::sleep_for(1ms);
+    return behaviour_.release(lease);
+  };
+  const results::Run run = run_one(expiring);
+  EXPECT_EQ(run.sections, 50U);
+  EXPECT_EQ(run.releases_not_owner, 50U);
+  EXPECT_EQ(run.audit.overlaps, 0U);
+  EXPECT_EQ(run.audit.lost_updates, 0U);
+}
+
+TEST_F(TransactionRunTest, TheLongestWaitIncludesAttemptsInVain) {
+  plan_.workload.clients = 1;
+  plan_.workload.keys = 2;
+  plan_.workload.lock_order = LockOrder::all_or_nothing;
+  end_after(1);
+  int refusals = 0;
+  const results::Run run =
+      run_one({.acquire = [&](const Context& context, const AcquireRequest& request) {
+        context.env.wait(nullptr, context.env.now() + 5ms, {});
+        const bool refuse = request.key.ends_with(":1}") && refusals < 5;
+        refusals += refuse ? 1 : 0;
+        return refuse ? outcome(AcquireOutcome::refused) : grant(request);
+      }});
+  ASSERT_TRUE(run.transactions);
+  EXPECT_EQ(run.transactions->retries, 5U);
+  // Five in vain, and two that were granted.
+  EXPECT_GE(run.fairness.longest_wait_seconds, 7 * 0.005);
+  EXPECT_DOUBLE_EQ(run.fairness.longest_wait_seconds, run.transactions->acquire.max);
+  ASSERT_TRUE(run.fairness.by_client);
+  EXPECT_GE(run.fairness.by_client->worst_p99, 0.95 * run.fairness.longest_wait_seconds);
+}
+
+/// Sections of two locks, half of which are shared, that do not all get theirs.
+class CutTransactionTest : public LiveRunTest {
+ protected:
+  CutTransactionTest() {
+    plan_.workload.keys = 2;
+    plan_.workload.locks_per_section = 2;
+    plan_.workload.shared_share = 0.5;
+  }
+
+  static std::uint64_t cut(const results::Distribution& distribution) {
+    return distribution.censored.count;
+  }
+};
+
+TEST_F(CutTransactionTest, SectionsThatTimeOutAreCensored) {
+  plan_.workload.acquire_timeout = 5ms;
+  const results::Run run = run_one({.acquire = wait_in_vain});
+  ASSERT_TRUE(run.transactions);
+  EXPECT_EQ(run.transactions->acquire.count, 0U);
+  EXPECT_GT(cut(run.transactions->acquire), 4U);
+  EXPECT_EQ(cut(run.transactions->acquire), cut(run.transactions->acquire_service));
+  EXPECT_GE(run.transactions->acquire.max, 0.005);
+  EXPECT_TRUE(run.transactions->acquire.is_at_least("p50"));
+  ASSERT_TRUE(run.acquire_by_mode);
+  EXPECT_EQ(run.acquire_by_mode->shared.count + run.acquire_by_mode->exclusive.count, 0U);
+  EXPECT_EQ(cut(run.acquire_by_mode->shared) + cut(run.acquire_by_mode->exclusive),
+            run.outcomes.timed_out + run.outcomes.abandoned);
+}
+
+TEST_F(CutTransactionTest, SectionsThatTheEndCutsOffAreCensored) {
+  plan_.workload.duration = 400ms;
+  const results::Run run = run_one({.acquire = wait_in_vain});
+  ASSERT_TRUE(run.transactions);
+  EXPECT_EQ(run.transactions->acquire.count, 0U);
+  EXPECT_EQ(cut(run.transactions->acquire), 4U) << "one of each client";
+  EXPECT_GE(run.transactions->acquire.max, 0.1);
+}
+
+TEST_F(CutTransactionTest, SectionsThatNoClientCameToBeginAreCensored) {
+  // 100 are due, of which the only client can do five.
+  plan_.workload.clients = 1;
+  plan_.workload.rate = 1000;
+  plan_.workload.arrival = Arrival::constant;
+  plan_.workload.duration = 100ms;
+  hold(20ms);
+  const results::Run run = run_one(leaky_lock);
+  ASSERT_TRUE(run.transactions);
+  EXPECT_GE(cut(run.transactions->acquire), 90U);
+  EXPECT_GE(run.transactions->acquire.p50, 0.02) << "most of them waited for the client";
+  EXPECT_TRUE(run.transactions->acquire.is_at_least("p50"));
+  ASSERT_TRUE(run.acquire_by_mode);
+  EXPECT_GE(cut(run.acquire_by_mode->shared), 40U);
+  EXPECT_GE(cut(run.acquire_by_mode->exclusive), 40U);
 }
 
 TEST_F(TransactionRunTest, SectionsOfOneLockAreNoTransactions) {

@@ -1,6 +1,11 @@
 #include "loadgen/record/metered_env.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "tests/support/fake_redis.h"
 
@@ -32,6 +37,28 @@ TEST_F(MeteredEnvTest, CountsCommandsAndTheirTime) {
   EXPECT_EQ(env_.effort().backoff, 0ms);
   EXPECT_EQ(env_.effort().notified, 0ms);
   EXPECT_EQ(env_.effort().wakes, 0U);
+}
+
+TEST_F(MeteredEnvTest, TellsOfEachAnswerInTheOrderOfItsCommand) {
+  std::vector<std::pair<Duration, TimePoint>> answers;
+  MeteredEnv env(world_, {}, [&](std::string_view command, Duration taken, TimePoint ended) {
+    EXPECT_EQ(command, "GET");
+    answers.emplace_back(taken, ended);
+  });
+  const TimePoint begin = clock_.now();
+  env.before_command(kCommand);
+  clock_.advance(1ms);
+  env.before_command(kCommand);
+  env.before_command(kBlocking);
+  clock_.advance(2ms);
+  env.after_command(kCommand, CommandEnd::answered);
+  env.after_command(kBlocking, CommandEnd::answered);
+  clock_.advance(3ms);
+  env.after_command(kCommand, CommandEnd::answered);
+  env.before_command(kCommand);
+  env.after_command(kCommand, CommandEnd::lost);
+  EXPECT_THAT(answers, testing::ElementsAre(testing::Pair(3ms, begin + 3ms),
+                                            testing::Pair(5ms, begin + 6ms)));
 }
 
 TEST_F(MeteredEnvTest, ALostAnswerTakesTimeToo) {

@@ -25,6 +25,31 @@ TEST(NamedLoad, DemandCountsTheNetworkAndTheKeys) {
   EXPECT_DOUBLE_EQ(points_of(NamedLoad::demand, given, {.rtt = true})[1].rate.value(), 1750);
 }
 
+TEST(NamedLoad, DemandCountsTheLocksOfASection) {
+  Workload given;
+  given.keys = 10;
+  given.locks_per_section = 5;
+  // Each key is in half of the sections.
+  EXPECT_DOUBLE_EQ(busiest_key_share(given), 0.5);
+  EXPECT_NEAR(points_of(NamedLoad::demand, given, {})[1].rate.value(), 700, 1e-6);
+  given.rtt = 2ms;
+  EXPECT_NEAR(points_of(NamedLoad::demand, given, {.rtt = true})[1].rate.value(), 700.0 / 6, 1e-6);
+  given.key_skew = 5;
+  EXPECT_DOUBLE_EQ(busiest_key_share(given), 1) << "no section wants a key twice";
+}
+
+TEST(NamedLoad, DemandCountsTheHotKeys) {
+  Workload given;
+  given.keys = 100;
+  given.hot_set = HotSet{.share = 0.5, .keys = 10, .moves_every = {}};
+  EXPECT_DOUBLE_EQ(busiest_key_share(given), 0.05);
+  EXPECT_NEAR(points_of(NamedLoad::demand, given, {})[1].rate.value(), 7000, 1e-6);
+  given.locks_per_section = 2;
+  EXPECT_DOUBLE_EQ(busiest_key_share(given), 0.1);
+  given.hot_set->share = 0.01;
+  EXPECT_DOUBLE_EQ(busiest_key_share(given), 2 * 0.99 / 90) << "the others are wanted more";
+}
+
 TEST(NamedLoad, AloneIsMeasuredWithAndWithoutANetwork) {
   const auto points = points_of(NamedLoad::alone, {}, {});
   ASSERT_EQ(points.size(), 2U);

@@ -45,6 +45,20 @@ TEST(Recorder, TheLongestWaitIsTheLongest) {
   EXPECT_EQ(recorder.totals(Phase::unmeasured).longest_wait, 1s);
 }
 
+TEST(Recorder, OneCountOrOneWaitIsAddedByItself) {
+  Recorder recorder(1);
+  ClientRecord& client = recorder.client(0);
+  client.add(Phase::measured, counts(Count::sections, 2, 1ms));
+  client.add(Phase::measured, Count::sections);
+  for (const Duration wait : {2ms, 1ms}) client.add_wait(Phase::measured, wait, false);
+  for (const Duration wait : {4ms, 3ms}) client.add_wait(Phase::measured, wait, true);
+  const Counts found = client.counts(Phase::measured);
+  EXPECT_EQ(found[Count::sections], 3U);
+  EXPECT_EQ(found.longest_wait, 2ms);
+  EXPECT_EQ(found.longest_cut, 4ms);
+  EXPECT_EQ(client.counts(Phase::unmeasured).longest_wait, 0ms);
+}
+
 TEST(Recorder, OutcomesAreCountedPerPhase) {
   Recorder recorder(1);
   std::uint64_t n = 0;

@@ -134,6 +134,31 @@ TEST(TpccLocks, DeliveryTakesTheOldestOrdersInTurn) {
   EXPECT_EQ(latest.size(), 10U);
 }
 
+TEST(TpccLocks, NewOrdersKeepAwayFromThoseThatAreDelivered) {
+  // So many that their rows would meet, as more orders come in than are delivered.
+  constexpr int kMany = 200'000;
+  TpccLocks tpcc(1, 0, 1);
+  std::vector<Wanted> locks;
+  std::map<int, int> delivered;  // the latest, by the district
+  int furthest = 0;
+  for (int i = 0; i < kMany; ++i) {
+    const TpccType type = tpcc.next(locks);
+    if (type != TpccType::new_order && type != TpccType::delivery) continue;
+    for (const Wanted& wanted : locks) {
+      if (table_of(wanted.key) != 'o') continue;
+      const int row = wanted.key - TpccLocks::order(0, 0, 0);
+      const int district = row / TpccLocks::kOrders, order = row % TpccLocks::kOrders;
+      if (type == TpccType::delivery) delivered[district] = order;
+      if (type == TpccType::delivery || !delivered.contains(district)) continue;
+      const int ahead = (order - delivered[district] + TpccLocks::kOrders) % TpccLocks::kOrders;
+      ASSERT_GT(ahead, 500);
+      furthest = std::max(furthest, ahead);
+    }
+  }
+  EXPECT_LT(furthest, 1600);
+  EXPECT_GT(furthest, 1490) << "else the test shows nothing";
+}
+
 TEST(TpccLocks, ALockIsTakenOnceAndIsOneOfTheWarehouses) {
   for (const int warehouses : {1, 5}) {
     const int keys = TpccLocks(warehouses, 0, 1).keys();

@@ -167,7 +167,41 @@ TEST_F(TraceTest, ItsEndEndsTheRun) {
   EXPECT_THAT(modes_, testing::Each(Mode::exclusive)) << "the lock has no shared mode";
   EXPECT_EQ(run.sections, 2U);
   EXPECT_EQ(run.load.value().trace, path_);
-  EXPECT_LT(run.duration_seconds, 50);
+  EXPECT_LT(run.duration_seconds, 10);
+  EXPECT_DOUBLE_EQ(watcher_.done.back(), 1);
+}
+
+TEST_F(TraceTest, NobodyThinksAfterItsEnd) {
+  plan_.workload.think = DurationDistribution::constant(30s);
+  replay("1,0,1,7,2\n2,0,1,8,2\n3,0,1,9,2\n4,0,1,7,2\n");
+  const results::Run run = run_one(behaviour_);
+  EXPECT_EQ(run.sections, 4U) << "one of each client";
+  EXPECT_LT(run.duration_seconds, 30);
+}
+
+TEST_F(TraceTest, NobodyWaitsForAStartAfterItsEnd) {
+  // The transactions are due within half a second. The starts that the other clients wait for come
+  // later, up to 10 s.
+  plan_.workload.clients = 200;
+  plan_.workload.rate = 20;
+  plan_.workload.arrival = Arrival::constant;
+  std::string text;
+  for (int i = 1; i <= 11; ++i) text += fmt::format("{},0,1,{},2\n", i, i);
+  replay(text);
+  const results::Run run = run_one(behaviour_);
+  EXPECT_EQ(run.sections, 11U);
+  EXPECT_EQ(run.transactions.value().acquire.censored.count, 0U) << "nothing else was to begin";
+  EXPECT_GE(run.sections_per_second, 20.0 / 4);
+  EXPECT_LE(run.sections_per_second, 20.0 * 11 / 10);
+}
+
+TEST_F(TraceTest, ItsEndWaitsForSectionsUnderWay) {
+  hold(20ms);
+  replay("1,0,1,7,2\n2,0,1,8,2\n3,0,1,9,2\n");
+  const results::Run run = run_one(behaviour_);
+  EXPECT_EQ(run.sections, 3U);
+  EXPECT_EQ(run.hold.count, 3U) << "no hold was cut short";
+  EXPECT_GE(run.hold.min, 0.02);
 }
 
 TEST_F(TraceTest, ItsEndInTheWarmUpMakesTheRunInvalid) {

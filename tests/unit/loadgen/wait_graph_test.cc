@@ -30,7 +30,7 @@ class WaitGraphTest : public testing::Test {
     return may;
   }
 
-  WaitGraph graph_{3};
+  WaitGraph graph_{3, false};
 };
 
 TEST_F(WaitGraphTest, FindsACycleOfThree) {
@@ -75,6 +75,34 @@ TEST_F(WaitGraphTest, SharedLocksDoNotExcludeOneAnother) {
   graph_.gave_up(kBob);
   await(kBob, kA);
   EXPECT_TRUE(graph_.in_cycle(kAnn)) << "Bob writes what Ann reads";
+}
+
+TEST_F(WaitGraphTest, AQueueMakesClientsWaitForThoseBeforeThem) {
+  for (const bool queues : {false, true}) {
+    WaitGraph graph(3, queues);
+    const auto asks = [&](int client, const Wanted& wanted) {
+      ASSERT_TRUE(graph.waits(client, wanted, OnDeadlock::timeout));
+    };
+    asks(kAnn, kReadA);
+    graph.granted(kAnn);
+    asks(kCid, kB);
+    graph.granted(kCid);
+    asks(kAnn, kB);
+    asks(kBob, kA);
+    EXPECT_FALSE(graph.in_cycle(kBob)) << "Cid goes on";
+    asks(kCid, kReadA);
+    for (const int client : {kAnn, kBob, kCid}) {
+      EXPECT_EQ(graph.in_cycle(client), queues) << "Bob, who writes, is before Cid";
+    }
+  }
+}
+
+TEST_F(WaitGraphTest, InAQueueNobodyWaitsForThoseBehind) {
+  WaitGraph graph(3, true);
+  ASSERT_TRUE(graph.waits(kAnn, kA, OnDeadlock::timeout));
+  ASSERT_TRUE(graph.waits(kBob, kA, OnDeadlock::timeout));
+  ASSERT_TRUE(graph.waits(kCid, kReadA, OnDeadlock::timeout));
+  for (const int client : {kAnn, kBob, kCid}) EXPECT_FALSE(graph.in_cycle(client));
 }
 
 TEST_F(WaitGraphTest, WaitDieLetsOnlyTheOlderWait) {

@@ -136,6 +136,30 @@ TEST_P(PollsTest, AFullConnectionIsWaitedForUntilItIsRead) {
   EXPECT_EQ(received, much.size());
 }
 
+TEST_P(PollsTest, WhoMayWriteIsToldSoEachTime) {
+  const Pair pair;
+  run([&] {
+    prepare(pair[1]);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_TRUE(awaits(pair[1], POLLOUT));
+      pair.write();
+    }
+  });
+}
+
+TEST_P(PollsTest, WhatWasWrittenBeforeAWaitToWriteIsStillSeen) {
+  const Pair pair;
+  run([&] {
+    prepare(pair[0]);
+    pair.write();
+    EXPECT_TRUE(awaits(pair[0], POLLOUT));
+    EXPECT_EQ(receive(pair[0]), 1);
+    EXPECT_FALSE(awaits(pair[0], POLLIN, 1ms) && take(pair[0]) >= 0);
+    const auto writer = Carrier::current().start([&](const auto&) { pair.write(); }, {});
+    EXPECT_EQ(receive(pair[0]), 1);
+  });
+}
+
 TEST_P(PollsTest, LastsUntilTheTimeIsOver) {
   const Pair pair;
   run([&] {

@@ -1,3 +1,4 @@
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <set>
@@ -121,6 +122,45 @@ TEST_F(WaitsTest, EachWaitHeedsItsOwnStop) {
   first.request_stop();
   second.request_stop();
   end();
+}
+
+TEST_F(WaitsTest, EachOfManyStopsInTurnIsHeeded) {
+  std::array<std::stop_source, 3> stops;
+  const auto waiting = Carrier::current().make_event();
+  std::atomic<int> timed_out{0}, stopped{0};
+  start(0, [&] {
+    Carrier& carrier = Carrier::current();
+    for (int wait = 0; wait < 9; ++wait) {
+      const auto& stop = stops.at(static_cast<std::size_t>(wait) % stops.size());
+      const TimePoint soon = BootClock::now() + 50us;
+      timed_out += carrier.wait(nullptr, soon, stop.get_token()) == WaitResult::timed_out ? 1 : 0;
+    }
+    waiting->set();
+    for (const std::size_t which : {1, 0, 2, 1}) {
+      const std::stop_token stop = stops.at(which).get_token();
+      stopped += carrier.wait(nullptr, bound(), stop) == WaitResult::stopped ? 1 : 0;
+    }
+  });
+  EXPECT_EQ(Carrier::current().wait(waiting.get(), bound(), {}), WaitResult::signalled);
+  for (std::stop_source& stop : stops) stop.request_stop();
+  end();
+  EXPECT_EQ(timed_out, 9);
+  EXPECT_EQ(stopped, 4);
+}
+
+TEST_F(WaitsTest, AStopOfAnotherWaitEndsNone) {
+  run([] {
+    Carrier& carrier = Carrier::current();
+    std::stop_source earlier, own;
+    const auto wait = [&](Duration longest, const std::stop_source& stop) {
+      return carrier.wait(nullptr, BootClock::now() + longest, stop.get_token());
+    };
+    EXPECT_EQ(wait(50us, earlier), WaitResult::timed_out);
+    EXPECT_EQ(wait(50us, own), WaitResult::timed_out);
+    auto stopper = carrier.start([&](const std::stop_token&) { earlier.request_stop(); }, {});
+    EXPECT_EQ(wait(2ms, own), WaitResult::timed_out);
+    EXPECT_EQ(wait(kBound, earlier), WaitResult::stopped);
+  });
 }
 
 TEST_F(WaitsTest, EventsStopsAndDeadlinesMayCoincide) {
