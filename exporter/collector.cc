@@ -87,7 +87,8 @@ struct Metric {
 
 constexpr auto kOthers = std::to_array<Metric>({
     {"lockbench_sections_total", kCounter,
-     "Sections by the outcome of their acquisition; acquired ones count when they are over.",
+     "Sections by the outcome of their acquisition; acquired ones count when they are over, others "
+     "once for each of several locks.",
      [](const StrategyMetrics& m, Series& series) {
        for (const loadgen::TimingInfo& row : loadgen::kTimings) {
          if (row.kind > loadgen::Timing::abandoned) break;
@@ -175,6 +176,7 @@ void add_row(const Row& row, MetricType type, const std::vector<StrategyMetrics>
       same ? families.back() : add_family(families, exported.name, exported.help, type);
   Labels labels;
   if (exported.label != nullptr) labels.push_back({exported.label, exported.label_value});
+  if (exported.outcome != nullptr) labels.push_back({"outcome", exported.outcome});
   for (const StrategyMetrics& metrics : strategies) {
     Series series(family, metrics, facts);
     fill(series, metrics.totals, labels);

@@ -38,6 +38,7 @@ TEST_F(CollectorTest, EverySeriesIsThereBeforeTheFirstRun) {
               HasSubstr("lockbench_lost_updates_total{strategy=\"tested\",backend=\"store\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("outcome=\"abandoned\",le=\"+Inf\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("part=\"notified\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("mode=\"shared\",outcome=\"cut_off\",le=\"+Inf\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("fault=\"partition\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("lockbench_build_info{version=\"1.2\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("backend=\"store\",run=\"r1\",promises_exclusion=\"true\"} 1\n"));

@@ -58,12 +58,14 @@ class EveryMetricTest : public testing::Test {
     for (const auto& family : families) {
       if (family.name != exported.name) continue;
       for (const auto& metric : family.metric) {
-        const bool matches =
-            std::any_of(metric.label.begin(), metric.label.end(), [&](const auto& label) {
-              return exported.label == nullptr ||
-                     (label.name == exported.label && label.value == exported.label_value);
-            });
-        if (matches) return &metric;
+        const auto has = [&](const char* name, const char* value) {
+          return std::any_of(metric.label.begin(), metric.label.end(), [&](const auto& label) {
+            return label.name == name && label.value == value;
+          });
+        };
+        if (exported.label != nullptr && !has(exported.label, exported.label_value)) continue;
+        if (exported.outcome != nullptr && !has("outcome", exported.outcome)) continue;
+        return &metric;
       }
     }
     return nullptr;
