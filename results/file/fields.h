@@ -100,7 +100,7 @@ void describe(Visitor& v, Is<Fairness> auto& fairness) {
 }
 
 LOCKBENCH_DESCRIBE(ByMode, exclusive, shared)
-LOCKBENCH_DESCRIBE(Transactions, per_second, locks_per_second, aborts, retries, deadlocks, acquire,
+LOCKBENCH_DESCRIBE(Transactions, locks_per_second, aborts, retries, deadlocks, acquire,
                    acquire_service)
 LOCKBENCH_DESCRIBE(Renewal, renewals, failures, lost, commands_per_second, duration, slip, margin)
 LOCKBENCH_DESCRIBE(Quorum, nodes, votes, split_votes, rounds_per_grant, node_seconds, validity)

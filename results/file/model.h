@@ -92,14 +92,14 @@ struct Fairness {
   std::optional<ByClient> by_client;      ///< nothing if no client waited
 };
 
-/// The acquisitions of a load with both modes. Means and percentiles as those of `Run::acquire`.
+/// The acquisitions of a load with both modes. Means and percentiles as those of `Run::acquire`,
+/// but without the sections of a trace that were never begun, whose modes are not known.
 struct ByMode {
   Distribution exclusive, shared;
 };
 
 /// Of sections that take several locks.
 struct Transactions {
-  double per_second = 0;        ///< that got all their locks
   double locks_per_second = 0;  ///< granted, those of attempts in vain included
   std::uint64_t aborts = 0;     ///< attempts that did not get all locks
   std::uint64_t retries = 0;    ///< attempts after those

@@ -230,7 +230,7 @@ std::optional<double> handed_over(const StrategyLoads& strategy, std::string_vie
 }
 
 std::optional<double> overtakings(const StrategyLoads& strategy, std::string_view load) {
-  return ratio(strategy.runs_of(load, 0), "overtakings", "sections");
+  return ratio(strategy.runs_of(load, 0), "overtakings", "outcomes.acquired");
 }
 
 std::optional<double> violations_per_million(const StrategyLoads& strategy) {

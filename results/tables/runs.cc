@@ -226,7 +226,7 @@ const std::vector<Field<Group>> run_fields{
     {{"handed_over_share", "handed", "over", Unit::share, 11, Show::if_any},
      share_of("direct_handoffs", "awaited_releases")},
     {{"overtakings_per_grant", "overtaken/", "grant", Unit::number, 20, Show::if_asked},
-     share_of("overtakings", "sections")},
+     share_of("overtakings", "outcomes.acquired")},
     {{"commands_per_section", "cmds/", "sect.", Unit::number, 8},
      median_of("commands_per_section")},
     {{"fairness_jain", "fair-", "ness", Unit::number, 10}, if_audited(median_of("fairness.jain"))},

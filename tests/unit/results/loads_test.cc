@@ -94,6 +94,16 @@ TEST(Loads, EachLoadHasATableOfItsOwn) {
   EXPECT_EQ(cell(tables[2].table, "handed_over_share"), "25.0 %");
 }
 
+TEST(Loads, OvertakingsAreDividedByGrantsAlsoWhereASectionTakesSeveralLocks) {
+  Result result = minimal_result();
+  add_strategy(result, "a", 0.01);
+  auto& run = run_of(result, "a", saturated);
+  run.outcomes.acquired = 4 * run.sections;
+  run.overtakings = 2 * run.sections;
+  const auto table = chosen(load_tables(result)[2].table, {"overtakings_per_grant"});
+  EXPECT_EQ(table->rows.at(0).at(0).text, "0.5");
+}
+
 TEST(Loads, ALockThatCannotServeTheDemandHasNoPercentiles) {
   Result result = minimal_result();
   add_strategy(result, "slow", 0.01);

@@ -98,8 +98,7 @@ inline Run full_run() {
       .by_client = ByClient{
           .p50 = 9e-5, .p99 = 0.002, .p999 = 12.3, .worst_p99 = 0.003, .at_least = {"p999"}}};
   run.acquire_by_mode = {.exclusive = sample_distribution(), .shared = sample_distribution()};
-  run.transactions = {.per_second = 4000.5,
-                      .locks_per_second = 16100.25,
+  run.transactions = {.locks_per_second = 16100.25,
                       .aborts = 14,
                       .retries = 13,
                       .deadlocks = 6,
