@@ -64,7 +64,7 @@ bool clean_server(const StoreKind& kind, const std::string& url, const CleanOpti
     return true;
   }
   session.console().warn(
-      fmt::format("{}: not cleaned: {}", kind.name, presentable(removed.error().message)));
+      fmt::format("{}: not cleaned: {}", server, presentable(removed.error().message)));
   return false;
 }
 

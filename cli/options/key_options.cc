@@ -53,8 +53,8 @@ void LoadOptions::declare_keys(OptionList& options) {
               "none");
   options.add({"trace", "FILE", kRun}, workload.trace, trace_file(),
               "take the locks that the transactions of a trace take: lines of "
-              "transaction,task,type,lock,mode; the run ends with the trace, or after --duration "
-              "(1h unless set)",
+              "transaction,task,type,lock,mode; the warm-up uses up the first ones; the run ends "
+              "with the trace, or after --duration (1h unless set)",
               "none");
   options.add_flag({"trace-repeat", "", kRun}, trace_repeat,
                    "begin the trace again at its end, until --duration is over");

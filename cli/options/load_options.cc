@@ -380,10 +380,6 @@ std::vector<std::string> LoadOptions::servers_of(std::string_view store) const {
 
 tl::expected<void, UsageError> LoadOptions::check_several_locks(const OptionList& options) const {
   const auto error = [](std::string text) { return tl::unexpected(UsageError{std::move(text)}); };
-  if (workload.locks_per_section > 1 && workload.trace) {
-    return error(
-        "--locks-per-section cannot be combined with --trace, which says which locks are taken");
-  }
   if (workload.locks_per_section > 1 && workload.key_per_client) {
     return error("--locks-per-section requires --keys N: with --keys per-client there is one each");
   }

@@ -145,11 +145,12 @@ TEST_F(KeysLeft, InAFrozenStoreAreNamedWithTheCommandThatRemovesThem) {
 TEST(Clean, SaysWhichServerItCouldNotClean) {
   const Scratch scratch;
   const auto server = own_redis();
-  const Outcome outcome = lockbench(
-      scratch, {"clean", "--run", "20261121T012530Z-4f3a9c", "--redis",
-                fmt::format("redis://127.0.0.1:{}", closed_port()), "--redis", server->url()});
+  const std::string away = fmt::format("127.0.0.1:{}", closed_port());
+  const Outcome outcome =
+      lockbench(scratch, {"clean", "--run", "20261121T012530Z-4f3a9c", "--redis", "redis://" + away,
+                          "--redis", server->url()});
   EXPECT_EQ(outcome.code, 2);
-  expect_in(outcome.err, "redis: not cleaned: 127.0.0.1:");
+  expect_in(outcome.err, fmt::format("redis {}: not cleaned: ", away));
   expect_in(outcome.out, fmt::format("redis {}: 0 removed", server->address()));
 }
 
