@@ -46,14 +46,14 @@ tl::expected<std::unique_ptr<Descriptors>, std::string> Descriptors::make() {
   const int interrupt = epoll < 0 ? -1 : ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   // Edge-triggered, it need not be read.
   epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.fd = kInterrupt}};
-  const timespec now{};
-  if (interrupt >= 0 && ::epoll_ctl(epoll, EPOLL_CTL_ADD, interrupt, &event) == 0 &&
-      ::epoll_pwait2(epoll, &event, 1, &now, nullptr) >= 0) {
+  if (interrupt >= 0 && ::epoll_ctl(epoll, EPOLL_CTL_ADD, interrupt, &event) == 0) {
+    const timespec now{};
+    const bool precise = ::epoll_pwait2(epoll, &event, 1, &now, nullptr) >= 0;
     void* const table = ::mmap(nullptr, size * sizeof(Watched), PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (table != MAP_FAILED) {
       return std::unique_ptr<Descriptors>(
-          new Descriptors(epoll, interrupt, {static_cast<Watched*>(table), size}));
+          new Descriptors(epoll, interrupt, precise, {static_cast<Watched*>(table), size}));
     }
   }
   const std::string why = std::system_category().message(errno);
@@ -154,8 +154,16 @@ void Descriptors::interrupt() noexcept {
 
 std::span<const epoll_event> Descriptors::look(Duration longest) {
   const timespec limit = to_timespec(longest);
-  const int count = ::epoll_pwait2(epoll_, events_.data(), static_cast<int>(kAtOnce),
-                                   longest == Duration::max() ? nullptr : &limit, nullptr);
+  const timespec* const bound = longest == Duration::max() ? nullptr : &limit;
+  int count = 0;
+  if (precise_) {
+    count = ::epoll_pwait2(epoll_, events_.data(), kAtOnce, bound, nullptr);
+  } else {
+    // The milliseconds of epoll_wait are too coarse for holds and backoffs.
+    pollfd any{.fd = epoll_, .events = POLLIN, .revents = 0};
+    if (longest > Duration::zero()) ::ppoll(&any, 1, bound, nullptr);
+    count = ::epoll_wait(epoll_, events_.data(), kAtOnce, 0);
+  }
   return {events_.data(), static_cast<std::size_t>(std::max(count, 0))};
 }
 

@@ -63,7 +63,7 @@ class Descriptors {
 
  private:
   static constexpr int kInterrupt = -1;
-  static constexpr std::size_t kAtOnce = 256;
+  static constexpr int kAtOnce = 256;
 
   /// All zero: nothing is known. In one cache line.
   struct alignas(32) Watched {
@@ -86,8 +86,12 @@ class Descriptors {
     short take(short wanted);
   };
 
-  Descriptors(int epoll, int interrupt, std::span<Watched> table)
-      : epoll_(epoll), interrupt_(interrupt), table_(table.data()), size_(table.size()) {}
+  Descriptors(int epoll, int interrupt, bool precise, std::span<Watched> table)
+      : epoll_(epoll),
+        interrupt_(interrupt),
+        precise_(precise),
+        table_(table.data()),
+        size_(table.size()) {}
 
   std::span<const epoll_event> look(Duration longest);
   /// Of thousands of connections, those that come next are in no cache.
@@ -104,6 +108,7 @@ class Descriptors {
   bool watch(int operation, int otherwise, int if_error, int fd, std::uint32_t events);
 
   const int epoll_, interrupt_;
+  const bool precise_;    ///< the kernel has epoll_pwait2 (5.11), and nobody forbids it
   Watched* const table_;  ///< by number; untouched pages take no memory
   const std::size_t size_;
   std::array<epoll_event, kAtOnce> events_{};
