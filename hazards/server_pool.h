@@ -26,7 +26,7 @@ class ServerPool {
   struct Options {
     std::filesystem::path client_program{};  ///< understands `client`; empty: this program
     bool tls = false;                        ///< servers speak TLS, and clients verify them
-    loadgen::ClientsOn clients_on = loadgen::kUsualClientsOn;
+    loadgen::ClientsOn clients_on = loadgen::ClientsOn::threads;
   };
 
   static tl::expected<std::unique_ptr<ServerPool>, std::string> open(Options options);
@@ -45,7 +45,7 @@ class ServerPool {
   ServerPool() = default;
 
   std::filesystem::path client_program_;
-  loadgen::ClientsOn clients_on_ = loadgen::kUsualClientsOn;
+  loadgen::ClientsOn clients_on_ = loadgen::ClientsOn::threads;
   std::unique_ptr<deployment::LocalHost> host_;  ///< outlives its servers
   std::unique_ptr<PrivateStore> counter_;
   std::string counter_url_;

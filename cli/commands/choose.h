@@ -17,7 +17,7 @@ struct ChooseOptions {
   Duration measure_time = std::chrono::minutes(2);
   ServerUrls servers;  ///< for --measure, as are the next two and the result file
   bool tls = false;
-  loadgen::ClientsOn measured_on = loadgen::kUsualClientsOn;
+  std::optional<loadgen::ClientsOn> measured_on;
   std::string out;
   std::string config;
 

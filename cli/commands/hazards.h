@@ -19,7 +19,7 @@ struct HazardOptions {
   std::string explain;                             ///< "SCENARIO/STRATEGY", or empty
   bool quick = false;
   bool tls = false;                                          ///< of the servers
-  loadgen::ClientsOn clients_on = loadgen::kUsualClientsOn;  ///< in each client process
+  loadgen::ClientsOn clients_on = loadgen::ClientsOn::threads;  ///< in each client process
   std::optional<int> at_once;                                ///< plays side by side
   int repeat = 1;                                            ///< plays of each cell
   bool dose = false;

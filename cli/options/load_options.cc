@@ -139,12 +139,13 @@ void LoadOptions::declare_load(OptionList& options) {
               whole_number(1, 100'000), "concurrent clients", decided_by_load);
   constexpr Commands kAll = kOverview | kLoads | kRenewal | kQuorum;
   options.add({"clients-on", "WHAT", kAll}, workload.clients_on, clients_on(),
-              "what clients run on: a thread each, or fibers of a few threads");
+              "what clients run on: a thread each, or fibers of a few threads",
+              "threads for a single client, fibers for more");
   options.add({"threads", "N", kAll}, workload.threads, whole_number(1, 1024),
-              "with --clients-on fibers: threads that clients share",
+              "threads that clients on fibers share",
               "one for each core that private servers do not need");
   options.add({"stack", "SIZE", kAll}, workload.stack_bytes, byte_size(16 << 10, 16 << 20),
-              "with --clients-on fibers: stack of each client, such as 128KiB",
+              "stack of each client on fibers, such as 128KiB",
               "64KiB, of which only what is used takes memory");
   options.add({"connections", "K", kRun | kCapacity}, workload.connections,
               whole_number(1, 100'000),
@@ -402,18 +403,19 @@ tl::expected<void, UsageError> LoadOptions::complete(const OptionList& options) 
   const auto error = [](std::string text) { return tl::unexpected(UsageError{std::move(text)}); };
   if (options.given("arrival") && !workload.rate) return error("--arrival requires --rate");
   if (workload.connections) {
-    if (options.given("clients-on") && workload.clients_on == loadgen::ClientsOn::threads) {
+    if (workload.clients_on == loadgen::ClientsOn::threads) {
       return error(
           "--connections requires --clients-on fibers: threads would wake each other for each "
           "answer");
     }
-    workload.clients_on = loadgen::ClientsOn::fibers;
     if (workload.threads && *workload.threads > *workload.connections) {
       return error("--threads must not exceed --connections: threads share none");
     }
   }
   for (const char* const name : {"threads", "stack"}) {
-    if (!options.given(name) || workload.clients_on == loadgen::ClientsOn::fibers) continue;
+    if (!options.given(name)) continue;
+    if (!workload.clients_on) workload.clients_on = loadgen::ClientsOn::fibers;
+    if (*workload.clients_on == loadgen::ClientsOn::fibers) continue;
     return error(fmt::format("--{} requires --clients-on fibers", name));
   }
   workload.strategy.wait_replicas = wait_replicas;

@@ -214,7 +214,7 @@ tl::expected<void, std::string> LiveRun::make_counter() {
 
 tl::expected<void, std::string> LiveRun::make_threads() {
   const Workload& workload = plan_.workload;
-  if (workload.clients_on == ClientsOn::threads) return {};
+  if (workload.what_clients_run_on() == ClientsOn::threads) return {};
   auto made = ClientThreads::of_fibers(
       generator_threads(workload, resources_.has_private_servers()), workload.stack_bytes);
   if (!made) return tl::unexpected(made.error());

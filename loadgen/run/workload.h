@@ -20,7 +20,6 @@ enum class Resource { memory, redis, redis_fenced };
 
 /// What clients run on: fibers of a few threads, or a thread each.
 enum class ClientsOn { fibers, threads };
-inline constexpr ClientsOn kUsualClientsOn = ClientsOn::threads;
 
 /// How a section takes several locks: in the order of their keys, which excludes deadlocks; as
 /// drawn; or all or none, in which case a section waits for no lock while it holds another one.
@@ -35,7 +34,7 @@ enum class OnDeadlock { timeout, wait_die };
 struct Workload {
   std::string_view load{};  ///< its name, if it has one
   int clients = 8;
-  ClientsOn clients_on = kUsualClientsOn;
+  std::optional<ClientsOn> clients_on;     ///< nothing: see what_clients_run_on()
   std::optional<int> threads;              ///< with fibers; nothing: see generator_threads()
   std::optional<std::size_t> stack_bytes;  ///< of each fiber; nothing: the scheduler's own
   std::optional<int> connections;  ///< to each Redis, that fibers share; nothing: one per client
@@ -82,6 +81,11 @@ struct Workload {
   /// Clients that are no rivals.
   int scheduled_clients() const { return meet_every ? clients / 2 : clients; }
   /// Sections may take several locks: they are transactions.
+  /// A thread answers a single client sooner. Several clients on fibers wake each other without the
+  /// kernel.
+  ClientsOn what_clients_run_on() const {
+    return clients_on.value_or(clients > 1 || connections ? ClientsOn::fibers : ClientsOn::threads);
+  }
   bool has_transactions() const { return locks_per_section > 1 || trace.has_value(); }
   bool has_shared_sections() const { return shared_share > 0 || trace.has_value(); }
   int key_count() const { return key_per_client ? scheduled_clients() : keys; }

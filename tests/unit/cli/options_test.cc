@@ -64,8 +64,9 @@ TEST(Options, EveryOptionOfTheLoadReachesIt) {
 
 TEST(Options, WhatClientsRunOnReachesIt) {
   const loadgen::Workload usual = parse_run({})->workload;
-  EXPECT_EQ(usual.clients_on, loadgen::kUsualClientsOn);
+  EXPECT_EQ(usual.clients_on, std::nullopt);
   EXPECT_FALSE(usual.threads || usual.stack_bytes);
+  EXPECT_EQ(parse_run({"--threads", "3"})->workload.clients_on, loadgen::ClientsOn::fibers);
   const auto options =
       parse_run({"--clients-on", "fibers", "--threads", "3", "--stack", "128KiB"}).value();
   EXPECT_EQ(options.workload.clients_on, loadgen::ClientsOn::fibers);
@@ -82,7 +83,7 @@ TEST(Options, SharedConnectionsTakeFibers) {
   EXPECT_FALSE(parse_run({})->workload.connections);
   const loadgen::Workload shared = parse_run({"--connections", "10"})->workload;
   EXPECT_EQ(shared.connections, 10);
-  EXPECT_EQ(shared.clients_on, loadgen::ClientsOn::fibers);
+  EXPECT_EQ(shared.what_clients_run_on(), loadgen::ClientsOn::fibers);
   EXPECT_THAT(error_of({"--connections", "10", "--clients-on", "threads"}),
               StartsWith("--connections requires --clients-on fibers"));
   EXPECT_THAT(error_of({"--connections", "2", "--threads", "3"}),

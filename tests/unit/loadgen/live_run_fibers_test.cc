@@ -71,8 +71,16 @@ TEST_F(LiveRunOnFibers, ClientsShareAsManyThreadsAsAskedFor) {
   EXPECT_THAT(run.fairness.per_client, Each(Ge(1U))) << "nobody was left out";
 }
 
+TEST_F(LiveRunTest, ASingleClientHasAThreadOfItsOwn) {
+  end_after(10);
+  plan_.workload.clients_on.reset();
+  plan_.workload.clients = 1;
+  EXPECT_EQ(run_one(leaky_lock).generator.clients_on, "threads");
+  plan_.workload.clients = 2;
+  EXPECT_EQ(run_one(leaky_lock).generator.clients_on, "fibers");
+}
+
 TEST_F(LiveRunTest, ThreadsAreSaidToBeThreads) {
-  plan_.workload.clients_on = ClientsOn::threads;
   end_after(10);
   const results::Run run = run_one(leaky_lock);
   EXPECT_EQ(run.generator.clients_on, "threads");

@@ -112,7 +112,11 @@ class LiveRunTest : public testing::Test {
     // What else runs on the machine of a test says nothing of the run.
     plan_.machine = [] { return MachineReading{}; };
     // What few sections show is not the business of these tests.
-    plan_.workload = {.clients = 4, .duration = 150ms, .warmup = 0ms, .contended_grants = 0};
+    plan_.workload = {.clients = 4,
+                      .clients_on = ClientsOn::threads,  // scripted locks may block them
+                      .duration = 150ms,
+                      .warmup = 0ms,
+                      .contended_grants = 0};
   }
 
   RunReport run(std::vector<const Descriptor*> strategies) {
