@@ -34,12 +34,13 @@ std::string answer_to(std::string_view bytes, std::chrono::milliseconds patience
   address.sin_port = htons(endpoint().address().port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   const timeval limit{.tv_sec = patience.count() / 1000, .tv_usec = patience.count() % 1000 * 1000};
-  ::setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  ::setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   // Closed without a TIME_WAIT: a million of those find no more ports.
   const linger reset{.l_onoff = 1, .l_linger = 0};
   ::setsockopt(client, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
   require(::connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+  // Not before, as connecting would have to be as quick.
+  ::setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  ::setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   static_cast<void>(::send(client, bytes.data(), bytes.size(), MSG_NOSIGNAL));
   ::shutdown(client, SHUT_WR);
   std::string answer;
