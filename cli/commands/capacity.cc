@@ -11,6 +11,7 @@
 #include "cli/commands/metrics.h"
 #include "cli/commands/private_cpu.h"
 #include "cli/console/publish.h"
+#include "cli/console/ranks.h"
 #include "cli/console/session.h"
 #include "cli/options/text.h"
 #include "cli/options/value_types.h"
@@ -240,8 +241,10 @@ tl::expected<int, UsageError> capacity(const CapacityOptions& given) {
   result.environment.servers = deployment.facts;
   result.workload = workload_record(options);
   ResultFile file(*out, session.console());
-  measure_all(plan_of(options, deployment, result.id, metrics->watcher()), *selected, result, file,
-              ending, session);
+  loadgen::CapacityPlan plan = plan_of(options, deployment, result.id, metrics->watcher());
+  plan.make_crew = crews_of(*out, result, options.ranks);
+  measure_all(std::move(plan), *selected, result, file, ending, session);
+  if (note_lost_ranks(*out, result, session.console())) ending.rank_lost = true;
   ending.errors = !metrics->push(session.console()) || ending.errors;
   const int code = finish(result, render(result, options.output), file, ending, session.console(),
                           options.output.report);
@@ -285,7 +288,8 @@ Command capacity_command() {
       {.name = "capacity",
        .task = kMeasure,
        .summary = "Find the highest load that keeps an objective, and what limits it.",
-       .example = "lockbench capacity redis-queue --slo 'acquire.p99<20ms' --clients 64"},
+       .example = "lockbench capacity redis-queue --slo 'acquire.p99<20ms' --clients 64",
+       .over_ranks = true},
       capacity);
 }
 

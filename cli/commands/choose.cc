@@ -293,7 +293,8 @@ Command choose_command() {
       {.name = "choose",
        .task = kDecide,
        .summary = "Recommend a strategy and its settings, and say why.",
-       .example = "lockbench choose --stores redis --survive crash --work-time-p99 200ms"},
+       .example = "lockbench choose --stores redis --survive crash --work-time-p99 200ms",
+       .over_ranks = true},
       choose_strategy);
 }
 

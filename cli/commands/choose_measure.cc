@@ -10,6 +10,7 @@
 #include "cli/commands/measurement.h"
 #include "cli/commands/private_cpu.h"
 #include "cli/console/progress.h"
+#include "cli/console/ranks.h"
 #include "loadgen/run/runner.h"
 #include "results/stats/figures.h"
 #include "results/stats/load_figures.h"
@@ -82,6 +83,7 @@ class RaceRunner {
     plan.endpoints = servers_.endpoints;
     plan.counter_url = servers_.counter_url;
     plan.private_cpu = private_cpu_of(servers_);
+    plan.make_crew = crews_of(file_.path(), race_.result, common_.ranks);
     plan.warms_up = [this](const Descriptor& one) { return servers_.warms_up(one); };
     loadgen::RunReport report = loadgen::run_plan(plan, progress_, stop_);
     for (results::Skipped& one : report.not_started) {
@@ -201,6 +203,7 @@ tl::expected<Race, UsageError> measure_candidates(const ChooseOptions& options,
   }
   runner.run(options.measure_time);
   race.result.interrupted = session.stopped();
+  note_lost_ranks(file.path(), race.result, session.console());
   file.keep(race.result);
   return race;
 }

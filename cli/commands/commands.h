@@ -21,6 +21,7 @@ struct Command {
   /// files.
   std::string_view task;
   std::string_view summary, example;
+  bool over_ranks = false;  ///< under MPI, all ranks take part
   /// Its options at their defaults.
   std::function<OptionList()> options{};
   /// Returns the exit code.
@@ -60,6 +61,7 @@ Command make_command(Command text, tl::expected<int, UsageError> (*run)(const Op
 Command overview_command();
 Command run_command();
 Command list_command();
+Command merge_command();
 Command renewal_command();
 Command quorum_command();
 Command capacity_command();

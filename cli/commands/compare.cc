@@ -190,7 +190,8 @@ Command compare_command() {
       {.name = "compare",
        .task = kCompareResults,
        .summary = "Compare two results, or two configurations, with significance.",
-       .example = "lockbench compare before.json after.json --fail-on 'acquire.p99>+10%'"},
+       .example = "lockbench compare before.json after.json --fail-on 'acquire.p99>+10%'",
+       .over_ranks = true},
       compare);
 }
 

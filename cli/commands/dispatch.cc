@@ -11,6 +11,8 @@
 
 #include "cli/commands/commands.h"
 #include "cli/console/facts.h"
+#include "cli/console/ranks.h"
+#include "cli/console/signals.h"
 #include "cli/options/secrets.h"
 #include "cli/options/text.h"
 #include "hazards/client.h"
@@ -37,10 +39,7 @@ void print_overview(const std::vector<Command>& commands) {
       commands.front().name);
 }
 
-void print_version() {
-  const results::Build build = build_facts();
-  fmt::print("lockbench {} ({}, {})\n", build.version, build.commit, build.build_type);
-}
+void print_version() { fmt::print("lockbench {}\n", build_line(build_facts())); }
 
 const Command* find_command(const std::vector<Command>& commands, std::string_view name) {
   const auto found = std::find_if(commands.begin(), commands.end(),
@@ -93,6 +92,30 @@ tl::expected<int, UsageError> execute(const std::vector<Command>& commands, cons
   return command.execute(args);
 }
 
+/// Under MPI: only rank 0 has something to say.
+tl::expected<int, UsageError> execute_as_rank(const std::vector<Command>& commands,
+                                              const Command& command,
+                                              std::span<const std::string> args,
+                                              const loadgen::cluster::Launched& launched) {
+  const bool help = std::any_of(args.begin(), args.end(), [](const std::string& word) {
+    return word == "--help" || word == "-h";
+  });
+  const bool all = command.over_ranks && !help;
+  if (launched.rank > 0) return all ? serve_rank() : exit_code::kFine;
+  if (!all) return execute(commands, command, args);
+  prepare_signals();
+  if (auto joined = Ranks::join(); !joined) return tl::unexpected(UsageError{joined.error()});
+  auto code = execute(commands, command, args);
+  Ranks::leave();
+  return code;
+}
+
+/// Those of a launcher, unless this process is alone.
+std::optional<loadgen::cluster::Launched> several_ranks() {
+  const auto launched = loadgen::cluster::launched();
+  return launched && launched->size > 1 ? launched : std::nullopt;
+}
+
 /// The next file to be opened, such as a socket, would take the place of a stream that is closed,
 /// and get what is written to it. Every use of what is opened here fails, as that of the stream.
 void occupy_standard_streams() {
@@ -117,34 +140,27 @@ tl::expected<int, UsageError> choose_and_execute(std::span<const std::string> ar
   if (first == "client" && args.size() == 1) {
     return hazards::serve_client(STDIN_FILENO, STDOUT_FILENO);
   }
-  if (first.starts_with('-') || args.empty()) {
-    return execute(commands, commands.front(), args);
+  const bool usual = first.starts_with('-') || args.empty();
+  const Command* command = usual ? &commands.front() : find_command(commands, first);
+  const auto ranks = several_ranks();
+  if (command == nullptr) {
+    if (ranks && ranks->rank > 0) return exit_code::kFine;
+    return tl::unexpected(no_such_command(first, commands));
   }
-  const Command* command = find_command(commands, first);
-  if (command == nullptr) return tl::unexpected(no_such_command(first, commands));
-  return execute(commands, *command, args.subspan(1));
+  const auto rest = args.subspan(usual ? 0 : 1);
+  return ranks ? execute_as_rank(commands, *command, rest, *ranks)
+               : execute(commands, *command, rest);
 }
 
 }  // namespace
 
 std::vector<Command> all_commands() {
-  return {overview_command(),
-          run_command(),
-          capacity_command(),
-          renewal_command(),
-          quorum_command(),
-          hazards_command(),
-          compare_command(),
-          report_command(),
-          show_command(),
-          choose_command(),
-          list_command(),
-          doctor_command(),
-          probe_command(),
-          clean_command(),
-          trace_command(),
-          condense_command(),
-          reference_tables_command()};
+  return {overview_command(), run_command(),      capacity_command(),
+          renewal_command(),  quorum_command(),   hazards_command(),
+          compare_command(),  report_command(),   show_command(),
+          merge_command(),    choose_command(),   list_command(),
+          doctor_command(),   probe_command(),    clean_command(),
+          trace_command(),    condense_command(), reference_tables_command()};
   // Of what the functions in them own, which the analyzer takes for lost:
 }  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks)
 

@@ -10,6 +10,7 @@
 #include "cli/console/exit_code.h"
 #include "cli/console/facts.h"
 #include "cli/options/text.h"
+#include "loadgen/cluster/peers.h"
 #include "strategies/store.h"
 #include "testbed/servers/account.h"
 #include "testbed/servers/open_files.h"
@@ -103,6 +104,12 @@ Finding check_clock() {
           slow ? source + ": slow to read, which shows in short times" : source};
 }
 
+Finding check_mpi() {
+  const std::string missing = loadgen::cluster::without_mpi();
+  if (!missing.empty()) return {"MPI", true, "no runs over several hosts: " + missing};
+  return {"MPI", true, loadgen::cluster::mpi_version()};
+}
+
 struct DoctorOptions : LoadOptions {
   static constexpr Commands kCommand = kDoctor;
   static tl::expected<void, UsageError> complete(const OptionList& /*options*/) { return {}; }
@@ -111,7 +118,7 @@ struct DoctorOptions : LoadOptions {
 tl::expected<int, UsageError> doctor(const DoctorOptions& options) {
   const deployment::Request request = request_of(options);
   std::vector<Finding> findings = {check_cores(), check_clock(), check_open_files(request),
-                                   check_account()};
+                                   check_account(), check_mpi()};
   for (const StoreKind* store : store_kinds()) {
     for (Finding& finding : check_store(*store, request)) findings.push_back(std::move(finding));
   }

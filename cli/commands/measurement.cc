@@ -9,6 +9,7 @@
 #include "cli/commands/hdr_files.h"
 #include "cli/commands/private_cpu.h"
 #include "cli/console/publish.h"
+#include "cli/console/ranks.h"
 #include "loadgen/run/named_load.h"
 #include "results/file/load.h"
 #include "results/stats/comparison.h"
@@ -99,6 +100,7 @@ tl::expected<bool, UsageError> Measurement::deploy(Session& session) {
   result_.environment.servers = servers_->facts;
   result_.interrupted = true;  // until it is over
   file_.emplace(out_, session.console());
+  crews_ = crews_of(out_, result_, options_.ranks);
   return true;
 }
 
@@ -137,6 +139,7 @@ loadgen::RunPlan Measurement::plan_of(const loadgen::Workload& point) {
   if (point.rtt > Duration::zero() || options_.through_proxies) {
     plan.bytes_moved = [this] { return servers_->bytes_moved(); };
   }
+  plan.make_crew = crews_;
   plan.watcher = metrics_->watcher();
   plan.faults = options_.faults;
   plan.fault_target = &*faults_;
@@ -162,6 +165,7 @@ void Measurement::take(const loadgen::RunReport& report, Console& console) {
     result_.skipped.push_back({one.strategy, "did not start: " + one.reason});
   }
   errors_ = errors_ || faults_->failed();
+  if (note_lost_ranks(out_, result_, console)) errors_ = true;
   if (result_.interrupted) skip_the_rest();
   file_->keep(result_);
 }
@@ -187,6 +191,7 @@ int Measurement::finish(bool show, Console& console) {
   ending.errors = ending.errors || errors_ || !pushed || !exported;
   ending.nothing_granted = ending.nothing_granted && !options_.allow_no_grants;
   ending.threshold_missed = !missed.empty();
+  if (ending.rank_lost) result_.exit_code = static_cast<std::uint64_t>(exit_code_of(ending));
   const int code = cli::finish(result_, show ? render(result_, options_.output) : "", *file_,
                                ending, console, options_.output.report);
   // After the table, so that they are the last lines.

@@ -65,6 +65,7 @@ class Measurement {
   std::optional<Metrics> metrics_;
   std::optional<deployment::Deployment> servers_;
   std::optional<FaultServers> faults_;
+  loadgen::CrewFactory crews_;  ///< empty: clients of this process
   bool errors_ = false;
 };
 

@@ -74,7 +74,8 @@ Command overview_command() {
        .task = kMeasure,
        .summary =
            "Compare locks under three loads: what they cost, what clients wait, who starves.",
-       .example = "lockbench overview redis-queue redlock etcd"},
+       .example = "lockbench overview redis-queue redlock etcd",
+       .over_ranks = true},
       overview);
 }
 

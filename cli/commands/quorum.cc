@@ -10,6 +10,7 @@
 #include "cli/commands/quorum_servers.h"
 #include "cli/console/deploy.h"
 #include "cli/console/publish.h"
+#include "cli/console/ranks.h"
 #include "cli/console/session.h"
 #include "cli/options/value_types.h"
 #include "loadgen/run/client_threads.h"
@@ -28,7 +29,10 @@ loadgen::QuorumPlan plan_of(const QuorumOptions& options, const std::string& run
                            .workload = options.workload};
   plan.workload.warmup = std::min<Duration>(200ms, options.workload.duration);
   plan.workload.rtt = {};  // QuorumServers adds it
-  plan.workload.threads = loadgen::generator_threads(plan.workload, true);
+  // Ranks know their own cores.
+  if (Ranks::joined() == nullptr) {
+    plan.workload.threads = loadgen::generator_threads(plan.workload, true);
+  }
   return plan;
 }
 
@@ -79,10 +83,13 @@ tl::expected<int, UsageError> quorum(const QuorumOptions& given) {
     result.experiment->points = std::move(points);
     file.keep(result);
   };
-  const auto measured = loadgen::measure_quorum(
+  plan.make_crew = crews_of(*out, result);
+  plan.counter_url = (*servers)->counter_url();
+  auto measured = loadgen::measure_quorum(
       plan, **servers, [&](const std::string& line) { console.note(line); }, session.stop());
   result.interrupted = measured.interrupted;
   result.experiment->points = measured.points;
+  if (note_lost_ranks(*out, result, console)) measured.errors.emplace_back("a rank was lost");
   file.keep(result);
   return finish_quorum(options, result, measured, file, console);
 }
@@ -105,7 +112,8 @@ Command quorum_command() {
       {.name = "quorum",
        .task = kMeasure,
        .summary = "Measure what a quorum costs, also with nodes down, frozen or slow.",
-       .example = "lockbench quorum --nodes 3 --nodes 5 --clients 16"},
+       .example = "lockbench quorum --nodes 3 --nodes 5 --clients 16",
+       .over_ranks = true},
       quorum);
 }
 

@@ -23,6 +23,8 @@ class QuorumServers : public loadgen::QuorumNodes {
   Endpoints endpoints(int nodes, const loadgen::QuorumFault& fault) override;
   tl::expected<void, std::string> inject(int nodes, const loadgen::QuorumFault& fault) override;
   tl::expected<void, std::string> heal() override;
+  /// A server that no fault strikes.
+  std::string counter_url() const { return replicated_->servers().front()->url(); }
 
   /// Of all servers, for the result file. A stop ends the wait for them.
   tl::expected<std::map<std::string, results::Server>, std::string> facts(

@@ -6,6 +6,7 @@
 #include "cli/commands/finish.h"
 #include "cli/console/deploy.h"
 #include "cli/console/publish.h"
+#include "cli/console/ranks.h"
 #include "cli/console/session.h"
 #include "cli/options/value_types.h"
 #include "loadgen/experiments/renewal_experiment.h"
@@ -92,19 +93,26 @@ tl::expected<int, UsageError> renewal(const RenewalOptions& given) {
   };
   loadgen::Workload foreground = options.workload;
   const bool private_servers = options.servers_of("redis").empty();
-  foreground.threads = loadgen::generator_threads(foreground, private_servers);
+  // Ranks know their own cores.
+  if (Ranks::joined() == nullptr) {
+    foreground.threads = loadgen::generator_threads(foreground, private_servers);
+  }
   const loadgen::RenewalPlan plan{.run_id = result.id,
                                   .endpoints = servers.endpoints,
                                   .held = options.held,
                                   .most_threads = options.most_threads,
                                   .pairs = options.pairs,
                                   .foreground = foreground,
-                                  .so_far = keep};
+                                  .so_far = keep,
+                                  .counter_url = servers.counter_url,
+                                  .make_crew = crews_of(*out, result)};
   const auto measured = loadgen::measure_renewal(
       plan, [&](const std::string& line) { console.note(line); }, session.stop());
   result.interrupted = measured.interrupted;
+  std::string error = measured.error;
+  if (note_lost_ranks(*out, result, console) && error.empty()) error = "a rank was lost";
   keep(measured.points);
-  return finish_renewal(options, result, measured.error, file, console);
+  return finish_renewal(options, result, error, file, console);
 }
 
 }  // namespace
@@ -114,7 +122,8 @@ Command renewal_command() {
       {.name = "renewal",
        .task = kMeasure,
        .summary = "Measure what lease renewal costs, with 1 to 100,000 held locks.",
-       .example = "lockbench renewal --held 1000 --held 10000 --ttl 10s"},
+       .example = "lockbench renewal --held 1000 --held 10000 --ttl 10s",
+       .over_ranks = true},
       renewal);
 }
 

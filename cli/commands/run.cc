@@ -45,7 +45,8 @@ Command run_command() {
       {.name = "run",
        .task = kMeasure,
        .summary = "Measure and audit strategies under a load; show and save the result.",
-       .example = "lockbench run 'redis-*' --clients 32 --hold 2ms --duration 10s"},
+       .example = "lockbench run 'redis-*' --clients 32 --hold 2ms --duration 10s",
+       .over_ranks = true},
       run);
 }
 

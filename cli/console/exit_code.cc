@@ -34,17 +34,17 @@ int gravest(int a, int b) {
 }
 
 int exit_code_of(const Ending& ending) {
-  if (ending.interrupted) return exit_code::kInterrupted;
+  if (ending.interrupted && !ending.rank_lost) return exit_code::kInterrupted;
   if (ending.exclusion_broken) return exit_code::kExclusionBroken;
   if (ending.planned_too_high) return exit_code::kThresholdMissed;
-  if (ending.errors || ending.nothing_granted) return exit_code::kErrors;
+  if (ending.errors || ending.rank_lost || ending.nothing_granted) return exit_code::kErrors;
   if (ending.invalid && ending.strict) return exit_code::kInvalid;
   if (ending.threshold_missed) return exit_code::kThresholdMissed;
   return exit_code::kFine;
 }
 
 Ending ending_of(const results::Result& result) {
-  Ending ending{.interrupted = result.interrupted};
+  Ending ending{.interrupted = result.interrupted, .rank_lost = result.exit_code.has_value()};
   for (const results::Run& run : result.runs) {
     if (run.audit.verdict == results::Verdict::violated && promises_exclusion(run)) {
       ending.exclusion_broken = true;

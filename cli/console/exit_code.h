@@ -17,6 +17,7 @@ int gravest(int a, int b);
 struct Ending {
   bool interrupted = false;
   bool exclusion_broken = false;  ///< by a strategy that promises it
+  bool rank_lost = false;         ///< one of several
   bool errors = false;            ///< failed or unknown outcomes, runs not started, file not saved
   bool nothing_granted = false;   ///< by one of the runs
   bool invalid = false;
@@ -26,8 +27,8 @@ struct Ending {
   bool planned_too_high = false;
 };
 
-/// The first that applies: interrupted, exclusion broken, planned rate too high, errors or nothing
-/// granted, invalid, threshold missed.
+/// The first that applies: interrupted, unless that was because a rank was lost, exclusion broken,
+/// planned rate too high, errors or nothing granted, invalid, threshold missed.
 int exit_code_of(const Ending& ending);
 
 /// From the runs of a result. The caller adds missed thresholds and a failure to save.

@@ -45,6 +45,10 @@ std::tm utc(WallTime time) {
 
 results::Build build_facts() { return {LOCKBENCH_VERSION, LOCKBENCH_COMMIT, LOCKBENCH_BUILD_TYPE}; }
 
+std::string build_line(const results::Build& build) {
+  return fmt::format("{} ({}, {})", build.version, build.commit, build.build_type);
+}
+
 bool figures_can_be_trusted(const results::Build& build) {
   return build.build_type == "Release" || build.build_type == "RelWithDebInfo";
 }

@@ -5,6 +5,7 @@
 #include "cli/console/deploy.h"
 #include "cli/console/exit_code.h"
 #include "cli/console/facts.h"
+#include "cli/console/ranks.h"
 
 namespace lockbench::cli {
 
@@ -12,7 +13,29 @@ Session::Session(bool quiet, bool status_line, std::string stopping)
     : console_(stderr, status_line && is_terminal(stderr), quiet) {
   prepare_signals();
   on_signal_.emplace(stop_, console_, std::move(stopping));
+  if (Ranks* const ranks = Ranks::joined()) {
+    ranks->stop_with(stop());
+    ranks->warn(console_);
+  }
 }
+
+namespace {
+
+/// Private servers listen on this host alone.
+tl::expected<void, UsageError> reached_by_all_ranks(const deployment::Deployment& deployment) {
+  const Ranks* const ranks = Ranks::joined();
+  if (ranks == nullptr || deployment.stores.empty()) return {};
+  const std::string far = ranks->beyond_loopback();
+  if (far.empty()) return {};
+  const bool only_counter = deployment.stores.size() == 1 && deployment.stores.contains("counter");
+  return tl::unexpected(UsageError{
+      fmt::format("{} cannot reach private servers of this host: give {}", far,
+                  only_counter ? "--counter-redis URL, with --resource redis, for the counter"
+                               : fmt::format("--{} with a URL that all hosts reach",
+                                             deployment.stores.begin()->first))});
+}
+
+}  // namespace
 
 tl::expected<std::optional<deployment::Deployment>, UsageError> Session::deploy(
     const LoadOptions& options, std::vector<Selected>& selected,
@@ -21,6 +44,14 @@ tl::expected<std::optional<deployment::Deployment>, UsageError> Session::deploy(
   // A failure after the stop is a consequence of it.
   if (stopped()) return std::nullopt;
   if (!deployment) return tl::unexpected(deployment.error());
+  if (auto reached = reached_by_all_ranks(*deployment); !reached) {
+    return tl::unexpected(reached.error());
+  }
+  if (Ranks* const ranks = Ranks::joined()) {
+    if (auto added = ranks->add_rtts(*deployment, options.ranks); !added) {
+      return tl::unexpected(UsageError{"--rtt-of-rank: " + added.error()});
+    }
+  }
   warn_of(build_facts());
   for (const std::string& line : deployment->warnings) console_.warn("warning: " + line);
   for (const results::Skipped& one : skipped) {

@@ -12,6 +12,7 @@
 #include "exporter/listen_address.h"
 #include "loadgen/run/fault.h"
 #include "loadgen/run/named_load.h"
+#include "loadgen/run/share.h"
 #include "loadgen/run/workload.h"
 #include "results/stats/threshold.h"
 #include "results/tables/show.h"
@@ -57,6 +58,20 @@ struct MetricsOptions {
   void declare(OptionList& options);
 };
 
+/// How a load is split over the ranks of MPI.
+struct RankOptions {
+  std::optional<int> clients_per_rank;
+  loadgen::Share::Split split = loadgen::Share::Split::block;
+  struct RttOfRank {
+    int rank = 0;
+    Duration rtt{};
+  };
+  std::vector<RttOfRank> rtts;                     ///< added for these ranks
+  std::optional<exporter::ListenAddress> metrics;  ///< of rank 0's own; the others' ports follow
+
+  void declare(OptionList& options);
+};
+
 /// `--clients-on fibers|threads`.
 ValueType<loadgen::ClientsOn> clients_on();
 
@@ -77,6 +92,7 @@ struct LoadOptions {
   /// Clients reach private servers through proxies, even if these add nothing.
   bool through_proxies = false;
   MetricsOptions metrics;
+  RankOptions ranks;
   OutputOptions output;
 
   /// The workloads that the loads make of `workload`.
@@ -96,6 +112,8 @@ struct LoadOptions {
   tl::expected<void, UsageError> complete_keys(const OptionList& options);
   void declare_locks(OptionList& options);
   void declare_stores(OptionList& options);
+  /// What differs if the load is split over ranks.
+  tl::expected<void, UsageError> complete_ranks(const OptionList& options);
   tl::expected<void, UsageError> check_several_locks(const OptionList& options) const;
 };
 

@@ -90,7 +90,7 @@ tl::expected<GivenFile, std::string> read_given_file(const std::string& path) {
   std::array<char, 4096> piece;
   // A pipe has no size to ask for.
   while (given.text.size() <= kLargestFile) {
-    const ssize_t got = read(file.number, piece.data(), piece.size());
+    const ssize_t got = ::read(file.number, piece.data(), piece.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return failed();
     if (got == 0) break;

@@ -125,6 +125,7 @@ class Experiment {
     // Once is enough: the servers stay.
     if (runs_ == 1) load.warms_up = plan_.warms_up;
     load.watcher = plan_.watcher;
+    load.make_crew = plan_.make_crew;
     ForwardWarnings observer(on_step_);
     RunReport report = run_plan(load, observer, stop_);
     for (const results::Skipped& failed : report.not_started) complain(failed.reason);

@@ -31,6 +31,7 @@ struct CapacityPlan {
   std::optional<double> planned_rate;
   std::vector<Extrapolation> extrapolations;
   RunWatcher* watcher = nullptr;  ///< is notified of every run
+  CrewFactory make_crew{};        ///< of every run; empty: clients of this process
   /// Called after each run with what is known so far; may be empty.
   std::function<void(const results::Capacity&)> so_far{};
 };

@@ -75,6 +75,8 @@ class QuorumExperiment {
     load.after_load = [&] {
       if (point.fault.any()) heal(point);
     };
+    load.counter_url = plan_.counter_url;
+    load.make_crew = plan_.make_crew;
     ForwardWarnings observer(on_step_);
     const RunReport report = run_plan(load, observer, stop_);
     for (const results::Skipped& failed : report.not_started) complain(point, failed.reason);

@@ -46,6 +46,8 @@ struct QuorumPlan {
   Workload workload;
   /// Called after each run with the points so far; may be empty.
   std::function<void(std::vector<results::QuorumPoint>)> so_far{};
+  std::string counter_url{};  ///< as in a RunPlan
+  CrewFactory make_crew{};
 };
 
 /// One configuration of strategy, nodes and clients.

@@ -86,6 +86,8 @@ class RenewalExperiment {
     load.strategies = {find_strategy("redis-set-nx-lua")};
     load.workload = plan_.foreground;
     load.endpoints = plan_.endpoints;
+    load.counter_url = plan_.counter_url;
+    load.make_crew = plan_.make_crew;
     ForwardWarnings observer(on_step_);
     const RunReport report = run_plan(load, observer, stop_);
     if (report.interrupted) return Failure("interrupted");

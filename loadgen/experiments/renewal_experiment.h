@@ -24,6 +24,8 @@ struct RenewalPlan {
   Workload foreground;
   /// Called after each point with all so far; may be empty.
   std::function<void(const std::vector<results::RenewalPoint>&)> so_far{};
+  std::string counter_url{};  ///< as in a RunPlan, of the other clients
+  CrewFactory make_crew{};
 };
 
 /// Called with one line about what is measured next.

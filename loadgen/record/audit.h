@@ -27,6 +27,8 @@ struct AuditTotals {
   Duration overlap_time{};     ///< summed over the keys; includes overlaps that still last
   std::uint64_t fence_regressions = 0;
   std::uint64_t longest_streak = 0;  ///< grants of one key in a row that went to one client
+  /// Entries of which the clocks of two hosts cannot tell whether they overlapped.
+  std::uint64_t undecided = 0;
 };
 
 /// Sums intervals that do not overlap. One thread may report an interval's end before another
@@ -75,6 +77,9 @@ class Audit {
   /// Drops the streaks of the warm-up, which are figures and not evidence.
   void restart_streaks() noexcept;
 
+  /// Adds what was found elsewhere, of which the longest streak is the longest of both.
+  void add(const AuditTotals& more) noexcept;
+
   /// So far. Cheap.
   std::uint64_t overlaps() const noexcept { return overlaps_.load(std::memory_order_relaxed); }
   std::uint64_t fence_regressions() const noexcept {
@@ -106,6 +111,8 @@ class Audit {
   alignas(kCacheLine) std::atomic<std::uint64_t> overlaps_{0};
   std::atomic<std::uint64_t> fence_regressions_{0}, fence_resets_{0};
   std::atomic<std::uint64_t> longest_streak_{0};
+  std::atomic<std::uint64_t> undecided_{0};
+  std::atomic<Duration> overlap_time_{Duration::zero()};  ///< that was found elsewhere
 };
 
 }  // namespace lockbench::loadgen

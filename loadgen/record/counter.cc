@@ -37,6 +37,11 @@ class MemoryCounter : public Counter {
     return std::make_unique<MemorySession>(keys_);
   }
 
+  void for_each(const std::function<void(const CounterTally&)>& visit) const override {
+    keys_.for_each([&](int key, const KeyWrites& writes) { visit(writes.tally(key)); });
+  }
+  void add(const CounterTally& tally) override { keys_[tally.key].add(tally); }
+
   tl::expected<CounterTotals, std::string> totals() override {
     CounterTotals totals;
     keys_.for_each([&](int, const KeyWrites& writes) {
@@ -49,7 +54,60 @@ class MemoryCounter : public Counter {
   PerKey<KeyWrites> keys_;
 };
 
+class ToldCounter : public Counter {
+ public:
+  explicit ToldCounter(int keys) : keys_(keys) {}
+
+  std::unique_ptr<CounterSession> open(Env&) override { return nullptr; }
+  void for_each(const std::function<void(const CounterTally&)>& visit) const override {
+    keys_.for_each([&](int key, const KeyWrites& writes) { visit(writes.tally(key)); });
+  }
+  void add(const CounterTally& tally) override { keys_[tally.key].add(tally); }
+
+  tl::expected<CounterTotals, std::string> totals() override {
+    CounterTotals totals;
+    keys_.for_each([&](int, const KeyWrites& writes) {
+      const std::uint64_t initial = writes.value.load(memory_order_relaxed);
+      const std::uint64_t highest = writes.highest.load(memory_order_relaxed);
+      writes.add_to(totals, initial == 0 ? 0 : excess(highest + 1, initial));
+    });
+    return totals;
+  }
+
+ private:
+  PerKey<KeyWrites> keys_;
+};
+
 }  // namespace
+
+CounterTally KeyWrites::tally(int key) const noexcept {
+  return {.key = key,
+          .accepted = accepted.load(memory_order_relaxed),
+          .rejected_stale = rejected_stale.load(memory_order_relaxed),
+          .unknown = unknown.load(memory_order_relaxed),
+          .failed = failed.load(memory_order_relaxed),
+          .initial = value.load(memory_order_relaxed),
+          .highest = highest.load(memory_order_relaxed),
+          .stored = stored.load(memory_order_relaxed)};
+}
+
+void KeyWrites::add(const CounterTally& tally) noexcept {
+  accepted.fetch_add(tally.accepted, memory_order_relaxed);
+  rejected_stale.fetch_add(tally.rejected_stale, memory_order_relaxed);
+  unknown.fetch_add(tally.unknown, memory_order_relaxed);
+  failed.fetch_add(tally.failed, memory_order_relaxed);
+  if (tally.stored) stored.store(true, memory_order_relaxed);
+  std::uint64_t seen = value.load(memory_order_relaxed);
+  while (tally.initial != 0 && (seen == 0 || tally.initial < seen) &&
+         !value.compare_exchange_weak(seen, tally.initial, memory_order_relaxed)) {
+  }
+  seen = highest.load(memory_order_relaxed);
+  while (tally.highest > seen &&
+         !highest.compare_exchange_weak(seen, tally.highest, memory_order_relaxed)) {
+  }
+}
+
+std::unique_ptr<Counter> make_told_counter(int keys) { return std::make_unique<ToldCounter>(keys); }
 
 WriteResult KeyWrites::note(WriteResult result) noexcept {
   switch (result) {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -50,6 +51,15 @@ class CounterSession {
                             std::optional<std::uint64_t> fencing) = 0;
 };
 
+/// What one process knows of a key's counter.
+struct CounterTally {
+  int key = 0;
+  std::uint64_t accepted = 0, rejected_stale = 0, unknown = 0, failed = 0;
+  std::uint64_t initial = 0;  ///< plus 1; 0: not known
+  std::uint64_t highest = 0;  ///< value that was written, at least
+  bool stored = false;        ///< a store may hold it
+};
+
 /// The protected resource, one number per key, and the check on it: acknowledged increments
 /// compared with the growth of the numbers. One per run.
 class Counter {
@@ -57,6 +67,10 @@ class Counter {
   virtual ~Counter() = default;
   /// Thread-safe. `env` must outlive the session.
   virtual std::unique_ptr<CounterSession> open(Env& env) = 0;
+  /// Calls visit for each key that was used. Thread-safe.
+  virtual void for_each(const std::function<void(const CounterTally&)>& visit) const = 0;
+  /// Adds the writes of another process to the same counters. Thread-safe.
+  virtual void add(const CounterTally& tally) = 0;
   /// Exact when no write is under way. Call only on the thread that made the counter.
   virtual tl::expected<CounterTotals, std::string> totals() = 0;
   /// Removes everything that was written to the store. A stop ends it after the batch under way,
@@ -65,6 +79,10 @@ class Counter {
     return {};
   }
 };
+
+/// Of the writes of other processes, which are all that it has: it trusts what was written. Finds
+/// fewer lost updates than there were if the last writes are not known.
+std::unique_ptr<Counter> make_told_counter(int keys);
 
 /// In this process's memory, starting at 0. `keys` is at least 1.
 std::unique_ptr<Counter> make_memory_counter(int keys);
@@ -76,7 +94,10 @@ struct alignas(kCacheLine) KeyWrites {
   /// The number. If a store holds it: its initial value plus 1, or 0 as long as that is not known.
   std::atomic<std::uint64_t> value{0};
   std::atomic<bool> stored{false};  ///< a store may hold it
+  std::atomic<std::uint64_t> highest{0};
 
+  CounterTally tally(int key) const noexcept;
+  void add(const CounterTally& tally) noexcept;
   /// Counts a write and returns its result.
   WriteResult note(WriteResult result) noexcept;
   void add_to(CounterTotals& totals, std::uint64_t moved) const noexcept;

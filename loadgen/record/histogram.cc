@@ -282,6 +282,26 @@ void ShardedHistogram::record_evenly(Duration longest, std::uint64_t samples) no
   shard.overflow.fetch_add(samples - counted, kRelaxed);
 }
 
+void ShardedHistogram::add(const HistogramSnapshot& more) noexcept {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  Shard& shard = shards_[0];
+  shard.widen_to(more.min.count());
+  shard.widen_to(more.max.count());
+  shard.sum.fetch_add(more.sum.count(), kRelaxed);
+  shard.overflow.fetch_add(more.overflow, kRelaxed);
+  for (std::size_t i = 0; i < kHistogramBuckets; ++i) {
+    if (more.buckets[i] != 0) shard.buckets[i].fetch_add(more.buckets[i], kRelaxed);
+  }
+}
+
+bool ShardedHistogram::empty() const noexcept {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  for (std::size_t s = 0; s < shard_count_; ++s) {
+    if (shards_[s].min.load(kRelaxed) != std::numeric_limits<std::int64_t>::max()) return false;
+  }
+  return true;
+}
+
 HistogramSnapshot ShardedHistogram::snapshot() const {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   HistogramSnapshot result;

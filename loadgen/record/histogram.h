@@ -100,6 +100,12 @@ class ShardedHistogram {
   /// one.
   void record_evenly(Duration longest, std::uint64_t samples) noexcept;
 
+  /// Adds samples that were recorded elsewhere.
+  void add(const HistogramSnapshot& more) noexcept;
+
+  /// Whether nothing was recorded. Cheap.
+  bool empty() const noexcept;
+
   /// Does not stall the writers. A sample that is being recorded may be in some figures and not yet
   /// in others. Counts never shrink from one snapshot to the next.
   HistogramSnapshot snapshot() const;

@@ -144,10 +144,24 @@ void Recorder::replicas_waited(Phase phase, Duration taken, int acknowledged, in
   histograms(phase)[Timing::replica_wait].record(taken);
 }
 
-void Recorder::failure(const std::string& message) {
+Counts Recorder::service_counts(Phase phase) const {
+  Counts counts;
+  const auto& services = services_[static_cast<std::size_t>(phase)].values;
+  for (std::size_t i = 0; i < services.size(); ++i) {
+    counts.values[i] = services[i].load(memory_order_relaxed);
+  }
+  return counts;
+}
+
+std::map<std::string, std::uint64_t> Recorder::failure_counts() const {
+  const std::scoped_lock lock(failures_mutex_);
+  return failures_;
+}
+
+void Recorder::failure(const std::string& message, std::uint64_t times) {
   const std::scoped_lock lock(failures_mutex_);
   const bool known = failures_.contains(message);
-  ++failures_[known || failures_.size() < kDistinctFailures ? message : kOtherFailures];
+  failures_[known || failures_.size() < kDistinctFailures ? message : kOtherFailures] += times;
   latest_[reason_of(message)] = message;
 }
 

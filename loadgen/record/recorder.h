@@ -123,6 +123,9 @@ class Recorder {
   CommandTimes& commands() { return commands_; }
   const CommandTimes& commands() const { return commands_; }
 
+  /// Of the services alone.
+  Counts service_counts(Phase phase) const;
+
   /// For the services, which belong to no client.
   void add(Phase phase, Count what, std::uint64_t more = 1);
   void renewal(Phase phase, const RenewalReport& report);
@@ -131,7 +134,12 @@ class Recorder {
   void replicas_waited(Phase phase, Duration taken, int acknowledged, int wanted);
 
   /// Keeps distinct messages and how often each came. Takes a lock: for failures only.
-  void failure(const std::string& message);
+  void failure(const std::string& message, std::uint64_t times = 1);
+  /// How often each message came.
+  std::map<std::string, std::uint64_t> failure_counts() const;
+  void want_replicas(std::uint64_t replicas) {
+    replicas_wanted_.store(replicas, std::memory_order_relaxed);
+  }
   /// The latest message of each reason; empty: there was none.
   ByKind<FailureReason, std::string> latest_failures() const;
   /// The most frequent first.

@@ -71,6 +71,7 @@ class RedisSession : public CounterSession {
     // Whoever is first to write has read before anybody wrote.
     std::uint64_t unknown = 0;
     writes.value.compare_exchange_strong(unknown, reading.value + 1, std::memory_order_relaxed);
+    raise_highest(writes, reading.value + 1);
     if (!options_.checks_fencing || !fencing) {
       return writes.note(to_result(connection_->call({"SET", name, value, "PX", kept_for_})));
     }
@@ -91,6 +92,13 @@ class RedisSession : public CounterSession {
       writes.stored.store(true, std::memory_order_relaxed);
     }
     return writes;
+  }
+  /// Of a key that few clients write to at a time: only the lock's failure lets them meet.
+  static void raise_highest(KeyWrites& writes, std::uint64_t value) {
+    std::uint64_t seen = writes.highest.load(std::memory_order_relaxed);
+    while (value > seen &&
+           !writes.highest.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
+    }
   }
   static WriteResult to_result(const StoreResult<redis::Reply>& reply) {
     if (reply) return reply->is_text("OK") ? WriteResult::accepted : WriteResult::unknown;
@@ -128,6 +136,11 @@ class RedisCounter : public Counter {
   std::unique_ptr<CounterSession> open(Env& env) override {
     return std::make_unique<RedisSession>(options_, keys_, env);
   }
+
+  void for_each(const std::function<void(const CounterTally&)>& visit) const override {
+    keys_.for_each([&](Key key, const KeyWrites& writes) { visit(writes.tally(key)); });
+  }
+  void add(const CounterTally& tally) override { keys_[tally.key].add(tally); }
 
   tl::expected<CounterTotals, std::string> totals() override {
     CounterTotals totals;

@@ -66,8 +66,9 @@ class DrawnDemand : public Demand {
 
 }  // namespace
 
-tl::expected<std::unique_ptr<Demand>, std::string> make_demand(const Workload& workload) {
-  if (workload.trace) return make_trace_demand(workload);
+tl::expected<std::unique_ptr<Demand>, std::string> make_demand(const Workload& workload,
+                                                               const Share& share) {
+  if (workload.trace) return make_trace_demand(workload, share);
   if (workload.locks_per_section < 1 || workload.locks_per_section > workload.key_count()) {
     return tl::unexpected<std::string>("a section takes at least one lock, and at most one a key");
   }

@@ -5,6 +5,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "loadgen/run/share.h"
 #include "loadgen/run/workload.h"
 #include "strategies/lease.h"
 #include "strategies/random.h"
@@ -33,7 +34,8 @@ class Demand {
   virtual bool next(int client, Duration since_start, Random& random, Transaction& out) = 0;
 };
 
-/// As the workload says. The error is one line.
-tl::expected<std::unique_ptr<Demand>, std::string> make_demand(const Workload& workload);
+/// As the workload says; of a trace, what this share takes. The error is one line.
+tl::expected<std::unique_ptr<Demand>, std::string> make_demand(const Workload& workload,
+                                                               const Share& share = {});
 
 }  // namespace lockbench::loadgen

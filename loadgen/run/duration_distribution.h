@@ -48,6 +48,12 @@ class DurationDistribution {
 
   bool operator==(const DurationDistribution&) const = default;
 
+  /// Calls visit with all that it consists of, for whoever copies it elsewhere.
+  template <class Visit>
+  void parts(Visit&& visit) {
+    visit(kind_, low_, high_, quantiles_, path_);
+  }
+
  private:
   enum class Kind { constant, exponential, uniform, quantiles };
 

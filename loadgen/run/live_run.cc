@@ -4,27 +4,20 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
-#include <random>
 #include <set>
 #include <thread>
 
-#include "loadgen/record/redis_counter.h"
+#include "loadgen/run/local_crew.h"
 #include "loadgen/run/named_load.h"
 #include "loadgen/run/run_watcher.h"
-#include "loadgen/run/service_recording.h"
+#include "loadgen/run/setup.h"
 #include "loadgen/run/stop_after.h"
 #include "loadgen/run/warm_up.h"
-#include "strategies/redis/client/shared_connections.h"
 
 namespace lockbench::loadgen {
 namespace {
 
-constexpr Duration kConnectReportInterval = std::chrono::milliseconds(200);
 constexpr Duration kSeriesInterval = std::chrono::seconds(1);
-// A server's accept queue is short: with more at once, connections wait for retransmissions.
-// Clients share connections to Redis only, whose queue is longer.
-constexpr int kConnectingAtOnce = 64, kConnectingToRedisAtOnce = 511;
 // How long a run may take to remove its keys: less after a stop, when somebody waits for the end.
 constexpr Duration kCleaning = std::chrono::seconds(30),
                    kCleaningAfterStop = std::chrono::seconds(5);
@@ -32,16 +25,6 @@ constexpr Duration kCleaning = std::chrono::seconds(30),
 Listing listing_of(const Descriptor& strategy) {
   const StoreKind* const kind = find_store_kind(strategy.backend);
   return kind == nullptr ? Listing::none : kind->listing;
-}
-
-std::uint64_t random_nonce() {
-  std::random_device device;
-  return (static_cast<std::uint64_t>(device()) << 32) | device();
-}
-
-int nodes_of_quorum(const Descriptor& strategy, const Endpoints& endpoints) {
-  if (strategy.traits.nodes <= 1) return 0;
-  return static_cast<int>(urls_of(strategy, endpoints).size());
 }
 
 /// Tells the watcher that a run begins and, however it ends, that it ends.
@@ -64,27 +47,6 @@ class Watch {
   const RunShared& run_;
 };
 
-/// Counts a client that works down when it has ended, however it ends.
-class Working {
- public:
-  Working(std::mutex& mutex, int& clients, std::condition_variable_any& changed)
-      : mutex_(mutex), clients_(clients), changed_(changed) {}
-  Working(const Working&) = delete;
-  Working& operator=(const Working&) = delete;
-  ~Working() {
-    {
-      const std::scoped_lock lock(mutex_);
-      --clients_;
-    }
-    changed_.notify_one();
-  }
-
- private:
-  std::mutex& mutex_;
-  int& clients_;
-  std::condition_variable_any& changed_;
-};
-
 }  // namespace
 
 LiveRun::LiveRun(const RunPlan& plan, const Descriptor& strategy, int repetition,
@@ -95,49 +57,20 @@ LiveRun::LiveRun(const RunPlan& plan, const Descriptor& strategy, int repetition
       observer_(observer),
       external_(std::move(external)),
       env_(plan.make_env(random_nonce())),
-      run_{.strategy = strategy,
-           .workload = plan.workload,
-           .endpoints = plan.endpoints,
-           .key_prefix =
-               fmt::format("lockbench:{}:{{{}:{}:", plan.run_id, strategy.name, progress.run),
-           .nonce = env_->random(),
-           .seed = plan.workload.seed + static_cast<std::uint64_t>(repetition) - 1,
-           .make_env = plan.make_env,
-           .recorder = Recorder(plan.workload.clients, nodes_of_quorum(strategy, plan.endpoints)),
-           .services = {},
-           .audit = Audit(plan.workload.key_count()),
-           .handoff = HandoffTracker(plan.workload.key_count()),
-           .used = UsedKeys(plan.workload.key_count() + plan.workload.clients),
-           .demand = nullptr,
-           .counter = nullptr,
-           .schedule = nullptr},
+      run_(make_run(plan, strategy, repetition, progress.run, {.clients = plan.workload.clients},
+                    *env_)),
       stores_(make_stores(strategy, plan.endpoints, plan.workload.strategy.command_timeout),
               listing_of(strategy)),
-      resources_(plan, run_.strategy, client_threads_) {
-  if (plan.workload.meet_every) {
-    run_.meetings =
-        std::make_unique<Meetings>(plan.workload.key_count(), *plan.workload.meet_every);
-  }
-  if (plan.workload.has_transactions() && plan.workload.lock_order == LockOrder::drawn) {
-    run_.waits = std::make_unique<WaitGraph>(plan.workload.clients, strategy.traits.fair);
-  }
-  record_services(run_);
-  if (const auto connections = plan.workload.connections) {
-    const int threads = generator_threads(plan.workload, resources_.has_private_servers());
-    run_.services.provide<redis::ConnectionFactory>(
-        redis::make_sharing_factory({.connections = *connections, .threads = threads}));
-  }
-  if (plan.provide_services) plan.provide_services(run_.services);
-}
+      resources_(plan, run_.strategy, client_threads_) {}
 
 tl::expected<results::Run, std::string> LiveRun::execute() {
-  auto demand = make_demand(plan_.workload);
-  if (!demand) return tl::unexpected(demand.error());
-  run_.demand = *std::move(demand);
-  if (auto made = make_counter(); !made) return tl::unexpected(made.error());
+  if (auto made = equip(plan_, resources_.has_private_servers(), run_); !made) {
+    return tl::unexpected(made.error());
+  }
+  if (auto made = make_counter(plan_, *env_, run_); !made) return tl::unexpected(made.error());
   Watch watch(plan_.watcher, run_);
   if (auto made = make_threads(); !made) return tl::unexpected(made.error());
-  if (auto connected = start_clients(); !connected) {
+  if (auto connected = connect_clients(); !connected) {
     remove_keys();
     return tl::unexpected(connected.error());
   }
@@ -155,13 +88,13 @@ tl::expected<results::Run, std::string> LiveRun::execute() {
   const TimePoint ended_at = drive(sampler, result.series);
   resources_.load_ends();
   end_faults(result);
-  drain();
+  crew_->drain();
   resources_.drained();
   if (plan_.after_load) plan_.after_load();
   sampler.complete(result.series.back());
 
   const TimePoint measured_until = std::min(ended_at, run_.load_end.load());
-  count_never_begun(measured_until);
+  crew_->count_never_begun(measured_until);
   for (const Duration waited : run_.handoff.unserved(measured_until)) {
     run_.recorder.histograms(Phase::measured)[Timing::handoff_cut].record(waited);
   }
@@ -179,42 +112,27 @@ tl::expected<results::Run, std::string> LiveRun::execute() {
   evidence.wall_clock_jump_seconds = seconds(wall_clock_offset() - offset_before);
   evidence.suspended_seconds = seconds(BootClock::suspended() - suspended_before);
   evidence.overflowed_samples = overflowed_samples(result);
+  crew_->add_to(evidence);
   result.generator = generator_of(evidence);
   if (run_.demand_met && ended_at < run_.measure_start.load()) {
     result.generator.valid = false;
     result.generator.reasons.emplace_back(
         "the trace ended during the warm-up: use --warmup 0s or --trace-repeat");
   }
+  crew_->complete(result);
   if (plan_.run_over) plan_.run_over(result);
   remove_keys();
   return result;
 }
 
-tl::expected<void, std::string> LiveRun::make_counter() {
-  if (plan_.workload.resource == Resource::memory) {
-    run_.counter = make_memory_counter(plan_.workload.key_count());
-    return {};
-  }
-  const auto endpoint = redis::parse_endpoint(plan_.counter_url);
-  if (!endpoint) return tl::unexpected(endpoint.error());
-  auto counter =
-      make_redis_counter({.connections = run_.services.get_or_make<redis::ConnectionFactory>(
-                              redis::make_hiredis_factory),
-                          .endpoint = *endpoint,
-                          .command_timeout = plan_.workload.strategy.command_timeout,
-                          .env = *env_,
-                          .keys = plan_.workload.key_count(),
-                          .key_name = [this](int key) { return run_.key(key) + ":counter"; },
-                          .checks_fencing = plan_.workload.resource == Resource::redis_fenced,
-                          .kept_for = kKeptFor + plan_.workload.warmup + plan_.workload.duration});
-  if (!counter) return tl::unexpected(counter.error());
-  run_.counter = std::move(*counter);
-  return {};
-}
-
 tl::expected<void, std::string> LiveRun::make_threads() {
   const Workload& workload = plan_.workload;
-  if (workload.what_clients_run_on() == ClientsOn::threads) return {};
+  if (plan_.make_crew) {
+    crew_ = plan_.make_crew(plan_, run_, {repetition_, progress_.run, external_});
+    return {};
+  }
+  crew_ = std::make_unique<LocalCrew>(run_, client_threads_, *env_, external_);
+  if (workload.what_clients_run_on(workload.clients) == ClientsOn::threads) return {};
   auto made = ClientThreads::of_fibers(
       generator_threads(workload, resources_.has_private_servers()), workload.stack_bytes);
   if (!made) return tl::unexpected(made.error());
@@ -222,131 +140,47 @@ tl::expected<void, std::string> LiveRun::make_threads() {
   return {};
 }
 
-tl::expected<void, std::string> LiveRun::start_clients() {
+tl::expected<void, std::string> LiveRun::connect_clients() {
   const int clients = plan_.workload.clients;
   progress_.clients = clients;
-  clients_.reserve(static_cast<std::size_t>(clients));
-  const int at_once = plan_.workload.connections ? kConnectingToRedisAtOnce : kConnectingAtOnce;
-  std::string failed;
-  for (int number = 0; number < clients && failed.empty() && !external_.stop_requested();
-       ++number) {
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, external_,
-                    [&] { return number - connected_ < at_once || !connect_error_.empty(); });
-      failed = connect_error_;
-    }
-    if (!failed.empty() || external_.stop_requested()) break;
-    if (number % 256 == 0)
-      report(Progress::Phase::connecting, static_cast<double>(number) / clients);
-    auto client = client_threads_.start(
-        number, [this, number](const std::stop_token&) { run_client(number); },
-        [this, number](const std::string& why) { client_failed(number, why); });
-    if (client) {
-      clients_.push_back(*std::move(client));
-    } else {
-      failed = fmt::format("client {} of {}: {}", number + 1, clients, client.error());
-    }
-  }
-  if (failed.empty()) {
-    if (auto connected = await_connected(); !connected) failed = connected.error();
-  }
-  if (failed.empty()) return {};
-  run_.over.request_stop();
-  // Whoever stops the run does not wait for answers that may never come.
-  if (external_.stop_requested()) run_.abort.request_stop();
-  gate_.request_stop();
-  clients_.clear();
-  return tl::unexpected(failed);
-}
-
-void LiveRun::run_client(int number) {
-  Worker worker(run_, number);
-  const StoreResult<void> connected = worker.connect();
-  {
-    const std::scoped_lock lock(mutex_);
-    if (connected) {
-      ++connected_;
-      ++working_;
-    } else if (connect_error_.empty()) {
-      connect_error_ = connected.error().message;
-    }
-  }
-  changed_.notify_one();
-  if (!connected) return;
-  const Working working(mutex_, working_, changed_);
-  // Connecting, with the resolver and TLS, goes deeper than the load ever will.
-  fibers::trim_stack();
-  Carrier::current().wait(nullptr, TimePoint::max(), gate_.get_token());
-  worker.work();
-}
-
-void LiveRun::client_failed(int number, const std::string& why) {
-  const std::string line = fmt::format("client {} ended: {}", number + 1, why);
-  run_.recorder.failure(line);
-  run_.recorder.client(number).state.store(ClientState::idle, std::memory_order_relaxed);
-  {
-    const std::scoped_lock lock(mutex_);
-    ++failed_;
-    if (connect_error_.empty()) connect_error_ = line;
-  }
-  changed_.notify_one();
-}
-
-tl::expected<void, std::string> LiveRun::await_connected() {
-  std::unique_lock lock(mutex_);
-  const auto started = static_cast<int>(clients_.size());
-  // Bounded: every client either connects or fails within the command timeout.
-  const auto decided = [&] { return connected_ >= started || !connect_error_.empty(); };
-  while (!decided() && !external_.stop_requested()) {
-    changed_.wait_for(lock, external_, kConnectReportInterval, decided);
-    const double done = static_cast<double>(connected_) / plan_.workload.clients;
-    lock.unlock();
-    report(Progress::Phase::connecting, done);
-    lock.lock();
-  }
-  if (!connect_error_.empty()) return tl::unexpected(connect_error_);
-  if (connected_ < plan_.workload.clients)
-    return tl::unexpected<std::string>("interrupted while connecting");
-  return {};
+  return crew_->connect([&](int connected) {
+    progress_.clients_connected = connected;
+    report(Progress::Phase::connecting, static_cast<double>(connected) / clients);
+  });
 }
 
 TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoint>& series) {
   const Workload& workload = plan_.workload;
-  run_.load_start = env_->now();
+  run_.load_start = crew_->set_out();
   WarmUp warm_up(run_.load_start, workload.warmup, warms_until_steady());
   measure_from(warm_up.latest_end());
   run_.started.store(true, std::memory_order_release);
-  if (workload.rate) {
-    run_.schedule =
-        std::make_unique<Schedule>(*workload.rate, workload.arrival, run_.load_start, run_.seed);
-  }
-  gate_.request_stop();
+  crew_->begin();
+  progress_.clients_connected = workload.clients;
   if (faults_) faults_->start();
 
   TimePoint next_sample = next_sample_after(run_.load_start);
   TimePoint now = run_.load_start;
   bool over = false, done = false;
   while (!over) {
-    {
-      std::unique_lock lock(mutex_);
-      const TimePoint wake_at = std::min(next_sample, warm_up.next_look().value_or(next_sample));
-      changed_.wait_until(lock, external_, std::min(wake_at, run_.load_end.load()),
-                          [this] { return all_done() || nobody_works(); });
-      now = env_->now();
-      // The client that ends the run leaves then, which notifies the runner.
-      done = all_done();
-      over = nobody_works() || now >= run_.load_end.load() || external_.stop_requested() || done;
-    }
+    const TimePoint wake_at =
+        std::min(next_sample + crew_->delay(), warm_up.next_look().value_or(TimePoint::max()));
+    crew_->wait(std::min(wake_at, run_.load_end.load()));
+    now = env_->now();
+    // The client that ends the run leaves then, which notifies the runner.
+    done = all_done();
+    over =
+        crew_->nobody_works() || now >= run_.load_end.load() || external_.stop_requested() || done;
     const auto look = warm_up.next_look();
     if (look && now >= *look && warm_up.is_steady(now, run_.recorder.totals()[Count::sections]) &&
         now < run_.measure_start.load()) {
       measure_from(now);
       next_sample = now;
     }
-    if (now >= next_sample) over = over || settled(now);
-    if (over || now >= next_sample) {
-      series.push_back(sampler.sample(now));
+    const bool seen = now >= next_sample + crew_->delay();
+    if (seen && !over && settled(now)) end_early(now, over);
+    if (over || seen) {
+      series.push_back(sampler.sample(over ? now : now - crew_->delay()));
       progress_.sections += series.back().sections;
       progress_.sections_per_second = static_cast<double>(series.back().sections);
       progress_.failed += series.back().failed;
@@ -365,6 +199,16 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
   return now;
 }
 
+void LiveRun::end_early(TimePoint now, bool& over) {
+  const Duration notice = 4 * crew_->delay();
+  if (notice == Duration::zero()) {
+    over = true;
+  } else if (run_.load_end.load() > now + notice) {
+    run_.load_end = now + notice;
+    crew_->end_at(now + notice);
+  }
+}
+
 void LiveRun::note_failures() {
   const Counts totals = run_.recorder.totals();
   for (std::size_t i = 0; i < kFailureReasons.size(); ++i) {
@@ -375,8 +219,9 @@ void LiveRun::note_failures() {
 }
 
 bool LiveRun::warms_until_steady() const {
-  // Faults strike at times that are set when the load starts.
-  return plan_.warms_up && plan_.warms_up(run_.strategy) && plan_.faults.empty();
+  // Faults strike at times that are set when the load starts, and so do clients elsewhere.
+  return !plan_.make_crew && plan_.warms_up && plan_.warms_up(run_.strategy) &&
+         plan_.faults.empty();
 }
 
 void LiveRun::measure_from(TimePoint when) {
@@ -421,10 +266,6 @@ void LiveRun::report_load(TimePoint now, bool over) {
 void LiveRun::report(Progress::Phase phase, double done) {
   progress_.phase = phase;
   progress_.done = done;
-  {
-    const std::scoped_lock lock(mutex_);
-    progress_.clients_connected = connected_;
-  }
   observer_.on_progress(progress_);
 }
 
@@ -443,41 +284,6 @@ void LiveRun::end_faults(results::Run& result) {
     observer_.on_warning(fmt::format("{}: {}", run_.strategy.name, line));
     run_.recorder.failure(line);
   }
-}
-
-void LiveRun::drain() {
-  // Two commands under way, one after the other, each bounded by its own time-out.
-  const TimePoint give_up_at = env_->now() + 2 * plan_.workload.strategy.command_timeout;
-  {
-    std::unique_lock lock(mutex_);
-    while (working_ > 0 && env_->now() < give_up_at) changed_.wait_until(lock, give_up_at);
-  }
-  run_.abort.request_stop();
-  clients_.clear();  // waits for their ends
-}
-
-void LiveRun::count_never_begun(TimePoint until) {
-  if (!run_.schedule) return;
-  // With nothing left to do, no further section was to begin.
-  if (run_.demand_met) return;
-  if (plan_.workload.iterations && run_.measured_sections >= *plan_.workload.iterations) return;
-  // Due, but no client was free to begin them: they have waited since their intended start.
-  const auto [due, longest] = run_.schedule->due_before(until);
-  Recorder::Histograms& histograms = run_.recorder.histograms(Phase::measured);
-  histograms[Timing::abandoned].record_evenly(longest, due);
-  const Workload& workload = plan_.workload;
-  if (workload.has_transactions()) {
-    histograms[Timing::transaction_cut].record_evenly(longest, due);
-  }
-  // Their modes were never drawn: they have the load's shares. Those of a trace are not known.
-  if (workload.has_shared_sections() && !workload.trace) {
-    const auto shared =
-        static_cast<std::uint64_t>(std::llround(static_cast<double>(due) * workload.shared_share));
-    histograms[Timing::shared_cut].record_evenly(longest, shared);
-    histograms[Timing::exclusive_cut].record_evenly(longest, due - shared);
-  }
-  histograms[Timing::schedule_lag].record_evenly(longest, due);
-  run_.recorder.client(0).add_wait(Phase::measured, longest, true);
 }
 
 Duration LiveRun::wall_clock_offset() {
@@ -509,7 +315,7 @@ RunEvidence LiveRun::evidence_of(const RunStores::Usage& usage, TimePoint ended_
   evidence.overrun_seconds = seconds(ended_at - run_.load_end.load());
   evidence.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   evidence.has_store = !stores_.empty();
-  evidence.closed_loop = !run_.schedule;
+  evidence.closed_loop = !plan_.workload.rate;
   const auto servers = static_cast<double>(urls_of(run_.strategy, plan_.endpoints).size());
   if (const auto used = server_cpu_seconds(usage); used && servers > 0) {
     evidence.each_server_cpu_seconds = *used / servers;

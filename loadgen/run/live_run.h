@@ -1,9 +1,7 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -12,13 +10,13 @@
 
 #include "loadgen/record/certificate.h"
 #include "loadgen/run/client_threads.h"
+#include "loadgen/run/crew.h"
 #include "loadgen/run/fault_player.h"
 #include "loadgen/run/resource_meter.h"
 #include "loadgen/run/run_stores.h"
 #include "loadgen/run/runner.h"
 #include "loadgen/run/summary.h"
 #include "loadgen/run/worker.h"
-#include "strategies/carrier.h"
 
 namespace lockbench::loadgen {
 
@@ -33,15 +31,8 @@ class LiveRun {
   tl::expected<results::Run, std::string> execute();
 
  private:
-  tl::expected<void, std::string> make_counter();
   tl::expected<void, std::string> make_threads();
-  tl::expected<void, std::string> start_clients();
-  /// What a client does on its thread or fiber.
-  void run_client(int number);
-  /// Its end by an exception.
-  void client_failed(int number, const std::string& why);
-  /// Waits until every client is connected or one has failed.
-  tl::expected<void, std::string> await_connected();
+  tl::expected<void, std::string> connect_clients();
   /// From the start of the load to its end; takes at least one sample for the series. Returns when
   /// the load ended.
   TimePoint drive(SeriesSampler& sampler, std::vector<results::SeriesPoint>& series);
@@ -50,17 +41,13 @@ class LiveRun {
   void measure_from(TimePoint when);
   /// A client ended the last section that the load has, and with it the run.
   bool all_done() const { return run_.over.stop_requested(); }
-  /// No client is left, though the load's end has not come. Under the mutex.
-  bool nobody_works() const { return working_ == 0 && (failed_ > 0 || run_.demand_met); }
   bool settled(TimePoint now) const;
+  /// Now, or where clients are elsewhere, as soon as they can know.
+  void end_early(TimePoint now, bool& over);
   TimePoint next_sample_after(TimePoint sampled_at) const;
   void report_load(TimePoint now, bool over);
   void report(Progress::Phase phase, double done);
   void end_faults(results::Run& result);
-  /// Lets the clients finish what is under way, for a bounded time, and ends them.
-  void drain();
-  /// Open loop: sections that were due and that no client began count as abandoned.
-  void count_never_begun(TimePoint until);
   /// Time of day minus monotonic clock: constant, unless a clock is set.
   Duration wall_clock_offset();
   /// What a section cost the servers and the connections to them.
@@ -86,13 +73,7 @@ class LiveRun {
   RunShared run_;
   RunStores stores_;
   ResourceMeter resources_;
-
-  std::mutex mutex_;  ///< guards connected_, working_, failed_ and connect_error_
-  std::condition_variable_any changed_;  ///< only the runner waits for it
-  int connected_ = 0, working_ = 0, failed_ = 0;
-  std::string connect_error_;
-  std::stop_source gate_;                       ///< connected clients wait for this stop
-  std::vector<std::unique_ptr<Task>> clients_;  ///< end before anything they use is destroyed
+  std::unique_ptr<Crew> crew_;  ///< ends before anything that clients use is destroyed
   std::optional<HistogramSnapshot> lag_before_faults_;
   std::unique_ptr<FaultPlayer> faults_;  ///< last: heals before the clients are joined
 };

@@ -14,8 +14,9 @@ namespace {
 
 class TraceDemand : public Demand {
  public:
-  explicit TraceDemand(const Workload& workload)
+  TraceDemand(const Workload& workload, const Share& share)
       : workload_(workload),
+        share_(share),
         trace_(workload.trace.value()),
         file_(trace_.path),
         reader_(file_, trace_.path) {}
@@ -32,6 +33,14 @@ class TraceDemand : public Demand {
  private:
   bool read(std::vector<Wanted>& locks) {
     const std::scoped_lock lock(mutex_);
+    // A share takes at least one of as many transactions as there are clients, so this ends.
+    while (read_next(locks)) {
+      if (share_.takes(begun_++)) return true;
+    }
+    return false;
+  }
+
+  bool read_next(std::vector<Wanted>& locks) {
     if (read_one(locks)) return true;
     if (!trace_.repeats) return false;
     reader_.rewind();
@@ -49,16 +58,19 @@ class TraceDemand : public Demand {
   }
 
   const Workload& workload_;
+  const Share share_;
   const Trace& trace_;
   std::mutex mutex_;
+  std::uint64_t begun_ = 0;  ///< by all shares
   std::ifstream file_;
   TraceReader reader_;
 };
 
 }  // namespace
 
-tl::expected<std::unique_ptr<Demand>, std::string> make_trace_demand(const Workload& workload) {
-  auto demand = std::make_unique<TraceDemand>(workload);
+tl::expected<std::unique_ptr<Demand>, std::string> make_trace_demand(const Workload& workload,
+                                                                     const Share& share) {
+  auto demand = std::make_unique<TraceDemand>(workload, share);
   if (demand->readable()) return demand;
   return tl::unexpected(fmt::format("{}: cannot be read", workload.trace->path));
 }

@@ -345,7 +345,11 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
   request_.mode = wanted.mode;
   request_.deadline = deadline;
   const Effort before = env_.effort();
-  wait_ = run_.handoff.begin_wait(key);
+  if (run_.log) {
+    log({.at = started, .key = key, .kind = LockEvent::Kind::waits, .mode = wanted.mode});
+  } else {
+    wait_ = run_.handoff.begin_wait(key);
+  }
   const AcquireMark mark = run_.audit.begin_acquire(key);
   AcquireResult result = strategy_->acquire(request_);
   const TimePoint ended = base_env_->now();
@@ -367,6 +371,7 @@ void Worker::give_back(bool written) {
     if (written) write_counter(*held);
     now = base_env_->now();
     run_.audit.leave(held->key, held->entry, now);
+    held->over_at = now;
     // Leaves out holds that the end of the run cut short.
     if (written && !over()) histograms()[Timing::hold].record(now - held->granted_at);
   }
@@ -460,7 +465,23 @@ void Worker::note_transaction(AcquireOutcome outcome, TimePoint intended, TimePo
                                                                                      started);
 }
 
+void Worker::log(LockEvent event) {
+  event.client = number_;
+  event.phase = static_cast<std::uint8_t>(phase_);
+  run_.log->add(event);
+}
+
 void Worker::note_handoffs(int key, bool granted, TimePoint intended, TimePoint ended) {
+  if (run_.log) {
+    const bool alone = transaction_.locks.size() == 1;
+    log({.at = ended,
+         .span = ended - intended,
+         .key = key,
+         .kind = granted ? LockEvent::Kind::granted : LockEvent::Kind::gave_up,
+         .mode = request_.mode,
+         .flag = alone && failure_ == FailureReason::taken});
+    return;
+  }
   handoffs_.clear();
   if (!granted) {
     // One of several locks may only have been on its way back.
@@ -529,11 +550,28 @@ void Worker::release(const Held& held, TimePoint begun_at) {
   const Lease& lease = held.lease;
   if (lease.state->lost_at()) note_loss(lease, *lease.state->lost_at());
   // The release of a shared lock is no handoff: others may still hold it.
-  const bool awaited = run_.handoff.release_started(key, lease.mode, begun_at);
+  bool awaited = false;
+  if (run_.log) {
+    log({.at = begun_at,
+         .span = begun_at - held.over_at,
+         .key = key,
+         .kind = LockEvent::Kind::releases,
+         .mode = lease.mode});
+  } else {
+    awaited = run_.handoff.release_started(key, lease.mode, begun_at);
+  }
   const ReleaseResult result = strategy_->release(lease);
   const TimePoint done_at = base_env_->now();
+  const bool released = result.outcome == ReleaseOutcome::released;
+  if (run_.log) {
+    log({.at = done_at,
+         .span = done_at - begun_at,
+         .key = key,
+         .kind = LockEvent::Kind::released,
+         .mode = lease.mode,
+         .flag = released});
+  }
   if (awaited) {
-    const bool released = result.outcome == ReleaseOutcome::released;
     handoffs_.clear();
     run_.handoff.release_finished(key, begun_at, released, handoffs_);
     counts_[Count::awaited_releases] += released ? 1 : 0;

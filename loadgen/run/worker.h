@@ -12,12 +12,14 @@
 #include "loadgen/record/cache_line.h"
 #include "loadgen/record/counter.h"
 #include "loadgen/record/handoff.h"
+#include "loadgen/record/lock_log.h"
 #include "loadgen/record/metered_env.h"
 #include "loadgen/record/recorder.h"
 #include "loadgen/run/demand.h"
 #include "loadgen/run/meetings.h"
 #include "loadgen/run/runner.h"
 #include "loadgen/run/schedule.h"
+#include "loadgen/run/share.h"
 #include "loadgen/run/used_keys.h"
 #include "loadgen/run/wait_graph.h"
 #include "loadgen/run/workload.h"
@@ -48,6 +50,9 @@ struct RunShared {
   std::unique_ptr<Schedule> schedule;    ///< open loop only; made when the load starts
   std::unique_ptr<Meetings> meetings{};  ///< of a canary's load only
   std::unique_ptr<WaitGraph> waits{};    ///< only where locks are taken as drawn
+  Share share{};                         ///< of the clients; their numbers are those of all
+  /// Where several processes share a run: takes the place of `handoff`, which sees one only.
+  std::unique_ptr<LockLog> log{};
 
   TimePoint load_start{};
   /// Set before the load starts; once moved to an earlier time if the warm-up is over before its
@@ -133,6 +138,7 @@ class Worker {
     TimePoint granted_at;
     Entry entry;
     std::optional<Reading> seen{};  ///< of the counter
+    TimePoint over_at{};            ///< the section was over
   };
   /// The lock was granted: reads the counter.
   Held enter(int key, Lease lease, AcquireMark mark, TimePoint granted_at);
@@ -153,6 +159,8 @@ class Worker {
   /// The acquisition ended: who waited, who was overtaken.
   void note_handoffs(int key, bool granted, TimePoint intended, TimePoint ended);
   void record_handoffs();
+  /// Completes the event with what is known of this client.
+  void log(LockEvent event);
   void note_loss(const Lease& lease, TimePoint learned_at);
   /// Keeps clients from asking a failed store in a tight loop.
   void pause_after_failure(bool failed);

@@ -81,10 +81,11 @@ struct Workload {
   /// Clients that are no rivals.
   int scheduled_clients() const { return meet_every ? clients / 2 : clients; }
   /// Sections may take several locks: they are transactions.
-  /// A thread answers a single client sooner. Several clients on fibers wake each other without the
-  /// kernel.
-  ClientsOn what_clients_run_on() const {
-    return clients_on.value_or(clients > 1 || connections ? ClientsOn::fibers : ClientsOn::threads);
+  /// So many clients of one process. A thread answers a single client sooner. Several clients on
+  /// fibers wake each other without the kernel.
+  ClientsOn what_clients_run_on(int clients_here) const {
+    const bool several = clients_here > 1 || connections;
+    return clients_on.value_or(several ? ClientsOn::fibers : ClientsOn::threads);
   }
   bool has_transactions() const { return locks_per_section > 1 || trace.has_value(); }
   bool has_shared_sections() const { return shared_share > 0 || trace.has_value(); }

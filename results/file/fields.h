@@ -110,6 +110,7 @@ template <class Visitor>
 void describe(Visitor& v, Is<Audit> auto& audit) {
   LOCKBENCH_VISIT(audit, increments, counter, lost_updates, lost_updates_max, overlaps,
                   overlap_seconds, fence_regressions, stale_writes_rejected, resource_failures)
+  v.where_there("undecided", audit.undecided);
   visit_added(v, "contended_grants", audit.contended_grants);
   visit_added(v, "violations_per_million", audit.violations_per_million);
   v("verdict", audit.verdict);
@@ -133,6 +134,10 @@ void describe(Visitor& v, Is<Generator> auto& generator) {
   LOCKBENCH_VISIT(generator, valid, reasons)
 }
 
+LOCKBENCH_DESCRIBE(Rank, rank, host, clients, sections, share, acquire_p50, acquire_p99,
+                   rtt_seconds, cpu_seconds, cpu_share, lag_p99_seconds, late_seconds,
+                   clock_offset_seconds, clock_drift, clock_bound_seconds, outlier, lost, notes)
+
 template <class Visitor>
 void describe(Visitor& v, Is<Run> auto& run) {
   LOCKBENCH_VISIT(run, strategy, backend, repetition)
@@ -155,8 +160,9 @@ void describe(Visitor& v, Is<Run> auto& run) {
   visit_added(v, "bytes_per_section", run.bytes_per_section);
   v.where_there("acquire_by_mode", run.acquire_by_mode);
   v.where_there("transactions", run.transactions);
-  LOCKBENCH_VISIT(run, fairness, renewal, quorum, replication, audit, series, faults, generator,
-                  errors)
+  LOCKBENCH_VISIT(run, fairness, renewal, quorum, replication, audit, series, faults, generator)
+  v.where_there("ranks", run.ranks);
+  v("errors", run.errors);
 }
 
 template <class Visitor>
@@ -222,8 +228,9 @@ void describe(Visitor& v, Is<Capacity> auto& capacity) {
 template <class Visitor>
 void describe(Visitor& v, Is<Result> auto& result) {
   v.constant("schema", kSchema);
-  LOCKBENCH_VISIT(result, id, started_at, interrupted, lockbench, environment, workload, skipped,
-                  runs)
+  LOCKBENCH_VISIT(result, id, started_at, interrupted)
+  v.where_there("exit_code", result.exit_code);
+  LOCKBENCH_VISIT(result, lockbench, environment, workload, skipped, runs)
   v.where_there("hazards", result.hazards);
   v.where_there("belief_gaps", result.belief_gaps);
   v.where_there("experiment", result.experiment);

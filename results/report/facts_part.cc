@@ -4,6 +4,7 @@
 #include "results/file/option_values.h"
 #include "results/report/limits.h"
 #include "results/report/parts.h"
+#include "results/tables/ranks.h"
 #include "results/tables/runs.h"
 #include "results/tables/units.h"
 
@@ -76,6 +77,9 @@ void add_facts_section(const Source& source, Part& part) {
     said.push_back({bad ? Tone::doubtful : Tone::plain, note});
   }
   if (!said.empty()) section.blocks.emplace_back(std::move(said));
+  if (const results::Table ranks = rank_table(source.result); !ranks.rows.empty()) {
+    section.blocks.emplace_back(captioned("Ranks", ranks));
+  }
   section.blocks.emplace_back(environment_table(source.result));
   section.blocks.emplace_back(workload_table(source.result));
   part.sections.push_back(std::move(section));

@@ -143,6 +143,24 @@ void add_faults(const Result& result, int repetitions, std::vector<std::string>&
   }
 }
 
+/// Ranks whose figures are their own, and what their clocks could not tell.
+void add_ranks(const Result& result, int repetitions, std::vector<std::string>& lines) {
+  RunNotes outliers("outlier", result, repetitions), undecided("undecided", result, repetitions);
+  for (const Run& run : result.runs) {
+    for (const Rank& rank : run.ranks) {
+      if (!rank.outlier) continue;
+      outliers.add(run, fmt::format("rank {} on {} waits otherwise than most: p50 {}, p99 {}",
+                                    rank.rank, rank.host, human_seconds(rank.acquire_p50),
+                                    human_seconds(rank.acquire_p99)));
+    }
+    if (run.audit.undecided.value_or(0) == 0) continue;
+    undecided.add(run, fmt::format("the clocks cannot tell of {} entries whether they overlapped",
+                                   *run.audit.undecided));
+  }
+  outliers.take(lines);
+  undecided.take(lines);
+}
+
 /// The same failure in several repetitions gives one line.
 void add_errors(const Result& result, std::vector<std::string>& lines) {
   std::set<std::string> said;
@@ -199,6 +217,7 @@ std::vector<std::string> notes(const Result& result) {
   add_ungranted(result, repeated, lines);
   add_abandoned(result, repeated, lines);
   add_faults(result, repeated, lines);
+  add_ranks(result, repeated, lines);
   add_errors(result, lines);
   add_skipped(result, lines);
   for (std::string& line : lines) {

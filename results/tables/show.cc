@@ -9,6 +9,7 @@
 #include "results/tables/experiments.h"
 #include "results/tables/hazards.h"
 #include "results/tables/loads.h"
+#include "results/tables/ranks.h"
 #include "results/tables/runs.h"
 
 namespace lockbench::results {
@@ -81,6 +82,14 @@ std::string hazards_of(const Result& result, const Look& look) {
   return text;
 }
 
+/// Of a single run: with many, those that stand out are among the notes.
+std::string ranks_of(const Result& result, const Look& look) {
+  if (result.runs.size() != 1 || result.runs.front().ranks.empty()) return {};
+  const Table table = shown(rank_table(result));
+  return "\n" + (look.format == Format::markdown ? to_markdown(table, {})
+                                                 : to_text(table, {}, look.style));
+}
+
 /// A table for each load, and what follows from them.
 std::string loads_of(const Result& result, const Look& look) {
   const bool markdown = look.format == Format::markdown;
@@ -150,6 +159,7 @@ tl::expected<std::string, std::string> render(const Result& result, const KnownF
     return fmt::format("no {}\n{}", what,
                        *render(Table(), lines_below(result), {look.format, look.style}));
   }
+  if (text && kind == Kind::runs && look.columns.empty()) *text += ranks_of(result, look);
   if (!text || kind != Kind::capacity) return text;
   for (const Capacity& capacity : *result.capacity) *text += details_of(capacity, look);
   return text;

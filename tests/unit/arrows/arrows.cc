@@ -33,6 +33,7 @@ constexpr std::array kRooms{
     Room{"loadgen/fibers", "strategies"},
     Room{"loadgen/run", "loadgen/record loadgen/fibers strategies/ results"},
     Room{"loadgen/experiments", "loadgen/ deployment strategies/ results"},
+    Room{"loadgen/cluster", "loadgen/record loadgen/run deployment strategies/ results"},
     // The snapshots that it reads are made of types of strategies and results.
     Room{"exporter", "loadgen/ strategies/ results"},
     Room{"hazards", "deployment loadgen/ strategies/ results"},

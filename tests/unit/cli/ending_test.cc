@@ -16,6 +16,7 @@ TEST(ExitCode, OfEachEndingAlone) {
   EXPECT_EQ(exit_code_of({}), 0);
   EXPECT_EQ(exit_code_of({.interrupted = true}), 105);
   EXPECT_EQ(exit_code_of({.exclusion_broken = true}), 3);
+  EXPECT_EQ(exit_code_of({.rank_lost = true}), 2);
   EXPECT_EQ(exit_code_of({.errors = true}), 2);
   EXPECT_EQ(exit_code_of({.nothing_granted = true}), 2);
   EXPECT_EQ(exit_code_of({.invalid = true}), 0);
@@ -26,7 +27,9 @@ TEST(ExitCode, OfEachEndingAlone) {
 }
 
 TEST(ExitCode, GravestFirst) {
-  Ending ending{true, true, true, true, true, true, true, true};
+  Ending ending{true, true, true, true, true, true, true, true, true};
+  EXPECT_EQ(exit_code_of(ending), 3) << "the launcher stopped it, as a rank was lost";
+  ending.rank_lost = false;
   EXPECT_EQ(exit_code_of(ending), 105);
   ending.interrupted = false;
   EXPECT_EQ(exit_code_of(ending), 3);

@@ -83,7 +83,7 @@ TEST(Options, SharedConnectionsTakeFibers) {
   EXPECT_FALSE(parse_run({})->workload.connections);
   const loadgen::Workload shared = parse_run({"--connections", "10"})->workload;
   EXPECT_EQ(shared.connections, 10);
-  EXPECT_EQ(shared.what_clients_run_on(), loadgen::ClientsOn::fibers);
+  EXPECT_EQ(shared.what_clients_run_on(1), loadgen::ClientsOn::fibers);
   EXPECT_THAT(error_of({"--connections", "10", "--clients-on", "threads"}),
               StartsWith("--connections requires --clients-on fibers"));
   EXPECT_THAT(error_of({"--connections", "2", "--threads", "3"}),
@@ -184,6 +184,10 @@ const std::map<std::string, std::string>& wanted_values() {
       {"contended-grants", "1 to 1000000000"},
       {"clients", "1 to 100000"},
       {"clients-on", "fibers, threads"},
+      {"clients-per-rank", "1 to 100000"},
+      {"split", "block, cyclic"},
+      {"metrics-of-ranks", "127.0.0.1:9464"},
+      {"rtt-of-rank", "RANK:D such as 2:5ms"},
       {"threads", "1 to 1024"},
       {"stack", "64KiB or 1MiB"},
       {"connections", "1 to 100000"},

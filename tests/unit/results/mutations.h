@@ -65,6 +65,7 @@ inline bool may_be_left_out(const std::string& at) {
                                                "/experiment/points/1/violated",
                                                "/hazards",
                                                "/runs/0/acquire_by_mode",
+                                               "/runs/0/audit/undecided",
                                                "/runs/0/generator/busiest_thread_share",
                                                "/runs/0/generator/clients_on",
                                                "/runs/0/generator/stack_high_water_bytes",
@@ -72,6 +73,7 @@ inline bool may_be_left_out(const std::string& at) {
                                                "/runs/0/load/connections",
                                                "/runs/0/load/hot_set",
                                                "/runs/0/load/trace",
+                                               "/runs/0/ranks",
                                                "/runs/0/transactions"};
   return fields.contains(at);
 }

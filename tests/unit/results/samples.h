@@ -71,6 +71,28 @@ inline Run run_with_its_load() {
   return run;
 }
 
+inline std::vector<Rank> sample_ranks() {
+  return {{.rank = 0, .host = "a", .clients = 4, .sections = 100, .share = 0.5},
+          {.rank = 1,
+           .host = "b",
+           .clients = 4,
+           .sections = 100,
+           .share = 0.5,
+           .acquire_p50 = 0.001,
+           .acquire_p99 = 0.004,
+           .rtt_seconds = 0.002,
+           .cpu_seconds = 1,
+           .cpu_share = 0.2,
+           .lag_p99_seconds = 0.0001,
+           .late_seconds = 0.01,
+           .clock_offset_seconds = -0.005,
+           .clock_drift = 1e-6,
+           .clock_bound_seconds = 0.00002,
+           .outlier = true,
+           .lost = true,
+           .notes = {"it was lost"}}};
+}
+
 /// Every field holds something other than its default.
 inline Run full_run() {
   Run run = run_with_its_load();
@@ -124,6 +146,7 @@ inline Run full_run() {
                .lost_updates_max = 15,
                .overlaps = 3,
                .overlap_seconds = 0.001,
+               .undecided = 2,
                .fence_regressions = 1,
                .stale_writes_rejected = 2,
                .resource_failures = 5,
@@ -131,6 +154,7 @@ inline Run full_run() {
                .violations_per_million = 162.5,
                .verdict = Verdict::violated};
   run.series = {{1, true, 40000, 8e-5, 0.001, 1, 7, 1}, {2, false, 41000, 8e-5, 0.002, 2, 6, 1}};
+  run.ranks = sample_ranks();
   run.faults = {{"store-kill", 2.5, 3.5, 0.12, 0.01},
                 {"delay:5ms", 4.5, std::nullopt, std::nullopt, 0.2}};
   run.errors = {"connection refused: 127.0.0.1:6379"};

@@ -1,0 +1,35 @@
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+
+#include "loadgen/cluster/peers.h"
+
+namespace lockbench::loadgen::cluster {
+namespace {
+
+std::optional<int> number_in(const char* name) {
+  const char* const text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+  if (text == nullptr) return std::nullopt;
+  const std::string_view digits(text);
+  int value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::optional<Launched> launched() {
+  struct Names {
+    const char *rank, *size;
+  };
+  // Slurm says how many tasks a step has; PMIx alone tells the rank.
+  for (const Names& names : {Names{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                             Names{"PMIX_RANK", "SLURM_STEP_NUM_TASKS"}}) {
+    const auto rank = number_in(names.rank), size = number_in(names.size);
+    if (rank && size && *rank >= 0 && *rank < *size) return Launched{*rank, *size};
+  }
+  return std::nullopt;
+}
+
+}  // namespace lockbench::loadgen::cluster

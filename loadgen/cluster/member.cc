@@ -1,0 +1,443 @@
+#include "loadgen/cluster/member.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "loadgen/cluster/partial.h"
+#include "loadgen/record/certificate.h"
+#include "loadgen/run/local_crew.h"
+#include "loadgen/run/run_watcher.h"
+#include "loadgen/run/setup.h"
+#include "loadgen/run/summary.h"
+#include "strategies/registry.h"
+
+namespace lockbench::loadgen::cluster {
+namespace {
+
+constexpr Duration kConnectReports = std::chrono::milliseconds(200);
+// Rank 0 shows a second of the run when it has its last record.
+constexpr Duration kBetweenRecords = std::chrono::milliseconds(250);
+constexpr Duration kClockKnown = std::chrono::milliseconds(1500);
+constexpr Duration kObedience = std::chrono::milliseconds(50);
+// With very many clients a record costs more.
+constexpr int kClientsPerRecord = 20'000;
+constexpr Duration kSecond = std::chrono::seconds(1);
+constexpr Duration kBetweenFiles = std::chrono::seconds(1);
+// After a stop the launcher kills a second later.
+constexpr Duration kPatienceAfterStop = std::chrono::milliseconds(80);
+constexpr Duration kRootIsGone = std::chrono::seconds(30), kUntilOver = std::chrono::seconds(10),
+                   kUntilLeft = std::chrono::seconds(3);
+
+double own_cpu_seconds() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto to_seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return to_seconds(usage.ru_utime) + to_seconds(usage.ru_stime);
+}
+
+/// After a stop. A launcher kills the others as soon as one rank has ended: none goes before rank 0
+/// has saved the result.
+bool await_leave(Link& link) {
+  const TimePoint until = link.now() + kUntilLeft;
+  while (link.now() < until) {
+    const auto message = link.for_member(until);
+    Leave leave;
+    if (message && message->kind == Kind::leave) {
+      return from_bytes(message->body, leave) && leave.together;
+    }
+  }
+  return false;
+}
+
+/// Where ranks share cores, looking for messages must not take those from the clients.
+void look_seldom_if_crowded(Link& link, const Order& order, const MemberSettings& settings) {
+  constexpr int kMost = 20;
+  const int each = (order.ranks_beside + settings.hello.cores - 1) / settings.hello.cores;
+  link.look_every(std::chrono::milliseconds(std::clamp(each, 1, kMost)));
+}
+
+/// One run of this rank, from the order to the last record.
+class MemberRun {
+ public:
+  MemberRun(Link& link, const MemberSettings& settings, const Order& order,
+            const Descriptor& strategy, const std::stop_token& stop)
+      : link_(link),
+        settings_(settings),
+        order_(order),
+        stop_(stop),
+        share_{link.rank(), link.size(), order.workload.clients, order.split},
+        plan_(planned(order, share_, settings)),
+        env_(plan_.make_env(random_nonce())),
+        run_(make_run(plan_, strategy, order.repetition, order.number, share_, *env_)),
+        crew_(run_, threads_, *env_, stop_both_.get_token()),
+        recording_(run_),
+        on_stop_(stop, [this] { stop_both_.request_stop(); }) {
+    run_.log = std::make_unique<LockLog>();
+  }
+
+  bool has_left() const { return left_; }
+  bool left_together() const { return left_together_; }
+
+  void execute() {
+    if (auto made = prepare(); !made) return fail(made.error());
+    const Watch watch(settings_.watcher_of ? settings_.watcher_of(order_) : nullptr, run_);
+    if (auto connected = connect(); !connected) return fail(connected.error());
+    if (const auto start = await_start()) {
+      drive(*start);
+      finish();
+    } else {
+      release();
+    }
+    await_over();
+  }
+
+ private:
+  class Watch {
+   public:
+    Watch(RunWatcher* watcher, const RunShared& run) : watcher_(watcher), run_(run) {
+      if (watcher_ != nullptr) watcher_->run_begins(run_);
+    }
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+    ~Watch() {
+      if (watcher_ != nullptr) watcher_->run_ends(run_, nullptr);
+    }
+
+   private:
+    RunWatcher* watcher_;
+    const RunShared& run_;
+  };
+
+  static RunPlan planned(const Order& order, const Share& share, const MemberSettings& settings) {
+    RunPlan plan = plan_of(order);
+    plan.workload = part_of(plan.workload, share);
+    if (!plan.workload.threads) {
+      // Ranks of one host share its cores.
+      const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+      plan.workload.threads = std::max(1, cores / std::max(1, order.ranks_beside));
+    }
+    plan.workload.threads = std::clamp(*plan.workload.threads, 1, std::max(1, share.count()));
+    plan.make_env = settings.make_env;
+    plan.provide_services = settings.provide_services;
+    return plan;
+  }
+
+  tl::expected<void, std::string> prepare() {
+    if (auto made = equip(plan_, false, run_); !made) return made;
+    if (auto made = make_counter(plan_, *env_, run_); !made) return made;
+    if (plan_.workload.what_clients_run_on(share_.count()) == ClientsOn::threads) return {};
+    auto made = ClientThreads::of_fibers(*plan_.workload.threads, plan_.workload.stack_bytes);
+    if (!made) return tl::unexpected(made.error());
+    threads_ = *std::move(made);
+    return {};
+  }
+
+  tl::expected<void, std::string> connect() {
+    TimePoint told = link_.now();
+    auto connected = crew_.connect([&](int clients) {
+      if (link_.now() - told < kConnectReports) return;
+      told = link_.now();
+      link_.send(0, Kind::connected, to_bytes(Connected{order_.ticket, clients, false, {}, {}}));
+    });
+    if (!connected) return connected;
+    await_clock();
+    link_.send(0, Kind::connected,
+               to_bytes(Connected{order_.ticket, share_.count(), true, {}, recording_.take()}));
+    return {};
+  }
+
+  /// Before the first run, until this rank's clock is known well.
+  void await_clock() {
+    const TimePoint until = link_.now() + kClockKnown;
+    while (!link_.clock().knows_drift() && link_.now() < until && !stop_.stop_requested()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+
+  void fail(const std::string& why) {
+    link_.send(0, Kind::failed,
+               to_bytes(Connected{order_.ticket, 0, false, why, recording_.take()}));
+    await_over();
+  }
+
+  /// By this rank's clock. Nothing: the run does not begin.
+  std::optional<TimePoint> await_start() {
+    while (!stop_.stop_requested()) {
+      const auto message = link_.for_member(link_.now() + std::chrono::seconds(1), stop_);
+      if (!message) {
+        if (link_.now() - link_.root_heard_at() > kRootIsGone) return std::nullopt;
+        continue;
+      }
+      Start start;
+      if (message->kind == Kind::start && from_bytes(message->body, start) &&
+          start.number == order_.ticket) {
+        return start.at - link_.clock().at(link_.now()).offset;
+      }
+      take(*message);
+      if (over_ || aborted_) return std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  void drive(TimePoint start) {
+    run_.load_start = start;
+    run_.measure_start = start + plan_.workload.warmup;
+    run_.load_end = run_.measure_start.load() + plan_.workload.duration;
+    run_.started.store(true, std::memory_order_release);
+    while (link_.now() < start && !stop_.stop_requested()) {
+      std::this_thread::sleep_for(
+          std::min<Duration>(start - link_.now(), std::chrono::milliseconds(20)));
+    }
+    use_.late = std::max(Duration::zero(), link_.now() - start);
+    cpu_at_start_ = own_cpu_seconds();
+    threads_at_start_ = threads_.cpu_times();
+    crew_.begin();
+    const Duration between =
+        kBetweenRecords * (1 + plan_.workload.clients / share_.ranks / kClientsPerRecord);
+    TimePoint next_record = start + between, next_file = start + kBetweenFiles;
+    TimePoint next_second = start + kSecond;
+    while (!is_over()) {
+      crew_.wait(std::min({next_record, run_.load_end.load(), link_.now() + kObedience}));
+      obey();
+      const TimePoint now = link_.now();
+      if (now < next_record) continue;
+      tell(false);
+      while (next_record <= now) next_record += between;
+      if (now >= next_second) {
+        note_second(now);
+        next_second += kSecond;
+      }
+      if (now < next_file) continue;
+      const TimePoint begun = link_.now();
+      keep_file(false);
+      // Writing takes a small part of the time.
+      next_file = std::max(next_file + kBetweenFiles, link_.now() + 20 * (link_.now() - begun));
+    }
+    ended_at_ = std::min(link_.now(), run_.load_end.load());
+    use_.wall_seconds = seconds(link_.now() - start);
+    use_.cpu_seconds = own_cpu_seconds() - cpu_at_start_;
+    note_threads();
+  }
+
+  bool is_over() {
+    return link_.now() >= run_.load_end.load() || run_.over.stop_requested() ||
+           stop_.stop_requested() || aborted_ || crew_.working() == 0 ||
+           link_.now() - link_.root_heard_at() > kRootIsGone;
+  }
+
+  /// Takes what rank 0 says meanwhile.
+  void obey() {
+    while (const auto message = link_.for_member(TimePoint::min())) take(*message);
+  }
+
+  void take(const Message& message) {
+    Stop stop;
+    Over over;
+    if (message.kind == Kind::stop && from_bytes(message.body, stop) &&
+        stop.number == order_.ticket) {
+      const TimePoint at = stop.at - link_.clock().at(link_.now()).offset;
+      if (at < run_.load_end.load()) run_.load_end = at;
+      aborted_ = aborted_ || stop.abort;
+    } else if (message.kind == Kind::over && from_bytes(message.body, over) &&
+               over.number == order_.ticket) {
+      over_ = true;
+      keeps_file_ = over.keep;
+    } else if (message.kind == Kind::leave) {
+      note_leave(message);
+    }
+  }
+
+  void note_leave(const Message& message) {
+    Leave leave;
+    left_together_ = from_bytes(message.body, leave) && leave.together;
+    left_ = over_ = aborted_ = true;
+  }
+
+  void note_threads() {
+    const std::vector<Duration> now = threads_.cpu_times();
+    use_.on_fibers = !now.empty();
+    use_.threads = use_.on_fibers ? static_cast<int>(now.size()) : share_.count();
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      const double used = seconds(now[i] - threads_at_start_.at(i));
+      use_.busiest_thread_share = std::max(use_.busiest_thread_share, used / use_.wall_seconds);
+    }
+    use_.stack_high_water_bytes = threads_.stack_high_water_bytes().value_or(0);
+  }
+
+  void finish() {
+    run_.over.request_stop();
+    const bool hurried = stop_.stop_requested() || aborted_;
+    if (hurried) {
+      tell(false);
+      keep_file(true);
+      crew_.hurry(kPatienceAfterStop);
+    }
+    crew_.drain();
+    crew_.count_never_begun(ended_at_);
+    note_second(link_.now());
+    judge();
+    tell(true);
+    keep_file(true);
+  }
+
+  /// Ends clients that were never let loose.
+  void release() {
+    run_.over.request_stop();
+    crew_.hurry(kPatienceAfterStop);
+    crew_.let_go();
+    crew_.drain();
+  }
+
+  /// Whether this rank's figures are those of the generator.
+  void judge() {
+    const Recorder::Histograms& histograms = run_.recorder.histograms(Phase::measured);
+    RunEvidence evidence;
+    evidence.wall_seconds = use_.wall_seconds;
+    evidence.cpu_seconds = use_.cpu_seconds;
+    evidence.cores = settings_.hello.cores;
+    evidence.has_store = !urls_of(run_.strategy, plan_.endpoints).empty();
+    evidence.closed_loop = !plan_.workload.rate;
+    evidence.schedule_lag = histograms[Timing::schedule_lag].snapshot();
+    evidence.wake_lag = histograms[Timing::wake_lag].snapshot();
+    evidence.acquire = histograms[Timing::acquired].snapshot();
+    evidence.overrun_seconds =
+        seconds(link_.now() - run_.load_end.load()) - seconds(link_.now() - ended_at_);
+    use_.lag_p99 = evidence.wake_lag.percentile(0.99);
+    use_.reasons = certify(evidence).reasons;
+  }
+
+  void tell(bool last) {
+    RecordReport report;
+    report.number = order_.ticket;
+    const TimePoint now = link_.now();
+    auto [events, missed] = run_.log->take();
+    const ClockModel clock = link_.clock();
+    const auto estimate = clock.at(now);
+    for (LockEvent& event : events) event.at += estimate.offset;
+    report.events = std::move(events);
+    report.missed = missed;
+    report.complete_until = now + estimate.offset;
+    report.clock = {estimate.offset, estimate.bound, clock.drift()};
+    report.record = recording_.take(last);
+    report.working = crew_.working();
+    report.last = last;
+    if (last) report.use = use_;
+    clock_ = report.clock;
+    link_.send(0, Kind::record, to_bytes(report));
+  }
+
+  void keep_file(bool last) {
+    if (order_.partial_path.empty()) return;
+    const TimePoint now = last ? ended_at_ : link_.now();
+    Partial partial;
+    partial.rank = share_.rank;
+    partial.ranks = share_.ranks;
+    partial.host = settings_.hello.host;
+    partial.order = order_;
+    // Secrets reach no file.
+    partial.order.endpoints.clear();
+    partial.order.counter_url.clear();
+    partial.nodes = nodes_of_quorum(run_.strategy, plan_.endpoints);
+    partial.measured =
+        std::max(Duration::zero(), std::min(now, run_.load_end.load()) - run_.measure_start.load());
+    partial.complete = last;
+    partial.clock = clock_;
+    partial.use = use_;
+    partial.record = Recording(run_).take(true);
+    partial.series = seconds_;
+    static_cast<void>(save(partial, settings_.hello.build));  // rank 0 has nearly all of it, too
+    saved_ = true;
+  }
+
+  /// Notes what has come since the second before, for this rank's file.
+  void note_second(TimePoint now) {
+    HistogramSnapshot acquired;
+    std::uint64_t failed = 0;
+    for (const Phase phase : kPhases) {
+      acquired.merge(run_.recorder.histograms(phase)[Timing::acquired].snapshot());
+      failed += run_.recorder.outcome_count(phase, AcquireOutcome::failed) +
+                run_.recorder.outcome_count(phase, AcquireOutcome::unknown);
+    }
+    const std::uint64_t sections = run_.recorder.totals()[Count::sections];
+    seconds_.push_back({.t = seconds(now - run_.load_start),
+                        .warmup = now <= run_.measure_start.load(),
+                        .sections = sections - sections_,
+                        .failed = failed - failed_,
+                        .waiters = run_.recorder.clients_in(ClientState::waiting),
+                        .holders = run_.recorder.clients_in(ClientState::holding),
+                        .acquired = to_samples(acquired, acquired_)});
+    acquired_ = std::move(acquired);
+    sections_ = sections;
+    failed_ = failed;
+  }
+
+  void await_over() {
+    const TimePoint until = link_.now() + (stop_.stop_requested() ? kUntilLeft : kUntilOver);
+    while (!over_ && link_.now() < until) {
+      if (const auto message = link_.for_member(std::min(until, link_.now() + kConnectReports))) {
+        take(*message);
+      }
+    }
+    if (saved_ && over_ && !keeps_file_) forget(order_, share_.rank);
+  }
+
+  Link& link_;
+  const MemberSettings& settings_;
+  const Order& order_;
+  const std::stop_token stop_;
+  std::stop_source stop_both_;
+  const Share share_;
+  const RunPlan plan_;
+  std::unique_ptr<Env> env_;
+  ClientThreads threads_;
+  RunShared run_;
+  LocalCrew crew_;
+  Recording recording_;
+  std::stop_callback<std::function<void()>> on_stop_;
+
+  UseReport use_;
+  ClockReport clock_;
+  double cpu_at_start_ = 0;
+  std::vector<Duration> threads_at_start_;
+  TimePoint ended_at_{};
+  std::vector<Second> seconds_;
+  HistogramSnapshot acquired_;  ///< until the last of these seconds, as the following
+  std::uint64_t sections_ = 0, failed_ = 0;
+  bool aborted_ = false, over_ = false, keeps_file_ = true, saved_ = false;
+  bool left_ = false, left_together_ = false;
+};
+
+}  // namespace
+
+bool serve(Link& link, const MemberSettings& settings, const std::stop_token& stop) {
+  link.send(0, Kind::hello, to_bytes(settings.hello));
+  while (!stop.stop_requested()) {
+    const auto message = link.for_member(link.now() + std::chrono::seconds(1), stop);
+    if (!message) {
+      if (link.now() - link.root_heard_at() > kRootIsGone) return false;
+      continue;
+    }
+    Leave leave;
+    if (message->kind == Kind::leave) return from_bytes(message->body, leave) && leave.together;
+    Order order;
+    if (message->kind != Kind::order || !from_bytes(message->body, order)) continue;
+    const Descriptor* const strategy = find_strategy(order.strategy);
+    if (strategy == nullptr || !strategy->not_built.empty()) {
+      link.send(0, Kind::failed,
+                to_bytes(Connected{
+                    order.number, 0, false, order.strategy + " is not in this rank's build", {}}));
+      continue;
+    }
+    look_seldom_if_crowded(link, order, settings);
+    MemberRun member(link, settings, order, *strategy, stop);
+    member.execute();
+    if (member.has_left()) return member.left_together();
+  }
+  return await_leave(link);
+}
+
+}  // namespace lockbench::loadgen::cluster

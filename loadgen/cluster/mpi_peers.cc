@@ -1,0 +1,178 @@
+// Without the C++ bindings, which the standard has dropped.
+#define OMPI_SKIP_MPICXX 1
+#include <mpi.h>
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <list>
+#include <thread>
+#include <vector>
+
+#include "loadgen/cluster/peers.h"
+
+namespace lockbench::loadgen::cluster {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What waits for a rank that does not take it.
+constexpr std::size_t kMostWaiting = std::size_t{256} << 20;
+constexpr auto kGone = std::chrono::seconds(20);
+constexpr auto kClosing = std::chrono::seconds(2);
+
+/// What a call says where errors are returned, which ranks that died cause.
+bool done(int code) { return code == MPI_SUCCESS; }
+
+class MpiPeers : public Peers {
+ public:
+  MpiPeers() {
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &size_);
+    peers_.resize(static_cast<std::size_t>(size_));
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  void post(int to, Kind kind, std::string body) override {
+    Peer& peer = peers_.at(static_cast<std::size_t>(to));
+    collect();
+    if (peer.gone || peer.waiting + body.size() > kMostWaiting) return;
+    // A list, as the library keeps the address until it has sent.
+    Outgoing& out =
+        outgoing_.emplace_back(Outgoing{to, std::move(body), MPI_REQUEST_NULL, Clock::now()});
+    peer.waiting += out.body.size();
+    const int sent = MPI_Isend(out.body.data(), static_cast<int>(out.body.size()), MPI_BYTE, to,
+                               static_cast<int>(kind), MPI_COMM_WORLD, &out.request);
+    if (done(sent)) return;
+    peer.gone = true;
+    peer.waiting -= out.body.size();
+    outgoing_.pop_back();
+  }
+
+  std::optional<Message> poll() override {
+    collect();
+    if (!incoming_) look();
+    if (!incoming_) return std::nullopt;
+    int arrived = 0;
+    const int tested = MPI_Test(&incoming_->request, &arrived, MPI_STATUS_IGNORE);
+    if (!done(tested)) {
+      incoming_.reset();
+      return std::nullopt;
+    }
+    if (arrived == 0) {
+      // A rank that died while it sent.
+      if (Clock::now() - incoming_->since > kGone) give_up_incoming();
+      return std::nullopt;
+    }
+    Message message = std::move(incoming_->message);
+    incoming_.reset();
+    return message;
+  }
+
+  void close(bool together) override {
+    const auto until = Clock::now() + kClosing;
+    while (!outgoing_.empty() && Clock::now() < until) {
+      collect();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    // It waits for all ranks, and for ever for one that died.
+    if (together && outgoing_.empty()) MPI_Finalize();
+  }
+
+ private:
+  struct Peer {
+    bool gone = false;
+    std::size_t waiting = 0;  ///< bytes
+  };
+  struct Outgoing {
+    int to;
+    std::string body;
+    MPI_Request request;
+    Clock::time_point since;
+  };
+  struct Incoming {
+    Message message;
+    MPI_Request request = MPI_REQUEST_NULL;
+    Clock::time_point since;
+  };
+
+  /// Forgets what was sent. A rank that has taken nothing for long is given up.
+  void collect() {
+    if (outgoing_.empty()) return;
+    const auto now = Clock::now();
+    for (auto one = outgoing_.begin(); one != outgoing_.end();) {
+      Peer& peer = peers_.at(static_cast<std::size_t>(one->to));
+      int sent = 0;
+      const bool failed = !done(MPI_Test(&one->request, &sent, MPI_STATUS_IGNORE));
+      if (failed || now - one->since > kGone) peer.gone = true;
+      if (failed || sent != 0) {
+        peer.waiting -= one->body.size();
+        one = outgoing_.erase(one);
+      } else if (peer.gone) {
+        // The library still has its address.
+        abandoned_.splice(abandoned_.end(), outgoing_, one++);
+      } else {
+        ++one;
+      }
+    }
+  }
+
+  void look() {
+    int found = 0;
+    MPI_Status status;
+    if (!done(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &found, &status)) ||
+        found == 0) {
+      return;
+    }
+    int bytes = 0;
+    MPI_Get_count(&status, MPI_BYTE, &bytes);
+    incoming_ = Incoming{};
+    Incoming& in = *incoming_;
+    in.since = Clock::now();
+    const bool known = status.MPI_TAG >= 0 && status.MPI_TAG < static_cast<int>(Kind::kinds);
+    in.message = {status.MPI_SOURCE, known ? static_cast<Kind>(status.MPI_TAG) : Kind::ping, {}};
+    in.message.body.resize(static_cast<std::size_t>(std::max(0, bytes)));
+    if (!done(MPI_Irecv(in.message.body.data(), bytes, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG,
+                        MPI_COMM_WORLD, &in.request))) {
+      incoming_.reset();
+    }
+  }
+
+  void give_up_incoming() {
+    MPI_Cancel(&incoming_->request);
+    given_up_.push_back(std::move(*incoming_));
+    incoming_.reset();
+  }
+
+  int rank_ = 0, size_ = 1;
+  std::vector<Peer> peers_;
+  std::list<Outgoing> outgoing_, abandoned_;
+  std::optional<Incoming> incoming_;
+  std::list<Incoming> given_up_;
+};
+
+}  // namespace
+
+tl::expected<std::unique_ptr<Peers>, std::string> join_mpi() {
+  int level = 0;
+  // One thread makes all calls.
+  if (!done(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level))) {
+    return tl::unexpected<std::string>("MPI does not start");
+  }
+  return std::make_unique<MpiPeers>();
+}
+
+std::string without_mpi() { return {}; }
+
+std::string mpi_version() {
+  std::string text(MPI_MAX_LIBRARY_VERSION_STRING, '\0');
+  int length = 0;
+  MPI_Get_library_version(text.data(), &length);
+  text.resize(static_cast<std::size_t>(std::max(0, length)));
+  return text.substr(0, text.find(','));
+}
+
+}  // namespace lockbench::loadgen::cluster

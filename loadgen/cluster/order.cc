@@ -1,0 +1,43 @@
+#include "loadgen/cluster/order.h"
+
+#include <algorithm>
+
+namespace lockbench::loadgen::cluster {
+
+Order order_of(const RunPlan& plan, const Descriptor& strategy, const RunTurn& turn) {
+  return {.run_id = plan.run_id,
+          .strategy = std::string(strategy.name),
+          .load = std::string(plan.workload.load),
+          .repetition = turn.repetition,
+          .number = turn.number,
+          .workload = plan.workload,
+          .endpoints = plan.endpoints,
+          .counter_url = plan.counter_url,
+          .partial_path = {},
+          .heading = {}};
+}
+
+RunPlan plan_of(const Order& order) {
+  RunPlan plan;
+  plan.run_id = order.run_id;
+  plan.workload = order.workload;
+  plan.workload.load = order.load;
+  plan.endpoints = order.endpoints;
+  plan.counter_url = order.counter_url;
+  return plan;
+}
+
+Workload part_of(const Workload& all, const Share& share) {
+  Workload part = all;
+  if (part.iterations) part.iterations = share.part_of(*all.iterations);
+  if (part.trace && !part.trace->repeats) {
+    part.trace->transactions = share.part_of(all.trace->transactions);
+  }
+  if (part.connections) {
+    const int each = (*all.connections + share.ranks - 1) / share.ranks;
+    part.connections = std::clamp(each, 1, std::max(1, share.count()));
+  }
+  return part;
+}
+
+}  // namespace lockbench::loadgen::cluster

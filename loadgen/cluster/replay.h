@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "loadgen/record/lock_log.h"
+#include "loadgen/run/worker.h"
+
+namespace lockbench::loadgen::cluster {
+
+/// Follows the locks of a run through all ranks, from what their clients did, by the time of
+/// rank 0: handoffs, contention, streaks and overlaps, which no rank sees alone. Adds what it finds
+/// to the run of rank 0. Two sections of different ranks overlap if they do so by more than both
+/// clocks may be wrong; if the clocks cannot tell, the later one counts as undecided. For one
+/// thread.
+class Replay {
+ public:
+  Replay(RunShared& run, int ranks) : run_(run), ranks_(static_cast<std::size_t>(ranks)) {}
+
+  /// What a rank's clients did; times are those of rank 0, give or take `bound`. All that happened
+  /// there before `complete_until` has been told.
+  void add(int rank, std::vector<LockEvent> events, TimePoint complete_until, Duration bound);
+  /// This rank tells nothing any more.
+  void lose(int rank);
+  /// Follows what is known of all ranks. The end: nobody tells anything any more.
+  void advance();
+  void finish(TimePoint now);
+
+ private:
+  struct Rank {
+    std::deque<LockEvent> events;
+    TimePoint complete_until = TimePoint::min();
+    Duration bound{};
+    bool lost = false;
+  };
+  struct Section {
+    TimePoint granted, left;
+    Duration bound{};
+    int rank = 0, client = 0;
+    bool shared = false, closed = false;
+    bool overlaps = false, undecided = false;
+  };
+  struct Key {
+    std::deque<Section> sections;  ///< by their grants
+    TimePoint conflict_until = TimePoint::min();
+    int streak_client = -1;
+    std::uint64_t streak = 0;
+    bool measured = false;
+  };
+  struct Wait {
+    int rank = 0, key = 0;
+    WaitTicket ticket;
+  };
+
+  void follow(int rank, const LockEvent& event);
+  void granted(int rank, const LockEvent& event);
+  void released(const LockEvent& event);
+  /// What a lost rank held and waited for, when all that it told has been followed.
+  void forget_open(int rank, TimePoint now);
+  void count_streak(Key& key, const LockEvent& event);
+  void close(Key& key, int client, TimePoint left);
+  /// Judges the sections that nothing can overlap any more that is not known yet.
+  void settle(Key& key, TimePoint known_until);
+  void settle_all(TimePoint known_until);
+  void judge(Key& key, const Section& one, Section& later);
+  void note(Phase phase, const std::vector<Handoff>& handoffs);
+
+  RunShared& run_;
+  std::vector<Rank> ranks_;
+  std::unordered_map<int, Key> keys_;
+  std::unordered_set<int> busy_;                       ///< keys with sections
+  std::unordered_map<int, Wait> waits_;                ///< by client
+  std::map<std::pair<int, int>, TimePoint> releases_;  ///< awaited ones, by client and key
+  AuditTotals found_;
+  std::vector<Handoff> handoffs_;
+};
+
+}  // namespace lockbench::loadgen::cluster

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "loadgen/record/cache_line.h"
+#include "strategies/duration.h"
+#include "strategies/lease.h"
+
+namespace lockbench::loadgen {
+
+/// What a client did with a lock, for whoever follows the locks of a run through several processes.
+struct LockEvent {
+  enum class Kind : std::uint8_t {
+    waits,     ///< begins to
+    granted,   ///< `span`: since the intended start
+    gave_up,   ///< `flag`: the lock was taken all the time
+    releases,  ///< begins to; `span`: since the section was over
+    released,  ///< `span`: since it began to; `flag`: with success
+  };
+
+  TimePoint at;
+  Duration span{};
+  std::int32_t key = 0, client = 0;
+  Kind kind = Kind::waits;
+  Mode mode = Mode::exclusive;
+  std::uint8_t phase = 0;  ///< of the section's figures, as in Recorder
+  bool flag = false;
+};
+
+/// Keeps events until they are taken. Adding takes a mutex that mostly nobody else wants, and
+/// memory is bounded: what has no room is counted. Thread-safe.
+class LockLog {
+ public:
+  static constexpr std::size_t kMostEvents = std::size_t{1} << 20;  ///< that are kept at a time
+
+  void add(const LockEvent& event) {
+    Part& part = parts_[static_cast<std::size_t>(event.client) % kParts];
+    const std::scoped_lock lock(part.mutex);
+    if (part.events.size() >= kMostEvents / kParts) {
+      ++part.missed;
+    } else {
+      part.events.push_back(event);
+    }
+  }
+
+  struct Taken {
+    std::vector<LockEvent> events;  ///< in no order
+    std::uint64_t missed = 0;
+  };
+  Taken take() {
+    Taken taken;
+    for (Part& part : parts_) {
+      const std::scoped_lock lock(part.mutex);
+      taken.events.insert(taken.events.end(), part.events.begin(), part.events.end());
+      part.events.clear();
+      taken.missed += part.missed;
+      part.missed = 0;
+    }
+    return taken;
+  }
+
+ private:
+  static constexpr std::size_t kParts = 16;
+  struct alignas(kCacheLine) Part {
+    std::mutex mutex;
+    std::vector<LockEvent> events;
+    std::uint64_t missed = 0;
+  };
+  std::array<Part, kParts> parts_;
+};
+
+}  // namespace lockbench::loadgen

@@ -1,0 +1,190 @@
+#include "loadgen/run/local_crew.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace lockbench::loadgen {
+namespace {
+
+constexpr Duration kConnectReportInterval = std::chrono::milliseconds(200);
+// A server's accept queue is short: with more at once, connections wait for retransmissions.
+// Clients share connections to Redis only, whose queue is longer.
+constexpr int kConnectingAtOnce = 64, kConnectingToRedisAtOnce = 511;
+
+/// Counts a client that works down when it has ended, however it ends.
+class Working {
+ public:
+  Working(std::mutex& mutex, int& clients, std::condition_variable_any& changed)
+      : mutex_(mutex), clients_(clients), changed_(changed) {}
+  Working(const Working&) = delete;
+  Working& operator=(const Working&) = delete;
+  ~Working() {
+    {
+      const std::scoped_lock lock(mutex_);
+      --clients_;
+    }
+    changed_.notify_one();
+  }
+
+ private:
+  std::mutex& mutex_;
+  int& clients_;
+  std::condition_variable_any& changed_;
+};
+
+}  // namespace
+
+tl::expected<void, std::string> LocalCrew::connect(const std::function<void(int)>& connected) {
+  const int clients = run_.share.count();
+  clients_.reserve(static_cast<std::size_t>(clients));
+  const int at_once = run_.workload.connections ? kConnectingToRedisAtOnce : kConnectingAtOnce;
+  std::string failed;
+  for (int number = 0; number < clients && failed.empty() && !external_.stop_requested();
+       ++number) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, external_,
+                    [&] { return number - connected_ < at_once || !connect_error_.empty(); });
+      failed = connect_error_;
+    }
+    if (!failed.empty() || external_.stop_requested()) break;
+    if (number % 256 == 0) connected(number);
+    auto client = threads_.start(
+        number,
+        [this, number = run_.share.number(number)](const std::stop_token&) { run_client(number); },
+        [this, number = run_.share.number(number)](const std::string& why) {
+          client_failed(number, why);
+        });
+    if (client) {
+      clients_.push_back(*std::move(client));
+    } else {
+      failed = fmt::format("client {} of {}: {}", number + 1, clients, client.error());
+    }
+  }
+  if (failed.empty()) {
+    if (auto done = await_connected(connected); !done) failed = done.error();
+  }
+  if (failed.empty()) return {};
+  run_.over.request_stop();
+  // Whoever stops the run does not wait for answers that may never come.
+  if (external_.stop_requested()) run_.abort.request_stop();
+  gate_.request_stop();
+  clients_.clear();
+  return tl::unexpected(failed);
+}
+
+void LocalCrew::run_client(int number) {
+  Worker worker(run_, number);
+  const StoreResult<void> connected = worker.connect();
+  {
+    const std::scoped_lock lock(mutex_);
+    if (connected) {
+      ++connected_;
+      ++working_;
+    } else if (connect_error_.empty()) {
+      connect_error_ = connected.error().message;
+    }
+  }
+  changed_.notify_one();
+  if (!connected) return;
+  const Working working(mutex_, working_, changed_);
+  // Connecting, with the resolver and TLS, goes deeper than the load ever will.
+  fibers::trim_stack();
+  Carrier::current().wait(nullptr, TimePoint::max(), gate_.get_token());
+  worker.work();
+}
+
+void LocalCrew::client_failed(int number, const std::string& why) {
+  const std::string line = fmt::format("client {} ended: {}", number + 1, why);
+  run_.recorder.failure(line);
+  run_.recorder.client(number).state.store(ClientState::idle, std::memory_order_relaxed);
+  {
+    const std::scoped_lock lock(mutex_);
+    ++failed_;
+    if (connect_error_.empty()) connect_error_ = line;
+  }
+  changed_.notify_one();
+}
+
+tl::expected<void, std::string> LocalCrew::await_connected(
+    const std::function<void(int)>& connected) {
+  std::unique_lock lock(mutex_);
+  const auto started = static_cast<int>(clients_.size());
+  // Bounded: every client either connects or fails within the command timeout.
+  const auto decided = [&] { return connected_ >= started || !connect_error_.empty(); };
+  while (!decided() && !external_.stop_requested()) {
+    changed_.wait_for(lock, external_, kConnectReportInterval, decided);
+    const int so_far = connected_;
+    lock.unlock();
+    connected(so_far);
+    lock.lock();
+  }
+  if (!connect_error_.empty()) return tl::unexpected(connect_error_);
+  if (connected_ < run_.share.count())
+    return tl::unexpected<std::string>("interrupted while connecting");
+  return {};
+}
+
+void LocalCrew::begin() {
+  const Workload& workload = run_.workload;
+  if (workload.rate) {
+    run_.schedule = std::make_unique<Schedule>(*workload.rate, workload.arrival, run_.load_start,
+                                               run_.seed, run_.share);
+  }
+  gate_.request_stop();
+}
+
+void LocalCrew::wait(TimePoint until) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, external_, until,
+                      [this] { return run_.over.stop_requested() || none_left(); });
+}
+
+bool LocalCrew::nobody_works() {
+  const std::scoped_lock lock(mutex_);
+  return none_left();
+}
+
+int LocalCrew::working() {
+  const std::scoped_lock lock(mutex_);
+  return working_;
+}
+
+void LocalCrew::drain() {
+  // Two commands under way, one after the other, each bounded by its own time-out.
+  const TimePoint give_up_at =
+      env_.now() + patience_.value_or(2 * run_.workload.strategy.command_timeout);
+  {
+    std::unique_lock lock(mutex_);
+    while (working_ > 0 && env_.now() < give_up_at) changed_.wait_until(lock, give_up_at);
+  }
+  run_.abort.request_stop();
+  clients_.clear();  // waits for their ends
+}
+
+void LocalCrew::count_never_begun(TimePoint until) {
+  if (!run_.schedule) return;
+  // With nothing left to do, no further section was to begin.
+  if (run_.demand_met) return;
+  if (run_.workload.iterations && run_.measured_sections >= *run_.workload.iterations) return;
+  // Due, but no client was free to begin them: they have waited since their intended start.
+  const auto [due, longest] = run_.schedule->due_before(until);
+  Recorder::Histograms& histograms = run_.recorder.histograms(Phase::measured);
+  histograms[Timing::abandoned].record_evenly(longest, due);
+  const Workload& workload = run_.workload;
+  if (workload.has_transactions()) {
+    histograms[Timing::transaction_cut].record_evenly(longest, due);
+  }
+  // Their modes were never drawn: they have the load's shares. Those of a trace are not known.
+  if (workload.has_shared_sections() && !workload.trace) {
+    const auto shared =
+        static_cast<std::uint64_t>(std::llround(static_cast<double>(due) * workload.shared_share));
+    histograms[Timing::shared_cut].record_evenly(longest, shared);
+    histograms[Timing::exclusive_cut].record_evenly(longest, due - shared);
+  }
+  histograms[Timing::schedule_lag].record_evenly(longest, due);
+  run_.recorder.client(run_.share.number(0)).add_wait(Phase::measured, longest, true);
+}
+
+}  // namespace lockbench::loadgen

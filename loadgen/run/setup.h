@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <tl/expected.hpp>
+
+#include "loadgen/run/runner.h"
+#include "loadgen/run/worker.h"
+
+namespace lockbench::loadgen {
+
+// What a run is made of before its clients start, in whichever process they are.
+
+/// For so many nodes of a quorum a recorder keeps votes; 0 for a lock without one.
+int nodes_of_quorum(const Descriptor& strategy, const Endpoints& endpoints);
+
+/// `number`: of the run, among those of its plans. All must outlive it.
+RunShared make_run(const RunPlan& plan, const Descriptor& strategy, int repetition, int number,
+                   const Share& share, Env& env);
+
+/// What its clients share beside that: what the strategy's services and several locks need, and the
+/// demand. `beside_servers`: private servers use this machine's cores, too.
+tl::expected<void, std::string> equip(const RunPlan& plan, bool beside_servers, RunShared& run);
+
+/// The counters. `env` belongs to the calling thread and outlives the run.
+tl::expected<void, std::string> make_counter(const RunPlan& plan, Env& env, RunShared& run);
+
+std::uint64_t random_nonce();
+
+}  // namespace lockbench::loadgen

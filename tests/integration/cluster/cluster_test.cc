@@ -1,0 +1,247 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <thread>
+
+#include "tests/integration/cluster/hosts.h"
+#include "tests/integration/support/documents.h"
+#include "tests/support/servers.h"
+
+namespace lockbench::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kHosts = 4;
+constexpr auto kLong = 60s;
+const std::string lockbench_program = LOCKBENCH_BINARY_DIR "/lockbench";
+
+/// Calls of a command, as the server counts them.
+std::uint64_t calls_of(const testbed::Server& server, const std::string& command) {
+  const std::string stats = RedisProbe(server.port()).ask({"INFO", "commandstats"});
+  const std::string name = "cmdstat_" + command + ":calls=";
+  const std::size_t at = stats.find(name);
+  return at == std::string::npos ? 0 : std::stoull(stats.substr(at + name.size()));
+}
+
+/// Four hosts, and a Redis that they reach.
+class ClusterTest : public testing::Test {
+ protected:
+  ClusterTest() : hosts_(kHosts), redis_(own_redis(reached_by_all())), probe_(redis_->port()) {}
+
+  testbed::RedisOptions reached_by_all() const {
+    return {.config = {"bind 127.0.0.1 " + hosts_.server_address()}};
+  }
+  std::string url_of(const testbed::Server& server) const {
+    std::string url = server.url();
+    return url.replace(url.find("127.0.0.1"), std::string("127.0.0.1").size(),
+                       hosts_.server_address());
+  }
+  std::vector<std::string> run(const std::string& strategy, std::vector<std::string> more = {},
+                               const std::string& program = lockbench_program) const {
+    std::vector<std::string> all = {program,    "run",   strategy, "--redis", url_of(*redis_),
+                                    "--warmup", "200ms", "--out",  out()};
+    const auto unless_given = [&](const char* option, const char* value) {
+      if (std::find(more.begin(), more.end(), option) == more.end()) {
+        all.insert(all.end(), {option, value});
+      }
+    };
+    unless_given("--clients", "8");
+    unless_given("--duration", "2s");
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  std::string out() const { return (scratch_ / "out.json").string(); }
+  Json result() const { return read_result(out()); }
+
+  void expect_nothing_left() {
+    EXPECT_TRUE(eventually([&] { return probe_.ask({"DBSIZE"}) == "0"; }));
+  }
+
+  Scratch scratch_;
+  Hosts hosts_;
+  std::unique_ptr<testbed::Server> redis_;
+  RedisProbe probe_;
+};
+
+TEST_F(ClusterTest, FourHostsMakeOneResultThatTheServerConfirms) {
+  const auto counter = own_redis(reached_by_all());
+  const Outcome ended =
+      hosts_
+          .mpirun(scratch_, {},
+                  run("redis-queue", {"--resource", "redis", "--counter-redis", url_of(*counter)}))
+          ->finish(kLong);
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const Json result = this->result();
+  const Json& run = run_of(result, "redis-queue");
+  EXPECT_TRUE(kept_exclusion(run));
+  EXPECT_EQ(run["audit"]["increments"], calls_of(*counter, "set"));
+  EXPECT_EQ(run["audit"]["counter"], calls_of(*counter, "set"));
+  ASSERT_EQ(run["ranks"].size(), kHosts);
+  std::uint64_t sections = 0;
+  std::set<std::string> names;
+  for (const Json& rank : run["ranks"]) {
+    sections += rank["sections"].get<std::uint64_t>();
+    names.insert(rank["host"].get<std::string>());
+    EXPECT_LT(rank["clock_bound_seconds"].get<double>(), 0.01);
+  }
+  EXPECT_EQ(names.size(), kHosts);
+  EXPECT_EQ(run["sections"], sections);
+  EXPECT_GT(run["handoff"]["count"], 0);
+  EXPECT_TRUE(violation_of_schema(result).empty()) << violation_of_schema(result);
+  expect_nothing_left();
+  EXPECT_THAT(scratch_.files(), testing::Not(testing::Contains(testing::HasSubstr("rank-"))));
+}
+
+TEST_F(ClusterTest, FourHostsAgainstOneEtcd) {
+  const std::string url = "http://" + hosts_.server_address() + ":2379";
+  const Program etcd(scratch_,
+                     {"--data-dir", (scratch_ / "etcd").string(), "--listen-client-urls", url,
+                      "--advertise-client-urls", url, "--listen-peer-urls",
+                      "http://" + hosts_.server_address() + ":2380"},
+                     {.program = "/usr/bin/etcd"});
+  const auto counter = own_redis(reached_by_all());
+  const Outcome ended =
+      hosts_
+          .mpirun(scratch_, {},
+                  run("etcd", {"--etcd", hosts_.server_address() + ":2379", "--resource", "redis",
+                               "--counter-redis", url_of(*counter)}))
+          ->finish(kLong);
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const Json result = this->result();
+  const Json& run = run_of(result, "etcd");
+  EXPECT_TRUE(kept_exclusion(run));
+  EXPECT_GT(run["sections"], 0);
+  EXPECT_EQ(run["audit"]["increments"], calls_of(*counter, "set"));
+}
+
+TEST_F(ClusterTest, NoLockAtAllIsCaughtByTheCounterInTheStore) {
+  ASSERT_EQ(hosts_.mpirun(scratch_, {}, run("none"))->finish(kLong).code, 0);
+  const Json result = this->result();
+  const Json& audit = run_of(result, "none")["audit"];
+  EXPECT_GT(audit["lost_updates"], 0);
+  EXPECT_GT(audit["overlaps"], 0);
+  EXPECT_EQ(audit["verdict"], "unprotected");
+}
+
+TEST_F(ClusterTest, ALockThatOnlyLetsClientsOfDifferentHostsOverlapIsCaught) {
+  const auto arguments =
+      run("mutant-per-process", {}, LOCKBENCH_BINARY_DIR "/lockbench_with_rank_mutant");
+  EXPECT_EQ(hosts_.mpirun(scratch_, {}, arguments)->finish(kLong).code, 3);
+  const Json result = this->result();
+  const Json& audit = run_of(result, "mutant-per-process")["audit"];
+  EXPECT_GT(audit["lost_updates"], 0);
+  EXPECT_GT(audit["overlaps"], 0);
+  EXPECT_EQ(audit["verdict"], "violated");
+}
+
+TEST_F(ClusterTest, PrivateServersCannotServeOtherHosts) {
+  const Outcome ended =
+      hosts_.mpirun(scratch_, {}, {lockbench_program, "run", "redis-queue", "--out", out()})
+          ->finish(kLong);
+  EXPECT_EQ(ended.code, 1);
+  expect_in(ended.err, "cannot reach private servers of this host");
+}
+
+TEST_F(ClusterTest, ASkewedClockIsFoundAndAccusesNobody) {
+  std::vector<std::string> arguments = {LOCKBENCH_BINARY_DIR "/lockbench_skewed_clock", "2",
+                                        "5000000"};
+  const auto lockbench = run("redis-queue", {"--hold", "500us"});
+  arguments.insert(arguments.end(), lockbench.begin(), lockbench.end());
+  ASSERT_EQ(mpirun_here(scratch_, kHosts, {}, arguments)->finish(kLong).code, 0);
+  const Json result = this->result();
+  const Json& run = run_of(result, "redis-queue");
+  EXPECT_EQ(run["audit"]["overlaps"], 0);
+  const Json& rank = run["ranks"][2];
+  EXPECT_NEAR(rank["clock_offset_seconds"].get<double>(), -0.005,
+              rank["clock_bound_seconds"].get<double>());
+}
+
+TEST_F(ClusterTest, SixtyFourRanksOnThisHostWork) {
+  constexpr std::size_t kRanks = 64;
+  const auto arguments = run("redis-queue", {"--clients", "64"});
+  const Outcome ended = mpirun_here(scratch_, kRanks, {}, arguments)->finish(90s);
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  expect_in(ended.err, "64 ranks share the");
+  const Json result = this->result();
+  EXPECT_EQ(run_of(result, "redis-queue")["ranks"].size(), kRanks);
+}
+
+/// A run of which a rank is killed.
+class KilledRank : public ClusterTest {
+ protected:
+  static bool is_rank(const std::filesystem::path& process, const std::string& rank) {
+    const std::string environment = read_file(process / "environ");
+    return has(environment, std::string("OMPI_COMM_WORLD_RANK=") + rank + '\0');
+  }
+  /// The process of this run with this rank.
+  pid_t find(const std::string& rank) const {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const std::string name = entry.path().filename().string();
+      if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+      const std::string command = read_file(entry.path() / "cmdline");
+      if (command.starts_with(lockbench_program) && has(command, out()) &&
+          is_rank(entry.path(), rank)) {
+        return std::stoi(name);
+      }
+    }
+    return -1;
+  }
+
+  /// Kills rank 2 when its file is there. Returns what mpirun said.
+  Outcome kill_one(const std::vector<std::string>& options) {
+    const auto job = mpirun_here(
+        scratch_, kHosts, options,
+        run("redis-queue", {"--ttl", "1s", "--duration", "9s", "--store-timeout", "500ms"}));
+    EXPECT_TRUE(eventually([&] { return std::filesystem::exists(out() + ".rank-2"); }, 30s));
+    const pid_t victim = find("2");
+    EXPECT_GT(victim, 0);
+    if (victim > 0) ::kill(victim, SIGKILL);
+    return job->finish(kLong);
+  }
+
+  void expect_marked(const Json& result) {
+    EXPECT_EQ(result["exit_code"], 2);
+    const Json& run = run_of(result, "redis-queue");
+    EXPECT_TRUE(run["ranks"][2]["lost"]);
+    EXPECT_FALSE(run["ranks"][1]["lost"]);
+    EXPECT_GT(run["ranks"][1]["sections"], 0);
+    EXPECT_FALSE(run["generator"]["valid"]);
+    EXPECT_EQ(run["audit"]["lost_updates"], 0);
+  }
+
+  void expect_that_the_files_merge() {
+    std::vector<std::string> arguments = {"merge", "--out", (scratch_ / "merged.json").string()};
+    for (int rank = 0; rank < kHosts; ++rank) {
+      arguments.push_back(out() + ".rank-" + std::to_string(rank));
+    }
+    const Outcome merged = lockbench(scratch_, arguments);
+    EXPECT_EQ(merged.code, 2) << merged.err;
+    expect_marked(read_result(scratch_ / "merged.json"));
+  }
+};
+
+TEST_F(KilledRank, TheLauncherEndsTheOthersWhichSaveWhatThereIs) {
+  EXPECT_NE(kill_one({}).code, 0);
+  expect_marked(result());
+  expect_that_the_files_merge();
+  expect_nothing_left();
+}
+
+TEST_F(KilledRank, WithRecoveryTheOthersFinish) {
+  kill_one({"--enable-recovery"});
+  const Json result = this->result();
+  expect_marked(result);
+  EXPECT_FALSE(result["interrupted"]);
+  const Json& run = run_of(result, "redis-queue");
+  EXPECT_GT(run["duration_seconds"].get<double>(), 8.5);
+  EXPECT_EQ(run["audit"]["overlaps"], 0);
+  expect_that_the_files_merge();
+  expect_nothing_left();
+}
+
+}  // namespace
+}  // namespace lockbench::test

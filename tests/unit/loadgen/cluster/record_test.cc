@@ -1,0 +1,164 @@
+#include "loadgen/cluster/record.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "loadgen/run/summary.h"
+#include "results/file/json.h"
+#include "strategies/registry.h"
+#include "tests/support/run_shared.h"
+
+namespace lockbench::loadgen::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+using test::RunUnderTest;
+
+constexpr int kClientsOfRecord = 8, kRanksOfRecord = 4;
+
+/// A run of all clients, of which this rank has its share.
+class RankUnderTest : public RunUnderTest {
+ public:
+  explicit RankUnderTest(int rank = 0, int ranks = 1, int nodes = 0)
+      : RunUnderTest(*find_strategy("none"), kClientsOfRecord, nodes, make_told_counter(1)) {
+    shared().share = {rank, ranks, kClientsOfRecord};
+  }
+};
+
+/// The same samples for whoever has the client.
+struct Sample {
+  int client;
+  Duration waited;
+  Phase phase;
+  bool cut;
+};
+
+std::vector<Sample> samples() {
+  std::mt19937 random(5);
+  std::lognormal_distribution<double> waits(-7, 1.5);
+  constexpr int kSamples = 20'000;
+  std::vector<Sample> all;
+  all.reserve(kSamples);
+  for (int i = 0; i < kSamples; ++i) {
+    all.push_back(
+        {static_cast<int>(random() % kClientsOfRecord),
+         std::chrono::duration_cast<Duration>(std::chrono::duration<double>(waits(random))),
+         i < 1000 ? Phase::unmeasured : Phase::measured, i % 50 == 0});
+  }
+  return all;
+}
+
+void record(const Sample& sample, RunShared& run) {
+  Recorder& recorder = run.recorder;
+  auto& histograms = recorder.histograms(sample.phase);
+  histograms[sample.cut ? Timing::timed_out : Timing::acquired].record(sample.waited);
+  histograms[sample.cut ? Timing::service_cut : Timing::acquire_service].record(sample.waited);
+  Counts counts;
+  counts[sample.cut ? Count::failed_taken : Count::sections] = 1;
+  counts[Count::commands] = 3;
+  counts.longest_wait = sample.waited;
+  recorder.client(sample.client).add(sample.phase, counts);
+  if (sample.phase == Phase::measured) {
+    recorder.waits().record(sample.client, sample.waited, sample.cut);
+    recorder.commands().of("SET").record(sample.waited / 2);
+  }
+  recorder.add(sample.phase, Count::renewals);
+  if (sample.cut) recorder.failure("it took too long");
+  run.used.mark(0);
+}
+
+/// What a result says, apart from numbers whose sums depend on their order.
+std::string summary(const RunShared& run) {
+  results::Run result;
+  summarise(run, 10s, result);
+  results::Result whole;
+  whole.runs.push_back(result);
+  return results::to_json(whole);
+}
+
+TEST(Record, RanksThatRecordedEachItsShareGiveTheSameResultAsOneProcess) {
+  RankUnderTest alone, together;
+  std::vector<std::unique_ptr<RankUnderTest>> ranks;
+  std::vector<std::unique_ptr<Recording>> recordings;
+  for (int rank = 0; rank < kRanksOfRecord; ++rank) {
+    ranks.push_back(std::make_unique<RankUnderTest>(rank, kRanksOfRecord));
+    recordings.push_back(std::make_unique<Recording>(ranks.back()->shared()));
+  }
+  int taken = 0;
+  for (const Sample& sample : samples()) {
+    record(sample, alone.shared());
+    for (auto& rank : ranks) {
+      const Share& share = rank->shared().share;
+      const int first = share.number(0), last = share.number(share.count() - 1);
+      if (sample.client >= first && sample.client <= last) record(sample, rank->shared());
+    }
+    if (++taken % 1500 != 0) continue;
+    for (auto& recording : recordings) {
+      Record received;
+      ASSERT_TRUE(from_bytes(to_bytes(recording->take()), received));
+      absorb(received, together.shared());
+    }
+  }
+  for (auto& recording : recordings) absorb(recording->take(true), together.shared());
+  EXPECT_EQ(summary(together.shared()), summary(alone.shared()));
+}
+
+TEST(Record, TheVotesOfNodesAddUp) {
+  RankUnderTest one(0, 2, 3), whole(0, 1, 3);
+  Recording recording(one.shared());
+  for (int i = 0; i < 3; ++i) {
+    one.recorder().vote(Phase::measured, 2, Vote::granted, 5ms);
+    absorb(recording.take(), whole.shared());
+  }
+  const Recorder::Node& node = whole.recorder().histograms(Phase::measured).nodes[2];
+  EXPECT_EQ(node.count(Vote::granted), 3U);
+  EXPECT_EQ(node.taken_by(Vote::granted).snapshot().count(), 3U);
+}
+
+TEST(Record, WithoutAnythingNewARecordIsEmpty) {
+  RankUnderTest rank;
+  Recording recording(rank.shared());
+  record({0, 1ms, Phase::measured, false}, rank.shared());
+  EXPECT_FALSE(recording.take().timings.empty());
+  const Record again = recording.take();
+  EXPECT_TRUE(again.timings.empty());
+  EXPECT_TRUE(again.counts.empty());
+  EXPECT_TRUE(again.used_keys.empty());
+}
+
+TEST(Record, WhatIsNoPartOfTheRunIsIgnored) {
+  RankUnderTest run;
+  Record wrong;
+  wrong.timings.push_back({9, 9, {}});
+  wrong.timings.push_back({0, 250, {}});
+  wrong.nodes.push_back({0, 77, 0, 1, {}});
+  wrong.counts.push_back({.client = kClientsOfRecord, .counts = {{0, 1}}});
+  wrong.counts.push_back({.client = 0, .phase = 3, .counts = {{0, 1}}});
+  wrong.used_keys = {-1, 1'000'000};
+  wrong.tallies.push_back({.key = 5, .accepted = 1});
+  wrong.waits.push_back({.client = 99, .complete = {{1, 1}}});
+  absorb(wrong, run.shared());
+  EXPECT_EQ(run.recorder().totals()[Count::sections], 0U);
+}
+
+TEST(Record, CountersOfRanksAddUpFromTheFirstValueThatAnyRead) {
+  const auto told = make_told_counter(2);
+  told->add({.key = 0, .accepted = 10, .initial = 1 + 3, .highest = 20, .stored = true});
+  told->add({.key = 0, .accepted = 7, .initial = 1 + 4, .highest = 18, .stored = true});
+  const auto totals = told->totals();
+  ASSERT_TRUE(totals);
+  EXPECT_EQ(totals->accepted, 17U);
+  EXPECT_EQ(totals->moved, 17U);
+  EXPECT_EQ(totals->lost, 0U);
+}
+
+TEST(Record, AWriteThatAnotherRankOverwroteIsLost) {
+  const auto told = make_told_counter(1);
+  told->add({.key = 0, .accepted = 10, .initial = 1, .highest = 10, .stored = true});
+  told->add({.key = 0, .accepted = 10, .initial = 1, .highest = 12, .stored = true});
+  EXPECT_EQ(told->totals()->lost, 8U);
+}
+
+}  // namespace
+}  // namespace lockbench::loadgen::cluster

@@ -1,0 +1,285 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <numeric>
+
+#include "loadgen/cluster/in_process_peers.h"
+#include "loadgen/cluster/member.h"
+#include "loadgen/cluster/remote_crew.h"
+#include "strategies/redis/client/connection.h"
+#include "strategies/registry.h"
+
+namespace lockbench::loadgen::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// What a counter needs of a Redis, for all ranks. Thread-safe.
+class Memory {
+ public:
+  redis::Reply execute(const std::vector<std::string>& command) {
+    const std::scoped_lock lock(mutex_);
+    redis::Reply reply;
+    if (command[0] == "SET") {
+      values_[command[1]] = command[2];
+      reply.type = redis::Reply::Type::status;
+      reply.text = "OK";
+    } else if (command[0] == "GET" && values_.contains(command[1])) {
+      reply.type = redis::Reply::Type::string;
+      reply.text = values_[command[1]];
+    } else if (command[0] == "UNLINK") {
+      for (std::size_t i = 1; i < command.size(); ++i) values_.erase(command[i]);
+      reply.type = redis::Reply::Type::integer;
+    } else {
+      reply.type = redis::Reply::Type::nil;
+    }
+    return reply;
+  }
+  std::size_t keys() {
+    const std::scoped_lock lock(mutex_);
+    return values_.size();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::string> values_;
+};
+
+class MemoryConnection : public redis::Connection {
+ public:
+  explicit MemoryConnection(Memory& memory) : memory_(memory) {}
+  using redis::Connection::queue;
+
+  const std::string& display() const override { return display_; }
+  StoreResult<void> connect(const std::stop_token&) override { return {}; }
+  void queue(redis::Command command, std::string_view, Duration) override {
+    queued_.push_back(memory_.execute({command.begin(), command.end()}));
+  }
+  void flush(const std::stop_token&) override {}
+  StoreResult<redis::Reply> receive(const std::stop_token&) override {
+    redis::Reply reply = queued_.front();
+    queued_.pop_front();
+    return reply;
+  }
+  std::optional<StoreResult<redis::Reply>> receive_within(Duration,
+                                                          const std::stop_token& stop) override {
+    return receive(stop);
+  }
+  int descriptor() const override { return -1; }
+  void close() noexcept override {}
+
+ private:
+  Memory& memory_;
+  std::string display_ = "memory";
+  std::deque<redis::Reply> queued_;
+};
+
+class MemoryFactory : public redis::ConnectionFactory {
+ public:
+  explicit MemoryFactory(Memory& memory) : memory_(memory) {}
+  std::unique_ptr<redis::Connection> make(const redis::Endpoint&, Duration, Env&) override {
+    return std::make_unique<MemoryConnection>(memory_);
+  }
+  std::unique_ptr<redis::Subscriber> make_subscriber(const redis::Endpoint&, Duration,
+                                                     Env&) override {
+    return nullptr;
+  }
+
+ private:
+  Memory& memory_;
+};
+
+class Quiet : public ProgressObserver {
+ public:
+  void on_progress(const Progress&) override {}
+  void on_warning(const std::string& line) override { warnings.push_back(line); }
+  std::vector<std::string> warnings;
+};
+
+/// Ranks as threads of this process. Locks of a process exclude clients of one rank only.
+class TeamTest : public testing::Test {
+ protected:
+  static constexpr int kRanks = 4;
+
+  TeamTest() : ranks_(kRanks) {
+    for (int rank = 0; rank < kRanks; ++rank) {
+      links_.push_back(*Link::make([this, rank] { return ranks_.rank(rank); }));
+      hellos_.push_back({.host = "host-" + std::to_string(rank), .boot = std::to_string(rank)});
+    }
+    team_.hellos = hellos_;
+    team_.ranks_beside.assign(kRanks, 1);
+    plan_.run_id = "run";
+    plan_.strategies = {find_strategy("local-mutex")};
+    plan_.counter_url = "redis://127.0.0.1:1";
+    plan_.workload.clients = 8;
+    plan_.workload.hold = DurationDistribution::constant(1ms);
+    plan_.workload.warmup = 100ms;
+    plan_.workload.duration = 700ms;
+    plan_.workload.resource = Resource::redis;
+    plan_.workload.contended_grants = 10;
+    plan_.provide_services = provide();
+    plan_.make_crew = [this](const RunPlan& plan, RunShared& run, const RunTurn& turn) {
+      return std::make_unique<RemoteCrew>(*links_[0], team_, plan, run, turn);
+    };
+  }
+
+  std::function<void(Services&)> provide() {
+    return [this](Services& services) {
+      services.provide<redis::ConnectionFactory>(std::make_shared<MemoryFactory>(memory_));
+    };
+  }
+
+  void serve_all() {
+    for (int rank = 0; rank < kRanks; ++rank) {
+      members_.push_back(*Thread::start(
+          [this, rank](const std::stop_token& stop) {
+            MemberSettings settings;
+            settings.hello = hellos_[static_cast<std::size_t>(rank)];
+            settings.provide_services = provide();
+            serve(*links_[static_cast<std::size_t>(rank)], settings, stop);
+          },
+          [](const std::string& why) { ADD_FAILURE() << why; }));
+    }
+  }
+
+  RunReport run() {
+    serve_all();
+    RunReport report = run_plan(plan_, observer_, stop_.get_token());
+    links_[0]->send_to_all(Kind::leave, to_bytes(Leave{}));
+    members_.clear();
+    return report;
+  }
+
+  InProcessRanks ranks_;
+  Memory memory_;
+  std::vector<Hello> hellos_;
+  std::vector<std::unique_ptr<Link>> links_;
+  Team team_;
+  RunPlan plan_;
+  Quiet observer_;
+  std::stop_source stop_;
+  std::vector<Thread> members_;
+};
+
+TEST_F(TeamTest, TheResultIsThatOfAllRanksAndNothingIsLeft) {
+  plan_.workload.key_per_client = true;
+  const RunReport report = run();
+  ASSERT_EQ(report.runs.size(), 1U) << testing::PrintToString(report.not_started.size());
+  const results::Run& run = report.runs.front();
+  ASSERT_EQ(run.ranks.size(), static_cast<std::size_t>(kRanks));
+  std::uint64_t sections = 0;
+  for (const results::Rank& rank : run.ranks) {
+    EXPECT_GT(rank.sections, 0U);
+    EXPECT_FALSE(rank.lost);
+    sections += rank.sections;
+  }
+  EXPECT_EQ(run.sections, sections);
+  EXPECT_EQ(run.fairness.per_client.size(), 8U);
+  EXPECT_EQ(std::accumulate(run.fairness.per_client.begin(), run.fairness.per_client.end(),
+                            std::uint64_t{0}),
+            sections);
+  EXPECT_EQ(run.audit.lost_updates, 0U);
+  EXPECT_EQ(run.audit.increments, run.audit.counter);
+  EXPECT_EQ(run.acquire.count, run.outcomes.acquired);
+  EXPECT_EQ(memory_.keys(), 0U);
+}
+
+TEST_F(TeamTest, ALockThatExcludesWithinARankOnlyIsCaught) {
+  const RunReport report = run();
+  ASSERT_EQ(report.runs.size(), 1U);
+  const results::Audit& audit = report.runs.front().audit;
+  EXPECT_GT(audit.lost_updates, 0U);
+  EXPECT_GT(audit.overlaps, 0U);
+  EXPECT_NE(audit.verdict, results::Verdict::exclusive);
+}
+
+TEST_F(TeamTest, TheIterationsAreSharedOut) {
+  plan_.workload.key_per_client = true;
+  plan_.workload.warmup = 0ms;
+  plan_.workload.duration = 1h;
+  plan_.workload.iterations = 101;
+  const RunReport report = run();
+  ASSERT_EQ(report.runs.size(), 1U);
+  EXPECT_EQ(report.runs.front().sections, 101U);
+}
+
+TEST_F(TeamTest, ARankThatDiesHoldsUpNobodyAndItsResultsAreKept) {
+  plan_.workload.key_per_client = true;
+  plan_.workload.duration = 7s;
+  plan_.workload.strategy.command_timeout = 500ms;
+  auto killer = Thread::start(
+      [this](const std::stop_token&) {
+        std::this_thread::sleep_for(1500ms);
+        ranks_.kill(2);
+      },
+      [](const std::string&) {});
+  ASSERT_TRUE(killer);
+  const RunReport report = run();
+  ASSERT_EQ(report.runs.size(), 1U);
+  const results::Run& run = report.runs.front();
+  EXPECT_TRUE(run.ranks[2].lost);
+  EXPECT_GT(run.ranks[2].sections, 0U);
+  EXPECT_GT(run.ranks[1].sections, 2 * run.ranks[2].sections);
+  EXPECT_FALSE(run.generator.valid);
+  EXPECT_TRUE(team_.kept_files);
+  EXPECT_EQ(run.audit.lost_updates, 0U);
+}
+
+TEST_F(TeamTest, AStopEndsTheRunSoonWithWhatThereIs) {
+  plan_.workload.duration = 1h;
+  auto stopper = Thread::start(
+      [this](const std::stop_token&) {
+        std::this_thread::sleep_for(3s);
+        stop_.request_stop();
+      },
+      [](const std::string&) {});
+  ASSERT_TRUE(stopper);
+  const RunReport report = run();
+  EXPECT_TRUE(report.interrupted);
+  ASSERT_EQ(report.runs.size(), 1U);
+  EXPECT_GT(report.runs.front().sections, 0U);
+  EXPECT_FALSE(report.runs.front().ranks[3].lost);
+}
+
+TEST(Link, ARanksClockIsFoundHoweverFarItIsAhead) {
+  InProcessRanks ranks(2);
+  const auto root = Link::make([&] { return ranks.rank(0); });
+  const auto other =
+      Link::make([&] { return ranks.rank(1); }, [] { return BootClock::now() + 5ms; });
+  ASSERT_TRUE(root && other);
+  const TimePoint until = BootClock::now() + 10s;
+  while (!(*other)->clock().knows_drift() && BootClock::now() < until) {
+    std::this_thread::sleep_for(10ms);
+  }
+  const auto estimate = (*other)->clock().at((*other)->now());
+  EXPECT_LE(std::chrono::abs(estimate.offset + 5ms), estimate.bound);
+  EXPECT_LT(estimate.bound, 5ms);
+}
+
+TEST(Link, TheTreeOfClocksHasLogarithmicDepth) {
+  for (int rank = 1; rank < 1024; ++rank) {
+    int depth = 0;
+    for (int at = rank; at != 0; at = parent_of(at)) ++depth;
+    EXPECT_LE(depth, 10);
+  }
+}
+
+TEST(Launched, OnlyALaunchersNumbersCount) {
+  ::setenv("OMPI_COMM_WORLD_RANK", "2", 1);
+  ::setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
+  const auto four = launched();
+  ASSERT_TRUE(four);
+  EXPECT_EQ(four->rank, 2);
+  EXPECT_EQ(four->size, 4);
+  ::setenv("OMPI_COMM_WORLD_RANK", "x", 1);
+  EXPECT_FALSE(launched());
+  ::unsetenv("OMPI_COMM_WORLD_RANK");
+  ::unsetenv("OMPI_COMM_WORLD_SIZE");
+  EXPECT_FALSE(launched());
+}
+
+}  // namespace
+}  // namespace lockbench::loadgen::cluster
