@@ -1,20 +1,14 @@
 #include "exporter/collector.h"
 
-#include <prometheus/client_metric.h>
-
 #include <array>
+
+#include "exporter/series.h"
 
 namespace lockbench::exporter {
 namespace {
 
-using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
-using Labels = std::vector<ClientMetric::Label>;
-
-constexpr auto kCounter = MetricType::Counter;
-constexpr auto kGauge = MetricType::Gauge;
-constexpr auto kHistogram = MetricType::Histogram;
 
 /// By Vote.
 constexpr std::array<const char*, loadgen::kVotes.size()> kVoteNames = {"granted", "refused",
@@ -31,36 +25,21 @@ class Series {
     if (name != facts.deployments.end()) last_.push_back({"deployment", name->second});
   }
 
-  void number(double value, const Labels& more = {}) {
-    ClientMetric& metric = add(more);
-    if (family_.type == MetricType::Counter) {
-      metric.counter.value = value;
-    } else {
-      metric.gauge.value = value;
-    }
-  }
+  void number(double value, const Labels& more = {}) { add_number(family_, labels(more), value); }
   void number(std::uint64_t value, const Labels& more = {}) {
     number(static_cast<double>(value), more);
   }
 
   void histogram(const LatencyBuckets& buckets, const Labels& more = {}) {
-    ClientMetric::Histogram& into = add(more).histogram;
-    into.sample_count = buckets.count();
-    into.sample_sum = buckets.sum_seconds();
-    const auto cumulative = buckets.cumulative();
-    into.bucket.reserve(cumulative.size() + 1);
-    for (std::size_t n = 0; n < cumulative.size(); ++n) {
-      into.bucket.push_back({cumulative[n], static_cast<double>(LatencyBuckets::bound(n)) / 1e9});
-    }
+    add_histogram(family_, labels(more), buckets);
   }
 
  private:
-  ClientMetric& add(const Labels& more) {
-    ClientMetric& metric = family_.metric.emplace_back();
-    metric.label = labels_;
-    metric.label.insert(metric.label.end(), more.begin(), more.end());
-    metric.label.insert(metric.label.end(), last_.begin(), last_.end());
-    return metric;
+  Labels labels(const Labels& more) const {
+    Labels all = labels_;
+    all.insert(all.end(), more.begin(), more.end());
+    all.insert(all.end(), last_.begin(), last_.end());
+    return all;
   }
 
   MetricFamily& family_;
@@ -153,12 +132,6 @@ constexpr auto kOthers = std::to_array<Metric>({
      }},
 });
 
-Labels to_labels(const std::vector<std::pair<std::string, std::string>>& facts) {
-  Labels labels;
-  for (const auto& [name, value] : facts) labels.push_back({name, value});
-  return labels;
-}
-
 MetricFamily& add_family(std::vector<MetricFamily>& families, const char* name, const char* help,
                          MetricType type) {
   return families.emplace_back(MetricFamily{name, help, type, {}});
@@ -215,10 +188,7 @@ std::vector<MetricFamily> Collector::Collect() const {
     labels.push_back({"promises_exclusion", promises ? "true" : "false"});
     Series(run, metrics, facts_).number(1.0, labels);
   }
-  MetricFamily& build = add_family(families, "lockbench_build_info",
-                                   "Facts about this lockbench, as labels; always 1.", kGauge);
-  build.metric.emplace_back().label = to_labels(facts_.build);
-  build.metric.back().gauge.value = 1;
+  families.push_back(build_info(facts_.build));
   return families;
 }
 

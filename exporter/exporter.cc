@@ -9,12 +9,14 @@
 #include <array>
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <future>
 #include <system_error>
 #include <thread>
 
 #include "exporter/collector.h"
 #include "exporter/http_endpoint.h"
+#include "exporter/watch_collector.h"
 
 namespace lockbench::exporter {
 namespace {
@@ -34,11 +36,10 @@ std::string host_name() {
 
 class RealExporter : public Exporter {
  public:
-  RealExporter(const std::vector<const Descriptor*>& strategies, int nodes, const Facts& facts)
-      : metrics_(std::make_shared<RunMetrics>(strategies, nodes)),
-        collector_(std::make_shared<Collector>(metrics_, facts)) {}
-
-  RunMetrics& metrics() override { return *metrics_; }
+  /// `failing`: a line for each thing that is not ready.
+  RealExporter(std::shared_ptr<prometheus::Collectable> collector,
+               std::function<std::vector<std::string>()> failing)
+      : collector_(std::move(collector)), failing_(std::move(failing)) {}
 
   tl::expected<ListenAddress, std::string> serve(const ListenAddress& address,
                                                  unsigned connections) override {
@@ -94,7 +95,7 @@ class RealExporter : public Exporter {
   }
 
   Page readiness() const {
-    const std::vector<std::string> failing = metrics_->failing();
+    const std::vector<std::string> failing = failing_();
     if (failing.empty()) return {.body = "ready\n"};
     return {.status = 503, .body = fmt::format("{}\n", fmt::join(failing, "\n"))};
   }
@@ -110,8 +111,8 @@ class RealExporter : public Exporter {
     return text_;
   }
 
-  std::shared_ptr<RunMetrics> metrics_;
-  std::shared_ptr<Collector> collector_;
+  std::shared_ptr<prometheus::Collectable> collector_;
+  const std::function<std::vector<std::string>()> failing_;
   // Used on the endpoint's thread only:
   std::string text_;
   std::chrono::steady_clock::time_point made_at_;
@@ -122,9 +123,18 @@ class RealExporter : public Exporter {
 
 tl::expected<void, std::string> available() { return {}; }
 
-std::unique_ptr<Exporter> Exporter::make(const std::vector<const Descriptor*>& strategies,
-                                         int nodes, const Facts& facts) {
-  return std::make_unique<RealExporter>(strategies, nodes, facts);
+std::unique_ptr<Exporter> Exporter::make(std::shared_ptr<const RunMetrics> metrics,
+                                         const Facts& facts) {
+  auto collector = std::make_shared<Collector>(metrics, facts);
+  return std::make_unique<RealExporter>(std::move(collector),
+                                        [metrics] { return metrics->failing(); });
+}
+
+std::unique_ptr<Exporter> Exporter::make(std::shared_ptr<const WatchMetrics> metrics,
+                                         const Facts& facts) {
+  auto collector = std::make_shared<WatchCollector>(metrics, facts);
+  return std::make_unique<RealExporter>(std::move(collector),
+                                        [metrics] { return metrics->failing(); });
 }
 
 }  // namespace lockbench::exporter

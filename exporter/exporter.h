@@ -9,6 +9,7 @@
 #include "exporter/listen_address.h"
 #include "exporter/push_target.h"
 #include "exporter/run_metrics.h"
+#include "exporter/watch_metrics.h"
 
 namespace lockbench::exporter {
 
@@ -21,13 +22,14 @@ tl::expected<void, std::string> available();
 /// The metrics of one process, served over HTTP and pushed.
 class Exporter {
  public:
-  /// All series of these strategies exist from now on, at 0. Nothing is served yet. `nodes`: how
-  /// many a quorum has. Null if not available().
-  static std::unique_ptr<Exporter> make(const std::vector<const Descriptor*>& strategies, int nodes,
+  /// Nothing is served yet. Null if not available(). Of runs: all series of their strategies exist
+  /// from now on, at 0.
+  static std::unique_ptr<Exporter> make(std::shared_ptr<const RunMetrics> metrics,
+                                        const Facts& facts);
+  static std::unique_ptr<Exporter> make(std::shared_ptr<const WatchMetrics> metrics,
                                         const Facts& facts);
   virtual ~Exporter() = default;
 
-  virtual RunMetrics& metrics() = 0;
   /// Serves /metrics, /-/healthy, /-/ready and a front page as long as this object lives. Returns
   /// the address in use; the error names the address. Block signals that its thread must not handle
   /// before the call.

@@ -76,6 +76,7 @@ Command hazards_command();
 Command doctor_command();
 Command clean_command();
 Command trace_command();
+Command watch_command();
 
 /// Every subcommand; the first one is the default.
 std::vector<Command> all_commands();

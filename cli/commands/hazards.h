@@ -18,10 +18,10 @@ struct HazardOptions {
   std::vector<std::string> scenarios, strategies;  ///< names and globs as given; none: all
   std::string explain;                             ///< "SCENARIO/STRATEGY", or empty
   bool quick = false;
-  bool tls = false;                                          ///< of the servers
+  bool tls = false;                                             ///< of the servers
   loadgen::ClientsOn clients_on = loadgen::ClientsOn::threads;  ///< in each client process
-  std::optional<int> at_once;                                ///< plays side by side
-  int repeat = 1;                                            ///< plays of each cell
+  std::optional<int> at_once;                                   ///< plays side by side
+  int repeat = 1;                                               ///< plays of each cell
   bool dose = false;
   std::optional<int> dose_plays;    ///< of each point
   std::vector<double> dose_ratios;  ///< none: hazards::usual_ratios()

@@ -70,10 +70,11 @@ tl::expected<Metrics, UsageError> Metrics::start(const LoadOptions& options,
   }
   const auto redis = options.servers_of("redis");
   const int nodes = redis.empty() ? options.workload.nodes : static_cast<int>(redis.size());
-  metrics.exporter_ = exporter::Exporter::make(strategies, nodes, facts_of(options, run_id));
+  metrics.metrics_ = std::make_shared<exporter::RunMetrics>(strategies, nodes);
+  metrics.exporter_ = exporter::Exporter::make(metrics.metrics_, facts_of(options, run_id));
   if (!asked.ready_at_once) {
     for (const Descriptor* strategy : strategies) {
-      metrics.exporter_->metrics().set_failing(*strategy, "it has not worked yet");
+      metrics.metrics_->set_failing(*strategy, "it has not worked yet");
     }
   }
   if (!asked.listen) return metrics;

@@ -25,7 +25,7 @@ class Metrics {
 
   /// Observes runs; null if no metrics are asked for.
   loadgen::RunWatcher* watcher() { return metrics(); }
-  exporter::RunMetrics* metrics() { return exporter_ ? &exporter_->metrics() : nullptr; }
+  exporter::RunMetrics* metrics() { return metrics_.get(); }
 
   /// Pushes once the runs are over. False, with a warning, if --push failed.
   bool push(Console& console);
@@ -36,6 +36,7 @@ class Metrics {
   Duration linger_{};
   std::optional<exporter::PushTarget> push_;
   bool serving_ = false;
+  std::shared_ptr<exporter::RunMetrics> metrics_;
   std::unique_ptr<exporter::Exporter> exporter_;
 };
 

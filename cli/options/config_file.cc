@@ -105,10 +105,16 @@ tl::expected<void, UsageError> check_exposed(const std::string& path, const std:
   return {};
 }
 
+bool is_command_table(std::string_view key, const toml::node& node) {
+  const auto known = std::find(kCommandTables.begin(), kCommandTables.end(), key);
+  return node.is_table() && known != kCommandTables.end();
+}
+
 tl::expected<GivenValues, UsageError> read_table(const std::string& path, const toml::table& table,
                                                  const std::vector<Option>& options) {
   GivenValues given;
   for (const auto& [key, node] : table) {
+    if (is_command_table(key.str(), node)) continue;
     const auto option =
         std::find_if(options.begin(), options.end(),
                      [&, &name = key](const auto& o) { return o.in_file && o.name == name.str(); });
@@ -125,14 +131,33 @@ tl::expected<GivenValues, UsageError> read_table(const std::string& path, const 
   return given;
 }
 
+/// What is for all commands, and what is for this one, which wins.
+tl::expected<GivenValues, UsageError> read_tables(const std::string& path, const toml::table& file,
+                                                  const std::vector<Option>& options,
+                                                  std::string_view command) {
+  auto shared = read_table(path, file, options);
+  const toml::table* const own = command.empty() ? nullptr : file[command].as_table();
+  if (!shared || own == nullptr) return shared;
+  const std::string place = fmt::format("{}: [{}]", path, command);
+  for (const auto& [key, node] : *own) {
+    if (!node.is_table()) continue;
+    return tl::unexpected(
+        UsageError{fmt::format("{}: {}", place, unknown_key(key.str(), options))});
+  }
+  auto given = read_table(place, *own, options);
+  if (given) given->merge(*shared);
+  return given;
+}
+
 }  // namespace
 
 tl::expected<GivenValues, UsageError> read_config_file(const std::string& path,
-                                                       const std::vector<Option>& options) {
+                                                       const std::vector<Option>& options,
+                                                       std::string_view command) {
   const auto file = read_given_file(path);
   if (!file) return tl::unexpected(UsageError{file.error()});
   try {
-    auto given = read_table(path, toml::parse(file->text, path), options);
+    auto given = read_tables(path, toml::parse(file->text, path), options, command);
     if (!given) return given;
     if (auto closed = check_exposed(path, file->exposed, *given, options); !closed) {
       return tl::unexpected(closed.error());

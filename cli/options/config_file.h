@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <map>
 #include <string>
+#include <string_view>
 #include <tl/expected.hpp>
 #include <vector>
 
@@ -12,9 +14,15 @@ namespace lockbench::cli {
 /// Values as text, by the name of their option.
 using GivenValues = std::map<std::string, std::vector<std::string>, std::less<>>;
 
-/// Reads a TOML file whose keys are the names of `options`. Checks the type of each value, not the
-/// value itself. The error names the file, the key and what is allowed.
+/// The commands that can have a table of their own in the file, so that one file serves them all.
+inline constexpr std::array<std::string_view, 3> kCommandTables{"run", "capacity", "choose"};
+
+/// Reads a TOML file whose keys are the names of `options`; those in the table `command`, one of
+/// kCommandTables or empty, win over those outside of tables, and the other tables are skipped.
+/// Checks the type of each value, not the value itself. The error names the file, the key and what
+/// is allowed.
 tl::expected<GivenValues, UsageError> read_config_file(const std::string& path,
-                                                       const std::vector<Option>& options);
+                                                       const std::vector<Option>& options,
+                                                       std::string_view command = {});
 
 }  // namespace lockbench::cli

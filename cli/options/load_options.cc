@@ -252,10 +252,10 @@ void declare_servers(OptionList& options, ServerUrls& servers) {
     std::vector<std::string>& urls = servers[std::string(kind->name)];
     const bool redis = kind->name == "redis";
     const ValueType<std::string> type = server_url(*kind);
-    Option& option =
-        options.add({kind->name, kind->value_name,
-                     (redis ? kRenewal : 0) | kOverview | kLoads | kDoctor | kChoose | kClean},
-                    urls, type, std::string(kind->help));
+    Option& option = options.add(
+        {kind->name, kind->value_name,
+         (redis ? kRenewal : 0) | kOverview | kLoads | kDoctor | kChoose | kClean | kWatch},
+        urls, type, std::string(kind->help));
     option.without_commas().as_secret();
     if (kind->repeatable) continue;
     option.repeatable = false;
@@ -307,7 +307,7 @@ void MetricsOptions::declare(OptionList& options) {
   const auto parse = [](const std::string& address) {
     return exporter::parse_listen_address(address);
   };
-  options.add({"metrics-listen", "ADDR:PORT", kLoads}, listen, parsed(parse, text),
+  options.add({"metrics-listen", "ADDR:PORT", kLoads | kWatch}, listen, parsed(parse, text),
               "serve /metrics for Prometheus; :PORT listens on the loopback only, port 0 takes a "
               "free one");
   options.add({"linger", "D", kRun | kCapacity}, linger, duration(0s, 168h),
@@ -366,18 +366,18 @@ void OutputOptions::declare(OptionList& options) {
               "result file; -: stdout, which then shows nothing else", "results/runs/<id>.json");
   options.add_flag({"resume", "", kOverview | kRun}, resume,
                    "keep the runs that --out FILE has already, and make the others");
-  options.add({"report", "FILE", kSaves}, report, path(),
+  options.add({"report", "FILE", kSaves | kWatch}, report, path(),
               "also write the result as one HTML page, which needs no network");
-  options.add({"format", "NAME", kSaves | kCompare | kShow}, format,
+  options.add({"format", "NAME", kSaves | kCompare | kShow | kWatch}, format,
               OneOf<Format>{{"table", Format::table},
                             {"json", Format::json},
                             {"csv", Format::csv},
                             {"markdown", Format::markdown}},
               "what stdout shows");
-  options.add({"columns", "NAME,...", kSaves | kCompare | kShow}, columns, any_text(),
+  options.add({"columns", "NAME,...", kSaves | kCompare | kShow | kWatch}, columns, any_text(),
               "columns of the table or CSV, by their CSV names; all: every column, however wide",
               "those that fit");
-  options.add_flag({"quiet", "", kSaves | kProbe | kReport | kCompare}, quiet,
+  options.add_flag({"quiet", "", kSaves | kProbe | kReport | kCompare | kWatch}, quiet,
                    "no progress and no notes on stderr");
   options.add_flag({"strict", "", kRun | kCapacity}, strict, "exit 4 if a run is invalid");
   declare_config(options, config);
@@ -385,7 +385,8 @@ void OutputOptions::declare(OptionList& options) {
 
 void OutputOptions::declare_config(OptionList& options, std::string& config) {
   options
-      .add({"config", "FILE", (kSaves & ~kMerge) | kProbe | kChoose | kClean}, config, path(),
+      .add({"config", "FILE", (kSaves & ~kMerge) | kProbe | kChoose | kClean | kWatch}, config,
+           path(),
            "TOML file with these options as keys, such as clients = 32; the command line wins")
       .not_in_file();
 }

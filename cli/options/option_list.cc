@@ -290,7 +290,11 @@ tl::expected<void, UsageError> OptionList::read_config() {
   const Option* config = find("config");
   if (config == nullptr || !config->given) return {};
   const auto file = std::get<std::string>(config->value());
-  const auto from_file = read_config_file(file, options_);
+  std::string_view table;
+  if (serves(kRun)) table = "run";
+  if (serves(kCapacity)) table = "capacity";
+  if (serves(kChoose)) table = "choose";
+  const auto from_file = read_config_file(file, options_, table);
   if (!from_file) return tl::unexpected(from_file.error());
   for (Option& option : options_) {
     const auto values = from_file->find(option.name);

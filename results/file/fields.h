@@ -225,6 +225,17 @@ void describe(Visitor& v, Is<Capacity> auto& capacity) {
   LOCKBENCH_VISIT(capacity, steps, sweep, models)
 }
 
+LOCKBENCH_DESCRIBE(Observed, store, family, source, accuracy, locks, acquisitions, releases,
+                   renewals, expired_while_held, undecided, session_lost, taken_over, owner_changed,
+                   no_ttl, thin_margins, refused, minority_votes, held_now, waiting_now, hold, wait,
+                   margin_min, missed)
+LOCKBENCH_DESCRIBE(ObservedLock::Moment, t, what, holder, waiting)
+LOCKBENCH_DESCRIBE(ObservedLock, store, family, lock, shape, holder, held_seconds, ttl_left_seconds,
+                   waiting_now, acquisitions, expired_while_held, most_waiting, history)
+LOCKBENCH_DESCRIBE(ObservedFinding, kind, store, family, lock, times, evidence, advice)
+LOCKBENCH_DESCRIBE(ObservedSource, store, endpoint, way, accuracy, waiters, unseen, watched_seconds,
+                   blind_seconds, missed, commands)
+
 template <class Visitor>
 void describe(Visitor& v, Is<Result> auto& result) {
   v.constant("schema", kSchema);
@@ -235,6 +246,10 @@ void describe(Visitor& v, Is<Result> auto& result) {
   v.where_there("belief_gaps", result.belief_gaps);
   v.where_there("experiment", result.experiment);
   v.where_there("capacity", result.capacity);
+  v.where_there("observed", result.observed);
+  v.where_there("locks", result.locks);
+  v.where_there("findings", result.findings);
+  v.where_there("sources", result.sources);
 }
 
 #undef LOCKBENCH_VISIT

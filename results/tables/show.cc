@@ -9,18 +9,20 @@
 #include "results/tables/experiments.h"
 #include "results/tables/hazards.h"
 #include "results/tables/loads.h"
+#include "results/tables/observed.h"
 #include "results/tables/ranks.h"
 #include "results/tables/runs.h"
 
 namespace lockbench::results {
 namespace {
 
-enum class Kind { runs, hazards, points, capacity };
+enum class Kind { runs, hazards, points, capacity, observed };
 
 Kind kind_of(const Result& result) {
   if (!result.runs.empty()) return Kind::runs;
   if (result.hazards) return Kind::hazards;
   if (result.experiment) return Kind::points;
+  if (result.observed) return Kind::observed;
   return result.capacity ? Kind::capacity : Kind::runs;
 }
 
@@ -33,6 +35,8 @@ Table complete_table(const Result& result, const KnownFlaws& flaws) {
       return point_table(*result.experiment);
     case Kind::capacity:
       return step_table(*result.capacity);
+    case Kind::observed:
+      return observed_table(result);
     case Kind::runs:
       break;
   }
@@ -43,6 +47,7 @@ Table complete_table(const Result& result, const KnownFlaws& flaws) {
 Table main_table(const Result& result, const KnownFlaws& flaws) {
   const Kind kind = kind_of(result);
   if (kind == Kind::points) return experiment_table(*result.experiment);
+  if (kind == Kind::observed) return observed_table(result);
   return kind == Kind::capacity ? capacity_table(*result.capacity) : run_table(result, flaws);
 }
 
@@ -51,6 +56,10 @@ std::vector<std::string> lines_below(const Result& result) {
   if (kind_of(result) == Kind::points) {
     const std::vector<std::string> found = findings(*result.experiment);
     lines.insert(lines.begin(), found.begin(), found.end());
+  }
+  if (result.observed) {
+    const std::vector<std::string> seen = observed_lines(result);
+    lines.insert(lines.begin(), seen.begin(), seen.end());
   }
   return lines;
 }
@@ -155,7 +164,9 @@ tl::expected<std::string, std::string> render(const Result& result, const KnownF
   const Table table = main_table(result, flaws);
   auto text = render(table, lines_below(result), look);
   if (text && table.rows.empty()) {
-    const std::string_view what = kind == Kind::runs ? "runs" : "points";
+    const std::string_view what = kind == Kind::runs       ? "runs"
+                                  : kind == Kind::observed ? "locks were seen"
+                                                           : "points";
     return fmt::format("no {}\n{}", what,
                        *render(Table(), lines_below(result), {look.format, look.style}));
   }

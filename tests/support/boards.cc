@@ -65,6 +65,10 @@ bool of_modes_or_transactions(std::string_view expression) {
          expression.find("lockbench_transaction_acquire_") != std::string_view::npos;
 }
 
+bool of_watch(std::string_view expression) {
+  return expression.find("lockbench_watch_") != std::string_view::npos;
+}
+
 std::string with_variables(std::string expression, std::string_view rate_interval,
                            std::string_view range) {
   const auto replace = [&](std::string_view name, std::string_view value) {
@@ -75,7 +79,8 @@ std::string with_variables(std::string expression, std::string_view rate_interva
   };
   replace("$__rate_interval", rate_interval);
   replace("$__range", range);
-  for (const std::string_view name : {"$job", "$instance", "$backend", "$strategy"}) {
+  for (const std::string_view name :
+       {"$job", "$instance", "$backend", "$strategy", "$store", "$family"}) {
     replace(name, ".+");
   }
   replace("$deployment", ".*");

@@ -34,6 +34,9 @@ std::string family_of(std::string_view metric);
 /// Whether it asks for what only loads with shared locks, or with several locks a section, have.
 bool of_modes_or_transactions(std::string_view expression);
 
+/// Whether it asks for what only a watch has.
+bool of_watch(std::string_view expression);
+
 /// Puts values in the place of Grafana's variables.
 std::string with_variables(std::string expression, std::string_view rate_interval,
                            std::string_view range);

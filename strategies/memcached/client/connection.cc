@@ -191,6 +191,13 @@ StoreResult<std::optional<Item>> Connection::gets(std::string_view key,
   return call<std::optional<Item>>("gets", key, fmt::format("gets {}\r\n", key), stop, parse_item);
 }
 
+StoreResult<std::optional<Glance>> Connection::glance(std::string_view key,
+                                                      const std::stop_token& stop) {
+  return call<std::optional<Glance>>(
+      "mg", key, fmt::format("mg {} t v\r\n", key), stop,
+      [](std::string_view bytes, std::string_view /*key*/) { return parse_glance(bytes); });
+}
+
 StoreResult<bool> Connection::cas(std::string_view key, std::string_view value,
                                   std::int64_t seconds, std::uint64_t version,
                                   const std::stop_token& stop) {

@@ -106,6 +106,35 @@ ParseResult<std::optional<Item>> parse_item(std::string_view bytes, std::string_
                                      .size = value_at + size + kEnd.size()};
 }
 
+ParseResult<std::optional<Glance>> parse_glance(std::string_view bytes) {
+  constexpr std::string_view kExpected = "VA SIZE tSECONDS or EN";
+  const auto header = line_of(bytes);
+  if (!header) return unlike(kExpected, header.error());
+  if (!*header) return std::nullopt;
+  std::string_view word = **header;
+  const std::size_t value_at = word.size() + kLineEnd.size();
+  if (word == "EN") return Parsed<std::optional<Glance>>{.value = std::nullopt, .size = value_at};
+  std::string_view length = cut_at(word, ' ');
+  std::string_view left = cut_at(length, ' ');
+  std::size_t size = 0;
+  std::int64_t seconds = 0;
+  if (word != "VA" || !read_number(length, size) || !left.starts_with('t') ||
+      !read_number(left.substr(1), seconds)) {
+    return not_expected(kExpected, **header);
+  }
+  if (size > kLongestValue) {
+    return tl::unexpected(BadReply{fmt::format("a value of {} bytes is too long", size)});
+  }
+  const std::size_t end_at = value_at + size;
+  const std::string_view end = bytes.substr(std::min(end_at, bytes.size()), kLineEnd.size());
+  if (!kLineEnd.starts_with(end)) return unlike("a line's end after the value", end);
+  if (end != kLineEnd) return std::nullopt;
+  Glance glance{.value = std::string(bytes.substr(value_at, size)), .seconds_left = {}};
+  if (seconds >= 0) glance.seconds_left = seconds;
+  return Parsed<std::optional<Glance>>{.value = std::move(glance),
+                                       .size = end_at + kLineEnd.size()};
+}
+
 ParseResult<std::string> parse_version(std::string_view bytes) {
   constexpr std::string_view kExpected = "VERSION";
   const auto line = line_of(bytes);

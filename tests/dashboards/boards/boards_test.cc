@@ -9,6 +9,7 @@
 #include <regex>
 
 #include "exporter/collector.h"
+#include "exporter/watch_collector.h"
 #include "strategies/registry.h"
 #include "tests/dashboards/boards/lint.h"
 
@@ -31,6 +32,8 @@ std::set<std::string> exported() {
   std::set<std::string> names;
   const auto metrics = std::make_shared<exporter::RunMetrics>(all_strategies());
   for (const auto& family : exporter::Collector(metrics, {}).Collect()) names.insert(family.name);
+  const auto seen = std::make_shared<exporter::WatchMetrics>();
+  for (const auto& family : exporter::WatchCollector(seen, {}).Collect()) names.insert(family.name);
   return names;
 }
 
@@ -56,11 +59,12 @@ std::set<std::string> queried() {
   return metrics_in(text);
 }
 
-TEST(BoardsTest, ThereAreFour) {
+TEST(BoardsTest, ThereAreFive) {
   std::set<std::string> uids;
   for (const Board& board : boards()) uids.insert(board.at("uid").get<std::string>());
-  EXPECT_THAT(uids, testing::ElementsAre("lockbench-comparison", "lockbench-probe",
-                                         "lockbench-redlock", "lockbench-strategy"));
+  EXPECT_THAT(uids,
+              testing::ElementsAre("lockbench-comparison", "lockbench-probe", "lockbench-redlock",
+                                   "lockbench-strategy", "lockbench-watch"));
 }
 
 TEST(BoardsTest, FollowTheLintersRules) {

@@ -22,12 +22,13 @@ std::string encoded(const std::string& text) {
 }
 
 /// Short intervals, so that a run of seconds has samples enough.
-std::string configuration(std::uint16_t scraped, const std::filesystem::path& rules) {
+std::string configuration(std::uint16_t scraped, const std::filesystem::path& rules,
+                          const std::vector<std::string>& jobs) {
   std::string text = fmt::format(
       "global: {{scrape_interval: 250ms, scrape_timeout: 250ms, evaluation_interval: 500ms}}\n"
       "rule_files: ['{0}/recording.yml', '{0}/alerts.yml']\nscrape_configs:\n",
       rules.string());
-  for (const char* job : {"lockbench", "lockbench-probe"}) {
+  for (const std::string& job : jobs) {
     text += fmt::format("  - {{job_name: {}, static_configs: [{{targets: ['127.0.0.1:{}']}}]}}\n",
                         job, scraped);
   }
@@ -46,7 +47,8 @@ double number_in(const nlohmann::json& sample) {
 
 }  // namespace
 
-Prometheus::Prometheus(std::uint16_t scraped, const std::filesystem::path& rules)
+Prometheus::Prometheus(std::uint16_t scraped, const std::filesystem::path& rules,
+                       const std::vector<std::string>& jobs)
     : testbed_(value_or_throw(testbed::Testbed::start())) {
   testbed::ServerSpec spec;
   spec.folder = value_or_throw(testbed_->make_server_folder("prometheus"));
@@ -54,8 +56,8 @@ Prometheus::Prometheus(std::uint16_t scraped, const std::filesystem::path& rules
   for (const char* name : {"recording.yml", "alerts.yml"}) {
     value_or_throw(testbed_->lend(rules / name, spec.folder));
   }
-  const auto written =
-      testbed_->write_file(spec.folder / "prometheus.yml", configuration(scraped, spec.folder));
+  const auto written = testbed_->write_file(spec.folder / "prometheus.yml",
+                                            configuration(scraped, spec.folder, jobs));
   if (!written) throw std::runtime_error(written.error());
   spec.argv = {value_or_throw(testbed::find_program(kPrometheus)).string(),
                fmt::format("--config.file={}", (spec.folder / "prometheus.yml").string()),

@@ -16,9 +16,9 @@ namespace lockbench::test {
 /// is none to be had.
 class Prometheus {
  public:
-  /// Scrapes that port of the loopback, as jobs "lockbench" and "lockbench-probe", and evaluates
-  /// the rules in that folder.
-  Prometheus(std::uint16_t scraped, const std::filesystem::path& rules);
+  /// Scrapes that port of the loopback, as these jobs, and evaluates the rules in that folder.
+  Prometheus(std::uint16_t scraped, const std::filesystem::path& rules,
+             const std::vector<std::string>& jobs = {"lockbench", "lockbench-probe"});
 
   /// The answer of its HTTP interface, "data" alone; throws if it is an error.
   nlohmann::json get(const std::string& path) const;

@@ -205,6 +205,10 @@ Program::~Program() {
 
 void Program::signal(int number) const { checked(kill(pid_, number), "kill"); }
 
+void Program::type(std::string_view text) const {
+  checked(static_cast<int>(write(out_.descriptor, text.data(), text.size())), "write");
+}
+
 bool Program::read_some(TimePoint deadline) {
   const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
   if (left.count() <= 0) return false;

@@ -76,6 +76,8 @@ class Program {
 
   pid_t pid() const { return pid_; }
   void signal(int number) const;
+  /// Types on its terminal.
+  void type(std::string_view text) const;
   /// Waits until stderr (on a terminal: either) holds the text.
   bool says(std::string_view text, std::chrono::milliseconds within = kPatience);
   /// What it has said on stderr, as far as it was read.

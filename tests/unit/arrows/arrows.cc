@@ -35,13 +35,16 @@ constexpr std::array kRooms{
     Room{"loadgen/experiments", "loadgen/ deployment strategies/ results"},
     Room{"loadgen/cluster", "loadgen/record loadgen/run deployment strategies/ results"},
     // The snapshots that it reads are made of types of strategies and results.
-    Room{"exporter", "loadgen/ strategies/ results"},
+    Room{"exporter", "watch loadgen/ strategies/ results"},
+    Room{"watch", "deployment loadgen/ strategies/ results"},
     Room{"hazards", "deployment loadgen/ strategies/ results"},
     // An answer quotes what the scenarios declare.
     Room{"choose", "hazards deployment loadgen/ strategies/ results"},
     Room{"cli/console",
-         "cli/options choose hazards exporter deployment loadgen/ strategies/ testbed results"},
-    Room{"cli/options", "choose hazards exporter deployment loadgen/ strategies/ testbed results"},
+         "cli/options choose hazards exporter watch deployment loadgen/ strategies/ testbed "
+         "results"},
+    Room{"cli/options",
+         "choose hazards exporter watch deployment loadgen/ strategies/ testbed results"},
     Room{"cli/commands", kEverything},
     Room{"cli", kEverything},
 };

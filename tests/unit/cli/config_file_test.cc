@@ -156,8 +156,21 @@ TEST(ConfigFile, MisspeltKeysAreNamedWithCloseOnes) {
   EXPECT_EQ(file_error("clinets = 5"), "unknown key \"clinets\": did you mean clients?");
   EXPECT_THAT(file_error("zzzzzz = 5"), AllOf(StartsWith("unknown key \"zzzzzz\": allowed are"),
                                               HasSubstr("acquire-timeout")));
-  EXPECT_THAT(file_error("[run]\nclients = 5"), StartsWith("unknown key \"run\""));
+  EXPECT_THAT(file_error("[renewal]\nclients = 5"), StartsWith("unknown key \"renewal\""));
+  EXPECT_EQ(file_error("[run]\nclinets = 5"),
+            "[run]: unknown key \"clinets\": did you mean clients?");
   EXPECT_THAT(file_error("config = \"other.toml\""), StartsWith("unknown key \"config\""));
+}
+
+TEST(ConfigFile, TheTableOfACommandWinsAndThoseOfOthersAreSkipped) {
+  const auto options = parse_file(
+      "clients = 5\nttl = \"3s\"\n[run]\nclients = 7\nrate = 20\n[choose]\nwork-time-p50 = \"1s\"");
+  ASSERT_TRUE(options) << options.error().message;
+  EXPECT_EQ(options->workload.clients, 7);
+  EXPECT_EQ(options->workload.ttl, 3s);
+  EXPECT_EQ(options->workload.rate, 20);
+  EXPECT_THAT(file_error("[run.deeper]\nclients = 5"), StartsWith("[run]: unknown key \"deeper\""));
+  EXPECT_THAT(file_error("run = 5"), StartsWith("unknown key \"run\""));
 }
 
 TEST(ConfigFile, WrongTypesAreNamedWithTheRightOne) {

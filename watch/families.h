@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+namespace lockbench::watch {
+
+/// Groups locks into families by their names. Immutable and thread-safe; cheap to copy.
+class Families {
+ public:
+  /// For locks that no pattern matches, and for those beyond the bound of families.
+  static constexpr std::string_view kOther = "other";
+  static constexpr std::size_t kLongestPattern = 256, kLongestName = 512;
+
+  /// Without a pattern: a lock belongs to the first of the globs (with * and ?) that matches it;
+  /// without globs, to what its name starts with, up to the first part with a digit in it.
+  Families() = default;
+  explicit Families(std::vector<std::string> globs);
+  /// An ECMAScript expression with one group `(?<family>...)`, which names the family; it must
+  /// match the whole name. Time is linear in the name's length. The error says what is wrong with
+  /// it.
+  static tl::expected<Families, std::string> parse(const std::string& expression);
+
+  /// Never empty. Names longer than kLongestName belong to kOther.
+  std::string family_of(std::string_view lock) const;
+
+ private:
+  struct Expression;
+
+  std::vector<std::string> globs_;
+  std::shared_ptr<const Expression> expression_;
+};
+
+/// Whether a pattern with * and ? matches the whole text.
+bool glob_matches(std::string_view pattern, std::string_view text);
+
+}  // namespace lockbench::watch

@@ -1,0 +1,143 @@
+#include "watch/family_book.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lockbench::watch {
+namespace {
+
+void lower(std::optional<Duration>& smallest, Duration margin) {
+  smallest = smallest ? std::min(*smallest, margin) : margin;
+}
+
+}  // namespace
+
+FamilyBook::FamilyBook(std::string store, std::string family, TimePoint began)
+    : store_(std::move(store)), family_(std::move(family)), began_(began) {}
+
+void FamilyBook::take(const Happenings& happenings, const LockRecord& record, std::uint64_t held,
+                      std::uint64_t waiting) {
+  for (const Happening& event : happenings.list) count(event);
+  if (happenings.unseen_holdings > 0) {
+    figures_.acquisitions += happenings.unseen_holdings;
+    figures_.releases += happenings.unseen_holdings;
+    acquired_.add(record.at, happenings.unseen_holdings);
+    released_.add(record.at, happenings.unseen_holdings);
+  }
+  figures_.minority_votes += happenings.minority ? 1 : 0;
+  coalesced_ = coalesced_ || happenings.coalesced;
+  if (const auto changes = happenings.changes_of_holding) {
+    changes_per_holding_ =
+        changes_per_holding_ == 0 ? *changes : std::min(changes_per_holding_, *changes);
+  }
+  figures_.held_now += record.holders.size() - held;
+  if (record.waiting == waiting) return;
+  figures_.waiting_now += record.waiting - waiting;
+  figures_.most_waiting = std::max(figures_.most_waiting, figures_.waiting_now);
+  queue_.set(record.at, figures_.waiting_now);
+}
+
+void FamilyBook::count(const Happening& event) {
+  using Kind = Moment::Kind;
+  if (event.lasted) figures_.hold.record(*event.lasted);
+  if (event.margin) lower(figures_.smallest_margin, *event.margin);
+  figures_.thin_margins += event.thin ? 1 : 0;
+  figures_.without_ttl += event.leaked ? 1 : 0;
+  switch (event.kind) {
+    case Kind::granted:
+      figures_.taken_over += event.took_over ? 1 : 0;
+      owners_.add(event.owner);
+      if (!event.counted) break;
+      ++figures_.acquisitions;
+      acquired_.add(event.at);
+      frequent_.add(event.owner);
+      if (event.waited) figures_.wait.record(*event.waited);
+      break;
+    case Kind::renewed:
+      ++figures_.renewals;
+      break;
+    case Kind::released:
+      ++figures_.releases;
+      released_.add(event.at);
+      break;
+    case Kind::expired:
+      ++figures_.expired_while_held;
+      figures_.expired_after_renewal += event.was_renewed ? 1 : 0;
+      break;
+    case Kind::undecided:
+      ++figures_.undecided;
+      break;
+    case Kind::session_lost:
+      ++figures_.session_lost;
+      break;
+    case Kind::owner_changed:
+      ++figures_.owner_changed;
+      break;
+    case Kind::queue_changed:
+      break;
+  }
+}
+
+void FamilyBook::lock_added(std::uint64_t key, bool forgets) {
+  locks_.add(key);
+  forgot_ = forgot_ || forgets;
+  if (!forgot_) ++added_;
+}
+
+FamilyPicture FamilyBook::picture(TimePoint now, Accuracy of_source) {
+  constexpr std::int64_t kPart = 10;
+  FamilyPicture picture{.store = store_, .family = family_, .figures = figures_};
+  picture.locks = forgot_ ? std::max(added_, locks_.count()) : added_;
+  Figures& figures = picture.figures;
+  figures.owners = owners_.count();
+  if (figures.acquisitions > 0) {
+    figures.largest_share =
+        static_cast<double>(frequent_.most()) / static_cast<double>(figures.acquisitions);
+  }
+  figures.acquisitions_per_second = acquired_.rate(now, began_);
+  figures.releases_per_second = released_.rate(now, began_);
+  // Where nothing ever came together, each change was seen.
+  const bool all_seen = of_source == Accuracy::at_least && !coalesced_;
+  figures.accuracy = all_seen ? Accuracy::exact : of_source;
+  if (queue_.known_for(now, 3 * kPart)) {
+    picture.queue = {.oldest = queue_.lowest(now, 3 * kPart, 2 * kPart),
+                     .middle = queue_.lowest(now, 2 * kPart, kPart),
+                     .latest = queue_.lowest(now, kPart, 0),
+                     .known = true};
+  }
+  return picture;
+}
+
+void count(LockCounts& counts, const Happening& event) {
+  using Kind = Moment::Kind;
+  counts.without_ttl += event.leaked ? 1 : 0;
+  counts.thin_margins += event.thin ? 1 : 0;
+  switch (event.kind) {
+    case Kind::granted:
+      counts.acquisitions += event.counted ? 1 : 0;
+      counts.taken_over += event.took_over ? 1 : 0;
+      break;
+    case Kind::renewed:
+      ++counts.renewals;
+      break;
+    case Kind::released:
+      ++counts.releases;
+      break;
+    case Kind::expired:
+      ++counts.expired;
+      break;
+    case Kind::undecided:
+      ++counts.undecided;
+      break;
+    case Kind::session_lost:
+      ++counts.session_lost;
+      break;
+    case Kind::owner_changed:
+      ++counts.owner_changed;
+      break;
+    case Kind::queue_changed:
+      break;
+  }
+}
+
+}  // namespace lockbench::watch

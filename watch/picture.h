@@ -1,0 +1,137 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "loadgen/record/histogram.h"
+#include "strategies/duration.h"
+#include "watch/sighting.h"
+
+namespace lockbench::watch {
+
+/// What is known of a family of locks, or of one lock: counts only grow from the start of the
+/// watch. Plain data: a picture is a copy, and reading one never holds up a source.
+struct Figures {
+  std::uint64_t acquisitions = 0, releases = 0;
+  std::uint64_t renewals = 0;  ///< seen as a TTL that grew under the same holder
+  std::uint64_t expired_while_held = 0;
+  std::uint64_t overran = 0;    ///< of the expired ones, those whose holders were seen alive later
+  std::uint64_t undecided = 0;  ///< ended so close to the expiry that either is possible
+  std::uint64_t session_lost = 0;
+  std::uint64_t taken_over = 0;     ///< taken by another client shortly after it had expired
+  std::uint64_t owner_changed = 0;  ///< without a release in between that could be seen
+  std::uint64_t without_ttl = 0;    ///< holdings that never end by themselves, where a TTL could be
+  std::uint64_t expired_after_renewal = 0;  ///< of the expired ones, those renewed at least twice
+  std::uint64_t refused = 0;                ///< attempts, as far as MONITOR showed them
+  std::uint64_t minority_votes = 0;         ///< of a quorum: sightings without a majority
+  std::uint64_t held_now = 0, waiting_now = 0;
+  std::uint64_t without_ttl_now = 0;                 ///< of those held now
+  std::uint64_t held_long_now = 0;                   ///< longer than usual, or than the user allows
+  std::uint64_t renewal_stopped_now = 0;             ///< were renewed in time, and are not any more
+  std::uint64_t most_waiting = 0;                    ///< at once, so far
+  std::optional<Duration> oldest_hold, oldest_wait;  ///< now
+  loadgen::HistogramSnapshot hold, wait;             ///< of those that ended; of families only
+  bool waits_known = false;                          ///< the store tells who waits or how many
+  std::uint64_t thin_margins = 0;  ///< released or renewed with less than a tenth of the TTL left
+  std::optional<Duration> smallest_margin;  ///< TTL left when released or renewed
+  double largest_share = 0;                 ///< of the acquisitions, of the client that took most
+  std::uint64_t owners = 0;  ///< distinct ones, estimated; a lock with a new token for each
+                             ///< acquisition shows as many
+  double acquisitions_per_second = 0, releases_per_second = 0;  ///< in the last seconds
+  Accuracy accuracy = Accuracy::sampled;
+};
+
+/// Something that happened to a lock.
+struct Moment {
+  enum class Kind {
+    granted,
+    renewed,
+    released,
+    expired,
+    undecided,  ///< released or expired
+    session_lost,
+    owner_changed,
+    queue_changed,
+  };
+  TimePoint at{};
+  Kind kind = Kind::granted;
+  std::string holder;         ///< a hash; empty for queue_changed
+  std::uint64_t waiting = 0;  ///< at that time
+};
+
+/// One lock, of the few that hurt most.
+struct LockPicture {
+  std::string name;  ///< for the terminal and the record; never in metrics
+  std::string store, family;
+  Shape shape = Shape::unknown;
+  Figures figures;
+  std::optional<std::string> holder;  ///< a hash
+  std::optional<Duration> held_for, ttl_left;
+  std::optional<Duration> renewal_interval;  ///< as learned from at least two renewals
+  std::vector<Moment> history;               ///< the latest, a bounded number, oldest first
+};
+
+/// Waiters of a family over the last half minute, in three parts: the fewest in each of them.
+struct Queue {
+  std::uint64_t oldest = 0, middle = 0, latest = 0;
+  bool known = false;  ///< watched for long enough
+
+  bool only_grows() const { return known && oldest < middle && middle < latest; }
+};
+
+struct FamilyPicture {
+  std::string store, family;
+  Figures figures;
+  std::uint64_t locks = 0;  ///< distinct locks seen; an estimate once some had to be forgotten
+  Queue queue;
+  std::string most_waited_for;  ///< the lock with most waiters now; empty: none
+};
+
+/// Something that on-call should know, with its evidence and what to do.
+struct Finding {
+  enum class Kind {
+    held_long,        ///< longer than --held-longer, or than ten times the family's p99
+    no_ttl,           ///< a lock without TTL: it stays if its holder dies
+    expired,          ///< locks expired under their holders
+    taken_over,       ///< and were taken by others at once
+    stolen,           ///< the owner changed without a release
+    renewal_stopped,  ///< a lock that was renewed in time is not any more
+    thin_margin,      ///< released or renewed shortly before it would have expired
+    convoy,           ///< the queue only grows
+    hog,              ///< one client takes most
+    dead_session,     ///< held by a session that is gone
+    no_majority,      ///< of a quorum
+    blind,            ///< the watch itself does not see
+  };
+  Kind kind;
+  std::string store, family;
+  std::optional<std::string> lock;  ///< the worst
+  std::uint64_t times = 1;
+  std::string evidence;  ///< a sentence with figures
+  std::string advice;    ///< a sentence: what to do
+};
+
+struct SourcePicture {
+  SourceFacts facts;
+  bool sees = true;
+  std::string blind_reason;
+  double blind_seconds = 0;  ///< in total
+  std::uint64_t missed = 0, commands = 0;
+  std::string missed_reason;
+};
+
+/// Everything that a watch knows at one time.
+struct Picture {
+  TimePoint at{};
+  Duration watched{};
+  std::vector<SourcePicture> sources;
+  std::vector<FamilyPicture> families;  ///< a bounded number: the rest is in the family "other"
+  std::vector<LockPicture> worst;       ///< a bounded number, those that hurt most first
+  std::vector<Finding> findings;
+  std::vector<std::string> proposals;  ///< patterns that look like locks
+  std::uint64_t locks_unfollowed = 0;  ///< beyond the memory's bound
+};
+
+}  // namespace lockbench::watch

@@ -1,0 +1,174 @@
+#include "watch/record.h"
+
+#include <algorithm>
+
+#include "watch/findings.h"
+
+namespace lockbench::watch {
+namespace {
+
+std::optional<double> seconds_of(const std::optional<Duration>& duration) {
+  return duration ? std::optional(seconds(*duration)) : std::nullopt;
+}
+
+std::optional<std::uint64_t> waiting_of(const Figures& figures) {
+  return figures.waits_known ? std::optional(figures.waiting_now) : std::nullopt;
+}
+
+results::Observed observed_of(const FamilyPicture& family, const Picture& picture) {
+  const Figures& figures = family.figures;
+  results::Observed seen{.store = family.store,
+                         .family = family.family,
+                         .source = {},
+                         .accuracy = std::string(name_of(figures.accuracy)),
+                         .locks = family.locks,
+                         .acquisitions = figures.acquisitions,
+                         .releases = figures.releases,
+                         .renewals = figures.renewals,
+                         .expired_while_held = figures.expired_while_held,
+                         .undecided = figures.undecided,
+                         .session_lost = figures.session_lost,
+                         .taken_over = figures.taken_over,
+                         .owner_changed = figures.owner_changed,
+                         .no_ttl = figures.without_ttl,
+                         .thin_margins = figures.thin_margins,
+                         .refused = figures.refused,
+                         .minority_votes = figures.minority_votes,
+                         .held_now = figures.held_now,
+                         .waiting_now = waiting_of(figures),
+                         .hold = loadgen::to_distribution(figures.hold),
+                         .wait = std::nullopt,
+                         .margin_min = seconds_of(figures.smallest_margin)};
+  if (figures.waits_known) seen.wait = loadgen::to_distribution(figures.wait);
+  for (const SourcePicture& source : picture.sources) {
+    if (source.facts.store != family.store) continue;
+    if (seen.source.empty()) seen.source = source.facts.way;
+    seen.missed += source.missed;
+  }
+  return seen;
+}
+
+results::ObservedLock lock_of(const LockPicture& lock, const Picture& picture) {
+  results::ObservedLock seen{.store = lock.store,
+                             .family = lock.family,
+                             .lock = lock.name,
+                             .shape = std::string(name_of(lock.shape)),
+                             .holder = lock.holder,
+                             .held_seconds = seconds_of(lock.held_for),
+                             .ttl_left_seconds = seconds_of(lock.ttl_left),
+                             .waiting_now = waiting_of(lock.figures),
+                             .acquisitions = lock.figures.acquisitions,
+                             .expired_while_held = lock.figures.expired_while_held,
+                             .most_waiting = lock.figures.most_waiting,
+                             .history = {}};
+  const TimePoint began = picture.at - picture.watched;
+  for (const Moment& moment : lock.history) {
+    seen.history.push_back({.t = std::max(0.0, seconds(moment.at - began)),
+                            .what = std::string(name_of(moment.kind)),
+                            .holder = moment.holder,
+                            .waiting = moment.waiting});
+  }
+  return seen;
+}
+
+results::ObservedSource source_of(const SourcePicture& source, const Picture& picture) {
+  return {.store = source.facts.store,
+          .endpoint = source.facts.endpoint,
+          .way = source.facts.way,
+          .accuracy = std::string(name_of(source.facts.accuracy)),
+          .waiters = source.facts.waiters,
+          .unseen = source.facts.unseen,
+          .watched_seconds = seconds(picture.watched),
+          .blind_seconds = source.blind_seconds,
+          .missed = source.missed,
+          .commands = source.commands};
+}
+
+}  // namespace
+
+std::string_view name_of(Accuracy accuracy) {
+  switch (accuracy) {
+    case Accuracy::exact:
+      return "exact";
+    case Accuracy::at_least:
+      return "at_least";
+    case Accuracy::sampled:
+      return "sampled";
+  }
+  return "";
+}
+
+std::string_view name_of(Shape shape) {
+  switch (shape) {
+    case Shape::unknown:
+      return "unknown";
+    case Shape::token:
+      return "token";
+    case Shape::fenced_token:
+      return "fenced_token";
+    case Shape::redisson_hash:
+      return "redisson_hash";
+    case Shape::quorum:
+      return "quorum";
+    case Shape::etcd_queue:
+      return "etcd_queue";
+    case Shape::etcd_key:
+      return "etcd_key";
+    case Shape::sequence_nodes:
+      return "sequence_nodes";
+    case Shape::advisory:
+      return "advisory";
+    case Shape::row:
+      return "row";
+    case Shape::table_row:
+      return "table_row";
+  }
+  return "";
+}
+
+std::string_view name_of(Moment::Kind kind) {
+  switch (kind) {
+    case Moment::Kind::granted:
+      return "granted";
+    case Moment::Kind::renewed:
+      return "renewed";
+    case Moment::Kind::released:
+      return "released";
+    case Moment::Kind::expired:
+      return "expired";
+    case Moment::Kind::undecided:
+      return "undecided";
+    case Moment::Kind::session_lost:
+      return "session_lost";
+    case Moment::Kind::owner_changed:
+      return "owner_changed";
+    case Moment::Kind::queue_changed:
+      return "queue_changed";
+  }
+  return "";
+}
+
+void add_to(results::Result& result, const Picture& picture) {
+  result.observed.emplace();
+  result.locks.clear();
+  result.findings.clear();
+  result.sources.clear();
+  for (const FamilyPicture& family : picture.families) {
+    result.observed->push_back(observed_of(family, picture));
+  }
+  for (const LockPicture& lock : picture.worst) result.locks.push_back(lock_of(lock, picture));
+  for (const Finding& finding : picture.findings) {
+    result.findings.push_back({.kind = std::string(name_of(finding.kind)),
+                               .store = finding.store,
+                               .family = finding.family,
+                               .lock = finding.lock,
+                               .times = finding.times,
+                               .evidence = finding.evidence,
+                               .advice = finding.advice});
+  }
+  for (const SourcePicture& source : picture.sources) {
+    result.sources.push_back(source_of(source, picture));
+  }
+}
+
+}  // namespace lockbench::watch

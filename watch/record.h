@@ -1,0 +1,17 @@
+#pragma once
+
+#include "results/file/model.h"
+#include "watch/picture.h"
+
+namespace lockbench::watch {
+
+/// "at_least", "redisson_hash", "released": as the result file names them.
+std::string_view name_of(Accuracy accuracy);
+std::string_view name_of(Shape shape);
+std::string_view name_of(Moment::Kind kind);
+
+/// Adds what was seen to a result, which has the environment and options already: `observed` and
+/// `findings`. Owners are hashes.
+void add_to(results::Result& result, const Picture& picture);
+
+}  // namespace lockbench::watch

@@ -1,0 +1,44 @@
+#include "watch/sources/budget.h"
+
+#include <algorithm>
+
+namespace lockbench::watch {
+
+void Budget::refill(TimePoint now) {
+  if (filled_at_ != TimePoint{}) held_ += rate_ * seconds(now - filled_at_);
+  // A look takes a few commands together, also of a budget below that.
+  constexpr double kLeast = 8;
+  held_ = std::min(held_, std::max(rate_, kLeast));
+  filled_at_ = now;
+}
+
+bool Budget::spend(std::uint64_t commands, TimePoint now) {
+  refill(now);
+  if (held_ < static_cast<double>(commands)) return false;
+  held_ -= static_cast<double>(commands);
+  return true;
+}
+
+TimePoint Budget::next(std::uint64_t commands, TimePoint now) {
+  refill(now);
+  const double lacking = static_cast<double>(commands) - held_;
+  if (lacking <= 0) return now;
+  return now + std::chrono::duration_cast<Duration>(
+                   std::chrono::duration<double>(lacking / std::max(rate_, 1e-3)));
+}
+
+void Budget::answered(Duration latency, TimePoint now) {
+  constexpr double kRise = 1.001, kWeight = 0.2, kTooMuch = 4, kLowest = 1.0 / 16;
+  constexpr double kTolerance = 0.020;  // what a busy machine adds by itself, in seconds
+  constexpr Duration kPace = std::chrono::milliseconds(200);
+  const double took = seconds(latency);
+  usual_ = usual_ == 0 ? took : std::min(usual_ * kRise, took);
+  recent_ = recent_ == 0 ? took : recent_ + kWeight * (took - recent_);
+  if (now - changed_at_ < kPace) return;
+  changed_at_ = now;
+  const bool slow = recent_ > kTooMuch * usual_ + kTolerance;
+  refill(now);
+  rate_ = slow ? std::max(rate_ / 2, full_ * kLowest) : std::min(rate_ * 1.25, full_);
+}
+
+}  // namespace lockbench::watch

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+#include "strategies/env.h"
+#include "watch/source.h"
+
+namespace lockbench::watch {
+
+/// The real clock and waits; counts the commands that connections report. `sent` must outlive it.
+class CountingEnv final : public ForwardingEnv {
+ public:
+  CountingEnv(std::unique_ptr<Env> inner, std::atomic<std::uint64_t>& sent)
+      : ForwardingEnv(*inner), inner_(std::move(inner)), sent_(sent) {}
+
+  CommandFate before_command(const CommandInfo& command) override {
+    sent_.fetch_add(1, std::memory_order_relaxed);
+    return ForwardingEnv::before_command(command);
+  }
+
+ private:
+  std::unique_ptr<Env> inner_;
+  std::atomic<std::uint64_t>& sent_;
+};
+
+/// Tells the sink when a source is blind and when it sees again, and how long to wait before the
+/// next attempt. For one thread.
+class Outages {
+ public:
+  Outages(Sink& sink, std::string endpoint, Env& env)
+      : sink_(sink), endpoint_(std::move(endpoint)), env_(env) {}
+
+  /// The server is lost, or still is. Waits; the pause grows from 50 ms to 5 s.
+  void lost(const std::string& why, const std::stop_token& stop) {
+    if (!std::exchange(blind_, true)) sink_.blind(endpoint_, env_.now(), why);
+    constexpr Duration kShortest = std::chrono::milliseconds(50),
+                       kLongest = std::chrono::seconds(5);
+    pause_ = pause_ == Duration::zero() ? kShortest : std::min(2 * pause_, kLongest);
+    // A tenth more or less, so that many watches do not come at once.
+    const auto tenth = static_cast<std::uint64_t>(pause_.count() / 5) + 1;
+    const Duration spread(static_cast<std::int64_t>(env_.random() % tenth));
+    env_.wait(nullptr, env_.now() + pause_ * 9 / 10 + spread, stop);
+  }
+  /// All is watched from now on.
+  void restored() {
+    if (std::exchange(blind_, false)) sink_.sees(endpoint_, env_.now());
+    pause_ = {};
+  }
+
+ private:
+  Sink& sink_;
+  const std::string endpoint_;
+  Env& env_;
+  bool blind_ = false;
+  Duration pause_{};
+};
+
+}  // namespace lockbench::watch

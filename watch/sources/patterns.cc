@@ -1,0 +1,121 @@
+#include "watch/sources/patterns.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace lockbench::watch {
+namespace {
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+bool is_hex(char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; }
+
+/// A number, or hexadecimal digits of an id.
+bool is_id(std::string_view word) {
+  constexpr std::size_t kShortestHex = 8;
+  if (word.empty()) return false;
+  if (std::ranges::all_of(word, is_digit)) return true;
+  return word.size() >= kShortestHex && std::ranges::all_of(word, is_hex) &&
+         std::ranges::any_of(word, is_digit);
+}
+
+}  // namespace
+
+bool matches(std::string_view pattern, std::string_view name) {
+  // The last star is tried again, one character further, when what follows it does not fit.
+  std::size_t at = 0, in = 0, star = std::string_view::npos, tried = 0;
+  while (in < name.size()) {
+    if (at < pattern.size() && pattern[at] == '*') {
+      star = at++;
+      tried = in;
+    } else if (at < pattern.size() && (pattern[at] == '?' || pattern[at] == name[in])) {
+      ++at;
+      ++in;
+    } else if (star != std::string_view::npos) {
+      at = star + 1;
+      in = ++tried;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', at) == std::string_view::npos;
+}
+
+bool matches_any(const std::vector<std::string>& patterns, std::string_view name) {
+  return std::ranges::any_of(patterns,
+                             [&](const std::string& pattern) { return matches(pattern, name); });
+}
+
+std::string prefix_of(std::string_view pattern) {
+  return std::string(pattern.substr(0, pattern.find_first_of("*?")));
+}
+
+std::vector<std::string> merged_prefixes(const std::vector<std::string>& patterns) {
+  std::vector<std::string> all;
+  all.reserve(patterns.size());
+  for (const std::string& pattern : patterns) all.push_back(prefix_of(pattern));
+  std::ranges::sort(all);
+  std::vector<std::string> merged;
+  for (std::string& prefix : all) {
+    if (merged.empty() || !prefix.starts_with(merged.back())) merged.push_back(std::move(prefix));
+  }
+  return merged;
+}
+
+std::string redis_glob(std::string_view pattern) {
+  std::string glob;
+  for (const char c : pattern) {
+    if (c == '[' || c == ']' || c == '\\' || c == '^') glob += '\\';
+    glob += c;
+  }
+  return glob;
+}
+
+bool sounds_like_lock(std::string_view name) {
+  static constexpr std::array<std::string_view, 8> kWords{
+      "lock", "mutex", "lease", "leader", "semaphore", "election", "singleton", "exclusive"};
+  std::string lower(name);
+  std::ranges::transform(lower, lower.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  // "block" and "clock" have a lock in them, and are none.
+  for (const std::string_view word : kWords) {
+    for (std::size_t at = lower.find(word); at != std::string::npos;
+         at = lower.find(word, at + 1)) {
+      const bool inside = at > 0 && std::isalpha(static_cast<unsigned char>(lower[at - 1])) != 0;
+      if (!inside || std::isupper(static_cast<unsigned char>(name[at])) != 0) return true;
+      const std::string_view before = std::string_view(lower).substr(0, at);
+      if (before.ends_with("red") || before.ends_with("dist") || before.ends_with("sem") ||
+          before.ends_with("shed") || before.ends_with("un")) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+std::string generalised(std::string_view name) {
+  std::string pattern;
+  for (std::size_t at = 0; at < name.size();) {
+    std::size_t end = at;
+    while (end < name.size() && is_word(name[end])) ++end;
+    if (end == at) {
+      pattern += name[at++];
+      continue;
+    }
+    const std::string_view word = name.substr(at, end - at);
+    if (is_id(word)) {
+      pattern += '*';
+    } else {
+      pattern += word;
+    }
+    at = end;
+  }
+  // The groups of a UUID are one id.
+  for (std::size_t at = 0; (at = pattern.find("*-*", at)) != std::string::npos;) {
+    pattern.erase(at + 1, 2);
+  }
+  return pattern;
+}
+
+}  // namespace lockbench::watch

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+// The patterns by which a user names locks: * stands for any characters, ? for one.
+namespace lockbench::watch {
+
+bool matches(std::string_view pattern, std::string_view name);
+bool matches_any(const std::vector<std::string>& patterns, std::string_view name);
+
+/// What all names of the pattern begin with.
+std::string prefix_of(std::string_view pattern);
+/// The prefixes of all patterns, without those that begin with another one.
+std::vector<std::string> merged_prefixes(const std::vector<std::string>& patterns);
+
+/// The same pattern for Redis, to which brackets and backslashes mean something.
+std::string redis_glob(std::string_view pattern);
+
+/// Whether a name alone suggests that it is a lock's.
+bool sounds_like_lock(std::string_view name);
+/// "lock:order:*" of "lock:order:1234": what looks like a number or an id is replaced.
+std::string generalised(std::string_view name);
+
+}  // namespace lockbench::watch

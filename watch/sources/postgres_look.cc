@@ -1,0 +1,189 @@
+#include "watch/sources/postgres_look.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "watch/sources/postgres_table.h"
+
+namespace lockbench::watch {
+namespace {
+
+using nlohmann::json;
+
+/// The columns of a line, in their order in lock_look.
+enum Column : std::size_t {
+  kind,
+  class_id,
+  object_id,
+  object_sub_id,
+  relation,
+  page,
+  place,
+  transaction_id,
+  process,
+  mode,
+  granted,
+  waited,
+  idle,
+  transaction_age,
+  kColumns
+};
+
+std::optional<std::uint64_t> number(const json& value, std::uint64_t most) {
+  if (!value.is_number_unsigned()) return std::nullopt;
+  const auto read = value.get<std::uint64_t>();
+  return read <= most ? std::optional(read) : std::nullopt;
+}
+
+/// Seconds; nothing for what is no time that can be reckoned with.
+std::optional<Duration> age(const json& value) {
+  if (!value.is_number()) return std::nullopt;
+  const auto read = value.get<double>();
+  if (!(std::abs(read) < seconds(kLongestDuration))) return std::nullopt;
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(read));
+}
+
+/// How long something has lasted: clocks that were set back make it 0.
+std::optional<Duration> past(const json& value) {
+  const auto read = age(value);
+  return read ? std::optional(std::max(*read, Duration::zero())) : std::nullopt;
+}
+
+std::optional<std::string> advisory_name(const json& line) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  const auto high = number(line[class_id], kMost), low = number(line[object_id], kMost);
+  const auto keys = number(line[object_sub_id], 2);
+  if (!high || !low || !keys || *keys == 0) return std::nullopt;
+  if (*keys == 1) return fmt::format("advisory:{}", static_cast<std::int64_t>(*high << 32 | *low));
+  return fmt::format("advisory:{},{}", static_cast<std::int32_t>(*high),
+                     static_cast<std::int32_t>(*low));
+}
+
+std::optional<std::string> row_name(const json& line) {
+  const auto at = number(line[page], std::numeric_limits<std::uint32_t>::max());
+  const auto within = number(line[place], std::numeric_limits<std::uint16_t>::max());
+  if (!line[relation].is_string() || !at || !within) return std::nullopt;
+  return fmt::format("row:{}:{},{}", line[relation].get<std::string>(), *at, *within);
+}
+
+/// Waits for a transaction are in a shared mode, but for its end.
+bool is_shared(PostgresLock::Kind kind, std::string_view mode) {
+  if (kind == PostgresLock::Kind::advisory) return mode == "ShareLock";
+  // FOR SHARE and FOR KEY SHARE.
+  return kind == PostgresLock::Kind::tuple && (mode == "RowShareLock" || mode == "AccessShareLock");
+}
+
+std::optional<PostgresLock> read_lock(const json& line) {
+  if (!line.is_array() || line.size() != kColumns || !line[kind].is_string() ||
+      !line[mode].is_string() || !line[granted].is_boolean()) {
+    return std::nullopt;
+  }
+  PostgresLock lock;
+  std::optional<std::string> name;
+  const auto said = line[kind].get<std::string>();
+  if (said == "advisory") {
+    name = advisory_name(line);
+  } else if (said == "tuple") {
+    lock.kind = PostgresLock::Kind::tuple;
+    name = row_name(line);
+  } else if (said == "transactionid" && line[transaction_id].is_string()) {
+    lock.kind = PostgresLock::Kind::transaction;
+    name = "transaction:" + line[transaction_id].get<std::string>();
+  }
+  if (!name) return std::nullopt;
+  lock.name = *std::move(name);
+  const auto session = number(line[process], std::numeric_limits<std::uint32_t>::max());
+  if (!session && !line[process].is_null()) return std::nullopt;
+  lock.process = session.value_or(0);
+  lock.shared = is_shared(lock.kind, line[mode].get<std::string>());
+  lock.granted = line[granted].get<bool>();
+  lock.waited = past(line[waited]);
+  lock.idle = past(line[idle]);
+  lock.transaction = past(line[transaction_age]);
+  return lock;
+}
+
+std::optional<PostgresRow> read_row(const json& line) {
+  if (!line.is_array() || line.size() != 4 || !line[0].is_string()) return std::nullopt;
+  PostgresRow row{.name = line[0].get<std::string>(), .owner = {}, .left = {}, .held = {}};
+  if (row.name.empty()) return std::nullopt;
+  if (line[1].is_string()) row.owner = line[1].get<std::string>();
+  row.left = age(line[2]);
+  row.held = past(line[3]);
+  // A row that ends at infinity is held for ever; one with an unreadable end is none.
+  const bool for_ever = line[2] == json("Infinity") || (line[2].is_number() && line[2] > 0);
+  if (!row.left && !for_ever) return std::nullopt;
+  return row;
+}
+
+}  // namespace
+
+std::string lock_look(std::uint64_t version) {
+  constexpr std::uint64_t kTellsWaits = 140'000;
+  // pg_blocking_pids() would stop all of the server's locking for a moment, once for each waiter.
+  // Whose transaction a waiter waits for is in pg_locks too.
+  return fmt::format(
+      R"(WITH own AS (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()),
+l AS (SELECT locktype, classid::bigint AS c, objid::bigint AS o, objsubid, relation, page, tuple,
+  transactionid::text AS x, pid, mode, granted, {} AS waitstart FROM pg_catalog.pg_locks
+  WHERE pid IS DISTINCT FROM pg_backend_pid() AND (locktype = 'transactionid' OR
+    (locktype IN ('advisory', 'tuple') AND database = (SELECT oid FROM own)))),
+w AS (SELECT DISTINCT x FROM l WHERE locktype = 'transactionid' AND NOT granted),
+r AS (SELECT * FROM l WHERE locktype <> 'transactionid' OR x IN (SELECT x FROM w) LIMIT {})
+SELECT coalesce(json_agg(json_build_array(r.locktype, r.c, r.o, r.objsubid,
+  (SELECT n.nspname || '.' || t.relname FROM pg_catalog.pg_class t JOIN pg_catalog.pg_namespace n
+    ON n.oid = t.relnamespace WHERE t.oid = r.relation),
+  r.page, r.tuple, r.x, r.pid, r.mode, r.granted,
+  extract(epoch FROM clock_timestamp() - r.waitstart)::float8,
+  CASE WHEN a.state LIKE 'idle%' THEN extract(epoch FROM clock_timestamp() - a.state_change)::float8 END,
+  extract(epoch FROM clock_timestamp() - a.xact_start)::float8)), '[]')::text
+FROM r LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = r.pid)",
+      version >= kTellsWaits ? "waitstart" : "NULL::timestamptz", kMostLocks + 1);
+}
+
+tl::expected<PostgresLook, std::string> read_look(std::string_view text) {
+  const json lines = json::parse(text, nullptr, false);
+  if (!lines.is_array()) return tl::unexpected<std::string>("its locks cannot be read");
+  PostgresLook look;
+  for (const json& line : lines) {
+    if (look.locks.size() == kMostLocks) {
+      look.cut = true;
+      break;
+    }
+    if (auto lock = read_lock(line)) {
+      look.locks.push_back(*std::move(lock));
+    } else {
+      ++look.malformed;
+    }
+  }
+  return look;
+}
+
+tl::expected<std::vector<PostgresTableLook>, std::string> read_table_look(std::string_view text,
+                                                                          std::size_t tables) {
+  const json answer = json::parse(text, nullptr, false);
+  if (!answer.is_array() || answer.size() != tables) {
+    return tl::unexpected<std::string>("its lock tables cannot be read");
+  }
+  std::vector<PostgresTableLook> looks;
+  for (const json& lines : answer) {
+    PostgresTableLook look;
+    if (!lines.is_array()) return tl::unexpected<std::string>("its lock tables cannot be read");
+    look.cut = lines.size() >= kMostTableRows;
+    for (const json& line : lines) {
+      if (auto row = read_row(line)) {
+        look.rows.push_back(*std::move(row));
+      } else {
+        ++look.malformed;
+      }
+    }
+    looks.push_back(std::move(look));
+  }
+  return looks;
+}
+
+}  // namespace lockbench::watch

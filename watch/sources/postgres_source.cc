@@ -1,0 +1,418 @@
+#include "watch/sources/postgres_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "strategies/postgres/client/answers.h"
+#include "strategies/postgres/client/session.h"
+#include "watch/shape.h"
+#include "watch/sources/budget.h"
+#include "watch/sources/outages.h"
+#include "watch/sources/patterns.h"
+#include "watch/sources/postgres_book.h"
+#include "watch/sources/postgres_look.h"
+#include "watch/sources/postgres_table.h"
+
+namespace lockbench::watch {
+namespace {
+
+using nlohmann::json;
+using postgres::Answer;
+using postgres::Session;
+using postgres::Statement;
+
+/// Looks at pg_locks stop all locking of the server for a moment.
+constexpr Duration kShortest = std::chrono::milliseconds(20);
+/// A look may take a tenth of the time, at most: what is costly is done less often.
+constexpr int kPart = 10;
+constexpr std::size_t kMostTables = 20;
+
+/// Whose columns look like those of a lock table; with whether they may be read.
+constexpr std::string_view kFindTables = R"(
+SELECT coalesce(json_agg(json_build_array(n.nspname, t.relname,
+  has_schema_privilege(n.oid, 'USAGE') AND (has_table_privilege(t.oid, 'SELECT')
+    OR has_any_column_privilege(t.oid, 'SELECT')),
+  (SELECT json_agg(a.attname) FROM pg_catalog.pg_attribute a
+   WHERE a.attrelid = t.oid AND a.attnum > 0 AND NOT a.attisdropped))), '[]')::text
+FROM pg_catalog.pg_class t JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace
+WHERE t.relkind IN ('r', 'p', 'v') AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND )";
+
+std::string quote_text(std::string_view text) {
+  // An E string, whatever standard_conforming_strings says.
+  std::string quoted = "E'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') quoted += c == '\\' ? '\\' : '\'';
+    quoted += c;
+  }
+  return quoted + '\'';
+}
+
+/// One connection's time of watching, from its first look to its loss.
+class PostgresWatch {
+ public:
+  PostgresWatch(const postgres::Endpoint& endpoint, const Request& request,
+                const std::vector<PostgresTable>& wanted, Env& env, Budget& budget)
+      : request_(request),
+        wanted_(wanted),
+        env_(env),
+        budget_(budget),
+        session_(endpoint, request.command_timeout, env),
+        book_(patterns(), request.most_locks) {}
+
+  /// Connects, and finds out what it may see.
+  StoreResult<void> begin(const std::stop_token& stop) {
+    const auto said = ask("the session's rights",
+                          "SELECT json_build_array(current_setting('server_version_num'), "
+                          "pg_has_role(current_user, 'pg_read_all_stats', 'USAGE') OR (SELECT "
+                          "rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user), "
+                          "current_database())::text",
+                          stop);
+    if (!said) return tl::unexpected(said.error());
+    const json facts = json::parse(*said, nullptr, false);
+    const bool fits = facts.is_array() && facts.size() == 3 && facts[0].is_string() &&
+                      facts[1].is_boolean() && facts[2].is_string();
+    const auto version = fits ? postgres::read_number(facts[0].get<std::string>()) : std::nullopt;
+    if (!version) return misread("its version cannot be read");
+    version_ = *version;
+    sees_sessions_ = facts[1].get<bool>();
+    database_ = facts[2].get<std::string>();
+    return wanted_.empty() ? find_tables(stop) : check_tables(stop);
+  }
+
+  /// Watches until the connection breaks, which the error says, or the stop.
+  StoreResult<void> run(Sink& sink, Outages& outages, const std::stop_token& stop) {
+    const std::string look = lock_look(version_);
+    sink.facts(facts());
+    while (!stop.stop_requested()) {
+      const TimePoint begun_at = env_.now();
+      if (auto looked = look_at_locks(look, sink, outages, stop); !looked) return looked;
+      if (auto looked = look_at_tables(sink, stop); !looked) return looked;
+      const Duration took = env_.now() - begun_at;
+      env_.wait(nullptr, begun_at + std::max(kShortest, kPart * took), stop);
+    }
+    return {};
+  }
+
+ private:
+  /// Without any, all are looked at, and proposed.
+  std::vector<std::string> patterns() const {
+    if (!request_.locks.empty()) return request_.locks;
+    return {"*"};
+  }
+
+  bool follows(Shape shape) const {
+    return !request_.locks.empty() || (shape == Shape::table_row && !wanted_.empty());
+  }
+
+  SourceFacts facts() const {
+    SourceFacts facts{
+        .store = "postgres",
+        .endpoint = session_.display(),
+        .way = fmt::format("looks at pg_locks{} every {} or less often",
+                           tables_.empty() ? "" : " and lock tables", format_duration(shortest())),
+        .accuracy = Accuracy::sampled,
+        .waiters = "sessions that wait, in pg_locks",
+        .unseen = {}};
+    auto& unseen = facts.unseen;
+    unseen.emplace_back(
+        "holds between two looks are missed, short ones more often than long ones; one that ends "
+        "and begins again with the same session between two looks looks like one long hold");
+    unseen.emplace_back(
+        "row locks that nobody waits for: PostgreSQL keeps them in the rows; those with waiters "
+        "count from the start of the holder's transaction");
+    unseen.push_back(fmt::format("locks of other databases than {}", database_));
+    unseen.emplace_back("whether an advisory lock was released or its session ended");
+    if (!sees_sessions_) {
+      unseen.emplace_back(
+          "since when locks were held that were held already at the first look: the role is no "
+          "member of pg_read_all_stats or pg_monitor");
+    }
+    if (version_ < 140'000) unseen.emplace_back("since when sessions wait: from PostgreSQL 14 on");
+    for (const PostgresTable& table : tables_) {
+      unseen.push_back(
+          fmt::format("which time zone {} means if its column {} has none: it is read as UTC",
+                      table.display(), table.until));
+    }
+    for (const std::string& table : closed_) {
+      unseen.push_back(fmt::format("the lock table {}: SELECT is not granted", table));
+    }
+    return facts;
+  }
+
+  std::size_t statements() const { return tables_.empty() ? 1 : 2; }
+  Duration shortest() const {
+    const double rounds = request_.budget / static_cast<double>(statements());
+    return std::max(kShortest, std::chrono::duration_cast<Duration>(
+                                   std::chrono::duration<double>(1 / std::max(rounds, 1e-3))));
+  }
+
+  tl::unexpected<StoreError> misread(std::string_view why) {
+    session_.close();
+    return tl::unexpected(
+        StoreError{StoreError::Kind::unanswered, fmt::format("{}: {}", session_.display(), why)});
+  }
+
+  /// The one value of a SELECT; nothing: a table was locked.
+  StoreResult<std::optional<std::string>> try_ask(std::string_view name, const std::string& select,
+                                                  const std::stop_token& stop) {
+    // Within one transaction that sets these for itself: behind a pooler of transactions, settings
+    // of the session would be those of other clients. Nobody waits long behind a table's lock.
+    const Statement statement{
+        .name = name,
+        .sql = fmt::format("SET TRANSACTION READ ONLY; SET LOCAL statement_timeout = {}; "
+                           "SET LOCAL lock_timeout = 50; {}",
+                           std::max<std::int64_t>(ceil_milliseconds(request_.command_timeout), 1),
+                           select),
+        .how = Statement::How::script,
+        .answered = "SELECT"};
+    const TimePoint asked_at = env_.now();
+    auto answer = session_.call(statement, {}, {}, {.wait_until = {}, .stop = stop});
+    if (!answer) return tl::unexpected(std::move(answer.error()));
+    const TimePoint now = env_.now();
+    budget_.answered(now - asked_at, now);
+    switch (answer->kind) {
+      case Answer::Kind::done:
+        return std::move(answer->value);
+      case Answer::Kind::lock_not_available:
+        return std::nullopt;
+      case Answer::Kind::cancelled:
+        return misread("stopped");
+      case Answer::Kind::session_over:
+        return misread("the server has ended the session");
+    }
+    return misread("an answer that fits no statement");
+  }
+
+  StoreResult<std::string> ask(std::string_view name, const std::string& select,
+                               const std::stop_token& stop) {
+    budget_.owe(1);
+    auto answer = try_ask(name, select, stop);
+    if (!answer) return tl::unexpected(std::move(answer.error()));
+    if (!*answer) return misread("the catalogue is locked");
+    return **std::move(answer);
+  }
+
+  /// Tables as kFindTables tells of them; `closed`: those that may not be read.
+  StoreResult<std::vector<PostgresTable>> tables_where(const std::string& condition,
+                                                       const PostgresTable* wanted,
+                                                       const std::stop_token& stop) {
+    const auto said = ask("lock tables", std::string(kFindTables) + condition, stop);
+    if (!said) return tl::unexpected(said.error());
+    std::vector<PostgresTable> found;
+    const json lines = json::parse(*said, nullptr, false);
+    if (!lines.is_array()) return misread("its tables cannot be read");
+    for (const json& line : lines) {
+      const bool fits = line.is_array() && line.size() == 4 && line[0].is_string() &&
+                        line[1].is_string() && line[2].is_boolean() && line[3].is_array();
+      if (!fits) continue;
+      std::vector<std::string> columns;
+      for (const json& column : line[3]) {
+        if (column.is_string()) columns.push_back(column.get<std::string>());
+      }
+      auto table = with_columns(wanted, columns);
+      if (!table) continue;
+      table->schema = line[0].get<std::string>();
+      table->table = line[1].get<std::string>();
+      if (line[2].get<bool>()) {
+        found.push_back(*std::move(table));
+      } else {
+        closed_.push_back(table->display());
+      }
+    }
+    return found;
+  }
+
+  /// Nothing: it is no lock table.
+  static std::optional<PostgresTable> with_columns(const PostgresTable* wanted,
+                                                   const std::vector<std::string>& columns) {
+    const auto has = [&](const std::string& name) {
+      return std::find(columns.begin(), columns.end(), name) != columns.end();
+    };
+    PostgresTable table = wanted != nullptr ? *wanted : PostgresTable{};
+    if (table.name.empty()) {
+      const auto known = read_lock_table(columns);
+      if (!known) return std::nullopt;
+      table.name = known->name;
+      table.until = known->until;
+      table.by = known->by;
+    } else if (!has(table.name) || !has(table.until) || !has(table.by)) {
+      return std::nullopt;
+    }
+    if (has("locked_at")) table.at = "locked_at";
+    return table;
+  }
+
+  StoreResult<void> find_tables(const std::stop_token& stop) {
+    // Those of ShedLock's columns; others have columns with these names for other ends.
+    auto found = tables_where(
+        fmt::format("t.oid IN (SELECT attrelid FROM pg_catalog.pg_attribute WHERE attname IN "
+                    "('lock_until', 'locked_until') AND NOT attisdropped LIMIT {})",
+                    kMostTables),
+        nullptr, stop);
+    if (!found) return tl::unexpected(found.error());
+    tables_ = *std::move(found);
+    return {};
+  }
+
+  StoreResult<void> check_tables(const std::stop_token& stop) {
+    for (const PostgresTable& wanted : wanted_) {
+      auto found = tables_where(fmt::format("t.oid = to_regclass({})", quote_text(wanted.quoted())),
+                                &wanted, stop);
+      if (!found) return tl::unexpected(found.error());
+      if (found->empty()) {
+        const bool closed = !closed_.empty();
+        session_.close();
+        return tl::unexpected(StoreError{
+            StoreError::Kind::rejected,
+            fmt::format("{}: the lock table {} {}", session_.display(), wanted.display(),
+                        closed ? "may not be read: SELECT is not granted"
+                               : "does not exist, or lacks the columns name, lock_until, "
+                                 "locked_by: name its own as table(name,until,by)")});
+      }
+      tables_.push_back(std::move(found->front()));
+    }
+    return {};
+  }
+
+  bool may_send(const std::stop_token& stop) {
+    while (!budget_.spend(1, env_.now()) && !stop.stop_requested()) {
+      env_.wait(nullptr, budget_.next(1, env_.now()), stop);
+    }
+    return !stop.stop_requested();
+  }
+
+  StoreResult<void> look_at_locks(const std::string& select, Sink& sink, Outages& outages,
+                                  const std::stop_token& stop) {
+    if (!may_send(stop)) return {};
+    const TimePoint asked_at = env_.now();
+    auto said = try_ask("pg_locks", select, stop);
+    if (!said) return tl::unexpected(std::move(said.error()));
+    if (!*said) return misread("the catalogue is locked");
+    const auto look = read_look(**said);
+    if (!look) return misread(look.error());
+    outages.restored();
+    tell(book_.locks(*look, asked_at), sink);
+    miss(sink, look->malformed, "lines of pg_locks that cannot be read");
+    if (look->cut) miss(sink, 1, fmt::format("more than {} locks in pg_locks at once", kMostLocks));
+    return {};
+  }
+
+  StoreResult<void> look_at_tables(Sink& sink, const std::stop_token& stop) {
+    if (tables_.empty() || !may_send(stop)) return {};
+    const TimePoint asked_at = env_.now();
+    auto said = try_ask("lock tables", table_look(tables_), stop);
+    if (!said) return tl::unexpected(std::move(said.error()));
+    if (!*said) {
+      miss(sink, 1, "a lock table was locked itself");
+      return {};
+    }
+    const auto looks = read_table_look(**said, tables_.size());
+    if (!looks) return misread(looks.error());
+    for (std::size_t i = 0; i < tables_.size(); ++i) {
+      const PostgresTableLook& look = (*looks)[i];
+      tell(book_.rows(tables_[i].display(), look, asked_at), sink);
+      miss(sink, look.malformed, "rows of lock tables that cannot be read");
+      if (look.cut) {
+        miss(sink, 1, fmt::format("more than {} locks in a table at once", kMostTableRows));
+      }
+    }
+    return {};
+  }
+
+  void miss(Sink& sink, std::uint64_t changes, std::string reason) {
+    if (changes > 0) sink.missed(session_.display(), changes, std::move(reason));
+  }
+
+  void tell(std::vector<Sighting> seen, Sink& sink) {
+    miss(sink, book_.take_left_out(),
+         fmt::format("more than {} locks at once", request_.most_locks));
+    for (Sighting& sighting : seen) {
+      if (follows(sighting.shape)) {
+        sink.seen(session_.display(), std::move(sighting));
+      } else {
+        propose(sighting, sink);
+      }
+    }
+  }
+
+  void propose(const Sighting& sighting, Sink& sink) {
+    constexpr std::size_t kMost = 1000;
+    std::string pattern = generalised(sighting.lock);
+    if (proposed_.size() < kMost && proposed_.insert(pattern).second) {
+      sink.proposed(session_.display(), std::move(pattern), sighting.shape);
+    }
+  }
+
+  const Request& request_;
+  const std::vector<PostgresTable>& wanted_;
+  Env& env_;
+  Budget& budget_;
+  Session session_;
+  PostgresBook book_;
+  std::uint64_t version_ = 0;
+  bool sees_sessions_ = false;
+  std::string database_;
+  std::vector<PostgresTable> tables_;
+  std::vector<std::string> closed_;  ///< lock tables that may not be read
+  std::set<std::string> proposed_;
+};
+
+class PostgresSource : public Source {
+ public:
+  PostgresSource(postgres::Endpoint endpoint, const Request& request)
+      : endpoint_(std::move(endpoint)),
+        request_(request),
+        env_(make_system_env(0), sent_),
+        budget_(request.budget) {
+    for (const std::string& text : request_.lock_tables) {
+      auto table = parse_lock_table(text);
+      if (!table && wrong_.empty()) wrong_ = table.error();
+      if (table) wanted_.push_back(*std::move(table));
+    }
+    if (wanted_.size() > kMostTables && wrong_.empty()) {
+      wrong_ =
+          fmt::format("{} lock tables; at most {} can be watched", wanted_.size(), kMostTables);
+    }
+  }
+
+  tl::expected<void, std::string> reach(const std::stop_token& stop) override {
+    if (!wrong_.empty()) return tl::unexpected(wrong_);
+    PostgresWatch watch(endpoint_, request_, wanted_, env_, budget_);
+    if (auto begun = watch.begin(stop); !begun) return tl::unexpected(begun.error().message);
+    return {};
+  }
+
+  void run(Sink& sink, const std::stop_token& stop) override {
+    Outages outages(sink, endpoint_.display, env_);
+    while (!stop.stop_requested()) {
+      PostgresWatch watch(endpoint_, request_, wanted_, env_, budget_);
+      StoreResult<void> ended = watch.begin(stop);
+      if (ended) ended = watch.run(sink, outages, stop);
+      if (!ended && !stop.stop_requested()) outages.lost(ended.error().message, stop);
+    }
+  }
+
+  std::uint64_t commands() const override { return sent_.load(std::memory_order_relaxed); }
+
+ private:
+  const postgres::Endpoint endpoint_;
+  const Request request_;
+  std::vector<PostgresTable> wanted_;
+  std::string wrong_;  ///< with the tables that were named; empty: nothing
+  std::atomic<std::uint64_t> sent_ = 0;
+  CountingEnv env_;
+  Budget budget_;
+};
+
+}  // namespace
+
+std::unique_ptr<Source> make_postgres_source(postgres::Endpoint endpoint, const Request& request) {
+  return std::make_unique<PostgresSource>(std::move(endpoint), request);
+}
+
+}  // namespace lockbench::watch

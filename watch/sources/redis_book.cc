@@ -1,0 +1,255 @@
+#include "watch/sources/redis_book.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lockbench::watch {
+namespace {
+
+/// Of a key that nobody looks at for want of budget.
+constexpr std::size_t kMostEvents = 64;
+/// Redis deletes a key at the latest when somebody asks for it after its end.
+constexpr Duration kAfterExpiry = std::chrono::milliseconds(5);
+
+std::size_t hash_of(const std::string& owner) { return std::hash<std::string>{}(owner); }
+
+Sighting free_at(const std::string& key, TimePoint at, std::optional<Ending> ended) {
+  Sighting sighting;
+  sighting.lock = key;
+  sighting.at = at;
+  sighting.ended = ended;
+  sighting.changes = 1;
+  return sighting;
+}
+
+}  // namespace
+
+RedisBook::Entry* RedisBook::entry_of(const std::string& key) {
+  const auto found = keys_.find(key);
+  if (found != keys_.end()) return &found->second;
+  return keys_.size() < most_ ? &keys_[key] : nullptr;
+}
+
+void RedisBook::enqueue(const std::string& key, Entry& entry) {
+  if (std::exchange(entry.queued, true)) return;
+  waiting_.push_back(key);
+}
+
+bool RedisBook::changed(const std::string& key, TimePoint at) {
+  Entry* const entry = entry_of(key);
+  if (entry == nullptr) return false;
+  if (!std::exchange(entry->expiry_looked_at, false)) ++entry->changes;
+  entry->changed_at = at;
+  enqueue(key, *entry);
+  return true;
+}
+
+bool RedisBook::changed(const std::string& key, KeyEvent event, TimePoint at) {
+  if (event == KeyEvent::none) return true;
+  Entry* const entry = entry_of(key);
+  if (entry == nullptr) return false;
+  if (event == KeyEvent::expired) entry->ending = Ending::expired;
+  if (event == KeyEvent::released) entry->ending = Ending::released;
+  if (told_ != Told::events) {
+    // The change itself is told by another message.
+    if (!entry->held && !entry->queued) keys_.erase(key);
+    return true;
+  }
+  if (entry->events.size() >= kMostEvents) {
+    ++coalesced_;
+    entry->events.erase(entry->events.begin());
+  }
+  entry->events.push_back({event, at});
+  enqueue(key, *entry);
+  return true;
+}
+
+bool RedisBook::look_at(const std::string& key) {
+  Entry* const entry = entry_of(key);
+  if (entry == nullptr) return false;
+  enqueue(key, *entry);
+  return true;
+}
+
+void RedisBook::all_changed(TimePoint at) {
+  for (auto& [key, entry] : keys_) {
+    if (!entry.held) continue;
+    ++entry.changes;
+    entry.changed_at = at;
+    if (told_ == Told::events) entry.events.push_back({KeyEvent::released, at});
+    enqueue(key, entry);
+  }
+}
+
+void RedisBook::expire(TimePoint now) {
+  while (!expiries_.empty() && expiries_.top().at <= now) {
+    const Expiry due = expiries_.top();
+    expiries_.pop();
+    const auto found = keys_.find(due.key);
+    if (found == keys_.end() || !found->second.held || !found->second.ends) continue;
+    // It was renewed meanwhile, and stands in the list again.
+    if (*found->second.ends + kAfterExpiry > now) continue;
+    enqueue(due.key, found->second);
+  }
+}
+
+TimePoint RedisBook::next_expiry() const {
+  return expiries_.empty() ? TimePoint::max() : expiries_.top().at;
+}
+
+std::optional<RedisBook::Turn> RedisBook::next() {
+  while (!waiting_.empty()) {
+    std::string key = std::move(waiting_.front());
+    waiting_.pop_front();
+    const auto found = keys_.find(key);
+    if (found == keys_.end() || !found->second.queued) continue;
+    found->second.queued = false;
+    return Turn{.key = std::move(key), .kind = found->second.kind, .held = found->second.held};
+  }
+  return std::nullopt;
+}
+
+void RedisBook::put_back(const Turn& turn) {
+  const auto found = keys_.find(turn.key);
+  if (found == keys_.end() || std::exchange(found->second.queued, true)) return;
+  waiting_.push_front(turn.key);
+}
+
+std::vector<Sighting> RedisBook::looked(const std::string& key, KeyKind kind,
+                                        std::optional<Sighting> state, TimePoint asked_at,
+                                        TimePoint answered_at) {
+  const auto found = keys_.find(key);
+  if (found == keys_.end()) return {};
+  Entry& entry = found->second;
+  entry.kind = kind;
+  if (!state) {
+    keys_.erase(found);
+    return {};
+  }
+  // In the terms of the answer, as the exact moment of the state is not known.
+  if (state->ttl_left) entry.ends = answered_at + *state->ttl_left + std::chrono::milliseconds(1);
+  if (!state->ttl_left && !state->holders.empty()) entry.ends.reset();
+  std::vector<Sighting> seen;
+  if (told_ == Told::events && !entry.events.empty()) {
+    seen = replayed(key, entry, std::move(state), answered_at);
+  } else {
+    auto now = judged(entry, *std::move(state), asked_at, answered_at);
+    if (now) seen.push_back(*std::move(now));
+  }
+  if (!seen.empty()) {
+    settle(key, entry, seen.back());
+  } else if (!entry.held && !entry.queued && entry.changes == 0) {
+    keys_.erase(found);
+  }
+  return seen;
+}
+
+std::vector<Sighting> RedisBook::replayed(const std::string& key, Entry& entry,
+                                          std::optional<Sighting> state, TimePoint answered_at) {
+  std::vector<Sighting> seen;
+  const std::vector<Event> events = std::exchange(entry.events, {});
+  bool held = entry.held;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const Event& event = events[i];
+    if (event.what == KeyEvent::expired || event.what == KeyEvent::released) {
+      const bool expired = event.what == KeyEvent::expired;
+      if (std::exchange(held, false)) {
+        seen.push_back(free_at(key, event.at, expired ? Ending::expired : Ending::released));
+        seen.back().shape = state->shape;
+      }
+      continue;
+    }
+    const bool last = std::none_of(
+        events.begin() + static_cast<std::ptrdiff_t>(i), events.end(), [](const Event& later) {
+          return later.what == KeyEvent::expired || later.what == KeyEvent::released;
+        });
+    if (!last) {
+      // Who held it then is not known any more.
+      if (!std::exchange(held, true)) {
+        seen.push_back(free_at(key, event.at, std::nullopt));
+        seen.back().holders.push_back({.owner = {}});
+        seen.back().shape = state->shape;
+      }
+      continue;
+    }
+    Sighting now = *state;
+    now.at = event.at;
+    now.changes = 1;
+    if (now.holders.empty()) {
+      // It was freed since, of which an event will tell.
+      if (held) break;
+      now.holders.push_back({.owner = {}});
+    } else if (now.ttl_left) {
+      *now.ttl_left += answered_at - event.at;
+    }
+    held = true;
+    seen.push_back(std::move(now));
+    break;
+  }
+  return seen;
+}
+
+std::optional<Sighting> RedisBook::judged(Entry& entry, Sighting state, TimePoint asked_at,
+                                          TimePoint answered_at) {
+  constexpr Duration kAtOnce = std::chrono::milliseconds(20);
+  const std::uint64_t changes = entry.changes;
+  const bool free = state.holders.empty();
+  const TimePoint noticed_at = changes > 0 ? entry.changed_at : asked_at;
+  const bool certain =
+      changes <= 1 && free && entry.held && entry.ends && noticed_at >= *entry.ends;
+  const bool other = entry.held && (free || hash_of(state.holders.front().owner) != entry.owner);
+  // The message of what has changed is still to come: that has the time, and says how often.
+  if (told_ != Told::nothing && changes == 0 && other && !certain) return std::nullopt;
+  // Of a short holding only the first half was told.
+  if (told_ == Told::changed && free && !entry.held && changes == 1) return std::nullopt;
+  entry.changes = 0;
+  const bool at_once = changes > 0 && answered_at - entry.changed_at <= kAtOnce;
+  state.at = at_once ? entry.changed_at : asked_at;
+  state.changes = changes;
+  // For want of budget: which of them were holdings is not known.
+  if (!at_once && changes > 2) coalesced_ += changes - 2;
+  if (state.ttl_left) *state.ttl_left += answered_at - state.at;
+  if (!free) {
+    entry.ending.reset();
+    return state;
+  }
+  state.ended = std::exchange(entry.ending, std::nullopt);
+  // Nobody else can delete it after its end, and a renewal would have been a change.
+  if (!state.ended && certain) state.ended = Ending::expired;
+  if (certain && changes == 0 && told_ == Told::changed) entry.expiry_looked_at = true;
+  return state;
+}
+
+void RedisBook::settle(const std::string& key, Entry& entry, const Sighting& last) {
+  entry.held = !last.holders.empty();
+  if (entry.held) {
+    entry.owner = hash_of(last.holders.front().owner);
+    if (entry.ends) expiries_.push({*entry.ends + kAfterExpiry, key});
+    return;
+  }
+  entry.ends.reset();
+  entry.owner = 0;
+  // The message of the expiry is still to come.
+  if (!entry.queued && !entry.expiry_looked_at) keys_.erase(key);
+}
+
+bool RedisBook::is_held(const std::string& key) const {
+  const auto found = keys_.find(key);
+  return found != keys_.end() && found->second.held;
+}
+
+bool RedisBook::is_held_by(const std::string& key, const std::string& owner) const {
+  const auto found = keys_.find(key);
+  return found != keys_.end() && found->second.held && found->second.owner == hash_of(owner);
+}
+
+std::vector<std::string> RedisBook::held_keys(KeyKind kind, std::size_t most) const {
+  std::vector<std::string> held;
+  for (const auto& [key, entry] : keys_) {
+    if (held.size() >= most) break;
+    if (entry.held && entry.kind == kind) held.push_back(key);
+  }
+  return held;
+}
+
+}  // namespace lockbench::watch

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <queue>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "watch/sighting.h"
+#include "watch/sources/redis_lock.h"
+
+namespace lockbench::watch {
+
+/// What a watch of Redis must remember of its keys: which have changed and were not looked at yet,
+/// which are held, and until when. Keys that are free and looked at are forgotten. Plain data, for
+/// one thread.
+class RedisBook {
+ public:
+  enum class Told {
+    nothing,  ///< of changes: keys are looked at from time to time
+    changed,  ///< that a key has changed
+    events,   ///< each change and what it was: a look only adds who holds it, and until when
+  };
+  RedisBook(std::size_t most_keys, Told told) : most_(most_keys), told_(told) {}
+
+  /// The key was changed, by an event that says no more. False: there is no room for the key.
+  bool changed(const std::string& key, TimePoint at);
+  /// The same, by one that says how.
+  bool changed(const std::string& key, KeyEvent event, TimePoint at);
+  /// The key is to be looked at, though nothing is known to have changed.
+  bool look_at(const std::string& key);
+  /// Everything that is held may have changed.
+  void all_changed(TimePoint at);
+  /// What should have expired by now is to be looked at.
+  void expire(TimePoint now);
+
+  /// The key to look at next, and how it is to be asked; nothing: none is waiting.
+  struct Turn {
+    std::string key;
+    KeyKind kind = KeyKind::unknown;
+    bool held = false;
+  };
+  std::optional<Turn> next();
+  /// The key that next() named stays the first.
+  void put_back(const Turn& turn);
+  bool nothing_waits() const { return waiting_.empty(); }
+  std::size_t waiting() const { return waiting_.size(); }
+
+  /// What the key's answers mean together with its events: the sightings that follow from them, in
+  /// order. `asked_at` and `answered_at` bound the moment of the state. Nothing in `state`: it is
+  /// no lock.
+  std::vector<Sighting> looked(const std::string& key, KeyKind kind, std::optional<Sighting> state,
+                               TimePoint asked_at, TimePoint answered_at);
+  /// Changes that were seen only together with others, since the last call.
+  std::uint64_t take_coalesced() { return std::exchange(coalesced_, 0); }
+
+  bool is_held(const std::string& key) const;
+  bool is_held_by(const std::string& key, const std::string& owner) const;
+  /// Of this kind, at most so many.
+  std::vector<std::string> held_keys(KeyKind kind, std::size_t most) const;
+  /// When the next one expires; TimePoint::max(): none is known to.
+  TimePoint next_expiry() const;
+  std::size_t size() const { return keys_.size(); }
+
+ private:
+  struct Event {
+    KeyEvent what;
+    TimePoint at;
+  };
+  struct Entry {
+    KeyKind kind = KeyKind::unknown;
+    bool held = false, queued = false;
+    std::size_t owner = 0;  ///< a hash
+    std::uint64_t changes = 0;
+    TimePoint changed_at{};
+    std::optional<TimePoint> ends{};
+    std::optional<Ending> ending{};  ///< as an event said
+    std::vector<Event> events{};     ///< only if they are exact
+    bool expiry_looked_at = false;   ///< so that the message about it is none of a change
+  };
+
+  Entry* entry_of(const std::string& key);
+  void enqueue(const std::string& key, Entry& entry);
+  std::vector<Sighting> replayed(const std::string& key, Entry& entry,
+                                 std::optional<Sighting> state, TimePoint answered_at);
+  std::optional<Sighting> judged(Entry& entry, Sighting state, TimePoint asked_at,
+                                 TimePoint answered_at);
+  void settle(const std::string& key, Entry& entry, const Sighting& last);
+
+  const std::size_t most_;
+  const Told told_;
+  std::unordered_map<std::string, Entry> keys_;
+  std::deque<std::string> waiting_;
+  struct Expiry {
+    TimePoint at;
+    std::string key;
+    bool operator>(const Expiry& other) const { return at > other.at; }
+  };
+  std::priority_queue<Expiry, std::vector<Expiry>, std::greater<>> expiries_;
+  std::uint64_t coalesced_ = 0;
+};
+
+}  // namespace lockbench::watch

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "strategies/redis/client/connection.h"
+#include "watch/sighting.h"
+
+// What the keys of locks in Redis look like, whatever library wrote them. Takes any answer.
+namespace lockbench::watch {
+
+enum class KeyKind {
+  unknown,
+  text,   ///< GET tells the owner
+  hash,   ///< HGETALL tells owners and how often each holds it
+  other,  ///< no lock
+};
+
+/// Of the answer to TYPE.
+KeyKind kind_of_type(std::string_view type);
+
+/// The answers about one key, of one moment or nearly so.
+struct RedisAnswers {
+  redis::Reply time_left;  ///< to PTTL
+  redis::Reply value;      ///< to GET or HGETALL
+};
+
+/// The lock's state, without waiters; `ttl_left` counts from the answer. Nothing: it is no lock.
+std::optional<Sighting> read_redis_lock(const std::string& key, KeyKind kind,
+                                        const RedisAnswers& answers);
+
+/// A key that stands beside a lock's own: a queue, numbers, times.
+struct Companion {
+  enum class What { fence, queue, other };
+  What what = What::other;
+  std::string lock;
+};
+/// Nothing: a lock's own key, as far as its name tells.
+std::optional<Companion> companion_of(std::string_view key);
+
+/// Where Redisson announces releases, and where its fair locks queue.
+std::string redisson_channel(std::string_view lock);
+std::string redisson_queue(std::string_view lock);
+
+/// What a keyspace notification says of a key.
+enum class KeyEvent {
+  written,   ///< a value was written, so it is held
+  released,  ///< deleted, or evicted, which the holder does not know
+  expired,
+  timed,  ///< its TTL was changed
+  none,
+};
+KeyEvent key_event_of(std::string_view name);
+
+/// Whether notify-keyspace-events has all that locks need: which of them may be "E" or "K".
+bool notifies_of_locks(std::string_view flags, char by);
+
+/// What a command that MONITOR shows does to a lock.
+struct MonitoredCommand {
+  enum class What {
+    attempt,   ///< sets the key if it does not exist: refused if it does
+    written,   ///< sets it in any case
+    released,  ///< deletes it
+    named,     ///< names the key and a token, as a script does
+  };
+  What what = What::named;
+  std::string key;
+  std::vector<std::string> words;  ///< all arguments behind the command's name
+  bool by_script = false;
+};
+/// Nothing: a line that is none, or a command that has nothing to do with locks.
+std::optional<MonitoredCommand> read_monitored(std::string_view line);
+
+}  // namespace lockbench::watch

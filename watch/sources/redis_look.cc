@@ -1,0 +1,182 @@
+#include "watch/sources/redis_look.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+namespace lockbench::watch {
+namespace {
+
+using redis::Reply;
+
+constexpr std::size_t kMostCompanions = 10'000;
+constexpr std::size_t kMostAtOnce = 128;
+
+std::optional<std::uint64_t> count_in(const Reply& reply) {
+  if (reply.type != Reply::Type::integer || reply.integer < 0) return std::nullopt;
+  return static_cast<std::uint64_t>(reply.integer);
+}
+
+/// Channel and number.
+std::optional<std::uint64_t> subscribers_in(const Reply& reply) {
+  if (reply.type != Reply::Type::array || reply.elements.size() != 2) return std::nullopt;
+  return count_in(reply.elements[1]);
+}
+
+std::optional<std::uint64_t> number_in(const Reply& reply) {
+  std::uint64_t number = 0;
+  const char* const end = reply.text.data() + reply.text.size();
+  const auto [stopped, error] = std::from_chars(reply.text.data(), end, number);
+  if (reply.text.empty() || error != std::errc() || stopped != end) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+void RedisLook::know(const Companion& companion) {
+  auto& known = companion.what == Companion::What::queue ? queued_ : fenced_;
+  if (companion.what == Companion::What::other || known.size() >= kMostCompanions) return;
+  known.insert(companion.lock);
+}
+
+RedisLook::Question RedisLook::question_for(RedisBook::Turn turn) const {
+  Question question{.turn = std::move(turn)};
+  question.asked_as = question.turn.kind == KeyKind::unknown ? usual_ : question.turn.kind;
+  question.redisson = question.asked_as == KeyKind::hash && may_count_subscribers_;
+  const bool text = question.asked_as == KeyKind::text;
+  question.queue = text && queued_.contains(question.turn.key);
+  question.fence = text && !question.queue && fenced_.contains(question.turn.key);
+  return question;
+}
+
+void RedisLook::ask(const Question& question) {
+  const std::string& key = question.turn.key;
+  connection_.queue({"PTTL", key});
+  connection_.queue({question.asked_as == KeyKind::hash ? "HGETALL" : "GET", key});
+  if (question.redisson) {
+    connection_.queue({"PUBSUB", "NUMSUB", redisson_channel(key)});
+    connection_.queue({"LLEN", redisson_queue(key)});
+  }
+  if (question.queue) connection_.queue({"ZCARD", key + ":queue"});
+  if (question.fence) connection_.queue({"GET", key + ":fencing"});
+}
+
+StoreResult<std::vector<RedisLook::Answer>> RedisLook::batch(RedisBook& book,
+                                                             const std::stop_token& stop) {
+  std::vector<Question> questions;
+  while (questions.size() < kMostAtOnce) {
+    auto turn = book.next();
+    if (!turn) break;
+    Question question = question_for(*turn);
+    if (!budget_.spend(question.commands(), env_.now())) {
+      book.put_back(*turn);
+      break;
+    }
+    questions.push_back(std::move(question));
+  }
+  if (questions.empty()) return std::vector<Answer>();
+  return exchange(std::move(questions), stop);
+}
+
+StoreResult<RedisLook::Answer> RedisLook::one(const std::string& key, const std::stop_token& stop) {
+  auto answers = exchange({question_for({.key = key})}, stop);
+  if (!answers) return tl::unexpected(std::move(answers.error()));
+  return std::move(answers->front());
+}
+
+StoreResult<Reply> RedisLook::receive(const std::stop_token& stop) {
+  auto reply = connection_.receive(stop);
+  if (reply || reply.error().kind != StoreError::Kind::rejected) return reply;
+  Reply refused;
+  refused.type = Reply::Type::error;
+  refused.text = reply.error().message;
+  return refused;
+}
+
+StoreResult<std::vector<RedisLook::Answer>> RedisLook::exchange(std::vector<Question> questions,
+                                                                const std::stop_token& stop) {
+  std::vector<Answer> answers;
+  // The second round is for those that turned out to be of another type, the third for those that
+  // changed it meanwhile.
+  constexpr int kRounds = 3;
+  for (int round = 0; round < kRounds && !questions.empty(); ++round) {
+    for (const Question& question : questions) ask(question);
+    const TimePoint asked_at = env_.now();
+    connection_.flush(stop);
+    std::vector<Question> again;
+    for (Question& question : questions) {
+      auto answer = receive(question, asked_at, stop);
+      if (!answer) return tl::unexpected(std::move(answer.error()));
+      if (*answer) {
+        answers.push_back(**std::move(answer));
+      } else {
+        again.push_back(std::move(question));
+      }
+    }
+    const TimePoint now = env_.now();
+    budget_.answered(now - asked_at, now);
+    for (const Question& question : again) connection_.queue({"TYPE", question.turn.key});
+    for (Question& question : again) {
+      auto type = receive(stop);
+      if (!type) return tl::unexpected(std::move(type.error()));
+      const KeyKind kind = kind_of_type(type->text);
+      budget_.owe(1);
+      if (kind == KeyKind::text || kind == KeyKind::hash) {
+        question.turn.kind = usual_ = kind;
+        question = question_for(std::move(question.turn));
+        budget_.owe(question.commands());
+        continue;
+      }
+      answers.push_back({.key = question.turn.key,
+                         .kind = kind,
+                         .state = std::nullopt,
+                         .asked_at = asked_at,
+                         .answered_at = now});
+      question.turn.key.clear();
+    }
+    std::erase_if(again, [](const Question& question) { return question.turn.key.empty(); });
+    questions = std::move(again);
+  }
+  return answers;
+}
+
+StoreResult<std::optional<RedisLook::Answer>> RedisLook::receive(const Question& question,
+                                                                 TimePoint asked_at,
+                                                                 const std::stop_token& stop) {
+  RedisAnswers answers;
+  Reply subscribers, queue;
+  std::vector<Reply*> expected{&answers.time_left, &answers.value};
+  if (question.redisson) expected.insert(expected.end(), {&subscribers, &queue});
+  if (question.queue || question.fence) expected.push_back(&queue);
+  for (Reply* const into : expected) {
+    auto reply = receive(stop);
+    if (!reply) return tl::unexpected(std::move(reply.error()));
+    *into = *std::move(reply);
+  }
+  if (subscribers.type == Reply::Type::error || queue.type == Reply::Type::error) {
+    may_count_subscribers_ = may_count_subscribers_ && !question.redisson;
+  }
+  const bool another_type = answers.value.type == Reply::Type::error &&
+                            answers.value.text.find("WRONGTYPE") != std::string::npos;
+  if (another_type) return std::nullopt;
+  Answer answer{.key = question.turn.key,
+                .kind = question.asked_as,
+                .state = read_redis_lock(question.turn.key, question.asked_as, answers),
+                .asked_at = asked_at,
+                .answered_at = env_.now()};
+  if (!answer.state) return answer;
+  if (question.redisson) {
+    const auto queued = count_in(queue), subscribed = subscribers_in(subscribers);
+    if (queued || subscribed) {
+      answer.state->waiters = std::max(queued.value_or(0), subscribed.value_or(0));
+    }
+  }
+  if (question.queue) answer.state->waiters = count_in(queue);
+  if (question.fence && !answer.state->holders.empty()) {
+    answer.state->shape = Shape::fenced_token;
+    answer.state->fence = number_in(queue);
+  }
+  return answer;
+}
+
+}  // namespace lockbench::watch

@@ -1,0 +1,69 @@
+#include "watch/sources/redis_monitor.h"
+
+#include <algorithm>
+
+#include "watch/sources/patterns.h"
+
+namespace lockbench::watch {
+namespace {
+
+/// Keys that one window remembers.
+constexpr std::size_t kMostRemembered = 10'000;
+
+}  // namespace
+
+void MonitorView::expired(const std::string& key, const std::string& owner) {
+  if (expired_.size() >= kMostRemembered) expired_.erase(expired_.begin());
+  expired_[key] = owner;
+}
+
+void MonitorView::take(const MonitoredCommand& command, const RedisBook& book) {
+  using What = MonitoredCommand::What;
+  const std::string& key = command.key;
+  if (const auto lost = expired_.find(key); lost != expired_.end()) {
+    const auto& words = command.words;
+    const bool theirs = std::find(words.begin() + 1, words.end(), lost->second) != words.end();
+    if (theirs && command.what != What::attempt) {
+      found_[key].overran = true;
+      expired_.erase(lost);
+    }
+  }
+  if (command.what == What::named || held_.size() >= kMostRemembered ||
+      found_.size() >= kMostRemembered)
+    return;
+  bool& held = held_.try_emplace(key, book.is_held(key)).first->second;
+  // What has expired is no command.
+  if (held && command.what == What::attempt && !book.is_held(key)) held = false;
+  if (command.what == What::attempt && held) ++found_[key].refused;
+  held = command.what != What::released;
+}
+
+StoreResult<void> RedisMonitor::step(const std::vector<std::string>& patterns,
+                                     const RedisBook& book, const std::stop_token& stop) {
+  constexpr int kPauses = 9, kMostLines = 20'000;
+  const TimePoint now = env_.now();
+  if (now >= turns_at_) {
+    open_ = !open_;
+    turns_at_ = now + (open_ ? window_ : kPauses * window_);
+    feed_.close();
+    if (open_) {
+      if (auto begun = feed_.call({"MONITOR"}, stop); !begun) {
+        open_ = false;
+        return tl::unexpected(std::move(begun.error()));
+      }
+    }
+  }
+  for (int lines = 0; open_ && lines < kMostLines; ++lines) {
+    auto line = feed_.next(Duration::zero(), stop);
+    if (!line) {
+      open_ = false;
+      break;  // the next window connects again
+    }
+    if (!*line) break;
+    const auto command = read_monitored((*line)->text);
+    if (command && matches_any(patterns, command->key)) view_.take(*command, book);
+  }
+  return {};
+}
+
+}  // namespace lockbench::watch

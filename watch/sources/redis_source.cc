@@ -1,0 +1,464 @@
+#include "watch/sources/redis_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "strategies/redis/client/feed.h"
+#include "watch/sources/budget.h"
+#include "watch/sources/outages.h"
+#include "watch/sources/patterns.h"
+#include "watch/sources/redis_book.h"
+#include "watch/sources/redis_look.h"
+#include "watch/sources/redis_monitor.h"
+#include "watch/sources/redis_scan.h"
+
+namespace lockbench::watch {
+namespace {
+
+using redis::Command;
+using redis::Feed;
+using redis::Reply;
+using std::chrono::milliseconds;
+
+constexpr std::string_view kInvalidations = "__redis__:invalidate";
+/// How long the watch waits for a message at most, so that it notices what is due.
+constexpr Duration kTick = milliseconds(50);
+/// How often it asks who waits, and whether the connection still lives.
+constexpr Duration kWaitersEvery = milliseconds(250), kPingEvery = milliseconds(500);
+
+/// How the server tells of changes.
+enum class Way { tracking, notifications, scan };
+
+SourceFacts facts_of(const std::string& endpoint, Way way, bool monitor) {
+  SourceFacts facts{.store = "redis", .endpoint = endpoint, .way = {}, .waiters = {}, .unseen = {}};
+  facts.waiters = "PUBSUB NUMSUB of Redisson's channels, LLEN and ZCARD of queues";
+  switch (way) {
+    case Way::tracking:
+      facts.way = "CLIENT TRACKING";
+      facts.accuracy = Accuracy::at_least;
+      facts.unseen.emplace_back(
+          "what happens to a key within one turn of the server's loop comes as one change: figures "
+          "of contended keys are lower bounds");
+      break;
+    case Way::notifications:
+      facts.way = "keyspace notifications";
+      facts.accuracy = Accuracy::exact;
+      break;
+    case Way::scan:
+      facts.way = "SCAN";
+      facts.accuracy = Accuracy::sampled;
+      facts.unseen.emplace_back(
+          "holds between two looks are missed, short ones more often than long ones");
+      break;
+  }
+  if (monitor) {
+    facts.waiters += ", MONITOR in windows";
+  } else {
+    facts.unseen.emplace_back("attempts that were refused: only MONITOR shows them (--monitor)");
+  }
+  return facts;
+}
+
+/// One connection's time of watching, from its first command to its loss.
+class RedisWatch {
+ public:
+  RedisWatch(const redis::Endpoint& endpoint, const Request& request, Env& env, Budget& budget)
+      : endpoint_(endpoint),
+        display_(endpoint.display()),
+        request_(request),
+        env_(env),
+        budget_(budget),
+        connection_(redis::make_hiredis_factory()->make(endpoint, request.command_timeout, env)),
+        feed_(endpoint, request.command_timeout, env),
+        look_(*connection_, env, budget),
+        scan_(*connection_, request.locks) {
+    if (request.monitor) {
+      monitor_ =
+          std::make_unique<RedisMonitor>(endpoint, *request.monitor, request.command_timeout, env);
+    }
+  }
+
+  /// Connects, and finds out how the server may be watched.
+  StoreResult<void> begin(const std::stop_token& stop) {
+    if (auto connected = connection_->connect(stop); !connected) return connected;
+    connected_times_ = connection_->times_connected();
+    if (auto allowed = check_rights(stop); !allowed) return allowed;
+    if (request_.locks.empty()) return {};
+    if (auto chosen = choose_way(stop); !chosen) return chosen;
+    book_ = std::make_unique<RedisBook>(request_.most_locks, told());
+    return {};
+  }
+
+  /// Watches until the connection breaks, which the error says, or the stop.
+  StoreResult<void> run(Sink& sink, Outages& outages, const std::stop_token& stop) {
+    sink.facts(facts_of(display_, way_, monitor_ != nullptr));
+    outages.restored();
+    while (!stop.stop_requested()) {
+      if (auto stepped = step(sink, stop); !stepped) return stepped;
+    }
+    return {};
+  }
+
+  StoreResult<void> propose(Sink& sink, Outages& outages, const std::stop_token& stop) {
+    sink.facts(facts_of(display_, Way::scan, false));
+    outages.restored();
+    KeyProposals proposals;
+    while (!stop.stop_requested()) {
+      if (!budget_.spend(1, env_.now())) {
+        env_.wait(nullptr, env_.now() + kTick, stop);
+        continue;
+      }
+      auto keys = scan_.step(stop);
+      if (!keys) return tl::unexpected(std::move(keys.error()));
+      for (const std::string& key : *keys) {
+        if (!proposals.is_new(key)) continue;
+        while (!budget_.spend(RedisLook::kMostQuestions, env_.now()) && !stop.stop_requested()) {
+          env_.wait(nullptr, env_.now() + kTick, stop);
+        }
+        auto looked = look_.one(key, stop);
+        if (!looked) return tl::unexpected(std::move(looked.error()));
+        if (auto proposal = proposals.judge(key, *looked)) {
+          sink.proposed(display_, proposal->pattern, proposal->shape);
+        }
+      }
+    }
+    return {};
+  }
+
+ private:
+  RedisBook::Told told() const {
+    if (way_ == Way::scan) return RedisBook::Told::nothing;
+    return way_ == Way::tracking ? RedisBook::Told::changed : RedisBook::Told::events;
+  }
+
+  StoreResult<void> check_rights(const std::stop_token& stop) {
+    // A key that does not exist shows whether others like it may be read.
+    const std::vector<std::string> prefixes = merged_prefixes(request_.locks);
+    for (const std::string& prefix : prefixes) {
+      const std::string key = prefix + "lockbench-watch-looks";
+      for (const std::string_view command : {"PTTL", "GET"}) {
+        auto reply = connection_->call({command, key}, stop);
+        if (!reply) return tl::unexpected(std::move(reply.error()));
+      }
+    }
+    return {};
+  }
+
+  /// False: it does not allow it.
+  StoreResult<bool> allowed(StoreResult<Reply> reply) {
+    if (reply) return true;
+    if (reply.error().kind == StoreError::Kind::rejected) return false;
+    return tl::unexpected(std::move(reply.error()));
+  }
+
+  StoreResult<void> choose_way(const std::stop_token& stop) {
+    auto subscribed = subscribe_to_events(stop);
+    if (!subscribed) return tl::unexpected(std::move(subscribed.error()));
+    if (*subscribed) {
+      way_ = Way::notifications;
+      return {};
+    }
+    auto tracked = track(stop);
+    if (!tracked) return tl::unexpected(std::move(tracked.error()));
+    way_ = *tracked ? Way::tracking : Way::scan;
+    return {};
+  }
+
+  /// True: they tell of everything that happens to locks.
+  StoreResult<bool> subscribe_to_events(const std::stop_token& stop) {
+    const auto flags = connection_->call({"CONFIG", "GET", "notify-keyspace-events"}, stop);
+    if (!flags && flags.error().kind != StoreError::Kind::rejected) {
+      return tl::unexpected(flags.error());
+    }
+    const bool known = flags && flags->elements.size() == 2;
+    const std::string on = known ? flags->elements[1].text : "";
+    if (known && on.empty()) return false;
+    const bool by_event = known && !notifies_of_locks(on, 'K') && notifies_of_locks(on, 'E');
+    std::vector<std::string> words{"PSUBSCRIBE"};
+    if (by_event) {
+      words.push_back(fmt::format("__keyevent@{}__:*", endpoint_.database));
+    } else {
+      for (const std::string& pattern : request_.locks) {
+        words.push_back(fmt::format("__keyspace@{}__:{}", endpoint_.database, redis_glob(pattern)));
+      }
+    }
+    const std::vector<std::string_view> views(words.begin(), words.end());
+    // The invalidations first: nothing comes on that channel yet.
+    auto channel = allowed(feed_.call({"SUBSCRIBE", kInvalidations}, stop));
+    if (!channel) return channel;
+    auto events = allowed(feed_.call(views, stop));
+    if (!events) return events;
+    return *events && known && (by_event || notifies_of_locks(on, 'K'));
+  }
+
+  StoreResult<bool> track(const std::stop_token& stop) {
+    // In RESP2 a connection that has subscribed takes no other command: a new one.
+    feed_.close();
+    const auto id = feed_.call({"CLIENT", "ID"}, stop);
+    if (!id && id.error().kind != StoreError::Kind::rejected) return tl::unexpected(id.error());
+    if (!id || id->type != Reply::Type::integer) return false;
+    auto subscribed = allowed(feed_.call({"SUBSCRIBE", kInvalidations}, stop));
+    if (!subscribed || !*subscribed) return subscribed;
+    std::vector<std::string> words{"PSUBSCRIBE"};
+    for (const std::string& pattern : request_.locks) {
+      words.push_back(fmt::format("__keyspace@{}__:{}", endpoint_.database, redis_glob(pattern)));
+    }
+    // Those that are on tell how holdings end.
+    auto events =
+        allowed(feed_.call(std::vector<std::string_view>(words.begin(), words.end()), stop));
+    if (!events) return events;
+    words = {"CLIENT", "TRACKING", "ON", "REDIRECT", std::to_string(id->integer), "BCAST"};
+    for (const std::string& prefix : merged_prefixes(request_.locks)) {
+      if (prefix.empty()) continue;
+      words.emplace_back("PREFIX");
+      words.push_back(prefix);
+    }
+    const std::vector<std::string_view> views(words.begin(), words.end());
+    return allowed(connection_->call(Command(views), stop));
+  }
+
+  StoreResult<void> step(Sink& sink, const std::stop_token& stop) {
+    if (auto heard = hear(sink, stop); !heard) return heard;
+    if (monitor_) {
+      if (auto seen = monitor_->step(request_.locks, *book_, stop); !seen) {
+        if (seen.error().kind == StoreError::Kind::rejected) {
+          sink.missed(display_, 0, "MONITOR is not allowed: " + seen.error().message);
+          monitor_.reset();
+          sink.facts(facts_of(display_, way_, false));
+        }
+      }
+      take_found();
+    }
+    book_->expire(env_.now());
+    if (auto scanned = scan(stop); !scanned) return scanned;
+    if (auto looked = look(sink, stop); !looked) return looked;
+    return keep_up(stop);
+  }
+
+  /// Takes messages; waits for one if there is nothing else to do.
+  StoreResult<void> hear(Sink& sink, const std::stop_token& stop) {
+    constexpr int kMostMessages = 4096;
+    const TimePoint now = env_.now();
+    TimePoint until = std::min(now + kTick, book_->next_expiry());
+    if (!book_->nothing_waits())
+      until = std::min(until, budget_.next(RedisLook::kMostQuestions, now));
+    if (!scanned_) until = std::min(until, budget_.next(1, now));
+    Duration longest = std::max(until - now, Duration::zero());
+    if (way_ == Way::scan) {
+      env_.wait(nullptr, now + longest, stop);
+      return {};
+    }
+    for (int i = 0; i < kMostMessages && !stop.stop_requested(); ++i) {
+      auto said = feed_.next(longest, stop);
+      if (!said && stop.stop_requested()) return {};
+      if (!said) return tl::unexpected(std::move(said.error()));
+      if (!*said) break;
+      take(**said, sink);
+      longest = Duration::zero();
+    }
+    return {};
+  }
+
+  void take(const Reply& said, Sink& sink) {
+    const TimePoint now = env_.now();
+    if (const auto changed = redis::read_invalidation(said)) {
+      if (changed->all) book_->all_changed(now);
+      for (const std::string& key : changed->keys) {
+        if (is_lock(key) && !book_->changed(key, now)) no_room(sink);
+      }
+      return;
+    }
+    const auto message = redis::read_message(said);
+    if (!message) return;
+    const bool by_event = message->channel.starts_with("__keyevent");
+    std::string_view about = message->channel;
+    about.remove_prefix(std::min(about.find(':') + 1, about.size()));
+    const std::string key(by_event ? message->payload : about);
+    const KeyEvent event = key_event_of(by_event ? about : message->payload);
+    if (is_lock(key) && !book_->changed(key, event, now)) no_room(sink);
+  }
+
+  void no_room(Sink& sink) {
+    sink.missed(display_, 1, fmt::format("more than {} locks at once", request_.most_locks));
+  }
+
+  /// Notes what keys beside a lock tell of it.
+  bool is_lock(const std::string& key) {
+    if (!matches_any(request_.locks, key)) return false;
+    const auto companion = companion_of(key);
+    if (!companion) return true;
+    look_.know(*companion);
+    return false;
+  }
+
+  StoreResult<void> scan(const std::stop_token& stop) {
+    if (scanned_ && (way_ != Way::scan || env_.now() < scan_again_at_)) return {};
+    if (!budget_.spend(1, env_.now())) return {};
+    auto keys = scan_.step(stop);
+    if (!keys) return tl::unexpected(std::move(keys.error()));
+    for (const std::string& key : *keys) {
+      if (is_lock(key)) book_->look_at(key);
+    }
+    scanned_ = scan_.at_start();
+    if (!scanned_ || way_ != Way::scan) return {};
+    // Keys that are gone do not turn up again.
+    for (const KeyKind kind : {KeyKind::text, KeyKind::hash}) {
+      for (const std::string& key : book_->held_keys(kind, request_.most_locks)) {
+        book_->look_at(key);
+      }
+    }
+    scan_again_at_ = env_.now() + kTick;
+    return {};
+  }
+
+  StoreResult<void> look(Sink& sink, const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      auto answers = look_.batch(*book_, stop);
+      if (!answers) return tl::unexpected(std::move(answers.error()));
+      for (RedisLook::Answer& answer : *answers) tell(std::move(answer), sink);
+      if (answers->empty()) break;
+    }
+    if (const std::uint64_t coalesced = book_->take_coalesced(); coalesced > 0) {
+      sink.missed(display_, coalesced, "changes that came together with others");
+    }
+    return {};
+  }
+
+  void tell(RedisLook::Answer answer, Sink& sink) {
+    auto seen = book_->looked(answer.key, answer.kind, std::move(answer.state), answer.asked_at,
+                              answer.answered_at);
+    if (seen.empty()) return;
+    if (const auto found = found_.find(answer.key); found != found_.end()) {
+      seen.back().refused = found->second.refused;
+      seen.back().overran = found->second.overran;
+      if (seen.back().overran && !seen.back().ended) seen.back().ended = Ending::expired;
+      found_.erase(found);
+    }
+    for (Sighting& sighting : seen) {
+      note_owner(sighting);
+      sink.seen(display_, std::move(sighting));
+    }
+  }
+
+  /// For MONITOR: who lost it by expiry.
+  void note_owner(const Sighting& sighting) {
+    if (!monitor_) return;
+    constexpr std::size_t kMost = 10'000;
+    if (!sighting.holders.empty()) {
+      if (owners_.size() < kMost) owners_[sighting.lock] = sighting.holders.front().owner;
+      return;
+    }
+    const auto owner = owners_.find(sighting.lock);
+    if (owner == owners_.end()) return;
+    if (sighting.ended == Ending::expired) {
+      monitor_->view().expired(sighting.lock, owner->second);
+    }
+    owners_.erase(owner);
+  }
+
+  void take_found() {
+    if (!monitor_) return;
+    for (const auto& [key, found] : monitor_->view().take_found()) {
+      MonitorView::Found& all = found_[key];
+      all.refused += found.refused;
+      all.overran = all.overran || found.overran;
+      if (!book_->look_at(key)) found_.erase(key);
+    }
+  }
+
+  /// Asks who waits for what is held, and whether the server still keeps the connection: without
+  /// it nothing is tracked.
+  StoreResult<void> keep_up(const std::stop_token& stop) {
+    constexpr std::size_t kMost = 256;
+    const TimePoint now = env_.now();
+    if (now >= waiters_at_) {
+      waiters_at_ = now + kWaitersEvery;
+      if (book_->nothing_waits() && scanned_) {
+        for (const std::string& key : book_->held_keys(KeyKind::hash, kMost)) book_->look_at(key);
+        for (const std::string& key : look_.queued_locks()) {
+          if (book_->is_held(key)) book_->look_at(key);
+        }
+      }
+    }
+    if (now >= ping_at_) {
+      ping_at_ = now + kPingEvery;
+      budget_.owe(1);
+      const auto answer = connection_->call({"PING"}, stop);
+      if (!answer && answer.error().kind != StoreError::Kind::rejected) {
+        return tl::unexpected(answer.error());
+      }
+      budget_.answered(env_.now() - now, now);
+    }
+    if (connection_->times_connected() == connected_times_) return {};
+    return tl::unexpected(
+        StoreError{StoreError::Kind::unanswered, display_ + ": the connection was lost"});
+  }
+
+  const redis::Endpoint& endpoint_;
+  const std::string display_;
+  const Request& request_;
+  Env& env_;
+  Budget& budget_;
+  std::unique_ptr<redis::Connection> connection_;
+  Feed feed_;
+  RedisLook look_;
+  KeyScan scan_;
+  Way way_ = Way::scan;
+  std::unique_ptr<RedisBook> book_;
+  std::unique_ptr<RedisMonitor> monitor_;
+  std::map<std::string, MonitorView::Found> found_;
+  std::map<std::string, std::string> owners_;  ///< of held locks, for MONITOR
+  std::uint64_t connected_times_ = 0;
+  bool scanned_ = false;
+  TimePoint scan_again_at_{}, waiters_at_{}, ping_at_{};
+};
+
+class RedisSource : public Source {
+ public:
+  RedisSource(redis::Endpoint endpoint, const Request& request)
+      : endpoint_(std::move(endpoint)),
+        request_(request),
+        env_(make_system_env(0), sent_),
+        budget_(request.budget) {}
+
+  tl::expected<void, std::string> reach(const std::stop_token& stop) override {
+    RedisWatch watch(endpoint_, request_, env_, budget_);
+    if (auto begun = watch.begin(stop); !begun) return tl::unexpected(begun.error().message);
+    return {};
+  }
+
+  void run(Sink& sink, const std::stop_token& stop) override {
+    Outages outages(sink, endpoint_.display(), env_);
+    while (!stop.stop_requested()) {
+      RedisWatch watch(endpoint_, request_, env_, budget_);
+      StoreResult<void> ended = watch.begin(stop);
+      if (ended) {
+        ended = request_.locks.empty() ? watch.propose(sink, outages, stop)
+                                       : watch.run(sink, outages, stop);
+      }
+      if (!ended && !stop.stop_requested()) outages.lost(ended.error().message, stop);
+    }
+  }
+
+  std::uint64_t commands() const override { return sent_.load(std::memory_order_relaxed); }
+
+ private:
+  const redis::Endpoint endpoint_;
+  const Request request_;
+  std::atomic<std::uint64_t> sent_ = 0;
+  CountingEnv env_;
+  Budget budget_;
+};
+
+}  // namespace
+
+std::unique_ptr<Source> make_redis_source(redis::Endpoint endpoint, const Request& request) {
+  return std::make_unique<RedisSource>(std::move(endpoint), request);
+}
+
+}  // namespace lockbench::watch

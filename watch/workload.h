@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "strategies/duration.h"
+#include "watch/ledger.h"
+
+namespace lockbench::watch {
+
+/// A workload that was seen, in the terms of `run`, `capacity` and `choose`.
+struct ObservedWorkload {
+  double rate = 0;
+  bool constant_arrival = false;  ///< else Poisson
+  std::uint64_t clients = 1, keys = 1;
+  double key_skew = 0;
+  std::optional<Duration> work_p50, work_p99, ttl;
+  double shared_share = 0;
+  std::vector<std::pair<double, Duration>> hold;  ///< quantiles
+  std::vector<std::string> remarks;               ///< what is approximate, a sentence each
+};
+
+/// Nothing can be said of no acquisition: the error says so.
+tl::expected<ObservedWorkload, std::string> workload_of(const Usage& usage);
+
+/// The Zipf exponent that makes these acquisitions by lock most likely; 0 if they may as well be
+/// uniform.
+double fit_zipf(const std::vector<std::uint64_t>& by_lock);
+
+/// Lines for --hold quantiles:FILE.
+std::string quantiles_text(const ObservedWorkload& workload);
+/// A file for --config; `hold_file`: the path of the quantiles.
+std::string toml_text(const ObservedWorkload& workload, std::string_view hold_file);
+
+/// Writes `path` and, beside it, the quantiles ("workload.toml" and "workload.hold"). The error
+/// names the file.
+tl::expected<void, std::string> write_workload(const ObservedWorkload& workload,
+                                               const std::string& path);
+
+}  // namespace lockbench::watch
