@@ -1,0 +1,319 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+#include "cli/commands/commands.h"
+#include "cli/commands/finish.h"
+#include "cli/commands/watch_options.h"
+#include "cli/commands/watching.h"
+#include "cli/console/facts.h"
+#include "cli/console/publish.h"
+#include "cli/console/screen.h"
+#include "cli/console/session.h"
+#include "cli/console/watch_text.h"
+#include "exporter/exporter.h"
+#include "results/file/save.h"
+#include "strategies/store.h"
+#include "watch/record.h"
+#include "watch/workload.h"
+
+namespace lockbench::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kBetweenPictures = 1s, kBetweenKeeps = 10s;
+constexpr unsigned kScrapers = 64;
+
+/// What the user sees meanwhile.
+class Display {
+ public:
+  virtual ~Display() = default;
+  virtual void show(const watch::Picture& picture) = 0;
+  /// Until then, or the stop. False: the user wants to leave.
+  virtual bool wait(TimePoint until, const std::stop_token& stop) = 0;
+};
+
+class LinesDisplay : public Display {
+ public:
+  explicit LinesDisplay(Console& console) : console_(console) {}
+
+  void show(const watch::Picture& picture) override {
+    for (const std::string& line : lines_.lines(picture)) {
+      console_.note(rfc3339(std::chrono::system_clock::now()) + " " + line);
+    }
+  }
+  bool wait(TimePoint until, const std::stop_token& stop) override {
+    std::unique_lock lock(mutex_);
+    never_.wait_for(lock, stop, until - TimePoint::clock::now(), [] { return false; });
+    return true;
+  }
+
+ private:
+  Console& console_;
+  WatchLines lines_;
+  std::mutex mutex_;
+  std::condition_variable_any never_;
+};
+
+class ScreenDisplay : public Display {
+ public:
+  explicit ScreenDisplay(std::unique_ptr<Screen> screen)
+      : screen_(std::move(screen)), view_(!is_utf8_locale()) {}
+
+  void show(const watch::Picture& picture) override {
+    picture_ = picture;
+    draw();
+  }
+  bool wait(TimePoint until, const std::stop_token& stop) override {
+    constexpr Duration kLongest = 50ms;  // between looks at the stop and at the screen's size
+    while (!stop.stop_requested()) {
+      const Duration left = until - TimePoint::clock::now();
+      if (left <= Duration::zero()) return true;
+      const std::vector<Key> keys = read_keys(screen_->typed(std::min(left, kLongest)));
+      for (const Key key : keys) {
+        if (!view_.press(key, picture_)) return false;
+      }
+      const ScreenSize size = screen_->size();
+      const bool resized = size.columns != drawn_.columns || size.lines != drawn_.lines;
+      if ((!keys.empty() || resized) && !draw()) return false;
+    }
+    return true;
+  }
+
+ private:
+  bool draw() {
+    drawn_ = screen_->size();
+    return screen_->draw(view_.lines(picture_, drawn_));
+  }
+
+  std::unique_ptr<Screen> screen_;
+  WatchView view_;
+  watch::Picture picture_;
+  ScreenSize drawn_;
+};
+
+std::unique_ptr<Display> make_display(const WatchOptions& options, Console& console) {
+  const bool screen = !options.output.quiet && !options.once && !options.no_screen;
+  if (screen && is_terminal(stderr)) {
+    if (auto opened = Screen::open(STDIN_FILENO, STDERR_FILENO, may_color(stderr))) {
+      return std::make_unique<ScreenDisplay>(std::move(opened));
+    }
+  }
+  return std::make_unique<LinesDisplay>(console);
+}
+
+/// /metrics of a watch, if they are asked for.
+class WatchExport {
+ public:
+  static tl::expected<WatchExport, UsageError> start(const MetricsOptions& options,
+                                                     Console& console) {
+    WatchExport started;
+    if (!options.listen) return started;
+    if (auto can = exporter::available(); !can) {
+      return tl::unexpected(UsageError{"--metrics-listen: " + can.error()});
+    }
+    const results::Build build = build_facts();
+    started.metrics_ = std::make_shared<exporter::WatchMetrics>();
+    started.exporter_ =
+        exporter::Exporter::make(started.metrics_, {.run = {},
+                                                    .build = {{"version", build.version},
+                                                              {"commit", build.commit},
+                                                              {"build_type", build.build_type}}});
+    const auto serving = started.exporter_->serve(*options.listen, kScrapers);
+    if (!serving) return tl::unexpected(UsageError{"--metrics-listen: " + serving.error()});
+    console.note(fmt::format("metrics on http://{}/metrics", serving->to_string()));
+    return started;
+  }
+
+  void show(const watch::Picture& picture) {
+    if (metrics_ != nullptr) metrics_->show(picture);
+  }
+
+ private:
+  std::shared_ptr<exporter::WatchMetrics> metrics_;
+  std::unique_ptr<exporter::Exporter> exporter_;
+};
+
+tl::expected<std::vector<std::unique_ptr<watch::Source>>, UsageError> sources_of(
+    const WatchOptions& options) {
+  std::vector<std::unique_ptr<watch::Source>> sources;
+  for (const auto& [store, urls] : options.servers) {
+    if (urls.empty()) continue;
+    auto source = watch::make_source(store, urls, options.request);
+    if (!source) return tl::unexpected(UsageError{source.error()});
+    sources.push_back(*std::move(source));
+  }
+  return sources;
+}
+
+/// Of the servers that were given: without their versions, which it takes more rights to ask for.
+std::map<std::string, results::Server> server_facts(const WatchOptions& options) {
+  std::map<std::string, results::Server> facts;
+  for (const auto& [store, urls] : options.servers) {
+    const StoreKind* const kind = find_store_kind(store);
+    if (urls.empty() || kind == nullptr) continue;
+    results::Server& server = facts[store];
+    for (const std::string& url : urls) {
+      server.endpoints.push_back(kind->display(url).value_or("?"));
+    }
+  }
+  return facts;
+}
+
+/// One watch from its start to its end.
+class WatchCommand {
+ public:
+  WatchCommand(const WatchOptions& options, results::Result result, std::string record,
+               Session& session, Watching& watching, WatchExport& exported)
+      : options_(options),
+        result_(std::move(result)),
+        record_(std::move(record)),
+        session_(session),
+        watching_(watching),
+        exported_(exported),
+        file_(record_, session.console()) {}
+
+  int carry_out() {
+    watch_on();
+    watching_.end();
+    const TimePoint now = TimePoint::clock::now();
+    const watch::Picture picture = watching_.read(now);
+    exported_.show(picture);
+    result_.interrupted = session_.stopped() && options_.duration.has_value();
+    watch::add_to(result_, picture);
+    Ending ending{.interrupted = result_.interrupted};
+    // A watch that was blind at its end knows less than was asked for.
+    ending.errors = std::ranges::any_of(picture.sources, [](const auto& one) { return !one.sees; });
+    if (!options_.workload.empty()) ending.errors = !save_workload(now) || ending.errors;
+    return end(ending);
+  }
+
+ private:
+  void watch_on() {
+    const std::unique_ptr<Display> display = make_display(options_, session_.console());
+    const std::stop_token stop = session_.stop();
+    std::optional<TimePoint> until;
+    TimePoint next = TimePoint::clock::now();
+    if (options_.duration) until = next + *options_.duration;
+    TimePoint keep_at = next + kBetweenKeeps;
+    watching_.begin();
+    for (bool stay = true; stay && !stop.stop_requested();) {
+      next += kBetweenPictures;
+      stay = display->wait(until ? std::min(next, *until) : next, stop);
+      const TimePoint now = TimePoint::clock::now();
+      if (until && now >= *until) break;
+      const watch::Picture picture = watching_.read(now);
+      exported_.show(picture);
+      display->show(picture);
+      if (now >= keep_at) {
+        keep_at = now + kBetweenKeeps;
+        keep(picture);
+      }
+      next = std::max(next, now - kBetweenPictures);  // after a suspension it catches up with none
+    }
+  }
+
+  /// What was seen so far outlives whatever ends the watch.
+  void keep(const watch::Picture& picture) {
+    if (record_.empty() || !file_.has_time()) return;
+    results::Result so_far = result_;
+    so_far.interrupted = true;
+    watch::add_to(so_far, picture);
+    file_.keep(so_far);
+  }
+
+  bool save_workload(TimePoint now) {
+    Console& console = session_.console();
+    const auto workload = watch::workload_of(watching_.usage(now));
+    const auto written = workload
+                             ? watch::write_workload(*workload, options_.workload)
+                             : tl::expected<void, std::string>(tl::unexpected(workload.error()));
+    if (!written) {
+      console.warn("--workload: " + written.error());
+      return false;
+    }
+    for (const std::string& remark : workload->remarks) console.note("workload: " + remark);
+    console.note("workload in " + options_.workload);
+    return true;
+  }
+
+  int end(Ending ending) {
+    Console& console = session_.console();
+    const std::string text = render(result_, options_.output);
+    if (!record_.empty()) {
+      return finish(result_, text, file_, ending, console, options_.output.report);
+    }
+    const bool reported = save_report(result_, options_.output.report, "", console);
+    const bool printed = print_text(text, console);
+    ending.errors = ending.errors || !reported || !printed;
+    return exit_code_of(ending);
+  }
+
+  const WatchOptions& options_;
+  results::Result result_;
+  const std::string record_;
+  Session& session_;
+  Watching& watching_;
+  WatchExport& exported_;
+  ResultFile file_;
+};
+
+tl::expected<void, UsageError> check_files(const WatchOptions& options,
+                                           const results::Result& result) {
+  const std::string& record = options.output.out;
+  if (record.empty()) {
+    if (auto text = results::render(result, {}, look_of(options.output)); !text) {
+      return tl::unexpected(UsageError{"--columns: " + text.error()});
+    }
+    if (auto fits = check_report(options.output.report, record); !fits) return fits;
+  } else if (auto path = out_path(options.output, result); !path) {
+    return tl::unexpected(path.error());
+  }
+  if (options.workload.empty()) return {};
+  if (auto writable = results::check_writable(options.workload); !writable) {
+    return tl::unexpected(UsageError{"--workload: " + writable.error()});
+  }
+  return {};
+}
+
+tl::expected<int, UsageError> watch_locks(const WatchOptions& options) {
+  results::Result result = begin_result();
+  watch::add_to(result, {});
+  if (auto good = check_files(options, result); !good) return tl::unexpected(good.error());
+  auto sources = sources_of(options);
+  if (!sources) return tl::unexpected(sources.error());
+
+  Session session(options.output.quiet, false, "stopping");
+  Watching watching(*std::move(sources), options.ledger_options(), options.grouping(),
+                    session.console());
+  auto exported = WatchExport::start(options.metrics, session.console());
+  if (!exported) return tl::unexpected(exported.error());
+  const auto reached = watching.reach(session.stop());
+  if (session.stopped()) return exit_code::kInterrupted;
+  if (!reached) return tl::unexpected(UsageError{reached.error()});
+
+  result.environment.servers = server_facts(options);
+  WatchOptions used = options;
+  result.workload = options_of(used).record();
+  WatchCommand command(options, std::move(result), options.output.out, session, watching,
+                       *exported);
+  return command.carry_out();
+}
+
+}  // namespace
+
+Command watch_command() {
+  return make_command<WatchOptions>(
+      {.name = "watch",
+       .task = kDecide,
+       .summary = "Watch the locks that applications hold on a live store; read-only.",
+       .example = "lockbench watch --redis redis://host:6379 --locks 'lock:*'"},
+      watch_locks);
+}
+
+}  // namespace lockbench::cli

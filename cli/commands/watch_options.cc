@@ -1,0 +1,131 @@
+#include "cli/commands/watch_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/options/text.h"
+#include "cli/options/value_types.h"
+#include "strategies/store.h"
+
+namespace lockbench::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+Option name_option(WatchOptions& values) {
+  Option option{.help =
+                    "groups locks into families: an expression that matches whole names and has a "
+                    "group (?<family>...), such as 'lock:(?<family>[a-z]+):.*'",
+                .default_text = "by --locks, or by what the names begin with"};
+  option.parse = [&values](const std::string& text) -> tl::expected<void, std::string> {
+    auto families = watch::Families::parse(text);
+    if (!families) return tl::unexpected(families.error());
+    values.families = *std::move(families);
+    values.name = text;
+    return {};
+  };
+  option.value = [&values]() -> results::OptionValue {
+    if (values.name.empty()) return nullptr;
+    return values.name;
+  };
+  return option;
+}
+
+/// The stores' help is written for commands that have servers of their own.
+void say_that_it_is_watched(Option& option) {
+  constexpr std::string_view kInstead = " instead of a private one", kUse = "use ";
+  constexpr std::string_view kNodes = "the nodes of Redlock, other strategies use the first";
+  const auto replace = [&](std::string_view from, std::string_view to) {
+    const std::size_t at = option.help.find(from);
+    if (at != std::string::npos) option.help.replace(at, from.size(), to);
+  };
+  replace(kInstead, "");
+  if (option.help.starts_with(kUse)) option.help.replace(0, kUse.size(), "watch ");
+  replace(kNodes, "the nodes of one quorum");
+}
+
+}  // namespace
+
+void WatchOptions::declare(OptionList& options) {
+  options.heading("What to watch");
+  declare_servers(options, servers);
+  for (Option& option : options.all()) say_that_it_is_watched(option);
+  options.add({"locks", "PATTERN,..."}, request.locks, any_text(),
+              "names of the locks, with * and ?; several servers are all searched for them",
+              "keys that look like locks are proposed");
+  options.add({"keys", "NAME,..."}, request.keys, any_text(),
+              "names of single locks, for memcached, which cannot list its keys");
+  options
+      .add({"lock-table", "TABLE"}, request.lock_tables, any_text(),
+           "a table of locks in PostgreSQL: \"schema.table\" with ShedLock's columns, or "
+           "\"table(name,lock_until,locked_by)\"",
+           "tables with ShedLock's columns")
+      .without_commas();
+  options.add_custom({"name", "REGEX"}, name_option(*this));
+  options.heading("How");
+  options.add({"budget", "R"}, request.budget, number(1, 100'000),
+              "commands per second to each server, at most");
+  options.add({"most-locks", "N"}, request.most_locks, whole_number(1, 100'000'000),
+              "distinct locks to follow; more are counted, and said");
+  options.add({"monitor", "D"}, request.monitor, cli::duration(10ms, 60s),
+              "watch with Redis' MONITOR in windows of this length, which shows attempts that were "
+              "refused and slows the server down",
+              "never");
+  options.add({"held-longer", "D"}, held_longer, cli::duration(1ms, 8760h),
+              "report locks that are held for longer", "ten times their family's p99");
+  options.add({"store-timeout", "D"}, request.command_timeout, cli::duration(1ms, 1h),
+              "time to wait for one answer of a store");
+  options.add({"duration", "D"}, duration, cli::duration(1ms, 8760h), "how long to watch",
+              "until it is stopped");
+  options.add_flag({"once", ""}, once,
+                   fmt::format("watch for {} or --duration, show what was seen, and end",
+                               format_duration(kOnce)));
+  options.add_flag({"no-screen", ""}, no_screen, "lines of text, also on a terminal");
+  metrics.declare(options);
+  output.declare(options);
+  options.add({"record", "FILE"}, output.out, path(),
+              "also write a result file; -: stdout, which then shows nothing else", "none");
+  options.add({"workload", "FILE"}, workload, path(),
+              "also write what was seen as a workload, for --config of run, capacity and choose",
+              "none");
+}
+
+tl::expected<void, UsageError> WatchOptions::complete(const OptionList& options) {
+  const auto error = [](std::string text) { return tl::unexpected(UsageError{std::move(text)}); };
+  const auto given = [&](std::string_view store) {
+    const auto urls = servers.find(store);
+    return urls != servers.end() && !urls->second.empty();
+  };
+  if (std::ranges::none_of(servers, [](const auto& urls) { return !urls.second.empty(); })) {
+    return error("nothing to watch: give servers, such as --redis URL");
+  }
+  if (given("memcached") && request.keys.empty()) {
+    return error(
+        "--memcached requires --keys: memcached can neither list nor watch its keys, so name those "
+        "of the locks");
+  }
+  if (options.given("keys") && !given("memcached")) {
+    return error("--keys requires --memcached: locks of other stores are named with --locks");
+  }
+  if (options.given("lock-table") && !given("postgres")) {
+    return error("--lock-table requires --postgres");
+  }
+  if (options.given("monitor") && !given("redis")) return error("--monitor requires --redis");
+  if (once && !duration) duration = kOnce;
+  return {};
+}
+
+watch::LedgerOptions WatchOptions::ledger_options() const {
+  watch::LedgerOptions options;
+  options.most_locks = request.most_locks;
+  options.held_longer = held_longer;
+  return options;
+}
+
+watch::Families WatchOptions::grouping() const {
+  if (families) return *families;
+  return request.locks.empty() ? watch::Families() : watch::Families(request.locks);
+}
+
+}  // namespace lockbench::cli

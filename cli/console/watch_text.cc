@@ -1,0 +1,125 @@
+#include "cli/console/watch_text.h"
+
+#include <fmt/format.h>
+
+#include "results/tables/units.h"
+#include "watch/findings.h"
+
+namespace lockbench::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using watch::Accuracy;
+using watch::FamilyPicture;
+using watch::Finding;
+using watch::Picture;
+using watch::SourcePicture;
+
+constexpr Duration kBetweenSummaries = 10s;
+/// A finding that was away for so long is told again.
+constexpr Duration kForgotten = 60s;
+
+std::string_view meaning(Accuracy accuracy) {
+  switch (accuracy) {
+    case Accuracy::exact:
+      return "exact";
+    case Accuracy::at_least:
+      return "counts are lower bounds";
+    case Accuracy::sampled:
+      return "sampled";
+  }
+  return "";
+}
+
+std::string summary(const Picture& picture) {
+  watch::Figures sum;
+  for (const FamilyPicture& family : picture.families) {
+    const watch::Figures& figures = family.figures;
+    sum.held_now += figures.held_now;
+    sum.waiting_now += figures.waiting_now;
+    sum.waits_known = sum.waits_known || figures.waits_known;
+    sum.acquisitions_per_second += figures.acquisitions_per_second;
+    sum.expired_while_held += figures.expired_while_held;
+    sum.without_ttl_now += figures.without_ttl_now;
+  }
+  return fmt::format(
+      "{} families: {} held, {} waiting, {} acquisitions/s, {} expired while held, {} without TTL",
+      picture.families.size(), sum.held_now,
+      sum.waits_known ? std::to_string(sum.waiting_now) : "?",
+      results::human_number(sum.acquisitions_per_second), sum.expired_while_held,
+      sum.without_ttl_now);
+}
+
+}  // namespace
+
+std::string duration_text(const std::optional<Duration>& duration) {
+  return duration ? results::human_seconds(seconds(*duration)) : "–";
+}
+
+std::string count_text(std::uint64_t count, Accuracy accuracy) {
+  std::string text = results::human_count(static_cast<double>(count));
+  if (accuracy == Accuracy::exact || count == 0) return text;
+  return (accuracy == Accuracy::at_least ? "≥" : "~") + text;
+}
+
+std::string source_text(const SourcePicture& source) {
+  const watch::SourceFacts& facts = source.facts;
+  if (!source.sees) {
+    return fmt::format("{} {}: BLIND: {}", facts.store, facts.endpoint, source.blind_reason);
+  }
+  std::string text =
+      fmt::format("{} {}: {}, {}; waiters: {}; {} commands", facts.store, facts.endpoint, facts.way,
+                  meaning(facts.accuracy), facts.waiters.empty() ? "not seen" : facts.waiters,
+                  results::human_count(static_cast<double>(source.commands)));
+  if (source.missed > 0) text += fmt::format("; {} changes missed", source.missed);
+  if (source.blind_seconds > 0) {
+    text += fmt::format("; was blind for {}", results::human_seconds(source.blind_seconds));
+  }
+  return text;
+}
+
+std::string finding_text(const Finding& finding) {
+  std::string text = fmt::format("{}: {}", watch::name_of(finding.kind), finding.store);
+  if (!finding.family.empty()) text += " " + finding.family;
+  return text + ": " + finding.evidence;
+}
+
+std::string_view trouble_of(const watch::LockPicture& lock) {
+  const watch::Figures& figures = lock.figures;
+  if (figures.renewal_stopped_now > 0) return "renewal stopped";
+  if (figures.without_ttl_now > 0) return "no TTL";
+  if (figures.held_long_now > 0) return "held long";
+  if (figures.taken_over > 0) return "taken over";
+  if (figures.owner_changed > 0) return "owner changed";
+  if (figures.expired_while_held > 0) return "expired";
+  if (figures.session_lost > 0) return "session lost";
+  return "";
+}
+
+std::vector<std::string> WatchLines::lines(const Picture& picture) {
+  std::vector<std::string> lines;
+  for (const SourcePicture& source : picture.sources) {
+    const auto [known, fresh] = saw_.try_emplace(source.facts.endpoint, source.sees);
+    if (!fresh && known->second == source.sees) continue;
+    known->second = source.sees;
+    lines.push_back(source_text(source));
+    if (!fresh) continue;
+    for (const std::string& unseen : source.facts.unseen) lines.push_back("cannot see " + unseen);
+  }
+  for (const Finding& finding : picture.findings) {
+    const auto [known, fresh] =
+        said_.try_emplace({finding.kind, finding.store, finding.family}, picture.at);
+    const bool again = picture.at - known->second > kForgotten;
+    known->second = picture.at;
+    if (!fresh && !again) continue;
+    lines.push_back(finding_text(finding) + (finding.advice.empty() ? "" : " " + finding.advice));
+  }
+  if (!summed_up_) summed_up_ = picture.at;
+  if (picture.at - *summed_up_ >= kBetweenSummaries) {
+    summed_up_ = picture.at;
+    lines.push_back(summary(picture));
+  }
+  return lines;
+}
+
+}  // namespace lockbench::cli
