@@ -1,0 +1,442 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "deployment/failure.h"
+#include "testbed/servers/postgres_server.h"
+#include "tests/support/servers.h"
+#include "watch/sources/postgres_source.h"
+
+namespace lockbench::watch {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr std::chrono::seconds kPatience(10);
+
+/// One psql, which runs the statements that it is told, one after the other; ends with this.
+class Psql {
+ public:
+  Psql(const testbed::Server& server, const std::string& user = "postgres",
+       const std::string& password = "") {
+    setenv("PGPASSWORD", password.empty() ? server.secret().c_str() : password.c_str(), 1);
+    const std::string command = fmt::format(
+        "psql -XAtq 'host=127.0.0.1 port={} user={} dbname=postgres connect_timeout=5' "
+        ">/dev/null 2>&1",
+        server.port(), user);
+    pipe_ = popen(command.c_str(), "we");
+    if (pipe_ == nullptr) throw deployment::Failure("no psql");
+  }
+  Psql(const Psql&) = delete;
+  Psql& operator=(const Psql&) = delete;
+  ~Psql() { pclose(pipe_); }
+
+  void say(const std::string& sql) {
+    std::fputs((sql + ";\n").c_str(), pipe_);
+    std::fflush(pipe_);
+  }
+
+ private:
+  std::FILE* pipe_ = nullptr;
+};
+
+/// The one value of a statement.
+std::string ask(const testbed::Server& server, const std::string& sql) {
+  setenv("PGPASSWORD", server.secret().c_str(), 1);
+  const std::string command = fmt::format(
+      "psql -XAtq 'host=127.0.0.1 port={} user=postgres dbname=postgres connect_timeout=5' "
+      "-c \"{}\"",
+      server.port(), sql);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(command.c_str(), "re"), pclose);
+  std::array<char, 256> line{};
+  if (!pipe || std::fgets(line.data(), line.size(), pipe.get()) == nullptr) {
+    throw deployment::Failure("psql answers nothing to " + sql);
+  }
+  std::string value = line.data();
+  if (value.ends_with('\n')) value.pop_back();
+  return value;
+}
+
+/// Keeps what a source says; a test waits for it.
+class Witness : public Sink {
+ public:
+  void facts(const SourceFacts& said) override {
+    change([&] { facts_ = said; });
+  }
+  void seen(const std::string& /*endpoint*/, Sighting sighting) override {
+    change([&] {
+      all_.push_back(sighting);
+      latest_[sighting.lock] = std::move(sighting);
+    });
+  }
+  void proposed(const std::string& /*endpoint*/, std::string pattern, Shape /*shape*/) override {
+    change([&] { proposed_.push_back(std::move(pattern)); });
+  }
+  void blind(const std::string& /*endpoint*/, TimePoint /*at*/, std::string /*reason*/) override {
+    change([&] { ++blind_; });
+  }
+  void sees(const std::string& /*endpoint*/, TimePoint /*at*/) override {
+    change([&] { ++sees_; });
+  }
+  void missed(const std::string& /*endpoint*/, std::uint64_t /*changes*/,
+              std::string reason) override {
+    change([&] { missed_.push_back(std::move(reason)); });
+  }
+
+  bool comes(const std::function<bool()>& true_of_it) {
+    // Looks again by itself: not all that is waited for comes through this.
+    constexpr std::chrono::milliseconds kAgain(20);
+    std::unique_lock lock(mutex_);
+    for (auto waited = std::chrono::milliseconds(0); waited < kPatience; waited += kAgain) {
+      if (changed_.wait_for(lock, kAgain, true_of_it)) return true;
+    }
+    return false;
+  }
+  /// The latest sighting of a lock, once it is as wanted.
+  std::optional<Sighting> see(const std::string& lock,
+                              const std::function<bool(const Sighting&)>& wanted) {
+    Sighting found;
+    const bool came = comes([&] {
+      const auto at = latest_.find(lock);
+      if (at == latest_.end() || !wanted(at->second)) return false;
+      found = at->second;
+      return true;
+    });
+    return came ? std::optional(found) : std::nullopt;
+  }
+  std::optional<Sighting> see(const std::string& lock, std::size_t holders, std::size_t waiters) {
+    return see(lock, [=](const Sighting& seen) {
+      return seen.holders.size() == holders && seen.waiters.value_or(0) == waiters;
+    });
+  }
+
+  // To be read in `comes`, or after the source has ended.
+  SourceFacts facts_;
+  std::map<std::string, Sighting> latest_;
+  std::vector<Sighting> all_;
+  std::vector<std::string> proposed_, missed_;
+  int blind_ = 0, sees_ = 0;
+
+ private:
+  template <class Change>
+  void change(Change change) {
+    {
+      const std::lock_guard lock(mutex_);
+      change();
+    }
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+};
+
+class WatchedPostgres : public testing::Test {
+ protected:
+  void watch(Request request, std::string url = {}) {
+    if (url.empty()) url = server().url();
+    source_ = make_postgres_source(deployment::need(postgres::parse_endpoint(url)), request);
+    const auto reached = source_->reach({});
+    ASSERT_TRUE(reached) << reached.error();
+    thread_ = std::jthread([this](const std::stop_token& stop) { source_->run(witness_, stop); });
+    ASSERT_TRUE(witness_.comes([&] { return !witness_.facts_.store.empty(); }));
+  }
+  std::string url_of(const std::string& user, const std::string& password) {
+    return fmt::format("postgresql://{}:{}@127.0.0.1:{}{}", user, password, server().port(),
+                       testbed::kPlainDatabase);
+  }
+  /// Runs the statements, and waits until they have been.
+  void run(const std::string& sql) {
+    Psql psql(server());
+    psql.say(sql);
+  }
+
+  testbed::Server& server() {
+    static const std::unique_ptr<testbed::Server> shared = deployment::need(
+        testbed::start_postgres(test::shared_testbed(), {.config = {"autovacuum=off"}}));
+    return *shared;
+  }
+
+  Witness witness_;
+  std::unique_ptr<Source> source_;
+  std::jthread thread_;
+};
+
+std::vector<std::string> owners(const std::vector<Party>& parties) {
+  std::vector<std::string> all;
+  all.reserve(parties.size());
+  for (const Party& party : parties) all.push_back(party.owner);
+  return all;
+}
+
+TEST_F(WatchedPostgres, ShowsAdvisoryLocksOfPsqlAndTheirQueue) {
+  watch({.locks = {"advisory:*"}});
+  Psql holder(server());
+  holder.say("SELECT pg_advisory_lock(42)");
+  const auto held = witness_.see("advisory:42", 1, 0);
+  ASSERT_TRUE(held);
+  EXPECT_EQ(held->shape, Shape::advisory);
+  Psql first(server()), second(server());
+  first.say("SELECT pg_advisory_lock(42)");
+  const auto one = witness_.see("advisory:42", 1, 1);
+  ASSERT_TRUE(one);
+  second.say("SELECT pg_advisory_lock(42)");
+  const auto two = witness_.see("advisory:42", 1, 2);
+  ASSERT_TRUE(two);
+  EXPECT_EQ(two->waiting->front().owner, one->waiting->front().owner);
+  EXPECT_TRUE(two->waiting->front().since < two->waiting->back().since);
+  holder.say("SELECT pg_advisory_unlock(42)");
+  const auto next = witness_.see("advisory:42", 1, 1);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(owners(next->holders), owners({two->waiting->front()}));
+  first.say("SELECT pg_advisory_unlock(42)");
+  ASSERT_TRUE(witness_.see("advisory:42", 1, 0));
+  second.say("SELECT pg_advisory_unlock(42)");
+  ASSERT_TRUE(witness_.see("advisory:42", 0, 0));
+}
+
+TEST_F(WatchedPostgres, AgreesWithTheHoldersOwnClock) {
+  constexpr int kHolds = 6;
+  // Longer than the time between two looks, so that none is missed.
+  run("CREATE OR REPLACE FUNCTION holds(n int) RETURNS float8 LANGUAGE plpgsql AS $$ "
+      "DECLARE t timestamptz; total float8 := 0; BEGIN FOR i IN 1..n LOOP "
+      "PERFORM pg_advisory_lock(42); t := clock_timestamp(); PERFORM pg_sleep(0.3); "
+      "total := total + extract(epoch FROM clock_timestamp() - t); "
+      "PERFORM pg_advisory_unlock(42); PERFORM pg_sleep(0.3); END LOOP; RETURN total; END $$");
+  watch({.locks = {"advisory:*"}});
+  Psql other(server());
+  other.say("SELECT pg_advisory_lock(99)");  // is seen at each look, after the other
+  ASSERT_TRUE(witness_.see("advisory:99", 1, 0));
+  const double held = std::stod(ask(server(), fmt::format("SELECT holds({})", kHolds)));
+  ASSERT_TRUE(witness_.see("advisory:42", 0, 0));
+  thread_ = {};
+  int holds = 0;
+  Duration least{}, most{}, seen{};
+  TimePoint look_before, last;
+  std::optional<TimePoint> begun_at;
+  for (const Sighting& sighting : witness_.all_) {
+    if (sighting.lock == "advisory:99") look_before = sighting.at;
+    if (sighting.lock != "advisory:42") continue;
+    if (!sighting.holders.empty()) {
+      if (!begun_at) most -= look_before.time_since_epoch();
+      if (!begun_at) begun_at = sighting.at;
+      last = sighting.at;
+      continue;
+    }
+    ++holds;
+    most += sighting.at.time_since_epoch();
+    least += last - *begun_at;
+    seen += sighting.at - *begun_at;
+    begun_at.reset();
+  }
+  EXPECT_EQ(holds, kHolds);
+  // A look is made a little after it was asked for.
+  const double slack = kHolds * 0.01;
+  EXPECT_LE(lockbench::seconds(least), held + slack);
+  EXPECT_GE(lockbench::seconds(most), held - slack);
+  RecordProperty("held", std::to_string(held));
+  RecordProperty("seen", std::to_string(lockbench::seconds(seen)));
+}
+
+TEST_F(WatchedPostgres, ShowsLocksOfTwoNumbersAndSharedOnes) {
+  watch({.locks = {"advisory:-1,7"}});
+  Psql one(server()), other(server());
+  one.say("SELECT pg_advisory_lock_shared(-1, 7)");
+  other.say("SELECT pg_advisory_lock(8)");
+  other.say("SELECT pg_advisory_lock_shared(-1, 7)");
+  const auto held = witness_.see("advisory:-1,7", 2, 0);
+  ASSERT_TRUE(held);
+  EXPECT_TRUE(held->holders[0].shared && held->holders[1].shared);
+  thread_ = {};
+  EXPECT_FALSE(witness_.latest_.contains("advisory:8"));
+}
+
+TEST_F(WatchedPostgres, KnowsHowLongAHolderWasIdleAtTheFirstLook) {
+  Psql holder(server());
+  holder.say("SELECT pg_advisory_lock(43)");
+  {
+    Psql waits(server());  // its end shows that the holder has it
+    waits.say(
+        "DO $$ BEGIN WHILE pg_try_advisory_lock(43) LOOP PERFORM pg_advisory_unlock(43); "
+        "END LOOP; END $$");
+  }
+  watch({.locks = {"advisory:*"}});
+  const auto held = witness_.see("advisory:43", 1, 0);
+  ASSERT_TRUE(held);
+  const auto since = held->holders[0].since;
+  ASSERT_TRUE(since);
+  EXPECT_LT(*since, held->at);
+}
+
+TEST_F(WatchedPostgres, ShowsWhoWaitsForARow) {
+  run("CREATE TABLE IF NOT EXISTS accounts (id int PRIMARY KEY); INSERT INTO accounts VALUES (1) "
+      "ON CONFLICT DO NOTHING");
+  watch({.locks = {"row:*", "advisory:50"}});
+  Psql holder(server()), first(server()), second(server());
+  holder.say("BEGIN");
+  holder.say("SELECT FROM accounts WHERE id = 1 FOR UPDATE");
+  holder.say("SELECT pg_advisory_lock(50)");
+  ASSERT_TRUE(witness_.see("advisory:50", 1, 0));  // so it has the row
+  first.say("SELECT FROM accounts WHERE id = 1 FOR UPDATE");
+  const std::string row = "row:public.accounts:0,1";
+  const auto contended = witness_.see(row, 1, 1);
+  ASSERT_TRUE(contended);
+  EXPECT_EQ(contended->shape, Shape::row);
+  EXPECT_TRUE(contended->holders[0].since);
+  second.say("SELECT FROM accounts WHERE id = 1 FOR UPDATE");
+  const auto queued = witness_.see(row, 1, 2);
+  ASSERT_TRUE(queued);
+  EXPECT_EQ(queued->holders[0].owner, contended->holders[0].owner);
+  EXPECT_EQ(queued->waiting->front().owner, contended->waiting->front().owner);
+  holder.say("COMMIT");
+  ASSERT_TRUE(witness_.see(row, 0, 0));
+}
+
+TEST_F(WatchedPostgres, FindsShedLocksTable) {
+  run("DROP TABLE IF EXISTS shedlock; CREATE TABLE shedlock (name varchar(64) PRIMARY KEY, "
+      "lock_until timestamp NOT NULL, locked_at timestamp NOT NULL, locked_by varchar(255) NOT "
+      "NULL)");
+  watch({.locks = {"public.shedlock:*"}});
+  // As ShedLock does with usingDbTime().
+  run("INSERT INTO shedlock VALUES ('report', timezone('utc', now()) + interval '60 s', "
+      "timezone('utc', now()), 'host-1')");
+  const auto held = witness_.see("public.shedlock:report", 1, 0);
+  ASSERT_TRUE(held);
+  EXPECT_EQ(held->shape, Shape::table_row);
+  EXPECT_EQ(held->holders[0].owner, "host-1");
+  EXPECT_TRUE(held->holders[0].since);
+  ASSERT_TRUE(held->ttl_left);
+  EXPECT_GT(*held->ttl_left, std::chrono::seconds(30));
+  EXPECT_LE(*held->ttl_left, std::chrono::seconds(60));
+  run("UPDATE shedlock SET lock_until = timezone('utc', now()) WHERE name = 'report'");
+  const auto freed = witness_.see("public.shedlock:report", 0, 0);
+  ASSERT_TRUE(freed);
+  EXPECT_EQ(freed->ended, Ending::released);
+  run("UPDATE shedlock SET lock_until = timezone('utc', now()) + interval '1 s'");
+  ASSERT_TRUE(witness_.see("public.shedlock:report", 1, 0));
+  const auto expired = witness_.see("public.shedlock:report", 0, 0);
+  ASSERT_TRUE(expired);
+  EXPECT_EQ(expired->ended, Ending::expired);
+}
+
+TEST_F(WatchedPostgres, WatchesTablesOfOtherColumnsByName) {
+  run("DROP TABLE IF EXISTS \"My Jobs\"; CREATE TABLE \"My Jobs\" (\"Job\" text, ends timestamptz, "
+      "host text); INSERT INTO \"My Jobs\" VALUES ('x', 'infinity', 'h')");
+  watch({.lock_tables = {"\"My Jobs\"(\"Job\",ends,host)"}});
+  const auto held = witness_.see("public.My Jobs:x", 1, 0);
+  ASSERT_TRUE(held);
+  EXPECT_TRUE(held->no_ttl);
+  Request missing{.lock_tables = {"nothing_here"}};
+  const auto source =
+      make_postgres_source(deployment::need(postgres::parse_endpoint(server().url())), missing);
+  const auto reached = source->reach({});
+  ASSERT_FALSE(reached);
+  EXPECT_THAT(reached.error(), HasSubstr("nothing_here does not exist"));
+}
+
+TEST_F(WatchedPostgres, ProposesWhereNoPatternIsGiven) {
+  Psql holder(server());
+  holder.say("SELECT pg_advisory_lock(44)");
+  watch({});
+  EXPECT_TRUE(witness_.comes([&] {
+    return std::count(witness_.proposed_.begin(), witness_.proposed_.end(), "advisory:*") == 1;
+  }));
+  thread_ = {};
+  EXPECT_THAT(witness_.latest_, IsEmpty());
+}
+
+TEST_F(WatchedPostgres, IsBlindWhileTheServerIsDownAndSeesAgain) {
+  watch({.locks = {"advisory:*"}});
+  ASSERT_TRUE(server().kill_hard());
+  ASSERT_TRUE(witness_.comes([&] { return witness_.blind_ == 1; }));
+  ASSERT_TRUE(server().restart(true));
+  ASSERT_TRUE(witness_.comes([&] { return witness_.sees_ == 1; }));
+  Psql holder(server());
+  holder.say("SELECT pg_advisory_lock(45)");
+  EXPECT_TRUE(witness_.see("advisory:45", 1, 0));
+}
+
+TEST_F(WatchedPostgres, NeedsNoMoreThanALogin) {
+  run("DROP ROLE IF EXISTS watcher; CREATE ROLE watcher LOGIN PASSWORD 'hunter2'");
+  run("DROP TABLE IF EXISTS shedlock; CREATE TABLE shedlock (name text, lock_until timestamptz, "
+      "locked_by text)");
+  watch({.locks = {"*"}}, url_of("watcher", "hunter2"));
+  Psql holder(server()), waiter(server());
+  holder.say("SELECT pg_advisory_lock(46)");
+  ASSERT_TRUE(witness_.see("advisory:46", 1, 0));
+  waiter.say("SELECT pg_advisory_lock(46)");
+  ASSERT_TRUE(witness_.see("advisory:46", 1, 1));
+  thread_ = {};
+  EXPECT_THAT(witness_.facts_.unseen, Contains(HasSubstr("pg_monitor")));
+  EXPECT_THAT(witness_.facts_.unseen,
+              Contains(HasSubstr("public.shedlock: SELECT is not granted")));
+  holder.say("SELECT pg_advisory_unlock(46)");
+}
+
+TEST_F(WatchedPostgres, SeesAllWithTheDocumentedRights) {
+  run("DROP TABLE IF EXISTS shedlock; CREATE TABLE shedlock (name text, lock_until timestamptz, "
+      "locked_by text); INSERT INTO shedlock VALUES ('x', now() + interval '1 h', 'me')");
+  run("DROP OWNED BY monitor; DROP ROLE monitor");
+  run("CREATE ROLE monitor LOGIN PASSWORD 'hunter2'; GRANT pg_monitor TO monitor; "
+      "GRANT SELECT ON shedlock TO monitor");
+  watch({.locks = {"*"}}, url_of("monitor", "hunter2"));
+  EXPECT_TRUE(witness_.see("public.shedlock:x", 1, 0));
+  thread_ = {};
+  EXPECT_THAT(witness_.facts_.unseen, testing::Not(Contains(HasSubstr("pg_monitor"))));
+  EXPECT_THAT(witness_.facts_.unseen, testing::Not(Contains(HasSubstr("is not granted"))));
+}
+
+/// Whether something wrote meanwhile: whatever writes takes the number of a transaction.
+bool writes(const testbed::Server& server, const std::function<void()>& meanwhile) {
+  const auto number = [&] { return std::stoll(ask(server, "SELECT txid_current()")); };
+  const auto before = number();
+  meanwhile();
+  return number() != before + 1;
+}
+
+// As the superuser, so that only the watch itself keeps from writing.
+TEST_F(WatchedPostgres, WritesNothing) {
+  run("DROP TABLE IF EXISTS written; CREATE TABLE written (a int)");
+  EXPECT_TRUE(writes(server(), [&] { run("INSERT INTO written VALUES (1)"); }));
+  Psql holder(server());
+  holder.say("SELECT pg_advisory_lock(47)");
+  EXPECT_FALSE(writes(server(), [&] {
+    watch({.locks = {"*"}});
+    ASSERT_TRUE(witness_.see("advisory:47", 1, 0));
+    const std::uint64_t commands = source_->commands();
+    ASSERT_TRUE(witness_.comes([&] { return source_->commands() > commands + 20; }));
+  }));
+  EXPECT_EQ(ask(server(),
+                "SELECT bool_and(query LIKE 'SET TRANSACTION READ ONLY;%') FROM pg_stat_activity "
+                "WHERE application_name = 'lockbench'"),
+            "t");
+}
+
+TEST_F(WatchedPostgres, EndsAtOnceAndKeepsItsBudget) {
+  const TimePoint begun_at = BootClock::now();
+  constexpr double kBudget = 20, kAtOnce = 30;  // those of a second, and what a connection costs
+  watch({.locks = {"*"}, .budget = kBudget});
+  ASSERT_TRUE(witness_.comes([&] { return source_->commands() >= 40; }));
+  const double lasted = lockbench::seconds(BootClock::now() - begun_at);
+  EXPECT_LE(static_cast<double>(source_->commands()), kAtOnce + kBudget * lasted);
+  const TimePoint asked_at = BootClock::now();
+  thread_.request_stop();
+  thread_.join();
+  EXPECT_LT(BootClock::now() - asked_at, std::chrono::seconds(1));
+}
+
+}  // namespace
+}  // namespace lockbench::watch

@@ -1,0 +1,126 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "tests/integration/support/documents.h"
+#include "tests/integration/support/program.h"
+#include "tests/support/servers.h"
+
+namespace lockbench::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+/// What of the file is of that store and family; std::runtime_error if there is nothing.
+const Json& observed(const Json& result, const std::string& family) {
+  for (const Json& one : result.at("observed")) {
+    if (one.at("family") == family) return one;
+  }
+  throw std::runtime_error("nothing observed of " + family + ": " + result.at("observed").dump());
+}
+
+/// How often the server has carried out the command since its start.
+long long calls_of(RedisProbe& probe, std::string_view command) {
+  const std::string begin = fmt::format("cmdstat_{}:calls=", command);
+  for (const std::string& line : lines_of(probe.ask({"INFO", "commandstats"}))) {
+    if (line.starts_with(begin)) return std::stoll(line.substr(begin.size()));
+  }
+  return 0;
+}
+
+TEST(WatchEnding, ASignalBeforeTheDurationIsOverSavesWhatWasSeen) {
+  const auto server = own_redis({.durable = false});
+  RedisProbe probe(server->port());
+  const Scratch scratch;
+  Program program(scratch, {"watch", "--redis", server->url(), "--locks", "lock:*", "--duration",
+                            "1h", "--record", "seen.json", "--format", "json"});
+  ASSERT_TRUE(program.says("CLIENT TRACKING"));
+  probe.ask({"SET", "lock:a", "owner-token", "PX", "600000"});
+  ASSERT_TRUE(eventually([&] { return calls_of(probe, "pttl") > 0; }));
+  probe.remove({"lock:a"});
+  probe.ask({"SET", "lock:b", "owner-token", "PX", "600000"});
+  const long long looks = calls_of(probe, "pttl");
+  ASSERT_TRUE(eventually([&] { return calls_of(probe, "pttl") > looks; }));
+  program.signal(SIGINT);
+  const Outcome outcome = program.finish();
+  EXPECT_EQ(outcome.code, 105) << outcome.err;
+  const Json result = read_result(scratch / "seen.json");
+  EXPECT_TRUE(result.at("interrupted"));
+  EXPECT_EQ(Json::parse(outcome.out).at("observed"), result.at("observed"));
+  const Json& locks = observed(result, "lock:*");
+  EXPECT_EQ(locks.at("store"), "redis");
+  EXPECT_EQ(locks.at("acquisitions"), 2);
+  EXPECT_EQ(locks.at("releases"), 1);
+  EXPECT_EQ(locks.at("held_now"), 1);
+  EXPECT_THAT(scratch.all_text(), Not(HasSubstr("owner-token")));
+}
+
+TEST(WatchEnding, OnceEndsByItself) {
+  const auto server = own_redis({.durable = false});
+  RedisProbe probe(server->port());
+  probe.ask({"SET", "lock:a", "owner-token", "PX", "600000"});
+  const Scratch scratch;
+  for (const std::string format : {"table", "markdown", "csv", "json"}) {
+    const Outcome outcome = lockbench(scratch,
+                                      {"watch", "--locks", "lock:*", "--once", "--duration",
+                                       "700ms", "--format", format, "--quiet"},
+                                      {.environment = {{"LOCKBENCH_REDIS", server->url()}}});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("lock:")) << format;
+    EXPECT_EQ(outcome.err, "") << format;
+  }
+  EXPECT_EQ(scratch.files(), std::vector<std::string>{}) << "nothing is saved unasked";
+}
+
+TEST(WatchEnding, WhatCannotBeReachedIsNamed) {
+  const Scratch scratch;
+  const std::string url = fmt::format("redis://:hidden@127.0.0.1:{}", closed_port());
+  const Outcome outcome =
+      lockbench(scratch, {"watch", "--redis", url, "--locks", "lock:*", "--once"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("127.0.0.1"), Not(HasSubstr("hidden"))));
+  EXPECT_EQ(lines_of(outcome.err).size(), 1U + 1U) << "beside the warning of the password";
+}
+
+TEST(WatchEnding, FilesThatCannotBeWrittenAreRefusedBeforeTheWatch) {
+  const Scratch scratch;
+  const std::string file = scratch.write("no-folder", "") + "/file";
+  for (const std::string option : {"--record", "--report", "--workload"}) {
+    const Outcome outcome =
+        lockbench(scratch, {"watch", "--redis", "redis://127.0.0.1:1", "--once", option, file});
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_THAT(outcome.err, HasSubstr("no-folder")) << option;
+  }
+}
+
+/// What `watch` may send, and nothing else.
+TEST(WatchEnding, OnlyReads) {
+  const auto server = own_redis({.durable = false});
+  RedisProbe probe(server->port());
+  for (int i = 0; i < 20; ++i) probe.ask({"SET", fmt::format("lock:{}", i), "x", "PX", "60000"});
+  probe.ask({"CONFIG", "RESETSTAT"});
+  const std::vector<std::string> keys = probe.keys();
+  const Scratch scratch;
+  const Outcome outcome = lockbench(scratch, {"watch", "--redis", server->url(), "--locks",
+                                              "lock:*", "--once", "--monitor", "100ms"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(probe.keys(), keys);
+  for (const std::string& line : lines_of(probe.ask({"INFO", "commandstats"}))) {
+    if (!line.starts_with("cmdstat_")) continue;
+    const std::string command = line.substr(8, line.find(':') - 8);
+    EXPECT_THAT(command, testing::AnyOf("client|tracking", "client|id", "client|setname", "ping",
+                                        "scan", "type", "pttl", "get", "hgetall", "llen", "zcard",
+                                        "pubsub|numsub", "subscribe", "psubscribe", "monitor",
+                                        "config|get", "hello", "auth", "select", "info", "role",
+                                        // Of the test itself:
+                                        "keys", "config|resetstat"))
+        << line;
+  }
+}
+
+}  // namespace
+}  // namespace lockbench::test

@@ -1,0 +1,132 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "tests/integration/support/program.h"
+#include "tests/support/servers.h"
+
+namespace lockbench::test {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr std::string_view kEnter = "\x1b[?1049h", kLeave = "\x1b[?1049l", kCursor = "\x1b[?25h";
+
+std::size_t times(std::string_view text, std::string_view part) {
+  std::size_t found = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string_view::npos; ++at) ++found;
+  return found;
+}
+
+class WatchScreen : public testing::Test {
+ protected:
+  WatchScreen() : probe_(server_->port()) {
+    probe_.ask({"SET", "lock:mail:1", "owner-of-mail", "PX", "600000"});
+    program_ = std::make_unique<Program>(
+        scratch_, std::vector<std::string>{"watch", "--redis", server_->url(), "--locks", "lock:*"},
+        Setting{.environment = {{"TERM", "xterm"}, {"LC_ALL", "C.UTF-8"}},
+                .terminal = true,
+                .typed = ""});
+  }
+
+  bool shows(std::string_view text) { return program_->says(text); }
+  /// Its end, on a terminal that it left as it was.
+  Outcome left() {
+    Outcome outcome = program_->finish();
+    EXPECT_EQ(times(outcome.out, kEnter), 1U);
+    EXPECT_EQ(times(outcome.out, kLeave), 1U);
+    EXPECT_LT(outcome.out.find(kEnter), outcome.out.find(kLeave));
+    EXPECT_NE(outcome.out.find(kCursor), std::string::npos);
+    return outcome;
+  }
+
+  std::unique_ptr<testbed::Server> server_ = own_redis({.durable = false});
+  RedisProbe probe_;
+  const Scratch scratch_;
+  std::unique_ptr<Program> program_;
+};
+
+TEST_F(WatchScreen, ShowsLocksAndLeavesWithQ) {
+  ASSERT_TRUE(shows("lock:mail:1"));
+  program_->type("q");
+  const Outcome outcome = left();
+  EXPECT_EQ(outcome.code, 0) << outcome.out;
+  EXPECT_THAT(outcome.out, Not(HasSubstr("owner-of-mail"))) << "owners are hashes";
+  EXPECT_THAT(outcome.out.substr(outcome.out.find(kLeave)), HasSubstr("lock:*"))
+      << "the table is shown at the end";
+}
+
+TEST_F(WatchScreen, ShowsTheHistoryOfALock) {
+  ASSERT_TRUE(shows("lock:mail:1"));
+  probe_.remove({"lock:mail:1"});
+  program_->type("\x1b[B\r");
+  EXPECT_TRUE(shows("released")) << program_->said();
+  program_->type("\x1b");
+  program_->type("s");
+  EXPECT_TRUE(shows("order: held for longest"));
+  program_->type("q");
+  EXPECT_EQ(left().code, 0);
+}
+
+TEST_F(WatchScreen, IsLeftWhenASignalStopsIt) {
+  for (const int number : {SIGTERM}) {
+    ASSERT_TRUE(shows("lock:mail:1"));
+    program_->signal(number);
+    EXPECT_EQ(left().code, 0) << "without --duration a stop is its normal end";
+  }
+}
+
+TEST_F(WatchScreen, IsLeftWhenItCrashes) {
+  ASSERT_TRUE(shows("lock:mail:1"));
+  program_->signal(SIGABRT);
+  const Outcome outcome = left();
+  EXPECT_EQ(outcome.signal, SIGABRT);
+}
+
+TEST_F(WatchScreen, GoesOnWhileTheServerIsAway) {
+  ASSERT_TRUE(shows("lock:mail:1"));
+  ASSERT_TRUE(server_->kill_hard());
+  EXPECT_TRUE(shows("BLIND"));
+  program_->type("q");
+  EXPECT_EQ(left().code, 2) << "blind at its end";
+}
+
+/// A name that would clear the screen, set the title and end the line.
+TEST_F(WatchScreen, ObeysNoName) {
+  ASSERT_TRUE(shows("lock:mail:1"));
+  for (const char* name : {"lock:a\x1b[31;42mx", "lock:b\x1b]0;t\x07",
+                           "lock:c\x9b"
+                           "5n"}) {
+    probe_.ask({"SET", name, "x", "PX", "600000"});
+  }
+  ASSERT_TRUE(shows("lock:a"));
+  ASSERT_TRUE(shows("lock:b"));
+  ASSERT_TRUE(shows("lock:c"));
+  program_->type("q");
+  const Outcome outcome = left();
+  EXPECT_THAT(outcome.out, Not(HasSubstr("\x1b[31;42m")));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("\x1b]0")));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("\x9b"
+                                         "5n")));
+}
+
+TEST(WatchWithoutAScreen, WritesLines) {
+  const auto server = own_redis({.durable = false});
+  RedisProbe probe(server->port());
+  probe.ask({"SET", "lock:leak:1", "x"});
+  const Scratch scratch;
+  Program program(scratch, {"watch", "--redis", server->url(), "--locks", "lock:*"});
+  EXPECT_TRUE(program.says("CLIENT TRACKING")) << program.said();
+  EXPECT_TRUE(program.says("cannot see attempts that were refused"));
+  EXPECT_TRUE(program.says("no_ttl: redis lock:*")) << program.said();
+  program.signal(SIGINT);
+  const Outcome outcome = program.finish();
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.err + outcome.out, Not(HasSubstr("\x1b")));
+}
+
+}  // namespace
+}  // namespace lockbench::test

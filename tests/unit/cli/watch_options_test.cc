@@ -1,0 +1,122 @@
+#include "cli/commands/watch_options.h"
+
+#include "tests/unit/cli/fixtures.h"
+
+namespace lockbench::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+tl::expected<WatchOptions, UsageError> parse_watch(const std::vector<std::string>& args) {
+  return parse<WatchOptions>(args);
+}
+
+std::string watch_error(const std::vector<std::string>& args) {
+  return error_of<WatchOptions>(args);
+}
+
+const std::vector<std::string> watched_redis = {"--redis", "redis://h:6379"};
+
+std::vector<std::string> with_redis(std::vector<std::string> args) {
+  args.insert(args.end(), watched_redis.begin(), watched_redis.end());
+  return args;
+}
+
+TEST(WatchOptions, EveryOptionReachesTheWatch) {
+  const auto options = parse_watch(with_redis({"--locks",
+                                               "lock:*,job:*",
+                                               "--locks",
+                                               "x",
+                                               "--budget",
+                                               "50",
+                                               "--most-locks",
+                                               "1000",
+                                               "--monitor",
+                                               "200ms",
+                                               "--held-longer",
+                                               "30s",
+                                               "--store-timeout",
+                                               "1s",
+                                               "--duration",
+                                               "1m",
+                                               "--no-screen",
+                                               "--record",
+                                               "r.json",
+                                               "--workload",
+                                               "w.toml",
+                                               "--memcached",
+                                               "h:11211",
+                                               "--keys",
+                                               "a,b",
+                                               "--metrics-listen",
+                                               ":9466"}));
+  ASSERT_TRUE(options) << options.error().message;
+  EXPECT_THAT(options->request.locks, ElementsAre("lock:*", "job:*", "x"));
+  EXPECT_THAT(options->request.keys, ElementsAre("a", "b"));
+  EXPECT_EQ(options->request.budget, 50);
+  EXPECT_EQ(options->request.monitor, Duration(200ms));
+  EXPECT_EQ(options->request.command_timeout, 1s);
+  EXPECT_EQ(options->request.most_locks, 1000U);
+  EXPECT_EQ(options->ledger_options().most_locks, 1000U);
+  EXPECT_EQ(options->ledger_options().held_longer, Duration(30s));
+  EXPECT_EQ(options->duration, Duration(1min));
+  EXPECT_EQ(options->output.out, "r.json");
+  EXPECT_EQ(options->workload, "w.toml");
+  EXPECT_EQ(options->metrics.listen->port, 9466);
+  EXPECT_TRUE(options->no_screen);
+}
+
+TEST(WatchOptions, AreKeysOfTheTomlFileToo) {
+  const TemporaryFile file("watch.toml",
+                           "redis = [\"redis://h:6379\"]\nlocks = [\"lock:*\"]\nbudget = 20\n"
+                           "held-longer = \"5s\"\nname = 'lock:(?<family>[a-z]+):.*'\n");
+  const auto options = parse_watch({"--config", file.path()});
+  ASSERT_TRUE(options) << options.error().message;
+  EXPECT_THAT(options->servers.at("redis"), ElementsAre("redis://h:6379"));
+  EXPECT_EQ(options->request.budget, 20);
+  EXPECT_EQ(options->grouping().family_of("lock:order:17"), "order");
+}
+
+TEST(WatchOptions, GroupByNameBeforeLocks) {
+  const auto grouping = [](std::vector<std::string> args) {
+    return parse_watch(with_redis(std::move(args))).value().grouping();
+  };
+  EXPECT_EQ(grouping({"--locks", "lock:*"}).family_of("lock:order:17"), "lock:*");
+  EXPECT_EQ(grouping({"--locks", "lock:*", "--name", "lock:(?<family>[a-z]+):.*"})
+                .family_of("lock:order:17"),
+            "order");
+}
+
+TEST(WatchOptions, OnceEndsByItself) {
+  EXPECT_EQ(parse_watch(with_redis({"--once"}))->duration, WatchOptions::kOnce);
+  EXPECT_EQ(parse_watch(with_redis({"--once", "--duration", "9s"}))->duration, Duration(9s));
+  EXPECT_FALSE(parse_watch(watched_redis)->duration);
+}
+
+TEST(WatchOptions, WhatCannotBeWatchedIsNamed) {
+  EXPECT_THAT(watch_error({}), HasSubstr("give servers, such as --redis URL"));
+  EXPECT_THAT(watch_error({"--memcached", "h:11211"}), StartsWith("--memcached requires --keys"));
+  EXPECT_THAT(watch_error(with_redis({"--keys", "a"})), StartsWith("--keys requires --memcached"));
+  EXPECT_THAT(watch_error(with_redis({"--lock-table", "t"})), HasSubstr("requires --postgres"));
+  EXPECT_THAT(watch_error({"--memcached", "h:1", "--keys", "a", "--monitor", "1s"}),
+              HasSubstr("requires --redis"));
+  EXPECT_THAT(watch_error(with_redis({"--budget", "0"})), HasSubstr("1 to 100000"));
+  EXPECT_THAT(watch_error(with_redis({"--monitor", "2m"})), HasSubstr("10ms to 1m is allowed"));
+  EXPECT_THAT(watch_error(with_redis({"--name", "lock:.*"})), StartsWith("--name: "));
+  EXPECT_THAT(watch_error(with_redis({"--name", "("})), StartsWith("--name: "));
+}
+
+TEST(WatchOptions, PasswordsAreNotRecorded) {
+  WatchOptions values;
+  OptionList options = options_of(values);
+  ASSERT_TRUE(options.read(std::vector<std::string>{"--redis", "redis://:hidden@h:6379"}));
+  const auto record = options.record();
+  EXPECT_THAT(std::get<std::vector<std::string>>(record.at("redis")),
+              ElementsAre(testing::Not(HasSubstr("hidden"))));
+}
+
+}  // namespace
+}  // namespace lockbench::cli

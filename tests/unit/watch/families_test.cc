@@ -1,0 +1,89 @@
+#include "watch/families.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+namespace lockbench::watch {
+namespace {
+
+using testing::HasSubstr;
+
+Families named(const std::string& expression) {
+  auto families = Families::parse(expression);
+  EXPECT_TRUE(families) << families.error();
+  return families.value_or(Families());
+}
+
+std::string refusal(const std::string& expression) {
+  const auto families = Families::parse(expression);
+  return families ? "accepted" : families.error();
+}
+
+TEST(Families, TheNamedGroupIsTheFamily) {
+  const Families families = named("lock:(?<family>[a-z]+):.*");
+  EXPECT_EQ(families.family_of("lock:order:1"), "order");
+  EXPECT_EQ(families.family_of("lock:user:x"), "user");
+  EXPECT_EQ(families.family_of("lock:order"), "other");
+  EXPECT_EQ(families.family_of("a lock:order:1"), "other");
+}
+
+TEST(Families, GroupsBeforeTheNamedOneAreCounted) {
+  EXPECT_EQ(named("(a|b):(?:x|y):([(]*)(?<family>[a-z]+)(.*)").family_of("a:x:((order1"), "order");
+  EXPECT_EQ(named(R"(\(x\)(?<family>.*))").family_of("(x)order"), "order");
+}
+
+TEST(Families, AnExpressionWithoutTheGroupIsRefusedByName) {
+  EXPECT_THAT(refusal("lock:([a-z]+)"), HasSubstr("\"lock:([a-z]+)\" has no group (?<family>"));
+  EXPECT_THAT(refusal("(?<family>a)(?<shard>b)"), HasSubstr("more than one named group"));
+  EXPECT_THAT(refusal("(?<family>[a-z]+"), HasSubstr("is no expression"));
+  EXPECT_THAT(refusal("(?<family>a)\\1"), HasSubstr("refers back"));
+  EXPECT_THAT(refusal("(?=x)(?<family>a)"), HasSubstr("looks ahead"));
+  EXPECT_THAT(refusal(std::string(300, 'a') + "(?<family>a)"), HasSubstr("longer than 256"));
+}
+
+TEST(Families, ExpressionsThatOthersTakeExponentialTimeForAreQuick) {
+  const Families families = named("(?<family>(a+)+)b");
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(families.family_of(std::string(Families::kLongestName, 'a')), "other");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+}
+
+TEST(Families, WithoutExpressionTheGlobThatMatchesFirstIsTheFamily) {
+  const Families families({"lock:order:*", "lock:*"});
+  EXPECT_EQ(families.family_of("lock:order:1"), "lock:order:*");
+  EXPECT_EQ(families.family_of("lock:user:1"), "lock:*");
+  EXPECT_EQ(families.family_of("job"), "other");
+}
+
+TEST(Families, WithoutAnythingItIsWhatTheNameStartsWith) {
+  const Families families;
+  EXPECT_EQ(families.family_of("lock:order:1234:eu"), "lock:order");
+  EXPECT_EQ(families.family_of("lock:order:{99}"), "lock:order");
+  EXPECT_EQ(families.family_of("lock:user:alice"), "lock:user");
+  EXPECT_EQ(families.family_of("/locks/orders"), "/locks");
+  EXPECT_EQ(families.family_of("lock:nightly-report"), "lock");
+  EXPECT_EQ(families.family_of("nightly-report"), "nightly-report");
+  EXPECT_EQ(families.family_of("lock-7"), "lock");
+  EXPECT_EQ(families.family_of("lock:550e8400-e29b-41d4-a716-446655440000"), "lock");
+  EXPECT_EQ(families.family_of("42"), "other");
+  EXPECT_EQ(families.family_of(""), "other");
+  EXPECT_EQ(families.family_of(":::"), "other");
+  EXPECT_EQ(families.family_of(std::string(600, 'a')), "other");
+}
+
+TEST(Glob, StarsAndQuestionMarks) {
+  EXPECT_TRUE(glob_matches("lock:*", "lock:1"));
+  EXPECT_TRUE(glob_matches("*", ""));
+  EXPECT_TRUE(glob_matches("a*b*c", "aXbYbZc"));
+  EXPECT_TRUE(glob_matches("l?ck", "lock"));
+  EXPECT_FALSE(glob_matches("l?ck", "lck"));
+  EXPECT_FALSE(glob_matches("lock:*", "lock"));
+  EXPECT_FALSE(glob_matches("a*b", "acbc"));
+  EXPECT_FALSE(glob_matches("", "a"));
+  EXPECT_TRUE(glob_matches("", ""));
+}
+
+}  // namespace
+}  // namespace lockbench::watch

@@ -1,0 +1,244 @@
+#include "watch/ledger.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+namespace lockbench::watch {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+const std::string script_server = "127.0.0.1:1";
+
+/// A source that tells a script, at times of its own.
+class LedgerTest : public testing::Test {
+ protected:
+  void look_by(Accuracy accuracy) {
+    ledger_.facts(
+        {.store = "redis", .endpoint = script_server, .way = "script", .accuracy = accuracy});
+    ledger_.sees(script_server, begin_);
+  }
+  Sighting free(Duration at, std::string lock = "lock:a") const {
+    return {.lock = std::move(lock), .at = begin_ + at, .shape = Shape::token, .changes = 1};
+  }
+  Sighting held(Duration at, std::string owner, Duration ttl = 10s,
+                std::string lock = "lock:a") const {
+    Sighting sighting = free(at, std::move(lock));
+    sighting.holders = {{.owner = std::move(owner)}};
+    if (ttl > 0s) sighting.ttl_left = ttl;
+    return sighting;
+  }
+  void see(Sighting sighting) { ledger_.seen(script_server, std::move(sighting)); }
+
+  Picture picture(Duration at = 60s) { return ledger_.read(begin_ + at); }
+  Figures figures(Duration at = 60s) {
+    const Picture all = picture(at);
+    return all.families.empty() ? Figures() : all.families.front().figures;
+  }
+  const Finding* finding(const Picture& all, Finding::Kind kind) {
+    const auto found = std::find_if(all.findings.begin(), all.findings.end(),
+                                    [&](const Finding& one) { return one.kind == kind; });
+    return found == all.findings.end() ? nullptr : &*found;
+  }
+
+  const TimePoint begin_ = TimePoint(1000s);
+  Ledger ledger_{{.most_locks = 100, .salt = 1}};
+};
+
+TEST_F(LedgerTest, AReleaseEndsAHolding) {
+  look_by(Accuracy::exact);
+  see(held(1s, "a"));
+  see(free(3s));
+  const Figures seen = figures();
+  EXPECT_EQ(seen.acquisitions, 1U);
+  EXPECT_EQ(seen.releases, 1U);
+  EXPECT_EQ(seen.expired_while_held, 0U);
+  EXPECT_EQ(seen.hold.count(), 1U);
+  EXPECT_NEAR(seconds(seen.hold.mean()), 2, 0.001);
+  EXPECT_NEAR(seconds(seen.smallest_margin.value()), 8, 0.001);
+  EXPECT_EQ(seen.held_now, 0U);
+}
+
+TEST_F(LedgerTest, AnEndAfterTheTtlIsAnExpiry) {
+  look_by(Accuracy::at_least);
+  see(held(1s, "a", 2s));
+  see(free(3s + 50ms));
+  const Figures seen = figures();
+  EXPECT_EQ(seen.expired_while_held, 1U);
+  EXPECT_EQ(seen.releases, 0U);
+  EXPECT_NEAR(seconds(seen.hold.max), 2, 0.001) << "it was lost when its TTL ended";
+  const Picture all = picture();
+  const Finding* const found = finding(all, Finding::Kind::expired);
+  ASSERT_TRUE(found);
+  EXPECT_THAT(found->evidence, HasSubstr("the holder died or overran"));
+}
+
+TEST_F(LedgerTest, AnEndShortlyBeforeTheTtlIsUndecidedUnlessTheStoreTells) {
+  look_by(Accuracy::at_least);
+  see(held(1s, "a", 2s));
+  see(free(2s + 950ms));
+  EXPECT_EQ(figures().undecided, 1U);
+  see(held(10s, "b", 2s));
+  Sighting told = free(11s + 950ms);
+  told.ended = Ending::released;
+  see(std::move(told));
+  const Figures seen = figures();
+  EXPECT_EQ(seen.undecided, 1U);
+  EXPECT_EQ(seen.releases, 1U);
+  EXPECT_EQ(seen.expired_while_held, 0U);
+}
+
+TEST_F(LedgerTest, WhoComesAtOnceAfterAnExpiryTookOver) {
+  look_by(Accuracy::exact);
+  see(held(1s, "a", 2s));
+  see(free(3s));
+  see(held(3s + 500ms, "b"));
+  see(free(5s));
+  EXPECT_EQ(figures().taken_over, 1U);
+  see(held(10s, "a", 2s));
+  see(free(12s));
+  see(held(14s, "b"));
+  EXPECT_EQ(figures().taken_over, 1U) << "two seconds later is not at once";
+}
+
+TEST_F(LedgerTest, AnotherOwnerWithoutAReleaseIsTheftWhereEachChangeIsSeen) {
+  look_by(Accuracy::exact);
+  see(held(1s, "a"));
+  see(held(2s, "b"));
+  EXPECT_EQ(figures().owner_changed, 1U);
+  EXPECT_EQ(figures().releases, 0U);
+  const Picture all = picture();
+  EXPECT_TRUE(finding(all, Finding::Kind::stolen));
+}
+
+TEST_F(LedgerTest, WhereChangesComeAsOneItIsAReleaseAndAGrant) {
+  look_by(Accuracy::at_least);
+  see(held(1s, "a"));
+  see(held(2s, "b"));
+  const Figures seen = figures();
+  EXPECT_EQ(seen.owner_changed, 0U);
+  EXPECT_EQ(seen.acquisitions, 2U);
+  EXPECT_EQ(seen.releases, 1U);
+  EXPECT_EQ(seen.accuracy, Accuracy::at_least);
+  const Picture all = picture();
+  EXPECT_FALSE(finding(all, Finding::Kind::stolen));
+}
+
+TEST_F(LedgerTest, AnOwnerThatWasNotLookedAtIsNoThief) {
+  look_by(Accuracy::exact);
+  see(held(1s, "a"));
+  see(held(2s, ""));
+  see(held(3s, "c"));
+  EXPECT_EQ(figures().owner_changed, 0U);
+}
+
+TEST_F(LedgerTest, ALongerTtlIsARenewalAndItsMarginCounts) {
+  look_by(Accuracy::exact);
+  see(held(0s, "a", 3s));
+  see(held(1s, "a", 3s));
+  see(held(3s, "a", 3s));
+  see(free(4s));
+  const Figures seen = figures();
+  EXPECT_EQ(seen.renewals, 2U);
+  EXPECT_EQ(seen.acquisitions, 1U);
+  EXPECT_NEAR(seconds(seen.smallest_margin.value()), 1, 0.001);
+}
+
+TEST_F(LedgerTest, ALockThatIsNotRenewedAnyMoreIsSaidBeforeItIsLost) {
+  look_by(Accuracy::exact);
+  for (int second = 0; second < 5; ++second) see(held(second * 1s, "a", 5s));
+  EXPECT_EQ(figures(5s).renewal_stopped_now, 0U);
+  EXPECT_EQ(figures(7s).renewal_stopped_now, 1U);
+  const Picture all = picture(7s);
+  EXPECT_TRUE(finding(all, Finding::Kind::renewal_stopped));
+}
+
+TEST_F(LedgerTest, ALockWithoutATtlMayLeak) {
+  look_by(Accuracy::exact);
+  Sighting leaking = held(1s, "a", 0s);
+  leaking.no_ttl = true;
+  see(std::move(leaking));
+  see(held(1s, "b", 10s, "lock:b"));
+  EXPECT_EQ(figures(5s).without_ttl_now, 1U);
+  const Picture all = picture(5s);
+  ASSERT_TRUE(finding(all, Finding::Kind::no_ttl));
+  EXPECT_EQ(finding(all, Finding::Kind::no_ttl)->lock, "lock:a");
+}
+
+TEST_F(LedgerTest, AWaiterThatIsGrantedTheLockHasWaited) {
+  look_by(Accuracy::exact);
+  Sighting queue = held(1s, "a");
+  queue.waiting = {{.owner = "b"}, {.owner = "c"}};
+  see(std::move(queue));
+  Sighting next = held(3s, "b");
+  next.ended = Ending::released;
+  next.waiting = {{.owner = "c"}};
+  see(std::move(next));
+  const Figures seen = figures(4s);
+  EXPECT_EQ(seen.wait.count(), 1U);
+  EXPECT_NEAR(seconds(seen.wait.mean()), 2, 0.001);
+  EXPECT_EQ(seen.waiting_now, 1U);
+  EXPECT_EQ(seen.most_waiting, 2U);
+}
+
+TEST_F(LedgerTest, WhatIsHeldFromTheStartIsNoAcquisition) {
+  look_by(Accuracy::at_least);
+  Sighting first = held(0s, "a");
+  first.changes = 0;
+  see(std::move(first));
+  see(free(5s));
+  const Figures seen = figures();
+  EXPECT_EQ(seen.acquisitions, 0U);
+  EXPECT_EQ(seen.hold.count(), 0U) << "nobody knows when it began";
+}
+
+TEST_F(LedgerTest, NothingIsConcludedAcrossATimeInWhichNobodySaw) {
+  look_by(Accuracy::exact);
+  see(held(1s, "a", 2s));
+  ledger_.blind(script_server, begin_ + 2s, "connection refused");
+  EXPECT_TRUE(finding(picture(4s), Finding::Kind::blind) != nullptr);
+  ledger_.sees(script_server, begin_ + 10s);
+  Sighting later = held(11s, "b");
+  later.changes = 0;
+  see(std::move(later));
+  const Figures seen = figures(12s);
+  EXPECT_EQ(seen.expired_while_held, 0U);
+  EXPECT_EQ(seen.owner_changed, 0U);
+  EXPECT_EQ(seen.releases, 0U);
+  EXPECT_NEAR(picture(12s).sources.front().blind_seconds, 8, 0.001);
+}
+
+TEST_F(LedgerTest, OwnersAreNotKeptInClear) {
+  look_by(Accuracy::exact);
+  see(held(1s, "a-secret-token"));
+  const Picture all = picture(2s);
+  ASSERT_FALSE(all.worst.empty());
+  ASSERT_TRUE(all.worst.front().holder);
+  EXPECT_THAT(*all.worst.front().holder, testing::Not(HasSubstr("secret")));
+}
+
+TEST_F(LedgerTest, BeyondItsBoundLocksAreOnlyCounted) {
+  look_by(Accuracy::exact);
+  for (int i = 0; i < 150; ++i) see(held(1s, "a", 10s, "lock:" + std::to_string(i)));
+  const Picture all = picture(2s);
+  EXPECT_NEAR(static_cast<double>(all.locks_unfollowed), 50, 2) << "an estimate";
+  EXPECT_LE(all.worst.size(), 20U);
+}
+
+TEST_F(LedgerTest, OneClientThatTakesMostIsAHog) {
+  look_by(Accuracy::exact);
+  for (int i = 0; i < 200; ++i) {
+    see(held(i * 100ms, i % 10 == 0 ? "b" : "a"));
+    see(free(i * 100ms + 50ms));
+  }
+  EXPECT_NEAR(figures(20s).largest_share, 0.9, 0.02);
+}
+
+}  // namespace
+}  // namespace lockbench::watch

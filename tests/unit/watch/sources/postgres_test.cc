@@ -1,0 +1,193 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "watch/sources/postgres_book.h"
+#include "watch/sources/postgres_look.h"
+#include "watch/sources/postgres_table.h"
+
+namespace lockbench::watch {
+namespace {
+
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr TimePoint kNow{seconds(1000)};
+
+std::string advisory(const std::string& keys, int process, bool granted,
+                     const std::string& ages = "null,null,null") {
+  return "[\"advisory\"," + keys + ",null,null,null,null," + std::to_string(process) +
+         ",\"ExclusiveLock\"," + (granted ? "true" : "false") + "," + ages + "]";
+}
+
+PostgresLook look(const std::string& lines) {
+  auto read = read_look("[" + lines + "]");
+  if (!read) ADD_FAILURE() << read.error();
+  return read.value_or(PostgresLook{});
+}
+
+std::vector<std::string> names(const PostgresLook& of) {
+  std::vector<std::string> all;
+  all.reserve(of.locks.size());
+  for (const PostgresLock& lock : of.locks) all.push_back(lock.name);
+  return all;
+}
+
+std::vector<std::string> owners(const std::vector<Party>& parties) {
+  std::vector<std::string> all;
+  all.reserve(parties.size());
+  for (const Party& party : parties) all.push_back(party.owner);
+  return all;
+}
+
+TEST(PostgresLook, NamesAdvisoryLocksAsTheirUsersDo) {
+  EXPECT_THAT(
+      names(look(advisory("0,42,1", 7, true) + "," + advisory("4294967295,4294967295,1", 7, true) +
+                 "," + advisory("2147483648,0,1", 7, true) + "," +
+                 advisory("1,4294967294,2", 7, true))),
+      ElementsAre("advisory:42", "advisory:-1", "advisory:-9223372036854775808", "advisory:1,-2"));
+}
+
+TEST(PostgresLook, LeavesOutAndCountsWhatItCannotRead) {
+  const PostgresLook read =
+      look("1,null,{},[],[\"advisory\"],\"x\"," + advisory("-1,2,1", 7, true) + "," +
+           advisory("1,2,0", 7, true) + "," + advisory("1,99999999999,1", 7, true) + "," +
+           advisory("\"1\",2,1", 7, true) + "," + advisory("1e300,2,1", 7, true) + "," +
+           advisory("0,5,1", -7, true) + "," + advisory("0,5,1", 7, true, "\"x\",1e300,-5"));
+  EXPECT_THAT(names(read), ElementsAre("advisory:5"));
+  EXPECT_EQ(read.malformed, 12u);
+  EXPECT_EQ(read.locks[0].waited, std::nullopt);
+  EXPECT_EQ(read.locks[0].idle, std::nullopt);
+  EXPECT_EQ(read.locks[0].transaction, Duration::zero());
+}
+
+TEST(PostgresLook, RefusesWhatIsNoList) {
+  for (const char* text : {"", "{", "{}", "null", "[1", "\xff", "7"}) {
+    EXPECT_FALSE(read_look(text)) << text;
+    EXPECT_FALSE(read_table_look(text, 1)) << text;
+  }
+  EXPECT_FALSE(read_table_look("[[]]", 2));
+  EXPECT_FALSE(read_table_look("[7]", 1));
+}
+
+TEST(PostgresLook, ReadsRowsOfLockTables) {
+  const auto looks = read_table_look(
+      R"([[["a","me",5.5,1],["b",null,-1,null],["c","me","Infinity",null],)"
+      R"(["d","me","-Infinity",null],["","me",1,1],[1,2,3,4],["e"],7,["f","me",null,null]]])",
+      1);
+  ASSERT_TRUE(looks) << looks.error();
+  const PostgresTableLook& read = looks->front();
+  ASSERT_THAT(read.rows, SizeIs(3));
+  EXPECT_EQ(read.rows[0].left, std::chrono::milliseconds(5500));
+  EXPECT_EQ(read.rows[0].held, seconds(1));
+  EXPECT_EQ(read.rows[1].left, seconds(-1));
+  EXPECT_EQ(read.rows[2].left, std::nullopt);
+  EXPECT_EQ(read.malformed, 6u);
+}
+
+TEST(PostgresTable, IsNamedAsInSql) {
+  EXPECT_EQ(parse_lock_table("Public.ShedLock")->quoted(), "\"public\".\"shedlock\"");
+  EXPECT_EQ(parse_lock_table("\"My \"\"own\"\"\".\"T.1\"")->quoted(), "\"My \"\"own\"\"\".\"T.1\"");
+  const auto own = parse_lock_table("jobs(\"Name\", until ,by)");
+  ASSERT_TRUE(own) << own.error();
+  EXPECT_THAT((std::vector{own->table, own->name, own->until, own->by}),
+              ElementsAre("jobs", "Name", "until", "by"));
+  for (const char* wrong : {"", ".", "a.", ".a", "a.b.c", "a(b)", "a(b,c)", "a(b,c,d", "a(b,c,d)e",
+                            "a b", "a;b(", "\"a", "\"\"", "a(b,c,d,e)"}) {
+    EXPECT_FALSE(parse_lock_table(wrong)) << wrong;
+  }
+}
+
+TEST(PostgresTable, QuotesWhateverIsInAName) {
+  PostgresTable table{.schema = "s\"x",
+                      .table = "t; DROP TABLE t",
+                      .name = "n\"",
+                      .until = "u",
+                      .by = "b",
+                      .at = {}};
+  const std::string sql = table_look({table});
+  EXPECT_THAT(sql, testing::HasSubstr("FROM \"s\"\"x\".\"t; DROP TABLE t\" WHERE"));
+  EXPECT_THAT(sql, testing::HasSubstr("l.\"n\"\"\"::text"));
+}
+
+TEST(PostgresBook, TellsWhoHoldsAndWhoWaitsInOrder) {
+  PostgresBook book({"*"}, 100);
+  const auto seen = book.locks(look(advisory("0,1,1", 12, false, "1.0,null,null") + "," +
+                                    advisory("0,1,1", 11, false, "2.0,null,null") + "," +
+                                    advisory("0,1,1", 10, true, "null,9.0,null")),
+                               kNow);
+  ASSERT_THAT(seen, SizeIs(1));
+  EXPECT_THAT(owners(seen[0].holders), ElementsAre("process 10"));
+  EXPECT_THAT(owners(*seen[0].waiting), ElementsAre("process 11", "process 12"));
+  EXPECT_EQ(seen[0].waiting->front().since, kNow - seconds(2));
+  EXPECT_EQ(seen[0].holders[0].since, kNow - seconds(9));
+  EXPECT_TRUE(seen[0].first_look);
+  EXPECT_EQ(seen[0].changes, 0u);
+}
+
+TEST(PostgresBook, TellsOnceThatALockIsFree) {
+  PostgresBook book({"*"}, 100);
+  book.locks(look(advisory("0,1,1", 10, true)), kNow);
+  const auto seen = book.locks(look(""), kNow + seconds(1));
+  ASSERT_THAT(seen, SizeIs(1));
+  EXPECT_THAT(seen[0].holders, IsEmpty());
+  EXPECT_FALSE(seen[0].first_look);
+  EXPECT_THAT(book.locks(look(""), kNow + seconds(2)), IsEmpty());
+}
+
+TEST(PostgresBook, GuessesNoBeginningOfWhatBeganAfterTheFirstLook) {
+  PostgresBook book({"*"}, 100);
+  book.locks(look(""), kNow);
+  const auto seen =
+      book.locks(look(advisory("0,1,1", 10, true, "null,9.0,9.0")), kNow + seconds(1));
+  ASSERT_THAT(seen, SizeIs(1));
+  EXPECT_EQ(seen[0].holders[0].since, std::nullopt);
+}
+
+TEST(PostgresBook, FollowsTheChainOfARowsWaiters) {
+  PostgresBook book({"row:*"}, 100);
+  const std::string tuple = R"(["tuple",null,null,null,"public.orders",0,7,null,)";
+  const std::string transaction = R"(["transactionid",null,null,null,null,null,null,"731",)";
+  const auto seen = book.locks(look(transaction + R"(10,"ExclusiveLock",true,null,null,30.0],)" +
+                                    transaction + R"(11,"ShareLock",false,2.0,null,3.0],)" + tuple +
+                                    R"(11,"ExclusiveLock",true,null,null,3.0],)" + tuple +
+                                    R"(12,"ExclusiveLock",false,1.0,null,2.0])"),
+                               kNow);
+  ASSERT_THAT(seen, SizeIs(1));
+  EXPECT_EQ(seen[0].lock, "row:public.orders:0,7");
+  EXPECT_EQ(seen[0].shape, Shape::row);
+  EXPECT_THAT(owners(seen[0].holders), ElementsAre("process 10"));
+  EXPECT_EQ(seen[0].holders[0].since, kNow - seconds(30));
+  EXPECT_THAT(owners(*seen[0].waiting), ElementsAre("process 11", "process 12"));
+}
+
+TEST(PostgresBook, HasABound) {
+  PostgresBook book({"*"}, 1);
+  EXPECT_THAT(
+      book.locks(look(advisory("0,1,1", 10, true) + "," + advisory("0,2,1", 10, true)), kNow),
+      SizeIs(1));
+  EXPECT_EQ(book.take_left_out(), 1u);
+  EXPECT_EQ(book.take_left_out(), 0u);
+}
+
+TEST(PostgresBook, TellsReleasedRowsFromExpiredOnes) {
+  PostgresBook book({"*"}, 100);
+  const auto row = [](const char* name, Duration left) {
+    return PostgresRow{.name = name, .owner = "me", .left = left, .held = seconds(0)};
+  };
+  PostgresTableLook held{
+      .rows = {row("kept", seconds(1)), row("freed", seconds(9)), row("removed", seconds(9))}};
+  EXPECT_THAT(book.rows("t", held, kNow), SizeIs(3));
+  PostgresTableLook ended{.rows = {row("kept", seconds(-1)), row("freed", seconds(-1))}};
+  const auto seen = book.rows("t", ended, kNow + seconds(2));
+  ASSERT_THAT(seen, SizeIs(3));
+  EXPECT_EQ(seen[0].lock, "t:freed");
+  EXPECT_EQ(seen[0].ended, Ending::released);
+  EXPECT_EQ(seen[1].lock, "t:kept");
+  EXPECT_EQ(seen[1].ended, Ending::expired);
+  EXPECT_EQ(seen[2].ended, Ending::released);
+}
+
+}  // namespace
+}  // namespace lockbench::watch
