@@ -186,11 +186,12 @@ TEST(Schema, RejectsWrongTypesAndNegativeNumbersEverywhere) {
     // No field may be an object of anything, and text stands where no number does.
     broken.at(place) = document.at(place).is_object() ? json("text") : json{{"surprise", 1}};
     EXPECT_NE(violation(broken), "") << "wrong type at " << place;
-    const bool signed_figure = at == "/experiment/points/0/overhead" ||
-                               at.starts_with("/experiment/points/0/overhead_interval/") ||
-                               at.starts_with("/experiment/points/1/node_cost_") ||
-                               at.starts_with("/belief_gaps") || at == "/capacity/0/headroom" ||
-                               at.ends_with("/predictions/0/error");
+    const bool signed_figure =
+        at == "/experiment/points/0/overhead" ||
+        at.starts_with("/experiment/points/0/overhead_interval/") ||
+        at.starts_with("/experiment/points/1/node_cost_") || at.starts_with("/belief_gaps") ||
+        at == "/capacity/0/headroom" || at.ends_with("/predictions/0/error") ||
+        at.ends_with("/clock_offset_seconds") || at.ends_with("/clock_drift");
     if (document.at(place).is_number() && !signed_figure) {
       broken.at(place) = -1;
       EXPECT_NE(violation(broken), "") << "negative at " << place;
