@@ -322,6 +322,45 @@ StoreResult<std::vector<Key>> Connection::list(std::string_view lock, const std:
       .map([&](bool) { return read_keys(response); });
 }
 
+StoreResult<Page> Connection::read(const std::string& prefix, const std::string& from,
+                                   std::int64_t limit, std::int64_t revision,
+                                   const std::stop_token& stop) {
+  etcdserverpb::RangeRequest request;
+  // The smallest key, and the end of all keys.
+  request.set_key(from.empty() ? std::string(1, '\0') : from);
+  request.set_range_end(prefix.empty() ? std::string(1, '\0') : end_of_prefix(prefix));
+  request.set_limit(limit);
+  request.set_revision(revision);
+  etcdserverpb::RangeResponse response;
+  const auto done = call({"Range", prefix, stop}, [&](grpc::ClientContext* context) {
+    return channel_->finish(channel_->kv->AsyncRange(context, request, channel_->queue()),
+                            response);
+  });
+  if (!done) return tl::unexpected(done.error());
+  Page page{.revision = response.header().revision(), .entries = {}, .more = response.more()};
+  for (const etcdserverpb::KeyValue& found : response.kvs()) {
+    page.entries.push_back(entry_of(found));
+  }
+  return page;
+}
+
+StoreResult<std::optional<LeaseLife>> Connection::life_of(LeaseId lease,
+                                                          const std::stop_token& stop) {
+  etcdserverpb::LeaseTimeToLiveRequest request;
+  request.set_id(lease);
+  etcdserverpb::LeaseTimeToLiveResponse response;
+  const auto done = call({"LeaseTimeToLive", {}, stop}, [&](grpc::ClientContext* context) {
+    return channel_->finish(
+        channel_->lease->AsyncLeaseTimeToLive(context, request, channel_->queue()), response);
+  });
+  if (!done) return tl::unexpected(done.error());
+  if (!*done || response.ttl() < 0) return std::optional<LeaseLife>();
+  const auto seconds_of = [](std::int64_t count) {
+    return std::chrono::seconds(std::clamp<std::int64_t>(count, 0, ceil_seconds(kLongestDuration)));
+  };
+  return LeaseLife{.left = seconds_of(response.ttl()), .granted = seconds_of(response.grantedttl())};
+}
+
 StoreResult<bool> Connection::key_exists(std::string_view lock, const std::string& key,
                                          const std::stop_token& stop) {
   etcdserverpb::RangeRequest request;

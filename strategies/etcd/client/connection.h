@@ -24,6 +24,25 @@ namespace lockbench::etcd {
 
 class Completions;
 
+/// A key and what it has.
+struct Entry {
+  std::string name, value;
+  std::int64_t created = 0;   ///< the revision in which it was created
+  std::int64_t modified = 0;  ///< and last changed
+  LeaseId lease = 0;
+};
+
+/// Keys in one revision of the store.
+struct Page {
+  std::int64_t revision = 0;
+  std::vector<Entry> entries;  ///< by name
+  bool more = false;           ///< keys of the range that come after these
+};
+
+struct LeaseLife {
+  Duration left{}, granted{};  ///< in whole seconds
+};
+
 struct GrantedLease {
   LeaseId id = 0;
   Duration ttl{};  ///< as the server granted it: not less than was asked for
@@ -66,6 +85,12 @@ class Connection {
   /// The keys with this prefix, oldest first, at most `limit` (0: all).
   StoreResult<std::vector<Key>> list(std::string_view lock, const std::string& prefix,
                                      std::int64_t limit = 0, const std::stop_token& stop = {});
+  /// The keys from this one on that have the prefix, at most `limit`, in that revision; 0: the
+  /// latest.
+  StoreResult<Page> read(const std::string& prefix, const std::string& from, std::int64_t limit,
+                         std::int64_t revision, const std::stop_token& stop = {});
+  /// Nothing: there is no such lease any more.
+  StoreResult<std::optional<LeaseLife>> life_of(LeaseId lease, const std::stop_token& stop = {});
   StoreResult<ServerStatus> status(const std::stop_token& stop = {});
 
   /// Waits until there is no key `watched` (any more). False if `until` or a stop came first.
@@ -83,6 +108,7 @@ class Connection {
 
  private:
   friend class KeepAliveStream;
+  friend class WatchStream;
   struct Channel;
   struct Call {
     std::string_view name, lock;

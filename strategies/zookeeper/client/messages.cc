@@ -138,11 +138,17 @@ std::string write(std::int32_t xid, const Request& request, std::string_view chr
     case Request::Kind::children:
       message.put(kGetChildren).put(std::string_view(path)).put(false);
       break;
+    case Request::Kind::watch_children:
+      message.put(kGetChildren).put(std::string_view(path)).put(true);
+      break;
     case Request::Kind::look:
       message.put(kGetData).put(std::string_view(path)).put(true);
       break;
     case Request::Kind::exists:
       message.put(kExists).put(std::string_view(path)).put(false);
+      break;
+    case Request::Kind::watch_exists:
+      message.put(kExists).put(std::string_view(path)).put(true);
       break;
     case Request::Kind::remove:
       message.put(kDelete).put(std::string_view(path)).put(kAnyVersion);
@@ -193,6 +199,7 @@ Parsed<Reply> read_reply(const Request& request, std::string_view chroot, Reader
       break;
     }
     case Request::Kind::children:
+    case Request::Kind::watch_children:
       reply.children = from.texts();
       if (!std::ranges::all_of(reply.children, is_name)) return wrong("it sent a list");
       break;
@@ -200,6 +207,7 @@ Parsed<Reply> read_reply(const Request& request, std::string_view chroot, Reader
       from.text();  // its data
       [[fallthrough]];
     case Request::Kind::exists:
+    case Request::Kind::watch_exists:
       read_stat(from, reply);
       break;
     case Request::Kind::remove:

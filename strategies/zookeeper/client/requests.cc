@@ -58,10 +58,12 @@ std::string_view name_of(Request::Kind kind) {
     case Request::Kind::make_sequential:
       return "create";
     case Request::Kind::children:
+    case Request::Kind::watch_children:
       return "getChildren";
     case Request::Kind::look:
       return "getData";
     case Request::Kind::exists:
+    case Request::Kind::watch_exists:
       return "exists";
     case Request::Kind::remove:
       return "delete";

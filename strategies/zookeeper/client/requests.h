@@ -10,15 +10,17 @@
 
 namespace lockbench::zookeeper {
 
-/// The requests that locks need.
+/// The requests that locks, and those who watch them, need.
 struct Request {
   enum class Kind {
     make,             ///< a container: the server removes it once its last child is gone
     make_ephemeral,   ///< a node that is deleted with the session
     make_sequential,  ///< likewise, with ten digits added to its name
     children,         ///< the names of a node's children
+    watch_children,   ///< likewise, and watch for one change of them
     look,             ///< read a node's metadata and watch it
     exists,
+    watch_exists,  ///< likewise, and watch for one change: it may be made
     remove,
   };
   Kind kind = Kind::exists;
