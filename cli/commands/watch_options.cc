@@ -52,7 +52,8 @@ void WatchOptions::declare(OptionList& options) {
   declare_servers(options, servers);
   for (Option& option : options.all()) say_that_it_is_watched(option);
   options.add({"locks", "PATTERN,..."}, request.locks, any_text(),
-              "names of the locks, with * and ?; several servers are all searched for them",
+              "names of the locks, with * and ?; several servers are all searched for them; etcd: "
+              "a prefix; ZooKeeper: paths",
               "keys that look like locks are proposed");
   options.add({"keys", "NAME,..."}, request.keys, any_text(),
               "names of single locks, for memcached, which cannot list its keys");

@@ -29,7 +29,7 @@ TimePoint Budget::next(std::uint64_t commands, TimePoint now) {
 
 void Budget::answered(Duration latency, TimePoint now) {
   constexpr double kRise = 1.001, kWeight = 0.2, kTooMuch = 4, kLowest = 1.0 / 16;
-  constexpr double kTolerance = 0.020;  // what a busy machine adds by itself, in seconds
+  constexpr double kTolerance = 0.050;  // what a busy machine adds by itself, in seconds
   constexpr Duration kPace = std::chrono::milliseconds(200);
   const double took = seconds(latency);
   usual_ = usual_ == 0 ? took : std::min(usual_ * kRise, took);
@@ -38,7 +38,7 @@ void Budget::answered(Duration latency, TimePoint now) {
   changed_at_ = now;
   const bool slow = recent_ > kTooMuch * usual_ + kTolerance;
   refill(now);
-  rate_ = slow ? std::max(rate_ / 2, full_ * kLowest) : std::min(rate_ * 1.25, full_);
+  rate_ = slow ? std::max(rate_ * 0.7, full_ * kLowest) : std::min(rate_ * 1.5, full_);
 }
 
 }  // namespace lockbench::watch

@@ -7,8 +7,8 @@
 namespace lockbench::watch {
 
 /// How many commands a server may be sent: a token bucket that holds those of one second. When the
-/// server answers much later than it usually does, the rate is halved again and again, to a
-/// sixteenth at least, until its answers come in time. For one thread.
+/// server answers much later than it usually does, the rate shrinks again and again, to a sixteenth
+/// at least, until its answers come in time. For one thread.
 class Budget {
  public:
   explicit Budget(double per_second) : full_(per_second), rate_(per_second) {}
@@ -28,7 +28,7 @@ class Budget {
   void refill(TimePoint now);
 
   const double full_;
-  double rate_, held_ = 1;
+  double rate_, held_ = full_;
   TimePoint filled_at_{};
   double usual_ = 0, recent_ = 0;  ///< latencies in seconds; 0: not known
   TimePoint changed_at_{};

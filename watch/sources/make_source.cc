@@ -2,8 +2,13 @@
 
 #include "strategies/memcached/client/endpoint.h"
 #include "strategies/store.h"
+#include "strategies/zookeeper/client/endpoint.h"
 #include "watch/sources/memcached_source.h"
 #include "watch/sources/redis_source.h"
+#include "watch/sources/zookeeper_source.h"
+#ifdef LOCKBENCH_HAS_ETCD
+#include "watch/sources/etcd_source.h"
+#endif
 #ifdef LOCKBENCH_HAS_POSTGRES
 #include "watch/sources/postgres_source.h"
 #endif
@@ -44,6 +49,9 @@ Made redis_source(const std::vector<std::string>& urls, const Request& request) 
 Made make_source(const std::string& store, const std::vector<std::string>& urls,
                  const Request& request) {
   if (store == "redis") return redis_source(urls, request);
+  if (store == "zookeeper") {
+    return one(store, urls, request, zookeeper::parse_endpoint, make_zookeeper_source);
+  }
   if (store == "memcached") {
     if (request.keys.empty()) {
       return tl::unexpected<std::string>(
@@ -51,6 +59,9 @@ Made make_source(const std::string& store, const std::vector<std::string>& urls,
     }
     return one(store, urls, request, memcached::parse_endpoint, make_memcached_source);
   }
+#ifdef LOCKBENCH_HAS_ETCD
+  if (store == "etcd") return one(store, urls, request, etcd::parse_endpoint, make_etcd_source);
+#endif
 #ifdef LOCKBENCH_HAS_POSTGRES
   if (store == "postgres") {
     const auto parse = [](std::string_view dsn) {
@@ -64,8 +75,8 @@ Made make_source(const std::string& store, const std::vector<std::string>& urls,
       return tl::unexpected(fmt::format("{}: {}", store, kind->not_built));
     }
   }
-  return tl::unexpected(
-      fmt::format("{} cannot be watched; allowed: redis, postgres, memcached", store));
+  return tl::unexpected(fmt::format(
+      "{} cannot be watched; allowed: redis, etcd, zookeeper, postgres, memcached", store));
 }
 
 }  // namespace lockbench::watch

@@ -4,6 +4,8 @@
 #include <array>
 #include <cctype>
 
+#include "watch/shape.h"
+
 namespace lockbench::watch {
 namespace {
 
@@ -97,6 +99,11 @@ bool sounds_like_lock(std::string_view name) {
 std::string generalised(std::string_view name) {
   std::string pattern;
   for (std::size_t at = 0; at < name.size();) {
+    if (constexpr std::size_t kUuid = 36; is_uuid(name.substr(at, kUuid))) {
+      pattern += '*';
+      at += kUuid;
+      continue;
+    }
     std::size_t end = at;
     while (end < name.size() && is_word(name[end])) ++end;
     if (end == at) {
@@ -110,10 +117,6 @@ std::string generalised(std::string_view name) {
       pattern += word;
     }
     at = end;
-  }
-  // The groups of a UUID are one id.
-  for (std::size_t at = 0; (at = pattern.find("*-*", at)) != std::string::npos;) {
-    pattern.erase(at + 1, 2);
   }
   return pattern;
 }

@@ -1,6 +1,7 @@
 #include "watch/sources/redis_book.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace lockbench::watch {
@@ -55,10 +56,7 @@ bool RedisBook::changed(const std::string& key, KeyEvent event, TimePoint at) {
     if (!entry->held && !entry->queued) keys_.erase(key);
     return true;
   }
-  if (entry->events.size() >= kMostEvents) {
-    ++coalesced_;
-    entry->events.erase(entry->events.begin());
-  }
+  if (entry->events.size() >= kMostEvents) make_room(key, *entry);
   entry->events.push_back({event, at});
   enqueue(key, *entry);
   return true;
@@ -76,7 +74,10 @@ void RedisBook::all_changed(TimePoint at) {
     if (!entry.held) continue;
     ++entry.changes;
     entry.changed_at = at;
-    if (told_ == Told::events) entry.events.push_back({KeyEvent::released, at});
+    if (told_ == Told::events) {
+      if (entry.events.size() >= kMostEvents) make_room(key, entry);
+      entry.events.push_back({KeyEvent::released, at});
+    }
     enqueue(key, entry);
   }
 }
@@ -131,7 +132,7 @@ std::vector<Sighting> RedisBook::looked(const std::string& key, KeyKind kind,
   if (!state->ttl_left && !state->holders.empty()) entry.ends.reset();
   std::vector<Sighting> seen;
   if (told_ == Told::events && !entry.events.empty()) {
-    seen = replayed(key, entry, std::move(state), answered_at);
+    seen = explained(key, entry, *std::move(state), answered_at);
   } else {
     auto now = judged(entry, *std::move(state), asked_at, answered_at);
     if (now) seen.push_back(*std::move(now));
@@ -144,49 +145,63 @@ std::vector<Sighting> RedisBook::looked(const std::string& key, KeyKind kind,
   return seen;
 }
 
-std::vector<Sighting> RedisBook::replayed(const std::string& key, Entry& entry,
-                                          std::optional<Sighting> state, TimePoint answered_at) {
+std::size_t RedisBook::end_of_last(const std::vector<Event>& events) {
+  for (std::size_t i = events.size(); i > 0; --i) {
+    const KeyEvent what = events[i - 1].what;
+    if (what == KeyEvent::expired || what == KeyEvent::released) return i;
+  }
+  return 0;
+}
+
+std::vector<Sighting> RedisBook::replayed(const std::string& key, std::span<const Event> events,
+                                          Shape shape, bool& held) {
   std::vector<Sighting> seen;
-  const std::vector<Event> events = std::exchange(entry.events, {});
-  bool held = entry.held;
-  for (std::size_t i = 0; i < events.size(); ++i) {
-    const Event& event = events[i];
-    if (event.what == KeyEvent::expired || event.what == KeyEvent::released) {
-      const bool expired = event.what == KeyEvent::expired;
-      if (std::exchange(held, false)) {
-        seen.push_back(free_at(key, event.at, expired ? Ending::expired : Ending::released));
-        seen.back().shape = state->shape;
-      }
-      continue;
-    }
-    const bool last = std::none_of(
-        events.begin() + static_cast<std::ptrdiff_t>(i), events.end(), [](const Event& later) {
-          return later.what == KeyEvent::expired || later.what == KeyEvent::released;
-        });
-    if (!last) {
-      // Who held it then is not known any more.
-      if (!std::exchange(held, true)) {
-        seen.push_back(free_at(key, event.at, std::nullopt));
-        seen.back().holders.push_back({.owner = {}});
-        seen.back().shape = state->shape;
-      }
-      continue;
-    }
-    Sighting now = *state;
-    now.at = event.at;
-    now.changes = 1;
-    if (now.holders.empty()) {
-      // It was freed since, of which an event will tell.
-      if (held) break;
-      now.holders.push_back({.owner = {}});
-    } else if (now.ttl_left) {
-      *now.ttl_left += answered_at - event.at;
-    }
-    held = true;
-    seen.push_back(std::move(now));
-    break;
+  for (const Event& event : events) {
+    const bool expired = event.what == KeyEvent::expired;
+    const bool ends = expired || event.what == KeyEvent::released;
+    if (std::exchange(held, !ends) == !ends) continue;
+    std::optional<Ending> ended;
+    if (ends) ended = expired ? Ending::expired : Ending::released;
+    seen.push_back(free_at(key, event.at, ended));
+    seen.back().shape = shape;
+    // Who held it then is not known any more.
+    if (!ends) seen.back().holders.push_back({.owner = {}});
   }
   return seen;
+}
+
+std::vector<Sighting> RedisBook::explained(const std::string& key, Entry& entry, Sighting state,
+                                           TimePoint answered_at) {
+  const std::vector<Event> events = std::exchange(entry.events, {});
+  const std::size_t past = end_of_last(events);
+  bool held = entry.held;
+  std::vector<Sighting> seen = replayed(key, std::span(events).first(past), state.shape, held);
+  if (past == events.size()) return seen;
+  // It is held since the first event after that.
+  state.at = events[past].at;
+  state.changes = 1;
+  if (state.holders.empty()) {
+    // It was freed since, of which an event will tell.
+    if (held) return seen;
+    state.holders.push_back({.owner = {}});
+  } else if (state.ttl_left) {
+    *state.ttl_left += answered_at - state.at;
+  }
+  seen.push_back(std::move(state));
+  return seen;
+}
+
+void RedisBook::make_room(const std::string& key, Entry& entry) {
+  const std::size_t past = end_of_last(entry.events);
+  if (past > 0) {
+    auto seen = replayed(key, std::span(entry.events).first(past), Shape::token, entry.held);
+    ready_.insert(ready_.end(), std::make_move_iterator(seen.begin()),
+                  std::make_move_iterator(seen.end()));
+    if (!entry.held) entry.ends.reset();
+  }
+  // Behind it are renewals only, of which the last one counts.
+  const auto from = static_cast<std::ptrdiff_t>(std::max(past, std::size_t{1}));
+  entry.events.erase(entry.events.begin(), entry.events.begin() + from);
 }
 
 std::optional<Sighting> RedisBook::judged(Entry& entry, Sighting state, TimePoint asked_at,

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <queue>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -56,6 +57,8 @@ class RedisBook {
   /// no lock.
   std::vector<Sighting> looked(const std::string& key, KeyKind kind, std::optional<Sighting> state,
                                TimePoint asked_at, TimePoint answered_at);
+  /// Sightings that follow from events whose keys could not be looked at in time.
+  std::vector<Sighting> take_ready() { return std::exchange(ready_, {}); }
   /// Changes that were seen only together with others, since the last call.
   std::uint64_t take_coalesced() { return std::exchange(coalesced_, 0); }
 
@@ -86,8 +89,16 @@ class RedisBook {
 
   Entry* entry_of(const std::string& key);
   void enqueue(const std::string& key, Entry& entry);
-  std::vector<Sighting> replayed(const std::string& key, Entry& entry,
-                                 std::optional<Sighting> state, TimePoint answered_at);
+  /// Behind the last event that ended a holding.
+  static std::size_t end_of_last(const std::vector<Event>& events);
+  /// What events alone tell. `held`: before and after them.
+  static std::vector<Sighting> replayed(const std::string& key, std::span<const Event> events,
+                                        Shape shape, bool& held);
+  /// What the key's events tell together with its state.
+  std::vector<Sighting> explained(const std::string& key, Entry& entry, Sighting state,
+                                  TimePoint answered_at);
+  /// Of events that wait for a look: what they tell without one.
+  void make_room(const std::string& key, Entry& entry);
   std::optional<Sighting> judged(Entry& entry, Sighting state, TimePoint asked_at,
                                  TimePoint answered_at);
   void settle(const std::string& key, Entry& entry, const Sighting& last);
@@ -103,6 +114,7 @@ class RedisBook {
   };
   std::priority_queue<Expiry, std::vector<Expiry>, std::greater<>> expiries_;
   std::uint64_t coalesced_ = 0;
+  std::vector<Sighting> ready_;
 };
 
 }  // namespace lockbench::watch

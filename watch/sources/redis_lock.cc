@@ -13,7 +13,7 @@ namespace {
 using redis::Reply;
 
 /// More is no owner; the ledger keeps a hash anyway.
-constexpr std::size_t kLongestOwner = 256, kMostOwners = 1024;
+constexpr std::size_t kLongestToken = 256, kMostOwners = 1024;
 
 std::optional<std::int64_t> number_of(std::string_view text) {
   std::int64_t number = 0;
@@ -23,7 +23,7 @@ std::optional<std::int64_t> number_of(std::string_view text) {
   return number;
 }
 
-std::string owner_of(std::string_view text) { return std::string(text.substr(0, kLongestOwner)); }
+std::string owner_of(std::string_view text) { return std::string(text.substr(0, kLongestToken)); }
 
 bool is_text(const Reply& reply) {
   return reply.type == Reply::Type::string || reply.type == Reply::Type::status;
@@ -193,7 +193,7 @@ std::optional<MonitoredCommand> read_monitored(std::string_view line) {
   name = upper(name);
   constexpr std::size_t kMostWords = 16;
   while (command.words.size() < kMostWords && take_word(line, word)) {
-    command.words.push_back(word.substr(0, kLongestOwner));
+    command.words.push_back(word.substr(0, kLongestToken));
   }
   if (command.words.empty()) return std::nullopt;
   command.key = command.words[0];

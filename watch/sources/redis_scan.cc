@@ -15,8 +15,8 @@ constexpr std::size_t kMostPatterns = 1000;
 
 /// A random token: hexadecimal digits, a UUID, or base 64.
 bool is_random(std::string_view owner) {
-  constexpr std::size_t kShortest = 16, kLongest = 128;
-  if (owner.size() < kShortest || owner.size() > kLongest) return false;
+  constexpr std::size_t kLeastSize = 16, kMostSize = 128;
+  if (owner.size() < kLeastSize || owner.size() > kMostSize) return false;
   const bool plain = std::ranges::all_of(owner, [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '+' || c == '/' || c == '=' ||
            c == ':' || c == '.';

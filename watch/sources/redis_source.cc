@@ -317,6 +317,7 @@ class RedisWatch {
   }
 
   StoreResult<void> look(Sink& sink, const std::stop_token& stop) {
+    for (Sighting& seen : book_->take_ready()) sink.seen(display_, std::move(seen));
     while (!stop.stop_requested()) {
       auto answers = look_.batch(*book_, stop);
       if (!answers) return tl::unexpected(std::move(answers.error()));

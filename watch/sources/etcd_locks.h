@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "strategies/etcd/client/watch.h"
+#include "watch/sighting.h"
+
+namespace lockbench::watch {
+
+/// Which lock a key of etcd belongs to.
+struct EtcdPlace {
+  std::string lock;
+  Shape shape = Shape::etcd_key;
+  bool shared = false;
+};
+/// LOCK/LEASE in hexadecimal digits, of etcd's own packages and programs; LOCK/queue/x/TOKEN, of
+/// lockbench; or a key that is a lock by itself. Nothing: it only belongs to a lock.
+std::optional<EtcdPlace> etcd_place_of(const etcd::Entry& entry);
+
+/// The locks of etcd as its keys and their changes tell. Plain data, for one thread.
+class EtcdLocks {
+ public:
+  EtcdLocks(std::vector<std::string> patterns, std::size_t most_keys)
+      : patterns_(std::move(patterns)), most_(most_keys) {}
+
+  /// Keys that are there when the watch begins.
+  void begin(const etcd::Entry& entry);
+  std::vector<Sighting> begun(TimePoint at) const;
+
+  /// Changes in the order of their revisions: a sighting of each lock that changed, after each
+  /// revision.
+  std::vector<Sighting> take(const std::vector<etcd::Change>& changes, TimePoint at);
+
+  /// A holder's lease; 0: it has none, or nobody holds the lock.
+  etcd::LeaseId lease_of(const std::string& lock) const;
+  /// The lease lives for so long.
+  void lives(etcd::LeaseId lease, Duration left, TimePoint at);
+  void forget_lease(etcd::LeaseId lease) { leases_.erase(lease); }
+  /// How the holding that ended at `at` did, by what is known of its lease, which is gone now.
+  std::optional<Ending> ending_of(etcd::LeaseId lease, TimePoint at) const;
+  /// The state of a lock as it is known; nothing: it is free.
+  std::optional<Sighting> state_of(const std::string& lock, TimePoint at) const;
+  /// Keys that there was no room for, since the last call.
+  std::uint64_t take_unfollowed() { return std::exchange(unfollowed_, 0); }
+  std::size_t keys() const { return by_key_.size(); }
+
+ private:
+  struct Contender {
+    std::string key, owner;
+    bool shared = false;
+    etcd::LeaseId lease = 0;
+  };
+  struct Lock {
+    Shape shape = Shape::etcd_key;
+    std::map<std::int64_t, Contender> queue;  ///< by create revision
+  };
+  struct Place {
+    std::string lock;
+    std::int64_t created = 0;
+  };
+
+  /// The lock that it changes; nothing: none.
+  std::optional<std::string> put(const etcd::Entry& entry);
+  std::optional<std::string> remove(const std::string& key);
+  Sighting sighting(const std::string& name, const Lock& lock, TimePoint at) const;
+
+  const std::vector<std::string> patterns_;
+  const std::size_t most_;
+  std::unordered_map<std::string, Lock> locks_;
+  std::unordered_map<std::string, Place> by_key_;
+  struct Life {
+    TimePoint ends_after{}, ends_before{};
+  };
+  std::unordered_map<etcd::LeaseId, Life> leases_;
+  std::uint64_t unfollowed_ = 0;
+};
+
+}  // namespace lockbench::watch

@@ -1,0 +1,267 @@
+#include "watch/sources/etcd_source.h"
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <set>
+#include <utility>
+
+#include "strategies/etcd/client/connection.h"
+#include "strategies/etcd/client/watch.h"
+#include "watch/sources/budget.h"
+#include "watch/sources/etcd_locks.h"
+#include "watch/sources/outages.h"
+#include "watch/sources/patterns.h"
+
+namespace lockbench::watch {
+namespace {
+
+constexpr Duration kReadFor = std::chrono::milliseconds(20);
+/// The server is asked for something at least this often: a watch alone does not show that it has
+/// gone silent.
+constexpr Duration kHeartbeat = std::chrono::seconds(1);
+constexpr std::int64_t kPage = 1000;
+
+/// One connection's time of watching.
+class EtcdWatch {
+ public:
+  EtcdWatch(const etcd::Endpoint& endpoint, const Request& request, Env& env, Budget& budget)
+      : display_(endpoint.display()),
+        request_(request),
+        prefixes_(merged_prefixes(request.locks)),
+        env_(env),
+        budget_(budget),
+        connection_(endpoint, request.command_timeout, env),
+        stream_(connection_),
+        locks_(request.locks, request.most_locks) {}
+
+  StoreResult<void> reach(const std::stop_token& stop) {
+    if (prefixes_.empty()) return connection_.connect(stop);
+    for (const std::string& prefix : prefixes_) {
+      if (auto page = connection_.read(prefix, prefix, 1, 0, stop); !page) {
+        return tl::unexpected(std::move(page.error()));
+      }
+    }
+    return {};
+  }
+
+  StoreResult<void> run(Sink& sink, Outages& outages, const std::stop_token& stop) {
+    std::int64_t revision = 0;
+    for (const std::string& prefix : prefixes_) {
+      auto read =
+          read_all(prefix, revision, stop, [&](const etcd::Entry& entry) { locks_.begin(entry); });
+      if (!read) return tl::unexpected(std::move(read.error()));
+      if (!*read) sink.missed(display_, 1, "more keys than are followed at once");
+    }
+    if (auto opened = stream_.open(prefixes_, revision + 1, stop); !opened) return opened;
+    outages.restored();
+    for (Sighting& seen : locks_.begun(env_.now())) tell(std::move(seen), sink);
+    while (!stop.stop_requested()) {
+      auto changes = stream_.next(kReadFor);
+      if (!changes) return tl::unexpected(std::move(changes.error()));
+      if (auto told = take(*changes, sink, stop); !told) return told;
+      if (auto asked = ask_about_leases(sink, stop); !asked) return asked;
+      if (auto alive = show_life(stop); !alive) return alive;
+    }
+    return {};
+  }
+
+  /// Goes through all keys from time to time.
+  StoreResult<void> propose(Sink& sink, Outages& outages, const std::stop_token& stop) {
+    constexpr Duration kPause = std::chrono::seconds(10);
+    constexpr std::size_t kMost = 1000;
+    std::set<std::string> known;
+    while (!stop.stop_requested()) {
+      std::int64_t revision = 0;
+      auto read = read_all("", revision, stop, [&](const etcd::Entry& entry) {
+        const auto place = etcd_place_of(entry);
+        if (!place || known.size() >= kMost) return;
+        const bool likely = place->shape == Shape::etcd_queue || sounds_like_lock(entry.name);
+        const std::string pattern = generalised(place->lock);
+        if (likely && known.insert(pattern).second) sink.proposed(display_, pattern, place->shape);
+      });
+      if (!read) return tl::unexpected(std::move(read.error()));
+      outages.restored();
+      env_.wait(nullptr, env_.now() + kPause, stop);
+    }
+    return {};
+  }
+
+ private:
+  /// False: there are more keys than it reads.
+  template <class Take>
+  StoreResult<bool> read_all(const std::string& prefix, std::int64_t& revision,
+                             const std::stop_token& stop, Take take) {
+    std::string from = prefix;
+    // A page is one command of the budget; keys without end would be too many to follow anyway.
+    for (std::uint64_t pages = 0; pages <= request_.most_locks / kPage; ++pages) {
+      wait_for_budget(stop);
+      if (stop.stop_requested()) return true;
+      auto page = connection_.read(prefix, from, kPage, revision, stop);
+      if (!page) return tl::unexpected(std::move(page.error()));
+      if (revision == 0) revision = page->revision;
+      for (const etcd::Entry& entry : page->entries) take(entry);
+      if (!page->more || page->entries.empty()) return true;
+      from = page->entries.back().name + '\0';
+    }
+    return false;
+  }
+
+  void wait_for_budget(const std::stop_token& stop) {
+    while (!budget_.spend(1, env_.now()) && !stop.stop_requested()) {
+      env_.wait(nullptr, budget_.next(1, env_.now()), stop);
+    }
+  }
+
+  void tell(Sighting seen, Sink& sink) {
+    if (const etcd::LeaseId lease = locks_.lease_of(seen.lock);
+        lease != 0 && !seen.holders.empty() && held_.size() < request_.most_locks) {
+      const auto [place, added] = held_.try_emplace(seen.lock, Held{.lease = lease});
+      if (!added && place->second.lease != lease) place->second = {.lease = lease};
+      if (added || place->second.ask_at == TimePoint{}) due_.insert({TimePoint{}, seen.lock});
+    }
+    sink.seen(display_, std::move(seen));
+  }
+
+  StoreResult<void> take(const std::vector<etcd::Change>& changes, Sink& sink,
+                         const std::stop_token& stop) {
+    const TimePoint now = env_.now();
+    for (Sighting& seen : locks_.take(changes, now)) {
+      const auto before = held_.find(seen.lock);
+      const bool ended =
+          before != held_.end() &&
+          (seen.holders.empty() || before->second.lease != locks_.lease_of(seen.lock));
+      if (ended) {
+        auto ending = ending_of(before->second.lease, now, stop);
+        if (!ending) return tl::unexpected(std::move(ending.error()));
+        seen.ended = *ending;
+        held_.erase(before);
+      }
+      tell(std::move(seen), sink);
+    }
+    if (const std::uint64_t unfollowed = locks_.take_unfollowed(); unfollowed > 0) {
+      sink.missed(display_, unfollowed, "more locks than are followed at once");
+    }
+    return {};
+  }
+
+  StoreResult<std::optional<Ending>> ending_of(etcd::LeaseId lease, TimePoint at,
+                                               const std::stop_token& stop) {
+    const auto known = locks_.ending_of(lease, at);
+    if (known == Ending::released || !budget_.spend(1, env_.now())) return known;
+    auto life = connection_.life_of(lease, stop);
+    if (!life) return tl::unexpected(std::move(life.error()));
+    // Only its key was deleted.
+    if (*life) return std::optional(Ending::released);
+    locks_.forget_lease(lease);
+    return known;
+  }
+
+  /// How long the leases of holders still live.
+  StoreResult<void> ask_about_leases(Sink& sink, const std::stop_token& stop) {
+    constexpr Duration kShortest = std::chrono::milliseconds(200);
+    constexpr Duration kLongest = std::chrono::seconds(2);
+    while (!due_.empty() && due_.begin()->first <= env_.now()) {
+      const auto [ask_at, name] = *due_.begin();
+      const auto held = held_.find(name);
+      // It was handed on meanwhile, and stands there again.
+      if (held == held_.end() || held->second.ask_at != ask_at) {
+        due_.erase(due_.begin());
+        continue;
+      }
+      if (!budget_.spend(1, env_.now())) break;
+      due_.erase(due_.begin());
+      const TimePoint asked_at = env_.now();
+      auto life = connection_.life_of(held->second.lease, stop);
+      if (!life) return tl::unexpected(std::move(life.error()));
+      const TimePoint now = env_.now();
+      heard_at_ = now;
+      budget_.answered(now - asked_at, now);
+      if (!*life) continue;  // an event will tell
+      locks_.lives(held->second.lease, (*life)->left, asked_at);
+      held->second.ask_at = now + std::clamp((*life)->granted / 6, kShortest, kLongest);
+      due_.insert({held->second.ask_at, name});
+      if (auto state = locks_.state_of(name, now)) sink.seen(display_, *std::move(state));
+    }
+    return {};
+  }
+
+  StoreResult<void> show_life(const std::stop_token& stop) {
+    const TimePoint now = env_.now();
+    if (now - heard_at_ < kHeartbeat) return {};
+    heard_at_ = now;
+    budget_.owe(1);
+    const std::string& prefix = prefixes_.front();
+    auto page = connection_.read(prefix, prefix, 1, 0, stop);
+    if (!page) return tl::unexpected(std::move(page.error()));
+    budget_.answered(env_.now() - now, now);
+    return {};
+  }
+
+  struct Held {
+    etcd::LeaseId lease = 0;
+    TimePoint ask_at{};
+  };
+
+  const std::string display_;
+  const Request& request_;
+  const std::vector<std::string> prefixes_;
+  Env& env_;
+  Budget& budget_;
+  etcd::Connection connection_;
+  etcd::WatchStream stream_;
+  EtcdLocks locks_;
+  std::unordered_map<std::string, Held> held_;
+  std::set<std::pair<TimePoint, std::string>> due_;
+  TimePoint heard_at_{};
+};
+
+class EtcdSource : public Source {
+ public:
+  EtcdSource(etcd::Endpoint endpoint, const Request& request)
+      : endpoint_(std::move(endpoint)),
+        request_(request),
+        env_(make_system_env(0), sent_),
+        budget_(request.budget) {}
+
+  tl::expected<void, std::string> reach(const std::stop_token& stop) override {
+    EtcdWatch watch(endpoint_, request_, env_, budget_);
+    if (auto reached = watch.reach(stop); !reached) return tl::unexpected(reached.error().message);
+    return {};
+  }
+
+  void run(Sink& sink, const std::stop_token& stop) override {
+    const std::string display = endpoint_.display();
+    Outages outages(sink, display, env_);
+    sink.facts({.store = "etcd",
+                .endpoint = display,
+                .way = "watch",
+                .accuracy = Accuracy::exact,
+                .waiters = "the keys of a queue; not those who wait for a single key",
+                .unseen = {"whether a holder's lease was revoked or expired within the last second "
+                           "of its TTL, as etcd counts in seconds"}});
+    while (!stop.stop_requested()) {
+      EtcdWatch watch(endpoint_, request_, env_, budget_);
+      auto ended = request_.locks.empty() ? watch.propose(sink, outages, stop)
+                                          : watch.run(sink, outages, stop);
+      if (!ended && !stop.stop_requested()) outages.lost(ended.error().message, stop);
+    }
+  }
+
+  std::uint64_t commands() const override { return sent_.load(std::memory_order_relaxed); }
+
+ private:
+  const etcd::Endpoint endpoint_;
+  const Request request_;
+  std::atomic<std::uint64_t> sent_ = 0;
+  CountingEnv env_;
+  Budget budget_;
+};
+
+}  // namespace
+
+std::unique_ptr<Source> make_etcd_source(etcd::Endpoint endpoint, const Request& request) {
+  return std::make_unique<EtcdSource>(std::move(endpoint), request);
+}
+
+}  // namespace lockbench::watch

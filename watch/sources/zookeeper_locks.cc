@@ -1,0 +1,140 @@
+#include "watch/sources/zookeeper_locks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "watch/shape.h"
+
+namespace lockbench::watch {
+
+ZookeeperLocks::Listed ZookeeperLocks::listed(const std::string& path,
+                                              const std::vector<std::string>& children) {
+  Listed result;
+  if (!nodes_.contains(path) && nodes_.size() >= most_) {
+    ++unfollowed_;
+    return result;
+  }
+  const bool first = !nodes_.contains(path);
+  Node& node = nodes_[path];
+  std::set<std::uint64_t> present;
+  std::map<std::string, bool> others;
+  std::optional<std::uint64_t> newest = node.newest;
+  std::uint64_t fresh = 0;
+  for (const std::string& name : children) {
+    const auto known_other = node.others.find(name);
+    const auto sequence = read_sequence_node(name);
+    if (known_other != node.others.end() || !sequence) {
+      others[name] = true;
+      if (known_other == node.others.end()) result.others.push_back(name);
+      continue;
+    }
+    present.insert(sequence->sequence);
+    const auto [place, added] = node.queue.try_emplace(sequence->sequence);
+    if (!added) continue;
+    place->second.name = name;
+    place->second.owner = sequence->maker.empty() ? name : sequence->maker;
+    place->second.shared = sequence->shared;
+    result.contenders.push_back(name);
+    ++node.changes;
+    if (!node.newest || sequence->sequence > *node.newest) ++fresh;
+    if (!newest || sequence->sequence > *newest) newest = sequence->sequence;
+  }
+  // The server counts the children that were ever made.
+  if (!first && node.newest && newest && *newest > *node.newest) {
+    const std::uint64_t made = *newest - *node.newest;
+    if (made > fresh) missed_ += made - fresh;
+  }
+  node.newest = newest;
+  for (auto place = node.queue.begin(); place != node.queue.end();) {
+    if (present.contains(place->first)) {
+      ++place;
+      continue;
+    }
+    ++node.changes;
+    place = node.queue.erase(place);
+  }
+  node.others = std::move(others);
+  return result;
+}
+
+void ZookeeperLocks::owned(const std::string& path, const std::string& name, std::int64_t session,
+                           std::optional<TimePoint> made_at) {
+  const auto node = nodes_.find(path);
+  const auto sequence = read_sequence_node(name);
+  if (node == nodes_.end() || !sequence) return;
+  const auto place = node->second.queue.find(sequence->sequence);
+  if (place == node->second.queue.end() || place->second.name != name) return;
+  if (session == 0) {
+    node->second.queue.erase(place);
+    node->second.others[name] = true;
+    if (node->second.changes > 0) --node->second.changes;
+    return;
+  }
+  place->second.owner = fmt::format("{:x}", static_cast<std::uint64_t>(session));
+  place->second.since = made_at;
+}
+
+Sighting ZookeeperLocks::sighting(const std::string& path, const Node& node, TimePoint at) const {
+  Sighting seen;
+  seen.lock = path;
+  seen.at = at;
+  seen.shape = Shape::sequence_nodes;
+  std::vector<Party> waiting;
+  bool open = true;
+  for (const auto& [sequence, contender] : node.queue) {
+    const Party party{
+        .owner = contender.owner, .shared = contender.shared, .since = contender.since};
+    // Those who share it hold it until somebody wants it alone.
+    open = open && (seen.holders.empty() || (contender.shared && seen.holders.front().shared));
+    if (open) {
+      if (seen.holders.empty()) seen.fence = sequence;
+      seen.holders.push_back(party);
+    } else {
+      waiting.push_back(party);
+    }
+  }
+  seen.waiters = waiting.size();
+  seen.waiting = std::move(waiting);
+  return seen;
+}
+
+std::vector<Sighting> ZookeeperLocks::settle(const std::string& path, TimePoint at, bool initial) {
+  const auto found = nodes_.find(path);
+  if (found == nodes_.end()) return {};
+  Node& node = found->second;
+  const std::uint64_t changes = std::exchange(node.changes, 0);
+  if (changes == 0 || (node.queue.empty() && !node.was_lock)) return {};
+  node.was_lock = true;
+  std::vector<Sighting> seen;
+  Sighting now = sighting(path, node, at);
+  // Those who join and leave the queue do not change the lock more than once.
+  now.changes = initial ? 0 : 1;
+  const std::string owner = now.holders.empty() ? std::string() : now.holders.front().owner;
+  if (node.head && now.fence && now.fence != node.head && owner == node.head_owner) {
+    seen.push_back(sighting(path, {}, at));
+    seen.back().changes = 1;
+  }
+  node.head = now.fence;
+  node.head_owner = owner;
+  seen.push_back(std::move(now));
+  return seen;
+}
+
+std::optional<Sighting> ZookeeperLocks::gone(const std::string& path, TimePoint at) {
+  // If it is made again, its parent's list must show it as new.
+  const std::size_t slash = path.rfind('/');
+  const auto parent = nodes_.find(slash == 0 ? "/" : path.substr(0, slash));
+  if (parent != nodes_.end()) parent->second.others.erase(path.substr(slash + 1));
+  const auto found = nodes_.find(path);
+  if (found == nodes_.end()) return std::nullopt;
+  const bool held = !found->second.queue.empty();
+  nodes_.erase(found);
+  if (!held) return std::nullopt;
+  Sighting seen = sighting(path, {}, at);
+  seen.changes = 1;
+  return seen;
+}
+
+}  // namespace lockbench::watch

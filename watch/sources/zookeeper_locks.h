@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "watch/sighting.h"
+
+namespace lockbench::watch {
+
+/// The locks of ZooKeeper as the lists of children tell: below a lock's node each contender has a
+/// sequence node, and the lowest number holds it. Plain data, for one thread.
+class ZookeeperLocks {
+ public:
+  explicit ZookeeperLocks(std::size_t most_nodes) : most_(most_nodes) {}
+
+  /// What is to be asked next, after the children of a node were listed.
+  struct Listed {
+    std::vector<std::string> contenders;  ///< new sequence nodes: who owns them?
+    std::vector<std::string> others;      ///< new children of another kind: they may be locks
+  };
+  Listed listed(const std::string& path, const std::vector<std::string>& children);
+  /// A new contender's session; 0: it has none, so it is no contender. `made_at`: if it was there
+  /// when the watch began.
+  void owned(const std::string& path, const std::string& name, std::int64_t session,
+             std::optional<TimePoint> made_at);
+  /// What follows from listed() and owned(): the lock's state, and before it that it was free if
+  /// its holder gave it back and took it again; nothing: the node is no lock, or nothing has
+  /// changed. `initial`: it was there when the watch began.
+  std::vector<Sighting> settle(const std::string& path, TimePoint at, bool initial);
+  /// The node is gone. A sighting if it was a lock that was held.
+  std::optional<Sighting> gone(const std::string& path, TimePoint at);
+
+  bool knows(const std::string& path) const { return nodes_.contains(path); }
+  /// Contenders that came and went between two lists, since the last call.
+  std::uint64_t take_missed() { return std::exchange(missed_, 0); }
+  /// Nodes that there was no room for, since the last call.
+  std::uint64_t take_unfollowed() { return std::exchange(unfollowed_, 0); }
+  std::size_t size() const { return nodes_.size(); }
+
+ private:
+  struct Contender {
+    std::string name, owner;
+    bool shared = false, asked = false;
+    std::optional<TimePoint> since{};
+  };
+  struct Node {
+    std::map<std::uint64_t, Contender> queue;  ///< by sequence
+    std::map<std::string, bool> others;        ///< children of another kind
+    std::optional<std::uint64_t> newest{};     ///< the highest sequence seen
+    std::uint64_t changes = 0;
+    bool was_lock = false;
+    std::optional<std::uint64_t> head{};  ///< the holder's sequence when last settled
+    std::string head_owner{};
+  };
+
+  Sighting sighting(const std::string& path, const Node& node, TimePoint at) const;
+
+  const std::size_t most_;
+  std::unordered_map<std::string, Node> nodes_;
+  std::uint64_t missed_ = 0, unfollowed_ = 0;
+};
+
+}  // namespace lockbench::watch

@@ -1,0 +1,323 @@
+#include "watch/sources/zookeeper_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <set>
+#include <unordered_set>
+#include <utility>
+
+#include "strategies/zookeeper/client/messages.h"
+#include "strategies/zookeeper/client/observer.h"
+#include "watch/sources/budget.h"
+#include "watch/sources/outages.h"
+#include "watch/sources/patterns.h"
+#include "watch/sources/zookeeper_locks.h"
+
+namespace lockbench::watch {
+namespace {
+
+using zookeeper::ErrorCode;
+using zookeeper::Observer;
+using ZkRequest = zookeeper::Request;
+
+constexpr Duration kListenFor = std::chrono::milliseconds(20);
+constexpr std::size_t kMostVisits = 64, kMostOwners = 256, kDeepest = 16;
+/// A list of children, and whose a new one is.
+constexpr std::uint64_t kPerVisit = 2;
+
+/// Patterns are paths; a user may leave out the first slash.
+std::vector<std::string> as_paths(const std::vector<std::string>& patterns) {
+  std::vector<std::string> paths;
+  paths.reserve(patterns.size());
+  for (const std::string& pattern : patterns) {
+    paths.push_back(pattern.starts_with('/') ? pattern : "/" + pattern);
+  }
+  return paths;
+}
+
+std::string child_of(const std::string& path, const std::string& name) {
+  return path == "/" ? "/" + name : path + "/" + name;
+}
+
+/// One session's time of watching.
+class ZookeeperWatch {
+ public:
+  ZookeeperWatch(const zookeeper::Endpoint& endpoint, const Request& request, Env& env,
+                 Budget& budget)
+      : display_(endpoint.display()),
+        patterns_(as_paths(request.locks)),
+        env_(env),
+        budget_(budget),
+        observer_(endpoint, request.command_timeout, env),
+        locks_(request.most_locks) {
+    for (const std::string& pattern : patterns_) {
+      const std::string prefix = prefix_of(pattern);
+      const std::size_t slash = prefix.rfind('/');
+      roots_.insert(slash == 0 ? "/" : prefix.substr(0, slash));
+    }
+  }
+
+  StoreResult<void> reach(const std::stop_token& stop) {
+    if (auto connected = observer_.connect(stop); !connected) return connected;
+    std::vector<ZkRequest> requests;
+    for (const std::string& root : roots_) requests.push_back({ZkRequest::Kind::children, root});
+    const auto answers = observer_.call(requests, stop);
+    if (!answers) return tl::unexpected(answers.error());
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const auto& answer = (*answers)[i];
+      // A node that does not exist yet may be made later.
+      if (answer.ok() || answer.code == ErrorCode::kNoNode) continue;
+      return tl::unexpected(StoreError{
+          StoreError::Kind::rejected,
+          fmt::format("{}: {}: {}", display_, requests[i].path, zookeeper::describe(answer.code))});
+    }
+    return {};
+  }
+
+  StoreResult<void> run(Sink& sink, Outages& outages, const std::stop_token& stop) {
+    if (auto connected = observer_.connect(stop); !connected) return connected;
+    outages.restored();
+    for (const std::string& root : roots_) visit(root);
+    bool initial = true;
+    while (!stop.stop_requested()) {
+      if (auto listed = list_some(sink, initial, stop); !listed) return listed;
+      if (initial && to_visit_.empty()) initial = false;
+      const TimePoint now = env_.now();
+      const TimePoint until = to_visit_.empty() ? now + kListenFor : budget_.next(kPerVisit, now);
+      auto events = observer_.events(std::min(until - now, kListenFor), stop);
+      if (!events) return tl::unexpected(std::move(events.error()));
+      for (const std::string& path : *events) visit(path);
+      tell_missed(sink);
+    }
+    observer_.close();
+    return {};
+  }
+
+  /// Goes through all nodes from time to time, without watches.
+  StoreResult<void> propose(Sink& sink, Outages& outages, const std::stop_token& stop) {
+    constexpr Duration kPause = std::chrono::seconds(30);
+    if (auto connected = observer_.connect(stop); !connected) return connected;
+    outages.restored();
+    std::set<std::string> known;
+    TimePoint again_at = env_.now();
+    while (!stop.stop_requested()) {
+      if (env_.now() >= again_at) {
+        visit("/");
+        again_at = env_.now() + kPause;
+      }
+      if (!to_visit_.empty() && budget_.spend(1, env_.now())) {
+        if (auto proposed = propose_below(next_visit(), known, sink, stop); !proposed) {
+          return proposed;
+        }
+      }
+      auto events = observer_.events(to_visit_.empty() ? kListenFor : Duration::zero(), stop);
+      if (!events) return tl::unexpected(std::move(events.error()));
+    }
+    return {};
+  }
+
+ private:
+  void visit(const std::string& path) {
+    if (queued_.insert(path).second) to_visit_.push_back(path);
+  }
+  std::string next_visit() {
+    std::string path = std::move(to_visit_.front());
+    to_visit_.pop_front();
+    queued_.erase(path);
+    return path;
+  }
+
+  /// Whether a lock may be this node, or below it.
+  bool concerns(const std::string& path) const {
+    const auto depth = static_cast<std::size_t>(std::ranges::count(path, '/'));
+    return depth <= kDeepest && path != "/zookeeper" &&
+           std::ranges::any_of(patterns_, [&](const std::string& pattern) {
+             const std::string prefix = prefix_of(pattern);
+             return path.starts_with(prefix) || prefix.starts_with(path + "/") || prefix == path;
+           });
+  }
+
+  StoreResult<void> list_some(Sink& sink, bool initial, const std::stop_token& stop) {
+    std::vector<ZkRequest> requests;
+    while (!to_visit_.empty() && requests.size() < kMostVisits &&
+           budget_.spend(kPerVisit, env_.now())) {
+      requests.push_back({ZkRequest::Kind::watch_children, next_visit()});
+    }
+    if (requests.empty()) return {};
+    const TimePoint asked_at = env_.now();
+    auto answers = observer_.call(requests, stop);
+    if (!answers) return tl::unexpected(std::move(answers.error()));
+    budget_.answered(env_.now() - asked_at, env_.now());
+    std::vector<ZkRequest> owners;
+    std::vector<std::pair<std::string, std::string>> contenders;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const std::string& path = requests[i].path;
+      const auto& answer = (*answers)[i];
+      if (answer.code == ErrorCode::kNoNode) {
+        if (auto seen = locks_.gone(path, asked_at)) tell(*std::move(seen), sink);
+        if (roots_.contains(path)) owners.push_back({ZkRequest::Kind::watch_exists, path});
+        continue;
+      }
+      if (!answer.ok()) {
+        sink.missed(
+            display_, 1,
+            fmt::format("nodes that may not be read: {}", zookeeper::describe(answer.code)));
+        continue;
+      }
+      const auto listed = locks_.listed(path, answer.reply.children);
+      for (const std::string& name : listed.others) {
+        if (concerns(child_of(path, name))) visit(child_of(path, name));
+      }
+      if (!matches_any(patterns_, path)) continue;
+      for (const std::string& name : listed.contenders) contenders.emplace_back(path, name);
+    }
+    if (auto asked = ask_owners(contenders, std::move(owners), requests.size(), initial, stop);
+        !asked)
+      return asked;
+    for (const ZkRequest& request : requests) {
+      if (!matches_any(patterns_, request.path)) continue;
+      for (Sighting& seen : locks_.settle(request.path, asked_at, initial)) {
+        tell(std::move(seen), sink);
+      }
+    }
+    return {};
+  }
+
+  /// `others` are asked with them. Of a queue that is very long, those at the end go by their
+  /// names.
+  StoreResult<void> ask_owners(const std::vector<std::pair<std::string, std::string>>& contenders,
+                               std::vector<ZkRequest> others, std::size_t visits, bool initial,
+                               const std::stop_token& stop) {
+    std::vector<ZkRequest> requests;
+    for (const auto& [path, name] : contenders) {
+      if (requests.size() == kMostOwners) break;
+      requests.push_back({ZkRequest::Kind::exists, child_of(path, name)});
+    }
+    const std::size_t asked = requests.size();
+    // One of each visit was paid for.
+    budget_.owe(others.size() + asked - std::min(asked, visits));
+    requests.insert(requests.end(), others.begin(), others.end());
+    if (requests.empty()) return {};
+    auto answers = observer_.call(requests, stop);
+    if (!answers) return tl::unexpected(std::move(answers.error()));
+    const WallTime wall = env_.wall_now();
+    const TimePoint now = env_.now();
+    for (std::size_t i = 0; i < asked; ++i) {
+      const auto& answer = (*answers)[i];
+      if (!answer.ok()) continue;  // it is gone already, of which an event will tell
+      const auto& [path, name] = contenders[i];
+      std::optional<TimePoint> since;
+      const Duration age =
+          wall.time_since_epoch() - std::chrono::milliseconds(answer.reply.made_at_ms);
+      if (initial && age >= Duration::zero() && age < kLongestDuration) since = now - age;
+      locks_.owned(path, name, answer.reply.owner, since);
+      if (answer.reply.owner == 0 && concerns(child_of(path, name))) visit(child_of(path, name));
+    }
+    // A root that was made meanwhile tells no event.
+    for (std::size_t i = asked; i < requests.size(); ++i) {
+      if ((*answers)[i].ok()) visit(requests[i].path);
+    }
+    return {};
+  }
+
+  StoreResult<void> propose_below(const std::string& path, std::set<std::string>& known, Sink& sink,
+                                  const std::stop_token& stop) {
+    constexpr std::size_t kMost = 1000, kMostNodes = 100'000;
+    const ZkRequest request{ZkRequest::Kind::children, path};
+    auto answers = observer_.call({&request, 1}, stop);
+    if (!answers) return tl::unexpected(std::move(answers.error()));
+    const auto& answer = answers->front();
+    if (!answer.ok()) return {};
+    // Each list stands for itself here.
+    ZookeeperLocks once(1);
+    const auto listed = once.listed(path, answer.reply.children);
+    if (!listed.contenders.empty() && known.size() < kMost) {
+      const std::string pattern = generalised(path);
+      if (known.insert(pattern).second) {
+        sink.proposed(display_, pattern, Shape::sequence_nodes);
+      }
+    }
+    for (const std::string& name : listed.others) {
+      const std::string child = child_of(path, name);
+      const auto depth = static_cast<std::size_t>(std::ranges::count(child, '/'));
+      if (child != "/zookeeper" && depth <= kDeepest && queued_.size() < kMostNodes) visit(child);
+    }
+    return {};
+  }
+
+  void tell(Sighting seen, Sink& sink) { sink.seen(display_, std::move(seen)); }
+
+  void tell_missed(Sink& sink) {
+    if (const std::uint64_t missed = locks_.take_missed(); missed > 0) {
+      sink.missed(display_, missed, "contenders that came and went between two looks");
+    }
+    if (const std::uint64_t unfollowed = locks_.take_unfollowed(); unfollowed > 0) {
+      sink.missed(display_, unfollowed, "more locks than are followed at once");
+    }
+  }
+
+  const std::string display_;
+  const std::vector<std::string> patterns_;
+  Env& env_;
+  Budget& budget_;
+  Observer observer_;
+  ZookeeperLocks locks_;
+  std::set<std::string> roots_;
+  std::deque<std::string> to_visit_;
+  std::unordered_set<std::string> queued_;  ///< the same
+};
+
+class ZookeeperSource : public Source {
+ public:
+  ZookeeperSource(zookeeper::Endpoint endpoint, const Request& request)
+      : endpoint_(std::move(endpoint)),
+        request_(request),
+        env_(make_system_env(0), sent_),
+        budget_(request.budget) {}
+
+  tl::expected<void, std::string> reach(const std::stop_token& stop) override {
+    ZookeeperWatch watch(endpoint_, request_, env_, budget_);
+    if (auto reached = watch.reach(stop); !reached) return tl::unexpected(reached.error().message);
+    return {};
+  }
+
+  void run(Sink& sink, const std::stop_token& stop) override {
+    const std::string display = endpoint_.display();
+    Outages outages(sink, display, env_);
+    sink.facts({.store = "zookeeper",
+                .endpoint = display,
+                .way = "children watches",
+                .accuracy = Accuracy::at_least,
+                .waiters = "the sequence nodes behind the holder's",
+                .unseen = {"contenders that come and go between two looks: their number is known "
+                           "from the sequence, not whether they held the lock",
+                           "whether a node was deleted by its client or ended with its session"}});
+    while (!stop.stop_requested()) {
+      ZookeeperWatch watch(endpoint_, request_, env_, budget_);
+      auto ended = request_.locks.empty() ? watch.propose(sink, outages, stop)
+                                          : watch.run(sink, outages, stop);
+      if (!ended && !stop.stop_requested()) outages.lost(ended.error().message, stop);
+    }
+  }
+
+  std::uint64_t commands() const override { return sent_.load(std::memory_order_relaxed); }
+
+ private:
+  const zookeeper::Endpoint endpoint_;
+  const Request request_;
+  std::atomic<std::uint64_t> sent_ = 0;
+  CountingEnv env_;
+  Budget budget_;
+};
+
+}  // namespace
+
+std::unique_ptr<Source> make_zookeeper_source(zookeeper::Endpoint endpoint,
+                                              const Request& request) {
+  return std::make_unique<ZookeeperSource>(std::move(endpoint), request);
+}
+
+}  // namespace lockbench::watch
