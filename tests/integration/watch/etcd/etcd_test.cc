@@ -1,0 +1,261 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "strategies/etcd/client/connection.h"
+#include "testbed/servers/etcd_server.h"
+#include "testbed/servers/ports.h"
+#include "tests/integration/watch/sightings.h"
+#include "tests/support/servers.h"
+
+namespace lockbench::watch {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::unique_ptr<testbed::Server> own_etcd() {
+  auto started = testbed::start_etcd(test::shared_testbed());
+  if (!started) throw std::runtime_error(started.error());
+  return *std::move(started);
+}
+
+/// The application whose locks are watched.
+class EtcdClient {
+ public:
+  explicit EtcdClient(const std::string& url)
+      : etcd_(*etcd::parse_endpoint(url), std::chrono::seconds(5), *env_) {}
+
+  etcd::LeaseId grant(std::int64_t seconds) { return value(etcd_.grant_lease(seconds, "")).id; }
+  void revoke(etcd::LeaseId lease) {
+    if (auto done = etcd_.revoke_lease(lease, ""); !done)
+      throw std::runtime_error(done.error().message);
+  }
+  void put(const std::string& key, etcd::LeaseId lease) {
+    value(etcd_.transact("", {.then = {etcd::put(key, lease)}}));
+  }
+  void remove(const std::string& key) { value(etcd_.remove_key("", key)); }
+  std::int64_t revision() { return value(etcd_.read("none", "none", 1, 0)).revision; }
+  /// As etcd's own lock names its keys.
+  static std::string queued(const std::string& lock, etcd::LeaseId lease) {
+    return fmt::format("{}/{:x}", lock, static_cast<std::uint64_t>(lease));
+  }
+  static std::string owner(etcd::LeaseId lease) {
+    return fmt::format("{:x}", static_cast<std::uint64_t>(lease));
+  }
+
+ private:
+  template <class T>
+  static T value(StoreResult<T> result) {
+    if (!result) throw std::runtime_error(result.error().message);
+    return *std::move(result);
+  }
+
+  std::unique_ptr<Env> env_ = make_system_env(1);
+  etcd::Connection etcd_;
+};
+
+std::vector<std::string> owners_in(const std::vector<Party>& parties) {
+  std::vector<std::string> owners;
+  owners.reserve(parties.size());
+  for (const Party& party : parties) owners.push_back(party.owner);
+  return owners;
+}
+
+class WatchedEtcd : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { shared = own_etcd(); }
+  static void TearDownTestSuite() { shared.reset(); }
+
+  static std::unique_ptr<testbed::Server> shared;
+  EtcdClient client_{shared->url()};
+  Sightings seen_;
+};
+std::unique_ptr<testbed::Server> WatchedEtcd::shared;
+
+TEST_F(WatchedEtcd, AQueueIsSeenInItsOrder) {
+  const Running watch("etcd", {shared->url()}, {.locks = {"queue/*"}}, seen_);
+  const auto first = client_.grant(30), second = client_.grant(30), third = client_.grant(30);
+  for (const auto lease : {first, second, third})
+    client_.put(EtcdClient::queued("queue/a", lease), lease);
+  const auto full = seen_.await("queue/a", [](const Sighting& one) { return one.waiters == 2; });
+  ASSERT_TRUE(full);
+  EXPECT_EQ(full->shape, Shape::etcd_queue);
+  EXPECT_THAT(owners_in(full->holders), ElementsAre(EtcdClient::owner(first)));
+  EXPECT_THAT(owners_in(*full->waiting),
+              ElementsAre(EtcdClient::owner(second), EtcdClient::owner(third)));
+  client_.remove(EtcdClient::queued("queue/a", first));
+  const auto handed_on = seen_.await_held("queue/a", EtcdClient::owner(second));
+  ASSERT_TRUE(handed_on);
+  EXPECT_EQ(handed_on->ended, Ending::released);
+  EXPECT_GE(handed_on->changes, 1U);
+  // One that gives up its place ends no holding.
+  client_.revoke(third);
+  ASSERT_TRUE(seen_.await(
+      "queue/a", [](const Sighting& one) { return one.waiters == 0; }, handed_on->at));
+  client_.revoke(second);
+  ASSERT_TRUE(seen_.await_free("queue/a", handed_on->at));
+}
+
+TEST_F(WatchedEtcd, ALeaseTellsHowLongItsHolderHas) {
+  const Running watch("etcd", {shared->url()}, {.locks = {"single/*"}}, seen_);
+  const auto lease = client_.grant(30);
+  client_.put("single/a", lease);
+  const auto held =
+      seen_.await("single/a", [](const Sighting& one) { return one.ttl_left.has_value(); });
+  ASSERT_TRUE(held);
+  EXPECT_EQ(held->shape, Shape::etcd_key);
+  EXPECT_FALSE(held->no_ttl);
+  EXPECT_LE(*held->ttl_left, std::chrono::seconds(30));
+  EXPECT_GE(*held->ttl_left, std::chrono::seconds(20));
+  client_.revoke(lease);
+  const auto free = seen_.await_free("single/a", held->at);
+  ASSERT_TRUE(free);
+  EXPECT_EQ(free->ended, Ending::released);
+}
+
+TEST_F(WatchedEtcd, AnExpiredLeaseIsALostSession) {
+  const Running watch("etcd", {shared->url()}, {.locks = {"single/*"}}, seen_);
+  client_.put("single/b", client_.grant(2));
+  ASSERT_TRUE(
+      seen_.await("single/b", [](const Sighting& one) { return one.ttl_left.has_value(); }));
+  const auto free =
+      seen_.await("single/b", [](const Sighting& one) { return one.holders.empty(); });
+  ASSERT_TRUE(free);
+  EXPECT_NE(free->ended, Ending::released);
+}
+
+TEST_F(WatchedEtcd, WhatIsThereAtTheStartIsSeenAndAKeyWithoutLeaseNamed) {
+  client_.put("old/a", 0);
+  const Running watch("etcd", {shared->url()}, {.locks = {"old/*"}}, seen_);
+  const auto held = seen_.await("old/a", [](const Sighting& one) { return !one.holders.empty(); });
+  ASSERT_TRUE(held);
+  EXPECT_TRUE(held->no_ttl);
+  EXPECT_EQ(held->changes, 0U);
+  client_.remove("old/a");
+}
+
+TEST_F(WatchedEtcd, ManyHoldingsAreAllSeen) {
+  constexpr int kHoldings = 200;
+  const Running watch("etcd", {shared->url()}, {.locks = {"many/*"}}, seen_);
+  ASSERT_TRUE(seen_.comes([&] { return !seen_.facts_.store.empty(); }));
+  EXPECT_EQ(seen_.facts_.accuracy, Accuracy::exact);
+  const auto lease = client_.grant(60);
+  client_.put("many/first", lease);
+  ASSERT_TRUE(seen_.await("many/first", [](const Sighting& one) { return !one.holders.empty(); }));
+  for (int i = 0; i < kHoldings; ++i) {
+    client_.put("many/a", lease);
+    client_.remove("many/a");
+  }
+  int grants = 0;
+  EXPECT_TRUE(seen_.comes([&] {
+    grants = 0;
+    int releases = 0;
+    for (const Sighting& one : seen_.of_["many/a"]) {
+      if (one.changes > 0) ++(one.holders.empty() ? releases : grants);
+    }
+    return grants == kHoldings && releases == kHoldings;
+  })) << grants;
+  client_.revoke(lease);
+}
+
+TEST_F(WatchedEtcd, TheWatchChangesNothingAndKeepsItsBudget) {
+  const auto lease = client_.grant(30);
+  client_.put("quiet/a", lease);
+  const std::int64_t before = client_.revision();
+  {
+    Running watch("etcd", {shared->url()}, {.locks = {"quiet/*"}, .budget = 5}, seen_);
+    ASSERT_TRUE(
+        seen_.await("quiet/a", [](const Sighting& one) { return one.ttl_left.has_value(); }));
+    EXPECT_LE(watch.source().commands(), 20U);
+  }
+  EXPECT_EQ(client_.revision(), before);
+  client_.revoke(lease);
+}
+
+TEST_F(WatchedEtcd, WithoutAPatternLocksAreProposed) {
+  const auto lease = client_.grant(30);
+  client_.put(EtcdClient::queued("app/jobs/17", lease), lease);
+  client_.put("config/colour", 0);
+  const Running watch("etcd", {shared->url()}, {}, seen_);
+  ASSERT_TRUE(seen_.comes([&] { return seen_.proposed_.contains("app/jobs/*"); }));
+  EXPECT_FALSE(seen_.was_proposed("config/colour"));
+  client_.revoke(lease);
+}
+
+TEST(WatchOfEtcd, IsBlindDuringARestartAndSeesAfterwards) {
+  const auto server = own_etcd();
+  Sightings seen;
+  Running watch("etcd", {server->url()},
+                {.locks = {"locks/*"}, .command_timeout = std::chrono::seconds(1)}, seen);
+  EtcdClient before(server->url());
+  before.put("locks/a", before.grant(60));
+  ASSERT_TRUE(seen.await("locks/a", [](const Sighting& one) { return !one.holders.empty(); }));
+  ASSERT_TRUE(server->kill_hard());
+  ASSERT_TRUE(seen.comes([&] { return seen.blind_ == 1; }));
+  EXPECT_THAT(seen.why_blind_, HasSubstr(server->address()));
+  const TimePoint restarted_at = BootClock::now();
+  ASSERT_TRUE(server->restart(true));
+  ASSERT_TRUE(seen.comes([&] { return seen.sees_ == 1; }));
+  ASSERT_TRUE(seen.await(
+      "locks/a", [](const Sighting& one) { return !one.holders.empty(); }, restarted_at));
+  const TimePoint stopped_at = BootClock::now();
+  watch.stop();
+  EXPECT_LE(BootClock::now() - stopped_at, std::chrono::seconds(2));
+}
+
+/// Asks etcd's gateway from HTTP to its API, which is how users and roles are made here.
+std::string post(const testbed::Server& server, const std::string& path, const std::string& body,
+                 const std::string& token = {}) {
+  const std::string request =
+      fmt::format("POST {} HTTP/1.0\r\n{}Content-Length: {}\r\n\r\n{}", path,
+                  token.empty() ? "" : "Authorization: " + token + "\r\n", body.size(), body);
+  auto answer = testbed::ask_until(server.port(), request, std::chrono::seconds(5),
+                                   [](std::string_view) { return false; });
+  return answer ? *answer : answer.error();
+}
+
+TEST(WatchOfEtcd, NeedsOnlyToReadThePrefix) {
+  const auto server = own_etcd();
+  const std::string said = post(*server, "/v3/auth/authenticate",
+                                R"({"name":"root","password":")" + server->secret() + R"("})");
+  constexpr std::string_view kLabel = R"("token":")";
+  const std::size_t from = said.find(kLabel) + kLabel.size();
+  const std::string token = said.substr(from, said.find('"', from) - from);
+  post(*server, "/v3/auth/role/add", R"({"name":"watcher"})", token);
+  // From "locks/" to "locks0", in base 64.
+  post(*server, "/v3/auth/role/grant",
+       R"({"name":"watcher","perm":{"permType":"READ","key":"bG9ja3Mv","range_end":"bG9ja3Mw"}})",
+       token);
+  post(*server, "/v3/auth/user/add", R"({"name":"watcher","password":"hunter2"})", token);
+  post(*server, "/v3/auth/user/grant", R"({"user":"watcher","role":"watcher"})", token);
+  const std::string url = "http://watcher:hunter2@" + server->address();
+  EtcdClient app(server->url());
+  Sightings seen;
+  const Running watch("etcd", {url}, {.locks = {"locks/*"}}, seen);
+  const auto lease = app.grant(30);
+  app.put("locks/a", lease);
+  EXPECT_TRUE(seen.await("locks/a", [](const Sighting& one) { return one.ttl_left.has_value(); }));
+  app.revoke(lease);
+  EXPECT_TRUE(
+      seen.await("locks/a", [](const Sighting& one) { return one.ended == Ending::released; }));
+  const auto other = make_source("etcd", {url}, {.locks = {"other/*"}});
+  const auto reached = (*other)->reach({});
+  ASSERT_FALSE(reached);
+  EXPECT_THAT(reached.error(), HasSubstr("permission denied"));
+}
+
+TEST(WatchOfEtcd, NamesTheServerThatIsNotThere) {
+  const auto source =
+      make_source("etcd", {fmt::format("http://127.0.0.1:{}", test::closed_port())},
+                  {.locks = {"locks/*"}, .command_timeout = std::chrono::seconds(1)});
+  ASSERT_TRUE(source);
+  const auto reached = (*source)->reach({});
+  ASSERT_FALSE(reached);
+  EXPECT_THAT(reached.error(), HasSubstr("no etcd server answers"));
+}
+
+}  // namespace
+}  // namespace lockbench::watch

@@ -1,0 +1,304 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <sstream>
+
+#include "tests/integration/watch/sightings.h"
+#include "tests/support/servers.h"
+
+namespace lockbench::watch {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::IsSupersetOf;
+
+/// What a watch may be allowed at least, as documented.
+constexpr std::string_view kLeastRights =
+    "watcher on >hunter2 %R~lock:* %R~redisson_lock_queue:* &__redis__:invalidate "
+    "&__keyspace@0__:lock:* "
+    "&redisson_lock__channel:* +pttl +get +hgetall +type +llen +zcard +scan +ping +select "
+    "+subscribe "
+    "+psubscribe +pubsub|numsub +client|id +client|tracking +config|get";
+
+bool is_held(const Sighting& one) { return !one.holders.empty(); }
+
+class WatchedRedis : public testing::Test {
+ protected:
+  explicit WatchedRedis(testbed::RedisOptions options = {.durable = false})
+      : server_(test::own_redis(std::move(options))), app_(server_->port()) {}
+
+  /// Returns once it watches.
+  std::unique_ptr<Running> watch(Request request = {.locks = {"lock:*"}}, std::string url = {}) {
+    auto running = std::make_unique<Running>("redis", Words{url.empty() ? server_->url() : url},
+                                             request, seen_);
+    EXPECT_TRUE(seen_.comes([&] { return !seen_.facts_.store.empty(); }));
+    return running;
+  }
+  std::string watchers_url() const {
+    return fmt::format("redis://watcher:hunter2@127.0.0.1:{}", server_->port());
+  }
+  /// The names of the commands that the server has carried out, as in INFO commandstats.
+  std::set<std::string> commands_done() {
+    std::set<std::string> names;
+    std::istringstream lines(app_.ask({"INFO", "commandstats"}));
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("cmdstat_")) names.insert(line.substr(8, line.find(':') - 8));
+    }
+    return names;
+  }
+
+  using Words = std::vector<std::string>;
+  const std::unique_ptr<testbed::Server> server_;
+  test::RedisProbe app_;
+  Sightings seen_;
+};
+
+TEST_F(WatchedRedis, AGrantARenewalAndAReleaseAreSeen) {
+  const auto running = watch();
+  EXPECT_EQ(seen_.facts_.way, "CLIENT TRACKING");
+  EXPECT_EQ(seen_.facts_.accuracy, Accuracy::at_least);
+  app_.ask({"SET", "lock:a", "me", "NX", "PX", "30000"});
+  const auto held = seen_.await_held("lock:a", "me");
+  ASSERT_TRUE(held);
+  EXPECT_EQ(held->shape, Shape::token);
+  EXPECT_GT(held->ttl_left, std::chrono::seconds(20));
+  EXPECT_EQ(held->changes, 1U);
+  app_.ask({"PEXPIRE", "lock:a", "60000"});
+  ASSERT_TRUE(seen_.await(
+      "lock:a", [](const Sighting& one) { return one.ttl_left > std::chrono::seconds(40); }));
+  // A refused attempt changes nothing.
+  app_.ask({"SET", "lock:a", "other", "NX", "PX", "30000"});
+  app_.remove({"lock:a"});
+  ASSERT_TRUE(seen_.await_free("lock:a", held->at));
+  EXPECT_EQ(seen_.all_of("lock:a").size(), 3U);
+}
+
+TEST_F(WatchedRedis, AnExpiryIsSeenAtOnce) {
+  const auto running = watch();
+  app_.ask({"SET", "lock:a", "me", "PX", "400"});
+  const auto held = seen_.await_held("lock:a", "me");
+  ASSERT_TRUE(held);
+  const auto free = seen_.await_free("lock:a", held->at);
+  ASSERT_TRUE(free);
+  EXPECT_EQ(free->ended, Ending::expired);
+  EXPECT_GE(free->at - held->at, milliseconds(395));
+}
+
+TEST_F(WatchedRedis, WhatIsHeldAtTheStartIsSeen) {
+  app_.ask({"SET", "lock:old", "me"});
+  app_.ask({"SET", "other:key", "me"});
+  const auto running = watch();
+  const auto held = seen_.await_held("lock:old", "me");
+  ASSERT_TRUE(held);
+  EXPECT_TRUE(held->no_ttl);
+  EXPECT_EQ(held->changes, 0U);
+  running->stop();
+  EXPECT_THAT(seen_.of_["other:key"], IsEmpty());
+}
+
+TEST_F(WatchedRedis, RedissonsHashesQueuesAndFencesAreRead) {
+  const auto running = watch();
+  app_.ask({"HSET", "lock:hash", "b1f5:17", "2"});
+  app_.ask({"PEXPIRE", "lock:hash", "30000"});
+  app_.ask({"RPUSH", "redisson_lock_queue:{lock:hash}", "x:1", "y:2", "z:3"});
+  const auto held = seen_.await("lock:hash", [](const Sighting& one) { return one.waiters == 3; });
+  ASSERT_TRUE(held);
+  EXPECT_EQ(held->shape, Shape::redisson_hash);
+  EXPECT_EQ(held->holders.front().entries, 2U);
+  app_.ask({"INCRBY", "lock:f:fencing", "41"});
+  app_.ask({"SET", "lock:f", "me", "PX", "30000"});
+  app_.ask({"INCR", "lock:f:fencing"});
+  ASSERT_TRUE(seen_.await_held("lock:f", "me"));
+  app_.ask({"PEXPIRE", "lock:f", "40000"});
+  EXPECT_TRUE(seen_.await("lock:f", [](const Sighting& one) { return one.fence == 42; }));
+  running->stop();
+  EXPECT_THAT(seen_.of_["lock:f:fencing"], IsEmpty());
+}
+
+TEST_F(WatchedRedis, OnlyReadsAndKeepsItsBudget) {
+  app_.ask({"SET", "lock:a", "me"});
+  app_.ask({"CONFIG", "RESETSTAT"});
+  const TimePoint begun = BootClock::now();
+  std::uint64_t sent = 0;
+  {
+    const auto running = watch({.locks = {"lock:*"}, .budget = 20});
+    for (int i = 0; i < 300; ++i) app_.ask({"SET", fmt::format("lock:{}", i), "me"});
+    ASSERT_TRUE(seen_.comes([&] { return seen_.of_.size() > 10; }));
+    sent = running->source().commands();
+  }
+  const double allowed = 20 * (seconds(BootClock::now() - begun) + 1);
+  // Both connections' first commands, and a ping now and then.
+  EXPECT_LE(static_cast<double>(sent), allowed + 40);
+  std::set<std::string> commands = commands_done();
+  for (const char* ours : {"set", "info", "config|resetstat", "auth", "hello"})
+    commands.erase(ours);
+  const std::set<std::string> may{
+      "pttl", "get",       "hgetall",    "type",          "scan",
+      "ping", "subscribe", "psubscribe", "client|id",     "client|tracking",
+      "llen", "zcard",     "config|get", "pubsub|numsub", "select"};
+  EXPECT_THAT(may, IsSupersetOf(commands));
+  EXPECT_THAT(commands, testing::Contains("pttl"));
+}
+
+TEST_F(WatchedRedis, WithoutAPatternLocksAreProposed) {
+  app_.ask({"SET", "lock:order:17", "me", "PX", "60000"});
+  app_.ask({"SET", "job:18", "550e8400-e29b-41d4-a716-446655440000", "PX", "60000"});
+  app_.ask({"SET", "user:19", "Ann"});
+  const auto running = watch({});
+  EXPECT_TRUE(seen_.comes([&] {
+    return seen_.proposed_.contains("lock:order:*") && seen_.proposed_.contains("job:*");
+  }));
+  EXPECT_FALSE(seen_.was_proposed("user:*"));
+}
+
+TEST_F(WatchedRedis, MonitorShowsRefusedAttemptsAndHoldersThatOverran) {
+  const auto running =
+      watch({.locks = {"lock:*"}, .budget = 1000, .monitor = std::chrono::seconds(30)});
+  ASSERT_TRUE(seen_.comes([&] { return !seen_.facts_.store.empty(); }));
+  app_.ask({"SET", "lock:a", "first", "NX", "PX", "600"});
+  ASSERT_TRUE(seen_.await_held("lock:a", "first"));
+  for (int i = 0; i < 5; ++i) app_.ask({"SET", "lock:a", "second", "NX", "PX", "600"});
+  std::uint64_t refused = 0;
+  EXPECT_TRUE(seen_.comes([&] {
+    refused = 0;
+    for (const Sighting& one : seen_.of_["lock:a"]) refused += one.refused;
+    return refused == 5;
+  })) << refused;
+  ASSERT_TRUE(
+      seen_.await("lock:a", [](const Sighting& one) { return one.ended == Ending::expired; }));
+  // It does not know, and releases with a script.
+  app_.ask({"EVAL",
+            "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end "
+            "return 0",
+            "1", "lock:a", "first"});
+  EXPECT_TRUE(seen_.await("lock:a", [](const Sighting& one) { return one.overran; }));
+}
+
+TEST_F(WatchedRedis, AStopEndsItSoon) {
+  const auto running = watch();
+  const TimePoint begun = BootClock::now();
+  running->stop();
+  EXPECT_LE(BootClock::now() - begun, std::chrono::seconds(1));
+}
+
+class RedisWithRights : public WatchedRedis {
+ protected:
+  RedisWithRights() {
+    std::istringstream words{std::string(kLeastRights)};
+    Words command{"ACL", "SETUSER"};
+    for (std::string word; words >> word;) command.push_back(word);
+    app_.ask(command);
+    app_.ask({"ACL", "LOG", "RESET"});
+  }
+};
+
+TEST_F(RedisWithRights, TheLeastAreEnough) {
+  const auto running = watch({.locks = {"lock:*"}}, watchers_url());
+  EXPECT_EQ(seen_.facts_.way, "CLIENT TRACKING");
+  app_.ask({"SET", "lock:a", "me", "PX", "30000"});
+  app_.ask({"HSET", "lock:b", "b1f5:17", "1"});
+  ASSERT_TRUE(seen_.await_held("lock:a", "me"));
+  ASSERT_TRUE(seen_.await_held("lock:b", "b1f5:17"));
+  EXPECT_EQ(app_.ask({"ACL", "LOG"}), "");
+}
+
+TEST_F(RedisWithRights, WithoutTrackingItScans) {
+  app_.ask({"ACL", "SETUSER", "watcher", "-client|tracking", "-psubscribe", "-config|get"});
+  const auto running = watch({.locks = {"lock:*"}}, watchers_url());
+  EXPECT_EQ(seen_.facts_.way, "SCAN");
+  EXPECT_EQ(seen_.facts_.accuracy, Accuracy::sampled);
+  app_.ask({"SET", "lock:a", "me", "PX", "30000"});
+  const auto held = seen_.await_held("lock:a", "me");
+  ASSERT_TRUE(held);
+  app_.remove({"lock:a"});
+  EXPECT_TRUE(seen_.await_free("lock:a", held->at));
+}
+
+TEST_F(RedisWithRights, KeysThatMayNotBeReadAreRefused) {
+  const auto source = make_source("redis", {watchers_url()}, {.locks = {"other:*"}});
+  const auto reached = (*source)->reach({});
+  ASSERT_FALSE(reached);
+  EXPECT_THAT(reached.error(), HasSubstr("NOPERM"));
+  EXPECT_THAT(reached.error(), HasSubstr(server_->address()));
+}
+
+class NotifyingRedis : public WatchedRedis {
+ protected:
+  NotifyingRedis() : WatchedRedis({.durable = false, .config = {"notify-keyspace-events AK"}}) {}
+};
+
+TEST_F(NotifyingRedis, EveryHoldingOfAContendedKeyIsSeen) {
+  constexpr int kHoldings = 500;
+  const auto running = watch();
+  EXPECT_EQ(seen_.facts_.accuracy, Accuracy::exact);
+  // All in one turn of the server's loop.
+  app_.ask({"EVAL",
+            "for i = 1, ARGV[1] do redis.call('SET', KEYS[1], i) redis.call('DEL', KEYS[1]) end",
+            "1", "lock:a", std::to_string(kHoldings / 10)});
+  for (int i = 0; i < kHoldings - kHoldings / 10; ++i) {
+    app_.ask({"SET", "lock:a", std::to_string(i), "PX", "30000"});
+    app_.remove({"lock:a"});
+  }
+  int grants = 0;
+  const bool all = seen_.comes([&] {
+    grants = 0;
+    bool held = false;
+    for (const Sighting& one : seen_.of_["lock:a"]) {
+      grants += is_held(one) && !held ? 1 : 0;
+      held = is_held(one);
+    }
+    return grants >= kHoldings;
+  });
+  running->stop();
+  std::uint64_t missed = 0;
+  for (const auto& [why, count] : seen_.missed_) missed += count;
+  EXPECT_TRUE(all) << grants << " seen, " << missed << " events missed";
+  EXPECT_EQ(grants, kHoldings);
+}
+
+TEST(WatchOfRedis, IsBlindDuringARestartAndSeesAfterwards) {
+  const auto server = test::own_redis({.durable = false});
+  Sightings seen;
+  Running running("redis", {server->url()}, {.locks = {"lock:*"}}, seen);
+  test::RedisProbe(server->port()).ask({"SET", "lock:a", "me"});
+  ASSERT_TRUE(seen.await_held("lock:a", "me"));
+  ASSERT_TRUE(server->kill_hard());
+  ASSERT_TRUE(seen.comes([&] { return seen.blind_ == 1; }));
+  EXPECT_THAT(seen.why_blind_, HasSubstr(server->address()));
+  ASSERT_TRUE(server->restart(false));
+  ASSERT_TRUE(seen.comes([&] { return seen.sees_ == 1; }));
+  test::RedisProbe(server->port()).ask({"SET", "lock:b", "me"});
+  EXPECT_TRUE(seen.await_held("lock:b", "me"));
+}
+
+TEST(WatchOfRedis, AQuorumIsSeenAsOneLock) {
+  std::vector<std::unique_ptr<testbed::Server>> nodes;
+  std::vector<std::string> urls;
+  for (int i = 0; i < 3; ++i) {
+    nodes.push_back(test::own_redis({.durable = false}));
+    urls.push_back(nodes.back()->url());
+  }
+  Sightings seen;
+  const Running running("redis", urls, {.locks = {"lock:*"}}, seen);
+  const auto everywhere = [&](const std::vector<std::string>& command) {
+    for (const auto& node : nodes) test::RedisProbe(node->port()).ask(command);
+  };
+  everywhere({"SET", "lock:a", "me", "PX", "30000"});
+  const auto held = seen.await_held("lock:a", "me");
+  ASSERT_TRUE(held);
+  EXPECT_EQ(held->shape, Shape::quorum);
+  EXPECT_GE(held->votes, 2U);
+  everywhere({"DEL", "lock:a"});
+  EXPECT_TRUE(seen.await_free("lock:a", held->at));
+  test::RedisProbe(nodes[1]->port()).ask({"SET", "lock:b", "me", "PX", "30000"});
+  const auto minority = seen.await("lock:b", [](const Sighting& one) { return one.votes == 1; });
+  ASSERT_TRUE(minority);
+  EXPECT_THAT(minority->holders, IsEmpty());
+}
+
+}  // namespace
+}  // namespace lockbench::watch

@@ -1,0 +1,130 @@
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "strategies/thread.h"
+#include "watch/source.h"
+
+namespace lockbench::watch {
+
+/// Keeps what a source says, in order; a test waits for it, for a bounded time.
+class Sightings : public Sink {
+ public:
+  void facts(const SourceFacts& said) override {
+    add([&] { facts_ = said; });
+  }
+  void seen(const std::string& /*endpoint*/, Sighting sighting) override {
+    add([&] { of_[sighting.lock].push_back(std::move(sighting)); });
+  }
+  void proposed(const std::string& /*endpoint*/, std::string pattern, Shape shape) override {
+    add([&] { proposed_[std::move(pattern)] = shape; });
+  }
+  void blind(const std::string& /*endpoint*/, TimePoint /*at*/, std::string reason) override {
+    add([&] {
+      ++blind_;
+      why_blind_ = std::move(reason);
+    });
+  }
+  void sees(const std::string& /*endpoint*/, TimePoint /*at*/) override {
+    add([&] { ++sees_; });
+  }
+  void missed(const std::string& /*endpoint*/, std::uint64_t changes, std::string reason) override {
+    add([&] { missed_[std::move(reason)] += changes; });
+  }
+
+  /// Whether it comes true in time.
+  bool comes(const std::function<bool()>& condition) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(15), condition);
+  }
+  /// Whether it was proposed so far.
+  bool was_proposed(const std::string& pattern) {
+    const std::scoped_lock lock(mutex_);
+    return proposed_.contains(pattern);
+  }
+  /// The first sighting of the lock that is like that; a test that awaits another one after it
+  /// passes what this returned as `after`.
+  std::optional<Sighting> await(const std::string& lock,
+                                const std::function<bool(const Sighting&)>& like,
+                                TimePoint after = TimePoint::min()) {
+    std::optional<Sighting> found;
+    comes([&] {
+      for (const Sighting& one : of_[lock]) {
+        if (one.at < after || !like(one)) continue;
+        found = one;
+        return true;
+      }
+      return false;
+    });
+    return found;
+  }
+  std::optional<Sighting> await_held(const std::string& lock, const std::string& owner) {
+    return await(lock, [&](const Sighting& one) {
+      return !one.holders.empty() && one.holders.front().owner == owner;
+    });
+  }
+  std::optional<Sighting> await_free(const std::string& lock, TimePoint after) {
+    return await(
+        lock, [](const Sighting& one) { return one.holders.empty(); }, after);
+  }
+  std::vector<Sighting> all_of(const std::string& lock) {
+    const std::scoped_lock guard(mutex_);
+    return of_[lock];
+  }
+
+  // To be read in comes(), or after the source has ended.
+  SourceFacts facts_;
+  std::map<std::string, std::vector<Sighting>> of_;
+  std::map<std::string, Shape> proposed_;
+  std::map<std::string, std::uint64_t> missed_;
+  std::string why_blind_;
+  int blind_ = 0, sees_ = 0;
+
+ private:
+  template <class Change>
+  void add(Change change) {
+    {
+      const std::scoped_lock lock(mutex_);
+      change();
+    }
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+};
+
+/// A source that runs until this is destroyed. Throws if it cannot be made or reach its server.
+class Running {
+ public:
+  Running(const std::string& store, const std::vector<std::string>& urls, const Request& request,
+          Sink& sink) {
+    auto made = make_source(store, urls, request);
+    if (!made) throw std::runtime_error(made.error());
+    source_ = *std::move(made);
+    if (auto reached = source_->reach({}); !reached) throw std::runtime_error(reached.error());
+    auto thread =
+        Thread::start([this, &sink](const std::stop_token& stop) { source_->run(sink, stop); },
+                      [](const std::string& why) { throw std::runtime_error(why); });
+    if (!thread) throw std::runtime_error(thread.error());
+    thread_ = *std::move(thread);
+  }
+
+  Source& source() { return *source_; }
+  void stop() { thread_.finish(); }
+
+ private:
+  std::unique_ptr<Source> source_;
+  Thread thread_;  ///< last: it uses the source
+};
+
+}  // namespace lockbench::watch

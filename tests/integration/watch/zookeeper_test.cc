@@ -1,0 +1,189 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "strategies/zookeeper/client/session.h"
+#include "testbed/servers/zookeeper_server.h"
+#include "tests/integration/watch/sightings.h"
+#include "tests/support/servers.h"
+
+namespace lockbench::watch {
+namespace {
+
+using testing::HasSubstr;
+using ZkRequest = zookeeper::Request;
+
+std::unique_ptr<testbed::Server> own_zookeeper() {
+  auto started = testbed::start_zookeeper(test::shared_testbed());
+  if (!started) throw std::runtime_error(started.error());
+  return *std::move(started);
+}
+
+/// One client of an application, whose session ends with it.
+class ZookeeperClient {
+ public:
+  explicit ZookeeperClient(const std::string& url)
+      : session_(*zookeeper::parse_endpoint(url), std::chrono::seconds(5), *env_, nullptr) {
+    if (auto connected = session_.connect(std::chrono::seconds(20)); !connected) {
+      throw std::runtime_error(connected.error().message);
+    }
+  }
+  ZookeeperClient(const ZookeeperClient&) = delete;
+  ZookeeperClient& operator=(const ZookeeperClient&) = delete;
+  ~ZookeeperClient() { session_.close(); }
+
+  void make(const std::string& path) { call(ZkRequest::Kind::make, path); }
+  /// The path of the node that was made.
+  std::string queue(const std::string& lock, const std::string& name) {
+    return call(ZkRequest::Kind::make_sequential, lock + "/" + name);
+  }
+  void remove(const std::string& path) { call(ZkRequest::Kind::remove, path); }
+  std::string owner() const {
+    return fmt::format("{:x}", static_cast<std::uint64_t>(session_.id()));
+  }
+
+ private:
+  std::string call(ZkRequest::Kind kind, const std::string& path) {
+    const ZkRequest request{kind, path};
+    const auto replies = session_.call({&request, 1}, "");
+    if (!replies) throw std::runtime_error(replies.error().message);
+    return replies->front().path;
+  }
+
+  std::unique_ptr<Env> env_ = make_system_env(1);
+  zookeeper::Session session_;
+};
+
+class WatchedZookeeper : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { shared = own_zookeeper(); }
+  static void TearDownTestSuite() { shared.reset(); }
+
+  static std::unique_ptr<testbed::Server> shared;
+  ZookeeperClient first_{shared->url()}, second_{shared->url()};
+  Sightings seen_;
+};
+std::unique_ptr<testbed::Server> WatchedZookeeper::shared;
+
+TEST_F(WatchedZookeeper, AQueueIsSeenInItsOrder) {
+  const Running watch("zookeeper", {shared->url()}, {.locks = {"/queue/*"}}, seen_);
+  // Neither the root nor the lock is there yet.
+  first_.make("/queue");
+  first_.make("/queue/a");
+  const std::string held = first_.queue("/queue/a", "lock-");
+  ASSERT_TRUE(seen_.await_held("/queue/a", first_.owner()));
+  const std::string waiting = second_.queue("/queue/a", "lock-");
+  const auto queued = seen_.await("/queue/a", [](const Sighting& one) { return one.waiters == 1; });
+  ASSERT_TRUE(queued);
+  EXPECT_EQ(queued->shape, Shape::sequence_nodes);
+  EXPECT_EQ(queued->waiting->front().owner, second_.owner());
+  first_.remove(held);
+  const auto handed_on = seen_.await_held("/queue/a", second_.owner());
+  ASSERT_TRUE(handed_on);
+  EXPECT_EQ(handed_on->waiters, 0U);
+  EXPECT_GE(handed_on->changes, 1U);
+  second_.remove(waiting);
+  EXPECT_TRUE(seen_.await_free("/queue/a", handed_on->at));
+}
+
+TEST_F(WatchedZookeeper, WhoseSessionEndsHoldsNothingAnyMore) {
+  first_.make("/ends");
+  first_.make("/ends/a");
+  auto holder = std::make_unique<ZookeeperClient>(shared->url());
+  holder->queue("/ends/a", "lock-");
+  const Running watch("zookeeper", {shared->url()}, {.locks = {"ends/*"}}, seen_);
+  const auto held = seen_.await_held("/ends/a", holder->owner());
+  ASSERT_TRUE(held);
+  EXPECT_EQ(held->changes, 0U);
+  EXPECT_TRUE(held->holders.front().since);
+  holder.reset();
+  EXPECT_TRUE(seen_.await_free("/ends/a", held->at));
+}
+
+TEST_F(WatchedZookeeper, ReadersHoldTogetherBeforeTheFirstWriter) {
+  first_.make("/shared");
+  first_.make("/shared/a");
+  first_.queue("/shared/a", "0123456789abcdef0123456789abcdef__rlock__");
+  second_.queue("/shared/a", "0123456789abcdef0123456789abcdee__rlock__");
+  first_.queue("/shared/a", "0123456789abcdef0123456789abcdef__lock__");
+  second_.queue("/shared/a", "0123456789abcdef0123456789abcdee__rlock__");
+  const Running watch("zookeeper", {shared->url()}, {.locks = {"/shared/*"}}, seen_);
+  const auto held =
+      seen_.await("/shared/a", [](const Sighting& one) { return !one.holders.empty(); });
+  ASSERT_TRUE(held);
+  EXPECT_EQ(held->holders.size(), 2U);
+  EXPECT_TRUE(held->holders.front().shared);
+  EXPECT_EQ(held->waiters, 2U);
+}
+
+TEST_F(WatchedZookeeper, ContendersThatCameAndWentAreCounted) {
+  constexpr int kHoldings = 300;
+  first_.make("/many");
+  first_.make("/many/a");
+  const Running watch("zookeeper", {shared->url()}, {.locks = {"/many/*"}, .budget = 10'000},
+                      seen_);
+  ASSERT_TRUE(seen_.comes([&] { return !seen_.facts_.store.empty(); }));
+  const std::string begin = first_.queue("/many/a", "lock-");
+  ASSERT_TRUE(seen_.await_held("/many/a", first_.owner()));
+  first_.remove(begin);
+  for (int i = 0; i < kHoldings; ++i) first_.remove(second_.queue("/many/a", "lock-"));
+  // The number of the next one shows how many there were.
+  second_.queue("/many/a", "lock-");
+  std::uint64_t grants = 0, missed = 0;
+  EXPECT_TRUE(seen_.comes([&] {
+    grants = missed = 0;
+    std::optional<std::uint64_t> last;
+    for (const Sighting& one : seen_.of_["/many/a"]) {
+      grants += !one.holders.empty() && one.fence != last ? 1 : 0;
+      if (!one.holders.empty()) last = one.fence;
+    }
+    for (const auto& [why, count] : seen_.missed_) missed += count;
+    return grants + missed >= kHoldings + 2;
+  })) << grants
+      << " seen and " << missed << " missed of " << kHoldings;
+  EXPECT_EQ(grants + missed, kHoldings + 2U);
+}
+
+TEST_F(WatchedZookeeper, WithoutAPatternLocksAreProposed) {
+  first_.make("/app");
+  first_.make("/app/7");
+  first_.make("/config");
+  first_.queue("/app/7", "lock-");
+  const Running watch("zookeeper", {shared->url()}, {}, seen_);
+  EXPECT_TRUE(seen_.comes([&] { return seen_.proposed_.contains("/app/*"); }));
+  EXPECT_FALSE(seen_.was_proposed("/config"));
+}
+
+TEST_F(WatchedZookeeper, NodesThatMayNotBeReadAreNamed) {
+  const std::string url = fmt::format("zk://nobody:wrong@127.0.0.1:{}", shared->port());
+  const auto source = make_source("zookeeper", {url}, {.locks = {"/*"}});
+  ASSERT_TRUE(source);
+  const auto reached = (*source)->reach({});
+  if (reached) GTEST_SKIP() << "everybody may read the root of this server";
+  EXPECT_THAT(reached.error(), HasSubstr("no permission"));
+}
+
+TEST(WatchOfZookeeper, IsBlindDuringARestartAndSeesAfterwards) {
+  const auto server = own_zookeeper();
+  ZookeeperClient client(server->url());
+  client.make("/locks");
+  client.make("/locks/a");
+  client.queue("/locks/a", "lock-");
+  Sightings seen;
+  Running watch("zookeeper", {server->url()}, {.locks = {"/locks/*"}}, seen);
+  ASSERT_TRUE(seen.await_held("/locks/a", client.owner()));
+  ASSERT_TRUE(server->kill_hard());
+  ASSERT_TRUE(seen.comes([&] { return seen.blind_ == 1; }));
+  EXPECT_THAT(seen.why_blind_, HasSubstr(server->address()));
+  const TimePoint restarted_at = BootClock::now();
+  ASSERT_TRUE(server->restart(true));
+  ASSERT_TRUE(seen.comes([&] { return seen.sees_ == 1; }));
+  EXPECT_TRUE(seen.await(
+      "/locks/a", [](const Sighting& one) { return !one.holders.empty(); }, restarted_at));
+  const TimePoint stopped_at = BootClock::now();
+  watch.stop();
+  EXPECT_LE(BootClock::now() - stopped_at, std::chrono::seconds(2));
+}
+
+}  // namespace
+}  // namespace lockbench::watch

@@ -1,0 +1,51 @@
+"""Holds redis-py's Lock and prints what it did, as JSON.
+
+Usage: redis_py.py URL hold LOCKS HOLDS SECONDS    each of LOCKS threads holds a lock of its own, one hold after the other
+       redis_py.py URL die|pause|leak              takes one lock and never gives it back
+"""
+import json
+import os
+import signal
+import sys
+import threading
+import time
+
+import redis
+
+
+def hold(url, name, holds, seconds, out):
+    client = redis.Redis.from_url(url)
+    for _ in range(holds):
+        lock = client.lock(name, timeout=30)
+        assert lock.acquire()
+        begun = time.monotonic()
+        time.sleep(seconds)
+        out.append(time.monotonic() - begun)
+        lock.release()
+        time.sleep(seconds / 2)
+
+
+def main():
+    url, what = sys.argv[1:3]
+    if what == "hold":
+        locks, holds, seconds = int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5])
+        held = []
+        threads = [
+            threading.Thread(target=hold, args=(url, f"lock:{i}", holds, seconds, held)) for i in range(locks)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        print(json.dumps({"holds": len(held), "mean": sum(held) / len(held)}))
+        return
+    timeout = None if what == "leak" else 1
+    assert redis.Redis.from_url(url).lock(f"lock:{what}", timeout=timeout).acquire()
+    print(json.dumps({"holds": 1}), flush=True)
+    if what == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if what == "pause":
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+main()

@@ -1,0 +1,274 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "testbed/servers/etcd_server.h"
+#include "testbed/servers/zookeeper_server.h"
+#include "tests/integration/support/documents.h"
+#include "tests/integration/support/program.h"
+#include "tests/integration/watch/sightings.h"
+#include "tests/support/servers.h"
+#include "watch/ledger.h"
+
+// Locks that libraries hold which nobody here wrote: does a watch see what they did?
+namespace lockbench::watch {
+namespace {
+
+using test::Json;
+using test::Program;
+using test::Scratch;
+using Words = std::vector<std::string>;
+
+constexpr std::string_view kClients =
+    LOCKBENCH_SOURCE_DIR "/tests/integration/watch_libraries/clients/";
+constexpr std::chrono::seconds kPatience(60);
+
+/// A script of a library's, as a process.
+class Client {
+ public:
+  Client(const Scratch& scratch, const std::string& program, const Words& arguments)
+      : program_(scratch, arguments, {.program = program}) {}
+
+  pid_t pid() const { return program_.pid(); }
+  /// What it says that it did, at its end.
+  Json report() {
+    const test::Outcome outcome = program_.finish(kPatience);
+    const std::size_t at = outcome.out.find('{');
+    if (outcome.code != 0 || at == std::string::npos) {
+      throw std::runtime_error(
+          fmt::format("a client ended with {}: {}{}", outcome.code, outcome.out, outcome.err));
+    }
+    return Json::parse(outcome.out.substr(at, outcome.out.find('\n', at) - at));
+  }
+  Program& process() { return program_; }
+
+ private:
+  Program program_;
+};
+
+Client python(const Scratch& scratch, const std::string& script, Words arguments) {
+  // Debian's, which has Debian's libraries.
+  arguments.insert(arguments.begin(), std::string(kClients) + script);
+  return {scratch, "/usr/bin/python3", arguments};
+}
+
+/// The libraries of package.json, installed once in the build's folder. node and npm are no Debian
+/// packages of ours: Debian's npm cannot be installed beside other packages of node.
+const std::string& node_folder() {
+  static const std::string folder = [] {
+    std::string made = LOCKBENCH_BINARY_DIR "/watched_clients";
+    const std::string command = fmt::format(
+        "mkdir -p {0} && cd {0} && exec 9>lock && flock 9 && "
+        "cp {1}package.json {1}package-lock.json {1}locks.mjs . && "
+        "(cmp -s package-lock.json installed || (npm ci --ignore-scripts --no-audit --no-fund "
+        ">npm.log 2>&1 && cp package-lock.json installed))",
+        made, kClients);
+    if (std::system(command.c_str()) != 0) {  // NOLINT(concurrency-mt-unsafe): no other thread
+      throw std::runtime_error("npm, which must be in PATH, cannot install the clients: see " +
+                               made + "/npm.log");
+    }
+    return made;
+  }();
+  return folder;
+}
+
+Client node(const Scratch& scratch, Words arguments) {
+  arguments.insert(arguments.begin(), node_folder() + "/locks.mjs");
+  return {scratch, "/usr/bin/node", arguments};
+}
+
+/// What a watch makes of a source's sightings.
+class Watched {
+ public:
+  Watched(const std::string& store, const Words& urls, const Request& request)
+      : ledger_({}, Families(request.locks)), running_(store, urls, request, ledger_) {
+    EXPECT_TRUE(eventually([](const Figures&, const Picture& all) {
+      return !all.sources.empty() && all.sources.front().sees;
+    }));
+  }
+
+  /// Whether the figures of the only family come to be like that.
+  bool eventually(const std::function<bool(const Figures&, const Picture&)>& like) {
+    return test::eventually([&] {
+      picture_ = ledger_.read(BootClock::now());
+      return like(figures(), picture_);
+    });
+  }
+  /// As read last.
+  Figures figures() const {
+    return picture_.families.empty() ? Figures() : picture_.families.front().figures;
+  }
+  const Picture& picture() const { return picture_; }
+  bool found(Finding::Kind kind) const {
+    return std::ranges::any_of(picture_.findings,
+                               [&](const Finding& one) { return one.kind == kind; });
+  }
+
+ private:
+  Ledger ledger_;
+  Running running_;
+  Picture picture_;
+};
+
+/// Number and mean length of holds as the client saw them: within 1 % and 5 %.
+void expect_as_reported(Watched& watched, const Json& report) {
+  const auto holds = report.at("holds").get<std::uint64_t>();
+  watched.eventually([&](const Figures& now, const Picture&) { return now.hold.count() >= holds; });
+  const Figures figures = watched.figures();
+  const double hundredth = 0.01 * static_cast<double>(holds);
+  EXPECT_NEAR(static_cast<double>(figures.acquisitions), static_cast<double>(holds), hundredth);
+  EXPECT_NEAR(static_cast<double>(figures.hold.count()), static_cast<double>(holds), hundredth);
+  const double mean = report.at("mean").get<double>();
+  EXPECT_NEAR(seconds(figures.hold.mean()), mean, 0.05 * mean);
+  EXPECT_EQ(figures.expired_while_held, 0U);
+  EXPECT_EQ(figures.owner_changed, 0U);
+  EXPECT_EQ(figures.held_now, 0U);
+}
+
+/// So that scheduling of a busy machine adds little to them.
+const Words holds_each{"4", "10", "0.2"};
+Words holds_at(Words before, const Words& after = {}) {
+  before.insert(before.end(), holds_each.begin(), holds_each.end());
+  before.insert(before.end(), after.begin(), after.end());
+  return before;
+}
+
+TEST(WatchedLibraries, RedisPy) {
+  const auto server = test::own_redis({.durable = false});
+  Watched watched("redis", {server->url()}, {.locks = {"lock:*"}});
+  const Scratch scratch;
+  expect_as_reported(watched,
+                     python(scratch, "redis_py.py", holds_at({server->url(), "hold"})).report());
+}
+
+TEST(WatchedLibraries, RedisPyWithKeyspaceNotifications) {
+  const auto server = test::own_redis({.durable = false, .config = {"notify-keyspace-events KA"}});
+  Watched watched("redis", {server->url()}, {.locks = {"lock:*"}});
+  const Scratch scratch;
+  expect_as_reported(watched,
+                     python(scratch, "redis_py.py", holds_at({server->url(), "hold"})).report());
+  EXPECT_EQ(watched.figures().accuracy, Accuracy::exact);
+}
+
+TEST(WatchedLibraries, RedisSemaphore) {
+  const auto server = test::own_redis({.durable = false});
+  Watched watched("redis", {server->url()}, {.locks = {"mutex:*"}});
+  const Scratch scratch;
+  expect_as_reported(watched, node(scratch, holds_at({"semaphore"}, {server->url()})).report());
+}
+
+TEST(WatchedLibraries, Redlock) {
+  const std::vector<std::unique_ptr<testbed::Server>> nodes = [] {
+    std::vector<std::unique_ptr<testbed::Server>> all;
+    for (int i = 0; i < 3; ++i) all.push_back(test::own_redis({.durable = false}));
+    return all;
+  }();
+  Words urls;
+  urls.reserve(nodes.size());
+  for (const auto& one : nodes) urls.push_back(one->url());
+  Watched watched("redis", urls, {.locks = {"lock:*"}});
+  const Scratch scratch;
+  expect_as_reported(watched, node(scratch, holds_at({"redlock"}, urls)).report());
+  EXPECT_EQ(watched.figures().minority_votes, 0U);
+}
+
+TEST(WatchedLibraries, Etcd3) {
+  auto server = testbed::start_etcd(test::shared_testbed());
+  ASSERT_TRUE(server) << server.error();
+  Watched watched("etcd", {(*server)->url()}, {.locks = {"locks/*"}});
+  const Scratch scratch;
+  expect_as_reported(watched, node(scratch, holds_at({"etcd3"}, {(*server)->url()})).report());
+}
+
+class WatchedZookeeperLibraries : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    auto started = testbed::start_zookeeper(test::shared_testbed());
+    if (!started) throw std::runtime_error(started.error());
+    shared = *std::move(started);
+  }
+  static void TearDownTestSuite() { shared.reset(); }
+
+  /// How the clients log in.
+  static Words login() {
+    return {shared->address(), std::string(testbed::kUser), shared->secret()};
+  }
+
+  static std::unique_ptr<testbed::Server> shared;
+  const Scratch scratch_;
+  Watched watched_{"zookeeper", {shared->url()}, {.locks = {"/locks/*"}}};
+};
+std::unique_ptr<testbed::Server> WatchedZookeeperLibraries::shared;
+
+TEST_F(WatchedZookeeperLibraries, Kazoo) {
+  Words arguments = login();
+  arguments.emplace_back("hold");
+  expect_as_reported(watched_, python(scratch_, "kazoo_lock.py", holds_at(arguments)).report());
+}
+
+TEST_F(WatchedZookeeperLibraries, KazooQueue) {
+  Words arguments = login();
+  for (const char* word : {"queue", "5", "0.3"}) arguments.emplace_back(word);
+  Client client = python(scratch_, "kazoo_lock.py", arguments);
+  std::uint64_t longest = 0;
+  EXPECT_TRUE(watched_.eventually([&](const Figures& now, const Picture&) {
+    longest = std::max(longest, now.waiting_now);
+    return now.hold.count() == 5;
+  }));
+  const Json report = client.report();
+  EXPECT_EQ(longest, report.at("waiting").get<std::uint64_t>());
+  EXPECT_EQ(watched_.figures().acquisitions, 5U);
+}
+
+TEST_F(WatchedZookeeperLibraries, Curator) {
+  constexpr std::string_view kJars = "/usr/share/java/";
+  std::string path;
+  for (const char* jar : {"curator-recipes", "curator-framework", "curator-client", "zookeeper",
+                          "zookeeper-jute", "guava", "slf4j-nop", "slf4j-api"}) {
+    path += fmt::format("{}{}{}.jar", path.empty() ? "" : ":", kJars, jar);
+  }
+  Words arguments{"-XX:+UseSerialGC", "-cp", path, std::string(kClients) + "CuratorLock.java"};
+  for (const std::string& word : login()) arguments.push_back(word);
+  expect_as_reported(watched_, Client(scratch_, "/usr/bin/java", holds_at(arguments)).report());
+}
+
+/// A holder that never gives its lock back.
+class UnfaithfulHolder : public testing::Test {
+ protected:
+  const std::unique_ptr<testbed::Server> server_ = test::own_redis({.durable = false});
+  Watched watched_{"redis", {server_->url()}, {.locks = {"lock:*"}}};
+  const Scratch scratch_;
+};
+
+TEST_F(UnfaithfulHolder, ThatIsKilledIsEndedByExpiry) {
+  Client client = python(scratch_, "redis_py.py", {server_->url(), "die"});
+  EXPECT_TRUE(watched_.eventually(
+      [](const Figures& now, const Picture&) { return now.expired_while_held == 1; }));
+  EXPECT_EQ(client.process().finish().signal, SIGKILL);
+  EXPECT_EQ(watched_.figures().acquisitions, 1U);
+  EXPECT_EQ(watched_.figures().releases, 0U);
+  EXPECT_TRUE(watched_.found(Finding::Kind::expired));
+}
+
+TEST_F(UnfaithfulHolder, ThatIsPausedBeyondItsTtlIsEndedByExpiry) {
+  Client client = python(scratch_, "redis_py.py", {server_->url(), "pause"});
+  EXPECT_TRUE(watched_.eventually(
+      [](const Figures& now, const Picture&) { return now.expired_while_held == 1; }));
+  client.process().signal(SIGKILL);
+  EXPECT_EQ(client.process().finish().signal, SIGKILL);
+  EXPECT_EQ(watched_.figures().undecided, 0U);
+}
+
+TEST_F(UnfaithfulHolder, WithoutATtlIsALeak) {
+  EXPECT_EQ(python(scratch_, "redis_py.py", {server_->url(), "leak"}).report().at("holds"), 1);
+  EXPECT_TRUE(watched_.eventually(
+      [](const Figures& now, const Picture&) { return now.without_ttl_now == 1; }));
+  EXPECT_EQ(watched_.figures().held_now, 1U);
+  EXPECT_TRUE(watched_.found(Finding::Kind::no_ttl));
+}
+
+}  // namespace
+}  // namespace lockbench::watch

@@ -1,0 +1,120 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "watch/sources/etcd_locks.h"
+
+namespace lockbench::watch {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr TimePoint kThen{seconds(1000)};
+
+etcd::Entry entry(const std::string& name, std::int64_t created, etcd::LeaseId lease = 0) {
+  return {.name = name, .value = "me", .created = created, .modified = created, .lease = lease};
+}
+etcd::Change put(const std::string& name, std::int64_t revision, etcd::LeaseId lease = 0) {
+  return {.deleted = false, .entry = entry(name, revision, lease)};
+}
+etcd::Change removed(const std::string& name, std::int64_t revision) {
+  return {.deleted = true, .entry = {.name = name, .modified = revision}};
+}
+
+TEST(EtcdPlaces, AreFoundForEachLayout) {
+  const auto queued = etcd_place_of(entry("locks/a/694d7e", 1, 0x694d7e));
+  ASSERT_TRUE(queued);
+  EXPECT_EQ(queued->lock, "locks/a");
+  EXPECT_EQ(queued->shape, Shape::etcd_queue);
+  // The lease of another one, or none: a key like any other.
+  EXPECT_EQ(etcd_place_of(entry("locks/a/694d7e", 1, 5))->lock, "locks/a/694d7e");
+  EXPECT_EQ(etcd_place_of(entry("locks/a/694d7e", 1))->shape, Shape::etcd_key);
+  const auto shared = etcd_place_of(entry("k/queue/s/token", 1, 5));
+  ASSERT_TRUE(shared);
+  EXPECT_EQ(shared->lock, "k");
+  EXPECT_TRUE(shared->shared);
+  EXPECT_FALSE(etcd_place_of(entry("k/queue/x/token", 1, 5))->shared);
+  EXPECT_FALSE(etcd_place_of(entry("k/guard/x/token", 1, 5)));
+}
+
+TEST(EtcdLocks, TheOldestKeyHoldsAndTheOthersWait) {
+  EtcdLocks locks({"a*"}, 100);
+  auto seen = locks.take({put("a/1", 11, 1), put("a/2", 12, 2), put("b/3", 13, 3)}, kThen);
+  ASSERT_EQ(seen.size(), 2U);
+  EXPECT_EQ(seen[1].holders.front().owner, "1");
+  EXPECT_EQ(seen[1].waiters, 1U);
+  seen = locks.take({removed("a/1", 14)}, kThen);
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].holders.front().owner, "2");
+  EXPECT_EQ(seen[0].waiters, 0U);
+  EXPECT_EQ(seen[0].fence, 12U);
+  seen = locks.take({removed("a/2", 15), removed("a/2", 16)}, kThen);
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_TRUE(seen[0].holders.empty());
+  EXPECT_EQ(locks.keys(), 0U);
+}
+
+TEST(EtcdLocks, WhatOneTransactionDoesIsOneChange) {
+  EtcdLocks locks({"*"}, 100);
+  locks.take({put("a/1", 11, 1), put("a/2", 12, 2)}, kThen);
+  const auto seen = locks.take({removed("a/1", 13), removed("a/2", 13)}, kThen);
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].changes, 2U);
+  EXPECT_TRUE(seen[0].holders.empty());
+}
+
+TEST(EtcdLocks, SharersHoldTogetherUntilSomebodyWantsItAlone) {
+  EtcdLocks locks({"*"}, 100);
+  const auto seen = locks.take({put("k/queue/s/1", 1, 1), put("k/queue/s/2", 2, 2),
+                                put("k/queue/x/3", 3, 3), put("k/queue/s/4", 4, 4)},
+                               kThen);
+  EXPECT_EQ(seen.back().holders.size(), 2U);
+  EXPECT_TRUE(seen.back().holders.front().shared);
+  EXPECT_EQ(seen.back().waiters, 2U);
+}
+
+TEST(EtcdLocks, ALeaseTellsHowItEnded) {
+  EtcdLocks locks({"*"}, 100);
+  locks.take({put("a/1", 1, 1)}, kThen);
+  EXPECT_EQ(locks.ending_of(1, kThen), std::nullopt);
+  locks.lives(1, seconds(5), kThen);
+  EXPECT_EQ(locks.state_of("a", kThen + seconds(2))->ttl_left, seconds(3));
+  EXPECT_EQ(locks.ending_of(1, kThen + seconds(3)), Ending::released);
+  EXPECT_EQ(locks.ending_of(1, kThen + std::chrono::milliseconds(5500)), std::nullopt);
+  EXPECT_EQ(locks.ending_of(1, kThen + seconds(7)), Ending::session_lost);
+}
+
+TEST(EtcdLocks, NoMoreKeysAreFollowedThanThereIsRoomFor) {
+  EtcdLocks locks({"*"}, 2);
+  locks.take({put("a", 1), put("b", 2), put("c", 3)}, kThen);
+  EXPECT_EQ(locks.keys(), 2U);
+  EXPECT_EQ(locks.take_unfollowed(), 1U);
+  locks.take({removed("a", 4), put("c", 5)}, kThen);
+  EXPECT_EQ(locks.keys(), 2U);
+  EXPECT_EQ(locks.take_unfollowed(), 0U);
+}
+
+// Whatever comes, in any order.
+TEST(EtcdLocks, ManyRandomChangesLeaveNothingBehind) {
+  std::mt19937 random(7);  // NOLINT: the same each time
+  EtcdLocks locks({"*"}, 1000);
+  const auto number = [&](int most) {
+    return static_cast<int>(random() % static_cast<unsigned>(most));
+  };
+  std::set<std::string> names;
+  for (std::int64_t revision = -5; revision < 20'000; ++revision) {
+    const std::string name = std::string(1, static_cast<char>(number(256))) + "/" +
+                             (number(2) != 0 ? "queue/x/" : "") + std::to_string(number(9));
+    names.insert(name);
+    etcd::Change change = number(2) != 0 ? put(name, revision, number(9)) : removed(name, revision);
+    if (number(10) == 0) change.entry.created = number(3) - 1;
+    for (const Sighting& seen : locks.take({change}, kThen)) EXPECT_FALSE(seen.lock.empty());
+  }
+  for (const std::string& name : names) locks.take({removed(name, 30'000)}, kThen);
+  EXPECT_EQ(locks.keys(), 0U);
+}
+
+}  // namespace
+}  // namespace lockbench::watch

@@ -1,0 +1,325 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "strategies/redis/client/feed.h"
+#include "strategies/redis/client/protocol.h"
+#include "watch/sources/patterns.h"
+#include "watch/sources/redis_book.h"
+#include "watch/sources/redis_lock.h"
+#include "watch/sources/redis_votes.h"
+
+namespace lockbench::watch {
+namespace {
+
+using redis::Reply;
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TimePoint at(int ms) { return TimePoint(std::chrono::seconds(1000)) + milliseconds(ms); }
+
+Reply parsed(const std::string& bytes) {
+  redis::ReplyReader reader;
+  reader.feed(bytes);
+  return reader.next().value().value();
+}
+Reply number(std::int64_t value) { return parsed(":" + std::to_string(value) + "\r\n"); }
+Reply text(const std::string& value) {
+  return parsed("$" + std::to_string(value.size()) + "\r\n" + value + "\r\n");
+}
+Reply list(const std::vector<std::string>& values) {
+  std::string bytes = "*" + std::to_string(values.size()) + "\r\n";
+  for (const auto& value : values) {
+    bytes += "$" + std::to_string(value.size()) + "\r\n" + value + "\r\n";
+  }
+  return parsed(bytes);
+}
+
+TEST(RedisMessages, TellWhichKeysChanged) {
+  const auto some = redis::read_invalidation(
+      parsed("*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n"));
+  ASSERT_TRUE(some);
+  EXPECT_THAT(some->keys, ElementsAre("a", "b"));
+  const auto all = redis::read_invalidation(
+      parsed("*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n*-1\r\n"));
+  ASSERT_TRUE(all);
+  EXPECT_TRUE(all->all);
+  for (const auto& other : {list({"message", "news", "a"}), list({"subscribe", "x"}), number(1)}) {
+    EXPECT_FALSE(redis::read_invalidation(other));
+  }
+  const auto event = redis::read_message(list({"pmessage", "p", "__keyspace@0__:a:b", "del"}));
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->channel, "__keyspace@0__:a:b");
+  EXPECT_EQ(event->payload, "del");
+  EXPECT_FALSE(redis::read_message(list({"pmessage", "p"})));
+}
+
+TEST(RedisLocks, AreReadFromEachKindOfKey) {
+  const auto token = read_redis_lock("k", KeyKind::text, {number(1500), text("me")});
+  ASSERT_TRUE(token);
+  EXPECT_EQ(token->holders.front().owner, "me");
+  EXPECT_EQ(token->ttl_left, milliseconds(1500));
+  EXPECT_TRUE(read_redis_lock("k", KeyKind::text, {number(-1), text("me")})->no_ttl);
+  EXPECT_THAT(read_redis_lock("k", KeyKind::text, {number(-2), Reply()})->holders, IsEmpty());
+
+  const auto hash =
+      read_redis_lock("k", KeyKind::hash, {number(9), list({"id:1", "2", "id:7", "1"})});
+  ASSERT_TRUE(hash);
+  EXPECT_EQ(hash->holders.size(), 2U);
+  EXPECT_EQ(hash->holders.front().entries, 2U);
+  const auto shared =
+      read_redis_lock("k", KeyKind::hash, {number(9), list({"mode", "read", "id:1", "1"})});
+  ASSERT_TRUE(shared);
+  EXPECT_TRUE(shared->holders.front().shared);
+  // What is no lock.
+  EXPECT_FALSE(read_redis_lock("k", KeyKind::hash, {number(9), list({"name", "Ann"})}));
+  EXPECT_FALSE(read_redis_lock("k", KeyKind::hash, {number(9), list({"odd"})}));
+  EXPECT_FALSE(read_redis_lock("k", KeyKind::text, {number(9), number(3)}));
+}
+
+TEST(RedisLocks, KeysBesideThemAreNone) {
+  EXPECT_EQ(companion_of("lock:a:fencing")->lock, "lock:a");
+  EXPECT_EQ(companion_of("lock:a:queue")->what, Companion::What::queue);
+  EXPECT_TRUE(companion_of("redisson_lock_queue:{a}"));
+  EXPECT_TRUE(companion_of("lock:a:wake:token"));
+  EXPECT_FALSE(companion_of("lock:a"));
+  EXPECT_FALSE(companion_of(":queue"));
+}
+
+TEST(RedisLocks, NotificationsMustCoverAllThatLocksNeed) {
+  EXPECT_TRUE(notifies_of_locks("AK", 'K'));
+  EXPECT_TRUE(notifies_of_locks("g$hxE", 'E'));
+  EXPECT_FALSE(notifies_of_locks("AK", 'E'));
+  EXPECT_FALSE(notifies_of_locks("xK", 'K'));
+  EXPECT_FALSE(notifies_of_locks("", 'K'));
+}
+
+TEST(RedisLocks, MonitorShowsWhatIsDoneToThem) {
+  using What = MonitoredCommand::What;
+  const auto read = [](const std::string& line) {
+    return read_monitored("17.5 [0 127.0.0.1:1] " + line);
+  };
+  EXPECT_EQ(read(R"("set" "k" "to\"k" "nx" "PX" "9")")->what, What::attempt);
+  EXPECT_EQ(read(R"("set" "k" "to\"k" "nx")")->words[1], "to\"k");
+  EXPECT_EQ(read(R"("SET" "k" "\x01\n")")->what, What::written);
+  EXPECT_EQ(read(R"("DEL" "k")")->what, What::released);
+  EXPECT_EQ(read(R"("EVALSHA" "abc" "1" "k" "token")")->key, "k");
+  EXPECT_FALSE(read(R"("GET" "k")"));
+  EXPECT_FALSE(read(R"("EVALSHA" "abc")"));
+  EXPECT_TRUE(read_monitored(R"(1 [0 lua] "SET" "k" "v" "NX")")->by_script);
+  for (const char* line :
+       {"", "[", "]", "][", "[]", R"([] ")", R"([] "\)", R"([] "set)", R"([] "SET" "\x)"}) {
+    EXPECT_FALSE(read_monitored(line)) << line;
+  }
+}
+
+std::optional<Sighting> held_by(const std::string& owner, int ttl = 1000) {
+  return read_redis_lock("k", KeyKind::text, {number(ttl), text(owner)});
+}
+std::optional<Sighting> free_key() {
+  return read_redis_lock("k", KeyKind::text, {number(-2), Reply()});
+}
+
+class TrackedKey : public testing::Test {
+ protected:
+  /// Messages of changes, and what a look shows then.
+  std::vector<Sighting> change(int times, std::optional<Sighting> state, int when) {
+    for (int i = 0; i < times; ++i) book_.changed("k", at(when));
+    return look(std::move(state), when);
+  }
+  std::vector<Sighting> look(std::optional<Sighting> state, int when) {
+    if (!book_.next()) return {};
+    return book_.looked("k", KeyKind::text, std::move(state), at(when), at(when));
+  }
+
+  RedisBook book_{100, RedisBook::Told::changed};
+};
+
+TEST_F(TrackedKey, AGrantAndAReleaseAreOneChangeEach) {
+  auto seen = change(1, held_by("a"), 0);
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].changes, 1U);
+  EXPECT_EQ(seen[0].at, at(0));
+  EXPECT_TRUE(book_.is_held_by("k", "a"));
+  seen = change(1, free_key(), 300);
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_FALSE(seen[0].ended) << "long before its end: the ledger knows";
+  EXPECT_EQ(book_.size(), 0U);
+}
+
+TEST_F(TrackedKey, AnEndAfterItsTtlIsAnExpiry) {
+  change(1, held_by("a", 1000), 0);
+  const auto seen = change(1, free_key(), 1002);
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].ended, Ending::expired);
+}
+
+TEST_F(TrackedKey, AnExpiryIsLookedForWithoutAMessage) {
+  change(1, held_by("a", 1000), 0);
+  book_.expire(at(900));
+  EXPECT_TRUE(book_.nothing_waits());
+  book_.expire(at(1010));
+  const auto seen = look(free_key(), 1010);
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].ended, Ending::expired);
+  EXPECT_EQ(seen[0].changes, 0U);
+  // Its message, which the look itself has caused, is no further change.
+  EXPECT_THAT(change(1, free_key(), 1011), testing::Each(testing::Field(&Sighting::changes, 0U)));
+}
+
+TEST_F(TrackedKey, ARenewalMovesItsEnd) {
+  change(1, held_by("a", 1000), 0);
+  change(1, held_by("a", 1000), 500);
+  book_.expire(at(1010));
+  EXPECT_TRUE(book_.nothing_waits());
+}
+
+TEST_F(TrackedKey, OfAShortHoldingBothMessagesAreAwaited) {
+  EXPECT_THAT(change(1, free_key(), 0), IsEmpty());
+  const auto seen = change(1, free_key(), 1);
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].changes, 2U);
+}
+
+TEST_F(TrackedKey, ALookAheadOfItsMessageWaitsForThat) {
+  change(1, held_by("a"), 0);
+  book_.look_at("k");
+  EXPECT_THAT(look(free_key(), 10), IsEmpty());
+  const auto seen = change(1, free_key(), 11);
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].changes, 1U);
+}
+
+TEST(NotifiedKey, EachEventIsASighting) {
+  RedisBook book(100, RedisBook::Told::events);
+  for (const auto& [event, when] :
+       {std::pair(KeyEvent::written, 0), std::pair(KeyEvent::released, 5),
+        std::pair(KeyEvent::written, 6), std::pair(KeyEvent::expired, 8),
+        std::pair(KeyEvent::written, 9)}) {
+    book.changed("k", event, at(when));
+  }
+  book.next();
+  const auto seen = book.looked("k", KeyKind::text, held_by("b"), at(10), at(10));
+  ASSERT_EQ(seen.size(), 5U);
+  EXPECT_EQ(seen[0].holders.front().owner, "") << "nobody knows any more";
+  EXPECT_EQ(seen[1].ended, Ending::released);
+  EXPECT_EQ(seen[3].ended, Ending::expired);
+  EXPECT_EQ(seen[4].holders.front().owner, "b");
+  EXPECT_EQ(seen[4].at, at(9));
+}
+
+TEST(RedisBook, HasABound) {
+  RedisBook book(2, RedisBook::Told::changed);
+  EXPECT_TRUE(book.changed("a", at(0)));
+  EXPECT_TRUE(book.changed("b", at(0)));
+  EXPECT_FALSE(book.changed("c", at(0)));
+  EXPECT_TRUE(book.changed("a", at(1)));
+}
+
+TEST(RedisBook, AnythingMayHappenInAnyOrder) {
+  std::mt19937 random(7);  // NOLINT: the same each time
+  for (const auto told :
+       {RedisBook::Told::nothing, RedisBook::Told::changed, RedisBook::Told::events}) {
+    RedisBook book(20, told);
+    for (int i = 0; i < 20'000; ++i) {
+      const std::string key(1, static_cast<char>('a' + random() % 30));
+      switch (random() % 6) {
+        case 0:
+          book.changed(key, at(i));
+          break;
+        case 1:
+          book.changed(key, static_cast<KeyEvent>(random() % 5), at(i));
+          break;
+        case 2:
+          book.look_at(key);
+          break;
+        case 3:
+          book.expire(at(i));
+          break;
+        case 4:
+          if (random() % 50 == 0) book.all_changed(at(i));
+          break;
+        default:
+          if (const auto turn = book.next()) {
+            auto state =
+                random() % 2 == 0 ? held_by("x", static_cast<int>(random() % 40)) : free_key();
+            if (random() % 20 == 0) state.reset();
+            book.looked(turn->key, KeyKind::text, state, at(i), at(i + 1));
+          }
+      }
+      ASSERT_LE(book.size(), 20U);
+    }
+  }
+}
+
+Sighting vote(const std::string& owner, int when, int ttl = 1000) {
+  Sighting sighting;
+  sighting.lock = "k";
+  sighting.at = at(when);
+  if (owner.empty()) return sighting;
+  sighting.holders.push_back({.owner = owner});
+  sighting.ttl_left = milliseconds(ttl);
+  return sighting;
+}
+
+TEST(QuorumVotes, AMajorityHolds) {
+  Votes votes(3, 100);
+  EXPECT_FALSE(votes.seen(0, vote("a", 0)));
+  const auto held = votes.seen(2, vote("a", 1));
+  ASSERT_TRUE(held);
+  EXPECT_EQ(held->holders.front().owner, "a");
+  EXPECT_EQ(held->votes, 2U);
+  EXPECT_EQ(held->nodes, 3U);
+  EXPECT_FALSE(votes.seen(1, vote("a", 2)));
+  EXPECT_FALSE(votes.seen(0, vote("", 500)));
+  const auto free = votes.seen(1, vote("", 501));
+  ASSERT_TRUE(free);
+  EXPECT_THAT(free->holders, IsEmpty());
+  votes.seen(2, vote("", 502));
+  EXPECT_EQ(votes.size(), 0U);
+}
+
+TEST(QuorumVotes, AMinorityThatStaysIsTold) {
+  Votes votes(3, 100);
+  votes.seen(0, vote("a", 0));
+  votes.seen(1, vote("b", 0));
+  EXPECT_THAT(votes.settled(at(50)), IsEmpty());
+  const auto told = votes.settled(at(150));
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].votes, 1U);
+  EXPECT_THAT(told[0].holders, IsEmpty());
+  EXPECT_THAT(votes.settled(at(300)), IsEmpty()) << "once";
+}
+
+TEST(Patterns, MatchAsAShellsDo) {
+  EXPECT_TRUE(matches("lock:*", "lock:a"));
+  EXPECT_TRUE(matches("*a*b*", "xxaybz"));
+  EXPECT_TRUE(matches("l?ck", "lock"));
+  EXPECT_FALSE(matches("lock:*", "clock:a"));
+  EXPECT_FALSE(matches("a*b", "abc"));
+  EXPECT_TRUE(matches("", ""));
+  EXPECT_TRUE(matches("**", ""));
+}
+
+TEST(Patterns, BecomePrefixesThatDoNotOverlap) {
+  EXPECT_THAT(merged_prefixes({"lock:a*", "lock:*", "job:?", "lock:b"}),
+              ElementsAre("job:", "lock:"));
+  EXPECT_THAT(merged_prefixes({"*", "a*"}), ElementsAre(""));
+  EXPECT_EQ(redis_glob("a[1]*\\"), "a\\[1\\]*\\\\");
+}
+
+TEST(Patterns, AreProposedForNames) {
+  EXPECT_EQ(generalised("lock:order:1234"), "lock:order:*");
+  EXPECT_EQ(generalised("job/550e8400-e29b-41d4-a716-446655440000/lock"), "job/*/lock");
+  for (const char* name : {"lock:a", "my_lock", "userLock", "redlock:1", "leader", "a:mutex"}) {
+    EXPECT_TRUE(sounds_like_lock(name)) << name;
+  }
+  for (const char* name : {"block:1", "clock", "user:1", "release"}) {
+    EXPECT_FALSE(sounds_like_lock(name)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace lockbench::watch

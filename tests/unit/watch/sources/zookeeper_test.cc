@@ -1,0 +1,105 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "watch/sources/zookeeper_locks.h"
+
+namespace lockbench::watch {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr TimePoint kLookedAt{std::chrono::seconds(1000)};
+
+TEST(ZookeeperLocks, TheLowestNumberHoldsWhateverTheNames) {
+  ZookeeperLocks locks(10);
+  const auto listed = locks.listed(
+      "/l", {"z-lock-0000000002", "_c_0-lock-0000000007", "config", "lock-0000000003"});
+  EXPECT_THAT(listed.others, ElementsAre("config"));
+  EXPECT_EQ(listed.contenders.size(), 3U);
+  locks.owned("/l", "z-lock-0000000002", 0x1f, std::nullopt);
+  const auto seen = locks.settle("/l", kLookedAt, true);
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].holders.front().owner, "1f");
+  EXPECT_EQ(seen[0].fence, 2U);
+  EXPECT_EQ(seen[0].waiters, 2U);
+  EXPECT_EQ(seen[0].changes, 0U);
+  EXPECT_THAT(locks.settle("/l", kLookedAt, false), IsEmpty()) << "nothing has changed";
+}
+
+TEST(ZookeeperLocks, ANodeWithoutASessionIsNoContender) {
+  ZookeeperLocks locks(10);
+  locks.listed("/l", {"order-0000000001"});
+  locks.owned("/l", "order-0000000001", 0, std::nullopt);
+  EXPECT_THAT(locks.settle("/l", kLookedAt, true), IsEmpty());
+  EXPECT_THAT(locks.listed("/l", {"order-0000000001"}).contenders, IsEmpty());
+}
+
+TEST(ZookeeperLocks, ContendersBetweenTwoListsAreMissed) {
+  ZookeeperLocks locks(10);
+  locks.listed("/l", {"lock-0000000001"});
+  EXPECT_EQ(locks.take_missed(), 0U);
+  locks.listed("/l", {"lock-0000000005", "lock-0000000006"});
+  EXPECT_EQ(locks.take_missed(), 3U);
+  EXPECT_EQ(locks.settle("/l", kLookedAt, false).size(), 1U);
+}
+
+TEST(ZookeeperLocks, WhoGivesItBackAndTakesItAgainBetweenTwoListsHasFreedIt) {
+  ZookeeperLocks locks(10);
+  locks.listed("/l", {"lock-0000000001"});
+  locks.owned("/l", "lock-0000000001", 7, std::nullopt);
+  locks.settle("/l", kLookedAt, true);
+  locks.listed("/l", {"lock-0000000002"});
+  locks.owned("/l", "lock-0000000002", 7, std::nullopt);
+  const auto seen = locks.settle("/l", kLookedAt, false);
+  ASSERT_EQ(seen.size(), 2U);
+  EXPECT_THAT(seen[0].holders, IsEmpty());
+  EXPECT_EQ(seen[1].holders.front().owner, "7");
+  // A waiter that joins frees nothing.
+  locks.listed("/l", {"lock-0000000002", "lock-0000000003"});
+  EXPECT_EQ(locks.settle("/l", kLookedAt, false).size(), 1U);
+}
+
+TEST(ZookeeperLocks, ANodeThatIsGoneIsFree) {
+  ZookeeperLocks locks(10);
+  locks.listed("/", {"l"});
+  locks.listed("/l", {"lock-0000000001"});
+  locks.settle("/l", kLookedAt, true);
+  const auto seen = locks.gone("/l", kLookedAt);
+  ASSERT_TRUE(seen);
+  EXPECT_TRUE(seen->holders.empty());
+  EXPECT_THAT(locks.listed("/", {"l"}).others, ElementsAre("l")) << "made again";
+}
+
+TEST(ZookeeperLocks, NoMoreNodesAreFollowedThanThereIsRoomFor) {
+  ZookeeperLocks locks(2);
+  for (const char* path : {"/a", "/b", "/c"}) locks.listed(path, {"lock-0000000001"});
+  EXPECT_EQ(locks.size(), 2U);
+  EXPECT_EQ(locks.take_unfollowed(), 1U);
+}
+
+TEST(ZookeeperLocks, AnyListsAreTaken) {
+  std::mt19937 random(7);  // NOLINT: the same each time
+  ZookeeperLocks locks(50);
+  for (int round = 0; round < 5000; ++round) {
+    const std::string path = "/" + std::to_string(random() % 60);
+    std::vector<std::string> children;
+    for (auto i = random() % 6; i > 0; --i) {
+      std::string name(random() % 14, static_cast<char>('0' + random() % 12));
+      if (random() % 2 == 0) name += "000000000" + std::to_string(random() % 10);
+      children.push_back(std::move(name));
+    }
+    for (const auto& name : locks.listed(path, children).contenders) {
+      locks.owned(path, name, static_cast<std::int64_t>(random() % 3), std::nullopt);
+    }
+    const auto seen = locks.settle(path, kLookedAt, false);
+    for (const Sighting& one : seen) EXPECT_EQ(one.lock, path);
+    if (random() % 8 == 0) locks.gone(path, kLookedAt);
+    EXPECT_LE(locks.size(), 50U);
+  }
+}
+
+}  // namespace
+}  // namespace lockbench::watch
