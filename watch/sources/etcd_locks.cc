@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "watch/shape.h"
 #include "watch/sources/patterns.h"
 
 namespace lockbench::watch {
@@ -29,9 +30,8 @@ std::optional<EtcdPlace> etcd_place_of(const etcd::Entry& entry) {
                      .shared = rest.starts_with("s/")};
   }
   const std::size_t slash = name.rfind('/');
-  const bool queued = slash != std::string_view::npos && slash > 0 && entry.lease != 0 &&
-                      name.substr(slash + 1) == hex(entry.lease);
-  if (queued) {
+  const std::string_view last = slash == std::string_view::npos ? "" : name.substr(slash + 1);
+  if (slash > 0 && entry.lease != 0 && (last == hex(entry.lease) || is_uuid(last))) {
     return EtcdPlace{.lock = std::string(name.substr(0, slash)), .shape = Shape::etcd_queue};
   }
   return EtcdPlace{.lock = entry.name};
@@ -119,7 +119,7 @@ Sighting EtcdLocks::sighting(const std::string& name, const Lock& lock, TimePoin
       seen.fence = static_cast<std::uint64_t>(created);
       const auto life = leases_.find(contender.lease);
       if (life != leases_.end()) {
-        seen.ttl_left = std::max(life->second.ends_after - at, Duration::zero());
+        seen.ttl_left = std::max(life->second.told - at, Duration::zero());
       }
     }
     seen.holders.push_back(party);
@@ -140,7 +140,21 @@ etcd::LeaseId EtcdLocks::lease_of(const std::string& name) const {
 
 void EtcdLocks::lives(etcd::LeaseId lease, Duration left, TimePoint at) {
   // In whole seconds, rounded down.
-  leases_[lease] = {.ends_after = at + left, .ends_before = at + left + std::chrono::seconds(1)};
+  const TimePoint earliest = at + left, latest = earliest + std::chrono::seconds(1);
+  // Sessions come and go.
+  constexpr std::size_t kMany = 10'000;
+  if (leases_.size() > kMany) {
+    std::erase_if(leases_, [&](const auto& one) { return one.second.ends_before < at; });
+  }
+  const auto [known, added] = leases_.try_emplace(lease);
+  Life& life = known->second;
+  if (added || earliest >= life.ends_before) {
+    life = {.told = earliest, .ends_after = earliest, .ends_before = latest};
+    return;
+  }
+  // The same end, as far as can be told: what was rounded is not taken for a renewal.
+  life.ends_after = std::max(life.ends_after, earliest);
+  life.ends_before = std::min(life.ends_before, latest);
 }
 
 std::optional<Ending> EtcdLocks::ending_of(etcd::LeaseId lease, TimePoint at) const {

@@ -19,8 +19,9 @@ struct EtcdPlace {
   Shape shape = Shape::etcd_key;
   bool shared = false;
 };
-/// LOCK/LEASE in hexadecimal digits, of etcd's own packages and programs; LOCK/queue/x/TOKEN, of
-/// lockbench; or a key that is a lock by itself. Nothing: it only belongs to a lock.
+/// LOCK/LEASE in hexadecimal digits, of etcd's own packages and programs; LOCK/TOKEN with a random
+/// one, or LOCK/queue/x/TOKEN, of lockbench; or a key that is a lock by itself. Nothing: it only
+/// belongs to a lock.
 std::optional<EtcdPlace> etcd_place_of(const etcd::Entry& entry);
 
 /// The locks of etcd as its keys and their changes tell. Plain data, for one thread.
@@ -75,6 +76,7 @@ class EtcdLocks {
   std::unordered_map<std::string, Lock> locks_;
   std::unordered_map<std::string, Place> by_key_;
   struct Life {
+    TimePoint told{};  ///< as the end, in sightings
     TimePoint ends_after{}, ends_before{};
   };
   std::unordered_map<etcd::LeaseId, Life> leases_;

@@ -292,7 +292,8 @@ class ZookeeperSource : public Source {
                 .way = "children watches",
                 .accuracy = Accuracy::at_least,
                 .waiters = "the sequence nodes behind the holder's",
-                .unseen = {"contenders that come and go between two looks: their number is known "
+                .unseen = {"locks that are a single ephemeral node, without a sequence",
+                           "contenders that come and go between two looks: their number is known "
                            "from the sequence, not whether they held the lock",
                            "whether a node was deleted by its client or ended with its session"}});
     while (!stop.stop_requested()) {

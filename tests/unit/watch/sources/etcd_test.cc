@@ -31,6 +31,7 @@ TEST(EtcdPlaces, AreFoundForEachLayout) {
   // The lease of another one, or none: a key like any other.
   EXPECT_EQ(etcd_place_of(entry("locks/a/694d7e", 1, 5))->lock, "locks/a/694d7e");
   EXPECT_EQ(etcd_place_of(entry("locks/a/694d7e", 1))->shape, Shape::etcd_key);
+  EXPECT_EQ(etcd_place_of(entry("k/0123456789abcdef0123456789abcdef", 1, 5))->lock, "k");
   const auto shared = etcd_place_of(entry("k/queue/s/token", 1, 5));
   ASSERT_TRUE(shared);
   EXPECT_EQ(shared->lock, "k");
@@ -84,6 +85,22 @@ TEST(EtcdLocks, ALeaseTellsHowItEnded) {
   EXPECT_EQ(locks.ending_of(1, kThen + seconds(3)), Ending::released);
   EXPECT_EQ(locks.ending_of(1, kThen + std::chrono::milliseconds(5500)), std::nullopt);
   EXPECT_EQ(locks.ending_of(1, kThen + seconds(7)), Ending::session_lost);
+}
+
+TEST(EtcdLocks, WhatEtcdRoundsIsNoRenewal) {
+  EtcdLocks locks({"*"}, 100);
+  locks.take({put("a/1", 1, 1)}, kThen);
+  const TimePoint end = kThen + std::chrono::milliseconds(9900);
+  const auto told_at = [&](int ms) {
+    const TimePoint at = kThen + std::chrono::milliseconds(ms);
+    locks.lives(1, std::chrono::floor<seconds>(end - at), at);
+    return at + *locks.state_of("a", at)->ttl_left;
+  };
+  const TimePoint first = told_at(0);
+  for (int ms = 100; ms < 6000; ms += 100) EXPECT_EQ(told_at(ms), first) << ms;
+  const TimePoint renewed = kThen + seconds(6);
+  locks.lives(1, seconds(9), renewed);
+  EXPECT_EQ(locks.state_of("a", renewed)->ttl_left, seconds(9));
 }
 
 TEST(EtcdLocks, NoMoreKeysAreFollowedThanThereIsRoomFor) {
