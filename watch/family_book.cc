@@ -96,8 +96,8 @@ FamilyPicture FamilyBook::picture(TimePoint now, Accuracy of_source) {
   }
   figures.acquisitions_per_second = acquired_.rate(now, began_);
   figures.releases_per_second = released_.rate(now, began_);
-  // Where nothing ever came together, each change was seen.
-  const bool all_seen = of_source == Accuracy::at_least && !coalesced_;
+  // Where whole holdings were seen and nothing ever came together, each change was seen.
+  const bool all_seen = of_source == Accuracy::at_least && !coalesced_ && figures_.hold.count() > 0;
   figures.accuracy = all_seen ? Accuracy::exact : of_source;
   if (queue_.known_for(now, 3 * kPart)) {
     picture.queue = {.oldest = queue_.lowest(now, 3 * kPart, 2 * kPart),

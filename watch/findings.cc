@@ -47,6 +47,9 @@ std::string time(Duration duration) { return human_seconds(seconds(duration)); }
 std::string counted(std::uint64_t number, std::string_view thing) {
   return fmt::format("{} {}{}", count(number), thing, number == 1 ? "" : "s");
 }
+std::string counted(std::uint64_t number, std::string_view one, std::string_view several) {
+  return fmt::format("{} {}", count(number), number == 1 ? one : several);
+}
 
 /// How far the count can be trusted.
 std::string_view bound_of(const Figures& figures) {
@@ -107,7 +110,7 @@ class FamilyFindings {
     const std::uint64_t ended = figures_.releases + figures_.expired_while_held +
                                 figures_.undecided + figures_.session_lost + figures_.owner_changed;
     return fmt::format("{}{} of {}", bound_of(figures_), count(number),
-                       counted(ended, "holding that ended"));
+                       counted(ended, "ended holding"));
   }
 
   void lost() {
@@ -168,16 +171,16 @@ class FamilyFindings {
     std::string evidence;
     if (figures_.thin_margins > 0) {
       evidence = fmt::format(
-          "{}{} or renewed with less than a tenth of the TTL left, the closest "
-          "{} before the expiry",
-          bound_of(figures_), counted(figures_.thin_margins, "lock released"),
+          "{}{} with less than a tenth of the TTL left, the closest {} before the expiry",
+          bound_of(figures_),
+          counted(figures_.thin_margins, "release or renewal", "releases or renewals"),
           time(figures_.smallest_margin.value_or(Duration::zero())));
     }
     if (figures_.undecided > 0) {
       evidence += fmt::format(
-          "{}{} within 100 ms of the expiry: released late or expired cannot "
-          "be told apart",
-          evidence.empty() ? "" : "; ", counted(figures_.undecided, "holding that ended"));
+          "{}{} within 100 ms of the expiry: released late or expired cannot be told apart",
+          evidence.empty() ? "" : "; ",
+          counted(figures_.undecided, "holding ended", "holdings ended"));
     }
     add(Kind::thin_margin, figures_.thin_margins + figures_.undecided,
         worst([](const LockPicture& lock) {
@@ -192,7 +195,7 @@ class FamilyFindings {
     };
     if (figures_.renewal_stopped_now > 0) {
       add(Kind::renewal_stopped, figures_.renewal_stopped_now, worst(&Figures::renewal_stopped_now),
-          fmt::format("{} held now, renewed before, is overdue by more than half of its interval",
+          fmt::format("the renewal of {} is overdue by more than half of the interval",
                       counted(figures_.renewal_stopped_now, "lock")),
           "look at the holder now: it hangs, is cut off, or died; the lock expires soon");
     }
@@ -262,7 +265,7 @@ std::optional<Finding> blindness_of(const SourcePicture& source) {
   }
   if (source.missed > 0) {
     add(fmt::format(
-        "{} were not looked at{}", counted(source.missed, "change"),
+        "{} not looked at{}", counted(source.missed, "change was", "changes were"),
         source.missed_reason.empty() ? "" : fmt::format(" ({})", source.missed_reason)));
   }
   if (evidence.empty()) return std::nullopt;
