@@ -63,6 +63,10 @@ void trim(Result& result, Remarks& said) {
       }
     }
   }
+  if (result.observed) cut(*result.observed, kMostRows, "families", said);
+  cut(result.locks, kMostRows, "locks", said);
+  cut(result.findings, kMostRemarks, "findings", said);
+  cut(result.sources, kMostServers, "watched servers", said);
   auto& servers = result.environment.servers;
   while (servers.size() > kMostServers) servers.erase(std::prev(servers.end()));
 }

@@ -38,6 +38,7 @@ void add_run_headline(const Result& result, Remarks& headline);
 void add_hazard_headline(const Result& result, Remarks& headline);
 
 void add_capacity_headline(const Result& result, Remarks& headline);
+void add_watch_headline(const Result& result, Remarks& headline);
 
 /// The strategies that have lines in charts; those that are shown first come first.
 std::vector<Picked> pick(const std::vector<Group>& groups);
@@ -50,6 +51,7 @@ void add_hazard_section(const Result& result, Part& part);
 void add_experiment_section(const Result& result, Part& part);
 void add_belief_section(const Result& result, Part& part);
 void add_capacity_sections(const Result& result, Part& part);
+void add_watch_sections(const Result& result, Part& part);
 void add_facts_section(const Source& source, Part& part);
 
 /// What an experiment's figures say; where a lock failed comes first.

@@ -58,6 +58,7 @@ Part part_of(const Source& given) {
   add_run_headline(result, part.headline);
   add_hazard_headline(result, part.headline);
   add_capacity_headline(result, part.headline);
+  add_watch_headline(result, part.headline);
   add_experiment_headline(result, part.headline);
   add_trust(result, part.headline);
   part.headline.insert(part.headline.end(), left_out.begin(), left_out.end());
@@ -66,6 +67,7 @@ Part part_of(const Source& given) {
   if (groups.size() > 1) part.strategies = order;
   add_hazard_section(result, part);
   add_belief_section(result, part);
+  add_watch_sections(result, part);
   add_capacity_sections(result, part);
   add_experiment_section(result, part);
   add_run_sections(source, order, part);

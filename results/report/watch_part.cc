@@ -1,0 +1,203 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "results/report/limits.h"
+#include "results/report/parts.h"
+#include "results/tables/observed.h"
+#include "results/tables/units.h"
+
+namespace lockbench::results::report {
+namespace {
+
+constexpr std::size_t kMostTimelines = 6, kMostMoments = 100, kMostLosses = 6;
+
+/// Those after which two clients may hold the lock, or nobody can get it.
+Tone tone_of(const ObservedFinding& finding) {
+  constexpr std::array<std::string_view, 3> kMild{"thin_margin", "hog", "blind"};
+  const bool mild = std::find(kMild.begin(), kMild.end(), finding.kind) != kMild.end();
+  return mild ? Tone::doubtful : Tone::bad;
+}
+
+std::string sentence_of(const ObservedFinding& finding) {
+  std::string text = finding.kind + ": ";
+  if (!finding.store.empty()) text += finding.store + " ";
+  if (!finding.family.empty()) text += finding.family + " ";
+  if (finding.lock) text += fmt::format("(worst: {}) ", *finding.lock);
+  text += "– " + finding.evidence + ".";
+  if (!finding.advice.empty()) text += fmt::format(" What to do: {}.", finding.advice);
+  return text;
+}
+
+Cell count_cell(std::uint64_t count, Tone tone = Tone::plain) {
+  return {count, count > 0 ? tone : Tone::plain, human_count(static_cast<double>(count))};
+}
+
+Cell seconds_cell(const std::optional<double>& value) {
+  return value ? Cell(*value, Tone::plain, human_seconds(*value)) : Cell(std::string("–"));
+}
+
+Table locks_table(const std::vector<ObservedLock>& locks) {
+  Table table{.caption = "The locks that hurt most",
+              .titles = {"lock", "store", "family", "shape", "holder", "held for", "TTL left",
+                         "waiting", "most waiting", "acquired", "expired"}};
+  for (const ObservedLock& lock : locks) {
+    table.rows.push_back({{lock.lock},
+                          {lock.store},
+                          {lock.family},
+                          {lock.shape},
+                          {lock.holder.value_or("free")},
+                          seconds_cell(lock.held_seconds),
+                          seconds_cell(lock.ttl_left_seconds),
+                          lock.waiting_now ? count_cell(*lock.waiting_now) : Cell(std::string("–")),
+                          count_cell(lock.most_waiting),
+                          count_cell(lock.acquisitions),
+                          count_cell(lock.expired_while_held, Tone::bad)});
+  }
+  return table;
+}
+
+Table sources_table(const std::vector<ObservedSource>& sources) {
+  Table table{.caption = "How it was seen",
+              .titles = {"server", "store", "by", "accuracy", "waiters by", "watched", "blind",
+                         "changes missed", "commands sent"}};
+  for (const ObservedSource& source : sources) {
+    table.rows.push_back(
+        {{source.endpoint},
+         {source.store},
+         {source.way},
+         {source.accuracy},
+         {source.waiters.empty() ? "not seen" : source.waiters},
+         seconds_cell(source.watched_seconds),
+         {source.blind_seconds, source.blind_seconds > 0 ? Tone::doubtful : Tone::plain,
+          human_seconds(source.blind_seconds)},
+         count_cell(source.missed, Tone::doubtful),
+         count_cell(source.commands)});
+  }
+  return table;
+}
+
+int change_of_holders(const std::string& what) {
+  constexpr std::array<std::string_view, 5> kEnds{"released", "expired", "undecided",
+                                                  "session_lost", "owner_changed"};
+  if (what == "granted") return 1;
+  return std::find(kEnds.begin(), kEnds.end(), what) != kEnds.end() ? -1 : 0;
+}
+
+bool is_loss(const std::string& what) {
+  return what == "expired" || what == "session_lost" || what == "owner_changed";
+}
+
+/// The latest moments of a lock: how many held it and waited for it.
+LineChart timeline_of(const ObservedLock& lock) {
+  std::vector<ObservedLock::Moment> moments = lock.history;
+  if (moments.size() > kMostMoments) {
+    moments.erase(moments.begin(), moments.end() - static_cast<std::ptrdiff_t>(kMostMoments));
+  }
+  std::stable_sort(moments.begin(), moments.end(),
+                   [](const auto& a, const auto& b) { return a.t < b.t; });
+  LineChart chart{.title = fmt::format("Holders and waiters of {}", lock.lock),
+                  .note = fmt::format("The latest {} events that were seen.", moments.size()),
+                  .x = {"seconds since the watch began"},
+                  .y = {"clients"}};
+  chart.table = {.caption = chart.title, .titles = {"at", "what", "client", "waiting"}};
+  // Those that held it before its first event that is known.
+  int held = 0, fewest = 0;
+  for (const auto& moment : moments) {
+    held += change_of_holders(moment.what);
+    fewest = std::min(fewest, held);
+  }
+  held = -fewest;
+  Line holders{.name = "holders"}, waiters{.name = "waiters", .dashed = true};
+  for (const auto& moment : moments) {
+    const auto step = [&moment](Line& line, double from, double to) {
+      line.points.emplace_back(moment.t, from);
+      if (to != from) line.points.emplace_back(moment.t, to);
+    };
+    const int after = held + change_of_holders(moment.what);
+    step(holders, held, after);
+    const auto waiting = static_cast<double>(moment.waiting);
+    step(waiters, waiters.points.empty() ? waiting : waiters.points.back().second, waiting);
+    held = after;
+    if (is_loss(moment.what) && chart.marks.size() < kMostLosses) {
+      chart.marks.push_back({moment.what, "", moment.t, moment.t});
+    }
+    chart.table.rows.push_back({{fmt::format("{:.3f} s", moment.t)},
+                                {moment.what, is_loss(moment.what) ? Tone::bad : Tone::plain},
+                                {moment.holder},
+                                count_cell(moment.waiting)});
+  }
+  chart.lines = {std::move(holders), std::move(waiters)};
+  return chart;
+}
+
+void add_timelines(const std::vector<ObservedLock>& locks, Section& section) {
+  std::size_t shown = 0;
+  for (const ObservedLock& lock : locks) {
+    if (lock.history.size() < 2 || shown == kMostTimelines) continue;
+    section.blocks.emplace_back(timeline_of(lock));
+    ++shown;
+  }
+}
+
+}  // namespace
+
+void add_watch_headline(const Result& result, Remarks& headline) {
+  if (!result.observed) return;
+  if (result.observed->empty()) {
+    headline.push_back({Tone::doubtful, "The watch saw no lock."});
+  } else {
+    std::uint64_t acquisitions = 0, locks = 0;
+    bool all_seen = true;
+    for (const Observed& family : *result.observed) {
+      acquisitions += family.acquisitions;
+      locks += family.locks;
+      all_seen = all_seen && family.accuracy == "exact";
+    }
+    headline.push_back(
+        {Tone::plain,
+         fmt::format("Seen: {}{} acquisitions; {} locks in {} {}.", all_seen ? "" : "at least ",
+                     human_count(static_cast<double>(acquisitions)),
+                     human_count(static_cast<double>(locks)), result.observed->size(),
+                     result.observed->size() == 1 ? "family" : "families")});
+    if (result.findings.empty()) {
+      headline.push_back({Tone::good, "Nothing was found that hurts."});
+    }
+  }
+  constexpr std::size_t kMost = 4;
+  for (std::size_t i = 0; i < std::min(kMost, result.findings.size()); ++i) {
+    headline.push_back({tone_of(result.findings[i]), sentence_of(result.findings[i])});
+  }
+}
+
+void add_watch_sections(const Result& result, Part& part) {
+  if (!result.observed) return;
+  Section section{.title = "What the watch saw",
+                  .intro =
+                      "Locks of running applications, seen read-only. Of figures with ≥ or ~ "
+                      "not every change was seen. Clients are shown as hashes."};
+  Remarks said;
+  for (const ObservedFinding& finding : result.findings) {
+    said.push_back({tone_of(finding), sentence_of(finding)});
+  }
+  if (!said.empty()) section.blocks.emplace_back(std::move(said));
+  if (!result.observed->empty()) {
+    section.blocks.emplace_back(captioned("Families of locks", shown(observed_table(result))));
+  }
+  if (!result.locks.empty()) section.blocks.emplace_back(locks_table(result.locks));
+  add_timelines(result.locks, section);
+  if (!result.sources.empty()) section.blocks.emplace_back(sources_table(result.sources));
+  Remarks unseen;
+  for (const ObservedSource& source : result.sources) {
+    for (const std::string& what : source.unseen) {
+      unseen.push_back(
+          {Tone::plain, fmt::format("{} {}: cannot see {}", source.store, source.endpoint, what)});
+    }
+  }
+  if (!unseen.empty()) section.blocks.emplace_back(std::move(unseen));
+  if (!section.blocks.empty()) part.sections.push_back(std::move(section));
+}
+
+}  // namespace lockbench::results::report
