@@ -59,7 +59,7 @@ TEST(CompactJson, IsTheSameDocumentOnFewLines) {
   const auto read = from_json(text);
   ASSERT_TRUE(read) << read.error();
   EXPECT_EQ(to_json(*read), to_json(result));
-  EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 30);
+  EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 45);
   const auto condensed = from_json(to_compact_json(condense(result)));
   ASSERT_TRUE(condensed) << condensed.error();
   EXPECT_THAT(to_json(*condensed), Not(HasSubstr("asks for the lock")));

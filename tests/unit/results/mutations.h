@@ -63,7 +63,10 @@ inline bool may_be_left_out(const std::string& at) {
                                                "/capacity/0/violated",
                                                "/experiment",
                                                "/experiment/points/1/violated",
+                                               "/findings",
                                                "/hazards",
+                                               "/locks",
+                                               "/observed",
                                                "/runs/0/acquire_by_mode",
                                                "/runs/0/audit/undecided",
                                                "/runs/0/generator/busiest_thread_share",
@@ -74,7 +77,8 @@ inline bool may_be_left_out(const std::string& at) {
                                                "/runs/0/load/hot_set",
                                                "/runs/0/load/trace",
                                                "/runs/0/ranks",
-                                               "/runs/0/transactions"};
+                                               "/runs/0/transactions",
+                                               "/sources"};
   return fields.contains(at);
 }
 

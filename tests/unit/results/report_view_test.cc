@@ -182,7 +182,7 @@ TEST(ReportView, EveryKindOfResultHasItsSections) {
   Result result = full_result();
   result.experiment = Experiment{.points = std::vector<QuorumPoint>{sample_quorum_point()}};
   EXPECT_THAT(titles(part_of(result)),
-              ElementsAre("What breaks which lock", "Belief gaps", "Capacity",
+              ElementsAre("What breaks which lock", "Belief gaps", "What the watch saw", "Capacity",
                           "Capacity of redis-queue", "The cost of a quorum", "Strategies",
                           "Percentiles", "Over time", "Anatomy of the wait", "Handoff and fairness",
                           "Renewal, votes and replicas", "How it was made"));

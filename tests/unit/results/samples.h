@@ -287,8 +287,62 @@ inline std::vector<Capacity> sample_capacity() {
                                         .extrapolated = true}}}}}};
 }
 
+/// What a watch adds to a result.
+inline void add_sample_watch(Result& result) {
+  Observed family{.store = "redis",
+                  .family = "order",
+                  .source = "CLIENT TRACKING",
+                  .accuracy = "at_least",
+                  .locks = 3,
+                  .acquisitions = 12,
+                  .releases = 9,
+                  .renewals = 4,
+                  .expired_while_held = 1,
+                  .undecided = 1,
+                  .taken_over = 1,
+                  .no_ttl = 1,
+                  .held_now = 1,
+                  .waiting_now = 2,
+                  .hold = sample_distribution(),
+                  .wait = sample_distribution(),
+                  .margin_min = 0.25,
+                  .missed = 7};
+  Observed sampled{.store = "memcached", .family = "other", .source = "get", .accuracy = "sampled"};
+  result.observed = {std::move(family), std::move(sampled)};
+  result.locks = {{.store = "redis",
+                   .family = "order",
+                   .lock = "lock:order:7",
+                   .shape = "token",
+                   .holder = "0123456789",
+                   .held_seconds = 1.5,
+                   .ttl_left_seconds = 8.5,
+                   .waiting_now = 2,
+                   .acquisitions = 5,
+                   .expired_while_held = 1,
+                   .most_waiting = 3,
+                   .history = {{1.5, "granted", "0123456789", 0}}}};
+  result.findings = {{.kind = "expired",
+                      .store = "redis",
+                      .family = "order",
+                      .lock = "lock:order:7",
+                      .times = 1,
+                      .evidence = "at least 1 of 11 ended holdings ended by expiry",
+                      .advice = "renew the lock"}};
+  result.sources = {{.store = "redis",
+                     .endpoint = "127.0.0.1:6379",
+                     .way = "CLIENT TRACKING",
+                     .accuracy = "at_least",
+                     .waiters = "LLEN of queues",
+                     .unseen = {"attempts that were refused"},
+                     .watched_seconds = 60,
+                     .blind_seconds = 2.5,
+                     .missed = 7,
+                     .commands = 1200}};
+}
+
 inline Result full_result() {
   Result result = minimal_result();
+  add_sample_watch(result);
   result.capacity = sample_capacity();
   result.hazards = sample_hazards();
   result.belief_gaps = sample_belief_gaps();
