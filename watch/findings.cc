@@ -226,7 +226,7 @@ class FamilyFindings {
     if (queue.only_grows() && queue.latest >= kFewestWaiting) {
       std::optional<std::string> lock;
       if (!family_.most_waited_for.empty()) lock = family_.most_waited_for;
-      add(Kind::convoy, figures_.waiting_now, std::move(lock),
+      add(Kind::convoy, std::max(figures_.waiting_now, queue.latest), std::move(lock),
           fmt::format("the queue only grows: at least {}, then {}, then {} waited in the last "
                       "three times 10 s",
                       count(queue.oldest), count(queue.middle), count(queue.latest)),

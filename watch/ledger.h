@@ -45,8 +45,9 @@ struct Usage {
 };
 
 /// Derives from sightings what happens to locks: holdings, how they ended, waits. Thread-safe.
-/// Owners are kept as hashes only. Memory is bounded by the options: beyond `most_locks` those that
-/// were free for longest are forgotten, and if none is free, new ones are counted only.
+/// Owners are kept as hashes only. Memory is bounded by the options: beyond `most_locks`, one that
+/// was free for ten seconds is forgotten for a new one; if there is none, new ones are only
+/// counted.
 class Ledger : public Sink {
  public:
   explicit Ledger(LedgerOptions options = {}, Families families = {});

@@ -240,5 +240,128 @@ TEST_F(LedgerTest, OneClientThatTakesMostIsAHog) {
   EXPECT_NEAR(figures(20s).largest_share, 0.9, 0.02);
 }
 
+TEST_F(LedgerTest, AFamilyInWhichNothingHappenedYetIsSeenAsItsSourceSees) {
+  look_by(Accuracy::at_least);
+  Sighting first = held(0s, "a");
+  first.changes = 0;
+  see(std::move(first));
+  EXPECT_EQ(figures().accuracy, Accuracy::at_least);
+}
+
+TEST_F(LedgerTest, HoldingsThatOnlyTheirChangesTellOfAreCounted) {
+  look_by(Accuracy::at_least);
+  see(held(1s, "a"));
+  see(free(2s));
+  EXPECT_EQ(figures().accuracy, Accuracy::exact) << "nothing came together";
+  Sighting passed = free(3s);
+  passed.changes = 4;
+  see(std::move(passed));
+  const Figures seen = figures();
+  EXPECT_EQ(seen.acquisitions, 3U);
+  EXPECT_EQ(seen.releases, 3U);
+  EXPECT_EQ(seen.hold.count(), 1U) << "nobody saw how long the others lasted";
+  EXPECT_EQ(seen.accuracy, Accuracy::at_least);
+}
+
+TEST_F(LedgerTest, TheEndOfASessionIsNoRelease) {
+  look_by(Accuracy::exact);
+  see(held(1s, "a"));
+  Sighting lost = free(2s);
+  lost.ended = Ending::session_lost;
+  see(std::move(lost));
+  const Figures seen = figures();
+  EXPECT_EQ(seen.session_lost, 1U);
+  EXPECT_EQ(seen.releases, 0U);
+  EXPECT_TRUE(finding(picture(), Finding::Kind::dead_session) != nullptr);
+}
+
+TEST_F(LedgerTest, AnExpiryLongAfterTheLastSampleIsUndecided) {
+  look_by(Accuracy::sampled);
+  Sighting first = held(1s, "a", 2s);
+  first.changes = 0;
+  see(std::move(first));
+  Sighting late = free(30s);
+  late.changes = 0;
+  see(std::move(late));
+  const Figures seen = figures();
+  EXPECT_EQ(seen.undecided, 1U) << "it may have been released between two looks";
+  EXPECT_EQ(seen.expired_while_held, 0U);
+}
+
+TEST_F(LedgerTest, AShortMarginIsThin) {
+  look_by(Accuracy::exact);
+  see(held(1s, "a", 10s));
+  see(free(2s));
+  EXPECT_EQ(figures().thin_margins, 0U);
+  see(held(20s, "a", 10s));
+  see(free(29s + 500ms));
+  EXPECT_EQ(figures().thin_margins, 1U);
+  EXPECT_TRUE(finding(picture(), Finding::Kind::thin_margin) != nullptr);
+}
+
+TEST_F(LedgerTest, AMinorityOfAQuorumHoldsNoLock) {
+  look_by(Accuracy::exact);
+  const auto voted = [&](Duration at, std::uint64_t votes) {
+    Sighting sighting = held(at, "a");
+    sighting.shape = Shape::quorum;
+    sighting.votes = votes;
+    sighting.nodes = 3;
+    see(std::move(sighting));
+  };
+  voted(1s, 1);
+  EXPECT_EQ(figures().acquisitions, 0U);
+  EXPECT_EQ(figures().minority_votes, 0U) << "it may still be asking the others";
+  voted(2s, 1);
+  EXPECT_EQ(figures().minority_votes, 1U);
+  voted(3s, 2);
+  EXPECT_EQ(figures().acquisitions, 1U);
+}
+
+TEST_F(LedgerTest, AQueueThatOnlyGrowsIsAConvoy) {
+  look_by(Accuracy::exact);
+  for (int second = 0; second < 40; ++second) {
+    Sighting queue = held(second * 1s, "a", 100s);
+    queue.waiters = static_cast<std::uint64_t>(second);
+    see(std::move(queue));
+  }
+  const Picture all = picture(40s);
+  const Finding* const found = finding(all, Finding::Kind::convoy);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->lock, "lock:a");
+}
+
+TEST_F(LedgerTest, ALockHeldForLongerThanAllowedIsSaid) {
+  Ledger strict({.held_longer = 5s, .salt = 1});
+  strict.facts({.store = "redis", .endpoint = script_server, .accuracy = Accuracy::exact});
+  strict.seen(script_server, held(1s, "a", 100s));
+  EXPECT_FALSE(finding(strict.read(begin_ + 5s), Finding::Kind::held_long) != nullptr);
+  const Picture late = strict.read(begin_ + 7s);
+  EXPECT_TRUE(finding(late, Finding::Kind::held_long) != nullptr);
+}
+
+TEST_F(LedgerTest, LocksThatAreFreeForAWhileMakeRoomForNewOnes) {
+  look_by(Accuracy::exact);
+  for (int i = 0; i < 300; ++i) {
+    const std::string lock = "lock:" + std::to_string(i);
+    see(held(i * 1s, "a", 10s, lock));
+    see(free(i * 1s + 50ms, lock));
+  }
+  const Picture all = picture(301s);
+  EXPECT_EQ(all.locks_unfollowed, 0U);
+  EXPECT_EQ(all.families.front().figures.acquisitions, 300U);
+}
+
+TEST_F(LedgerTest, FamiliesBeyondTheirBoundAreOne) {
+  Ledger small({.most_families = 2, .salt = 1});
+  small.facts({.store = "redis", .endpoint = script_server, .accuracy = Accuracy::exact});
+  for (const char* lock : {"a:1", "b:1", "c:1", "d:1"}) {
+    small.seen(script_server, held(1s, "x", 10s, lock));
+  }
+  const Picture all = small.read(begin_ + 2s);
+  EXPECT_EQ(all.families.size(), 3U);
+  EXPECT_EQ(all.families.back().family, "other");
+  EXPECT_EQ(all.families.back().figures.acquisitions, 2U);
+}
+
 }  // namespace
 }  // namespace lockbench::watch
