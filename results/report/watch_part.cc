@@ -192,8 +192,8 @@ void add_watch_sections(const Result& result, Part& part) {
   Remarks unseen;
   for (const ObservedSource& source : result.sources) {
     for (const std::string& what : source.unseen) {
-      unseen.push_back(
-          {Tone::plain, fmt::format("{} {}: cannot see {}", source.store, source.endpoint, what)});
+      unseen.push_back({Tone::plain, fmt::format("{} {}, not seen in full: {}", source.store,
+                                                 source.endpoint, what)});
     }
   }
   if (!unseen.empty()) section.blocks.emplace_back(std::move(unseen));
