@@ -30,7 +30,7 @@ results::Observed observed_of(const FamilyPicture& family, const Picture& pictur
                          .session_lost = figures.session_lost,
                          .taken_over = figures.taken_over,
                          .owner_changed = figures.owner_changed,
-                         .no_ttl = figures.without_ttl,
+                         .no_ttl = figures.without_ttl + figures.without_ttl_now,
                          .thin_margins = figures.thin_margins,
                          .refused = figures.refused,
                          .minority_votes = figures.minority_votes,

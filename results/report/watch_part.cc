@@ -12,7 +12,7 @@
 namespace lockbench::results::report {
 namespace {
 
-constexpr std::size_t kMostTimelines = 6, kMostMoments = 100, kMostLosses = 6;
+constexpr std::size_t kMostTimelines = 6, kMostMoments = 100, kMostLosses = 6, kMostInHeadline = 4;
 
 /// Those after which two clients may hold the lock, or nobody can get it.
 Tone tone_of(const ObservedFinding& finding) {
@@ -166,8 +166,7 @@ void add_watch_headline(const Result& result, Remarks& headline) {
       headline.push_back({Tone::good, "Nothing was found that hurts."});
     }
   }
-  constexpr std::size_t kMost = 4;
-  for (std::size_t i = 0; i < std::min(kMost, result.findings.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(kMostInHeadline, result.findings.size()); ++i) {
     headline.push_back({tone_of(result.findings[i]), sentence_of(result.findings[i])});
   }
 }
@@ -178,9 +177,10 @@ void add_watch_sections(const Result& result, Part& part) {
                   .intro =
                       "Locks of running applications, seen read-only. Of figures with ≥ or ~ "
                       "not every change was seen. Clients are shown as hashes."};
+  // The headline has the first ones.
   Remarks said;
-  for (const ObservedFinding& finding : result.findings) {
-    said.push_back({tone_of(finding), sentence_of(finding)});
+  for (std::size_t i = kMostInHeadline; i < result.findings.size(); ++i) {
+    said.push_back({tone_of(result.findings[i]), sentence_of(result.findings[i])});
   }
   if (!said.empty()) section.blocks.emplace_back(std::move(said));
   if (!result.observed->empty()) {

@@ -58,6 +58,21 @@ TEST(ReportWatch, TellsFirstWhatWasFound) {
   EXPECT_THAT(part.headline, says(Tone::bad, "What to do: renew the lock."));
 }
 
+TEST(ReportWatch, EachFindingStandsOnThePageOnce) {
+  Result result = watched();
+  result.findings.clear();
+  for (const char* lock : {"a", "b", "c", "d", "e"}) {
+    result.findings.push_back({.kind = "no_ttl", .lock = std::string("lock:") + lock});
+  }
+  const Part part = part_of(result);
+  EXPECT_THAT(part.headline, says(Tone::bad, "lock:d"));
+  EXPECT_THAT(part.headline, testing::Not(says(Tone::bad, "lock:e")));
+  const auto* const said = std::get_if<Remarks>(&part.sections.front().blocks.front());
+  ASSERT_TRUE(said);
+  ASSERT_EQ(said->size(), 1U);
+  EXPECT_THAT(said->front().text, HasSubstr("lock:e"));
+}
+
 TEST(ReportWatch, ShowsFamiliesLocksAndServers) {
   const Part part = part_of(watched());
   const auto* const families = find_block<Table>(part, "Families of locks");
