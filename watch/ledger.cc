@@ -129,6 +129,11 @@ Ledger::Ledger(LedgerOptions options, Families families)
 
 Ledger::~Ledger() = default;
 
+void Ledger::begin(TimePoint at) {
+  const std::lock_guard guard(state_->mutex);
+  state_->begin(at);
+}
+
 void Ledger::facts(const SourceFacts& facts) {
   State& state = *state_;
   const std::lock_guard guard(state.mutex);

@@ -16,7 +16,7 @@ namespace lockbench::watch {
 
 struct LedgerOptions {
   std::uint64_t most_locks = 1'000'000;  ///< that are followed at once
-  std::size_t most_families = 50;        ///< besides "other"
+  std::size_t most_families = 50;        ///< further ones share "other"
   std::size_t most_worst = 20;           ///< locks in a picture
   /// A lock that another client gets so soon after it expired was taken over.
   Duration taken_over_within = std::chrono::seconds(1);
@@ -54,6 +54,9 @@ class Ledger : public Sink {
   ~Ledger() override;
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
+
+  /// The watch begins; without this, with what a source tells first.
+  void begin(TimePoint at);
 
   void facts(const SourceFacts& facts) override;
   void seen(const std::string& endpoint, Sighting sighting) override;

@@ -11,7 +11,7 @@
 // Recognises by their names and values who keeps a lock in which way. Takes any bytes.
 namespace lockbench::watch {
 
-/// The name of a sequence node below a lock's node, whoever made it.
+/// The name of a sequence node below a lock's node, in the form of any known library.
 struct SequenceNode {
   std::string maker;   ///< a UUID; empty: the name does not tell
   std::string prefix;  ///< before the number, without the maker: "lock-", "__lock__"

@@ -64,6 +64,7 @@ tl::expected<void, std::string> Watching::reach(const std::stop_token& stop) {
 }
 
 void Watching::begin() {
+  ledger_.begin(BootClock::now());
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     watch::Source& source = *sources_[i];
     Relay& relay = *relays_[i];

@@ -1,13 +1,12 @@
 #include "loadgen/cluster/member.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <thread>
 
 #include "loadgen/cluster/partial.h"
 #include "loadgen/record/certificate.h"
 #include "loadgen/run/local_crew.h"
+#include "loadgen/run/resource_meter.h"
 #include "loadgen/run/run_watcher.h"
 #include "loadgen/run/setup.h"
 #include "loadgen/run/summary.h"
@@ -29,15 +28,6 @@ constexpr Duration kBetweenFiles = std::chrono::seconds(1);
 constexpr Duration kPatienceAfterStop = std::chrono::milliseconds(80);
 constexpr Duration kRootIsGone = std::chrono::seconds(30), kUntilOver = std::chrono::seconds(10),
                    kUntilLeft = std::chrono::seconds(3);
-
-double own_cpu_seconds() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto to_seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  return to_seconds(usage.ru_utime) + to_seconds(usage.ru_stime);
-}
 
 /// After a stop. A launcher kills the others as soon as one rank has ended: none goes before rank 0
 /// has saved the result.
@@ -75,6 +65,7 @@ class MemberRun {
         run_(make_run(plan_, strategy, order.repetition, order.number, share_, *env_)),
         crew_(run_, threads_, *env_, stop_both_.get_token()),
         recording_(run_),
+        sampler_(run_),
         on_stop_(stop, [this] { stop_both_.request_stop(); }) {
     run_.log = std::make_unique<LockLog>();
   }
@@ -84,7 +75,7 @@ class MemberRun {
 
   void execute() {
     if (auto made = prepare(); !made) return fail(made.error());
-    const Watch watch(settings_.watcher_of ? settings_.watcher_of(order_) : nullptr, run_);
+    const WatchedRun watched(settings_.watcher_of ? settings_.watcher_of(order_) : nullptr, run_);
     if (auto connected = connect(); !connected) return fail(connected.error());
     if (const auto start = await_start()) {
       drive(*start);
@@ -96,22 +87,6 @@ class MemberRun {
   }
 
  private:
-  class Watch {
-   public:
-    Watch(RunWatcher* watcher, const RunShared& run) : watcher_(watcher), run_(run) {
-      if (watcher_ != nullptr) watcher_->run_begins(run_);
-    }
-    Watch(const Watch&) = delete;
-    Watch& operator=(const Watch&) = delete;
-    ~Watch() {
-      if (watcher_ != nullptr) watcher_->run_ends(run_, nullptr);
-    }
-
-   private:
-    RunWatcher* watcher_;
-    const RunShared& run_;
-  };
-
   static RunPlan planned(const Order& order, const Share& share, const MemberSettings& settings) {
     RunPlan plan = plan_of(order);
     plan.workload = part_of(plan.workload, share);
@@ -355,24 +330,14 @@ class MemberRun {
 
   /// Notes what has come since the second before, for this rank's file.
   void note_second(TimePoint now) {
-    HistogramSnapshot acquired;
-    std::uint64_t failed = 0;
-    for (const Phase phase : kPhases) {
-      acquired.merge(run_.recorder.histograms(phase)[Timing::acquired].snapshot());
-      failed += run_.recorder.outcome_count(phase, AcquireOutcome::failed) +
-                run_.recorder.outcome_count(phase, AcquireOutcome::unknown);
-    }
-    const std::uint64_t sections = run_.recorder.totals()[Count::sections];
-    seconds_.push_back({.t = seconds(now - run_.load_start),
-                        .warmup = now <= run_.measure_start.load(),
-                        .sections = sections - sections_,
-                        .failed = failed - failed_,
-                        .waiters = run_.recorder.clients_in(ClientState::waiting),
-                        .holders = run_.recorder.clients_in(ClientState::holding),
-                        .acquired = to_samples(acquired, acquired_)});
-    acquired_ = std::move(acquired);
-    sections_ = sections;
-    failed_ = failed;
+    const results::SeriesPoint point = sampler_.sample(now);
+    seconds_.push_back({.t = point.t,
+                        .warmup = point.warmup,
+                        .sections = point.sections,
+                        .failed = point.failed,
+                        .waiters = point.waiters,
+                        .holders = point.holders,
+                        .acquired = to_samples(sampler_.latest(), {})});
   }
 
   void await_over() {
@@ -397,6 +362,7 @@ class MemberRun {
   RunShared run_;
   LocalCrew crew_;
   Recording recording_;
+  SeriesSampler sampler_;
   std::stop_callback<std::function<void()>> on_stop_;
 
   UseReport use_;
@@ -405,8 +371,6 @@ class MemberRun {
   std::vector<Duration> threads_at_start_;
   TimePoint ended_at_{};
   std::vector<Second> seconds_;
-  HistogramSnapshot acquired_;  ///< until the last of these seconds, as the following
-  std::uint64_t sections_ = 0, failed_ = 0;
   bool aborted_ = false, over_ = false, keeps_file_ = true, saved_ = false;
   bool left_ = false, left_together_ = false;
 };

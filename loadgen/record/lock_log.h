@@ -11,7 +11,7 @@
 
 namespace lockbench::loadgen {
 
-/// What a client did with a lock, for whoever follows the locks of a run through several processes.
+/// What a client did with a lock. Rank 0 puts the events of all ranks in the order of time.
 struct LockEvent {
   enum class Kind : std::uint8_t {
     waits,     ///< begins to

@@ -48,7 +48,7 @@ class DurationDistribution {
 
   bool operator==(const DurationDistribution&) const = default;
 
-  /// Calls visit with all that it consists of, for whoever copies it elsewhere.
+  /// Calls `visit` with all members, which is how it is sent to another process.
   template <class Visit>
   void parts(Visit&& visit) {
     visit(kind_, low_, high_, quantiles_, path_);

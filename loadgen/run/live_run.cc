@@ -27,26 +27,6 @@ Listing listing_of(const Descriptor& strategy) {
   return kind == nullptr ? Listing::none : kind->listing;
 }
 
-/// Tells the watcher that a run begins and, however it ends, that it ends.
-class Watch {
- public:
-  Watch(RunWatcher* watcher, const RunShared& run) : watcher_(watcher), run_(run) {
-    if (watcher_ != nullptr) watcher_->run_begins(run_);
-  }
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
-  ~Watch() { end(nullptr); }
-
-  void end(const results::Run* result) {
-    if (watcher_ != nullptr) watcher_->run_ends(run_, result);
-    watcher_ = nullptr;
-  }
-
- private:
-  RunWatcher* watcher_;
-  const RunShared& run_;
-};
-
 }  // namespace
 
 LiveRun::LiveRun(const RunPlan& plan, const Descriptor& strategy, int repetition,
@@ -68,7 +48,7 @@ tl::expected<results::Run, std::string> LiveRun::execute() {
     return tl::unexpected(made.error());
   }
   if (auto made = make_counter(plan_, *env_, run_); !made) return tl::unexpected(made.error());
-  Watch watch(plan_.watcher, run_);
+  WatchedRun watched(plan_.watcher, run_);
   if (auto made = make_threads(); !made) return tl::unexpected(made.error());
   if (auto connected = connect_clients(); !connected) {
     remove_keys();
@@ -104,7 +84,7 @@ tl::expected<results::Run, std::string> LiveRun::execute() {
   result.load = load_of(run_.workload);
   result.warmup_seconds = seconds(std::min(ended_at, run_.measure_start.load()) - run_.load_start);
   summarise(run_, std::max(measured_until - run_.measure_start.load(), Duration::zero()), result);
-  watch.end(&result);
+  watched.end(&result);
 
   const RunStores::Usage usage = stores_.end();
   add_costs(usage, result);

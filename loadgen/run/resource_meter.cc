@@ -5,8 +5,6 @@
 #include <algorithm>
 
 namespace lockbench::loadgen {
-namespace {
-
 double own_cpu_seconds() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
@@ -15,6 +13,8 @@ double own_cpu_seconds() {
   };
   return to_seconds(usage.ru_utime) + to_seconds(usage.ru_stime);
 }
+
+namespace {
 
 /// Nothing unless both are there.
 template <class T>

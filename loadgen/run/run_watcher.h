@@ -22,4 +22,24 @@ class RunWatcher {
   virtual void fault_changes(const RunShared& /*run*/, FaultKind /*fault*/, bool /*active*/) {}
 };
 
+/// Tells the watcher, if there is one, that a run begins and, however it ends, that it ends.
+class WatchedRun {
+ public:
+  WatchedRun(RunWatcher* watcher, const RunShared& run) : watcher_(watcher), run_(run) {
+    if (watcher_ != nullptr) watcher_->run_begins(run_);
+  }
+  WatchedRun(const WatchedRun&) = delete;
+  WatchedRun& operator=(const WatchedRun&) = delete;
+  ~WatchedRun() { end(nullptr); }
+
+  void end(const results::Run* result) {
+    if (watcher_ != nullptr) watcher_->run_ends(run_, result);
+    watcher_ = nullptr;
+  }
+
+ private:
+  RunWatcher* watcher_;
+  const RunShared& run_;
+};
+
 }  // namespace lockbench::loadgen

@@ -205,13 +205,13 @@ results::SeriesPoint SeriesSampler::sample(TimePoint now) {
               run_.recorder.outcome_count(phase, AcquireOutcome::unknown);
   }
   const std::uint64_t sections = run_.recorder.totals()[Count::sections];
-  const HistogramSnapshot lately = acquired.minus(acquired_);
+  latest_ = acquired.minus(acquired_);
   const results::SeriesPoint point{
       .t = seconds(now - run_.load_start),
       .warmup = begun_.value_or(run_.load_start) < run_.measure_start.load(),
       .sections = sections - sections_,
-      .acquire_p50 = seconds(lately.percentile(0.5)),
-      .acquire_p99 = seconds(lately.percentile(0.99)),
+      .acquire_p50 = seconds(latest_.percentile(0.5)),
+      .acquire_p99 = seconds(latest_.percentile(0.99)),
       .failed = failed - failed_,
       .waiters = run_.recorder.clients_in(ClientState::waiting),
       .holders = run_.recorder.clients_in(ClientState::holding)};

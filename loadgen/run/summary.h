@@ -22,11 +22,13 @@ class SeriesSampler {
   /// Adds to the last point what finished after it was taken, so that the series adds up to the
   /// totals. Call after all clients have ended.
   void complete(results::SeriesPoint& last);
+  /// The acquisitions of the latest sample.
+  const HistogramSnapshot& latest() const { return latest_; }
 
  private:
   const RunShared& run_;
   std::optional<TimePoint> begun_;  ///< start of the next interval; nothing: the load's start
-  HistogramSnapshot acquired_;
+  HistogramSnapshot acquired_, latest_;
   std::uint64_t sections_ = 0, failed_ = 0;
 };
 

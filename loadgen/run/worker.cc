@@ -53,7 +53,8 @@ Worker::Worker(RunShared& run, int number)
       record_(run.recorder.client(number)),
       carrier_(Carrier::current()),
       has_store_(!urls_of(run.strategy, run.endpoints).empty()),
-      random_(run.seed, static_cast<std::uint64_t>(number)) {
+      random_(run.seed, static_cast<std::uint64_t>(number)),
+      contention_(run, number) {
   request_.ttl = run.workload.ttl;
   request_.stop = run.abort.get_token();
   if (!run.meetings || number < run.workload.scheduled_clients()) return;
@@ -345,11 +346,7 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
   request_.mode = wanted.mode;
   request_.deadline = deadline;
   const Effort before = env_.effort();
-  if (run_.log) {
-    log({.at = started, .key = key, .kind = LockEvent::Kind::waits, .mode = wanted.mode});
-  } else {
-    wait_ = run_.handoff.begin_wait(key);
-  }
+  contention_.waits({key, wanted.mode}, started, phase_);
   const AcquireMark mark = run_.audit.begin_acquire(key);
   AcquireResult result = strategy_->acquire(request_);
   const TimePoint ended = base_env_->now();
@@ -358,7 +355,9 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
   phase_ = phase_of(result.outcome, ended);
   note_wait(result, env_.effort() - before, intended, started, ended);
   const bool granted = result.outcome == AcquireOutcome::acquired;
-  note_handoffs(key, granted, intended, ended);
+  // One of several locks may only have been on its way back.
+  const bool found_taken = transaction_.locks.size() == 1 && failure_ == FailureReason::taken;
+  contention_.waited({key, wanted.mode}, intended, ended, {granted, found_taken, phase_}, counts_);
   if (granted) held_.push_back(enter(key, *std::move(result.lease), mark, ended));
   return result.outcome;
 }
@@ -465,50 +464,6 @@ void Worker::note_transaction(AcquireOutcome outcome, TimePoint intended, TimePo
                                                                                      started);
 }
 
-void Worker::log(LockEvent event) {
-  event.client = number_;
-  event.phase = static_cast<std::uint8_t>(phase_);
-  run_.log->add(event);
-}
-
-void Worker::note_handoffs(int key, bool granted, TimePoint intended, TimePoint ended) {
-  if (run_.log) {
-    const bool alone = transaction_.locks.size() == 1;
-    log({.at = ended,
-         .span = ended - intended,
-         .key = key,
-         .kind = granted ? LockEvent::Kind::granted : LockEvent::Kind::gave_up,
-         .mode = request_.mode,
-         .flag = alone && failure_ == FailureReason::taken});
-    return;
-  }
-  handoffs_.clear();
-  if (!granted) {
-    // One of several locks may only have been on its way back.
-    const bool alone = transaction_.locks.size() == 1;
-    if (alone && failure_ == FailureReason::taken) run_.handoff.found_taken(key, wait_);
-    std::vector<Duration> unserved;
-    run_.handoff.gave_up(key, wait_, ended, unserved);
-    for (const Duration waited : unserved) histograms()[Timing::handoff_cut].record(waited);
-    return;
-  }
-  const GrantNote note = run_.handoff.granted(key, wait_, ended, handoffs_);
-  counts_[Count::contended_grants] += note.contended ? 1 : 0;
-  if (!note.contended) histograms()[Timing::uncontended].record(ended - intended);
-  counts_[Count::overtakings] += note.overtook ? 1 : 0;
-  if (note.turnaround) histograms()[Timing::turnaround].record(*note.turnaround);
-  record_handoffs();
-}
-
-void Worker::record_handoffs() {
-  for (const Handoff& handoff : handoffs_) {
-    for (std::uint64_t i = 0; i < handoff.releases; ++i) {
-      histograms()[Timing::handoff].record(handoff.taken);
-    }
-    counts_[Count::direct_handoffs] += handoff.direct ? handoff.releases : 0;
-  }
-}
-
 Worker::Held Worker::enter(int key, Lease lease, AcquireMark mark, TimePoint granted_at) {
   const auto entry = run_.audit.enter(key, number_, lease.mode, lease.fencing, mark, granted_at);
   // Holders of a shared lock arrive in any order: their numbers must not reject one another.
@@ -549,34 +504,12 @@ void Worker::release(const Held& held, TimePoint begun_at) {
   const int key = held.key;
   const Lease& lease = held.lease;
   if (lease.state->lost_at()) note_loss(lease, *lease.state->lost_at());
-  // The release of a shared lock is no handoff: others may still hold it.
-  bool awaited = false;
-  if (run_.log) {
-    log({.at = begun_at,
-         .span = begun_at - held.over_at,
-         .key = key,
-         .kind = LockEvent::Kind::releases,
-         .mode = lease.mode});
-  } else {
-    awaited = run_.handoff.release_started(key, lease.mode, begun_at);
-  }
+  const ContentionNotes::Lock lock{key, lease.mode};
+  contention_.releases(lock, held.over_at, begun_at, phase_);
   const ReleaseResult result = strategy_->release(lease);
   const TimePoint done_at = base_env_->now();
-  const bool released = result.outcome == ReleaseOutcome::released;
-  if (run_.log) {
-    log({.at = done_at,
-         .span = done_at - begun_at,
-         .key = key,
-         .kind = LockEvent::Kind::released,
-         .mode = lease.mode,
-         .flag = released});
-  }
-  if (awaited) {
-    handoffs_.clear();
-    run_.handoff.release_finished(key, begun_at, released, handoffs_);
-    counts_[Count::awaited_releases] += released ? 1 : 0;
-    record_handoffs();
-  }
+  contention_.released(lock, begun_at, done_at, result.outcome == ReleaseOutcome::released, phase_,
+                       counts_);
   histograms()[Timing::release].record(done_at - begun_at);
   if (result.outcome == ReleaseOutcome::not_owner) {
     ++counts_[Count::releases_not_owner];

@@ -15,6 +15,7 @@
 #include "loadgen/record/lock_log.h"
 #include "loadgen/record/metered_env.h"
 #include "loadgen/record/recorder.h"
+#include "loadgen/run/contention_notes.h"
 #include "loadgen/run/demand.h"
 #include "loadgen/run/meetings.h"
 #include "loadgen/run/runner.h"
@@ -156,11 +157,6 @@ class Worker {
   std::optional<FailureReason> failure_of(const AcquireResult& result, TimePoint started) const;
   /// All locks were taken, or that was given up.
   void note_transaction(AcquireOutcome outcome, TimePoint intended, TimePoint started);
-  /// The acquisition ended: who waited, who was overtaken.
-  void note_handoffs(int key, bool granted, TimePoint intended, TimePoint ended);
-  void record_handoffs();
-  /// Completes the event with what is known of this client.
-  void log(LockEvent event);
   void note_loss(const Lease& lease, TimePoint learned_at);
   /// Keeps clients from asking a failed store in a tight loop.
   void pause_after_failure(bool failed);
@@ -190,8 +186,7 @@ class Worker {
   std::uint32_t sections_ = 0;       ///< so far; may wrap
   Phase phase_ = Phase::unmeasured;  ///< of the current section: that in which its wait ended
   Counts counts_;                    ///< of the current section
-  WaitTicket wait_;                  ///< of the current section
-  std::vector<Handoff> handoffs_;    ///< reused
+  ContentionNotes contention_;
 };
 
 }  // namespace lockbench::loadgen

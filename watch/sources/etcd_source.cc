@@ -35,7 +35,8 @@ class EtcdWatch {
         stream_(connection_),
         locks_(request.locks, request.most_locks) {}
 
-  StoreResult<void> reach(const std::stop_token& stop) {
+  /// Connects, and checks that it may read.
+  StoreResult<void> begin(const std::stop_token& stop) {
     if (prefixes_.empty()) return connection_.connect(stop);
     for (const std::string& prefix : prefixes_) {
       if (auto page = connection_.read(prefix, prefix, 1, 0, stop); !page) {
@@ -46,6 +47,14 @@ class EtcdWatch {
   }
 
   StoreResult<void> run(Sink& sink, Outages& outages, const std::stop_token& stop) {
+    sink.facts({.store = "etcd",
+                .endpoint = display_,
+                .way = "watch",
+                .accuracy = Accuracy::exact,
+                .waiters = "the keys of a queue; not those who wait for a single key",
+                .unseen = {"whether a holder's lease was revoked or expired within the last second "
+                           "of its TTL, as etcd counts in seconds"}});
+    if (request_.locks.empty()) return propose(sink, outages, stop);
     std::int64_t revision = 0;
     for (const std::string& prefix : prefixes_) {
       auto read =
@@ -66,6 +75,7 @@ class EtcdWatch {
     return {};
   }
 
+ private:
   /// Goes through all keys from time to time.
   StoreResult<void> propose(Sink& sink, Outages& outages, const std::stop_token& stop) {
     constexpr Duration kPause = std::chrono::seconds(10);
@@ -87,7 +97,6 @@ class EtcdWatch {
     return {};
   }
 
- private:
   /// False: there are more keys than it reads.
   template <class Take>
   StoreResult<bool> read_all(const std::string& prefix, std::int64_t& revision,
@@ -216,52 +225,12 @@ class EtcdWatch {
   TimePoint heard_at_{};
 };
 
-class EtcdSource : public Source {
- public:
-  EtcdSource(etcd::Endpoint endpoint, const Request& request)
-      : endpoint_(std::move(endpoint)),
-        request_(request),
-        env_(make_system_env(0), sent_),
-        budget_(request.budget) {}
-
-  tl::expected<void, std::string> reach(const std::stop_token& stop) override {
-    EtcdWatch watch(endpoint_, request_, env_, budget_);
-    if (auto reached = watch.reach(stop); !reached) return tl::unexpected(reached.error().message);
-    return {};
-  }
-
-  void run(Sink& sink, const std::stop_token& stop) override {
-    const std::string display = endpoint_.display();
-    Outages outages(sink, display, env_);
-    sink.facts({.store = "etcd",
-                .endpoint = display,
-                .way = "watch",
-                .accuracy = Accuracy::exact,
-                .waiters = "the keys of a queue; not those who wait for a single key",
-                .unseen = {"whether a holder's lease was revoked or expired within the last second "
-                           "of its TTL, as etcd counts in seconds"}});
-    while (!stop.stop_requested()) {
-      EtcdWatch watch(endpoint_, request_, env_, budget_);
-      auto ended = request_.locks.empty() ? watch.propose(sink, outages, stop)
-                                          : watch.run(sink, outages, stop);
-      if (!ended && !stop.stop_requested()) outages.lost(ended.error().message, stop);
-    }
-  }
-
-  std::uint64_t commands() const override { return sent_.load(std::memory_order_relaxed); }
-
- private:
-  const etcd::Endpoint endpoint_;
-  const Request request_;
-  std::atomic<std::uint64_t> sent_ = 0;
-  CountingEnv env_;
-  Budget budget_;
-};
-
 }  // namespace
 
 std::unique_ptr<Source> make_etcd_source(etcd::Endpoint endpoint, const Request& request) {
-  return std::make_unique<EtcdSource>(std::move(endpoint), request);
+  std::string display = endpoint.display();
+  return std::make_unique<ServerSource<EtcdWatch, etcd::Endpoint>>(std::move(endpoint),
+                                                                   std::move(display), request);
 }
 
 }  // namespace lockbench::watch

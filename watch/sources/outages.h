@@ -9,6 +9,7 @@
 
 #include "strategies/env.h"
 #include "watch/source.h"
+#include "watch/sources/budget.h"
 
 namespace lockbench::watch {
 
@@ -58,6 +59,47 @@ class Outages {
   Env& env_;
   bool blind_ = false;
   Duration pause_{};
+};
+
+/// The source of a server that one `Watch` at a time is connected to. A Watch is made of an
+/// endpoint, a Request, an Env and a Budget. It has `begin(stop)`, which connects and checks what
+/// it may see, and `run(sink, outages, stop)`, which watches until the connection breaks or the
+/// stop.
+template <class Watch, class Endpoint>
+class ServerSource final : public Source {
+ public:
+  ServerSource(Endpoint endpoint, std::string display, const Request& request)
+      : endpoint_(std::move(endpoint)),
+        display_(std::move(display)),
+        request_(request),
+        env_(make_system_env(0), sent_),
+        budget_(request.budget) {}
+
+  tl::expected<void, std::string> reach(const std::stop_token& stop) override {
+    Watch watch(endpoint_, request_, env_, budget_);
+    if (auto begun = watch.begin(stop); !begun) return tl::unexpected(begun.error().message);
+    return {};
+  }
+
+  void run(Sink& sink, const std::stop_token& stop) override {
+    Outages outages(sink, display_, env_);
+    while (!stop.stop_requested()) {
+      Watch watch(endpoint_, request_, env_, budget_);
+      StoreResult<void> ended = watch.begin(stop);
+      if (ended) ended = watch.run(sink, outages, stop);
+      if (!ended && !stop.stop_requested()) outages.lost(ended.error().message, stop);
+    }
+  }
+
+  std::uint64_t commands() const override { return sent_.load(std::memory_order_relaxed); }
+
+ private:
+  const Endpoint endpoint_;
+  const std::string display_;
+  const Request request_;
+  std::atomic<std::uint64_t> sent_ = 0;
+  CountingEnv env_;
+  Budget budget_;
 };
 
 }  // namespace lockbench::watch

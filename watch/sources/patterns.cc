@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 
+#include "watch/families.h"
 #include "watch/shape.h"
 
 namespace lockbench::watch {
@@ -24,29 +25,9 @@ bool is_id(std::string_view word) {
 
 }  // namespace
 
-bool matches(std::string_view pattern, std::string_view name) {
-  // The last star is tried again, one character further, when what follows it does not fit.
-  std::size_t at = 0, in = 0, star = std::string_view::npos, tried = 0;
-  while (in < name.size()) {
-    if (at < pattern.size() && pattern[at] == '*') {
-      star = at++;
-      tried = in;
-    } else if (at < pattern.size() && (pattern[at] == '?' || pattern[at] == name[in])) {
-      ++at;
-      ++in;
-    } else if (star != std::string_view::npos) {
-      at = star + 1;
-      in = ++tried;
-    } else {
-      return false;
-    }
-  }
-  return pattern.find_first_not_of('*', at) == std::string_view::npos;
-}
-
 bool matches_any(const std::vector<std::string>& patterns, std::string_view name) {
-  return std::ranges::any_of(patterns,
-                             [&](const std::string& pattern) { return matches(pattern, name); });
+  return std::ranges::any_of(
+      patterns, [&](const std::string& pattern) { return glob_matches(pattern, name); });
 }
 
 std::string prefix_of(std::string_view pattern) {

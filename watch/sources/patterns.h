@@ -7,7 +7,6 @@
 // The patterns by which a user names locks: * stands for any characters, ? for one.
 namespace lockbench::watch {
 
-bool matches(std::string_view pattern, std::string_view name);
 bool matches_any(const std::vector<std::string>& patterns, std::string_view name);
 
 /// What all names of the pattern begin with.

@@ -55,10 +55,9 @@ std::string quote_text(std::string_view text) {
 /// One connection's time of watching, from its first look to its loss.
 class PostgresWatch {
  public:
-  PostgresWatch(const postgres::Endpoint& endpoint, const Request& request,
-                const std::vector<PostgresTable>& wanted, Env& env, Budget& budget)
+  PostgresWatch(const postgres::Endpoint& endpoint, const Request& request, Env& env,
+                Budget& budget)
       : request_(request),
-        wanted_(wanted),
         env_(env),
         budget_(budget),
         session_(endpoint, request.command_timeout, env),
@@ -66,6 +65,7 @@ class PostgresWatch {
 
   /// Connects, and finds out what it may see.
   StoreResult<void> begin(const std::stop_token& stop) {
+    if (auto wanted = read_wanted(); !wanted) return wanted;
     const auto said = ask("the session's rights",
                           "SELECT json_build_array(current_setting('server_version_num'), "
                           "pg_has_role(current_user, 'pg_read_all_stats', 'USAGE') OR (SELECT "
@@ -99,6 +99,20 @@ class PostgresWatch {
   }
 
  private:
+  StoreResult<void> read_wanted() {
+    const auto wrong = [](std::string why) {
+      return tl::unexpected(StoreError{StoreError::Kind::rejected, std::move(why)});
+    };
+    for (const std::string& text : request_.lock_tables) {
+      auto table = parse_lock_table(text);
+      if (!table) return wrong(std::move(table.error()));
+      wanted_.push_back(*std::move(table));
+    }
+    if (wanted_.size() <= kMostTables) return {};
+    return wrong(
+        fmt::format("{} lock tables; at most {} can be watched", wanted_.size(), kMostTables));
+  }
+
   /// Without any, all are looked at, and proposed.
   std::vector<std::string> patterns() const {
     if (!request_.locks.empty()) return request_.locks;
@@ -349,7 +363,7 @@ class PostgresWatch {
   }
 
   const Request& request_;
-  const std::vector<PostgresTable>& wanted_;
+  std::vector<PostgresTable> wanted_;  ///< lock tables that were named
   Env& env_;
   Budget& budget_;
   Session session_;
@@ -362,57 +376,12 @@ class PostgresWatch {
   std::set<std::string> proposed_;
 };
 
-class PostgresSource : public Source {
- public:
-  PostgresSource(postgres::Endpoint endpoint, const Request& request)
-      : endpoint_(std::move(endpoint)),
-        request_(request),
-        env_(make_system_env(0), sent_),
-        budget_(request.budget) {
-    for (const std::string& text : request_.lock_tables) {
-      auto table = parse_lock_table(text);
-      if (!table && wrong_.empty()) wrong_ = table.error();
-      if (table) wanted_.push_back(*std::move(table));
-    }
-    if (wanted_.size() > kMostTables && wrong_.empty()) {
-      wrong_ =
-          fmt::format("{} lock tables; at most {} can be watched", wanted_.size(), kMostTables);
-    }
-  }
-
-  tl::expected<void, std::string> reach(const std::stop_token& stop) override {
-    if (!wrong_.empty()) return tl::unexpected(wrong_);
-    PostgresWatch watch(endpoint_, request_, wanted_, env_, budget_);
-    if (auto begun = watch.begin(stop); !begun) return tl::unexpected(begun.error().message);
-    return {};
-  }
-
-  void run(Sink& sink, const std::stop_token& stop) override {
-    Outages outages(sink, endpoint_.display, env_);
-    while (!stop.stop_requested()) {
-      PostgresWatch watch(endpoint_, request_, wanted_, env_, budget_);
-      StoreResult<void> ended = watch.begin(stop);
-      if (ended) ended = watch.run(sink, outages, stop);
-      if (!ended && !stop.stop_requested()) outages.lost(ended.error().message, stop);
-    }
-  }
-
-  std::uint64_t commands() const override { return sent_.load(std::memory_order_relaxed); }
-
- private:
-  const postgres::Endpoint endpoint_;
-  const Request request_;
-  std::vector<PostgresTable> wanted_;
-  std::string wrong_;  ///< with the tables that were named; empty: nothing
-  std::atomic<std::uint64_t> sent_ = 0;
-  CountingEnv env_;
-  Budget budget_;
-};
-
 }  // namespace
 
 std::unique_ptr<Source> make_postgres_source(postgres::Endpoint endpoint, const Request& request) {
-  return std::make_unique<PostgresSource>(std::move(endpoint), request);
+  std::string display = endpoint.display;
+  return std::make_unique<ServerSource<PostgresWatch, postgres::Endpoint>>(
+      std::move(endpoint), std::move(display), request);
 }
 
 }  // namespace lockbench::watch

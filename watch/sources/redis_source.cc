@@ -96,6 +96,7 @@ class RedisWatch {
 
   /// Watches until the connection breaks, which the error says, or the stop.
   StoreResult<void> run(Sink& sink, Outages& outages, const std::stop_token& stop) {
+    if (request_.locks.empty()) return propose(sink, outages, stop);
     sink.facts(facts_of(display_, way_, monitor_ != nullptr));
     outages.restored();
     while (!stop.stop_requested()) {
@@ -104,6 +105,7 @@ class RedisWatch {
     return {};
   }
 
+ private:
   StoreResult<void> propose(Sink& sink, Outages& outages, const std::stop_token& stop) {
     sink.facts(facts_of(display_, Way::scan, false));
     outages.restored();
@@ -130,7 +132,6 @@ class RedisWatch {
     return {};
   }
 
- private:
   RedisBook::Told told() const {
     if (way_ == Way::scan) return RedisBook::Told::nothing;
     return way_ == Way::tracking ? RedisBook::Told::changed : RedisBook::Told::events;
@@ -419,47 +420,12 @@ class RedisWatch {
   TimePoint scan_again_at_{}, waiters_at_{}, ping_at_{};
 };
 
-class RedisSource : public Source {
- public:
-  RedisSource(redis::Endpoint endpoint, const Request& request)
-      : endpoint_(std::move(endpoint)),
-        request_(request),
-        env_(make_system_env(0), sent_),
-        budget_(request.budget) {}
-
-  tl::expected<void, std::string> reach(const std::stop_token& stop) override {
-    RedisWatch watch(endpoint_, request_, env_, budget_);
-    if (auto begun = watch.begin(stop); !begun) return tl::unexpected(begun.error().message);
-    return {};
-  }
-
-  void run(Sink& sink, const std::stop_token& stop) override {
-    Outages outages(sink, endpoint_.display(), env_);
-    while (!stop.stop_requested()) {
-      RedisWatch watch(endpoint_, request_, env_, budget_);
-      StoreResult<void> ended = watch.begin(stop);
-      if (ended) {
-        ended = request_.locks.empty() ? watch.propose(sink, outages, stop)
-                                       : watch.run(sink, outages, stop);
-      }
-      if (!ended && !stop.stop_requested()) outages.lost(ended.error().message, stop);
-    }
-  }
-
-  std::uint64_t commands() const override { return sent_.load(std::memory_order_relaxed); }
-
- private:
-  const redis::Endpoint endpoint_;
-  const Request request_;
-  std::atomic<std::uint64_t> sent_ = 0;
-  CountingEnv env_;
-  Budget budget_;
-};
-
 }  // namespace
 
 std::unique_ptr<Source> make_redis_source(redis::Endpoint endpoint, const Request& request) {
-  return std::make_unique<RedisSource>(std::move(endpoint), request);
+  std::string display = endpoint.display();
+  return std::make_unique<ServerSource<RedisWatch, redis::Endpoint>>(std::move(endpoint),
+                                                                     std::move(display), request);
 }
 
 }  // namespace lockbench::watch

@@ -10,8 +10,8 @@
 
 namespace lockbench::watch {
 
-/// What several independent nodes say of their locks, as one: a lock is held by whoever has a
-/// majority. Plain data, for one thread.
+/// What several independent nodes say of their locks, as one: a lock is held by the client
+/// that has a majority. Plain data, for one thread.
 class Votes {
  public:
   Votes(std::size_t nodes, std::size_t most_locks) : nodes_(nodes), most_(most_locks) {}

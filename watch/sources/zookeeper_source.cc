@@ -60,7 +60,8 @@ class ZookeeperWatch {
     }
   }
 
-  StoreResult<void> reach(const std::stop_token& stop) {
+  /// Connects, and checks that it may read.
+  StoreResult<void> begin(const std::stop_token& stop) {
     if (auto connected = observer_.connect(stop); !connected) return connected;
     std::vector<ZkRequest> requests;
     for (const std::string& root : roots_) requests.push_back({ZkRequest::Kind::children, root});
@@ -78,8 +79,17 @@ class ZookeeperWatch {
   }
 
   StoreResult<void> run(Sink& sink, Outages& outages, const std::stop_token& stop) {
-    if (auto connected = observer_.connect(stop); !connected) return connected;
+    sink.facts({.store = "zookeeper",
+                .endpoint = display_,
+                .way = "children watches",
+                .accuracy = Accuracy::at_least,
+                .waiters = "the sequence nodes behind the holder's",
+                .unseen = {"locks that are a single ephemeral node, without a sequence",
+                           "contenders that come and go between two looks: their number is known "
+                           "from the sequence, not whether they held the lock",
+                           "whether a node was deleted by its client or ended with its session"}});
     outages.restored();
+    if (patterns_.empty()) return propose(sink, stop);
     for (const std::string& root : roots_) visit(root);
     bool initial = true;
     while (!stop.stop_requested()) {
@@ -96,11 +106,10 @@ class ZookeeperWatch {
     return {};
   }
 
+ private:
   /// Goes through all nodes from time to time, without watches.
-  StoreResult<void> propose(Sink& sink, Outages& outages, const std::stop_token& stop) {
+  StoreResult<void> propose(Sink& sink, const std::stop_token& stop) {
     constexpr Duration kPause = std::chrono::seconds(30);
-    if (auto connected = observer_.connect(stop); !connected) return connected;
-    outages.restored();
     std::set<std::string> known;
     TimePoint again_at = env_.now();
     while (!stop.stop_requested()) {
@@ -119,7 +128,6 @@ class ZookeeperWatch {
     return {};
   }
 
- private:
   void visit(const std::string& path) {
     if (queued_.insert(path).second) to_visit_.push_back(path);
   }
@@ -270,55 +278,13 @@ class ZookeeperWatch {
   std::unordered_set<std::string> queued_;  ///< the same
 };
 
-class ZookeeperSource : public Source {
- public:
-  ZookeeperSource(zookeeper::Endpoint endpoint, const Request& request)
-      : endpoint_(std::move(endpoint)),
-        request_(request),
-        env_(make_system_env(0), sent_),
-        budget_(request.budget) {}
-
-  tl::expected<void, std::string> reach(const std::stop_token& stop) override {
-    ZookeeperWatch watch(endpoint_, request_, env_, budget_);
-    if (auto reached = watch.reach(stop); !reached) return tl::unexpected(reached.error().message);
-    return {};
-  }
-
-  void run(Sink& sink, const std::stop_token& stop) override {
-    const std::string display = endpoint_.display();
-    Outages outages(sink, display, env_);
-    sink.facts({.store = "zookeeper",
-                .endpoint = display,
-                .way = "children watches",
-                .accuracy = Accuracy::at_least,
-                .waiters = "the sequence nodes behind the holder's",
-                .unseen = {"locks that are a single ephemeral node, without a sequence",
-                           "contenders that come and go between two looks: their number is known "
-                           "from the sequence, not whether they held the lock",
-                           "whether a node was deleted by its client or ended with its session"}});
-    while (!stop.stop_requested()) {
-      ZookeeperWatch watch(endpoint_, request_, env_, budget_);
-      auto ended = request_.locks.empty() ? watch.propose(sink, outages, stop)
-                                          : watch.run(sink, outages, stop);
-      if (!ended && !stop.stop_requested()) outages.lost(ended.error().message, stop);
-    }
-  }
-
-  std::uint64_t commands() const override { return sent_.load(std::memory_order_relaxed); }
-
- private:
-  const zookeeper::Endpoint endpoint_;
-  const Request request_;
-  std::atomic<std::uint64_t> sent_ = 0;
-  CountingEnv env_;
-  Budget budget_;
-};
-
 }  // namespace
 
 std::unique_ptr<Source> make_zookeeper_source(zookeeper::Endpoint endpoint,
                                               const Request& request) {
-  return std::make_unique<ZookeeperSource>(std::move(endpoint), request);
+  std::string display = endpoint.display();
+  return std::make_unique<ServerSource<ZookeeperWatch, zookeeper::Endpoint>>(
+      std::move(endpoint), std::move(display), request);
 }
 
 }  // namespace lockbench::watch

@@ -358,7 +358,8 @@ StoreResult<std::optional<LeaseLife>> Connection::life_of(LeaseId lease,
   const auto seconds_of = [](std::int64_t count) {
     return std::chrono::seconds(std::clamp<std::int64_t>(count, 0, ceil_seconds(kLongestDuration)));
   };
-  return LeaseLife{.left = seconds_of(response.ttl()), .granted = seconds_of(response.grantedttl())};
+  return LeaseLife{.left = seconds_of(response.ttl()),
+                   .granted = seconds_of(response.grantedttl())};
 }
 
 StoreResult<bool> Connection::key_exists(std::string_view lock, const std::string& key,

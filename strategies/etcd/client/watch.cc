@@ -63,8 +63,8 @@ StoreResult<void> WatchStream::open(const std::vector<std::string>& prefixes, st
   const CommandInfo info = connection_.info_of({"Watch", {}, stop});
   connection_.env_.before_command(info);
   bool open = made.succeeds([&](void* tag) {
-    made.stream = connection_.channel_->watch->AsyncWatch(&made.context,
-                                                          &made.completions->queue(), tag);
+    made.stream =
+        connection_.channel_->watch->AsyncWatch(&made.context, &made.completions->queue(), tag);
   });
   for (const std::string& prefix : prefixes) {
     Stream::Request request;

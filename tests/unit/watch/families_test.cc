@@ -76,6 +76,7 @@ TEST(Families, WithoutAnythingItIsWhatTheNameStartsWith) {
 TEST(Glob, StarsAndQuestionMarks) {
   EXPECT_TRUE(glob_matches("lock:*", "lock:1"));
   EXPECT_TRUE(glob_matches("*", ""));
+  EXPECT_TRUE(glob_matches("**", ""));
   EXPECT_TRUE(glob_matches("a*b*c", "aXbYbZc"));
   EXPECT_TRUE(glob_matches("l?ck", "lock"));
   EXPECT_FALSE(glob_matches("l?ck", "lck"));

@@ -214,6 +214,12 @@ TEST_F(LedgerTest, NothingIsConcludedAcrossATimeInWhichNobodySaw) {
   EXPECT_NEAR(picture(12s).sources.front().blind_seconds, 8, 0.001);
 }
 
+TEST_F(LedgerTest, IsWatchedFromTheBeginningEvenIfNothingHappens) {
+  look_by(Accuracy::exact);
+  ledger_.begin(begin_);
+  EXPECT_EQ(picture(5s).watched, 5s);
+}
+
 TEST_F(LedgerTest, OwnersAreNotKeptInClear) {
   look_by(Accuracy::exact);
   see(held(1s, "a-secret-token"));

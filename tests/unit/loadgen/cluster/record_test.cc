@@ -26,7 +26,7 @@ class RankUnderTest : public RunUnderTest {
   }
 };
 
-/// The same samples for whoever has the client.
+/// One client's wait.
 struct Sample {
   int client;
   Duration waited;

@@ -293,16 +293,6 @@ TEST(QuorumVotes, AMinorityThatStaysIsTold) {
   EXPECT_THAT(votes.settled(at(300)), IsEmpty()) << "once";
 }
 
-TEST(Patterns, MatchAsAShellsDo) {
-  EXPECT_TRUE(matches("lock:*", "lock:a"));
-  EXPECT_TRUE(matches("*a*b*", "xxaybz"));
-  EXPECT_TRUE(matches("l?ck", "lock"));
-  EXPECT_FALSE(matches("lock:*", "clock:a"));
-  EXPECT_FALSE(matches("a*b", "abc"));
-  EXPECT_TRUE(matches("", ""));
-  EXPECT_TRUE(matches("**", ""));
-}
-
 TEST(Patterns, BecomePrefixesThatDoNotOverlap) {
   EXPECT_THAT(merged_prefixes({"lock:a*", "lock:*", "job:?", "lock:b"}),
               ElementsAre("job:", "lock:"));

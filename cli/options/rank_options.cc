@@ -1,0 +1,93 @@
+#include <fmt/format.h>
+
+#include "cli/options/load_options.h"
+#include "cli/options/value_types.h"
+#include "loadgen/cluster/peers.h"
+
+namespace lockbench::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// "2:5ms"
+ValueType<RankOptions::RttOfRank> rtt_of_rank() {
+  using RttOfRank = RankOptions::RttOfRank;
+  const auto parse = [](const std::string& text) -> tl::expected<RttOfRank, std::string> {
+    const std::size_t colon = text.find(':');
+    const auto rank = parse_whole(text.substr(0, colon));
+    const auto rtt = parse_duration(colon == std::string::npos ? "" : text.substr(colon + 1));
+    if (!rank || *rank < 0 || *rank > 100'000 || !rtt) {
+      return tl::unexpected(fmt::format("\"{}\" is no RANK:D such as 2:5ms", text));
+    }
+    if (auto allowed = check_range(text, *rtt, 0s, 1h); !allowed) {
+      return tl::unexpected(allowed.error());
+    }
+    return RttOfRank{static_cast<int>(*rank), *rtt};
+  };
+  return parsed(parse, [](const RttOfRank& of) {
+    return fmt::format("{}:{}", of.rank, format_duration(of.rtt));
+  });
+}
+
+}  // namespace
+
+void RankOptions::declare(OptionList& options) {
+  using Split = loadgen::Share::Split;
+  options.heading("Under mpirun");
+  options.add({"clients-per-rank", "N", kRun | kCapacity}, clients_per_rank,
+              whole_number(1, 100'000), "clients of each rank, in place of --clients of all",
+              "none");
+  options.add({"split", "NAME", kRun | kCapacity}, split,
+              OneOf<Split>{{"block", Split::block}, {"cyclic", Split::cyclic}},
+              "which clients a rank has: neighbours, or every so many-th");
+  options.add({"rtt-of-rank", "RANK:D", kRun | kCapacity}, rtts, rtt_of_rank(),
+              "round-trip time added between this rank and private servers, in place of --rtt: a "
+              "rank in another zone",
+              "none");
+  const auto text = [](const exporter::ListenAddress& address) { return address.to_string(); };
+  const auto parse = [](const std::string& address) {
+    return exporter::parse_listen_address(address);
+  };
+  options.add({"metrics-of-ranks", "ADDR:PORT", kRun | kCapacity}, metrics, parsed(parse, text),
+              "each rank serves /metrics of its own clients, on PORT plus its number", "none");
+}
+
+tl::expected<void, UsageError> LoadOptions::complete_ranks(const OptionList& options) {
+  const auto error = [](std::string text) { return tl::unexpected(UsageError{std::move(text)}); };
+  const auto launched = loadgen::cluster::launched();
+  const int size = launched ? launched->size : 1;
+  if (ranks.clients_per_rank) {
+    if (!launched) return error("--clients-per-rank is for runs under mpirun");
+    if (options.given("clients")) return error("give --clients or --clients-per-rank, not both");
+    workload.clients = *ranks.clients_per_rank * size;
+  }
+  if (options.given("split") && !launched) return error("--split is for runs under mpirun");
+  if (ranks.metrics && !launched) return error("--metrics-of-ranks is for runs under mpirun");
+  if (ranks.metrics && (ranks.metrics->port == 0 || ranks.metrics->port + size > 65'536)) {
+    return error(fmt::format("--metrics-of-ranks needs a port from 1 to {}", 65'536 - size));
+  }
+  if (!ranks.rtts.empty() && !launched) return error("--rtt-of-rank is for runs under mpirun");
+  for (const RankOptions::RttOfRank& of : ranks.rtts) {
+    if (of.rank >= size) {
+      return error(
+          fmt::format("--rtt-of-rank: there is no rank {}; allowed: 0 to {}", of.rank, size - 1));
+    }
+    if (of.rtt >= workload.strategy.command_timeout) {
+      return error("--rtt-of-rank must be shorter than --store-timeout");
+    }
+  }
+  for (const auto& [store, urls] : servers) {
+    if (ranks.rtts.empty() || urls.empty()) continue;
+    return error(fmt::format(
+        "--rtt-of-rank cannot be combined with --{}: it delays private servers only", store));
+  }
+  if (size < 2) return {};
+  if (options.given("resource") && workload.resource == loadgen::Resource::memory) {
+    return error(fmt::format(
+        "--resource memory cannot be shared by {} ranks; allowed: redis, redis-fenced", size));
+  }
+  if (workload.resource == loadgen::Resource::memory) workload.resource = loadgen::Resource::redis;
+  return {};
+}
+
+}  // namespace lockbench::cli
