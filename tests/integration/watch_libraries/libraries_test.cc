@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 
 #include "testbed/servers/etcd_server.h"
@@ -161,11 +162,8 @@ TEST(WatchedLibraries, RedisSemaphore) {
 }
 
 TEST(WatchedLibraries, Redlock) {
-  const std::vector<std::unique_ptr<testbed::Server>> nodes = [] {
-    std::vector<std::unique_ptr<testbed::Server>> all;
-    for (int i = 0; i < 3; ++i) all.push_back(test::own_redis({.durable = false}));
-    return all;
-  }();
+  std::array<std::unique_ptr<testbed::Server>, 3> nodes;
+  for (auto& one : nodes) one = test::own_redis({.durable = false});
   Words urls;
   urls.reserve(nodes.size());
   for (const auto& one : nodes) urls.push_back(one->url());
