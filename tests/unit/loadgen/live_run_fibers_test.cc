@@ -37,6 +37,8 @@ TEST_F(LiveRunOnFibers, AMutexLosesNone) {
   EXPECT_EQ(run.audit.overlaps, 0U);
   EXPECT_EQ(run.audit.verdict, Verdict::exclusive);
   EXPECT_GT(run.handoff.count, 0U);
+  EXPECT_GT(run.direct_handoffs, 0U);
+  EXPECT_LE(run.direct_handoffs, run.awaited_releases);
 }
 
 TEST_F(LiveRunOnFibers, NoLockLosesUpdatesOnASingleThread) {

@@ -44,9 +44,13 @@ TEST(OldKernel, FibersWaitWithoutEpollPwait2) {
     auto reader = (*pool)->start(
         0,
         [&](const std::stop_token&) {
+          // What is kept is ready only once epoll has said so.
+          Carrier& carrier = Carrier::current();
+          carrier.keep(ends[0]);
           pollfd polled{.fd = ends[0], .events = POLLIN, .revents = 0};
-          Carrier::current().poll({&polled, 1}, kBound, {});
+          carrier.poll({&polled, 1}, kBound, {});
           readable = (polled.revents & POLLIN) != 0;
+          carrier.forget(ends[0]);
         },
         on_failure);
     auto sleeper = (*pool)->start(
