@@ -92,11 +92,14 @@ class MemoryFactory : public redis::ConnectionFactory {
   Memory& memory_;
 };
 
-class Quiet : public ProgressObserver {
+class Observer : public ProgressObserver {
  public:
-  void on_progress(const Progress&) override {}
-  void on_warning(const std::string& line) override { warnings.push_back(line); }
-  std::vector<std::string> warnings;
+  void on_progress(const Progress& progress) override {
+    if (progress.phase == Progress::Phase::measuring) measuring(progress);
+  }
+  void on_warning(const std::string&) override {}
+
+  std::function<void(const Progress&)> measuring = [](const Progress&) {};
 };
 
 /// Ranks as threads of this process. Locks of a process exclude clients of one rank only.
@@ -159,7 +162,7 @@ class TeamTest : public testing::Test {
   std::vector<std::unique_ptr<Link>> links_;
   Team team_;
   RunPlan plan_;
-  Quiet observer_;
+  Observer observer_;
   std::stop_source stop_;
   std::vector<Thread> members_;
 };
@@ -210,13 +213,10 @@ TEST_F(TeamTest, ARankThatDiesHoldsUpNobodyAndItsResultsAreKept) {
   plan_.workload.key_per_client = true;
   plan_.workload.duration = 7s;
   plan_.workload.strategy.command_timeout = 500ms;
-  auto killer = Thread::start(
-      [this](const std::stop_token&) {
-        std::this_thread::sleep_for(1500ms);
-        ranks_.kill(2);
-      },
-      [](const std::string&) {});
-  ASSERT_TRUE(killer);
+  // By then rank 2 has told of sections: those that it did after are what its files keep.
+  observer_.measuring = [this](const Progress& progress) {
+    if (progress.done > 0.25) ranks_.kill(2);
+  };
   const RunReport report = run();
   ASSERT_EQ(report.runs.size(), 1U);
   const results::Run& run = report.runs.front();
@@ -230,13 +230,9 @@ TEST_F(TeamTest, ARankThatDiesHoldsUpNobodyAndItsResultsAreKept) {
 
 TEST_F(TeamTest, AStopEndsTheRunSoonWithWhatThereIs) {
   plan_.workload.duration = 1h;
-  auto stopper = Thread::start(
-      [this](const std::stop_token&) {
-        std::this_thread::sleep_for(3s);
-        stop_.request_stop();
-      },
-      [](const std::string&) {});
-  ASSERT_TRUE(stopper);
+  observer_.measuring = [this](const Progress& progress) {
+    if (progress.sections > 1000) stop_.request_stop();
+  };
   const RunReport report = run();
   EXPECT_TRUE(report.interrupted);
   ASSERT_EQ(report.runs.size(), 1U);
