@@ -11,6 +11,8 @@ using namespace std::chrono_literals;
 
 /// TTLs are read a round trip later than they count from.
 constexpr Duration kTtlError = 20ms;
+/// A margin below this share of the TTL is thin.
+constexpr int kThin = 10;
 constexpr Duration kMinorityFor = 500ms;
 /// SETNX and EXPIRE are two commands, but of one moment.
 constexpr Duration kLeakAfter = 1s;
@@ -211,7 +213,6 @@ class Step {
   }
 
   void take_margin(Happening& event) const {
-    constexpr int kThin = 10;
     if (!record_.expiry) return;
     event.margin = std::max(*record_.expiry - next_.at, Duration::zero());
     event.thin = *event.margin * kThin < record_.ttl;
@@ -296,10 +297,12 @@ class Step {
     }
     record_.no_ttl = next_.no_ttl;
     if (next_.ttl_left) {
-      const bool longer =
-          !record_.expiry || next_.at + *next_.ttl_left > *record_.expiry + kTtlError;
-      if (longer) record_.ttl = *next_.ttl_left;
-      record_.expiry = next_.at + *next_.ttl_left;
+      const TimePoint expiry = next_.at + *next_.ttl_left;
+      // Renewed; or the TTL was set by a second command, after one with a longer TTL.
+      const bool set_anew = !record_.expiry || expiry > *record_.expiry + kTtlError ||
+                            expiry < *record_.expiry - std::max(kTtlError, record_.ttl / kThin);
+      if (set_anew) record_.ttl = *next_.ttl_left;
+      record_.expiry = expiry;
       record_.had_ttl = true;
     } else if (next_.no_ttl) {
       record_.expiry.reset();
@@ -330,6 +333,7 @@ bool has_usually_ttl(Shape shape) {
     case Shape::sequence_nodes:  // that of a session: no_ttl means nodes that are not ephemeral
       return true;
     case Shape::unknown:
+    case Shape::ephemeral_node:
     case Shape::advisory:
     case Shape::row:
       break;

@@ -116,6 +116,8 @@ std::string_view name_of(Shape shape) {
       return "etcd_key";
     case Shape::sequence_nodes:
       return "sequence_nodes";
+    case Shape::ephemeral_node:
+      return "ephemeral_node";
     case Shape::advisory:
       return "advisory";
     case Shape::row:

@@ -19,6 +19,7 @@ enum class Shape {
   etcd_queue,      ///< keys below a prefix, in the order of their create revisions
   etcd_key,        ///< one key that exists while the lock is held
   sequence_nodes,  ///< ephemeral sequence nodes below the lock's node: Curator, kazoo
+  ephemeral_node,  ///< one ephemeral node that exists while the lock is held
   advisory,        ///< pg_advisory_lock
   row,             ///< a row locked by a transaction
   table_row,       ///< a row of a lock table that says who holds it until when: ShedLock

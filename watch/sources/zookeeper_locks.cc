@@ -122,6 +122,36 @@ std::vector<Sighting> ZookeeperLocks::settle(const std::string& path, TimePoint 
   return seen;
 }
 
+bool ZookeeperLocks::may_be_single(const std::string& path) const {
+  const auto node = nodes_.find(path);
+  return node != nodes_.end() && !node->second.was_lock && !node->second.persistent &&
+         node->second.queue.empty();
+}
+
+std::vector<Sighting> ZookeeperLocks::single(const std::string& path, std::int64_t session,
+                                             std::int64_t created_by,
+                                             std::optional<TimePoint> made_at, TimePoint at,
+                                             bool initial) {
+  const auto found = nodes_.find(path);
+  if (found == nodes_.end()) return {};
+  Node& node = found->second;
+  node.persistent = session == 0;
+  if (node.persistent || node.single == created_by) return {};
+  Sighting seen;
+  seen.lock = path;
+  seen.at = at;
+  seen.shape = Shape::ephemeral_node;
+  seen.changes = initial ? 0 : 1;
+  std::vector<Sighting> all;
+  if (node.single != 0) all.push_back(seen);
+  seen.fence = static_cast<std::uint64_t>(created_by);
+  seen.holders.push_back(
+      {.owner = fmt::format("{:x}", static_cast<std::uint64_t>(session)), .since = made_at});
+  node.single = created_by;
+  all.push_back(std::move(seen));
+  return all;
+}
+
 std::optional<Sighting> ZookeeperLocks::gone(const std::string& path, TimePoint at) {
   // If it is made again, its parent's list must show it as new.
   const std::size_t slash = path.rfind('/');
@@ -129,10 +159,13 @@ std::optional<Sighting> ZookeeperLocks::gone(const std::string& path, TimePoint 
   if (parent != nodes_.end()) parent->second.others.erase(path.substr(slash + 1));
   const auto found = nodes_.find(path);
   if (found == nodes_.end()) return std::nullopt;
-  const bool held = !found->second.queue.empty();
+  const Node& node = found->second;
+  const Shape shape = node.single != 0 ? Shape::ephemeral_node : Shape::sequence_nodes;
+  const bool held = node.single != 0 || !node.queue.empty();
   nodes_.erase(found);
   if (!held) return std::nullopt;
   Sighting seen = sighting(path, {}, at);
+  seen.shape = shape;
   seen.changes = 1;
   return seen;
 }

@@ -13,8 +13,9 @@
 
 namespace lockbench::watch {
 
-/// The locks of ZooKeeper as the lists of children tell: below a lock's node each contender has a
-/// sequence node, and the lowest number holds it. Plain data, for one thread.
+/// The locks of ZooKeeper as its nodes tell: below a lock's node each contender has a sequence
+/// node, and the lowest number holds it; or one ephemeral node is the lock. Plain data, for one
+/// thread.
 class ZookeeperLocks {
  public:
   explicit ZookeeperLocks(std::size_t most_nodes) : most_(most_nodes) {}
@@ -33,6 +34,14 @@ class ZookeeperLocks {
   /// its holder gave it back and took it again; nothing: the node is no lock, or nothing has
   /// changed. `initial`: it was there when the watch began.
   std::vector<Sighting> settle(const std::string& path, TimePoint at, bool initial);
+  /// Whether a node that was listed as empty may be an ephemeral one, a lock by itself.
+  bool may_be_single(const std::string& path) const;
+  /// Its session (0: it has none, so it is no lock) and the transaction that made it. The lock's
+  /// state, and before it that it was free if another node stood there; nothing: no lock, or it has
+  /// not changed.
+  std::vector<Sighting> single(const std::string& path, std::int64_t session,
+                               std::int64_t created_by, std::optional<TimePoint> made_at,
+                               TimePoint at, bool initial);
   /// The node is gone. A sighting if it was a lock that was held.
   std::optional<Sighting> gone(const std::string& path, TimePoint at);
 
@@ -56,6 +65,8 @@ class ZookeeperLocks {
     std::uint64_t changes = 0;
     bool was_lock = false;
     std::optional<std::uint64_t> head{};  ///< the holder's sequence when last settled
+    bool persistent = false;              ///< it has no session
+    std::int64_t single = 0;              ///< the transaction that made it, if it is one; else 0
     std::string head_owner{};
   };
 

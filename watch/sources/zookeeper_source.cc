@@ -83,9 +83,9 @@ class ZookeeperWatch {
                 .endpoint = display_,
                 .way = "children watches",
                 .accuracy = Accuracy::at_least,
-                .waiters = "the sequence nodes behind the holder's",
-                .unseen = {"locks that are a single ephemeral node, without a sequence",
-                           "contenders that come and go between two looks: their number is known "
+                .waiters = "the sequence nodes behind the holder's; not those who wait for a lock "
+                           "that is a single node",
+                .unseen = {"contenders that come and go between two looks: their number is known "
                            "from the sequence, not whether they held the lock",
                            "whether a node was deleted by its client or ended with its session"}});
     outages.restored();
@@ -160,7 +160,8 @@ class ZookeeperWatch {
     if (!answers) return tl::unexpected(std::move(answers.error()));
     budget_.answered(env_.now() - asked_at, env_.now());
     std::vector<ZkRequest> owners;
-    std::vector<std::pair<std::string, std::string>> contenders;
+    std::vector<std::pair<std::string, std::string>>
+        contenders;  // a node's path and a child, or ""
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const std::string& path = requests[i].path;
       const auto& answer = (*answers)[i];
@@ -181,8 +182,12 @@ class ZookeeperWatch {
       }
       if (!matches_any(patterns_, path)) continue;
       for (const std::string& name : listed.contenders) contenders.emplace_back(path, name);
+      if (answer.reply.children.empty() && locks_.may_be_single(path)) {
+        contenders.emplace_back(path, "");
+      }
     }
-    if (auto asked = ask_owners(contenders, std::move(owners), requests.size(), initial, stop);
+    if (auto asked =
+            ask_owners(contenders, std::move(owners), requests.size(), initial, sink, stop);
         !asked)
       return asked;
     for (const ZkRequest& request : requests) {
@@ -198,11 +203,11 @@ class ZookeeperWatch {
   /// names.
   StoreResult<void> ask_owners(const std::vector<std::pair<std::string, std::string>>& contenders,
                                std::vector<ZkRequest> others, std::size_t visits, bool initial,
-                               const std::stop_token& stop) {
+                               Sink& sink, const std::stop_token& stop) {
     std::vector<ZkRequest> requests;
     for (const auto& [path, name] : contenders) {
       if (requests.size() == kMostOwners) break;
-      requests.push_back({ZkRequest::Kind::exists, child_of(path, name)});
+      requests.push_back({ZkRequest::Kind::exists, name.empty() ? path : child_of(path, name)});
     }
     const std::size_t asked = requests.size();
     // One of each visit was paid for.
@@ -221,6 +226,13 @@ class ZookeeperWatch {
       const Duration age =
           wall.time_since_epoch() - std::chrono::milliseconds(answer.reply.made_at_ms);
       if (initial && age >= Duration::zero() && age < kLongestDuration) since = now - age;
+      if (name.empty()) {
+        for (Sighting& seen : locks_.single(path, answer.reply.owner, answer.reply.created_by,
+                                            since, now, initial)) {
+          tell(std::move(seen), sink);
+        }
+        continue;
+      }
       locks_.owned(path, name, answer.reply.owner, since);
       if (answer.reply.owner == 0 && concerns(child_of(path, name))) visit(child_of(path, name));
     }

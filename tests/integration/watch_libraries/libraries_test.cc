@@ -207,6 +207,14 @@ TEST_F(WatchedZookeeperLibraries, Kazoo) {
   expect_as_reported(watched_, python(scratch_, "kazoo_lock.py", holds_at(arguments)).report());
 }
 
+TEST_F(WatchedZookeeperLibraries, TheRightToReadIsEnough) {
+  Watched watched("zookeeper", {"zk://watcher:hunter2@" + shared->address()},
+                  {.locks = {"/locks/*"}});
+  Words arguments = login();
+  for (const char* word : {"hold", "1", "3", "0.2"}) arguments.emplace_back(word);
+  expect_as_reported(watched, python(scratch_, "kazoo_lock.py", arguments).report());
+}
+
 TEST_F(WatchedZookeeperLibraries, KazooQueue) {
   Words arguments = login();
   for (const char* word : {"queue", "5", "0.3"}) arguments.emplace_back(word);

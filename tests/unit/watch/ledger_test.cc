@@ -305,6 +305,15 @@ TEST_F(LedgerTest, AShortMarginIsThin) {
   EXPECT_TRUE(finding(picture(), Finding::Kind::thin_margin) != nullptr);
 }
 
+TEST_F(LedgerTest, AMarginIsMeasuredByTheTtlThatWasSetLast) {
+  look_by(Accuracy::exact);
+  see(held(1s, "a", 24h));
+  see(held(1s + 1ms, "a", 10s));
+  see(free(2s));
+  EXPECT_EQ(figures().thin_margins, 0U);
+  EXPECT_EQ(figures().renewals, 0U);
+}
+
 TEST_F(LedgerTest, AMinorityOfAQuorumHoldsNoLock) {
   look_by(Accuracy::exact);
   const auto voted = [&](Duration at, std::uint64_t votes) {

