@@ -112,7 +112,7 @@ std::vector<std::string> WatchLines::lines(const Picture& picture) {
     const bool again = picture.at - known->second > kForgotten;
     known->second = picture.at;
     if (!fresh && !again) continue;
-    lines.push_back(finding_text(finding) + (finding.advice.empty() ? "" : " " + finding.advice));
+    lines.push_back(finding_text(finding) + (finding.advice.empty() ? "" : ": " + finding.advice));
   }
   if (!summed_up_) summed_up_ = picture.at;
   if (picture.at - *summed_up_ >= kBetweenSummaries) {
