@@ -196,7 +196,9 @@ KeptLease::KeptLease(const Context& context, const Endpoint& endpoint, const Gra
   RenewalScheduler& scheduler = renewal_scheduler(context.services);
   const std::string channel = endpoint.display() + " leases";
   // An answer that comes after the lease's end is useless.
-  const Duration timeout = std::min(granted.ttl / 3, context.options.command_timeout);
+  const Duration timeout =
+      std::min<Duration>(std::chrono::floor<std::chrono::milliseconds>(granted.ttl / 3),
+                         context.options.command_timeout);
   scheduler.provide_channel(
       channel, [&](Env& env) { return std::make_unique<LeaseRenewals>(endpoint, timeout, env); });
   std::string token;

@@ -137,8 +137,10 @@ bool SingleNodeLock::find_scheduler(Duration ttl) {
   if (!protocol) return false;
   scheduler_ = &renewal_scheduler(services_);
   // An answer that comes after the lease's end is useless.
-  const Duration timeout = std::min(std::max(ttl / 3, Duration(std::chrono::milliseconds(10))),
-                                    options_.command_timeout);
+  using Milliseconds = std::chrono::milliseconds;  // whole ones: messages show it
+  const Duration timeout =
+      std::min<Duration>(std::max(std::chrono::floor<Milliseconds>(ttl / 3), Milliseconds(10)),
+                         options_.command_timeout);
   renewal_channel_ = endpoint_.display() + " " + std::string(protocol->name());
   scheduler_->provide_channel(renewal_channel_, [&](Env& env) {
     return make_renewal_channel(factory_.make_own(endpoint_, timeout, env), *protocol);

@@ -6,8 +6,10 @@
 #include <fstream>
 #include <thread>
 
+#include "testbed/servers/ports.h"
 #include "tests/integration/cluster/hosts.h"
 #include "tests/integration/support/documents.h"
+#include "tests/support/http_client.h"
 #include "tests/support/servers.h"
 
 namespace lockbench::test {
@@ -158,6 +160,47 @@ TEST_F(ClusterTest, ASkewedClockIsFoundAndAccusesNobody) {
   const Json& rank = run["ranks"][2];
   EXPECT_NEAR(rank["clock_offset_seconds"].get<double>(), -0.005,
               rank["clock_bound_seconds"].get<double>());
+}
+
+TEST_F(ClusterTest, ARankOfAnotherZoneIsToldApart) {
+  const std::vector<std::string> arguments = {lockbench_program, "run",        "redis-set-nx-lua",
+                                              "--clients",       "6",          "--keys",
+                                              "per-client",      "--duration", "2s",
+                                              "--out",           out(),        "--rtt-of-rank",
+                                              "2:20ms"};
+  ASSERT_EQ(mpirun_here(scratch_, 3, {}, arguments)->finish(kLong).code, 0);
+  const Json result = this->result();
+  const Json& ranks = run_of(result, "redis-set-nx-lua")["ranks"];
+  EXPECT_GE(ranks[2]["acquire_p50"].get<double>(), 0.02);
+  EXPECT_LT(ranks[1]["acquire_p50"].get<double>(), 0.02);
+  EXPECT_TRUE(ranks[2]["outlier"].get<bool>());
+  EXPECT_FALSE(ranks[1]["outlier"].get<bool>());
+}
+
+/// Of redis-queue; 0 if nobody serves metrics there.
+double sections_by_metrics(std::uint16_t port) {
+  const std::string body = http_get(port, "/metrics").body;
+  const std::size_t at = body.find("\nlockbench_sections_total{strategy=\"redis-queue\"");
+  return at == std::string::npos ? 0 : std::stod(body.substr(body.find("} ", at) + 2));
+}
+
+TEST_F(ClusterTest, EachRankServesItsOwnFiguresAndTheFirstThoseOfAll) {
+  const std::uint16_t whole = testbed::free_loopback_port().value();
+  const std::uint16_t base = testbed::free_loopback_port().value();
+  const auto job =
+      mpirun_here(scratch_, 2, {},
+                  run("redis-queue", {"--duration", "1h", "--metrics-listen", std::to_string(whole),
+                                      "--metrics-of-ranks", std::to_string(base)}));
+  double all = 0, first = 0, second = 0;
+  EXPECT_TRUE(eventually([&] {
+    first = sections_by_metrics(base);
+    second = sections_by_metrics(base + 1);
+    all = sections_by_metrics(whole);  // at most half a second old
+    return first > 0 && second > 0 && all > std::max(first, second);
+  })) << first
+      << " and " << second << " of " << all;
+  job->signal(SIGTERM);
+  job->finish(kLong);
 }
 
 TEST_F(ClusterTest, SixtyFourRanksOnThisHostWork) {
