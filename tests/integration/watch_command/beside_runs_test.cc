@@ -30,15 +30,15 @@ Servers some_redis(int number) {
   return servers;
 }
 
-const Words kAlone{"--keys", "per-client", "--hold", "50ms", "--think", "20ms"};
+const Words alone{"--keys", "per-client", "--hold", "50ms", "--think", "20ms"};
 /// So long that a look each 20 ms sees that it was free.
-const Words kAloneAndLong{"--keys", "per-client", "--hold", "200ms", "--think", "200ms"};
+const Words alone_and_long{"--keys", "per-client", "--hold", "200ms", "--think", "200ms"};
 
 /// Strategies of one store, alone on their keys, or in a queue.
 struct BesideRun {
   std::string name, variable;
   std::function<Servers()> start;
-  Words strategies, load = kAlone;
+  Words strategies, load = alone;
   std::string family;               ///< of all; empty: each has its own
   double most_missing = 0.01;       ///< share of the acquisitions that may not be seen
   double most_beside_hold = 0.005;  ///< seconds, and a tenth
@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "LOCKBENCH_POSTGRES",
                   [] { return servers_of(testbed::start_postgres(shared_testbed())); },
                   {"postgres-advisory"},
-                  kAloneAndLong,
+                  alone_and_long,
                   "other",  // the numbers of advisory locks are hashes of their names
                   0.05,
                   0.04}),
