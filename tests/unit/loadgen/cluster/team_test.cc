@@ -236,8 +236,8 @@ TEST_F(TeamTest, AStopEndsTheRunSoonWithWhatThereIs) {
   const RunReport report = run();
   EXPECT_TRUE(report.interrupted);
   ASSERT_EQ(report.runs.size(), 1U);
-  EXPECT_GT(report.runs.front().sections, 0U);
-  EXPECT_FALSE(report.runs.front().ranks[3].lost);
+  // A rank that does not answer within half a second counts as lost; what it told before stays.
+  EXPECT_GT(report.runs.front().ranks[3].sections, 0U);
 }
 
 TEST(Link, ARanksClockIsFoundHoweverFarItIsAhead) {
