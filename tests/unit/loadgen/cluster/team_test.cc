@@ -236,7 +236,7 @@ TEST_F(TeamTest, AStopEndsTheRunSoonWithWhatThereIs) {
   const RunReport report = run();
   EXPECT_TRUE(report.interrupted);
   ASSERT_EQ(report.runs.size(), 1U);
-  // A rank that does not answer within half a second counts as lost; what it told before stays.
+  // Ranks that do not end soon enough count as lost; what they told before stays.
   EXPECT_GT(report.runs.front().ranks[3].sections, 0U);
 }
 
