@@ -210,18 +210,22 @@ TEST_F(WatchedPostgres, ShowsAdvisoryLocksOfPsqlAndTheirQueue) {
 
 TEST_F(WatchedPostgres, AgreesWithTheHoldersOwnClock) {
   constexpr int kHolds = 6;
-  // Longer than the time between two looks, so that none is missed.
-  run("CREATE OR REPLACE FUNCTION holds(n int) RETURNS float8 LANGUAGE plpgsql AS $$ "
-      "DECLARE t timestamptz; total float8 := 0; BEGIN FOR i IN 1..n LOOP "
-      "PERFORM pg_advisory_lock(42); t := clock_timestamp(); PERFORM pg_sleep(0.3); "
-      "total := total + extract(epoch FROM clock_timestamp() - t); "
-      "PERFORM pg_advisory_unlock(42); PERFORM pg_sleep(0.3); END LOOP; RETURN total; END $$");
+  run("DROP TABLE IF EXISTS held; CREATE TABLE held (seconds float8)");
   watch({.locks = {"advisory:*"}});
-  Psql other(server());
+  Psql other(server()), holder(server());
   other.say("SELECT pg_advisory_lock(99)");  // is seen at each look, after the other
   ASSERT_TRUE(witness_.see("advisory:99", 1, 0));
-  const double held = std::stod(ask(server(), fmt::format("SELECT holds({})", kHolds)));
-  ASSERT_TRUE(witness_.see("advisory:42", 0, 0));
+  for (int i = 0; i < kHolds; ++i) {
+    holder.say("SELECT pg_advisory_lock(42)");
+    holder.say("CREATE TEMP TABLE granted AS SELECT clock_timestamp() AS at");
+    ASSERT_TRUE(witness_.see("advisory:42", 1, 0));
+    holder.say("SELECT pg_sleep(0.1)");
+    holder.say("INSERT INTO held SELECT extract(epoch FROM clock_timestamp() - at) FROM granted");
+    holder.say("SELECT pg_advisory_unlock(42)");
+    holder.say("DROP TABLE granted");
+    ASSERT_TRUE(witness_.see("advisory:42", 0, 0));
+  }
+  const double held = std::stod(ask(server(), "SELECT sum(seconds) FROM held"));
   thread_ = {};
   int holds = 0;
   Duration least{}, most{}, seen{};
@@ -243,8 +247,9 @@ TEST_F(WatchedPostgres, AgreesWithTheHoldersOwnClock) {
     begun_at.reset();
   }
   EXPECT_EQ(holds, kHolds);
-  // A look is made a little after it was asked for.
-  const double slack = kHolds * 0.01;
+  // A look is made a little after it was asked for, and the holder's clock is read by a statement
+  // of its own.
+  const double slack = kHolds * 0.02;
   EXPECT_LE(lockbench::seconds(least), held + slack);
   EXPECT_GE(lockbench::seconds(most), held - slack);
   RecordProperty("held", std::to_string(held));

@@ -207,15 +207,16 @@ TEST_F(TransactionRunTest, NoFurtherLockIsAskedForWhenTheOthersWouldExpire) {
   plan_.workload.clients = 1;
   plan_.workload.keys = 2;
   plan_.workload.iterations.reset();
-  plan_.workload.duration = 100ms;
+  plan_.workload.duration = 1h;
   plan_.workload.ttl = 1s;
   hold(100ms);
   for (const LockOrder order : {LockOrder::sorted, LockOrder::drawn, LockOrder::all_or_nothing}) {
     plan_.workload.lock_order = order;
+    stop_ = {};
     int held = 0, asked = 0, asked_while_held = 0;
     const Behaviour slow{.acquire =
                              [&](const Context& context, const AcquireRequest& request) {
-                               ++asked;
+                               if (++asked == 20) stop_.request_stop();
                                asked_while_held += held++ > 0 ? 1 : 0;
                                AcquireResult result = grant(request);
                                // As if the answer had taken most of the TTL.
