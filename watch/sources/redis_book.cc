@@ -53,7 +53,7 @@ bool RedisBook::changed(const std::string& key, KeyEvent event, TimePoint at) {
   if (event == KeyEvent::released) entry->ending = Ending::released;
   if (told_ != Told::events) {
     // The change itself is told by another message.
-    if (!entry->held && !entry->queued) keys_.erase(key);
+    if (!entry->held && !entry->queued && !entry->expiry_looked_at) keys_.erase(key);
     return true;
   }
   if (entry->events.size() >= kMostEvents) make_room(key, *entry);

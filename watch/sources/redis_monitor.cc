@@ -34,7 +34,10 @@ void MonitorView::take(const MonitoredCommand& command, const RedisBook& book) {
   bool& held = held_.try_emplace(key, book.is_held(key)).first->second;
   // What has expired is no command.
   if (held && command.what == What::attempt && !book.is_held(key)) held = false;
-  if (command.what == What::attempt && held) ++found_[key].refused;
+  // The book may have heard of the grant before it came by here.
+  const bool granted = std::ranges::any_of(
+      command.words, [&](const std::string& word) { return book.is_held_by(key, word); });
+  if (command.what == What::attempt && held && !granted) ++found_[key].refused;
   held = command.what != What::released;
 }
 

@@ -31,11 +31,14 @@ class WatchedRedis : public testing::Test {
   explicit WatchedRedis(testbed::RedisOptions options = {.durable = false})
       : server_(test::own_redis(std::move(options))), app_(server_->port()) {}
 
-  /// Returns once it watches.
+  /// Returns once it watches, and has looked at what there was before.
   std::unique_ptr<Running> watch(Request request = {.locks = {"lock:*"}}, std::string url = {}) {
+    const std::string before = "lock:before-the-watch";
+    app_.ask({"SET", before, "me", "PX", "60000"});
     auto running = std::make_unique<Running>("redis", Words{url.empty() ? server_->url() : url},
                                              request, seen_);
-    EXPECT_TRUE(seen_.comes([&] { return !seen_.facts_.store.empty(); }));
+    EXPECT_TRUE(request.locks.empty() ? seen_.comes([&] { return !seen_.facts_.store.empty(); })
+                                      : seen_.await_held(before, "me").has_value());
     return running;
   }
   std::string watchers_url() const {
@@ -84,7 +87,8 @@ TEST_F(WatchedRedis, AnExpiryIsSeenAtOnce) {
   ASSERT_TRUE(held);
   const auto free = seen_.await_free("lock:a", held->at);
   ASSERT_TRUE(free);
-  EXPECT_EQ(free->ended, Ending::expired);
+  // Open, if the message came within a round trip of the end.
+  EXPECT_NE(free->ended, Ending::released);
   EXPECT_GE(free->at - held->at, milliseconds(395));
 }
 
@@ -156,6 +160,8 @@ TEST_F(WatchedRedis, WithoutAPatternLocksAreProposed) {
 }
 
 TEST_F(WatchedRedis, MonitorShowsRefusedAttemptsAndHoldersThatOverran) {
+  // By its own clock a watch cannot tell an expiry that comes within a round trip of its time.
+  app_.ask({"CONFIG", "SET", "notify-keyspace-events", "Kx"});
   const auto running =
       watch({.locks = {"lock:*"}, .budget = 1000, .monitor = std::chrono::seconds(30)});
   ASSERT_TRUE(seen_.comes([&] { return !seen_.facts_.store.empty(); }));

@@ -8,6 +8,7 @@
 #include "watch/sources/patterns.h"
 #include "watch/sources/redis_book.h"
 #include "watch/sources/redis_lock.h"
+#include "watch/sources/redis_monitor.h"
 #include "watch/sources/redis_votes.h"
 
 namespace lockbench::watch {
@@ -136,6 +137,32 @@ class TrackedKey : public testing::Test {
 
   RedisBook book_{100, RedisBook::Told::changed};
 };
+
+TEST_F(TrackedKey, TheMessagesOfAnExpiryThatWasLookedAtAreNoChanges) {
+  change(1, held_by("me"), 0);
+  book_.expire(at(1100));
+  const auto ended = look(free_key(), 1100);
+  ASSERT_EQ(ended.size(), 1U);
+  EXPECT_EQ(ended[0].ended, Ending::expired);
+  book_.changed("k", KeyEvent::expired, at(1101));
+  for (const Sighting& seen : change(1, free_key(), 1102)) EXPECT_EQ(seen.changes, 0U);
+  const auto taken = change(1, held_by("you"), 1200);
+  ASSERT_EQ(taken.size(), 1U);
+  EXPECT_EQ(taken[0].changes, 1U);
+}
+
+TEST_F(TrackedKey, AGrantThatMonitorShowsLateIsNoRefusedAttempt) {
+  change(1, held_by("me"), 0);
+  MonitorView view;
+  const auto shows = [&](const std::string& owner) {
+    view.take(*read_monitored("17.5 [0 127.0.0.1:1] \"set\" \"k\" \"" + owner + "\" \"nx\""),
+              book_);
+  };
+  shows("me");
+  EXPECT_TRUE(view.take_found().empty());
+  shows("other");
+  EXPECT_EQ(view.take_found()["k"].refused, 1U);
+}
 
 TEST_F(TrackedKey, AGrantAndAReleaseAreOneChangeEach) {
   auto seen = change(1, held_by("a"), 0);
