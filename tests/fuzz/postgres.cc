@@ -1,5 +1,7 @@
 #include "strategies/postgres/client/answers.h"
 #include "tests/fuzz/target.h"
+#include "watch/sources/postgres_look.h"
+#include "watch/sources/postgres_table.h"
 
 // What our code reads of an answer. libpq reads the protocol itself.
 
@@ -11,6 +13,9 @@ void read_values(std::string_view bytes) {
     require(postgres::read_number(std::to_string(*number)) == number);
   }
   static_cast<void>(postgres::read_flag(bytes));
+  if (const auto look = watch::read_look(bytes)) require(look->locks.size() <= watch::kMostLocks);
+  if (const auto tables = watch::read_table_look(bytes, 2)) require(tables->size() == 2);
+  static_cast<void>(watch::parse_lock_table(bytes));
 }
 
 }  // namespace

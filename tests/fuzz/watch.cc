@@ -1,0 +1,55 @@
+#include "strategies/redis/client/feed.h"
+#include "strategies/redis/client/protocol.h"
+#include "tests/fuzz/target.h"
+#include "watch/families.h"
+#include "watch/shape.h"
+#include "watch/sources/redis_lock.h"
+
+namespace lockbench::fuzz {
+namespace {
+
+using watch::KeyKind;
+
+/// What a Redis says of keys and channels, and who keeps a lock there.
+void read_redis(std::string_view bytes) {
+  redis::ReplyReader reader;
+  reader.feed(bytes);
+  std::vector<redis::Reply> replies;
+  // Each answer takes a byte at least.
+  for (std::size_t i = 0; i <= bytes.size(); ++i) {
+    auto reply = reader.next();
+    if (!reply || !*reply) break;
+    replies.push_back(**std::move(reply));
+  }
+  for (std::size_t i = 0; i < replies.size(); ++i) {
+    static_cast<void>(redis::read_invalidation(replies[i]));
+    static_cast<void>(redis::read_message(replies[i]));
+    const watch::RedisAnswers answers{replies[i], replies[(i + 1) % replies.size()]};
+    for (const KeyKind kind : {KeyKind::text, KeyKind::hash, KeyKind::other}) {
+      const auto lock = watch::read_redis_lock("key", kind, answers);
+      require(!lock || !lock->ttl_left || *lock->ttl_left >= Duration::zero());
+    }
+  }
+}
+
+void read_names(std::string_view bytes) {
+  if (const auto node = watch::read_sequence_node(bytes)) {
+    require(node->maker.size() + node->prefix.size() <= bytes.size());
+  }
+  static_cast<void>(watch::read_token(bytes));
+  if (const auto beside = watch::companion_of(bytes)) require(beside->lock.size() < bytes.size());
+  if (const auto command = watch::read_monitored(bytes))
+    require(command->key.size() < bytes.size());
+  const watch::Families families({"lock:*"});
+  static_cast<void>(families.family_of(bytes));
+}
+
+void read_watched(std::string_view bytes) {
+  read_redis(bytes);
+  read_names(bytes);
+}
+
+}  // namespace
+}  // namespace lockbench::fuzz
+
+LOCKBENCH_FUZZ_TARGET(watch, lockbench::fuzz::read_watched)
