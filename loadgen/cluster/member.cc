@@ -206,7 +206,7 @@ class MemberRun {
 
   /// Takes what rank 0 says meanwhile.
   void obey() {
-    while (const auto message = link_.for_member(TimePoint::min())) take(*message);
+    while (const auto message = link_.for_member(TimePoint{})) take(*message);
   }
 
   void take(const Message& message) {

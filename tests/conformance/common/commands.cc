@@ -122,7 +122,7 @@ std::string check_waiting(Bench& bench, Client& waiter, const std::vector<Declar
                           std::set<std::string>& seen) {
   const auto monitors = monitor_all();
   waiter.trace().take();
-  waiter.acquire(bench.key(), milliseconds(30), seconds(10));
+  waiter.acquire(bench.key(), milliseconds(200), seconds(10));
   for (const char* name : {"SUBSCRIBE", "UNSUBSCRIBE"}) {
     if (declares(declared, name) && !bench.worlds().await(name, 1, seconds(10))) {
       return fmt::format("{} is declared, but was never sent", name);
