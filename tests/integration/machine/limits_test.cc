@@ -55,9 +55,9 @@ class Threads : public testing::Test {
 
 TEST_F(Threads, ThatAreTooFewForTheClientsAreAnErrorAndNoKeyStays) {
   const auto server = own_redis();
-  const Outcome outcome =
-      with_at_most(20, {"run", "redis-fenced", "--redis", server->url(), "--clients", "100",
-                        "--duration", "20s", "--resource", "redis-fenced", "--out", "r.json"});
+  const Outcome outcome = with_at_most(
+      20, {"run", "redis-fenced", "--redis", server->url(), "--clients", "100", "--clients-on",
+           "threads", "--duration", "20s", "--resource", "redis-fenced", "--out", "r.json"});
   EXPECT_EQ(outcome.signal, 0);
   EXPECT_EQ(outcome.code, 2) << outcome.err;
   expect_in(outcome.err, "of 100: a thread cannot be started");
@@ -67,9 +67,9 @@ TEST_F(Threads, ThatAreTooFewForTheClientsAreAnErrorAndNoKeyStays) {
 TEST_F(Threads, ThatAreTooFewForAnythingAreAnErrorToo) {
   for (const int limit : {1, 2, 3, 4}) {
     SCOPED_TRACE(limit);
-    expect_orderly(
-        with_at_most(limit, {"run", "redis-queue", "--redis", shared_redis().url(), "--clients",
-                             "8", "--duration", "20s", "--warmup", "0ms", "--out", "r.json"}));
+    expect_orderly(with_at_most(limit, {"run", "redis-queue", "--redis", shared_redis().url(),
+                                        "--clients", "8", "--clients-on", "threads", "--duration",
+                                        "20s", "--warmup", "0ms", "--out", "r.json"}));
   }
 }
 
