@@ -203,8 +203,8 @@ std::vector<Ranked> ranked(const std::vector<const StrategyLoads*>& strategies,
   return all;
 }
 
-/// "Cheapest ...: a and b with 2.1 ms; dearest: c with 9 ms." Strategies of the best one's tier
-/// share its place.
+/// "Cheapest ...: a and b with 2.1 ms to 2.3 ms; dearest: c with 9 ms." Strategies of the best
+/// one's tier share its place.
 std::string extremes(std::string_view best, std::string_view worst, const std::vector<Ranked>& all,
                      const std::vector<Place>& ranking) {
   const auto tier_of = [&](const Ranked& one) {
@@ -214,11 +214,15 @@ std::string extremes(std::string_view best, std::string_view worst, const std::v
     return found == ranking.end() ? 0 : found->tier;
   };
   std::vector<std::string> leaders;
+  const std::string first = bounded(all.front().figure);
+  std::string last;
   for (const Ranked& one : all) {
-    if (tier_of(one) == tier_of(all.front())) leaders.push_back(one.strategy);
+    if (tier_of(one) != tier_of(all.front())) continue;
+    leaders.push_back(one.strategy);
+    last = bounded(one.figure);
   }
-  std::string text =
-      fmt::format("{}: {} with {}", best, listed(leaders), bounded(all.front().figure));
+  std::string text = fmt::format("{}: {} with {}", best, listed(leaders), first);
+  if (last != first) text += " to " + last;
   if (leaders.size() < all.size()) {
     text += fmt::format("; {}: {} with {}", worst, all.back().strategy, bounded(all.back().figure));
   }

@@ -133,6 +133,15 @@ TEST(Loads, FiveSentencesFollowFromTheFigures) {
   EXPECT_THAT(said[4], HasSubstr("lockbench hazards fair"));
 }
 
+TEST(Loads, ThoseWhoShareAPlaceAreSaidWithTheirRange) {
+  Result result = minimal_result();
+  add_strategy(result, "fair", 0.01);
+  add_strategy(result, "near", 0.011);
+  add_strategy(result, "greedy", 2);
+  EXPECT_THAT(conclusions(result)[2], HasSubstr("fair and near with 10 ms to 11 ms; least fair"));
+  EXPECT_THAT(conclusions(result)[1], HasSubstr("with 2.2 ms.")) << "it is the same of all";
+}
+
 TEST(Loads, WhatKeepsItsLockForLongIsNotFairHoweverLowItsPercentiles) {
   Result result = minimal_result();
   add_strategy(result, "fair", 0.02);
