@@ -272,11 +272,7 @@ TEST(WatchOfRedis, IsBlindDuringARestartAndSeesAfterwards) {
   Running running("redis", {server->url()}, {.locks = {"lock:*"}}, seen);
   test::RedisProbe(server->port()).ask({"SET", "lock:a", "me"});
   ASSERT_TRUE(seen.await_held("lock:a", "me"));
-  ASSERT_TRUE(server->kill_hard());
-  ASSERT_TRUE(seen.comes([&] { return seen.blind_ == 1; }));
-  EXPECT_THAT(seen.why_blind_, HasSubstr(server->address()));
-  ASSERT_TRUE(server->restart(false));
-  ASSERT_TRUE(seen.comes([&] { return seen.sees_ == 1; }));
+  killed_and_back(*server, seen, false);
   test::RedisProbe(server->port()).ask({"SET", "lock:b", "me"});
   EXPECT_TRUE(seen.await_held("lock:b", "me"));
 }

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -12,6 +15,7 @@
 #include <vector>
 
 #include "strategies/thread.h"
+#include "testbed/servers/server.h"
 #include "watch/source.h"
 
 namespace lockbench::watch {
@@ -126,5 +130,23 @@ class Running {
   std::unique_ptr<Source> source_;
   Thread thread_;  ///< last: it uses the source
 };
+
+/// Kills the server, which the watch must say, and starts it again. Returns once the watch sees it,
+/// with the time before which everything seen is of the old server.
+inline TimePoint killed_and_back(testbed::Server& server, Sightings& seen, bool keep_data) {
+  EXPECT_TRUE(server.kill_hard());
+  EXPECT_TRUE(seen.comes([&] { return seen.blind_ == 1; }));
+  EXPECT_THAT(seen.why_blind_, testing::HasSubstr(server.address()));
+  const TimePoint restarted_at = BootClock::now();
+  EXPECT_TRUE(server.restart(keep_data));
+  EXPECT_TRUE(seen.comes([&] { return seen.sees_ == 1; }));
+  return restarted_at;
+}
+
+inline void expect_to_stop_soon(Running& watch) {
+  const TimePoint stopped_at = BootClock::now();
+  watch.stop();
+  EXPECT_LE(BootClock::now() - stopped_at, std::chrono::seconds(2));
+}
 
 }  // namespace lockbench::watch

@@ -193,17 +193,10 @@ TEST(WatchOfEtcd, IsBlindDuringARestartAndSeesAfterwards) {
   EtcdClient before(server->url());
   before.put("locks/a", before.grant(60));
   ASSERT_TRUE(seen.await("locks/a", [](const Sighting& one) { return !one.holders.empty(); }));
-  ASSERT_TRUE(server->kill_hard());
-  ASSERT_TRUE(seen.comes([&] { return seen.blind_ == 1; }));
-  EXPECT_THAT(seen.why_blind_, HasSubstr(server->address()));
-  const TimePoint restarted_at = BootClock::now();
-  ASSERT_TRUE(server->restart(true));
-  ASSERT_TRUE(seen.comes([&] { return seen.sees_ == 1; }));
-  ASSERT_TRUE(seen.await(
+  const TimePoint restarted_at = killed_and_back(*server, seen, true);
+  EXPECT_TRUE(seen.await(
       "locks/a", [](const Sighting& one) { return !one.holders.empty(); }, restarted_at));
-  const TimePoint stopped_at = BootClock::now();
-  watch.stop();
-  EXPECT_LE(BootClock::now() - stopped_at, std::chrono::seconds(2));
+  expect_to_stop_soon(watch);
 }
 
 /// Asks etcd's gateway from HTTP to its API, which is how users and roles are made here.
