@@ -2,7 +2,6 @@
 
 #include <sched.h>
 
-#include <algorithm>
 #include <future>
 #include <thread>
 
@@ -14,14 +13,16 @@ namespace {
 // A burst of questions takes this long at most, so that it costs the load little.
 constexpr Duration kBurst = std::chrono::milliseconds(4);
 constexpr int kQuestions = 16;
-constexpr Duration kBetweenBursts = std::chrono::milliseconds(500);
+constexpr Duration kBetweenBursts = std::chrono::seconds(1);
 // At first, until the drift is known.
 constexpr Duration kFirstBursts = std::chrono::milliseconds(50);
 constexpr int kFirst = 20;
 constexpr Duration kBetweenSigns = std::chrono::seconds(1);
+// Each look costs the clients on the same cores some 30 microseconds.
+constexpr Duration kBetweenLooks = std::chrono::milliseconds(20);
 // Whoever asked will ask again at once.
-constexpr Duration kAttention = std::chrono::microseconds(500),
-                   kPatience = std::chrono::microseconds(100);
+constexpr Duration kAttention = std::chrono::microseconds(1500),
+                   kPatience = std::chrono::microseconds(250);
 
 struct Ping {
   std::int64_t question = 0;
@@ -141,7 +142,7 @@ void Link::work(const std::stop_token& stop) {
     if (now < attentive_until_) {
       sched_yield();
     } else if (!busy) {
-      std::this_thread::sleep_for(interval_.load());
+      std::this_thread::sleep_for(kBetweenLooks);
     }
   }
   flush();
@@ -196,7 +197,7 @@ void Link::take(Message message) {
 
 void Link::ask_for_time() {
   // The first question waits until the parent looks; then it is attentive.
-  if (!ask_once(now_() + std::max(kBurst, 3 * interval_.load()), true)) return;
+  if (!ask_once(now_() + 3 * kBetweenLooks, true)) return;
   const TimePoint give_up_at = now_() + kBurst;
   for (int i = 0; i < kQuestions && now_() < give_up_at; ++i) {
     if (!ask_once(give_up_at, false)) return;

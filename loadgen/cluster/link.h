@@ -55,9 +55,6 @@ class Link {
   /// When rank 0 was last heard of.
   TimePoint root_heard_at() const { return root_heard_at_.load(); }
 
-  /// How often the thread looks for messages; more ranks than cores should look less often.
-  void look_every(Duration interval) { interval_.store(interval); }
-
   /// Lets what was sent arrive, for a bounded time, and ends the thread. `together`: all ranks do.
   void close(bool together);
 
@@ -87,7 +84,6 @@ class Link {
   TimePoint asked_{};
   std::int64_t question_ = 0, answer_ = 0;
 
-  std::atomic<Duration> interval_{std::chrono::milliseconds(1)};
   std::atomic<TimePoint> root_heard_at_{};
   Box root_, member_;
   std::mutex outgoing_mutex_;

@@ -43,13 +43,6 @@ bool await_leave(Link& link) {
   return false;
 }
 
-/// Where ranks share cores, looking for messages must not take those from the clients.
-void look_seldom_if_crowded(Link& link, const Order& order, const MemberSettings& settings) {
-  constexpr int kMost = 20;
-  const int each = (order.ranks_beside + settings.hello.cores - 1) / settings.hello.cores;
-  link.look_every(std::chrono::milliseconds(std::clamp(each, 1, kMost)));
-}
-
 /// One run of this rank, from the order to the last record.
 class MemberRun {
  public:
@@ -396,7 +389,6 @@ bool serve(Link& link, const MemberSettings& settings, const std::stop_token& st
                     order.number, 0, false, order.strategy + " is not in this rank's build", {}}));
       continue;
     }
-    look_seldom_if_crowded(link, order, settings);
     MemberRun member(link, settings, order, *strategy, stop);
     member.execute();
     if (member.has_left()) return member.left_together();
