@@ -38,8 +38,8 @@ class ClockModel {
   /// Without a sample the bound is a day.
   Estimate at(TimePoint local) const;
 
-  /// Whether the drift is known better than that it is less than any clock's.
-  bool knows_drift() const { return own_ || drift_known_; }
+  /// Whether the drift is known ten times better than that it is less than any clock's.
+  bool knows_drift() const { return own_ || drift_error_ <= kMostDrift / 10; }
   /// By what share the other clock runs faster than ours.
   double drift() const { return drift_; }
 
@@ -47,10 +47,12 @@ class ClockModel {
   void fit();
 
   static constexpr std::size_t kMostSamples = 64;
+  /// Quartz clocks differ by less, even before anything corrects them.
+  static constexpr double kMostDrift = 500e-6;
   std::vector<ClockSample> samples_;  ///< growing in time
-  bool own_ = false, drift_known_ = false;
+  bool own_ = false;
   double drift_ = 0;
-  double drift_error_ = 0;  ///< of it
+  double drift_error_ = kMostDrift;  ///< of it
 };
 
 }  // namespace lockbench::loadgen::cluster

@@ -83,6 +83,17 @@ TEST(Clock, TheDriftIsFoundAndTheBoundHolds) {
   }
 }
 
+TEST(Clock, ABadSampleTakesNothingAway) {
+  const Other other{.ahead = 1ms};
+  ClockModel model;
+  for (int i = 0; i < 5; ++i) model.add(other.exchange(kOrigin + i * 500ms, 5us, 5us));
+  const TimePoint later = kOrigin + 4s;
+  const Duration before = model.at(later).bound;
+  model.add(other.exchange(later, 2ms, 2ms));
+  EXPECT_TRUE(model.knows_drift());
+  EXPECT_LE(model.at(later).bound, before);
+}
+
 TEST(Clock, TheBoundGrowsWithoutNewSamples) {
   const Other other{.ahead = 1ms};
   ClockModel model;
