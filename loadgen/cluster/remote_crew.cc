@@ -185,7 +185,7 @@ void RemoteCrew::take_record(Rank& rank, int number, const RecordReport& report)
   rank.figures.clock = report.clock;
   rank.figures.worst_bound = std::max(rank.figures.worst_bound, report.clock.bound);
   missed_ += report.missed;
-  replay_.add(number, report.events, report.complete_until, report.clock.bound);
+  replay_.add(number, report.events, report.complete_until, report.clock);
   if (report.last) {
     rank.ended = true;
     rank.figures.use = report.use;

@@ -11,18 +11,17 @@ constexpr Duration kReserve = std::chrono::milliseconds(20);
 // A lock that never excludes would fill memory.
 constexpr std::size_t kMostSections = 4096;
 
-bool earlier(const LockEvent& one, const LockEvent& other) { return one.at < other.at; }
-
 }  // namespace
 
-void Replay::add(int rank, std::vector<LockEvent> events, TimePoint complete_until,
-                 Duration bound) {
+void Replay::add(int rank, const std::vector<LockEvent>& events, TimePoint complete_until,
+                 const ClockReport& clock) {
   Rank& of = ranks_.at(static_cast<std::size_t>(rank));
   if (of.lost) return;
-  std::sort(events.begin(), events.end(), earlier);
-  of.events.insert(of.events.end(), events.begin(), events.end());
+  for (const LockEvent& event : events) {
+    of.events.push_back({event, clock.offset, clock.bound, rank});
+  }
   of.complete_until = std::max(of.complete_until, complete_until);
-  of.bound = bound;
+  widest_ = std::max(widest_, clock.bound);
 }
 
 void Replay::lose(int rank) { ranks_.at(static_cast<std::size_t>(rank)).lost = true; }
@@ -54,17 +53,25 @@ void Replay::advance() {
   }
   if (known_until == TimePoint::min() || known_until == TimePoint::max()) return;
   known_until -= kReserve;
-  std::vector<std::pair<LockEvent, int>> now;
-  for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    auto& events = ranks_[i].events;
-    for (; !events.empty() && events.front().at <= known_until; events.pop_front()) {
-      now.emplace_back(events.front(), static_cast<int>(i));
+  std::vector<std::pair<TimePoint, Told>> now;
+  for (Rank& rank : ranks_) {
+    // A rank knows the order of what happened there better than its idea of rank 0's clock does.
+    std::stable_sort(rank.events.begin(), rank.events.end(), [](const Told& one, const Told& other) {
+      return one.event.at - one.offset < other.event.at - other.offset;
+    });
+    const auto later = std::find_if(rank.events.begin(), rank.events.end(), [&](const Told& told) {
+      return told.event.at > known_until;
+    });
+    TimePoint latest = TimePoint::min();
+    for (auto told = rank.events.begin(); told != later; ++told) {
+      latest = std::max(latest, told->event.at);
+      now.emplace_back(latest, *told);
     }
+    rank.events.erase(rank.events.begin(), later);
   }
-  std::stable_sort(now.begin(), now.end(), [](const auto& one, const auto& other) {
-    return earlier(one.first, other.first);
-  });
-  for (const auto& [event, rank] : now) follow(rank, event);
+  std::stable_sort(now.begin(), now.end(),
+                   [](const auto& one, const auto& other) { return one.first < other.first; });
+  for (const auto& [at, told] : now) follow(told);
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     if (ranks_[i].lost && ranks_[i].events.empty()) forget_open(static_cast<int>(i), known_until);
   }
@@ -73,10 +80,7 @@ void Replay::advance() {
 }
 
 void Replay::finish(TimePoint now) {
-  for (Rank& rank : ranks_) {
-    rank.complete_until = now + kReserve;
-    std::sort(rank.events.begin(), rank.events.end(), earlier);
-  }
+  for (Rank& rank : ranks_) rank.complete_until = now + kReserve;
   advance();
   for (const int number : busy_) {
     for (Section& section : keys_[number].sections) {
@@ -88,13 +92,14 @@ void Replay::finish(TimePoint now) {
   run_.audit.add(std::exchange(found_, {}));
 }
 
-void Replay::follow(int rank, const LockEvent& event) {
+void Replay::follow(const Told& told) {
+  const LockEvent& event = told.event;
   switch (event.kind) {
     case LockEvent::Kind::waits:
-      waits_[event.client] = {rank, event.key, run_.handoff.begin_wait(event.key)};
+      waits_[event.client] = {told.rank, event.key, run_.handoff.begin_wait(event.key)};
       break;
     case LockEvent::Kind::granted:
-      granted(rank, event);
+      granted(told);
       break;
     case LockEvent::Kind::gave_up: {
       const auto wait = waits_.extract(event.client);
@@ -107,7 +112,7 @@ void Replay::follow(int rank, const LockEvent& event) {
       break;
     }
     case LockEvent::Kind::releases:
-      close(keys_[event.key], event.client, event.at - event.span);
+      close(keys_[event.key], told);
       if (run_.handoff.release_started(event.key, event.mode, event.at)) {
         releases_[{event.client, event.key}] = event.at;
       }
@@ -118,12 +123,15 @@ void Replay::follow(int rank, const LockEvent& event) {
   }
 }
 
-void Replay::granted(int rank, const LockEvent& event) {
+void Replay::granted(const Told& told) {
+  const LockEvent& event = told.event;
   Key& key = keys_[event.key];
   const Section section{.granted = event.at,
                         .left = TimePoint::max(),
-                        .bound = ranks_[static_cast<std::size_t>(rank)].bound,
-                        .rank = rank,
+                        .granted_offset = told.offset,
+                        .left_offset = told.offset,
+                        .bound = told.bound,
+                        .rank = told.rank,
                         .client = event.client,
                         .shared = event.mode == Mode::shared};
   auto at = key.sections.end();
@@ -176,13 +184,16 @@ void Replay::count_streak(Key& key, const LockEvent& event) {
   if (measured) found_.longest_streak = std::max(found_.longest_streak, key.streak);
 }
 
-void Replay::close(Key& key, int client, TimePoint left) {
-  const auto open = std::find_if(
-      key.sections.rbegin(), key.sections.rend(),
-      [&](const Section& section) { return section.client == client && !section.closed; });
+void Replay::close(Key& key, const Told& told) {
+  const auto open =
+      std::find_if(key.sections.rbegin(), key.sections.rend(), [&](const Section& section) {
+        return section.client == told.event.client && !section.closed;
+      });
   if (open == key.sections.rend()) return;
   open->closed = true;
-  open->left = std::max(open->granted, left);
+  open->left = told.event.at - told.event.span;
+  open->left_offset = told.offset;
+  open->bound = std::max(open->bound, told.bound);
 }
 
 void Replay::settle_all(TimePoint known_until) {
@@ -194,8 +205,6 @@ void Replay::settle_all(TimePoint known_until) {
 }
 
 void Replay::settle(Key& key, TimePoint known_until) {
-  Duration widest{};
-  for (const Rank& rank : ranks_) widest = std::max(widest, rank.bound);
   while (!key.sections.empty()) {
     Section& first = key.sections.front();
     if (!first.closed && key.sections.size() > kMostSections) {
@@ -204,7 +213,7 @@ void Replay::settle(Key& key, TimePoint known_until) {
     }
     if (!first.closed) break;
     const bool all_known =
-        known_until == TimePoint::max() || first.left + first.bound + widest <= known_until;
+        known_until == TimePoint::max() || first.left + first.bound + widest_ <= known_until;
     if (!all_known && key.sections.size() <= kMostSections) break;
     for (auto later = std::next(key.sections.begin()); later != key.sections.end(); ++later) {
       if (later->granted >= first.left + first.bound + later->bound) break;
@@ -218,9 +227,16 @@ void Replay::settle(Key& key, TimePoint known_until) {
 
 void Replay::judge(Key& key, const Section& one, Section& later) {
   if (one.shared && later.shared) return;
-  const Duration doubt = one.rank == later.rank ? Duration::zero() : one.bound + later.bound;
   const TimePoint end = later.closed ? std::min(one.left, later.left) : one.left;
-  const Duration together = end - later.granted;
+  Duration together = end - later.granted;
+  Duration doubt = one.bound + later.bound;
+  if (one.rank == later.rank) {
+    // By its own clock, as the offset may have been corrected in between.
+    const TimePoint left = one.left - one.left_offset;
+    const TimePoint later_left = later.closed ? later.left - later.left_offset : TimePoint::max();
+    together = std::min(left, later_left) - (later.granted - later.granted_offset);
+    doubt = Duration::zero();
+  }
   if (together > doubt) {
     later.overlaps = true;
     const TimePoint begin = std::max(later.granted, key.conflict_until);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "loadgen/cluster/reports.h"
 #include "loadgen/record/lock_log.h"
 #include "loadgen/run/worker.h"
 
@@ -22,9 +23,10 @@ class Replay {
  public:
   Replay(RunShared& run, int ranks) : run_(run), ranks_(static_cast<std::size_t>(ranks)) {}
 
-  /// What a rank's clients did; times are those of rank 0, give or take `bound`. All that happened
+  /// What a rank's clients did; times are those of rank 0, as `clock` had it then. All that happened
   /// there before `complete_until` has been told.
-  void add(int rank, std::vector<LockEvent> events, TimePoint complete_until, Duration bound);
+  void add(int rank, const std::vector<LockEvent>& events, TimePoint complete_until,
+           const ClockReport& clock);
   /// This rank tells nothing any more.
   void lose(int rank);
   /// Follows what is known of all ranks. The end: nobody tells anything any more.
@@ -32,15 +34,21 @@ class Replay {
   void finish(TimePoint now);
 
  private:
+  /// By the time of rank 0, which the rank of the event took to be ahead by `offset`.
+  struct Told {
+    LockEvent event;
+    Duration offset{}, bound{};
+    int rank = 0;
+  };
   struct Rank {
-    std::deque<LockEvent> events;
+    std::vector<Told> events;
     TimePoint complete_until = TimePoint::min();
-    Duration bound{};
     bool lost = false;
   };
   struct Section {
     TimePoint granted, left;
-    Duration bound{};
+    Duration granted_offset{}, left_offset{};
+    Duration bound{};  ///< the wider one of its grant's and its end's
     int rank = 0, client = 0;
     bool shared = false, closed = false;
     bool overlaps = false, undecided = false;
@@ -57,13 +65,13 @@ class Replay {
     WaitTicket ticket;
   };
 
-  void follow(int rank, const LockEvent& event);
-  void granted(int rank, const LockEvent& event);
+  void follow(const Told& told);
+  void granted(const Told& told);
   void released(const LockEvent& event);
   /// What a lost rank held and waited for, when all that it told has been followed.
   void forget_open(int rank, TimePoint now);
   void count_streak(Key& key, const LockEvent& event);
-  void close(Key& key, int client, TimePoint left);
+  static void close(Key& key, const Told& told);
   /// Judges the sections that nothing can overlap any more that is not known yet.
   void settle(Key& key, TimePoint known_until);
   void settle_all(TimePoint known_until);
@@ -72,6 +80,7 @@ class Replay {
 
   RunShared& run_;
   std::vector<Rank> ranks_;
+  Duration widest_{};  ///< of all bounds
   std::unordered_map<int, Key> keys_;
   std::unordered_set<int> busy_;                       ///< keys with sections
   std::unordered_map<int, Wait> waits_;                ///< by client

@@ -41,7 +41,7 @@ class ReplayTest : public testing::Test {
   AuditTotals judge(Duration bound = 0us) {
     for (int rank = 0; rank < kRanks; ++rank) {
       replay_.add(rank, events_[static_cast<std::size_t>(rank)], kStart + 1h,
-                  rank == 0 ? 0us : bound);
+                  {.bound = rank == 0 ? 0us : bound});
     }
     replay_.advance();
     replay_.finish(kStart + 2h);
@@ -84,6 +84,37 @@ TEST_F(ReplayTest, AGapThatIsWithinTheBoundsIsUndecidedToo) {
   EXPECT_EQ(judge(50us).undecided, 1U);
 }
 
+TEST_F(ReplayTest, AnEventIsAsUncertainAsTheClockWasThen) {
+  section(0, 0ms, 1ms, 5ms);
+  section(1, 0ms, 5ms - 300us, 8ms);
+  replay_.add(1, events_[1], kStart + 10ms, {.bound = 1ms});
+  replay_.add(1, {}, kStart + 1h, {.bound = 1us});
+  replay_.add(0, events_[0], kStart + 1h, {});
+  replay_.advance();
+  EXPECT_EQ(run_.shared().audit.totals().overlaps, 0U);
+  EXPECT_EQ(run_.shared().audit.totals().undecided, 1U);
+}
+
+TEST_F(ReplayTest, ACorrectedClockDoesNotChangeTheOrderWithinARank) {
+  section(0, 0ms, 1ms, 5ms);
+  section(1, 5ms, 5ms + 50us, 8ms);
+  section(0, 8ms, 8ms + 50us, 9ms);
+  // All of them on rank 1, and the second and the third told by a clock that was set back by 700 us.
+  const auto corrected = [&](std::vector<LockEvent> events) {
+    for (LockEvent& event : events) event.at -= 700us;
+    return events;
+  };
+  const auto middle = events_[0].begin() + 4;
+  replay_.add(1, {events_[0].begin(), middle}, kStart + 6ms, {.offset = 700us, .bound = 1ms});
+  replay_.add(1, corrected(events_[1]), kStart + 8ms, {.bound = 1us});
+  replay_.add(1, corrected({middle, events_[0].end()}), kStart + 1h, {.bound = 1us});
+  replay_.lose(0);
+  replay_.advance();
+  EXPECT_EQ(run_.shared().audit.totals().overlaps, 0U);
+  EXPECT_EQ(run_.shared().audit.totals().undecided, 0U);
+  EXPECT_EQ(count(Count::contended_grants), 0U);
+}
+
 TEST_F(ReplayTest, ASharedLockMayBeHeldByTwoRanks) {
   section(0, 0ms, 1ms, 5ms, Mode::shared);
   section(1, 0ms, 3ms, 8ms, Mode::shared);
@@ -124,10 +155,10 @@ TEST_F(ReplayTest, AStreakEndsWithAGrantToAnotherRank) {
 TEST_F(ReplayTest, NothingIsJudgedBeforeAllRanksHaveTold) {
   section(0, 0ms, 1ms, 5ms);
   section(1, 0ms, 3ms, 8ms);
-  replay_.add(0, events_[0], kStart + 1h, 0us);
+  replay_.add(0, events_[0], kStart + 1h, {});
   replay_.advance();
   EXPECT_EQ(count(Count::contended_grants), 0U);
-  replay_.add(1, events_[1], kStart + 1h, 0us);
+  replay_.add(1, events_[1], kStart + 1h, {});
   replay_.advance();
   EXPECT_EQ(count(Count::contended_grants), 2U);
 }
@@ -136,8 +167,8 @@ TEST_F(ReplayTest, ARankThatWasLostWhileItHeldTheLockAccusesNobody) {
   tell(0, {.at = kStart, .kind = Happened::waits});
   tell(0, {.at = kStart + 1ms, .span = 1ms, .kind = Happened::granted});
   for (int i = 1; i < 50; ++i) section(1, 100ms * i, 100ms * i + 1ms, 100ms * i + 2ms);
-  replay_.add(0, events_[0], kStart + 2ms, 0us);
-  replay_.add(1, events_[1], kStart + 1h, 0us);
+  replay_.add(0, events_[0], kStart + 2ms, {});
+  replay_.add(1, events_[1], kStart + 1h, {});
   replay_.lose(0);
   replay_.advance();
   replay_.finish(kStart + 2h);
