@@ -48,13 +48,14 @@ std::optional<Sighting> Votes::seen(std::size_t node, const Sighting& sighting) 
   }
   Lock& lock = found->second;
   Vote& vote = lock.votes[node];
+  const bool gave_up = !lock.holder.empty() && vote.owner == lock.holder;
   vote = {};
   if (!sighting.holders.empty()) {
     vote.owner = sighting.holders.front().owner;
     if (sighting.ttl_left) vote.ends = sighting.at + *sighting.ttl_left;
   }
   const Leader leader = leader_of(lock.votes);
-  const bool held = leader.votes >= majority();
+  const bool held = leader.votes >= majority() && leader.owner != lock.left;
   const std::string holder = held ? leader.owner : std::string();
   const auto ends = held ? end_of(lock, holder) : std::nullopt;
   if (held || leader.votes == 0) {
@@ -83,6 +84,7 @@ std::optional<Sighting> Votes::seen(std::size_t node, const Sighting& sighting) 
     told.no_ttl = !ends;
     told.ended.reset();
   }
+  lock.left = gave_up && holder != lock.holder ? lock.holder : std::string();
   lock.holder = holder;
   lock.ends = ends;
   if (leader.votes == 0) locks_.erase(found);
@@ -102,6 +104,7 @@ std::vector<Sighting> Votes::settled(TimePoint now) {
     minority.nodes = nodes_;
     told.push_back(std::move(minority));
     lock.minority_since = TimePoint::max();
+    lock.left.clear();
   }
   return told;
 }

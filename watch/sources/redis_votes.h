@@ -34,6 +34,7 @@ class Votes {
   struct Lock {
     std::vector<Vote> votes;
     std::string holder;  ///< with a majority; empty: none
+    std::string left;    ///< has just given it up; the last nodes to tell of its grant may still do
     std::optional<TimePoint> ends{};
     TimePoint minority_since = TimePoint::max();
   };

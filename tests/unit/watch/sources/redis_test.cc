@@ -308,6 +308,18 @@ TEST(QuorumVotes, AMajorityHolds) {
   EXPECT_EQ(votes.size(), 0U);
 }
 
+TEST(QuorumVotes, ANodeThatTellsOfTheGrantLateDoesNotRepeatIt) {
+  Votes votes(3, 100);
+  votes.seen(0, vote("a", 0));
+  EXPECT_TRUE(votes.seen(2, vote("a", 1)));
+  EXPECT_TRUE(votes.seen(0, vote("", 50))) << "released";
+  EXPECT_FALSE(votes.seen(1, vote("a", 51)));
+  EXPECT_FALSE(votes.seen(1, vote("", 52)));
+  votes.seen(2, vote("", 53));
+  votes.seen(0, vote("a", 60));
+  EXPECT_TRUE(votes.seen(1, vote("a", 61))) << "taken again";
+}
+
 TEST(QuorumVotes, AMinorityThatStaysIsTold) {
   Votes votes(3, 100);
   votes.seen(0, vote("a", 0));
