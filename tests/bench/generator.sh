@@ -2,10 +2,11 @@
 # Is the load generator the bottleneck? Commands per second through redis-set-nx-lua, a key per client, with the
 # clients on fibers and on threads, against redis-benchmark sending the same two commands on as many connections
 # to the same server, in turn: the harmonic mean of their rates, with locks there for the release to free. Prints
-# for each number of clients the medians, the ratio of fibers to redis-benchmark, and the memory that lockbench
-# takes per client on fibers (resident at its peak, divided by the clients). Exits 1 if a ratio is below 1.0 (one
-# client), 1.4 (up to 1,000) or 1.25 (more), or if a client of 8,000 and more takes over 16 KiB. "-": it could not
-# be measured. Wants a machine with nothing else to do.
+# for each number of clients the medians, the ratio of fibers to redis-benchmark, the memory that lockbench takes per
+# client on fibers (resident at its peak, divided by the clients), and how much of a core the server used then: near
+# 100 %, no generator could have had more. Exits 1 if a ratio is below 1.0 (one client), 1.4 (up to 1,000) or 1.25
+# (more), or if a client of 8,000 and more takes over 16 KiB. "-": it could not be measured. Wants a machine with
+# nothing else to do.
 # Usage: generator.sh [CLIENTS...]     default: 1 50 8000 18000
 # ROUNDS=5 SECONDS_EACH=3 change the length, CSV=FILE also writes the figures, OPTIONS='--threads 2' adds options
 # for fibers.
@@ -64,10 +65,11 @@ run_ours() { # fibers or threads
     return
   fi
   echo "$peak" >>"$work/memory_of_$1"
-  python3 - "$work/result.json" >>"$work/$1" <<'PYTHON'
+  python3 - "$work/result.json" "$work/server_on_$1" >>"$work/$1" <<'PYTHON'
 import json, sys
 run = json.load(open(sys.argv[1]))["runs"][0]
 print(run["sections_per_second"] * run["commands_per_section"])
+print(100 * run["sections_per_second"] * run["server_cpu_seconds_per_section"], file=open(sys.argv[2], "a"))
 for reason in run["generator"]["reasons"]:
     print("invalid:", reason, file=sys.stderr)
 PYTHON
@@ -79,13 +81,14 @@ run_threads() {
 }
 
 missed=0
-echo "clients,redis_benchmark,threads,fibers,kib_per_client" >"$csv"
-printf '%8s %22s %16s %16s %7s %s\n' clients "redis-benchmark cmd/s" "threads cmd/s" "fibers cmd/s" ratio "KiB/client"
+echo "clients,redis_benchmark,threads,fibers,kib_per_client,server_cpu_percent" >"$csv"
+printf '%8s %22s %16s %16s %7s %10s %s\n' clients "redis-benchmark cmd/s" "threads cmd/s" "fibers cmd/s" ratio "KiB/client" \
+  "server CPU"
 for n in "${clients[@]}"; do
   # A short sounding, so that all last about as long.
   rate=$(benchmark "$n" $((20000 + 4 * n)) SET key:__rand_int__ $token NX PX 10000)
   requests=$(awk -v r="$rate" -v s="$seconds" 'BEGIN { printf "%d", r * s / 2 }')
-  for side in theirs fibers threads memory_of_fibers memory_of_threads; do : >"$work/$side"; done
+  for side in theirs fibers threads {memory_of,server_on}_{fibers,threads}; do : >"$work/$side"; done
   for round in $(seq "$rounds"); do
     sides=(theirs threads fibers)
     for turn in 0 1 2; do
@@ -94,12 +97,13 @@ for n in "${clients[@]}"; do
     done
   done
   awk -v n="$n" -v theirs="$(median <"$work/theirs")" -v threads="$(median <"$work/threads")" \
-    -v fibers="$(median <"$work/fibers")" -v peak="$(median <"$work/memory_of_fibers")" -v csv="$csv" 'BEGIN {
+    -v fibers="$(median <"$work/fibers")" -v peak="$(median <"$work/memory_of_fibers")" \
+    -v server="$(median <"$work/server_on_fibers")" -v csv="$csv" 'BEGIN {
     ratio = fibers / theirs; kib = peak / n
     kib_shown = n < 1000 ? "-" : sprintf("%.1f", kib)
     rounded = threads == "-" ? "-" : sprintf("%.0f", threads)
-    printf("%8d %22.0f %16s %16.0f %7.3f %s\n", n, theirs, rounded, fibers, ratio, kib_shown)
-    printf("%d,%.0f,%s,%.0f,%s\n", n, theirs, rounded, fibers, kib_shown) >>csv
+    printf("%8d %22.0f %16s %16.0f %7.3f %10s %8.0f %%\n", n, theirs, rounded, fibers, ratio, kib_shown, server)
+    printf("%d,%.0f,%s,%.0f,%s,%.0f\n", n, theirs, rounded, fibers, kib_shown, server) >>csv
     exit ratio < (n == 1 ? 1.0 : n < 1000 ? 1.4 : 1.25) || (n >= 8000 && kib > 16)
   }' || missed=1
 done

@@ -62,10 +62,13 @@ def draw(rows):
         y = y_of(line * step)
         parts.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="#dddddd"/>')
         parts.append(text(LEFT - 8, y + 4, f"{line * step:,.0f}", "end"))
-    for row in rows:
-        clients = row["clients"]
+    labelled = -math.inf
+    for clients in sorted(row["clients"] for row in rows):
         label = f"{clients:g}" if clients < 1000 else f"{clients / 1000:g}k"
-        parts.append(text(x_of(clients), HEIGHT - BOTTOM + 18, label))
+        if x_of(clients) - labelled < 24:  # labels must not overlap
+            continue
+        labelled = x_of(clients)
+        parts.append(text(labelled, HEIGHT - BOTTOM + 18, label))
     labels = []
     for name, label, colour in CURVES:
         points = [(x_of(row["clients"]), y_of(row[name])) for row in rows if row[name] is not None]
@@ -77,7 +80,7 @@ def draw(rows):
         labels.append((points[-1][1], label, colour))
     last = -math.inf
     for y, label, colour in sorted(labels):
-        last = max(y, last + 16)  # labels of close curves must not overlap
+        last = max(y, last + 16)  # nor those of close curves
         parts.append(text(WIDTH - RIGHT + 10, last + 4, label, "start", colour))
     return "\n".join([*parts, "</svg>", ""])
 
