@@ -33,7 +33,7 @@ run_theirs() {
   node "$peer/peer.js" "$address" "$clients" "$seconds" | tee -a "$work/theirs" >"$work/last_of_theirs"
 }
 run_ours() {
-  "$lockbench" run etcd --etcd "http://$address" --clients "$clients" --keys per-client --duration "${seconds}s" \
+  "$lockbench" run etcd --load reacquire --etcd "http://$address" --clients "$clients" --keys per-client --duration "${seconds}s" \
     --quiet --format json --out "$work/result.json" >/dev/null
   awk -F'[:,]' '/"sections_per_second"/ { print $2; exit }' "$work/result.json" | tee -a "$work/ours" >"$work/last_of_ours"
 }

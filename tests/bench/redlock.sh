@@ -43,7 +43,7 @@ figures() {
     in_acquire && /"p50"/ { p = $2 * 1e6; in_acquire = 0; printf "%.0f %.1f\n", s, p; exit }' "$1"
 }
 run() { # strategy urls...
-  "$lockbench" run "$1" "${@:2}" --clients 1 --duration "${seconds}s" --quiet --format json \
+  "$lockbench" run "$1" "${@:2}" --clients 1 --load reacquire --duration "${seconds}s" --quiet --format json \
     --out "$work/result.json" >/dev/null
   figures "$work/result.json"
 }

@@ -39,7 +39,7 @@ javac -cp "$peer_path" -d "$work" "$here/CuratorBench.java"
 
 curator() { java -cp "$peer_path" CuratorBench "127.0.0.1:$port" "$clients" "$1" "$warmup" "$seconds"; }
 lockbench() {
-  "$build/lockbench" run zookeeper --zookeeper "127.0.0.1:$port" --clients "$clients" --keys "$1" \
+  "$build/lockbench" run zookeeper --load reacquire --zookeeper "127.0.0.1:$port" --clients "$clients" --keys "$1" \
     --warmup "${warmup}s" --duration "${seconds}s" --quiet --out "$work/result.json" > "$work/table"
   python3 -c 'import json,sys; print(round(json.load(open(sys.argv[1]))["runs"][0]["sections_per_second"]))' \
     "$work/result.json"
