@@ -56,12 +56,12 @@ void Replay::advance() {
   std::vector<std::pair<TimePoint, Told>> now;
   for (Rank& rank : ranks_) {
     // A rank knows the order of what happened there better than its idea of rank 0's clock does.
-    std::stable_sort(rank.events.begin(), rank.events.end(), [](const Told& one, const Told& other) {
-      return one.event.at - one.offset < other.event.at - other.offset;
-    });
-    const auto later = std::find_if(rank.events.begin(), rank.events.end(), [&](const Told& told) {
-      return told.event.at > known_until;
-    });
+    std::stable_sort(rank.events.begin(), rank.events.end(),
+                     [](const Told& one, const Told& other) {
+                       return one.event.at - one.offset < other.event.at - other.offset;
+                     });
+    const auto later = std::find_if(rank.events.begin(), rank.events.end(),
+                                    [&](const Told& told) { return told.event.at > known_until; });
     TimePoint latest = TimePoint::min();
     for (auto told = rank.events.begin(); told != later; ++told) {
       latest = std::max(latest, told->event.at);

@@ -23,8 +23,8 @@ class Replay {
  public:
   Replay(RunShared& run, int ranks) : run_(run), ranks_(static_cast<std::size_t>(ranks)) {}
 
-  /// What a rank's clients did; times are those of rank 0, as `clock` had it then. All that happened
-  /// there before `complete_until` has been told.
+  /// What a rank's clients did; times are those of rank 0, as `clock` had it then. All that
+  /// happened there before `complete_until` has been told.
   void add(int rank, const std::vector<LockEvent>& events, TimePoint complete_until,
            const ClockReport& clock);
   /// This rank tells nothing any more.
