@@ -22,11 +22,13 @@ bool all_digits(std::string_view text) {
 /// Of a maker's name before a sequence node's own, which is left in `name`.
 std::string take_maker(std::string_view& name) {
   constexpr std::string_view kProtected = "_c_";
-  if (name.starts_with(kProtected) && is_uuid(name.substr(kProtected.size(), kUuid))) {
+  if (name.starts_with(kProtected)) {
     std::string maker(name.substr(kProtected.size(), kUuid));
-    name.remove_prefix(kProtected.size() + kUuid);
-    if (name.starts_with('-')) name.remove_prefix(1);
-    return maker;
+    if (is_uuid(maker)) {
+      name.remove_prefix(kProtected.size() + maker.size());
+      if (name.starts_with('-')) name.remove_prefix(1);
+      return maker;
+    }
   }
   for (const std::size_t length : {kUuid, kPlainUuid}) {
     if (name.size() <= length || !is_uuid(name.substr(0, length))) continue;
