@@ -38,7 +38,7 @@ class ClockModel {
   /// Without a sample the bound is a day.
   Estimate at(TimePoint local) const;
 
-  /// Whether the drift is known ten times better than that it is less than any clock's.
+  /// Whether the drift is known to a tenth of what clocks differ by.
   bool knows_drift() const { return own_ || drift_error_ <= kMostDrift / 10; }
   /// By what share the other clock runs faster than ours.
   double drift() const { return drift_; }

@@ -79,8 +79,11 @@ void Link::close(bool together) {
 void Link::send(int to, Kind kind, std::string body) {
   if (to == rank_)
     return deliver(is_for_root(kind) ? root_ : member_, {rank_, kind, std::move(body)});
-  const std::scoped_lock lock(outgoing_mutex_);
-  outgoing_.emplace_back(to, Message{rank_, kind, std::move(body)});
+  {
+    const std::scoped_lock lock(outgoing_mutex_);
+    outgoing_.emplace_back(to, Message{rank_, kind, std::move(body)});
+  }
+  to_send_.notify_one();
 }
 
 void Link::send_to_all(Kind kind, const std::string& body) {
@@ -142,7 +145,9 @@ void Link::work(const std::stop_token& stop) {
     if (now < attentive_until_) {
       sched_yield();
     } else if (!busy) {
-      std::this_thread::sleep_for(kBetweenLooks);
+      // MPI tells nobody that a message has come; what is to be sent does.
+      std::unique_lock lock(outgoing_mutex_);
+      to_send_.wait_for(lock, stop, kBetweenLooks, [this] { return !outgoing_.empty(); });
     }
   }
   flush();

@@ -87,6 +87,7 @@ class Link {
   std::atomic<TimePoint> root_heard_at_{};
   Box root_, member_;
   std::mutex outgoing_mutex_;
+  std::condition_variable_any to_send_;
   std::deque<std::pair<int, Message>> outgoing_;
   mutable std::mutex clock_mutex_;
   ClockModel clock_;

@@ -4,7 +4,7 @@
 # to the same server, in turn: the harmonic mean of their rates, with locks there for the release to free. Prints
 # for each number of clients the medians, the ratio of fibers to redis-benchmark, the memory that lockbench takes per
 # client on fibers (resident at its peak, divided by the clients), and how much of a core the server used then: near
-# 100 %, no generator could have had more. Exits 1 if a ratio is below 1.0 (one client), 1.4 (up to 1,000) or 1.25
+# 100 %, the server is the limit. Exits 1 if a ratio is below 1.0 (one client), 1.4 (up to 1,000) or 1.25
 # (more), or if a client of 8,000 and more takes over 16 KiB. "-": it could not be measured. Wants a machine with
 # nothing else to do.
 # Usage: generator.sh [CLIENTS...]     default: 1 50 8000 18000

@@ -99,8 +99,7 @@ TEST_F(ReplayTest, ACorrectedClockDoesNotChangeTheOrderWithinARank) {
   section(0, 0ms, 1ms, 5ms);
   section(1, 5ms, 5ms + 50us, 8ms);
   section(0, 8ms, 8ms + 50us, 9ms);
-  // All of them on rank 1, and the second and the third told by a clock that was set back by 700
-  // us.
+  // All of them on rank 1, which after the first corrects what it takes for rank 0's time.
   const auto corrected = [&](std::vector<LockEvent> events) {
     for (LockEvent& event : events) event.at -= 700us;
     return events;
