@@ -84,16 +84,25 @@ TEST_F(ReplayTest, AGapThatIsWithinTheBoundsIsUndecidedToo) {
   EXPECT_EQ(judge(50us).undecided, 1U);
 }
 
-TEST_F(ReplayTest, AnEventIsAsUncertainAsTheClockWasThen) {
+/// The grant and the release are told with a bound each, and are 300 us within other sections.
+class UncertainSection : public ReplayTest,
+                         public testing::WithParamInterface<std::pair<Duration, Duration>> {};
+
+TEST_P(UncertainSection, IsAsUncertainAsTheClockWasThen) {
   section(0, 0ms, 1ms, 5ms);
   section(1, 0ms, 5ms - 300us, 8ms);
-  replay_.add(1, events_[1], kStart + 10ms, {.bound = 1ms});
+  section(0, 5ms, 8ms - 300us, 9ms);
+  const auto release = events_[1].begin() + 2;
+  replay_.add(1, {events_[1].begin(), release}, kStart + 6ms, {.bound = GetParam().first});
+  replay_.add(1, {release, events_[1].end()}, kStart + 10ms, {.bound = GetParam().second});
   replay_.add(1, {}, kStart + 1h, {.bound = 1us});
   replay_.add(0, events_[0], kStart + 1h, {});
   replay_.advance();
   EXPECT_EQ(run_.shared().audit.totals().overlaps, 0U);
-  EXPECT_EQ(run_.shared().audit.totals().undecided, 1U);
+  EXPECT_EQ(run_.shared().audit.totals().undecided, 2U);
 }
+INSTANTIATE_TEST_SUITE_P(Bounds, UncertainSection,
+                         testing::Values(std::pair{1000us, 1us}, std::pair{1us, 1000us}));
 
 TEST_F(ReplayTest, ACorrectedClockDoesNotChangeTheOrderWithinARank) {
   section(0, 0ms, 1ms, 5ms);
