@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the fuzzers with AddressSanitizer and UndefinedBehaviorSanitizer, and prints for each target how many inputs
-# it read, how many a second, and what it found. Exits 1 if one found something: the input is then in
-# build/fuzz/findings; once it is mended, a copy belongs to tests/fuzz/corpus.
+# it read, how many a second, and what it found. Exits 1 if one found something: the input and the log are then in
+# build/fuzz/findings; once it is mended, a copy of the input belongs to tests/fuzz/corpus.
 # Usage: fuzz.sh [TARGET...]     RUNS=1000000 MINUTES=60 LENGTH=4096 AT_ONCE=2 bound each target and the inputs' bytes
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -29,7 +29,7 @@ fuzz() {
     /^stat::average_exec_per_sec/ { speed = $2 }
     END { printf("%-12s %9d runs %7d/s  %s\n", target, runs, speed, code ? "FOUND SOMETHING" : "no finding") }' \
     "$work/$target.log"
-  [ "$code" -eq 0 ] || { grep -m1 -E 'ERROR|runtime error|ALARM' "$work/$target.log" || tail -3 "$work/$target.log"; return 1; }
+  [ "$code" -eq 0 ] || { cp "$work/$target.log" build/fuzz/findings && grep -m1 -E 'ERROR|runtime error|ALARM' "$work/$target.log" || tail -3 "$work/$target.log"; return 1; }
 }
 export -f fuzz
 printf '%s\n' "${targets[@]}" | xargs -P "${AT_ONCE:-2}" -I{} bash -c 'fuzz {}'
