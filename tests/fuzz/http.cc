@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <string>
 
@@ -37,7 +38,10 @@ std::string answer_to(std::string_view bytes, std::chrono::milliseconds patience
   // Closed without a TIME_WAIT: a million of those find no more ports.
   const linger reset{.l_onoff = 1, .l_linger = 0};
   ::setsockopt(client, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-  require(::connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+  // libFuzzer's alarm interrupts calls.
+  while (::connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+    require(errno == EINTR);
+  }
   // Not before, as connecting would have to be as quick.
   ::setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   ::setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
@@ -46,8 +50,8 @@ std::string answer_to(std::string_view bytes, std::chrono::milliseconds patience
   std::string answer;
   std::array<char, 4096> piece{};
   ssize_t got = 0;
-  while ((got = ::recv(client, piece.data(), piece.size(), 0)) > 0) {
-    answer.append(piece.data(), static_cast<std::size_t>(got));
+  while ((got = ::recv(client, piece.data(), piece.size(), 0)) > 0 || (got < 0 && errno == EINTR)) {
+    if (got > 0) answer.append(piece.data(), static_cast<std::size_t>(got));
   }
   ::close(client);
   return answer;
