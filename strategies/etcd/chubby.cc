@@ -22,11 +22,7 @@ class Chubby : public QueuedLock {
       : QueuedLock(context), lock_delay_(context.options.lock_delay) {}
 
  protected:
-  std::vector<Duration> lease_ttls(Duration ttl) const override {
-    // Rounded to seconds, as the store counts, so that the difference is not less than the delay.
-    const Duration whole = std::chrono::seconds(ceil_seconds(ttl));
-    return {whole, whole + lock_delay_};
-  }
+  std::optional<Duration> outlasts_by() const override { return lock_delay_; }
 
   /// In jeopardy it waits until the session is safe or has expired: for the lock-delay no other
   /// client can be granted the locks of this session.

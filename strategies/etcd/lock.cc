@@ -39,21 +39,30 @@ QueuedLock::~QueuedLock() {
 StoreResult<std::shared_ptr<Session>> QueuedLock::open_session(const AcquireRequest& request) {
   auto session = std::make_shared<Session>();
   const TimePoint asked_at = env_.now();
-  std::optional<GrantedLease> own;
-  for (const Duration ttl : lease_ttls(request.ttl)) {
-    auto granted = etcd_.grant_lease(ceil_seconds(ttl), request.key, request.stop);
-    if (!granted) {
-      end(*session, request.key, request.stop);
-      // The lock itself was not requested.
-      granted.error().kind = StoreError::Kind::not_sent;
-      return tl::unexpected(std::move(granted.error()));
-    }
-    if (!own) own = *granted;
-    session->leases.push_back(granted->id);
+  const auto own = add_lease(*session, request.ttl, request);
+  if (!own) return tl::unexpected(own.error());
+  std::vector<LeaseId> outlasting;
+  if (const auto longer = outlasts_by()) {
+    // The server may have granted the first more than was asked for.
+    const auto second = add_lease(*session, own->ttl + *longer, request);
+    if (!second) return tl::unexpected(second.error());
+    outlasting.push_back(second->id);
   }
-  const std::vector<LeaseId> outlasting(session->leases.begin() + 1, session->leases.end());
   session->kept.emplace(context_, endpoint_, *own, asked_at, outlasting);
   return session;
+}
+
+StoreResult<GrantedLease> QueuedLock::add_lease(Session& session, Duration ttl,
+                                                const AcquireRequest& request) {
+  auto granted = etcd_.grant_lease(ceil_seconds(ttl), request.key, request.stop);
+  if (granted) {
+    session.leases.push_back(granted->id);
+  } else {
+    end(session, request.key, request.stop);
+    // The lock itself was not requested.
+    granted.error().kind = StoreError::Kind::not_sent;
+  }
+  return granted;
 }
 
 StoreResult<std::shared_ptr<Session>> QueuedLock::session_for(const AcquireRequest& request) {

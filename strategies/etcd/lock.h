@@ -61,8 +61,8 @@ class QueuedLock : public LockStrategy {
  protected:
   using Looked = StoreResult<std::optional<Standing>>;
 
-  /// The TTLs of a session's leases.
-  virtual std::vector<Duration> lease_ttls(Duration ttl) const { return {ttl}; }
+  /// By how much a session's second lease outlives its own; nothing: it has none.
+  virtual std::optional<Duration> outlasts_by() const { return std::nullopt; }
   /// Whether the session can be used; may wait to find out.
   virtual bool usable(const Session& session, const AcquireRequest& request);
   /// Creates the place. Nothing: the session's lease is gone.
@@ -81,6 +81,9 @@ class QueuedLock : public LockStrategy {
 
   StoreResult<std::shared_ptr<Session>> session_for(const AcquireRequest& request);
   StoreResult<std::shared_ptr<Session>> open_session(const AcquireRequest& request);
+  /// Adds a lease to a session that is opened, or ends the session.
+  StoreResult<GrantedLease> add_lease(Session& session, Duration ttl,
+                                      const AcquireRequest& request);
   /// The place is gone. Ends its session if that is retired and this was its last place.
   void give_up(Place& place, const std::stop_token& stop);
   /// The place could not be left and may still exist. Retires its session; if that goes on for

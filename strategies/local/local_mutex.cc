@@ -131,7 +131,7 @@ const Registration registration(Descriptor{
     .backend = "local",
     .summary =
         "A mutex per key in this process, first come, first served: the control without a store",
-    .source = "article 004 (the JDK's lock)",
+    .source = "control",
     .traits = {.expiry = Expiry::none,
                .release_check = OwnerCheck::atomic,
                .one_process = true,

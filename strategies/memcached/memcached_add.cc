@@ -30,7 +30,7 @@ const Registration registration(Descriptor{
     .summary = "add and delete: after an overrun it deletes its successor's lock",
     .acquire_commands = {"add key token ttl"},
     .release_commands = {"delete key"},
-    .source = "article 004; memcached wiki \"ProgrammingTricks\" (ghetto central locking)",
+    .source = "memcached wiki \"ProgrammingTricks\" (ghetto central locking)",
     .superseded_by = "memcached-add-cas",
     .superseded_because = "its release frees the lock of another client",
     .traits = {.expiry = Expiry::ttl,

@@ -49,7 +49,7 @@ const Registration registration(Descriptor{
     .summary = "add, released by gets and a cas to an expired item, which cannot hit a successor",
     .acquire_commands = {"add key token ttl"},
     .release_commands = {"gets key", "cas key expired"},
-    .source = "article 004; memcached's protocol.txt",
+    .source = "memcached's protocol.txt",
     .typical = true,
     .libraries = {{"Java", "xmemcached", "add with {ttl}, cas"},
                   {"Go", "gomemcache", "Add with Expiration {ttl}, CompareAndSwap"},

@@ -48,7 +48,6 @@ AcquireResult QueueLock::acquire(const AcquireRequest& request) {
   AcquireResult result;
   result.attempts = 1;
   const bool may_wait = request.deadline > env_.now();
-  const TimePoint asked_at = env_.now();
   StoreResult<Grant> grant = Grant{};
   if (auto ready = prepare(request, may_wait); !ready) {
     grant = tl::unexpected(std::move(ready.error()));
@@ -62,11 +61,12 @@ AcquireResult QueueLock::acquire(const AcquireRequest& request) {
   }
   result.outcome = outcome_of_grant(grant->kind, may_wait);
   if (result.outcome != AcquireOutcome::acquired) return result;
+  // Confirmed by the grant: when it was asked for, another client may have held the lock.
   result.lease = Lease{.key = std::string(request.key),
                        .token = random_token(env_),
                        .mode = request.mode,
                        .fencing = grant->fencing,
-                       .state = std::make_shared<LeaseState>(TimePoint::max(), asked_at)};
+                       .state = std::make_shared<LeaseState>(TimePoint::max(), env_.now())};
   granted(*result.lease);
   return result;
 }

@@ -66,8 +66,11 @@ class Advisory : public QueueLock {
     if (!held) return {ReleaseOutcome::not_owner, {}};
     const Lock lock{advisory_number(lease.key), lease.mode};
     const auto answer = unlock(lock, lease.key);
-    if (!answer) return {ReleaseOutcome::failed, answer.error().message};
     session_.unbind(lease.state);
+    if (!answer) {
+      disown(lock, lease.key);
+      return {ReleaseOutcome::failed, answer.error().message};
+    }
     const auto released = read_flag(answer->value);
     if (answer->done() && !released) {
       return {ReleaseOutcome::failed, session_.not_understood("t or f", *answer).value().message};
@@ -82,13 +85,18 @@ class Advisory : public QueueLock {
   Session& session() override { return session_; }
 
   StoreResult<Grant> take(const AcquireRequest& request, bool may_wait) override {
-    const std::string number = std::to_string(advisory_number(request.key));
+    const Lock lock{advisory_number(request.key), request.mode};
+    const std::string number = std::to_string(lock.first);
     const Statements& ask = statements(request.mode);
     const auto answer = session_.call(may_wait ? ask.lock : ask.try_lock, request.key, {&number, 1},
                                       {.wait_until = request.deadline, .stop = request.stop});
     const bool in_error = answer ? answer->kind == Answer::Kind::cancelled
                                  : answer.error().kind == StoreError::Kind::rejected;
-    if (in_error) disown({advisory_number(request.key), request.mode}, request.key);
+    if (in_error) {
+      disown(lock, request.key);
+    } else if (answer && answer->kind == Answer::Kind::lock_not_available) {
+      take_back(lock, request.key);
+    }
     return to_grant(answer, session_);
   }
 
@@ -106,10 +114,17 @@ class Advisory : public QueueLock {
     return session_.call(statements(lock.second).unlock, key, {&number, 1});
   }
 
-  /// The lock may have been granted before its statement failed; it would outlive the failure.
+  /// After a statement that failed. A grant outlives the failure of its statement, so the session
+  /// may have a lock of which this client has no lease.
   void disown(const Lock& lock, std::string_view key) {
     std::erase_if(held_, [](const auto& lease) { return lease.first->lost_at().has_value(); });
     if (held_.empty()) return session_.close();
+    take_back(lock, key);
+  }
+
+  /// The same where the session goes on: after a wait in vain, too, as the time may be up between
+  /// the grant and the moment in which the server's process sees it.
+  void take_back(const Lock& lock, std::string_view key) {
     if (!is_held(lock)) {
       (void)unlock(lock, key);
     } else if (doubts_.size() < kMaxDoubts) {
@@ -124,13 +139,14 @@ class Advisory : public QueueLock {
   }
 
   bool is_held(const Lock& lock) const {
-    return std::any_of(held_.begin(), held_.end(),
-                       [&](const auto& lease) { return lease.second == lock; });
+    return std::any_of(held_.begin(), held_.end(), [&](const auto& lease) {
+      return lease.second == lock && !lease.first->lost_at();
+    });
   }
 
   Session session_;
   std::map<std::shared_ptr<LeaseState>, Lock> held_;  ///< by lease
-  std::multiset<Lock> doubts_;                        ///< see disown()
+  std::multiset<Lock> doubts_;                        ///< see take_back()
 };
 
 const Registration registration(Descriptor{
@@ -140,7 +156,8 @@ const Registration registration(Descriptor{
                "shared mode",
     .acquire_commands = {"set_config lock_timeout (when it changes)",
                          "pg_advisory_lock hash(key), then nextval",
-                         "pg_try_advisory_lock hash(key), then nextval (without waiting)"},
+                         "pg_try_advisory_lock hash(key), then nextval (without waiting)",
+                         "pg_advisory_unlock hash(key) (after a wait in vain)"},
     .release_commands = {"pg_advisory_unlock hash(key)"},
     .source = "PostgreSQL documentation, 13.3.5 \"Advisory Locks\"",
     .typical = true,

@@ -80,8 +80,12 @@ class Row : public QueueLock {
   /// COMMIT, which is answered by ROLLBACK if the transaction had failed.
   ReleaseResult end(Session& session, const Lease& lease) {
     const auto answer = session.call(commit, lease.key, {});
-    if (!answer) return {ReleaseOutcome::failed, answer.error().message};
     session.unbind(lease.state);
+    if (!answer) {
+      // An open transaction ends with the connection.
+      session.close();
+      return {ReleaseOutcome::failed, answer.error().message};
+    }
     if (answer->done() && answer->tag == "COMMIT") return {ReleaseOutcome::released, {}};
     if (answer->done() && answer->tag != "ROLLBACK") {
       return {ReleaseOutcome::failed,

@@ -50,7 +50,7 @@ const Registration registration(Descriptor{
     .summary = "SET NX PX and INCR in one script: each grant carries a growing fencing number",
     .acquire_commands = {"EVALSHA fenced_acquire key key:fencing token ttl"},
     .release_commands = {"EVALSHA release_if_token key token"},
-    .source = "Martin Kleppmann, \"How to do distributed locking\" (article 003)",
+    .source = "Martin Kleppmann, \"How to do distributed locking\"",
     .libraries = {{"Java", "Redisson getFencedLock", "lockAndGetToken with a lease time of {ttl}"}},
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::atomic,

@@ -25,7 +25,7 @@ const Registration registration(Descriptor{
                "all clients' clocks",
     .acquire_commands = {"SETNX key now+ttl", "GET key", "GETSET key now+ttl"},
     .release_commands = {"DEL key"},
-    .source = "article 000",
+    .source = "common practice: the pattern of redis.io \"SETNX\" without its last check",
     .superseded_by = "redis-set-nx-lua",
     .superseded_because = "it trusts the clocks of all clients",
     .traits = {.expiry = Expiry::ttl,

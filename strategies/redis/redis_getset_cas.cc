@@ -21,7 +21,7 @@ const Registration registration(Descriptor{
     .summary = "As redis-getset, granted only if GETSET replaced the value that GET saw",
     .acquire_commands = {"SETNX key now+ttl", "GET key", "GETSET key now+ttl"},
     .release_commands = {"DEL key"},
-    .source = "article 002",
+    .source = "redis.io \"SETNX\", \"Design pattern: Locking with SETNX\"",
     .superseded_by = "redis-set-nx-lua",
     .superseded_because = "it trusts the clocks of all clients",
     .traits = {.expiry = Expiry::ttl,

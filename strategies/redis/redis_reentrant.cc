@@ -21,7 +21,7 @@ const Registration registration(Descriptor{
         "A hash counts how often its owner, a thread number, took it; waits as long as PTTL says",
     .acquire_commands = {"EVALSHA reentrant_acquire key owner ttl"},
     .release_commands = {"EVALSHA reentrant_release key owner ttl"},
-    .source = "article 004",
+    .source = "common practice: Redisson's hash, with another owner",
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,

@@ -15,7 +15,7 @@ const Registration registration(Descriptor{
                          "UNSUBSCRIBE channel"},
     .release_commands = {"EVALSHA reentrant_release key owner ttl channel"},
     .renew_commands = {"EVALSHA reentrant_renew key owner ttl"},
-    .source = "article 004; Redisson's RLock and LockPubSub",
+    .source = "Redisson's RLock and LockPubSub",
     .typical = true,
     .libraries = {{"Java", "Redisson RLock", "lockWatchdogTimeout = {ttl}"}},
     .traits = {.expiry = Expiry::ttl,

@@ -20,7 +20,7 @@ const Registration registration(Descriptor{
     .summary = "SET NX PX and DEL: after an overrun it deletes its successor's lock",
     .acquire_commands = {"SET key 1 NX PX ttl"},
     .release_commands = {"DEL key"},
-    .source = "articles 000, 001, 002",
+    .source = "common practice",
     .superseded_by = "redis-set-nx-lua",
     .superseded_because = "its release frees the lock of another client",
     .traits = {.expiry = Expiry::ttl,

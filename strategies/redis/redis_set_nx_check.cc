@@ -2,6 +2,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <set>
+#include <string>
 
 #include "strategies/redis/client/answers.h"
 #include "strategies/redis/client/single_node.h"
@@ -23,10 +25,13 @@ class SetNxCheck : public SingleNodeLock {
   using SingleNodeLock::SingleNodeLock;
 
   StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    return set_nx_px(request, lease, lease.token);
+    auto tried = set_nx_px(request, lease, lease.token);
+    if (tried && tried->granted) held_.insert(lease.key);
+    return tried;
   }
 
   StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
+    held_.erase(lease.key);
     const auto owner = redis().call(kTextOrNil, {"GET", lease.key}, stop);
     if (!owner) return tl::unexpected(owner.error());
     return *owner == lease.token ? release_unchecked(redis(), lease, stop) : false;
@@ -41,7 +46,12 @@ class SetNxCheck : public SingleNodeLock {
   }
 
  protected:
+  /// By the token alone, what this client holds already would pass for what it asked for in vain.
   StoreResult<bool> undo(const Lease& lease, const std::stop_token& stop) override {
+    if (held_.contains(lease.key)) return false;
+    return give_back(lease, stop);
+  }
+  StoreResult<bool> decline(const Lease& lease, const std::stop_token& stop) override {
     return give_back(lease, stop);
   }
 
@@ -50,6 +60,7 @@ class SetNxCheck : public SingleNodeLock {
 
  private:
   const std::string process_ = host_and_process();
+  std::set<std::string> held_;  ///< keys, until they are released
 };
 
 const Registration registration(Descriptor{
@@ -58,7 +69,7 @@ const Registration registration(Descriptor{
     .summary = "SET NX PX with host:process:thread, released by GET and then DEL: two steps",
     .acquire_commands = {"SET key token NX PX ttl"},
     .release_commands = {"GET key", "DEL key"},
-    .source = "article 000",
+    .source = "common practice",
     .superseded_by = "redis-set-nx-lua",
     .superseded_because = "between its check and its release the lock can change hands",
     .traits = {.expiry = Expiry::ttl,

@@ -12,7 +12,7 @@ const Registration registration(Descriptor{
         "SET NX PX with a random token, released by a script that checks it: the textbook lock",
     .acquire_commands = {"SET key token NX PX ttl"},
     .release_commands = {"EVALSHA release_if_token key token"},
-    .source = "articles 000, 001, 003; redis.io \"Distributed Locks with Redis\"",
+    .source = "redis.io \"Distributed Locks with Redis\"",
     .typical = true,
     .libraries = {{"Java", "Spring Integration RedisLockRegistry", "expireAfter = {ttl}"},
                   {"Go", "bsm/redislock", "Obtain(ctx, key, {ttl}, &Options{RetryStrategy: ...})"},

@@ -28,7 +28,7 @@ const Registration registration(Descriptor{
     .summary = "SETNX and DEL, no TTL: a crashed holder blocks all clients for ever",
     .acquire_commands = {"SETNX key 1"},
     .release_commands = {"DEL key"},
-    .source = "articles 001, 002",
+    .source = "common practice",
     .superseded_by = "redis-set-nx-lua",
     .superseded_because = "it never expires: a crash leaves it locked",
     .traits = {.expiry = Expiry::none,

@@ -38,7 +38,7 @@ const Registration registration(Descriptor{
         "SETNX, then EXPIRE as a second step (whole seconds): a crash in between blocks for ever",
     .acquire_commands = {"SETNX key 1", "EXPIRE key seconds"},
     .release_commands = {"DEL key"},
-    .source = "articles 000, 001",
+    .source = "common practice",
     .superseded_by = "redis-set-nx-lua",
     .superseded_because = "SET NX PX does both in one command since Redis 2.6.12",
     .traits = {.expiry = Expiry::ttl,

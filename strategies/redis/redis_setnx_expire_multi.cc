@@ -54,7 +54,7 @@ const Registration registration(Descriptor{
     .summary = "SETNX and EXPIRE in MULTI (whole seconds): refused clients extend the holder's TTL",
     .acquire_commands = {"MULTI", "SETNX key 1", "EXPIRE key seconds", "EXEC"},
     .release_commands = {"DEL key"},
-    .source = "article 001",
+    .source = "common practice",
     .superseded_by = "redis-set-nx-lua",
     .superseded_because = "SET NX PX does both in one command since Redis 2.6.12",
     .traits = {.expiry = Expiry::ttl,

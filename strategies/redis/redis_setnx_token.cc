@@ -28,7 +28,7 @@ const Registration registration(Descriptor{
     .summary = "SETNX with the owner's token, released by a script that checks it; no TTL",
     .acquire_commands = {"SETNX key token"},
     .release_commands = {"EVALSHA release_if_token key token"},
-    .source = "article 002",
+    .source = "common practice",
     .superseded_by = "redis-set-nx-lua",
     .superseded_because = "it never expires: a crash leaves it locked",
     .traits = {.expiry = Expiry::none,

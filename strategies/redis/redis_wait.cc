@@ -72,7 +72,7 @@ const Registration registration(Descriptor{
                "in time",
     .acquire_commands = {"SET key token NX PX ttl", "WAIT replicas timeout"},
     .release_commands = {"EVALSHA release_if_token key token"},
-    .source = "article 004; redis.io \"WAIT\"",
+    .source = "redis.io \"WAIT\"",
     .typical = true,
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::atomic,

@@ -23,7 +23,7 @@ const Registration registration(Descriptor{
     .acquire_commands = {"SET key token NX PX ttl"},
     .release_commands = {"EVALSHA release_if_token key token"},
     .renew_commands = {"EXPIRE key seconds"},
-    .source = "article 000 (the guard thread)",
+    .source = "common practice: a guard thread",
     .superseded_by = "redis-watchdog",
     .superseded_because = "it renews the lock of another client",
     .traits = {.expiry = Expiry::ttl,

@@ -15,7 +15,7 @@ const Registration registration(Descriptor{
     .summary = "SET NX PX on a majority of independent nodes, asked one after the other",
     .acquire_commands = {"SET key token NX PX ttl", "EVALSHA release_if_token key token"},
     .release_commands = {"EVALSHA release_if_token key token"},
-    .source = "articles 001, 003; redis.io \"Distributed Locks with Redis\"",
+    .source = "redis.io \"Distributed Locks with Redis\"",
     .libraries = {{"Java", "Redisson getMultiLock over independent servers", "lease time = {ttl}"},
                   {"Python", "redlock-py", "lock(resource, {ttl}), retry_count, retry_delay"}},
     .traits = redlock_traits(),

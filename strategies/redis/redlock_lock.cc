@@ -144,8 +144,10 @@ void RedlockLock::ask_range(std::size_t first, std::size_t last, const NodeReque
     if (votes.reason.empty()) votes.reason = nodes_[node].failure();
   };
   const TimePoint asked_at = env_.now();
+  // No failures: nobody asked them.
+  if (asked_at >= limits.until) return;
   const TimePoint give_up_at = std::min(asked_at + limits.per_node, limits.until);
-  const bool in_time = asked_at < limits.until && !limits.stop.stop_requested();
+  const bool stopped = limits.stop.stop_requested();
   const auto can_be_asked = [&](std::size_t node) {
     return connects_in_turn()
                ? nodes_[node].ready(limits.per_node, give_up_at - asked_at, limits.stop)
@@ -153,7 +155,7 @@ void RedlockLock::ask_range(std::size_t first, std::size_t last, const NodeReque
   };
   awaited_.clear();
   for (std::size_t node = first; node < last; ++node) {
-    if (in_time && can_be_asked(node)) {
+    if (!stopped && can_be_asked(node)) {
       nodes_[node].ask(request);
       awaited_.push_back(node);
     } else {

@@ -14,7 +14,7 @@
 
 namespace lockbench::redis {
 
-// The arithmetic of redis.io, "Distributed Locks with Redis" (articles 001 and 003).
+// The arithmetic of redis.io, "Distributed Locks with Redis".
 
 constexpr int majority_of(int nodes) { return nodes / 2 + 1; }
 
@@ -35,7 +35,7 @@ constexpr Duration node_timeout_of(Duration ttl) {
 }
 
 /// A lock on a majority of independent Redis servers, all endpoints that are given (redis.io,
-/// "Distributed Locks with Redis"; articles 001 and 003). Every round asks every node; with the
+/// "Distributed Locks with Redis"). Every round asks every node; with the
 /// option `skip_failed_nodes`, nodes that are down or silent are left out for a while as long as
 /// the others are a majority.
 class RedlockLock : public LockStrategy {
@@ -64,7 +64,7 @@ class RedlockLock : public LockStrategy {
   };
   struct Limits {
     Duration per_node{};
-    TimePoint until = TimePoint::max();  ///< for all nodes together
+    TimePoint until = TimePoint::max();  ///< for all nodes together; then no more are asked
     std::stop_token stop{};
   };
 
@@ -77,7 +77,7 @@ class RedlockLock : public LockStrategy {
   }
   /// Sets which nodes to ask. Without a majority of ready nodes all others are tried again.
   void choose_nodes(Duration per_node);
-  /// Asks the nodes from `first` to `last - 1` at once.
+  /// Asks the nodes from `first` to `last - 1` at once, if there is time left.
   void ask_range(std::size_t first, std::size_t last, const NodeRequestPtr& request,
                  const Limits& limits, Votes& votes);
   /// Waits until one of the awaited answers may be there, and marks in `polled_` where to look.

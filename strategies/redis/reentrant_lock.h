@@ -8,7 +8,7 @@
 
 namespace lockbench::redis {
 
-/// A lock that its owner may take again: a hash with a count per owner (article 004, Redisson). The
+/// A lock that its owner may take again: a hash with a count per owner (Redisson). The
 /// strategies differ in who the owner is and how waiting clients learn of a release.
 class ReentrantLock : public SingleNodeLock {
  public:

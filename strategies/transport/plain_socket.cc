@@ -37,14 +37,22 @@ timeval to_timeval(Duration duration) {
   return {.tv_sec = microseconds / 1'000'000, .tv_usec = microseconds % 1'000'000};
 }
 
-bool make_blocking(int fd, bool tcp, Duration timeout) {
+bool prepare(int fd, bool tcp, Duration timeout) {
+  const auto set = [fd](int level, int name, const auto& value) {
+    return ::setsockopt(fd, level, name, &value, sizeof value) == 0;
+  };
   const timeval limit = to_timeval(timeout);
-  const int on = 1;
   const int flags = ::fcntl(fd, F_GETFL);
-  return flags >= 0 && ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0 &&
-         ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0 &&
-         ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) == 0 &&
-         (!tcp || ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0);
+  const bool blocks = flags >= 0 && ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0 &&
+                      set(SOL_SOCKET, SO_RCVTIMEO, limit) && set(SOL_SOCKET, SO_SNDTIMEO, limit);
+  if (!tcp) return blocks;
+  // A subscriber that only listens would never notice that a router has forgotten its connection:
+  // after 11 s the kernel does.
+  constexpr int kOn = 1, kIdleSeconds = 5, kIntervalSeconds = 2, kProbes = 3;
+  return blocks && set(IPPROTO_TCP, TCP_NODELAY, kOn) && set(SOL_SOCKET, SO_KEEPALIVE, kOn) &&
+         set(IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds) &&
+         set(IPPROTO_TCP, TCP_KEEPINTVL, kIntervalSeconds) &&
+         set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
 }
 
 /// On a thread of its own it waits in one blocking call with the socket's own timeout: a command
@@ -190,9 +198,10 @@ class Socket : public Transport {
   }
 
   void heed(const std::stop_token& stop) {
-    if (!stop.stop_possible() || stop == heeded_) return;
+    if (stop == heeded_) return;
     heeded_ = stop;
-    on_stop_.emplace(stop, Interrupt{*this});
+    on_stop_.reset();
+    if (stop.stop_possible()) on_stop_.emplace(stop, Interrupt{*this});
   }
 
   /// An answer under way may still come. poll() is useless here, as it sees the end of the stream.
@@ -225,7 +234,7 @@ class Socket : public Transport {
 tl::expected<std::unique_ptr<Transport>, std::string> make_plain_socket(OwnedSocket socket,
                                                                         bool tcp,
                                                                         Duration timeout) {
-  if (!make_blocking(socket.fd(), tcp, timeout)) {
+  if (!prepare(socket.fd(), tcp, timeout)) {
     return tl::unexpected(std::system_category().message(errno));
   }
   return std::make_unique<Socket>(std::move(socket), tcp, timeout);

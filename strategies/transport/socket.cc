@@ -1,5 +1,7 @@
 #include "strategies/transport/socket.h"
 
+#include <algorithm>
+
 #include "strategies/transport/connecting.h"
 
 namespace lockbench {
@@ -30,7 +32,9 @@ tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(const Socke
                                                                      const TlsSettings* tls) {
   const auto connecting = begin_connecting(address, timeout, tls);
   if (!connecting) return tl::unexpected(connecting.error());
-  auto connected = (*connecting)->get(timeout, stop);
+  auto connected = stop.stop_requested()
+                       ? (*connecting)->get(std::min(timeout, kConnectAfterStop), {})
+                       : (*connecting)->get(timeout, stop);
   if (!connected || *connected) return connected;
   return tl::unexpected(stop.stop_requested() ? std::string("stopped while connecting")
                                               : (*connecting)->too_late(timeout));

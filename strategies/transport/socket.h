@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <span>
 #include <stop_token>
@@ -70,7 +71,11 @@ class Connecting {
 tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(
     const SocketAddress& address, Duration timeout, const TlsSettings* tls = nullptr);
 
-/// The same, and waits. The error does not name the server.
+/// For a connection that is begun after the stop: a clean-up, as after a lost answer, needs one.
+inline constexpr Duration kConnectAfterStop = std::chrono::milliseconds(40);
+
+/// The same, and waits; after a stop that has come before, for kConnectAfterStop at most. The error
+/// does not name the server.
 tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(
     const SocketAddress& address, Duration timeout, const std::stop_token& stop,
     const TlsSettings* tls = nullptr);

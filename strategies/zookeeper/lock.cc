@@ -1,5 +1,8 @@
 #include "strategies/zookeeper/lock.h"
 
+#include <array>
+#include <utility>
+
 #include "strategies/endpoints.h"
 #include "strategies/waiting/retry.h"
 #include "strategies/zookeeper/client/keeper.h"
@@ -113,6 +116,14 @@ StoreResult<Reply> NodeLock::call(Request::Kind kind, std::string path, std::str
   auto replies = session_->call({&request, 1}, key, stop);
   if (!replies) return tl::unexpected(std::move(replies.error()));
   return std::move(replies->front());
+}
+
+StoreResult<Reply> NodeLock::call_in_sync(Request::Kind kind, const std::string& path,
+                                          std::string_view key, const std::stop_token& stop) {
+  const std::array<Request, 2> requests{Request{Request::Kind::sync, path}, {kind, path}};
+  auto replies = session_->call(requests, key, stop);
+  if (!replies) return tl::unexpected(std::move(replies.error()));
+  return std::move(replies->back());
 }
 
 StoreResult<void> NodeLock::make_path(std::string_view path, std::string_view key,

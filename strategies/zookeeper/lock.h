@@ -46,6 +46,10 @@ class NodeLock : public LockStrategy {
   /// Sends one request and returns its reply.
   StoreResult<Reply> call(Request::Kind kind, std::string path, std::string_view key,
                           const std::stop_token& stop);
+  /// The same after a lost answer, which a server that the session has come to since may not have
+  /// heard of yet: it catches up first.
+  StoreResult<Reply> call_in_sync(Request::Kind kind, const std::string& path, std::string_view key,
+                                  const std::stop_token& stop);
   /// Makes sure that the node and its parents exist.
   StoreResult<void> make_path(std::string_view path, std::string_view key,
                               const std::stop_token& stop);

@@ -49,7 +49,7 @@ class Queue : public NodeLock {
     if (is_complete(claim.node)) {
       removals.push_back({Request::Kind::remove, claim.node});
     } else {
-      const auto there = call(Request::Kind::children, claim.lock, claim.key, stop);
+      const auto there = call_in_sync(Request::Kind::children, claim.lock, claim.key, stop);
       if (!there) return tl::unexpected(there.error());
       for (const std::string& child : there->children) {
         std::string path = claim.lock + "/" + child;
@@ -112,7 +112,7 @@ const Registration registration(Descriptor{
                          "getData of the node ahead (with a watch)",
                          "delete key/token-number (where it gives up)"},
     .release_commands = {"delete key/token-number"},
-    .source = "article 004; ZooKeeper Recipes, \"Locks\"; fencing by czxid",
+    .source = "ZooKeeper Recipes, \"Locks\"; fencing by czxid",
     .typical = true,
     .libraries = {{"Java", "Curator InterProcessMutex", "sessionTimeoutMs = {ttl}"},
                   {"Go", "go-zookeeper/zk NewLock", "zk.Connect with a session time-out of {ttl}"},

@@ -56,7 +56,7 @@ class Herd : public NodeLock {
   }
 
   StoreResult<void> give_up(const Claim& claim, const std::stop_token& stop) override {
-    const auto seen = call(Request::Kind::look, claim.lock, claim.key, stop);
+    const auto seen = call_in_sync(Request::Kind::look, claim.lock, claim.key, stop);
     if (!seen) return tl::unexpected(seen.error());
     if (!seen->done() || !is_ours(*seen, claim)) return {};
     // It cannot become another client's meanwhile: it exists as long as this session.
@@ -81,7 +81,7 @@ const Registration registration(Descriptor{
     .acquire_commands = {"create key (ephemeral)",
                          "getData key (with a watch, sent along with it)"},
     .release_commands = {"delete key"},
-    .source = "article 004; the herd effect of ZooKeeper Recipes, \"Locks\"",
+    .source = "the herd effect of ZooKeeper Recipes, \"Locks\"",
     .superseded_by = "zookeeper",
     .superseded_because = "each release wakes all waiters",
     .traits = {.expiry = Expiry::session,

@@ -14,6 +14,7 @@
 #include "strategies/postgres/client/answers.h"
 #include "strategies/postgres/client/tls_witness.h"
 #include "strategies/transport/lookup.h"
+#include "strategies/transport/socket.h"
 
 namespace lockbench::postgres {
 namespace {
@@ -289,15 +290,16 @@ bool Session::takes_more() {
   return received_ <= kLongestAnswer;
 }
 
-tl::expected<void, std::string> Session::dial(TlsWitness& tls, const std::stop_token& stop) {
+tl::expected<void, std::string> Session::dial(TlsWitness& tls, Duration longest,
+                                              const std::stop_token& stop) {
   Hosts hosts;
   if (!endpoint_.name.empty()) {
-    const auto found = look_up(endpoint_.name, kAnyPort)->get(timeout_, stop);
+    const auto found = look_up(endpoint_.name, kAnyPort)->get(longest, stop);
     if (!found && stop.stop_requested()) {
       return tl::unexpected<std::string>("stopped while connecting");
     }
     if (!found) {
-      return tl::unexpected("no connection within " + format_duration(timeout_) +
+      return tl::unexpected("no connection within " + format_duration(longest) +
                             ": its name is still being looked up");
     }
     if (!*found) return tl::unexpected(found->error());
@@ -317,14 +319,20 @@ tl::expected<void, std::string> Session::dial(TlsWitness& tls, const std::stop_t
 
 StoreResult<void> Session::connect(const std::stop_token& stop) {
   if (connection_) return {};
+  // To clean up after a stop takes a connection too.
+  if (stop.stop_requested()) return connect_within(std::min(timeout_, kConnectAfterStop), {});
+  return connect_within(timeout_, stop);
+}
+
+StoreResult<void> Session::connect_within(Duration longest, const std::stop_token& stop) {
   const auto failed = [&](std::string_view why) -> StoreResult<void> {
     auto error = fail(StoreError::Kind::not_sent, why);
     connection_.reset();
     return error;
   };
-  const TimePoint give_up_at = env_.now() + timeout_;
+  const TimePoint give_up_at = env_.now() + longest;
   TlsWitness tls;
-  if (auto dialled = dial(tls, stop); !dialled) return failed(dialled.error());
+  if (auto dialled = dial(tls, longest, stop); !dialled) return failed(dialled.error());
   PostgresPollingStatusType status = PGRES_POLLING_WRITING;
   while (PQstatus(connection_.get()) != CONNECTION_BAD && status != PGRES_POLLING_OK &&
          status != PGRES_POLLING_FAILED) {
@@ -332,7 +340,7 @@ StoreResult<void> Session::connect(const std::stop_token& stop) {
     const short events = status == PGRES_POLLING_READING ? POLLIN : POLLOUT;
     pollfd ready{.fd = PQsocket(connection_.get()), .events = events, .revents = 0};
     if (!wait_for_socket(events, give_up_at, stop)) {
-      return failed("no connection within " + format_duration(timeout_));
+      return failed("no connection within " + format_duration(longest));
     }
     if (!takes_more()) return failed("an answer that is too long");
     // PQconnectPoll blocks if the socket is not ready.

@@ -64,8 +64,9 @@ struct Patience {
 /// used by one client. Constructing it does not connect; a call connects first if there is no
 /// connection. After a failure the connection is closed, and the next call reconnects. Reports
 /// every statement to its Env. A stop cancels a statement that waits for a lock (over another
-/// connection) and gives up other answers, within 100 ms. Where the Env ends the waits before that,
-/// as at the end of a run, the server has the command timeout to cancel one and to say so.
+/// connection) and gives up other answers, within 100 ms; a connection that is begun after it has
+/// kConnectAfterStop. Where the Env ends the waits before that, as at the end of a run, the server
+/// has the command timeout to cancel one and to say so.
 class Session {
  public:
   Session(Endpoint endpoint, Duration command_timeout, Env& env);
@@ -109,9 +110,11 @@ class Session {
 
   StoreResult<Answer> exchange(const Statement& statement, std::string_view key,
                                std::span<const std::string> parameters, const Patience& patience);
-  /// Begins to connect; waits for nothing but the look-up of the host. The error says why it
-  /// cannot.
-  tl::expected<void, std::string> dial(TlsWitness& tls, const std::stop_token& stop);
+  StoreResult<void> connect_within(Duration longest, const std::stop_token& stop);
+  /// Begins to connect; waits for nothing but the look-up of the host, for `longest` at most. The
+  /// error says why it cannot.
+  tl::expected<void, std::string> dial(TlsWitness& tls, Duration longest,
+                                       const std::stop_token& stop);
   /// Prepares the statement unless this connection already has.
   StoreResult<Answer> prepare(const std::string& sql, const Patience& patience);
   bool send(const Statement& statement, std::span<const std::string> parameters);

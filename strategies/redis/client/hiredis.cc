@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -23,9 +21,7 @@ class Client {
         env_(env) {}
 
   tl::unexpected<StoreError> fail(StoreError::Kind kind, std::string_view why) const {
-    std::string text = printable(why);
-    if (!text.starts_with(display_)) text = fmt::format("{}: {}", display_, text);
-    return tl::unexpected(StoreError{kind, std::move(text)});
+    return tl::unexpected(error_at(display_, kind, why));
   }
 
   const Endpoint endpoint_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <utility>
 
 #include "strategies/redis/client/answers.h"
 
@@ -16,6 +17,8 @@ using namespace std::string_literals;
 constexpr std::size_t kLongestReply = std::size_t{1} << 20;
 constexpr std::int64_t kMostElements = 1 << 14;
 constexpr int kDeepest = 7;
+
+constexpr std::string_view kLogin = "AUTH";
 
 /// Reads one answer from the front of what has come.
 class Parser {
@@ -186,6 +189,12 @@ tl::expected<Reply, std::string> exchange_once(Transport& transport, ReplyReader
   return tl::unexpected(describe(status, timeout, &transport));
 }
 
+StoreError error_at(const std::string& display, StoreError::Kind kind, std::string_view why) {
+  std::string text = printable(why);
+  if (!text.starts_with(display)) text = fmt::format("{}: {}", display, text);
+  return {kind, std::move(text)};
+}
+
 bool is_no_permission(const StoreError& error) {
   // After the server's name.
   return error.kind == StoreError::Kind::rejected &&
@@ -196,6 +205,16 @@ bool is_read_only(const StoreError& error) {
   // For a write in a script, some servers put more text before it.
   return error.kind == StoreError::Kind::rejected &&
          error.message.find("READONLY ") != std::string::npos;
+}
+
+std::string why_not_logged_in(const Reply& reply) {
+  // DENIED and ERR also answer what comes first on a connection that a server does not want.
+  for (const char* const code : {"WRONGPASS", "NOAUTH", "NOPERM", "DENIED", "ERR"}) {
+    if (reply.type == Reply::Type::error && reply.text.starts_with(code)) {
+      return fmt::format("AUTH was refused: {}", code);
+    }
+  }
+  return "AUTH was not answered with OK";
 }
 
 std::string info_field(std::string_view info, std::string_view name) {
@@ -224,13 +243,14 @@ StoreResult<void> greet(const Endpoint& endpoint,
     const auto reply = say(command);
     if (!reply) return tl::unexpected(reply.error());
     if (reply->is_text("OK")) return {};
-    return tl::unexpected(StoreError{
-        StoreError::Kind::not_sent,
-        endpoint.display() + ": " + describe_answer(*command.begin(), *reply, kOk.expected)});
+    const std::string_view name = *command.begin();
+    const std::string why =
+        name == kLogin ? why_not_logged_in(*reply) : describe_answer(name, *reply, kOk.expected);
+    return tl::unexpected(StoreError{StoreError::Kind::not_sent, endpoint.display() + ": " + why});
   };
   if (!endpoint.password.empty()) {
-    auto done = endpoint.user.empty() ? demand_ok({"AUTH", endpoint.password})
-                                      : demand_ok({"AUTH", endpoint.user, endpoint.password});
+    auto done = endpoint.user.empty() ? demand_ok({kLogin, endpoint.password})
+                                      : demand_ok({kLogin, endpoint.user, endpoint.password});
     if (!done) return done;
   }
   if (!endpoint.sentinels.empty()) {
@@ -250,7 +270,7 @@ StoreResult<void> greet(const Endpoint& endpoint, Transport& transport, ReplyRea
                         Duration timeout, const std::stop_token& stop, Env* env) {
   const std::string display = endpoint.display();
   const auto fail = [&](StoreError::Kind kind, std::string_view why) {
-    return tl::unexpected(StoreError{kind, fmt::format("{}: {}", display, printable(why))});
+    return tl::unexpected(error_at(display, kind, why));
   };
   return greet(endpoint, [&](Command command) -> StoreResult<Reply> {
     const CommandInfo info{.store = "redis", .endpoint = display, .name = command[0], .key = {}};
@@ -265,10 +285,8 @@ StoreResult<void> greet(const Endpoint& endpoint, Transport& transport, ReplyRea
     }
     if (accepted) return *std::move(reply);
     if (!reply) return fail(StoreError::Kind::not_sent, reply.error());
-    if (command[0] != "AUTH") return fail(StoreError::Kind::rejected, reply->text);
-    // Only the error code, as the message may quote the command with its secrets.
-    const std::string code = reply->text.substr(0, reply->text.find(' '));
-    return fail(StoreError::Kind::rejected, "AUTH was refused: " + code);
+    return fail(StoreError::Kind::rejected,
+                command[0] == kLogin ? why_not_logged_in(*reply) : reply->text);
   });
 }
 

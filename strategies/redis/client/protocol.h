@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tl/expected.hpp>
 
 #include "strategies/redis/client/connection.h"
@@ -40,10 +41,17 @@ tl::expected<Reply, std::string> exchange_once(Transport& transport, ReplyReader
                                                Command command, Duration timeout,
                                                const std::stop_token& stop);
 
+/// In one line, which names the server unless `why` does.
+StoreError error_at(const std::string& display, StoreError::Kind kind, std::string_view why);
+
 /// The server refused the command because the user lacks the permission.
 bool is_no_permission(const StoreError& error);
 /// The server refused to write because it is a replica.
 bool is_read_only(const StoreError& error);
+
+/// Why a login failed, by the answer to AUTH. None of the server's own words: it knows the password
+/// by now, and may repeat it.
+std::string why_not_logged_in(const Reply& reply);
 
 /// The value of "name:value\r\n" in the answer to INFO; empty if it is missing.
 std::string info_field(std::string_view info, std::string_view name);

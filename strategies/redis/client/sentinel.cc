@@ -38,10 +38,7 @@ tl::expected<Reply, std::string> ask_sentinel(Transport& transport, const Endpoi
   if (endpoint.user.empty()) login.erase(login.begin() + 1);
   auto done = exchange_once(transport, reader, login, left(), stop);
   if (!done) return done;
-  if (!done->is_text("OK")) {
-    // Only the error code, as the message may quote the command with its secrets.
-    return tl::unexpected("AUTH was refused: " + done->text.substr(0, done->text.find(' ')));
-  }
+  if (!done->is_text("OK")) return tl::unexpected(why_not_logged_in(*done));
   return exchange_once(transport, reader, command, left(), stop);
 }
 
@@ -77,6 +74,10 @@ tl::expected<std::unique_ptr<Transport>, std::string> connect_server(const Endpo
                                                                      const std::stop_token& stop) {
   const TlsSettings* const tls = endpoint.tls.get();
   if (endpoint.sentinels.empty()) return connect_socket(endpoint.address(), timeout, stop, tls);
+  // As connect_socket() does it; the sentinels and the server have one half each.
+  if (stop.stop_requested()) {
+    return connect_server(endpoint, std::min(timeout, kConnectAfterStop / 2), {});
+  }
   // A sentinel that hangs must not use up the time of the others. Connecting and answering get one
   // share each.
   const Duration share = timeout / (2 * static_cast<int>(endpoint.sentinels.size()));

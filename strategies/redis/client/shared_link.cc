@@ -1,7 +1,5 @@
 #include "strategies/redis/client/shared_link.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -40,12 +38,6 @@ void SharedLink::fiber_failed(const std::string& why) {
   dead_ = why;
   break_connection(why);
   end_attempt();
-}
-
-StoreError SharedLink::error(StoreError::Kind kind, std::string_view why) const {
-  std::string text = printable(why);
-  if (!text.starts_with(display_)) text = fmt::format("{}: {}", display_, text);
-  return {kind, std::move(text)};
 }
 
 void SharedLink::send(LinkUser& user, std::string_view bytes, std::size_t commands) {

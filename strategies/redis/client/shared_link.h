@@ -64,8 +64,9 @@ class SharedLink {
   /// When the server last sent something.
   TimePoint heard_at() const { return heard_at_; }
 
-  /// One line that names the server.
-  StoreError error(StoreError::Kind kind, std::string_view why) const;
+  StoreError error(StoreError::Kind kind, std::string_view why) const {
+    return error_at(display_, kind, why);
+  }
 
   /// Fails what is under way, of all users; the next command makes a new connection.
   void break_connection(std::string_view why);

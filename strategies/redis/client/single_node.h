@@ -99,7 +99,6 @@ class SingleNodeLock : public LockStrategy {
   Env& env() { return env_; }
   /// Without credentials.
   std::string endpoint() const { return endpoint_.display(); }
-  Services& services() { return services_; }
   int client() const { return client_; }
   /// Whether clients wait for a message.
   bool notifies() const { return waiting_.kind == WaitKind::notify; }

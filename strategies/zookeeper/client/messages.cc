@@ -14,9 +14,9 @@ namespace {
 using namespace std::string_view_literals;
 
 /// Operations.
-constexpr std::int32_t kDelete = 2, kExists = 3, kGetData = 4, kGetChildren = 8, kPing = 11,
-                       kCreate2 = 15, kCreateContainer = 19, kAuth = 100, kSetWatches = 101,
-                       kCloseSession = -11;
+constexpr std::int32_t kDelete = 2, kExists = 3, kGetData = 4, kGetChildren = 8, kSync = 9,
+                       kPing = 11, kCreate2 = 15, kCreateContainer = 19, kAuth = 100,
+                       kSetWatches = 101, kCloseSession = -11;
 /// How a node is made.
 constexpr std::int32_t kEphemeral = 1, kEphemeralSequential = 3, kContainer = 4;
 constexpr std::int32_t kAnyVersion = -1, kAllRights = 31;
@@ -150,6 +150,9 @@ std::string write(std::int32_t xid, const Request& request, std::string_view chr
     case Request::Kind::watch_exists:
       message.put(kExists).put(std::string_view(path)).put(true);
       break;
+    case Request::Kind::sync:
+      message.put(kSync).put(std::string_view(path));
+      break;
     case Request::Kind::remove:
       message.put(kDelete).put(std::string_view(path)).put(kAnyVersion);
       break;
@@ -209,6 +212,9 @@ Parsed<Reply> read_reply(const Request& request, std::string_view chroot, Reader
     case Request::Kind::exists:
     case Request::Kind::watch_exists:
       read_stat(from, reply);
+      break;
+    case Request::Kind::sync:
+      if (without(chroot, from.text()) != request.path) return wrong("it synchronised a path");
       break;
     case Request::Kind::remove:
       break;

@@ -65,6 +65,8 @@ std::string_view name_of(Request::Kind kind) {
     case Request::Kind::exists:
     case Request::Kind::watch_exists:
       return "exists";
+    case Request::Kind::sync:
+      return "sync";
     case Request::Kind::remove:
       return "delete";
   }

@@ -21,6 +21,7 @@ struct Request {
     look,             ///< read a node's metadata and watch it
     exists,
     watch_exists,  ///< likewise, and watch for one change: it may be made
+    sync,          ///< what follows sees all that the ensemble has agreed on before
     remove,
   };
   Kind kind = Kind::exists;

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "strategies/registry.h"
+#include "tests/conformance/common/bench.h"
 #include "tests/conformance/common/full_use.h"
 #include "tests/conformance/postgres/postgres_test_store.h"
 
@@ -32,6 +33,11 @@ class PostgresRights : public testing::Test {
     return fmt::format("postgresql://lockbench:hunter2@127.0.0.1:{}/rights",
                        shared_postgres().server().port());
   }
+  /// Of the one who may do everything.
+  static std::string admins_url() {
+    std::string url = shared_postgres().server().url();
+    return url.replace(url.rfind('/') + 1, std::string::npos, "rights");
+  }
   std::vector<std::string> outcomes() const {
     std::vector<std::string> outcomes;
     for (const Descriptor* strategy : all_strategies()) {
@@ -51,6 +57,20 @@ TEST_F(PostgresRights, AreAllNeeded) {
   admin_.ask("GRANT CREATE ON DATABASE rights TO lockbench");
   admin_.ask("REVOKE CONNECT ON DATABASE rights FROM lockbench");
   EXPECT_THAT(outcomes(), testing::Each(HasSubstr("permission denied for database \"rights\"")));
+}
+
+TEST_F(PostgresRights, ALockWhoseReleaseIsRefusedEndsWithItsSession) {
+  Bench bench(*find_strategy("postgres-advisory"), url());
+  const auto holder = bench.client();
+  const AcquireResult held = holder->try_once(bench.key());
+  ASSERT_TRUE(held.lease) << held.reason;
+  PostgresProbe(admins_url())
+      .ask("REVOKE EXECUTE ON FUNCTION pg_advisory_unlock(bigint) FROM PUBLIC");
+  const ReleaseResult refused = holder->lock().release(*held.lease);
+  EXPECT_EQ(refused.outcome, ReleaseOutcome::failed);
+  EXPECT_THAT(refused.reason, HasSubstr("permission denied for function pg_advisory_unlock"));
+  EXPECT_TRUE(bench.becomes_free());
+  EXPECT_TRUE(holder->try_once(bench.key()).lease) << "the client goes on";
 }
 
 TEST_F(PostgresRights, GiveNothingElse) {

@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/types.h>
 
+#include <algorithm>
+#include <csignal>
 #include <functional>
 #include <optional>
 #include <stop_token>
@@ -153,6 +156,41 @@ TEST_P(Sessions, TheServerEndsTheWaitAtTheDeadline) {
   }
   EXPECT_EQ(shared_postgres().waiting(), 0);
   holder_->release(lease);
+}
+
+/// Its time is up while the server process that waits is held up, and so is what it was granted
+/// meanwhile: the process sees both at once, and answers that it was too late.
+TEST_P(Sessions, AGrantThatTheServerSeesTooLateIsNotKept) {
+  const Lease lease = must_hold();
+  Waiter waiter(bench_, seconds(3));
+  ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
+  const auto waiting = shared_postgres().probe().ask(
+      "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'lockbench%' AND "
+      "wait_event_type = 'Lock'");
+  ASSERT_EQ(waiting.size(), 1U);
+  const pid_t process = std::stoi(waiting.front());
+  ASSERT_EQ(::kill(process, SIGSTOP), 0);
+  EXPECT_EQ(holder_->release(lease), ReleaseOutcome::released);
+  // The client's last resort, after its deadline.
+  const auto cancels = [&] {
+    const auto sent = names_of(waiter.client().trace().take());
+    return std::find(sent.begin(), sent.end(), "pg_cancel_backend") != sent.end();
+  };
+  EXPECT_TRUE(eventually(cancels));
+  ASSERT_EQ(::kill(process, SIGCONT), 0);
+  EXPECT_EQ(waiter.join().outcome, AcquireOutcome::timed_out) << waiter.join().reason;
+  EXPECT_TRUE(bench_.becomes_free());
+  EXPECT_TRUE(waiter.client().try_once(bench_.key()).lease) << "the client goes on";
+}
+
+TEST_P(Sessions, AreConfirmedByTheirGrantAndNotBeforeTheirWait) {
+  const Lease lease = must_hold();
+  Waiter waiter(bench_, seconds(20));
+  ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
+  const TimePoint still_held_at = holder_->now();
+  EXPECT_EQ(holder_->release(lease), ReleaseOutcome::released);
+  ASSERT_TRUE(waiter.join().lease) << waiter.join().reason;
+  EXPECT_GE(waiter.join().lease->state->confirmed_at(), still_held_at);
 }
 
 TEST_P(Sessions, ALossIsKnownByAllLeasesOfTheSession) {

@@ -162,6 +162,20 @@ TEST_P(Sessions, OfAKilledClientLeaveNothing) {
   EXPECT_TRUE(eventually([&] { return !probe.look("/lockbench").there; }));
 }
 
+/// Another server of an ensemble may be asked than the one whose answer was lost.
+TEST_P(Sessions, LookForAnUnansweredNodeWhereAllThatWasMadeIsKnown) {
+  Bench bench(strategy_);
+  const auto client = bench.client();
+  warm_up(*client, bench.key());
+  client->trace().take();
+  client->faults().drop_answer(1);
+  EXPECT_EQ(client->try_once(bench.key()).outcome, AcquireOutcome::unknown);
+  const char* const looks = strategy_.traits.fair ? "getChildren" : "getData";
+  EXPECT_THAT(names_of(client->trace().take()),
+              ElementsAre("create", looks, "sync", looks, "delete"));
+  EXPECT_FALSE(bench.is_held());
+}
+
 /// In the herd the node is the lock's own, and the same for everybody.
 TEST_P(Sessions, GiveALockBackOnce) {
   Bench bench(strategy_);

@@ -7,7 +7,8 @@ namespace {
 
 constexpr std::int32_t kDelete = 2, kExists = 3, kGetData = ZookeeperSpeaker::kGetData,
                        kGetChildren = ZookeeperSpeaker::kGetChildren,
-                       kCreate2 = ZookeeperSpeaker::kCreate2, kCreateContainer = 19, kClose = -11;
+                       kCreate2 = ZookeeperSpeaker::kCreate2, kSync = 9, kCreateContainer = 19,
+                       kClose = -11;
 constexpr std::int32_t kNoNode = -101, kNodeExists = -110, kNotEmpty = -111;
 
 std::string number(std::int64_t value, int size) {
@@ -121,6 +122,8 @@ std::string ZookeeperSpeaker::carry_out(std::string_view packet) {
       for (const std::string& name : names) body += text(name);
       return reply(xid, 0, number(static_cast<std::int64_t>(names.size()), 4) + body);
     }
+    case kSync:
+      return reply(xid, 0, text(path));
     default:
       return reply(xid, 0);
   }

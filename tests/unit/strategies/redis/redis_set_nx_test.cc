@@ -96,6 +96,18 @@ TEST_F(RedisSetNxCheck, ALostAnswerIsCleanedUp) {
   EXPECT_EQ(redis_->value("k"), std::nullopt);
 }
 
+TEST_F(RedisSetNxCheck, ACleanUpKeepsWhatTheClientHolds) {
+  RedisClient& a = client("redis-set-nx-check");
+  const Lease lease = a.must_acquire();
+  redis_->fail(1, Failure::answer_lost);
+  EXPECT_EQ(a.acquire().outcome, AcquireOutcome::unknown);
+  EXPECT_EQ(redis_->value("k"), lease.token);
+  EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::released);
+  redis_->fail(1, Failure::answer_lost);
+  EXPECT_EQ(a.acquire().outcome, AcquireOutcome::unknown);
+  EXPECT_EQ(redis_->value("k"), std::nullopt) << "it holds nothing any more";
+}
+
 class RedisSetNxLua : public RedisLockTest {};
 
 TEST_F(RedisSetNxLua, SendsSetNxPxAndAScriptThatChecksTheToken) {

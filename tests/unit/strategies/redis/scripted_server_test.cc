@@ -63,9 +63,18 @@ class ScriptedServer {
 
 class Scripted : public testing::Test {
  protected:
-  std::unique_ptr<Connection> connect(const ScriptedServer& server) {
-    return make_hiredis_factory()->make({.host = "127.0.0.1", .port = server.port()}, kPatience,
-                                        env_);
+  std::unique_ptr<Connection> connect(const ScriptedServer& server,
+                                      const std::string& password = {}) {
+    return make_hiredis_factory()->make(
+        {.host = "127.0.0.1", .port = server.port(), .password = password}, kPatience, env_);
+  }
+  /// What comes of asking it for its master.
+  static std::string ask(const ScriptedServer& sentinel) {
+    Endpoint endpoint{.user = "ann", .password = "hunter2"};
+    endpoint.sentinels = {{"127.0.0.1", static_cast<std::uint16_t>(sentinel.port())}};
+    endpoint.master = "lock";
+    const auto transport = connect_server(endpoint, kPatience, {});
+    return transport ? "connected" : transport.error();
   }
 
   SimClock clock_;
@@ -102,13 +111,6 @@ TEST_F(Scripted, ASurplusAnswerIsNotTakenForTheNext) {
 
 TEST_F(Scripted, ASentinelGetsThePasswordOnlyIfItAsks) {
   const std::string address = "*2\r\n$9\r\n127.0.0.1\r\n$1\r\n1\r\n";
-  const auto ask = [](const ScriptedServer& server) {
-    Endpoint endpoint{.user = "ann", .password = "hunter2"};
-    endpoint.sentinels = {{"127.0.0.1", static_cast<std::uint16_t>(server.port())}};
-    endpoint.master = "lock";
-    const auto transport = connect_server(endpoint, kPatience, {});
-    return transport ? "connected" : transport.error();
-  };
   ScriptedServer open({address});
   // Nobody listens there; but the sentinel has answered.
   EXPECT_THAT(ask(open), HasSubstr("127.0.0.1:1: "));
@@ -122,6 +124,20 @@ TEST_F(Scripted, ASentinelGetsThePasswordOnlyIfItAsks) {
   ScriptedServer refusing({"-NOAUTH Authentication required.\r\n", "-WRONGPASS hunter2\r\n"});
   EXPECT_THAT(ask(refusing), testing::AllOf(HasSubstr("AUTH was refused: WRONGPASS"),
                                             testing::Not(HasSubstr("hunter2"))));
+}
+
+TEST_F(Scripted, NoneOfTheWordsThatAnswerALoginAreRepeated) {
+  const auto says_that_it_failed =
+      testing::AllOf(HasSubstr("AUTH was "), testing::Not(HasSubstr("hunter2")));
+  for (const char* answer : {"+hunter2\r\n", "$7\r\nhunter2\r\n", "-hunter2\r\n",
+                             "-hunter2 WRONGPASS\r\n", "-WRONGPASS hunter2\r\n"}) {
+    const ScriptedServer server({answer});
+    const auto connected = connect(server, "hunter2")->connect();
+    ASSERT_FALSE(connected) << answer;
+    EXPECT_THAT(connected.error().message, says_that_it_failed) << answer;
+    const ScriptedServer sentinel({"-NOAUTH Authentication required.\r\n", answer});
+    EXPECT_THAT(ask(sentinel), says_that_it_failed) << answer;
+  }
 }
 
 TEST_F(Scripted, ManySubscriptionsAreSentInOnePiece) {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/tcp.h>
 #include <sys/un.h>
 
 #include <atomic>
@@ -13,6 +14,7 @@
 
 #include "strategies/transport/socket_race.h"
 #include "tests/unit/strategies/transport/listener.h"
+#include "tests/unit/strategies/transport/scripted_carrier.h"
 
 namespace lockbench::test {
 namespace {
@@ -119,6 +121,22 @@ TEST(Connecting, WaitsForRoomInTheQueueOfAUnixSocket) {
   EXPECT_TRUE(*connected) << waits->too_late(kPatience);
 }
 
+TEST(Connecting, AConnectionThatARouterForgotEndsByItself) {
+  const Listener server;
+  const auto connected = connect_by(resolves_to({address_on(AF_INET, server.port())}));
+  ASSERT_TRUE(connected && *connected) << (connected ? "too late" : connected.error());
+  const auto option = [&](int level, int name) {
+    int value = 0;
+    socklen_t size = sizeof value;
+    EXPECT_EQ(::getsockopt((*connected)->descriptor(), level, name, &value, &size), 0);
+    return value;
+  };
+  EXPECT_NE(option(SOL_SOCKET, SO_KEEPALIVE), 0);
+  const int silence = option(IPPROTO_TCP, TCP_KEEPIDLE) +
+                      option(IPPROTO_TCP, TCP_KEEPINTVL) * option(IPPROTO_TCP, TCP_KEEPCNT);
+  EXPECT_LE(silence, 15) << "seconds";
+}
+
 TEST(Connecting, NamesEveryAddressThatFailed) {
   std::uint16_t closed = 0;
   { closed = Listener().port(); }
@@ -144,6 +162,24 @@ TEST(Connecting, ALookupThatHangsEndsWithTheTimeoutAndWithAStop) {
   const auto stopped = (*connecting)->get(kPatience, stop.get_token());
   ASSERT_TRUE(stopped) << stopped.error();
   EXPECT_FALSE(*stopped);
+  EXPECT_LT(BootClock::now() - begin, kPatience / 2);
+}
+
+TEST(Connecting, IsGivenAMomentWhenItBeginsAfterTheStop) {
+  const Listener server;
+  // Its polls see nothing after a stop, as where the server is far away.
+  const ScriptedCarrier carrier;
+  std::stop_source stop;
+  stop.request_stop();
+  const SocketAddress address{.host = "127.0.0.1", .port = server.port()};
+  const auto connected = connect_socket(address, kPatience, stop.get_token());
+  EXPECT_TRUE(connected) << connected.error();
+  // Nobody shakes hands.
+  const TlsSettings settings;
+  const TimePoint begin = BootClock::now();
+  const auto silent = connect_socket(address, kPatience, stop.get_token(), &settings);
+  ASSERT_FALSE(silent);
+  EXPECT_EQ(silent.error(), "stopped while connecting");
   EXPECT_LT(BootClock::now() - begin, kPatience / 2);
 }
 

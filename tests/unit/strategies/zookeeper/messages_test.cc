@@ -116,6 +116,8 @@ TEST(ZookeeperRequests, NameTheirPathBelowTheRoot) {
             bytes("00000011 00000002 00000004 00000004 2f632f6e 01"));
   EXPECT_EQ(write(2, {Kind::children, "/n"}, "", false),
             bytes("0000000f 00000002 00000008 00000002 2f6e 00"));
+  EXPECT_EQ(write(2, {Kind::sync, "/n"}, "/c", false),
+            bytes("00000010 00000002 00000009 00000004 2f632f6e"));
   EXPECT_EQ(write(3, {Kind::remove, "/n"}, "", false),
             bytes("00000012 00000003 00000002 00000002 2f6e ffffffff"));
 }
@@ -198,13 +200,14 @@ TEST(ZookeeperReplies, TellOfChildrenAndMetadata) {
   EXPECT_EQ(seen->owner, 0x77);
   EXPECT_TRUE(reply_to(Request::Kind::exists, "/l", bytes(kStat)));
   EXPECT_TRUE(reply_to(Request::Kind::remove, "/l", ""));
+  EXPECT_TRUE(reply_to(Request::Kind::sync, "/l", bytes("00000004 2f632f6c"), "/c"));
 }
 
 TEST(ZookeeperReplies, AreNothingElse) {
   using Kind = Request::Kind;
   const std::string stat = bytes(kStat);
   for (const Kind kind : {Kind::make, Kind::make_ephemeral, Kind::make_sequential, Kind::children,
-                          Kind::look, Kind::exists, Kind::remove}) {
+                          Kind::look, Kind::exists, Kind::sync, Kind::remove}) {
     for (const std::string& wrong :
          {std::string("x"), stat + "x", stat.substr(1), bytes("7fffffff"), bytes("fffffff0"),
           bytes("00000001 00000003 612f62"), bytes("00000001 00000000")}) {
