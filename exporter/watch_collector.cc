@@ -56,7 +56,7 @@ constexpr auto kFamilyNumbers = std::to_array<FamilyNumber>({
      "Changes of a lock's holder without a release or an expiry in between.",
      count_of<&Figures::owner_changed>},
     {"lockbench_watch_granted_without_ttl_total", kCounter,
-     "Acquisitions without a time to live, where the store has one.",
+     "Holdings that ended without ever having had a time to live, where the store has one.",
      count_of<&Figures::without_ttl>},
     {"lockbench_watch_thin_margins_total", kCounter,
      "Releases and renewals with less than a tenth of the time to live left.",

@@ -233,8 +233,9 @@ class FamilyFindings {
           "more is asked of the lock than it can grant: hold it for less time, or split it into "
           "several locks");
     }
-    if (figures_.acquisitions >= kFewestAcquisitions && figures_.owners >= kFewestOwners &&
-        figures_.largest_share >= kMostShare) {
+    const bool others_wait = figures_.most_waiting + figures_.refused > 0;
+    if (others_wait && figures_.acquisitions >= kFewestAcquisitions &&
+        figures_.owners >= kFewestOwners && figures_.largest_share >= kMostShare) {
       add(Kind::hog, 1, std::nullopt,
           fmt::format("one of {} owners has {:.0f} % of {} acquisitions", count(figures_.owners),
                       100 * figures_.largest_share, count(figures_.acquisitions)),

@@ -96,7 +96,9 @@ void Ledger::State::take(std::size_t place, Sighting sighting) {
   const Happenings happenings = derive(record, std::move(sighting), judgement);
   for (const Happening& event : happenings.list) {
     count(record.counts, event);
-    if (event.kind != Moment::Kind::granted || !event.counted) continue;
+    if (event.kind != Moment::Kind::granted) continue;
+    owners.add(event.owner);
+    if (!event.counted) continue;
     acquired.add(event.at);
     shared += event.shared ? 1 : 0;
     if (event.ttl) ttl.record(*event.ttl);
@@ -122,6 +124,33 @@ void Ledger::State::keep(std::size_t place, const Happenings& happenings, bool q
   if (LockDetails* const kept = details.find_or_admit(place, hurt)) {
     kept->take(happenings, locks.at(place), queue_changed);
   }
+}
+
+bool Ledger::State::was_freed_unseen(const LockRecord& record, TimePoint now) const {
+  // A source looks at one lock after the other, which takes a while.
+  constexpr Duration kAllAreTold = std::chrono::minutes(1);
+  const Endpoint& source = endpoints[record.endpoint];
+  return !record.is_free() && record.epoch != source.epoch && source.picture.sees &&
+         now - source.sees_since >= kAllAreTold;
+}
+
+void Ledger::State::free_unseen(std::size_t place, TimePoint now) {
+  // The first sighting after an outage ends no holding.
+  Sighting free;
+  free.lock = locks.at(place).name;
+  free.at = now;
+  take(place, std::move(free));
+  // Nor does the next one begin any, if the source tells only then that it was held all the time.
+  locks.at(place).known = false;
+}
+
+std::optional<TimePoint> Ledger::State::blind_since() const {
+  std::optional<TimePoint> since;
+  for (const Endpoint& endpoint : endpoints) {
+    if (endpoint.picture.sees) return std::nullopt;
+    since = std::max(since.value_or(endpoint.blind_since), endpoint.blind_since);
+  }
+  return since;
 }
 
 Ledger::Ledger(LedgerOptions options, Families families)
@@ -175,6 +204,7 @@ void Ledger::sees(const std::string& endpoint, TimePoint at) {
   state.begin(at);
   source.sees_since = at;
   if (source.picture.sees) return;
+  if (const auto since = state.blind_since()) state.acquired.leave_out(*since, at);
   source.picture.blind_seconds += seconds(std::max(at - source.blind_since, Duration::zero()));
   source.picture.sees = true;
   ++source.epoch;

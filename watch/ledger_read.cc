@@ -74,8 +74,6 @@ class Scan {
       : now_(now), most_(most), bounds_(std::move(bounds)), most_waiting_(bounds_.size()) {}
 
   void look(std::size_t place, const LockRecord& record, std::vector<FamilyPicture>& families) {
-    // One that came after the families were read.
-    if (record.family >= families.size()) return;
     Figures& figures = families[record.family].figures;
     const bool is_long = is_held_long(record);
     if (!record.is_free()) {
@@ -210,7 +208,16 @@ Picture Ledger::read(TimePoint now) {
   for (std::size_t from = 0; from < places; from += kChunk) {
     const std::lock_guard guard(state.mutex);
     for (std::size_t place = from; place < std::min(from + kChunk, places); ++place) {
-      scan.look(place, state.locks.at(place), picture.families);
+      const LockRecord& record = state.locks.at(place);
+      // One that came after the families were read.
+      if (record.family >= picture.families.size()) continue;
+      if (state.was_freed_unseen(record, now)) {
+        Figures& figures = picture.families[record.family].figures;
+        figures.held_now -= record.holders.size();
+        figures.waiting_now -= record.waiting;
+        state.free_unseen(place, now);
+      }
+      scan.look(place, record, picture.families);
     }
   }
   {
@@ -239,16 +246,17 @@ Usage Ledger::usage(TimePoint now) {
       const FamilyPicture family = book.picture(now, state.accuracy_of(book.store()));
       usage.acquisitions += family.figures.acquisitions;
       usage.locks += family.locks;
-      usage.owners += family.figures.owners;
       usage.hold.merge(family.figures.hold);
       usage.wait.merge(family.figures.wait);
       usage.waits_known = usage.waits_known || family.figures.waits_known;
       usage.accuracy = std::max(usage.accuracy, family.figures.accuracy);
     }
+    usage.owners = state.owners.count();
     usage.ttl = state.ttl;
     usage.most_at_once = state.most_at_once;
     usage.shared = state.shared;
     usage.queued = state.queued;
+    if (const auto since = state.blind_since()) state.acquired.leave_out(*since, now);
     if (state.began) usage.dispersion = dispersion_of(state.acquired.finished(now, *state.began));
     places = state.locks.size();
   }

@@ -51,7 +51,7 @@ struct Ledger::State {
   std::vector<FamilyBook> books;
   DetailedLocks details{64};
   std::set<std::string> proposals;
-  Distinct unfollowed;
+  Distinct unfollowed, owners;
   std::optional<TimePoint> began;
   TimePoint latest{};
   // For the workload.
@@ -65,6 +65,12 @@ struct Ledger::State {
   std::optional<std::size_t> place_of(std::size_t endpoint, const Sighting& sighting);
   void take(std::size_t place, Sighting sighting);
   void keep(std::size_t place, const Happenings& happenings, bool queue_changed);
+  /// Whether it was held or waited for before an outage, and its source has nothing more to say of
+  /// it: it was freed meanwhile.
+  bool was_freed_unseen(const LockRecord& record, TimePoint now) const;
+  void free_unseen(std::size_t place, TimePoint now);
+  /// Since when no source sees; nothing: one does.
+  std::optional<TimePoint> blind_since() const;
   Accuracy accuracy_of(const std::string& store) const;
   Duration seen_for(TimePoint now) const;
 

@@ -192,7 +192,10 @@ class Step {
     const bool both_named = holding.owner != hash_of({}, judgement_.salt) &&
                             std::none_of(next_.holders.begin(), next_.holders.end(),
                                          [](const Party& party) { return party.owner.empty(); });
-    const bool changed_hands = others_begin && one_change && both_named && !holding.shared;
+    // Where each contender has a key of its own, nobody can write over the holder's.
+    const bool one_key = next_.shape != Shape::etcd_queue;
+    const bool changed_hands =
+        others_begin && one_change && one_key && both_named && !holding.shared;
     return changed_hands ? Moment::Kind::owner_changed : Moment::Kind::released;
   }
 

@@ -8,6 +8,9 @@
 namespace lockbench::watch {
 namespace {
 
+/// A second that is left out; no other counts as many.
+constexpr std::uint32_t kLeftOut = std::numeric_limits<std::uint32_t>::max();
+
 std::int64_t second_of(TimePoint at) {
   return std::chrono::floor<std::chrono::seconds>(at.time_since_epoch()).count();
 }
@@ -70,14 +73,22 @@ void PerSecond::add(TimePoint at, std::uint64_t events) {
   }
   for (; latest_ < second;) counts_[static_cast<std::size_t>(++latest_ % size)] = 0;
   std::uint32_t& count = counts_[static_cast<std::size_t>(second % size)];
-  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
-  count = static_cast<std::uint32_t>(std::min(kMost, count + events));
+  count = static_cast<std::uint32_t>(std::min<std::uint64_t>(kLeftOut, count + events));
 }
 
-std::uint32_t PerSecond::at(std::int64_t second) const {
+void PerSecond::leave_out(TimePoint from, TimePoint to) {
+  const std::int64_t last = second_of(to);
+  const auto size = static_cast<std::int64_t>(counts_.size());
+  for (std::int64_t second = std::max(second_of(from), last - size + 1); second <= last; ++second) {
+    add(TimePoint(std::chrono::seconds(second)), kLeftOut);
+  }
+}
+
+std::optional<std::uint32_t> PerSecond::at(std::int64_t second) const {
   const auto size = static_cast<std::int64_t>(counts_.size());
   if (second > latest_ || second <= latest_ - size) return 0;
-  return counts_[static_cast<std::size_t>(second % size)];
+  const std::uint32_t count = counts_[static_cast<std::size_t>(second % size)];
+  return count == kLeftOut ? std::nullopt : std::optional(count);
 }
 
 double PerSecond::rate(TimePoint now, TimePoint began) const {
@@ -85,9 +96,9 @@ double PerSecond::rate(TimePoint now, TimePoint began) const {
   const std::int64_t end = second_of(now);
   const std::int64_t begin = std::max(end - kLongest, second_of(began));
   // In the first second there is none that is over.
-  if (begin >= end) return static_cast<double>(at(end));
+  if (begin >= end) return static_cast<double>(at(end).value_or(0));
   std::uint64_t events = 0;
-  for (std::int64_t second = begin; second < end; ++second) events += at(second);
+  for (std::int64_t second = begin; second < end; ++second) events += at(second).value_or(0);
   return static_cast<double>(events) / static_cast<double>(end - begin);
 }
 
@@ -95,8 +106,10 @@ std::vector<std::uint32_t> PerSecond::finished(TimePoint now, TimePoint began) c
   const std::int64_t end = second_of(now);
   const auto size = static_cast<std::int64_t>(counts_.size());
   std::vector<std::uint32_t> counts;
-  for (std::int64_t second = std::max(end - size, second_of(began) + 1); second < end; ++second) {
-    counts.push_back(at(second));
+  // The present second takes a place too.
+  const std::int64_t begin = std::max(end - size, second_of(began)) + 1;
+  for (std::int64_t second = begin; second < end; ++second) {
+    if (const auto count = at(second)) counts.push_back(*count);
   }
   return counts;
 }

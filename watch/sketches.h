@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "strategies/duration.h"
@@ -43,13 +44,16 @@ class PerSecond {
   explicit PerSecond(std::size_t seconds) : counts_(seconds) {}
 
   void add(TimePoint at, std::uint64_t events = 1);
+  /// Nothing is known of these seconds: `finished` leaves them out.
+  void leave_out(TimePoint from, TimePoint to);
   /// Per second, over the last ten that are over, or as many as there were since `began`.
   double rate(TimePoint now, TimePoint began) const;
   /// Those of the seconds that are over, oldest first, since the second after `began`.
   std::vector<std::uint32_t> finished(TimePoint now, TimePoint began) const;
 
  private:
-  std::uint32_t at(std::int64_t second) const;
+  /// Nothing: it is left out.
+  std::optional<std::uint32_t> at(std::int64_t second) const;
 
   std::vector<std::uint32_t> counts_;
   std::int64_t latest_ = -1;

@@ -27,6 +27,8 @@ class Sink {
   /// It sees again. What happened meanwhile is missed: the first sighting of each lock afterwards
   /// is a new beginning and ends no holding.
   virtual void sees(const std::string& endpoint, TimePoint at) = 0;
+  /// All locks that were held when it began to see have been told, where the source knows.
+  virtual void told_all(const std::string& /*endpoint*/) {}
   /// Changes that were not looked at, for want of budget or memory.
   virtual void missed(const std::string& endpoint, std::uint64_t changes, std::string reason) = 0;
 };

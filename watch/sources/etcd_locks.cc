@@ -118,8 +118,9 @@ Sighting EtcdLocks::sighting(const std::string& name, const Lock& lock, TimePoin
       seen.no_ttl = contender.lease == 0;
       seen.fence = static_cast<std::uint64_t>(created);
       const auto life = leases_.find(contender.lease);
-      if (life != leases_.end()) {
-        seen.ttl_left = std::max(life->second.told - at, Duration::zero());
+      // In its last second, how much is left is not known.
+      if (life != leases_.end() && life->second.told > at) {
+        seen.ttl_left = life->second.told - at;
       }
     }
     seen.holders.push_back(party);

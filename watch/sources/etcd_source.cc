@@ -157,7 +157,9 @@ class EtcdWatch {
   StoreResult<std::optional<Ending>> ending_of(etcd::LeaseId lease, TimePoint at,
                                                const std::stop_token& stop) {
     const auto known = locks_.ending_of(lease, at);
-    if (known == Ending::released || !budget_.spend(1, env_.now())) return known;
+    if (known == Ending::released) return known;
+    // Whether it was kept alive since it was last asked for, only the server knows.
+    if (!budget_.spend(1, env_.now())) return std::nullopt;
     auto life = connection_.life_of(lease, stop);
     if (!life) return tl::unexpected(std::move(life.error()));
     // Only its key was deleted.

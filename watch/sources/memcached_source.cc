@@ -8,6 +8,7 @@
 
 #include "strategies/memcached/client/connection.h"
 #include "watch/sources/budget.h"
+#include "watch/sources/memcached_book.h"
 #include "watch/sources/outages.h"
 
 namespace lockbench::watch {
@@ -65,6 +66,7 @@ class MemcachedSource : public Source {
 
   StoreResult<void> watch(memcached::Connection& connection, Sink& sink, Outages& outages,
                           const std::stop_token& stop) {
+    MemcachedBook book;
     while (!stop.stop_requested()) {
       const TimePoint begun_at = env_.now();
       for (const std::string& key : request_.keys) {
@@ -78,28 +80,11 @@ class MemcachedSource : public Source {
         const TimePoint now = env_.now();
         budget_.answered(now - asked_at, now);
         outages.restored();
-        sink.seen(display_, sighting(key, asked_at, *item));
+        sink.seen(display_, book.looked(key, *item, asked_at, now));
       }
       env_.wait(nullptr, begun_at + every_, stop);
     }
     return {};
-  }
-
-  static Sighting sighting(const std::string& key, TimePoint at,
-                           const std::optional<memcached::Glance>& item) {
-    constexpr std::size_t kLongestOwner = 256;
-    Sighting seen;
-    seen.lock = key;
-    seen.at = at;
-    seen.shape = Shape::token;
-    if (!item) return seen;
-    seen.holders.push_back({.owner = item->value.substr(0, kLongestOwner)});
-    seen.no_ttl = !item->seconds_left;
-    if (item->seconds_left) {
-      seen.ttl_left =
-          std::chrono::seconds(std::min(*item->seconds_left, ceil_seconds(kLongestDuration)));
-    }
-    return seen;
   }
 
   const memcached::Endpoint endpoint_;

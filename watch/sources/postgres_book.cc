@@ -11,9 +11,6 @@
 namespace lockbench::watch {
 namespace {
 
-/// Two readings of one end, on different clocks.
-constexpr Duration kClockError = std::chrono::milliseconds(20);
-
 std::string owner_of(const PostgresLock& lock) {
   return lock.process == 0 ? "prepared transaction" : fmt::format("process {}", lock.process);
 }
@@ -91,13 +88,10 @@ void sort_waiters(std::vector<Party>& waiting) {
   });
 }
 
-/// The same beginning is read a little differently each time.
-void keep_beginning(Sighting& seen, const std::map<std::string, Sighting>& known) {
-  const auto before = known.find(seen.lock);
-  if (before == known.end()) return;
-  Party &now = seen.holders.front(), old = before->second.holders.front();
-  if (now.owner != old.owner || !now.since || !old.since) return;
-  if (std::chrono::abs(*now.since - *old.since) < kClockError) now.since = old.since;
+/// Whether a look may have left out a lock that it does not show. What stays away is free.
+bool may_be_left_out(bool cut, const Sighting& before, TimePoint at) {
+  constexpr Duration kStaysAway = std::chrono::seconds(10);
+  return cut && at - before.at < kStaysAway;
 }
 
 }  // namespace
@@ -106,7 +100,8 @@ bool PostgresBook::follows(const std::string& name) const { return matches_any(p
 
 std::uint64_t PostgresBook::take_left_out() { return std::exchange(left_out_, 0); }
 
-std::vector<Sighting> PostgresBook::replace(Known& known, Known now, bool first, TimePoint at) {
+std::vector<Sighting> PostgresBook::replace(Known& known, Known now, bool first, bool cut,
+                                            TimePoint at) {
   std::vector<Sighting> seen;
   for (auto& [name, sighting] : now) {
     const auto before = known.find(name);
@@ -122,11 +117,15 @@ std::vector<Sighting> PostgresBook::replace(Known& known, Known now, bool first,
     }
     seen.push_back(sighting);
   }
-  for (const auto& [name, before] : known) {
+  for (auto& [name, before] : known) {
     if (now.contains(name)) continue;
+    if (now.size() < most_ && may_be_left_out(cut, before, at)) {
+      now.emplace(name, std::move(before));
+      continue;
+    }
     Sighting free;
     free.lock = name;
-    free.at = at;
+    free.at = cut ? before.at : at;
     free.shape = before.shape;
     if (before.waiting) {
       free.waiting.emplace();
@@ -184,55 +183,67 @@ std::vector<Sighting> PostgresBook::locks(const PostgresLook& look, TimePoint at
     sort_waiters(*seen.waiting);
     seen.waiters = seen.waiting->size();
   }
-  return replace(locks_, std::move(now), first, at);
+  return replace(locks_, std::move(now), first, look.cut, at);
 }
 
 std::vector<Sighting> PostgresBook::rows(const std::string& table, const PostgresTableLook& look,
-                                         TimePoint at) {
+                                         TimePoint asked_at, TimePoint answered_at) {
   Table& book = tables_[table];
+  const bool first = !std::exchange(book.looked, true);
   Known held;
-  std::map<std::string, TimePoint> ends;
+  std::map<std::string, Row> rows;
   for (const PostgresRow& row : look.rows) {
     const std::string name = fmt::format("{}:{}", table, row.name);
     if (!follows(name)) continue;
-    if (ends.size() >= most_) {
+    if (rows.size() >= most_) {
       ++left_out_;
       continue;
     }
-    ends[name] = row.left ? at + *row.left : TimePoint::max();
+    Row& now = rows[name];
+    now = {};
+    if (row.left) now.ends = SteadyTime::between(asked_at + *row.left, answered_at + *row.left);
+    if (row.held) now.begun = SteadyTime::between(asked_at - *row.held, answered_at - *row.held);
+    if (const auto before = book.rows.find(name); before != book.rows.end()) {
+      const Row& old = before->second;
+      if (now.ends.may_be(old.ends)) now.ends.told = old.ends.told;
+      if (now.begun.may_be(old.begun)) now.begun.told = old.begun.told;
+    }
     if (row.left && *row.left <= Duration::zero()) continue;
     Sighting& seen = held[name];
     seen.lock = name;
-    seen.at = at;
+    seen.at = asked_at;
     seen.shape = Shape::table_row;
-    seen.ttl_left = row.left;
+    // A look that took long told of an end that is too early: how much is left then is not known.
+    if (row.left && now.ends.told > asked_at) seen.ttl_left = now.ends.told - asked_at;
     seen.no_ttl = !row.left;
+    seen.first_look = first;
     Party holder{.owner = row.owner};
-    if (row.held) holder.since = at - *row.held;
+    if (row.held) holder.since = now.begun.told;
     seen.holders = {std::move(holder)};
   }
-  const bool first = !std::exchange(book.looked, true);
   std::vector<Sighting> seen;
-  for (auto& [name, sighting] : held) {
-    sighting.first_look = first;
-    keep_beginning(sighting, book.held);
-    seen.push_back(sighting);
-  }
-  for (const auto& [name, before] : book.held) {
+  for (const auto& [name, sighting] : held) seen.push_back(sighting);
+  for (auto& [name, before] : book.held) {
     if (held.contains(name)) continue;
+    const Row old = book.rows[name];
+    const auto now = rows.find(name);
+    const bool missing = now == rows.end();
+    if (missing && rows.size() < most_ && may_be_left_out(look.cut, before, asked_at)) {
+      rows.emplace(name, old);
+      held.emplace(name, std::move(before));
+      continue;
+    }
     Sighting free;
     free.lock = name;
-    free.at = at;
+    free.at = missing && look.cut ? before.at : asked_at;
     free.shape = Shape::table_row;
     // Releasing moves the end to an earlier time, or removes the row.
-    const auto end = ends.find(name), old = book.ends.find(name);
-    const bool moved =
-        end == ends.end() || old == book.ends.end() || end->second + kClockError < old->second;
+    const bool moved = missing || now->second.ends.told < old.ends.told;
     free.ended = moved ? Ending::released : Ending::expired;
     seen.push_back(std::move(free));
   }
   book.held = std::move(held);
-  book.ends = std::move(ends);
+  book.rows = std::move(rows);
   return seen;
 }
 

@@ -321,6 +321,7 @@ class PostgresWatch {
     const TimePoint asked_at = env_.now();
     auto said = try_ask("lock tables", table_look(tables_), stop);
     if (!said) return tl::unexpected(std::move(said.error()));
+    const TimePoint answered_at = env_.now();
     if (!*said) {
       miss(sink, 1, "a lock table was locked itself");
       return {};
@@ -329,7 +330,7 @@ class PostgresWatch {
     if (!looks) return misread(looks.error());
     for (std::size_t i = 0; i < tables_.size(); ++i) {
       const PostgresTableLook& look = (*looks)[i];
-      tell(book_.rows(tables_[i].display(), look, asked_at), sink);
+      tell(book_.rows(tables_[i].display(), look, asked_at, answered_at), sink);
       miss(sink, look.malformed, "rows of lock tables that cannot be read");
       if (look.cut) {
         miss(sink, 1, fmt::format("more than {} locks in a table at once", kMostTableRows));

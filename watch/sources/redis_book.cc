@@ -11,6 +11,8 @@ namespace {
 constexpr std::size_t kMostEvents = 64;
 /// Redis deletes a key at the latest when somebody asks for it after its end.
 constexpr Duration kAfterExpiry = std::chrono::milliseconds(5);
+/// By then the release of a short holding has been told, if it was not told with the grant.
+constexpr Duration kOtherHalf = std::chrono::seconds(1);
 
 std::size_t hash_of(const std::string& owner) { return std::hash<std::string>{}(owner); }
 
@@ -74,28 +76,43 @@ void RedisBook::all_changed(TimePoint at) {
     if (!entry.held) continue;
     ++entry.changes;
     entry.changed_at = at;
-    if (told_ == Told::events) {
-      if (entry.events.size() >= kMostEvents) make_room(key, entry);
-      entry.events.push_back({KeyEvent::released, at});
-    }
     enqueue(key, entry);
   }
 }
 
 void RedisBook::expire(TimePoint now) {
-  while (!expiries_.empty() && expiries_.top().at <= now) {
-    const Expiry due = expiries_.top();
-    expiries_.pop();
+  while (!due_.empty() && due_.top().at <= now) {
+    const Due due = due_.top();
+    due_.pop();
     const auto found = keys_.find(due.key);
-    if (found == keys_.end() || !found->second.held || !found->second.ends) continue;
     // It was renewed meanwhile, and stands in the list again.
-    if (*found->second.ends + kAfterExpiry > now) continue;
-    enqueue(due.key, found->second);
+    if (found == keys_.end() || due_at(found->second) > now) continue;
+    if (found->second.held) {
+      enqueue(due.key, found->second);
+    } else if (!found->second.queued) {
+      keys_.erase(found);
+    }
   }
 }
 
-TimePoint RedisBook::next_expiry() const {
-  return expiries_.empty() ? TimePoint::max() : expiries_.top().at;
+TimePoint RedisBook::next_expiry() const { return due_.empty() ? TimePoint::max() : due_.top().at; }
+
+TimePoint RedisBook::due_at(const Entry& entry) {
+  if (entry.held) return entry.ends ? *entry.ends + kAfterExpiry : TimePoint::max();
+  // The message of an expiry comes in any case.
+  return entry.expiry_looked_at ? TimePoint::max() : entry.changed_at + kOtherHalf;
+}
+
+void RedisBook::remember(const std::string& key, const Entry& entry) {
+  constexpr std::size_t kFew = 64;
+  if (due_at(entry) != TimePoint::max()) due_.push({due_at(entry), key});
+  if (due_.size() <= 2 * keys_.size() + kFew) return;
+  // Those of keys that were renewed or given back would stay for their TTL, which may be days.
+  std::vector<Due> all;
+  for (const auto& [name, one] : keys_) {
+    if (due_at(one) != TimePoint::max()) all.push_back({due_at(one), name});
+  }
+  due_ = decltype(due_)(std::greater<>(), std::move(all));
 }
 
 std::optional<RedisBook::Turn> RedisBook::next() {
@@ -139,8 +156,12 @@ std::vector<Sighting> RedisBook::looked(const std::string& key, KeyKind kind,
   }
   if (!seen.empty()) {
     settle(key, entry, seen.back());
-  } else if (!entry.held && !entry.queued && entry.changes == 0) {
-    keys_.erase(found);
+  } else if (!entry.held && !entry.queued) {
+    if (entry.changes == 0) {
+      keys_.erase(found);
+    } else {
+      remember(key, entry);
+    }
   }
   return seen;
 }
@@ -239,7 +260,7 @@ void RedisBook::settle(const std::string& key, Entry& entry, const Sighting& las
   entry.held = !last.holders.empty();
   if (entry.held) {
     entry.owner = hash_of(last.holders.front().owner);
-    if (entry.ends) expiries_.push({*entry.ends + kAfterExpiry, key});
+    remember(key, entry);
     return;
   }
   entry.ends.reset();

@@ -37,7 +37,7 @@ class RedisBook {
   bool look_at(const std::string& key);
   /// Everything that is held may have changed.
   void all_changed(TimePoint at);
-  /// What should have expired by now is to be looked at.
+  /// What should have expired by now is to be looked at; what came to nothing is forgotten.
   void expire(TimePoint now);
 
   /// The key to look at next, and how it is to be asked; nothing: none is waiting.
@@ -66,7 +66,7 @@ class RedisBook {
   bool is_held_by(const std::string& key, const std::string& owner) const;
   /// Of this kind, at most so many.
   std::vector<std::string> held_keys(KeyKind kind, std::size_t most) const;
-  /// When the next one expires; TimePoint::max(): none is known to.
+  /// When expire() has something to do; TimePoint::max(): never, as far as is known.
   TimePoint next_expiry() const;
   std::size_t size() const { return keys_.size(); }
 
@@ -102,17 +102,20 @@ class RedisBook {
   std::optional<Sighting> judged(Entry& entry, Sighting state, TimePoint asked_at,
                                  TimePoint answered_at);
   void settle(const std::string& key, Entry& entry, const Sighting& last);
+  /// When expire() is to see to the key.
+  static TimePoint due_at(const Entry& entry);
+  void remember(const std::string& key, const Entry& entry);
 
   const std::size_t most_;
   const Told told_;
   std::unordered_map<std::string, Entry> keys_;
   std::deque<std::string> waiting_;
-  struct Expiry {
+  struct Due {
     TimePoint at;
     std::string key;
-    bool operator>(const Expiry& other) const { return at > other.at; }
+    bool operator>(const Due& other) const { return at > other.at; }
   };
-  std::priority_queue<Expiry, std::vector<Expiry>, std::greater<>> expiries_;
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
   std::uint64_t coalesced_ = 0;
   std::vector<Sighting> ready_;
 };

@@ -28,9 +28,10 @@ void MonitorView::take(const MonitoredCommand& command, const RedisBook& book) {
       expired_.erase(lost);
     }
   }
-  if (command.what == What::named || held_.size() >= kMostRemembered ||
-      found_.size() >= kMostRemembered)
-    return;
+  const auto has_room = [&](const auto& keys) {
+    return keys.size() < kMostRemembered || keys.contains(key);
+  };
+  if (command.what == What::named || !has_room(held_) || !has_room(found_)) return;
   bool& held = held_.try_emplace(key, book.is_held(key)).first->second;
   // What has expired is no command.
   if (held && command.what == What::attempt && !book.is_held(key)) held = false;
@@ -50,6 +51,7 @@ StoreResult<void> RedisMonitor::step(const std::vector<std::string>& patterns,
     turns_at_ = now + (open_ ? window_ : kPauses * window_);
     feed_.close();
     if (open_) {
+      view_.open();
       if (auto begun = feed_.call({"MONITOR"}, stop); !begun) {
         open_ = false;
         return tl::unexpected(std::move(begun.error()));

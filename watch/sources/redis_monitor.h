@@ -17,6 +17,8 @@ namespace lockbench::watch {
 /// lock had expired. Plain data.
 class MonitorView {
  public:
+  /// A window opens. What happened since the last one was not seen.
+  void open() { held_.clear(); }
   void take(const MonitoredCommand& command, const RedisBook& book);
   /// The holder with this token lost the lock by its expiry.
   void expired(const std::string& key, const std::string& owner);

@@ -1,10 +1,9 @@
-#include <mutex>
 #include <utility>
 
 #include "strategies/carrier.h"
 #include "strategies/thread.h"
+#include "watch/sources/redis_assembly.h"
 #include "watch/sources/redis_source.h"
-#include "watch/sources/redis_votes.h"
 
 namespace lockbench::watch {
 namespace {
@@ -15,69 +14,11 @@ std::string joined(const std::vector<redis::Endpoint>& nodes) {
   return all;
 }
 
-/// Takes the sightings of all nodes, and passes on what they mean together.
-class Assembly {
- public:
-  Assembly(Sink& sink, std::string endpoint, std::size_t nodes, std::size_t most_locks)
-      : sink_(sink), endpoint_(std::move(endpoint)), votes_(nodes, most_locks), blind_(nodes) {}
-
-  void facts(const SourceFacts& facts) {
-    const std::scoped_lock lock(mutex_);
-    SourceFacts all = facts;
-    all.endpoint = endpoint_;
-    all.unseen.push_back("votes that last for less than 100 ms without a majority");
-    sink_.facts(all);
-  }
-  void seen(std::size_t node, const Sighting& sighting) {
-    const std::scoped_lock lock(mutex_);
-    if (auto told = votes_.seen(node, sighting)) sink_.seen(endpoint_, *std::move(told));
-  }
-  void settle(TimePoint now) {
-    const std::scoped_lock lock(mutex_);
-    for (Sighting& told : votes_.settled(now)) sink_.seen(endpoint_, std::move(told));
-  }
-  void proposed(std::string pattern, Shape shape) {
-    const std::scoped_lock lock(mutex_);
-    sink_.proposed(endpoint_, std::move(pattern), shape);
-  }
-  /// The rest goes on as long as it is a majority.
-  void blind(std::size_t node, TimePoint at, const std::string& reason) {
-    const std::scoped_lock lock(mutex_);
-    votes_.forget(node);
-    const bool before = is_blind();
-    blind_[node] = true;
-    if (!before && is_blind()) sink_.blind(endpoint_, at, reason);
-  }
-  void sees(std::size_t node, TimePoint at) {
-    const std::scoped_lock lock(mutex_);
-    const bool before = is_blind();
-    blind_[node] = false;
-    if (before && !is_blind()) sink_.sees(endpoint_, at);
-  }
-  void missed(std::uint64_t changes, std::string reason) {
-    const std::scoped_lock lock(mutex_);
-    sink_.missed(endpoint_, changes, std::move(reason));
-  }
-
- private:
-  bool is_blind() const {
-    std::size_t seeing = 0;
-    for (const bool one : blind_) seeing += one ? 0 : 1;
-    return seeing < votes_.majority();
-  }
-
-  std::mutex mutex_;
-  Sink& sink_;
-  const std::string endpoint_;
-  Votes votes_;
-  std::vector<bool> blind_;
-};
-
 class NodeSink : public Sink {
  public:
   NodeSink(Assembly& assembly, std::size_t node) : assembly_(assembly), node_(node) {}
 
-  void facts(const SourceFacts& facts) override { assembly_.facts(facts); }
+  void facts(const SourceFacts& facts) override { assembly_.facts(node_, facts); }
   void seen(const std::string& /*endpoint*/, Sighting sighting) override {
     assembly_.seen(node_, sighting);
   }
@@ -88,6 +29,7 @@ class NodeSink : public Sink {
     assembly_.blind(node_, at, reason);
   }
   void sees(const std::string& /*endpoint*/, TimePoint at) override { assembly_.sees(node_, at); }
+  void told_all(const std::string& /*endpoint*/) override { assembly_.told_all(node_); }
   void missed(const std::string& /*endpoint*/, std::uint64_t changes, std::string reason) override {
     assembly_.missed(changes, std::move(reason));
   }

@@ -48,6 +48,8 @@ SourceFacts facts_of(const std::string& endpoint, Way way, bool monitor) {
     case Way::notifications:
       facts.way = "keyspace notifications";
       facts.accuracy = Accuracy::exact;
+      facts.unseen.emplace_back(
+          "FLUSHDB and FLUSHALL: what they delete counts as held until its TTL ends");
       break;
     case Way::scan:
       facts.way = "SCAN";
@@ -167,6 +169,8 @@ class RedisWatch {
     auto tracked = track(stop);
     if (!tracked) return tl::unexpected(std::move(tracked.error()));
     way_ = *tracked ? Way::tracking : Way::scan;
+    // The server would keep messages that nobody reads.
+    if (!*tracked) feed_.close();
     return {};
   }
 
@@ -176,44 +180,33 @@ class RedisWatch {
     if (!flags && flags.error().kind != StoreError::Kind::rejected) {
       return tl::unexpected(flags.error());
     }
-    const bool known = flags && flags->elements.size() == 2;
-    const std::string on = known ? flags->elements[1].text : "";
-    if (known && on.empty()) return false;
-    const bool by_event = known && !notifies_of_locks(on, 'K') && notifies_of_locks(on, 'E');
+    const std::string on = flags && flags->elements.size() == 2 ? flags->elements[1].text : "";
+    if (notifies_of_locks(on, 'K')) return subscribe_to_keys(stop);
+    if (!notifies_of_locks(on, 'E')) return false;
+    const std::string events = fmt::format("__keyevent@{}__:*", endpoint_.database);
+    return allowed(feed_.call({"PSUBSCRIBE", events}, stop));
+  }
+
+  StoreResult<bool> subscribe_to_keys(const std::stop_token& stop) {
     std::vector<std::string> words{"PSUBSCRIBE"};
-    if (by_event) {
-      words.push_back(fmt::format("__keyevent@{}__:*", endpoint_.database));
-    } else {
-      for (const std::string& pattern : request_.locks) {
-        words.push_back(fmt::format("__keyspace@{}__:{}", endpoint_.database, redis_glob(pattern)));
-      }
+    for (const std::string& pattern : request_.locks) {
+      words.push_back(fmt::format("__keyspace@{}__:{}", endpoint_.database, redis_glob(pattern)));
     }
     const std::vector<std::string_view> views(words.begin(), words.end());
-    // The invalidations first: nothing comes on that channel yet.
-    auto channel = allowed(feed_.call({"SUBSCRIBE", kInvalidations}, stop));
-    if (!channel) return channel;
-    auto events = allowed(feed_.call(views, stop));
-    if (!events) return events;
-    return *events && known && (by_event || notifies_of_locks(on, 'K'));
+    return allowed(feed_.call(views, stop));
   }
 
   StoreResult<bool> track(const std::stop_token& stop) {
-    // In RESP2 a connection that has subscribed takes no other command: a new one.
-    feed_.close();
     const auto id = feed_.call({"CLIENT", "ID"}, stop);
     if (!id && id.error().kind != StoreError::Kind::rejected) return tl::unexpected(id.error());
     if (!id || id->type != Reply::Type::integer) return false;
     auto subscribed = allowed(feed_.call({"SUBSCRIBE", kInvalidations}, stop));
     if (!subscribed || !*subscribed) return subscribed;
-    std::vector<std::string> words{"PSUBSCRIBE"};
-    for (const std::string& pattern : request_.locks) {
-      words.push_back(fmt::format("__keyspace@{}__:{}", endpoint_.database, redis_glob(pattern)));
-    }
     // Those that are on tell how holdings end.
-    auto events =
-        allowed(feed_.call(std::vector<std::string_view>(words.begin(), words.end()), stop));
+    auto events = subscribe_to_keys(stop);
     if (!events) return events;
-    words = {"CLIENT", "TRACKING", "ON", "REDIRECT", std::to_string(id->integer), "BCAST"};
+    const std::string reader = std::to_string(id->integer);
+    std::vector<std::string> words{"CLIENT", "TRACKING", "ON", "REDIRECT", reader, "BCAST"};
     for (const std::string& prefix : merged_prefixes(request_.locks)) {
       if (prefix.empty()) continue;
       words.emplace_back("PREFIX");
@@ -248,7 +241,7 @@ class RedisWatch {
     TimePoint until = std::min(now + kTick, book_->next_expiry());
     if (!book_->nothing_waits())
       until = std::min(until, budget_.next(RedisLook::kMostQuestions, now));
-    if (!scanned_) until = std::min(until, budget_.next(1, now));
+    if (scan_is_due()) until = std::min(until, budget_.next(1, now));
     Duration longest = std::max(until - now, Duration::zero());
     if (way_ == Way::scan) {
       env_.wait(nullptr, now + longest, stop);
@@ -297,9 +290,15 @@ class RedisWatch {
     return false;
   }
 
+  /// In turn with looks: on a server with many keys, scans alone would use up the budget.
+  bool scan_is_due() const {
+    if (looks_turn_ && !book_->nothing_waits()) return false;
+    return !scanned_ || (way_ == Way::scan && !first_pass_ && env_.now() >= scan_again_at_);
+  }
+
   StoreResult<void> scan(const std::stop_token& stop) {
-    if (scanned_ && (way_ != Way::scan || env_.now() < scan_again_at_)) return {};
-    if (!budget_.spend(1, env_.now())) return {};
+    if (!scan_is_due() || !budget_.spend(1, env_.now())) return {};
+    looks_turn_ = true;
     auto keys = scan_.step(stop);
     if (!keys) return tl::unexpected(std::move(keys.error()));
     for (const std::string& key : *keys) {
@@ -322,8 +321,13 @@ class RedisWatch {
     while (!stop.stop_requested()) {
       auto answers = look_.batch(*book_, stop);
       if (!answers) return tl::unexpected(std::move(answers.error()));
-      for (RedisLook::Answer& answer : *answers) tell(std::move(answer), sink);
       if (answers->empty()) break;
+      looks_turn_ = false;
+      for (RedisLook::Answer& answer : *answers) tell(std::move(answer), sink);
+    }
+    if (first_pass_ && scanned_ && book_->nothing_waits()) {
+      first_pass_ = false;
+      sink.told_all(display_);
     }
     if (const std::uint64_t coalesced = book_->take_coalesced(); coalesced > 0) {
       sink.missed(display_, coalesced, "changes that came together with others");
@@ -342,6 +346,7 @@ class RedisWatch {
       found_.erase(found);
     }
     for (Sighting& sighting : seen) {
+      sighting.first_look = first_pass_ && sighting.changes == 0;
       note_owner(sighting);
       sink.seen(display_, std::move(sighting));
     }
@@ -352,7 +357,9 @@ class RedisWatch {
     if (!monitor_) return;
     constexpr std::size_t kMost = 10'000;
     if (!sighting.holders.empty()) {
-      if (owners_.size() < kMost) owners_[sighting.lock] = sighting.holders.front().owner;
+      if (owners_.size() < kMost || owners_.contains(sighting.lock)) {
+        owners_[sighting.lock] = sighting.holders.front().owner;
+      }
       return;
     }
     const auto owner = owners_.find(sighting.lock);
@@ -416,7 +423,9 @@ class RedisWatch {
   std::map<std::string, MonitorView::Found> found_;
   std::map<std::string, std::string> owners_;  ///< of held locks, for MONITOR
   std::uint64_t connected_times_ = 0;
-  bool scanned_ = false;
+  bool scanned_ = false;     ///< to the end, and the next pass has not begun
+  bool first_pass_ = true;   ///< not all keys that were there before the watch were looked at
+  bool looks_turn_ = false;  ///< to use the budget, if a key waits
   TimePoint scan_again_at_{}, waiters_at_{}, ping_at_{};
 };
 

@@ -26,6 +26,16 @@ Leader leader_of(const AllVotes& votes) {
 
 }  // namespace
 
+bool Votes::is_blind() const {
+  const auto lost = static_cast<std::size_t>(std::ranges::count(sight_, Sight::none));
+  return nodes_ - lost < majority();
+}
+
+bool Votes::may_hold(std::size_t votes) const {
+  const auto known = static_cast<std::size_t>(std::ranges::count(sight_, Sight::all));
+  return votes + (nodes_ - known) >= majority();
+}
+
 std::optional<TimePoint> Votes::end_of(const Lock& lock, const std::string& owner) const {
   // It is lost when the last one that a majority needs ends.
   std::vector<TimePoint> ends;
@@ -66,15 +76,19 @@ std::optional<Sighting> Votes::seen(std::size_t node, const Sighting& sighting) 
   // The nodes are asked one after the other.
   constexpr Duration kRenewed = std::chrono::milliseconds(20);
   const bool renewed = held && ends && lock.ends && *ends > *lock.ends + kRenewed;
-  const bool changed = holder != lock.holder;
-  if (!changed && !renewed) {
+  // A node that is not wholly seen may have the vote that its holder lacks.
+  const bool still_held = leader.owner == lock.holder && may_hold(leader.votes);
+  const bool changed = holder != lock.holder && !still_held;
+  const bool minority_left = lock.minority_told && leader.votes == 0;
+  if (!changed && !renewed && !minority_left) {
     if (leader.votes == 0) locks_.erase(found);
     return std::nullopt;
   }
   Sighting told = sighting;
   told.shape = Shape::quorum;
   told.holders.clear();
-  told.changes = 1;
+  // One at most: each node tells of the same one. A minority that leaves was no holding.
+  told.changes = minority_left ? 0 : std::min<std::uint64_t>(sighting.changes, 1);
   told.votes = leader.votes;
   told.nodes = nodes_;
   told.ttl_left.reset();
@@ -87,6 +101,7 @@ std::optional<Sighting> Votes::seen(std::size_t node, const Sighting& sighting) 
   lock.left = gave_up && holder != lock.holder ? lock.holder : std::string();
   lock.holder = holder;
   lock.ends = ends;
+  lock.minority_told = false;
   if (leader.votes == 0) locks_.erase(found);
   return told;
 }
@@ -96,23 +111,37 @@ std::vector<Sighting> Votes::settled(TimePoint now) {
   std::vector<Sighting> told;
   for (auto& [name, lock] : locks_) {
     if (lock.minority_since == TimePoint::max() || now - lock.minority_since < kSettles) continue;
+    lock.minority_since = now;
+    lock.left.clear();
+    const Leader leader = leader_of(lock.votes);
+    if (may_hold(leader.votes)) continue;
+    lock.minority_told = true;
+    lock.holder.clear();
     Sighting minority;
     minority.lock = name;
     minority.at = now;
     minority.shape = Shape::quorum;
-    minority.votes = leader_of(lock.votes).votes;
+    minority.holders.push_back({.owner = leader.owner});
+    minority.votes = leader.votes;
     minority.nodes = nodes_;
     told.push_back(std::move(minority));
-    lock.minority_since = TimePoint::max();
-    lock.left.clear();
   }
   return told;
 }
 
-void Votes::forget(std::size_t node) {
+void Votes::blind(std::size_t node) {
+  sight_[node] = Sight::none;
+  const bool all_is_lost = is_blind();
   for (auto& [name, lock] : locks_) {
-    if (node < lock.votes.size()) lock.votes[node] = {};
+    lock.votes[node] = {};
+    // Who holds it is not known any more: the next majority is a new beginning, and that none is
+    // seen is no release.
+    if (all_is_lost) lock.votes = std::exchange(lock, {}).votes;
   }
+  std::erase_if(locks_, [](const auto& one) {
+    const auto& [name, lock] = one;
+    return lock.holder.empty() && leader_of(lock.votes).votes == 0;
+  });
 }
 
 }  // namespace lockbench::watch

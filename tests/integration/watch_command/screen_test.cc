@@ -86,6 +86,13 @@ TEST_F(WatchScreen, IsLeftWhenItCrashes) {
   EXPECT_EQ(outcome.signal, SIGABRT);
 }
 
+/// As by Ctrl-\ on its terminal.
+TEST_F(WatchScreen, IsLeftWhenItIsToldToQuit) {
+  ASSERT_TRUE(shows("lock:mail:1"));
+  program_->signal(SIGQUIT);
+  EXPECT_EQ(left().signal, SIGQUIT);
+}
+
 TEST_F(WatchScreen, GoesOnWhileTheServerIsAway) {
   ASSERT_TRUE(shows("lock:mail:1"));
   ASSERT_TRUE(server_->kill_hard());

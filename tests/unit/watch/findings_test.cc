@@ -69,7 +69,11 @@ std::vector<Case> cases() {
        [](Picture& picture) {
          picture.families.front().queue = {.oldest = 1, .middle = 3, .latest = 5, .known = true};
        }},
-      {Kind::hog, [](Picture& picture) { figures(picture).largest_share = 0.9; }},
+      {Kind::hog,
+       [](Picture& picture) {
+         figures(picture).largest_share = 0.9;
+         figures(picture).most_waiting = 1;
+       }},
       {Kind::blind, [](Picture& picture) { picture.sources.front().sees = false; }},
       {Kind::blind, [](Picture& picture) { picture.sources.front().blind_seconds = 3; }},
       {Kind::blind, [](Picture& picture) { picture.sources.front().missed = 3; }},
@@ -116,12 +120,22 @@ TEST(Findings, AQueueIsAConvoyOnlyIfItGrowsAndIsLong) {
 TEST(Findings, FewOwnersOrFewAcquisitionsMakeNoHog) {
   Picture two = healthy();
   figures(two).largest_share = 0.9;
+  figures(two).most_waiting = 1;
   figures(two).owners = 2;
   EXPECT_THAT(findings_of(two), IsEmpty());
   Picture young = healthy();
   figures(young).largest_share = 0.9;
+  figures(young).most_waiting = 1;
   figures(young).acquisitions = 20;
   EXPECT_THAT(findings_of(young), IsEmpty());
+}
+
+TEST(Findings, WhoTakesMostIsAHogOnlyIfOthersWaitOrAreRefused) {
+  Picture picture = healthy();
+  figures(picture).largest_share = 0.9;
+  EXPECT_THAT(findings_of(picture), IsEmpty());
+  figures(picture).refused = 1;
+  EXPECT_EQ(only_finding(picture).kind, Kind::hog);
 }
 
 TEST(Findings, NameTheWorstLockOfTheirFamily) {

@@ -117,6 +117,17 @@ TEST_F(LedgerTest, AnotherOwnerWithoutAReleaseIsTheftWhereEachChangeIsSeen) {
   EXPECT_TRUE(finding(all, Finding::Kind::stolen));
 }
 
+TEST_F(LedgerTest, NobodyStealsFromContendersWithKeysOfTheirOwn) {
+  look_by(Accuracy::exact);
+  Sighting first = held(1s, "a"), next = held(2s, "b");
+  first.shape = next.shape = Shape::etcd_queue;
+  see(std::move(first));
+  see(std::move(next));
+  EXPECT_EQ(figures().owner_changed, 0U);
+  EXPECT_EQ(figures().releases, 1U);
+  EXPECT_EQ(figures().acquisitions, 2U);
+}
+
 TEST_F(LedgerTest, WhereChangesComeAsOneItIsAReleaseAndAGrant) {
   look_by(Accuracy::at_least);
   see(held(1s, "a"));
@@ -212,6 +223,67 @@ TEST_F(LedgerTest, NothingIsConcludedAcrossATimeInWhichNobodySaw) {
   EXPECT_EQ(seen.owner_changed, 0U);
   EXPECT_EQ(seen.releases, 0U);
   EXPECT_NEAR(picture(12s).sources.front().blind_seconds, 8, 0.001);
+}
+
+TEST_F(LedgerTest, WhatIsNotSeenAgainAfterAnOutageIsFree) {
+  look_by(Accuracy::at_least);
+  Sighting gone = held(1s, "a", 0s);
+  gone.no_ttl = true;
+  gone.waiters = 2;
+  see(gone);
+  see(held(1s, "b", 100s, "lock:b"));
+  ledger_.blind(script_server, begin_ + 2s, "connection refused");
+  ledger_.sees(script_server, begin_ + 5s);
+  Sighting still = held(6s, "b", 95s, "lock:b");
+  still.changes = 0;
+  see(std::move(still));
+  EXPECT_EQ(figures(20s).held_now, 2U) << "the source may still tell of it";
+  const Figures seen = figures(70s);
+  EXPECT_EQ(seen.held_now, 1U);
+  EXPECT_EQ(seen.waiting_now, 0U);
+  EXPECT_EQ(seen.without_ttl_now, 0U);
+  EXPECT_EQ(seen.releases + seen.expired_while_held + seen.undecided, 0U) << "nobody saw its end";
+  EXPECT_EQ(figures(71s).held_now, 1U);
+  gone.at = begin_ + 80s;
+  gone.changes = 0;
+  see(std::move(gone));
+  EXPECT_EQ(figures(80s).held_now, 2U);
+  EXPECT_EQ(figures(80s).acquisitions, 2U) << "it was held all the time, and is no new one";
+}
+
+TEST_F(LedgerTest, LocksThatWereFreedInAnOutageMakeRoomForNewOnes) {
+  look_by(Accuracy::exact);
+  for (int i = 0; i < 100; ++i) see(held(1s, "a", 10s, "lock:" + std::to_string(i)));
+  ledger_.blind(script_server, begin_ + 2s, "connection refused");
+  ledger_.sees(script_server, begin_ + 3s);
+  picture(70s);
+  for (int i = 0; i < 50; ++i) see(held(90s, "a", 10s, "new:" + std::to_string(i)));
+  EXPECT_EQ(picture(91s).locks_unfollowed, 0U);
+}
+
+TEST_F(LedgerTest, AnOutageIsNoPauseOfTheApplication) {
+  look_by(Accuracy::exact);
+  for (int second = 0; second < 60; ++second) {
+    if (second == 20) ledger_.blind(script_server, begin_ + 20s, "connection refused");
+    if (second == 40) ledger_.sees(script_server, begin_ + 40s);
+    if (second >= 20 && second < 40) continue;
+    see(held(second * 1s + 100ms, "a"));
+    see(free(second * 1s + 200ms));
+  }
+  EXPECT_NEAR(ledger_.usage(begin_ + 60s).dispersion.value(), 0, 0.001);
+  ledger_.blind(script_server, begin_ + 60s, "connection refused");
+  EXPECT_NEAR(ledger_.usage(begin_ + 90s).dispersion.value(), 0, 0.001) << "nor is one that lasts";
+}
+
+TEST_F(LedgerTest, AClientThatUsesSeveralFamiliesIsOne) {
+  look_by(Accuracy::exact);
+  for (int i = 0; i < 10; ++i) {
+    for (const char* lock : {"order:1", "user:1", "mail:1"}) {
+      see(held(i * 1s, "client" + std::to_string(i), 10s, lock));
+      see(free(i * 1s + 500ms, lock));
+    }
+  }
+  EXPECT_NEAR(static_cast<double>(ledger_.usage(begin_ + 10s).owners), 10, 1) << "an estimate";
 }
 
 TEST_F(LedgerTest, IsWatchedFromTheBeginningEvenIfNothingHappens) {

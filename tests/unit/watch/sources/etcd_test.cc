@@ -103,6 +103,15 @@ TEST(EtcdLocks, WhatEtcdRoundsIsNoRenewal) {
   EXPECT_EQ(locks.state_of("a", renewed)->ttl_left, seconds(9));
 }
 
+TEST(EtcdLocks, InTheLastSecondOfALeaseWhatIsLeftIsNotKnown) {
+  EtcdLocks locks({"*"}, 100);
+  locks.take({put("a/1", 1, 1)}, kThen);
+  locks.lives(1, seconds(5), kThen);
+  const auto last = locks.state_of("a", kThen + std::chrono::milliseconds(5500));
+  EXPECT_EQ(last->ttl_left, std::nullopt) << "an end that moves with each look is a renewal";
+  EXPECT_FALSE(last->no_ttl);
+}
+
 TEST(EtcdLocks, NoMoreKeysAreFollowedThanThereIsRoomFor) {
   EtcdLocks locks({"*"}, 2);
   locks.take({put("a", 1), put("b", 2), put("c", 3)}, kThen);

@@ -171,16 +171,68 @@ TEST(PostgresBook, HasABound) {
   EXPECT_EQ(book.take_left_out(), 0u);
 }
 
+TEST(PostgresBook, WhatACutLookLeavesOutIsFreeOnlyIfItStaysAway) {
+  PostgresBook book({"*"}, 100);
+  const PostgresLook both = look(advisory("0,1,1", 10, true) + "," + advisory("0,2,1", 11, true));
+  PostgresLook cut = look(advisory("0,1,1", 10, true));
+  cut.cut = true;
+  book.locks(both, kNow);
+  EXPECT_THAT(book.locks(cut, kNow + seconds(1)), SizeIs(1));
+  EXPECT_THAT(book.locks(both, kNow + seconds(2)), SizeIs(2));
+  for (int second = 3; second < 12; ++second) {
+    EXPECT_THAT(book.locks(cut, kNow + seconds(second)), SizeIs(1)) << second;
+  }
+  const auto gone = book.locks(cut, kNow + seconds(12));
+  ASSERT_THAT(gone, SizeIs(2));
+  EXPECT_EQ(gone[1].lock, "advisory:2");
+  EXPECT_THAT(gone[1].holders, IsEmpty());
+  EXPECT_EQ(gone[1].at, kNow + seconds(2)) << "it was seen last then";
+  EXPECT_THAT(book.locks(cut, kNow + seconds(13)), SizeIs(1));
+}
+
+PostgresRow row(const char* name, Duration left, Duration held = seconds(0)) {
+  return {.name = name, .owner = "me", .left = left, .held = held};
+}
+
+TEST(PostgresBook, RowsThatACutLookLeavesOutAreNotFree) {
+  PostgresBook book({"*"}, 100);
+  const PostgresTableLook both{.rows = {row("a", seconds(60)), row("b", seconds(60))}};
+  const PostgresTableLook cut{.rows = {row("a", seconds(59))}, .cut = true};
+  const PostgresTableLook one{.rows = {row("a", seconds(58))}};
+  book.rows("t", both, kNow, kNow);
+  EXPECT_THAT(book.rows("t", cut, kNow + seconds(1), kNow + seconds(1)), SizeIs(1));
+  const auto seen = book.rows("t", one, kNow + seconds(2), kNow + seconds(2));
+  ASSERT_THAT(seen, SizeIs(2));
+  EXPECT_EQ(seen[1].lock, "t:b");
+  EXPECT_EQ(seen[1].ended, Ending::released);
+}
+
+TEST(PostgresBook, ASlowLookMovesNeitherBeginningNorEnd) {
+  PostgresBook book({"*"}, 100);
+  // Held from kNow for a minute; the server looks shortly before it answers.
+  const auto told = [&](Duration asked, Duration answered, Duration until = seconds(60)) {
+    const PostgresTableLook one{.rows = {row("a", until - answered, answered)}};
+    return book.rows("t", one, kNow + asked, kNow + answered).front();
+  };
+  const auto end = [](const Sighting& seen) { return seen.at + *seen.ttl_left; };
+  const Sighting slow = told(seconds(1), seconds(4)), quick = told(seconds(5), seconds(5)),
+                 slow_again = told(seconds(6), seconds(9));
+  for (const Sighting& later : {quick, slow_again}) {
+    EXPECT_EQ(later.holders[0].since, slow.holders[0].since);
+    EXPECT_EQ(end(later), end(slow));
+  }
+  const Sighting renewed = told(seconds(10), seconds(10), seconds(90));
+  EXPECT_EQ(renewed.holders[0].since, slow.holders[0].since);
+  EXPECT_EQ(end(renewed), kNow + seconds(90));
+}
+
 TEST(PostgresBook, TellsReleasedRowsFromExpiredOnes) {
   PostgresBook book({"*"}, 100);
-  const auto row = [](const char* name, Duration left) {
-    return PostgresRow{.name = name, .owner = "me", .left = left, .held = seconds(0)};
-  };
   PostgresTableLook held{
       .rows = {row("kept", seconds(1)), row("freed", seconds(9)), row("removed", seconds(9))}};
-  EXPECT_THAT(book.rows("t", held, kNow), SizeIs(3));
+  EXPECT_THAT(book.rows("t", held, kNow, kNow), SizeIs(3));
   PostgresTableLook ended{.rows = {row("kept", seconds(-1)), row("freed", seconds(-1))}};
-  const auto seen = book.rows("t", ended, kNow + seconds(2));
+  const auto seen = book.rows("t", ended, kNow + seconds(2), kNow + seconds(2));
   ASSERT_THAT(seen, SizeIs(3));
   EXPECT_EQ(seen[0].lock, "t:freed");
   EXPECT_EQ(seen[0].ended, Ending::released);
