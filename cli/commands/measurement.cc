@@ -12,6 +12,7 @@
 #include "cli/console/ranks.h"
 #include "loadgen/run/named_load.h"
 #include "results/file/load.h"
+#include "results/file/option_values.h"
 #include "results/stats/comparison.h"
 #include "results/tables/units.h"
 
@@ -55,12 +56,7 @@ tl::expected<void, UsageError> Measurement::prepare() {
   if (!out) return tl::unexpected(out.error());
   out_ = *std::move(out);
   if (options_.output.resume) {
-    if (options_.output.out.empty() || out_ == kStdout) {
-      return tl::unexpected(UsageError{"--resume needs --out FILE"});
-    }
-    auto made = runs_made();
-    if (!made) return tl::unexpected(UsageError{"--resume: " + made.error()});
-    result_.runs = *std::move(made);
+    if (auto resumed = resume(); !resumed) return resumed;
   }
   if (options_.hdr.empty()) return {};
   return check_hdr_directory(options_.hdr).map_error([](const std::string& error) {
@@ -68,24 +64,37 @@ tl::expected<void, UsageError> Measurement::prepare() {
   });
 }
 
-tl::expected<std::vector<results::Run>, std::string> Measurement::runs_made() const {
+tl::expected<void, UsageError> Measurement::resume() {
+  if (options_.output.out.empty() || out_ == kStdout) {
+    return tl::unexpected(UsageError{"--resume needs --out FILE"});
+  }
   if (!std::filesystem::exists(out_)) return {};
   auto saved = results::load(out_);
-  if (!saved) return tl::unexpected(saved.error());
-  auto differences = results::incompatibilities(*saved, result_);
-  if (saved->lockbench.commit != result_.lockbench.commit) {
-    differences.push_back(
-        fmt::format("commit {} and {}", saved->lockbench.commit, result_.lockbench.commit));
-  }
-  if (!differences.empty()) {
-    return tl::unexpected(fmt::format("{} was measured otherwise: {}", out_, differences.front()));
-  }
+  if (!saved) return tl::unexpected(UsageError{"--resume: " + saved.error()});
+  resumed_ = *std::move(saved);
+  result_.runs.swap(resumed_->runs);
   // The run that a stop cut short.
-  if (saved->interrupted && !saved->runs.empty() &&
-      saved->runs.back().duration_seconds < seconds(options_.workload.duration)) {
-    saved->runs.pop_back();
+  if (resumed_->interrupted && !result_.runs.empty() &&
+      result_.runs.back().duration_seconds < seconds(options_.workload.duration)) {
+    result_.runs.pop_back();
   }
-  return std::move(saved->runs);
+  return check_resumed();
+}
+
+tl::expected<void, UsageError> Measurement::check_resumed() const {
+  if (!resumed_) return {};
+  auto differences = results::incompatibilities(*resumed_, result_);
+  const auto add = [&](std::string_view what, const std::string& a, const std::string& b) {
+    if (a != b) differences.push_back(fmt::format("{} {} and {}", what, a, b));
+  };
+  const auto seed = [](const results::Result& result) {
+    return fmt::format("{}", results::workload_number(result, "seed").value_or(0));
+  };
+  add("commit", resumed_->lockbench.commit, result_.lockbench.commit);
+  add("seed", seed(*resumed_), seed(result_));
+  if (differences.empty()) return {};
+  return tl::unexpected(UsageError{
+      fmt::format("--resume: {} was measured otherwise: {}", out_, differences.front())});
 }
 
 tl::expected<bool, UsageError> Measurement::deploy(Session& session) {
@@ -98,6 +107,8 @@ tl::expected<bool, UsageError> Measurement::deploy(Session& session) {
   servers_ = **std::move(deployed);
   faults_.emplace(*servers_, options_.workload.rtt);
   result_.environment.servers = servers_->facts;
+  // Their versions are known only now.
+  if (auto same = check_resumed(); !same) return tl::unexpected(same.error());
   result_.interrupted = true;  // until it is over
   file_.emplace(out_, session.console());
   crews_ = crews_of(out_, result_, options_.ranks);

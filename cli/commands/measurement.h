@@ -49,8 +49,10 @@ class Measurement {
   Measurement(const RunOptions& options, std::vector<Selected> selected);
 
   tl::expected<void, UsageError> prepare();
-  /// The runs that the file of --out has; none if there is no such file yet.
-  tl::expected<std::vector<results::Run>, std::string> runs_made() const;
+  /// Takes over the runs of the file of --out, if there is one yet.
+  tl::expected<void, UsageError> resume();
+  /// An error if the file that is resumed was measured otherwise, as far as that is known yet.
+  tl::expected<void, UsageError> check_resumed() const;
   bool is_done(const Descriptor& strategy, int repetition, const results::Load& load) const;
   loadgen::RunPlan plan_of(const loadgen::Workload& point);
   /// The strategies that it did not come to.
@@ -61,6 +63,7 @@ class Measurement {
   const WallTime begun_;
   results::Result result_;  ///< has the runs of a file that is resumed
   std::string out_;
+  std::optional<results::Result> resumed_;  ///< the file, without its runs
   std::optional<ResultFile> file_;
   std::optional<Metrics> metrics_;
   std::optional<deployment::Deployment> servers_;

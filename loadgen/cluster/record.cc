@@ -7,8 +7,8 @@ constexpr auto kCounts = static_cast<std::size_t>(Count::kinds);
 
 bool same(const CounterTally& one, const CounterTally& other) {
   return one.accepted == other.accepted && one.rejected_stale == other.rejected_stale &&
-         one.unknown == other.unknown && one.failed == other.failed &&
-         one.initial == other.initial && one.highest == other.highest && one.stored == other.stored;
+         one.unknown == other.unknown && one.initial == other.initial &&
+         one.highest == other.highest && one.stored == other.stored;
 }
 
 void add(const Samples& samples, ShardedHistogram& to) { to.add(to_snapshot(samples)); }
@@ -183,7 +183,6 @@ void Recording::take_rest(Record& record) {
       more.accepted -= last.accepted;
       more.rejected_stale -= last.rejected_stale;
       more.unknown -= last.unknown;
-      more.failed -= last.failed;
       record.tallies.push_back(more);
       tallies_.insert_or_assign(now.key, now);
     });
@@ -195,7 +194,6 @@ void Recording::take_rest(Record& record) {
   const std::uint64_t measured = run_.measured_sections;
   record.measured_sections = measured - measured_sections_;
   measured_sections_ = measured;
-  record.demand_met = run_.demand_met;
 }
 
 void Recording::take_waits(Record& record) const {

@@ -59,7 +59,6 @@ struct Record {
   std::vector<std::int32_t> used_keys;
   std::vector<CounterTally> tallies;
   std::uint64_t fence_regressions = 0, replicas_wanted = 0, measured_sections = 0;
-  bool demand_met = false;
   std::vector<WaitsOf> waits;  ///< all so far, at the end only
 };
 
@@ -90,12 +89,12 @@ void members(A& a, WaitsOf& w) {
 template <class A>
 void members(A& a, Record& r) {
   a(r.timings, r.commands, r.nodes, r.counts, r.failures, r.used_keys, r.tallies,
-    r.fence_regressions, r.replicas_wanted, r.measured_sections, r.demand_met, r.waits);
+    r.fence_regressions, r.replicas_wanted, r.measured_sections, r.waits);
 }
 
 template <class A>
 void members(A& a, CounterTally& t) {
-  a(t.key, t.accepted, t.rejected_stale, t.unknown, t.failed, t.initial, t.highest, t.stored);
+  a(t.key, t.accepted, t.rejected_stale, t.unknown, t.initial, t.highest, t.stored);
 }
 
 /// Takes records of a run while it is under way, each with what has come since the one before. For

@@ -96,7 +96,7 @@ void Replay::follow(const Told& told) {
   const LockEvent& event = told.event;
   switch (event.kind) {
     case LockEvent::Kind::waits:
-      waits_[event.client] = {told.rank, event.key, run_.handoff.begin_wait(event.key)};
+      waits_[event.client] = {told.rank, event.key, run_.handoff.begin_wait(event.key, event.mode)};
       break;
     case LockEvent::Kind::granted:
       granted(told);
@@ -231,10 +231,11 @@ void Replay::judge(Key& key, const Section& one, Section& later) {
   Duration together = end - later.granted;
   Duration doubt = one.bound + later.bound;
   if (one.rank == later.rank) {
-    // By its own clock, as the offset may have been corrected in between.
+    // By its own clock: the offset may have been corrected in between, and with it their order.
     const TimePoint left = one.left - one.left_offset;
     const TimePoint later_left = later.closed ? later.left - later.left_offset : TimePoint::max();
-    together = std::min(left, later_left) - (later.granted - later.granted_offset);
+    together = std::min(left, later_left) -
+               std::max(one.granted - one.granted_offset, later.granted - later.granted_offset);
     doubt = Duration::zero();
   }
   if (together > doubt) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -23,7 +24,9 @@ results::Prediction prediction(std::string at, std::string_view figure, double p
                            .predicted = predicted,
                            .measured = measured,
                            .unit = figure == kThroughput ? "1/s" : "s"};
-  if (measured && *measured > 0) made.error = (predicted - *measured) / *measured;
+  if (measured && *measured > 0 && std::isfinite(predicted)) {
+    made.error = (predicted - *measured) / *measured;
+  }
   return made;
 }
 
@@ -75,7 +78,10 @@ std::optional<results::CapacityModel> queue_model(const CapacityPlan& plan,
       made.predictions.push_back(prediction(at, figure, *predicted, seen));
     };
     add("acquire.mean", model.mean_acquire(rate / locks), measured.mean);
-    add("acquire.p99", model.acquire_percentile(rate / locks, 0.99), measured.p99);
+    auto p99 = model.acquire_percentile(rate / locks, 0.99);
+    // A rate that was kept although the model says that none can wait there in finite time.
+    if (!p99 && rate == capacity.lowest) p99 = std::numeric_limits<double>::infinity();
+    add("acquire.p99", p99, measured.p99);
   }
   const ServiceTimes contended = service_times({&basis.contended, 1});
   for (const Extrapolation& extrapolation : plan.extrapolations) {

@@ -16,6 +16,8 @@ constexpr double kHighestCpuShare = 0.9;
 constexpr double kFullThreadShare = 0.95, kBusyServerShare = 0.8, kFullMachineShare = 0.9;
 // Steal, and other programs, delay clients and servers alike by about as much as they take.
 constexpr double kHighestStealShare = 0.02, kHighestOtherShare = 0.1;
+// A CPU limit stops threads for tens of milliseconds at a time. A share of the wall time.
+constexpr double kHighestThrottledShare = 0.02;
 // The kernel counts the machine's CPU in ticks of some milliseconds.
 constexpr double kTickNoiseSeconds = 0.05;
 // Lateness above the timers' noise matters from this share of the measured wait,
@@ -59,10 +61,16 @@ using Invalid = std::function<void(std::string reason)>;
 /// Records the shares of the machine, and judges those that others took.
 void certify_machine(const RunEvidence& evidence, results::Generator& generator,
                      const Invalid& invalid) {
-  const auto& [cpu, pressure_seconds] = evidence.machine;
+  const auto& [cpu, pressure_seconds, throttled_seconds] = evidence.machine;
   if (pressure_seconds && evidence.wall_seconds > 0) {
     // The two clocks are not read at the same instant.
     generator.pressure_share = std::min(1.0, *pressure_seconds / evidence.wall_seconds);
+  }
+  if (throttled_seconds && *throttled_seconds > kHighestThrottledShare * evidence.wall_seconds) {
+    invalid(fmt::format(
+        "a CPU limit held threads up for {:.2f} s: raise that of the container or service "
+        "(docker --cpus, limits.cpu, CPUQuota)",
+        *throttled_seconds));
   }
   if (!cpu || cpu->total <= 0) return;
   generator.machine_cpu_share = cpu->busy / cpu->total;

@@ -85,7 +85,6 @@ CounterTally KeyWrites::tally(int key) const noexcept {
           .accepted = accepted.load(memory_order_relaxed),
           .rejected_stale = rejected_stale.load(memory_order_relaxed),
           .unknown = unknown.load(memory_order_relaxed),
-          .failed = failed.load(memory_order_relaxed),
           .initial = value.load(memory_order_relaxed),
           .highest = highest.load(memory_order_relaxed),
           .stored = stored.load(memory_order_relaxed)};
@@ -95,7 +94,6 @@ void KeyWrites::add(const CounterTally& tally) noexcept {
   accepted.fetch_add(tally.accepted, memory_order_relaxed);
   rejected_stale.fetch_add(tally.rejected_stale, memory_order_relaxed);
   unknown.fetch_add(tally.unknown, memory_order_relaxed);
-  failed.fetch_add(tally.failed, memory_order_relaxed);
   if (tally.stored) stored.store(true, memory_order_relaxed);
   std::uint64_t seen = value.load(memory_order_relaxed);
   while (tally.initial != 0 && (seen == 0 || tally.initial < seen) &&
@@ -121,7 +119,6 @@ WriteResult KeyWrites::note(WriteResult result) noexcept {
       unknown.fetch_add(1, memory_order_relaxed);
       break;
     case WriteResult::failed:
-      failed.fetch_add(1, memory_order_relaxed);
       break;
   }
   return result;
@@ -131,9 +128,7 @@ void KeyWrites::add_to(CounterTotals& totals, std::uint64_t moved) const noexcep
   const std::uint64_t sure = accepted.load(memory_order_relaxed);
   const std::uint64_t perhaps = unknown.load(memory_order_relaxed);
   totals.accepted += sure;
-  totals.unknown += perhaps;
   totals.rejected_stale += rejected_stale.load(memory_order_relaxed);
-  totals.failed += failed.load(memory_order_relaxed);
   totals.moved += moved;
   totals.lost += excess(sure, moved);
   totals.lost_max += excess(sure + perhaps, moved);

@@ -28,11 +28,11 @@ enum class WriteResult {
 
 /// Sums over all keys since the counter was made.
 struct CounterTotals {
-  std::uint64_t accepted = 0, unknown = 0, failed = 0;  ///< writes
-  std::uint64_t rejected_stale = 0;                     ///< reads and writes
-  std::uint64_t moved = 0;     ///< growth of the counters: final minus initial
-  std::uint64_t lost = 0;      ///< accepted writes missing from that growth
-  std::uint64_t lost_max = 0;  ///< the same if every unknown write took effect
+  std::uint64_t accepted = 0;        ///< writes
+  std::uint64_t rejected_stale = 0;  ///< reads and writes
+  std::uint64_t moved = 0;           ///< growth of the counters: final minus initial
+  std::uint64_t lost = 0;            ///< accepted writes missing from that growth
+  std::uint64_t lost_max = 0;        ///< the same if every unknown write took effect
 };
 
 /// One client's access to the counters, with its own connection; used on that client's thread. Must
@@ -54,7 +54,7 @@ class CounterSession {
 /// What one process knows of a key's counter.
 struct CounterTally {
   int key = 0;
-  std::uint64_t accepted = 0, rejected_stale = 0, unknown = 0, failed = 0;
+  std::uint64_t accepted = 0, rejected_stale = 0, unknown = 0;
   std::uint64_t initial = 0;  ///< plus 1; 0: not known
   std::uint64_t highest = 0;  ///< value that was written, at least
   bool stored = false;        ///< a store may hold it
@@ -90,7 +90,7 @@ std::unique_ptr<Counter> make_memory_counter(int keys);
 /// The writes to one key. Kept per key, so that an unknown write that moved one counter does not
 /// make up for a write that was lost on another. Thread-safe.
 struct alignas(kCacheLine) KeyWrites {
-  std::atomic<std::uint64_t> accepted{0}, rejected_stale{0}, unknown{0}, failed{0};
+  std::atomic<std::uint64_t> accepted{0}, rejected_stale{0}, unknown{0};
   /// The number. If a store holds it: its initial value plus 1, or 0 as long as that is not known.
   std::atomic<std::uint64_t> value{0};
   std::atomic<bool> stored{false};  ///< a store may hold it
@@ -98,7 +98,7 @@ struct alignas(kCacheLine) KeyWrites {
 
   CounterTally tally(int key) const noexcept;
   void add(const CounterTally& tally) noexcept;
-  /// Counts a write and returns its result.
+  /// Counts a write, unless it failed, and returns its result.
   WriteResult note(WriteResult result) noexcept;
   void add_to(CounterTotals& totals, std::uint64_t moved) const noexcept;
 };

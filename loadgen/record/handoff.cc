@@ -20,13 +20,16 @@ auto first_since(auto& releases, const WaitTicket& wait) {
 
 HandoffTracker::HandoffTracker(int keys) : slots_(keys) {}
 
-WaitTicket HandoffTracker::begin_wait(int key) {
+WaitTicket HandoffTracker::begin_wait(int key, Mode mode) {
   Slot& mine = slot(key);
   const std::scoped_lock lock(mine.mutex);
-  const bool held = mine.holders > 0;
+  const bool contended =
+      mine.waiters.in_conflict_with(mode) + mine.holders.in_conflict_with(mode) > 0;
+  ++mine.waiters[mode];
   return {.number = ++mine.events,
-          .contended = ++mine.waiters > 1 || held,
-          .held = held,
+          .mode = mode,
+          .contended = contended,
+          .held = mine.holders.all() > 0,
           .grants = mine.grants};
 }
 
@@ -34,11 +37,11 @@ GrantNote HandoffTracker::granted(int key, const WaitTicket& wait, TimePoint gra
                                   std::vector<Handoff>& completed) {
   Slot& mine = slot(key);
   const std::scoped_lock lock(mine.mutex);
-  --mine.waiters;
-  ++mine.holders;
+  --mine.waiters[wait.mode];
+  ++mine.holders[wait.mode];
   ++mine.grants;
   if (std::exchange(mine.stuck, false)) stuck_.fetch_sub(1, std::memory_order_relaxed);
-  GrantNote note{.contended = wait.contended || mine.waiters > 0};
+  GrantNote note{.contended = wait.contended || mine.waiters.in_conflict_with(wait.mode) > 0};
   if (mine.releases == nullptr) return note;
   std::vector<Release>& releases = *mine.releases;
   if (!releases.empty() && granted_at >= releases.back().started &&
@@ -74,7 +77,7 @@ void HandoffTracker::gave_up(int key, const WaitTicket& wait, TimePoint now,
                              std::vector<Duration>& unserved) {
   Slot& mine = slot(key);
   const std::scoped_lock lock(mine.mutex);
-  --mine.waiters;
+  --mine.waiters[wait.mode];
   if (mine.releases == nullptr) return;
   std::vector<Release>& releases = *mine.releases;
   releases.erase(std::remove_if(first_since(releases, wait), releases.end(),
@@ -100,11 +103,12 @@ void HandoffTracker::found_taken(int key, const WaitTicket& wait) {
 bool HandoffTracker::release_started(int key, Mode mode, TimePoint started) {
   Slot& mine = slot(key);
   const std::scoped_lock lock(mine.mutex);
-  --mine.holders;
-  if (mode == Mode::shared || mine.waiters == 0) return false;
+  --mine.holders[mode];
+  if (mode == Mode::shared || mine.waiters.all() == 0) return false;
   if (mine.releases == nullptr) mine.releases = std::make_unique<std::vector<Release>>();
   if (mine.releases->size() >= kMostReleases) thin_out(*mine.releases);
-  mine.releases->push_back({.number = ++mine.events, .started = started, .waiting = mine.waiters});
+  mine.releases->push_back(
+      {.number = ++mine.events, .started = started, .waiting = mine.waiters.all()});
   return true;
 }
 
@@ -126,13 +130,6 @@ void HandoffTracker::release_finished(int key, TimePoint started, bool success,
     completed.push_back({found->served_at - started, !found->overtaken, found->weight});
   }
   mine.releases->erase(std::next(found).base());
-}
-
-int HandoffTracker::waiters(int key) const {
-  const Slot* const mine = slots_.find(key);
-  if (mine == nullptr) return 0;
-  const std::scoped_lock lock(mine->mutex);
-  return mine->waiters;
 }
 
 std::vector<Duration> HandoffTracker::unserved(TimePoint now) const {

@@ -24,15 +24,18 @@ struct Handoff {
 /// One client's wait for a key.
 struct WaitTicket {
   std::uint64_t number = 0;  ///< of the key's events in their order
-  bool contended = false;    ///< another client held or wanted the lock when it began
-  bool held = false;         ///< another client held it then
+  Mode mode = Mode::exclusive;
+  bool contended = false;    ///< as in GrantNote, when it began
+  bool held = false;         ///< another client held the lock then, in whatever mode
   std::uint64_t grants = 0;  ///< of the key until then
 };
 
 /// What a grant means to those who waited.
 struct GrantNote {
-  bool contended = false;  ///< another client held or wanted the lock when the wait began or ended
-  bool overtook = false;   ///< another client was waiting at a release before this wait began
+  /// Another client held or wanted the lock in a conflicting mode when the wait began or ended. Two
+  /// shared ones do not conflict, so their grants say nothing of exclusion.
+  bool contended = false;
+  bool overtook = false;  ///< another client was waiting at a release before this wait began
   /// From the start of the latest release to this grant, if a client waited at that release.
   std::optional<Duration> turnaround{};
 };
@@ -48,7 +51,7 @@ class HandoffTracker {
 
   /// Around every acquisition: begin before its start is timed, and one of granted() and gave_up()
   /// when it ends.
-  WaitTicket begin_wait(int key);
+  WaitTicket begin_wait(int key, Mode mode = Mode::exclusive);
   /// Call right after a grant. Adds the handoffs that it completes to `completed`.
   GrantNote granted(int key, const WaitTicket& wait, TimePoint granted_at,
                     std::vector<Handoff>& completed);
@@ -69,7 +72,6 @@ class HandoffTracker {
   /// began.
   void release_finished(int key, TimePoint started, bool success, std::vector<Handoff>& completed);
 
-  int waiters(int key) const;
   /// How long each release that nobody took up has waited, over all keys.
   std::vector<Duration> unserved(TimePoint now) const;
 
@@ -86,9 +88,17 @@ class HandoffTracker {
     bool served = false;    ///< though not confirmed yet
     TimePoint served_at{};
   };
+  /// Numbers of clients.
+  struct ByMode {
+    int exclusive = 0, shared = 0;
+
+    int& operator[](Mode mode) { return mode == Mode::shared ? shared : exclusive; }
+    int all() const { return exclusive + shared; }
+    int in_conflict_with(Mode mode) const { return mode == Mode::shared ? exclusive : all(); }
+  };
   struct alignas(kCacheLine) Slot {
     mutable std::mutex mutex;
-    int waiters = 0, holders = 0;
+    ByMode waiters, holders;
     std::uint64_t events = 0, grants = 0;
     bool stuck = false;
     std::unique_ptr<std::vector<Release>> releases;  ///< in their order; most keys never have one

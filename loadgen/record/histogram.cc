@@ -9,7 +9,7 @@
 namespace lockbench::loadgen {
 namespace {
 
-/// A percentile that censored samples could move by less is no lower bound.
+/// A figure that censored samples could move by less is no lower bound.
 constexpr double kSameFigure = 1.05;
 
 using Layout = HistogramLayout;
@@ -177,7 +177,10 @@ results::Distribution to_distribution(const HistogramSnapshot& complete,
   const std::uint64_t samples = result.count + result.censored.count;
   // Nobody knows how long the longest would have been.
   const bool longest_cut = result.censored.count > 0 && censored.max >= complete.max;
-  if (longest_cut) result.at_least = {"mean", "max"};
+  if (longest_cut || seconds(all.sum) > kSameFigure * seconds(complete.sum)) {
+    result.at_least.emplace_back("mean");
+  }
+  if (longest_cut) result.at_least.emplace_back("max");
   // Not through mean(), which rounds to nanoseconds.
   if (samples > 0) result.mean = seconds(all.sum) / static_cast<double>(samples);
   result.stddev = seconds(all.stddev());

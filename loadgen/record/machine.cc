@@ -12,11 +12,22 @@ namespace {
 
 /// Empty if there is no such file, or no permission to read it: getline does not throw then, as a
 /// stream's buffer does.
-std::string text_of(const char* path) {
+std::string text_of(const std::filesystem::path& path) {
   std::ifstream file(path);
   std::string text;
   std::getline(file, text, '\0');
   return text;
+}
+
+/// In seconds, from the text of a group's cpu.stat: a name and a number on each line.
+std::optional<double> parse_throttled(const std::string& stat) {
+  std::istringstream lines(stat);
+  std::string name;
+  double number = 0;
+  while (lines >> name >> number) {
+    if (name == "throttled_usec") return number * 1e-6;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -60,10 +71,30 @@ std::optional<double> parse_cpu_pressure(std::string_view pressure) {
   return std::nullopt;
 }
 
+std::optional<double> read_throttled_seconds(const std::filesystem::path& root) {
+  // cgroups(7): "0::/the/group", perhaps among lines of version 1.
+  constexpr std::string_view kVersion2 = "0::/";
+  std::istringstream lines(text_of(root / "proc/self/cgroup"));
+  std::string line;
+  while (std::getline(lines, line) && !line.starts_with(kVersion2)) {
+  }
+  if (!line.starts_with(kVersion2)) return std::nullopt;
+  line.erase(0, kVersion2.size());
+  const std::filesystem::path top = root / "sys/fs/cgroup";
+  std::optional<double> all;
+  // Each group counts the time for which its own limit held threads up.
+  for (auto group = std::filesystem::path(line).relative_path();; group = group.parent_path()) {
+    const auto throttled = parse_throttled(text_of(top / group / "cpu.stat"));
+    if (throttled) all = all.value_or(0) + *throttled;
+    if (group.empty()) return all;
+  }
+}
+
 MachineReading read_machine() {
   return {
       .cpu = parse_machine_cpu(text_of("/proc/stat"), static_cast<double>(::sysconf(_SC_CLK_TCK))),
-      .pressure_seconds = parse_cpu_pressure(text_of("/proc/pressure/cpu"))};
+      .pressure_seconds = parse_cpu_pressure(text_of("/proc/pressure/cpu")),
+      .throttled_seconds = read_throttled_seconds("/")};
 }
 
 }  // namespace lockbench::loadgen

@@ -34,7 +34,7 @@ enum class Timing : std::size_t {
   failed,
   unknown,
   abandoned,
-  uncontended,      ///< granted while no other client held or wanted the lock
+  uncontended,      ///< granted while no other client held or wanted the lock in a conflicting mode
   acquire_service,  ///< granted, from the actual start
   service_cut,      ///< timed out or abandoned, from the actual start
   exclusive,        ///< acquisitions by mode, in loads with shared sections
@@ -78,7 +78,7 @@ enum class Count : std::size_t {
   leases_lost,
   releases_not_owner,
   releases_failed,
-  contended_grants,       ///< another client held or wanted the lock
+  contended_grants,       ///< another client held or wanted the lock in a conflicting mode
   awaited_releases,       ///< at which a client waited
   direct_handoffs,        ///< those of them whose next grant went to such a client
   overtakings,            ///< grants to clients that came after such a release
@@ -210,7 +210,7 @@ inline constexpr auto kTimings = std::to_array<TimingInfo>({
     {Timing::uncontended, nullptr,
      metric("lockbench_uncontended_acquire_duration_seconds",
             "Time from a section's intended start to its grant, if no other client of the run held "
-            "or wanted the lock.")},
+            "or wanted the lock in a conflicting mode.")},
     {Timing::acquire_service, field<&results::Run::acquire_service>},
     {.kind = Timing::service_cut, .censors = Timing::acquire_service},
     {Timing::exclusive, field<&results::Run::acquire_by_mode, &results::ByMode::exclusive>,
@@ -285,7 +285,8 @@ inline constexpr auto kCounts = std::to_array<CountInfo>({
     {.kind = Count::contended_grants,
      .in_run = field<&results::Run::audit, &results::Audit::contended_grants>,
      .exported = metric("lockbench_contended_grants_total",
-                        "Grants for which another client held or wanted the lock."),
+                        "Grants for which another client held or wanted the lock in a "
+                        "conflicting mode."),
      .whole_run = true},
     {Count::awaited_releases, field<&results::Run::awaited_releases>,
      metric("lockbench_awaited_releases_total", "Releases at which a client waited.")},

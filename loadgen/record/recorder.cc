@@ -60,6 +60,14 @@ Counts ClientRecord::counts(Phase phase) const {
   return counts;
 }
 
+std::uint64_t ClientRecord::total(Count what) const {
+  const auto at = static_cast<std::size_t>(what);
+  if (at >= kClientCounts) return 0;
+  std::uint64_t total = 0;
+  for (const Numbers& numbers : numbers_) total += numbers.sums[at].load(memory_order_relaxed);
+  return total;
+}
+
 Recorder::Recorder(int clients, int nodes)
     : clients_(static_cast<std::size_t>(clients)), waits_(clients) {
   for (Histograms& histograms : histograms_) {
@@ -80,6 +88,13 @@ Counts Recorder::totals() const {
   Counts all;
   for (const Phase phase : kPhases) all += totals(phase);
   return all;
+}
+
+std::uint64_t Recorder::total(Count what) const {
+  std::uint64_t total = 0;
+  for (const ClientRecord& client : clients_) total += client.total(what);
+  for (const auto& services : services_) total += services[what].load(memory_order_relaxed);
+  return total;
 }
 
 std::uint64_t Recorder::clients_in(ClientState state) const {

@@ -6,7 +6,7 @@ namespace lockbench::loadgen {
 
 void ContentionNotes::waits(Lock lock, TimePoint started, Phase phase) {
   if (run_.log) return log(lock, {.at = started, .kind = LockEvent::Kind::waits}, phase);
-  wait_ = run_.handoff.begin_wait(lock.key);
+  wait_ = run_.handoff.begin_wait(lock.key, lock.mode);
 }
 
 void ContentionNotes::waited(Lock lock, TimePoint intended, TimePoint ended, Outcome outcome,

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "loadgen/run/random.h"
 
@@ -42,22 +43,45 @@ Parsed parse_exponential(std::string_view mean_text) {
   return DurationDistribution::exponential(*mean);
 }
 
-Parsed parse_uniform(std::string_view bounds) {
-  const auto comma = bounds.find(',');
+/// Two durations, the first not above the second.
+tl::expected<std::pair<Duration, Duration>, std::string> parse_two(std::string_view name,
+                                                                   std::string_view text) {
+  const auto comma = text.find(',');
   if (comma == std::string_view::npos) {
-    return tl::unexpected(std::string("uniform() takes two durations: uniform(1ms,3ms)"));
+    return tl::unexpected(fmt::format("{0}() takes two durations: {0}(1ms,3ms)", name));
   }
-  const auto from = parse_duration(trim(bounds.substr(0, comma)));
-  if (!from) return tl::unexpected(from.error());
-  const auto to = parse_duration(trim(bounds.substr(comma + 1)));
-  if (!to) return tl::unexpected(to.error());
-  if (*from > *to) {
-    return tl::unexpected(
-        fmt::format("uniform({},{}): the first bound must not be above the second",
-                    format_duration(*from), format_duration(*to)));
+  const auto first = parse_duration(trim(text.substr(0, comma)));
+  if (!first) return tl::unexpected(first.error());
+  const auto second = parse_duration(trim(text.substr(comma + 1)));
+  if (!second) return tl::unexpected(second.error());
+  if (*first > *second) {
+    return tl::unexpected(fmt::format("{}({},{}): the first must not be above the second", name,
+                                      format_duration(*first), format_duration(*second)));
   }
-  if (*to > DurationDistribution::kLongestDraw) return too_long("the bounds of uniform()");
-  return DurationDistribution::uniform(*from, *to);
+  if (*second > DurationDistribution::kLongestDraw) {
+    return too_long(fmt::format("the durations of {}()", name));
+  }
+  return std::pair(*first, *second);
+}
+
+Parsed parse_uniform(std::string_view bounds) {
+  const auto both = parse_two("uniform", bounds);
+  if (!both) return tl::unexpected(both.error());
+  return DurationDistribution::uniform(both->first, both->second);
+}
+
+Parsed parse_lognormal(std::string_view percentiles) {
+  const auto both = parse_two("lognormal", percentiles);
+  if (!both) return tl::unexpected(both.error());
+  if (both->first == Duration::zero()) {
+    return tl::unexpected(std::string("the median of lognormal() must be above 0"));
+  }
+  return DurationDistribution::lognormal(both->first, both->second);
+}
+
+Duration cut(double nanoseconds) {
+  constexpr auto kLongest = static_cast<double>(DurationDistribution::kLongestDraw.count());
+  return Duration(std::llround(std::min(nanoseconds, kLongest)));
 }
 
 void require(bool holds, const char* what) {
@@ -79,6 +103,18 @@ DurationDistribution DurationDistribution::exponential(Duration mean) {
 DurationDistribution DurationDistribution::uniform(Duration from, Duration to) {
   require(from >= Duration::zero() && from <= to && to <= kLongestDraw, "bounds out of range");
   return {Kind::uniform, from, to};
+}
+
+DurationDistribution DurationDistribution::lognormal(Duration median, Duration p99) {
+  require(median > Duration::zero() && median <= p99 && p99 <= kLongestDraw,
+          "percentiles out of range");
+  return {Kind::lognormal, median, p99};
+}
+
+double DurationDistribution::sigma() const {
+  constexpr double kNormalP99 = 2.3263478740408408;
+  return std::log(static_cast<double>(high_.count()) / static_cast<double>(low_.count())) /
+         kNormalP99;
 }
 
 Parsed DurationDistribution::read_quantiles(std::istream& file, std::string path) {
@@ -134,10 +170,13 @@ tl::expected<DurationDistribution, std::string> DurationDistribution::parse(std:
   }
   if (const auto mean = arguments(trimmed, "exp")) return parse_exponential(*mean);
   if (const auto bounds = arguments(trimmed, "uniform")) return parse_uniform(*bounds);
+  if (const auto both = arguments(trimmed, "lognormal")) return parse_lognormal(*both);
   const auto value = parse_duration(trimmed);
   if (!value) {
     return tl::unexpected(
-        fmt::format("{}, or exp(2ms), or uniform(1ms,3ms), or quantiles:FILE", value.error()));
+        fmt::format("{}, or exp(2ms), or uniform(1ms,3ms), or lognormal(2ms,20ms), or "
+                    "quantiles:FILE",
+                    value.error()));
   }
   if (*value > kLongestDraw) return too_long("the duration");
   return constant(*value);
@@ -145,13 +184,15 @@ tl::expected<DurationDistribution, std::string> DurationDistribution::parse(std:
 
 Duration DurationDistribution::draw(Random& random) const {
   switch (kind_) {
-    case Kind::exponential: {
-      const double nanoseconds = static_cast<double>(low_.count()) * draw_exponential(random);
-      return std::min(kLongestDraw, Duration(std::llround(nanoseconds)));
-    }
+    case Kind::exponential:
+      return cut(static_cast<double>(low_.count()) * draw_exponential(random));
     case Kind::uniform: {
       const double choices = static_cast<double>((high_ - low_).count()) + 1;
       return low_ + Duration(static_cast<std::int64_t>(draw_unit(random) * choices));
+    }
+    case Kind::lognormal: {
+      const double factor = std::exp(sigma() * draw_normal(random));
+      return cut(static_cast<double>(low_.count()) * factor);
     }
     case Kind::quantiles: {
       const double share = draw_unit(random);
@@ -170,7 +211,10 @@ Duration DurationDistribution::draw(Random& random) const {
   return low_;
 }
 
-Duration DurationDistribution::mean() const { return low_ + (high_ - low_) / 2; }
+Duration DurationDistribution::mean() const {
+  if (kind_ != Kind::lognormal) return low_ + (high_ - low_) / 2;
+  return cut(static_cast<double>(low_.count()) * std::exp(sigma() * sigma() / 2));
+}
 
 std::string DurationDistribution::to_string() const {
   switch (kind_) {
@@ -178,6 +222,8 @@ std::string DurationDistribution::to_string() const {
       return fmt::format("exp({})", format_duration(low_));
     case Kind::uniform:
       return fmt::format("uniform({},{})", format_duration(low_), format_duration(high_));
+    case Kind::lognormal:
+      return fmt::format("lognormal({},{})", format_duration(low_), format_duration(high_));
     case Kind::quantiles:
       return "quantiles:" + path_;
     case Kind::constant:

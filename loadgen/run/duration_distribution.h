@@ -11,19 +11,21 @@
 
 namespace lockbench::loadgen {
 
-/// Distribution of a duration: constant, exponential, uniform or measured. By default always zero.
+/// Distribution of a duration: constant, exponential, uniform, lognormal or measured. By default
+/// always zero.
 class DurationDistribution {
  public:
-  /// The longest draw; exponential ones are cut there.
+  /// The longest draw; exponential and lognormal ones are cut there.
   static constexpr Duration kLongestDraw = std::chrono::hours(1);
 
   DurationDistribution() = default;
 
-  /// Throw std::invalid_argument for negative durations, a mean above kLongestDraw, or `from` above
-  /// `to`.
+  /// Throw std::invalid_argument for negative durations, one above kLongestDraw, `from` above `to`,
+  /// or a median that is 0 or above the `p99`.
   static DurationDistribution constant(Duration value);
   static DurationDistribution exponential(Duration mean);
   static DurationDistribution uniform(Duration from, Duration to);
+  static DurationDistribution lognormal(Duration median, Duration p99);
 
   /// A share of all draws, from 0 to 1, is at most this long.
   struct Quantile {
@@ -31,8 +33,8 @@ class DurationDistribution {
     Duration value{};
     bool operator==(const Quantile&) const = default;
   };
-  /// Reads "2ms", "exp(2ms)" or "uniform(1ms,3ms)", with spaces around each part allowed, or
-  /// "quantiles:FILE", which read_quantiles() reads.
+  /// Reads "2ms", "exp(2ms)", "uniform(1ms,3ms)" or "lognormal(2ms,20ms)", with spaces around each
+  /// part allowed, or "quantiles:FILE", which read_quantiles() reads.
   static tl::expected<DurationDistribution, std::string> parse(std::string_view text);
   /// A line for each quantile, such as "0.99 12ms"; both columns grow. Between two quantiles draws
   /// are uniform, outside of them as long as the nearest. The error names the line.
@@ -55,13 +57,15 @@ class DurationDistribution {
   }
 
  private:
-  enum class Kind { constant, exponential, uniform, quantiles };
+  enum class Kind { constant, exponential, uniform, lognormal, quantiles };
 
   DurationDistribution(Kind kind, Duration low, Duration high)
       : kind_(kind), low_(low), high_(high) {}
 
   Kind kind_ = Kind::constant;
-  Duration low_{}, high_{};  ///< both the value or mean, except for uniform
+  double sigma() const;
+
+  Duration low_{}, high_{};  ///< both the value or mean, except for uniform and lognormal
   std::vector<Quantile> quantiles_;
   std::string path_;  ///< of their file
 };

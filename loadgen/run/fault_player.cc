@@ -75,9 +75,8 @@ void FaultPlayer::play(const std::stop_token& stop) {
 
 void FaultPlayer::strike(const Fault& fault, std::optional<TimePoint> next_at, const Reading& since,
                          const std::stop_token& stop) {
-  if (!report_.lag_before) {
-    report_.lag_before = run_.recorder.histograms(Phase::measured)[Timing::schedule_lag].snapshot();
-  }
+  HistogramSnapshot lag_before =
+      run_.recorder.histograms(Phase::measured)[Timing::schedule_lag].snapshot();
   const Reading now = read();
   results::FaultMark mark{.fault = fault.what,
                           .at_seconds = since_load(now.at),
@@ -88,6 +87,7 @@ void FaultPlayer::strike(const Fault& fault, std::optional<TimePoint> next_at, c
   tell(fault, true);
   const auto inject = [&] { return target_.inject(run_.strategy, fault); };
   if (note(fault, guarded(inject))) {
+    if (!report_.lag_before) report_.lag_before = std::move(lag_before);
     watch(fault, next_at, recovery, mark, stop);
     report_.marks.push_back(std::move(mark));
   } else {
@@ -136,7 +136,7 @@ void FaultPlayer::watch(const Fault& fault, std::optional<TimePoint> next_at,
 
 FaultPlayer::Reading FaultPlayer::read() const {
   const TimePoint now = env_->now();
-  return {now, run_.recorder.totals()[Count::sections]};
+  return {now, run_.recorder.total(Count::sections)};
 }
 
 bool FaultPlayer::wait_until(TimePoint when, const std::stop_token& stop) const {

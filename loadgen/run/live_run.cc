@@ -70,6 +70,8 @@ tl::expected<results::Run, std::string> LiveRun::execute() {
   end_faults(result);
   crew_->drain();
   resources_.drained();
+  // Before the audit reads all counters, which costs the servers, too.
+  const RunStores::Usage usage = stores_.end();
   if (plan_.after_load) plan_.after_load();
   sampler.complete(result.series.back());
 
@@ -86,7 +88,6 @@ tl::expected<results::Run, std::string> LiveRun::execute() {
   summarise(run_, std::max(measured_until - run_.measure_start.load(), Duration::zero()), result);
   watched.end(&result);
 
-  const RunStores::Usage usage = stores_.end();
   add_costs(usage, result);
   RunEvidence evidence = evidence_of(usage, ended_at);
   evidence.wall_clock_jump_seconds = seconds(wall_clock_offset() - offset_before);
@@ -152,7 +153,7 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
     over =
         crew_->nobody_works() || now >= run_.load_end.load() || external_.stop_requested() || done;
     const auto look = warm_up.next_look();
-    if (look && now >= *look && warm_up.is_steady(now, run_.recorder.totals()[Count::sections]) &&
+    if (look && now >= *look && warm_up.is_steady(now, run_.recorder.total(Count::sections)) &&
         now < run_.measure_start.load()) {
       measure_from(now);
       next_sample = now;
@@ -160,10 +161,14 @@ TimePoint LiveRun::drive(SeriesSampler& sampler, std::vector<results::SeriesPoin
     const bool seen = now >= next_sample + crew_->delay();
     if (seen && !over && settled(now)) end_early(now, over);
     if (over || seen) {
+      const double sampled_at = series.empty() ? 0 : series.back().t;
       series.push_back(sampler.sample(over ? now : now - crew_->delay()));
-      progress_.sections += series.back().sections;
-      progress_.sections_per_second = static_cast<double>(series.back().sections);
-      progress_.failed += series.back().failed;
+      const results::SeriesPoint& latest = series.back();
+      progress_.sections += latest.sections;
+      if (const double length = latest.t - sampled_at; length > 0) {
+        progress_.sections_per_second = static_cast<double>(latest.sections) / length;
+      }
+      progress_.failed += latest.failed;
       note_failures();
       if (next_sample == run_.measure_start.load()) run_.audit.restart_streaks();
       next_sample = next_sample_after(next_sample);
@@ -212,7 +217,7 @@ void LiveRun::measure_from(TimePoint when) {
 bool LiveRun::settled(TimePoint now) const {
   const Workload& workload = plan_.workload;
   return workload.settles_after && now >= run_.measure_start.load() + *workload.settles_after &&
-         run_.recorder.totals()[Count::contended_grants] >= workload.contended_grants;
+         run_.recorder.total(Count::contended_grants) >= workload.contended_grants;
 }
 
 TimePoint LiveRun::next_sample_after(TimePoint sampled_at) const {
@@ -278,7 +283,7 @@ std::optional<double> LiveRun::server_cpu_seconds(const RunStores::Usage& usage)
 }
 
 void LiveRun::add_costs(const RunStores::Usage& usage, results::Run& result) const {
-  const auto all_sections = static_cast<double>(run_.recorder.totals()[Count::sections]);
+  const auto all_sections = static_cast<double>(run_.recorder.total(Count::sections));
   if (all_sections == 0) return;
   const auto cpu_seconds = server_cpu_seconds(usage);
   if (cpu_seconds) result.server_cpu_seconds_per_section = *cpu_seconds / all_sections;

@@ -165,6 +165,8 @@ void LocalCrew::drain() {
 
 void LocalCrew::count_never_begun(TimePoint until) {
   if (!run_.schedule) return;
+  // It ended in the warm-up: nothing was measured.
+  if (until <= run_.measure_start.load()) return;
   // With nothing left to do, no further section was to begin.
   if (run_.demand_met) return;
   if (run_.workload.iterations && run_.measured_sections >= *run_.workload.iterations) return;

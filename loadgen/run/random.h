@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cmath>
+#include <numbers>
 
 #include "strategies/random.h"
 
@@ -14,5 +15,12 @@ inline double draw_unit(Random& random) { return static_cast<double>(random() >>
 
 /// Exponential with mean 1; below 37, the limit of 53 random bits.
 inline double draw_exponential(Random& random) { return -std::log1p(-draw_unit(random)); }
+
+/// Normal with mean 0 and variance 1 (Box and Muller, A note on the generation of random normal
+/// deviates, 1958).
+inline double draw_normal(Random& random) {
+  const double radius = std::sqrt(2 * draw_exponential(random));
+  return radius * std::cos(2 * std::numbers::pi * draw_unit(random));
+}
 
 }  // namespace lockbench::loadgen

@@ -44,6 +44,8 @@ void ResourceMeter::add_to(RunEvidence& evidence) const {
   evidence.machine.cpu = difference(at_end_.machine.cpu, at_begin_.machine.cpu);
   evidence.machine.pressure_seconds =
       difference(at_end_.machine.pressure_seconds, at_begin_.machine.pressure_seconds);
+  evidence.machine.throttled_seconds =
+      difference(at_end_.machine.throttled_seconds, at_begin_.machine.throttled_seconds);
   for (std::size_t i = 0; i < at_end_.threads.size(); ++i) {
     evidence.busiest_thread_seconds =
         std::max(evidence.busiest_thread_seconds.value_or(0),

@@ -31,7 +31,7 @@ struct Progress {
   double done = 0;  ///< share of the phase, 0 to 1
   int clients_connected = 0, clients = 0;
   std::uint64_t sections = 0;
-  double sections_per_second = 0;  ///< of the last second
+  double sections_per_second = 0;  ///< since the report before
   std::uint64_t failed = 0;
   /// Sections without a lock so far, and the latest message of each reason.
   ByKind<FailureReason, std::uint64_t> failures{};

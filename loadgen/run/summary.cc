@@ -204,7 +204,7 @@ results::SeriesPoint SeriesSampler::sample(TimePoint now) {
     failed += run_.recorder.outcome_count(phase, AcquireOutcome::failed) +
               run_.recorder.outcome_count(phase, AcquireOutcome::unknown);
   }
-  const std::uint64_t sections = run_.recorder.totals()[Count::sections];
+  const std::uint64_t sections = run_.recorder.total(Count::sections);
   latest_ = acquired.minus(acquired_);
   const results::SeriesPoint point{
       .t = seconds(now - run_.load_start),

@@ -280,6 +280,9 @@ AcquireOutcome Worker::take_all(TimePoint intended, TimePoint started) {
 
 AcquireOutcome Worker::try_all(TimePoint intended, TimePoint started, TimePoint deadline) {
   WaitGraph* const waits = run_.waits.get();
+  // A section of one lock has nothing to give back while it waits.
+  const OnDeadlock on_deadlock =
+      transaction_.locks.size() == 1 ? OnDeadlock::timeout : run_.workload.on_deadlock;
   for (const Wanted& wanted : transaction_.locks) {
     if (!held_.empty()) {
       // Of a section that the load's end cuts off, further locks would count as cut off, too.
@@ -291,7 +294,7 @@ AcquireOutcome Worker::try_all(TimePoint intended, TimePoint started, TimePoint 
       failure_ = FailureReason::taken;
       return AcquireOutcome::timed_out;
     }
-    if (waits != nullptr && !waits->waits(number_, wanted, run_.workload.on_deadlock)) {
+    if (waits != nullptr && !waits->waits(number_, wanted, on_deadlock)) {
       failure_ = FailureReason::taken;
       return AcquireOutcome::refused;
     }

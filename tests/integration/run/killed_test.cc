@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/processes.h"
 #include "tests/integration/support/program.h"
+#include "tests/support/servers.h"
 
 namespace lockbench::test {
 namespace {
@@ -128,11 +130,28 @@ TEST(KilledRun, IsSavedAsFarAsItCameAndCanBeResumed) {
   }
   EXPECT_EQ(distinct.size(), 8U);
 
-  std::vector<std::string> otherwise = command;
-  otherwise.insert(otherwise.end(), {"--clients", "3"});
-  const Outcome refused = lockbench(scratch, otherwise);
+  for (const std::string option : {"clients", "seed"}) {
+    std::vector<std::string> otherwise = command;
+    otherwise.insert(otherwise.end(), {"--" + option, "3"});
+    const Outcome refused = lockbench(scratch, otherwise);
+    EXPECT_EQ(refused.code, 1);
+    expect_in(refused.err, option);
+  }
+}
+
+TEST(KilledRun, IsNotResumedWithAnotherVersionOfItsServer) {
+  const Scratch scratch;
+  const std::vector<std::string> command{
+      "run",     "redis-set-nx",       "--duration", "100ms",  "--warmup", "0ms",
+      "--redis", shared_redis().url(), "--out",      "r.json", "--resume"};
+  ASSERT_EQ(lockbench(scratch, command).code, 0);
+  EXPECT_EQ(lockbench(scratch, command).code, 0);
+  Json saved = read_result(scratch / "r.json");
+  for (Json& server : saved.at("environment").at("servers")) server.at("version") = "0.1";
+  std::ofstream(scratch / "r.json") << saved;
+  const Outcome refused = lockbench(scratch, command);
   EXPECT_EQ(refused.code, 1);
-  expect_in(refused.err, "clients");
+  expect_in(refused.err, "was measured otherwise: redis 0.1 and ");
 }
 
 }  // namespace

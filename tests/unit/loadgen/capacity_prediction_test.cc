@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -89,6 +90,18 @@ TEST_F(CapacityPredictionTest, OvertakingProlongsTheTailButNotTheMean) {
   const auto [mean_overtaken, p99_overtaken] = predicted();
   EXPECT_NEAR(mean_overtaken, mean, 0.01 * mean);
   EXPECT_GT(p99_overtaken, 1.5 * p99);
+}
+
+TEST_F(CapacityPredictionTest, ARateThatIsKeptButNotPredictedSpeaksAgainstTheModel) {
+  for (auto& [rate, runs] : rates_) {
+    for (results::Run& run : runs) run.hold = around(0.003);
+  }
+  // At 200/s the lock is taken for 64 % of the time; 400/s are too many for the model.
+  const auto& predictions = model("queue")->predictions;
+  ASSERT_EQ(predictions.size(), 3U);
+  EXPECT_EQ(predictions[2].at, "rate=400");
+  EXPECT_TRUE(std::isinf(predictions[2].predicted));
+  EXPECT_FALSE(predictions[2].error.has_value());
 }
 
 TEST_F(CapacityPredictionTest, TheQueueNeedsALockThatIsWaitedFor) {

@@ -156,6 +156,13 @@ TEST_F(CertificateTest, OtherVirtualMachinesTookTheCpu) {
   expect_only_reason("other virtual machines took 5.0 % of the CPU (steal)");
 }
 
+TEST_F(CertificateTest, ACpuLimitHeldThreadsUp) {
+  evidence_.machine.throttled_seconds = 0.19;
+  expect_valid();
+  evidence_.machine.throttled_seconds = 4.5;
+  expect_only_reason("a CPU limit held threads up for 4.50 s: raise that of the container");
+}
+
 TEST_F(CertificateTest, AFewTicksOfAShortRunSayNothing) {
   evidence_ = {};
   evidence_.private_cpu_seconds = 0;

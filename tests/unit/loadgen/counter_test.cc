@@ -86,8 +86,6 @@ TEST(KeyWrites, UnknownWritesWidenTheFigureToARange) {
   CounterTotals totals;
   book.add_to(totals, 4);
   EXPECT_EQ(totals.accepted, 5U);
-  EXPECT_EQ(totals.unknown, 2U);
-  EXPECT_EQ(totals.failed, 1U);
   EXPECT_EQ(totals.rejected_stale, 1U);
   EXPECT_EQ(totals.lost, 1U);
   EXPECT_EQ(totals.lost_max, 3U);

@@ -27,18 +27,21 @@ TEST(DurationDistribution, IsZeroByDefault) {
   EXPECT_EQ(DurationDistribution::parse("0"), zero);
 }
 
-TEST(DurationDistribution, ParsesItsThreeForms) {
+TEST(DurationDistribution, ParsesItsForms) {
   EXPECT_EQ(DurationDistribution::parse("2ms"), DurationDistribution::constant(milliseconds(2)));
   EXPECT_EQ(DurationDistribution::parse("exp(2ms)"),
             DurationDistribution::exponential(milliseconds(2)));
   EXPECT_EQ(DurationDistribution::parse(" uniform( 1ms , 3ms ) "),
             DurationDistribution::uniform(milliseconds(1), milliseconds(3)));
+  EXPECT_EQ(DurationDistribution::parse("lognormal(2ms, 20ms)"),
+            DurationDistribution::lognormal(milliseconds(2), milliseconds(20)));
 }
 
 TEST(DurationDistribution, RejectsEverythingElse) {
-  for (const char* text : {"", "2", "-2ms", "exp", "exp()", "exp(2ms", "exp(2ms,3ms)", "expo(2ms)",
-                           "uniform(1ms)", "uniform(3ms,1ms)", "uniform(1ms,2ms,3ms)",
-                           "normal(1ms)", "exp(2h)", "2h", "uniform(0,2h)"}) {
+  for (const char* text :
+       {"", "2", "-2ms", "exp", "exp()", "exp(2ms", "exp(2ms,3ms)", "expo(2ms)", "uniform(1ms)",
+        "uniform(3ms,1ms)", "uniform(1ms,2ms,3ms)", "normal(1ms)", "lognormal(0,1ms)",
+        "lognormal(2ms,1ms)", "exp(2h)", "2h", "uniform(0,2h)"}) {
     const auto parsed = DurationDistribution::parse(text);
     ASSERT_FALSE(parsed) << text;
     EXPECT_FALSE(parsed.error().empty()) << text;
@@ -46,7 +49,8 @@ TEST(DurationDistribution, RejectsEverythingElse) {
 }
 
 TEST(DurationDistribution, WritesWhatItReadsBack) {
-  for (const char* text : {"0s", "2ms", "1500us", "exp(2ms)", "exp(1h)", "uniform(0s,3ms)"}) {
+  for (const char* text :
+       {"0s", "2ms", "1500us", "exp(2ms)", "exp(1h)", "uniform(0s,3ms)", "lognormal(2ms,20ms)"}) {
     const auto parsed = DurationDistribution::parse(text);
     ASSERT_TRUE(parsed) << text;
     EXPECT_EQ(parsed->to_string(), text);
@@ -106,6 +110,25 @@ TEST(DurationDistribution, UniformDrawsFillTheirRangeEvenly) {
     ++seen[static_cast<std::size_t>(drawn - 10)];
   }
   for (const int count : seen) EXPECT_NEAR(count, 10'000, 400);
+}
+
+TEST(DurationDistribution, LognormalDrawsHaveTheMedianTheP99AndTheMean) {
+  Random random(6);
+  const auto lognormal = DurationDistribution::lognormal(milliseconds(2), milliseconds(20));
+  constexpr int kDraws = 100'000;
+  double sum = 0;
+  int below_median = 0, below_p99 = 0;
+  for (int i = 0; i < kDraws; ++i) {
+    const Duration drawn = lognormal.draw(random);
+    sum += static_cast<double>(drawn.count());
+    below_median += drawn < milliseconds(2);
+    below_p99 += drawn < milliseconds(20);
+  }
+  EXPECT_NEAR(below_median / double{kDraws}, 0.5, 0.01);
+  EXPECT_NEAR(below_p99 / double{kDraws}, 0.99, 0.002);
+  EXPECT_NEAR(sum / kDraws, static_cast<double>(lognormal.mean().count()), 0.03e6);
+  const auto wild = DurationDistribution::lognormal(nanoseconds(1), hours(1));
+  EXPECT_EQ(wild.mean(), hours(1)) << "it is cut there";
 }
 
 tl::expected<DurationDistribution, std::string> quantiles(const std::string& text) {

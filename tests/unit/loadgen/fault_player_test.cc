@@ -188,6 +188,14 @@ TEST_F(FaultPlayerTest, ThatTheyDidSoBeforeItIsNot) {
   EXPECT_THAT(run.generator.reasons, Contains(HasSubstr(std::string(kNotTheLoadAskedFor))));
 }
 
+TEST_F(FaultPlayerTest, AFaultThatCouldNotBeMadeExcusesNoLateSections) {
+  hold(10ms);
+  target_.refuses = true;
+  strike("store-freeze@0s");
+  const results::Run run = run_struck();
+  EXPECT_THAT(run.generator.reasons, Contains(HasSubstr(std::string(kNotTheLoadAskedFor))));
+}
+
 TEST_F(FaultPlayerTest, AFaultThatTheRunDidNotLiveToSeeIsNotPassedOver) {
   strike("store-kill@50s+1s");
   end_after(20);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -207,7 +208,30 @@ TEST_F(HandoffTest, AGrantIsContendedIfAnotherClientHeldOrWantedTheLock) {
   tracker.release_started(0, Mode::exclusive, after_ns(3));
   const WaitTicket third = tracker.begin_wait(0);
   EXPECT_TRUE(third.contended) << "somebody waits";
-  EXPECT_TRUE(granted({second.number, false})) << "somebody still waits";
+  EXPECT_TRUE(granted({.number = second.number})) << "somebody still waits";
+}
+
+TEST(Handoff, ClientsThatShareALockDoNotContendForIt) {
+  HandoffTracker tracker(1);
+  std::vector<Handoff> completed;
+  std::vector<Duration> unserved;
+  const auto granted = [&](const WaitTicket& wait) {
+    return tracker.granted(0, wait, after_ns(1), completed).contended;
+  };
+  const WaitTicket first = tracker.begin_wait(0, Mode::shared);
+  const WaitTicket second = tracker.begin_wait(0, Mode::shared);
+  EXPECT_FALSE(granted(first)) << "only another reader waits";
+  EXPECT_FALSE(granted(second)) << "only another reader has it";
+  const WaitTicket writer = tracker.begin_wait(0, Mode::exclusive);
+  EXPECT_TRUE(writer.contended) << "readers have it";
+  EXPECT_TRUE(granted(tracker.begin_wait(0, Mode::shared))) << "a writer waits";
+  tracker.gave_up(0, writer, after_ns(2), unserved);
+  EXPECT_FALSE(granted(tracker.begin_wait(0, Mode::shared))) << "no writer is left";
+  for (int reader = 0; reader < 4; ++reader) {
+    tracker.release_started(0, Mode::shared, after_ns(3));
+  }
+  EXPECT_FALSE(granted(tracker.begin_wait(0, Mode::exclusive))) << "nobody is left";
+  EXPECT_TRUE(tracker.begin_wait(0, Mode::shared).contended) << "a writer has it";
 }
 
 TEST_F(HandoffTest, ALockThatStarvesItsWaiterFillsNoMemoryAndLosesNoRelease) {
@@ -250,10 +274,12 @@ class MutexClients {
     std::vector<Handoff> told;
     for (int i = 0; i < kSections; ++i) {
       const WaitTicket wait = tracker_.begin_wait(0);
+      ++waiters_;
       mutex_.lock();
+      --waiters_;
       granted_.push_back(TimePoint::clock::now());
       tracker_.granted(0, wait, granted_.back(), told);
-      for (int spin = 0; spin < 100 && tracker_.waiters(0) == 0; ++spin) std::this_thread::yield();
+      for (int spin = 0; spin < 100 && waiters_ == 0; ++spin) std::this_thread::yield();
       const TimePoint started = TimePoint::clock::now();
       released_.push_back(started);
       awaited_ += tracker_.release_started(0, Mode::exclusive, started) ? 1 : 0;
@@ -266,6 +292,7 @@ class MutexClients {
 
   HandoffTracker tracker_{1};
   std::mutex mutex_;
+  std::atomic<int> waiters_{0};
   std::vector<TimePoint> granted_, released_;
   std::size_t awaited_ = 0;
   std::mutex told_mutex_;

@@ -313,6 +313,16 @@ TEST(Distribution, AFewThatWereCutOffEarlyDoNotSpoilTheFigures) {
   EXPECT_TRUE(to_distribution(complete, censored).is_at_least("p99"));
 }
 
+TEST(Distribution, TheMeanIsALowerBoundIfMuchOfTheTimeWasCutOff) {
+  HistogramSnapshot complete, censored;
+  for (int i = 0; i < 100; ++i) complete.record(milliseconds(10));
+  complete.record(seconds(3));
+  for (int i = 0; i < 100; ++i) censored.record(seconds(2));
+  const results::Distribution made = to_distribution(complete, censored);
+  EXPECT_TRUE(made.is_at_least("mean"));
+  EXPECT_FALSE(made.is_at_least("max")) << "the longest had ended";
+}
+
 TEST(Distribution, CensoredSamplesComeBack) {
   HistogramSnapshot complete, censored;
   complete.record(milliseconds(1));

@@ -89,12 +89,14 @@ class Watcher : public ProgressObserver {
   void on_progress(const Progress& progress) override {
     phases.push_back(progress.phase);
     done.push_back(progress.done);
+    rates.push_back(progress.sections_per_second);
     runs.insert(progress.run);
   }
   void on_warning(const std::string& line) override { warnings.push_back(line); }
 
   std::vector<Progress::Phase> phases;
   std::vector<double> done;  ///< of the phase
+  std::vector<double> rates;
   std::set<int> runs;
   std::vector<std::string> warnings;
 };

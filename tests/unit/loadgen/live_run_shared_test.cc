@@ -90,6 +90,7 @@ TEST_F(SharedRunTest, SharedSectionsAloneMayOverlap) {
   EXPECT_EQ(run.audit.increments, 0U);
   EXPECT_EQ(run.audit.overlaps, 0U);
   EXPECT_EQ(run.audit.verdict, Verdict::unaudited) << "nothing was written";
+  EXPECT_EQ(run.audit.contended_grants, 0U) << "none of them kept another one out";
 }
 
 }  // namespace

@@ -216,6 +216,20 @@ TEST_F(LiveRunTest, TheMachineAndTheOtherProgramsOnItAreRecorded) {
   EXPECT_FALSE(generator.valid);
 }
 
+TEST_F(LiveRunTest, ARunThatACpuLimitHeldUpIsInvalid) {
+  end_after(5);
+  MachineReading reading;
+  reading.throttled_seconds = 0;
+  plan_.machine = [&reading] {
+    *reading.throttled_seconds += 60;
+    return reading;
+  };
+  const results::Generator generator = run_one(leaky_lock).generator;
+  EXPECT_FALSE(generator.valid);
+  EXPECT_THAT(generator.reasons,
+              testing::Contains(testing::HasSubstr("held threads up for 60.00 s")));
+}
+
 TEST_F(LiveRunTest, AUsersServerMayBeWhatTheMachineIsBusyWith) {
   end_after(5);
   plan_.machine = [] { return MachineReading{.cpu = MachineCpu{.total = 1}}; };

@@ -185,6 +185,32 @@ TEST_F(LiveRunTest, SectionsThatNoClientCameToBeginAreAbandonedAndLate) {
   EXPECT_FALSE(run.generator.valid);
 }
 
+TEST_F(LiveRunTest, AStopInTheWarmUpLeavesNothingMeasured) {
+  // A section is due every millisecond, and the only client is in its first one.
+  plan_.workload.clients = 1;
+  plan_.workload.rate = 1000;
+  plan_.workload.arrival = Arrival::constant;
+  plan_.workload.warmup = 60s;
+  const results::Run run =
+      run_one({.acquire = [&](const Context& context, const AcquireRequest& request) {
+        context.env.wait(nullptr, context.env.now() + 20ms, {});
+        stop_.request_stop();
+        return grant(request);
+      }});
+  EXPECT_EQ(run.outcomes.abandoned, 0U);
+  EXPECT_EQ(run.schedule_lag.count, 0U);
+  EXPECT_EQ(run.fairness.longest_wait_seconds, 0);
+}
+
+TEST_F(LiveRunTest, TheRateThatIsShownIsThatOfASecondHoweverShortTheInterval) {
+  plan_.workload.rate = 200;
+  plan_.workload.arrival = Arrival::constant;
+  plan_.workload.warmup = 250ms;
+  plan_.workload.duration = 250ms;
+  run_one(named("none"));
+  EXPECT_GT(watcher_.rates.back(), 100) << "50 sections in a quarter of a second";
+}
+
 TEST_F(LiveRunTest, AClientThatAlwaysWinsIsSeen) {
   plan_.workload.duration = 400ms;
   plan_.workload.think = DurationDistribution::constant(1ms);

@@ -153,6 +153,23 @@ TEST_F(TransactionRunTest, TheYoungerGivesWay) {
   EXPECT_EQ(run.audit.overlaps, 0U);
 }
 
+TEST_F(TransactionRunTest, ASectionOfOneLockOfATraceNeedNotGiveWay) {
+  const auto path =
+      std::filesystem::temp_directory_path() / fmt::format("one-lock-{}.csv", ::getpid());
+  std::ofstream trace(path);
+  for (std::uint64_t i = 0; i < kSections; ++i) trace << i << ",0,1,0,2\n";
+  trace.close();
+  plan_.workload.trace = Trace::read(path.string()).value();
+  plan_.workload.keys = 1;
+  plan_.workload.iterations.reset();
+  plan_.workload.lock_order = LockOrder::drawn;
+  plan_.workload.on_deadlock = OnDeadlock::wait_die;
+  const results::Run run = run_one(behaviour_);
+  std::filesystem::remove(path);
+  EXPECT_EQ(run.sections, kSections) << "each waited until it had its lock";
+  EXPECT_GT(locks_.waits(), 0);
+}
+
 TEST_F(TransactionRunTest, AllOrNothingNeverWaits) {
   plan_.workload.lock_order = LockOrder::all_or_nothing;
   const results::Run run = run_one(behaviour_);

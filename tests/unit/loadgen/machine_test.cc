@@ -1,6 +1,11 @@
 #include "loadgen/record/machine.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
 
 namespace lockbench::loadgen {
 namespace {
@@ -52,6 +57,51 @@ TEST(Machine, NoPressureWhereTheKernelHasNone) {
   for (const char* text : {"", "full avg10=0.00 total=99", "some avg10=0.00", "some total=x"}) {
     EXPECT_FALSE(parse_cpu_pressure(text)) << text;
   }
+}
+
+/// A kernel's files of control groups.
+class ControlGroupsTest : public testing::Test {
+ protected:
+  void TearDown() override { std::filesystem::remove_all(root_); }
+
+  void write(const std::string& path, const std::string& text) const {
+    std::filesystem::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  void throttle(const std::string& group, int microseconds) const {
+    write("sys/fs/cgroup" + group + "/cpu.stat",
+          "usage_usec 7000000\nnr_throttled 3\nthrottled_usec " + std::to_string(microseconds) +
+              "\nnr_bursts 0\n");
+  }
+  std::optional<double> throttled() const { return read_throttled_seconds(root_); }
+
+ private:
+  const std::filesystem::path root_ =
+      std::filesystem::temp_directory_path() / ("lockbench-groups-" + std::to_string(::getpid()));
+};
+
+TEST_F(ControlGroupsTest, TheLimitsOfTheOwnGroupAndOfThoseAroundItAddUp) {
+  write("proc/self/cgroup", "1:cpu:/elsewhere\n0::/pod/container\n");
+  throttle("/pod/container", 250'000);
+  throttle("/pod", 1'000'000);
+  throttle("/elsewhere", 9'000'000);
+  EXPECT_DOUBLE_EQ(throttled().value(), 1.25);
+}
+
+TEST_F(ControlGroupsTest, AContainerSeesItsOwnGroupAsTheOutermost) {
+  write("proc/self/cgroup", "0::/\n");
+  throttle("", 500'000);
+  EXPECT_DOUBLE_EQ(throttled().value(), 0.5);
+}
+
+TEST_F(ControlGroupsTest, WithoutALimitNothingIsTold) {
+  EXPECT_FALSE(throttled());
+  write("proc/self/cgroup", "1:cpu:/a\n");
+  EXPECT_FALSE(throttled()) << "version 1 only";
+  write("proc/self/cgroup", "0::/a\n");
+  EXPECT_FALSE(throttled()) << "no such group";
+  write("sys/fs/cgroup/a/cpu.stat", "usage_usec 7000000\nuser_usec 5000000\n");
+  EXPECT_FALSE(throttled()) << "its CPU is not limited";
 }
 
 TEST(Machine, ThisOneTellsOfItsCpu) {

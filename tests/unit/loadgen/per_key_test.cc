@@ -99,9 +99,8 @@ TEST(PerKey, TheChecksWorkOnTheLastOfManyKeys) {
   EXPECT_EQ(totals.fence_regressions, 1U);
 
   HandoffTracker handoff(kMany);
-  EXPECT_EQ(handoff.waiters(kLast), 0);
-  handoff.begin_wait(kLast);
-  EXPECT_EQ(handoff.waiters(kLast), 1);
+  EXPECT_FALSE(handoff.begin_wait(kLast).contended);
+  EXPECT_TRUE(handoff.begin_wait(kLast).contended);
 
   const auto env = make_system_env(1);
   const auto counter = make_memory_counter(kMany);

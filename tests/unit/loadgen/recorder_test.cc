@@ -33,6 +33,20 @@ TEST(Recorder, CountsPerClientAndPhase) {
   EXPECT_EQ(recorder.totals(Phase::unmeasured)[Count::commands], 0U);
 }
 
+TEST(Recorder, ASingleCountIsSummedOverClientsServicesAndPhases) {
+  Recorder recorder(2);
+  for (const Phase phase : kPhases) {
+    recorder.client(0).add(phase, counts(Count::commands, 1));
+    recorder.client(1).add(phase, counts(Count::commands, 10));
+    recorder.client(1).add(phase, counts(Count::sections, 7));
+    recorder.add(phase, Count::commands, 100);
+    recorder.add(phase, Count::renewals, 5);
+  }
+  EXPECT_EQ(recorder.total(Count::commands), 333U);
+  EXPECT_EQ(recorder.total(Count::sections), 21U);
+  EXPECT_EQ(recorder.total(Count::renewals), 15U) << "clients have none";
+}
+
 TEST(Recorder, TheLongestWaitIsTheLongest) {
   Recorder recorder(2);
   for (const Duration wait : {2ms, 5ms, 3ms}) {

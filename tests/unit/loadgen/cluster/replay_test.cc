@@ -124,10 +124,31 @@ TEST_F(ReplayTest, ACorrectedClockDoesNotChangeTheOrderWithinARank) {
   EXPECT_EQ(count(Count::contended_grants), 0U);
 }
 
+TEST_F(ReplayTest, ACorrectionThatChangesTheOrderWithinARankIsNoOverlap) {
+  section(0, 0ms, 1ms, 2ms);
+  section(1, 2ms, 2ms + 50us, 3ms);
+  replay_.add(1, events_[0], kStart + 3ms, {.offset = 5ms, .bound = 6ms});
+  // The same rank, by a clock that is right now: before the first, as that was told.
+  for (LockEvent& event : events_[1]) event.at -= 5ms;
+  replay_.add(1, events_[1], kStart + 1h, {.bound = 1us});
+  replay_.lose(0);
+  replay_.advance();
+  EXPECT_EQ(run_.shared().audit.totals().overlaps, 0U);
+}
+
 TEST_F(ReplayTest, ASharedLockMayBeHeldByTwoRanks) {
   section(0, 0ms, 1ms, 5ms, Mode::shared);
   section(1, 0ms, 3ms, 8ms, Mode::shared);
   EXPECT_EQ(judge().overlaps, 0U);
+}
+
+TEST_F(ReplayTest, RanksThatShareALockDoNotContendForIt) {
+  section(0, 0ms, 1ms, 5ms, Mode::shared);
+  section(1, 2ms, 3ms, 8ms, Mode::shared);
+  judge();
+  EXPECT_EQ(count(Count::contended_grants), 0U);
+  EXPECT_EQ(run_.recorder().histograms(Phase::measured)[Timing::uncontended].snapshot().count(),
+            2U);
 }
 
 TEST_F(ReplayTest, AnExclusiveLockMayNotBesideASharedOne) {
