@@ -114,21 +114,6 @@ Done check_distinct(const WantedStore& need) {
   return {};
 }
 
-Done raise_open_files(const Request& request, const std::vector<WantedStore>& wanted) {
-  if (wanted.empty()) return {};
-  int most = 1;
-  bool lines = false;
-  for (const WantedStore& need : wanted) {
-    most = std::max(most, need.kind->files_per_connection);
-    lines = lines || need.lines;
-    if (!need.quorum) continue;
-    most = std::max(most, need.given.empty() ? request.nodes : static_cast<int>(need.given.size()));
-  }
-  const auto raised = testbed::raise_open_file_limit(open_files_for(request, most, lines));
-  if (!raised) return tl::unexpected("--clients: " + raised.error());
-  return {};
-}
-
 /// Begins to start all private servers. If the testbed cannot be started, each gets that error.
 void begin(std::vector<WantedStore>& wanted, bool tls, Deployment& deployment) {
   const auto own = [](const WantedStore& need) { return need.given.empty(); };
@@ -302,11 +287,17 @@ bool Deployment::warms_up(const Descriptor& strategy) const {
   return kind != nullptr && kind->warms_up && stores.contains(server_set(strategy));
 }
 
-std::uint64_t open_files_for(const Request& request, int connections, bool lines) {
+std::uint64_t open_files_for(const Request& request, const Strategies& strategies) {
   // What clients share, for renewal and notification, needs few.
   constexpr std::uint64_t kShared = 256;
-  auto each = static_cast<std::uint64_t>(connections);
-  if (lines || request.rtt > Duration::zero()) each *= 3;
+  std::uint64_t each = 1;
+  for (const WantedStore& need : wanted_stores(request, strategies)) {
+    const bool own = need.given.empty();
+    std::uint64_t its = 1;
+    if (need.quorum) its = own ? static_cast<std::uint64_t>(request.nodes) : need.given.size();
+    if (need.lines && own) its *= 3;  // a proxy holds both ends of a connection
+    each = std::max(each, its);
+  }
   if (request.counter) ++each;
   return static_cast<std::uint64_t>(request.clients) * each + kShared;
 }
@@ -353,8 +344,9 @@ tl::expected<Deployment, std::string> deploy(const Request& request, const Strat
   Deployment deployment;
   // Destroyed before the deployment: its futures wait for what is still starting.
   std::vector<WantedStore> wanted = wanted_stores(request, strategies);
-  if (auto raised = raise_open_files(request, wanted); !raised) {
-    return tl::unexpected(raised.error());
+  if (!wanted.empty()) {
+    const auto raised = testbed::raise_open_file_limit(open_files_for(request, strategies));
+    if (!raised) return tl::unexpected("--clients: " + raised.error());
   }
   for (const WantedStore& need : wanted) {
     if (auto distinct = check_distinct(need); !distinct) return tl::unexpected(distinct.error());

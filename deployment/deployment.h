@@ -89,9 +89,9 @@ tl::expected<Deployment, std::string> deploy(const Request& request,
                                              const std::vector<const Descriptor*>& strategies,
                                              const Drop& drop, const std::stop_token& stop = {});
 
-/// How many files such a load may have open at once. `connections`: of one client to stores;
-/// `lines`: through proxies, which hold both ends of each.
-std::uint64_t open_files_for(const Request& request, int connections = 1, bool lines = false);
+/// How many files a load of these strategies may have open at once.
+std::uint64_t open_files_for(const Request& request,
+                             const std::vector<const Descriptor*>& strategies);
 
 /// How many connections a private server takes for that many clients: up to two for each, as far as
 /// the limit of open files goes, but at least one, and those that are shared.

@@ -219,10 +219,9 @@ struct PrivateStoreKind {
   std::string (*version)(const std::filesystem::path& program) = nullptr;
   /// Throws Failure, or NotOffered. Thread-safe.
   std::unique_ptr<PrivateStore> (*start)(LocalHost& host, const StoreRequest& request) = nullptr;
-  bool clusters = false;         ///< its servers can form a cluster
-  bool replicates = false;       ///< a replica can take its primary's place
-  bool warms_up = false;         ///< its servers get faster while they run
-  int files_per_connection = 1;  ///< that a client keeps open
+  bool clusters = false;    ///< its servers can form a cluster
+  bool replicates = false;  ///< a replica can take its primary's place
+  bool warms_up = false;    ///< its servers get faster while they run
 };
 
 class PrivateStoreRegistration {

@@ -221,7 +221,7 @@ class Client {
     auto reading = session(request).read(0, fencing(request));
     if (!reading) throw std::runtime_error(reading.error());
     reading_ = *reading;
-    return {{"value", reading->value}, {"stale", reading->stale}};
+    return {{"value", reading->value}};
   }
 
   Json write(const Json& request) {

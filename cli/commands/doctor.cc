@@ -11,6 +11,7 @@
 #include "cli/console/facts.h"
 #include "cli/options/text.h"
 #include "loadgen/cluster/peers.h"
+#include "strategies/registry.h"
 #include "strategies/store.h"
 #include "testbed/servers/account.h"
 #include "testbed/servers/open_files.h"
@@ -77,10 +78,10 @@ std::vector<Finding> check_store(const StoreKind& store, const deployment::Reque
 }
 
 Finding check_open_files(const deployment::Request& request) {
-  const auto needed = deployment::open_files_for(request);
+  const auto needed = deployment::open_files_for(request, all_strategies());
   const std::uint64_t limit = testbed::hard_open_file_limit();
   return {"open files", limit >= needed,
-          fmt::format("at most {}; {} clients need {}", limit, request.clients, needed)};
+          fmt::format("at most {}; {} clients need up to {}", limit, request.clients, needed)};
 }
 
 Finding check_account() {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 
 #include "cli/commands/finish.h"
 #include "cli/commands/hazards.h"
@@ -97,10 +98,14 @@ results::Result with_points(results::Result result, const std::vector<DosePoint>
   return result;
 }
 
-Ending ending_of(const std::vector<DosePoint>& points) {
+/// That a strategy could not be played is an error if it was named.
+Ending ending_of(const std::vector<DosePoint>& points, const HazardOptions& options) {
+  const std::set<std::string_view> named(options.strategies.begin(), options.strategies.end());
   Ending ending;
   for (const DosePoint& point : points) {
-    ending.errors = ending.errors || point.failed;
+    const bool skipped = point.plays == 0 && !point.reason.empty();
+    ending.errors =
+        ending.errors || point.failed || (skipped && named.contains(point.strategy->name));
     ending.exclusion_broken = ending.exclusion_broken || point.surprises();
   }
   return ending;
@@ -163,7 +168,7 @@ tl::expected<int, UsageError> play_doses(const HazardOptions& options) {
     file.keep(result);
   }
   note_what_is_left_out(points, result, console);
-  return finish(result, render(result, options.output), file, ending_of(points), console,
+  return finish(result, render(result, options.output), file, ending_of(points, options), console,
                 options.output.report);
 }
 

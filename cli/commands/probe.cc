@@ -2,10 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <random>
 
 #include "cli/commands/commands.h"

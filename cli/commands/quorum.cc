@@ -59,6 +59,10 @@ tl::expected<int, UsageError> quorum(const QuorumOptions& given) {
 
   Session session(options.output.quiet);
   Console& console = session.console();
+  const Ranks* const ranks = Ranks::joined();
+  if (const std::string far = ranks == nullptr ? "" : ranks->beyond_loopback(); !far.empty()) {
+    return tl::unexpected(UsageError{far + ", and quorum has no others"});
+  }
   const int most = options.nodes.back();
   // Each client connects to every node; a proxy has both ends of the connection open, too.
   const std::uint64_t files = static_cast<std::uint64_t>(options.workload.clients * most) * 3 + 256;

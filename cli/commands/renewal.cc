@@ -72,12 +72,13 @@ tl::expected<int, UsageError> renewal(const RenewalOptions& given) {
   with_threads.workload.clients += threads / 2 + 1;
   deployment::Request all_connections = request_of(options);
   all_connections.clients += threads;
-  if (auto raised = testbed::raise_open_file_limit(deployment::open_files_for(all_connections));
-      !raised) {
-    return tl::unexpected(UsageError{fmt::format("--most-threads: {}", raised.error())});
-  }
   std::vector<Selected> selected = {{find_strategy("redis-watchdog"), true},
                                     {find_strategy("redis-set-nx-lua"), true}};
+  const std::uint64_t files =
+      deployment::open_files_for(all_connections, {selected[0].strategy, selected[1].strategy});
+  if (auto raised = testbed::raise_open_file_limit(files); !raised) {
+    return tl::unexpected(UsageError{fmt::format("--most-threads: {}", raised.error())});
+  }
   const auto deployed = session.deploy(with_threads, selected, result.skipped);
   if (!deployed) return tl::unexpected(deployed.error());
   if (!*deployed) return session.interrupted_early();

@@ -275,6 +275,12 @@ tl::expected<void, UsageError> check_files(const WatchOptions& options,
     return tl::unexpected(path.error());
   }
   if (options.workload.empty()) return {};
+  for (const auto& [option, file] : std::vector<std::pair<std::string_view, std::string>>{
+           {"--record", record}, {"--report", options.output.report}}) {
+    if (!same_file(options.workload, file)) continue;
+    return tl::unexpected(UsageError{fmt::format(
+        "--workload and {} must be different files: both are {}", option, options.workload)});
+  }
   if (auto writable = results::check_writable(options.workload); !writable) {
     return tl::unexpected(UsageError{"--workload: " + writable.error()});
   }

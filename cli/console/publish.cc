@@ -29,13 +29,15 @@ results::KnownFlaws known_flaws(const results::Result& result) {
   for (const results::Run& run : result.runs) {
     const Descriptor* strategy = find_strategy(run.strategy);
     if (strategy == nullptr) continue;
+    results::KnownFlaw& flaw = flaws[run.strategy];
+    flaw.superseded_by = strategy->superseded_by;
     const auto& hazards = strategy->hazards;
     const auto gravest = std::max_element(
         hazards.begin(), hazards.end(), [](const KnownHazard& a, const KnownHazard& b) {
           return results::gravity(to_string(a.outcome)) < results::gravity(to_string(b.outcome));
         });
     if (gravest == hazards.end() || !results::does_harm(to_string(gravest->outcome))) continue;
-    flaws[run.strategy] = gravest->scenario;
+    flaw.hazard = gravest->scenario;
   }
   return flaws;
 }

@@ -11,7 +11,7 @@
 
 namespace lockbench::cli {
 
-/// The gravest known hazard of each strategy in the result's runs.
+/// Of each strategy in the result's runs.
 results::KnownFlaws known_flaws(const results::Result& result);
 
 /// How stdout shows a result: colors, width and UTF-8 as far as it supports them.

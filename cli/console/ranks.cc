@@ -166,7 +166,8 @@ void Ranks::stop_with(const std::stop_token& stop) {
 std::string Ranks::beyond_loopback() const {
   for (std::size_t i = 1; i < team_.hellos.size(); ++i) {
     if (team_.hellos[i].network != team_.hellos.front().network) {
-      return fmt::format("rank {} on {}", i, team_.hellos[i].host);
+      return fmt::format("rank {} on {} cannot reach private servers of this host", i,
+                         team_.hellos[i].host);
     }
   }
   return {};
@@ -184,57 +185,64 @@ void Ranks::warn(Console& console) const {
   }
 }
 
+Endpoints Ranks::Zones::endpoints_of(int rank, Endpoints usual) const {
+  const auto own = far.find(rank);
+  if (own == far.end()) return usual;
+  for (auto& [set, urls] : usual) {
+    if (const auto found = own->second.find(set); found != own->second.end()) urls = found->second;
+  }
+  return usual;
+}
+
 loadgen::CrewFactory Ranks::crews(const std::string& out, results::Result result,
                                   const RankOptions& options) {
-  team_.partial_path = out == kStdout ? "" : out;
-  result.runs.clear();
-  team_.heading = results::to_json(result);
-  team_.split = options.split;
+  std::function<std::string(int)> metrics_of;
   if (options.metrics) {
-    team_.metrics_of = [address = *options.metrics](int rank) {
+    metrics_of = [address = *options.metrics](int rank) {
       exporter::ListenAddress own = address;
       own.port = static_cast<std::uint16_t>(address.port + rank);
       return own.to_string();
     };
   }
-  return
-      [this](const loadgen::RunPlan& plan, loadgen::RunShared& run, const loadgen::RunTurn& turn) {
-        return std::make_unique<loadgen::cluster::RemoteCrew>(*link_, team_, plan, run, turn);
-      };
+  result.runs.clear();
+  // Two configurations may take turns: each run has the team know its own.
+  return [this, zones = zones_, split = options.split, metrics_of,
+          partial_path = out == kStdout ? "" : out, heading = results::to_json(result)](
+             const loadgen::RunPlan& plan, loadgen::RunShared& run, const loadgen::RunTurn& turn) {
+    team_.rtts = zones->rtts;
+    team_.endpoints_of = [zones](int rank, const Endpoints& usual) {
+      return zones->endpoints_of(rank, usual);
+    };
+    team_.split = split;
+    team_.metrics_of = metrics_of;
+    team_.partial_path = partial_path;
+    team_.heading = heading;
+    return std::make_unique<loadgen::cluster::RemoteCrew>(*link_, team_, plan, run, turn);
+  };
 }
 
 tl::expected<void, std::string> Ranks::add_rtts(const deployment::Deployment& servers,
                                                 const RankOptions& options) {
-  lines_.clear();
-  far_.clear();
-  team_.rtts.assign(team_.hellos.size(), {});
+  auto zones = std::make_shared<Zones>();
+  zones->rtts.resize(team_.hellos.size());
   try {
     for (const RankOptions::RttOfRank& of : options.rtts) {
-      team_.rtts.at(static_cast<std::size_t>(of.rank)) = of.rtt;
+      zones->rtts.at(static_cast<std::size_t>(of.rank)) = of.rtt;
       for (const auto& [set, store] : servers.stores) {
         if (set == "counter") continue;
         std::vector<std::uint16_t> ports;
         for (const std::uint16_t port : store->ports()) {
-          lines_.push_back(servers.host->line_to(port, of.rtt));
-          ports.push_back(lines_.back()->port());
+          zones->lines.push_back(servers.host->line_to(port, of.rtt));
+          ports.push_back(zones->lines.back()->port());
         }
         // Names as in the deployment, which may have the same servers under several.
-        for (auto& [name, urls] : store->endpoints_through(ports)) far_[of.rank][set] = urls;
+        for (auto& [name, urls] : store->endpoints_through(ports)) zones->far[of.rank][set] = urls;
       }
     }
   } catch (const deployment::Failure& failure) {
     return tl::unexpected<std::string>(failure.what());
   }
-  team_.endpoints_of = [this](int rank, const Endpoints& usual) {
-    Endpoints own = usual;
-    if (const auto far = far_.find(rank); far != far_.end()) {
-      for (auto& [set, urls] : own) {
-        if (const auto found = far->second.find(set); found != far->second.end())
-          urls = found->second;
-      }
-    }
-    return own;
-  };
+  zones_ = std::move(zones);
   return {};
 }
 

@@ -40,12 +40,14 @@ class Ranks {
   int size() const { return link_->size(); }
   /// The stop of the command, which ends rank 0's own clients at once.
   void stop_with(const std::stop_token& stop);
-  /// Whether all ranks reach the loopback addresses of rank 0; otherwise who does not.
+  /// Which rank cannot reach private servers, which listen on the loopback of rank 0; empty: all
+  /// can.
   std::string beyond_loopback() const;
   /// Says what makes figures doubtful from the start, such as more ranks than cores.
   void warn(Console& console) const;
 
-  /// For runs whose result goes to `out`. `result` has no runs yet.
+  /// For runs on the servers of the latest add_rtts(), whose result goes to `out`. `result` has no
+  /// runs yet.
   loadgen::CrewFactory crews(const std::string& out, results::Result result,
                              const RankOptions& options);
   /// Puts proxies between these ranks and the private servers. `servers` outlives the runs. The
@@ -56,14 +58,22 @@ class Ranks {
   bool lost_some() const { return team_.kept_files; }
 
  private:
+  /// What lies between ranks and the private servers of one deployment.
+  struct Zones {
+    std::vector<Duration> rtts;    ///< added, by rank
+    std::map<int, Endpoints> far;  ///< of ranks with a round-trip time of their own
+    std::vector<std::unique_ptr<testbed::Proxy>> lines;
+
+    Endpoints endpoints_of(int rank, Endpoints usual) const;
+  };
+
   explicit Ranks(std::unique_ptr<loadgen::cluster::Link> link) : link_(std::move(link)) {}
   tl::expected<void, std::string> meet();
   int ranks_beside(std::size_t rank) const;
 
   std::unique_ptr<loadgen::cluster::Link> link_;
   loadgen::cluster::Team team_;
-  std::map<int, Endpoints> far_;  ///< of ranks with a round-trip time of their own
-  std::vector<std::unique_ptr<testbed::Proxy>> lines_;
+  std::shared_ptr<const Zones> zones_ = std::make_shared<Zones>();  ///< of the latest deployment
   std::stop_source stop_;
   std::unique_ptr<std::stop_callback<std::function<void()>>> on_stop_;
   Thread member_;

@@ -17,7 +17,8 @@ namespace {
 // Alternate screen, no cursor, no wrapping: a wide character must not shift the lines below.
 constexpr std::string_view kEnter = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J";
 constexpr std::string_view kLeave = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l";
-constexpr std::array kCrashes = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+// SIGQUIT is what Ctrl-\ sends.
+constexpr std::array kCrashes = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGQUIT};
 
 /// For the signal handler, which can reach nothing else.
 struct Saved {

@@ -10,7 +10,8 @@
 namespace lockbench::cli {
 
 /// The whole terminal, on its alternate screen, with keys that need no enter. Given back as it was
-/// when it is destroyed, and when the process crashes. One at a time; for one thread.
+/// when it is destroyed, and when a crash or SIGQUIT ends the process. One at a time; for one
+/// thread.
 class Screen {
  public:
   /// Draws on `out` and reads keys from `in`, which are descriptors of a terminal. Null if one of

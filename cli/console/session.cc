@@ -29,7 +29,7 @@ tl::expected<void, UsageError> reached_by_all_ranks(const deployment::Deployment
   if (far.empty()) return {};
   const bool only_counter = deployment.stores.size() == 1 && deployment.stores.contains("counter");
   return tl::unexpected(UsageError{
-      fmt::format("{} cannot reach private servers of this host: give {}", far,
+      fmt::format("{}: give {}", far,
                   only_counter ? "--counter-redis URL, with --resource redis, for the counter"
                                : fmt::format("--{} with a URL that all hosts reach",
                                              deployment.stores.begin()->first))});

@@ -155,8 +155,8 @@ void LoadOptions::declare_load(OptionList& options) {
   declare_keys(options);
   options.add(
       {"hold", "D", kLoads}, workload.hold, distribution(),
-      "time in the critical section: 2ms, exp(2ms), uniform(1ms,3ms), or quantiles:FILE with "
-      "lines such as \"0.99 12ms\"",
+      "time in the critical section: 2ms, exp(2ms), uniform(1ms,3ms), lognormal(P50,P99), or "
+      "quantiles:FILE with lines such as \"0.99 12ms\"",
       decided_by_load);
   options.add({"think", "D", kRun}, workload.think, distribution(),
               "time between two sections of a client, written like --hold");
@@ -430,11 +430,13 @@ tl::expected<void, UsageError> LoadOptions::complete(const OptionList& options) 
   }
   if (auto fits = complete_keys(options); !fits) return fits;
   if (auto fits = check_several_locks(options); !fits) return fits;
-  if (workload.rtt > Duration::zero() && !servers_of("redis").empty()) {
-    return error("--rtt cannot be combined with --redis: it delays private servers only");
-  }
   for (const auto& [store, urls] : servers) {
-    if (!tls || urls.empty()) continue;
+    if (urls.empty()) continue;
+    if (workload.rtt > Duration::zero()) {
+      return error(
+          fmt::format("--rtt cannot be combined with --{}: it delays private servers only", store));
+    }
+    if (!tls) continue;
     return error(fmt::format(
         "--tls cannot be combined with --{}: it is for private servers; the URL says how to reach "
         "yours",
@@ -470,6 +472,16 @@ tl::expected<void, UsageError> RunOptions::complete(const OptionList& options) {
     return tl::unexpected(UsageError{"--fault cannot be combined with --load alone: give --rtt"});
   }
   if (all.size() == 1) workload = all.front();
+  for (const loadgen::Fault& fault : faults) {
+    using loadgen::FaultKind;
+    const bool on_lines = fault.kind == FaultKind::partition || fault.kind == FaultKind::delay ||
+                          fault.kind == FaultKind::failover;
+    if (ranks.rtts.empty() || !on_lines) continue;
+    return tl::unexpected(UsageError{
+        fmt::format("--fault: {} cannot be combined with --rtt-of-rank: it does not strike the "
+                    "lines of such ranks",
+                    fault.to_string())});
+  }
   auto scheduled = loadgen::timetable(std::move(faults), workload.duration);
   if (!scheduled) return tl::unexpected(UsageError{"--fault: " + scheduled.error()});
   faults = *std::move(scheduled);

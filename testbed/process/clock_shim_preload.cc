@@ -2,7 +2,6 @@
 // file says. Monotonic clocks are left alone. libfaketime does more, and deadlocks with
 // redis-server's allocator.
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

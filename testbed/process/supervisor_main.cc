@@ -16,7 +16,6 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -26,6 +25,7 @@
 
 #include "testbed/process/launcher.h"
 #include "testbed/process/process_tree.h"
+#include "testbed/process/remains.h"
 #include "testbed/process/wire.h"
 
 namespace lockbench::testbed {
@@ -257,6 +257,6 @@ int main(int argc, char** argv) {
   supervisor.serve();
   supervisor.stop_all();
   std::error_code error;
-  std::filesystem::remove_all(argv[1], error);
+  lockbench::testbed::remove_remains(argv[1], error);
   return error ? 2 : 0;
 }

@@ -1,5 +1,6 @@
 #include "testbed/servers/account.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <pwd.h>
 #include <unistd.h>
@@ -14,6 +15,18 @@ tl::expected<void, std::string> Account::own(const std::filesystem::path& path) 
   if (name.empty() || lchown(path.c_str(), uid, gid) == 0) return {};
   return tl::unexpected(
       fmt::format("cannot give {} to {}: {}", path.string(), name, std::strerror(errno)));
+}
+
+tl::expected<void, std::string> Account::write_file(const std::filesystem::path& path,
+                                                    std::string_view text) const {
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0) {
+    return tl::unexpected(fmt::format("cannot make {}: {}", path.string(), std::strerror(errno)));
+  }
+  const bool whole = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const bool closed = close(file) == 0;
+  if (!whole || !closed) return tl::unexpected(fmt::format("cannot write {}", path.string()));
+  return own(path);
 }
 
 tl::expected<Account, std::string> server_account(std::string_view name) {

@@ -17,6 +17,9 @@ struct Account {
 
   /// Gives it this file or folder.
   tl::expected<void, std::string> own(const std::filesystem::path& path) const;
+  /// A new file that only it may read.
+  tl::expected<void, std::string> write_file(const std::filesystem::path& path,
+                                             std::string_view text) const;
 };
 
 /// A system account that owns nothing else if we are root, otherwise the caller. The error names

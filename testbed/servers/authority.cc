@@ -1,17 +1,14 @@
 #include "testbed/servers/authority.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cctype>
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <random>
@@ -75,27 +72,23 @@ X509* sign(const Contents& contents, EVP_PKEY* key, const X509* issuer, EVP_PKEY
   return nullptr;
 }
 
-/// A new file that only the account can read.
-Done write_file(const fs::path& path, const Account& account,
-                const std::function<bool(std::FILE*)>& write) {
-  const auto failure = [&] {
-    return tl::unexpected(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
-  };
-  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (descriptor < 0) return failure();
-  std::FILE* const file = fdopen(descriptor, "w");
-  if (file == nullptr) {
-    close(descriptor);
-    return failure();
+/// A file of what `write` puts into memory.
+Done write_pem(const fs::path& path, const Account& account,
+               const std::function<int(BIO*)>& write) {
+  BIO* const memory = BIO_new(BIO_s_mem());
+  std::string text;
+  if (memory != nullptr && write(memory) == 1) {
+    text.resize(static_cast<std::size_t>(BIO_pending(memory)));
+    BIO_read(memory, text.data(), static_cast<int>(text.size()));
   }
-  const bool written = write(file);
-  if (std::fclose(file) != 0 || !written) return failure();
-  return account.own(path);
+  BIO_free(memory);
+  if (text.empty()) return tl::unexpected(fmt::format("OpenSSL cannot write {}", path.string()));
+  return account.write_file(path, text);
 }
 
 Done write_certificate(const fs::path& path, const Account& account, const X509* certificate) {
-  return write_file(path, account,
-                    [&](std::FILE* file) { return PEM_write_X509(file, certificate) == 1; });
+  return write_pem(path, account,
+                   [&](BIO* memory) { return PEM_write_bio_X509(memory, certificate); });
 }
 
 EVP_PKEY* make_key() { return EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", "P-256"); }
@@ -164,8 +157,8 @@ tl::expected<TlsFiles, std::string> Authority::issue(std::string_view name, Flaw
                  .key = folder_ / fmt::format("{}.key", name)};
   auto written = write_certificate(files.certificate, account_, certificate.get());
   if (written) {
-    written = write_file(files.key, account_, [&](std::FILE* file) {
-      return PEM_write_PrivateKey(file, key.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1;
+    written = write_pem(files.key, account_, [&](BIO* memory) {
+      return PEM_write_bio_PrivateKey(memory, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
     });
   }
   if (!written) return tl::unexpected(written.error());

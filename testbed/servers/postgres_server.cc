@@ -80,7 +80,7 @@ std::vector<std::string> arguments(const PostgresOptions& options, const fs::pat
       fmt::format("port={}", port),
       fmt::format("unix_socket_directories={}", socket_folder.string()),
       fmt::format("max_connections={}", options.max_clients),
-      // In the cluster's own folder, where nothing is left behind after a kill.
+      // In the cluster's own folder, and so removed with it.
       "dynamic_shared_memory_type=mmap",
   };
   settings.insert(settings.end(), options.config.begin(), options.config.end());

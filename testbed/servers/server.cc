@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "testbed/process/clock_shim.h"
+#include "testbed/process/remains.h"
 #include "testbed/servers/ports.h"
 
 namespace lockbench::testbed {
@@ -71,7 +72,7 @@ Server::~Server() {
   if (!stop_locked()) return;
   supervisor_->forget(process_);
   std::error_code ignored;
-  fs::remove_all(spec_.folder, ignored);
+  remove_remains(spec_.folder, ignored);
 }
 
 bool Server::alive() const { return supervisor_->running(process_); }
@@ -173,7 +174,7 @@ Server::Result Server::kill_locked() {
 Server::Result Server::clear_data() const {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(data_folder(), error)) {
-    fs::remove_all(entry.path(), error);
+    remove_remains(entry.path(), error);
     if (error) break;
   }
   if (error) return tl::unexpected(fmt::format("cannot clear the data: {}", error.message()));

@@ -1,6 +1,5 @@
 #include "testbed/servers/testbed.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -13,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "testbed/process/remains.h"
 #include "testbed/servers/programs.h"
 
 namespace lockbench::testbed {
@@ -100,7 +100,7 @@ Testbed::~Testbed() {
   supervisor_->close();
   // Already gone, unless the supervisor was killed.
   std::error_code ignored;
-  fs::remove_all(folder_, ignored);
+  remove_remains(folder_, ignored);
 }
 
 std::string Testbed::login(std::string_view user) const {
@@ -117,18 +117,6 @@ tl::expected<fs::path, std::string> Testbed::make_server_folder(std::string_view
     if (const auto given = account_.own(path); !given) return tl::unexpected(given.error());
   }
   return folder;
-}
-
-tl::expected<void, std::string> Testbed::write_file(const fs::path& path,
-                                                    std::string_view text) const {
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (file < 0) {
-    return tl::unexpected(fmt::format("cannot make {}: {}", path.string(), std::strerror(errno)));
-  }
-  const bool whole = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  const bool closed = close(file) == 0;
-  if (!whole || !closed) return tl::unexpected(fmt::format("cannot write {}", path.string()));
-  return account_.own(path);
 }
 
 tl::expected<fs::path, std::string> Testbed::lend(const fs::path& file,

@@ -45,7 +45,9 @@ class Testbed {
   tl::expected<std::filesystem::path, std::string> make_server_folder(std::string_view kind);
   /// A new file that only the account may read.
   tl::expected<void, std::string> write_file(const std::filesystem::path& path,
-                                             std::string_view text) const;
+                                             std::string_view text) const {
+    return account_.write_file(path, text);
+  }
   /// A copy in `folder`, for the account: it may be barred from where the file is.
   tl::expected<std::filesystem::path, std::string> lend(const std::filesystem::path& file,
                                                         const std::filesystem::path& folder) const;

@@ -141,11 +141,16 @@ TEST_F(ClusterTest, ALockThatOnlyLetsClientsOfDifferentHostsOverlapIsCaught) {
 }
 
 TEST_F(ClusterTest, PrivateServersCannotServeOtherHosts) {
-  const Outcome ended =
-      hosts_.mpirun(scratch_, {}, {lockbench_program, "run", "redis-queue", "--out", out()})
-          ->finish(kLong);
-  EXPECT_EQ(ended.code, 1);
-  expect_in(ended.err, "cannot reach private servers of this host");
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"run", "redis-queue"}, {"quorum", "--nodes", "1"}}) {
+    std::vector<std::string> arguments = {lockbench_program};
+    arguments.insert(arguments.end(), command.begin(), command.end());
+    arguments.insert(arguments.end(), {"--out", out()});
+    const Outcome ended = hosts_.mpirun(scratch_, {}, arguments)->finish(kLong);
+    EXPECT_EQ(ended.code, 1) << command.front();
+    expect_in(ended.err, "rank 1 on ");
+    expect_in(ended.err, "cannot reach private servers of this host");
+  }
 }
 
 TEST_F(ClusterTest, ASkewedClockIsFoundAndAccusesNobody) {
@@ -175,6 +180,32 @@ TEST_F(ClusterTest, ARankOfAnotherZoneIsToldApart) {
   EXPECT_LT(ranks[1]["acquire_p50"].get<double>(), 0.02);
   EXPECT_TRUE(ranks[2]["outlier"].get<bool>());
   EXPECT_FALSE(ranks[1]["outlier"].get<bool>());
+}
+
+TEST_F(ClusterTest, OnlyTheConfigurationThatAsksForAnotherZoneHasOne) {
+  const auto configuration = [&](const std::string& name, const std::string& more) {
+    return scratch_.write(name + ".toml",
+                          "strategies = [\"redis-set-nx-lua\"]\nclients = 4\n"
+                          "keys = \"per-client\"\nwarmup = \"100ms\"\nduration = \"1s\"\n"
+                          "out = \"" +
+                              (scratch_ / (name + ".json")).string() + "\"\n" + more);
+  };
+  const std::vector<std::string> arguments = {lockbench_program,
+                                              "compare",
+                                              "--run",
+                                              configuration("a", ""),
+                                              configuration("b", "rtt-of-rank = [\"1:20ms\"]\n"),
+                                              "--repeat",
+                                              "2"};
+  const Outcome ended = mpirun_here(scratch_, 2, {}, arguments)->finish(kLong);
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const Json near = read_result(scratch_ / "a.json"), far = read_result(scratch_ / "b.json");
+  ASSERT_EQ(near["runs"].size(), 2U);
+  ASSERT_EQ(far["runs"].size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_LT(near["runs"][i]["ranks"][1]["acquire_p50"].get<double>(), 0.02);
+    EXPECT_GE(far["runs"][i]["ranks"][1]["acquire_p50"].get<double>(), 0.02);
+  }
 }
 
 /// Of redis-queue; 0 if nobody serves metrics there.

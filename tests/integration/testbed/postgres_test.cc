@@ -53,6 +53,20 @@ char state_of(pid_t pid) {
   return end == std::string::npos ? '-' : text[end + 2];
 }
 
+/// Whether there is shared memory of System V that this process has made.
+bool has_shared_memory(pid_t maker) {
+  std::ifstream table("/proc/sysvipc/shm");
+  std::string line;
+  while (std::getline(table, line)) {
+    std::istringstream words(line);
+    std::string key, number, mode, size;
+    pid_t pid = 0;  // stays 0 in the heading
+    words >> key >> number >> mode >> size >> pid;
+    if (pid == maker) return true;
+  }
+  return false;
+}
+
 class Postgres : public testing::Test {
  protected:
   std::unique_ptr<Testbed> testbed_ = must_start();
@@ -147,6 +161,28 @@ TEST_F(Postgres, GoesWithItsTestbed) {
   testbed_.reset();
   for (const pid_t pid : all) EXPECT_TRUE(eventually([&] { return has_ended(pid); }));
   EXPECT_FALSE(fs::exists(folder));
+}
+
+TEST_F(Postgres, LeavesNoSharedMemoryWhenItIsKilledForGood) {
+  auto server = must_start_postgres();
+  const auto killed = [&] {
+    const pid_t pid = server->pid();
+    EXPECT_TRUE(server->kill_hard());
+    EXPECT_TRUE(has_shared_memory(pid)) << "it could not remove it";
+    return pid;
+  };
+  const auto expect_gone = [](pid_t pid) {
+    EXPECT_TRUE(eventually([&] { return !has_shared_memory(pid); }));
+  };
+  const pid_t first = killed();
+  ASSERT_TRUE(server->restart(false));
+  expect_gone(first);
+  const pid_t second = killed();
+  server = must_start_postgres();
+  expect_gone(second);
+  const pid_t third = killed();
+  testbed_.reset();
+  expect_gone(third);
 }
 
 TEST_F(Postgres, TriesAnotherPortWhenItLosesTheRace) {
