@@ -1,6 +1,7 @@
 #include "choose/answer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -134,6 +135,20 @@ std::vector<std::string> observations_of(const Requirements& requirements) {
       sharing, human_seconds(others * seconds(*work)), others, human_seconds(seconds(*work)))};
 }
 
+std::string assumption_of(const Load& asked) {
+  std::vector<std::string> assumed;
+  if (asked.assumed_utilisation) {
+    assumed.push_back(
+        fmt::format("without --rate, a lock is assumed that is busy for {:.3g} % of the time",
+                    100 * *asked.assumed_utilisation));
+  }
+  if (asked.assumed_work) {
+    assumed.push_back(fmt::format("without --work-time-p50, work of {} on average is assumed",
+                                  human_seconds(*asked.assumed_work)));
+  }
+  return fmt::format("{}", fmt::join(assumed, "; "));
+}
+
 }  // namespace
 
 std::vector<NamedLibrary> libraries_of(const Answer& answer) {
@@ -151,6 +166,15 @@ std::vector<NamedLibrary> libraries_of(const Answer& answer) {
   return libraries;
 }
 
+void recommend(Answer& answer, std::vector<Setting> settings, const Evidence& evidence) {
+  const Descriptor& best = *answer.ranked.front().candidate->strategy;
+  answer.settings = std::move(settings);
+  answer.check = check_command(best, answer.requirements, answer.settings);
+  if (answer.requirements.is_for(Use::leader)) {
+    answer.takeovers = takeovers_of(best, answer.settings, evidence);
+  }
+}
+
 Answer choose(const Requirements& requirements, const std::vector<const Descriptor*>& catalogue,
               const Evidence& evidence) {
   Answer answer;
@@ -164,11 +188,7 @@ Answer choose(const Requirements& requirements, const std::vector<const Descript
   answer.observations = observations_of(requirements);
   answer.ranked = rank(answer.candidates, answer.yardstick, requirements, evidence);
   answer.measured_in = basis.name;
-  if (asked.assumed) {
-    answer.assumption =
-        fmt::format("without --rate, a lock is assumed that is busy for {:.0f} % of the time",
-                    100 * *asked.assumed);
-  }
+  answer.assumption = assumption_of(asked);
   answer.left_out = basis.left_out;
   if (!basis.sources.empty()) {
     for (Difference& one : differences(asked, basis.load)) {
@@ -180,12 +200,8 @@ Answer choose(const Requirements& requirements, const std::vector<const Descript
     return answer;
   }
   const Descriptor& best = *answer.ranked.front().candidate->strategy;
-  answer.settings = settings_for(best, requirements, evidence);
-  answer.check = check_command(best, requirements, answer.settings);
   answer.guard = guard_of(best);
-  if (requirements.is_for(Use::leader)) {
-    answer.takeovers = takeovers_of(best, answer.settings, evidence);
-  }
+  recommend(answer, settings_for(best, requirements, evidence), evidence);
   return answer;
 }
 

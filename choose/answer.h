@@ -48,6 +48,9 @@ struct NamedLibrary {
 };
 std::vector<NamedLibrary> libraries_of(const Answer& answer);
 
+/// Recommends the best with these settings, and what follows from them.
+void recommend(Answer& answer, std::vector<Setting> settings, const Evidence& evidence);
+
 Answer choose(const Requirements& requirements, const std::vector<const Descriptor*>& catalogue,
               const Evidence& evidence);
 

@@ -4,8 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
 
 #include "results/file/loads.h"
+#include "results/file/option_values.h"
 #include "results/stats/comparison.h"
 #include "results/stats/load_figures.h"
 #include "results/tables/outcomes.h"
@@ -57,20 +61,43 @@ std::vector<const Source*> by_distance(const std::vector<Source>& sources, const
   return sorted;
 }
 
-/// The steps of a search for capacity, each a result of one run.
-void add_steps(const Source& source, std::vector<Source>& found) {
+/// A run of which only the waits at a rate are known.
+results::Run run_at(const results::Capacity& capacity, const results::Distribution& acquire) {
+  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+  results::Run run;
+  run.strategy = capacity.strategy;
+  run.acquire = acquire;
+  run.sections_per_second = run.commands_per_section = run.attempts_per_grant = kUnknown;
+  run.fairness.jain = run.fairness.longest_wait_seconds = kUnknown;
+  if (capacity.violated == true) run.audit.verdict = results::Verdict::violated;
+  return run;
+}
+
+/// What a search for capacity measured, each rate a result of one run: of all its steps together,
+/// or of single steps in files of version 1.
+void add_rates(const Source& source, std::vector<Source>& found) {
   if (!source.result.capacity) return;
   for (const results::Capacity& capacity : *source.result.capacity) {
-    for (const results::CapacityStep& step : capacity.steps) {
+    const auto add = [&](double rate, results::Run run) {
       Source& one = found.emplace_back(Source{source.name, source.result});
       one.result.capacity.reset();
-      one.result.workload["rate"] = step.rate;
-      results::Run run;
-      run.strategy = capacity.strategy;
-      run.sections_per_second = step.achieved;
-      run.acquire = step.acquire;
-      run.generator.valid = step.valid;
+      one.result.workload["rate"] = rate;
+      if (capacity.ceiling && !results::workload_number(source.result, "hold")) {
+        one.result.workload["hold"] = static_cast<double>(capacity.keys) / *capacity.ceiling;
+      }
       one.result.runs = {std::move(run)};
+    };
+    for (const results::CapacityRate& at : capacity.rates) {
+      results::Run run = run_at(capacity, at.acquire);
+      run.generator.valid = at.invalid_steps < at.steps;
+      add(at.rate, std::move(run));
+    }
+    if (!capacity.rates.empty()) continue;
+    for (const results::CapacityStep& step : capacity.steps) {
+      results::Run run = run_at(capacity, step.acquire);
+      run.sections_per_second = step.achieved;
+      run.generator.valid = step.valid;
+      add(step.rate, std::move(run));
     }
   }
 }
@@ -79,7 +106,7 @@ void add_steps(const Source& source, std::vector<Source>& found) {
 std::vector<Source> split(std::vector<Source> sources) {
   std::vector<Source> found;
   for (Source& source : sources) {
-    add_steps(source, found);
+    add_rates(source, found);
     if (!results::has_several_loads(source.result)) {
       found.push_back(std::move(source));
       continue;
@@ -106,16 +133,22 @@ Evidence::Basis Evidence::basis_for(const Requirements& requirements) const {
   if (sources.empty()) return basis;
   const Source& nearest = *sources.front();
   basis.load = measured_load(nearest.result);
+  std::set<std::string> used;
+  std::map<std::string, std::string> other;
   for (const Source* source : sources) {
     const auto reasons = results::incompatibilities(nearest.result, source->result);
     if (reasons.empty()) {
-      basis.name += fmt::format("{}{}", basis.name.empty() ? "" : ", ", source->name);
       basis.sources.push_back(source);
-    } else if (own) {
-      basis.left_out.push_back(fmt::format("{} ({})", source->name, fmt::join(reasons, ", ")));
+      used.insert(source->name);
+    } else if (own && source->name != nearest.name) {
+      // Other loads of one file differ in the same way.
+      other.emplace(source->name, fmt::format("{}", fmt::join(reasons, ", ")));
     }
   }
-  basis.name += ": " + describe(basis.load);
+  for (const auto& [name, why] : other) {
+    if (!used.contains(name)) basis.left_out.push_back(fmt::format("{} ({})", name, why));
+  }
+  basis.name = fmt::format("{}: {}", fmt::join(used, ", "), describe(basis.load));
   return basis;
 }
 
@@ -136,15 +169,17 @@ Evidence::Runs Evidence::runs_of(std::string_view strategy,
 }
 
 const results::Run* Evidence::slowest_release(std::string_view strategy) const {
-  const results::Run* slowest = nullptr;
-  const bool own = std::any_of(files_.begin(), files_.end(), has_runs);
-  for (const Source& source : own ? files_ : reference_) {
-    for (const results::Run& run : source.result.runs) {
-      if (run.strategy != strategy || run.release.count == 0) continue;
-      if (slowest == nullptr || run.release.max > slowest->release.max) slowest = &run;
+  for (const auto* sources : {&files_, &reference_}) {
+    const results::Run* slowest = nullptr;
+    for (const Source& source : *sources) {
+      for (const results::Run& run : source.result.runs) {
+        if (run.strategy != strategy || run.release.count == 0) continue;
+        if (slowest == nullptr || run.release.max > slowest->release.max) slowest = &run;
+      }
     }
+    if (slowest != nullptr) return slowest;
   }
-  return slowest;
+  return nullptr;
 }
 
 Evidence::Violation Evidence::violation_of(std::string_view strategy) const {

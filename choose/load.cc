@@ -25,7 +25,7 @@ constexpr double kSame = 0.1;
 constexpr double kSaturated = 0.95;
 /// Assumed of a mutex where nothing is said: loads of the reference.
 constexpr double kUsualUtilisation = 0.3, kMuchUtilisation = 0.7, kUsualClients = 32,
-                 kUsualWork = 2e-3;
+                 kUsualWork = 2e-3, kLeastWork = 1e-6;
 
 // What each kind of difference weighs. Waits grow with 1/(1 - utilisation) (Little, Kleinrock), so
 // that decides most; work scales waits of all locks alike; the number of clients hardly matters at
@@ -54,7 +54,14 @@ std::string shown_network(double seconds) {
 
 double share_of_first(double keys, double skew) {
   double weights = 0;
-  for (int key = 1; key <= static_cast<int>(keys); ++key) weights += std::pow(key, -skew);
+  constexpr int kExact = 1000;
+  for (int key = 1; key <= kExact && key <= keys; ++key) weights += std::pow(key, -skew);
+  if (keys > kExact) {
+    // The sum of the others is close to an integral, from and to the middle between two keys.
+    const double from = kExact + 0.5, to = keys + 0.5, power = 1 - skew;
+    weights += std::abs(power) < 1e-9 ? std::log(to / from)
+                                      : (std::pow(to, power) - std::pow(from, power)) / power;
+  }
   return 1 / std::max(1.0, weights);
 }
 
@@ -64,18 +71,29 @@ bool Load::contended() const { return clients.value_or(1) > 1; }
 
 double Load::utilisation() const {
   if (!contended()) return 0;
-  if (assumed) return *assumed;
+  if (assumed_utilisation) return *assumed_utilisation;
   if (!rate) return 1;
-  return std::clamp(*rate * (work.value_or(0) + rtt.value_or(0)), 0.0, 1.0);
+  const double taken = work.value_or(assumed_work.value_or(0)) + rtt.value_or(0);
+  return std::clamp(*rate * taken, 0.0, 1.0);
 }
 
 double busiest_share(const Requirements& requirements) {
   return share_of_first(requirements.keys.value_or(1), requirements.key_skew);
 }
 
+std::optional<loadgen::DurationDistribution> spread_of_work(const Requirements& requirements) {
+  using loadgen::DurationDistribution;
+  const auto &p50 = requirements.work_p50, &p99 = requirements.work_p99;
+  if (!p50 || !p99 || *p50 >= *p99 || *p99 > DurationDistribution::kLongestDraw) return {};
+  return DurationDistribution::lognormal(*p50, *p99);
+}
+
 Load asked_load(const Requirements& requirements) {
   Load load;
-  const auto work = requirements.work_p50 ? requirements.work_p50 : requirements.work_p99;
+  const auto spread = spread_of_work(requirements);
+  const auto work = spread                  ? std::optional(spread->mean())
+                    : requirements.work_p50 ? requirements.work_p50
+                                            : requirements.work_p99;
   if (work) load.work = seconds(*work);
   if (requirements.rtt) load.rtt = seconds(*requirements.rtt);
   const double share = busiest_share(requirements);
@@ -90,15 +108,24 @@ Load asked_load(const Requirements& requirements) {
   } else if (load.rate || requirements.is_for(Use::mutex)) {
     load.clients = kUsualClients;
   }
-  if (!load.rate && load.clients) {
-    load.assumed = requirements.clients ? kMuchUtilisation : kUsualUtilisation;
+  if (!load.clients) return load;
+  if (!load.rate) {
+    // Clients that are always busy with some lock are busy with this one for their share.
+    const double most = requirements.clients.value_or(1) * share;
+    load.assumed_utilisation =
+        requirements.clients ? kMuchUtilisation * std::min(1.0, most) : kUsualUtilisation;
+  }
+  if (!load.work) {
+    const double room =
+        load.rate ? kMuchUtilisation / *load.rate - load.rtt.value_or(0) : kUsualWork;
+    load.assumed_work = std::clamp(room, kLeastWork, kUsualWork);
   }
   return load;
 }
 
 std::optional<double> Load::demand() const {
-  if (!assumed) return rate;
-  return *assumed / (work.value_or(kUsualWork) + rtt.value_or(0));
+  if (!assumed_utilisation) return rate;
+  return *assumed_utilisation / (work.value_or(assumed_work.value_or(0)) + rtt.value_or(0));
 }
 
 Load measured_load(const results::Result& result) {

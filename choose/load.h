@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "choose/requirements.h"
+#include "loadgen/run/duration_distribution.h"
 #include "results/file/model.h"
 
 namespace lockbench::choose {
@@ -13,10 +14,11 @@ namespace lockbench::choose {
 /// seconds.
 struct Load {
   std::optional<double> clients;  ///< that share the lock
-  std::optional<double> work;     ///< that a section takes
+  std::optional<double> work;     ///< that a section takes on average
   std::optional<double> rate;     ///< sections per second; nothing: each client asks again at once
   std::optional<double> rtt;      ///< added between clients and servers
-  std::optional<double> assumed;  ///< utilisation, where nothing was said about it
+  // Where nothing was said about them:
+  std::optional<double> assumed_utilisation, assumed_work;
 
   /// Whether clients wait for one another.
   bool contended() const;
@@ -30,8 +32,12 @@ struct Load {
 /// The share of the sections that want the lock that is wanted most.
 double busiest_share(const Requirements& requirements);
 
+/// The work's median and 99th percentile as a distribution; nothing unless both are known.
+std::optional<loadgen::DurationDistribution> spread_of_work(const Requirements& requirements);
+
 /// What was asked. Without a rate, a mutex for several clients is assumed to be busy for 70 % of
-/// the time, and one for which nothing is said for 30 %.
+/// the time, or what so many clients can at most, and one for which nothing is said for 30 %.
+/// Without a work time, 2 ms are assumed, or what keeps the rate's lock busy for 70 % of the time.
 Load asked_load(const Requirements& requirements);
 Load measured_load(const results::Result& result);
 

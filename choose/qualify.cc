@@ -212,12 +212,12 @@ bool is_upper_bound(const results::Threshold& slo) {
   return slo.comparison == Comparison::less || slo.comparison == Comparison::less_equal;
 }
 
-/// Why the locks cannot carry so many sections; empty if they can. The work's p50 stands for its
-/// mean.
+/// Why the locks cannot carry so many sections; empty if they can.
 std::string too_much(const results::Threshold& slo, const Requirements& requirements) {
   const bool wants_more = !is_upper_bound(slo) && slo.comparison != Comparison::not_equal;
   if (slo.figure != "sections_per_second" || !wants_more || !requirements.work_p50) return "";
-  const double work = seconds(*requirements.work_p50);
+  if (requirements.shared) return "";  // readers hold a lock together
+  const double work = *asked_load(requirements).work;
   if (slo.bound * work <= requirements.keys.value_or(1)) return "";
   return fmt::format("one lock carries at most {} sections a second of {}", human_number(1 / work),
                      human_seconds(work));
@@ -262,7 +262,7 @@ void check_demand(Candidate& candidate, const Requirements& requirements,
   if (!requirements.rate) return;
   const std::string requirement = fmt::format("--rate {}", *requirements.rate);
   const Load asked = asked_load(requirements);
-  if (requirements.work_p50 && *asked.rate * *asked.work >= 1) {
+  if (requirements.work_p50 && !requirements.shared && *asked.rate * *asked.work >= 1) {
     candidate.against.push_back(
         {requirement,
          fmt::format("one lock carries at most {} sections a second of {}, whatever the strategy, "

@@ -27,13 +27,16 @@ double best_median(const std::vector<std::vector<double>>& values) {
 }  // namespace
 
 std::vector<bool> still_in(const std::vector<std::vector<double>>& values) {
-  const std::vector<int> tiers = results::tiers(values);
+  std::vector<std::vector<double>> sure = values;
+  for (auto& one : sure) {
+    if (one.size() < kRoundsOfAnInterval) one.clear();
+  }
+  const std::vector<int> tiers = results::tiers(sure);
   const double best = best_median(values);
   std::vector<bool> in;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto median = results::median(values[i]);
-    const bool told_apart = values[i].size() >= kRoundsOfAnInterval && tiers[i] > 1;
-    in.push_back(!median || (*median <= kHopeless * best && !told_apart));
+    in.push_back(!median || (*median <= kHopeless * best && tiers[i] <= 1));
   }
   return in;
 }

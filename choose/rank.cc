@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <tuple>
 
 #include "choose/figure_text.h"
@@ -38,12 +39,6 @@ std::vector<std::string_view> hazards_of(const Candidate& candidate,
 int servers_of(const Descriptor& strategy) {
   if (strategy.traits.nodes > 1) return 5;
   return strategy.traits.needs_replicas ? 3 : 1;
-}
-
-/// What nobody offers in a library is a lot of work; what is superseded is a mistake.
-int impractical(const Descriptor& strategy) {
-  if (!strategy.superseded_by.empty()) return 2;
-  return strategy.libraries.empty() ? 1 : 0;
 }
 
 std::string but_of(const Ranked& one, const Requirements& requirements) {
@@ -84,7 +79,7 @@ void set_tiers(std::vector<Ranked>& ranked, const Yardstick& yardstick,
     if (!yardstick.higher_is_better) continue;
     for (double& value : values[i]) value = 1 / std::max(value, 1e-9);
   }
-  const std::vector<int> tiers = results::tiers(values);
+  const std::vector<int> tiers = results::tiers(values, results::known_scatter(yardstick.figure));
   for (std::size_t i = 0; i < ranked.size(); ++i) ranked[i].tier = tiers[i];
 }
 
@@ -152,9 +147,11 @@ std::vector<Ranked> rank(const std::vector<Candidate>& candidates, const Yardsti
     const Descriptor& strategy = *one.candidate->strategy;
     const double value = one.value.value_or(0);
     const bool unmeasured = !yardstick.figure.empty() && one.tier == 0;
-    return std::tuple(one.candidate->unconcerned, impractical(strategy), one.blocks_successors,
-                      unmeasured, one.tier, one.servers,
-                      std::round(one.commands.value_or(0) / kSameCommands), one.hazards.size(),
+    // What was not measured sends more commands than anything.
+    const double commands = one.commands.value_or(std::numeric_limits<double>::infinity());
+    return std::tuple(!strategy.superseded_by.empty(), one.candidate->unconcerned,
+                      strategy.libraries.empty(), one.blocks_successors, unmeasured, one.tier,
+                      one.servers, std::round(commands / kSameCommands), one.hazards.size(),
                       yardstick.higher_is_better ? -value : value, strategy.name);
   };
   std::sort(ranked.begin(), ranked.end(),

@@ -35,10 +35,10 @@ struct Ranked {
 /// Whether nobody can take over while a holder is frozen.
 bool blocks_takeover(const Descriptor& strategy, const Evidence& evidence);
 
-/// The strategies that qualify, best first. Without a "but" first: plays of the faults apply to it,
-/// practice has not superseded it, a known library implements it, and it blocks no successors. Then
-/// by tier; within a tier by servers, commands and the number of hazards; then by the figure and by
-/// name.
+/// The strategies that qualify, best first. Without a "but" first: practice has not superseded it,
+/// plays of the faults apply to it, a known library implements it, and it blocks no successors.
+/// Then by tier; within a tier by servers, commands and the number of hazards; then by the figure
+/// and by name.
 std::vector<Ranked> rank(const std::vector<Candidate>& candidates, const Yardstick& yardstick,
                          const Requirements& requirements, const Evidence& evidence);
 

@@ -61,13 +61,16 @@ Duration rounded(Duration ttl, const Traits& traits) {
   return 100ms * ((ttl + 100ms - 1ns) / 100ms);
 }
 
-/// The point that held as many locks as there are clients, or the next larger one.
+/// The point that held as many locks as there are clients, or the next larger one, or the largest.
 const results::RenewalPoint* point_for(const std::vector<results::RenewalPoint>& points,
                                        std::uint64_t clients) {
   const results::RenewalPoint* found = nullptr;
   for (const results::RenewalPoint& point : points) {
-    if (point.mode != "batched" || point.held < clients || point.slip.count == 0) continue;
-    if (found == nullptr || point.held < found->held) found = &point;
+    if (point.mode != "batched" || point.slip.count == 0) continue;
+    const bool better = found == nullptr ||
+                        (found->held < clients ? point.held > found->held
+                                               : point.held >= clients && point.held < found->held);
+    if (better) found = &point;
   }
   return found;
 }
@@ -277,23 +280,15 @@ Setting done_marker() {
           "no lock knows what happened before its grant"};
 }
 
-/// The work as --hold takes it, with the median and the 99th percentile that were asked for; empty
-/// if neither was.
+/// The work as --hold takes it; empty if nothing is known of it and nobody waits for it.
 std::string hold_of(const Requirements& requirements, const Load& asked) {
-  const auto& p50 = requirements.work_p50;
-  const auto& p99 = requirements.work_p99;
-  if (!p50 && !p99) return asked.contended() ? "exp(2ms)" : "";
-  if (!p50 || !p99 || *p50 == *p99) return format_duration(p50 ? *p50 : *p99);
-  // From 2 % below to 98 % above the median lies half of a uniform distribution's width.
-  const Duration half = std::chrono::round<std::chrono::microseconds>((*p99 - *p50) / 0.98);
-  if (half <= *p50) {
-    return fmt::format("uniform({},{})", format_duration(*p50 - half),
-                       format_duration(*p50 + half));
-  }
-  // The p99 of an exponential distribution is ln(100) means, and what comes late decides.
-  return fmt::format(
-      "exp({})",
-      format_duration(std::chrono::round<std::chrono::microseconds>(*p99 / std::log(100))));
+  if (const auto spread = spread_of_work(requirements)) return spread->to_string();
+  const auto& work = requirements.work_p50 ? requirements.work_p50 : requirements.work_p99;
+  if (work) return format_duration(*work);
+  if (!asked.assumed_work) return "";
+  const Duration mean = std::chrono::round<std::chrono::microseconds>(
+      std::chrono::duration<double>(*asked.assumed_work));
+  return fmt::format("exp({})", format_duration(mean));
 }
 
 std::string quorum_costs(const Descriptor& strategy, const Evidence& evidence) {
@@ -364,8 +359,10 @@ std::vector<std::string> load_options(const Requirements& requirements) {
   if (requirements.keys) add("--keys", *requirements.keys);
   if (requirements.key_skew > 0) add("--key-skew", requirements.key_skew);
   if (const auto demand = asked.demand()) {
+    const double over_all = *demand / busiest_share(requirements);
     add("--rate", requirements.rate ? fmt::format("{}", *requirements.rate)
-                                    : fmt::format("{:.3g}", *demand / busiest_share(requirements)));
+                  : over_all < 1000 ? fmt::format("{:.3g}", over_all)
+                                    : fmt::format("{:.0f}", over_all));
   }
   if (const std::string hold = hold_of(requirements, asked); !hold.empty()) add("--hold", hold);
   if (requirements.rtt) add("--rtt", format_duration(*requirements.rtt));

@@ -177,8 +177,7 @@ tl::expected<int, UsageError> choose_by_measuring(const ChooseOptions& options,
     // What was measured is recommended, with the settings that it was measured with.
     const Descriptor& best = *answer.ranked.front().candidate->strategy;
     if (const auto had = race->settings.find(best.name); had != race->settings.end()) {
-      answer.settings = had->second;
-      answer.check = choose::check_command(best, options.requirements, had->second);
+      choose::recommend(answer, had->second, measured);
     }
   }
   ending.threshold_missed = answer.ranked.empty();
@@ -221,7 +220,7 @@ void ChooseOptions::declare_requirements(OptionList& options) {
                          {"once", choose::Use::once},
                          {"leader", choose::Use::leader}},
       "what the lock is for: mutex (clients wait for each other), once (a job that must not "
-      "run twice; who comes second skips it), leader (held as long as its holder lives)",
+      "run twice; the second client skips it), leader (held as long as its holder lives)",
       "mutex");
   options.add(
       {"survive", "F,..."}, requirements.survive,

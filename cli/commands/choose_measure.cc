@@ -138,6 +138,17 @@ class RaceRunner {
   bool settled_ = false;
 };
 
+/// What each lock has of its own is nothing that the whole result has.
+void disown(std::map<std::string, results::OptionValue>& workload,
+            const std::vector<choose::Setting>& settings) {
+  for (const choose::Setting& one : settings) {
+    if (one.value.empty()) continue;
+    std::string key = one.option.substr(2);
+    std::replace(key.begin(), key.end(), '-', '_');
+    if (const auto found = workload.find(key); found != workload.end()) found->second = nullptr;
+  }
+}
+
 /// The options of `run` for the load that was asked for, with these of one lock.
 tl::expected<RunOptions, UsageError> run_options(const ChooseOptions& options,
                                                  const std::vector<std::string>& strategies,
@@ -199,6 +210,7 @@ tl::expected<Race, UsageError> measure_candidates(const ChooseOptions& options,
         run_options(options, {std::string(strategy.name)}, choose::lock_options(settings));
     if (!own) return tl::unexpected(own.error());
     runner.enter({.strategy = &strategy, .workload = own->workload});
+    disown(race.result.workload, settings);
     race.settings.emplace(strategy.name, std::move(settings));
   }
   runner.run(options.measure_time);

@@ -65,12 +65,49 @@ TEST(Basis, HasTheStepsOfACapacitySearch) {
   EXPECT_EQ(runs.runs[0]->acquire.p99, 4e-3);
 }
 
+TEST(Basis, HasEachRateOfACapacitySearchByAllItsSteps) {
+  results::Result searched = under(32, {});
+  searched.workload["hold"] = std::string("exp(2ms)");
+  const auto at = [](double rate, double p99) {
+    results::CapacityRate one{.rate = rate, .decision = "kept", .steps = 5};
+    one.acquire = {.count = 5000, .p50 = p99 / 2, .p99 = p99};
+    return one;
+  };
+  const results::CapacityStep step{.rate = 400};
+  searched.capacity = {results::Capacity{.strategy = "a",
+                                         .ceiling = 500,
+                                         .rates = {at(50, 4e-3), at(400, 9e-3)},
+                                         .steps = {step, step}}};
+  const Evidence evidence({{"searched", searched}}, {});
+  const auto p99 = [&](double rate) {
+    const auto found = evidence.runs_of("a", {.clients = 32, .rate = rate});
+    return found.runs.size() == 1 ? found.runs[0]->acquire.p99 : -1;
+  };
+  EXPECT_EQ(p99(50), 4e-3);
+  EXPECT_EQ(p99(350), 9e-3) << "at 400/s of 2 ms the lock is 80 % busy";
+  const auto basis = evidence.basis_for({.clients = 32, .rate = 50});
+  EXPECT_THAT(basis.name, HasSubstr("searched: 10 % busy"));
+  EXPECT_THAT(basis.left_out, IsEmpty()) << "the other rates are of the same file";
+}
+
+TEST(Basis, ACapacitySearchDuringWhichExclusionBrokeRulesOut) {
+  World world;
+  world.add(made_up("x"));
+  world.file().capacity = {results::Capacity{
+      .strategy = "x", .violated = true, .rates = {{.rate = 50, .decision = "kept", .steps = 5}}}};
+  EXPECT_THAT(world.choose({.clients = 32, .rate = 50}).ranked, IsEmpty());
+}
+
 TEST(Basis, AKeyForEachClientIsNoContention) {
   auto result = under(8, {});
   result.workload["keys"] = std::string("per-client");
   EXPECT_FALSE(measured_load(result).contended());
   result.workload["keys"] = std::int64_t{2};
   EXPECT_EQ(measured_load(result).clients, 4);
+  result.workload = {
+      {"clients", std::int64_t{100'000}}, {"keys", std::int64_t{1'000'000}}, {"key_skew", 1.0}};
+  // The harmonic number of a million.
+  EXPECT_NEAR(measured_load(result).clients.value(), 100'000 / 14.392727, 0.01);
 }
 
 TEST(Basis, DoesNotMixMachinesNorLoads) {
@@ -84,11 +121,19 @@ TEST(Basis, DoesNotMixMachinesNorLoads) {
   const Requirements one{.clients = 1};
   const auto basis = evidence.basis_for(one);
   EXPECT_THAT(basis.name, HasSubstr("m1.json, twin.json: 1 client"));
-  EXPECT_THAT(basis.left_out, ElementsAre(AllOf(HasSubstr("m3.json"), HasSubstr("another")),
-                                          AllOf(HasSubstr("m2.json"), HasSubstr("1 and 500"))));
+  EXPECT_THAT(basis.left_out, ElementsAre(AllOf(HasSubstr("m2.json"), HasSubstr("1 and 500")),
+                                          AllOf(HasSubstr("m3.json"), HasSubstr("another"))));
   EXPECT_THAT(evidence.runs_of("a", one).runs, SizeIs(1));
   EXPECT_THAT(evidence.runs_of("b", one).runs, SizeIs(1));
   EXPECT_THAT(evidence.runs_of("c", one).runs, IsEmpty());
+}
+
+TEST(Stalls, AreThoseOfTheReferenceWhereTheFilesHaveNone) {
+  auto reference = under(8, {measured("a", 1)}), mine = reference;
+  reference.runs[0].release = {.count = 1, .max = 0.5};
+  EXPECT_EQ(
+      Evidence({{"mine", mine}}, {{"reference", reference}}).slowest_release("a")->release.max,
+      0.5);
 }
 
 TEST(Basis, IsNotWhatWasMeasuredInVain) {

@@ -87,6 +87,9 @@ TEST(Demand, BeyondOneLockRulesOut) {
               ElementsAre(Field(&Reason::text, HasSubstr("at most 10 sections a second"))));
   EXPECT_THAT(judged({.work_p50 = 100ms, .rate = 5}).against, IsEmpty());
   EXPECT_THAT(judged({.work_p50 = 100ms, .rate = 25, .keys = 5}).against, IsEmpty());
+  for (const auto& reason : judged({.work_p50 = 100ms, .rate = 25, .shared = true}).against) {
+    EXPECT_THAT(reason.text, testing::Not(HasSubstr("sections a second"))) << "readers share it";
+  }
 }
 
 TEST(Demand, ThatWasNotServedRulesOutUnlessTheLoadWasHeavier) {

@@ -23,6 +23,10 @@ TEST(Race, DropsWhatCanBeToldApart) {
               ElementsAre(true, false, true));
 }
 
+TEST(Race, IsNotWonByASingleValue) {
+  EXPECT_THAT(still_in({{1}, {1.5, 1.52, 1.49}}), ElementsAre(true, true));
+}
+
 TEST(Race, IsSettledWhenTheFirstTierHasRoundsEnough) {
   EXPECT_FALSE(is_settled({{1, 1, 1}, {1, 1, 1}}));
   EXPECT_TRUE(is_settled({{1, 1, 1, 1}, {1, 1, 1, 1}}));

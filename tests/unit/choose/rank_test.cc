@@ -94,6 +94,27 @@ TEST(Rank, WhatPracticeHasSupersededIsNeverFirst) {
   EXPECT_THAT(names(world.choose({.clients = 1}).ranked), ElementsAre("new", "old"));
 }
 
+TEST(Rank, WhatWasNotMeasuredDoesNotSendFewerCommands) {
+  World world;
+  const Traits lasting{.renewable = true};
+  world.add(made_up("a-unknown", lasting));
+  world.add(made_up("measured", lasting));
+  world.file().runs = {measured("measured", 1)};
+  world.file().runs[0].commands_per_section = 2;
+  EXPECT_THAT(names(world.choose({.use = Use::leader}).ranked),
+              ElementsAre("measured", "a-unknown"));
+}
+
+TEST(Rank, SingleWaitsUnderContentionAreNotToldApartByAPollingStep) {
+  World world;
+  world.add(made_up("talks"));
+  world.add(made_up("brief"));
+  world.file() = under(32, {measured("talks", 0.20), measured("brief", 0.25)});
+  world.file().runs[0].commands_per_section = 3;
+  world.file().runs[1].commands_per_section = 2;
+  EXPECT_THAT(names(world.choose({.clients = 32}).ranked), ElementsAre("brief", "talks"));
+}
+
 TEST(Rank, FencingCountsOnlyWhereSomethingChecksIt) {
   World world;
   world.add(made_up("fenced", {.fencing = true}));

@@ -132,8 +132,17 @@ TEST(CheckCommand, HasTheLoadAndTheSettings) {
             "lockbench run x --clients 200 --rate 8.75 --hold 80ms --ttl 1s --acquire-timeout 20s");
   EXPECT_EQ(answer_for({}, {.work_p50 = 10ms, .work_p99 = 15ms, .clients = 9, .rate = 7, .keys = 3})
                 .check,
-            "lockbench run x --clients 9 --keys 3 --rate 7 --hold 'uniform(4898us,15102us)' "
+            "lockbench run x --clients 9 --keys 3 --rate 7 --hold 'lognormal(10ms,15ms)' "
             "--ttl 1s --acquire-timeout 1s");
+}
+
+TEST(CheckCommand, AssumesNoMoreThanTheLockCanCarry) {
+  EXPECT_EQ(answer_for({}, {.clients = 32, .rate = 1000}).check,
+            "lockbench run x --clients 32 --rate 1000 --hold 'exp(700us)' --ttl 10s");
+  EXPECT_EQ(answer_for({}, {.clients = 32, .rate = 10}).check,
+            "lockbench run x --clients 32 --rate 10 --hold 'exp(2ms)' --ttl 10s");
+  const Answer few = answer_for({}, {.work_p50 = 2ms, .clients = 8, .keys = 1000});
+  EXPECT_THAT(few.check, HasSubstr("--rate 2800 ")) << "70 % of what eight clients can";
 }
 
 TEST(Observations, SayWhatNoLockCanChange) {
