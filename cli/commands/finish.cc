@@ -70,12 +70,20 @@ results::report::Source report_source(results::Result result, const std::string&
   return {file, std::move(result), std::move(command), std::move(flaws)};
 }
 
-tl::expected<void, UsageError> check_report(const std::string& page, const std::string& out) {
+bool same_file(const std::string& one, const std::string& other) {
   namespace fs = std::filesystem;
-  if (page.empty()) return {};
   std::error_code ignored;
-  if (!fs::is_character_file(page, ignored) &&
-      fs::weakly_canonical(page, ignored) == fs::weakly_canonical(out, ignored)) {
+  // Without absolute(), a file that is not there yet keeps the name that it was given.
+  const auto path_of = [&](const std::string& name) {
+    return fs::weakly_canonical(fs::absolute(name, ignored), ignored);
+  };
+  const fs::path path = path_of(one);
+  return !path.empty() && path == path_of(other) && !fs::is_character_file(path, ignored);
+}
+
+tl::expected<void, UsageError> check_report(const std::string& page, const std::string& out) {
+  if (page.empty()) return {};
+  if (same_file(page, out)) {
     return tl::unexpected(
         UsageError{fmt::format("--report and --out must be different files: both are {}", page)});
   }

@@ -32,6 +32,10 @@ int finish(const results::Result& result, const std::string& text, ResultFile& f
 /// strategies. `file` is its path.
 results::report::Source report_source(results::Result result, const std::string& file);
 
+/// Whether both paths lead to the same file, so that what is written to one replaces the other's.
+/// False for /dev/null, which loses both.
+bool same_file(const std::string& one, const std::string& other);
+
 /// For before the load: whether --report, if given, can be written and is another file than `out`.
 tl::expected<void, UsageError> check_report(const std::string& page, const std::string& out);
 

@@ -45,7 +45,7 @@ Files files_of(const results::Result& result, double begun_seconds) {
   for (const results::Run& run : result.runs) {
     const std::string name = file_name_of(run, result);
     for (const auto& [tag, distribution] : kTagged) {
-      if ((run.*distribution).count == 0) continue;
+      if (!(run.*distribution).any()) continue;
       files[fmt::format("{}.{}.{}.hgrm", name, run.repetition, tag)] =
           results::to_hgrm(run.*distribution);
       logs[name].push_back({tag, start, run.duration_seconds, run.*distribution});

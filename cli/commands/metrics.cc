@@ -36,9 +36,10 @@ exporter::Facts facts_of(const LoadOptions& options, const std::string& run_id) 
 }
 
 /// How many connections to /metrics may be open at once: what the limit on open files leaves over.
-unsigned scrape_connections(const LoadOptions& options) {
+unsigned scrape_connections(const LoadOptions& options,
+                            const std::vector<const Descriptor*>& strategies) {
   constexpr unsigned kReserve = 64, kMin = 16;
-  const std::uint64_t load = deployment::open_files_for(request_of(options)) + kReserve;
+  const std::uint64_t load = deployment::open_files_for(request_of(options), strategies) + kReserve;
   if (testbed::raise_open_file_limit(load + exporter::kMostConnections)) {
     return exporter::kMostConnections;
   }
@@ -78,7 +79,8 @@ tl::expected<Metrics, UsageError> Metrics::start(const LoadOptions& options,
     }
   }
   if (!asked.listen) return metrics;
-  const auto serving = metrics.exporter_->serve(*asked.listen, scrape_connections(options));
+  const auto serving =
+      metrics.exporter_->serve(*asked.listen, scrape_connections(options, strategies));
   if (!serving) {
     return tl::unexpected(UsageError{fmt::format("--metrics-listen: {}", serving.error())});
   }

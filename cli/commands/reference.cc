@@ -53,12 +53,14 @@ tl::expected<int, UsageError> reference_tables(const FileOptions& options) {
     return tl::unexpected(UsageError{fmt::format("{}: cannot be read", files.front())});
   }
   std::vector<results::Result> sources;
+  results::KnownFlaws flaws;
   for (std::size_t i = 1; i < files.size(); ++i) {
     auto result = results::load(files[i]);
     if (!result) return tl::unexpected(UsageError{result.error()});
+    flaws.merge(known_flaws(*result));
     sources.push_back(std::move(*result));
   }
-  const auto updated = results::with_tables(text, results::reference_tables(sources));
+  const auto updated = results::with_tables(text, results::reference_tables(sources, flaws));
   if (!updated) {
     return tl::unexpected(UsageError{fmt::format("{}: {}", files.front(), updated.error())});
   }

@@ -50,9 +50,9 @@ struct CapacitySweepPoint {
 
 /// A model's prediction for a load that it was not fitted to.
 struct Prediction {
-  std::string at;      ///< "rate=400", "clients=64", "clients=2000,rtt=0.001"
-  std::string figure;  ///< "acquire.p99", "sections_per_second"
-  double predicted = 0;
+  std::string at;                  ///< "rate=400", "clients=64", "clients=2000,rtt=0.001"
+  std::string figure;              ///< "acquire.p99", "sections_per_second"
+  double predicted = 0;            ///< not finite: the lock cannot keep up, says the model
   std::optional<double> measured;  ///< empty if that load was not run
   std::optional<double> error;     ///< share of what was measured; above 0: predicted too high
   std::string unit;                ///< "s" or "1/s"

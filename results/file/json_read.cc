@@ -235,18 +235,43 @@ std::string beyond_bounds(std::string_view text) {
 
 /// Beyond what commands take, and what work is done for each of.
 std::string beyond_commands(const Result& result) {
-  constexpr std::size_t kMostStrategies = 256, kMostLoads = 16;
-  std::set<std::string_view> strategies;
+  constexpr std::size_t kMostStrategies = 256, kMostLoads = 16, kMostQuorums = 500;
+  std::set<std::string_view> strategies, scenarios;
+  std::set<double> ratios;
   std::vector<const Load*> loads;
   for (const Run& run : result.runs) {
     strategies.insert(run.strategy);
     const bool there = !run.load || std::any_of(loads.begin(), loads.end(),
                                                 [&](const Load* one) { return *one == *run.load; });
     if (!there) loads.push_back(&*run.load);
-    if (strategies.size() > kMostStrategies) {
-      return fmt::format("runs are of more than {} strategies", kMostStrategies);
-    }
     if (loads.size() > kMostLoads) return fmt::format("runs have more than {} loads", kMostLoads);
+  }
+  if (result.hazards) {
+    for (const Hazard& hazard : *result.hazards) {
+      strategies.insert(hazard.strategy);
+      scenarios.insert(hazard.scenario);
+    }
+  }
+  if (result.experiment) {
+    const auto& points = result.experiment->points;
+    std::visit(
+        [&](const auto& all) {
+          for (const auto& point : all) strategies.insert(point.strategy);
+        },
+        points);
+    if (const auto* doses = std::get_if<std::vector<DosePoint>>(&points)) {
+      for (const DosePoint& point : *doses) {
+        scenarios.insert(point.scenario);
+        ratios.insert(point.ratio);
+      }
+    }
+    const auto* quorums = std::get_if<std::vector<QuorumPoint>>(&points);
+    if (quorums != nullptr && quorums->size() > kMostQuorums) {
+      return fmt::format("more than {} quorums", kMostQuorums);
+    }
+  }
+  if (std::max({strategies.size(), scenarios.size(), ratios.size()}) > kMostStrategies) {
+    return fmt::format("more than {} strategies, scenarios or lengths", kMostStrategies);
   }
   return "";
 }

@@ -8,6 +8,8 @@
 #include <new>
 #include <string_view>
 
+#include "results/stats/figures.h"
+
 namespace lockbench::results {
 namespace {
 
@@ -122,18 +124,19 @@ int HdrLayout::buckets() {
 }
 
 HdrHistogram::HdrHistogram(const Distribution& distribution) {
-  const auto& buckets = distribution.buckets;
+  const auto buckets = all_buckets(distribution);
+  const std::uint64_t overflow = distribution.overflow + distribution.censored.overflow;
   const std::int64_t max = nanoseconds(distribution.max);
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     std::uint64_t count = buckets[i].count;
-    if (i + 1 == buckets.size() && distribution.overflow == 0 && count > 0) {
+    if (i + 1 == buckets.size() && overflow == 0 && count > 0) {
       add(max, 1);
       --count;
     }
     const std::int64_t upper = nanoseconds(buckets[i].upper);
     add(std::min(middle(upper, distribution.relative_error), max), count);
   }
-  add(HdrLayout::kHighest, distribution.overflow);
+  add(HdrLayout::kHighest, overflow);
 }
 
 void HdrHistogram::add(std::int64_t nanoseconds, std::uint64_t count) {

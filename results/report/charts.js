@@ -131,7 +131,8 @@
         data: {
           datasets: block.lines.map((line, i) => ({
             label: line.name, hidden: !is_shown(line),
-            data: line.points.filter(([, y]) => y !== null && !(block.y.scale === "log" && y <= 0)).map(([x, y]) => ({ x, y })),
+            // What a logarithmic axis cannot show is a gap: an outage must not look like a slope.
+            data: line.points.map(([x, y]) => ({ x, y: y === null || (block.y.scale === "log" && y <= 0) ? NaN : y })),
             borderColor: line_color(style_of(line, i)), backgroundColor: line_color(style_of(line, i)),
             borderDash: line.dashed ? [4, 4] : dash_of(style_of(line, i)), borderWidth: 2, showLine: !line.dots,
             pointRadius: line.dots ? 4 : line.points.length > 30 ? 0 : 3, pointHitRadius: 8,

@@ -139,7 +139,7 @@ OverTime over_time(std::span<const SeriesPoint> series) {
       if (std::isfinite(point.acquire_p99)) worst = std::max(worst, point.acquire_p99);
     }
     lines.rate.emplace_back(until, sections / (until - from));
-    if (worst > 0) lines.p99.emplace_back(until, worst);
+    lines.p99.emplace_back(until, worst > 0 ? worst : kUnknown);
     from = until;
   }
   return lines;

@@ -2,10 +2,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "results/report/parts.h"
 #include "results/tables/outcomes.h"
+#include "results/tables/runs.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results::report {
@@ -118,6 +120,14 @@ std::vector<const Run*> candidates(const std::vector<Group>& groups) {
   return runs;
 }
 
+std::string bounded(double seconds, bool at_least) {
+  return (at_least ? "at least " : "") + human_seconds(seconds);
+}
+
+std::string longest_wait(const Run& run) {
+  return bounded(run.fairness.longest_wait_seconds, run.fairness.longest_wait_at_least);
+}
+
 void add_extremes(const std::vector<Group>& groups, Remarks& headline) {
   const std::vector<const Run*> runs = candidates(groups);
   if (runs.size() < 2) {
@@ -127,7 +137,8 @@ void add_extremes(const std::vector<Group>& groups, Remarks& headline) {
            fmt::format("{}: {} sections a second; the median acquisition took {}, the 99th "
                        "percentile {}.",
                        run->strategy, human_number(run->sections_per_second),
-                       human_seconds(run->acquire.p50), human_seconds(run->acquire.p99))});
+                       bounded(run->acquire.p50, run->acquire.is_at_least("p50")),
+                       bounded(run->acquire.p99, run->acquire.is_at_least("p99")))});
     }
     return;
   }
@@ -144,23 +155,18 @@ void add_extremes(const std::vector<Group>& groups, Remarks& headline) {
        fmt::format("Highest throughput: {} with {} sections a second (lowest: {} with {}).",
                    fastest->strategy, human_number(fastest->sections_per_second), slowest->strategy,
                    human_number(slowest->sections_per_second))});
-  headline.push_back(
-      {Tone::plain,
-       fmt::format("Shortest longest wait: {} with {}; {} had {}.",
-                   human_seconds(steadiest->fairness.longest_wait_seconds), steadiest->strategy,
-                   fastest->strategy, human_seconds(fastest->fairness.longest_wait_seconds))});
+  headline.push_back({Tone::plain, fmt::format("Shortest longest wait: {} with {}; {} had {}.",
+                                               steadiest->strategy, longest_wait(*steadiest),
+                                               fastest->strategy, longest_wait(*fastest))});
 }
 
 void add_faults(const std::vector<Group>& groups, Remarks& headline) {
   for (const Group& group : groups) {
     for (const FaultMark& mark : group.typical().faults) {
-      const std::string recovery =
-          mark.recovery_seconds ? fmt::format("throughput recovered {} after {}",
-                                              human_seconds(*mark.recovery_seconds),
-                                              mark.healed_seconds ? "healing" : "the fault")
-                                : std::string("throughput did not recover before the run ended");
-      headline.push_back({mark.recovery_seconds ? Tone::plain : Tone::bad,
-                          fmt::format("{} under {}: {}.", group.strategy, mark.fault, recovery)});
+      const bool is_lost = std::isfinite(mark.lowest_share) && !mark.recovery_seconds;
+      headline.push_back(
+          {is_lost ? Tone::bad : Tone::plain,
+           fmt::format("{} under {}: {}.", group.strategy, mark.fault, effect_of(mark))});
     }
   }
 }

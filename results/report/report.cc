@@ -83,11 +83,11 @@ Part part_of_loads(const Source& source) {
   const std::string name = std::filesystem::path(source.file).filename().string();
   part.title = (name.empty() ? source.result.id : name) + " · all loads";
   part.subtitle = source.result.started_at;
-  for (const std::string& line : conclusions(source.result)) {
+  for (const std::string& line : conclusions(source.result, source.flaws)) {
     part.headline.push_back({Tone::plain, line});
   }
   Section section{.title = "Loads", .intro = {}, .blocks = {}};
-  for (const TitledTable& one : load_tables(source.result)) {
+  for (const TitledTable& one : load_tables(source.result, source.flaws)) {
     section.blocks.emplace_back(captioned(one.title, one.table));
   }
   part.sections.push_back(std::move(section));

@@ -77,13 +77,20 @@ Distribution acquire_of(const Group& group) {
   return merged(all);
 }
 
-/// The value at one x of its curve; unknown between the few points of a condensed result.
+/// The percentile at 1 / (1 - share); unknown between the few points of a condensed result.
 std::string at(const Distribution& distribution, const std::vector<Point>& curve, double x) {
-  const auto next = std::find_if(curve.begin(), curve.end(),
-                                 [x](const Point& point) { return point.first >= x; });
-  const bool known =
-      next != curve.end() && (next->first == x || !all_buckets(distribution).empty());
-  return known ? human_seconds(next->second) : "–";
+  const auto count = static_cast<double>(distribution.count + distribution.censored.count);
+  if (x > count) return "–";
+  double below = 0;
+  for (const auto& bucket : all_buckets(distribution)) {
+    below += static_cast<double>(bucket.count);
+    if (below * x >= count * (x - 1))
+      return human_seconds(std::min(bucket.upper, distribution.max));
+  }
+  if (below > 0) return human_seconds(distribution.max);
+  const auto known =
+      std::find_if(curve.begin(), curve.end(), [x](const Point& one) { return one.first == x; });
+  return known == curve.end() ? "–" : human_seconds(known->second);
 }
 
 LineChart percentile_curves(const std::vector<Group>& groups, const std::vector<Picked>& order) {

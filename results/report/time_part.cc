@@ -25,15 +25,16 @@ Table faults_table(const std::vector<Group>& groups) {
       .titles = {"strategy", "fault", "at", "healed at", "recovered after", "lowest throughput"}};
   for (const Group& group : groups) {
     for (const FaultMark& mark : group.typical().faults) {
+      const bool compared = std::isfinite(mark.lowest_share);
       const Tone tone = mark.recovery_seconds ? Tone::good : Tone::bad;
       table.rows.push_back(
           {{group.strategy},
            {mark.fault},
            {human_seconds(mark.at_seconds)},
            {seconds_or(mark.healed_seconds, "not healed")},
-           {seconds_or(mark.recovery_seconds, "not before the end"), tone},
-           {std::isfinite(mark.lowest_share) ? fmt::format("{:.0f} %", 100 * mark.lowest_share)
-                                             : "–"}});
+           {seconds_or(mark.recovery_seconds, compared ? "not before the end" : "–"),
+            compared ? tone : Tone::plain},
+           {compared ? fmt::format("{:.0f} %", 100 * mark.lowest_share) : "–"}});
     }
   }
   return table;
@@ -55,7 +56,9 @@ std::vector<Mark> marks_of(const Run& run) {
 /// Lowest, middle and highest of each line: its shape in figures.
 void add_row(Table& table, const Line& line, Measure measure) {
   std::vector<double> values;
-  for (const Point& point : line.points) values.push_back(point.second);
+  for (const Point& point : line.points) {
+    if (std::isfinite(point.second)) values.push_back(point.second);
+  }
   if (values.empty()) return;
   std::sort(values.begin(), values.end());
   const auto text = [measure](double value) {

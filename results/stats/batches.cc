@@ -138,10 +138,12 @@ Ruling by_each_run(const Threshold& objective, std::span<const Run* const> runs)
   Ruling ruling{.decision = Decision::kept, .figure = {kInfinite, -kInfinite}};
   for (const Run* run : runs) {
     const ThresholdOutcome outcome = evaluate(objective, {run, 1}).front();
-    if (outcome.measured) {
-      ruling.figure.low = std::min(ruling.figure.low, *outcome.measured);
-      ruling.figure.high = std::max(ruling.figure.high, *outcome.measured);
+    if (!outcome.measured) {
+      if (ruling.decision == Decision::kept) ruling.decision = Decision::open;
+      continue;
     }
+    ruling.figure.low = std::min(ruling.figure.low, *outcome.measured);
+    ruling.figure.high = std::max(ruling.figure.high, *outcome.measured);
     if (!outcome.kept) ruling.decision = Decision::missed;
   }
   return ruling;

@@ -18,7 +18,7 @@ namespace lockbench::results {
 inline constexpr std::size_t kFewestBatches = 5;
 
 /// How many samples a figure takes: so many that ten lie beyond a percentile (p50 20, p99 1,000),
-/// 0 for other figures. With fewer nothing is decided.
+/// 0 for other figures. With fewer nothing is kept; a miss takes ten samples beyond the bound.
 double samples_needed(std::string_view figure);
 /// The most that one of them takes.
 double samples_needed(std::span<const Threshold> objectives);

@@ -89,16 +89,17 @@ bool is_of_the_lock(const Run& run) {
 }
 
 std::optional<double> served_share(const std::vector<const Run*>& runs) {
-  double served = 0, wanted = 0;
+  double served = 0, unserved = 0, waiting = 0;
   for (const Run* run : runs) {
     const Outcomes& seen = run->outcomes;
-    const auto acquired = static_cast<double>(seen.acquired);
-    served += acquired;
-    wanted += acquired + static_cast<double>(seen.timed_out + seen.refused + seen.failed +
-                                             seen.unknown + seen.abandoned);
+    const std::uint64_t last = std::min(seen.abandoned, run->load ? run->load->clients : 0);
+    served += static_cast<double>(seen.acquired);
+    waiting += static_cast<double>(last);
+    unserved += static_cast<double>(seen.timed_out + seen.refused + seen.failed + seen.unknown +
+                                    seen.abandoned - last);
   }
-  if (wanted == 0) return std::nullopt;
-  return served / wanted;
+  if (served + unserved + waiting == 0) return std::nullopt;
+  return served == 0 ? 0 : served / (served + unserved);
 }
 
 std::optional<double> StrategyLoads::served_share(std::string_view load, std::size_t point) const {

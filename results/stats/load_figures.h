@@ -21,7 +21,8 @@ inline constexpr double kMuchLonger = 10;
 /// intended start.
 bool is_of_the_lock(const Run& run);
 
-/// Of the sections that were wanted; nothing if none was.
+/// Of the sections that were wanted; nothing if none was. Clients that still wait at the end of a
+/// run, each for one section, do not count unless nothing was served: a queue is no overload.
 std::optional<double> served_share(const std::vector<const Run*>& runs);
 
 struct LoadFigure {

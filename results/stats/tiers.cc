@@ -26,13 +26,12 @@ std::vector<double> logarithms(std::vector<double> values) {
 
 /// What a known scatter counts for beside repetitions: as much as this many of them.
 constexpr double kWeightOfKnown = 4;
-/// A client's longest wait and the slowest of a thousand responses scatter by half from one run to
-/// the next (the standard deviation of their logarithms).
+/// That of the longest waits.
 constexpr double kScatterOfWaits = 0.5;
 
-/// The variance of a mean, with its degrees of freedom.
+/// The variance of single values, with its degrees of freedom.
 struct Variance {
-  double of_mean = 0, degrees = 0;
+  double of_one = 0, degrees = 0;
 };
 
 /// From the repetitions and, if not 0, the known scatter (a moderated variance: Smyth, Linear
@@ -42,30 +41,36 @@ Variance variance_of(const std::vector<double>& values, double scatter) {
   const double known = scatter > 0 ? kWeightOfKnown : 0, degrees = known + n - 1;
   if (degrees == 0) return {};
   const double own = n < 2 ? 0 : std::pow(*stddev(values), 2) * (n - 1);
-  return {(known * scatter * scatter + own) / degrees / n, degrees};
+  return {(known * scatter * scatter + own) / degrees, degrees};
 }
 
 /// Whether `b`, which is higher, can be told apart from `a`. Both are logarithms.
 bool told_apart(const std::vector<double>& a, const std::vector<double>& b, double scatter) {
   const double difference = *mean(b) - *mean(a);
   if (difference < std::log(kTenth)) return false;
+  Variance va = variance_of(a, scatter), vb = variance_of(b, scatter);
+  // A single value says nothing of its scatter: the other's has to do.
+  if (va.degrees == 0) va = vb;
+  if (vb.degrees == 0) vb = va;
   // Welch's interval: strategies scatter differently.
-  const Variance va = variance_of(a, scatter), vb = variance_of(b, scatter);
-  if (va.degrees == 0 || vb.degrees == 0 || va.of_mean + vb.of_mean == 0) return true;
+  const double of_a = va.of_one / static_cast<double>(a.size());
+  const double of_b = vb.of_one / static_cast<double>(b.size());
+  if (of_a + of_b == 0) return true;
   const double degrees =
-      std::pow(va.of_mean + vb.of_mean, 2) /
-      (std::pow(va.of_mean, 2) / va.degrees + std::pow(vb.of_mean, 2) / vb.degrees);
-  return difference >
-         student_quantile(0.975, std::max(1.0, degrees)) * std::sqrt(va.of_mean + vb.of_mean);
+      std::pow(of_a + of_b, 2) / (std::pow(of_a, 2) / va.degrees + std::pow(of_b, 2) / vb.degrees);
+  return difference > student_quantile(0.975, std::max(1.0, degrees)) * std::sqrt(of_a + of_b);
+}
+
+const char* deciding_figure(std::string_view load) {
+  if (load == "alone") return "acquire.p50";
+  return load == "demand" ? "acquire.p99" : "fairness.longest_wait_seconds";
 }
 
 /// What decides under this load, by repetition.
 std::vector<double> deciding_values(const StrategyLoads& strategy, const std::string& load) {
   std::vector<double> values;
   const std::size_t last = strategy.points_of(load) - 1;
-  const char* const decides = load == "alone"    ? "acquire.p50"
-                              : load == "demand" ? "acquire.p99"
-                                                 : "fairness.longest_wait_seconds";
+  const char* const decides = deciding_figure(load);
   for (const Run* run : strategy.counting_runs(load, last)) {
     const auto value = [&](const char* path) { return figure(*run, path); };
     std::optional<double> found = value(decides);
@@ -77,6 +82,10 @@ std::vector<double> deciding_values(const StrategyLoads& strategy, const std::st
 }
 
 }  // namespace
+
+double known_scatter(std::string_view figure) {
+  return figure == "acquire.p99" || figure == "fairness.longest_wait_seconds" ? kScatterOfWaits : 0;
+}
 
 std::vector<int> tiers(const std::vector<std::vector<double>>& values, double scatter) {
   std::vector<std::vector<double>> samples;
@@ -124,7 +133,7 @@ std::vector<Place> places(const Result& result, std::string_view load) {
     found.push_back({strategy.strategy});
     values.push_back(deciding_values(strategy, std::string(load)));
   }
-  const std::vector<int> ranked = tiers(values, load == "alone" ? 0 : kScatterOfWaits);
+  const std::vector<int> ranked = tiers(values, known_scatter(deciding_figure(load)));
   for (std::size_t i = 0; i < found.size(); ++i) found[i].tier = ranked[i];
   return found;
 }

@@ -14,9 +14,13 @@ namespace lockbench::results {
 /// of item i by repetition. Neighbours share a tier as long as they cannot be told apart from its
 /// first: they differ by less than a tenth, or the 95 % confidence interval of their ratio holds 1.
 /// `scatter`: the standard deviation of the figure's logarithm from run to run, where it is known;
-/// it counts beside the repetitions, and alone where there are none. 0: not known, single values
-/// are taken as they are.
+/// it counts beside the repetitions, and alone where there are none. 0: not known, and where no
+/// item has repetitions, single values are taken as they are.
 std::vector<int> tiers(const std::vector<std::vector<double>>& values, double scatter = 0);
+
+/// By how much a figure's logarithm is known to scatter from run to run: of waits under contention
+/// the slowest of a hundred and the longest by half. 0: not known.
+double known_scatter(std::string_view figure);
 
 /// Kendall's tau-b of two rankings of the same items (Kendall, The treatment of ties in ranking
 /// problems, 1945): 1 if they agree. Nothing if one of them tells no items apart.

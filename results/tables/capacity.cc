@@ -40,6 +40,10 @@ std::string amount(double value, const std::string& unit) {
 }
 
 std::string checked(const CapacityModel& model, const Prediction& prediction) {
+  if (!std::isfinite(prediction.predicted)) {
+    return fmt::format("model {}: at {} it predicts that the lock cannot keep up", model.name,
+                       prediction.at);
+  }
   std::string line = fmt::format("model {}: at {} {} is predicted as {}", model.name, prediction.at,
                                  prediction.figure, amount(prediction.predicted, prediction.unit));
   if (!prediction.measured) return line;
@@ -158,9 +162,7 @@ auto of_step(T CapacityStep::*member) {
 }
 
 auto of_acquire(double Distribution::*figure) {
-  return [figure](const StepRow& row) -> Cell {
-    return row.acquire().count > 0 ? Cell(row.acquire().*figure) : Cell();
-  };
+  return [figure](const StepRow& row) { return figure_cell(row.acquire(), figure); };
 }
 
 const std::vector<Field<StepRow>>& step_fields() {
@@ -322,9 +324,11 @@ std::vector<std::string> doubts(const Capacity& capacity) {
   Lines lines;
   for (const CapacityModel& model : capacity.models) {
     for (const Prediction& prediction : model.predictions) {
-      if (!prediction.error || std::abs(*prediction.error) <= kMuch) continue;
+      const bool endless = !std::isfinite(prediction.predicted);
+      if (!endless && !(std::abs(prediction.error.value_or(0)) > kMuch)) continue;
       lines.push_back(checked(model, prediction) +
-                      ": more than half off, so its assumptions do not hold here");
+                      (endless ? ", but it did" : ": more than half off") +
+                      ", so its assumptions do not hold here");
     }
   }
   return lines;
@@ -333,7 +337,9 @@ std::vector<std::string> doubts(const Capacity& capacity) {
 std::string chart(const Capacity& capacity) {
   std::vector<const CapacityRate*> rates;
   for (const CapacityRate& at : capacity.rates) {
-    if (at.acquire.count > 0 && at.acquire.p50 > 0) rates.push_back(&at);
+    // Files come from anywhere: not a number is above nothing.
+    const bool shown = at.acquire.p50 > 0 && at.acquire.p99 >= at.acquire.p50;
+    if (at.acquire.count > 0 && shown) rates.push_back(&at);
   }
   if (rates.empty()) return "";
   const Axis axis = axis_of(rates);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "results/tables/units.h"
@@ -76,6 +77,17 @@ std::string finding(const RenewalPoint& point) {
 }
 
 }  // namespace
+
+Cell figure_cell(const Distribution& of, double Distribution::*figure) {
+  static constexpr std::array<std::pair<double Distribution::*, std::string_view>, 3> kBounds{
+      {{&Distribution::p50, "p50"}, {&Distribution::p99, "p99"}, {&Distribution::max, "max"}}};
+  if (!of.any()) return {};
+  Cell cell = of.*figure;
+  for (const auto& [one, name] : kBounds) {
+    if (one == figure) cell.at_least = of.is_at_least(name);
+  }
+  return cell;
+}
 
 std::string cost_text(double cost, const std::optional<Interval>& interval, Unit unit,
                       std::string_view of) {

@@ -49,13 +49,12 @@ std::vector<std::string> doubts(const Capacity& capacity);
 /// granted.
 std::string chart(const Capacity& capacity);
 
-/// Fills a cell with a figure of a distribution; nothing if that has no samples.
+/// A figure of a distribution, a lower bound if it is one; nothing without samples.
+Cell figure_cell(const Distribution& of, double Distribution::*figure);
+
 template <class Row>
 auto of(Distribution Row::*distribution, double Distribution::*figure) {
-  return [=](const Row& row) -> std::optional<double> {
-    const Distribution& found = row.*distribution;
-    return found.count > 0 ? std::optional(found.*figure) : std::nullopt;
-  };
+  return [=](const Row& row) { return figure_cell(row.*distribution, figure); };
 }
 
 }  // namespace lockbench::results

@@ -15,6 +15,14 @@
 namespace lockbench::results {
 namespace {
 
+constexpr const char* kOld = " (old)";
+
+/// What replaces a strategy in practice; empty: nothing does.
+std::string successor(const KnownFlaws& flaws, const std::string& strategy) {
+  const auto found = flaws.find(strategy);
+  return found == flaws.end() ? "" : found->second.superseded_by;
+}
+
 Column column(std::string key, std::string group, std::string name, Unit unit, int rank) {
   return {.key = std::move(key),
           .group = std::move(group),
@@ -28,12 +36,13 @@ struct Row {
   const StrategyLoads* strategy = nullptr;
   std::string load;
   int tier = 0;  ///< 0: not measured
+  bool superseded = false;
 };
 using RowField = Field<Row>;
 
 RowField strategy_column() {
   return {column("strategy", "", "strategy", Unit::text, 0),
-          [](const Row& row) { return row.strategy->strategy; }};
+          [](const Row& row) { return row.strategy->strategy + (row.superseded ? kOld : ""); }};
 }
 
 /// Strategies that cannot be told apart by the figure that decides share one.
@@ -229,38 +238,44 @@ std::string extremes(std::string_view best, std::string_view worst, const std::v
   return text + ".";
 }
 
+/// `advisable`: those that practice has not superseded.
 std::string safe_sentence(const std::vector<const StrategyLoads*>& safe,
-                          const std::vector<StrategyLoads>& all) {
+                          const std::vector<const StrategyLoads*>& advisable) {
   std::vector<std::string> names, untested;
-  std::optional<double> most;
-  for (const StrategyLoads& one : all) {
-    const bool kept = std::find(safe.begin(), safe.end(), &one) != safe.end();
-    if (kept) {
-      names.push_back(one.strategy);
-      most = std::max(most.value_or(0), violations_per_million(one).value_or(0));
-    } else if (one.promised_exclusion() && !one.broke_exclusion()) {
-      untested.push_back(one.strategy);
+  double most = 0;
+  for (const StrategyLoads* one : safe) {
+    names.push_back(one->strategy);
+    most = std::max(most, violations_per_million(*one).value_or(0));
+  }
+  if (names.empty()) return "Safe: no strategy was tested enough to say so.";
+  for (const StrategyLoads* one : advisable) {
+    if (one->backend != "local" && !one->is_safe() && !one->broke_exclusion()) {
+      untested.push_back(one->strategy);
     }
   }
-  std::string text =
-      names.empty()
-          ? std::string("Safe: no strategy was tested enough to say so.")
-          : fmt::format(
-                "Safe under contention: {} (no violation; with 95 % confidence at most {} in "
-                "a million contended grants).",
-                listed(names), human_number(*most));
-  if (!untested.empty() && !names.empty()) {
-    text += fmt::format(" Not tested enough: {}.", listed(untested));
-  }
+  std::string text = fmt::format(
+      "Safe under contention while nothing fails: {} (no violation; with 95 % confidence at most "
+      "{} "
+      "in a million contended grants).",
+      listed(names), human_number(most));
+  if (!untested.empty()) text += fmt::format(" Not tested enough: {}.", listed(untested));
   return text;
 }
 
 /// What to avoid, and why. `safe` are those whose waits are compared.
 std::string avoid_sentence(const std::vector<const StrategyLoads*>& safe,
-                           const std::vector<StrategyLoads>& all) {
-  std::vector<std::string> broken, overloaded, starving, reasons;
+                           const std::vector<StrategyLoads>& all, const KnownFlaws& flaws) {
+  std::vector<std::string> broken, old, successors, overloaded, starving, reasons;
   for (const StrategyLoads& one : all) {
-    if (one.broke_exclusion()) broken.push_back(one.strategy);
+    const std::string by = successor(flaws, one.strategy);
+    if (one.broke_exclusion()) {
+      broken.push_back(one.strategy);
+    } else if (!by.empty()) {
+      old.push_back(one.strategy);
+      if (std::find(successors.begin(), successors.end(), by) == successors.end()) {
+        successors.push_back(by);
+      }
+    }
   }
   const auto waits = ranked(safe, [](const StrategyLoads& one) { return demand_p99(one); });
   std::optional<LoadFigure> shortest;
@@ -275,6 +290,9 @@ std::string avoid_sentence(const std::vector<const StrategyLoads*>& safe,
   }
   if (!broken.empty()) {
     reasons.push_back(fmt::format("{} (let two clients in at once)", listed(broken)));
+  }
+  if (!old.empty()) {
+    reasons.push_back(fmt::format("{} (old: use {})", listed(old), listed(successors)));
   }
   if (!starving.empty()) {
     reasons.push_back(fmt::format("under contention {} (p99 under demand {} or more; {}: {})",
@@ -292,7 +310,7 @@ std::string avoid_sentence(const std::vector<const StrategyLoads*>& safe,
 
 }  // namespace
 
-std::vector<TitledTable> load_tables(const Result& result) {
+std::vector<TitledTable> load_tables(const Result& result, const KnownFlaws& flaws) {
   const std::vector<StrategyLoads> strategies = strategy_loads(result);
   std::vector<TitledTable> tables;
   for (const std::string& load : load_names(result)) {
@@ -303,25 +321,30 @@ std::vector<TitledTable> load_tables(const Result& result) {
     std::vector<Row> rows;
     const std::vector<Place> ranking = places(result, load);
     for (const StrategyLoads& one : strategies) {
-      if (!one.runs_of(load).empty()) rows.push_back({&one, load, ranking[rows.size()].tier});
+      if (one.runs_of(load).empty()) continue;
+      rows.push_back(
+          {&one, load, ranking[rows.size()].tier, !successor(flaws, one.strategy).empty()});
     }
+    std::stable_partition(rows.begin(), rows.end(), [](const Row& row) { return !row.superseded; });
     tables.push_back({load, title_of(load, points), table_of(fields, rows)});
   }
   return tables;
 }
 
-std::vector<std::string> conclusions(const Result& result) {
+std::vector<std::string> conclusions(const Result& result, const KnownFlaws& flaws) {
   const std::vector<StrategyLoads> all = strategy_loads(result);
   if (all.empty()) return {};
-  std::vector<const StrategyLoads*> safe;
+  std::vector<const StrategyLoads*> advisable, safe;
   for (const StrategyLoads& one : all) {
+    if (!successor(flaws, one.strategy).empty()) continue;
+    advisable.push_back(&one);
     if (one.is_safe()) safe.push_back(&one);
   }
   const bool contended = std::any_of(result.runs.begin(), result.runs.end(), [](const Run& run) {
     return run.load && run.load->clients > 1;
   });
   std::vector<std::string> said;
-  if (contended) said.push_back(safe_sentence(safe, all));
+  if (contended) said.push_back(safe_sentence(safe, advisable));
   const auto costs = ranked(safe, [](const StrategyLoads& one) { return section_cost(one); });
   if (!costs.empty()) {
     said.push_back(extremes("Cheapest over a network (acquire and release)", "dearest", costs,
@@ -334,13 +357,13 @@ std::vector<std::string> conclusions(const Result& result) {
     said.push_back(extremes("Fairest (longest wait for a saturated lock)", "least fair", waits,
                             places(result, "saturated")));
   }
-  if (contended) said.push_back(avoid_sentence(safe, all));
+  if (contended) said.push_back(avoid_sentence(safe, all, flaws));
   const std::string candidate = !waits.empty()  ? waits.front().strategy
                                 : !safe.empty() ? safe.front()->strategy
                                                 : all.front().strategy;
   said.push_back(
-      fmt::format("Next: `lockbench hazards {0}` shows which faults break {0}; `lockbench choose` "
-                  "asks what you need.",
+      fmt::format("Next: lockbench hazards --strategies {0} shows which faults break it; "
+                  "lockbench choose asks what you need.",
                   candidate));
   return said;
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "results/file/model.h"
+#include "results/tables/runs.h"
 #include "results/tables/table.h"
 
 namespace lockbench::results {
@@ -14,12 +15,12 @@ struct TitledTable {
 };
 
 /// For a result of several loads: a table for each name, with what that load decides. One row for
-/// each strategy, by store.
-std::vector<TitledTable> load_tables(const Result& result);
+/// each strategy, by store; what is superseded comes last, marked as old.
+std::vector<TitledTable> load_tables(const Result& result, const KnownFlaws& flaws);
 
 /// What follows from the figures, in plain sentences: what is safe, what is cheapest, what is
-/// fairest, what to avoid and why, and what to run next. A sentence whose load is not in the result
-/// is left out.
-std::vector<std::string> conclusions(const Result& result);
+/// fairest, what to avoid and why, and what to run next. Nothing that is superseded is recommended.
+/// A sentence whose load is not in the result is left out.
+std::vector<std::string> conclusions(const Result& result, const KnownFlaws& flaws);
 
 }  // namespace lockbench::results

@@ -115,20 +115,12 @@ void add_abandoned(const Result& result, int repetitions, std::vector<std::strin
   RunNotes notes("abandoned", result, repetitions);
   for (const Run& run : result.runs) {
     const std::uint64_t abandoned = run.outcomes.abandoned;
-    if (abandoned <= run.fairness.per_client.size()) continue;
+    // Condensed results have no figures of single clients.
+    const std::uint64_t clients = run.load ? run.load->clients : 0;
+    if (abandoned <= std::max<std::uint64_t>(clients, run.fairness.per_client.size())) continue;
     notes.add(run, fmt::format("{} acquisitions were still waiting when the run ended", abandoned));
   }
   notes.take(lines);
-}
-
-/// "throughput fell to 4 % and recovered 120 ms after healing"
-std::string effect_of(const FaultMark& mark) {
-  if (!std::isfinite(mark.lowest_share)) return "too few grants before it to compare with";
-  std::string effect =
-      fmt::format("throughput fell to {:.0f} %", 100 * std::min(mark.lowest_share, 1.0));
-  if (!mark.recovery_seconds) return effect + " and did not recover before the run ended";
-  return fmt::format("{} and recovered {} after {}", effect, human_seconds(*mark.recovery_seconds),
-                     mark.healed_seconds ? "healing" : "the fault");
 }
 
 void add_faults(const Result& result, int repetitions, std::vector<std::string>& lines) {
@@ -201,6 +193,15 @@ void add_skipped(const Result& result, std::vector<std::string>& lines) {
 }
 
 }  // namespace
+
+std::string effect_of(const FaultMark& mark) {
+  if (!std::isfinite(mark.lowest_share)) return "too few grants before it to compare with";
+  std::string effect =
+      fmt::format("throughput fell to {:.0f} %", 100 * std::min(mark.lowest_share, 1.0));
+  if (!mark.recovery_seconds) return effect + " and did not recover before the run ended";
+  return fmt::format("{} and recovered {} after {}", effect, human_seconds(*mark.recovery_seconds),
+                     mark.healed_seconds ? "healing" : "the fault");
+}
 
 std::vector<std::string> notes(const Result& result) {
   std::vector<std::string> lines;

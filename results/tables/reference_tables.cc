@@ -76,8 +76,8 @@ std::string origin(const Result& result) {
 /// Whether a network was added to all its runs.
 bool is_far(const Result& result) { return workload_number(result, "rtt").value_or(0) > 0; }
 
-void add(NamedTables& tables, const Result& result) {
-  for (const TitledTable& table : load_tables(result)) {
+void add(NamedTables& tables, const Result& result, const KnownFlaws& flaws) {
+  for (const TitledTable& table : load_tables(result, flaws)) {
     if (table.load.empty()) continue;
     tables.emplace(table.load + (is_far(result) ? "-far" : ""),
                    to_markdown(shown(table.table), {}) + origin(result));
@@ -96,17 +96,17 @@ void add(NamedTables& tables, const Result& result) {
 
 }  // namespace
 
-NamedTables reference_tables(const std::vector<Result>& results) {
+NamedTables reference_tables(const std::vector<Result>& results, const KnownFlaws& flaws) {
   NamedTables tables;
   Result near;  // the named loads without a network, whichever file they are from
   for (const Result& result : results) {
-    add(tables, result);
+    add(tables, result, flaws);
     if (is_far(result)) continue;
     std::copy_if(result.runs.begin(), result.runs.end(), std::back_inserter(near.runs),
                  [](const Run& run) { return run.load && !run.load->name.empty(); });
   }
   std::string said;
-  for (const std::string& line : conclusions(near)) {
+  for (const std::string& line : conclusions(near, flaws)) {
     said += fmt::format("- {}\n", markdown_text(line));
   }
   if (!said.empty()) tables.emplace("conclusions", said);

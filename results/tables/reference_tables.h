@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "results/file/model.h"
+#include "results/tables/runs.h"
 
 namespace lockbench::results {
 
@@ -17,7 +18,7 @@ using NamedTables = std::map<std::string, std::string, std::less<>>;
 /// if a network was added, "conclusions" of those without, "hazards", "belief-gaps", and each
 /// experiment under its own name. If several results would give a table of the same name, the first
 /// one wins.
-NamedTables reference_tables(const std::vector<Result>& results);
+NamedTables reference_tables(const std::vector<Result>& results, const KnownFlaws& flaws);
 
 /// `page` with the text between each `<!-- reference: NAME -->` and the next `<!-- end -->`
 /// replaced by the table of that name. The error names the line and the problem: an unknown table

@@ -316,7 +316,7 @@ std::vector<Group> groups_of(const Result& result, const KnownFlaws& flaws, bool
     }
     const auto flaw = flaws.find(run.strategy);
     groups.push_back({{&run},
-                      flaw == flaws.end() ? "" : flaw->second,
+                      flaw == flaws.end() ? "" : flaw->second.hazard,
                       several && run.load ? label(*run.load) : ""});
   }
   return groups;

@@ -9,14 +9,22 @@
 
 namespace lockbench::results {
 
-/// For each strategy the gravest hazard that is known to break it. The caller brings it: results
-/// knows no strategies.
-using KnownFlaws = std::map<std::string, std::string, std::less<>>;
+/// What is known of a strategy besides the measurement.
+struct KnownFlaw {
+  std::string hazard;           ///< the gravest that is known to break it; empty: none does harm
+  std::string superseded_by{};  ///< the strategy that replaces it in practice; empty: none does
+};
+
+/// By strategy. The caller brings it: results knows no strategies.
+using KnownFlaws = std::map<std::string, KnownFlaw, std::less<>>;
 
 /// One row for each strategy, in the order of their first runs: repetitions are merged.
 Table run_table(const Result& result, const KnownFlaws& flaws);
 /// One row for each run.
 Table table_of_each_run(const Result& result, const KnownFlaws& flaws);
+
+/// What a fault did to the load: "throughput fell to 4 % and recovered 120 ms after healing".
+std::string effect_of(const FaultMark& mark);
 
 /// The note on a result that holds less than was asked for.
 inline constexpr const char* kInterrupted = "interrupted: these are the figures up to then";

@@ -100,15 +100,15 @@ std::string ranks_of(const Result& result, const Look& look) {
 }
 
 /// A table for each load, and what follows from them.
-std::string loads_of(const Result& result, const Look& look) {
+std::string loads_of(const Result& result, const KnownFlaws& flaws, const Look& look) {
   const bool markdown = look.format == Format::markdown;
   std::string text;
-  for (const TitledTable& one : load_tables(result)) {
+  for (const TitledTable& one : load_tables(result, flaws)) {
     text += fmt::format("{}{}\n\n", markdown ? "## " : "", one.title);
     text += markdown ? to_markdown(one.table, {}) : to_text(one.table, {}, look.style);
     text += "\n";
   }
-  for (const std::string& line : conclusions(result)) {
+  for (const std::string& line : conclusions(result, flaws)) {
     text += markdown ? fmt::format("- {}\n", markdown_text(line)) : folded(line, look.style) + "\n";
   }
   const std::vector<std::string> below = notes(result);
@@ -159,7 +159,7 @@ tl::expected<std::string, std::string> render(const Result& result, const KnownF
   }
   if (kind == Kind::hazards) return hazards_of(result, look);
   if (kind == Kind::runs && look.columns.empty() && has_several_loads(result)) {
-    return loads_of(result, look);
+    return loads_of(result, flaws, look);
   }
   const Table table = main_table(result, flaws);
   auto text = render(table, lines_below(result), look);

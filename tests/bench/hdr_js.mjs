@@ -30,7 +30,8 @@ for (const strategy of new Set(result.runs.map((run) => run.strategy))) {
   for (const run of result.runs.filter((one) => one.strategy === strategy)) {
     for (const tag of ['acquire', 'hold', 'release', 'handoff']) {
       const ours = run[tag];
-      if (ours.count === 0) continue;
+      const samples = ours.count + ours.censored.count;
+      if (samples === 0) continue;
       const name = `${strategy} ${run.repetition} ${tag}`;
       const theirs = reader.nextIntervalHistogram();
       if (theirs === null) {
@@ -38,7 +39,7 @@ for (const strategy of new Set(result.runs.map((run) => run.strategy))) {
         continue;
       }
       check(theirs.tag === tag, `${name}: tag ${theirs.tag}`);
-      check(theirs.totalCount === ours.count, `${name}: ${theirs.totalCount} samples, not ${ours.count}`);
+      check(theirs.totalCount === samples, `${name}: ${theirs.totalCount} samples, not ${samples}`);
       check(near(theirs.maxValue, ours.max * 1e9, 0.001), `${name}: max ${theirs.maxValue}, not ${ours.max}`);
       check(near(theirs.mean, ours.mean * 1e9, 0.01), `${name}: mean ${theirs.mean}, not ${ours.mean}`);
       for (const [field, percentile] of [['p50', 50], ['p90', 90], ['p99', 99], ['p999', 99.9]]) {

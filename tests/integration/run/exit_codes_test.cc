@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "testbed/servers/redis_server.h"
 #include "tests/integration/run/watch.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
@@ -141,6 +144,24 @@ TEST(ExitCode, OfAnInterruptionGoesBeforeABrokenPromise) {
   EXPECT_EQ(program.finish(seconds(10)).code, 105);
   const Json result = read_result(scratch / "r.json");
   EXPECT_EQ(run_of(result, "redis-set-nx").at("audit").at("verdict"), "violated");
+}
+
+/// On a machine that has Redis, for the counter, and no memcached.
+TEST(ExitCode, OfDosesIsTwoIfAStrategyThatWasNamedCannotBePlayed) {
+  const Scratch scratch;
+  const std::filesystem::path programs = scratch / "programs";
+  std::filesystem::create_directory(programs);
+  std::filesystem::create_symlink(testbed::find_program(testbed::kRedisServer).value(),
+                                  programs / testbed::kRedisServer.name);
+  for (const bool named : {true, false}) {
+    const Outcome outcome = lockbench(
+        scratch,
+        {"hazards", "overrun-holding", "--dose", "--dose-ratio", "0.5", "--dose-plays", "1",
+         "--strategies", named ? "memcached-add" : "memcached-a*", "--out", "r.json"},
+        {.environment = {{"PATH", programs.string()}}});
+    EXPECT_EQ(outcome.code, named ? 2 : 0) << outcome.err;
+    expect_in(outcome.err, "skipped: memcached-add: memcached not found");
+  }
 }
 
 TEST(ExitCode, IsTwoWhenTheResultCannotBeShown) {

@@ -66,7 +66,7 @@ TEST(Overview, ItsSentencesFollowFromItsFile) {
   EXPECT_EQ(result.at("runs").size(), 14U) << "none has no network";
 
   const Derived derived = derive(result);
-  const std::string safe = sentence(outcome.out, "Safe under contention:");
+  const std::string safe = sentence(outcome.out, "Safe under contention ");
   for (const std::string& name : derived.safe) expect_in(safe, name);
   EXPECT_FALSE(has(safe, "none"));
   const std::string avoid = sentence(outcome.out, "Avoid ");

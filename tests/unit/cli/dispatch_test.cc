@@ -228,13 +228,17 @@ TEST_F(WithoutServer, ACounterThatNeedsOneIsAnError) {
 
 TEST(OpenFiles, ASecondConnectionIsCountedWhereTheCounterNeedsOne) {
   using deployment::open_files_for;
-  deployment::Request request{.clients = 1000};
-  const std::uint64_t in_memory = open_files_for(request);
+  const std::vector<const Descriptor*> one = {find_strategy("redis-setnx")};
+  const std::vector<const Descriptor*> quorum = {find_strategy("redlock")};
+  deployment::Request request{.clients = 1000, .nodes = 5};
+  const std::uint64_t in_memory = open_files_for(request, one);
   request.counter = true;
-  EXPECT_EQ(open_files_for(request), in_memory + 1000);
+  EXPECT_EQ(open_files_for(request, one), in_memory + 1000);
   request.rtt = std::chrono::milliseconds(1);
-  EXPECT_EQ(open_files_for(request), in_memory + 3000) << "two of each client in the proxy";
-  EXPECT_EQ(open_files_for(request, 5), in_memory + 15'000) << "and that to each node";
+  EXPECT_EQ(open_files_for(request, one), in_memory + 3000) << "two of each client in the proxy";
+  EXPECT_EQ(open_files_for(request, quorum), in_memory + 15'000) << "and that to each node";
+  request.given["redis"] = {"redis://a", "redis://b", "redis://c"};
+  EXPECT_EQ(open_files_for(request, quorum), in_memory + 3000) << "no proxies before the user's";
 }
 
 }  // namespace

@@ -34,6 +34,28 @@ TEST(FaultOption, MustFitIntoTheRun) {
               HasSubstr("faults must not overlap"));
 }
 
+/// As one of two ranks.
+class FaultOfRanks : public testing::Test {
+ protected:
+  FaultOfRanks() {
+    setenv("OMPI_COMM_WORLD_RANK", "0", 1);
+    setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+  }
+  ~FaultOfRanks() override {
+    unsetenv("OMPI_COMM_WORLD_RANK");
+    unsetenv("OMPI_COMM_WORLD_SIZE");
+  }
+};
+
+TEST_F(FaultOfRanks, IsRefusedIfItWouldLeaveOutThoseOfAnotherZone) {
+  for (const std::string fault : {"partition@1s", "delay:2ms@1s", "failover@1s"}) {
+    EXPECT_THAT(error_of({"--rtt-of-rank", "1:5ms", "--fault", fault}),
+                StartsWith("--fault: " + fault + " cannot be combined with --rtt-of-rank"));
+    EXPECT_EQ(error_of({"--fault", fault}), "accepted");
+  }
+  EXPECT_EQ(error_of({"--rtt-of-rank", "1:5ms", "--fault", "store-kill@1s"}), "accepted");
+}
+
 TEST(FaultOption, MayStandInAFile) {
   const TemporaryFile file("faults.toml", "fault = [\"store-freeze@1s+1s\"]\n");
   const auto options = parse_run({"--config", file.path()});

@@ -288,14 +288,27 @@ TEST(Options, OnesThatNeedEachOther) {
   EXPECT_EQ(error_of({"--clients-on", "threads", "--stack", "64KiB"}),
             "--stack requires --clients-on fibers");
   EXPECT_THAT(error_of({"--keys", "per-client", "--key-skew", "1"}), HasSubstr("--keys N"));
-  EXPECT_THAT(error_of({"--rtt", "1ms", "--redis", "redis://h"}), HasSubstr("--redis"));
-  EXPECT_EQ(error_of({"--rtt", "0s", "--redis", "redis://h"}), "accepted");
   EXPECT_THAT(error_of({"--tls", "--postgres", "host=h"}),
               StartsWith("--tls cannot be combined with --postgres"));
   EXPECT_THAT(error_of({"--tls", "--resource", "redis", "--counter-redis", "redis://h"}),
               HasSubstr("--counter-redis"));
   EXPECT_TRUE(parse_run({"--tls"})->tls);
   EXPECT_THAT(error_of({"--rtt", "5s"}), HasSubstr("shorter than --store-timeout (3s)"));
+}
+
+TEST(Options, ADelayIsRefusedForTheUsersOwnServersOfAnyStore) {
+  const std::map<std::string, std::string> urls = {{"redis", "redis://h"},
+                                                   {"memcached", "h:11211"},
+                                                   {"zookeeper", "h:2181"},
+                                                   {"etcd", "h:2379"},
+                                                   {"postgres", "host=h"}};
+  for (const StoreKind* kind : store_kinds()) {
+    const std::string name(kind->name);
+    if (left_out(name)) continue;
+    EXPECT_EQ(error_of({"--rtt", "1ms", "--" + name, urls.at(name)}),
+              "--rtt cannot be combined with --" + name + ": it delays private servers only");
+    EXPECT_EQ(error_of({"--rtt", "0s", "--" + name, urls.at(name)}), "accepted");
+  }
 }
 
 TEST(Options, AHotSetReachesIt) {

@@ -57,7 +57,8 @@ class Refusals {
 };
 
 void Refusals::of_the_load() {
-  const std::string distribution = "exp(2ms), or uniform(1ms,3ms), or quantiles:FILE";
+  const std::string distribution =
+      "exp(2ms), or uniform(1ms,3ms), or lognormal(2ms,20ms), or quantiles:FILE";
   refuse("--clients", "1 to 100000",
          {"0", "100001", "-1", "abc", "1.5", "99999999999999999999", "8x", " 8", "0x10", "+8"});
   refuse("--keys", "1 to 10000000 nor per-client",
@@ -73,7 +74,7 @@ void Refusals::of_the_load() {
           "share=10%,keys=5,move=0s", "share=10%,keys=5,now"});
   refuse("--hold", "at most 1h", {"2h", "exp(61m)"});
   refuse("--hold", distribution, {"-1ms", "1", "abc", "nan", "exp(1ms", "1e30s", "5 ms x"});
-  refuse("--hold", "the first bound must not be above the second", {"uniform(3ms,1ms)"});
+  refuse("--hold", "the first must not be above the second", {"uniform(3ms,1ms)"});
   refuse("--think", "at most 1h", {"2h"});
   refuse("--think", distribution, {"-1s", "inf"});
   refuse("--think", "takes two durations: uniform(1ms,3ms)", {"uniform(1ms)"});

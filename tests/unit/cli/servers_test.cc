@@ -143,6 +143,12 @@ TEST(Doctor, ReportsAServerThatCannotBeUsed) {
               testing::ContainsRegex("--redis +FAILED +" + server.display() + ".*NOAUTH"));
 }
 
+TEST(Doctor, CountsTheFilesOfTheStrategyThatOpensMost) {
+  EXPECT_THAT(ran({"doctor", "--clients", "1000"}).out,
+              testing::ContainsRegex("1000 clients need up to 5[0-9][0-9][0-9]\n"))
+      << "each connects to five nodes of a quorum";
+}
+
 TEST(Doctor, ShowsNoCommandsForATerminalThatAServerSends) {
   const Answering server(
       "-ERR a\x9b"

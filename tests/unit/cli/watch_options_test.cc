@@ -1,5 +1,8 @@
 #include "cli/commands/watch_options.h"
 
+#include <filesystem>
+
+#include "cli/commands/finish.h"
 #include "tests/unit/cli/fixtures.h"
 
 namespace lockbench::cli {
@@ -107,6 +110,24 @@ TEST(WatchOptions, WhatCannotBeWatchedIsNamed) {
   EXPECT_THAT(watch_error(with_redis({"--monitor", "2m"})), HasSubstr("10ms to 1m is allowed"));
   EXPECT_THAT(watch_error(with_redis({"--name", "lock:.*"})), StartsWith("--name: "));
   EXPECT_THAT(watch_error(with_redis({"--name", "("})), StartsWith("--name: "));
+}
+
+TEST(WatchOptions, AWorkloadIsNotReplacedByTheRecordNorTheReport) {
+  const TemporaryFile file("seen.toml", "");
+  const std::filesystem::path path = file.path();
+  const std::string again = path.parent_path() / "." / path.filename();
+  for (const std::string option : {"--record", "--report"}) {
+    const Ran refused =
+        ran({"watch", "--redis", "redis://127.0.0.1:1", "--workload", file.path(), option, again});
+    EXPECT_EQ(refused.code, 1);
+    EXPECT_THAT(refused.err, HasSubstr("--workload and " + option + " must be different files"));
+  }
+}
+
+TEST(SameFile, IsOneByWhateverNameAlsoBeforeItIsThere) {
+  EXPECT_TRUE(same_file("not-there.json", "./not-there.json"));
+  EXPECT_FALSE(same_file("not-there.json", "not-there.toml"));
+  EXPECT_FALSE(same_file("/dev/null", "/dev/null"));
 }
 
 TEST(WatchOptions, PasswordsAreNotRecorded) {

@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "choose/reference.h"
+#include "cli/console/publish.h"
 #include "hazards/scenario.h"
 #include "results/tables/reference_tables.h"
 #include "strategies/registry.h"
@@ -48,7 +49,9 @@ std::vector<results::Result> reference_results() {
 /// The page as scripts/reference_tables.sh would write it from these results.
 tl::expected<std::string, std::string> updated(const Page& page,
                                                const std::vector<results::Result>& sources) {
-  return results::with_tables(page.text, results::reference_tables(sources));
+  results::KnownFlaws flaws;
+  for (const results::Result& source : sources) flaws.merge(cli::known_flaws(source));
+  return results::with_tables(page.text, results::reference_tables(sources, flaws));
 }
 
 TEST(ReferencePages, ShowTheReferenceResults) {

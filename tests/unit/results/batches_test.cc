@@ -66,6 +66,17 @@ TEST(Batches, NeedFiveRuns) {
   EXPECT_EQ(decision(runs_of(5, batch(5000, 0))), Decision::kept);
 }
 
+TEST(Batches, WhatARunDidNotMeasureIsNeitherKeptNorMissed) {
+  Runs runs = runs_of(5, batch(5000, 0));
+  EXPECT_EQ(decision(runs, "handoff.max<5ms"), Decision::open);
+  for (auto& run : runs) run.handoff = {.count = 1, .max = 0.001};
+  EXPECT_EQ(decision(runs, "handoff.max<5ms"), Decision::kept);
+  runs[2].handoff = {};
+  EXPECT_EQ(decision(runs, "handoff.max<5ms"), Decision::open);
+  runs[1].handoff.max = 1;
+  EXPECT_EQ(decision(runs, "handoff.max<5ms"), Decision::missed);
+}
+
 TEST(Batches, TrustLongWaitsThatComeTogetherLess) {
   Runs runs = runs_of(10, batch(498, 2));
   EXPECT_EQ(decision(runs), Decision::kept);

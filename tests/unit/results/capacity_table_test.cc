@@ -67,6 +67,16 @@ TEST(CapacityFindings, WarnOfAModelThatIsFarOff) {
   capacity.models.at(0).predictions.at(0).error = -0.6;
   EXPECT_THAT(doubts(capacity), ElementsAre(HasSubstr("more than half off")));
   EXPECT_THAT(findings(capacity), Contains(StartsWith("warning: model queue")));
+  capacity.models.at(0).predictions.at(0).error.reset();
+  capacity.models.at(0).predictions.at(0).predicted = std::numeric_limits<double>::infinity();
+  EXPECT_THAT(doubts(capacity), ElementsAre(HasSubstr("cannot keep up, but it did")));
+}
+
+TEST(CapacityChart, LeavesOutWhatIsNoTime) {
+  Capacity capacity{.rates = {at(10, 0.001, 0.002),
+                              at(20, 0.001, std::numeric_limits<double>::quiet_NaN()),
+                              at(30, 0.001, -1)}};
+  EXPECT_THAT(lines_of(chart(capacity)), testing::SizeIs(3)) << "a title, a rate and the axis";
 }
 
 TEST(CapacityFindings, BeginWithABrokenPromise) {

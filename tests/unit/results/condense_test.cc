@@ -22,6 +22,18 @@ TEST(Condensed, LeavesOutHistogramsSeriesAndTimelines) {
   for (const Hazard& hazard : *condensed.hazards) EXPECT_THAT(hazard.timeline, IsEmpty());
 }
 
+TEST(Condensed, KeepsOfRepetitionsWhatIsAddedUpOrTheMedianOf) {
+  Result result = full_result();
+  auto& second = result.runs.emplace_back(result.runs[0]);
+  second.repetition = 2;
+  second.overtakings = 7;
+  second.wait.backoff_seconds = 0.25;
+  const auto condensed = condense(result).runs.back();
+  EXPECT_EQ(condensed.overtakings, 7U);
+  EXPECT_EQ(condensed.outcomes.acquired, second.outcomes.acquired);
+  EXPECT_EQ(condensed.wait.backoff_seconds, 0.25);
+}
+
 TEST(Condensed, KeepsFiguresToFourDigits) {
   Result result = full_result();
   result.runs[0].acquire.p50 = 8.34567e-5;

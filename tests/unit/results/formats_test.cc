@@ -126,7 +126,7 @@ TEST(Markdown, IsATableWithItsNotes) {
   Result result = full_result();
   result.runs[0].errors = {"a | b"};
   const std::string text =
-      *render(result, {{"redis-set-nx", "pause|crash"}}, {.format = Format::markdown});
+      *render(result, {{"redis-set-nx", {"pause|crash"}}}, {.format = Format::markdown});
   const auto lines = lines_of(text);
   EXPECT_THAT(lines.at(0),
               AllOf(testing::StartsWith("| strategy | longest wait | worst client p99 |")));

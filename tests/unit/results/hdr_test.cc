@@ -197,6 +197,14 @@ TEST(Hgrm, HasTheLayoutOfHdrHistogramsTools) {
                               "#[Buckets =           32, SubBuckets     =         2048]\n"));
 }
 
+TEST(HdrHistogram, HasWhatWasCutOffToo) {
+  Distribution distribution{.count = 9, .max = 5, .buckets = {{1, 9}}};
+  distribution.censored = {.count = 1, .buckets = {{5, 1}}};
+  const std::string text = to_hgrm(distribution);
+  EXPECT_THAT(text, HasSubstr("Total count    =           10]"));
+  EXPECT_THAT(text, HasSubstr(" 0.900000000000          9"));
+}
+
 TEST(Hgrm, OfNothingHasNoLines) {
   EXPECT_THAT(to_hgrm({}), HasSubstr("1/(1-Percentile)\n\n#[Mean    =        0.000"));
 }

@@ -83,7 +83,7 @@ TEST(Loads, AResultIsSplitByLoad) {
 TEST(Loads, EachLoadHasATableOfItsOwn) {
   Result result = minimal_result();
   add_strategy(result, "a", 0.01);
-  const auto tables = load_tables(result);
+  const auto tables = load_tables(result, {});
   ASSERT_THAT(tables, SizeIs(3));
   const auto cell = [](const Table& table, const std::string& key) {
     return chosen(table, {key})->rows.at(0).at(0).text;
@@ -100,7 +100,7 @@ TEST(Loads, OvertakingsAreDividedByGrantsAlsoWhereASectionTakesSeveralLocks) {
   auto& run = run_of(result, "a", saturated);
   run.outcomes.acquired = 4 * run.sections;
   run.overtakings = 2 * run.sections;
-  const auto table = chosen(load_tables(result)[2].table, {"overtakings_per_grant"});
+  const auto table = chosen(load_tables(result, {})[2].table, {"overtakings_per_grant"});
   EXPECT_EQ(table->rows.at(0).at(0).text, "0.5");
 }
 
@@ -109,10 +109,23 @@ TEST(Loads, ALockThatCannotServeTheDemandHasNoPercentiles) {
   add_strategy(result, "slow", 0.01);
   Outcomes& seen = run_of(result, "slow", high).outcomes;
   seen.acquired = 710;
-  seen.abandoned = 290;
-  const std::vector<std::string> row = row_of(load_tables(result)[1].table, "slow");
+  seen.abandoned = 290 + high.clients;  // each may wait for one
+  const std::vector<std::string> row = row_of(load_tables(result, {})[1].table, "slow");
   EXPECT_THAT(row, ElementsAre("slow", "1", "100 µs", "10 ms", "–", "71 % served", "–", "–"));
-  EXPECT_THAT(conclusions(result)[3], HasSubstr("slow (served less than 95 %"));
+  EXPECT_THAT(conclusions(result, {})[3], HasSubstr("slow (served less than 95 %"));
+}
+
+TEST(Loads, AQueueAtTheEndIsNoOverload) {
+  Result result = minimal_result();
+  add_strategy(result, "a", 0.01);
+  auto& run = run_of(result, "a", high);
+  run.outcomes.acquired = 100;
+  run.outcomes.abandoned = high.clients;
+  EXPECT_EQ(served_share({&run}), 1);
+  run.outcomes.timed_out = 100;
+  EXPECT_EQ(served_share({&run}), 0.5);
+  run.outcomes = {.abandoned = 3};
+  EXPECT_EQ(served_share({&run}), 0) << "nobody was served";
 }
 
 TEST(Loads, FiveSentencesFollowFromTheFigures) {
@@ -121,7 +134,7 @@ TEST(Loads, FiveSentencesFollowFromTheFigures) {
   add_strategy(result, "greedy", 2);
   add_strategy(result, "broken", 0.001, Verdict::violated);
   run_of(result, "greedy", far).acquire.p50 = 0.0005;
-  const auto said = conclusions(result);
+  const auto said = conclusions(result, {});
   ASSERT_THAT(said, SizeIs(5));
   EXPECT_THAT(said[0], AllOf(HasSubstr("fair and greedy"), Not(HasSubstr("broken"))));
   // For no event the bound is 3; each had 4,500 contended grants.
@@ -130,7 +143,32 @@ TEST(Loads, FiveSentencesFollowFromTheFigures) {
   EXPECT_THAT(said[2], AllOf(HasSubstr("fair with 10 ms"), HasSubstr("greedy with 2 s")));
   EXPECT_THAT(said[3],
               AllOf(HasSubstr("broken (let two"), HasSubstr("greedy (p99 under demand 2 s")));
-  EXPECT_THAT(said[4], HasSubstr("lockbench hazards fair"));
+  EXPECT_THAT(said[4], HasSubstr("lockbench hazards --strategies fair "));
+}
+
+TEST(Loads, WhatIsSupersededIsListedLastAndNeverRecommended) {
+  Result result = minimal_result();
+  add_strategy(result, "old", 0.001);
+  add_strategy(result, "new", 0.01);
+  const KnownFlaws flaws{{"old", {"late-release", "new"}}, {"new", {"pause-holding"}}};
+  for (const TitledTable& one : load_tables(result, flaws)) {
+    EXPECT_EQ(one.table.rows.at(0).at(0).text, "new");
+    EXPECT_EQ(one.table.rows.at(1).at(0).text, "old (old)");
+  }
+  const auto said = conclusions(result, flaws);
+  ASSERT_THAT(said, SizeIs(5));
+  for (const std::size_t recommends : {0, 1, 2, 4}) {
+    EXPECT_THAT(said[recommends], AllOf(HasSubstr("new"), Not(HasSubstr("old"))));
+  }
+  EXPECT_THAT(said[3], HasSubstr("old (old: use new)"));
+}
+
+TEST(Loads, AControlWithoutAStoreIsNoLockThatWasTestedTooLittle) {
+  Result result = minimal_result();
+  add_strategy(result, "a", 0.01);
+  add_strategy(result, "control", 0.01);
+  for (auto& run : result.runs) run.backend = run.strategy == "a" ? "redis" : "local";
+  EXPECT_THAT(conclusions(result, {})[0], Not(HasSubstr("control")));
 }
 
 TEST(Loads, ThoseWhoShareAPlaceAreSaidWithTheirRange) {
@@ -138,8 +176,9 @@ TEST(Loads, ThoseWhoShareAPlaceAreSaidWithTheirRange) {
   add_strategy(result, "fair", 0.01);
   add_strategy(result, "near", 0.011);
   add_strategy(result, "greedy", 2);
-  EXPECT_THAT(conclusions(result)[2], HasSubstr("fair and near with 10 ms to 11 ms; least fair"));
-  EXPECT_THAT(conclusions(result)[1], HasSubstr("with 2.2 ms.")) << "it is the same of all";
+  EXPECT_THAT(conclusions(result, {})[2],
+              HasSubstr("fair and near with 10 ms to 11 ms; least fair"));
+  EXPECT_THAT(conclusions(result, {})[1], HasSubstr("with 2.2 ms.")) << "it is the same of all";
 }
 
 TEST(Loads, WhatKeepsItsLockForLongIsNotFairHoweverLowItsPercentiles) {
@@ -147,7 +186,8 @@ TEST(Loads, WhatKeepsItsLockForLongIsNotFairHoweverLowItsPercentiles) {
   add_strategy(result, "fair", 0.02);
   add_strategy(result, "greedy", 0.001);
   run_of(result, "greedy", saturated).fairness.longest_wait_seconds = 3;
-  EXPECT_THAT(conclusions(result)[2], HasSubstr("fair with 20 ms; least fair: greedy with 3 s"));
+  EXPECT_THAT(conclusions(result, {})[2],
+              HasSubstr("fair with 20 ms; least fair: greedy with 3 s"));
 }
 
 TEST(Loads, InvalidRunsCountOnlyWhereThereAreNoOthers) {
@@ -163,13 +203,13 @@ TEST(Loads, OneClientAloneProvesNothingAboutSafety) {
   Result result = minimal_result();
   add_strategy(result, "a", 0.01);
   std::erase_if(result.runs, [](const results::Run& run) { return run.load->name != "alone"; });
-  EXPECT_THAT(conclusions(result), Not(Contains(HasSubstr("afe"))));
+  EXPECT_THAT(conclusions(result, {}), Not(Contains(HasSubstr("afe"))));
 }
 
 TEST(Loads, WithoutEnoughContentionNothingIsCalledSafe) {
   Result result = minimal_result();
   add_strategy(result, "a", 0.01, Verdict::untested);
-  EXPECT_THAT(conclusions(result)[0], HasSubstr("no strategy was tested enough"));
+  EXPECT_THAT(conclusions(result, {})[0], HasSubstr("no strategy was tested enough"));
 }
 
 TEST(Loads, RowsOfOneStrategySayTheirLoad) {

@@ -182,7 +182,7 @@ TEST(QuorumTable, HasARowForEachPoint) {
   ASSERT_EQ(table.rows.size(), 2U);
   EXPECT_THAT(texts_of(table.rows[0]),
               ElementsAre("redlock", "5", "1", "1", "2 by 20 ms", "20 ms", "8", "1.23k", "83 µs",
-                          "1.42 ms", "12.3 s", "10.5", "6", "1.25", "75.0 %", "83 µs", "100 ns",
+                          "1.42 ms", "≥ 12.3 s", "10.5", "6", "1.25", "75.0 %", "83 µs", "100 ns",
                           "40 µs", "38 µs", "42 µs", "no"));
   EXPECT_EQ(table.rows[1].back().text, "–") << "unknown";
   EXPECT_THAT(to_markdown(shown(table), {}), HasSubstr("| redlock | 5 | 1 | 1 | 2 by 20 ms |"));

@@ -49,7 +49,7 @@ TEST(ReferenceTables, HaveOneForEachKindOfResult) {
                            .strategy = "redis-watchdog",
                            .expected = "known-loss",
                            .observed = "known-loss"});
-  const NamedTables tables = reference_tables({full, other});
+  const NamedTables tables = reference_tables({full, other}, {});
   EXPECT_THAT(tables.at("hazards"), HasSubstr("late-release"));
   EXPECT_THAT(tables.at("renewal"), HasSubstr("batched"));
   EXPECT_THAT(tables.at("quorum"), AllOf(HasSubstr("redlock"), Not(HasSubstr("among"))));
@@ -65,7 +65,7 @@ TEST(ReferenceTables, TellLoadsWithANetworkFromThoseWithout) {
   far.runs[0].load =
       Load{.name = "saturated", .clients = 8, .hold_seconds = 0.001, .rtt_seconds = 0.001};
   far.workload["rtt"] = 0.001;
-  const NamedTables tables = reference_tables({far, near});
+  const NamedTables tables = reference_tables({far, near}, {});
   EXPECT_THAT(tables.at("saturated"), AllOf(HasSubstr("| close |"), Not(HasSubstr("remote"))));
   EXPECT_THAT(tables.at("saturated-far"), HasSubstr("| remote |"));
   EXPECT_THAT(tables.at("conclusions"), AllOf(HasSubstr("- Next"), Not(HasSubstr("remote"))));
@@ -80,7 +80,7 @@ TEST(ReferenceTables, SayWhatAQuorumCosts) {
   seven_struck.down = 3;
   Result result = minimal_result();
   result.experiment = {.points = std::vector{one, five, seven_struck}};
-  const NamedTables tables = reference_tables({result});
+  const NamedTables tables = reference_tables({result}, {});
   EXPECT_THAT(tables.at("quorum"),
               AllOf(HasSubstr("\n- each further node costs redlock"),
                     HasSubstr("2 commands a section"), Not(HasSubstr("| 7 |"))));

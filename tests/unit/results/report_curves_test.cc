@@ -126,6 +126,16 @@ TEST(OverTime, HasARateAndAWorstTimeForEachSecond) {
   EXPECT_THAT(lines.p99, ElementsAre(Pair(1, 0.1), Pair(3, 0.2)));
 }
 
+TEST(OverTime, ASecondWithoutAGrantIsAGap) {
+  const std::vector<SeriesPoint> series{{.t = 1, .sections = 100, .acquire_p99 = 0.1},
+                                        {.t = 2, .sections = 0, .acquire_p99 = 0},
+                                        {.t = 3, .sections = 100, .acquire_p99 = 0.2}};
+  const OverTime lines = over_time(series);
+  EXPECT_EQ(lines.rate[1], Point(2, 0));
+  ASSERT_EQ(lines.p99.size(), 3U);
+  EXPECT_TRUE(std::isnan(lines.p99[1].second));
+}
+
 TEST(OverTime, ThinsALongRunWithoutLosingAPeak) {
   std::vector<SeriesPoint> series(100'000);
   for (std::size_t i = 0; i < series.size(); ++i) {

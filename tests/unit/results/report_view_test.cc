@@ -68,16 +68,21 @@ TEST(ReportView, ShowsAtFirstNoLockThatBrokeItsPromiseInOneRepetition) {
 TEST(ReportView, SaysWhetherThroughputCameBackAfterAFault) {
   Result result = minimal_result();
   auto run = exclusive_run("a", "redis", 100);
-  run.faults = {{"store-kill", 2, 3, 1.5, 0.1}, {"partition", 5, std::nullopt, std::nullopt, 0}};
+  run.faults = {{"store-kill", 2, 3, 1.5, 0.1},
+                {"partition", 5, std::nullopt, std::nullopt, 0},
+                {"pause", 6, std::nullopt, std::nullopt, NAN}};
   run.series = {{.t = 1, .sections = 1}, {.t = 2, .sections = 2}};
   result.runs = {run};
   const Part part = part_of(result);
+  EXPECT_THAT(
+      part.headline,
+      says(Tone::plain, "store-kill: throughput fell to 10 % and recovered 1.5 s after heal"));
   EXPECT_THAT(part.headline,
-              says(Tone::plain, "store-kill: throughput recovered 1.5 s after heal"));
-  EXPECT_THAT(part.headline, says(Tone::bad, "partition: throughput did not recover"));
+              says(Tone::bad, "partition: throughput fell to 0 % and did not recover"));
+  EXPECT_THAT(part.headline, says(Tone::plain, "pause: too few grants before it"));
   const auto* chart = find_block<LineChart>(part, "Throughput over time");
   ASSERT_NE(chart, nullptr);
-  ASSERT_EQ(chart->marks.size(), 2U);
+  ASSERT_EQ(chart->marks.size(), 3U);
   EXPECT_EQ(chart->marks[0].from, 2);
   EXPECT_EQ(chart->marks[0].until, 3);
   EXPECT_EQ(chart->marks[1].until, std::nullopt);

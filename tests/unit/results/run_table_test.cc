@@ -39,7 +39,7 @@ std::string at_width(const Result& result, const KnownFlaws& flaws, std::size_t 
 }
 
 TEST(Table, ShowsEachStrategysFiguresInHumanUnits) {
-  const std::string text = plain(full_result(), {{"redis-set-nx", "long pause"}});
+  const std::string text = plain(full_result(), {{"redis-set-nx", {"long pause"}}});
   EXPECT_THAT(line_with(text, "long pause"),
               AllOf(HasSubstr("redis-set-nx"), HasSubstr("41.2k"), HasSubstr("83 µs"),
                     HasSubstr("1.42 ms"), HasSubstr("12.3 s"), HasSubstr("2.25"), HasSubstr("0.99"),
@@ -130,7 +130,7 @@ TEST(Table, NoLineIsWiderThanTheTerminal) {
   Result result = full_result();
   result.runs[0].generator.reasons = {
       "a reason of many words that is longer than a narrow terminal"};
-  const KnownFlaws flaws{{"redis-set-nx", "a long pause of its holder"}};
+  const KnownFlaws flaws{{"redis-set-nx", {"a long pause of its holder"}}};
   const std::size_t all = display_width(lines_of(plain(result, flaws)).at(1));
   for (std::size_t width = 30; width <= all + 10; width += 7) {
     const std::string text = at_width(result, flaws, width);
@@ -152,7 +152,7 @@ TEST(Table, TheLeastImportantGoesFirstAndIsNamedWithItsCounts) {
   Result result = full_result();
   result.runs[1].outcomes.timed_out = 10;
   result.runs[1].audit.overlaps = 4;
-  const KnownFlaws flaws{{"none", "contention"}};
+  const KnownFlaws flaws{{"none", {"contention"}}};
   const std::string text = unfolded(at_width(result, flaws, 13));
   EXPECT_THAT(text,
               HasSubstr("--columns all shows them): shared p99, exclusive p99, "

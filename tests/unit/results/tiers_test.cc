@@ -21,6 +21,11 @@ TEST(Tiers, StrategiesThatScatterIntoEachOtherShareOne) {
   EXPECT_THAT(tiers({{1, 1.01, 0.99, 1, 1}, {1.4, 1.41, 1.39, 1.4, 1.4}}), ElementsAre(1, 2));
 }
 
+TEST(Tiers, ASingleMeasurementScattersLikeTheOthers) {
+  EXPECT_THAT(tiers({{1}, {1.2, 1.6, 1}}), ElementsAre(1, 1));
+  EXPECT_THAT(tiers({{1.2, 1.6, 1}, {4}}), ElementsAre(1, 2));
+}
+
 TEST(Tiers, ADifferenceThatIsSureButSmallIsNone) {
   EXPECT_THAT(tiers({{1, 1, 1, 1, 1.0001}, {1.05, 1.05, 1.05, 1.05, 1.0501}}), ElementsAre(1, 1));
 }
