@@ -27,16 +27,18 @@ measure() {
 }
 
 measure alone run all --load alone --duration 5s --repeat 5 --resume
-measure near run all --load demand,saturated --duration 10s --repeat 5 --resume
-measure far run all --load demand,saturated --rtt 1ms --duration 10s --repeat 5 --resume
+for load in demand saturated; do
+  measure near-$load run all --load $load --duration 10s --repeat 5 --resume
+  measure far-$load run all --load $load --rtt 1ms --duration 10s --repeat 5 --resume
+done
 measure hazards hazards
 measure renewal renewal --held 1 --held 100 --held 1000 --held 10000 --most-threads 1000
 measure quorum quorum
 measure dose hazards --dose
-for name in alone near far hazards renewal quorum dose; do
-  "$lockbench" condense "$whole/$name.json" >"results/reference/$name.json"
+for result in "$whole"/*.json; do
+  "$lockbench" condense "$result" >"results/reference/$(basename "$result")"
 done
 scripts/reference_tables.sh "$lockbench"
 # The report needs the complete files: condensed ones have no timelines.
-"$lockbench" report "$whole"/{near,alone,far,hazards,renewal,quorum,dose}.json --out results/reference/report.html
+"$lockbench" report "$whole"/{near-*,alone,far-*,hazards,renewal,quorum,dose}.json --out results/reference/report.html
 echo "reference: complete; remove $whole before measuring again" >&2
