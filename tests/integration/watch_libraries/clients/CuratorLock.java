@@ -25,6 +25,12 @@ public final class CuratorLock {
     for (int i = 0; i < locks; ++i) {
       final CuratorFramework session = connect(args);
       final InterProcessMutex lock = new InterProcessMutex(session, "/locks/" + i);
+      // A cold JVM takes long to learn of its grant, and its hold is shorter than that of its node.
+      final InterProcessMutex warm = new InterProcessMutex(session, "/warm-up/" + i);
+      for (int n = 0; n < 20; ++n) {
+        warm.acquire();
+        warm.release();
+      }
       threads.add(new Thread(() -> {
         try {
           for (int hold = 0; hold < holds; ++hold) {
