@@ -9,7 +9,7 @@
 
 namespace lockbench::results {
 
-/// What is known of a strategy besides the measurement.
+/// What is known of a strategy without measuring it.
 struct KnownFlaw {
   std::string hazard;           ///< the gravest that is known to break it; empty: none does harm
   std::string superseded_by{};  ///< the strategy that replaces it in practice; empty: none does
