@@ -102,10 +102,11 @@ std::string frozen_server_is_given_up(const Descriptor& descriptor) {
   AcquireResult result;
   // Some tell the server how long they will wait, if that is not what they told it last, and have
   // not asked for the lock if that gets no answer: a busy machine makes these times differ.
-  for (int i = 0; i < 4 && result.outcome != AcquireOutcome::unknown; ++i) {
-    // Twice, as the first may have less time left by the end of its preparations.
+  for (int i = 0; i < 10 && result.outcome != AcquireOutcome::unknown; ++i) {
+    // Twice, as the first may have less time left by the end of its preparations. A little longer
+    // than the frozen one, which would otherwise tell the server if it started a little sooner.
     for (int j = 0; j < 2; ++j) {
-      const AcquireResult warm = client->acquire(bench.key(), patience);
+      const AcquireResult warm = client->acquire(bench.key(), patience + milliseconds(1));
       if (!warm.lease) return unexpected(warm, AcquireOutcome::acquired);
       client->release(*warm.lease);
     }
