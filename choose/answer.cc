@@ -27,7 +27,7 @@ std::set<std::string> obstacles_of(const Candidate& candidate) {
 }
 
 /// What makes up for a requirement that is dropped; may be empty.
-std::string instead_of(const std::string& requirement) {
+std::string workaround_for(const std::string& requirement) {
   if (requirement.starts_with("--slo")) return "fewer clients at a lock (--keys), or shorter work";
   if (requirement.starts_with("--rate")) {
     return "more locks for the same work (--keys), shorter work, or a nearer server";
@@ -36,14 +36,14 @@ std::string instead_of(const std::string& requirement) {
   const auto space = requirement.find(' ');
   if (space == std::string::npos) return "";
   const auto survival = find_survival(requirement.substr(space + 1));
-  return survival ? survival->makeshift : "";
+  return survival ? survival->workaround : "";
 }
 
-std::vector<Relaxation> relaxations_of(const std::vector<Candidate>& candidates,
-                                       const Answer& answer, const Evidence& evidence) {
+std::vector<Relaxation> relaxations_of(const Answer& answer, const Evidence& evidence,
+                                       const Evidence::Basis& basis) {
   std::map<std::set<std::string>, std::vector<Candidate>> groups;
   std::size_t fewest = SIZE_MAX;
-  for (const Candidate& candidate : candidates) {
+  for (const Candidate& candidate : answer.candidates) {
     const std::set<std::string> obstacles = obstacles_of(candidate);
     if (obstacles.empty()) continue;
     fewest = std::min(fewest, obstacles.size());
@@ -56,9 +56,11 @@ std::vector<Relaxation> relaxations_of(const std::vector<Candidate>& candidates,
     Relaxation& one = relaxations.emplace_back();
     for (const std::string& requirement : obstacles) {
       one.requirements.push_back(requirement);
-      if (std::string made = instead_of(requirement); !made.empty()) one.instead.push_back(made);
+      std::string workaround = workaround_for(requirement);
+      if (!workaround.empty()) one.instead.push_back(std::move(workaround));
     }
-    for (const Ranked& ranked : rank(freed, answer.yardstick, answer.requirements, evidence)) {
+    for (const Ranked& ranked :
+         rank(freed, answer.ranked_by, answer.requirements, evidence, basis)) {
       one.strategies.emplace_back(ranked.candidate->strategy->name);
     }
   }
@@ -78,9 +80,7 @@ std::vector<Takeover> takeovers_of(const Descriptor& strategy, const std::vector
   const bool waits = blocks_takeover(strategy, evidence);
   std::vector<Takeover> takeovers;
   const auto add = [&](const char* after, const char* name, const std::string& text) {
-    const hazards::Scenario* scenario = hazards::find_scenario(name);
-    if (scenario == nullptr) return;
-    const FaultReport report = evidence.report(*scenario, strategy);
+    const FaultReport report = evidence.report(name, strategy);
     std::string seen = fmt::format("{}: {}", name, report.outcome);
     if (!report.reason.empty()) seen += fmt::format(" ({}, with a short TTL)", report.reason);
     takeovers.push_back({after, text, seen});
@@ -90,9 +90,8 @@ std::vector<Takeover> takeovers_of(const Descriptor& strategy, const std::vector
       after_ttl + "; the old leader may act until it notices: fence its writes";
   const std::string known =
       after_ttl + "; the old leader knows before, if it looks at its lease: else fence its writes";
-  const hazards::Scenario* const partition = hazards::find_scenario("partition-holder");
-  const bool knows = partition != nullptr && evidence.report(*partition, strategy).outcome ==
-                                                 to_string(HazardOutcome::known_loss);
+  const bool knows =
+      evidence.report("partition-holder", strategy).outcome == to_string(HazardOutcome::known_loss);
   add("a crash", "crash-holding",
       strategy.traits.ends_with_connection ? "another client leads as soon as the connection closes"
                                            : after_ttl);
@@ -179,14 +178,14 @@ Answer choose(const Requirements& requirements, const std::vector<const Descript
               const Evidence& evidence) {
   Answer answer;
   answer.requirements = requirements;
-  for (const Descriptor* strategy : catalogue) {
-    answer.candidates.push_back(examine(*strategy, requirements, evidence));
-  }
   const auto basis = evidence.basis_for(requirements);
+  for (const Descriptor* strategy : catalogue) {
+    answer.candidates.push_back(examine(*strategy, requirements, evidence, basis));
+  }
   const Load asked = asked_load(requirements);
-  answer.yardstick = yardstick_of(requirements);
+  answer.ranked_by = ranking_figure_of(requirements);
   answer.observations = observations_of(requirements);
-  answer.ranked = rank(answer.candidates, answer.yardstick, requirements, evidence);
+  answer.ranked = rank(answer.candidates, answer.ranked_by, requirements, evidence, basis);
   answer.measured_in = basis.name;
   answer.assumption = assumption_of(asked);
   answer.left_out = basis.left_out;
@@ -196,12 +195,12 @@ Answer choose(const Requirements& requirements, const std::vector<const Descript
     }
   }
   if (answer.ranked.empty()) {
-    answer.relaxations = relaxations_of(answer.candidates, answer, evidence);
+    answer.relaxations = relaxations_of(answer, evidence, basis);
     return answer;
   }
   const Descriptor& best = *answer.ranked.front().candidate->strategy;
   answer.guard = guard_of(best);
-  recommend(answer, settings_for(best, requirements, evidence), evidence);
+  recommend(answer, settings_for(best, requirements, evidence, basis), evidence);
   return answer;
 }
 

@@ -23,7 +23,7 @@ struct Takeover {
 struct Answer {
   Requirements requirements;
   std::vector<Candidate> candidates;  ///< all that were looked at
-  Yardstick yardstick;
+  RankingFigure ranked_by;
   std::string measured_in;                ///< files and load of the figures; empty: none
   std::vector<std::string> differences;   ///< of that load from the one asked for
   std::string assumption;                 ///< about the load, where nothing was said; may be empty

@@ -7,8 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "choose/figure_text.h"
-#include "results/tables/formats.h"
+#include "results/stats/compared_figures.h"
 #include "results/tables/text.h"
 
 namespace lockbench::choose {
@@ -17,36 +16,31 @@ namespace {
 /// Writes headings, lines and tables as text or as Markdown.
 class Page {
  public:
-  explicit Page(const TextLook& look) : look_(look) {}
+  explicit Page(const results::Look& look)
+      : look_(look), markdown_(look.format == results::Format::markdown) {}
 
   void heading(const std::string& text) {
-    out_ += fmt::format("{}{}{}\n{}", out_.empty() ? "" : "\n", look_.markdown ? "### " : "",
-                        escaped(text), look_.markdown ? "\n" : "");
+    out_ += fmt::format("{}{}{}\n{}", out_.empty() ? "" : "\n", markdown_ ? "### " : "",
+                        escaped(text), markdown_ ? "\n" : "");
   }
 
   void line(const std::string& text) {
-    if (look_.markdown) {
-      out_ += fmt::format("- {}\n", escaped(text));
-      return;
-    }
-    const std::string whole = "  " + results::printable(text);
-    const auto width = static_cast<std::size_t>(std::max(look_.width, 0));
-    out_ += (width == 0 ? whole : results::fold(whole, width)) + "\n";
+    out_ += markdown_ ? "- " + escaped(text) : results::folded("  " + text, look_.style);
+    out_ += "\n";
   }
 
-  void table(const results::Table& table) {
-    out_ += look_.markdown ? results::to_markdown(table, {}) : results::to_text(table, {}, {});
-  }
+  void table(const results::Table& table) { out_ += results::written(table, {}, look_); }
 
   std::string take() { return std::move(out_); }
 
  private:
   std::string escaped(const std::string& text) const {
     const std::string shown = results::printable(text);
-    return look_.markdown ? results::markdown_text(shown) : shown;
+    return markdown_ ? results::markdown_text(shown) : results::styled(shown, look_.style);
   }
 
-  TextLook look_;
+  const results::Look& look_;
+  const bool markdown_;
   std::string out_;
 };
 
@@ -54,11 +48,13 @@ std::string with_evidence(const std::string& text, const std::string& evidence) 
   return evidence.empty() ? text : fmt::format("{} [{}]", text, evidence);
 }
 
+std::string text_of(const Reason& reason) {
+  if (reason.requirement.empty()) return reason.text;
+  return fmt::format("{}: {}", reason.requirement, reason.text);
+}
+
 std::string sentence(const Reason& reason) {
-  const std::string text = reason.requirement.empty()
-                               ? reason.text
-                               : fmt::format("{}: {}", reason.requirement, reason.text);
-  return with_evidence(text, reason.evidence);
+  return with_evidence(text_of(reason), reason.evidence);
 }
 
 /// With what was observed.
@@ -70,45 +66,46 @@ std::string full_sentence(const Reason& reason) {
 
 std::string value_of(const Answer& answer, const Ranked& one) {
   if (!one.value) return "not measured";
-  return (one.at_least ? "≥ " : "") + shown_figure(answer.yardstick.figure, *one.value) +
-         (one.doubtful ? " (invalid run)" : "");
+  const results::Unit unit = results::compared_figure(answer.ranked_by.figure).unit;
+  return fmt::format("{}{}{}", one.at_least ? "≥ " : "", results::human(*one.value, unit),
+                     one.only_invalid_runs ? " (invalid run)" : "");
 }
 
 void add_ranking(const Answer& answer, Page& page) {
-  const Yardstick& yardstick = answer.yardstick;
+  const RankingFigure& ranked_by = answer.ranked_by;
   page.heading(
       fmt::format("{} of {} strategies qualify{}", answer.ranked.size(), answer.candidates.size(),
-                  yardstick.figure.empty()
+                  ranked_by.figure.empty()
                       ? ""
-                      : fmt::format(", by {} ({}; {} is better)", yardstick.figure, yardstick.why,
-                                    yardstick.higher_is_better ? "higher" : "lower")));
+                      : fmt::format(", by {} ({}; {} is better)", ranked_by.figure, ranked_by.why,
+                                    ranked_by.higher_is_better ? "higher" : "lower")));
   using results::Unit;
-  const auto by_figure = yardstick.figure.empty() ? results::Show::if_asked : results::Show::always;
+  const auto by_figure = ranked_by.figure.empty() ? results::Show::if_asked : results::Show::always;
   const std::vector<results::Field<Ranked>> fields{
       {{"strategy", "", "strategy"},
        [](const Ranked& one) { return one.candidate->strategy->name; }},
-      {{"value", "", yardstick.figure, Unit::number, 0, by_figure},
+      {{"value", "", ranked_by.figure, Unit::number, 0, by_figure},
        [&](const Ranked& one) { return value_of(answer, one); }},
-      {{"tier", "", "tier", Unit::count, 0, by_figure},
+      {{"tier", "", "tier", Unit::count, 1, by_figure},
        [](const Ranked& one) -> results::Cell {
          return one.tier == 0 ? results::Cell() : results::Cell(one.tier);
        }},
-      {{"servers", "", "servers", Unit::count}, [](const Ranked& one) { return one.servers; }},
-      {{"commands", "", "cmds/section", Unit::number},
+      {{"servers", "", "servers", Unit::count, 2}, [](const Ranked& one) { return one.servers; }},
+      {{"commands", "", "cmds/section", Unit::number, 3},
        [](const Ranked& one) { return one.commands; }},
-      {{"hazards", "", "falls to", Unit::count},
+      {{"hazards", "", "falls to", Unit::count, 4},
        [](const Ranked& one) { return static_cast<int>(one.hazards.size()); }},
-      {{"but", "", "but", Unit::text, 0, results::Show::if_any},
-       [](const Ranked& one) { return one.but; }}};
+      {{"but", "", "but", Unit::text, 5, results::Show::if_any},
+       [](const Ranked& one) { return one.drawback; }}};
   page.table(shown(results::table_of(fields, answer.ranked)));
   const auto any = [&](const auto& has) {
     return std::any_of(answer.ranked.begin(), answer.ranked.end(), has);
   };
-  page.line(fmt::format(
-      "order: {}{}fewer servers, fewer commands, fewer plays that it falls to",
-      any([](const Ranked& one) { return !one.but.empty(); }) ? "without a \"but\", then " : "",
-      yardstick.figure.empty() ? "" : "tier, then "));
-  if (any([](const Ranked& one) { return one.doubtful; })) {
+  const bool any_drawback = any([](const Ranked& one) { return !one.drawback.empty(); });
+  page.line(fmt::format("order: {}{}fewer servers, fewer commands, fewer plays that it falls to",
+                        any_drawback ? "without a \"but\", then " : "",
+                        ranked_by.figure.empty() ? "" : "tier, then "));
+  if (any([](const Ranked& one) { return one.only_invalid_runs; })) {
     page.line(
         "invalid run: the generator or other programs disturbed it, so its figure is not the "
         "lock's (lockbench show FILE)");
@@ -116,14 +113,14 @@ void add_ranking(const Answer& answer, Page& page) {
   if (answer.measured_in.empty()) {
     page.line(
         "no figures: nothing was measured with clients that wait for one another (--measure)");
-  } else if (!yardstick.figure.empty()) {
+  } else if (!ranked_by.figure.empty()) {
     page.line(fmt::format("measured in {}", answer.measured_in));
     if (!answer.differences.empty()) {
       page.line(fmt::format("that is not the load asked for: {} (--measure runs that)",
                             fmt::join(answer.differences, ", ")));
     }
   }
-  if (!answer.assumption.empty() && !yardstick.figure.empty()) page.line(answer.assumption);
+  if (!answer.assumption.empty() && !ranked_by.figure.empty()) page.line(answer.assumption);
   for (const std::string& file : answer.left_out) {
     page.line(fmt::format("left out, as its figures are not comparable: {}", file));
   }
@@ -182,9 +179,7 @@ void add_ruled_out(const Answer& answer, Page& page) {
   std::vector<Group> groups;
   for (const Candidate& candidate : answer.candidates) {
     for (const Reason& reason : candidate.against) {
-      const std::string why = reason.requirement.empty()
-                                  ? reason.text
-                                  : fmt::format("{}: {}", reason.requirement, reason.text);
+      const std::string why = text_of(reason);
       auto group = std::find_if(groups.begin(), groups.end(),
                                 [&](const Group& one) { return one.why == why; });
       if (group == groups.end()) {
@@ -205,7 +200,7 @@ void add_ruled_out(const Answer& answer, Page& page) {
 
 }  // namespace
 
-std::string to_text(const Answer& answer, const TextLook& look) {
+std::string to_text(const Answer& answer, const results::Look& look) {
   Page page(look);
   if (answer.ranked.empty()) {
     add_nothing(answer, page);

@@ -3,17 +3,13 @@
 #include <string>
 
 #include "choose/answer.h"
+#include "results/tables/show.h"
 
 namespace lockbench::choose {
 
-struct TextLook {
-  bool markdown = false;
-  int width = 0;  ///< in columns; 0: lines are not folded
-};
-
-/// The answer for people: which strategies qualify, why the first is best, its settings, and why
-/// the others are ruled out.
-std::string to_text(const Answer& answer, const TextLook& look);
+/// The answer for people, as text or Markdown: which strategies qualify, why the first is best, its
+/// settings, and why the others are ruled out.
+std::string to_text(const Answer& answer, const results::Look& look);
 
 /// The same for programs; see choose/README.md for its fields.
 std::string to_json(const Answer& answer);

@@ -7,7 +7,9 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <stdexcept>
 
+#include "results/file/json.h"
 #include "results/file/loads.h"
 #include "results/file/option_values.h"
 #include "results/stats/comparison.h"
@@ -77,10 +79,13 @@ results::Run run_at(const results::Capacity& capacity, const results::Distributi
 /// or of single steps in files of version 1.
 void add_rates(const Source& source, std::vector<Source>& found) {
   if (!source.result.capacity) return;
+  // There may be many rates, each with a copy: no more than what says under which load it was.
+  const results::Result heading{.lockbench = source.result.lockbench,
+                                .environment = source.result.environment,
+                                .workload = source.result.workload};
   for (const results::Capacity& capacity : *source.result.capacity) {
     const auto add = [&](double rate, results::Run run) {
-      Source& one = found.emplace_back(Source{source.name, source.result});
-      one.result.capacity.reset();
+      Source& one = found.emplace_back(Source{source.name, heading});
       one.result.workload["rate"] = rate;
       if (capacity.ceiling && !results::workload_number(source.result, "hold")) {
         one.result.workload["hold"] = static_cast<double>(capacity.keys) / *capacity.ceiling;
@@ -152,11 +157,9 @@ Evidence::Basis Evidence::basis_for(const Requirements& requirements) const {
   return basis;
 }
 
-Evidence::Runs Evidence::runs_of(std::string_view strategy,
-                                 const Requirements& requirements) const {
-  const Basis basis = basis_for(requirements);
-  Runs found{.runs = {}, .load = basis.load, .name = basis.name};
-  for (const Source* source : basis.sources) {
+Evidence::Runs Evidence::Basis::runs_of(std::string_view strategy) const {
+  Runs found{.runs = {}, .load = load, .name = name};
+  for (const Source* source : sources) {
     for (const results::Run& run : source->result.runs) {
       if (run.strategy == strategy) found.runs.push_back(&run);
     }
@@ -216,30 +219,41 @@ FaultReport Evidence::report(const hazards::Scenario& scenario, const Descriptor
     return report;
   }
   if (seen.hazard == nullptr) return report;
-  report.played = true;
+  report.played = report.outcome != to_string(HazardOutcome::not_played);
   report.reason = results::evidence_text(*seen.hazard, "reason");
   report.source = seen.source->name;
   return report;
 }
 
+FaultReport Evidence::report(std::string_view scenario, const Descriptor& strategy) const {
+  const hazards::Scenario* const found = hazards::find_scenario(scenario);
+  if (found == nullptr) throw std::logic_error(fmt::format("no such scenario: {}", scenario));
+  return report(*found, strategy);
+}
+
 template <class Point>
-Evidence::Points<Point> Evidence::points_of() const {
+Evidence::Points<Point> Evidence::points() const {
   for (const auto* sources : {&files_, &reference_}) {
     for (const Source& source : *sources) {
       if (!source.result.experiment) continue;
-      const auto* points = std::get_if<std::vector<Point>>(&source.result.experiment->points);
-      if (points != nullptr) return {*points, source.name};
+      const auto* found = std::get_if<std::vector<Point>>(&source.result.experiment->points);
+      if (found != nullptr) return {*found, source.name};
     }
   }
   return {};
 }
+template Evidence::Points<results::RenewalPoint> Evidence::points<results::RenewalPoint>() const;
+template Evidence::Points<results::QuorumPoint> Evidence::points<results::QuorumPoint>() const;
 
-Evidence::Points<results::RenewalPoint> Evidence::renewal() const {
-  return points_of<results::RenewalPoint>();
-}
-
-Evidence::Points<results::QuorumPoint> Evidence::quorum() const {
-  return points_of<results::QuorumPoint>();
+std::vector<Source> reference() {
+  std::vector<Source> sources;
+  for (const ReferenceFile& file : reference_files()) {
+    auto result = results::from_json(file.text);
+    const std::string name = fmt::format("results/reference/{}", file.name);
+    if (!result) throw std::runtime_error(fmt::format("{}: {}", name, result.error()));
+    sources.push_back({name, std::move(*result)});
+  }
+  return sources;
 }
 
 }  // namespace lockbench::choose

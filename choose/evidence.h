@@ -21,10 +21,12 @@ struct Source {
 struct FaultReport {
   std::string scenario, outcome;
   bool harmful = false;  ///< two holders, a lost update, another's lock touched, or no lock at all
-  bool played = false;   ///< in `source`; else it is what the strategy declares
+  bool played = false;   ///< in `source`; else it is declared, or could not be played
   bool blocks = false;   ///< the lock does not run out: contenders wait for its holder
   std::string reason;    ///< in plain words; may be empty
-  std::string source;    ///< of the play, also where a worse declaration outweighs it; else empty
+  /// Of the play, also where a worse declaration outweighs it and where it could not be played;
+  /// else empty.
+  std::string source;
 };
 
 /// The results that answers rest on. The user's files come first; the reference fills in runs,
@@ -33,16 +35,6 @@ class Evidence {
  public:
   Evidence(std::vector<Source> files, std::vector<Source> reference);
 
-  /// Where all figures of one answer come from: of the user's files, or else of the reference, the
-  /// one whose load is nearest to what was asked, and those of the same machine and load.
-  struct Basis {
-    std::vector<const Source*> sources;  ///< empty: nothing was measured that could answer
-    Load load;
-    std::string name;                   ///< "mine.json: 8 clients, 1 key, no work inside"
-    std::vector<std::string> left_out;  ///< the user's other files with runs, and why
-  };
-  Basis basis_for(const Requirements& requirements) const;
-
   struct Runs {
     std::vector<const results::Run*> runs;  ///< of one strategy; empty: it was not measured
     bool valid = true;                      ///< false: all are invalid
@@ -50,7 +42,18 @@ class Evidence {
     Load load;
     std::string name;  ///< of the basis
   };
-  Runs runs_of(std::string_view strategy, const Requirements& requirements) const;
+  /// Where all figures of one answer come from: of the user's files, or else of the reference, the
+  /// one whose load is nearest to what was asked, and those of the same machine and load.
+  struct Basis {
+    std::vector<const Source*> sources;  ///< empty: nothing was measured that could answer
+    Load load;
+    std::string name;                   ///< "mine.json: 8 clients, 1 key, no work inside"
+    std::vector<std::string> left_out;  ///< the user's other files with runs, and why
+
+    Runs runs_of(std::string_view strategy) const;
+  };
+  /// Looks at every source: once for each answer. The evidence must outlive it.
+  Basis basis_for(const Requirements& requirements) const;
 
   /// The run of the strategy, on the machine that answers come from, with the longest release; null
   /// without runs.
@@ -63,8 +66,10 @@ class Evidence {
   /// The first run, of all there are, in which it broke exclusion; null if there is none.
   Violation violation_of(std::string_view strategy) const;
 
-  /// The observed outcome, or the declared one if that is worse.
+  /// The observed outcome, or the declared one if that is worse. An unknown name of a scenario is a
+  /// programming error and throws std::logic_error.
   FaultReport report(const hazards::Scenario& scenario, const Descriptor& strategy) const;
+  FaultReport report(std::string_view scenario, const Descriptor& strategy) const;
 
   template <class Point>
   struct Points {
@@ -72,14 +77,21 @@ class Evidence {
     std::string source;
   };
   /// Of the first source that has such an experiment.
-  Points<results::RenewalPoint> renewal() const;
-  Points<results::QuorumPoint> quorum() const;
+  template <class Point>
+  Points<Point> points() const;
 
  private:
-  template <class Point>
-  Points<Point> points_of() const;
-
   std::vector<Source> files_, reference_;
 };
+
+/// The results in results/reference, as they were when lockbench was built. A file among them that
+/// cannot be read is a mistake of the build's, and throws std::runtime_error.
+std::vector<Source> reference();
+
+/// A file of results/reference. reference_files() is generated from them when lockbench is built.
+struct ReferenceFile {
+  std::string_view name, text;
+};
+std::vector<ReferenceFile> reference_files();
 
 }  // namespace lockbench::choose

@@ -6,15 +6,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "choose/figure_text.h"
 #include "choose/survival.h"
+#include "results/stats/compared_figures.h"
 #include "results/stats/load_figures.h"
 #include "results/tables/units.h"
 
 namespace lockbench::choose {
 namespace {
 
-using results::Comparison;
 using results::human_count;
 using results::human_number;
 using results::human_seconds;
@@ -53,8 +52,8 @@ bool is(const FaultReport& report, HazardOutcome outcome) {
   return report.outcome == to_string(outcome);
 }
 
-/// The outcomes of the strategy in all these scenarios.
-struct Trial {
+/// Of the strategy in all these scenarios.
+struct Outcomes {
   std::vector<FaultReport> reports;
 
   /// `must_last`: a loss that the holder knows of is harm, too.
@@ -71,30 +70,37 @@ struct Trial {
   }
 };
 
-Trial try_out(const std::vector<std::string>& scenarios, const Descriptor& strategy,
-              const Evidence& evidence) {
-  Trial trial;
+Outcomes outcomes_in(const std::vector<std::string>& scenarios, const Descriptor& strategy,
+                     const Evidence& evidence) {
+  Outcomes outcomes;
   for (const std::string& name : scenarios) {
-    const hazards::Scenario* scenario = hazards::find_scenario(name);
-    if (scenario != nullptr) trial.reports.push_back(evidence.report(*scenario, strategy));
+    outcomes.reports.push_back(evidence.report(name, strategy));
   }
-  return trial;
+  return outcomes;
 }
 
-std::string outcomes_of(const Trial& trial) {
+/// "seen in FILE", "declared, not played".
+std::string how_known(const FaultReport& report) {
+  if (report.played) return "seen in " + report.source;
+  if (is(report, HazardOutcome::not_played)) return "not played in " + report.source;
+  return report.source.empty() ? "declared, not played"
+                               : "declared, but not seen in " + report.source;
+}
+
+std::string outcomes_of(const Outcomes& outcomes) {
   std::vector<std::string> words;
-  for (const FaultReport& report : trial.reports) {
+  for (const FaultReport& report : outcomes.reports) {
     words.push_back(fmt::format("{}: {}", report.scenario, report.outcome));
   }
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
 /// The source of the outcomes: the file, or that they are only declared.
-std::string sources_of(const Trial& trial, const Descriptor& strategy) {
+std::string sources_of(const Outcomes& outcomes, const Descriptor& strategy) {
   std::vector<std::string> sources;
-  for (const FaultReport& report : trial.reports) {
+  for (const FaultReport& report : outcomes.reports) {
     if (is(report, HazardOutcome::not_applicable) && !report.blocks) continue;
-    const std::string source = report.played ? "seen in " + report.source : "declared, not played";
+    const std::string source = how_known(report);
     if (std::find(sources.begin(), sources.end(), source) == sources.end()) {
       sources.push_back(source);
     }
@@ -121,12 +127,12 @@ std::string caveat_of(const FaultReport& report, const Descriptor& strategy) {
   return "";
 }
 
-void add_survived(Candidate& candidate, const std::string& requirement, const Trial& trial,
+void add_survived(Candidate& candidate, const std::string& requirement, const Outcomes& outcomes,
                   bool is_basic) {
   if (is_basic) return;
   candidate.in_favour.push_back(
-      {requirement, outcomes_of(trial), sources_of(trial, *candidate.strategy)});
-  for (const FaultReport& report : trial.reports) {
+      {requirement, outcomes_of(outcomes), sources_of(outcomes, *candidate.strategy)});
+  for (const FaultReport& report : outcomes.reports) {
     const std::string caveat = caveat_of(report, *candidate.strategy);
     if (caveat.empty()) continue;
     candidate.conditions.push_back({requirement, fmt::format("{}: {}", report.scenario, caveat),
@@ -135,8 +141,8 @@ void add_survived(Candidate& candidate, const std::string& requirement, const Tr
 }
 
 /// No play of the fault applies to the strategy.
-void add_unconcerned(Candidate& candidate, const std::string& requirement, const Trial& trial,
-                     const Survival& survival) {
+void add_not_applicable(Candidate& candidate, const std::string& requirement,
+                        const Outcomes& outcomes, const Survival& survival) {
   if (survival.is_basic) return;
   const Descriptor& strategy = *candidate.strategy;
   if (survival.takes_a_server && strategy.traits.nodes == 1 && !strategy.traits.needs_replicas) {
@@ -144,37 +150,38 @@ void add_unconcerned(Candidate& candidate, const std::string& requirement, const
         {requirement, "it lives on one server, and no other takes over", std::string(kTraits)});
     return;
   }
-  ++candidate.unconcerned;
+  ++candidate.not_applicable_faults;
   std::vector<std::string> whys;
-  for (const FaultReport& report : trial.reports) {
+  for (const FaultReport& report : outcomes.reports) {
     const bool known = std::find(whys.begin(), whys.end(), report.reason) != whys.end();
     if (!report.reason.empty() && !known) whys.push_back(report.reason);
   }
   candidate.conditions.push_back({requirement,
                                   fmt::format("no play of this fault applies to it{}{}",
                                               whys.empty() ? "" : ": ", fmt::join(whys, "; ")),
-                                  sources_of(trial, strategy)});
+                                  sources_of(outcomes, strategy)});
 }
 
 void check_survival(Candidate& candidate, const Survival& survival, std::optional<bool> fenced,
                     const Evidence& evidence) {
   const Descriptor& strategy = *candidate.strategy;
   const std::string requirement = (survival.is_basic ? "basic: " : "--survive ") + survival.word;
-  Trial plain = try_out(survival.scenarios, strategy, evidence);
+  Outcomes plain = outcomes_in(survival.scenarios, strategy, evidence);
   if (!plain.concerns() && !survival.otherwise.empty()) {
-    plain = try_out(survival.otherwise, strategy, evidence);
+    plain = outcomes_in(survival.otherwise, strategy, evidence);
   }
   if (!plain.concerns()) {
-    return add_unconcerned(candidate, requirement, plain, survival);
+    return add_not_applicable(candidate, requirement, plain, survival);
   }
   const FaultReport* harm = plain.harmful(survival.must_last);
   if (harm == nullptr) return add_survived(candidate, requirement, plain, survival.is_basic);
 
-  const Trial rescue = try_out(survival.fenced, strategy, evidence);
-  const bool rescued = strategy.traits.fencing && !rescue.reports.empty() && !rescue.harmful();
+  const Outcomes with_fencing = outcomes_in(survival.fenced, strategy, evidence);
+  const bool rescued =
+      strategy.traits.fencing && !with_fencing.reports.empty() && !with_fencing.harmful();
   std::string text = fmt::format("{}: {}", harm->scenario, harm->outcome);
   if (rescued && fenced.value_or(true)) {
-    add_survived(candidate, requirement, rescue, survival.is_basic);
+    add_survived(candidate, requirement, with_fencing, survival.is_basic);
     candidate.conditions.push_back(
         {requirement,
          fmt::format("{} the protected resource checks its fencing numbers; without that check: {}",
@@ -208,14 +215,10 @@ void check_exclusion(Candidate& candidate, const Evidence& evidence) {
 
 constexpr std::string_view kArithmetic = "Little's law, for one lock";
 
-bool is_upper_bound(const results::Threshold& slo) {
-  return slo.comparison == Comparison::less || slo.comparison == Comparison::less_equal;
-}
-
 /// Why the locks cannot carry so many sections; empty if they can.
 std::string too_much(const results::Threshold& slo, const Requirements& requirements) {
-  const bool wants_more = !is_upper_bound(slo) && slo.comparison != Comparison::not_equal;
-  if (slo.figure != "sections_per_second" || !wants_more || !requirements.work_p50) return "";
+  const bool as_many = slo.wants_more() || slo.comparison == results::Comparison::equal;
+  if (slo.figure != "sections_per_second" || !as_many || !requirements.work_p50) return "";
   if (requirements.shared) return "";  // readers hold a lock together
   const double work = *asked_load(requirements).work;
   if (slo.bound * work <= requirements.keys.value_or(1)) return "";
@@ -230,18 +233,20 @@ bool all_lighter(const std::vector<Difference>& others) {
 
 void judge(Candidate& candidate, const results::Threshold& slo, const std::string& requirement,
            const Requirements& requirements, const Evidence::Runs& measured) {
-  std::vector<results::Run> runs;
-  for (const results::Run* run : measured.runs) runs.push_back(*run);
-  const auto outcomes = results::evaluate(slo, runs);
-  const auto worst = std::find_if(outcomes.begin(), outcomes.end(),
-                                  [](const auto& outcome) { return !outcome.kept; });
-  const auto& outcome = worst == outcomes.end() ? outcomes.front() : *worst;
-  std::string what = outcome.measured ? fmt::format("{} is {}", slo.figure,
-                                                    shown_figure(slo.figure, *outcome.measured))
-                                      : outcome.reason;
+  const auto& runs = measured.runs;
+  const auto missed = std::find_if(runs.begin(), runs.end(), [&](const results::Run* run) {
+    return !results::evaluate(slo, *run).kept();
+  });
+  const bool kept = missed == runs.end();
+  const auto outcome = results::evaluate(slo, kept ? *runs.front() : **missed);
+  std::string what = outcome.reason;
+  if (outcome.measured) {
+    const results::Unit unit = results::compared_figure(slo.figure).unit;
+    what = fmt::format("{} is {}", slo.figure, results::human(*outcome.measured, unit));
+  }
   const auto others = differences(asked_load(requirements), measured.load);
-  if (others.empty() || (!outcome.kept && all_lighter(others) && is_upper_bound(slo))) {
-    (outcome.kept ? candidate.in_favour : candidate.against)
+  if (others.empty() || (!kept && all_lighter(others) && slo.wants_less())) {
+    (kept ? candidate.in_favour : candidate.against)
         .push_back({requirement, std::move(what), measured.name});
     return;
   }
@@ -250,15 +255,15 @@ void judge(Candidate& candidate, const results::Threshold& slo, const std::strin
   for (const Difference& one : others) words.push_back(one.text);
   candidate.conditions.push_back(
       {requirement,
-       fmt::format("not measured under that load: {}{}, but with {}",
-                   outcome.kept ? "" : "missed, ", what, fmt::join(words, " and ")),
+       fmt::format("not measured under that load: {}{}, but with {}", kept ? "" : "missed, ", what,
+                   fmt::join(words, " and ")),
        measured.name});
 }
 
 /// Whether the lock keeps up with the required rate: by arithmetic, and as measured under that load
 /// or a lighter one.
 void check_demand(Candidate& candidate, const Requirements& requirements,
-                  const Evidence& evidence) {
+                  const Evidence::Basis& basis) {
   if (!requirements.rate) return;
   const std::string requirement = fmt::format("--rate {}", *requirements.rate);
   const Load asked = asked_load(requirements);
@@ -272,7 +277,7 @@ void check_demand(Candidate& candidate, const Requirements& requirements,
          std::string(kArithmetic)});
     return;
   }
-  const auto measured = evidence.runs_of(candidate.strategy->name, requirements);
+  const auto measured = basis.runs_of(candidate.strategy->name);
   const auto served = results::served_share(measured.runs);
   if (!served || *served >= results::kServed || !measured.load.rate) return;
   const std::string what = fmt::format("it served {:.0f} % of the sections", 100 * *served);
@@ -290,14 +295,14 @@ void check_demand(Candidate& candidate, const Requirements& requirements,
 /// measurement under another load proves nothing, unless a lighter load already misses the
 /// objective.
 void check_slo(Candidate& candidate, const results::Threshold& slo,
-               const Requirements& requirements, const Evidence& evidence) {
+               const Requirements& requirements, const Evidence::Basis& basis) {
   const std::string requirement = fmt::format("--slo '{}'", slo.text);
   if (const std::string why = too_much(slo, requirements); !why.empty()) {
     candidate.against.push_back(
         {requirement, why + ", whatever the strategy", std::string(kArithmetic)});
     return;
   }
-  const auto measured = evidence.runs_of(candidate.strategy->name, requirements);
+  const auto measured = basis.runs_of(candidate.strategy->name);
   if (measured.runs.empty()) {
     candidate.conditions.push_back({requirement, "not measured", "no run of it in the files"});
     return;
@@ -330,15 +335,12 @@ bool lasts(const Descriptor& strategy) {
 }
 
 std::string where_shown(const FaultReport& report, const Descriptor& strategy) {
-  const std::string declared =
-      report.source.empty() ? "declared, not played" : "declared, but not seen in " + report.source;
-  return fmt::format("{}; lockbench hazards --explain {}/{}",
-                     report.played ? "seen in " + report.source : declared, report.scenario,
+  return fmt::format("{}; lockbench hazards --explain {}/{}", how_known(report), report.scenario,
                      strategy.name);
 }
 
 Candidate examine(const Descriptor& strategy, const Requirements& requirements,
-                  const Evidence& evidence) {
+                  const Evidence& evidence, const Evidence::Basis& basis) {
   Candidate candidate{.strategy = &strategy};
   check_promise(candidate);
   if (!candidate.qualifies()) return candidate;
@@ -352,9 +354,9 @@ Candidate examine(const Descriptor& strategy, const Requirements& requirements,
     check_survival(candidate, survival, requirements.fencing_resource, evidence);
   }
   check_exclusion(candidate, evidence);
-  check_demand(candidate, requirements, evidence);
+  check_demand(candidate, requirements, basis);
   for (const results::Threshold& slo : requirements.slos) {
-    check_slo(candidate, slo, requirements, evidence);
+    check_slo(candidate, slo, requirements, basis);
   }
   return candidate;
 }

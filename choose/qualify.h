@@ -22,14 +22,14 @@ struct Candidate {
   std::vector<Reason> against;     ///< what rules it out; empty: it qualifies
   std::vector<Reason> in_favour;   ///< how it meets what was asked
   std::vector<Reason> conditions;  ///< on which it qualifies, and what is not shown yet
-  int unconcerned = 0;             ///< faults to survive of which no play applies to it
+  int not_applicable_faults = 0;   ///< faults to survive of which no play applies to it
 
   bool qualifies() const { return against.empty(); }
 };
 
-/// Checks the strategy against every requirement.
+/// Checks the strategy against every requirement. `basis`: the evidence's for these requirements.
 Candidate examine(const Descriptor& strategy, const Requirements& requirements,
-                  const Evidence& evidence);
+                  const Evidence& evidence, const Evidence::Basis& basis);
 
 /// Whether a fixed TTL would block the lock for minutes after a crash, or nobody knows how long it
 /// must be.

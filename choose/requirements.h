@@ -22,7 +22,7 @@ struct Survival {
   std::string word;
   std::vector<std::string> scenarios;  ///< of hazards, that stand for it: all must be survived
   /// What helps a lock that does not survive it; empty: nothing that we know.
-  std::string makeshift{};
+  std::string workaround{};
   /// Used instead if the protected resource checks fencing numbers; empty: that does not help.
   std::vector<std::string> fenced{};
   /// Used instead if none of them applies to a strategy; empty: there is no substitute.

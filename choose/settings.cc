@@ -16,12 +16,6 @@ using results::human_count;
 using results::human_number;
 using results::human_seconds;
 
-/// How long a grant lasts, and what prolongs it.
-struct Lifetime {
-  Duration ttl{};  ///< 0: it never expires
-  std::vector<Setting> settings;
-};
-
 /// A TTL without renewal, as a multiple of the work's p99. It leaves room for work beyond the p99
 /// and for a client that pauses.
 constexpr int kMargin = 3;
@@ -38,15 +32,8 @@ constexpr Duration kLongestTried = 500ms;
 
 std::string outcome_at(std::string_view scenario, const Descriptor& strategy,
                        const Evidence& evidence) {
-  const hazards::Scenario* found = hazards::find_scenario(scenario);
-  if (found == nullptr) return "lockbench list";
-  const FaultReport report = evidence.report(*found, strategy);
+  const FaultReport report = evidence.report(scenario, strategy);
   return fmt::format("{}: {}; {}", scenario, report.outcome, where_shown(report, strategy));
-}
-
-bool falls_to(std::string_view scenario, const Descriptor& strategy, const Evidence& evidence) {
-  const hazards::Scenario* found = hazards::find_scenario(scenario);
-  return found != nullptr && evidence.report(*found, strategy).harmful;
 }
 
 bool varies_much(const Requirements& requirements) {
@@ -98,7 +85,7 @@ Stall longest_stall(const Descriptor& strategy, const Evidence& evidence) {
 Setting renewed_ttl(const Descriptor& strategy, const Requirements& requirements,
                     const Evidence& evidence) {
   Stall stall = longest_stall(strategy, evidence);
-  const auto measured = evidence.renewal();
+  const auto measured = evidence.points<results::RenewalPoint>();
   const auto clients = static_cast<std::uint64_t>(requirements.clients.value_or(1));
   if (const auto* point = point_for(measured.points, clients)) {
     const Duration slip = to_duration(point->slip.max);
@@ -169,44 +156,40 @@ Setting cap(const Descriptor& strategy, const Requirements& requirements, Durati
                       outcome_at("runaway-holder-capped", strategy, evidence))};
 }
 
-/// Without renewal the TTL must outlast the work. With renewal, a crash blocks the lock for one
-/// TTL.
-Lifetime lifetime_of(const Descriptor& strategy, const Requirements& requirements,
-                     const Evidence& evidence) {
+/// Adds how long a grant lasts, and what prolongs it. Without renewal the TTL must outlast the
+/// work. With renewal, a crash blocks the lock for one TTL. Returns the TTL; 0: it never expires.
+Duration add_lifetime(std::vector<Setting>& settings, const Descriptor& strategy,
+                      const Requirements& requirements, const Evidence& evidence) {
   const Traits& traits = strategy.traits;
-  Lifetime lifetime;
   if (traits.expiry == Expiry::none) {
-    lifetime.settings.push_back({"--ttl", "",
-                                 "it never expires: after a crash it must be removed by hand",
-                                 outcome_at("crash-holding", strategy, evidence)});
-    return lifetime;
+    settings.push_back({"--ttl", "", "it never expires: after a crash it must be removed by hand",
+                        outcome_at("crash-holding", strategy, evidence)});
+    return {};
   }
   if (traits.ends_with_connection) {
-    lifetime.settings.push_back(keepalives(strategy, evidence));
-    return lifetime;
+    settings.push_back(keepalives(strategy, evidence));
+    return {};
   }
   const bool by_itself = traits.renews || traits.expiry == Expiry::session;
   const bool renewed =
       by_itself || (traits.renewable && (varies_much(requirements) || is_long_held(requirements)));
-  lifetime.settings.push_back(renewed ? renewed_ttl(strategy, requirements, evidence)
-                                      : outlasting_ttl(strategy, requirements, evidence));
-  lifetime.ttl = parse_duration(lifetime.settings.back().value).value_or(10s);
+  settings.push_back(renewed ? renewed_ttl(strategy, requirements, evidence)
+                             : outlasting_ttl(strategy, requirements, evidence));
+  const Duration ttl = parse_duration(settings.back().value).value_or(10s);
   if (renewed && !by_itself) {
-    lifetime.settings.push_back({"--renew", "auto",
-                                 "every third of the TTL: no fixed TTL fits such work",
-                                 outcome_at("overrun-holding", strategy, evidence)});
+    settings.push_back({"--renew", "auto", "every third of the TTL: no fixed TTL fits such work",
+                        outcome_at("overrun-holding", strategy, evidence)});
   }
   if (renewed && traits.renewable && requirements.work_p99 && !requirements.is_for(Use::leader) &&
-      falls_to("runaway-holder", strategy, evidence)) {
-    lifetime.settings.push_back(cap(strategy, requirements, lifetime.ttl, evidence));
+      evidence.report("runaway-holder", strategy).harmful) {
+    settings.push_back(cap(strategy, requirements, ttl, evidence));
   }
-  return lifetime;
+  return ttl;
 }
 
 /// "of a grant's mean wait of 456 µs, 93 % were asleep (FILE)".
-std::string waits_measured(const Descriptor& strategy, const Requirements& requirements,
-                           const Evidence& evidence) {
-  const auto measured = evidence.runs_of(strategy.name, requirements);
+std::string waits_measured(const Descriptor& strategy, const Evidence::Basis& basis) {
+  const auto measured = basis.runs_of(strategy.name);
   if (measured.runs.empty()) return "not measured in the files";
   const results::WaitAnatomy& wait = measured.runs.front()->wait;
   const double all = wait.round_trip_seconds + wait.backoff_seconds + wait.notified_seconds;
@@ -219,9 +202,9 @@ std::string waits_measured(const Descriptor& strategy, const Requirements& requi
 }
 
 Setting waiting(const Descriptor& strategy, const Requirements& requirements,
-                const Evidence& evidence) {
+                const Evidence::Basis& basis) {
   const Traits& traits = strategy.traits;
-  Setting setting{.option = "--wait", .evidence = waits_measured(strategy, requirements, evidence)};
+  Setting setting{.option = "--wait", .evidence = waits_measured(strategy, basis)};
   const bool notified =
       traits.waiting.kind == WaitKind::notify || traits.waiting.kind == WaitKind::queue;
   if (requirements.is_for(Use::once)) {
@@ -239,7 +222,7 @@ Setting waiting(const Descriptor& strategy, const Requirements& requirements,
 }
 
 std::optional<Setting> acquire_timeout(const Descriptor& strategy, const Requirements& requirements,
-                                       const Evidence& evidence) {
+                                       const Evidence::Basis& basis) {
   if (requirements.is_for(Use::once)) {
     return Setting{"--acquire-timeout", "0s",
                    "one attempt: a client that does not get the lock skips the job",
@@ -260,7 +243,7 @@ std::optional<Setting> acquire_timeout(const Descriptor& strategy, const Require
       "{} others ahead at {} each take {} on one lock; a quarter more, in whole seconds",
       human_count(others), format_duration(*work), human_seconds(seconds(*work) * others));
   if (timeout == longest) setting.because += "; a day is the longest allowed";
-  const auto measured = evidence.runs_of(strategy.name, requirements);
+  const auto measured = basis.runs_of(strategy.name);
   if (strategy.traits.fair) {
     setting.evidence = "first come, first served: lockbench list";
   } else if (!measured.runs.empty()) {
@@ -292,7 +275,7 @@ std::string hold_of(const Requirements& requirements, const Load& asked) {
 }
 
 std::string quorum_costs(const Descriptor& strategy, const Evidence& evidence) {
-  const auto measured = evidence.quorum();
+  const auto measured = evidence.points<results::QuorumPoint>();
   std::string text;
   for (const results::QuorumPoint& point : measured.points) {
     if (point.strategy != strategy.name || !point.healthy() || point.clients != 1) continue;
@@ -321,29 +304,24 @@ void add_nodes(std::vector<Setting>& settings, const Descriptor& strategy, Durat
 void add_replicas(std::vector<Setting>& settings, const Descriptor& strategy,
                   const Evidence& evidence) {
   if (!strategy.traits.needs_replicas) return;
-  std::string shown = "lockbench hazards failover --strategies " + std::string(strategy.name);
-  if (const hazards::Scenario* failover = hazards::find_scenario("failover")) {
-    const FaultReport report = evidence.report(*failover, strategy);
-    shown = fmt::format("failover: {}; {}", report.outcome, where_shown(report, strategy));
-  }
   settings.push_back({"--wait-replicas", "all",
                       "a replica that is promoted without the lock grants it again; for your own "
                       "server give their number",
-                      shown});
+                      outcome_at("failover", strategy, evidence)});
 }
 
 }  // namespace
 
 std::vector<Setting> settings_for(const Descriptor& strategy, const Requirements& requirements,
-                                  const Evidence& evidence) {
-  const Lifetime lifetime = lifetime_of(strategy, requirements, evidence);
-  std::vector<Setting> settings = lifetime.settings;
-  settings.push_back(waiting(strategy, requirements, evidence));
-  if (auto timeout = acquire_timeout(strategy, requirements, evidence)) {
+                                  const Evidence& evidence, const Evidence::Basis& basis) {
+  std::vector<Setting> settings;
+  const Duration ttl = add_lifetime(settings, strategy, requirements, evidence);
+  settings.push_back(waiting(strategy, requirements, basis));
+  if (auto timeout = acquire_timeout(strategy, requirements, basis)) {
     settings.push_back(*std::move(timeout));
   }
   if (requirements.is_for(Use::once)) settings.push_back(done_marker());
-  add_nodes(settings, strategy, lifetime.ttl, evidence);
+  add_nodes(settings, strategy, ttl, evidence);
   add_replicas(settings, strategy, evidence);
   return settings;
 }

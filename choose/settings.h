@@ -14,9 +14,10 @@ struct Setting {
   std::string evidence;
 };
 
-/// For the strategy under these requirements, from its traits and what was measured.
+/// For the strategy under these requirements, from its traits and what was measured. `basis`: the
+/// evidence's for these requirements.
 std::vector<Setting> settings_for(const Descriptor& strategy, const Requirements& requirements,
-                                  const Evidence& evidence);
+                                  const Evidence& evidence, const Evidence::Basis& basis);
 
 /// The load that was asked for, and these settings, as options of `lockbench run`.
 std::vector<std::string> load_options(const Requirements& requirements);

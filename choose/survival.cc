@@ -17,48 +17,48 @@ const std::vector<Survival>& fault_words() {
        .is_basic = true},
       {.word = "crash",
        .scenarios = {"crash-holding", "crash-mid-acquire", "crash-waiting"},
-       .makeshift = "somebody who removes the locks of dead clients",
+       .workaround = "somebody who removes the locks of dead clients",
        .is_basic = true},
       {.word = "host-crash",
        .scenarios = {"host-crash"},
-       .makeshift = "keepalives at the server that end dead connections (tcp_keepalives_idle)"},
+       .workaround = "keepalives at the server that end dead connections (tcp_keepalives_idle)"},
       {.word = "pause",
        .scenarios = {"pause-holding", "pause-holding-late"},
-       .makeshift = "writes that the resource rejects if another holder came between: a fencing "
-                    "number, or a version that is compared",
+       .workaround = "writes that the resource rejects if another holder came between: a fencing "
+                     "number, or a version that is compared",
        .fenced = {"pause-holding-fenced"}},
       {.word = "overrun",
        .scenarios = {"overrun-holding", "overrun-holding-late", "late-release"},
-       .makeshift = "a TTL well above the longest work, or renewal (--renew auto)",
+       .workaround = "a TTL well above the longest work, or renewal (--renew auto)",
        .must_last = true},
       {.word = "runaway",
        .scenarios = {"runaway-holder"},
-       .makeshift = "--renew-cap: no renewal beyond a time that no honest work needs"},
+       .workaround = "--renew-cap: no renewal beyond a time that no honest work needs"},
       {.word = "partition",
        .scenarios = {"partition-holder", "partition-holder-late", "member-isolated",
                      "leader-isolated"},
-       .makeshift = "a holder that stops before its lease ends, and writes that the resource "
-                    "rejects if another holder came between",
+       .workaround = "a holder that stops before its lease ends, and writes that the resource "
+                     "rejects if another holder came between",
        .fenced = {"partition-holder-fenced", "member-isolated-fenced"}},
       {.word = "failover",
        .scenarios = {"failover", "failover-sentinel", "failover-acknowledged"},
-       .makeshift = "work that may run twice (idempotent, or with a version that is compared)",
+       .workaround = "work that may run twice (idempotent, or with a version that is compared)",
        .takes_a_server = true},
       // A store that keeps nothing on disk is empty after a restart.
       {.word = "restart",
        .scenarios = {"store-restart-durable"},
-       .makeshift = "a pause of one TTL before a restarted server serves clients",
+       .workaround = "a pause of one TTL before a restarted server serves clients",
        .otherwise = {"store-restart-empty"}},
       {.word = "data-loss",
        .scenarios = {"store-restart-empty", "redlock-node-restart-empty"},
-       .makeshift = "persistence (appendfsync always), or a pause of one TTL after the restart"},
+       .workaround = "persistence (appendfsync always), or a pause of one TTL after the restart"},
       {.word = "clock-jump",
        .scenarios = {"store-clock-jump", "redlock-clock-jump", "client-clock-ahead",
                      "holder-clock-behind"},
-       .makeshift = "clocks that are slewed and never set (chrony with makestep off)"},
+       .workaround = "clocks that are slewed and never set (chrony with makestep off)"},
       {.word = "memory-pressure",
        .scenarios = {"redis-eviction", "redis-eviction-lru", "memcached-eviction"},
-       .makeshift =
+       .workaround =
            "a store of its own for locks, that evicts nothing (maxmemory-policy noeviction)"},
   };
   return words;
@@ -96,7 +96,5 @@ std::vector<Survival> faults_to_survive(const Requirements& requirements) {
   }
   return faults;
 }
-
-bool needs_fencing_resource(std::string_view scenario) { return scenario.ends_with("-fenced"); }
 
 }  // namespace lockbench::choose

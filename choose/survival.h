@@ -17,7 +17,4 @@ std::optional<Survival> find_survival(std::string_view text);
 /// The basic faults that are not waived, then those that the user named.
 std::vector<Survival> faults_to_survive(const Requirements& requirements);
 
-/// Whether the scenario asks what a resource that checks fencing numbers does.
-bool needs_fencing_resource(std::string_view scenario);
-
 }  // namespace lockbench::choose

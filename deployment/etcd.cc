@@ -43,7 +43,6 @@ const PrivateStoreRegistration registration({
     .name = "etcd",
     .program = testbed::kEtcd.name,
     .find_program = [] { return testbed::find_program(testbed::kEtcd); },
-    .version = version_of_program,
     .start = [](LocalHost& host, const StoreRequest& request) -> std::unique_ptr<PrivateStore> {
       if (request.setup == Setup::clocked) {
         throw NotOffered("etcd reads the clock without the C library, where it could be moved",

@@ -27,4 +27,15 @@ T need(tl::expected<T, E> result) {
   if constexpr (!std::is_void_v<T>) return *std::move(result);
 }
 
+/// Does the work; what it throws as Failure is the error.
+template <class Work>
+tl::expected<void, std::string> attempt(const Work& work) {
+  try {
+    work();
+    return {};
+  } catch (const Failure& failure) {
+    return tl::unexpected<std::string>(failure.what());
+  }
+}
+
 }  // namespace lockbench::deployment

@@ -43,7 +43,6 @@ const PrivateStoreRegistration registration({
     .name = "memcached",
     .program = testbed::kMemcached.name,
     .find_program = [] { return testbed::find_program(testbed::kMemcached); },
-    .version = version_of_program,
     .start = [](LocalHost& host, const StoreRequest& request) -> std::unique_ptr<PrivateStore> {
       if (request.setup == Setup::durable) throw NotOffered("memcached keeps nothing on disk");
       if (request.setup == Setup::replicated) throw NotOffered("memcached has no replicas");

@@ -156,7 +156,6 @@ const PrivateStoreRegistration registration({
     .name = "postgres",
     .program = testbed::kPostgres.name,
     .find_program = testbed::find_postgres,
-    .version = version_of_program,
     .start = [](LocalHost& host, const StoreRequest& request) -> std::unique_ptr<PrivateStore> {
       if (request.setup == Setup::cramped) throw NotOffered("PostgreSQL evicts nothing");
       return std::make_unique<PostgresStore>(host, request);

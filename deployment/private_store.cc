@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
 #include <utility>
 
 #include "strategies/store.h"
@@ -16,11 +15,6 @@ namespace {
 
 [[noreturn]] void cannot(std::string_view what) {
   throw Failure(fmt::format("these servers cannot {}", what));
-}
-
-std::map<std::string_view, PrivateStoreKind>& kinds() {
-  static std::map<std::string_view, PrivateStoreKind> by_name;
-  return by_name;
 }
 
 }  // namespace
@@ -210,19 +204,12 @@ void each(const PrivateStore::Servers& servers,
   for (const auto& one : done) need(one);
 }
 
-PrivateStoreRegistration::PrivateStoreRegistration(const PrivateStoreKind& kind) {
-  kinds()[kind.name] = kind;
-}
-
 std::vector<const PrivateStoreKind*> private_store_kinds() {
-  std::vector<const PrivateStoreKind*> all;
-  for (const auto& [name, kind] : kinds()) all.push_back(&kind);
-  return all;
+  return PrivateStoreRegistration::all();
 }
 
 const PrivateStoreKind* find_private_store_kind(std::string_view name) {
-  const auto found = kinds().find(name);
-  return found == kinds().end() ? nullptr : &found->second;
+  return PrivateStoreRegistration::find(name);
 }
 
 tl::expected<std::unique_ptr<PrivateStore>, NotStarted> start_private_store(

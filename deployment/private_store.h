@@ -14,6 +14,7 @@
 #include "deployment/failure.h"
 #include "deployment/local_host.h"
 #include "strategies/descriptor.h"
+#include "strategies/named.h"
 #include "testbed/process/clock_shim.h"
 #include "testbed/proxy/mesh.h"
 #include "testbed/proxy/proxy.h"
@@ -210,13 +211,16 @@ class NotOffered : public Failure {
   const NotStarted::Why why_;
 };
 
+/// What the program says of itself when run with --version; "unknown" if it does not.
+std::string version_of_program(const std::filesystem::path& program);
+
 /// How the private servers of one store are found and started. Stands in the store's file:
 ///   const PrivateStoreRegistration registration({.name = "redis", ...});
 struct PrivateStoreKind {
   std::string_view name;     ///< of its StoreKind
   std::string_view program;  ///< of a server
   tl::expected<std::filesystem::path, std::string> (*find_program)() = nullptr;
-  std::string (*version)(const std::filesystem::path& program) = nullptr;
+  std::string (*version)(const std::filesystem::path& program) = version_of_program;
   /// Throws Failure, or NotOffered. Thread-safe.
   std::unique_ptr<PrivateStore> (*start)(LocalHost& host, const StoreRequest& request) = nullptr;
   bool clusters = false;    ///< its servers can form a cluster
@@ -224,10 +228,7 @@ struct PrivateStoreKind {
   bool warms_up = false;    ///< its servers get faster while they run
 };
 
-class PrivateStoreRegistration {
- public:
-  explicit PrivateStoreRegistration(const PrivateStoreKind& kind);
-};
+using PrivateStoreRegistration = Named<PrivateStoreKind>;
 
 /// By name.
 std::vector<const PrivateStoreKind*> private_store_kinds();
@@ -236,8 +237,5 @@ const PrivateStoreKind* find_private_store_kind(std::string_view name);
 
 tl::expected<std::unique_ptr<PrivateStore>, NotStarted> start_private_store(
     const PrivateStoreKind& kind, LocalHost& host, const StoreRequest& request);
-
-/// What the program says of itself when run with --version; "unknown" if it does not.
-std::string version_of_program(const std::filesystem::path& program);
 
 }  // namespace lockbench::deployment

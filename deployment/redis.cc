@@ -93,8 +93,7 @@ class RedisStore : public PrivateStore {
 
   void cut_replication() override {
     if (sentinels_) {
-      group_->replication()->hold(testbed::Direction::both,
-                                  testbed::Connections::number(replication_));
+      group_->replication()->hold(testbed::Direction::both, {.number = replication_});
       return;
     }
     for (std::size_t i = 0; i < group_->replicas(); ++i) group_->replication(i)->hold();
@@ -111,6 +110,8 @@ class RedisStore : public PrivateStore {
       need(group_->rally(0));
     }
     failed_over_ = true;
+    const std::scoped_lock lock(mutex_);
+    connection_.reset();  // it leads to the dead primary
   }
 
   void kill_leader() override { need(group_->primary().kill_hard()); }
@@ -128,7 +129,8 @@ class RedisStore : public PrivateStore {
     const std::scoped_lock lock(mutex_);
     if (!connection_) {
       const auto endpoint = redis::parse_endpoint(servers().front()->url());
-      connection_ = redis::make_hiredis_factory()->make(*endpoint, std::chrono::seconds(5), *env_);
+      connection_ =
+          redis::make_connection_factory()->make(*endpoint, std::chrono::seconds(5), *env_);
     }
     return need(connection_->call(command));
   }
@@ -182,7 +184,6 @@ const PrivateStoreRegistration registration({
     .name = "redis",
     .program = testbed::kRedisServer.name,
     .find_program = [] { return testbed::find_program(testbed::kRedisServer); },
-    .version = version_of_program,
     .start = [](LocalHost& host, const StoreRequest& request) -> std::unique_ptr<PrivateStore> {
       if (request.nodes > 1) return std::make_unique<RedisNodes>(host, request);
       return std::make_unique<RedisStore>(host, request);

@@ -7,9 +7,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
+#include <cstdint>
 #include <cstring>
 
+#include "strategies/number.h"
 #include "strategies/url.h"
 
 namespace lockbench::exporter {
@@ -65,9 +66,9 @@ tl::expected<ListenAddress, std::string> parse_listen_address(std::string_view t
   const std::size_t colon = text.rfind(':');
   std::string_view host = colon == std::string_view::npos ? "" : text.substr(0, colon);
   const std::string_view port = colon == std::string_view::npos ? text : text.substr(colon + 1);
-  ListenAddress address;
-  const auto [rest, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
-  if (port.empty() || error != std::errc() || rest != port.data() + port.size()) return refuse();
+  const auto number = parse_number<std::uint16_t>(port);
+  if (!number) return refuse();
+  ListenAddress address{.port = *number};
   const bool brackets = host.starts_with('[') && host.ends_with(']');
   if (brackets) host = host.substr(1, host.size() - 2);
   if (brackets != (host.find(':') != std::string_view::npos)) return refuse();

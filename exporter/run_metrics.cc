@@ -101,7 +101,7 @@ double RunMetrics::jain_of(const Entry& entry) const {
   for (std::size_t client = 0; client < sections.size(); ++client) {
     for (const loadgen::Phase phase : kCounted) {
       sections[client] +=
-          run.recorder.client_counts(static_cast<int>(client), phase)[loadgen::Count::sections];
+          run.recorder.client(static_cast<int>(client)).counts(phase)[loadgen::Count::sections];
     }
   }
   return entry.fairness->jain(sections, now_());

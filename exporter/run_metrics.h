@@ -16,6 +16,7 @@
 #include "loadgen/record/recorder.h"
 #include "loadgen/run/fault.h"
 #include "loadgen/run/run_watcher.h"
+#include "results/file/model.h"
 #include "strategies/descriptor.h"
 
 namespace lockbench::exporter {
@@ -49,9 +50,10 @@ struct Present {
   std::array<bool, loadgen::kFaults.size()> faults{};  ///< by FaultKind: whether it is in force
 };
 
-/// Constant facts about the process, as label names and values. No secrets and no keys.
+/// Constant facts about the process. No secrets and no keys.
 struct Facts {
-  std::vector<std::pair<std::string, std::string>> run, build;
+  std::vector<std::pair<std::string, std::string>> run;  ///< label names and values
+  results::Build build;
   /// The label `deployment` of a strategy's series, by its backend; none: they have no such label.
   std::map<std::string, std::string, std::less<>> deployments{};
 };

@@ -34,10 +34,12 @@ void add_histogram(MetricFamily& family, Labels labels, const LatencyBuckets& bu
   }
 }
 
-MetricFamily build_info(const std::vector<std::pair<std::string, std::string>>& facts) {
+MetricFamily build_info(const results::Build& build) {
   MetricFamily family{
       "lockbench_build_info", "Facts about this lockbench, as labels; always 1.", kGauge, {}};
-  add_number(family, to_labels(facts), 1);
+  add_number(
+      family,
+      {{"version", build.version}, {"commit", build.commit}, {"build_type", build.build_type}}, 1);
   return family;
 }
 

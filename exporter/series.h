@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "exporter/latency_buckets.h"
+#include "results/file/model.h"
 
 namespace lockbench::exporter {
 
@@ -26,6 +27,6 @@ void add_number(prometheus::MetricFamily& family, Labels labels, double value);
 void add_histogram(prometheus::MetricFamily& family, Labels labels, const LatencyBuckets& buckets);
 
 /// lockbench_build_info
-prometheus::MetricFamily build_info(const std::vector<std::pair<std::string, std::string>>& facts);
+prometheus::MetricFamily build_info(const results::Build& build);
 
 }  // namespace lockbench::exporter

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "exporter/series.h"
+#include "watch/record.h"
 
 namespace lockbench::exporter {
 namespace {
@@ -28,7 +29,7 @@ double seconds_or(const std::optional<Duration>& duration, double otherwise) {
   return duration ? seconds(*duration) : otherwise;
 }
 
-template <std::uint64_t Figures::*kMember>
+template <auto kMember>
 double count_of(const FamilyPicture& family) {
   return static_cast<double>(family.figures.*kMember);
 }
@@ -130,18 +131,6 @@ constexpr auto kSourceNumbers = std::to_array<SourceNumber>({
      [](const SourcePicture& source) { return static_cast<double>(source.commands); }},
 });
 
-const char* word(watch::Accuracy accuracy) {
-  switch (accuracy) {
-    case watch::Accuracy::exact:
-      return "exact";
-    case watch::Accuracy::at_least:
-      return "at_least";
-    case watch::Accuracy::sampled:
-      return "sampled";
-  }
-  return "";
-}
-
 Labels labels_of(const FamilyPicture& family) {
   return {{"store", family.store}, {"family", family.family}};
 }
@@ -156,7 +145,7 @@ prometheus::MetricFamily source_info(const std::vector<SourcePicture>& sources) 
   for (const SourcePicture& source : sources) {
     Labels labels = labels_of(source);
     labels.push_back({"way", source.facts.way});
-    labels.push_back({"accuracy", word(source.facts.accuracy)});
+    labels.push_back({"accuracy", std::string(watch::name_of(source.facts.accuracy))});
     add_number(info, std::move(labels), 1);
   }
   return info;

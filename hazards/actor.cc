@@ -1,14 +1,17 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "hazards/play.h"
 #include "loadgen/run/client_threads.h"
+#include "strategies/words.h"
 
 namespace lockbench::hazards {
 namespace {
 
 using Json = nlohmann::json;
+using namespace std::string_view_literals;
 
 /// Enough for any request that does not wait for the lock.
 constexpr std::chrono::seconds kReplyTimeout{10};
@@ -22,61 +25,33 @@ std::optional<TimePoint> time_if_any(const Json& value) {
 
 // What a timeline says about the client that made the request.
 
+constexpr std::array kAcquired{"is granted the lock"sv,
+                               "times out waiting for the lock"sv,
+                               "finds the lock taken"sv,
+                               "cannot request the lock"sv,
+                               "does not know whether it was granted the lock"sv,
+                               "stops waiting for the lock"sv};
+constexpr std::array kReleased{"releases the lock"sv,
+                               "tries to release, and learns that the lock is not its own"sv,
+                               "does not know whether it released the lock"sv};
+constexpr std::array kRenewed{
+    "renews the lock"sv, "tries to renew, and learns that the lock is not its own"sv,
+    "does not know whether it renewed the lock"sv, "has nothing to renew"sv};
+constexpr std::array kWritten{"writes the counter"sv,
+                              "is rejected by the counter: its fencing number is old"sv,
+                              "could not write the counter"sv, "could not write the counter"sv};
+
 std::string_view describe(AcquireOutcome outcome) {
-  switch (outcome) {
-    case AcquireOutcome::acquired:
-      return "is granted the lock";
-    case AcquireOutcome::timed_out:
-      return "times out waiting for the lock";
-    case AcquireOutcome::refused:
-      return "finds the lock taken";
-    case AcquireOutcome::failed:
-      return "cannot request the lock";
-    case AcquireOutcome::unknown:
-      return "does not know whether it was granted the lock";
-    case AcquireOutcome::abandoned:
-      return "stops waiting for the lock";
-  }
-  return "?";
+  return word_of<AcquireOutcome::abandoned>(kAcquired, outcome);
 }
-
 std::string_view describe(ReleaseOutcome outcome) {
-  switch (outcome) {
-    case ReleaseOutcome::released:
-      return "releases the lock";
-    case ReleaseOutcome::not_owner:
-      return "tries to release, and learns that the lock is not its own";
-    case ReleaseOutcome::failed:
-      return "does not know whether it released the lock";
-  }
-  return "?";
+  return word_of<ReleaseOutcome::failed>(kReleased, outcome);
 }
-
 std::string_view describe(RenewOutcome outcome) {
-  switch (outcome) {
-    case RenewOutcome::renewed:
-      return "renews the lock";
-    case RenewOutcome::not_owner:
-      return "tries to renew, and learns that the lock is not its own";
-    case RenewOutcome::failed:
-      return "does not know whether it renewed the lock";
-    case RenewOutcome::unsupported:
-      return "has nothing to renew";
-  }
-  return "?";
+  return word_of<RenewOutcome::unsupported>(kRenewed, outcome);
 }
-
 std::string_view describe(loadgen::WriteResult result) {
-  switch (result) {
-    case loadgen::WriteResult::accepted:
-      return "writes the counter";
-    case loadgen::WriteResult::rejected_stale:
-      return "is rejected by the counter: its fencing number is old";
-    case loadgen::WriteResult::unknown:
-    case loadgen::WriteResult::failed:
-      return "could not write the counter";
-  }
-  return "?";
+  return word_of<loadgen::WriteResult::failed>(kWritten, result);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <functional>
@@ -18,7 +17,7 @@
 #include "hazards/fault_env.h"
 #include "loadgen/record/redis_counter.h"
 #include "loadgen/run/client_threads.h"
-#include "strategies/quorum_observer.h"
+#include "strategies/observer.h"
 #include "strategies/registry.h"
 
 namespace lockbench::hazards {
@@ -26,35 +25,30 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Reads and writes lines on two pipes.
-class LinePipe {
+/// Requests from the play's process, and the answers to them; a message is one read or write.
+class MessageSocket {
  public:
-  LinePipe(int in, int out) : in_(in), out_(out) {}
+  MessageSocket(int in, int out) : in_(in), out_(out) {}
 
   /// Empty at the end of the input.
-  std::optional<std::string> read_line() {
-    std::size_t newline = 0;
-    while ((newline = buffered_.find('\n')) == std::string::npos) {
-      std::array<char, 4096> bytes{};
-      const ssize_t count = read(in_, bytes.data(), bytes.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) return std::nullopt;
-      buffered_.append(bytes.data(), static_cast<std::size_t>(count));
-    }
-    std::string line = buffered_.substr(0, newline);
-    buffered_.erase(0, newline + 1);
-    return line;
+  std::optional<std::string> receive() {
+    std::string message(kLongestMessage, '\0');
+    ssize_t size = 0;
+    do {
+      size = read(in_, message.data(), message.size());
+    } while (size < 0 && errno == EINTR);
+    if (size <= 0) return std::nullopt;
+    message.resize(static_cast<std::size_t>(size));
+    return message;
   }
 
-  /// One write is enough: a line is shorter than a pipe's buffer.
   void send(const Json& message) {
-    const std::string line = message.dump() + "\n";
-    if (write(out_, line.data(), line.size()) < 0) _exit(1);  // the reader has gone
+    const std::string text = message.dump();
+    if (write(out_, text.data(), text.size()) < 0) _exit(1);  // the reader has gone
   }
 
  private:
   const int in_, out_;
-  std::string buffered_;
 };
 
 std::int64_t nanoseconds(TimePoint time) { return time.time_since_epoch().count(); }
@@ -89,9 +83,8 @@ StrategyOptions options_of(const Json& who) {
 }
 
 /// Counts the rounds of votes that one acquisition takes on a quorum. Not thread-safe.
-class RoundCounter : public QuorumObserver {
+class RoundCounter : public StrategyObserver {
  public:
-  void on_vote(int /*node*/, Vote /*vote*/, Duration /*taken*/, bool /*late*/) override {}
   void on_round(bool split, std::optional<Duration> /*validity*/) override {
     ++rounds_;
     split_ += split ? 1 : 0;
@@ -105,18 +98,18 @@ class RoundCounter : public QuorumObserver {
 
 class Client {
  public:
-  Client(const Json& who, LinePipe& lines)
+  Client(const Json& who, MessageSocket& socket)
       : options_(options_of(who)),
         env_(make_system_env(std::random_device()()),
-             [&lines] {
-               lines.send({{"event", "waiting"}});
+             [&socket] {
+               socket.send({{"event", "waiting"}});
              }),
         counter_url_(who.at("counter").get<std::string>()),
         checks_fencing_(who.at("checks_fencing").get<bool>()) {
     for (const auto& [backend, urls] : who.at("endpoints").items()) {
       endpoints_[backend] = urls.get<std::vector<std::string>>();
     }
-    services_.provide<QuorumObserver>(rounds_);
+    services_.provide<StrategyObserver>(rounds_);
     const Descriptor* const strategy = find_strategy(who.at("strategy").get<std::string>());
     if (strategy == nullptr) throw std::runtime_error("no such strategy");
     strategy_ = make_strategy(*strategy, {.endpoints = endpoints_,
@@ -241,7 +234,7 @@ class Client {
     if (!endpoint) throw std::runtime_error(endpoint.error());
     auto counter =
         loadgen::make_redis_counter({.connections = services_.get_or_make<redis::ConnectionFactory>(
-                                         redis::make_hiredis_factory),
+                                         redis::make_connection_factory),
                                      .endpoint = *endpoint,
                                      .env = *plain_,
                                      .key_name = [name = key + ":counter"](int) { return name; },
@@ -273,7 +266,7 @@ class Client {
 /// The client of this process, on the calling thread or on a fiber of another one.
 class Host {
  public:
-  explicit Host(LinePipe& lines) : lines_(lines) {}
+  explicit Host(MessageSocket& socket) : socket_(socket) {}
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
   ~Host() {
@@ -288,9 +281,9 @@ class Host {
       fibers_ = *std::move(made);
     }
     const auto failure = run([&] {
-      if (client_) return lines_.send(client_->serve(request));
-      client_ = std::make_unique<Client>(request, lines_);
-      lines_.send(Json::object());
+      if (client_) return socket_.send(client_->serve(request));
+      client_ = std::make_unique<Client>(request, socket_);
+      socket_.send(Json::object());
     });
     if (!failure.empty()) throw std::runtime_error(failure);
   }
@@ -316,7 +309,7 @@ class Host {
     return failure;
   }
 
-  LinePipe& lines_;
+  MessageSocket& socket_;
   std::optional<loadgen::ClientThreads> fibers_;  ///< nothing: the calling thread
   std::unique_ptr<Client> client_;
 };
@@ -328,13 +321,13 @@ int serve_client(int in, int out) {
   // ended before this call, `in` is closed.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::signal(SIGPIPE, SIG_IGN);
-  LinePipe lines(in, out);
-  Host host(lines);
-  while (const auto line = lines.read_line()) {
+  MessageSocket socket(in, out);
+  Host host(socket);
+  while (const auto request = socket.receive()) {
     try {
-      host.answer(Json::parse(*line));
+      host.answer(Json::parse(*request));
     } catch (const std::exception& error) {
-      lines.send({{"error", error.what()}});
+      socket.send({{"error", error.what()}});
     }
   }
   return 0;

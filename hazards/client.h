@@ -1,13 +1,18 @@
 #pragma once
 
+#include <cstddef>
+
 namespace lockbench::hazards {
 
-/// Main loop of a client process: reads requests from `in`, one JSON object a line, and answers
-/// each on `out`, until `in` ends. The first request configures the client: {"strategy",
-/// "endpoints": {backend: [url, ...]}, "counter": a Redis URL, "checks_fencing", "client": its
-/// number, "clients_on": "fibers" or "threads", "renew": false for no renewal timer,
-/// "renew_cap_ns", "wait" and "node_timeout_ns": null for the strategy's default, "wait_replicas",
-/// "command_timeout_ns"}. Further requests:
+/// A request or an answer has at most so many bytes.
+inline constexpr std::size_t kLongestMessage = std::size_t{64} << 10;
+
+/// Main loop of a client process: reads requests from `in`, a socket that keeps messages apart
+/// (SOCK_SEQPACKET), each a JSON object, and answers each on `out`, until `in` ends. The first
+/// request configures the client: {"strategy", "endpoints": {backend: [url, ...]}, "counter": a
+/// Redis URL, "checks_fencing", "client": its number, "clients_on": "fibers" or "threads", "renew":
+/// false for no renewal timer, "renew_cap_ns", "wait" and "node_timeout_ns": null for the
+/// strategy's default, "wait_replicas", "command_timeout_ns"}. Further requests:
 ///
 ///   {"do": "acquire", "key", "ttl_ns", "wait_ns"}   → {"outcome", "lease", "asked_ns",
 ///         "answered_ns", "valid_until_ns", "fencing", "commands", "rounds", "split_votes",
@@ -22,8 +27,8 @@ namespace lockbench::hazards {
 ///   {"do": "arm", "action", "place", "command"}     a CommandFault
 ///   {"do": "shift_clock", "by_ns"}         moves the wall clock that this client sees
 ///
-/// Times are nanoseconds of CLOCK_MONOTONIC, which all processes of a machine share. A failed
-/// request is answered with {"error"}. Returns the exit code.
+/// Times are nanoseconds of CLOCK_BOOTTIME (BootClock), which all processes of a machine share. A
+/// failed request is answered with {"error"}. Returns the exit code.
 int serve_client(int in, int out);
 
 }  // namespace lockbench::hazards

@@ -7,12 +7,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <thread>
+
+#include "hazards/client.h"
 
 namespace lockbench::hazards {
 namespace {
@@ -22,21 +25,21 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kExitTimeout{10};
 
-/// A socket pair, not a pipe: writing to a dead reader is then an error instead of a signal.
-std::array<int, 2> make_pipe() {
+/// Each write is one read at the other end.
+std::array<int, 2> make_sockets() {
   std::array<int, 2> ends{};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
     throw Failure(fmt::format("cannot make a socket pair for a client: {}", std::strerror(errno)));
   }
   return ends;
 }
 
 /// In its own process group, so that Ctrl-C in a terminal does not reach it.
-int spawn(const std::string& program, int pipe, pid_t& pid) {
+int spawn(const std::string& program, int socket, pid_t& pid) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_adddup2(&files, pipe, STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&files, pipe, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&files, socket, STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&files, socket, STDOUT_FILENO);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none, all;
@@ -57,12 +60,12 @@ int spawn(const std::string& program, int pipe, pid_t& pid) {
 }  // namespace
 
 ClientProcess::ClientProcess(const std::filesystem::path& program) {
-  const auto [ours, its] = make_pipe();
+  const auto [ours, its] = make_sockets();
   const int error = spawn(program.string(), its, pid_);
   close(its);
-  pipe_ = ours;
+  socket_ = ours;
   if (error == 0) return;
-  close(pipe_);
+  close(socket_);
   throw Failure(fmt::format("cannot start {}: {}", program.string(), std::strerror(error)));
 }
 
@@ -71,32 +74,30 @@ ClientProcess::~ClientProcess() {
     ::kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
-  close(pipe_);
+  close(socket_);
 }
 
 void ClientProcess::send(const Json& request) {
-  const std::string line = request.dump() + "\n";
-  if (::send(pipe_, line.data(), line.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(line.size())) {
+  const std::string text = request.dump();
+  if (::send(socket_, text.data(), text.size(), MSG_NOSIGNAL) < 0) {
     throw Failure(fmt::format("cannot send to a client process: {}", std::strerror(errno)));
   }
 }
 
 std::optional<Json> ClientProcess::receive(Duration within) {
   const auto deadline = Clock::now() + within;
-  std::size_t newline = 0;
-  while ((newline = buffered_.find('\n')) == std::string::npos) {
+  pollfd readable{.fd = socket_, .events = POLLIN, .revents = 0};
+  int ready = 0;
+  do {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    pollfd readable{.fd = pipe_, .events = POLLIN, .revents = 0};
-    const int ready = poll(&readable, 1, static_cast<int>(std::max<long>(left.count(), 0)));
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) return std::nullopt;
-    std::array<char, 4096> bytes{};
-    const ssize_t count = read(pipe_, bytes.data(), bytes.size());
-    if (count <= 0) return std::nullopt;
-    buffered_.append(bytes.data(), static_cast<std::size_t>(count));
-  }
-  Json message = Json::parse(buffered_.substr(0, newline), nullptr, false);
-  buffered_.erase(0, newline + 1);
+    ready = poll(&readable, 1, static_cast<int>(std::max<long>(left.count(), 0)));
+  } while (ready < 0 && errno == EINTR);
+  if (ready <= 0) return std::nullopt;
+  std::string text(kLongestMessage, '\0');
+  const ssize_t size = read(socket_, text.data(), text.size());
+  if (size <= 0) return std::nullopt;
+  text.resize(static_cast<std::size_t>(size));
+  Json message = Json::parse(text, nullptr, false);
   if (!message.is_object()) throw Failure("a client process sent something that is not an answer");
   return message;
 }

@@ -15,9 +15,9 @@ namespace lockbench::hazards {
 using deployment::Failure;
 using deployment::need;
 
-/// A client in its own process (`PROGRAM client`), controlled by lines of JSON over a socket, which
-/// can really be killed and stopped. Not thread-safe; the process ends with the thread that started
-/// it. Throws Failure if the process does not do what was asked.
+/// A client in its own process (`PROGRAM client`), controlled by messages in JSON over a socket,
+/// which can really be killed and stopped. Not thread-safe; the process ends with the thread that
+/// started it. Throws Failure if the process does not do what was asked.
 class ClientProcess {
  public:
   explicit ClientProcess(const std::filesystem::path& program);
@@ -43,8 +43,7 @@ class ClientProcess {
   void signal(int number);
 
   pid_t pid_ = -1;
-  int pipe_ = -1;  ///< this side's end
-  std::string buffered_;
+  int socket_ = -1;  ///< this side's end
 };
 
 }  // namespace lockbench::hazards

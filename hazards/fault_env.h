@@ -31,9 +31,7 @@ class FaultEnv : public ForwardingEnv {
   /// `on_waiting` is called once after each expect_wait(), when an acquisition has found the lock
   /// taken and starts to wait.
   FaultEnv(std::unique_ptr<Env> world, std::function<void()> on_waiting)
-      : FaultEnv(*world, std::move(on_waiting)) {
-    world_ = std::move(world);
-  }
+      : ForwardingEnv(std::move(world)), on_waiting_(std::move(on_waiting)) {}
 
   /// Replaces the previous fault and restarts its count.
   void arm(const CommandFault& fault);
@@ -48,13 +46,9 @@ class FaultEnv : public ForwardingEnv {
   CommandFate after_command(const CommandInfo& command, CommandEnd end) override;
 
  private:
-  FaultEnv(Env& world, std::function<void()> on_waiting)
-      : ForwardingEnv(world), on_waiting_(std::move(on_waiting)) {}
-
   void report_waiting();
   bool strikes(CommandFault::Place place);
 
-  std::unique_ptr<Env> world_;
   std::function<void()> on_waiting_;
   std::optional<CommandFault> fault_;
   int passed_ = 0;  ///< commands that have passed the fault's place since arm()

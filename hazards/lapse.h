@@ -13,7 +13,7 @@ namespace lockbench::hazards {
 
 /// How these plays differ.
 struct Lapse {
-  std::string_view what;  ///< "the holder was cut off"
+  std::string_view what{};  ///< "the holder was cut off"
   /// The fault, and its end at least two TTLs after the grant. Unset: the work just takes long.
   std::function<void(Actor&)> begin{}, end{};
   /// The second client asks from the grant on; otherwise first when the lock's time is over.

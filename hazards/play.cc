@@ -44,7 +44,7 @@ std::uint64_t Play::counter() {
   const auto env = make_system_env(0);
   const auto endpoint = redis::parse_endpoint(servers_.counter_url());
   const auto connection =
-      redis::make_hiredis_factory()->make(*endpoint, std::chrono::seconds(5), *env);
+      redis::make_connection_factory()->make(*endpoint, std::chrono::seconds(5), *env);
   const std::string name = key_ + ":counter";
   const auto value = connection->call({"GET", name});
   if (!value) throw Failure(value.error().message);

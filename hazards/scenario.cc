@@ -1,35 +1,10 @@
 #include "hazards/scenario.h"
 
-#include <map>
-#include <stdexcept>
-
 namespace lockbench::hazards {
-namespace {
 
-std::map<std::string_view, Scenario>& registry() {
-  static std::map<std::string_view, Scenario> all;
-  return all;
-}
+std::vector<const Scenario*> all_scenarios() { return ScenarioRegistration::all(); }
 
-}  // namespace
-
-ScenarioRegistration::ScenarioRegistration(Scenario scenario) {
-  const std::string_view name = scenario.name;
-  if (!registry().emplace(name, std::move(scenario)).second) {
-    throw std::logic_error("two scenarios with the same name");
-  }
-}
-
-std::vector<const Scenario*> all_scenarios() {
-  std::vector<const Scenario*> all;
-  for (const auto& [name, scenario] : registry()) all.push_back(&scenario);
-  return all;
-}
-
-const Scenario* find_scenario(std::string_view name) {
-  const auto found = registry().find(name);
-  return found == registry().end() ? nullptr : &found->second;
-}
+const Scenario* find_scenario(std::string_view name) { return ScenarioRegistration::find(name); }
 
 std::optional<std::string> not_applicable(const Scenario& scenario, const Descriptor& strategy) {
   if (!scenario.for_controls) {

@@ -8,6 +8,7 @@
 
 #include "hazards/server_pool.h"
 #include "strategies/descriptor.h"
+#include "strategies/named.h"
 
 namespace lockbench::hazards {
 
@@ -54,11 +55,17 @@ struct Scenario {
   std::function<Verdict(Play&)> play;
 };
 
-/// Registers a scenario at program start; stands at the end of the scenario's file.
-class ScenarioRegistration {
- public:
-  explicit ScenarioRegistration(Scenario scenario);
-};
+/// For Scenario::exempts: the scenario is for these strategies only, `why_not` for the others.
+template <class Applies>
+auto only_if(Applies applies, std::string_view why_not) {
+  return [=](const Descriptor& strategy) -> std::optional<std::string> {
+    if (applies(strategy)) return std::nullopt;
+    return std::string(why_not);
+  };
+}
+
+/// Stands at the end of the scenario's file.
+using ScenarioRegistration = Named<Scenario>;
 
 /// Sorted by name.
 std::vector<const Scenario*> all_scenarios();

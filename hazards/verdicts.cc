@@ -110,6 +110,11 @@ std::optional<std::string> only_for_quorums(const Descriptor& strategy) {
   return "the lock does not use several independent nodes";
 }
 
+std::optional<std::string> only_with_connections(const Descriptor& strategy) {
+  if (strategy.backend == "local") return "it has no connections";
+  return std::nullopt;
+}
+
 ActorSettings fast_polling() { return {.wait = "poll:1ms"}; }
 
 std::optional<Duration> record_belief_gap(Play& play, Actor& holder, const Grant& held,

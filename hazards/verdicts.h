@@ -52,6 +52,8 @@ Verdict while_held(Play& play, const std::function<void(PrivateStore&)>& fault,
 
 /// For Scenario::exempts: the scenario applies to locks on several independent nodes only.
 std::optional<std::string> only_for_quorums(const Descriptor& strategy);
+/// Likewise, to locks with connections that a network can cut.
+std::optional<std::string> only_with_connections(const Descriptor& strategy);
 
 /// For a contender whose grant shows when the store gave up the lock: it polls every millisecond.
 /// Strategies that queue ignore this and are woken.

@@ -1,9 +1,21 @@
 #include "strategies/descriptor.h"
 
 #include <algorithm>
+#include <array>
+
+#include "strategies/words.h"
 
 namespace lockbench {
 namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::array kExpiries{"none"sv, "ttl"sv, "session"sv};
+constexpr std::array kChecks{"none"sv, "local clock"sv, "two steps"sv, "atomic"sv};
+constexpr std::array kOutcomes{
+    "safe"sv,       "double-grant"sv,   "lost-update"sv, "foreign-release"sv, "foreign-renewal"sv,
+    "stuck"sv,      "self-deadlock"sv,  "unavailable"sv, "refused"sv,         "recovers"sv,
+    "known-loss"sv, "not-applicable"sv, "not-played"sv};
 
 std::optional<RenewalTiming> timing_of(const Traits& traits,
                                        const std::optional<RenewPolicy>& asked) {
@@ -55,62 +67,12 @@ std::vector<KnownHazard> join_hazards(std::vector<KnownHazard> own,
   return own;
 }
 
-std::string_view to_string(Expiry expiry) {
-  switch (expiry) {
-    case Expiry::none:
-      return "none";
-    case Expiry::ttl:
-      return "ttl";
-    case Expiry::session:
-      return "session";
-  }
-  return "?";
-}
+std::string_view to_string(Expiry expiry) { return word_of<Expiry::session>(kExpiries, expiry); }
 
-std::string_view to_string(OwnerCheck check) {
-  switch (check) {
-    case OwnerCheck::none:
-      return "none";
-    case OwnerCheck::local_clock:
-      return "local clock";
-    case OwnerCheck::two_steps:
-      return "two steps";
-    case OwnerCheck::atomic:
-      return "atomic";
-  }
-  return "?";
-}
+std::string_view to_string(OwnerCheck check) { return word_of<OwnerCheck::atomic>(kChecks, check); }
 
 std::string_view to_string(HazardOutcome outcome) {
-  switch (outcome) {
-    case HazardOutcome::safe:
-      return "safe";
-    case HazardOutcome::double_grant:
-      return "double-grant";
-    case HazardOutcome::lost_update:
-      return "lost-update";
-    case HazardOutcome::foreign_release:
-      return "foreign-release";
-    case HazardOutcome::foreign_renewal:
-      return "foreign-renewal";
-    case HazardOutcome::stuck:
-      return "stuck";
-    case HazardOutcome::self_deadlock:
-      return "self-deadlock";
-    case HazardOutcome::unavailable:
-      return "unavailable";
-    case HazardOutcome::refused:
-      return "refused";
-    case HazardOutcome::recovers:
-      return "recovers";
-    case HazardOutcome::known_loss:
-      return "known-loss";
-    case HazardOutcome::not_applicable:
-      return "not-applicable";
-    case HazardOutcome::not_played:
-      return "not-played";
-  }
-  return "?";
+  return word_of<HazardOutcome::not_played>(kOutcomes, outcome);
 }
 
 }  // namespace lockbench

@@ -6,6 +6,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "strategies/duration.h"
 
@@ -93,11 +94,12 @@ class Services;
 /// An Env for a service, from the run's EnvSource; a system Env if the run has none.
 std::unique_ptr<Env> make_service_env(Services& services);
 
-/// Passes everything on to another Env, which must outlive it. The base of meters, traces and
-/// faults.
+/// Passes everything on to another Env, which must outlive it unless it is given away. The base of
+/// meters, traces and faults.
 class ForwardingEnv : public Env {
  public:
   explicit ForwardingEnv(Env& inner) : inner_(inner) {}
+  explicit ForwardingEnv(std::unique_ptr<Env> inner) : owned_(std::move(inner)), inner_(*owned_) {}
 
   TimePoint now() override { return inner_.now(); }
   WallTime wall_now() override { return inner_.wall_now(); }
@@ -118,6 +120,7 @@ class ForwardingEnv : public Env {
   void report(const std::string& failure) override { inner_.report(failure); }
 
  private:
+  const std::unique_ptr<Env> owned_;
   Env& inner_;
 };
 

@@ -38,11 +38,12 @@ void Renewal::stop() noexcept { scheduler_.stop(*this); }
 RenewalScheduler& renewal_scheduler(Services& services) {
   return services.get_or_make<RenewalScheduler>([&] {
     return std::make_shared<RenewalScheduler>(make_service_env(services),
-                                              services.get<RenewalObserver>());
+                                              services.get<StrategyObserver>());
   });
 }
 
-RenewalScheduler::RenewalScheduler(std::unique_ptr<Env> env, RenewalObserver& observer, Drive drive)
+RenewalScheduler::RenewalScheduler(std::unique_ptr<Env> env, StrategyObserver& observer,
+                                   Drive drive)
     : env_(std::move(env)), observer_(observer), drive_(drive) {}
 
 RenewalScheduler::~RenewalScheduler() = default;

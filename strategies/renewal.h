@@ -13,15 +13,10 @@
 #include "strategies/carrier.h"
 #include "strategies/env.h"
 #include "strategies/lease.h"
+#include "strategies/observer.h"
 #include "strategies/renewal_timing.h"
 
 namespace lockbench {
-
-enum class RenewalAnswer {
-  renewed,
-  not_owner,
-  failed,  ///< no answer, or an error: it may have taken effect
-};
 
 /// Renews many leases at once on one store, on its own connection. Used by the scheduler only, by
 /// one thread at a time.
@@ -49,25 +44,6 @@ struct RenewalOrder {
   std::optional<Duration> cap{};      ///< no renewal beyond this time after the grant
   std::vector<std::string> channels;  ///< one, or one for each node
   int quorum = 1;                     ///< how many channels must renew it
-};
-
-/// The result of one renewal.
-struct RenewalReport {
-  RenewalAnswer outcome = RenewalAnswer::failed;
-  int commands = 0;  ///< that were sent: one per node asked
-  /// How long after its due time it was sent; of one that is tried again, after the first due time.
-  Duration slip{};
-  Duration duration{};  ///< from sending to the answer
-  Duration margin{};    ///< validity left at the answer; negative: it had ended
-  std::string reason;   ///< for failures
-};
-
-/// Sees every renewal; this base class ignores them. Called by the scheduler; must not call back,
-/// nor wait.
-class RenewalObserver {
- public:
-  virtual ~RenewalObserver() = default;
-  virtual void on_renewal(const RenewalReport& /*report*/) {}
 };
 
 class RenewalScheduler;
@@ -107,7 +83,7 @@ class RenewalScheduler {
   enum class Drive { own_task, by_hand };
 
   /// `by_hand` is for simulated time: the caller calls run_due().
-  RenewalScheduler(std::unique_ptr<Env> env, RenewalObserver& observer,
+  RenewalScheduler(std::unique_ptr<Env> env, StrategyObserver& observer,
                    Drive drive = Drive::own_task);
   RenewalScheduler(const RenewalScheduler&) = delete;
   RenewalScheduler& operator=(const RenewalScheduler&) = delete;
@@ -160,7 +136,7 @@ class RenewalScheduler {
   void settle(const Flight& flight);
 
   std::unique_ptr<Env> env_;
-  RenewalObserver& observer_;
+  StrategyObserver& observer_;
   const Drive drive_;
   mutable std::mutex mutex_;
   std::map<std::string, Channel> channels_;

@@ -3,17 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 namespace lockbench {
-namespace {
-
-std::map<std::string_view, StoreKind>& kinds() {
-  static std::map<std::string_view, StoreKind> by_name;
-  return by_name;
-}
-
-}  // namespace
 
 bool is_run_id(std::string_view text) {
   constexpr std::string_view kForm = "00000000T000000Z-xxxxxx";
@@ -37,18 +28,11 @@ bool is_of_run(std::string_view id, std::string_view run_id) {
          id.find_first_not_of("0123456789", 1) == std::string_view::npos;
 }
 
-StoreRegistration::StoreRegistration(const StoreKind& kind) { kinds()[kind.name] = kind; }
-
-std::vector<const StoreKind*> store_kinds() {
-  std::vector<const StoreKind*> all;
-  for (const auto& [name, kind] : kinds()) all.push_back(&kind);
-  return all;
-}
+std::vector<const StoreKind*> store_kinds() { return StoreRegistration::all(); }
 
 const StoreKind* find_store_kind(std::string_view backend) {
-  const auto found = kinds().find(backend);
-  const bool built = found != kinds().end() && found->second.not_built.empty();
-  return built ? &found->second : nullptr;
+  const StoreKind* const kind = StoreRegistration::find(backend);
+  return kind != nullptr && kind->not_built.empty() ? kind : nullptr;
 }
 
 bool is_local(std::string_view host) {

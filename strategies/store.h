@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "strategies/descriptor.h"
+#include "strategies/named.h"
 #include "strategies/url.h"
 
 namespace lockbench {
@@ -104,10 +105,7 @@ struct StoreKind {
   std::string (*complete)(const std::string& url) = nullptr;
 };
 
-class StoreRegistration {
- public:
-  explicit StoreRegistration(const StoreKind& kind);
-};
+using StoreRegistration = Named<StoreKind>;
 
 /// By name; those that this build leaves out as well.
 std::vector<const StoreKind*> store_kinds();

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <cerrno>
+#include <ctime>
 #include <exception>
 #include <memory>
 #include <utility>
@@ -57,6 +58,14 @@ tl::expected<Thread, std::string> Thread::start(Body body, OnFailure on_failure,
   start.release();  // NOLINT(bugprone-unused-return-value): the thread owns it now
   thread.started_ = true;
   return thread;
+}
+
+Duration Thread::cpu_time() const {
+  clockid_t clock{};
+  timespec used{};
+  if (!started_ || ::pthread_getcpuclockid(handle_, &clock) != 0) return {};
+  if (::clock_gettime(clock, &used) != 0) return {};
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 
 void Thread::finish() noexcept {

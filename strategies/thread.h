@@ -10,6 +10,8 @@
 #include <tl/expected.hpp>
 #include <type_traits>
 
+#include "strategies/duration.h"
+
 namespace lockbench {
 
 /// A thread whose body cannot end the program: what it throws becomes a line of text. Asks the body
@@ -38,6 +40,8 @@ class Thread {
   ~Thread() { finish(); }
 
   bool started() const { return started_; }
+  /// What it has used of a processor so far; zero if the body is over, or without a thread.
+  Duration cpu_time() const;
   /// Asks the body to stop, and joins. Does nothing without a thread.
   void finish() noexcept;
 

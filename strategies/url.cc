@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <utility>
+
+#include "strategies/number.h"
 
 namespace lockbench {
 namespace {
@@ -64,19 +67,18 @@ tl::expected<HostPort, std::string_view> parse_host(std::string_view text, std::
     return tl::unexpected<std::string_view>("a space in the host name");
   }
   if (text.empty()) return address;
-  text.remove_prefix(1);
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, address.port);
-  if (error != std::errc() || rest != end || address.port == 0) {
+  const auto given = parse_number<std::uint16_t>(text.substr(1));
+  if (!given || *given == 0) {
     return tl::unexpected<std::string_view>("the port must be a number from 1 to 65535");
   }
+  address.port = *given;
   return address;
 }
 
 /// Where the path begins, or the query. A question mark before the @ is part of a password.
 std::size_t end_of_servers(std::string_view text, const UrlForm& form) {
   const std::size_t slash = std::min(text.find('/'), text.size());
-  if (!form.query) return slash;
+  if (!form.query && !form.tls) return slash;
   const std::size_t at = text.substr(0, slash).rfind('@');
   return std::min(text.find('?', at == std::string_view::npos ? 0 : at), slash);
 }
@@ -132,7 +134,7 @@ tl::expected<Url, std::string> parse_url(std::string_view text, const UrlForm& f
   const std::size_t end = end_of_servers(text, form);
   std::string_view servers = text.substr(0, end);
   text.remove_prefix(end);
-  if (form.query) url.query = cut_at(text, '?');
+  if (form.query || form.tls) url.query = cut_at(text, '?');
   url.path = text;
   if (form.login != UrlForm::Login::none) {
     const std::size_t at = servers.rfind('@');
@@ -160,6 +162,11 @@ tl::expected<Url, std::string> parse_url(std::string_view text, const UrlForm& f
     }
     url.hosts.push_back(*std::move(host));
     servers = rest;
+  }
+  if (form.tls) {
+    auto settings = parse_tls_query(url.query);
+    if (!settings) return tl::unexpected(std::move(settings.error()));
+    url.tls = std::make_shared<const TlsSettings>(*std::move(settings));
   }
   return url;
 }

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
 #include <vector>
+
+#include "strategies/tls.h"
 
 namespace lockbench {
 
@@ -23,8 +26,9 @@ struct Url {
   std::string scheme;
   std::string user, password;  ///< percent-decoded
   std::vector<HostPort> hosts;
-  std::string path;   ///< from the slash on; not decoded
-  std::string query;  ///< behind the question mark; not decoded
+  std::string path;                        ///< from the slash on; not decoded
+  std::string query;                       ///< behind the question mark; not decoded
+  std::shared_ptr<const TlsSettings> tls;  ///< read from the query; null: none
 };
 
 /// What one kind of server accepts as its URL.
@@ -46,6 +50,7 @@ struct UrlForm {
   /// else.
   std::string_view must_encode = {};
   bool query = false;  ///< may follow; otherwise a question mark is part of the path
+  bool tls = false;    ///< the query may follow, and has TlsSettings
 };
 
 /// The error says what is wrong and what is allowed. It never repeats the text, which may hold a

@@ -17,14 +17,20 @@ FamilyBook::FamilyBook(std::string store, std::string family, TimePoint began)
 
 void FamilyBook::take(const Happenings& happenings, const LockRecord& record, std::uint64_t held,
                       std::uint64_t waiting) {
-  for (const Happening& event : happenings.list) count(event);
-  if (happenings.unseen_holdings > 0) {
-    figures_.acquisitions += happenings.unseen_holdings;
-    figures_.releases += happenings.unseen_holdings;
-    acquired_.add(record.at, happenings.unseen_holdings);
-    released_.add(record.at, happenings.unseen_holdings);
+  using Kind = Moment::Kind;
+  add(figures_, happenings);
+  for (const Happening& event : happenings.list) {
+    if (event.lasted) figures_.hold.record(*event.lasted);
+    if (event.margin) lower(figures_.smallest_margin, *event.margin);
+    if (event.kind == Kind::expired && event.was_renewed) ++figures_.expired_after_renewal;
+    if (event.kind != Kind::granted) continue;
+    owners_.add(event.owner);
+    if (!event.counted) continue;
+    acquired_.add(event.at);
+    frequent_.add(event.owner);
+    if (event.waited) figures_.wait.record(*event.waited);
   }
-  figures_.minority_votes += happenings.minority ? 1 : 0;
+  if (happenings.unseen_holdings > 0) acquired_.add(record.at, happenings.unseen_holdings);
   coalesced_ = coalesced_ || happenings.coalesced;
   if (const auto changes = happenings.changes_of_holding) {
     changes_per_holding_ =
@@ -35,47 +41,6 @@ void FamilyBook::take(const Happenings& happenings, const LockRecord& record, st
   figures_.waiting_now += record.waiting - waiting;
   figures_.most_waiting = std::max(figures_.most_waiting, figures_.waiting_now);
   queue_.set(record.at, figures_.waiting_now);
-}
-
-void FamilyBook::count(const Happening& event) {
-  using Kind = Moment::Kind;
-  if (event.lasted) figures_.hold.record(*event.lasted);
-  if (event.margin) lower(figures_.smallest_margin, *event.margin);
-  figures_.thin_margins += event.thin ? 1 : 0;
-  figures_.without_ttl += event.leaked ? 1 : 0;
-  switch (event.kind) {
-    case Kind::granted:
-      figures_.taken_over += event.took_over ? 1 : 0;
-      owners_.add(event.owner);
-      if (!event.counted) break;
-      ++figures_.acquisitions;
-      acquired_.add(event.at);
-      frequent_.add(event.owner);
-      if (event.waited) figures_.wait.record(*event.waited);
-      break;
-    case Kind::renewed:
-      ++figures_.renewals;
-      break;
-    case Kind::released:
-      ++figures_.releases;
-      released_.add(event.at);
-      break;
-    case Kind::expired:
-      ++figures_.expired_while_held;
-      figures_.expired_after_renewal += event.was_renewed ? 1 : 0;
-      break;
-    case Kind::undecided:
-      ++figures_.undecided;
-      break;
-    case Kind::session_lost:
-      ++figures_.session_lost;
-      break;
-    case Kind::owner_changed:
-      ++figures_.owner_changed;
-      break;
-    case Kind::queue_changed:
-      break;
-  }
 }
 
 void FamilyBook::lock_added(std::uint64_t key, bool forgets) {
@@ -95,7 +60,6 @@ FamilyPicture FamilyBook::picture(TimePoint now, Accuracy of_source) {
         static_cast<double>(frequent_.most()) / static_cast<double>(figures.acquisitions);
   }
   figures.acquisitions_per_second = acquired_.rate(now, began_);
-  figures.releases_per_second = released_.rate(now, began_);
   // Where whole holdings were seen and nothing ever came together, each change was seen.
   const bool all_seen = of_source == Accuracy::at_least && !coalesced_ && figures_.hold.count() > 0;
   figures.accuracy = all_seen ? Accuracy::exact : of_source;
@@ -108,35 +72,40 @@ FamilyPicture FamilyBook::picture(TimePoint now, Accuracy of_source) {
   return picture;
 }
 
-void count(LockCounts& counts, const Happening& event) {
+void add(Counts& counts, const Happenings& happenings) {
   using Kind = Moment::Kind;
-  counts.without_ttl += event.leaked ? 1 : 0;
-  counts.thin_margins += event.thin ? 1 : 0;
-  switch (event.kind) {
-    case Kind::granted:
-      counts.acquisitions += event.counted ? 1 : 0;
-      counts.taken_over += event.took_over ? 1 : 0;
-      break;
-    case Kind::renewed:
-      ++counts.renewals;
-      break;
-    case Kind::released:
-      ++counts.releases;
-      break;
-    case Kind::expired:
-      ++counts.expired;
-      break;
-    case Kind::undecided:
-      ++counts.undecided;
-      break;
-    case Kind::session_lost:
-      ++counts.session_lost;
-      break;
-    case Kind::owner_changed:
-      ++counts.owner_changed;
-      break;
-    case Kind::queue_changed:
-      break;
+  counts.acquisitions += happenings.unseen_holdings;
+  counts.releases += happenings.unseen_holdings;
+  counts.minority_votes += happenings.minority ? 1 : 0;
+  for (const Happening& event : happenings.list) {
+    counts.without_ttl += event.leaked ? 1 : 0;
+    counts.thin_margins += event.thin ? 1 : 0;
+    switch (event.kind) {
+      case Kind::granted:
+        counts.acquisitions += event.counted ? 1 : 0;
+        counts.taken_over += event.took_over ? 1 : 0;
+        break;
+      case Kind::renewed:
+        ++counts.renewals;
+        break;
+      case Kind::released:
+        ++counts.releases;
+        break;
+      case Kind::expired:
+        ++counts.expired_while_held;
+        break;
+      case Kind::undecided:
+        ++counts.undecided;
+        break;
+      case Kind::session_lost:
+        ++counts.session_lost;
+        break;
+      case Kind::owner_changed:
+        ++counts.owner_changed;
+        break;
+      case Kind::queue_changed:
+        break;
+    }
   }
 }
 

@@ -32,12 +32,10 @@ class FamilyBook {
   const Figures& figures() const { return figures_; }
 
  private:
-  void count(const Happening& event);
-
   const std::string store_, family_;
   const TimePoint began_;
   Figures figures_;
-  PerSecond acquired_{16}, released_{16};
+  PerSecond acquired_{16};
   Lows queue_;
   Distinct owners_, locks_;
   Frequent frequent_;
@@ -46,7 +44,7 @@ class FamilyBook {
   std::uint64_t changes_per_holding_ = 0;  ///< fewest seen; 0: none yet
 };
 
-/// Adds one thing that happened to a lock's counts.
-void count(LockCounts& counts, const Happening& event);
+/// Counts what happened to a lock; not how many wait.
+void add(Counts& counts, const Happenings& happenings);
 
 }  // namespace lockbench::watch

@@ -53,15 +53,8 @@ std::string counted(std::uint64_t number, std::string_view one, std::string_view
 
 /// How far the count can be trusted.
 std::string_view bound_of(const Figures& figures) {
-  switch (figures.accuracy) {
-    case Accuracy::exact:
-      return "";
-    case Accuracy::at_least:
-      return "at least ";
-    case Accuracy::sampled:
-      return "in samples, ";
-  }
-  return "";
+  constexpr std::array<std::string_view, 3> kBounds{"", "at least ", "in samples, "};
+  return kBounds[static_cast<std::size_t>(figures.accuracy)];
 }
 
 /// The findings about one family.
@@ -190,9 +183,6 @@ class FamilyFindings {
   }
 
   void held() {
-    const auto held_for = [](const LockPicture& lock) {
-      return lock.held_for ? seconds(*lock.held_for) : 0.0;
-    };
     if (figures_.renewal_stopped_now > 0) {
       add(Kind::renewal_stopped, figures_.renewal_stopped_now, worst(&Figures::renewal_stopped_now),
           fmt::format("the renewal of {} is overdue by more than half of the interval",
@@ -200,8 +190,9 @@ class FamilyFindings {
           "look at the holder now: it hangs, is cut off, or died; the lock expires soon");
     }
     if (figures_.held_long_now > 0) {
-      add(Kind::held_long, figures_.held_long_now, worst([&](const LockPicture& lock) {
-            return lock.figures.held_long_now > 0 ? held_for(lock) : 0.0;
+      add(Kind::held_long, figures_.held_long_now, worst([](const LockPicture& lock) {
+            const Figures& its = lock.figures;
+            return its.held_long_now > 0 && its.oldest_hold ? seconds(*its.oldest_hold) : 0.0;
           }),
           fmt::format("{} held for too long now, up to {}", counted(figures_.held_long_now, "lock"),
                       time(figures_.oldest_hold.value_or(Duration::zero()))),

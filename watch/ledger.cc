@@ -15,15 +15,19 @@ constexpr std::size_t kMostEndpoints = 256, kMostProposals = 50;
 }  // namespace
 
 double hurt_of(const LockRecord& record, TimePoint now, bool held_long) {
-  const LockCounts& counts = record.counts;
-  double hurt = 20.0 * counts.owner_changed + 10.0 * counts.expired + 10.0 * counts.taken_over +
-                5.0 * counts.session_lost + 5.0 * counts.minority + 2.0 * counts.without_ttl;
+  const Counts& counts = record.counts;
+  const auto times = [](double weight, std::uint64_t count) {
+    return weight * static_cast<double>(count);
+  };
+  double hurt = times(20, counts.owner_changed) + times(10, counts.expired_while_held) +
+                times(10, counts.taken_over) + times(5, counts.session_lost) +
+                times(5, counts.minority_votes) + times(2, counts.without_ttl);
   if (record.is_leak(now)) hurt += 20;
   if (record.renewal_stopped(now)) hurt += 20;
   if (held_long) hurt += 20;
-  hurt += static_cast<double>(record.waiting);
+  hurt += times(1, record.waiting);
   // Among those that do not hurt, the busy ones.
-  hurt += 1e-3 * counts.most_waiting + 1e-6 * counts.acquisitions;
+  hurt += times(1e-3, counts.most_waiting) + times(1e-6, counts.acquisitions);
   return hurt;
 }
 
@@ -86,16 +90,14 @@ void Ledger::State::take(std::size_t place, Sighting sighting) {
   queued = queued || (sighting.waiting && sighting.waiting->size() > 1);
   if (sighting.overran) book.overran();
   book.refused(sighting.refused);
-  record.counts.refused += static_cast<std::uint32_t>(sighting.refused);
+  record.counts.refused += sighting.refused;
   const Judgement judgement{.salt = salt,
                             .accuracy = endpoint.picture.facts.accuracy,
                             .epoch = endpoint.epoch,
                             .sees_since = endpoint.sees_since,
-                            .taken_over_within = options.taken_over_within,
                             .changes_per_holding = book.changes_per_holding()};
   const Happenings happenings = derive(record, std::move(sighting), judgement);
   for (const Happening& event : happenings.list) {
-    count(record.counts, event);
     if (event.kind != Moment::Kind::granted) continue;
     owners.add(event.owner);
     if (!event.counted) continue;
@@ -104,11 +106,8 @@ void Ledger::State::take(std::size_t place, Sighting sighting) {
     if (event.ttl) ttl.record(*event.ttl);
   }
   acquired.add(record.at, happenings.unseen_holdings);
-  record.counts.acquisitions += static_cast<std::uint32_t>(happenings.unseen_holdings);
-  record.counts.releases += static_cast<std::uint32_t>(happenings.unseen_holdings);
-  record.counts.minority += happenings.minority ? 1 : 0;
-  record.counts.most_waiting =
-      std::max(record.counts.most_waiting, static_cast<std::uint32_t>(record.waiting));
+  add(record.counts, happenings);
+  record.counts.most_waiting = std::max(record.counts.most_waiting, record.waiting);
   book.take(happenings, record, held_before, waiting_before);
   held += record.holders.size() - held_before;
   waiting += record.waiting - waiting_before;
@@ -181,7 +180,7 @@ void Ledger::seen(const std::string& endpoint, Sighting sighting) {
   }
 }
 
-void Ledger::proposed(const std::string& /*endpoint*/, std::string pattern, Shape /*shape*/) {
+void Ledger::proposed(std::string pattern) {
   State& state = *state_;
   const std::lock_guard guard(state.mutex);
   if (state.proposals.size() < kMostProposals) state.proposals.insert(std::move(pattern));

@@ -17,9 +17,6 @@ namespace lockbench::watch {
 struct LedgerOptions {
   std::uint64_t most_locks = 1'000'000;  ///< that are followed at once
   std::size_t most_families = 50;        ///< further ones share "other"
-  std::size_t most_worst = 20;           ///< locks in a picture
-  /// A lock that another client gets so soon after it expired was taken over.
-  Duration taken_over_within = std::chrono::seconds(1);
   /// Holdings longer than this are long; nothing: than ten times the family's p99.
   std::optional<Duration> held_longer;
   /// Of owners' hashes; nothing: a random one, so that hashes of two watches differ.
@@ -60,7 +57,7 @@ class Ledger : public Sink {
 
   void facts(const SourceFacts& facts) override;
   void seen(const std::string& endpoint, Sighting sighting) override;
-  void proposed(const std::string& endpoint, std::string pattern, Shape shape) override;
+  void proposed(std::string pattern) override;
   void blind(const std::string& endpoint, TimePoint at, std::string reason) override;
   void sees(const std::string& endpoint, TimePoint at) override;
   void missed(const std::string& endpoint, std::uint64_t changes, std::string reason) override;

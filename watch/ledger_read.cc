@@ -11,6 +11,8 @@ namespace {
 
 /// Records that are looked at while sources wait: less than a millisecond.
 constexpr std::size_t kChunk = 4096;
+/// Locks in a picture.
+constexpr std::size_t kMostWorst = 20;
 
 /// Index of dispersion of counts; nothing for too few seconds or events.
 std::optional<double> dispersion_of(const std::vector<std::uint32_t>& counts) {
@@ -45,20 +47,13 @@ std::vector<std::optional<Duration>> long_from(const std::vector<FamilyBook>& bo
   return bounds;
 }
 
-std::optional<Duration> held_for(const LockRecord& record, TimePoint now) {
+/// For how long the one that began first has held, or waited.
+template <class Parties>
+std::optional<Duration> longest_of(const Parties& parties, TimePoint now) {
   std::optional<Duration> longest;
-  for (const Holding& holding : record.holders) {
-    const Duration held = std::max(now - holding.since, Duration::zero());
-    longest = longest ? std::max(*longest, held) : held;
-  }
-  return longest;
-}
-
-std::optional<Duration> waited_for(const LockRecord& record, TimePoint now) {
-  std::optional<Duration> longest;
-  for (const Waiter& waiter : record.waiters) {
-    const Duration waited = std::max(now - waiter.since, Duration::zero());
-    longest = longest ? std::max(*longest, waited) : waited;
+  for (const auto& party : parties) {
+    const Duration lasted = std::max(now - party.since, Duration::zero());
+    longest = longest ? std::max(*longest, lasted) : lasted;
   }
   return longest;
 }
@@ -70,15 +65,15 @@ void raise(std::optional<Duration>& longest, const std::optional<Duration>& one)
 /// What only the locks themselves tell of their families, and which hurt most.
 class Scan {
  public:
-  Scan(TimePoint now, std::size_t most, std::vector<std::optional<Duration>> bounds)
-      : now_(now), most_(most), bounds_(std::move(bounds)), most_waiting_(bounds_.size()) {}
+  Scan(TimePoint now, std::vector<std::optional<Duration>> bounds)
+      : now_(now), bounds_(std::move(bounds)), most_waiting_(bounds_.size()) {}
 
   void look(std::size_t place, const LockRecord& record, std::vector<FamilyPicture>& families) {
     Figures& figures = families[record.family].figures;
     const bool is_long = is_held_long(record);
     if (!record.is_free()) {
-      raise(figures.oldest_hold, held_for(record, now_));
-      raise(figures.oldest_wait, waited_for(record, now_));
+      raise(figures.oldest_hold, longest_of(record.holders, now_));
+      raise(figures.oldest_wait, longest_of(record.waiters, now_));
       figures.without_ttl_now += record.is_leak(now_) ? 1 : 0;
       figures.held_long_now += is_long ? 1 : 0;
       figures.renewal_stopped_now += record.renewal_stopped(now_) ? 1 : 0;
@@ -91,7 +86,7 @@ class Scan {
   }
 
   bool is_held_long(const LockRecord& record) const {
-    const auto held = held_for(record, now_);
+    const auto held = longest_of(record.holders, now_);
     const auto& bound = bounds_[record.family];
     return held && bound && *held > *bound;
   }
@@ -107,8 +102,8 @@ class Scan {
  private:
   /// A heap of the worst, the least of them on top.
   void keep(std::size_t place, double hurt) {
-    if (worst_.size() == most_ && (most_ == 0 || hurt <= worst_.front().first)) return;
-    if (worst_.size() == most_) {
+    if (worst_.size() == kMostWorst) {
+      if (hurt <= worst_.front().first) return;
       std::pop_heap(worst_.begin(), worst_.end(), std::greater<>());
       worst_.pop_back();
     }
@@ -117,7 +112,6 @@ class Scan {
   }
 
   const TimePoint now_;
-  const std::size_t most_;
   const std::vector<std::optional<Duration>> bounds_;
   std::vector<std::uint64_t> most_waiting_;
   std::vector<std::pair<double, std::size_t>> worst_;
@@ -127,31 +121,17 @@ LockPicture picture_of(const LockRecord& record, const LockDetails* details,
                        const FamilyPicture& family, TimePoint now) {
   LockPicture picture{
       .name = record.name, .store = family.store, .family = family.family, .shape = record.shape};
-  const LockCounts& counts = record.counts;
   Figures& figures = picture.figures;
-  figures.acquisitions = counts.acquisitions;
-  figures.releases = counts.releases;
-  figures.renewals = counts.renewals;
-  figures.expired_while_held = counts.expired;
-  figures.undecided = counts.undecided;
-  figures.session_lost = counts.session_lost;
-  figures.taken_over = counts.taken_over;
-  figures.owner_changed = counts.owner_changed;
-  figures.without_ttl = counts.without_ttl;
-  figures.refused = counts.refused;
-  figures.minority_votes = counts.minority;
-  figures.thin_margins = counts.thin_margins;
+  static_cast<Counts&>(figures) = record.counts;
   figures.held_now = record.holders.size();
   figures.waiting_now = record.waiting;
-  figures.most_waiting = counts.most_waiting;
   figures.without_ttl_now = record.is_leak(now) ? 1 : 0;
   figures.renewal_stopped_now = record.renewal_stopped(now) ? 1 : 0;
-  figures.oldest_hold = held_for(record, now);
-  figures.oldest_wait = waited_for(record, now);
+  figures.oldest_hold = longest_of(record.holders, now);
+  figures.oldest_wait = longest_of(record.waiters, now);
   figures.waits_known = family.figures.waits_known;
   figures.accuracy = family.figures.accuracy;
   if (!record.holders.empty()) picture.holder = shown_hash(record.holders.front().owner);
-  picture.held_for = figures.oldest_hold;
   if (record.expiry) picture.ttl_left = std::max(*record.expiry - now, Duration::zero());
   if (record.renewals > 1) picture.renewal_interval = record.renewal_interval;
   if (details == nullptr) return picture;
@@ -204,7 +184,7 @@ Picture Ledger::read(TimePoint now) {
     bounds = long_from(state.books, state.options);
     places = state.locks.size();
   }
-  Scan scan(now, state.options.most_worst, std::move(bounds));
+  Scan scan(now, std::move(bounds));
   for (std::size_t from = 0; from < places; from += kChunk) {
     const std::lock_guard guard(state.mutex);
     for (std::size_t place = from; place < std::min(from + kChunk, places); ++place) {
@@ -263,7 +243,7 @@ Usage Ledger::usage(TimePoint now) {
   for (std::size_t from = 0; from < places; from += kChunk) {
     const std::lock_guard guard(state.mutex);
     for (std::size_t place = from; place < std::min(from + kChunk, places); ++place) {
-      const std::uint32_t acquisitions = state.locks.at(place).counts.acquisitions;
+      const std::uint64_t acquisitions = state.locks.at(place).counts.acquisitions;
       if (acquisitions > 0) usage.by_lock.push_back(acquisitions);
     }
   }

@@ -14,6 +14,8 @@ constexpr Duration kTtlError = 20ms;
 /// A margin below this share of the TTL is thin.
 constexpr int kThin = 10;
 constexpr Duration kMinorityFor = 500ms;
+/// A lock that another client gets so soon after it expired was taken over.
+constexpr Duration kTakenOverWithin = 1s;
 /// SETNX and EXPIRE are two commands, but of one moment.
 constexpr Duration kLeakAfter = 1s;
 constexpr std::uint32_t kEnoughRenewals = 2;
@@ -39,14 +41,14 @@ class Step {
   }
 
  private:
-  /// Whose holding or waiting begins with this sighting has done so for an unknown time.
+  /// Whether what this sighting shows first may have begun before it.
   bool begins_unseen() const {
     if (!beginning_) return false;
     if (judgement_.accuracy == Accuracy::sampled) return next_.first_look || record_.known;
     return next_.changes == 0 || next_.first_look || record_.known;
   }
 
-  /// Who has only a minority of a quorum's nodes has no lock.
+  /// A client with a minority of the nodes does not hold the lock.
   void judge_quorum() {
     const bool minority =
         !next_.holders.empty() && next_.votes && next_.nodes && *next_.votes * 2 <= *next_.nodes;
@@ -243,7 +245,7 @@ class Step {
       event.waited = std::max(holding.since - waiter->since, Duration::zero());
     }
     event.took_over = record_.expired_at && record_.expired_owner != holding.owner &&
-                      holding.since - *record_.expired_at <= judgement_.taken_over_within;
+                      holding.since - *record_.expired_at <= kTakenOverWithin;
     record_.expired_at.reset();
     record_.extended = holding.since;
     found_.list.push_back(event);

@@ -17,13 +17,6 @@ inline constexpr Duration kClockError = std::chrono::milliseconds(5);
 /// An end that lies less than this before the expiry may have been either.
 inline constexpr Duration kUndecidedWithin = std::chrono::milliseconds(100);
 
-/// How often each thing happened to one lock.
-struct LockCounts {
-  std::uint32_t acquisitions = 0, releases = 0, renewals = 0, expired = 0, undecided = 0,
-                session_lost = 0, taken_over = 0, owner_changed = 0, without_ttl = 0, refused = 0,
-                minority = 0, most_waiting = 0, thin_margins = 0;
-};
-
 struct Holding {
   std::uint64_t owner = 0;  ///< a hash
   TimePoint since{};
@@ -66,7 +59,7 @@ struct LockRecord {
   std::uint64_t expired_owner = 0;
   std::optional<TimePoint> minority_since;
   bool minority_counted = false;
-  LockCounts counts;
+  Counts counts;
 
   bool is_free() const { return holders.empty() && waiting == 0; }
   /// Was renewed often enough to say that it is not any more.
@@ -111,7 +104,6 @@ struct Judgement {
   Accuracy accuracy = Accuracy::sampled;
   std::uint32_t epoch = 0;
   TimePoint sees_since{};
-  Duration taken_over_within{};
   /// The fewest changes of a key from grant to release, in its family.
   std::uint64_t changes_per_holding = 2;
 };

@@ -11,35 +11,39 @@
 
 namespace lockbench::watch {
 
-/// What is known of a family of locks, or of one lock: counts only grow from the start of the
-/// watch. Plain data: a picture is a copy, and reading one never holds up a source.
-struct Figures {
+/// How often each thing happened to one lock, or to the locks of a family, since the watch began.
+struct Counts {
   std::uint64_t acquisitions = 0, releases = 0;
   std::uint64_t renewals = 0;  ///< seen as a TTL that grew under the same holder
   std::uint64_t expired_while_held = 0;
-  std::uint64_t overran = 0;    ///< of the expired ones, those whose holders were seen alive later
   std::uint64_t undecided = 0;  ///< ended so close to the expiry that either is possible
   std::uint64_t session_lost = 0;
-  std::uint64_t taken_over = 0;     ///< taken by another client shortly after it had expired
-  std::uint64_t owner_changed = 0;  ///< without a release in between that could be seen
-  std::uint64_t without_ttl = 0;    ///< holdings that never end by themselves, where a TTL could be
+  std::uint64_t taken_over = 0;      ///< taken by another client shortly after it had expired
+  std::uint64_t owner_changed = 0;   ///< without a release in between that could be seen
+  std::uint64_t without_ttl = 0;     ///< holdings that never end by themselves, where a TTL could
+  std::uint64_t refused = 0;         ///< attempts, as far as MONITOR showed them
+  std::uint64_t minority_votes = 0;  ///< of a quorum: sightings without a majority
+  std::uint64_t thin_margins = 0;    ///< released or renewed with less than a tenth of the TTL left
+  std::uint64_t most_waiting = 0;    ///< at once, so far
+};
+
+/// What is known of a family of locks, or of one lock. Plain data: a picture is a copy, and reading
+/// one never holds up a source.
+struct Figures : Counts {
   std::uint64_t expired_after_renewal = 0;  ///< of the expired ones, those renewed at least twice
-  std::uint64_t refused = 0;                ///< attempts, as far as MONITOR showed them
-  std::uint64_t minority_votes = 0;         ///< of a quorum: sightings without a majority
+  std::uint64_t overran = 0;                ///< of the expired ones, those seen alive later
   std::uint64_t held_now = 0, waiting_now = 0;
   std::uint64_t without_ttl_now = 0;                 ///< of those held now
   std::uint64_t held_long_now = 0;                   ///< longer than usual, or than the user allows
   std::uint64_t renewal_stopped_now = 0;             ///< were renewed in time, and are not any more
-  std::uint64_t most_waiting = 0;                    ///< at once, so far
   std::optional<Duration> oldest_hold, oldest_wait;  ///< now
   loadgen::HistogramSnapshot hold, wait;             ///< of those that ended; of families only
   bool waits_known = false;                          ///< the store tells who waits or how many
-  std::uint64_t thin_margins = 0;  ///< released or renewed with less than a tenth of the TTL left
-  std::optional<Duration> smallest_margin;  ///< TTL left when released or renewed
-  double largest_share = 0;                 ///< of the acquisitions, of the client that took most
+  std::optional<Duration> smallest_margin;           ///< TTL left when released or renewed
+  double largest_share = 0;  ///< of the acquisitions, of the client that took most
   std::uint64_t owners = 0;  ///< distinct ones, estimated; a lock with a new token for each
                              ///< acquisition shows as many
-  double acquisitions_per_second = 0, releases_per_second = 0;  ///< in the last seconds
+  double acquisitions_per_second = 0;  ///< in the last seconds
   Accuracy accuracy = Accuracy::sampled;
 };
 
@@ -68,7 +72,7 @@ struct LockPicture {
   Shape shape = Shape::unknown;
   Figures figures;
   std::optional<std::string> holder;  ///< a hash
-  std::optional<Duration> held_for, ttl_left;
+  std::optional<Duration> ttl_left;
   std::optional<Duration> renewal_interval;  ///< as learned from at least two renewals
   std::vector<Moment> history;               ///< the latest, a bounded number, oldest first
 };

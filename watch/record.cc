@@ -1,11 +1,24 @@
 #include "watch/record.h"
 
 #include <algorithm>
+#include <array>
 
 #include "watch/findings.h"
 
 namespace lockbench::watch {
 namespace {
+
+// Each in the order of its enum.
+constexpr std::array<std::string_view, 3> kAccuracies{"exact", "at_least", "sampled"};
+constexpr std::array<std::string_view, 12> kShapes{
+    "unknown",  "token",          "fenced_token",   "redisson_hash", "quorum", "etcd_queue",
+    "etcd_key", "sequence_nodes", "ephemeral_node", "advisory",      "row",    "table_row"};
+constexpr std::array<std::string_view, 8> kMoments{"granted",       "renewed",      "released",
+                                                   "expired",       "undecided",    "session_lost",
+                                                   "owner_changed", "queue_changed"};
+static_assert(kAccuracies.size() == static_cast<std::size_t>(Accuracy::sampled) + 1);
+static_assert(kShapes.size() == static_cast<std::size_t>(Shape::table_row) + 1);
+static_assert(kMoments.size() == static_cast<std::size_t>(Moment::Kind::queue_changed) + 1);
 
 std::optional<double> seconds_of(const std::optional<Duration>& duration) {
   return duration ? std::optional(seconds(*duration)) : std::nullopt;
@@ -54,7 +67,7 @@ results::ObservedLock lock_of(const LockPicture& lock, const Picture& picture) {
                              .lock = lock.name,
                              .shape = std::string(name_of(lock.shape)),
                              .holder = lock.holder,
-                             .held_seconds = seconds_of(lock.held_for),
+                             .held_seconds = seconds_of(lock.figures.oldest_hold),
                              .ttl_left_seconds = seconds_of(lock.ttl_left),
                              .waiting_now = waiting_of(lock.figures),
                              .acquisitions = lock.figures.acquisitions,
@@ -87,68 +100,12 @@ results::ObservedSource source_of(const SourcePicture& source, const Picture& pi
 }  // namespace
 
 std::string_view name_of(Accuracy accuracy) {
-  switch (accuracy) {
-    case Accuracy::exact:
-      return "exact";
-    case Accuracy::at_least:
-      return "at_least";
-    case Accuracy::sampled:
-      return "sampled";
-  }
-  return "";
+  return kAccuracies[static_cast<std::size_t>(accuracy)];
 }
 
-std::string_view name_of(Shape shape) {
-  switch (shape) {
-    case Shape::unknown:
-      return "unknown";
-    case Shape::token:
-      return "token";
-    case Shape::fenced_token:
-      return "fenced_token";
-    case Shape::redisson_hash:
-      return "redisson_hash";
-    case Shape::quorum:
-      return "quorum";
-    case Shape::etcd_queue:
-      return "etcd_queue";
-    case Shape::etcd_key:
-      return "etcd_key";
-    case Shape::sequence_nodes:
-      return "sequence_nodes";
-    case Shape::ephemeral_node:
-      return "ephemeral_node";
-    case Shape::advisory:
-      return "advisory";
-    case Shape::row:
-      return "row";
-    case Shape::table_row:
-      return "table_row";
-  }
-  return "";
-}
+std::string_view name_of(Shape shape) { return kShapes[static_cast<std::size_t>(shape)]; }
 
-std::string_view name_of(Moment::Kind kind) {
-  switch (kind) {
-    case Moment::Kind::granted:
-      return "granted";
-    case Moment::Kind::renewed:
-      return "renewed";
-    case Moment::Kind::released:
-      return "released";
-    case Moment::Kind::expired:
-      return "expired";
-    case Moment::Kind::undecided:
-      return "undecided";
-    case Moment::Kind::session_lost:
-      return "session_lost";
-    case Moment::Kind::owner_changed:
-      return "owner_changed";
-    case Moment::Kind::queue_changed:
-      return "queue_changed";
-  }
-  return "";
-}
+std::string_view name_of(Moment::Kind kind) { return kMoments[static_cast<std::size_t>(kind)]; }
 
 void add_to(results::Result& result, const Picture& picture) {
   result.observed.emplace();

@@ -20,8 +20,8 @@ class Sink {
   /// What the source can see, told before its first sighting and again if it changes.
   virtual void facts(const SourceFacts& facts) = 0;
   virtual void seen(const std::string& endpoint, Sighting sighting) = 0;
-  /// A key that looks like a lock, where the user named no pattern. It is not followed.
-  virtual void proposed(const std::string& endpoint, std::string pattern, Shape shape) = 0;
+  /// Keys of this pattern look like locks, where the user named none. They are not followed.
+  virtual void proposed(std::string pattern) = 0;
   /// From now on the source sees nothing, for this reason; until `sees` is called.
   virtual void blind(const std::string& endpoint, TimePoint at, std::string reason) = 0;
   /// It sees again. What happened meanwhile is missed: the first sighting of each lock afterwards
@@ -50,6 +50,8 @@ struct Request {
 class Source {
  public:
   virtual ~Source() = default;
+  /// What it watches, as its facts name it: of a quorum, all nodes.
+  virtual const std::string& endpoint() const = 0;
   /// Connects and checks that it may see. The error names the endpoint and what is missing.
   virtual tl::expected<void, std::string> reach(const std::stop_token& stop) = 0;
   /// Watches until the stop, which ends it within 100 ms. A server that is lost is tried again with

@@ -250,12 +250,8 @@ std::string toml_text(const ObservedWorkload& workload, std::string_view hold_fi
   if (workload.shared_share > 0) text += fmt::format("shared-share = {}\n", workload.shared_share);
   text += fmt::format("\n[capacity]\nplanned-rate = {}\n{}", workload.rate, section);
   text += fmt::format("\n[choose]\nrate = {}\n", workload.rate);
-  if (workload.work_p50) {
-    text += fmt::format("work-time-p50 = {}\n", toml_string(format_duration(*workload.work_p50)));
-  }
-  if (workload.work_p99) {
-    text += fmt::format("work-time-p99 = {}\n", toml_string(format_duration(*workload.work_p99)));
-  }
+  text += fmt::format("work-time-p50 = {}\n", toml_string(format_duration(workload.work_p50)));
+  text += fmt::format("work-time-p99 = {}\n", toml_string(format_duration(workload.work_p99)));
   if (workload.shared_share > 0) text += "shared = true\n";
   return text;
 }

@@ -18,7 +18,8 @@ struct ObservedWorkload {
   bool constant_arrival = false;  ///< else Poisson
   std::uint64_t clients = 1, keys = 1;
   double key_skew = 0;
-  std::optional<Duration> work_p50, work_p99, ttl;
+  Duration work_p50{}, work_p99{};
+  std::optional<Duration> ttl;
   double shared_share = 0;
   std::vector<std::pair<double, Duration>> hold;  ///< quantiles
   std::vector<std::string> remarks;               ///< what is approximate, a sentence each

@@ -9,15 +9,14 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/finish.h"
 #include "cli/commands/metrics.h"
-#include "cli/commands/private_cpu.h"
-#include "cli/console/publish.h"
+#include "cli/commands/run_plan.h"
 #include "cli/console/ranks.h"
 #include "cli/console/session.h"
-#include "cli/options/text.h"
 #include "cli/options/value_types.h"
 #include "loadgen/experiments/capacity_experiment.h"
 #include "results/stats/compared_figures.h"
 #include "results/tables/experiments.h"
+#include "results/tables/text.h"
 
 namespace lockbench::cli {
 namespace {
@@ -57,7 +56,7 @@ tl::expected<std::vector<int>, std::string> parse_points(const std::string& text
                                                          std::string_view list) {
   constexpr std::size_t kMaxPoints = 16;
   std::set<int> points;
-  for (const std::string& word : split_at_commas(list)) {
+  for (const std::string& word : results::split_at_commas(list)) {
     const auto point = whole_number(1, 10'000).parse(word);
     if (!point) return tl::unexpected(fmt::format("\"{}\": {}", text, point.error()));
     points.insert(static_cast<int>(*point));
@@ -117,22 +116,21 @@ CapacityOptions with_defaults(CapacityOptions options) {
 
 tl::expected<std::vector<Selected>, UsageError> select(const CapacityOptions& options) {
   if (options.strategies.empty()) {
-    return tl::unexpected(
-        UsageError{"capacity needs a strategy: lockbench capacity redis-queue --slo EXPR"});
+    return refused("capacity needs a strategy: lockbench capacity redis-queue --slo EXPR");
   }
   if (options.objective.empty()) {
-    return tl::unexpected(UsageError{"capacity needs an objective: --slo 'acquire.p99<20ms'"});
+    return refused("capacity needs an objective: --slo 'acquire.p99<20ms'");
   }
   const bool by_clients =
       std::any_of(options.extrapolations.begin(), options.extrapolations.end(),
                   [](const loadgen::Extrapolation& load) { return load.clients; });
   if (by_clients && options.sweep_clients.size() < kFewestForScalability) {
-    return tl::unexpected(UsageError{fmt::format(
+    return refused(
         "--extrapolate clients=N requires at least {} numbers in --sweep clients=N,N,...",
-        kFewestForScalability)});
+        kFewestForScalability);
   }
   if (options.workload.key_per_client && !options.sweep_keys.empty()) {
-    return tl::unexpected(UsageError{"--sweep keys cannot be combined with --keys per-client"});
+    return refused("--sweep keys cannot be combined with --keys per-client");
   }
   return select_for_load(options);
 }
@@ -141,19 +139,16 @@ tl::expected<std::vector<Selected>, UsageError> select(const CapacityOptions& op
 loadgen::CapacityPlan plan_of(const CapacityOptions& options,
                               const deployment::Deployment& deployment, const std::string& run_id,
                               loadgen::RunWatcher* watcher) {
-  return {.run_id = run_id,
-          .workload = options.workload,
-          .time = *options.time,
-          .endpoints = deployment.endpoints,
-          .counter_url = deployment.counter_url,
-          .private_cpu = private_cpu_of(deployment),
-          .warms_up = [&deployment](const Descriptor& one) { return deployment.warms_up(one); },
-          .objective = options.objective,
-          .sweep_clients = options.sweep_clients,
-          .sweep_keys = options.sweep_keys,
-          .planned_rate = options.planned_rate,
-          .extrapolations = options.extrapolations,
-          .watcher = watcher};
+  loadgen::CapacityPlan plan{.run = plan_on(deployment, run_id),
+                             .time = *options.time,
+                             .objective = options.objective,
+                             .sweep_clients = options.sweep_clients,
+                             .sweep_keys = options.sweep_keys,
+                             .planned_rate = options.planned_rate,
+                             .extrapolations = options.extrapolations};
+  plan.run.workload = options.workload;
+  plan.run.watcher = watcher;
+  return plan;
 }
 
 /// Warns of each extrapolation for which no model could be fitted.
@@ -203,12 +198,12 @@ void measure_all(loadgen::CapacityPlan plan, const std::vector<Selected>& select
         console.warn(fmt::format("{}: {}", name, line));
       }
     }
-    ending.errors = ending.errors || !measured.errors.empty();
-    ending.exclusion_broken = ending.exclusion_broken || violated;
-    ending.invalid = ending.invalid || capacity.limit == "generator";
+    ending.errors |= !measured.errors.empty();
+    ending.exclusion_broken |= violated;
+    ending.invalid |= capacity.limit == "generator";
     const bool not_shown = capacity.planned_rate && *capacity.planned_rate > capacity.lowest;
-    ending.threshold_missed = ending.threshold_missed || not_shown || capacity.lowest <= 0;
-    ending.planned_too_high = ending.planned_too_high || capacity.planned_too_high();
+    ending.threshold_missed |= not_shown || capacity.lowest <= 0;
+    ending.planned_too_high |= capacity.planned_too_high();
     capacities.push_back(std::move(measured.capacity));
     file.keep(result);
   }
@@ -242,12 +237,11 @@ tl::expected<int, UsageError> capacity(const CapacityOptions& given) {
   result.workload = workload_record(options);
   ResultFile file(*out, session.console());
   loadgen::CapacityPlan plan = plan_of(options, deployment, result.id, metrics->watcher());
-  plan.make_crew = crews_of(*out, result, options.ranks);
+  plan.run.make_crew = crews_of(*out, result, options.ranks);
   measure_all(std::move(plan), *selected, result, file, ending, session);
   if (note_lost_ranks(*out, result, session.console())) ending.rank_lost = true;
-  ending.errors = !metrics->push(session.console()) || ending.errors;
-  const int code = finish(result, render(result, options.output), file, ending, session.console(),
-                          options.output.report);
+  ending.errors |= !metrics->push(session.console());
+  const int code = finish(result, options.output, file, ending);
   metrics->linger(session.console(), session.stop());
   return code;
 }
@@ -255,9 +249,7 @@ tl::expected<int, UsageError> capacity(const CapacityOptions& given) {
 }  // namespace
 
 void CapacityOptions::declare(OptionList& options) {
-  const auto objective_text = [](const results::Threshold& one) { return one.text; };
-  const auto load_text = [](const loadgen::Extrapolation& load) { return load.text(); };
-  options.add({"slo", "EXPR"}, objective, parsed(parse_objective, objective_text),
+  options.add({"slo", "EXPR"}, objective, parsed(parse_objective, &results::Threshold::text),
               "objective to keep, such as 'acquire.p99<20ms'; several must all be kept");
   options.add({"clients", "N"}, workload.clients, whole_number(1, 10'000),
               "concurrent clients; enough that some are always free to start a section");
@@ -273,7 +265,8 @@ void CapacityOptions::declare(OptionList& options) {
       "unless it is kept",
       "none");
   options
-      .add({"extrapolate", "LOAD"}, extrapolations, parsed(loadgen::parse_extrapolation, load_text),
+      .add({"extrapolate", "LOAD"}, extrapolations,
+           parsed(loadgen::parse_extrapolation, &loadgen::Extrapolation::text),
            "predict a load that is not measured, such as clients=2000,rtt=1ms; the rtt is added "
            "to the measured one")
       .without_commas();

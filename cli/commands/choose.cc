@@ -8,8 +8,7 @@
 #include <iterator>
 
 #include "choose/answer_text.h"
-#include "choose/figure_text.h"
-#include "choose/reference.h"
+#include "choose/evidence.h"
 #include "choose/survival.h"
 #include "cli/commands/choose_measure.h"
 #include "cli/commands/commands.h"
@@ -22,6 +21,7 @@
 #include "cli/options/value_types.h"
 #include "hazards/scenario.h"
 #include "results/file/load.h"
+#include "results/stats/compared_figures.h"
 #include "results/stats/figures.h"
 #include "strategies/registry.h"
 
@@ -44,10 +44,11 @@ std::vector<std::string_view> known_stores() {
   return stores;
 }
 
-tl::expected<std::string, std::string> parse_store(const std::string& text) {
-  const auto known = known_stores();
-  if (std::find(known.begin(), known.end(), text) != known.end()) return text;
-  return tl::unexpected(not_one_of(text, known));
+ValueType<std::string> one_of_names(const std::vector<std::string_view>& names) {
+  return parsed([names](const std::string& text) -> tl::expected<std::string, std::string> {
+    if (std::find(names.begin(), names.end(), text) != names.end()) return text;
+    return tl::unexpected(not_one_of(text, names));
+  });
 }
 
 std::vector<std::string_view> basic_faults() {
@@ -56,12 +57,6 @@ std::vector<std::string_view> basic_faults() {
     if (word.is_basic) names.push_back(word.word);
   }
   return names;
-}
-
-tl::expected<std::string, std::string> parse_basic_fault(const std::string& text) {
-  const auto known = basic_faults();
-  if (std::find(known.begin(), known.end(), text) != known.end()) return text;
-  return tl::unexpected(not_one_of(text, known));
 }
 
 std::vector<std::string_view> fault_names() {
@@ -82,6 +77,25 @@ tl::expected<choose::Survival, std::string> parse_survival(const std::string& te
   return tl::unexpected(fmt::format("\"{}\" is not a known fault{}", text, allowed));
 }
 
+/// Whether it is known which way the figure is better.
+bool can_rank(const std::string& figure) {
+  return results::compared_figure(figure).good != results::Good::unknown;
+}
+
+/// Those that can rank: "sections, acquire.*, ...".
+std::string ranking(const std::vector<results::Figure>& figures) {
+  std::string list, group;
+  for (const results::Figure& figure : figures) {
+    if (!can_rank(figure.path)) continue;
+    // A distribution's figures share a word.
+    const bool begins = figure.path.ends_with(".mean");
+    if (!begins && !group.empty() && figure.path.starts_with(group)) continue;
+    group = begins ? figure.path.substr(0, figure.path.rfind('.') + 1) : "";
+    list += fmt::format("{}{}", list.empty() ? "" : ", ", begins ? group + "*" : figure.path);
+  }
+  return list;
+}
+
 tl::expected<std::string, std::string> parse_ranking_figure(const std::string& text) {
   const std::vector<results::Figure> figures = results::figures(results::Run{});
   std::vector<std::string_view> names;
@@ -92,9 +106,9 @@ tl::expected<std::string, std::string> parse_ranking_figure(const std::string& t
         fmt::format("no such figure \"{}\"{}: a figure of a run is expected, such as acquire.p99",
                     text, did_you_mean(text, names)));
   }
-  if (choose::can_rank(text)) return text;
+  if (can_rank(text)) return text;
   return tl::unexpected(fmt::format("\"{}\" is neither better high nor better low; these rank: {}",
-                                    text, choose::ranking_figures()));
+                                    text, ranking(figures)));
 }
 
 /// Asks for the requirements one by one on a terminal; elsewhere they must be given.
@@ -106,8 +120,7 @@ tl::expected<void, UsageError> prompt_for_requirements(ChooseOptions& values) {
     for (const Option& option : options.all()) {
       names += fmt::format("{}--{}", names.empty() ? "" : ", ", option.name);
     }
-    return tl::unexpected(
-        UsageError{fmt::format("choose needs at least one requirement: {}", names)});
+    return refused("choose needs at least one requirement: {}", names);
   }
   fmt::print(stderr, "What do you require of the lock? Press Enter where it does not matter.\n");
   return prompt(options.all(), stdin, stderr);
@@ -117,9 +130,8 @@ tl::expected<void, UsageError> check_work_times(const choose::Requirements& requ
   const auto& p50 = requirements.work_p50;
   const auto& p99 = requirements.work_p99;
   if (!p50 || !p99 || *p50 <= *p99) return {};
-  return tl::unexpected(
-      UsageError{fmt::format("--work-time-p50 ({}) must not be longer than --work-time-p99 ({})",
-                             format_duration(*p50), format_duration(*p99))});
+  return refused("--work-time-p50 ({}) must not be longer than --work-time-p99 ({})",
+                 format_duration(*p50), format_duration(*p99));
 }
 
 tl::expected<std::vector<choose::Source>, UsageError> load_files(
@@ -127,10 +139,9 @@ tl::expected<std::vector<choose::Source>, UsageError> load_files(
   std::vector<choose::Source> sources;
   for (const std::string& path : paths) {
     auto result = results::load(path);
-    if (!result) return tl::unexpected(UsageError{result.error()});
+    if (!result) return refused("{}", result.error());
     if (result->runs.empty() && !result->hazards && !result->experiment && !result->capacity) {
-      return tl::unexpected(
-          UsageError{fmt::format("{}: contains no runs, plays, points or steps", path)});
+      return refused("{}: contains no runs, plays, points or steps", path);
     }
     if (result->interrupted) {
       Console(stderr, false, false)
@@ -143,9 +154,11 @@ tl::expected<std::vector<choose::Source>, UsageError> load_files(
 
 std::string text_of(const choose::Answer& answer, Format format) {
   if (format == Format::json) return choose::to_json(answer);
-  const bool folds = format == Format::table && is_terminal(stdout);
-  return choose::to_text(answer, {.markdown = format == Format::markdown,
-                                  .width = folds ? terminal_width(stdout) : 0});
+  OutputOptions output;
+  output.format = format;
+  results::Look look = look_of(output);
+  look.style.remedy = "--format markdown shows them";
+  return choose::to_text(answer, look);
 }
 
 /// Ranks by runs under the load that was asked for, which are saved like those of `run`.
@@ -153,9 +166,8 @@ tl::expected<int, UsageError> choose_by_measuring(const ChooseOptions& options,
                                                   const choose::Answer& before,
                                                   const choose::Evidence& evidence,
                                                   std::vector<choose::Source> files) {
-  if (before.yardstick.figure.empty()) {
-    return tl::unexpected(
-        UsageError{"--measure requires --for mutex, or --rank-by: no wait decides what was asked"});
+  if (before.ranked_by.figure.empty()) {
+    return refused("--measure requires --for mutex, or --rank-by: no wait decides what was asked");
   }
   OutputOptions output;
   output.out = options.out;
@@ -169,7 +181,7 @@ tl::expected<int, UsageError> choose_by_measuring(const ChooseOptions& options,
   // A strategy that broke exclusion is ruled out, which is the answer and no failure.
   ending.exclusion_broken = false;
   ending.interrupted = session.stopped();
-  ending.errors = ending.errors || !file.save(race->result);
+  ending.errors |= !file.save(race->result);
   files.insert(files.begin(), {*out, race->result});
   const choose::Evidence measured(std::move(files), choose::reference());
   choose::Answer answer = choose::choose(options.requirements, all_strategies(), measured);
@@ -181,9 +193,7 @@ tl::expected<int, UsageError> choose_by_measuring(const ChooseOptions& options,
     }
   }
   ending.threshold_missed = answer.ranked.empty();
-  const bool printed =
-      file.is_stdout() || print_text(text_of(answer, options.format), session.console());
-  ending.errors = ending.errors || !printed;
+  ending.errors |= !file.is_stdout() && !print_text(text_of(answer, options.format));
   return exit_code_of(ending);
 }
 
@@ -202,17 +212,15 @@ tl::expected<int, UsageError> choose_strategy(const ChooseOptions& given) {
   if (options.measure && !answer.ranked.empty()) {
     return choose_by_measuring(options, answer, evidence, *std::move(files));
   }
-  Console console(stderr, is_terminal(stderr), false);
   Ending ending{.threshold_missed = answer.ranked.empty()};
-  ending.errors = !print_text(text_of(answer, options.format), console);
+  ending.errors = !print_text(text_of(answer, options.format));
   return exit_code_of(ending);
 }
 
 }  // namespace
 
 void ChooseOptions::declare_requirements(OptionList& options) {
-  const auto same = [](const std::string& text) { return text; };
-  options.add({"stores", "S,..."}, requirements.stores, each_once(parsed(parse_store, same)),
+  options.add({"stores", "S,..."}, requirements.stores, each_once(one_of_names(known_stores())),
               "the stores that you can use, separated by commas, such as redis,postgres", "any");
   options.add(
       {"for", "USE"}, requirements.use,
@@ -222,14 +230,13 @@ void ChooseOptions::declare_requirements(OptionList& options) {
       "what the lock is for: mutex (clients wait for each other), once (a job that must not "
       "run twice; the second client skips it), leader (held as long as its holder lives)",
       "mutex");
-  options.add(
-      {"survive", "F,..."}, requirements.survive,
-      each_once(parsed(parse_survival, [](const choose::Survival& one) { return one.word; })),
-      fmt::format("the faults to survive, separated by commas: {}, or a name or glob of "
-                  "lockbench hazards",
-                  fmt::join(fault_names(), ", ")),
-      "none");
-  options.add({"waive", "F,..."}, requirements.waived, each_once(parsed(parse_basic_fault, same)),
+  options.add({"survive", "F,..."}, requirements.survive,
+              each_once(parsed(parse_survival, &choose::Survival::word)),
+              fmt::format("the faults to survive, separated by commas: {}, or a name or glob of "
+                          "lockbench hazards",
+                          fmt::join(fault_names(), ", ")),
+              "none");
+  options.add({"waive", "F,..."}, requirements.waived, each_once(one_of_names(basic_faults())),
               fmt::format("basic faults that the lock need not survive, of {}",
                           fmt::join(basic_faults(), ", ")),
               "none");
@@ -247,10 +254,9 @@ void ChooseOptions::declare_requirements(OptionList& options) {
               "round-trip time between clients and servers", "unknown");
   options.add({"rate", "R"}, requirements.rate, number(0.001, 10'000'000),
               "sections per second over all clients", "unknown");
-  options.add(
-      {"slo", "EXPR"}, requirements.slos,
-      parsed(results::parse_threshold, [](const results::Threshold& slo) { return slo.text; }),
-      "figure to keep, such as 'acquire.p99<20ms'", "none");
+  options.add({"slo", "EXPR"}, requirements.slos,
+              parsed(results::parse_threshold, &results::Threshold::text),
+              "figure to keep, such as 'acquire.p99<20ms'", "none");
   options.add_flag({"fair", ""}, requirements.fair, "first come, first served");
   options.add({"fencing-resource", "yes|no"}, requirements.fencing_resource,
               OneOf<bool>{{"yes", true}, {"no", false}},
@@ -276,8 +282,7 @@ void ChooseOptions::declare(OptionList& options) {
               "with --measure: what clients run on, a thread each or fibers of a few threads",
               "threads for a single client, fibers for more");
   options.heading("Answer");
-  options.add({"rank-by", "FIGURE"}, requirements.rank_by,
-              parsed(parse_ranking_figure, [](const std::string& figure) { return figure; }),
+  options.add({"rank-by", "FIGURE"}, requirements.rank_by, parsed(parse_ranking_figure),
               "rank by this figure of a run, such as commands_per_section",
               "the one that fits the requirements");
   options.add({"format", "NAME"}, format,

@@ -8,7 +8,7 @@
 #include "choose/race.h"
 #include "cli/commands/finish.h"
 #include "cli/commands/measurement.h"
-#include "cli/commands/private_cpu.h"
+#include "cli/commands/run_plan.h"
 #include "cli/console/progress.h"
 #include "cli/console/ranks.h"
 #include "loadgen/run/runner.h"
@@ -57,11 +57,11 @@ class RaceRunner {
     const Duration warmup = common_.workload.warmup;
     duration_ = std::clamp<Duration>(share - warmup - kBesidesLoad, kShortestRun, kLongestRun);
     duration_ = std::max<Duration>(duration_, kHolds * common_.workload.hold.mean());
-    for (int round = 1; !over(until); ++round) {
+    for (int round = 1; !over(until, round); ++round) {
       // There and back, so that a drift of the machine affects all alike.
       for (std::size_t i = 0; i < entrants_.size(); ++i) {
         Entrant& entrant = entrants_[round % 2 == 1 ? i : entrants_.size() - 1 - i];
-        if (entrant.in && !over(until)) run_once(entrant, round);
+        if (entrant.in && !over(until, round)) run_once(entrant, round);
       }
       judge();
       if (settled_) break;
@@ -69,22 +69,19 @@ class RaceRunner {
   }
 
  private:
-  bool over(TimePoint until) const {
-    return stop_.stop_requested() || BootClock::now() + common_.workload.warmup + duration_ > until;
+  /// The first round measures each of them, however long connecting takes.
+  bool over(TimePoint until, int round) const {
+    if (stop_.stop_requested()) return true;
+    return round > 1 && BootClock::now() + common_.workload.warmup + duration_ > until;
   }
 
   void run_once(Entrant& entrant, int round) {
-    loadgen::RunPlan plan;
-    plan.run_id = race_.result.id + "-" + std::to_string(round);
+    loadgen::RunPlan plan = plan_on(servers_, race_.result.id + "-" + std::to_string(round));
     plan.strategies = {entrant.strategy};
     plan.workload = entrant.workload;
     plan.workload.duration = duration_;
     plan.workload.seed += static_cast<std::uint64_t>(round);
-    plan.endpoints = servers_.endpoints;
-    plan.counter_url = servers_.counter_url;
-    plan.private_cpu = private_cpu_of(servers_);
     plan.make_crew = crews_of(file_.path(), race_.result, common_.ranks);
-    plan.warms_up = [this](const Descriptor& one) { return servers_.warms_up(one); };
     loadgen::RunReport report = loadgen::run_plan(plan, progress_, stop_);
     for (results::Skipped& one : report.not_started) {
       entrant.in = false;
@@ -93,10 +90,10 @@ class RaceRunner {
     if (report.interrupted) return;
     for (results::Run& run : report.runs) {
       run.repetition = round;
-      const auto value = results::figure(run, answer_.yardstick.figure);
+      const auto value = results::figure(run, answer_.ranked_by.figure);
       // A disturbed run says nothing of the lock, but that it is broken.
       if (value && results::is_of_the_lock(run)) {
-        entrant.values.push_back(answer_.yardstick.higher_is_better ? 1 / std::max(*value, 1e-9)
+        entrant.values.push_back(answer_.ranked_by.higher_is_better ? 1 / std::max(*value, 1e-9)
                                                                     : *value);
         entrant.keeps_up = results::served_share({&run}).value_or(1) >= results::kServed;
       }
@@ -138,7 +135,7 @@ class RaceRunner {
   bool settled_ = false;
 };
 
-/// What each lock has of its own is nothing that the whole result has.
+/// Settings that differ between strategies are no settings of the whole result.
 void disown(std::map<std::string, results::OptionValue>& workload,
             const std::vector<choose::Setting>& settings) {
   for (const choose::Setting& one : settings) {
@@ -182,11 +179,11 @@ tl::expected<Race, UsageError> measure_candidates(const ChooseOptions& options,
   if (!selected) return tl::unexpected(selected.error());
   for (Selected& one : *selected) one.named = false;
 
-  const Duration least = kHolds * common->workload.hold.mean() * static_cast<int>(names.size());
+  const Duration run = std::max<Duration>(kShortestRun, kHolds * common->workload.hold.mean());
+  const Duration least = (run + common->workload.warmup) * static_cast<int>(names.size());
   if (least > options.measure_time) {
-    return tl::unexpected(
-        UsageError{fmt::format("--measure-time: {} strategies need {} for {} sections each",
-                               names.size(), results::human_seconds(seconds(least)), kHolds)});
+    return refused("--measure-time: {} strategies need {} for one run of each", names.size(),
+                   results::human_seconds(seconds(least)));
   }
   Race race{.result = begin_result()};
   race.result.workload = workload_record(*common);
@@ -199,13 +196,14 @@ tl::expected<Race, UsageError> measure_candidates(const ChooseOptions& options,
   race.result.interrupted = true;  // until it is over
 
   RaceRunner runner(answer, *common, **deployed, file, session, race);
+  const auto basis = evidence.basis_for(options.requirements);
   for (const choose::Ranked& one : answer.ranked) {
     const Descriptor& strategy = *one.candidate->strategy;
     const bool runs = std::any_of(selected->begin(), selected->end(), [&](const Selected& other) {
       return other.strategy == &strategy;
     });
     if (!runs) continue;
-    auto settings = choose::settings_for(strategy, options.requirements, evidence);
+    auto settings = choose::settings_for(strategy, options.requirements, evidence, basis);
     const auto own =
         run_options(options, {std::string(strategy.name)}, choose::lock_options(settings));
     if (!own) return tl::unexpected(own.error());

@@ -18,9 +18,9 @@ struct Race {
 };
 
 /// Runs the strategies that qualify in rounds, each with the settings that it would be recommended
-/// with, under the load that was asked for. Hopeless ones are dropped early. Ends when the first
-/// tier is settled, after --measure-time, or at a stop. Keeps the result in the file after each
-/// run.
+/// with, under the load that was asked for. Each runs once at least; hopeless ones are dropped
+/// early. Ends when the first tier is settled, after --measure-time, or at a stop. Keeps the result
+/// in the file after each run.
 tl::expected<Race, UsageError> measure_candidates(const ChooseOptions& options,
                                                   const choose::Answer& answer,
                                                   const choose::Evidence& evidence,

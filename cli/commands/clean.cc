@@ -18,7 +18,7 @@ ValueType<std::string> run_id_text() {
     return tl::unexpected(fmt::format(
         "\"{}\" is not the id of a run, such as 20261121T012530Z-4f3a9c", presentable(text)));
   };
-  return parsed(parse, [](const std::string& id) { return id; });
+  return parsed(parse);
 }
 
 struct CleanOptions {
@@ -40,11 +40,11 @@ struct CleanOptions {
   }
 
   tl::expected<void, UsageError> complete(const OptionList& /*options*/) const {
-    if (!run) return tl::unexpected(UsageError{"clean requires --run ID"});
+    if (!run) return refused("clean requires --run ID");
     const bool any = std::any_of(servers.begin(), servers.end(),
                                  [](const auto& urls) { return !urls.second.empty(); });
     if (any) return {};
-    return tl::unexpected(UsageError{"nothing to clean: give servers, such as --redis URL"});
+    return refused("nothing to clean: give servers, such as --redis URL");
   }
 };
 

@@ -80,5 +80,7 @@ Command watch_command();
 
 /// Every subcommand; the first one is the default.
 std::vector<Command> all_commands();
+/// Null: there is none of that name.
+const Command* find_command(const std::vector<Command>& commands, std::string_view name);
 
 }  // namespace lockbench::cli

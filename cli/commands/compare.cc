@@ -39,11 +39,10 @@ struct CompareOptions {
                      "measure the two configurations first, in turn, and save both results");
     options.add({"repeat", "N"}, repeat, whole_number(1, 1000),
                 "with --run: runs of each strategy and configuration", "the files', or 10");
-    options.add(
-        {"fail-on", "EXPR"}, fail_on,
-        parsed(results::parse_regression, [](const results::Regression& one) { return one.text; }),
-        "exit 99 on a significant regression beyond this bound, or if the figure is "
-        "missing: acquire.p99>+10%, sections_per_second<-5%, handoff.p50>+200us");
+    options.add({"fail-on", "EXPR"}, fail_on,
+                parsed(results::parse_regression, &results::Regression::text),
+                "exit 99 on a significant regression beyond this bound, or if the figure is "
+                "missing: acquire.p99>+10%, sections_per_second<-5%, handoff.p50>+200us");
     options.add_flag({"strict-gate", ""}, strict_gate,
                      "exit 99 also if such a regression cannot be excluded");
     options.add_flag({"force", ""}, force,
@@ -55,27 +54,22 @@ struct CompareOptions {
   }
 
   tl::expected<void, UsageError> complete(const OptionList&) const {
-    if (repeat && !run) return tl::unexpected(UsageError{"--repeat requires --run"});
-    if (strict_gate && fail_on.empty()) {
-      return tl::unexpected(UsageError{"--strict-gate requires --fail-on"});
-    }
+    if (repeat && !run) return refused("--repeat requires --run");
+    if (strict_gate && fail_on.empty()) return refused("--strict-gate requires --fail-on");
     if (output.format == Format::json && !output.columns.empty()) {
-      return tl::unexpected(
-          UsageError{"--columns: JSON has no columns to choose: use --format csv"});
+      return refused("--columns: JSON has no columns to choose: use --format csv");
     }
     if (files.size() == 2) return {};
-    return tl::unexpected(UsageError{fmt::format(
-        "expected two {}: lockbench compare {} (given: {})", run ? "TOML files" : "result files",
-        run ? "--run a.toml b.toml" : "A.json B.json", files.size())});
+    return refused("expected two {}: lockbench compare {} (given: {})",
+                   run ? "TOML files" : "result files",
+                   run ? "--run a.toml b.toml" : "A.json B.json", files.size());
   }
 };
 
 tl::expected<results::Result, UsageError> load_runs(const std::string& path) {
   auto result = results::load(path);
-  if (!result) return tl::unexpected(UsageError{result.error()});
-  if (result->runs.empty()) {
-    return tl::unexpected(UsageError{fmt::format("{}: it contains no runs to compare", path)});
-  }
+  if (!result) return refused("{}", result.error());
+  if (result->runs.empty()) return refused("{}: it contains no runs to compare", path);
   return std::move(*result);
 }
 
@@ -101,7 +95,7 @@ tl::expected<ResultPair, UsageError> load_pair(const CompareOptions& options) {
 tl::expected<ResultPair, UsageError> run_pair(const CompareOptions& options) {
   if (auto table = results::render(results::comparison_table({}), {}, look_of(options.output));
       !table) {
-    return tl::unexpected(UsageError{"--columns: " + table.error()});
+    return refused("--columns: {}", table.error());
   }
   PairOptions how{.a = options.files[0],
                   .b = options.files[1],
@@ -117,28 +111,25 @@ tl::expected<results::ResultComparison, UsageError> compared(const ResultPair& p
                                                              const CompareOptions& options) {
   const std::vector<std::string> differing = results::incompatibilities(pair.a, pair.b);
   if (!differing.empty() && !options.force && !options.run) {
-    return tl::unexpected(
-        UsageError{fmt::format("{} and {} are not comparable: {} (--force compares them anyway)",
-                               pair.file_a, pair.file_b, joined(differing))});
+    return refused("{} and {} are not comparable: {} (--force compares them anyway)", pair.file_a,
+                   pair.file_b, joined(differing));
   }
   for (const results::Regression& one : options.fail_on) {
     if (pair.a.version == pair.b.version || !results::changed_since_version_1(one.figure)) continue;
-    return tl::unexpected(UsageError{
-        fmt::format("--fail-on: {} means something else in {}, a file of version 1: measure again",
-                    one.figure, pair.a.version == 1 ? pair.file_a : pair.file_b)});
+    return refused("--fail-on: {} means something else in {}, a file of version 1: measure again",
+                   one.figure, pair.a.version == 1 ? pair.file_a : pair.file_b);
   }
   auto comparison = results::compare(
       pair.a, pair.b, {.confidence = options.confidence, .fail_on = options.fail_on});
   if (comparison.in_both == 0) {
-    return tl::unexpected(
-        UsageError{fmt::format("{} and {} have no strategy in common", pair.file_a, pair.file_b)});
+    return refused("{} and {} have no strategy in common", pair.file_a, pair.file_b);
   }
   if (!comparison.gates_undecided.empty()) {
-    return tl::unexpected(UsageError{"--fail-on: " + comparison.gates_undecided});
+    return refused("--fail-on: {}", comparison.gates_undecided);
   }
   if (!options.fail_on.empty() && !comparison.doubts.empty() && !options.force) {
-    return tl::unexpected(UsageError{fmt::format("--fail-on: {} (--force compares them anyway)",
-                                                 fmt::join(comparison.doubts, "; "))});
+    return refused("--fail-on: {} (--force compares them anyway)",
+                   fmt::join(comparison.doubts, "; "));
   }
   for (std::string& line : results::agreement(pair.a, pair.b)) {
     comparison.notes.push_back(std::move(line));
@@ -169,10 +160,10 @@ tl::expected<int, UsageError> compare(const CompareOptions& options) {
                         ? results::to_json(*comparison)
                         : results::render(comparison_table(*comparison), notes(*comparison),
                                           look_of(options.output));
-  if (!text) return tl::unexpected(UsageError{"--columns: " + text.error()});
+  if (!text) return refused("--columns: {}", text.error());
 
   Ending ending;
-  ending.errors = !print_text(*text, console);
+  ending.errors = !print_text(*text);
   for (const std::string& line : gate_lines(*comparison)) console.warn(line);
   ending.threshold_missed = std::any_of(
       comparison->gates.begin(), comparison->gates.end(), [&](const results::Gate& gate) {

@@ -41,12 +41,6 @@ void print_overview(const std::vector<Command>& commands) {
 
 void print_version() { fmt::print("lockbench {}\n", build_line(build_facts())); }
 
-const Command* find_command(const std::vector<Command>& commands, std::string_view name) {
-  const auto found = std::find_if(commands.begin(), commands.end(),
-                                  [&](const Command& command) { return command.name == name; });
-  return found == commands.end() ? nullptr : &*found;
-}
-
 UsageError no_such_command(const std::string& name, const std::vector<Command>& commands) {
   if (name.find("://") != std::string::npos || holds_password(name)) {
     return {"a URL is not a command: servers are given with --redis URL"};
@@ -77,8 +71,7 @@ tl::expected<void, UsageError> check_command_is_first(const std::vector<Command>
     const auto value = option.record();
     for (const std::string& name : std::get<std::vector<std::string>>(value)) {
       if (find_command(commands, name) == nullptr) continue;
-      return tl::unexpected(UsageError{
-          fmt::format("the command \"{0}\" must come first: lockbench {0} [OPTIONS]", name)});
+      return refused("the command \"{0}\" must come first: lockbench {0} [OPTIONS]", name);
     }
   }
   return {};
@@ -104,7 +97,7 @@ tl::expected<int, UsageError> execute_as_rank(const std::vector<Command>& comman
   if (launched.rank > 0) return all ? serve_rank() : exit_code::kFine;
   if (!all) return execute(commands, command, args);
   prepare_signals();
-  if (auto joined = Ranks::join(); !joined) return tl::unexpected(UsageError{joined.error()});
+  if (auto joined = Ranks::join(); !joined) return refused("{}", joined.error());
   auto code = execute(commands, command, args);
   Ranks::leave();
   return code;
@@ -162,6 +155,12 @@ std::vector<Command> all_commands() {
           trace_command(),    condense_command(), reference_tables_command()};
   // Of what the functions in them own, which the analyzer takes for lost:
 }  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks)
+
+const Command* find_command(const std::vector<Command>& commands, std::string_view name) {
+  const auto found = std::find_if(commands.begin(), commands.end(),
+                                  [&](const Command& command) { return command.name == name; });
+  return found == commands.end() ? nullptr : &*found;
+}
 
 int dispatch(std::span<const std::string> args) {
   occupy_standard_streams();

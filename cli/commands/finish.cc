@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <optional>
 #include <random>
 #include <span>
 #include <utility>
@@ -35,32 +36,32 @@ results::Result begin_result(WallTime now) {
 tl::expected<std::string, UsageError> out_path(const OutputOptions& options,
                                                const results::Result& result) {
   if (auto text = results::render(result, {}, look_of(options)); !text) {
-    return tl::unexpected(UsageError{"--columns: " + text.error()});
+    return refused("--columns: {}", text.error());
   }
-  if (options.out == kStdout) return std::string(kStdout);
   std::string out =
       options.out.empty() ? fmt::format("results/runs/{}.json", result.id) : options.out;
-  auto writable = results::check_writable(out);
-  if (!writable && options.out.empty()) {
-    out = fallback_path(result);
-    writable = results::check_writable(out);
-  }
-  if (!writable) {
-    return tl::unexpected(UsageError{fmt::format("--out: {}", writable.error())});
+  if (out != kStdout) {
+    auto writable = results::check_writable(out);
+    if (!writable && options.out.empty()) {
+      out = fallback_path(result);
+      writable = results::check_writable(out);
+    }
+    if (!writable) return refused("--out: {}", writable.error());
   }
   if (auto fits = check_report(options.report, out); !fits) return tl::unexpected(fits.error());
   return out;
 }
 
-int finish(const results::Result& result, const std::string& text, ResultFile& file, Ending ending,
-           Console& console, const std::string& page) {
+int finish(const results::Result& result, const OutputOptions& options, ResultFile& file,
+           Ending ending, const std::optional<std::string>& text) {
+  Console& console = file.console();
   console.status("");
-  ending.interrupted = ending.interrupted || result.interrupted;
+  ending.interrupted |= result.interrupted;
   if (file.path() == fallback_path(result)) console.warn("results/runs cannot be written to here");
   const bool saved = file.save(result);
-  const bool reported = save_report(result, page, file.path(), console);
-  const bool printed = file.is_stdout() || print_text(text, console);
-  ending.errors = ending.errors || !saved || !reported || !printed;
+  const bool reported = save_report(result, options.report, file.path(), console);
+  const bool printed = file.is_stdout() || print_text(text ? *text : render(result, options));
+  ending.errors |= !saved || !reported || !printed;
   return exit_code_of(ending);
 }
 
@@ -84,11 +85,10 @@ bool same_file(const std::string& one, const std::string& other) {
 tl::expected<void, UsageError> check_report(const std::string& page, const std::string& out) {
   if (page.empty()) return {};
   if (same_file(page, out)) {
-    return tl::unexpected(
-        UsageError{fmt::format("--report and --out must be different files: both are {}", page)});
+    return refused("--report and --out must be different files: both are {}", page);
   }
   if (auto writable = results::check_writable(page); !writable) {
-    return tl::unexpected(UsageError{fmt::format("--report: {}", writable.error())});
+    return refused("--report: {}", writable.error());
   }
   return {};
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <tl/expected.hpp>
 
@@ -23,10 +24,11 @@ results::Result begin_result(WallTime now = std::chrono::system_clock::now());
 tl::expected<std::string, UsageError> out_path(const OutputOptions& options,
                                                const results::Result& result);
 
-/// Saves the result, and as a page to `page` unless that is empty, and prints `text`. Returns the
-/// exit code. What may take long or fail, such as a push, comes before, and after a keep().
-int finish(const results::Result& result, const std::string& text, ResultFile& file, Ending ending,
-           Console& console, const std::string& page = "");
+/// Saves the result, and as a page if --report asks for one, and shows it: `text`, or without one
+/// as the options say. Returns the exit code. What may take long or fail, such as a push, comes
+/// before, and after a keep().
+int finish(const results::Result& result, const OutputOptions& options, ResultFile& file,
+           Ending ending, const std::optional<std::string>& text = {});
 
 /// A result as part of a report, with the command that repeats it and the known flaws of its
 /// strategies. `file` is its path.

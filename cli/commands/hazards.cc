@@ -70,8 +70,8 @@ results::Hazard to_result(const Repeated& repeated) {
 
 std::string text_of(const results::Result& result, const HazardOptions& options) {
   const bool one_play = options.output.format == Format::table && !options.explain.empty();
-  return one_play && !result.hazards->empty() ? results::explain(result.hazards->front())
-                                              : render(result, options.output);
+  if (!one_play || result.hazards->empty()) return render(result, options.output);
+  return results::styled(results::explain(result.hazards->front()), look_of(options.output).style);
 }
 
 /// Shows progress: in place on a terminal, every 50 plays elsewhere.
@@ -136,10 +136,9 @@ Ending ending_of(const std::vector<Repeated>& cells, const HazardOptions& option
   Ending ending;
   for (const Repeated& cell : cells) {
     const bool skipped = !cell.shown.played() && !cell.shown.reason.empty();
-    ending.errors = ending.errors || !cell.failures.empty() ||
-                    (skipped && named.contains(cell.shown.strategy->name));
-    ending.exclusion_broken =
-        ending.exclusion_broken || (cell.shown.played() && !cell.shown.agrees());
+    ending.errors |=
+        !cell.failures.empty() || (skipped && named.contains(cell.shown.strategy->name));
+    ending.exclusion_broken |= cell.shown.played() && !cell.shown.agrees();
   }
   return ending;
 }
@@ -215,7 +214,7 @@ tl::expected<int, UsageError> play_matrix(const HazardOptions& options) {
   {
     const auto servers =
         hazards::ServerPool::open({.tls = options.tls, .clients_on = options.clients_on});
-    if (!servers) return tl::unexpected(UsageError{servers.error()});
+    if (!servers) return refused("{}", servers.error());
     play_and_keep(**servers, plays, cells->size(), options, result, file, session);
     result.interrupted = session.stopped();
     played = hazards::gather(plays, cells->size());
@@ -223,8 +222,7 @@ tl::expected<int, UsageError> play_matrix(const HazardOptions& options) {
     file.keep(result);
   }
   warn_of_unstable(played, console);
-  return finish(result, text_of(result, options), file, ending_of(played, options), console,
-                options.output.report);
+  return finish(result, options.output, file, ending_of(played, options), text_of(result, options));
 }
 
 tl::expected<int, UsageError> play_hazards(const HazardOptions& options) {
@@ -250,11 +248,10 @@ tl::expected<std::vector<const hazards::Scenario*>, UsageError> select_scenarios
     std::vector<std::string_view> names;
     names.reserve(all.size());
     for (const hazards::Scenario* scenario : all) names.push_back(scenario->name);
-    return tl::unexpected(
-        UsageError{fmt::format("no such scenario \"{}\"{} (lockbench hazards --help shows all)",
-                               pattern, did_you_mean(pattern, names))});
+    return refused("no such scenario \"{}\"{} (lockbench hazards --help shows all)", pattern,
+                   did_you_mean(pattern, names));
   }
-  if (selected.empty()) return tl::unexpected(UsageError{"--quick leaves none of these scenarios"});
+  if (selected.empty()) return refused("--quick leaves none of these scenarios");
   return selected;
 }
 
@@ -270,8 +267,7 @@ tl::expected<std::vector<const Descriptor*>, UsageError> select_built(
     if (strategy->not_built.empty()) {
       built.push_back(strategy);
     } else if (named) {
-      return tl::unexpected(
-          UsageError{fmt::format("{} cannot run here: {}", strategy->name, strategy->not_built)});
+      return refused("{} cannot run here: {}", strategy->name, strategy->not_built);
     } else {
       skipped.push_back({std::string(strategy->name), std::string(strategy->not_built)});
     }
@@ -311,18 +307,17 @@ void HazardOptions::declare(OptionList& options) {
 }
 
 tl::expected<void, UsageError> HazardOptions::complete(const OptionList& /*options*/) const {
-  const auto error = [](const char* text) { return tl::unexpected(UsageError{text}); };
   if (!explain.empty() && !(scenarios.empty() && strategies.empty())) {
-    return error("--explain names its scenario and strategy; no others can be given");
+    return refused("--explain names its scenario and strategy; no others can be given");
   }
   if (!dose) {
-    if (dose_plays) return error("--dose-plays requires --dose");
-    if (!dose_ratios.empty()) return error("--dose-ratio requires --dose");
+    if (dose_plays) return refused("--dose-plays requires --dose");
+    if (!dose_ratios.empty()) return refused("--dose-ratio requires --dose");
     return {};
   }
-  if (!explain.empty()) return error("--dose cannot be combined with --explain");
-  if (quick) return error("--dose cannot be combined with --quick");
-  if (repeat > 1) return error("--dose cannot be combined with --repeat: use --dose-plays N");
+  if (!explain.empty()) return refused("--dose cannot be combined with --explain");
+  if (quick) return refused("--dose cannot be combined with --quick");
+  if (repeat > 1) return refused("--dose cannot be combined with --repeat: use --dose-plays N");
   return {};
 }
 

@@ -7,7 +7,6 @@
 
 #include "cli/commands/finish.h"
 #include "cli/commands/hazards.h"
-#include "cli/console/publish.h"
 #include "cli/console/session.h"
 #include "hazards/dose.h"
 
@@ -30,16 +29,16 @@ tl::expected<std::vector<const Scenario*>, UsageError> select_dosed(
   for (const Scenario* scenario : hazards::all_scenarios()) {
     if (scenario->dose) possible.push_back(scenario->name);
   }
-  const auto refused = [&](std::string_view name) {
-    return tl::unexpected(UsageError{fmt::format(
-        "--dose: {} has no adjustable duration; these do: {}", name, fmt::join(possible, ", "))});
+  const auto without_dose = [&](std::string_view name) {
+    return refused("--dose: {} has no adjustable duration; these do: {}", name,
+                   fmt::join(possible, ", "));
   };
   for (const std::string& pattern : patterns) {
     const Scenario* const named = hazards::find_scenario(pattern);
-    if (named != nullptr && !named->dose) return refused(named->name);
+    if (named != nullptr && !named->dose) return without_dose(named->name);
   }
   std::erase_if(*selected, [](const Scenario* scenario) { return !scenario->dose; });
-  if (selected->empty()) return refused(fmt::format("{}", fmt::join(patterns, ", ")));
+  if (selected->empty()) return without_dose(fmt::format("{}", fmt::join(patterns, ", ")));
   return selected;
 }
 
@@ -104,9 +103,8 @@ Ending ending_of(const std::vector<DosePoint>& points, const HazardOptions& opti
   Ending ending;
   for (const DosePoint& point : points) {
     const bool skipped = point.plays == 0 && !point.reason.empty();
-    ending.errors =
-        ending.errors || point.failed || (skipped && named.contains(point.strategy->name));
-    ending.exclusion_broken = ending.exclusion_broken || point.surprises();
+    ending.errors |= point.failed || (skipped && named.contains(point.strategy->name));
+    ending.exclusion_broken |= point.surprises();
   }
   return ending;
 }
@@ -135,9 +133,7 @@ tl::expected<int, UsageError> play_doses(const HazardOptions& options) {
   const auto& ratios = options.dose_ratios;
   auto points = hazards::dose_points(*scenarios, *strategies,
                                      ratios.empty() ? hazards::usual_ratios() : ratios);
-  if (points.empty()) {
-    return tl::unexpected(UsageError{"--dose: none of these strategies promises exclusion"});
-  }
+  if (points.empty()) return refused("--dose: none of these strategies promises exclusion");
   result.experiment = results::Experiment{std::vector<results::DosePoint>()};
   const auto out = out_path(options.output, result);
   if (!out) return tl::unexpected(out.error());
@@ -149,7 +145,7 @@ tl::expected<int, UsageError> play_doses(const HazardOptions& options) {
   {
     const auto servers =
         hazards::ServerPool::open({.tls = options.tls, .clients_on = options.clients_on});
-    if (!servers) return tl::unexpected(UsageError{servers.error()});
+    if (!servers) return refused("{}", servers.error());
     DoseProgress progress(console, points.size());
     auto over = points;  // those of `points` change meanwhile
     measure_doses(
@@ -168,8 +164,7 @@ tl::expected<int, UsageError> play_doses(const HazardOptions& options) {
     file.keep(result);
   }
   note_what_is_left_out(points, result, console);
-  return finish(result, render(result, options.output), file, ending_of(points, options), console,
-                options.output.report);
+  return finish(result, options.output, file, ending_of(points, options));
 }
 
 }  // namespace lockbench::cli

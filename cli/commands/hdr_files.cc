@@ -60,10 +60,6 @@ Files files_of(const results::Result& result, double begun_seconds) {
 
 }  // namespace
 
-tl::expected<void, std::string> check_hdr_directory(const std::string& directory) {
-  return results::check_writable(std::filesystem::path(directory) / "lockbench.hlog");
-}
-
 bool save_hdr_files(const results::Result& result, std::chrono::system_clock::time_point begun,
                     const std::string& directory, Console& console) {
   const double begun_seconds = std::chrono::duration<double>(begun.time_since_epoch()).count();

@@ -2,16 +2,11 @@
 
 #include <chrono>
 #include <string>
-#include <tl/expected.hpp>
 
 #include "cli/console/console.h"
 #include "results/file/model.h"
 
 namespace lockbench::cli {
-
-/// Whether HdrHistogram files can be written to the directory, which is created if necessary. The
-/// error is one line.
-tl::expected<void, std::string> check_hdr_directory(const std::string& directory);
 
 /// Writes one interval log per strategy, STRATEGY.hlog, with an interval per repetition and tag
 /// (acquire, hold, release, handoff), and one percentile file per interval, such as

@@ -39,15 +39,12 @@ tl::expected<Configuration, UsageError> read_configuration(const std::string& fi
   }
   if (!list.given("repeat")) read_in.options.workload.repeat = kUsualRepeat;
   if (read_in.options.workload.repeat < options.least_repeat) {
-    return tl::unexpected(
-        UsageError{fmt::format("{}: --fail-on needs {} repetitions or more, and it has {}: "
-                               "--repeat {}",
-                               file, options.least_repeat, read_in.options.workload.repeat,
-                               std::max(kUsualRepeat, options.least_repeat))});
+    return refused("{}: --fail-on needs {} repetitions or more, and it has {}: --repeat {}", file,
+                   options.least_repeat, read_in.options.workload.repeat,
+                   std::max(kUsualRepeat, options.least_repeat));
   }
   if (read_in.options.output.out == kStdout) {
-    return tl::unexpected(
-        UsageError{fmt::format("{}: out: stdout shows the comparison: a file is needed", file)});
+    return refused("{}: out: stdout shows the comparison: a file is needed", file);
   }
   auto selected = select_for_load(read_in.options);
   if (!selected) return tl::unexpected(naming(file, selected.error()));
@@ -57,7 +54,7 @@ tl::expected<Configuration, UsageError> read_configuration(const std::string& fi
 
 tl::expected<void, UsageError> check_apart(const Configuration& a, const Configuration& b) {
   const auto error = [&](const std::string& what) {
-    return tl::unexpected(UsageError{fmt::format("{} and {} {}", a.file, b.file, what)});
+    return refused("{} and {} {}", a.file, b.file, what);
   };
   const auto same = [](const std::string& one, const std::string& other) {
     return !one.empty() && one == other;
@@ -84,9 +81,8 @@ tl::expected<void, UsageError> share_proxies(Configuration& a, Configuration& b)
   if (passes(a) == passes(b)) return {};
   Configuration& direct = passes(a) ? b : a;
   if (request_of(direct.options).far_rtt > Duration::zero()) {
-    return tl::unexpected(UsageError{
-        fmt::format("{}: load alone cannot be compared with {}, which passes proxies: give rtt",
-                    direct.file, passes(a) ? a.file : b.file)});
+    return refused("{}: load alone cannot be compared with {}, which passes proxies: give rtt",
+                   direct.file, passes(a) ? a.file : b.file);
   }
   direct.options.through_proxies = true;
   return {};

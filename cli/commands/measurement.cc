@@ -7,12 +7,14 @@
 
 #include "cli/commands/finish.h"
 #include "cli/commands/hdr_files.h"
-#include "cli/commands/private_cpu.h"
+#include "cli/commands/run_plan.h"
+#include "cli/console/progress.h"
 #include "cli/console/publish.h"
 #include "cli/console/ranks.h"
 #include "loadgen/run/named_load.h"
 #include "results/file/load.h"
 #include "results/file/option_values.h"
+#include "results/file/save.h"
 #include "results/stats/comparison.h"
 #include "results/tables/units.h"
 
@@ -59,18 +61,18 @@ tl::expected<void, UsageError> Measurement::prepare() {
     if (auto resumed = resume(); !resumed) return resumed;
   }
   if (options_.hdr.empty()) return {};
-  return check_hdr_directory(options_.hdr).map_error([](const std::string& error) {
-    return UsageError{fmt::format("--hdr: {}", error)};
-  });
+  // The directory is created if necessary.
+  const auto writable =
+      results::check_writable(std::filesystem::path(options_.hdr) / "lockbench.hlog");
+  if (!writable) return refused("--hdr: {}", writable.error());
+  return {};
 }
 
 tl::expected<void, UsageError> Measurement::resume() {
-  if (options_.output.out.empty() || out_ == kStdout) {
-    return tl::unexpected(UsageError{"--resume needs --out FILE"});
-  }
+  if (options_.output.out.empty() || out_ == kStdout) return refused("--resume needs --out FILE");
   if (!std::filesystem::exists(out_)) return {};
   auto saved = results::load(out_);
-  if (!saved) return tl::unexpected(UsageError{"--resume: " + saved.error()});
+  if (!saved) return refused("--resume: {}", saved.error());
   resumed_ = *std::move(saved);
   result_.runs.swap(resumed_->runs);
   // The run that a stop cut short.
@@ -93,8 +95,7 @@ tl::expected<void, UsageError> Measurement::check_resumed() const {
   add("commit", resumed_->lockbench.commit, result_.lockbench.commit);
   add("seed", seed(*resumed_), seed(result_));
   if (differences.empty()) return {};
-  return tl::unexpected(UsageError{
-      fmt::format("--resume: {} was measured otherwise: {}", out_, differences.front())});
+  return refused("--resume: {} was measured otherwise: {}", out_, differences.front());
 }
 
 tl::expected<bool, UsageError> Measurement::deploy(Session& session) {
@@ -124,8 +125,7 @@ bool Measurement::is_done(const Descriptor& strategy, int repetition,
 
 loadgen::RunPlan Measurement::plan_of(const loadgen::Workload& point) {
   const bool far = point.rtt != options_.workload.rtt;
-  loadgen::RunPlan plan;
-  plan.run_id = result_.id;
+  loadgen::RunPlan plan = plan_on(*servers_, result_.id);
   plan.workload = point;
   // Nothing is contended: a steady cost is measured soon.
   if (point.settles_after && point.load == to_string(loadgen::NamedLoad::alone)) {
@@ -135,10 +135,7 @@ loadgen::RunPlan Measurement::plan_of(const loadgen::Workload& point) {
                                                         int repetition) {
     return is_done(strategy, repetition, load);
   };
-  plan.endpoints = far ? servers_->far_endpoints : servers_->endpoints;
-  plan.counter_url = servers_->counter_url;
-  plan.private_cpu = private_cpu_of(*servers_);
-  plan.warms_up = [this](const Descriptor& strategy) { return servers_->warms_up(strategy); };
+  if (far) plan.endpoints = servers_->far_endpoints;
   plan.servers_stay = [this](const Descriptor& strategy) {
     return !options_.servers_of(strategy.backend).empty() || options_.counter_redis;
   };
@@ -175,7 +172,7 @@ void Measurement::take(const loadgen::RunReport& report, Console& console) {
     console.warn(fmt::format("did not start: {}: {}", one.strategy, one.reason));
     result_.skipped.push_back({one.strategy, "did not start: " + one.reason});
   }
-  errors_ = errors_ || faults_->failed();
+  errors_ |= faults_->failed();
   if (note_lost_ranks(out_, result_, console)) errors_ = true;
   if (result_.interrupted) skip_the_rest();
   file_->keep(result_);
@@ -199,14 +196,34 @@ int Measurement::finish(bool show, Console& console) {
   const auto missed = missed_thresholds(options_.thresholds, result_, selected_);
   Ending ending = ending_of(result_);
   ending.strict = options_.output.strict;
-  ending.errors = ending.errors || errors_ || !pushed || !exported;
+  ending.errors |= errors_ || !pushed || !exported;
   ending.nothing_granted = ending.nothing_granted && !options_.allow_no_grants;
   ending.threshold_missed = !missed.empty();
   if (ending.rank_lost) result_.exit_code = static_cast<std::uint64_t>(exit_code_of(ending));
-  const int code = cli::finish(result_, show ? render(result_, options_.output) : "", *file_,
-                               ending, console, options_.output.report);
+  const auto text = show ? std::nullopt : std::optional(std::string());
+  const int code = cli::finish(result_, options_.output, *file_, ending, text);
   // After the table, so that they are the last lines.
   for (const std::string& line : missed) console.warn(line);
+  return code;
+}
+
+tl::expected<int, UsageError> measure(const RunOptions& options, std::vector<Selected> selected) {
+  auto made = Measurement::make(options, std::move(selected));
+  if (!made) return tl::unexpected(made.error());
+  // Before the measurement, whose metrics and servers have threads.
+  Session session(options.output.quiet);
+  Console& console = session.console();
+  const std::unique_ptr<Measurement> one = *std::move(made);
+  const auto deployed = one->deploy(session);
+  if (!deployed) return tl::unexpected(deployed.error());
+  if (!*deployed) return session.interrupted_early();
+
+  ProgressView progress(console, BootClock::now);
+  const std::vector<loadgen::RunPlan> plans = one->plans();
+  announce(plans, console);
+  one->take(loadgen::run_plans(plans, progress, session.stop()), console);
+  const int code = one->finish(true, console);
+  one->linger(console, session.stop());
   return code;
 }
 

@@ -72,6 +72,10 @@ class Measurement {
   bool errors_ = false;
 };
 
+/// Puts the selected strategies under the loads of the options, saves and shows the result. Returns
+/// the exit code.
+tl::expected<int, UsageError> measure(const RunOptions& options, std::vector<Selected> selected);
+
 /// What a run takes besides its load: connecting, draining and removing keys.
 inline constexpr Duration kBesidesLoad = std::chrono::milliseconds(300);
 

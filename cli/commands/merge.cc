@@ -9,7 +9,6 @@
 #include "cli/commands/finish.h"
 #include "cli/console/exit_code.h"
 #include "cli/console/facts.h"
-#include "cli/console/publish.h"
 #include "loadgen/cluster/partial.h"
 #include "results/file/json.h"
 #include "results/file/load.h"
@@ -31,10 +30,9 @@ struct MergeOptions {
     output.declare(options);
   }
   tl::expected<void, UsageError> complete(const OptionList& /*options*/) {
-    if (files.empty())
-      return tl::unexpected(UsageError{"merge needs files: lockbench merge FILE..."});
+    if (files.empty()) return refused("merge needs files: lockbench merge FILE...");
     if (!output.out.empty()) return {};
-    return tl::unexpected(UsageError{"merge needs --out FILE"});
+    return refused("merge needs --out FILE");
   }
 };
 
@@ -96,18 +94,17 @@ tl::expected<results::Result, std::string> put_together(Given given) {
 
 tl::expected<int, UsageError> merge(const MergeOptions& options) {
   auto given = read_all(options.files);
-  if (!given) return tl::unexpected(UsageError{given.error()});
+  if (!given) return refused("{}", given.error());
   auto result = put_together(*std::move(given));
-  if (!result) return tl::unexpected(UsageError{result.error()});
+  if (!result) return refused("{}", result.error());
   const auto out = out_path(options.output, *result);
   if (!out) return tl::unexpected(out.error());
   Console console(stderr, is_terminal(stderr), options.output.quiet);
   ResultFile file(*out, console);
   const Ending ending = cli::ending_of(*result);
   const int code = result->exit_code ? static_cast<int>(*result->exit_code) : exit_code_of(ending);
-  // What it says of itself decides, as it did for the command that was cut off.
-  const int saved = finish(*result, render(*result, options.output), file, ending, console,
-                           options.output.report);
+  // The exit code that the file records wins.
+  const int saved = finish(*result, options.output, file, ending);
   return result->exit_code ? code : saved;
 }
 

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <condition_variable>
-#include <mutex>
+#include <array>
 
 #include "cli/console/deploy.h"
 #include "cli/console/facts.h"
+#include "strategies/carrier.h"
 #include "testbed/servers/open_files.h"
 
 namespace lockbench::cli {
@@ -28,9 +28,7 @@ exporter::Facts facts_of(const LoadOptions& options, const std::string& run_id) 
   facts.run.emplace_back("run", run_id);
   const auto record = run_record(options);
   for (const char* name : kRunFacts) facts.run.emplace_back(name, text_of(record.at(name)));
-  const results::Build build = build_facts();
-  facts.build = {
-      {"version", build.version}, {"commit", build.commit}, {"build_type", build.build_type}};
+  facts.build = build_facts();
   facts.deployments = options.metrics.deployments;
   return facts;
 }
@@ -56,13 +54,12 @@ tl::expected<Metrics, UsageError> Metrics::start(const LoadOptions& options,
   const MetricsOptions& asked = options.metrics;
   if (!asked.listen && !asked.push) return metrics;
   if (auto can = exporter::available(); !can) {
-    return tl::unexpected(UsageError{
-        fmt::format("{}: {}", asked.listen ? "--metrics-listen" : "--push", can.error())});
+    return refused("{}: {}", asked.listen ? "--metrics-listen" : "--push", can.error());
   }
   metrics.linger_ = asked.linger;
   if (asked.push) {
     auto target = exporter::parse_push_target(*asked.push);
-    if (!target) return tl::unexpected(UsageError{fmt::format("--push: {}", target.error())});
+    if (!target) return refused("--push: {}", target.error());
     metrics.push_ = std::move(*target);
   }
   std::vector<const Descriptor*> strategies;
@@ -81,9 +78,7 @@ tl::expected<Metrics, UsageError> Metrics::start(const LoadOptions& options,
   if (!asked.listen) return metrics;
   const auto serving =
       metrics.exporter_->serve(*asked.listen, scrape_connections(options, strategies));
-  if (!serving) {
-    return tl::unexpected(UsageError{fmt::format("--metrics-listen: {}", serving.error())});
-  }
+  if (!serving) return refused("--metrics-listen: {}", serving.error());
   metrics.serving_ = true;
   console.note(fmt::format("metrics on http://{}/metrics", serving->to_string()));
   return metrics;
@@ -103,10 +98,7 @@ void Metrics::linger(Console& console, const std::stop_token& stop) {
   if (!serving_ || linger_ <= Duration::zero() || stop.stop_requested()) return;
   console.note(
       fmt::format("metrics are served for another {}; Ctrl-C ends it", format_duration(linger_)));
-  std::mutex mutex;
-  std::unique_lock lock(mutex);
-  std::condition_variable_any never;
-  never.wait_for(lock, stop, linger_, [] { return false; });
+  Carrier::current().wait(nullptr, BootClock::now() + linger_, stop);
 }
 
 }  // namespace lockbench::cli

@@ -2,7 +2,7 @@
 #include <chrono>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/run.h"
+#include "cli/commands/measurement.h"
 #include "strategies/registry.h"
 
 namespace lockbench::cli {
@@ -29,7 +29,7 @@ struct OverviewOptions : RunOptions {
   tl::expected<void, UsageError> complete(const OptionList& options) {
     loads = {NamedLoad::alone, NamedLoad::demand, NamedLoad::saturated};
     if (!all || strategies.empty()) return LoadOptions::complete(options);
-    return tl::unexpected(UsageError{"--all cannot be combined with names of strategies"});
+    return refused("--all cannot be combined with names of strategies");
   }
 };
 

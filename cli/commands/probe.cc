@@ -72,10 +72,9 @@ struct ProbeOptions : LoadOptions {
   tl::expected<void, UsageError> complete(const OptionList& options) {
     if (auto fits = LoadOptions::complete(options); !fits) return fits;
     if (workload.clients % 2 != 0) {
-      return tl::unexpected(
-          UsageError{fmt::format("--clients {} leaves a client alone: two share each lock, so an "
-                                 "even number is allowed",
-                                 workload.clients)});
+      return refused(
+          "--clients {} leaves a client alone: two share each lock, so an even number is allowed",
+          workload.clients);
     }
     if (!options.given("hold")) {
       const auto& renew = workload.strategy.renew;
@@ -116,19 +115,16 @@ tl::expected<std::vector<Selected>, UsageError> select(const ProbeOptions& optio
   for (const auto& [strategy, named] : *selected) {
     if (!named || has_servers(*strategy)) continue;
     const StoreKind* const kind = find_store_kind(strategy->backend);
-    return tl::unexpected(UsageError{
-        kind == nullptr ? fmt::format("{} cannot be probed: it has no server", strategy->name)
-                        : fmt::format("{} cannot be probed without its servers: --{} {}",
-                                      strategy->name, kind->name, kind->value_name)});
+    if (kind == nullptr) return refused("{} cannot be probed: it has no server", strategy->name);
+    return refused("{} cannot be probed without its servers: --{} {}", strategy->name, kind->name,
+                   kind->value_name);
   }
   std::erase_if(*selected, [&](const Selected& one) {
     const Traits& traits = one.strategy->traits;
     const bool by_default = traits.promises_exclusion && !traits.one_process;
     return !has_servers(*one.strategy) || (options.strategies.empty() && !by_default);
   });
-  if (selected->empty()) {
-    return tl::unexpected(UsageError{"nothing to probe: give servers, such as --redis URL"});
-  }
+  if (selected->empty()) return refused("nothing to probe: give servers, such as --redis URL");
   return selected;
 }
 
@@ -218,11 +214,10 @@ class Prober {
   }
 
   void note(const results::Run& run) {
-    broken_ = broken_ || run.audit.verdict == results::Verdict::violated;
+    broken_ |= run.audit.verdict == results::Verdict::violated;
     // Nobody else uses these locks, and the probe's own clients wait long enough for each other.
     const results::Outcomes& outcomes = run.outcomes;
-    had_errors_ = had_errors_ ||
-                  outcomes.failed + outcomes.unknown + outcomes.timed_out + outcomes.refused > 0;
+    had_errors_ |= outcomes.failed + outcomes.unknown + outcomes.timed_out + outcomes.refused > 0;
   }
 
   loadgen::RunPlan plan_;
@@ -265,18 +260,17 @@ int probe_all(const loadgen::RunPlan& common, const std::vector<Selected>& selec
   }
   Ending ending;
   for (const auto& prober : probers) {
-    ending.exclusion_broken = ending.exclusion_broken || prober->broken();
+    ending.exclusion_broken |= prober->broken();
     // Stopping a probe is its normal end: its errors are in the metrics, not in the exit code.
     const bool ran_out = options.duration && !stop.stop_requested();
-    ending.errors = ending.errors || prober->gave_up() || (ran_out && prober->had_errors());
+    ending.errors |= prober->gave_up() || (ran_out && prober->had_errors());
   }
   return exit_code_of(ending);
 }
 
 tl::expected<int, UsageError> probe(const ProbeOptions& given) {
   if (!given.workload.rate) {
-    return tl::unexpected(UsageError{
-        "probe requires --rate: sections per second of each strategy, such as --rate 1"});
+    return refused("probe requires --rate: sections per second of each strategy, such as --rate 1");
   }
   ProbeOptions options = given;
   options.workload = workload_of(given);

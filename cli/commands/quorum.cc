@@ -1,7 +1,5 @@
 #include "cli/commands/quorum.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 
@@ -9,7 +7,6 @@
 #include "cli/commands/finish.h"
 #include "cli/commands/quorum_servers.h"
 #include "cli/console/deploy.h"
-#include "cli/console/publish.h"
 #include "cli/console/ranks.h"
 #include "cli/console/session.h"
 #include "cli/options/value_types.h"
@@ -22,30 +19,29 @@ namespace {
 using namespace std::chrono_literals;
 
 loadgen::QuorumPlan plan_of(const QuorumOptions& options, const std::string& run_id) {
-  loadgen::QuorumPlan plan{.run_id = run_id,
+  loadgen::QuorumPlan plan{.run = {},
                            .nodes = options.nodes,
                            .contending = options.workload.clients,
-                           .slow = options.slow,
-                           .workload = options.workload};
-  plan.workload.warmup = std::min<Duration>(200ms, options.workload.duration);
-  plan.workload.rtt = {};  // QuorumServers adds it
+                           .slow = options.slow};
+  plan.run.run_id = run_id;
+  loadgen::Workload& workload = plan.run.workload;
+  workload = options.workload;
+  workload.warmup = std::min<Duration>(200ms, options.workload.duration);
+  workload.rtt = {};  // QuorumServers adds it
   // Ranks know their own cores.
-  if (Ranks::joined() == nullptr) {
-    plan.workload.threads = loadgen::generator_threads(plan.workload, true);
-  }
+  if (Ranks::joined() == nullptr) workload.threads = loadgen::generator_threads(workload, true);
   return plan;
 }
 
 int finish_quorum(const QuorumOptions& options, const results::Result& result,
-                  const loadgen::QuorumMeasured& measured, ResultFile& file, Console& console) {
-  for (const std::string& line : measured.errors) console.warn("failure: " + line);
+                  const loadgen::QuorumMeasured& measured, ResultFile& file) {
+  for (const std::string& line : measured.errors) file.console().warn("failure: " + line);
   for (const std::string& point : measured.violated) {
-    console.warn("exclusion was broken: " + point);
+    file.console().warn("exclusion was broken: " + point);
   }
   return finish(
-      result, render(result, options.output), file,
-      {.exclusion_broken = !measured.violated.empty(), .errors = !measured.errors.empty()}, console,
-      options.output.report);
+      result, options.output, file,
+      {.exclusion_broken = !measured.violated.empty(), .errors = !measured.errors.empty()});
 }
 
 tl::expected<int, UsageError> quorum(const QuorumOptions& given) {
@@ -61,21 +57,21 @@ tl::expected<int, UsageError> quorum(const QuorumOptions& given) {
   Console& console = session.console();
   const Ranks* const ranks = Ranks::joined();
   if (const std::string far = ranks == nullptr ? "" : ranks->beyond_loopback(); !far.empty()) {
-    return tl::unexpected(UsageError{far + ", and quorum has no others"});
+    return refused("{}, and quorum has no others", far);
   }
   const int most = options.nodes.back();
   // Each client connects to every node; a proxy has both ends of the connection open, too.
   const std::uint64_t files = static_cast<std::uint64_t>(options.workload.clients * most) * 3 + 256;
   if (auto raised = testbed::raise_open_file_limit(files); !raised) {
-    return tl::unexpected(UsageError{fmt::format("--clients: {}", raised.error())});
+    return refused("--clients: {}", raised.error());
   }
   deployment::Request request = request_of(options);
   request.nodes = most;
   const auto servers = QuorumServers::start(request, options.slow);
-  if (!servers) return tl::unexpected(UsageError{servers.error()});
+  if (!servers) return refused("{}", servers.error());
   const auto facts = (*servers)->facts(request.command_timeout, session.stop());
   if (session.stopped()) return session.interrupted_early();
-  if (!facts) return tl::unexpected(UsageError{facts.error()});
+  if (!facts) return refused("{}", facts.error());
   session.warn_of(result.lockbench);
 
   result.environment.servers = *facts;
@@ -87,15 +83,15 @@ tl::expected<int, UsageError> quorum(const QuorumOptions& given) {
     result.experiment->points = std::move(points);
     file.keep(result);
   };
-  plan.make_crew = crews_of(*out, result);
-  plan.counter_url = (*servers)->counter_url();
+  plan.run.make_crew = crews_of(*out, result);
+  plan.run.counter_url = (*servers)->counter_url();
   auto measured = loadgen::measure_quorum(
       plan, **servers, [&](const std::string& line) { console.note(line); }, session.stop());
   result.interrupted = measured.interrupted;
   result.experiment->points = measured.points;
   if (note_lost_ranks(*out, result, console)) measured.errors.emplace_back("a rank was lost");
   file.keep(result);
-  return finish_quorum(options, result, measured, file, console);
+  return finish_quorum(options, result, measured, file);
 }
 
 }  // namespace

@@ -1,20 +1,13 @@
 #include "cli/commands/quorum_servers.h"
 
+#include "deployment/failure.h"
 #include "strategies/thread.h"
 
 namespace lockbench::cli {
 namespace {
 
+using deployment::attempt;
 using deployment::need;
-
-tl::expected<void, std::string> attempt(const std::function<void()>& work) {
-  try {
-    work();
-    return {};
-  } catch (const deployment::Failure& failure) {
-    return tl::unexpected<std::string>(failure.what());
-  }
-}
 
 }  // namespace
 

@@ -1,14 +1,10 @@
-#include <fmt/format.h>
-
 #include <fstream>
 #include <iterator>
 
 #include "cli/commands/commands.h"
-#include "cli/console/console.h"
 #include "cli/console/exit_code.h"
 #include "cli/console/publish.h"
 #include "results/file/condense.h"
-#include "results/file/json.h"
 #include "results/file/load.h"
 #include "results/tables/reference_tables.h"
 
@@ -25,45 +21,39 @@ struct FileOptions {
 };
 
 int print(const std::string& text) {
-  Console console(stderr, is_terminal(stderr), false);
-  return print_text(text, console) ? exit_code::kFine : exit_code::kErrors;
+  return print_text(text) ? exit_code::kFine : exit_code::kErrors;
 }
 
 tl::expected<int, UsageError> condense(const FileOptions& options) {
   const auto& files = options.files;
   if (files.size() != 1) {
-    return tl::unexpected(
-        UsageError{"condense takes one result file: lockbench condense FILE > SMALL.json"});
+    return refused("condense takes one result file: lockbench condense FILE > SMALL.json");
   }
-  auto result = results::load(files.front());
-  if (!result) return tl::unexpected(UsageError{result.error()});
-  return print(results::to_compact_json(results::condense(std::move(*result))));
+  const auto result = results::load_to_rewrite(files.front());
+  if (!result) return refused("{}", result.error());
+  return print(results::condensed(*result));
 }
 
 tl::expected<int, UsageError> reference_tables(const FileOptions& options) {
   const auto& files = options.files;
   if (files.size() < 2) {
-    return tl::unexpected(
-        UsageError{"reference-tables takes a Markdown page and result files: lockbench "
-                   "reference-tables PAGE.md RESULT.json..."});
+    return refused(
+        "reference-tables takes a Markdown page and result files: lockbench reference-tables "
+        "PAGE.md RESULT.json...");
   }
   std::ifstream page(files.front(), std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(page), {}};
-  if (!page.is_open() || page.bad()) {
-    return tl::unexpected(UsageError{fmt::format("{}: cannot be read", files.front())});
-  }
+  if (!page.is_open() || page.bad()) return refused("{}: cannot be read", files.front());
   std::vector<results::Result> sources;
   results::KnownFlaws flaws;
   for (std::size_t i = 1; i < files.size(); ++i) {
     auto result = results::load(files[i]);
-    if (!result) return tl::unexpected(UsageError{result.error()});
+    if (!result) return refused("{}", result.error());
     flaws.merge(known_flaws(*result));
     sources.push_back(std::move(*result));
   }
   const auto updated = results::with_tables(text, results::reference_tables(sources, flaws));
-  if (!updated) {
-    return tl::unexpected(UsageError{fmt::format("{}: {}", files.front(), updated.error())});
-  }
+  if (!updated) return refused("{}: {}", files.front(), updated.error());
   return print(*updated);
 }
 

@@ -1,11 +1,9 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "cli/commands/commands.h"
 #include "cli/commands/finish.h"
+#include "cli/commands/run_plan.h"
 #include "cli/console/deploy.h"
-#include "cli/console/publish.h"
 #include "cli/console/ranks.h"
 #include "cli/console/session.h"
 #include "cli/options/value_types.h"
@@ -44,13 +42,12 @@ loadgen::Workload foreground_of(const RenewalOptions& options) {
 }
 
 int finish_renewal(const RenewalOptions& options, const results::Result& result,
-                   const std::string& error, ResultFile& file, Console& console) {
-  if (!error.empty()) console.warn(error);
+                   const std::string& error, ResultFile& file) {
+  if (!error.empty()) file.console().warn(error);
   const auto& points = std::get<std::vector<results::RenewalPoint>>(result.experiment->points);
   const bool lost = std::any_of(points.begin(), points.end(),
                                 [](const results::RenewalPoint& point) { return point.lost > 0; });
-  return finish(result, render(result, options.output), file, {.errors = !error.empty() || lost},
-                console, options.output.report);
+  return finish(result, options.output, file, {.errors = !error.empty() || lost});
 }
 
 tl::expected<int, UsageError> renewal(const RenewalOptions& given) {
@@ -77,7 +74,7 @@ tl::expected<int, UsageError> renewal(const RenewalOptions& given) {
   const std::uint64_t files =
       deployment::open_files_for(all_connections, {selected[0].strategy, selected[1].strategy});
   if (auto raised = testbed::raise_open_file_limit(files); !raised) {
-    return tl::unexpected(UsageError{fmt::format("--most-threads: {}", raised.error())});
+    return refused("--most-threads: {}", raised.error());
   }
   const auto deployed = session.deploy(with_threads, selected, result.skipped);
   if (!deployed) return tl::unexpected(deployed.error());
@@ -92,28 +89,26 @@ tl::expected<int, UsageError> renewal(const RenewalOptions& given) {
     result.experiment->points = points;
     file.keep(result);
   };
-  loadgen::Workload foreground = options.workload;
+  loadgen::RenewalPlan plan{.foreground = plan_on(servers, result.id),
+                            .held = options.held,
+                            .most_threads = options.most_threads,
+                            .pairs = options.pairs,
+                            .so_far = keep};
+  plan.foreground.workload = options.workload;
+  plan.foreground.make_crew = crews_of(*out, result);
   const bool private_servers = options.servers_of("redis").empty();
   // Ranks know their own cores.
   if (Ranks::joined() == nullptr) {
-    foreground.threads = loadgen::generator_threads(foreground, private_servers);
+    plan.foreground.workload.threads =
+        loadgen::generator_threads(options.workload, private_servers);
   }
-  const loadgen::RenewalPlan plan{.run_id = result.id,
-                                  .endpoints = servers.endpoints,
-                                  .held = options.held,
-                                  .most_threads = options.most_threads,
-                                  .pairs = options.pairs,
-                                  .foreground = foreground,
-                                  .so_far = keep,
-                                  .counter_url = servers.counter_url,
-                                  .make_crew = crews_of(*out, result)};
   const auto measured = loadgen::measure_renewal(
       plan, [&](const std::string& line) { console.note(line); }, session.stop());
   result.interrupted = measured.interrupted;
   std::string error = measured.error;
   if (note_lost_ranks(*out, result, console) && error.empty()) error = "a rank was lost";
   keep(measured.points);
-  return finish_renewal(options, result, error, file, console);
+  return finish_renewal(options, result, error, file);
 }
 
 }  // namespace

@@ -20,6 +20,8 @@ namespace {
 using results::OptionValue;
 
 std::string_view command_name(const results::Result& result) {
+  // Not `run`: that would put load on a store that was only watched.
+  if (result.observed) return "watch";
   if (result.hazards || !result.belief_gaps.empty()) return "hazards";
   if (result.capacity) return "capacity";
   if (!result.experiment) return "run";
@@ -95,9 +97,8 @@ void add(const Option& option, const std::vector<std::string>& texts,
 std::string repeat_command(const results::Result& result) {
   const std::vector<Command> commands = all_commands();
   const std::string_view name = command_name(result);
-  const auto command = std::find_if(commands.begin(), commands.end(),
-                                    [&](const Command& one) { return one.name == name; });
-  if (command == commands.end()) return "";
+  const Command* const command = find_command(commands, name);
+  if (command == nullptr) return "";
   std::vector<std::string> words{"lockbench", std::string(name)};
   std::vector<std::string> unknown;
   const OptionList defaults = command->options();

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <vector>
 
 #include "cli/commands/commands.h"
@@ -14,7 +13,6 @@
 namespace lockbench::cli {
 namespace {
 
-namespace fs = std::filesystem;
 using results::report::kMostFiles;
 
 struct ReportOptions {
@@ -34,15 +32,13 @@ struct ReportOptions {
 
 tl::expected<void, UsageError> check_out(const std::string& out,
                                          const std::vector<std::string>& files) {
-  std::error_code ignored;
   for (const std::string& file : files) {
-    if (fs::equivalent(file, out, ignored)) {
-      return tl::unexpected(UsageError{
-          fmt::format("--out: {} is one of the results: the page would replace it", out)});
+    if (same_file(file, out)) {
+      return refused("--out: {} is one of the results: the page would replace it", out);
     }
   }
   if (auto writable = results::check_writable(out); !writable) {
-    return tl::unexpected(UsageError{fmt::format("--out: {}", writable.error())});
+    return refused("--out: {}", writable.error());
   }
   return {};
 }
@@ -50,15 +46,14 @@ tl::expected<void, UsageError> check_out(const std::string& out,
 tl::expected<int, UsageError> report(const ReportOptions& options) {
   const std::vector<std::string>& files = options.files;
   if (files.empty() || files.size() > kMostFiles) {
-    return tl::unexpected(UsageError{
-        fmt::format("expected 1 to {} result files: lockbench report FILE... (given: {})",
-                    kMostFiles, files.size())});
+    return refused("expected 1 to {} result files: lockbench report FILE... (given: {})",
+                   kMostFiles, files.size());
   }
   const std::string& out = options.out;
   std::vector<results::report::Source> sources;
   for (const std::string& file : files) {
     auto result = results::load(file);
-    if (!result) return tl::unexpected(UsageError{result.error()});
+    if (!result) return refused("{}", result.error());
     sources.push_back(report_source(std::move(*result), file));
   }
   if (auto fits = check_out(out, files); !fits) return tl::unexpected(fits.error());

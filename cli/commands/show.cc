@@ -1,5 +1,4 @@
 #include "cli/commands/commands.h"
-#include "cli/console/console.h"
 #include "cli/console/publish.h"
 #include "results/file/load.h"
 
@@ -18,15 +17,14 @@ struct ShowOptions {
 };
 
 tl::expected<int, UsageError> show(const ShowOptions& options) {
-  if (options.files.size() != 1) {
-    return tl::unexpected(UsageError{"show takes one result file: lockbench show FILE"});
-  }
-  const auto result = results::load(options.files.front());
-  if (!result) return tl::unexpected(UsageError{result.error()});
+  if (options.files.size() != 1) return refused("show takes one result file: lockbench show FILE");
+  const bool rewrites = options.output.format == Format::json;
+  const auto result = rewrites ? results::load_to_rewrite(options.files.front())
+                               : results::load(options.files.front());
+  if (!result) return refused("{}", result.error());
   const auto text = results::render(*result, known_flaws(*result), look_of(options.output));
-  if (!text) return tl::unexpected(UsageError{"--columns: " + text.error()});
-  Console console(stderr, is_terminal(stderr), false);
-  return print_text(*text, console) ? exit_code::kFine : exit_code::kErrors;
+  if (!text) return refused("--columns: {}", text.error());
+  return print_text(*text) ? exit_code::kFine : exit_code::kErrors;
 }
 
 }  // namespace

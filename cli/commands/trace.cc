@@ -39,9 +39,9 @@ struct TraceOptions {
 
   tl::expected<void, UsageError> complete(const OptionList& /*options*/) const {
     if (kinds != std::vector<std::string>{"tpcc"}) {
-      return tl::unexpected(UsageError{"trace requires one KIND, which is tpcc"});
+      return refused("trace requires one KIND, which is tpcc");
     }
-    if (out.empty()) return tl::unexpected(UsageError{"trace requires --out FILE"});
+    if (out.empty()) return refused("trace requires --out FILE");
     return {};
   }
 };

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
+#include <memory>
+#include <utility>
 
 #include "cli/commands/commands.h"
 #include "cli/commands/finish.h"
@@ -17,6 +17,7 @@
 #include "cli/console/watch_text.h"
 #include "exporter/exporter.h"
 #include "results/file/save.h"
+#include "strategies/carrier.h"
 #include "strategies/store.h"
 #include "watch/record.h"
 #include "watch/workload.h"
@@ -29,47 +30,32 @@ using namespace std::chrono_literals;
 constexpr Duration kBetweenPictures = 1s, kBetweenKeeps = 10s;
 constexpr unsigned kScrapers = 64;
 
-/// What the user sees meanwhile.
+/// What the user sees meanwhile: the whole screen on a terminal, elsewhere lines.
 class Display {
  public:
-  virtual ~Display() = default;
-  virtual void show(const watch::Picture& picture) = 0;
-  /// Until then, or the stop. False: the user wants to leave.
-  virtual bool wait(TimePoint until, const std::stop_token& stop) = 0;
-};
+  Display(const WatchOptions& options, Console& console)
+      : console_(console), view_(!is_utf8_locale()) {
+    const bool may_draw = !options.output.quiet && !options.once && !options.no_screen;
+    if (!may_draw || !is_terminal(stderr)) return;
+    screen_ = Screen::open(STDIN_FILENO, STDERR_FILENO, may_color(stderr));
+  }
 
-class LinesDisplay : public Display {
- public:
-  explicit LinesDisplay(Console& console) : console_(console) {}
-
-  void show(const watch::Picture& picture) override {
+  void show(const watch::Picture& picture) {
+    if (screen_ != nullptr) {
+      picture_ = picture;
+      draw();
+      return;
+    }
     for (const std::string& line : lines_.lines(picture)) {
       console_.note(rfc3339(std::chrono::system_clock::now()) + " " + line);
     }
   }
-  bool wait(TimePoint until, const std::stop_token& stop) override {
-    std::unique_lock lock(mutex_);
-    never_.wait_for(lock, stop, until - TimePoint::clock::now(), [] { return false; });
-    return true;
-  }
-
- private:
-  Console& console_;
-  WatchLines lines_;
-  std::mutex mutex_;
-  std::condition_variable_any never_;
-};
-
-class ScreenDisplay : public Display {
- public:
-  explicit ScreenDisplay(std::unique_ptr<Screen> screen)
-      : screen_(std::move(screen)), view_(!is_utf8_locale()) {}
-
-  void show(const watch::Picture& picture) override {
-    picture_ = picture;
-    draw();
-  }
-  bool wait(TimePoint until, const std::stop_token& stop) override {
+  /// Until then, or the stop. False: the user wants to leave.
+  bool wait(TimePoint until, const std::stop_token& stop) {
+    if (screen_ == nullptr) {
+      Carrier::current().wait(nullptr, until, stop);
+      return true;
+    }
     constexpr Duration kLongest = 50ms;  // between looks at the stop and at the screen's size
     while (!stop.stop_requested()) {
       const Duration left = until - TimePoint::clock::now();
@@ -91,53 +77,26 @@ class ScreenDisplay : public Display {
     return screen_->draw(view_.lines(picture_, drawn_));
   }
 
-  std::unique_ptr<Screen> screen_;
+  Console& console_;
+  std::unique_ptr<Screen> screen_;  ///< null: lines
+  WatchLines lines_;
   WatchView view_;
   watch::Picture picture_;
   ScreenSize drawn_;
 };
 
-std::unique_ptr<Display> make_display(const WatchOptions& options, Console& console) {
-  const bool screen = !options.output.quiet && !options.once && !options.no_screen;
-  if (screen && is_terminal(stderr)) {
-    if (auto opened = Screen::open(STDIN_FILENO, STDERR_FILENO, may_color(stderr))) {
-      return std::make_unique<ScreenDisplay>(std::move(opened));
-    }
-  }
-  return std::make_unique<LinesDisplay>(console);
+/// Serves /metrics; null if they are not asked for.
+tl::expected<std::unique_ptr<exporter::Exporter>, UsageError> serve_metrics(
+    const MetricsOptions& options, std::shared_ptr<const exporter::WatchMetrics> metrics,
+    Console& console) {
+  if (!options.listen) return std::unique_ptr<exporter::Exporter>();
+  if (auto can = exporter::available(); !can) return refused("--metrics-listen: {}", can.error());
+  auto made = exporter::Exporter::make(std::move(metrics), {.run = {}, .build = build_facts()});
+  const auto serving = made->serve(*options.listen, kScrapers);
+  if (!serving) return refused("--metrics-listen: {}", serving.error());
+  console.note(fmt::format("metrics on http://{}/metrics", serving->to_string()));
+  return made;
 }
-
-/// /metrics of a watch, if they are asked for.
-class WatchExport {
- public:
-  static tl::expected<WatchExport, UsageError> start(const MetricsOptions& options,
-                                                     Console& console) {
-    WatchExport started;
-    if (!options.listen) return started;
-    if (auto can = exporter::available(); !can) {
-      return tl::unexpected(UsageError{"--metrics-listen: " + can.error()});
-    }
-    const results::Build build = build_facts();
-    started.metrics_ = std::make_shared<exporter::WatchMetrics>();
-    started.exporter_ =
-        exporter::Exporter::make(started.metrics_, {.run = {},
-                                                    .build = {{"version", build.version},
-                                                              {"commit", build.commit},
-                                                              {"build_type", build.build_type}}});
-    const auto serving = started.exporter_->serve(*options.listen, kScrapers);
-    if (!serving) return tl::unexpected(UsageError{"--metrics-listen: " + serving.error()});
-    console.note(fmt::format("metrics on http://{}/metrics", serving->to_string()));
-    return started;
-  }
-
-  void show(const watch::Picture& picture) {
-    if (metrics_ != nullptr) metrics_->show(picture);
-  }
-
- private:
-  std::shared_ptr<exporter::WatchMetrics> metrics_;
-  std::unique_ptr<exporter::Exporter> exporter_;
-};
 
 tl::expected<std::vector<std::unique_ptr<watch::Source>>, UsageError> sources_of(
     const WatchOptions& options) {
@@ -145,7 +104,7 @@ tl::expected<std::vector<std::unique_ptr<watch::Source>>, UsageError> sources_of
   for (const auto& [store, urls] : options.servers) {
     if (urls.empty()) continue;
     auto source = watch::make_source(store, urls, options.request);
-    if (!source) return tl::unexpected(UsageError{source.error()});
+    if (!source) return refused("{}", source.error());
     sources.push_back(*std::move(source));
   }
   return sources;
@@ -168,34 +127,34 @@ std::map<std::string, results::Server> server_facts(const WatchOptions& options)
 /// One watch from its start to its end.
 class WatchCommand {
  public:
+  /// `metrics`: null if nobody asks for them.
   WatchCommand(const WatchOptions& options, results::Result result, std::string record,
-               Session& session, Watching& watching, WatchExport& exported)
+               Session& session, Watching& watching, exporter::WatchMetrics* metrics)
       : options_(options),
         result_(std::move(result)),
         record_(std::move(record)),
         session_(session),
         watching_(watching),
-        exported_(exported),
+        metrics_(metrics),
         file_(record_, session.console()) {}
 
   int carry_out() {
     watch_on();
     watching_.end();
     const TimePoint now = TimePoint::clock::now();
-    const watch::Picture picture = watching_.read(now);
-    exported_.show(picture);
+    const watch::Picture picture = read(now);
     result_.interrupted = session_.stopped() && options_.duration.has_value();
     watch::add_to(result_, picture);
     Ending ending{.interrupted = result_.interrupted};
-    // A watch that was blind at its end knows less than was asked for.
+    // Exit 2 if a server could not be seen at the end.
     ending.errors = std::ranges::any_of(picture.sources, [](const auto& one) { return !one.sees; });
-    if (!options_.workload.empty()) ending.errors = !save_workload(now) || ending.errors;
+    if (!options_.workload.empty()) ending.errors |= !save_workload(now);
     return end(ending);
   }
 
  private:
   void watch_on() {
-    const std::unique_ptr<Display> display = make_display(options_, session_.console());
+    Display display(options_, session_.console());
     const std::stop_token stop = session_.stop();
     std::optional<TimePoint> until;
     TimePoint next = TimePoint::clock::now();
@@ -204,18 +163,23 @@ class WatchCommand {
     watching_.begin();
     for (bool stay = true; stay && !stop.stop_requested();) {
       next += kBetweenPictures;
-      stay = display->wait(until ? std::min(next, *until) : next, stop);
+      stay = display.wait(until ? std::min(next, *until) : next, stop);
       const TimePoint now = TimePoint::clock::now();
       if (until && now >= *until) break;
-      const watch::Picture picture = watching_.read(now);
-      exported_.show(picture);
-      display->show(picture);
+      const watch::Picture picture = read(now);
+      display.show(picture);
       if (now >= keep_at) {
         keep_at = now + kBetweenKeeps;
         keep(picture);
       }
       next = std::max(next, now - kBetweenPictures);  // after a suspension it catches up with none
     }
+  }
+
+  watch::Picture read(TimePoint now) {
+    watch::Picture picture = watching_.read(now);
+    if (metrics_ != nullptr) metrics_->show(picture);
+    return picture;
   }
 
   /// What was seen so far outlives whatever ends the watch.
@@ -243,14 +207,9 @@ class WatchCommand {
   }
 
   int end(Ending ending) {
-    Console& console = session_.console();
-    const std::string text = render(result_, options_.output);
-    if (!record_.empty()) {
-      return finish(result_, text, file_, ending, console, options_.output.report);
-    }
-    const bool reported = save_report(result_, options_.output.report, "", console);
-    const bool printed = print_text(text, console);
-    ending.errors = ending.errors || !reported || !printed;
+    if (!record_.empty()) return finish(result_, options_.output, file_, ending);
+    ending.errors |= !save_report(result_, options_.output.report, "", session_.console());
+    ending.errors |= !print_text(render(result_, options_.output));
     return exit_code_of(ending);
   }
 
@@ -259,7 +218,7 @@ class WatchCommand {
   const std::string record_;
   Session& session_;
   Watching& watching_;
-  WatchExport& exported_;
+  exporter::WatchMetrics* const metrics_;
   ResultFile file_;
 };
 
@@ -268,7 +227,7 @@ tl::expected<void, UsageError> check_files(const WatchOptions& options,
   const std::string& record = options.output.out;
   if (record.empty()) {
     if (auto text = results::render(result, {}, look_of(options.output)); !text) {
-      return tl::unexpected(UsageError{"--columns: " + text.error()});
+      return refused("--columns: {}", text.error());
     }
     if (auto fits = check_report(options.output.report, record); !fits) return fits;
   } else if (auto path = out_path(options.output, result); !path) {
@@ -278,11 +237,11 @@ tl::expected<void, UsageError> check_files(const WatchOptions& options,
   for (const auto& [option, file] : std::vector<std::pair<std::string_view, std::string>>{
            {"--record", record}, {"--report", options.output.report}}) {
     if (!same_file(options.workload, file)) continue;
-    return tl::unexpected(UsageError{fmt::format(
-        "--workload and {} must be different files: both are {}", option, options.workload)});
+    return refused("--workload and {} must be different files: both are {}", option,
+                   options.workload);
   }
   if (auto writable = results::check_writable(options.workload); !writable) {
-    return tl::unexpected(UsageError{"--workload: " + writable.error()});
+    return refused("--workload: {}", writable.error());
   }
   return {};
 }
@@ -297,17 +256,18 @@ tl::expected<int, UsageError> watch_locks(const WatchOptions& options) {
   Session session(options.output.quiet, false, "stopping");
   Watching watching(*std::move(sources), options.ledger_options(), options.grouping(),
                     session.console());
-  auto exported = WatchExport::start(options.metrics, session.console());
+  const auto metrics = std::make_shared<exporter::WatchMetrics>();
+  const auto exported = serve_metrics(options.metrics, metrics, session.console());
   if (!exported) return tl::unexpected(exported.error());
   const auto reached = watching.reach(session.stop());
   if (session.stopped()) return exit_code::kInterrupted;
-  if (!reached) return tl::unexpected(UsageError{reached.error()});
+  if (!reached) return refused("{}", reached.error());
 
   result.environment.servers = server_facts(options);
   WatchOptions used = options;
   result.workload = options_of(used).record();
   WatchCommand command(options, std::move(result), options.output.out, session, watching,
-                       *exported);
+                       *exported == nullptr ? nullptr : metrics.get());
   return command.carry_out();
 }
 

@@ -93,26 +93,25 @@ void WatchOptions::declare(OptionList& options) {
 }
 
 tl::expected<void, UsageError> WatchOptions::complete(const OptionList& options) {
-  const auto error = [](std::string text) { return tl::unexpected(UsageError{std::move(text)}); };
   const auto given = [&](std::string_view store) {
     const auto urls = servers.find(store);
     return urls != servers.end() && !urls->second.empty();
   };
   if (std::ranges::none_of(servers, [](const auto& urls) { return !urls.second.empty(); })) {
-    return error("nothing to watch: give servers, such as --redis URL");
+    return refused("nothing to watch: give servers, such as --redis URL");
   }
   if (given("memcached") && request.keys.empty()) {
-    return error(
-        "--memcached requires --keys: memcached can neither list nor watch its keys, so name those "
-        "of the locks");
+    return refused(
+        "--memcached requires --keys: memcached can neither list nor watch its keys, so name "
+        "those of the locks");
   }
   if (options.given("keys") && !given("memcached")) {
-    return error("--keys requires --memcached: locks of other stores are named with --locks");
+    return refused("--keys requires --memcached: locks of other stores are named with --locks");
   }
   if (options.given("lock-table") && !given("postgres")) {
-    return error("--lock-table requires --postgres");
+    return refused("--lock-table requires --postgres");
   }
-  if (options.given("monitor") && !given("redis")) return error("--monitor requires --redis");
+  if (options.given("monitor") && !given("redis")) return refused("--monitor requires --redis");
   if (once && !duration) duration = kOnce;
   return {};
 }

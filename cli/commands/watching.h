@@ -1,10 +1,6 @@
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <memory>
-#include <mutex>
-#include <set>
 #include <stop_token>
 #include <string>
 #include <tl/expected.hpp>
@@ -36,14 +32,10 @@ class Watching {
   watch::Usage usage(TimePoint now) { return ledger_.usage(now); }
 
  private:
-  /// Hands on what a source sees, and keeps its endpoints, by which pictures name it.
-  class Relay;
-
   watch::Ledger ledger_;
   Console& console_;
   std::vector<std::unique_ptr<watch::Source>> sources_;
-  std::vector<std::unique_ptr<Relay>> relays_;  ///< one for each source
-  std::vector<Thread> threads_;                 ///< last: they use the others
+  std::vector<Thread> threads_;  ///< last: they use the others
 };
 
 }  // namespace lockbench::cli

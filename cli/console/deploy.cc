@@ -166,7 +166,7 @@ tl::expected<deployment::Deployment, UsageError> deploy(const LoadOptions& optio
                                                         const std::stop_token& stop) {
   Done ready = skip_unable(options, selected, skipped);
   if (ready) ready = check_faults(options, selected);
-  if (!ready) return tl::unexpected(UsageError{ready.error()});
+  if (!ready) return refused("{}", ready.error());
   std::vector<const Descriptor*> strategies;
   strategies.reserve(selected.size());
   for (const Selected& one : selected) strategies.push_back(one.strategy);
@@ -180,7 +180,7 @@ tl::expected<deployment::Deployment, UsageError> deploy(const LoadOptions& optio
       [](const Descriptor* strategy) { return strategy->traits.waiting.kind == WaitKind::queue; });
   if (some_queue) sized.workload.connections.reset();
   auto deployment = deployment::deploy(request_of(sized), strategies, drop, stop);
-  if (!deployment) return tl::unexpected(UsageError{deployment.error()});
+  if (!deployment) return refused("{}", deployment.error());
   return *std::move(deployment);
 }
 

@@ -49,9 +49,9 @@ Ending ending_of(const results::Result& result) {
     if (run.audit.verdict == results::Verdict::violated && promises_exclusion(run)) {
       ending.exclusion_broken = true;
     }
-    ending.errors = ending.errors || had_errors(run);
-    ending.nothing_granted = ending.nothing_granted || run.outcomes.acquired == 0;
-    ending.invalid = ending.invalid || !run.generator.valid;
+    ending.errors |= had_errors(run);
+    ending.nothing_granted |= run.outcomes.acquired == 0;
+    ending.invalid |= !run.generator.valid;
   }
   return ending;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "cli/console/console.h"
 #include "results/file/loads.h"
 #include "results/tables/outcomes.h"
 #include "results/tables/text.h"
@@ -54,13 +55,13 @@ std::string render(const results::Result& result, const OutputOptions& options) 
   return results::render(result, known_flaws(result), look_of(options)).value();
 }
 
-bool print_text(const std::string& given, Console& console) {
+bool print_text(const std::string& given) {
   // A file keeps every byte of a result; a terminal would obey some.
   const bool terminal = isatty(STDOUT_FILENO) == 1;
   const std::string text = terminal ? results::printable_page(given, may_color(stdout)) : given;
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (written && std::fflush(stdout) == 0) return true;
-  console.warn("the result could not be written to stdout");
+  fmt::print(stderr, "the result could not be written to stdout\n");
   return false;
 }
 
@@ -69,13 +70,11 @@ std::vector<std::string> missed_thresholds(const std::vector<results::Threshold>
                                            const std::vector<Selected>& selected) {
   std::vector<std::string> missed;
   for (const results::Threshold& threshold : thresholds) {
-    const auto outcomes = results::evaluate(threshold, result.runs);
-    for (std::size_t i = 0; i < outcomes.size(); ++i) {
-      const results::ThresholdOutcome& outcome = outcomes[i];
-      if (outcome.kept || is_exempt(outcome.strategy, selected)) continue;
+    for (const results::Run& run : result.runs) {
+      const results::ThresholdOutcome outcome = results::evaluate(threshold, run);
+      if (outcome.kept() || is_exempt(run.strategy, selected)) continue;
       missed.push_back(fmt::format("threshold missed: {} by {} (repetition {}): {}", threshold.text,
-                                   results::name_of(result.runs[i], result), outcome.repetition,
-                                   outcome.reason));
+                                   results::name_of(run, result), run.repetition, outcome.reason));
     }
   }
   return missed;

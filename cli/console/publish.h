@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/console/console.h"
 #include "cli/options/load_options.h"
 #include "cli/options/select.h"
 #include "results/file/model.h"
@@ -20,9 +19,9 @@ results::Look look_of(const OutputOptions& options);
 /// The result as stdout shows it. out_path() has checked the columns.
 std::string render(const results::Result& result, const OutputOptions& options);
 
-/// To stdout; to a terminal without control characters but our own. False, with a message on the
-/// console, if that failed.
-bool print_text(const std::string& given, Console& console);
+/// To stdout; to a terminal without control characters but our own. False, with a message on
+/// stderr, if that failed. A console's status line must be empty.
+bool print_text(const std::string& given);
 
 /// One line for each run that missed a threshold, with what was measured. Controls are exempt
 /// unless they were named.

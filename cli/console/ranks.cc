@@ -16,6 +16,7 @@
 #include "deployment/failure.h"
 #include "exporter/exporter.h"
 #include "loadgen/cluster/member.h"
+#include "loadgen/cluster/wire.h"
 #include "results/file/json.h"
 #include "strategies/registry.h"
 
@@ -67,9 +68,7 @@ class RankMetrics {
     }
     exporter::Facts facts;
     facts.run.emplace_back("run", order.run_id);
-    const results::Build build = build_facts();
-    facts.build = {
-        {"version", build.version}, {"commit", build.commit}, {"build_type", build.build_type}};
+    facts.build = build_facts();
     metrics_ = std::make_shared<exporter::RunMetrics>(built, order.workload.nodes);
     auto made = exporter::Exporter::make(metrics_, facts);
     const auto address = exporter::parse_listen_address(order.metrics);
@@ -109,7 +108,7 @@ tl::expected<void, std::string> Ranks::join() {
 }
 
 Ranks::~Ranks() {
-  const bool together = !team_.kept_files;
+  const bool together = team_.is_complete();
   link_->send_to_all(Kind::leave, loadgen::cluster::to_bytes(loadgen::cluster::Leave{together}));
   member_.finish();
   link_->close(together);
@@ -225,7 +224,7 @@ tl::expected<void, std::string> Ranks::add_rtts(const deployment::Deployment& se
                                                 const RankOptions& options) {
   auto zones = std::make_shared<Zones>();
   zones->rtts.resize(team_.hellos.size());
-  try {
+  auto added = deployment::attempt([&] {
     for (const RankOptions::RttOfRank& of : options.rtts) {
       zones->rtts.at(static_cast<std::size_t>(of.rank)) = of.rtt;
       for (const auto& [set, store] : servers.stores) {
@@ -239,11 +238,9 @@ tl::expected<void, std::string> Ranks::add_rtts(const deployment::Deployment& se
         for (auto& [name, urls] : store->endpoints_through(ports)) zones->far[of.rank][set] = urls;
       }
     }
-  } catch (const deployment::Failure& failure) {
-    return tl::unexpected<std::string>(failure.what());
-  }
-  zones_ = std::move(zones);
-  return {};
+  });
+  if (added) zones_ = std::move(zones);
+  return added;
 }
 
 int serve_rank() {

@@ -23,7 +23,7 @@ bool ResultFile::has_time() const {
 }
 
 bool ResultFile::save(const results::Result& result) {
-  if (is_stdout()) return print_text(results::to_json(result), console_);
+  if (is_stdout()) return print_text(results::to_json(result));
   const auto saved = results::save(path_, results::to_json(result));
   if (!saved) {
     console_.warn("not saved: " + saved.error());

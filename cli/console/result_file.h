@@ -22,6 +22,7 @@ class ResultFile {
 
   const std::string& path() const { return path_; }
   bool is_stdout() const { return path_ == kStdout; }
+  Console& console() const { return console_; }
 
   /// Saves what there is so far. Only the first failure is said, as the end may have room again.
   void keep(const results::Result& result);

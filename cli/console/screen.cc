@@ -11,6 +11,8 @@
 #include <csignal>
 #include <string_view>
 
+#include "results/tables/formats.h"
+
 namespace lockbench::cli {
 namespace {
 
@@ -66,20 +68,6 @@ void catch_no_more_crashes() {
   for (std::size_t i = 0; i < kCrashes.size(); ++i) {
     sigaction(kCrashes[i], &saved.actions[i], nullptr);
   }
-}
-
-std::string_view color_of(results::Tone tone) {
-  switch (tone) {
-    case results::Tone::good:
-      return "\x1b[32m";
-    case results::Tone::bad:
-      return "\x1b[31m";
-    case results::Tone::doubtful:
-      return "\x1b[33m";
-    case results::Tone::plain:
-      break;
-  }
-  return "";
 }
 
 }  // namespace
@@ -138,7 +126,7 @@ std::string frame(std::span<const ScreenLine> lines, bool colors) {
     if (i > 0) text += "\r\n";
     if (line.heading) text += "\x1b[1m";
     if (line.selected) text += "\x1b[7m";
-    if (colors) text += color_of(line.tone);
+    if (colors) text += results::code_of(line.tone);
     text += line.text;
     text += "\x1b[0m\x1b[K";
   }

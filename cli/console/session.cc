@@ -28,11 +28,11 @@ tl::expected<void, UsageError> reached_by_all_ranks(const deployment::Deployment
   const std::string far = ranks->beyond_loopback();
   if (far.empty()) return {};
   const bool only_counter = deployment.stores.size() == 1 && deployment.stores.contains("counter");
-  return tl::unexpected(UsageError{
-      fmt::format("{}: give {}", far,
-                  only_counter ? "--counter-redis URL, with --resource redis, for the counter"
-                               : fmt::format("--{} with a URL that all hosts reach",
-                                             deployment.stores.begin()->first))});
+  if (only_counter) {
+    return refused("{}: give --counter-redis URL, with --resource redis, for the counter", far);
+  }
+  return refused("{}: give --{} with a URL that all hosts reach", far,
+                 deployment.stores.begin()->first);
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ tl::expected<std::optional<deployment::Deployment>, UsageError> Session::deploy(
   }
   if (Ranks* const ranks = Ranks::joined()) {
     if (auto added = ranks->add_rtts(*deployment, options.ranks); !added) {
-      return tl::unexpected(UsageError{"--rtt-of-rank: " + added.error()});
+      return refused("--rtt-of-rank: {}", added.error());
     }
   }
   warn_of(build_facts());

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "results/tables/units.h"
 #include "watch/findings.h"
 
@@ -19,17 +21,8 @@ constexpr Duration kBetweenSummaries = 10s;
 /// A finding that was away for so long is told again.
 constexpr Duration kForgotten = 60s;
 
-std::string_view meaning(Accuracy accuracy) {
-  switch (accuracy) {
-    case Accuracy::exact:
-      return "exact";
-    case Accuracy::at_least:
-      return "counts are lower bounds";
-    case Accuracy::sampled:
-      return "sampled";
-  }
-  return "";
-}
+/// What each Accuracy means for the counts.
+constexpr std::array<std::string_view, 3> kMeanings{"exact", "counts are lower bounds", "sampled"};
 
 std::string summary(const Picture& picture) {
   watch::Figures sum;
@@ -69,7 +62,8 @@ std::string source_text(const SourcePicture& source) {
   }
   std::string text =
       fmt::format("{} {}: {}, {}; waiters: {}; {} commands", facts.store, facts.endpoint, facts.way,
-                  meaning(facts.accuracy), facts.waiters.empty() ? "not seen" : facts.waiters,
+                  kMeanings[static_cast<std::size_t>(facts.accuracy)],
+                  facts.waiters.empty() ? "not seen" : facts.waiters,
                   results::human_count(static_cast<double>(source.commands)));
   if (source.missed > 0) text += fmt::format("; {} changes missed", source.missed);
   if (source.blind_seconds > 0) {

@@ -141,7 +141,7 @@ std::string short_hash(const std::string& hash) { return hash.substr(0, kMostHas
 const std::vector<ViewColumn<LockPicture>>& lock_columns() {
   static const std::vector<ViewColumn<LockPicture>> columns = {
       {"trouble", 15, [](const auto& lock) { return std::string(trouble_of(lock)); }},
-      {"held for", 8, [](const auto& lock) { return duration_text(lock.held_for); }},
+      {"held for", 8, [](const auto& lock) { return duration_text(lock.figures.oldest_hold); }},
       {"TTL left", 8, ttl_text},
       {"waiting", 7, [](const auto& lock) { return waiting_text(lock.figures); }},
       {"holder", kMostHash,
@@ -173,6 +173,31 @@ Tone tone_of(watch::Finding::Kind kind) {
   constexpr std::array kGrave = {Kind::taken_over, Kind::stolen, Kind::renewal_stopped, Kind::blind,
                                  Kind::no_majority};
   return std::find(kGrave.begin(), kGrave.end(), kind) != kGrave.end() ? Tone::bad : Tone::doubtful;
+}
+
+/// An order of families and locks.
+struct RowOrder {
+  std::string_view name;
+  double (*figure)(const watch::Figures&);  ///< the highest first; null: as the picture has them
+};
+
+constexpr auto kOrders = std::to_array<RowOrder>({
+    {"what hurts most", nullptr},
+    {"held for longest",
+     [](const watch::Figures& its) { return its.oldest_hold ? seconds(*its.oldest_hold) : -1.0; }},
+    {"most waiting",
+     [](const watch::Figures& its) { return static_cast<double>(its.waiting_now); }},
+    {"most acquired",
+     [](const watch::Figures& its) { return static_cast<double>(its.acquisitions); }},
+    {"most expired",
+     [](const watch::Figures& its) { return static_cast<double>(its.expired_while_held); }},
+});
+
+/// The highest figure first; those that are equal stay as they are.
+template <class Row, class Figure>
+void sort_by(std::vector<const Row*>& rows, const Figure& figure) {
+  std::ranges::stable_sort(rows,
+                           [&](const Row* a, const Row* b) { return figure(*a) > figure(*b); });
 }
 
 std::size_t longest(std::size_t so_far, std::string_view name) {
@@ -248,8 +273,7 @@ bool WatchView::press(Key key, const Picture& picture) {
       opened_ = false;
       break;
     case Key::order:
-      order_ = order_ == Order::expired ? Order::hurts
-                                        : static_cast<Order>(static_cast<int>(order_) + 1);
+      order_ = (order_ + 1) % kOrders.size();
       break;
     case Key::quit:
       if (!opened_) return false;
@@ -266,44 +290,11 @@ std::vector<ScreenLine> WatchView::lines(const Picture& picture, ScreenSize size
   return all;
 }
 
-std::string_view WatchView::order_name() const {
-  switch (order_) {
-    case Order::hurts:
-      return "what hurts most";
-    case Order::held:
-      return "held for longest";
-    case Order::waiting:
-      return "most waiting";
-    case Order::rate:
-      return "most acquired";
-    case Order::expired:
-      return "most expired";
-  }
-  return "";
-}
-
 std::vector<const LockPicture*> WatchView::locks_in_order(const Picture& picture) const {
   std::vector<const LockPicture*> locks;
   for (const LockPicture& lock : picture.worst) locks.push_back(&lock);
-  const auto by = [&](const auto& figure) {
-    std::ranges::stable_sort(
-        locks, [&](const LockPicture* a, const LockPicture* b) { return figure(*a) > figure(*b); });
-  };
-  switch (order_) {
-    case Order::hurts:
-      break;  // as the picture has them
-    case Order::held:
-      by([](const LockPicture& lock) { return lock.held_for.value_or(Duration(-1)); });
-      break;
-    case Order::waiting:
-      by([](const LockPicture& lock) { return lock.figures.waiting_now; });
-      break;
-    case Order::rate:
-      by([](const LockPicture& lock) { return lock.figures.acquisitions; });
-      break;
-    case Order::expired:
-      by([](const LockPicture& lock) { return lock.figures.expired_while_held; });
-      break;
+  if (const auto figure = kOrders[order_].figure) {
+    sort_by(locks, [figure](const LockPicture& lock) { return figure(lock.figures); });
   }
   return locks;
 }
@@ -311,36 +302,19 @@ std::vector<const LockPicture*> WatchView::locks_in_order(const Picture& picture
 std::vector<const FamilyPicture*> WatchView::families_in_order(const Picture& picture) const {
   std::vector<const FamilyPicture*> families;
   for (const FamilyPicture& family : picture.families) families.push_back(&family);
-  const auto by = [&](const auto& figure) {
-    std::ranges::stable_sort(families, [&](const FamilyPicture* a, const FamilyPicture* b) {
-      return figure(*a) > figure(*b);
-    });
-  };
-  by([](const FamilyPicture& family) { return family.figures.acquisitions_per_second; });
-  switch (order_) {
-    case Order::hurts:
-      // Findings come with the worst first.
-      by([&](const FamilyPicture& family) {
-        const auto finding = std::ranges::find_if(picture.findings, [&](const watch::Finding& one) {
-          return one.store == family.store && one.family == family.family;
-        });
-        return picture.findings.end() - finding;
-      });
-      break;
-    case Order::held:
-      by([](const FamilyPicture& family) {
-        return family.figures.oldest_hold.value_or(Duration(-1));
-      });
-      break;
-    case Order::waiting:
-      by([](const FamilyPicture& family) { return family.figures.waiting_now; });
-      break;
-    case Order::rate:
-      break;
-    case Order::expired:
-      by([](const FamilyPicture& family) { return family.figures.expired_while_held; });
-      break;
+  sort_by(families,
+          [](const FamilyPicture& family) { return family.figures.acquisitions_per_second; });
+  if (const auto figure = kOrders[order_].figure) {
+    sort_by(families, [figure](const FamilyPicture& family) { return figure(family.figures); });
+    return families;
   }
+  // Findings come with the worst first.
+  sort_by(families, [&](const FamilyPicture& family) {
+    const auto finding = std::ranges::find_if(picture.findings, [&](const watch::Finding& one) {
+      return one.store == family.store && one.family == family.family;
+    });
+    return picture.findings.end() - finding;
+  });
   return families;
 }
 
@@ -462,9 +436,10 @@ std::vector<ScreenLine> WatchView::overview(const Picture& picture, ScreenSize s
   add_families(picture, width, left() - for_locks, lines);
   add_locks(picture, width, left(), lines);
   lines.resize(size.lines > 0 ? size.lines - 1 : 0);
-  lines.push_back(line(
-      fmt::format("q quit   s order: {}   arrows choose a lock   enter its history", order_name()),
-      width));
+  lines.push_back(
+      line(fmt::format("q quit   s order: {}   arrows choose a lock   enter its history",
+                       kOrders[order_].name),
+           width));
   lines.back().heading = true;
   return lines;
 }
@@ -488,7 +463,7 @@ std::vector<ScreenLine> WatchView::one_lock(const Picture& picture, ScreenSize s
     add(fmt::format("{} {}: {}", lock.store, lock.family, watch::name_of(lock.shape)));
     add(lock.holder
             ? fmt::format("held by {} for {}; TTL left: {}; waiting: {}", *lock.holder,
-                          duration_text(lock.held_for), ttl_text(lock), waiting_text(figures))
+                          duration_text(figures.oldest_hold), ttl_text(lock), waiting_text(figures))
             : fmt::format("free; waiting: {}", waiting_text(figures)));
     if (const auto trouble = trouble_of(lock); !trouble.empty()) {
       add(std::string(trouble), tone_of(figures));

@@ -40,7 +40,6 @@ class WatchView {
   std::vector<ScreenLine> lines(const watch::Picture& picture, ScreenSize size) const;
 
  private:
-  enum class Order { hurts, held, waiting, rate, expired };
   struct Name {
     std::string store, lock;
     bool operator==(const Name&) const = default;
@@ -62,10 +61,9 @@ class WatchView {
                  std::vector<ScreenLine>& lines) const;
   ScreenLine line(std::string_view text, std::size_t width,
                   results::Tone tone = results::Tone::plain) const;
-  std::string_view order_name() const;
 
   const bool ascii_;
-  Order order_ = Order::hurts;
+  std::size_t order_ = 0;         ///< of those in which it can show families and locks
   std::optional<Name> selected_;  ///< nothing: the first lock
   bool opened_ = false;           ///< shows the selected lock alone
 };

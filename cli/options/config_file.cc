@@ -99,8 +99,7 @@ tl::expected<void, UsageError> check_exposed(const std::string& path, const std:
     const auto values = given.find(option.name);
     if (!option.secret || values == given.end()) continue;
     if (std::none_of(values->second.begin(), values->second.end(), holds_password)) continue;
-    return tl::unexpected(
-        UsageError{fmt::format("{}: {} has a password in it, and {}", path, option.name, exposed)});
+    return refused("{}: {} has a password in it, and {}", path, option.name, exposed);
   }
   return {};
 }
@@ -118,14 +117,9 @@ tl::expected<GivenValues, UsageError> read_table(const std::string& path, const 
     const auto option =
         std::find_if(options.begin(), options.end(),
                      [&, &name = key](const auto& o) { return o.in_file && o.name == name.str(); });
-    if (option == options.end()) {
-      return tl::unexpected(
-          UsageError{fmt::format("{}: {}", path, unknown_key(key.str(), options))});
-    }
+    if (option == options.end()) return refused("{}: {}", path, unknown_key(key.str(), options));
     auto values = read_value(node, *option);
-    if (!values) {
-      return tl::unexpected(UsageError{fmt::format("{}: {}: {}", path, key.str(), values.error())});
-    }
+    if (!values) return refused("{}: {}: {}", path, key.str(), values.error());
     given.emplace(key.str(), std::move(*values));
   }
   return given;
@@ -141,8 +135,7 @@ tl::expected<GivenValues, UsageError> read_tables(const std::string& path, const
   const std::string place = fmt::format("{}: [{}]", path, command);
   for (const auto& [key, node] : *own) {
     if (!node.is_table()) continue;
-    return tl::unexpected(
-        UsageError{fmt::format("{}: {}", place, unknown_key(key.str(), options))});
+    return refused("{}: {}", place, unknown_key(key.str(), options));
   }
   auto given = read_table(place, *own, options);
   if (given) given->merge(*shared);
@@ -155,7 +148,7 @@ tl::expected<GivenValues, UsageError> read_config_file(const std::string& path,
                                                        const std::vector<Option>& options,
                                                        std::string_view command) {
   const auto file = read_given_file(path);
-  if (!file) return tl::unexpected(UsageError{file.error()});
+  if (!file) return refused("{}", file.error());
   try {
     auto given = read_tables(path, toml::parse(file->text, path), options, command);
     if (!given) return given;
@@ -164,8 +157,8 @@ tl::expected<GivenValues, UsageError> read_config_file(const std::string& path,
     }
     return given;
   } catch (const toml::parse_error& error) {
-    return tl::unexpected(UsageError{fmt::format("{}: line {}: {}", path, error.source().begin.line,
-                                                 without_quotations(error.description()))});
+    return refused("{}: line {}: {}", path, error.source().begin.line,
+                   without_quotations(error.description()));
   }
 }
 

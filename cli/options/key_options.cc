@@ -37,7 +37,7 @@ ValueType<loadgen::Trace> trace_file() {
     if (!file) return tl::unexpected(file.error());
     return loadgen::Trace::read(*file);
   };
-  return parsed(parse, [](const loadgen::Trace& trace) { return trace.path; });
+  return parsed(parse, &loadgen::Trace::path);
 }
 
 }  // namespace
@@ -46,8 +46,8 @@ void LoadOptions::declare_keys(OptionList& options) {
   options.add_custom({"keys", "N", kRun | kCapacity}, keys_option(workload));
   options.add({"key-skew", "S", kRun | kCapacity}, workload.key_skew, number(0, 10),
               "Zipf exponent of the choice among the keys; 0: uniform");
-  const auto text = [](const loadgen::HotSet& hot) { return hot.to_string(); };
-  options.add({"hot-set", "SET", kRun}, workload.hot_set, parsed(loadgen::HotSet::parse, text),
+  options.add({"hot-set", "SET", kRun}, workload.hot_set,
+              parsed(loadgen::HotSet::parse, &loadgen::HotSet::to_string),
               "a share of the sections wants a few of the keys, and others after a while: "
               "share=50%,keys=2500,move=10s; without move always the same",
               "none");
@@ -61,30 +61,25 @@ void LoadOptions::declare_keys(OptionList& options) {
 }
 
 tl::expected<void, UsageError> LoadOptions::complete_keys(const OptionList& options) {
-  const auto error = [](std::string text) { return tl::unexpected(UsageError{std::move(text)}); };
   if (workload.key_skew > 0 && workload.key_per_client) {
-    return error("--key-skew requires --keys N: with --keys per-client no key is chosen");
+    return refused("--key-skew requires --keys N: with --keys per-client no key is chosen");
   }
   if (workload.hot_set && workload.key_skew > 0) {
-    return error("--hot-set cannot be combined with --key-skew");
+    return refused("--hot-set cannot be combined with --key-skew");
   }
   if (workload.hot_set && (workload.key_per_client || workload.hot_set->keys >= workload.keys)) {
-    return error(fmt::format("--hot-set requires --keys N with N above its {} keys",
-                             workload.hot_set->keys));
+    return refused("--hot-set requires --keys N with N above its {} keys", workload.hot_set->keys);
   }
-  if (trace_repeat && !workload.trace) return error("--trace-repeat requires --trace");
+  if (trace_repeat && !workload.trace) return refused("--trace-repeat requires --trace");
   if (!workload.trace) return {};
   for (const char* const name :
        {"keys", "key-skew", "hot-set", "shared-share", "locks-per-section"}) {
     if (!options.given(name)) continue;
-    return error(
-        fmt::format("--{} cannot be combined with --trace, which says which locks are "
-                    "taken",
-                    name));
+    return refused("--{} cannot be combined with --trace, which says which locks are taken", name);
   }
   using loadgen::NamedLoad;
   const bool demand = std::find(loads.begin(), loads.end(), NamedLoad::demand) != loads.end();
-  if (demand && !workload.rate) return error("--load demand requires --rate with --trace");
+  if (demand && !workload.rate) return refused("--load demand requires --rate with --trace");
   workload.trace->repeats = trace_repeat;
   workload.keys = workload.trace->keys;
   return {};

@@ -267,8 +267,8 @@ void declare_servers(OptionList& options, ServerUrls& servers) {
 
 void LoadOptions::declare_stores(OptionList& options) {
   options.heading("Faults");
-  const auto fault_text = [](const loadgen::Fault& fault) { return fault.to_string(); };
-  options.add({"fault", "FAULT@TIME[+D]", kRun}, faults, parsed(loadgen::parse_fault, fault_text),
+  options.add({"fault", "FAULT@TIME[+D]", kRun}, faults,
+              parsed(loadgen::parse_fault, &loadgen::Fault::to_string),
               fmt::format("inject a fault into the private servers, TIME after the warm-up, and "
                           "heal it after D or at the end, such as store-kill@1s+500ms; one at a "
                           "time; faults: {}; with node-kill:N, partition:SHARE, delay:D",
@@ -302,11 +302,8 @@ void LoadOptions::declare(OptionList& options) {
 
 void MetricsOptions::declare(OptionList& options) {
   options.heading("Metrics");
-  const auto text = [](const exporter::ListenAddress& address) { return address.to_string(); };
-  const auto parse = [](const std::string& address) {
-    return exporter::parse_listen_address(address);
-  };
-  options.add({"metrics-listen", "ADDR:PORT", kLoads | kWatch}, listen, parsed(parse, text),
+  options.add({"metrics-listen", "ADDR:PORT", kLoads | kWatch}, listen,
+              parsed(exporter::parse_listen_address, &exporter::ListenAddress::to_string),
               "serve /metrics for Prometheus; :PORT listens on the loopback only, port 0 takes a "
               "free one");
   options.add({"linger", "D", kRun | kCapacity}, linger, duration(0s, 168h),
@@ -351,8 +348,8 @@ void OutputOptions::declare_config(OptionList& options, std::string& config) {
 
 void RunOptions::declare(OptionList& options) {
   LoadOptions::declare(options);
-  const auto text = [](const results::Threshold& threshold) { return threshold.text; };
-  options.add({"threshold", "EXPR"}, thresholds, parsed(results::parse_threshold, text),
+  options.add({"threshold", "EXPR"}, thresholds,
+              parsed(results::parse_threshold, &results::Threshold::text),
               "exit 99 if a run misses this, such as 'acquire.p99<5ms'");
   options.add_flag({"allow-no-grants", ""}, allow_no_grants,
                    "exit 0, not 2, if a run granted nothing");
@@ -382,43 +379,42 @@ std::vector<std::string> LoadOptions::servers_of(std::string_view store) const {
 }
 
 tl::expected<void, UsageError> LoadOptions::check_several_locks(const OptionList& options) const {
-  const auto error = [](std::string text) { return tl::unexpected(UsageError{std::move(text)}); };
   if (workload.locks_per_section > 1 && workload.key_per_client) {
-    return error("--locks-per-section requires --keys N: with --keys per-client there is one each");
+    return refused(
+        "--locks-per-section requires --keys N: with --keys per-client there is one each");
   }
   if (workload.locks_per_section > workload.keys) {
-    return error(fmt::format("--locks-per-section {} requires --keys {} or more",
-                             workload.locks_per_section, workload.locks_per_section));
+    return refused("--locks-per-section {} requires --keys {} or more", workload.locks_per_section,
+                   workload.locks_per_section);
   }
   if (options.given("lock-order") && !workload.has_transactions()) {
-    return error("--lock-order requires --locks-per-section of 2 or more, or --trace");
+    return refused("--lock-order requires --locks-per-section of 2 or more, or --trace");
   }
   for (const char* const name : {"on-deadlock", "deadlock-timeout"}) {
     if (!options.given(name)) continue;
     if (workload.has_transactions() && workload.lock_order == LockOrder::drawn) continue;
-    return error(fmt::format("--{} requires --lock-order drawn", name));
+    return refused("--{} requires --lock-order drawn", name);
   }
   return {};
 }
 
 tl::expected<void, UsageError> LoadOptions::complete(const OptionList& options) {
-  const auto error = [](std::string text) { return tl::unexpected(UsageError{std::move(text)}); };
-  if (options.given("arrival") && !workload.rate) return error("--arrival requires --rate");
+  if (options.given("arrival") && !workload.rate) return refused("--arrival requires --rate");
   if (workload.connections) {
     if (workload.clients_on == loadgen::ClientsOn::threads) {
-      return error(
+      return refused(
           "--connections requires --clients-on fibers: threads would wake each other for each "
           "answer");
     }
     if (workload.threads && *workload.threads > *workload.connections) {
-      return error("--threads must not exceed --connections: threads share none");
+      return refused("--threads must not exceed --connections: threads share none");
     }
   }
   for (const char* const name : {"threads", "stack"}) {
     if (!options.given(name)) continue;
     if (!workload.clients_on) workload.clients_on = loadgen::ClientsOn::fibers;
     if (*workload.clients_on == loadgen::ClientsOn::fibers) continue;
-    return error(fmt::format("--{} requires --clients-on fibers", name));
+    return refused("--{} requires --clients-on fibers", name);
   }
   if (auto fits = complete_ranks(options); !fits) return fits;
   workload.strategy.wait_replicas = wait_replicas;
@@ -426,29 +422,28 @@ tl::expected<void, UsageError> LoadOptions::complete(const OptionList& options) 
   const bool own = servers_of("redis").empty();
   if (!wait_replicas && own && replicas > 0) workload.strategy.wait_replicas = replicas;
   if (counter_redis && workload.resource == loadgen::Resource::memory) {
-    return error("--counter-redis requires --resource redis or redis-fenced");
+    return refused("--counter-redis requires --resource redis or redis-fenced");
   }
   if (auto fits = complete_keys(options); !fits) return fits;
   if (auto fits = check_several_locks(options); !fits) return fits;
   for (const auto& [store, urls] : servers) {
     if (urls.empty()) continue;
     if (workload.rtt > Duration::zero()) {
-      return error(
-          fmt::format("--rtt cannot be combined with --{}: it delays private servers only", store));
+      return refused("--rtt cannot be combined with --{}: it delays private servers only", store);
     }
     if (!tls) continue;
-    return error(fmt::format(
+    return refused(
         "--tls cannot be combined with --{}: it is for private servers; the URL says how to reach "
         "yours",
-        store));
+        store);
   }
-  if (tls && counter_redis) return error("--tls cannot be combined with --counter-redis");
+  if (tls && counter_redis) return refused("--tls cannot be combined with --counter-redis");
   if (metrics.linger > Duration::zero() && !metrics.listen) {
-    return error("--linger requires --metrics-listen");
+    return refused("--linger requires --metrics-listen");
   }
   if (workload.rtt >= workload.strategy.command_timeout) {
-    return error(fmt::format("--rtt must be shorter than --store-timeout ({})",
-                             format_duration(workload.strategy.command_timeout)));
+    return refused("--rtt must be shorter than --store-timeout ({})",
+                   format_duration(workload.strategy.command_timeout));
   }
   return {};
 }
@@ -469,7 +464,7 @@ tl::expected<void, UsageError> RunOptions::complete(const OptionList& options) {
   const std::vector<loadgen::Workload> all = points();
   for (const loadgen::Workload& point : all) {
     if (faults.empty() || point.rtt == workload.rtt) continue;
-    return tl::unexpected(UsageError{"--fault cannot be combined with --load alone: give --rtt"});
+    return refused("--fault cannot be combined with --load alone: give --rtt");
   }
   if (all.size() == 1) workload = all.front();
   for (const loadgen::Fault& fault : faults) {
@@ -477,13 +472,13 @@ tl::expected<void, UsageError> RunOptions::complete(const OptionList& options) {
     const bool on_lines = fault.kind == FaultKind::partition || fault.kind == FaultKind::delay ||
                           fault.kind == FaultKind::failover;
     if (ranks.rtts.empty() || !on_lines) continue;
-    return tl::unexpected(UsageError{
-        fmt::format("--fault: {} cannot be combined with --rtt-of-rank: it does not strike the "
-                    "lines of such ranks",
-                    fault.to_string())});
+    return refused(
+        "--fault: {} cannot be combined with --rtt-of-rank: it does not strike the lines of such "
+        "ranks",
+        fault.to_string());
   }
   auto scheduled = loadgen::timetable(std::move(faults), workload.duration);
-  if (!scheduled) return tl::unexpected(UsageError{"--fault: " + scheduled.error()});
+  if (!scheduled) return refused("--fault: {}", scheduled.error());
   faults = *std::move(scheduled);
   return {};
 }

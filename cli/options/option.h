@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -9,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
+#include <utility>
 #include <vector>
 
 #include "results/file/model.h"
@@ -20,6 +23,12 @@ namespace lockbench::cli {
 struct UsageError {
   std::string message;
 };
+
+/// A usage error with such a message, for a function that returns an expected value.
+template <class... Args>
+tl::unexpected<UsageError> refused(fmt::format_string<Args...> text, Args&&... args) {
+  return tl::unexpected(UsageError{fmt::format(text, std::forward<Args>(args)...)});
+}
 
 /// The commands that share options. A shared option names those that take it.
 using Commands = unsigned;

@@ -8,6 +8,7 @@
 #include "cli/options/option.h"
 #include "cli/options/secrets.h"
 #include "cli/options/text.h"
+#include "results/tables/text.h"
 
 namespace lockbench::cli {
 namespace {
@@ -89,15 +90,14 @@ UsageError unknown_option(const std::vector<Option>& options, const std::string&
 tl::expected<void, UsageError> check_values(const OptionList& list, const Option& option,
                                             const std::vector<std::string>& values) {
   if (option.positional && std::any_of(values.begin(), values.end(), holds_password)) {
-    return tl::unexpected(UsageError{
-        fmt::format("a URL or DSN is no {}: servers are given with --redis URL, --postgres DSN; a "
-                    "value with spaces needs quotes",
-                    option.value_name)});
+    return refused(
+        "a URL or DSN is no {}: servers are given with --redis URL, --postgres DSN; a value with "
+        "spaces needs quotes",
+        option.value_name);
   }
   if (option.positional || option.type == Option::Type::flag) return {};
   if (values.size() > 1 && !option.repeatable) {
-    return tl::unexpected(UsageError{
-        fmt::format("--{} is given {} times: once is allowed", option.name, values.size())});
+    return refused("--{} is given {} times: once is allowed", option.name, values.size());
   }
   for (const std::string& value : values) {
     const std::string name = value.substr(0, value.find('='));
@@ -146,7 +146,7 @@ tl::expected<void, UsageError> apply(Option& option, const std::vector<std::stri
   option.given = true;
   for (const std::string& value : values) {
     if (auto done = option.set(value); !done) {
-      return tl::unexpected(UsageError{fmt::format("{}{}: {}", prefix, option.name, done.error())});
+      return refused("{}{}: {}", prefix, option.name, done.error());
     }
   }
   return {};
@@ -168,7 +168,7 @@ tl::expected<void, std::string> Option::set(const std::string& text) {
     return {};
   }
   if (!comma_separated) return parse(text);
-  for (const std::string& word : split_at_commas(text)) {
+  for (const std::string& word : results::split_at_commas(text)) {
     if (auto done = parse(word); !done) return done;
   }
   return {};
@@ -265,8 +265,7 @@ tl::expected<void, UsageError> OptionList::read(std::span<const std::string> arg
     const Option* option = args.back().starts_with("--") ? find(args.back().substr(2)) : nullptr;
     return tl::unexpected(option != nullptr ? value_missing(*option) : UsageError{error.what()});
   } catch (const CLI::ParseError&) {  // its message may quote a secret
-    return tl::unexpected(
-        UsageError{"the arguments cannot be read (--help shows how options are written)"});
+    return refused("the arguments cannot be read (--help shows how options are written)");
   }
   if (auto none = check_leftovers(options_, args, app.remaining()); !none) return none;
 
@@ -312,8 +311,7 @@ tl::expected<void, UsageError> OptionList::read_environment() {
     if (text == nullptr || *text == '\0') continue;
     const std::vector<std::string> values = lines_with_values(text);
     if (values.size() > 1 && !option.repeatable) {
-      return tl::unexpected(
-          UsageError{fmt::format("{} has {} lines: one is allowed", name, values.size())});
+      return refused("{} has {} lines: one is allowed", name, values.size());
     }
     if (auto done = apply(option, values, name + ": "); !done) return done;
   }

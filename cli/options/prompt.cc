@@ -41,14 +41,12 @@ tl::expected<void, UsageError> prompt_for(Option& option, std::FILE* in, std::FI
     const auto answer = read_line(in);
     if (!answer) {
       fmt::print(out, "\n");
-      return tl::unexpected(UsageError{"the input ended before all questions were answered"});
+      return refused("the input ended before all questions were answered");
     }
     if (answer->empty()) return {};
     const auto done = option.set(value_of(option, *answer));
     if (done) return {};
-    if (attempt == kAttempts) {
-      return tl::unexpected(UsageError{fmt::format("{}: {}", option.name, done.error())});
-    }
+    if (attempt == kAttempts) return refused("{}: {}", option.name, done.error());
     fmt::print(out, "  {}\n", presentable(done.error()));
   }
 }

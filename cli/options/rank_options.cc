@@ -44,47 +44,42 @@ void RankOptions::declare(OptionList& options) {
               "round-trip time added between this rank and private servers, in place of --rtt: a "
               "rank in another zone",
               "none");
-  const auto text = [](const exporter::ListenAddress& address) { return address.to_string(); };
-  const auto parse = [](const std::string& address) {
-    return exporter::parse_listen_address(address);
-  };
-  options.add({"metrics-of-ranks", "ADDR:PORT", kRun | kCapacity}, metrics, parsed(parse, text),
+  options.add({"metrics-of-ranks", "ADDR:PORT", kRun | kCapacity}, metrics,
+              parsed(exporter::parse_listen_address, &exporter::ListenAddress::to_string),
               "each rank serves /metrics of its own clients, on PORT plus its number", "none");
 }
 
 tl::expected<void, UsageError> LoadOptions::complete_ranks(const OptionList& options) {
-  const auto error = [](std::string text) { return tl::unexpected(UsageError{std::move(text)}); };
   const auto launched = loadgen::cluster::launched();
   const int size = launched ? launched->size : 1;
   if (ranks.clients_per_rank) {
-    if (!launched) return error("--clients-per-rank is for runs under mpirun");
-    if (options.given("clients")) return error("give --clients or --clients-per-rank, not both");
+    if (!launched) return refused("--clients-per-rank is for runs under mpirun");
+    if (options.given("clients")) return refused("give --clients or --clients-per-rank, not both");
     workload.clients = *ranks.clients_per_rank * size;
   }
-  if (options.given("split") && !launched) return error("--split is for runs under mpirun");
-  if (ranks.metrics && !launched) return error("--metrics-of-ranks is for runs under mpirun");
+  if (options.given("split") && !launched) return refused("--split is for runs under mpirun");
+  if (ranks.metrics && !launched) return refused("--metrics-of-ranks is for runs under mpirun");
   if (ranks.metrics && (ranks.metrics->port == 0 || ranks.metrics->port + size > 65'536)) {
-    return error(fmt::format("--metrics-of-ranks needs a port from 1 to {}", 65'536 - size));
+    return refused("--metrics-of-ranks needs a port from 1 to {}", 65'536 - size);
   }
-  if (!ranks.rtts.empty() && !launched) return error("--rtt-of-rank is for runs under mpirun");
+  if (!ranks.rtts.empty() && !launched) return refused("--rtt-of-rank is for runs under mpirun");
   for (const RankOptions::RttOfRank& of : ranks.rtts) {
     if (of.rank >= size) {
-      return error(
-          fmt::format("--rtt-of-rank: there is no rank {}; allowed: 0 to {}", of.rank, size - 1));
+      return refused("--rtt-of-rank: there is no rank {}; allowed: 0 to {}", of.rank, size - 1);
     }
     if (of.rtt >= workload.strategy.command_timeout) {
-      return error("--rtt-of-rank must be shorter than --store-timeout");
+      return refused("--rtt-of-rank must be shorter than --store-timeout");
     }
   }
   for (const auto& [store, urls] : servers) {
     if (ranks.rtts.empty() || urls.empty()) continue;
-    return error(fmt::format(
-        "--rtt-of-rank cannot be combined with --{}: it delays private servers only", store));
+    return refused("--rtt-of-rank cannot be combined with --{}: it delays private servers only",
+                   store);
   }
   if (size < 2) return {};
   if (options.given("resource") && workload.resource == loadgen::Resource::memory) {
-    return error(fmt::format(
-        "--resource memory cannot be shared by {} ranks; allowed: redis, redis-fenced", size));
+    return refused("--resource memory cannot be shared by {} ranks; allowed: redis, redis-fenced",
+                   size);
   }
   if (workload.resource == loadgen::Resource::memory) workload.resource = loadgen::Resource::redis;
   return {};

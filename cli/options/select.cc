@@ -77,10 +77,9 @@ tl::expected<void, UsageError> check_waiting(const std::vector<Selected>& select
     std::vector<std::string_view> allowed;
     allowed.reserve(choices.size());
     for (const WaitKind kind : choices) allowed.push_back(to_string(kind));
-    return tl::unexpected(UsageError{
-        fmt::format("--wait: {} cannot wait by {}: {}", strategy->name, to_string(wait->kind),
-                    allowed.empty() ? std::string("its waiting policy is fixed")
-                                    : fmt::format("allowed: {}", fmt::join(allowed, ", ")))});
+    return refused("--wait: {} cannot wait by {}: {}", strategy->name, to_string(wait->kind),
+                   allowed.empty() ? std::string("its waiting policy is fixed")
+                                   : fmt::format("allowed: {}", fmt::join(allowed, ", ")));
   }
   return {};
 }
@@ -90,14 +89,12 @@ tl::expected<void, UsageError> check_renewal(const std::vector<Selected>& select
                                              Duration ttl) {
   if (!renew || renew->kind == RenewPolicy::Kind::off) return {};
   if (renew->kind == RenewPolicy::Kind::every && renew->period >= ttl) {
-    return tl::unexpected(UsageError{
-        fmt::format("--renew: the renewal interval ({}) must be shorter than the TTL ({})",
-                    format_duration(renew->period), format_duration(ttl))});
+    return refused("--renew: the renewal interval ({}) must be shorter than the TTL ({})",
+                   format_duration(renew->period), format_duration(ttl));
   }
   for (const auto& [strategy, named] : selected) {
     if (!named || strategy->traits.renewable) continue;
-    return tl::unexpected(UsageError{fmt::format(
-        "--renew: {} cannot be renewed by a timer: only off is allowed", strategy->name)});
+    return refused("--renew: {} cannot be renewed by a timer: only off is allowed", strategy->name);
   }
   return {};
 }

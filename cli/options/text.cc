@@ -56,22 +56,6 @@ std::string without_settings(std::string_view message) {
 constexpr std::size_t kLongestName = 64;
 constexpr std::size_t kMostSuggestions = 3;
 
-}  // namespace
-
-std::vector<std::string> split_at_commas(std::string_view text) {
-  std::vector<std::string> words;
-  while (true) {
-    const std::size_t comma = std::min(text.find(','), text.size());
-    words.emplace_back(text.substr(0, comma));
-    if (comma == text.size()) return words;
-    text.remove_prefix(comma + 1);
-  }
-}
-
-std::string presentable(std::string_view message) {
-  return results::printable(without_settings(without_credentials(message)));
-}
-
 std::vector<std::string_view> close_names(std::string_view wrong,
                                           const std::vector<std::string_view>& names) {
   if (wrong.empty() || wrong.size() > kLongestName) return {};
@@ -93,6 +77,12 @@ std::vector<std::string_view> close_names(std::string_view wrong,
   std::transform(close.begin(), close.end(), found.begin(),
                  [](const auto& one) { return one.second; });
   return found;
+}
+
+}  // namespace
+
+std::string presentable(std::string_view message) {
+  return results::printable(without_settings(without_credentials(message)));
 }
 
 std::string did_you_mean(std::string_view wrong, const std::vector<std::string_view>& names) {

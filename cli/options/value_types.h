@@ -62,6 +62,11 @@ auto parsed(Parse parse, Text text) {
   using T = typename std::invoke_result_t<Parse, const std::string&>::value_type;
   return ValueType<T>{.parse = std::move(parse), .text = std::move(text)};
 }
+/// A text that `parse` checks.
+template <class Parse>
+auto parsed(Parse parse) {
+  return parsed(std::move(parse), [](const std::string& text) { return text; });
+}
 
 /// A list in which each value stands once, however often it was given.
 template <class T>

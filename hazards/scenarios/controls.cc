@@ -35,10 +35,8 @@ const ScenarioRegistration processes({
     .name = "several-processes",
     .question = "Two clients in two processes, without a fault: do both hold the lock?",
     .for_controls = true,
-    .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
-      if (strategy.traits.promises_exclusion) return std::nullopt;
-      return "a control: it grants the lock to everybody";
-    },
+    .exempts = only_if([](const Descriptor& one) { return one.traits.promises_exclusion; },
+                       "a control: it grants the lock to everybody"),
     .play = several_processes,
 });
 
@@ -47,10 +45,8 @@ const ScenarioRegistration crowd({
     .question = "Two clients contend for the lock, without a fault: is an update lost?",
     .quick = true,
     .for_controls = true,
-    .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
-      if (!strategy.traits.one_process) return std::nullopt;
-      return "it works within one process only: see several-processes";
-    },
+    .exempts = only_if([](const Descriptor& one) { return !one.traits.one_process; },
+                       "it works within one process only: see several-processes"),
     .play = contention,
 });
 

@@ -61,18 +61,15 @@ const ScenarioRegistration host({
     .name = "host-crash",
     .question = "The holder's host vanishes with its connections open: does the lock become free?",
     .default_outcome = HazardOutcome::recovers,
-    .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
-      if (strategy.backend == "local") return "it has no connections";
-      return std::nullopt;
-    },
+    .exempts = only_with_connections,
     .play = host_crash,
 });
 
-std::optional<std::string> only_for_connection_locks(const Descriptor& strategy) {
-  const bool lasts = strategy.traits.expiry == Expiry::session;
-  if (lasts && strategy.backend == "postgres") return std::nullopt;
-  return "the lock does not depend on a connection";
-}
+const auto only_for_connection_locks = only_if(
+    [](const Descriptor& one) {
+      return one.backend == "postgres" && one.traits.expiry == Expiry::session;
+    },
+    "the lock does not depend on a connection");
 
 const ScenarioRegistration keepalive({
     .name = "host-crash-keepalive",

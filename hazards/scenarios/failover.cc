@@ -52,10 +52,9 @@ const ScenarioRegistration takeover({
     .play = failover,
 });
 
-std::optional<std::string> only_with_replicas(const Descriptor& strategy) {
-  if (strategy.traits.needs_replicas) return std::nullopt;
-  return "it does not wait for replicas: see failover";
-}
+const auto only_with_replicas =
+    only_if([](const Descriptor& one) { return one.traits.needs_replicas; },
+            "it does not wait for replicas: see failover");
 
 const ScenarioRegistration after({
     .name = "failover-acknowledged",

@@ -48,10 +48,8 @@ const ScenarioRegistration registration({
         "The first holder renews after its lock expired: does it prolong the second client's lock?",
     .needs = Scenario::Needs::expiry,
     .quick = true,
-    .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
-      if (strategy.traits.renew_check) return std::nullopt;
-      return "its validity cannot be prolonged by a client";
-    },
+    .exempts = only_if([](const Descriptor& one) { return one.traits.renew_check.has_value(); },
+                       "its validity cannot be prolonged by a client"),
     .play = foreign_renewal,
 });
 

@@ -46,10 +46,9 @@ Verdict getset_rewrite(Play& play) {
 const ScenarioRegistration registration({
     .name = "getset-rewrite",
     .question = "A losing client's late GETSET changes the expiry: can the holder still release?",
-    .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
-      if (strategy.traits.release_check == OwnerCheck::local_clock) return std::nullopt;
-      return "its value contains no expiry time";
-    },
+    .exempts = only_if(
+        [](const Descriptor& one) { return one.traits.release_check == OwnerCheck::local_clock; },
+        "its value contains no expiry time"),
     .play = getset_rewrite,
 });
 

@@ -30,10 +30,9 @@ const ScenarioRegistration behind({
     .name = "holder-clock-behind",
     .question = "The holder's clock is behind and it releases late: does it free another's lock?",
     .needs = Scenario::Needs::expiry,
-    .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
-      if (strategy.traits.release_check != OwnerCheck::none) return std::nullopt;
-      return "its release checks nothing, not even a clock: see late-release";
-    },
+    .exempts =
+        only_if([](const Descriptor& one) { return one.traits.release_check != OwnerCheck::none; },
+                "its release checks nothing, not even a clock: see late-release"),
     .play = [](Play& play) { return release_late(play, std::chrono::hours(1)); },
 });
 

@@ -57,10 +57,8 @@ Verdict lock_delay(Play& play) {
 const ScenarioRegistration registration({
     .name = "lock-delay",
     .question = "A holder dies at any time after its last renewal: is the lock-delay always whole?",
-    .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
-      if (strategy.traits.lock_delay) return std::nullopt;
-      return "it promises no delay after a failure";
-    },
+    .exempts = only_if([](const Descriptor& one) { return one.traits.lock_delay; },
+                       "it promises no delay after a failure"),
     .play = lock_delay,
 });
 

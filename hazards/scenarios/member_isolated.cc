@@ -6,29 +6,26 @@ namespace lockbench::hazards {
 namespace {
 
 /// The holder's client knows one member only, the second client the others.
-Lapse isolation(Play& play, bool leads) {
+Verdict isolation(Play& play, bool leads, Lapse lapse) {
   constexpr std::size_t kMembers = 3;
   const std::size_t member = play.store().member(leads);
-  Lapse lapse{.what = leads ? "the leader, to which the holder is connected, was cut off"
-                            : "the member to which the holder is connected was cut off",
-              .begin =
-                  [&play, member, leads](Actor&) {
-                    play.store().isolate(member);
-                    play.record_fault(leads
-                                          ? "the network cuts the leader off from the other members"
-                                          : "the network cuts one member off from the others");
-                  },
-              .end =
-                  [&play](Actor&) {
-                    play.store().reunite();
-                    play.record_fault("the members reach each other again");
-                  },
-              .patience = std::chrono::seconds(30),
-              .holders_members = {member}};
+  lapse.what = leads ? "the leader, to which the holder is connected, was cut off"
+                     : "the member to which the holder is connected was cut off";
+  lapse.begin = [&play, member, leads](Actor&) {
+    play.store().isolate(member);
+    play.record_fault(leads ? "the network cuts the leader off from the other members"
+                            : "the network cuts one member off from the others");
+  };
+  lapse.end = [&play](Actor&) {
+    play.store().reunite();
+    play.record_fault("the members reach each other again");
+  };
+  lapse.patience = std::chrono::seconds(30);
+  lapse.holders_members = {member};
   for (std::size_t other = 0; other < kMembers; ++other) {
     if (other != member) lapse.seconds_members.push_back(other);
   }
-  return lapse;
+  return play_lapse(play, lapse);
 }
 
 std::optional<std::string> only_for_clusters(const Descriptor& strategy) {
@@ -43,12 +40,7 @@ const ScenarioRegistration follower({
     .setup = Setup::split,
     .needs = Scenario::Needs::expiry,
     .exempts = only_for_clusters,
-    .play =
-        [](Play& play) {
-          Lapse lapse = isolation(play, false);
-          lapse.looks = true;
-          return play_lapse(play, lapse);
-        },
+    .play = [](Play& play) { return isolation(play, /*leads=*/false, {.looks = true}); },
 });
 
 const ScenarioRegistration leader({
@@ -57,12 +49,7 @@ const ScenarioRegistration leader({
     .setup = Setup::split,
     .needs = Scenario::Needs::expiry,
     .exempts = only_for_clusters,
-    .play =
-        [](Play& play) {
-          Lapse lapse = isolation(play, true);
-          lapse.looks = true;
-          return play_lapse(play, lapse);
-        },
+    .play = [](Play& play) { return isolation(play, /*leads=*/true, {.looks = true}); },
 });
 
 const ScenarioRegistration fenced({
@@ -71,12 +58,7 @@ const ScenarioRegistration fenced({
     .setup = Setup::split,
     .needs = Scenario::Needs::expiry,
     .exempts = only_for_clusters,
-    .play =
-        [](Play& play) {
-          Lapse lapse = isolation(play, false);
-          lapse.fenced = true;
-          return play_lapse(play, lapse);
-        },
+    .play = [](Play& play) { return isolation(play, /*leads=*/false, {.fenced = true}); },
 });
 
 }  // namespace

@@ -73,10 +73,9 @@ Verdict numbers_after_failover(Play& play) {
       "the primary died and its replica took over");
 }
 
-std::optional<std::string> only_with_fencing(const Descriptor& strategy) {
-  if (strategy.traits.fencing) return std::nullopt;
-  return "its grants have no fencing numbers: see pause-holding-fenced";
-}
+const auto only_with_fencing =
+    only_if([](const Descriptor& one) { return one.traits.fencing; },
+            "its grants have no fencing numbers: see pause-holding-fenced");
 
 const ScenarioRegistration restarted({
     .name = "restart-fenced",

@@ -58,10 +58,8 @@ const ScenarioRegistration capped({
     .name = "runaway-holder-capped",
     .question = "As runaway-holder, with --renew-cap: does the lock become free?",
     .default_outcome = HazardOutcome::recovers,
-    .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
-      if (strategy.traits.renews) return std::nullopt;
-      return "it has no renewal timer";
-    },
+    .exempts = only_if([](const Descriptor& one) { return one.traits.renews; },
+                       "it has no renewal timer"),
     .play = runaway_holder_capped,
 });
 

@@ -1,26 +1,21 @@
 #include "hazards/lapse.h"
+#include "hazards/verdicts.h"
 
 namespace lockbench::hazards {
 namespace {
 
-Lapse partition(Play& play) {
-  return {.what = "the holder was cut off",
-          .begin =
-              [&play](Actor& holder) {
-                for (const auto& line : holder.lines()) line->hold();
-                play.record_fault("the network cuts the holder off from the store");
-              },
-          .end =
-              [&play](Actor& holder) {
-                for (const auto& line : holder.lines()) line->heal();
-                play.record_fault("the holder's connection is restored");
-              },
-          .behind_line = true};
-}
-
-std::optional<std::string> only_with_connections(const Descriptor& strategy) {
-  if (strategy.backend == "local") return "it has no connections";
-  return std::nullopt;
+Verdict partition(Play& play, Lapse lapse) {
+  lapse.what = "the holder was cut off";
+  lapse.begin = [&play](Actor& holder) {
+    for (const auto& line : holder.lines()) line->hold();
+    play.record_fault("the network cuts the holder off from the store");
+  };
+  lapse.end = [&play](Actor& holder) {
+    for (const auto& line : holder.lines()) line->heal();
+    play.record_fault("the holder's connection is restored");
+  };
+  lapse.behind_line = true;
+  return play_lapse(play, lapse);
 }
 
 const ScenarioRegistration plain({
@@ -28,12 +23,7 @@ const ScenarioRegistration plain({
     .question = "The network cuts the holder off for two TTLs: does it know before another enters?",
     .needs = Scenario::Needs::expiry_despite_contenders,
     .exempts = only_with_connections,
-    .play =
-        [](Play& play) {
-          Lapse lapse = partition(play);
-          lapse.contends = lapse.looks = true;
-          return play_lapse(play, lapse);
-        },
+    .play = [](Play& play) { return partition(play, {.contends = true, .looks = true}); },
 });
 
 const ScenarioRegistration late({
@@ -42,12 +32,7 @@ const ScenarioRegistration late({
     .like = "partition-holder",
     .needs = Scenario::Needs::expiry,
     .exempts = only_with_connections,
-    .play =
-        [](Play& play) {
-          Lapse lapse = partition(play);
-          lapse.looks = true;
-          return play_lapse(play, lapse);
-        },
+    .play = [](Play& play) { return partition(play, {.looks = true}); },
 });
 
 const ScenarioRegistration fenced({
@@ -57,12 +42,7 @@ const ScenarioRegistration fenced({
     .like = "pause-holding-fenced",
     .needs = Scenario::Needs::expiry,
     .exempts = only_with_connections,
-    .play =
-        [](Play& play) {
-          Lapse lapse = partition(play);
-          lapse.fenced = true;
-          return play_lapse(play, lapse);
-        },
+    .play = [](Play& play) { return partition(play, {.fenced = true}); },
 });
 
 }  // namespace

@@ -4,10 +4,11 @@ namespace lockbench::hazards {
 namespace {
 
 /// Stops the holder between its look at the lease and its write.
-Lapse pause() {
-  return {.what = "the holder was paused",
-          .begin = [](Actor& holder) { holder.stop(); },
-          .end = [](Actor& holder) { holder.resume(); }};
+Verdict pause(Play& play, Lapse lapse) {
+  lapse.what = "the holder was paused";
+  lapse.begin = [](Actor& holder) { holder.stop(); };
+  lapse.end = [](Actor& holder) { holder.resume(); };
+  return play_lapse(play, lapse);
 }
 
 const ScenarioRegistration plain({
@@ -16,12 +17,7 @@ const ScenarioRegistration plain({
     .needs = Scenario::Needs::expiry_despite_contenders,
     .quick = true,
     .dose = Dose::stall,
-    .play =
-        [](Play& play) {
-          Lapse lapse = pause();
-          lapse.contends = true;
-          return play_lapse(play, lapse);
-        },
+    .play = [](Play& play) { return pause(play, {.contends = true}); },
 });
 
 const ScenarioRegistration late({
@@ -29,7 +25,7 @@ const ScenarioRegistration late({
     .question = "As pause-holding, but the successor first asks after the TTL: is an update lost?",
     .like = "pause-holding",
     .needs = Scenario::Needs::expiry,
-    .play = [](Play& play) { return play_lapse(play, pause()); },
+    .play = [](Play& play) { return pause(play, {}); },
 });
 
 const ScenarioRegistration fenced({
@@ -38,12 +34,7 @@ const ScenarioRegistration fenced({
         "As pause-holding, but the resource checks fencing numbers: is the stale write rejected?",
     .needs = Scenario::Needs::expiry,
     .quick = true,
-    .play =
-        [](Play& play) {
-          Lapse lapse = pause();
-          lapse.fenced = true;
-          return play_lapse(play, lapse);
-        },
+    .play = [](Play& play) { return pause(play, {.fenced = true}); },
 });
 
 }  // namespace

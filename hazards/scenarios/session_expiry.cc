@@ -44,10 +44,8 @@ const ScenarioRegistration registration({
     .name = "session-expiry",
     .question = "The store ends the session of a working client: is its late write rejected?",
     .quick = true,
-    .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
-      if (strategy.traits.expiry == Expiry::session) return std::nullopt;
-      return "it does not use a session";
-    },
+    .exempts = only_if([](const Descriptor& one) { return one.traits.expiry == Expiry::session; },
+                       "it does not use a session"),
     .play = session_expiry,
 });
 

@@ -27,12 +27,8 @@ Verdict eviction(Play& play, const char* policy) {
       "ran out of memory");
 }
 
-auto only_for(std::string_view backend, std::string_view why) {
-  return [=](const Descriptor& strategy) -> std::optional<std::string> {
-    if (strategy.backend == backend) return std::nullopt;
-    return std::string(why);
-  };
-}
+const auto only_for_redis =
+    only_if([](const Descriptor& one) { return one.backend == "redis"; }, "it does not use Redis");
 
 const ScenarioRegistration empty({
     .name = "store-restart-empty",
@@ -60,7 +56,7 @@ const ScenarioRegistration redis_eviction({
     .name = "redis-eviction",
     .question = "Redis runs out of memory under volatile-ttl: do two clients hold the lock?",
     .setup = Setup::cramped,
-    .exempts = only_for("redis", "it does not use Redis"),
+    .exempts = only_for_redis,
     .play = [](Play& play) { return eviction(play, "volatile-ttl"); },
 });
 
@@ -68,7 +64,7 @@ const ScenarioRegistration redis_eviction_lru({
     .name = "redis-eviction-lru",
     .question = "Redis runs out of memory under allkeys-lru: do two clients hold the lock?",
     .setup = Setup::cramped,
-    .exempts = only_for("redis", "it does not use Redis"),
+    .exempts = only_for_redis,
     .play = [](Play& play) { return eviction(play, "allkeys-lru"); },
 });
 
@@ -77,7 +73,8 @@ const ScenarioRegistration memcached_eviction({
     .question =
         "memcached runs out of memory for items of the lock's size: do two clients hold the lock?",
     .setup = Setup::cramped,
-    .exempts = only_for("memcached", "it does not use memcached"),
+    .exempts = only_if([](const Descriptor& one) { return one.backend == "memcached"; },
+                       "it does not use memcached"),
     .play = [](Play& play) { return eviction(play, ""); },
 });
 

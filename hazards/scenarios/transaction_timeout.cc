@@ -96,10 +96,9 @@ std::optional<std::string> only_with_server_side_waits(const Descriptor& strateg
   return "its waiters poll: no transaction waits at the server";
 }
 
-std::optional<std::string> only_with_transactions(const Descriptor& strategy) {
-  if (strategy.backend == "postgres") return std::nullopt;
-  return "its store has no transactions";
-}
+const auto only_with_transactions =
+    only_if([](const Descriptor& one) { return one.backend == "postgres"; },
+            "its store has no transactions");
 
 const ScenarioRegistration statement({
     .name = "transaction-timeout-statement",

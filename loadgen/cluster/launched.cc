@@ -1,20 +1,14 @@
-#include <charconv>
 #include <cstdlib>
-#include <string_view>
 
 #include "loadgen/cluster/peers.h"
+#include "strategies/number.h"
 
 namespace lockbench::loadgen::cluster {
 namespace {
 
 std::optional<int> number_in(const char* name) {
   const char* const text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
-  if (text == nullptr) return std::nullopt;
-  const std::string_view digits(text);
-  int value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  return value;
+  return text == nullptr ? std::nullopt : parse_number<int>(text);
 }
 
 }  // namespace

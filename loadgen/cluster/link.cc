@@ -27,20 +27,12 @@ constexpr Duration kAttention = std::chrono::microseconds(1500),
 struct Ping {
   std::int64_t question = 0;
 };
-template <class Archive>
-void members(Archive& a, Ping& ping) {
-  a(ping.question);
-}
 
 struct Pong {
   std::int64_t question = 0;
   TimePoint root_time;  ///< as the answering rank knows it
   Duration bound{};
 };
-template <class Archive>
-void members(Archive& a, Pong& pong) {
-  a(pong.question, pong.root_time, pong.bound);
-}
 
 bool is_for_root(Kind kind) { return kind >= Kind::hello && kind <= Kind::record; }
 

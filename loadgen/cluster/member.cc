@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "loadgen/cluster/partial.h"
+#include "loadgen/cluster/wire.h"
 #include "loadgen/record/certificate.h"
 #include "loadgen/run/local_crew.h"
 #include "loadgen/run/resource_meter.h"
@@ -26,8 +27,9 @@ constexpr Duration kSecond = std::chrono::seconds(1);
 constexpr Duration kBetweenFiles = std::chrono::seconds(1);
 // After a stop the launcher kills a second later.
 constexpr Duration kPatienceAfterStop = std::chrono::milliseconds(80);
-constexpr Duration kRootIsGone = std::chrono::seconds(30), kUntilOver = std::chrono::seconds(10),
-                   kUntilLeft = std::chrono::seconds(3);
+constexpr Duration kRootIsGone = std::chrono::seconds(30), kUntilLeft = std::chrono::seconds(3);
+
+bool root_is_gone(const Link& link) { return link.now() - link.root_heard_at() > kRootIsGone; }
 
 /// After a stop. A launcher kills the others as soon as one rank has ended: none goes before rank 0
 /// has saved the result.
@@ -56,10 +58,10 @@ class MemberRun {
         plan_(planned(order, share_, settings)),
         env_(plan_.make_env(random_nonce())),
         run_(make_run(plan_, strategy, order.repetition, order.number, share_, *env_)),
-        crew_(run_, threads_, *env_, stop_both_.get_token()),
+        resources_(plan_, run_.strategy, threads_),
+        crew_(run_, threads_, *env_, stop),
         recording_(run_),
-        sampler_(run_),
-        on_stop_(stop, [this] { stop_both_.request_stop(); }) {
+        sampler_(run_) {
     run_.log = std::make_unique<LockLog>();
   }
 
@@ -74,7 +76,7 @@ class MemberRun {
       drive(*start);
       finish();
     } else {
-      release();
+      end_waiting_clients();
     }
     await_over();
   }
@@ -91,6 +93,7 @@ class MemberRun {
     plan.workload.threads = std::clamp(*plan.workload.threads, 1, std::max(1, share.count()));
     plan.make_env = settings.make_env;
     plan.provide_services = settings.provide_services;
+    plan.machine = settings.machine;
     return plan;
   }
 
@@ -105,10 +108,10 @@ class MemberRun {
   }
 
   tl::expected<void, std::string> connect() {
-    TimePoint told = link_.now();
+    TimePoint reported = link_.now();
     auto connected = crew_.connect([&](int clients) {
-      if (link_.now() - told < kConnectReports) return;
-      told = link_.now();
+      if (link_.now() - reported < kConnectReports) return;
+      reported = link_.now();
       link_.send(0, Kind::connected, to_bytes(Connected{order_.ticket, clients, false, {}, {}}));
     });
     if (!connected) return connected;
@@ -137,7 +140,7 @@ class MemberRun {
     while (!stop_.stop_requested()) {
       const auto message = link_.for_member(link_.now() + std::chrono::seconds(1), stop_);
       if (!message) {
-        if (link_.now() - link_.root_heard_at() > kRootIsGone) return std::nullopt;
+        if (root_is_gone(link_)) return std::nullopt;
         continue;
       }
       Start start;
@@ -145,7 +148,7 @@ class MemberRun {
           start.number == order_.ticket) {
         return start.at - link_.clock().at(link_.now()).offset;
       }
-      take(*message);
+      handle(*message);
       if (over_ || aborted_) return std::nullopt;
     }
     return std::nullopt;
@@ -161,8 +164,7 @@ class MemberRun {
           std::min<Duration>(start - link_.now(), std::chrono::milliseconds(20)));
     }
     use_.late = std::max(Duration::zero(), link_.now() - start);
-    cpu_at_start_ = own_cpu_seconds();
-    threads_at_start_ = threads_.cpu_times();
+    resources_.load_begins();
     crew_.begin();
     const Duration between =
         kBetweenRecords * (1 + plan_.workload.clients / share_.ranks / kClientsPerRecord);
@@ -170,10 +172,10 @@ class MemberRun {
     TimePoint next_second = start + kSecond;
     while (!is_over()) {
       crew_.wait(std::min({next_record, run_.load_end.load(), link_.now() + kObedience}));
-      obey();
+      read_messages();
       const TimePoint now = link_.now();
       if (now < next_record) continue;
-      tell(false);
+      send_record(false);
       while (next_record <= now) next_record += between;
       if (now >= next_second) {
         note_second(now);
@@ -185,24 +187,23 @@ class MemberRun {
       // Writing takes a small part of the time.
       next_file = std::max(next_file + kBetweenFiles, link_.now() + 20 * (link_.now() - begun));
     }
-    ended_at_ = std::min(link_.now(), run_.load_end.load());
-    use_.wall_seconds = seconds(link_.now() - start);
-    use_.cpu_seconds = own_cpu_seconds() - cpu_at_start_;
-    note_threads();
+    ended_at_ = link_.now();
+    resources_.load_ends();
+    use_.wall_seconds = seconds(ended_at_ - start);
+    note_use();
   }
 
   bool is_over() {
     return link_.now() >= run_.load_end.load() || run_.over.stop_requested() ||
-           stop_.stop_requested() || aborted_ || crew_.working() == 0 ||
-           link_.now() - link_.root_heard_at() > kRootIsGone;
+           stop_.stop_requested() || aborted_ || crew_.working() == 0 || root_is_gone(link_);
   }
 
-  /// Takes what rank 0 says meanwhile.
-  void obey() {
-    while (const auto message = link_.for_member(TimePoint{})) take(*message);
+  /// Those that rank 0 has sent meanwhile.
+  void read_messages() {
+    while (const auto message = link_.for_member(TimePoint{})) handle(*message);
   }
 
-  void take(const Message& message) {
+  void handle(const Message& message) {
     Stop stop;
     Over over;
     if (message.kind == Kind::stop && from_bytes(message.body, stop) &&
@@ -215,23 +216,25 @@ class MemberRun {
       over_ = true;
       keeps_file_ = over.keep;
     } else if (message.kind == Kind::leave) {
-      note_leave(message);
+      handle_leave(message);
     }
   }
 
-  void note_leave(const Message& message) {
+  void handle_leave(const Message& message) {
     Leave leave;
     left_together_ = from_bytes(message.body, leave) && leave.together;
     left_ = over_ = aborted_ = true;
   }
 
-  void note_threads() {
-    const std::vector<Duration> now = threads_.cpu_times();
-    use_.on_fibers = !now.empty();
-    use_.threads = use_.on_fibers ? static_cast<int>(now.size()) : share_.count();
-    for (std::size_t i = 0; i < now.size(); ++i) {
-      const double used = seconds(now[i] - threads_at_start_.at(i));
-      use_.busiest_thread_share = std::max(use_.busiest_thread_share, used / use_.wall_seconds);
+  void note_use() {
+    RunEvidence used;
+    resources_.add_to(used);
+    const std::size_t threads = threads_.cpu_times().size();
+    use_.cpu_seconds = used.cpu_seconds;
+    use_.on_fibers = threads > 0;
+    use_.threads = use_.on_fibers ? static_cast<int>(threads) : share_.count();
+    if (use_.wall_seconds > 0) {
+      use_.busiest_thread_share = used.busiest_thread_seconds.value_or(0) / use_.wall_seconds;
     }
     use_.stack_high_water_bytes = threads_.stack_high_water_bytes().value_or(0);
   }
@@ -240,45 +243,43 @@ class MemberRun {
     run_.over.request_stop();
     const bool hurried = stop_.stop_requested() || aborted_;
     if (hurried) {
-      tell(false);
+      send_record(false);
       keep_file(true);
       crew_.hurry(kPatienceAfterStop);
     }
     crew_.drain();
-    crew_.count_never_begun(ended_at_);
+    crew_.count_never_begun(std::min(ended_at_, run_.load_end.load()));
     note_second(link_.now());
     judge();
-    tell(true);
+    send_record(true);
     keep_file(true);
   }
 
-  /// Ends clients that were never let loose.
-  void release() {
+  /// The load never began.
+  void end_waiting_clients() {
     run_.over.request_stop();
     crew_.hurry(kPatienceAfterStop);
     crew_.let_go();
     crew_.drain();
   }
 
-  /// Whether this rank's figures are those of the generator.
+  /// Whether this rank's figures are those of the generator. Rank 0 judges the load, the servers,
+  /// and other programs, which this rank cannot tell from its neighbours.
   void judge() {
-    const Recorder::Histograms& histograms = run_.recorder.histograms(Phase::measured);
-    RunEvidence evidence;
+    if (share_.count() == 0) return;
+    RunEvidence evidence = evidence_of(run_);
+    resources_.add_to(evidence);
+    evidence.busiest_thread_seconds.reset();
+    evidence.private_cpu_seconds.reset();
+    if (!order_.judges_machine) evidence.machine = {};
     evidence.wall_seconds = use_.wall_seconds;
-    evidence.cpu_seconds = use_.cpu_seconds;
-    evidence.cores = settings_.hello.cores;
-    evidence.has_store = !urls_of(run_.strategy, plan_.endpoints).empty();
-    evidence.closed_loop = !plan_.workload.rate;
-    evidence.schedule_lag = histograms[Timing::schedule_lag].snapshot();
-    evidence.wake_lag = histograms[Timing::wake_lag].snapshot();
-    evidence.acquire = histograms[Timing::acquired].snapshot();
-    evidence.overrun_seconds =
-        seconds(link_.now() - run_.load_end.load()) - seconds(link_.now() - ended_at_);
+    // One that is told to end at once is always late.
+    if (!aborted_) evidence.overrun_seconds = seconds(ended_at_ - run_.load_end.load());
     use_.lag_p99 = evidence.wake_lag.percentile(0.99);
     use_.reasons = certify(evidence).reasons;
   }
 
-  void tell(bool last) {
+  void send_record(bool last) {
     RecordReport report;
     report.number = order_.ticket;
     const TimePoint now = link_.now();
@@ -291,7 +292,6 @@ class MemberRun {
     report.complete_until = now + estimate.offset;
     report.clock = {estimate.offset, estimate.bound, clock.drift()};
     report.record = recording_.take(last);
-    report.working = crew_.working();
     report.last = last;
     if (last) report.use = use_;
     clock_ = report.clock;
@@ -304,7 +304,7 @@ class MemberRun {
     Partial partial;
     partial.rank = share_.rank;
     partial.ranks = share_.ranks;
-    partial.host = settings_.hello.host;
+    partial.hello = settings_.hello;
     partial.order = order_;
     // Secrets reach no file.
     partial.order.endpoints.clear();
@@ -324,21 +324,15 @@ class MemberRun {
   /// Notes what has come since the second before, for this rank's file.
   void note_second(TimePoint now) {
     const results::SeriesPoint point = sampler_.sample(now);
-    seconds_.push_back({.t = point.t,
-                        .warmup = point.warmup,
-                        .sections = point.sections,
-                        .failed = point.failed,
-                        .waiters = point.waiters,
-                        .holders = point.holders,
-                        .acquired = to_samples(sampler_.latest(), {})});
+    seconds_.push_back({point, to_samples(sampler_.latest(), {})});
   }
 
+  /// Rank 0 audits the run and removes its keys first, which may take long.
   void await_over() {
-    const TimePoint until = link_.now() + (stop_.stop_requested() ? kUntilLeft : kUntilOver);
-    while (!over_ && link_.now() < until) {
-      if (const auto message = link_.for_member(std::min(until, link_.now() + kConnectReports))) {
-        take(*message);
-      }
+    TimePoint until = TimePoint::max();
+    while (!over_ && !root_is_gone(link_) && link_.now() < until) {
+      if (stop_.stop_requested()) until = std::min(until, link_.now() + kUntilLeft);
+      if (const auto message = link_.for_member(link_.now() + kConnectReports)) handle(*message);
     }
     if (saved_ && over_ && !keeps_file_) forget(order_, share_.rank);
   }
@@ -347,22 +341,19 @@ class MemberRun {
   const MemberSettings& settings_;
   const Order& order_;
   const std::stop_token stop_;
-  std::stop_source stop_both_;
   const Share share_;
   const RunPlan plan_;
   std::unique_ptr<Env> env_;
   ClientThreads threads_;
   RunShared run_;
+  ResourceMeter resources_;
   LocalCrew crew_;
   Recording recording_;
   SeriesSampler sampler_;
-  std::stop_callback<std::function<void()>> on_stop_;
 
   UseReport use_;
   ClockReport clock_;
-  double cpu_at_start_ = 0;
-  std::vector<Duration> threads_at_start_;
-  TimePoint ended_at_{};
+  TimePoint ended_at_{};  ///< when it noticed that the load was over
   std::vector<Second> seconds_;
   bool aborted_ = false, over_ = false, keeps_file_ = true, saved_ = false;
   bool left_ = false, left_together_ = false;
@@ -375,7 +366,7 @@ bool serve(Link& link, const MemberSettings& settings, const std::stop_token& st
   while (!stop.stop_requested()) {
     const auto message = link.for_member(link.now() + std::chrono::seconds(1), stop);
     if (!message) {
-      if (link.now() - link.root_heard_at() > kRootIsGone) return false;
+      if (root_is_gone(link)) return false;
       continue;
     }
     Leave leave;

@@ -1,11 +1,12 @@
 #pragma once
 
+#include <functional>
 #include <stop_token>
-#include <string>
 
 #include "loadgen/cluster/link.h"
 #include "loadgen/cluster/order.h"
 #include "loadgen/cluster/reports.h"
+#include "loadgen/record/machine.h"
 
 namespace lockbench::loadgen::cluster {
 
@@ -16,6 +17,7 @@ struct MemberSettings {
   std::function<void(Services&)> provide_services{};
   /// Who is told of a run, for metrics of this rank alone; null: nobody. May be empty.
   std::function<RunWatcher*(const Order&)> watcher_of{};
+  std::function<MachineReading()> machine = read_machine;
 };
 
 /// Serves rank 0 with the clients of this rank: says hello, and does what it orders until it says

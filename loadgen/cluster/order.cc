@@ -7,7 +7,6 @@ namespace lockbench::loadgen::cluster {
 Order order_of(const RunPlan& plan, const Descriptor& strategy, const RunTurn& turn) {
   return {.run_id = plan.run_id,
           .strategy = std::string(strategy.name),
-          .load = std::string(plan.workload.load),
           .repetition = turn.repetition,
           .number = turn.number,
           .workload = plan.workload,
@@ -21,7 +20,6 @@ RunPlan plan_of(const Order& order) {
   RunPlan plan;
   plan.run_id = order.run_id;
   plan.workload = order.workload;
-  plan.workload.load = order.load;
   plan.endpoints = order.endpoints;
   plan.counter_url = order.counter_url;
   return plan;

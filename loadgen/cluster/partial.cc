@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "loadgen/cluster/ranks.h"
+#include "loadgen/cluster/wire.h"
 #include "loadgen/run/named_load.h"
 #include "loadgen/run/setup.h"
 #include "loadgen/run/summary.h"
@@ -26,12 +27,12 @@ tl::unexpected<std::string> bad(const std::string& why) { return tl::unexpected(
 class SecondSum {
  public:
   void add(const Second& of) {
-    point_.t = std::max(point_.t, of.t);
-    point_.warmup = point_.warmup || of.warmup;
-    point_.sections += of.sections;
-    point_.failed += of.failed;
-    point_.waiters += of.waiters;
-    point_.holders += of.holders;
+    point_.t = std::max(point_.t, of.point.t);
+    point_.warmup = point_.warmup || of.point.warmup;
+    point_.sections += of.point.sections;
+    point_.failed += of.point.failed;
+    point_.waiters += of.point.waiters;
+    point_.holders += of.point.holders;
     acquired_.merge(to_snapshot(of.acquired));
   }
   results::SeriesPoint point() const {
@@ -124,7 +125,7 @@ tl::expected<results::Run, std::string> merge(std::vector<Partial> partials) {
   plan.endpoints = nodes;
   RunShared run = make_run(plan, *strategy, order.repetition, order.number,
                            {.clients = plan.workload.clients}, *env);
-  run.counter = make_told_counter(plan.workload.key_count());
+  run.counter = make_reported_counter(plan.workload.key_count());
   std::vector<RankFigures> ranks(static_cast<std::size_t>(partials.front().ranks));
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     ranks[i].clients =
@@ -144,7 +145,7 @@ tl::expected<results::Run, std::string> merge(std::vector<Partial> partials) {
     }
     measured = std::max(measured, partial.measured);
     RankFigures& figures = ranks[static_cast<std::size_t>(partial.rank)];
-    figures.hello.host = figures.hello.boot = partial.host;
+    figures.hello = partial.hello;
     figures.clock = partial.clock;
     figures.worst_bound = partial.clock.bound;
     figures.use = partial.use;
@@ -161,8 +162,8 @@ tl::expected<results::Run, std::string> merge(std::vector<Partial> partials) {
   summarise(run, measured, result);
   for (const SecondSum& second : seconds_of_all) result.series.push_back(second.point());
   result.generator.reasons.emplace_back(
-      "put together from the files of its ranks: overlaps, handoffs and contention between ranks "
-      "are not in them");
+      "put together from the files of its ranks: overlaps, handoffs, contention and fencing "
+      "numbers between ranks are not in them");
   complete_by_ranks(ranks, result);
   result.generator.valid = false;
   return result;

@@ -11,18 +11,16 @@
 
 namespace lockbench::loadgen::cluster {
 
-/// One second of a rank's load, as the series of a result has it.
+/// One second of a rank's load.
 struct Second {
-  double t = 0;
-  bool warmup = false;
-  std::uint64_t sections = 0, failed = 0, waiters = 0, holders = 0;
+  results::SeriesPoint point;
   Samples acquired;
 };
 
 /// What a rank has recorded of a run so far, as its file keeps it.
 struct Partial {
   int rank = 0, ranks = 1;
-  std::string host;
+  Hello hello;
   Order order;    ///< without secrets
   int nodes = 0;  ///< of a quorum
   Duration measured{};
@@ -32,17 +30,6 @@ struct Partial {
   Record record;
   std::vector<Second> series;
 };
-
-template <class A>
-void members(A& a, Second& s) {
-  a(s.t, s.warmup, s.sections, s.failed, s.waiters, s.holders, s.acquired);
-}
-
-template <class A>
-void members(A& a, Partial& p) {
-  a(p.rank, p.ranks, p.host, p.order, p.nodes, p.measured, p.complete, p.clock, p.use, p.record,
-    p.series);
-}
 
 /// The file of a rank.
 std::string path_of(const Order& order, int rank);
@@ -56,8 +43,8 @@ bool is_partial(const std::string& text);
 tl::expected<Partial, std::string> read_partial(const std::string& text, const std::string& build);
 
 /// One run from what its ranks recorded. They must be of one run, each rank once; those that are
-/// missing, or that did not end by themselves, are marked as lost. Of overlaps, handoffs and
-/// contention between ranks these files do not tell: rank 0 saw them.
+/// missing, or that did not end by themselves, are marked as lost. Of overlaps, handoffs,
+/// contention and fencing numbers between ranks these files do not tell: rank 0 saw them.
 tl::expected<results::Run, std::string> merge(std::vector<Partial> partials);
 
 }  // namespace lockbench::loadgen::cluster

@@ -61,24 +61,7 @@ std::vector<std::string> full_hosts(const std::vector<RankFigures>& ranks) {
   return lines;
 }
 
-}  // namespace
-
-void RankFigures::add(const Record& record) {
-  for (const TimingSamples& of : record.timings) {
-    if (of.phase != static_cast<std::uint8_t>(Phase::measured) ||
-        of.timing != static_cast<std::uint8_t>(Timing::acquired)) {
-      continue;
-    }
-    acquired.merge(to_snapshot(of.samples));
-  }
-  for (const CountsOf& of : record.counts) {
-    if (of.phase != static_cast<std::uint8_t>(Phase::measured) || of.client < 0) continue;
-    for (const auto& [kind, count] : of.counts) {
-      if (kind == static_cast<std::uint8_t>(Count::sections)) sections += count;
-    }
-  }
-}
-
+/// Those whose waits are far from the others' are marked.
 std::vector<results::Rank> to_ranks(const std::vector<RankFigures>& ranks) {
   std::uint64_t all = 0;
   std::vector<double> p50s, p99s;
@@ -117,6 +100,24 @@ std::vector<results::Rank> to_ranks(const std::vector<RankFigures>& ranks) {
     rank.notes = notes_of(figures);
   }
   return found;
+}
+
+}  // namespace
+
+void RankFigures::add(const Record& record) {
+  for (const TimingSamples& of : record.timings) {
+    if (of.phase != static_cast<std::uint8_t>(Phase::measured) ||
+        of.timing != static_cast<std::uint8_t>(Timing::acquired)) {
+      continue;
+    }
+    acquired.merge(to_snapshot(of.samples));
+  }
+  for (const CountsOf& of : record.counts) {
+    if (of.phase != static_cast<std::uint8_t>(Phase::measured) || of.client < 0) continue;
+    for (const auto& [kind, count] : of.counts) {
+      if (kind == static_cast<std::uint8_t>(Count::sections)) sections += count;
+    }
+  }
 }
 
 void complete_by_ranks(const std::vector<RankFigures>& ranks, results::Run& run) {

@@ -25,10 +25,6 @@ struct RankFigures {
   void add(const Record& record);
 };
 
-/// The ranks of a result: those whose waits are far from the others' are marked, and a host whose
-/// ranks together used all of its cores is named.
-std::vector<results::Rank> to_ranks(const std::vector<RankFigures>& ranks);
-
 /// Adds to the run what concerns its ranks: the section `ranks`, the threads and CPU of all, and
 /// each rank's reasons against the figures, with its name.
 void complete_by_ranks(const std::vector<RankFigures>& ranks, results::Run& run);

@@ -5,12 +5,6 @@ namespace {
 
 constexpr auto kCounts = static_cast<std::size_t>(Count::kinds);
 
-bool same(const CounterTally& one, const CounterTally& other) {
-  return one.accepted == other.accepted && one.rejected_stale == other.rejected_stale &&
-         one.unknown == other.unknown && one.initial == other.initial &&
-         one.highest == other.highest && one.stored == other.stored;
-}
-
 void add(const Samples& samples, ShardedHistogram& to) { to.add(to_snapshot(samples)); }
 
 template <class Kind>
@@ -113,7 +107,7 @@ void Recording::take_histograms(Record& record) {
       }
     }
   }
-  for (auto& [command, now] : run_.recorder.commands().snapshots()) {
+  for (const auto& [command, now] : run_.recorder.command_snapshots()) {
     HistogramSnapshot& last = commands_[command];
     Samples more = to_samples(now, last);
     if (more.buckets.empty() && more.overflow == 0) continue;
@@ -155,7 +149,7 @@ void Recording::take_counts(Record& record) {
     const int client = run_.share.number(i);
     const ClientState state = run_.recorder.client(client).state.load(std::memory_order_relaxed);
     for (const Phase phase : kPhases) {
-      take(client, phase, run_.recorder.client_counts(client, phase), state);
+      take(client, phase, run_.recorder.client(client).counts(phase), state);
     }
   }
 }
@@ -178,7 +172,7 @@ void Recording::take_rest(Record& record) {
       const auto found = tallies_.find(now.key);
       const CounterTally last =
           found == tallies_.end() ? CounterTally{.key = now.key} : found->second;
-      if (same(now, last)) return;
+      if (now == last) return;
       CounterTally more = now;
       more.accepted -= last.accepted;
       more.rejected_stale -= last.rejected_stale;
@@ -214,8 +208,9 @@ void absorb(const Record& record, RunShared& run) {
     add(of.samples,
         recorder.histograms(static_cast<Phase>(of.phase))[static_cast<Timing>(of.timing)]);
   }
-  for (const CommandSamples& of : record.commands)
-    add(of.samples, recorder.commands().of(of.command));
+  for (const CommandSamples& of : record.commands) {
+    add(of.samples, recorder.command(of.command));
+  }
   for (const NodeSamples& of : record.nodes) {
     if (!is_phase(of.phase) || of.vote >= kVotes.size()) continue;
     auto& nodes = recorder.histograms(static_cast<Phase>(of.phase)).nodes;

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "loadgen/cluster/wire.h"
 #include "loadgen/run/worker.h"
 
 namespace lockbench::loadgen::cluster {
@@ -61,41 +61,6 @@ struct Record {
   std::uint64_t fence_regressions = 0, replicas_wanted = 0, measured_sections = 0;
   std::vector<WaitsOf> waits;  ///< all so far, at the end only
 };
-
-template <class A>
-void members(A& a, Samples& s) {
-  a(s.buckets, s.overflow, s.sum, s.min, s.max);
-}
-template <class A>
-void members(A& a, TimingSamples& s) {
-  a(s.phase, s.timing, s.samples);
-}
-template <class A>
-void members(A& a, CommandSamples& s) {
-  a(s.command, s.samples);
-}
-template <class A>
-void members(A& a, NodeSamples& s) {
-  a(s.phase, s.node, s.vote, s.votes, s.samples);
-}
-template <class A>
-void members(A& a, CountsOf& c) {
-  a(c.client, c.phase, c.state, c.counts, c.longest_wait, c.longest_cut);
-}
-template <class A>
-void members(A& a, WaitsOf& w) {
-  a(w.client, w.complete, w.censored);
-}
-template <class A>
-void members(A& a, Record& r) {
-  a(r.timings, r.commands, r.nodes, r.counts, r.failures, r.used_keys, r.tallies,
-    r.fence_regressions, r.replicas_wanted, r.measured_sections, r.waits);
-}
-
-template <class A>
-void members(A& a, CounterTally& t) {
-  a(t.key, t.accepted, t.rejected_stale, t.unknown, t.initial, t.highest, t.stored);
-}
 
 /// Takes records of a run while it is under way, each with what has come since the one before. For
 /// one thread.

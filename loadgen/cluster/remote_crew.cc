@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "loadgen/cluster/wire.h"
 #include "loadgen/record/certificate.h"
 
 namespace lockbench::loadgen::cluster {
@@ -19,6 +20,13 @@ constexpr Duration kSilence = std::chrono::seconds(5),
 constexpr Duration kAfterStop = std::chrono::milliseconds(250);
 constexpr Duration kBeyondDrain = std::chrono::seconds(3);
 constexpr Duration kLook = std::chrono::milliseconds(100);
+
+/// The first rank of each host does; rank 0's runner judges its own.
+bool judges_machine(const std::vector<Hello>& hellos, int rank) {
+  const auto own = hellos.begin() + rank;
+  const auto is_beside = [&](const Hello& other) { return other.boot == own->boot; };
+  return rank > 0 && std::none_of(hellos.begin(), own, is_beside);
+}
 
 }  // namespace
 
@@ -56,6 +64,7 @@ tl::expected<void, std::string> RemoteCrew::connect(const std::function<void(int
   for (int rank = 0; rank < link_.size(); ++rank) {
     Order order = order_;
     order.ranks_beside = team_.ranks_beside.at(static_cast<std::size_t>(rank));
+    order.judges_machine = judges_machine(team_.hellos, rank);
     if (team_.metrics_of) order.metrics = team_.metrics_of(rank);
     if (team_.endpoints_of) order.endpoints = team_.endpoints_of(rank, plan_.endpoints);
     link_.send(rank, Kind::order, to_bytes(order));
@@ -89,7 +98,6 @@ TimePoint RemoteCrew::set_out() {
   const TimePoint at = link_.now() + kLead;
   link_.send_to_all(Kind::start, to_bytes(Start{order_.ticket, at}));
   for (Rank& rank : ranks_) rank.heard_at = at;
-  set_out_ = true;
   return at;
 }
 

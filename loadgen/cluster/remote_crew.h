@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -27,6 +28,8 @@ struct Team {
   std::vector<bool> lost;   ///< ranks that have ended; they get no further run
   int tickets = 0;          ///< of orders so far
   bool kept_files = false;  ///< those of ranks are needed
+
+  bool is_complete() const { return std::find(lost.begin(), lost.end(), true) == lost.end(); }
 };
 
 /// The clients of all ranks, as rank 0's runner sees them. Adds what the ranks record to the run of
@@ -75,7 +78,6 @@ class RemoteCrew : public Crew {
   std::vector<Rank> ranks_;
   Replay replay_;
   std::uint64_t missed_ = 0;
-  bool set_out_ = false;
 };
 
 }  // namespace lockbench::loadgen::cluster

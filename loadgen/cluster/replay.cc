@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace lockbench::loadgen::cluster {
 namespace {
 
 // A client may be held up between reading the clock and telling what it did then.
 constexpr Duration kReserve = std::chrono::milliseconds(20);
-// A lock that never excludes would fill memory.
-constexpr std::size_t kMostSections = 4096;
+// A lock that never excludes would fill memory, and so would clocks that tell nothing.
+constexpr std::size_t kMostSections = 4096, kMostNumbers = 4096;
 
 }  // namespace
 
@@ -18,10 +19,15 @@ void Replay::add(int rank, const std::vector<LockEvent>& events, TimePoint compl
   Rank& of = ranks_.at(static_cast<std::size_t>(rank));
   if (of.lost) return;
   for (const LockEvent& event : events) {
-    of.events.push_back({event, clock.offset, clock.bound, rank});
+    if (is_of_run(event)) of.events.push_back({event, clock.offset, clock.bound, rank});
   }
   of.complete_until = std::max(of.complete_until, complete_until);
   widest_ = std::max(widest_, clock.bound);
+}
+
+bool Replay::is_of_run(const LockEvent& event) const {
+  return event.phase <= Phase::ending && event.key >= 0 && event.key < run_.workload.key_count() &&
+         event.client >= 0 && event.client < run_.workload.clients;
 }
 
 void Replay::lose(int rank) { ranks_.at(static_cast<std::size_t>(rank)).lost = true; }
@@ -35,14 +41,11 @@ void Replay::forget_open(int rank, TimePoint now) {
       section.left = section.granted;
     }
   }
-  for (auto wait = waits_.begin(); wait != waits_.end();) {
-    if (wait->second.rank == rank) {
-      std::vector<Duration> unserved;
-      run_.handoff.gave_up(wait->second.key, wait->second.ticket, now, unserved);
-      wait = waits_.erase(wait);
-    } else {
-      ++wait;
-    }
+  for (auto& [number, client] : clients_) {
+    if (client.rank != rank || !client.pending.wait) continue;
+    std::vector<Duration> unserved;
+    run_.handoff.gave_up(client.key, *client.pending.wait, now, unserved);
+    client.pending.wait.reset();
   }
 }
 
@@ -53,25 +56,26 @@ void Replay::advance() {
   }
   if (known_until == TimePoint::min() || known_until == TimePoint::max()) return;
   known_until -= kReserve;
-  std::vector<std::pair<TimePoint, Told>> now;
+  std::vector<std::pair<TimePoint, ReceivedEvent>> now;
   for (Rank& rank : ranks_) {
     // A rank knows the order of what happened there better than its idea of rank 0's clock does.
     std::stable_sort(rank.events.begin(), rank.events.end(),
-                     [](const Told& one, const Told& other) {
+                     [](const ReceivedEvent& one, const ReceivedEvent& other) {
                        return one.event.at - one.offset < other.event.at - other.offset;
                      });
-    const auto later = std::find_if(rank.events.begin(), rank.events.end(),
-                                    [&](const Told& told) { return told.event.at > known_until; });
+    const auto later = std::find_if(
+        rank.events.begin(), rank.events.end(),
+        [&](const ReceivedEvent& received) { return received.event.at > known_until; });
     TimePoint latest = TimePoint::min();
-    for (auto told = rank.events.begin(); told != later; ++told) {
-      latest = std::max(latest, told->event.at);
-      now.emplace_back(latest, *told);
+    for (auto received = rank.events.begin(); received != later; ++received) {
+      latest = std::max(latest, received->event.at);
+      now.emplace_back(latest, *received);
     }
     rank.events.erase(rank.events.begin(), later);
   }
   std::stable_sort(now.begin(), now.end(),
                    [](const auto& one, const auto& other) { return one.first < other.first; });
-  for (const auto& [at, told] : now) follow(told);
+  for (const auto& [at, received] : now) follow(received);
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     if (ranks_[i].lost && ranks_[i].events.empty()) forget_open(static_cast<int>(i), known_until);
   }
@@ -92,87 +96,70 @@ void Replay::finish(TimePoint now) {
   run_.audit.add(std::exchange(found_, {}));
 }
 
-void Replay::follow(const Told& told) {
-  const LockEvent& event = told.event;
+void Replay::follow(const ReceivedEvent& received) {
+  const LockEvent& event = received.event;
+  Key& key = keys_[event.key];
+  Client& client = clients_[event.client];
   switch (event.kind) {
     case LockEvent::Kind::waits:
-      waits_[event.client] = {told.rank, event.key, run_.handoff.begin_wait(event.key, event.mode)};
+      client.rank = received.rank;
+      client.key = event.key;
+      client.mark = mark_at(key, event.at);
       break;
     case LockEvent::Kind::granted:
-      granted(told);
+      open(key, received);
+      count_streak(key, event);
+      check_fencing(key, client, received);
       break;
-    case LockEvent::Kind::gave_up: {
-      const auto wait = waits_.extract(event.client);
-      if (wait.empty()) break;
-      if (event.flag) run_.handoff.found_taken(event.key, wait.mapped().ticket);
-      std::vector<Duration> unserved;
-      run_.handoff.gave_up(event.key, wait.mapped().ticket, event.at, unserved);
-      auto& cut = run_.recorder.histograms(static_cast<Phase>(event.phase))[Timing::handoff_cut];
-      for (const Duration waited : unserved) cut.record(waited);
-      break;
-    }
     case LockEvent::Kind::releases:
-      close(keys_[event.key], told);
-      if (run_.handoff.release_started(event.key, event.mode, event.at)) {
-        releases_[{event.client, event.key}] = event.at;
-      }
+      close(key, received);
       break;
+    case LockEvent::Kind::gave_up:
     case LockEvent::Kind::released:
-      released(event);
       break;
   }
+  contention_.follow(event, client.pending, [&](Count what, std::uint64_t more) {
+    run_.recorder.add(event.phase, what, more);
+  });
 }
 
-void Replay::granted(const Told& told) {
-  const LockEvent& event = told.event;
-  Key& key = keys_[event.key];
+void Replay::open(Key& key, const ReceivedEvent& received) {
+  const LockEvent& event = received.event;
   const Section section{.granted = event.at,
                         .left = TimePoint::max(),
-                        .granted_offset = told.offset,
-                        .left_offset = told.offset,
-                        .bound = told.bound,
-                        .rank = told.rank,
+                        .granted_offset = received.offset,
+                        .left_offset = received.offset,
+                        .bound = received.bound,
+                        .rank = received.rank,
                         .client = event.client,
                         .shared = event.mode == Mode::shared};
   auto at = key.sections.end();
   while (at != key.sections.begin() && std::prev(at)->granted > event.at) --at;
   key.sections.insert(at, section);
   busy_.insert(event.key);
-  count_streak(key, event);
-  const auto wait = waits_.extract(event.client);
-  if (wait.empty()) return;
-  const auto phase = static_cast<Phase>(event.phase);
-  handoffs_.clear();
-  const GrantNote grant =
-      run_.handoff.granted(event.key, wait.mapped().ticket, event.at, handoffs_);
-  auto& histograms = run_.recorder.histograms(phase);
-  if (grant.contended) {
-    run_.recorder.add(phase, Count::contended_grants);
-  } else {
-    histograms[Timing::uncontended].record(event.span);
-  }
-  if (grant.overtook) run_.recorder.add(phase, Count::overtakings);
-  if (grant.turnaround) histograms[Timing::turnaround].record(*grant.turnaround);
-  note(phase, handoffs_);
 }
 
-void Replay::released(const LockEvent& event) {
-  const auto release = releases_.extract({event.client, event.key});
-  if (release.empty()) return;
-  const auto phase = static_cast<Phase>(event.phase);
-  handoffs_.clear();
-  run_.handoff.release_finished(event.key, release.mapped(), event.flag, handoffs_);
-  if (event.flag) run_.recorder.add(phase, Count::awaited_releases);
-  note(phase, handoffs_);
+AcquireMark Replay::mark_at(Key& key, TimePoint asked) const {
+  const auto is_certain = [&](const Number& number) {
+    return number.at + number.bound + widest_ <= asked;
+  };
+  while (!key.numbers.empty() && is_certain(key.numbers.front())) {
+    key.mark.floor = std::max(key.mark.floor, key.numbers.front().mark.floor);
+    key.numbers.pop_front();
+  }
+  return key.mark;
 }
 
-void Replay::note(Phase phase, const std::vector<Handoff>& handoffs) {
-  for (const Handoff& handoff : handoffs) {
-    for (std::uint64_t i = 0; i < handoff.releases; ++i) {
-      run_.recorder.histograms(phase)[Timing::handoff].record(handoff.taken);
-    }
-    if (handoff.direct) run_.recorder.add(phase, Count::direct_handoffs, handoff.releases);
+void Replay::check_fencing(Key& key, const Client& client, const ReceivedEvent& received) {
+  const LockEvent& event = received.event;
+  if (!event.fencing) return;
+  // Its rank has counted it, if it is one that the rank's own numbers show.
+  const bool counted = event.flag;
+  if (client.pending.wait && !counted && client.mark.is_above(event.mode, *event.fencing)) {
+    ++found_.fence_regressions;
   }
+  if (key.numbers.size() >= kMostNumbers) key.numbers.pop_front();
+  key.numbers.push_back({event.at, received.bound, AcquireMark::after(event.mode, *event.fencing)});
 }
 
 void Replay::count_streak(Key& key, const LockEvent& event) {
@@ -184,16 +171,16 @@ void Replay::count_streak(Key& key, const LockEvent& event) {
   if (measured) found_.longest_streak = std::max(found_.longest_streak, key.streak);
 }
 
-void Replay::close(Key& key, const Told& told) {
+void Replay::close(Key& key, const ReceivedEvent& received) {
   const auto open =
       std::find_if(key.sections.rbegin(), key.sections.rend(), [&](const Section& section) {
-        return section.client == told.event.client && !section.closed;
+        return section.client == received.event.client && !section.closed;
       });
   if (open == key.sections.rend()) return;
   open->closed = true;
-  open->left = told.event.at - told.event.span;
-  open->left_offset = told.offset;
-  open->bound = std::max(open->bound, told.bound);
+  open->left = received.event.at - received.event.span;
+  open->left_offset = received.offset;
+  open->bound = std::max(open->bound, received.bound);
 }
 
 void Replay::settle_all(TimePoint known_until) {

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "loadgen/cluster/record.h"
-#include "loadgen/cluster/wire.h"
 
 // What ranks tell rank 0 beside what they recorded.
 namespace lockbench::loadgen::cluster {
@@ -51,7 +50,6 @@ struct RecordReport {
   std::uint64_t missed = 0;       ///< events that had no room
   TimePoint complete_until;       ///< likewise
   ClockReport clock;
-  int working = 0;  ///< clients that have not ended
   bool last = false;
   UseReport use;  ///< of the last one
 };
@@ -75,47 +73,5 @@ struct Over {
 struct Leave {
   bool together = true;  ///< no rank was lost
 };
-
-template <class A>
-void members(A& a, Hello& h) {
-  a(h.host, h.build, h.network, h.boot, h.cores);
-}
-template <class A>
-void members(A& a, Connected& c) {
-  a(c.number, c.clients, c.all, c.why, c.record);
-}
-template <class A>
-void members(A& a, ClockReport& c) {
-  a(c.offset, c.bound, c.drift);
-}
-template <class A>
-void members(A& a, UseReport& u) {
-  a(u.cpu_seconds, u.wall_seconds, u.threads, u.on_fibers, u.busiest_thread_share,
-    u.stack_high_water_bytes, u.late, u.lag_p99, u.reasons);
-}
-template <class A>
-void members(A& a, LockEvent& e) {
-  a(e.at, e.span, e.key, e.client, e.kind, e.mode, e.phase, e.flag);
-}
-template <class A>
-void members(A& a, RecordReport& r) {
-  a(r.number, r.record, r.events, r.missed, r.complete_until, r.clock, r.working, r.last, r.use);
-}
-template <class A>
-void members(A& a, Start& s) {
-  a(s.number, s.at);
-}
-template <class A>
-void members(A& a, Stop& s) {
-  a(s.number, s.at, s.abort);
-}
-template <class A>
-void members(A& a, Leave& l) {
-  a(l.together);
-}
-template <class A>
-void members(A& a, Over& o) {
-  a(o.number, o.keep);
-}
 
 }  // namespace lockbench::loadgen::cluster

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <bit>
+#include <boost/pfr/core.hpp>
 #include <chrono>
 #include <concepts>
 #include <cstdint>
@@ -16,10 +17,14 @@
 
 namespace lockbench::loadgen::cluster {
 
-// The form in which ranks send each other structs: whole numbers in as few bytes as they need. A
-// struct says its members once, for both directions:
-//   template <class Archive> void members(Archive& a, Thing& thing) { a(thing.one, thing.two); }
-// Only ranks of the same build talk, so there are no versions.
+// The form in which ranks send each other structs: member by member, and whole numbers in as few
+// bytes as they need. Only ranks of the same build talk, so there are no versions.
+
+/// Its members are private, and thing.parts(visit) calls visit(member, member...).
+template <class T>
+concept HasParts = requires(T& thing) {
+  thing.parts(0);
+};
 
 class Writer {
  public:
@@ -69,9 +74,14 @@ class Writer {
     if (value) put(*value);
   }
   template <class T>
-  requires requires(Writer& writer, T& thing) { members(writer, thing); }
+  requires std::is_aggregate_v<T>
   void put(const T& thing) {
-    members(*this, const_cast<T&>(thing));  // which only reads it
+    boost::pfr::for_each_field(thing, [this](const auto& member) { this->put(member); });
+  }
+  template <HasParts T>
+  void put(const T& thing) {
+    // Which only reads it.
+    const_cast<T&>(thing).parts([this](const auto&... part) { (this->put(part), ...); });
   }
 
   std::string out_;
@@ -159,8 +169,14 @@ class Reader {
     if (there) get(value.emplace());
   }
   template <class T>
-  requires requires(Reader& reader, T& thing) { members(reader, thing); }
-  void get(T& thing) { members(*this, thing); }
+  requires std::is_aggregate_v<T>
+  void get(T& thing) {
+    boost::pfr::for_each_field(thing, [this](auto& member) { this->get(member); });
+  }
+  template <HasParts T>
+  void get(T& thing) {
+    thing.parts([this](auto&... part) { (this->get(part), ...); });
+  }
 
   std::string_view rest_;
   bool failed_ = false;

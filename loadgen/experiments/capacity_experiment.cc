@@ -13,7 +13,6 @@
 #include "loadgen/experiments/capacity_limit.h"
 #include "loadgen/experiments/capacity_rate.h"
 #include "loadgen/experiments/capacity_search.h"
-#include "loadgen/experiments/experiment.h"
 #include "loadgen/run/named_load.h"
 #include "results/stats/compared_figures.h"
 #include "results/tables/units.h"
@@ -50,21 +49,21 @@ double ceiling_of(const Workload& workload) {
 
 /// So many sections that a tenth of the samples that the objective takes is there.
 std::uint64_t sections_of_step(const CapacityPlan& plan, double rate) {
-  const Duration step = std::max(plan.workload.duration, fewest_holds(plan.workload));
+  const Duration step = std::max(plan.run.workload.duration, fewest_holds(plan.run.workload));
   return static_cast<std::uint64_t>(
       std::ceil(std::max(rate * seconds(step), samples_needed(plan.objective) / 10)));
 }
 
 /// Until all of its sections are served, unless the load is too high for that.
 Workload step_of(const CapacityPlan& plan, double rate) {
-  Workload step = plan.workload;
+  Workload step = plan.run.workload;
   step.rate = rate;
   step.iterations = sections_of_step(plan, rate);
   // The first sections meet no queue.
   step.warmup = std::max(step.warmup, fewest_holds(step));
   double longest_wait = 0;
   for (const results::Threshold& one : plan.objective) {
-    const bool time = results::compared_figure(one.figure).kind == results::FigureKind::seconds;
+    const bool time = results::compared_figure(one.figure).unit == results::Unit::seconds;
     if (time) longest_wait = std::max(longest_wait, one.bound);
   }
   step.duration = of_seconds(1.5 * static_cast<double>(*step.iterations) / rate +
@@ -74,26 +73,25 @@ Workload step_of(const CapacityPlan& plan, double rate) {
 
 class Experiment {
  public:
-  Experiment(const CapacityPlan& plan, const std::function<void(const std::string&)>& on_step,
-             std::stop_token stop)
+  Experiment(const CapacityPlan& plan, const OnStep& on_step, std::stop_token stop)
       : plan_(plan),
         on_step_(on_step),
         stop_(std::move(stop)),
-        lock_{busiest_key_share(plan.workload), plan.strategy->traits.promises_exclusion} {
+        lock_{busiest_key_share(plan.run.workload), plan.strategy->traits.promises_exclusion} {
     results::Capacity& capacity = measured_.capacity;
     capacity.strategy = plan.strategy->name;
     for (const results::Threshold& threshold : plan.objective) {
       capacity.objective += (capacity.objective.empty() ? "" : " and ") + threshold.text;
     }
-    capacity.clients = static_cast<std::uint64_t>(plan.workload.clients);
-    capacity.keys = static_cast<std::uint64_t>(plan.workload.key_count());
+    capacity.clients = static_cast<std::uint64_t>(plan.run.workload.clients);
+    capacity.keys = static_cast<std::uint64_t>(plan.run.workload.key_count());
     capacity.limit = "unknown";
     capacity.highest = std::numeric_limits<double>::quiet_NaN();
   }
 
   CapacityMeasured measure() {
     say_how_long();
-    const auto contended = closed_loop("clients", plan_.workload.clients);
+    const auto contended = closed_loop("clients", plan_.run.workload.clients);
     if (contended) {
       search(contended->sections_per_second);
       sweep();
@@ -113,21 +111,14 @@ class Experiment {
  private:
   std::optional<results::Run> run(const Workload& workload) {
     if (stop_.stop_requested()) return std::nullopt;
-    RunPlan load;
-    load.run_id = fmt::format("{}-{}", plan_.run_id, ++runs_);
+    RunPlan load = plan_.run;
     load.strategies = {plan_.strategy};
     load.workload = workload;
     load.workload.repeat = 1;
-    load.workload.seed += static_cast<std::uint64_t>(runs_);
-    load.endpoints = plan_.endpoints;
-    load.counter_url = plan_.counter_url;
-    load.private_cpu = plan_.private_cpu;
+    load.workload.seed += static_cast<std::uint64_t>(++runs_);
     // Once is enough: the servers stay.
-    if (runs_ == 1) load.warms_up = plan_.warms_up;
-    load.watcher = plan_.watcher;
-    load.make_crew = plan_.make_crew;
-    ForwardWarnings observer(on_step_);
-    RunReport report = run_plan(load, observer, stop_);
+    if (runs_ > 1) load.warms_up = {};
+    RunReport report = run_once(std::move(load), runs_, on_step_, stop_);
     for (const results::Skipped& failed : report.not_started) complain(failed.reason);
     if (report.runs.empty()) return std::nullopt;
     results::Run& result = report.runs.front();
@@ -144,7 +135,7 @@ class Experiment {
     contended_grants_ += audit.contended_grants;
     std::optional<bool>& violated = measured_.capacity.violated;
     if (!audit.saw_no_violation()) violated = true;
-    if (!violated && contended_grants_ >= plan_.workload.contended_grants) violated = false;
+    if (!violated && contended_grants_ >= plan_.run.workload.contended_grants) violated = false;
   }
 
   void complain(const std::string& why) {
@@ -156,22 +147,23 @@ class Experiment {
   void say(const std::string& what) { on_step_(fmt::format("{}: {}", plan_.strategy->name, what)); }
 
   Duration closed_loop_duration() const {
-    return std::max(std::min(kClosedLoop, plan_.workload.duration), fewest_holds(plan_.workload));
+    return std::max(std::min(kClosedLoop, plan_.run.workload.duration),
+                    fewest_holds(plan_.run.workload));
   }
 
   void say_how_long() {
     const auto& clients = plan_.sweep_clients;
     const bool swept =
-        std::find(clients.begin(), clients.end(), plan_.workload.clients) != clients.end();
+        std::find(clients.begin(), clients.end(), plan_.run.workload.clients) != clients.end();
     const auto loops = static_cast<double>(clients.size() + plan_.sweep_keys.size() + !swept);
-    const double each = seconds(closed_loop_duration() + plan_.workload.warmup);
+    const double each = seconds(closed_loop_duration() + plan_.run.workload.warmup);
     say(fmt::format("takes up to {}: a search of {}, and {} closed loops",
                     human_seconds(seconds(plan_.time) + loops * each),
                     human_seconds(seconds(plan_.time)), loops));
   }
 
   std::optional<results::Run> closed_loop(const std::string& over, int at) {
-    Workload workload = plan_.workload;
+    Workload workload = plan_.run.workload;
     workload.rate.reset();
     workload.duration = closed_loop_duration();
     (over == "clients" ? workload.clients : workload.keys) = at;
@@ -192,7 +184,7 @@ class Experiment {
     plan.planned = plan_.planned_rate;
     if (closed_loop_rate > 0) plan.first_rate = closed_loop_rate / 2;
     if (lock_.excludes) {
-      plan.ceiling = ceiling_of(plan_.workload);
+      plan.ceiling = ceiling_of(plan_.run.workload);
       if (std::isfinite(plan.ceiling)) measured_.capacity.ceiling = plan.ceiling;
     }
     search_began_ = Clock::now();
@@ -262,7 +254,7 @@ class Experiment {
     auto& points = measured_.capacity.sweep;
     // The first point is the contended one, which may not have been requested.
     const auto& wanted = plan_.sweep_clients;
-    if (std::find(wanted.begin(), wanted.end(), plan_.workload.clients) == wanted.end()) {
+    if (std::find(wanted.begin(), wanted.end(), plan_.run.workload.clients) == wanted.end()) {
       points.erase(points.begin());
     }
     std::stable_sort(points.begin(), points.end(), [](const auto& a, const auto& b) {
@@ -305,7 +297,7 @@ class Experiment {
     bool valid = false;
     const results::Run& run = worst_run(rate, valid);
     const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-    const std::size_t servers = urls_of(*plan_.strategy, plan_.endpoints).size();
+    const std::size_t servers = urls_of(*plan_.strategy, plan_.run.endpoints).size();
     // Redis executes all commands on one thread.
     const double store_cores = plan_.strategy->backend == "redis"
                                    ? static_cast<double>(std::max<std::size_t>(servers, 1))
@@ -334,7 +326,7 @@ class Experiment {
   }
 
   const CapacityPlan& plan_;
-  const std::function<void(const std::string&)>& on_step_;
+  const OnStep& on_step_;
   const std::stop_token stop_;
   CapacityMeasured measured_;
   std::map<std::pair<std::string, int>, results::Run> closed_loops_;
@@ -356,7 +348,7 @@ Duration default_search_time(const Workload& workload,
 
 std::string search_too_short(const CapacityPlan& plan) {
   const double needed = samples_needed(plan.objective);
-  const double each = needed / ceiling_of(plan.workload);
+  const double each = needed / ceiling_of(plan.run.workload);
   if (each <= seconds(plan.time)) return "";
   return fmt::format(
       "no rate can be kept in {}: the objective takes {} sections at a rate, and they {}; use a "
@@ -364,8 +356,7 @@ std::string search_too_short(const CapacityPlan& plan) {
       human_seconds(seconds(plan.time)), human_count(needed), human_seconds(each));
 }
 
-CapacityMeasured measure_capacity(const CapacityPlan& plan,
-                                  const std::function<void(const std::string& line)>& on_step,
+CapacityMeasured measure_capacity(const CapacityPlan& plan, const OnStep& on_step,
                                   const std::stop_token& stop) {
   return Experiment(plan, on_step, stop).measure();
 }

@@ -3,12 +3,13 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "loadgen/experiments/experiment.h"
 #include "loadgen/experiments/extrapolation.h"
-#include "loadgen/run/run_watcher.h"
 #include "loadgen/run/runner.h"
 #include "results/file/model.h"
 #include "results/stats/threshold.h"
@@ -17,21 +18,15 @@ namespace lockbench::loadgen {
 
 /// How to measure the highest load at which one strategy keeps an objective.
 struct CapacityPlan {
-  std::string run_id;
+  /// Of each step; the search sets the strategy and the rate, and makes steps longer where the hold
+  /// is long.
+  RunPlan run;
   const Descriptor* strategy = nullptr;
-  /// Of each step; the search sets the rate, and makes steps longer where the hold is long.
-  Workload workload;
   Duration time{};  ///< of the search, without closed loops
-  Endpoints endpoints;
-  std::string counter_url;
-  PrivateCpu private_cpu{};
-  std::function<bool(const Descriptor&)> warms_up{};  ///< as in RunPlan
   std::vector<results::Threshold> objective;
   std::vector<int> sweep_clients, sweep_keys;  ///< growing; none: no sweep
   std::optional<double> planned_rate;
   std::vector<Extrapolation> extrapolations;
-  RunWatcher* watcher = nullptr;  ///< is notified of every run
-  CrewFactory make_crew{};        ///< of every run; empty: clients of this process
   /// Called after each run with what is known so far; may be empty.
   std::function<void(const results::Capacity&)> so_far{};
 };
@@ -49,8 +44,7 @@ struct CapacityMeasured {
   std::vector<std::string> errors;  ///< runs that did not start, and failures within runs
   bool interrupted = false;
 };
-CapacityMeasured measure_capacity(const CapacityPlan& plan,
-                                  const std::function<void(const std::string& line)>& on_step,
+CapacityMeasured measure_capacity(const CapacityPlan& plan, const OnStep& on_step,
                                   const std::stop_token& stop);
 
 /// What the models are fitted to.

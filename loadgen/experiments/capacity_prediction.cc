@@ -49,7 +49,7 @@ std::set<double> rates_to_check(const results::Capacity& capacity) {
 std::optional<results::CapacityModel> queue_model(const CapacityPlan& plan,
                                                   const results::Capacity& capacity,
                                                   const ModelBasis& basis) {
-  const Workload& load = plan.workload;
+  const Workload& load = plan.run.workload;
   const bool queues = basis.contended.audit.saw_no_violation() && load.arrival == Arrival::poisson;
   if (!queues || (load.key_skew > 0 && load.keys > 1)) return std::nullopt;
   const int locks = load.key_count();
@@ -127,9 +127,9 @@ std::optional<results::CapacityModel> scalability_model(const CapacityPlan& plan
   const double trips =
       (basis.alone != nullptr ? *basis.alone : basis.contended).commands_per_section;
   for (const Extrapolation& extrapolation : plan.extrapolations) {
-    const double clients = extrapolation.clients.value_or(plan.workload.clients);
+    const double clients = extrapolation.clients.value_or(plan.run.workload.clients);
     const double rtt = seconds(extrapolation.rtt.value_or(Duration::zero()));
-    const double locks = plan.workload.key_per_client ? clients : plan.workload.keys;
+    const double locks = plan.run.workload.key_per_client ? clients : plan.run.workload.keys;
     made.predictions.push_back(prediction(extrapolation.text(), kThroughput,
                                           model->throughput(clients, rtt, trips, locks)));
     made.predictions.back().extrapolated = rtt > 0 || clients > largest.clients;

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "loadgen/record/certificate.h"
 #include "loadgen/record/histogram.h"
 #include "results/stats/compared_figures.h"
+#include "results/stats/load_figures.h"
 #include "results/tables/units.h"
 
 namespace lockbench::loadgen {
@@ -19,7 +19,6 @@ namespace {
 using results::Decision;
 using results::human_count;
 using results::human_number;
-using results::human_seconds;
 
 // Sections that may time out, be refused, fail, or still wait when a step is cut off: their waits
 // are not known to the end.
@@ -57,16 +56,6 @@ Unserved unserved_in(const std::vector<const results::Run*>& runs) {
   return sum;
 }
 
-/// What disturbed the run, though not the lock; empty if nothing did.
-std::string disturbance_of(const results::Run& run) {
-  std::vector<std::string> reasons;
-  for (const std::string& reason : run.generator.reasons) {
-    // A load that the clients cannot produce is a result, as waits count from the schedule.
-    if (!reason.starts_with(kNotTheLoadAskedFor)) reasons.push_back(reason);
-  }
-  return fmt::format("{}", fmt::join(reasons, "; "));
-}
-
 /// A ruling over some of the runs, on all objectives, with the one that decides.
 struct Judged {
   Decision decision = Decision::kept;
@@ -96,11 +85,8 @@ Judged judge_all(const std::vector<const results::Run*>& runs,
 }
 
 std::string interval_text(const results::Threshold& objective, const results::Interval& figure) {
-  const bool seconds =
-      results::compared_figure(objective.figure).kind == results::FigureKind::seconds;
-  const auto text = [seconds](double value) {
-    return seconds ? human_seconds(value) : human_number(value);
-  };
+  const results::Unit unit = results::compared_figure(objective.figure).unit;
+  const auto text = [unit](double value) { return results::human(value, unit); };
   const bool low = std::isfinite(figure.low), high = std::isfinite(figure.high);
   if (low && high) {
     return fmt::format("{} is {} to {}", objective.figure, text(figure.low), text(figure.high));
@@ -146,18 +132,17 @@ results::CapacityStep judge_step(const results::Run& run, std::string_view purpo
                              .generator_cpu_share = run.generator.cpu_share};
   std::vector<std::string> reasons;
   for (const results::Threshold& threshold : objective) {
-    for (const auto& outcome : results::evaluate(threshold, {&run, 1})) {
-      if (!outcome.kept) reasons.push_back(outcome.reason);
-    }
+    results::ThresholdOutcome outcome = results::evaluate(threshold, run);
+    if (!outcome.kept()) reasons.push_back(std::move(outcome.reason));
   }
   if (const Unserved unserved = unserved_in({&run}); unserved.too_many()) {
     reasons.push_back(unserved.text());
   }
   if (run.outcomes.acquired == 0) reasons.emplace_back("nothing was granted");
   step.met = reasons.empty();
-  const std::string disturbed = disturbance_of(run);
-  step.valid = disturbed.empty();
-  if (!step.valid) reasons.push_back(disturbed);
+  const std::vector<std::string> disturbances = results::disturbances(run);
+  step.valid = disturbances.empty();
+  reasons.insert(reasons.end(), disturbances.begin(), disturbances.end());
   step.reason = fmt::format("{}", fmt::join(reasons, "; "));
   return step;
 }

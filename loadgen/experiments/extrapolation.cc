@@ -52,13 +52,8 @@ std::string Extrapolation::text() const {
 
 tl::expected<Extrapolation, std::string> parse_extrapolation(const std::string& text) {
   Extrapolation extrapolation;
-  std::size_t from = 0;
-  while (from <= text.size()) {
-    const std::size_t comma = std::min(text.find(',', from), text.size());
-    if (auto taken = take(text.substr(from, comma - from), extrapolation); !taken) {
-      return tl::unexpected(taken.error());
-    }
-    from = comma + 1;
+  for (const std::string& part : results::split_at_commas(text)) {
+    if (auto taken = take(part, extrapolation); !taken) return tl::unexpected(taken.error());
   }
   return extrapolation;
 }

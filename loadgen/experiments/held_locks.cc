@@ -20,7 +20,7 @@ using Done = tl::expected<void, std::string>;
 class CountingEnv : public ForwardingEnv {
  public:
   explicit CountingEnv(RenewalFigures& figures)
-      : CountingEnv(figures, make_system_env(std::random_device()())) {}
+      : ForwardingEnv(make_system_env(std::random_device()())), figures_(figures) {}
 
   CommandFate before_command(const CommandInfo& command) override {
     figures_.on_command();
@@ -28,11 +28,7 @@ class CountingEnv : public ForwardingEnv {
   }
 
  private:
-  CountingEnv(RenewalFigures& figures, std::unique_ptr<Env> inner)
-      : ForwardingEnv(*inner), figures_(figures), inner_(std::move(inner)) {}
-
   RenewalFigures& figures_;
-  std::unique_ptr<Env> inner_;
 };
 
 /// Its commands are not counted: they are no renewals.
@@ -76,8 +72,8 @@ class BatchedLocks : public HeldLocks {
     services_.provide<EnvSource>(std::make_shared<EnvSource>(
         EnvSource{[this] { return std::make_unique<CountingEnv>(figures_); }}));
     // Owned by the caller, which outlives it.
-    services_.provide<RenewalObserver>(
-        std::shared_ptr<RenewalObserver>(&figures_, [](RenewalObserver*) {}));
+    services_.provide<StrategyObserver>(
+        std::shared_ptr<StrategyObserver>(&figures_, [](StrategyObserver*) {}));
     for (int number = 0; number < kHolders; ++number) {
       holders_.push_back(std::make_unique<Holder>(*this, number));
     }

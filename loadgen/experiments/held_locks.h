@@ -14,7 +14,7 @@
 namespace lockbench::loadgen {
 
 /// Records what keeping locks costs, however they are renewed. Thread-safe.
-class RenewalFigures : public RenewalObserver {
+class RenewalFigures : public StrategyObserver {
  public:
   void on_renewal(const RenewalReport& report) override { recorder_.renewal(phase_, report); }
   void on_command() { recorder_.add(phase_, Count::commands); }

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 
-#include "loadgen/experiments/experiment.h"
 #include "results/stats/significance.h"
 #include "results/stats/statistics.h"
 #include "strategies/registry.h"
@@ -32,8 +32,8 @@ std::vector<QuorumFault> faults_of(int nodes) {
 
 class QuorumExperiment {
  public:
-  QuorumExperiment(const QuorumPlan& plan, QuorumNodes& nodes,
-                   const std::function<void(const std::string&)>& on_step, std::stop_token stop)
+  QuorumExperiment(const QuorumPlan& plan, QuorumNodes& nodes, const OnStep& on_step,
+                   std::stop_token stop)
       : plan_(plan), nodes_(nodes), on_step_(on_step), stop_(std::move(stop)) {
     for (const QuorumPointPlan& point : points_of(plan)) {
       points_.push_back(point);
@@ -57,16 +57,14 @@ class QuorumExperiment {
 
  private:
   void measure_point(const QuorumPointPlan& point, QuorumPointSum& sum) {
-    RunPlan load;
-    load.run_id = fmt::format("{}-{}", plan_.run_id, ++runs_);
+    RunPlan load = plan_.run;
     load.strategies = {find_strategy(point.strategy)};
-    load.workload = plan_.workload;
     load.workload.clients = point.clients;
     load.workload.keys = 1;
     // Without it the releasing client gets the lock again before any other asks, and no vote is
     // ever split.
     if (point.clients > 1) load.workload.think = DurationDistribution::exponential(kThink);
-    load.workload.duration = plan_.workload.duration / rounds_of(point);
+    load.workload.duration /= rounds_of(point);
     load.endpoints = nodes_.endpoints(point.nodes, point.fault);
     // Clients connect while all nodes are healthy; the fault comes after.
     load.before_load = [&] {
@@ -75,10 +73,7 @@ class QuorumExperiment {
     load.after_load = [&] {
       if (point.fault.any()) heal(point);
     };
-    load.counter_url = plan_.counter_url;
-    load.make_crew = plan_.make_crew;
-    ForwardWarnings observer(on_step_);
-    const RunReport report = run_plan(load, observer, stop_);
+    const RunReport report = run_once(std::move(load), ++runs_, on_step_, stop_);
     for (const results::Skipped& failed : report.not_started) complain(point, failed.reason);
     if (report.runs.empty()) sum.add_nothing();
     for (const results::Run& run : report.runs) {
@@ -113,7 +108,7 @@ class QuorumExperiment {
 
   const QuorumPlan& plan_;
   QuorumNodes& nodes_;
-  const std::function<void(const std::string&)>& on_step_;
+  const OnStep& on_step_;
   const std::stop_token stop_;
   std::vector<QuorumPointPlan> points_;
   std::vector<QuorumPointSum> sums_;  ///< of each point
@@ -178,7 +173,11 @@ void QuorumPointSum::add(const results::Run& run) {
   seconds_ += run.duration_seconds;
   sections_ += run.sections;
   commands_ += run.commands_per_section * static_cast<double>(run.sections);
-  add_verdict(run.audit.verdict, violated_);
+  const results::Verdict verdict = run.audit.verdict;
+  // Whether exclusion was promised or not. Nothing as long as no run was audited.
+  if (verdict != results::Verdict::unaudited && verdict != results::Verdict::untested) {
+    violated_ = violated_.value_or(false) || verdict != results::Verdict::exclusive;
+  }
   const results::Outcomes& outcomes = run.outcomes;
   granted_ += outcomes.acquired;
   ended_ += outcomes.acquired + outcomes.timed_out + outcomes.refused + outcomes.failed +
@@ -228,8 +227,7 @@ std::vector<results::QuorumPoint> points_of(const std::vector<QuorumPointSum>& s
   return points;
 }
 
-QuorumMeasured measure_quorum(const QuorumPlan& plan, QuorumNodes& nodes,
-                              const std::function<void(const std::string& line)>& on_step,
+QuorumMeasured measure_quorum(const QuorumPlan& plan, QuorumNodes& nodes, const OnStep& on_step,
                               const std::stop_token& stop) {
   return QuorumExperiment(plan, nodes, on_step, stop).measure();
 }

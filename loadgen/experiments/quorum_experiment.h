@@ -8,6 +8,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "loadgen/experiments/experiment.h"
 #include "loadgen/record/histogram.h"
 #include "loadgen/run/runner.h"
 #include "results/file/model.h"
@@ -37,17 +38,14 @@ class QuorumNodes {
 /// What a lock on a quorum costs, by the number of nodes and their faults, compared with a lock on
 /// one node with and without replicas.
 struct QuorumPlan {
-  std::string run_id;
+  /// Of each point, in several rounds, so that a drift of the machine affects all points alike. The
+  /// experiment sets strategy, servers, clients and keys.
+  RunPlan run;
   std::vector<int> nodes;
   int contending = 8;  ///< clients that contend for one lock
   Duration slow{};     ///< added to each answer of a slow node
-  /// Of each point, in several rounds, so that a drift of the machine affects all points alike. The
-  /// experiment sets clients and keys.
-  Workload workload;
   /// Called after each run with the points so far; may be empty.
   std::function<void(std::vector<results::QuorumPoint>)> so_far{};
-  std::string counter_url{};  ///< as in a RunPlan
-  CrewFactory make_crew{};
 };
 
 /// One configuration of strategy, nodes and clients.
@@ -100,8 +98,7 @@ struct QuorumMeasured {
   std::vector<std::string> violated;  ///< points in which exclusion was broken
   bool interrupted = false;
 };
-QuorumMeasured measure_quorum(const QuorumPlan& plan, QuorumNodes& nodes,
-                              const std::function<void(const std::string& line)>& on_step,
+QuorumMeasured measure_quorum(const QuorumPlan& plan, QuorumNodes& nodes, const OnStep& on_step,
                               const std::stop_token& stop);
 
 }  // namespace lockbench::loadgen

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <fstream>
 #include <memory>
+#include <utility>
 
-#include "loadgen/experiments/experiment.h"
 #include "loadgen/experiments/held_locks.h"
 #include "results/stats/significance.h"
 #include "results/stats/statistics.h"
@@ -32,8 +32,8 @@ class RenewalExperiment {
  public:
   RenewalExperiment(const RenewalPlan& plan, const OnStep& on_step, std::stop_token stop)
       : plan_(plan), on_step_(on_step), stop_(std::move(stop)) {
-    stores_ = make_stores(*find_strategy("redis-watchdog"), plan.endpoints,
-                          plan.foreground.strategy.command_timeout);
+    stores_ = make_stores(*find_strategy("redis-watchdog"), plan.foreground.endpoints,
+                          plan.foreground.workload.strategy.command_timeout);
   }
 
   tl::expected<results::RenewalPoint, std::string> measure(std::uint64_t held, bool batched) {
@@ -81,15 +81,9 @@ class RenewalExperiment {
 
   /// Runs the other clients; returns their sections per second.
   tl::expected<double, std::string> foreground() {
-    RunPlan load;
-    load.run_id = fmt::format("{}-{}", plan_.run_id, ++runs_);
+    RunPlan load = plan_.foreground;
     load.strategies = {find_strategy("redis-set-nx-lua")};
-    load.workload = plan_.foreground;
-    load.endpoints = plan_.endpoints;
-    load.counter_url = plan_.counter_url;
-    load.make_crew = plan_.make_crew;
-    ForwardWarnings observer(on_step_);
-    const RunReport report = run_plan(load, observer, stop_);
+    const RunReport report = run_once(std::move(load), ++runs_, on_step_, stop_);
     if (report.interrupted) return Failure("interrupted");
     if (report.runs.empty()) return Failure(report.not_started.front().reason);
     return report.runs.front().sections_per_second;
@@ -97,11 +91,12 @@ class RenewalExperiment {
 
   tl::expected<Measured, std::string> with_locks(RenewalFigures& figures, bool batched,
                                                  double phase, results::RenewalPoint& point) {
-    const HeldLocksPlan locks_plan{.endpoints = plan_.endpoints,
-                                   .options = plan_.foreground.strategy,
-                                   .key_prefix = fmt::format("lockbench:{}:{{held:", plan_.run_id),
+    const RunPlan& others = plan_.foreground;
+    const HeldLocksPlan locks_plan{.endpoints = others.endpoints,
+                                   .options = others.workload.strategy,
+                                   .key_prefix = fmt::format("lockbench:{}:{{held:", others.run_id),
                                    .count = point.held,
-                                   .ttl = plan_.foreground.ttl,
+                                   .ttl = others.workload.ttl,
                                    .phase = phase};
     const std::uint64_t threads_before = thread_count();
     const auto locks =

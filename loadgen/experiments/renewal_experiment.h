@@ -7,6 +7,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "loadgen/experiments/experiment.h"
 #include "loadgen/run/runner.h"
 #include "results/file/model.h"
 
@@ -15,21 +16,14 @@ namespace lockbench::loadgen {
 /// What renewal costs as a function of the number of held locks: throughput of other clients on the
 /// same server, with the locks held and renewed and without, in alternating pairs of runs.
 struct RenewalPlan {
-  std::string run_id;
-  Endpoints endpoints;
+  /// Of the other clients, each on its own lock. The held locks have the same servers and TTL.
+  RunPlan foreground;
   std::vector<std::uint64_t> held;
   std::uint64_t most_threads = 0;  ///< up to this many locks are also held by a thread each
   int pairs = 1;
-  /// Of the other clients, each on its own lock. The held locks have the same TTL.
-  Workload foreground;
   /// Called after each point with all so far; may be empty.
   std::function<void(const std::vector<results::RenewalPoint>&)> so_far{};
-  std::string counter_url{};  ///< as in a RunPlan, of the other clients
-  CrewFactory make_crew{};
 };
-
-/// Called with one line about what is measured next.
-using OnStep = std::function<void(const std::string& line)>;
 
 /// A stop ends it early, with the points that are complete. Held locks are released in any case.
 struct RenewalMeasured {

@@ -1,12 +1,10 @@
 #include "loadgen/fibers/pool.h"
 
-#include <pthread.h>
+#include <sched.h>
+#include <sys/prctl.h>
 
-#include <atomic>
-#include <ctime>
 #include <utility>
 
-#include "loadgen/fibers/client_thread.h"
 #include "loadgen/fibers/overflow.h"
 #include "loadgen/fibers/scheduler.h"
 #include "strategies/thread.h"
@@ -15,15 +13,10 @@ namespace lockbench::fibers {
 
 struct Pool::Lane {
   std::unique_ptr<Scheduler> scheduler;
-  std::atomic<clockid_t> cpu_clock{0};  ///< 0: not known yet; a thread's is negative
   Thread thread;
 
   void run() noexcept {
     tune_client_thread();
-    clockid_t clock = 0;
-    ::pthread_getcpuclockid(::pthread_self(), &clock);
-    cpu_clock.store(clock);
-    cpu_clock.notify_all();
     const OverflowNotice notice(*scheduler);
     scheduler->run();
   }
@@ -60,11 +53,17 @@ tl::expected<std::unique_ptr<Task>, std::string> Pool::start(int on, Carrier::Bo
 }
 
 Duration Pool::cpu_time(int thread) const {
-  const Lane& lane = *lanes_.at(static_cast<std::size_t>(thread));
-  lane.cpu_clock.wait(0);
-  timespec used{};
-  ::clock_gettime(lane.cpu_clock.load(), &used);
-  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+  return lanes_.at(static_cast<std::size_t>(thread))->thread.cpu_time();
+}
+
+// A failure of either call only makes the figures less sharp.
+void tune_client_thread() noexcept {
+  // Intended starts and think times are exact to the microsecond: no timer slack.
+  ::prctl(PR_SET_TIMERSLACK, 1UL);
+  // A client that gets its answer must not preempt a server on the same machine, which has other
+  // clients to answer. Without this, 50 clients got 15 % less out of the same Redis.
+  const sched_param no_priority{};
+  ::sched_setscheduler(0, SCHED_BATCH, &no_priority);
 }
 
 void trim_stack() noexcept {

@@ -104,7 +104,7 @@ WaitResult Scheduler::wait(Event* event, TimePoint deadline, const std::stop_tok
   while (!self.event_wake.delivered && !self.expired && !stop.stop_requested()) park();
   Timers::disarm(self);
   if (awaited != nullptr && !awaited->leave(self)) {
-    // Who has set it may not have posted the wake yet, which must not strike a later wait.
+    // The thread that set it may still have to post the wake; a later wait must not get it.
     while (!self.event_wake.delivered) park();
     awaited->take();
     return WaitResult::signalled;

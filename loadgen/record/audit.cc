@@ -18,12 +18,6 @@ bool conflicting(std::uint64_t inside) {
   return exclusive > 1 || (exclusive == 1 && shared > 0);
 }
 
-void raise(std::atomic<std::uint64_t>& maximum, std::uint64_t value) {
-  std::uint64_t seen = maximum.load(memory_order_relaxed);
-  while (seen < value && !maximum.compare_exchange_weak(seen, value, memory_order_relaxed)) {
-  }
-}
-
 }  // namespace
 
 Duration IntervalSum::total(Duration now) const noexcept {
@@ -51,9 +45,9 @@ Entry Audit::enter(int key, int client, Mode mode, std::optional<std::uint64_t> 
     overlaps_.fetch_add(1, memory_order_relaxed);
     if (!conflicting(before)) slot.conflict.begin(now - origin_);
   }
-  if (fencing) check_fencing(slot, mode, *fencing, mark);
+  const bool regressed = fencing && check_fencing(slot, mode, *fencing, mark);
   count_streak(slot, client);
-  return {mode};
+  return {.mode = mode, .regressed = regressed};
 }
 
 void Audit::leave(int key, Entry entry, TimePoint now) noexcept {
@@ -81,24 +75,23 @@ void Audit::add(const AuditTotals& more) noexcept {
   overlaps_.fetch_add(more.overlaps, memory_order_relaxed);
   fence_regressions_.fetch_add(more.fence_regressions, memory_order_relaxed);
   undecided_.fetch_add(more.undecided, memory_order_relaxed);
-  raise(longest_streak_, more.longest_streak);
+  raise_to(longest_streak_, more.longest_streak);
   Duration seen = overlap_time_.load(memory_order_relaxed);
   while (
       !overlap_time_.compare_exchange_weak(seen, seen + more.overlap_time, memory_order_relaxed)) {
   }
 }
 
-void Audit::check_fencing(Slot& slot, Mode mode, std::uint64_t fencing, AcquireMark mark) noexcept {
-  const bool shared = mode == Mode::shared;
-  // Clients that share the lock may have the same number; others may not.
-  const std::uint64_t fits_from = 2 * fencing + (shared ? 1 : 0);
-  const std::uint64_t completed = 2 * fencing + (shared ? 1 : 2);
-  const std::uint64_t before = slot.latest.exchange(completed, memory_order_relaxed);
-  if (fits_from < mark.floor) {
+bool Audit::check_fencing(Slot& slot, Mode mode, std::uint64_t fencing, AcquireMark mark) noexcept {
+  const std::uint64_t completed = AcquireMark::after(mode, fencing).floor;
+  const AcquireMark before{slot.latest.exchange(completed, memory_order_relaxed)};
+  const bool regressed = mark.is_above(mode, fencing);
+  if (regressed) {
     fence_regressions_.fetch_add(1, memory_order_relaxed);
-    if (fits_from < before) fence_resets_.fetch_add(1, memory_order_relaxed);
+    if (before.is_above(mode, fencing)) fence_resets_.fetch_add(1, memory_order_relaxed);
   }
-  raise(slot.completed, completed);
+  raise_to(slot.completed, completed);
+  return regressed;
 }
 
 void Audit::restart_streaks() noexcept {
@@ -113,7 +106,7 @@ void Audit::count_streak(Slot& slot, int client) noexcept {
   const bool again = (last & kLowHalf) > 0 && (last & ~kLowHalf) == owner;
   const std::uint64_t length = again ? (last & kLowHalf) + 1 : 1;
   slot.streak.store(owner + length, memory_order_relaxed);
-  raise(longest_streak_, length);
+  raise_to(longest_streak_, length);
 }
 
 }  // namespace lockbench::loadgen

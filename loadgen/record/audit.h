@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "loadgen/record/cache_line.h"
+#include "loadgen/record/atomics.h"
 #include "loadgen/record/per_key.h"
 #include "strategies/duration.h"
 #include "strategies/lease.h"
@@ -15,11 +15,22 @@ namespace lockbench::loadgen {
 struct AcquireMark {
   /// Twice that number, plus 1 if it was shared or 2 if it was exclusive; 0: there is none.
   std::uint64_t floor = 0;
+
+  /// For those that begin after this grant.
+  static constexpr AcquireMark after(Mode mode, std::uint64_t fencing) {
+    return {2 * fencing + (mode == Mode::shared ? 1 : 2)};
+  }
+  /// Whether a number is too low. Clients that share the lock may have the same one; others may
+  /// not.
+  constexpr bool is_above(Mode mode, std::uint64_t fencing) const {
+    return 2 * fencing + (mode == Mode::shared ? 1 : 0) < floor;
+  }
 };
 
 /// Returned by enter(), for leave().
 struct Entry {
   Mode mode = Mode::exclusive;
+  bool regressed = false;  ///< its fencing number was too low
 };
 
 struct AuditTotals {
@@ -55,8 +66,6 @@ class IntervalSum {
 
 /// Checks that do not trust the lock: which clients are inside each key's section, and in which
 /// order fencing numbers come. One per run. Thread-safe, and lock-free as PerKey is; keys from 0.
-/// Uses only the calls' arguments, so it can be fed with entries and exits of several processes,
-/// merged by time.
 class Audit {
  public:
   /// `origin` must be before the times of the calls, by at most 400 days.
@@ -103,7 +112,8 @@ class Audit {
     IntervalSum conflict;
   };
 
-  void check_fencing(Slot& slot, Mode mode, std::uint64_t fencing, AcquireMark mark) noexcept;
+  /// Whether the number is one that it should be above.
+  bool check_fencing(Slot& slot, Mode mode, std::uint64_t fencing, AcquireMark mark) noexcept;
   void count_streak(Slot& slot, int client) noexcept;
 
   const TimePoint origin_;

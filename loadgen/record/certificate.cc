@@ -145,7 +145,7 @@ results::Generator certify(const RunEvidence& evidence) {
   } else if (starts_too_late(evidence)) {
     invalid(fmt::format(
         "{}: all clients were busy, so sections began late, p99 {:.1f} ms after the schedule",
-        kNotTheLoadAskedFor, 1e-3 * static_cast<double>(p99_us(evidence.schedule_lag))));
+        results::kNotTheLoadAskedFor, 1e-3 * static_cast<double>(p99_us(evidence.schedule_lag))));
   }
   if (evidence.overrun_seconds > kOverrunNoise + kHighestOverrunShare * evidence.wall_seconds) {
     invalid(fmt::format("the runner noticed the end {:.2f} s late: the machine was overloaded",

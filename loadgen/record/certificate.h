@@ -37,8 +37,6 @@ struct RunEvidence {
   std::vector<std::string> restarted_servers;
 };
 
-using results::kNotTheLoadAskedFor;
-
 /// Decides whether the figures are those of the lock or those of the generator and its machine.
 /// Each reason against the lock is a line.
 results::Generator certify(const RunEvidence& evidence);

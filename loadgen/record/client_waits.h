@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "loadgen/record/cache_line.h"
+#include "loadgen/record/atomics.h"
 #include "loadgen/record/histogram.h"
 #include "results/file/model.h"
 

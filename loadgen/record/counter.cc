@@ -1,7 +1,5 @@
 #include "loadgen/record/counter.h"
 
-#include "loadgen/record/per_key.h"
-
 namespace lockbench::loadgen {
 namespace {
 
@@ -31,16 +29,11 @@ class MemorySession : public CounterSession {
 
 class MemoryCounter : public Counter {
  public:
-  explicit MemoryCounter(int keys) : keys_(keys) {}
+  using Counter::Counter;
 
   std::unique_ptr<CounterSession> open(Env&) override {
     return std::make_unique<MemorySession>(keys_);
   }
-
-  void for_each(const std::function<void(const CounterTally&)>& visit) const override {
-    keys_.for_each([&](int key, const KeyWrites& writes) { visit(writes.tally(key)); });
-  }
-  void add(const CounterTally& tally) override { keys_[tally.key].add(tally); }
 
   tl::expected<CounterTotals, std::string> totals() override {
     CounterTotals totals;
@@ -49,20 +42,13 @@ class MemoryCounter : public Counter {
     });
     return totals;
   }
-
- private:
-  PerKey<KeyWrites> keys_;
 };
 
-class ToldCounter : public Counter {
+class ReportedCounter : public Counter {
  public:
-  explicit ToldCounter(int keys) : keys_(keys) {}
+  using Counter::Counter;
 
   std::unique_ptr<CounterSession> open(Env&) override { return nullptr; }
-  void for_each(const std::function<void(const CounterTally&)>& visit) const override {
-    keys_.for_each([&](int key, const KeyWrites& writes) { visit(writes.tally(key)); });
-  }
-  void add(const CounterTally& tally) override { keys_[tally.key].add(tally); }
 
   tl::expected<CounterTotals, std::string> totals() override {
     CounterTotals totals;
@@ -73,12 +59,13 @@ class ToldCounter : public Counter {
     });
     return totals;
   }
-
- private:
-  PerKey<KeyWrites> keys_;
 };
 
 }  // namespace
+
+void Counter::for_each(const std::function<void(const CounterTally&)>& visit) const {
+  keys_.for_each([&](int key, const KeyWrites& writes) { visit(writes.tally(key)); });
+}
 
 CounterTally KeyWrites::tally(int key) const noexcept {
   return {.key = key,
@@ -99,13 +86,12 @@ void KeyWrites::add(const CounterTally& tally) noexcept {
   while (tally.initial != 0 && (seen == 0 || tally.initial < seen) &&
          !value.compare_exchange_weak(seen, tally.initial, memory_order_relaxed)) {
   }
-  seen = highest.load(memory_order_relaxed);
-  while (tally.highest > seen &&
-         !highest.compare_exchange_weak(seen, tally.highest, memory_order_relaxed)) {
-  }
+  raise_to(highest, tally.highest);
 }
 
-std::unique_ptr<Counter> make_told_counter(int keys) { return std::make_unique<ToldCounter>(keys); }
+std::unique_ptr<Counter> make_reported_counter(int keys) {
+  return std::make_unique<ReportedCounter>(keys);
+}
 
 WriteResult KeyWrites::note(WriteResult result) noexcept {
   switch (result) {

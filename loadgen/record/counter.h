@@ -9,7 +9,8 @@
 #include <string>
 #include <tl/expected.hpp>
 
-#include "loadgen/record/cache_line.h"
+#include "loadgen/record/atomics.h"
+#include "loadgen/record/per_key.h"
 #include "strategies/env.h"
 
 namespace lockbench::loadgen {
@@ -58,34 +59,8 @@ struct CounterTally {
   std::uint64_t initial = 0;  ///< plus 1; 0: not known
   std::uint64_t highest = 0;  ///< value that was written, at least
   bool stored = false;        ///< a store may hold it
+  bool operator==(const CounterTally&) const = default;
 };
-
-/// The protected resource, one number per key, and the check on it: acknowledged increments
-/// compared with the growth of the numbers. One per run.
-class Counter {
- public:
-  virtual ~Counter() = default;
-  /// Thread-safe. `env` must outlive the session.
-  virtual std::unique_ptr<CounterSession> open(Env& env) = 0;
-  /// Calls visit for each key that was used. Thread-safe.
-  virtual void for_each(const std::function<void(const CounterTally&)>& visit) const = 0;
-  /// Adds the writes of another process to the same counters. Thread-safe.
-  virtual void add(const CounterTally& tally) = 0;
-  /// Exact when no write is under way. Call only on the thread that made the counter.
-  virtual tl::expected<CounterTotals, std::string> totals() = 0;
-  /// Removes everything that was written to the store. A stop ends it after the batch under way,
-  /// with an error. On the same thread as totals().
-  virtual tl::expected<void, std::string> remove_keys(const std::stop_token& /*stop*/) {
-    return {};
-  }
-};
-
-/// Of the writes of other processes, which are all that it has: it trusts what was written. Finds
-/// fewer lost updates than there were if the last writes are not known.
-std::unique_ptr<Counter> make_told_counter(int keys);
-
-/// In this process's memory, starting at 0. `keys` is at least 1.
-std::unique_ptr<Counter> make_memory_counter(int keys);
 
 /// The writes to one key. Kept per key, so that an unknown write that moved one counter does not
 /// make up for a write that was lost on another. Thread-safe.
@@ -102,5 +77,36 @@ struct alignas(kCacheLine) KeyWrites {
   WriteResult note(WriteResult result) noexcept;
   void add_to(CounterTotals& totals, std::uint64_t moved) const noexcept;
 };
+
+/// The protected resource, one number per key, and the check on it: acknowledged increments
+/// compared with the growth of the numbers. One per run.
+class Counter {
+ public:
+  explicit Counter(int keys) : keys_(keys) {}
+  virtual ~Counter() = default;
+  /// Thread-safe. `env` must outlive the session.
+  virtual std::unique_ptr<CounterSession> open(Env& env) = 0;
+  /// Calls visit for each key that was used. Thread-safe.
+  void for_each(const std::function<void(const CounterTally&)>& visit) const;
+  /// Adds the writes of another process to the same counters. Thread-safe.
+  void add(const CounterTally& tally) { keys_[tally.key].add(tally); }
+  /// Exact when no write is under way. Call only on the thread that made the counter.
+  virtual tl::expected<CounterTotals, std::string> totals() = 0;
+  /// Removes everything that was written to the store. A stop ends it after the batch under way,
+  /// with an error. On the same thread as totals().
+  virtual tl::expected<void, std::string> remove_keys(const std::stop_token& /*stop*/) {
+    return {};
+  }
+
+ protected:
+  PerKey<KeyWrites> keys_;
+};
+
+/// Counts only writes that other processes report, and trusts the reports. Finds fewer lost updates
+/// than there were if the last writes are not known.
+std::unique_ptr<Counter> make_reported_counter(int keys);
+
+/// In this process's memory, starting at 0. `keys` is at least 1.
+std::unique_ptr<Counter> make_memory_counter(int keys);
 
 }  // namespace lockbench::loadgen

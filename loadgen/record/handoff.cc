@@ -49,7 +49,7 @@ GrantNote HandoffTracker::granted(int key, const WaitTicket& wait, TimePoint gra
     note.turnaround = granted_at - releases.back().started;
   }
   const auto later = first_since(releases, wait);
-  // Whoever overtakes one release has overtaken those before it.
+  // A grant that overtakes a release overtakes all earlier ones.
   for (auto at = later; at != releases.begin() && !std::prev(at)->served;) {
     --at;
     note.overtook = true;

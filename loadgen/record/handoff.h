@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "loadgen/record/cache_line.h"
+#include "loadgen/record/atomics.h"
 #include "loadgen/record/per_key.h"
 #include "strategies/duration.h"
 #include "strategies/lease.h"

@@ -49,10 +49,6 @@ std::vector<results::Distribution::Bucket> buckets_of(const HistogramSnapshot& s
   return buckets;
 }
 
-void add_bucket(const results::Distribution::Bucket& bucket, HistogramSnapshot& snapshot) {
-  snapshot.buckets[bucket_of(duration_of(bucket.upper))] += bucket.count;
-}
-
 /// From the buckets' midpoints; the overflow lies at the maximum.
 void estimate_bounds_and_sum(HistogramSnapshot& snapshot) {
   const Duration highest = snapshot.max;
@@ -66,6 +62,18 @@ void estimate_bounds_and_sum(HistogramSnapshot& snapshot) {
     snapshot.max = std::max(highest, middle);
     snapshot.sum += middle * static_cast<std::int64_t>(snapshot.buckets[i]);
   }
+}
+
+HistogramSnapshot from_buckets(const std::vector<results::Distribution::Bucket>& buckets,
+                               std::uint64_t overflow, double max) {
+  HistogramSnapshot snapshot;
+  for (const results::Distribution::Bucket& bucket : buckets) {
+    snapshot.buckets[bucket_of(duration_of(bucket.upper))] += bucket.count;
+  }
+  snapshot.overflow = overflow;
+  if (overflow > 0) snapshot.max = duration_of(max);
+  estimate_bounds_and_sum(snapshot);
+  return snapshot;
 }
 
 std::uint64_t difference(std::uint64_t later, std::uint64_t earlier) {
@@ -127,15 +135,6 @@ Duration HistogramSnapshot::percentile(double q) const {
     if (seen >= rank) return clipped_midpoint(*this, i);
   }
   return max;
-}
-
-std::uint64_t HistogramSnapshot::count_at_or_below(Duration bound) const {
-  std::uint64_t total = 0;
-  for (std::size_t i = 0; i < buckets.size(); ++i) {
-    if (Layout::midpoint(i) > bound.count()) break;
-    total += buckets[i];
-  }
-  return total;
 }
 
 void HistogramSnapshot::merge(const HistogramSnapshot& other) {
@@ -208,27 +207,14 @@ results::Distribution to_distribution(const HistogramSnapshot& complete,
 }
 
 HistogramSnapshot to_censored_snapshot(const results::Distribution& distribution) {
-  HistogramSnapshot snapshot;
-  for (const results::Distribution::Bucket& bucket : distribution.censored.buckets) {
-    add_bucket(bucket, snapshot);
-  }
-  snapshot.overflow = distribution.censored.overflow;
-  if (snapshot.overflow > 0) snapshot.max = duration_of(distribution.max);
-  estimate_bounds_and_sum(snapshot);
-  return snapshot;
+  return from_buckets(distribution.censored.buckets, distribution.censored.overflow,
+                      distribution.max);
 }
 
 HistogramSnapshot to_snapshot(const results::Distribution& distribution) {
-  HistogramSnapshot snapshot;
-  for (const results::Distribution::Bucket& bucket : distribution.buckets) {
-    add_bucket(bucket, snapshot);
-  }
-  snapshot.overflow = distribution.overflow;
-  if (distribution.censored.count > 0) {
-    if (snapshot.overflow > 0) snapshot.max = duration_of(distribution.max);
-    estimate_bounds_and_sum(snapshot);
-    return snapshot;
-  }
+  HistogramSnapshot snapshot =
+      from_buckets(distribution.buckets, distribution.overflow, distribution.max);
+  if (distribution.censored.count > 0) return snapshot;
   snapshot.sum = duration_of(distribution.mean * static_cast<double>(distribution.count));
   snapshot.min = duration_of(distribution.min);
   snapshot.max = duration_of(distribution.max);
@@ -242,13 +228,8 @@ ShardedHistogram::ShardedHistogram(std::size_t shards)
       shards_(std::make_unique<Shard[]>(shard_count_)) {}
 
 void ShardedHistogram::Shard::widen_to(std::int64_t value) noexcept {
-  constexpr auto kRelaxed = std::memory_order_relaxed;
-  std::int64_t lowest = min.load(kRelaxed);
-  while (value < lowest && !min.compare_exchange_weak(lowest, value, kRelaxed)) {
-  }
-  std::int64_t highest = max.load(kRelaxed);
-  while (value > highest && !max.compare_exchange_weak(highest, value, kRelaxed)) {
-  }
+  lower_to(min, value);
+  raise_to(max, value);
 }
 
 void ShardedHistogram::record(Duration sample) noexcept {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "loadgen/record/cache_line.h"
+#include "loadgen/record/atomics.h"
 #include "results/file/model.h"
 #include "strategies/duration.h"
 
@@ -65,10 +65,6 @@ struct HistogramSnapshot {
   /// By nearest rank; `q` from 0 to 1. Zero if there is no sample; the maximum if the rank is among
   /// the overflow.
   Duration percentile(double q) const;
-
-  /// A bucket counts as a whole, by its midpoint, so that the count for a bound never shrinks as
-  /// samples are added. Overflow is above every bound.
-  std::uint64_t count_at_or_below(Duration bound) const;
 
   void merge(const HistogramSnapshot& other);
 

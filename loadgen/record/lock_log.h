@@ -3,9 +3,11 @@
 #include <array>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <vector>
 
-#include "loadgen/record/cache_line.h"
+#include "loadgen/record/atomics.h"
+#include "loadgen/record/metrics.h"
 #include "strategies/duration.h"
 #include "strategies/lease.h"
 
@@ -15,7 +17,7 @@ namespace lockbench::loadgen {
 struct LockEvent {
   enum class Kind : std::uint8_t {
     waits,     ///< begins to
-    granted,   ///< `span`: since the intended start
+    granted,   ///< `span`: since the intended start; `flag`: its rank found its number too low
     gave_up,   ///< `flag`: the lock was taken all the time
     releases,  ///< begins to; `span`: since the section was over
     released,  ///< `span`: since it began to; `flag`: with success
@@ -23,10 +25,11 @@ struct LockEvent {
 
   TimePoint at;
   Duration span{};
+  std::optional<std::uint64_t> fencing{};  ///< of a grant
   std::int32_t key = 0, client = 0;
   Kind kind = Kind::waits;
   Mode mode = Mode::exclusive;
-  std::uint8_t phase = 0;  ///< of the section's figures, as in Recorder
+  Phase phase = Phase::unmeasured;  ///< whose figures count the section
   bool flag = false;
 };
 

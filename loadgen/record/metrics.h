@@ -26,6 +26,11 @@ struct ByKind {
   }
 };
 
+/// Figures of the warm-up (unmeasured) and of grants after the load's end are kept apart: the
+/// series has them, and no other figure of the run.
+enum class Phase : std::uint8_t { unmeasured, measured, ending };
+inline constexpr std::array kPhases{Phase::unmeasured, Phase::measured, Phase::ending};
+
 /// Durations, each kept as a histogram.
 enum class Timing : std::size_t {
   acquired,  ///< acquisitions by outcome, in the order of AcquireOutcome, from the intended start

@@ -76,11 +76,8 @@ Recorder::Recorder(int clients, int nodes)
 }
 
 Counts Recorder::totals(Phase phase) const {
-  Counts totals;
+  Counts totals = service_counts(phase);
   for (const ClientRecord& client : clients_) totals += client.counts(phase);
-  const auto& services = services_[static_cast<std::size_t>(phase)].values;
-  for (std::size_t i = 0; i < services.size(); ++i)
-    totals.values[i] += services[i].load(memory_order_relaxed);
   return totals;
 }
 
@@ -155,7 +152,7 @@ void Recorder::round(Phase phase, bool split, std::optional<Duration> validity) 
 
 void Recorder::replicas_waited(Phase phase, Duration taken, int acknowledged, int wanted) {
   if (acknowledged < wanted) add(phase, Count::replica_refusals);
-  replicas_wanted_.store(static_cast<std::uint64_t>(wanted), memory_order_relaxed);
+  want_replicas(static_cast<std::uint64_t>(wanted));
   histograms(phase)[Timing::replica_wait].record(taken);
 }
 
@@ -166,6 +163,23 @@ Counts Recorder::service_counts(Phase phase) const {
     counts.values[i] = services[i].load(memory_order_relaxed);
   }
   return counts;
+}
+
+ShardedHistogram& Recorder::command(std::string_view name) {
+  const std::scoped_lock lock(commands_mutex_);
+  auto& histogram = commands_[std::string(name)];
+  if (!histogram) histogram = std::make_unique<ShardedHistogram>();
+  return *histogram;
+}
+
+std::map<std::string, HistogramSnapshot> Recorder::command_snapshots() const {
+  const std::scoped_lock lock(commands_mutex_);
+  std::map<std::string, HistogramSnapshot> found;
+  for (const auto& [command, histogram] : commands_) {
+    HistogramSnapshot snapshot = histogram->snapshot();
+    if (snapshot.count() > 0) found.emplace(command, std::move(snapshot));
+  }
+  return found;
 }
 
 std::map<std::string, std::uint64_t> Recorder::failure_counts() const {

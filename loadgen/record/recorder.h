@@ -8,21 +8,16 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "loadgen/record/client_waits.h"
-#include "loadgen/record/command_times.h"
 #include "loadgen/record/histogram.h"
 #include "loadgen/record/metrics.h"
-#include "strategies/quorum_observer.h"
+#include "strategies/observer.h"
 #include "strategies/renewal.h"
 
 namespace lockbench::loadgen {
-
-/// Figures of the warm-up (unmeasured) and of grants after the load's end are kept apart: the
-/// series has them, and no other figure of the run.
-enum class Phase { unmeasured, measured, ending };
-inline constexpr std::array kPhases{Phase::unmeasured, Phase::measured, Phase::ending};
 
 enum class ClientState : std::uint8_t { idle, waiting, holding };
 
@@ -110,9 +105,6 @@ class Recorder {
   const ClientWaits& waits() const { return waits_; }
 
   int client_count() const { return static_cast<int>(clients_.size()); }
-  Counts client_counts(int number, Phase phase) const {
-    return clients_[static_cast<std::size_t>(number)].counts(phase);
-  }
   /// Of the clients and the services.
   Counts totals(Phase phase) const;
   /// Of all phases.
@@ -124,8 +116,11 @@ class Recorder {
   /// Acknowledgements that the latest wait for replicas required.
   std::uint64_t replicas_wanted() const { return replicas_wanted_.load(std::memory_order_relaxed); }
 
-  CommandTimes& commands() { return commands_; }
-  const CommandTimes& commands() const { return commands_; }
+  /// How long a store took to answer this command, in the measured phase. Takes a lock: a client
+  /// asks once for each name. Stays valid.
+  ShardedHistogram& command(std::string_view name);
+  /// Those that were answered at least once.
+  std::map<std::string, HistogramSnapshot> command_snapshots() const;
 
   /// Of the services alone.
   Counts service_counts(Phase phase) const;
@@ -154,7 +149,8 @@ class Recorder {
   ClientWaits waits_;
   std::array<ByKind<Count, std::atomic<std::uint64_t>>, kPhases.size()> services_;
   std::array<Histograms, kPhases.size()> histograms_;
-  CommandTimes commands_;  ///< of the measured phase
+  mutable std::mutex commands_mutex_;
+  std::map<std::string, std::unique_ptr<ShardedHistogram>, std::less<>> commands_;
   std::atomic<std::uint64_t> replicas_wanted_{0};
   mutable std::mutex failures_mutex_;
   std::map<std::string, std::uint64_t> failures_;

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 #include <vector>
 
 #include "loadgen/record/per_key.h"
 #include "loadgen/record/scripts.h"
+#include "strategies/number.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -22,13 +22,11 @@ using Key = int;
 tl::expected<Reading, std::string> to_reading(const redis::Reply& reply,
                                               const redis::Endpoint& endpoint) {
   if (reply.is_nil()) return Reading{};
-  Reading reading;
-  const char* const end = reply.text.data() + reply.text.size();
-  const auto [stopped, error] = std::from_chars(reply.text.data(), end, reading.value);
-  if (reply.type != redis::Reply::Type::string || error != std::errc() || stopped != end) {
+  const auto value = parse_number<std::uint64_t>(reply.text);
+  if (reply.type != redis::Reply::Type::string || !value) {
     return tl::unexpected(fmt::format("{}: the counter's key holds no number", endpoint.display()));
   }
-  return reading;
+  return Reading{.value = *value};
 }
 
 class RedisSession : public CounterSession {
@@ -71,7 +69,8 @@ class RedisSession : public CounterSession {
     // Whoever is first to write has read before anybody wrote.
     std::uint64_t unknown = 0;
     writes.value.compare_exchange_strong(unknown, reading.value + 1, std::memory_order_relaxed);
-    raise_highest(writes, reading.value + 1);
+    // Few clients write to a key at a time: only the lock's failure lets them meet.
+    raise_to(writes.highest, reading.value + 1);
     if (!options_.checks_fencing || !fencing) {
       return writes.note(to_result(connection_->call({"SET", name, value, "PX", kept_for_})));
     }
@@ -93,13 +92,6 @@ class RedisSession : public CounterSession {
     }
     return writes;
   }
-  /// Of a key that few clients write to at a time: only the lock's failure lets them meet.
-  static void raise_highest(KeyWrites& writes, std::uint64_t value) {
-    std::uint64_t seen = writes.highest.load(std::memory_order_relaxed);
-    while (value > seen &&
-           !writes.highest.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
-    }
-  }
   static WriteResult to_result(const StoreResult<redis::Reply>& reply) {
     if (reply) return reply->is_text("OK") ? WriteResult::accepted : WriteResult::unknown;
     return reply.error().kind == StoreError::Kind::unanswered ? WriteResult::unknown
@@ -115,8 +107,8 @@ class RedisSession : public CounterSession {
 class RedisCounter : public Counter {
  public:
   explicit RedisCounter(RedisCounterOptions options)
-      : options_(std::move(options)),
-        keys_(options_.keys),
+      : Counter(options.keys),
+        options_(std::move(options)),
         connection_(
             options_.connections.make(options_.endpoint, options_.command_timeout, options_.env)) {}
 
@@ -136,11 +128,6 @@ class RedisCounter : public Counter {
   std::unique_ptr<CounterSession> open(Env& env) override {
     return std::make_unique<RedisSession>(options_, keys_, env);
   }
-
-  void for_each(const std::function<void(const CounterTally&)>& visit) const override {
-    keys_.for_each([&](Key key, const KeyWrites& writes) { visit(writes.tally(key)); });
-  }
-  void add(const CounterTally& tally) override { keys_[tally.key].add(tally); }
 
   tl::expected<CounterTotals, std::string> totals() override {
     CounterTotals totals;
@@ -243,7 +230,6 @@ class RedisCounter : public Counter {
   }
 
   const RedisCounterOptions options_;
-  PerKey<KeyWrites> keys_;
   std::unique_ptr<redis::Connection> connection_;
   std::string instance_;
 };

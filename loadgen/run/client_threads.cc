@@ -4,7 +4,6 @@
 #include <thread>
 #include <utility>
 
-#include "loadgen/fibers/client_thread.h"
 #include "strategies/thread.h"
 
 namespace lockbench::loadgen {

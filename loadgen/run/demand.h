@@ -34,7 +34,8 @@ class Demand {
   virtual bool next(int client, Duration since_start, Random& random, Transaction& out) = 0;
 };
 
-/// As the workload says; of a trace, what this share takes. The error is one line.
+/// As the workload says; of a trace, what this share takes. The error is one line. next() of a
+/// trace throws std::runtime_error if the file was changed meanwhile and cannot be read to its end.
 tl::expected<std::unique_ptr<Demand>, std::string> make_demand(const Workload& workload,
                                                                const Share& share = {});
 

@@ -6,11 +6,11 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "loadgen/run/random.h"
+#include "results/tables/text.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -23,60 +23,9 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-/// The text between "name(" and ")".
-std::optional<std::string_view> arguments(std::string_view text, std::string_view name) {
-  if (!text.starts_with(name) || !text.ends_with(')')) return std::nullopt;
-  text.remove_prefix(name.size());
-  if (!text.starts_with('(')) return std::nullopt;
-  return text.substr(1, text.size() - 2);
-}
-
 tl::unexpected<std::string> too_long(std::string_view what) {
   return tl::unexpected(fmt::format("{} must be at most {}", what,
                                     format_duration(DurationDistribution::kLongestDraw)));
-}
-
-Parsed parse_exponential(std::string_view mean_text) {
-  const auto mean = parse_duration(trim(mean_text));
-  if (!mean) return tl::unexpected(mean.error());
-  if (*mean > DurationDistribution::kLongestDraw) return too_long("the mean of exp()");
-  return DurationDistribution::exponential(*mean);
-}
-
-/// Two durations, the first not above the second.
-tl::expected<std::pair<Duration, Duration>, std::string> parse_two(std::string_view name,
-                                                                   std::string_view text) {
-  const auto comma = text.find(',');
-  if (comma == std::string_view::npos) {
-    return tl::unexpected(fmt::format("{0}() takes two durations: {0}(1ms,3ms)", name));
-  }
-  const auto first = parse_duration(trim(text.substr(0, comma)));
-  if (!first) return tl::unexpected(first.error());
-  const auto second = parse_duration(trim(text.substr(comma + 1)));
-  if (!second) return tl::unexpected(second.error());
-  if (*first > *second) {
-    return tl::unexpected(fmt::format("{}({},{}): the first must not be above the second", name,
-                                      format_duration(*first), format_duration(*second)));
-  }
-  if (*second > DurationDistribution::kLongestDraw) {
-    return too_long(fmt::format("the durations of {}()", name));
-  }
-  return std::pair(*first, *second);
-}
-
-Parsed parse_uniform(std::string_view bounds) {
-  const auto both = parse_two("uniform", bounds);
-  if (!both) return tl::unexpected(both.error());
-  return DurationDistribution::uniform(both->first, both->second);
-}
-
-Parsed parse_lognormal(std::string_view percentiles) {
-  const auto both = parse_two("lognormal", percentiles);
-  if (!both) return tl::unexpected(both.error());
-  if (both->first == Duration::zero()) {
-    return tl::unexpected(std::string("the median of lognormal() must be above 0"));
-  }
-  return DurationDistribution::lognormal(both->first, both->second);
 }
 
 Duration cut(double nanoseconds) {
@@ -159,7 +108,29 @@ Parsed DurationDistribution::read_quantiles(std::istream& file, std::string path
   return made;
 }
 
-tl::expected<DurationDistribution, std::string> DurationDistribution::parse(std::string_view text) {
+Parsed DurationDistribution::parse_form(const Form& form, std::string_view inside) {
+  std::vector<Duration> values;
+  for (const std::string& part : results::split_at_commas(inside)) {
+    const auto value = parse_duration(trim(part));
+    if (!value) return tl::unexpected(value.error());
+    if (*value > kLongestDraw) return too_long(fmt::format("a duration of {}()", form.name));
+    values.push_back(*value);
+  }
+  if (values.size() != form.durations) {
+    return tl::unexpected(fmt::format("{}() takes {}", form.name, form.takes));
+  }
+  if (values.front() > values.back()) {
+    return tl::unexpected(fmt::format("{}({},{}): the first must not be above the second",
+                                      form.name, format_duration(values.front()),
+                                      format_duration(values.back())));
+  }
+  if (form.kind == Kind::lognormal && values.front() == Duration::zero()) {
+    return tl::unexpected<std::string>("the median of lognormal() must be above 0");
+  }
+  return DurationDistribution(form.kind, values.front(), values.back());
+}
+
+Parsed DurationDistribution::parse(std::string_view text) {
   constexpr std::string_view kQuantiles = "quantiles:";
   const std::string_view trimmed = trim(text);
   if (trimmed.starts_with(kQuantiles)) {
@@ -168,9 +139,11 @@ tl::expected<DurationDistribution, std::string> DurationDistribution::parse(std:
     if (!file) return tl::unexpected(fmt::format("{}: cannot be read", path));
     return read_quantiles(file, std::move(path));
   }
-  if (const auto mean = arguments(trimmed, "exp")) return parse_exponential(*mean);
-  if (const auto bounds = arguments(trimmed, "uniform")) return parse_uniform(*bounds);
-  if (const auto both = arguments(trimmed, "lognormal")) return parse_lognormal(*both);
+  for (const Form& form : kForms) {
+    if (!trimmed.starts_with(form.name) || !trimmed.ends_with(')')) continue;
+    const std::string_view rest = trimmed.substr(form.name.size());
+    if (rest.starts_with('(')) return parse_form(form, rest.substr(1, rest.size() - 2));
+  }
   const auto value = parse_duration(trimmed);
   if (!value) {
     return tl::unexpected(
@@ -217,17 +190,11 @@ Duration DurationDistribution::mean() const {
 }
 
 std::string DurationDistribution::to_string() const {
-  switch (kind_) {
-    case Kind::exponential:
-      return fmt::format("exp({})", format_duration(low_));
-    case Kind::uniform:
-      return fmt::format("uniform({},{})", format_duration(low_), format_duration(high_));
-    case Kind::lognormal:
-      return fmt::format("lognormal({},{})", format_duration(low_), format_duration(high_));
-    case Kind::quantiles:
-      return "quantiles:" + path_;
-    case Kind::constant:
-      break;
+  if (kind_ == Kind::quantiles) return "quantiles:" + path_;
+  for (const Form& form : kForms) {
+    if (form.kind != kind_) continue;
+    const std::string second = form.durations > 1 ? "," + format_duration(high_) : "";
+    return fmt::format("{}({}{})", form.name, format_duration(low_), second);
   }
   return format_duration(low_);
 }

@@ -147,9 +147,11 @@ tl::expected<std::vector<Fault>, std::string> timetable(std::vector<Fault> fault
   return faults;
 }
 
-bool restarts_servers(FaultKind kind) {
-  return kind == FaultKind::store_kill || kind == FaultKind::node_kill ||
-         kind == FaultKind::failover;
+bool restarts_servers(const std::vector<Fault>& faults) {
+  return std::any_of(faults.begin(), faults.end(), [](const Fault& fault) {
+    return fault.kind == FaultKind::store_kill || fault.kind == FaultKind::node_kill ||
+           fault.kind == FaultKind::failover;
+  });
 }
 
 }  // namespace lockbench::loadgen

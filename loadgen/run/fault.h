@@ -55,8 +55,8 @@ tl::expected<Fault, std::string> parse_fault(const std::string& text);
 tl::expected<std::vector<Fault>, std::string> timetable(std::vector<Fault> faults,
                                                         Duration duration);
 
-/// Whether the fault restarts servers, so that the run must expect it.
-bool restarts_servers(FaultKind kind);
+/// Whether one of them restarts servers, so that the run must expect it.
+bool restarts_servers(const std::vector<Fault>& faults);
 
 /// The servers of a run and the connections to them, on which faults are injected. One call at a
 /// time, from any thread.

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <set>
-#include <thread>
 
 #include "loadgen/run/local_crew.h"
 #include "loadgen/run/named_load.h"
@@ -293,28 +292,20 @@ void LiveRun::add_costs(const RunStores::Usage& usage, results::Run& result) con
 }
 
 RunEvidence LiveRun::evidence_of(const RunStores::Usage& usage, TimePoint ended_at) const {
-  const Recorder::Histograms& histograms = run_.recorder.histograms(Phase::measured);
-  RunEvidence evidence;
+  RunEvidence evidence = loadgen::evidence_of(run_);
   resources_.add_to(evidence);
   evidence.wall_seconds = seconds(ended_at - run_.load_start);
   evidence.overrun_seconds = seconds(ended_at - run_.load_end.load());
-  evidence.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  evidence.has_store = !stores_.empty();
-  evidence.closed_loop = !plan_.workload.rate;
   const auto servers = static_cast<double>(urls_of(run_.strategy, plan_.endpoints).size());
   if (const auto used = server_cpu_seconds(usage); used && servers > 0) {
     evidence.each_server_cpu_seconds = *used / servers;
   }
   // A fault keeps clients busy while it lasts: that is what is measured, and waits count from the
   // schedule anyway.
-  evidence.schedule_lag = lag_before_faults_.value_or(histograms[Timing::schedule_lag].snapshot());
-  evidence.wake_lag = histograms[Timing::wake_lag].snapshot();
-  evidence.acquire = histograms[Timing::acquired].snapshot();
+  evidence.schedule_lag = lag_before_faults_.value_or(
+      run_.recorder.histograms(Phase::measured)[Timing::schedule_lag].snapshot());
   evidence.restarted_servers = usage.gone;
-  const bool restarts_expected =
-      std::any_of(plan_.faults.begin(), plan_.faults.end(),
-                  [](const Fault& fault) { return restarts_servers(fault.kind); });
-  if (!restarts_expected) {
+  if (!restarts_servers(plan_.faults)) {
     evidence.restarted_servers.insert(evidence.restarted_servers.end(), usage.restarts.begin(),
                                       usage.restarts.end());
   }

@@ -128,7 +128,8 @@ tl::expected<void, std::string> LocalCrew::await_connected(
 
 void LocalCrew::begin() {
   const Workload& workload = run_.workload;
-  if (workload.rate) {
+  // A share without clients takes no turn: its schedule would look for one for ever.
+  if (workload.rate && run_.share.count() > 0) {
     run_.schedule = std::make_unique<Schedule>(*workload.rate, workload.arrival, run_.load_start,
                                                run_.seed, run_.share);
   }

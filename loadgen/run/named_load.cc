@@ -87,7 +87,7 @@ std::vector<Workload> points_of(NamedLoad load, const Workload& given, const Dec
 }
 
 results::Load load_of(const Workload& workload) {
-  results::Load load{.name = std::string(workload.load),
+  results::Load load{.name = workload.load,
                      .clients = static_cast<std::uint64_t>(workload.clients),
                      .hold_seconds = seconds(workload.hold.mean()),
                      .rate = workload.rate,

@@ -5,6 +5,9 @@
 #include <algorithm>
 
 namespace lockbench::loadgen {
+namespace {
+
+/// Of this process so far.
 double own_cpu_seconds() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
@@ -13,8 +16,6 @@ double own_cpu_seconds() {
   };
   return to_seconds(usage.ru_utime) + to_seconds(usage.ru_stime);
 }
-
-namespace {
 
 /// Nothing unless both are there.
 template <class T>
@@ -55,10 +56,7 @@ void ResourceMeter::add_to(RunEvidence& evidence) const {
 
 std::optional<double> ResourceMeter::server_cpu_seconds() const {
   // A server that restarts counts from zero again.
-  const bool restarts =
-      std::any_of(plan_.faults.begin(), plan_.faults.end(),
-                  [](const Fault& fault) { return restarts_servers(fault.kind); });
-  if (restarts) return std::nullopt;
+  if (restarts_servers(plan_.faults)) return std::nullopt;
   return difference(servers_when_drained_, servers_at_begin_);
 }
 

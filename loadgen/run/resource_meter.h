@@ -12,9 +12,6 @@
 
 namespace lockbench::loadgen {
 
-/// CPU time of this process so far.
-double own_cpu_seconds();
-
 /// What one run uses of this machine and of its private servers. For one thread.
 class ResourceMeter {
  public:

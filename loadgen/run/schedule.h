@@ -17,7 +17,8 @@ namespace lockbench::loadgen {
 class Schedule {
  public:
   /// Throws std::invalid_argument unless `per_second` is above 0 and finite. Constant spacing
-  /// begins at `start`; with Poisson arrivals the first section comes a random gap later.
+  /// begins at `start`; with Poisson arrivals the first section comes a random gap later. The share
+  /// has at least one client.
   Schedule(double per_second, Arrival arrival, TimePoint start, std::uint64_t seed,
            const Share& share = {});
 

@@ -6,10 +6,65 @@
 
 #include "loadgen/record/redis_counter.h"
 #include "loadgen/run/client_threads.h"
-#include "loadgen/run/service_recording.h"
+#include "strategies/observer.h"
 #include "strategies/redis/client/shared_connections.h"
 
 namespace lockbench::loadgen {
+namespace {
+
+/// The phase to which a service's work at `now` belongs.
+Phase phase_at(const RunShared& run, TimePoint now) {
+  // Services may work while clients connect, before the load starts.
+  if (!run.started.load(std::memory_order_acquire)) return Phase::unmeasured;
+  // A run may end before its time is up.
+  if (now >= run.load_end.load() || run.over.stop_requested()) return Phase::ending;
+  return now < run.measure_start.load() ? Phase::unmeasured : Phase::measured;
+}
+
+/// Counts the commands of one service.
+class ServiceEnv : public ForwardingEnv {
+ public:
+  ServiceEnv(RunShared& run, std::unique_ptr<Env> inner)
+      : ForwardingEnv(std::move(inner)), run_(run) {}
+
+  CommandFate before_command(const CommandInfo& command) override {
+    run_.recorder.add(phase_at(run_, now()), Count::commands);
+    return ForwardingEnv::before_command(command);
+  }
+  void report(const std::string& failure) override { run_.recorder.failure(failure); }
+
+ private:
+  RunShared& run_;
+};
+
+/// Passes what strategies and services report to the recorder.
+class RecordingObserver : public StrategyObserver {
+ public:
+  explicit RecordingObserver(RunShared& run) : run_(run), clock_(run.make_env(0)) {}
+
+  void on_renewal(const RenewalReport& report) override {
+    if (in_load()) run_.recorder.renewal(phase(), report);
+  }
+  void on_vote(int node, Vote vote, Duration taken, bool late) override {
+    if (in_load()) run_.recorder.vote(phase(), node, vote, taken, late);
+  }
+  void on_round(bool split, std::optional<Duration> validity) override {
+    if (in_load()) run_.recorder.round(phase(), split, validity);
+  }
+  void on_acknowledged(Duration taken, int acknowledged, int wanted) override {
+    if (in_load()) run_.recorder.replicas_waited(phase(), taken, acknowledged, wanted);
+  }
+
+ private:
+  /// Before the load, clients only use their connections once.
+  bool in_load() const { return run_.started.load(std::memory_order_acquire); }
+  Phase phase() { return phase_at(run_, clock_->now()); }
+
+  RunShared& run_;
+  std::unique_ptr<Env> clock_;
+};
+
+}  // namespace
 
 std::uint64_t random_nonce() {
   std::random_device device;
@@ -31,14 +86,16 @@ RunShared make_run(const RunPlan& plan, const Descriptor& strategy, int repetiti
           .seed = plan.workload.seed + static_cast<std::uint64_t>(repetition) - 1,
           .make_env = plan.make_env,
           .recorder = Recorder(plan.workload.clients, nodes_of_quorum(strategy, plan.endpoints)),
-          .services = {},
           .audit = Audit(plan.workload.key_count()),
           .handoff = HandoffTracker(plan.workload.key_count()),
           .used = UsedKeys(plan.workload.key_count() + plan.workload.clients),
-          .demand = nullptr,
-          .counter = nullptr,
-          .schedule = nullptr,
           .share = share};
+}
+
+void record_services(RunShared& run) {
+  run.services.provide<EnvSource>(std::make_shared<EnvSource>(EnvSource{
+      [&run] { return std::make_unique<ServiceEnv>(run, run.make_env(std::random_device()())); }}));
+  run.services.provide<StrategyObserver>(std::make_shared<RecordingObserver>(run));
 }
 
 tl::expected<void, std::string> equip(const RunPlan& plan, bool beside_servers, RunShared& run) {
@@ -71,7 +128,7 @@ tl::expected<void, std::string> make_counter(const RunPlan& plan, Env& env, RunS
   if (!endpoint) return tl::unexpected(endpoint.error());
   auto counter =
       make_redis_counter({.connections = run.services.get_or_make<redis::ConnectionFactory>(
-                              redis::make_hiredis_factory),
+                              redis::make_connection_factory),
                           .endpoint = *endpoint,
                           .command_timeout = workload.strategy.command_timeout,
                           .env = env,

@@ -18,6 +18,11 @@ int nodes_of_quorum(const Descriptor& strategy, const Endpoints& endpoints);
 RunShared make_run(const RunPlan& plan, const Descriptor& strategy, int repetition, int number,
                    const Share& share, Env& env);
 
+/// Makes the services that a run's clients share report to its recorder: their commands, renewals,
+/// votes and waits for replicas. Each counts for the phase in which it happens. `run` must outlive
+/// the services.
+void record_services(RunShared& run);
+
 /// What its clients share beside that: what the strategy's services and several locks need, and the
 /// demand. `beside_servers`: private servers use this machine's cores, too.
 tl::expected<void, std::string> equip(const RunPlan& plan, bool beside_servers, RunShared& run);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <thread>
 
 #include "results/stats/statistics.h"
 #include "strategies/store.h"
@@ -109,7 +110,7 @@ results::Fairness fairness_of(const RunShared& run) {
   results::Fairness fairness;
   for (int client = 0; client < run.recorder.client_count(); ++client) {
     fairness.per_client.push_back(
-        run.recorder.client_counts(client, Phase::measured)[Count::sections]);
+        run.recorder.client(client).counts(Phase::measured)[Count::sections]);
   }
   const Counts totals = run.recorder.totals(Phase::measured);
   fairness.jain = totals[Count::sections] == 0 ? std::numeric_limits<double>::quiet_NaN()
@@ -139,12 +140,7 @@ void summarise_audit(const RunShared& run, results::Run& result) {
   }
   const std::uint64_t violations =
       std::max({audit.lost_updates, audit.overlaps, audit.fence_regressions});
-  if (audit.contended_grants > 0) {
-    audit.violations_per_million =
-        std::min(1.0, results::poisson_upper_bound(static_cast<double>(violations)) /
-                          static_cast<double>(audit.contended_grants)) *
-        1e6;
-  }
+  audit.violations_per_million = results::most_per_million(violations, audit.contended_grants);
   if (violations > 0) {
     audit.verdict = run.strategy.traits.promises_exclusion ? results::Verdict::violated
                                                            : results::Verdict::unprotected;
@@ -176,12 +172,23 @@ void summarise(const RunShared& run, Duration measured, results::Run& result) {
     return to_distribution(recorder.histograms(Phase::measured)[row.kind].snapshot(),
                            recorder.censored(Phase::measured, row.kind));
   });
-  for (const auto& [command, times] : recorder.commands().snapshots()) {
+  for (const auto& [command, times] : recorder.command_snapshots()) {
     result.commands.emplace(command, to_distribution(times));
   }
   derive_ratios(counts, result);
   result.fairness = fairness_of(run);
   summarise_audit(run, result);
+}
+
+RunEvidence evidence_of(const RunShared& run) {
+  const Recorder::Histograms& histograms = run.recorder.histograms(Phase::measured);
+  RunEvidence evidence;
+  evidence.closed_loop = !run.workload.rate;
+  evidence.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  evidence.has_store = !urls_of(run.strategy, run.endpoints).empty();
+  evidence.wake_lag = histograms[Timing::wake_lag].snapshot();
+  evidence.acquire = histograms[Timing::acquired].snapshot();
+  return evidence;
 }
 
 std::uint64_t overflowed_samples(results::Run& run) {

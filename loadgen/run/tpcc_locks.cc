@@ -1,6 +1,7 @@
 #include "loadgen/run/tpcc_locks.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <stdexcept>
 
@@ -64,24 +65,23 @@ TpccType TpccLocks::next(std::vector<Wanted>& locks) {
   locks.clear();
   const int home = homes_.pick(random_);
   int percent = draw(100);
-  if (percent < kPayment) {
-    payment(home, locks);
-    return TpccType::payment;
-  }
-  percent -= kPayment;
-  if (percent < kOrderStatus) {
-    order_status(home, locks);
-    return TpccType::order_status;
-  }
-  percent -= kOrderStatus;
-  if (percent < kDelivery) {
-    delivery(home, locks);
-    return TpccType::delivery;
-  }
-  percent -= kDelivery;
-  if (percent < kStockLevel) {
-    stock_level(home, locks);
-    return TpccType::stock_level;
+  struct Part {
+    int percent;
+    TpccType type;
+    void (TpccLocks::*lock)(int, std::vector<Wanted>&);
+  };
+  static constexpr std::array<Part, 4> kMix{{
+      {kPayment, TpccType::payment, &TpccLocks::payment},
+      {kOrderStatus, TpccType::order_status, &TpccLocks::order_status},
+      {kDelivery, TpccType::delivery, &TpccLocks::delivery},
+      {kStockLevel, TpccType::stock_level, &TpccLocks::stock_level},
+  }};
+  for (const Part& part : kMix) {
+    if (percent < part.percent) {
+      (this->*part.lock)(home, locks);
+      return part.type;
+    }
+    percent -= part.percent;
   }
   new_order(home, locks);
   return TpccType::new_order;

@@ -54,7 +54,7 @@ Worker::Worker(RunShared& run, int number)
       carrier_(Carrier::current()),
       has_store_(!urls_of(run.strategy, run.endpoints).empty()),
       random_(run.seed, static_cast<std::uint64_t>(number)),
-      contention_(run, number) {
+      contention_(run.handoff, run.recorder) {
   request_.ttl = run.workload.ttl;
   request_.stop = run.abort.get_token();
   if (!run.meetings || number < run.workload.scheduled_clients()) return;
@@ -84,7 +84,7 @@ void Worker::note_command(std::string_view command, Duration taken, TimePoint en
   auto known = std::find_if(commands_.begin(), commands_.end(),
                             [&](const auto& one) { return one.first == command; });
   if (known == commands_.end()) {
-    commands_.emplace_back(command, &run_.recorder.commands().of(command));
+    commands_.emplace_back(command, &run_.recorder.command(command));
     known = commands_.end() - 1;
   }
   known->second->record(taken);
@@ -209,8 +209,11 @@ void Worker::end_transaction() {
 
 void Worker::shed(TimePoint intended, TimePoint now) {
   phase_ = now < run_.measure_start.load() ? Phase::unmeasured : Phase::measured;
-  histograms()[Timing::abandoned].record(now - intended);
-  histograms()[Timing::schedule_lag].record(now - intended);
+  const Duration waited = now - intended;
+  histograms()[Timing::abandoned].record(waited);
+  if (run_.workload.has_transactions()) histograms()[Timing::transaction_cut].record(waited);
+  histograms()[Timing::schedule_lag].record(waited);
+  note_longest(phase_, waited, true);
   record_.add(phase_, count_of(failure_.value_or(FailureReason::slow)));
 }
 
@@ -349,7 +352,7 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
   request_.mode = wanted.mode;
   request_.deadline = deadline;
   const Effort before = env_.effort();
-  contention_.waits({key, wanted.mode}, started, phase_);
+  note({.at = started, .key = key, .kind = LockEvent::Kind::waits, .mode = wanted.mode});
   const AcquireMark mark = run_.audit.begin_acquire(key);
   AcquireResult result = strategy_->acquire(request_);
   const TimePoint ended = base_env_->now();
@@ -357,11 +360,24 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
 
   phase_ = phase_of(result.outcome, ended);
   note_wait(result, env_.effort() - before, intended, started, ended);
-  const bool granted = result.outcome == AcquireOutcome::acquired;
-  // One of several locks may only have been on its way back.
-  const bool found_taken = transaction_.locks.size() == 1 && failure_ == FailureReason::taken;
-  contention_.waited({key, wanted.mode}, intended, ended, {granted, found_taken, phase_}, counts_);
-  if (granted) held_.push_back(enter(key, *std::move(result.lease), mark, ended));
+  LockEvent event{.at = ended,
+                  .span = ended - intended,
+                  .key = key,
+                  .kind = LockEvent::Kind::gave_up,
+                  .mode = wanted.mode};
+  if (result.outcome != AcquireOutcome::acquired) {
+    // One of several locks may only have been on its way back.
+    event.flag = transaction_.locks.size() == 1 && failure_ == FailureReason::taken;
+    note(event);
+    return result.outcome;
+  }
+  Lease lease = *std::move(result.lease);
+  const Entry entry = run_.audit.enter(key, number_, lease.mode, lease.fencing, mark, ended);
+  event.kind = LockEvent::Kind::granted;
+  event.fencing = lease.fencing;
+  event.flag = entry.regressed;
+  note(event);
+  held_.push_back(enter(key, std::move(lease), entry, ended));
   return result.outcome;
 }
 
@@ -383,6 +399,14 @@ void Worker::give_back(bool written) {
     held_.pop_back();
     if (!held_.empty()) now = base_env_->now();
   }
+}
+
+void Worker::note(LockEvent event) {
+  event.client = number_;
+  event.phase = phase_;
+  if (run_.log) return run_.log->add(event);
+  contention_.follow(event, pending_,
+                     [this](Count what, std::uint64_t more) { counts_[what] += more; });
 }
 
 Phase Worker::phase_of_wait(TimePoint ended) const {
@@ -467,8 +491,7 @@ void Worker::note_transaction(AcquireOutcome outcome, TimePoint intended, TimePo
                                                                                      started);
 }
 
-Worker::Held Worker::enter(int key, Lease lease, AcquireMark mark, TimePoint granted_at) {
-  const auto entry = run_.audit.enter(key, number_, lease.mode, lease.fencing, mark, granted_at);
+Worker::Held Worker::enter(int key, Lease lease, Entry entry, TimePoint granted_at) {
   // Holders of a shared lock arrive in any order: their numbers must not reject one another.
   const bool shared = lease.mode == Mode::shared;
   auto seen = counter_->read(key, shared ? std::nullopt : lease.fencing);
@@ -504,15 +527,21 @@ void Worker::write_counter(const Held& held) {
 }
 
 void Worker::release(const Held& held, TimePoint begun_at) {
-  const int key = held.key;
   const Lease& lease = held.lease;
   if (lease.state->lost_at()) note_loss(lease, *lease.state->lost_at());
-  const ContentionNotes::Lock lock{key, lease.mode};
-  contention_.releases(lock, held.over_at, begun_at, phase_);
+  LockEvent event{.at = begun_at,
+                  .span = begun_at - held.over_at,
+                  .key = held.key,
+                  .kind = LockEvent::Kind::releases,
+                  .mode = lease.mode};
+  note(event);
   const ReleaseResult result = strategy_->release(lease);
   const TimePoint done_at = base_env_->now();
-  contention_.released(lock, begun_at, done_at, result.outcome == ReleaseOutcome::released, phase_,
-                       counts_);
+  event.at = done_at;
+  event.span = done_at - begun_at;
+  event.kind = LockEvent::Kind::released;
+  event.flag = result.outcome == ReleaseOutcome::released;
+  note(event);
   histograms()[Timing::release].record(done_at - begun_at);
   if (result.outcome == ReleaseOutcome::not_owner) {
     ++counts_[Count::releases_not_owner];

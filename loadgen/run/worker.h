@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "loadgen/record/atomics.h"
 #include "loadgen/record/audit.h"
-#include "loadgen/record/cache_line.h"
+#include "loadgen/record/contention.h"
 #include "loadgen/record/counter.h"
 #include "loadgen/record/handoff.h"
 #include "loadgen/record/lock_log.h"
 #include "loadgen/record/metered_env.h"
 #include "loadgen/record/recorder.h"
-#include "loadgen/run/contention_notes.h"
 #include "loadgen/run/demand.h"
 #include "loadgen/run/meetings.h"
 #include "loadgen/run/runner.h"
@@ -42,17 +42,17 @@ struct RunShared {
   EnvFactory make_env;
 
   Recorder recorder;
-  Services services;  ///< after the recorder, which they write to as long as they live
+  Services services{};  ///< after the recorder, which they write to as long as they live
   Audit audit;
   HandoffTracker handoff;
   UsedKeys used;  ///< beside the load's keys, each client has one of its own
-  std::unique_ptr<Demand> demand;
-  std::unique_ptr<Counter> counter;
-  std::unique_ptr<Schedule> schedule;    ///< open loop only; made when the load starts
+  std::unique_ptr<Demand> demand{};
+  std::unique_ptr<Counter> counter{};
+  std::unique_ptr<Schedule> schedule{};  ///< open loop only; made when the load starts
   std::unique_ptr<Meetings> meetings{};  ///< of a canary's load only
   std::unique_ptr<WaitGraph> waits{};    ///< only where locks are taken as drawn
   Share share{};                         ///< of the clients; their numbers are those of all
-  /// Where several processes share a run: takes the place of `handoff`, which sees one only.
+  /// Where several processes share a run: takes what `handoff` would, which sees one only.
   std::unique_ptr<LockLog> log{};
 
   TimePoint load_start{};
@@ -142,11 +142,13 @@ class Worker {
     TimePoint over_at{};            ///< the section was over
   };
   /// The lock was granted: reads the counter.
-  Held enter(int key, Lease lease, AcquireMark mark, TimePoint granted_at);
+  Held enter(int key, Lease lease, Entry entry, TimePoint granted_at);
   void hold();
   /// Writes the counter back, unless the lock is shared.
   void write_counter(const Held& held);
   void release(const Held& held, TimePoint begun_at);
+  /// Passes on what it did with a lock: to the run's log, or else to its handoffs.
+  void note(LockEvent event);
   Phase phase_of_wait(TimePoint ended) const;
   Phase phase_of(AcquireOutcome outcome, TimePoint ended) const;
   void note_wait(const AcquireResult& result, const Effort& spent, TimePoint intended,
@@ -186,7 +188,8 @@ class Worker {
   std::uint32_t sections_ = 0;       ///< so far; may wrap
   Phase phase_ = Phase::unmeasured;  ///< of the current section: that in which its wait ended
   Counts counts_;                    ///< of the current section
-  ContentionNotes contention_;
+  Contention contention_;
+  Contention::Pending pending_;
 };
 
 }  // namespace lockbench::loadgen

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string_view>
+#include <string>
 
 #include "loadgen/run/duration_distribution.h"
 #include "loadgen/run/hot_set.h"
@@ -32,7 +32,7 @@ enum class OnDeadlock { timeout, wait_die };
 
 /// What the clients do.
 struct Workload {
-  std::string_view load{};  ///< its name, if it has one
+  std::string load;  ///< its name, if it has one
   int clients = 8;
   std::optional<ClientsOn> clients_on;     ///< nothing: see what_clients_run_on()
   std::optional<int> threads;              ///< with fibers; nothing: see generator_threads()
@@ -80,13 +80,13 @@ struct Workload {
 
   /// Clients that are no rivals.
   int scheduled_clients() const { return meet_every ? clients / 2 : clients; }
-  /// Sections may take several locks: they are transactions.
   /// So many clients of one process. A thread answers a single client sooner. Several clients on
   /// fibers wake each other without the kernel.
   ClientsOn what_clients_run_on(int clients_here) const {
     const bool several = clients_here > 1 || connections;
     return clients_on.value_or(several ? ClientsOn::fibers : ClientsOn::threads);
   }
+  /// Sections may take several locks: they are transactions.
   bool has_transactions() const { return locks_per_section > 1 || trace.has_value(); }
   bool has_shared_sections() const { return shared_share > 0 || trace.has_value(); }
   int key_count() const { return key_per_client ? scheduled_clients() : keys; }

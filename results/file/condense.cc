@@ -1,15 +1,51 @@
 #include "results/file/condense.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <span>
 #include <string_view>
 
-#include "results/file/fields.h"
+#include "results/file/json_document.h"
 #include "results/file/option_values.h"
 
 namespace lockbench::results {
 namespace {
+
+using Document = nlohmann::ordered_json;
+
+/// What tables show of a play's evidence.
+constexpr std::array<std::string_view, 3> kTelling{"reason", "recovery_seconds", "unstable"};
+
+/// What ranks and judges a lock.
+constexpr std::array<std::string_view, 20> kRanking{"strategy",
+                                                    "backend",
+                                                    "repetition",
+                                                    "load",
+                                                    "duration_seconds",
+                                                    "sections",
+                                                    "sections_per_second",
+                                                    "outcomes",
+                                                    "leases_lost",
+                                                    "acquire",
+                                                    "release",
+                                                    "awaited_releases",
+                                                    "direct_handoffs",
+                                                    "overtakings",
+                                                    "wait",
+                                                    "attempts_per_grant",
+                                                    "commands_per_section",
+                                                    "fairness",
+                                                    "audit",
+                                                    "generator"};
+
+bool is_among(std::span<const std::string_view> names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 /// To four significant digits.
 double rounded(double value) {
@@ -20,104 +56,88 @@ double rounded(double value) {
                     : std::round(value * scale) * std::round(1 / scale);
 }
 
-/// A visitor of every field, as in fields.h.
-class Condenser {
- public:
-  template <class T>
-  void operator()(const char* /*name*/, T& value) {
-    condense(value);
-  }
-  void measured(const char* /*name*/, double& value, bool /*exists*/) { condense(value); }
-
-  template <class Fill>
-  void group(const char* /*name*/, Fill fill) {
-    fill(*this);
-  }
-  template <class T>
-  void where_there(const char* /*name*/, T& value) {
-    condense(value);
-  }
-  void constant(const char* /*name*/, const char* /*text*/) {}
-  void points(Experiment& experiment) {
-    std::visit([this](auto& points) { condense(points); }, experiment.points);
-  }
-
- private:
-  void condense(double& value) { value = rounded(value); }
-  void condense(std::vector<Distribution::Bucket>& buckets) { buckets.clear(); }
-  void condense(std::vector<SeriesPoint>& series) { series.clear(); }
-  void condense(std::vector<HazardEvent>& timeline) { timeline.clear(); }
-  /// The workload as it was asked for.
-  void condense(OptionValue& /*value*/) {}
-
-  template <class T>
-  void condense(std::optional<T>& value) {
-    if (value) condense(*value);
-  }
-  template <class T>
-  void condense(std::vector<T>& values) {
-    for (T& value : values) condense(value);
-  }
-  template <class T>
-  void condense(std::map<std::string, T>& values) {
-    for (auto& [name, value] : values) condense(value);
-  }
-  template <class T>
-  void condense(T& value) {
-    if constexpr (requires(Condenser inner) { describe(inner, value); }) describe(*this, value);
-  }
-};
-
-void keep_what_tells(Hazard& hazard) {
-  constexpr std::array<std::string_view, 3> kTelling{"reason", "recovery_seconds", "unstable"};
-  std::erase_if(hazard.evidence, [&](const auto& entry) {
-    return std::find(kTelling.begin(), kTelling.end(), entry.first) == kTelling.end();
-  });
-  for (auto& [name, value] : hazard.evidence) {
-    if (auto* number = std::get_if<double>(&value)) *number = rounded(*number);
+/// As deep as the model is, no deeper.
+void thin_out(Document& value) {
+  constexpr std::array<std::string_view, 3> kBulk{"buckets", "series", "timeline"};
+  if (value.is_number_float()) value = rounded(value.get<double>());
+  if (!value.is_structured()) return;
+  for (auto member = value.begin(); member != value.end(); ++member) {
+    if (value.is_object() && member->is_array() && is_among(kBulk, member.key())) {
+      *member = Document::array();
+    } else {
+      thin_out(*member);
+    }
   }
 }
 
-Run what_ranks(Run run) {
-  return {.strategy = std::move(run.strategy),
-          .backend = std::move(run.backend),
-          .repetition = run.repetition,
-          .load = std::move(run.load),
-          .duration_seconds = run.duration_seconds,
-          .sections = run.sections,
-          .sections_per_second = run.sections_per_second,
-          .outcomes = run.outcomes,
-          .leases_lost = run.leases_lost,
-          .acquire = std::move(run.acquire),
-          .release = std::move(run.release),
-          .awaited_releases = run.awaited_releases,
-          .direct_handoffs = run.direct_handoffs,
-          .overtakings = run.overtakings,
-          .wait = run.wait,
-          .attempts_per_grant = run.attempts_per_grant,
-          .commands_per_section = run.commands_per_section,
-          .fairness = std::move(run.fairness),
-          .audit = run.audit,
-          .generator = std::move(run.generator)};
+/// Removes the members with such names.
+template <class IsUnwanted>
+void remove_members(Document& object, IsUnwanted is_unwanted) {
+  for (auto member = object.begin(); member != object.end();) {
+    member = is_unwanted(member.key()) ? object.erase(member) : std::next(member);
+  }
+}
+
+/// Leaves out the members that the empty object has too.
+void leave_out(const Document& empty, Document& object) {
+  for (auto member = object.begin(); member != object.end();) {
+    const auto other = empty.find(member.key());
+    if (other != empty.end() && *other == *member) {
+      member = object.erase(member);
+      continue;
+    }
+    if (other != empty.end() && member->is_object() && other->is_object()) {
+      leave_out(*other, *member);
+    }
+    ++member;
+  }
+}
+
+Document condensed_document(const Result& result) {
+  Document document = write_object(result);
+  if (document.contains("hazards")) {
+    for (Document& play : document["hazards"]) {
+      remove_members(play["evidence"], [](const auto& name) { return !is_among(kTelling, name); });
+    }
+  }
+  // Readers of a reference do not need the paths it was written to. The rest of the workload stays
+  // as it was asked for.
+  remove_members(document["workload"], is_of_output);
+  for (auto member = document.begin(); member != document.end(); ++member) {
+    if (member.key() != "workload") thin_out(*member);
+  }
+  const Document empty = write_object({.runs = {Run()}})["runs"][0];
+  for (Document& run : document["runs"]) {
+    for (const std::string name : {"commands", "schedule_lag", "turnaround"}) run.erase(name);
+    run["fairness"].erase(std::string("per_client"));
+    if (run["repetition"].get<int>() > 1) {
+      remove_members(run, [](const auto& name) { return !is_among(kRanking, name); });
+    }
+    leave_out(empty, run);
+  }
+  document[kCompact] = true;
+  return document;
 }
 
 }  // namespace
 
-Result condense(Result result) {
-  Condenser condenser;
-  describe(condenser, result);
-  // Readers of a reference do not need the paths it was written to.
-  std::erase_if(result.workload, [](const auto& option) { return is_of_output(option.first); });
-  for (Run& run : result.runs) {
-    run.commands.clear();
-    run.fairness.per_client.clear();
-    run.schedule_lag = run.turnaround = {};
-    if (run.repetition > 1) run = what_ranks(std::move(run));
+std::string condensed(const Result& result) {
+  const Document document = condensed_document(result);
+  std::string out = "{";
+  std::string_view before = "\n";
+  for (const auto& [key, member] : document.items()) {
+    out += fmt::format("{}{}: ", before, on_one_line(key));
+    before = ",\n";
+    if (!member.is_array() || member.empty()) {
+      out += on_one_line(member);
+      continue;
+    }
+    for (std::size_t i = 0; i < member.size(); ++i) {
+      out += (i == 0 ? "[\n " : ",\n ") + on_one_line(member[i]);
+    }
+    out += "\n]";
   }
-  if (result.hazards) {
-    for (Hazard& hazard : *result.hazards) keep_what_tells(hazard);
-  }
-  return result;
+  return out + "\n}\n";
 }
 
 }  // namespace lockbench::results

@@ -1,7 +1,5 @@
 #include "results/file/json.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -12,10 +10,6 @@ namespace lockbench::results {
 namespace {
 
 constexpr std::size_t kMaxErrorColumns = 240;
-
-std::string dump_compact(const nlohmann::ordered_json& value) {
-  return value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
 
 bool holds_scalars_only(const nlohmann::ordered_json& value) {
   return std::none_of(value.begin(), value.end(),
@@ -35,7 +29,7 @@ bool fits_one_line(const nlohmann::ordered_json& value) {
 /// As deep as the model is, no deeper.
 void dump(const nlohmann::ordered_json& value, std::size_t indent, std::string& out) {
   if (fits_one_line(value)) {
-    out += dump_compact(value);
+    out += on_one_line(value);
     return;
   }
   out += value.is_array() ? "[" : "{";
@@ -45,7 +39,7 @@ void dump(const nlohmann::ordered_json& value, std::size_t indent, std::string& 
     first = false;
     out.append(indent + 1, ' ');
     if (value.is_object()) {
-      out += dump_compact(key) + ": ";
+      out += on_one_line(key) + ": ";
     }
     dump(member, indent + 1, out);
   }
@@ -54,52 +48,17 @@ void dump(const nlohmann::ordered_json& value, std::size_t indent, std::string& 
   out += value.is_array() ? "]" : "}";
 }
 
-nlohmann::ordered_json empty_run() { return write_object({.runs = {Run()}})["runs"][0]; }
-
-/// Leaves out the members that the empty object has too.
-void leave_out(const nlohmann::ordered_json& empty, nlohmann::ordered_json& object) {
-  for (auto member = object.begin(); member != object.end();) {
-    const auto other = empty.find(member.key());
-    if (other != empty.end() && *other == *member) {
-      member = object.erase(member);
-      continue;
-    }
-    if (other != empty.end() && member->is_object() && other->is_object()) {
-      leave_out(*other, *member);
-    }
-    ++member;
-  }
-}
-
 }  // namespace
+
+std::string on_one_line(const nlohmann::ordered_json& value) {
+  return value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
 
 std::string to_json(const Result& result) {
   std::string out;
   dump(write_object(result), 0, out);
   out += "\n";
   return out;
-}
-
-std::string to_compact_json(const Result& result) {
-  std::string out = "{";
-  std::string_view before = "\n";
-  nlohmann::ordered_json document = write_object(result);
-  document[kCompact] = true;
-  const nlohmann::ordered_json empty = empty_run();
-  for (auto& run : document["runs"]) leave_out(empty, run);
-  for (const auto& [key, member] : document.items()) {
-    out += fmt::format("{}{}: ", before, dump_compact(key));
-    before = ",\n";
-    if (!member.is_array() || member.empty()) {
-      out += dump_compact(member);
-      continue;
-    }
-    for (std::size_t i = 0; i < member.size(); ++i) {
-      out += (i == 0 ? "[\n " : ",\n ") + dump_compact(member[i]);
-    }
-    out += "\n]";
-  }
-  return out + "\n}\n";
 }
 
 tl::expected<Result, std::string> from_json(std::string_view text) {

@@ -18,16 +18,11 @@ inline constexpr std::size_t kMaxResultWord = std::size_t{1} << 20;
 /// Always valid JSON: what is not a number is null, bytes that are not UTF-8 are replaced.
 std::string to_json(const Result& result);
 
-/// The same on as few lines as are fit to be compared line by line: one for each member of the
-/// document, and for each element of its lists. It says that it is `compact`: of runs it lacks what
-/// an empty run would say, which from_json adds.
-std::string to_compact_json(const Result& result);
-
-/// Reads what to_json wrote, from anywhere: memory and time are bounded by what a result holds and
-/// not by the document. Fields it does not know are passed over and take no memory, as later
-/// versions may add some; a missing field, one of a wrong type and a number out of range are
-/// errors. The error is one printable line that names the culprit ("runs[2].acquire.p99 is
-/// missing").
+/// Reads what to_json wrote, also condensed, from anywhere: memory and time are bounded by what a
+/// result holds and not by the document. Fields it does not know are passed over and take no
+/// memory, as later versions may add some; a missing field, one of a wrong type and a number out of
+/// range are errors. The error is one printable line that names the culprit ("runs[2].acquire.p99
+/// is missing").
 tl::expected<Result, std::string> from_json(std::string_view text);
 
 }  // namespace lockbench::results

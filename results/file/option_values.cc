@@ -1,11 +1,28 @@
 #include "results/file/option_values.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
 
 namespace lockbench::results {
+namespace {
+
+struct ValueText {
+  std::string operator()(std::nullptr_t) const { return ""; }
+  std::string operator()(bool value) const { return value ? "yes" : "no"; }
+  std::string operator()(std::int64_t value) const { return std::to_string(value); }
+  std::string operator()(double value) const { return fmt::format("{:.6g}", value); }
+  std::string operator()(const std::string& value) const { return value; }
+  std::string operator()(const std::vector<std::string>& value) const {
+    return fmt::format("{}", fmt::join(value, " "));
+  }
+};
+
+}  // namespace
 
 std::optional<double> number_of(const OptionValue& value) {
   if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
@@ -25,6 +42,8 @@ std::string workload_text(const Result& result, const std::string& key) {
   return text == nullptr ? "" : *text;
 }
 
+std::string value_text(const OptionValue& value) { return std::visit(ValueText{}, value); }
+
 bool same_value(const OptionValue& a, const OptionValue& b) {
   constexpr double kRounding = 1e-9;  // of another unit, as a share
   const auto x = number_of(a), y = number_of(b);
@@ -34,9 +53,9 @@ bool same_value(const OptionValue& a, const OptionValue& b) {
 }
 
 bool is_of_output(std::string_view key) {
-  constexpr std::array<std::string_view, 11> kKeys{
-      "out",    "format", "columns",        "quiet",  "config", "hdr",
-      "report", "push",   "metrics_listen", "linger", "resume"};
+  constexpr std::array<std::string_view, 13> kKeys{
+      "out",  "format",         "columns", "quiet",  "config", "hdr",     "report",
+      "push", "metrics_listen", "linger",  "resume", "record", "workload"};
   return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
 }
 

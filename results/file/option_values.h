@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "results/file/model.h"
@@ -14,6 +15,9 @@ std::optional<double> workload_number(const Result& result, const std::string& k
 
 /// The option's text in a result's workload; empty if it has none or is of another type.
 std::string workload_text(const Result& result, const std::string& key);
+
+/// As people read it: "yes", "0.002", "redis-* etcd"; empty for null.
+std::string value_text(const OptionValue& value);
 
 /// A number is the same whether it was written whole or not, and whatever unit it was read in.
 bool same_value(const OptionValue& a, const OptionValue& b);

@@ -112,15 +112,20 @@ int write_and_sync(const File& file, std::string_view text) {
   return error == 0 ? file.sync() : error;
 }
 
-/// Not in one step: for a file that cannot be replaced as something is mounted on it, as containers
-/// do with single files.
+/// Not in one step: for a device, and for a file that cannot be replaced as something is mounted on
+/// it, as containers do with single files.
 int write_in_place(const fs::path& path, std::string_view text) {
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  // O_NOCTTY, as a device may be a terminal.
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
   if (descriptor < 0) return errno;
   File file(descriptor);
   int error = file.write_all(text);
-  if (error == 0) error = file.cut_to(text.size());
-  if (error == 0) error = file.sync();
+  if (error == 0) {
+    error = file.cut_to(text.size());
+    if (error == 0) error = file.sync();
+    // So says a device, which can be neither cut nor synced.
+    if (error == EINVAL) error = 0;
+  }
   const int closed = file.close();
   return error == 0 ? closed : error;
 }
@@ -148,18 +153,6 @@ Outcome replace_file(const fs::path& path, std::string_view text) {
   if (error != 0) return cannot("write", path, describe_errno(error));
   sync_directory(directory_of(path));
   return {};
-}
-
-Outcome write_device(const fs::path& path, std::string_view text) {
-  // O_NOCTTY, as the device may be a terminal.
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
-  if (descriptor < 0) {
-    return cannot("write", path, describe_errno(errno));
-  }
-  File file(descriptor);
-  const int written = file.write_all(text);
-  const int error = written == 0 ? file.close() : written;
-  return error == 0 ? Outcome{} : cannot("write", path, describe_errno(error));
 }
 
 /// What a link points to, so that the link stays one.
@@ -214,7 +207,8 @@ tl::expected<void, std::string> check_writable(const fs::path& path) {
 tl::expected<void, std::string> replace(const fs::path& path, std::string_view text) {
   std::error_code error;
   if (fs::is_character_file(path, error)) {
-    return write_device(path, text);
+    const int written = write_in_place(path, text);
+    return written == 0 ? Outcome{} : cannot("write", path, describe_errno(written));
   }
   if (fs::exists(path, error) && !fs::is_regular_file(path, error)) {
     return cannot("write", path, fs::is_directory(path, error) ? "is a directory" : "not a file");

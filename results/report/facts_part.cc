@@ -11,17 +11,6 @@
 namespace lockbench::results::report {
 namespace {
 
-struct ValueText {
-  std::string operator()(std::nullptr_t) const { return ""; }
-  std::string operator()(bool value) const { return value ? "yes" : "no"; }
-  std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
-  std::string operator()(double value) const { return fmt::format("{:.6g}", value); }
-  std::string operator()(const std::string& value) const { return value; }
-  std::string operator()(const std::vector<std::string>& value) const {
-    return fmt::format("{}", fmt::join(value, " "));
-  }
-};
-
 std::string joined(const std::vector<std::string>& list) {
   return fmt::format("{}", fmt::join(list, ", "));
 }
@@ -57,8 +46,6 @@ Table workload_table(const Result& result) {
 }
 
 }  // namespace
-
-std::string value_text(const OptionValue& value) { return std::visit(ValueText{}, value); }
 
 Table captioned(std::string caption, const results::Table& table) {
   Table out{.caption = std::move(caption), .rows = table.rows};

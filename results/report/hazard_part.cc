@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "results/file/option_values.h"
 #include "results/report/limits.h"
 #include "results/report/parts.h"
 #include "results/tables/outcomes.h"
@@ -56,9 +57,9 @@ Remarks legend_of(const std::set<std::string>& outcomes, bool surprises, bool un
   Remarks legend;
   for (const OutcomeWord& word : outcome_words()) {
     if (!outcomes.contains(std::string(word.outcome))) continue;
-    legend.push_back({tone_of(&word), word.kind == OutcomeWord::Kind::none
-                                          ? std::string(word.meaning)
-                                          : fmt::format("{}: {}", word.shown, word.meaning)});
+    legend.push_back({word.tone, word.shown == word.mark
+                                     ? std::string(word.meaning)
+                                     : fmt::format("{}: {}", word.shown, word.meaning)});
   }
   if (surprises) legend.push_back({Tone::doubtful, "!: differs from what the strategy declares"});
   if (unstable) legend.push_back({Tone::doubtful, "~: plays ended differently"});

@@ -8,6 +8,7 @@
 #include "results/report/parts.h"
 #include "results/tables/outcomes.h"
 #include "results/tables/runs.h"
+#include "results/tables/text.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results::report {
@@ -15,17 +16,8 @@ namespace {
 
 constexpr std::size_t kMostNames = 6;
 
-/// "a, b and c"; beyond a few their number.
 std::string listed(const std::vector<std::string>& names) {
-  const std::size_t shown = std::min(names.size(), kMostNames);
-  std::string text;
-  for (std::size_t i = 0; i < shown; ++i) {
-    const bool last = i + 1 == names.size();
-    text += i == 0 ? "" : last ? " and " : ", ";
-    text += names[i];
-  }
-  if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
-  return text;
+  return results::listed(names, kMostNames);
 }
 
 std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {

@@ -62,10 +62,4 @@ std::vector<Section> overview_of(std::span<const Source> sources);
 
 Table captioned(std::string caption, const results::Table& table);
 
-/// The figures of a bar chart as a table.
-Table table_of(const BarChart& chart);
-
-/// As people read it; nothing for null.
-std::string value_text(const OptionValue& value);
-
 }  // namespace lockbench::results::report

@@ -32,18 +32,10 @@ struct Percentile {
 };
 
 std::optional<Percentile> percentile_of(std::string_view figure) {
-  constexpr std::array<std::pair<std::string_view, double>, 5> kShares{
-      {{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p999", 0.999}}};
-  const std::size_t dot = std::min(figure.find('.'), figure.size());
-  for (const auto& field : kRunDistributions) {
-    if (field.name != figure.substr(0, dot)) continue;
-    for (const auto& [name, share] : kShares) {
-      if (dot < figure.size() && figure.substr(dot + 1) == name) {
-        return Percentile{field.member, share};
-      }
-    }
-  }
-  return std::nullopt;
+  const auto member = distribution_of(figure);
+  const auto share = percentile_share(figure);
+  if (!member || !share) return std::nullopt;
+  return Percentile{*member, *share};
 }
 
 double number(std::uint64_t count) { return static_cast<double>(count); }
@@ -122,9 +114,8 @@ double overdispersion(double dispersion, double student_ratio) {
 }
 
 Ruling by_interval(const Threshold& objective, Interval figure) {
-  using enum Comparison;
   Ruling ruling{.figure = figure};
-  const bool below = objective.comparison == less || objective.comparison == less_equal;
+  const bool below = objective.wants_less();
   const double kept_end = below ? figure.high : -figure.low;
   const double missed_end = below ? figure.low : -figure.high;
   const double bound = below ? objective.bound : -objective.bound;
@@ -137,14 +128,14 @@ Ruling by_each_run(const Threshold& objective, std::span<const Run* const> runs)
   if (runs.size() < kFewestBatches) return {.figure = kAnywhere};
   Ruling ruling{.decision = Decision::kept, .figure = {kInfinite, -kInfinite}};
   for (const Run* run : runs) {
-    const ThresholdOutcome outcome = evaluate(objective, {run, 1}).front();
+    const ThresholdOutcome outcome = evaluate(objective, *run);
     if (!outcome.measured) {
       if (ruling.decision == Decision::kept) ruling.decision = Decision::open;
       continue;
     }
     ruling.figure.low = std::min(ruling.figure.low, *outcome.measured);
     ruling.figure.high = std::max(ruling.figure.high, *outcome.measured);
-    if (!outcome.kept) ruling.decision = Decision::missed;
+    if (!outcome.kept()) ruling.decision = Decision::missed;
   }
   return ruling;
 }
@@ -215,7 +206,6 @@ std::string_view to_string(Decision decision) {
 }
 
 Ruling judge(const Threshold& objective, std::span<const Run* const> runs) {
-  using enum Comparison;
   const std::string& figure = objective.figure;
   Ruling ruling;
   double samples = 0;
@@ -238,7 +228,7 @@ Ruling judge(const Threshold& objective, std::span<const Run* const> runs) {
   } else {
     const bool of_each = figure.ends_with(".max") || figure.ends_with(".min") ||
                          figure.ends_with("longest_wait_seconds") ||
-                         objective.comparison == equal || objective.comparison == not_equal;
+                         (!objective.wants_less() && !objective.wants_more());
     ruling =
         of_each ? by_each_run(objective, runs) : by_interval(objective, mean_of_runs(figure, runs));
     for (const Run* run : runs) samples += number(run->sections);

@@ -13,55 +13,46 @@ namespace {
 
 struct Usual {
   std::string_view path;
-  FigureKind kind;
+  Unit unit;
   Good good;
 };
 
 constexpr std::array kUsual{
-    Usual{"sections_per_second", FigureKind::number, Good::higher},
-    Usual{"acquire.mean", FigureKind::seconds, Good::lower},
-    Usual{"acquire.p50", FigureKind::seconds, Good::lower},
-    Usual{"acquire.p99", FigureKind::seconds, Good::lower},
-    Usual{"handoff.p50", FigureKind::seconds, Good::lower},
-    Usual{"hold.p50", FigureKind::seconds, Good::lower},
-    Usual{"release.p50", FigureKind::seconds, Good::lower},
-    Usual{"commands_per_section", FigureKind::number, Good::lower},
-    Usual{"server_cpu_seconds_per_section", FigureKind::seconds, Good::lower},
-    Usual{"fairness.jain", FigureKind::number, Good::higher},
-    Usual{"outcomes.timed_out", FigureKind::count, Good::lower},
-    Usual{"outcomes.failed", FigureKind::count, Good::lower},
-    Usual{"leases_lost", FigureKind::count, Good::lower},
-    Usual{"audit.lost_updates", FigureKind::count, Good::lower},
-    Usual{"audit.overlaps", FigureKind::count, Good::lower},
+    Usual{"sections_per_second", Unit::number, Good::higher},
+    Usual{"acquire.mean", Unit::seconds, Good::lower},
+    Usual{"acquire.p50", Unit::seconds, Good::lower},
+    Usual{"acquire.p99", Unit::seconds, Good::lower},
+    Usual{"handoff.p50", Unit::seconds, Good::lower},
+    Usual{"hold.p50", Unit::seconds, Good::lower},
+    Usual{"release.p50", Unit::seconds, Good::lower},
+    Usual{"commands_per_section", Unit::number, Good::lower},
+    Usual{"server_cpu_seconds_per_section", Unit::seconds, Good::lower},
+    Usual{"fairness.jain", Unit::number, Good::higher},
+    Usual{"outcomes.timed_out", Unit::count, Good::lower},
+    Usual{"outcomes.failed", Unit::count, Good::lower},
+    Usual{"leases_lost", Unit::count, Good::lower},
+    Usual{"audit.lost_updates", Unit::count, Good::lower},
+    Usual{"audit.overlaps", Unit::count, Good::lower},
 };
 
 /// Compared only if requested. A path that ends in a dot stands for a distribution.
 constexpr std::array kMore{
-    Usual{"sections", FigureKind::count, Good::higher},
-    Usual{"outcomes.acquired", FigureKind::count, Good::higher},
-    Usual{"fairness.longest_wait_seconds", FigureKind::seconds, Good::lower},
-    Usual{"renewal.margin.", FigureKind::seconds, Good::higher},
-    Usual{"renewal.duration.", FigureKind::seconds, Good::lower},
-    Usual{"renewal.slip.", FigureKind::seconds, Good::lower},
-    Usual{"quorum.validity.", FigureKind::seconds, Good::higher},
-    Usual{"replication.wait.", FigureKind::seconds, Good::lower},
-    Usual{"acquire_by_mode.exclusive.", FigureKind::seconds, Good::lower},
-    Usual{"acquire_by_mode.shared.", FigureKind::seconds, Good::lower},
-    Usual{"transactions.acquire.", FigureKind::seconds, Good::lower},
-    Usual{"transactions.acquire_service.", FigureKind::seconds, Good::lower},
-    Usual{"transactions.aborts", FigureKind::count, Good::lower},
-    Usual{"transactions.retries", FigureKind::count, Good::lower},
-    Usual{"transactions.deadlocks", FigureKind::count, Good::lower},
+    Usual{"sections", Unit::count, Good::higher},
+    Usual{"outcomes.acquired", Unit::count, Good::higher},
+    Usual{"fairness.longest_wait_seconds", Unit::seconds, Good::lower},
+    Usual{"renewal.margin.", Unit::seconds, Good::higher},
+    Usual{"renewal.duration.", Unit::seconds, Good::lower},
+    Usual{"renewal.slip.", Unit::seconds, Good::lower},
+    Usual{"quorum.validity.", Unit::seconds, Good::higher},
+    Usual{"replication.wait.", Unit::seconds, Good::lower},
+    Usual{"acquire_by_mode.exclusive.", Unit::seconds, Good::lower},
+    Usual{"acquire_by_mode.shared.", Unit::seconds, Good::lower},
+    Usual{"transactions.acquire.", Unit::seconds, Good::lower},
+    Usual{"transactions.acquire_service.", Unit::seconds, Good::lower},
+    Usual{"transactions.aborts", Unit::count, Good::lower},
+    Usual{"transactions.retries", Unit::count, Good::lower},
+    Usual{"transactions.deadlocks", Unit::count, Good::lower},
 };
-
-/// The distribution of a run that a figure such as "acquire.p99" belongs to.
-std::optional<Distribution Run::*> distribution_of(std::string_view path) {
-  const std::string_view group = path.substr(0, path.find('.'));
-  for (const auto& field : kRunDistributions) {
-    if (group == field.name) return field.member;
-  }
-  return std::nullopt;
-}
 
 bool is_count(std::string_view path) {
   return path.starts_with("outcomes.") || path.starts_with("releases.") || path == "sections" ||
@@ -78,20 +69,6 @@ bool is_time(std::string_view path) {
 bool stands_for(const Usual& one, std::string_view path) {
   return one.path == path ||
          (one.path.ends_with('.') && path.starts_with(one.path) && is_time(path));
-}
-
-ComparedFigure described(const std::string& path) {
-  const auto* const usual = std::find_if(kUsual.begin(), kUsual.end(),
-                                         [&](const Usual& one) { return one.path == path; });
-  if (usual != kUsual.end()) return {path, usual->kind, usual->good};
-  const auto* const more = std::find_if(kMore.begin(), kMore.end(),
-                                        [&](const Usual& one) { return stands_for(one, path); });
-  if (more != kMore.end()) return {path, more->kind, more->good};
-  const bool is_latency = distribution_of(path) && is_time(path);
-  if (is_latency || path.ends_with("_seconds")) {
-    return {path, FigureKind::seconds, is_latency ? Good::lower : Good::unknown};
-  }
-  return {path, is_count(path) ? FigureKind::count : FigureKind::number, Good::unknown};
 }
 
 /// The series without the warm-up; a last point of less than half a second is too noisy.
@@ -136,22 +113,13 @@ double at_rank(const Distribution& distribution, double share) {
   return distribution.max;
 }
 
-std::optional<double> share_of(std::string_view path) {
-  constexpr std::array<std::pair<std::string_view, double>, 5> kShares{
-      {{".p50", 0.5}, {".p90", 0.9}, {".p95", 0.95}, {".p99", 0.99}, {".p999", 0.999}}};
-  for (const auto& [end, share] : kShares) {
-    if (path.ends_with(end)) return share;
-  }
-  return std::nullopt;
-}
-
 /// A percentile's rank has a binomial distribution: the values at one standard deviation below and
 /// above it give the error, like a bootstrap of the samples. `samples` must allow for clumping, as
 /// a histogram keeps no order.
 double error_from_histogram(const Distribution& distribution, std::string_view path,
                             double samples) {
   if (distribution.count == 0 || !(samples >= 1)) return 0;
-  const auto share = share_of(path);
+  const auto share = percentile_share(path);
   if (!share) {
     if (!path.ends_with(".mean") || !(distribution.mean > 0)) return 0;
     return distribution.stddev / distribution.mean / std::sqrt(samples);
@@ -175,7 +143,19 @@ std::vector<double> series_of(const Run& run, std::string_view path) {
 
 }  // namespace
 
-ComparedFigure compared_figure(const std::string& path) { return described(path); }
+ComparedFigure compared_figure(const std::string& path) {
+  const auto* const usual = std::find_if(kUsual.begin(), kUsual.end(),
+                                         [&](const Usual& one) { return one.path == path; });
+  if (usual != kUsual.end()) return {path, usual->unit, usual->good};
+  const auto* const more = std::find_if(kMore.begin(), kMore.end(),
+                                        [&](const Usual& one) { return stands_for(one, path); });
+  if (more != kMore.end()) return {path, more->unit, more->good};
+  const bool is_latency = distribution_of(path) && is_time(path);
+  if (is_latency || path.ends_with("_seconds")) {
+    return {path, Unit::seconds, is_latency ? Good::lower : Good::unknown};
+  }
+  return {path, is_count(path) ? Unit::count : Unit::number, Good::unknown};
+}
 
 bool changed_since_version_1(std::string_view path) {
   return path.starts_with("acquire.") || path.starts_with("acquire_service.") ||
@@ -186,12 +166,12 @@ std::vector<ComparedFigure> compared_figures(std::span<const std::string> more) 
   std::vector<ComparedFigure> figures;
   figures.reserve(kUsual.size() + more.size());
   for (const Usual& usual : kUsual) {
-    figures.push_back({std::string(usual.path), usual.kind, usual.good});
+    figures.push_back({std::string(usual.path), usual.unit, usual.good});
   }
   for (const std::string& path : more) {
     const bool known = std::any_of(figures.begin(), figures.end(),
                                    [&](const ComparedFigure& one) { return one.path == path; });
-    if (!known) figures.push_back(described(path));
+    if (!known) figures.push_back(compared_figure(path));
   }
   return figures;
 }
@@ -199,7 +179,7 @@ std::vector<ComparedFigure> compared_figures(std::span<const std::string> more) 
 WithinRun within_run(const Run& run, const ComparedFigure& figure, double value) {
   constexpr std::uint64_t kSeed = 1;
   constexpr double kClumpedSamples = 30;  ///< assumed for a run without a series
-  if (figure.kind == FigureKind::count) return {std::sqrt(std::max(value, 1.0)), 2};
+  if (figure.unit == Unit::count) return {std::sqrt(std::max(value, 1.0)), 2};
   const std::vector<double> rates = measured(run, rate);
   const std::vector<double> series = series_of(run, figure.path);
   const auto center = mean(series);

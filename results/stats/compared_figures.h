@@ -5,7 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "results/stats/comparison.h"
+#include "results/file/model.h"
+#include "results/tables/units.h"
 
 namespace lockbench::results {
 
@@ -14,7 +15,7 @@ enum class Good { higher, lower, unknown };
 /// A figure that results are compared by.
 struct ComparedFigure {
   std::string path;
-  FigureKind kind = FigureKind::number;
+  Unit unit = Unit::number;
   Good good = Good::unknown;
 };
 

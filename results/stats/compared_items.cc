@@ -68,7 +68,7 @@ Difference difference_of(const Item& item) {
   Difference difference;
   difference.strategy = item.a->name;
   difference.figure = item.figure->path;
-  difference.kind = item.figure->kind;
+  difference.unit = item.figure->unit;
   difference.relative = item.relative;
   const double a = mean_of(item.of_a);
   const double b = mean_of(item.of_b);

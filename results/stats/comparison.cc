@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -135,41 +136,22 @@ void note_chance(std::size_t figures, ResultComparison& comparison) {
 }  // namespace
 
 std::string_view to_string(Gate::Outcome outcome) {
-  switch (outcome) {
-    case Gate::Outcome::kept:
-      return "kept";
-    case Gate::Outcome::not_excluded:
-      return "cannot be excluded";
-    case Gate::Outcome::regression:
-      return "regression";
-    case Gate::Outcome::not_measured:
-      return "not measured";
-  }
-  return "";
+  constexpr std::array<std::string_view, 4> kNames{"kept", "cannot be excluded", "regression",
+                                                   "not measured"};
+  return kNames.at(static_cast<std::size_t>(outcome));
 }
 
 std::string_view to_string(Finding finding) {
-  switch (finding) {
-    case Finding::none_shown:
-      return "no difference that can be shown";
-    case Finding::may_be_chance:
-      return "may be chance";
-    case Finding::better:
-      return "better";
-    case Finding::worse:
-      return "worse";
-    case Finding::higher:
-      return "higher";
-    case Finding::lower:
-      return "lower";
-    case Finding::cannot_tell:
-      return "too few repetitions to tell";
-    case Finding::not_in_a:
-      return "not measured in A";
-    case Finding::not_in_b:
-      return "not measured in B";
-  }
-  return "";
+  constexpr std::array<std::string_view, 9> kNames{"no difference that can be shown",
+                                                   "may be chance",
+                                                   "better",
+                                                   "worse",
+                                                   "higher",
+                                                   "lower",
+                                                   "too few repetitions to tell",
+                                                   "not measured in A",
+                                                   "not measured in B"};
+  return kNames.at(static_cast<std::size_t>(finding));
 }
 
 bool is_shown(Finding finding) {

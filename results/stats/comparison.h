@@ -10,6 +10,7 @@
 
 #include "results/file/model.h"
 #include "results/stats/regression.h"
+#include "results/tables/units.h"
 
 namespace lockbench::results {
 
@@ -32,15 +33,13 @@ std::string_view to_string(Finding finding);
 /// Whether the difference is significant.
 bool is_shown(Finding finding);
 
-enum class FigureKind { seconds, number, count };
-
 /// B against A. Where both have a positive value in every repetition, `a` and `b` are geometric
 /// means over the repetitions and `change` is b / a - 1; elsewhere arithmetic means and b - a. NaN
 /// where it was not measured.
 struct Difference {
   std::string strategy;
   std::string figure;  ///< see figures.h
-  FigureKind kind = FigureKind::number;
+  Unit unit = Unit::number;
   double a = 0, b = 0;
   bool relative = false;
   double change = 0;

@@ -26,12 +26,12 @@ constexpr double kMostOfAlarms = 0.9;
 constexpr double kPower = 0.8;
 
 double least_noise(const Item& item) {
-  if (item.relative && item.figure->kind != FigureKind::count) return kLeastNoise;
+  if (item.relative && item.figure->unit != Unit::count) return kLeastNoise;
   const double size = (mean_of(item.of_a) + mean_of(item.of_b)) / 2;
   // Counts scatter at least as in a Poisson distribution.
   if (item.relative) return std::exp(-size / 2);
-  return item.figure->kind == FigureKind::count ? std::sqrt(std::max(size, 0.0))
-                                                : kLeastNoise * std::abs(size);
+  return item.figure->unit == Unit::count ? std::sqrt(std::max(size, 0.0))
+                                          : kLeastNoise * std::abs(size);
 }
 
 /// Numbers of the repetitions of A and of B, over all items.
@@ -185,7 +185,7 @@ Scatter scatter_within(const Item& item, const StrategyRuns& strategy, const Val
   for (const auto& [repetition, value] : values) {
     const double plain = item.relative ? std::exp(value) : value;
     const WithinRun run = within_run(*strategy.runs.at(repetition), *item.figure, plain);
-    const bool is_count = item.figure->kind == FigureKind::count;
+    const bool is_count = item.figure->unit == Unit::count;
     const double scale = item.relative ? (is_count ? 1 / plain : 1) : is_count ? 1 : plain;
     within += std::pow(run.error * scale, 2) / size;
     between_runs += std::pow(kRunToRun * (item.relative ? 1 : plain), 2) / size;

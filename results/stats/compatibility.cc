@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -25,19 +24,11 @@ bool may_differ(std::string_view option) {
 
 constexpr std::size_t kLongestValue = 40;
 
-struct Shown {
-  std::string operator()(std::nullptr_t) const { return "none"; }
-  std::string operator()(bool value) const { return value ? "true" : "false"; }
-  std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
-  std::string operator()(double value) const { return fmt::format("{}", value); }
-  std::string operator()(const std::string& value) const { return value; }
-  std::string operator()(const std::vector<std::string>& value) const {
-    return fmt::format("{}", fmt::join(value, " "));
-  }
-};
-
 std::string shown(const std::string& text) { return clip(printable(text), kLongestValue); }
-std::string shown(const OptionValue& value) { return shown(std::visit(Shown{}, value)); }
+std::string shown(const OptionValue& value) {
+  const std::string text = value_text(value);
+  return text.empty() ? "none" : shown(text);
+}
 
 class Differences {
  public:

@@ -1,9 +1,11 @@
 #include "results/stats/figures.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <stdexcept>
+#include <utility>
 
 #include "results/file/fields.h"
 
@@ -88,6 +90,23 @@ Figure find_figure(const Run& run, std::string_view path) {
 
 std::optional<double> figure(const Run& run, std::string_view path) {
   return find_figure(run, path).value;
+}
+
+std::optional<Distribution Run::*> distribution_of(std::string_view path) {
+  const std::string_view group = path.substr(0, path.find('.'));
+  for (const auto& field : kRunDistributions) {
+    if (group == field.name) return field.member;
+  }
+  return std::nullopt;
+}
+
+std::optional<double> percentile_share(std::string_view path) {
+  constexpr std::array<std::pair<std::string_view, double>, 5> kShares{
+      {{".p50", 0.5}, {".p90", 0.9}, {".p95", 0.95}, {".p99", 0.99}, {".p999", 0.999}}};
+  for (const auto& [end, share] : kShares) {
+    if (path.ends_with(end)) return share;
+  }
+  return std::nullopt;
 }
 
 std::vector<Distribution::Bucket> all_buckets(const Distribution& distribution) {

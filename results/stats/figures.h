@@ -25,6 +25,11 @@ std::vector<Figure> figures(const Run& run);
 Figure find_figure(const Run& run, std::string_view path);
 std::optional<double> figure(const Run& run, std::string_view path);
 
+/// The distribution of a run that a figure such as "acquire.p99" belongs to.
+std::optional<Distribution Run::*> distribution_of(std::string_view path);
+/// 0.99 for such a percentile; nothing for other figures.
+std::optional<double> percentile_share(std::string_view path);
+
 /// Buckets of the complete and the censored samples together, growing: what the figures are over.
 std::vector<Distribution::Bucket> all_buckets(const Distribution& distribution);
 

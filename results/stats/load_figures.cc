@@ -80,12 +80,16 @@ std::optional<LoadFigure> StrategyLoads::figure(std::string_view load, std::size
   return LoadFigure{*middle, at_least};
 }
 
+std::vector<std::string> disturbances(const Run& run) {
+  std::vector<std::string> found;
+  for (const std::string& reason : run.generator.reasons) {
+    if (!reason.starts_with(kNotTheLoadAskedFor)) found.push_back(reason);
+  }
+  return found;
+}
+
 bool is_of_the_lock(const Run& run) {
-  const auto& reasons = run.generator.reasons;
-  return run.generator.valid ||
-         (!reasons.empty() &&
-          std::all_of(reasons.begin(), reasons.end(),
-                      [](const std::string& why) { return why.starts_with(kNotTheLoadAskedFor); }));
+  return run.generator.valid || (!run.generator.reasons.empty() && disturbances(run).empty());
 }
 
 std::optional<double> served_share(const std::vector<const Run*>& runs) {
@@ -113,11 +117,6 @@ std::optional<double> StrategyLoads::least_served(std::string_view load) const {
     if (served) least = std::min(least.value_or(1), *served);
   }
   return least;
-}
-
-bool StrategyLoads::promised_exclusion() const {
-  return std::none_of(runs.begin(), runs.end(),
-                      [](const Run* run) { return run->audit.verdict == Verdict::unprotected; });
 }
 
 bool StrategyLoads::broke_exclusion() const {
@@ -235,15 +234,13 @@ std::optional<double> overtakings(const StrategyLoads& strategy, std::string_vie
 }
 
 std::optional<double> violations_per_million(const StrategyLoads& strategy) {
-  std::uint64_t violations = 0;
-  double contended = 0;
+  std::uint64_t violations = 0, contended = 0;
   for (const Run* run : strategy.runs) {
     const Audit& audit = run->audit;
     violations += std::max({audit.lost_updates, audit.overlaps, audit.fence_regressions});
-    contended += static_cast<double>(audit.contended_grants);
+    contended += audit.contended_grants;
   }
-  if (contended == 0) return std::nullopt;
-  return std::min(1.0, poisson_upper_bound(static_cast<double>(violations)) / contended) * 1e6;
+  return most_per_million(violations, contended);
 }
 
 }  // namespace lockbench::results

@@ -17,8 +17,11 @@ inline constexpr double kServed = 0.95;
 /// A wait that is so many times the best one is a reason to avoid a lock.
 inline constexpr double kMuchLonger = 10;
 
-/// Whether its figures are those of the lock. Also of one that cannot keep up: waits count from the
-/// intended start.
+/// Reasons against a run's figures that are not the lock's. Clients that cannot keep up are none:
+/// waits count from the intended start.
+std::vector<std::string> disturbances(const Run& run);
+
+/// Whether its figures are those of the lock. Also of one that cannot keep up.
 bool is_of_the_lock(const Run& run);
 
 /// Of the sections that were wanted; nothing if none was. Clients that still wait at the end of a
@@ -52,7 +55,6 @@ struct StrategyLoads {
   /// The lowest over the points.
   std::optional<double> least_served(std::string_view load) const;
 
-  bool promised_exclusion() const;
   bool broke_exclusion() const;
   /// A lock in a store that broke exclusion in no run, of which one had enough contention to tell.
   bool is_safe() const;

@@ -1,8 +1,8 @@
 #include "results/stats/significance.h"
 
 #include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
-#include <numeric>
 #include <random>
 #include <stdexcept>
 
@@ -15,43 +15,6 @@ constexpr std::size_t kMostDivisions = 2000;
 /// Values looked at altogether, which bounds the time for results of any size.
 constexpr std::size_t kMostWork = 200'000'000;
 constexpr std::size_t kFewestDivisions = 400;
-
-/// The continued fraction of the incomplete beta function (Numerical Recipes, 6.4), by Lentz.
-double beta_fraction(double a, double b, double x) {
-  constexpr double kTiny = 1e-300;
-  const auto not_zero = [](double value) { return std::abs(value) < kTiny ? kTiny : value; };
-  double c = 1;
-  double d = 1 / not_zero(1 - (a + b) * x / (a + 1));
-  double result = d;
-  for (int i = 1; i <= 500; ++i) {
-    const double m = i;
-    const double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
-    d = 1 / not_zero(1 + even * d);
-    c = not_zero(1 + even / c);
-    result *= d * c;
-    const double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
-    d = 1 / not_zero(1 + odd * d);
-    c = not_zero(1 + odd / c);
-    result *= d * c;
-    if (std::abs(d * c - 1) < 1e-14) break;
-  }
-  return result;
-}
-
-double incomplete_beta(double a, double b, double x) {
-  if (x <= 0) return 0;
-  if (x >= 1) return 1;
-  const double front = std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) +
-                                a * std::log(x) + b * std::log1p(-x));
-  return x < (a + 1) / (a + b + 2) ? front * beta_fraction(a, b, x) / a
-                                   : 1 - front * beta_fraction(b, a, 1 - x) / b;
-}
-
-/// The probability of more than `t`, which is at least 0.
-double student_tail(double t, double degrees_of_freedom) {
-  return 0.5 * incomplete_beta(degrees_of_freedom / 2, 0.5,
-                               degrees_of_freedom / (degrees_of_freedom + t * t));
-}
 
 /// Whether there are more than `limit` ways to choose; their number if not.
 std::size_t ways_to_choose(std::size_t n, std::size_t k, std::size_t limit) {
@@ -77,15 +40,7 @@ double student_quantile(double p, double degrees_of_freedom) {
   if (!(p > 0 && p < 1 && degrees_of_freedom >= 1)) {
     throw std::invalid_argument("Student's quantile: 0 < p < 1, degrees of freedom from 1");
   }
-  if (p < 0.5) return -student_quantile(1 - p, degrees_of_freedom);
-  double low = 0;
-  double high = 1;
-  for (int i = 0; i < 200 && student_tail(high, degrees_of_freedom) > 1 - p; ++i) high *= 2;
-  for (int i = 0; i < 200 && high - low > 1e-12 * high; ++i) {
-    const double middle = (low + high) / 2;
-    (student_tail(middle, degrees_of_freedom) > 1 - p ? low : high) = middle;
-  }
-  return (low + high) / 2;
+  return boost::math::quantile(boost::math::students_t(degrees_of_freedom), p);
 }
 
 std::optional<Interval> mean_interval(std::span<const double> sample, double noise) {

@@ -25,9 +25,12 @@ double jain_index(std::span<const std::uint64_t> shares);
 
 /// Of a Poisson distribution, of which `events` were seen: the highest mean that gives no more than
 /// these with a probability of 5 %, and the lowest that gives no fewer. So bounds with a confidence
-/// of 95 %. Wilson and Hilferty's approximation (1931), within 0.5 % (from ten events on, for the
-/// lower one). Events need not be whole, for counts that were divided by their overdispersion.
+/// of 95 %: quantiles of a gamma distribution. Events need not be whole, for counts that were
+/// divided by their overdispersion.
 double poisson_upper_bound(double events);
 double poisson_lower_bound(double events);
+
+/// At most so many events in a million trials, with a confidence of 95 %; nothing without trials.
+std::optional<double> most_per_million(std::uint64_t events, std::uint64_t trials);
 
 }  // namespace lockbench::results

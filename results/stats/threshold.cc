@@ -48,19 +48,6 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
-/// With its unit.
-std::string human(const Figure& figure) {
-  switch (compared_figure(figure.path).kind) {
-    case FigureKind::seconds:
-      return human_seconds(*figure.value);
-    case FigureKind::count:
-      return human_count(*figure.value);
-    case FigureKind::number:
-      break;
-  }
-  return human_number(*figure.value);
-}
-
 /// Figures that contain the text come first ("p99", "acquire"), then those that differ least.
 std::vector<std::string> close_figures(std::string_view text, const std::vector<Figure>& known) {
   std::vector<std::pair<std::size_t, std::string>> ranked;
@@ -128,11 +115,6 @@ tl::expected<Threshold, std::string> threshold_of(std::string_view text) {
   return Threshold{std::string(text), std::move(*name), found->second, *bound};
 }
 
-/// Whether a lower bound of the figure cannot show that it holds.
-bool needs_an_upper_bound(Comparison comparison) {
-  return comparison != Comparison::greater && comparison != Comparison::greater_equal;
-}
-
 bool holds(double measured, Comparison comparison, double bound) {
   switch (comparison) {
     case Comparison::less:
@@ -162,22 +144,17 @@ tl::expected<Threshold, std::string> parse_threshold(std::string_view text) {
   });
 }
 
-std::vector<ThresholdOutcome> evaluate(const Threshold& threshold, std::span<const Run> runs) {
-  std::vector<ThresholdOutcome> outcomes;
-  for (const Run& run : runs) {
-    const Figure figure = find_figure(run, threshold.figure);
-    ThresholdOutcome outcome{run.strategy, run.repetition, figure.value, false, ""};
-    if (!figure.value) {
-      outcome.reason = fmt::format("{} was not measured", threshold.figure);
-    } else if (!holds(*figure.value, threshold.comparison, threshold.bound) ||
-               (figure.at_least && needs_an_upper_bound(threshold.comparison))) {
-      outcome.reason = fmt::format("{} is {}{}", threshold.figure,
-                                   figure.at_least ? "at least " : "", human(figure));
-    }
-    outcome.kept = outcome.reason.empty();
-    outcomes.push_back(std::move(outcome));
-  }
-  return outcomes;
+ThresholdOutcome evaluate(const Threshold& threshold, const Run& run) {
+  const Figure figure = find_figure(run, threshold.figure);
+  if (!figure.value) return {{}, fmt::format("{} was not measured", threshold.figure)};
+  // A lower bound shows only that a figure is large.
+  const bool kept = holds(*figure.value, threshold.comparison, threshold.bound) &&
+                    (!figure.at_least || threshold.wants_more());
+  if (kept) return {figure.value, ""};
+  const Unit unit = compared_figure(threshold.figure).unit;
+  return {figure.value,
+          fmt::format("{} is {}{}", threshold.figure, figure.at_least ? "at least " : "",
+                      human(*figure.value, unit))};
 }
 
 }  // namespace lockbench::results

@@ -1,11 +1,9 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
-#include <vector>
 
 #include "results/file/model.h"
 
@@ -19,6 +17,13 @@ struct Threshold {
   std::string figure;  ///< path of a number of a run, see figures.h
   Comparison comparison = Comparison::less;
   double bound = 0;  ///< durations in seconds
+
+  bool wants_less() const {
+    return comparison == Comparison::less || comparison == Comparison::less_equal;
+  }
+  bool wants_more() const {
+    return comparison == Comparison::greater || comparison == Comparison::greater_equal;
+  }
 };
 
 /// FIGURE OPERATOR NUMBER[UNIT], with < <= > >= == != and ns, us, ms, s, m, h. Needs no run:
@@ -27,14 +32,13 @@ struct Threshold {
 tl::expected<Threshold, std::string> parse_threshold(std::string_view text);
 
 struct ThresholdOutcome {
-  std::string strategy;
-  int repetition = 1;
   std::optional<double> measured;
-  bool kept = false;
   std::string reason;  ///< why it was not kept, in one line; else empty
+
+  bool kept() const { return reason.empty(); }
 };
 
-/// One outcome a run, in their order. A figure that the run does not have counts as missed.
-std::vector<ThresholdOutcome> evaluate(const Threshold& threshold, std::span<const Run> runs);
+/// A figure that the run does not have counts as missed.
+ThresholdOutcome evaluate(const Threshold& threshold, const Run& run);
 
 }  // namespace lockbench::results

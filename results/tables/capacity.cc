@@ -146,59 +146,60 @@ void add_sweep(const Capacity& capacity, std::string_view over, Lines& lines) {
   }
 }
 
-/// A step, or a point of a sweep, of a capacity.
+/// A step of a capacity, or a point of a sweep as one.
 struct StepRow {
   const Capacity* capacity;
-  const CapacityStep* step = nullptr;
-  const CapacitySweepPoint* point = nullptr;
-
-  const Distribution& acquire() const { return step != nullptr ? step->acquire : point->acquire; }
+  CapacityStep step;
+  std::string at{};  ///< "keys=2": of a sweep; else empty
 };
+
+StepRow row_of(const Capacity& capacity, const CapacitySweepPoint& point) {
+  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+  return {&capacity,
+          {.purpose = "sweep",
+           .rate = kUnknown,
+           .achieved = point.sections_per_second,
+           .acquire = point.acquire,
+           .server_cpu_share = kUnknown,
+           .generator_cpu_share = kUnknown},
+          fmt::format("{}={}", point.over, point.at)};
+}
 
 template <class T>
 auto of_step(T CapacityStep::*member) {
-  return
-      [member](const StepRow& row) -> Cell { return row.step ? Cell(row.step->*member) : Cell(); };
+  return [member](const StepRow& row) -> Cell { return row.step.*member; };
 }
 
 auto of_acquire(double Distribution::*figure) {
-  return [figure](const StepRow& row) { return figure_cell(row.acquire(), figure); };
+  return [figure](const StepRow& row) { return figure_cell(row.step.acquire, figure); };
+}
+
+/// Of a step alone.
+auto of_judgement(bool CapacityStep::*member, Tone if_true, Tone if_false) {
+  return [=](const StepRow& row) -> Cell {
+    if (!row.at.empty()) return {};
+    return {row.step.*member, row.step.*member ? if_true : if_false};
+  };
 }
 
 const std::vector<Field<StepRow>>& step_fields() {
   static const std::vector<Field<StepRow>> fields{
       {{"strategy", "", "strategy"}, [](const StepRow& row) { return row.capacity->strategy; }},
       {{"objective", "", "objective"},
-       [](const StepRow& row) { return row.step != nullptr ? row.capacity->objective : ""; }},
-      {{"purpose", "", "step"},
-       [](const StepRow& row) { return row.step != nullptr ? row.step->purpose : "sweep"; }},
-      {{"at", "", "at"},
-       [](const StepRow& row) {
-         return row.step != nullptr ? "" : fmt::format("{}={}", row.point->over, row.point->at);
-       }},
+       [](const StepRow& row) { return row.at.empty() ? row.capacity->objective : ""; }},
+      {{"purpose", "", "step"}, of_step(&CapacityStep::purpose)},
+      {{"at", "", "at"}, &StepRow::at},
       {{"offered_per_second", "", "offered /s", Unit::number}, of_step(&CapacityStep::rate)},
-      {{"sections_per_second", "", "served /s", Unit::number},
-       [](const StepRow& row) {
-         return row.step != nullptr ? row.step->achieved : row.point->sections_per_second;
-       }},
+      {{"sections_per_second", "", "served /s", Unit::number}, of_step(&CapacityStep::achieved)},
       {{"acquire_p50_seconds", "acquire", "p50", Unit::seconds}, of_acquire(&Distribution::p50)},
       {{"acquire_p99_seconds", "acquire", "p99", Unit::seconds}, of_acquire(&Distribution::p99)},
-      {{"met", "", "met"},
-       [](const StepRow& row) -> Cell {
-         if (row.step == nullptr) return {};
-         return {row.step->met, row.step->met ? Tone::good : Tone::bad};
-       }},
-      {{"valid", "", "valid"},
-       [](const StepRow& row) -> Cell {
-         if (row.step == nullptr) return {};
-         return {row.step->valid, row.step->valid ? Tone::plain : Tone::doubtful};
-       }},
+      {{"met", "", "met"}, of_judgement(&CapacityStep::met, Tone::good, Tone::bad)},
+      {{"valid", "", "valid"}, of_judgement(&CapacityStep::valid, Tone::plain, Tone::doubtful)},
       {{"server_cpu_share", "server", "CPU", Unit::share},
        of_step(&CapacityStep::server_cpu_share)},
       {{"generator_cpu_share", "generator", "CPU", Unit::share},
        of_step(&CapacityStep::generator_cpu_share)},
-      {{"reason", "", "reason"},
-       [](const StepRow& row) { return row.step != nullptr ? row.step->reason : ""; }},
+      {{"reason", "", "reason"}, of_step(&CapacityStep::reason)},
       {{"violated", "", "violated"}, [](const StepRow& row) { return row.capacity->violated; }},
   };
   return fields;
@@ -296,9 +297,9 @@ Table capacity_table(const std::vector<Capacity>& capacities) {
 Table step_table(const std::vector<Capacity>& capacities) {
   std::vector<StepRow> rows;
   for (const Capacity& capacity : capacities) {
-    for (const CapacityStep& step : capacity.steps) rows.push_back({&capacity, &step});
+    for (const CapacityStep& step : capacity.steps) rows.push_back({&capacity, step});
     for (const CapacitySweepPoint& point : capacity.sweep) {
-      rows.push_back({&capacity, nullptr, &point});
+      rows.push_back(row_of(capacity, point));
     }
   }
   return table_of(step_fields(), rows);

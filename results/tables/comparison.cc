@@ -12,23 +12,11 @@
 namespace lockbench::results {
 namespace {
 
-Unit unit_of(FigureKind kind) {
-  switch (kind) {
-    case FigureKind::seconds:
-      return Unit::seconds;
-    case FigureKind::count:
-      return Unit::count;
-    case FigureKind::number:
-      break;
-  }
-  return Unit::number;
-}
-
 /// "+12.3 %", "×41", "-8 µs".
 std::string human_change(double change, const Difference& difference) {
   if (!std::isfinite(change)) return "–";
   if (!difference.relative) {
-    return (change > 0 ? "+" : "") + human(change, unit_of(difference.kind));
+    return (change > 0 ? "+" : "") + human(change, difference.unit);
   }
   constexpr double kLargestPercentage = 9.995;
   // With few repetitions the end of an interval can be far off.
@@ -79,9 +67,8 @@ std::string why_not_kept(const Gate& gate, const Difference& one) {
       return fmt::format("{} of {} was not measured in B", one.figure, name(one.strategy));
     case Gate::Outcome::regression:
       return fmt::format("{} is {}: {} after {}, {} ({})", name(one.strategy),
-                         to_string(one.finding), human(one.b, unit_of(one.kind)),
-                         human(one.a, unit_of(one.kind)), human_change(one.change, one),
-                         human_interval(one));
+                         to_string(one.finding), human(one.b, one.unit), human(one.a, one.unit),
+                         human_change(one.change, one), human_interval(one));
     case Gate::Outcome::not_excluded:
       return fmt::format(
           "cannot be excluded for {}: {} ({}); these repetitions show {} with a power of 80 %",
@@ -96,7 +83,7 @@ std::string why_not_kept(const Gate& gate, const Difference& one) {
 Table comparison_table(const ResultComparison& comparison) {
   const auto figure = [](double Difference::*side) {
     return [side](const Difference& one) -> Cell {
-      return {one.*side, Tone::plain, human(one.*side, unit_of(one.kind))};
+      return {one.*side, Tone::plain, human(one.*side, one.unit)};
     };
   };
   const std::string interval = fmt::format("{:g} % interval", 100 * comparison.confidence);

@@ -25,13 +25,6 @@ Cell overhead_cell(const RenewalPoint& point) {
                       human((interval->high - interval->low) / 2, Unit::share))};
 }
 
-auto overhead_end(double Interval::*end) {
-  return [end](const RenewalPoint& point) -> std::optional<double> {
-    const auto& interval = point.overhead_interval;
-    return interval ? std::optional((*interval).*end) : std::nullopt;
-  };
-}
-
 const std::vector<Field<RenewalPoint>>& renewal_fields() {
   static const std::vector<Field<RenewalPoint>> fields{
       {{"strategy", "", "strategy", Unit::text, 0, Show::if_asked}, &RenewalPoint::strategy},
@@ -49,9 +42,9 @@ const std::vector<Field<RenewalPoint>>& renewal_fields() {
        &RenewalPoint::baseline_sections_per_second},
       {{"overhead", "", "overhead", Unit::share}, overhead_cell},
       {{"overhead_low", "", "overhead_low", Unit::share, 0, Show::if_asked},
-       overhead_end(&Interval::low)},
+       of(&RenewalPoint::overhead_interval, &Interval::low)},
       {{"overhead_high", "", "overhead_high", Unit::share, 0, Show::if_asked},
-       overhead_end(&Interval::high)},
+       of(&RenewalPoint::overhead_interval, &Interval::high)},
       {{"failures", "", "failures", Unit::count, 16}, &RenewalPoint::failures},
       {{"lost", "", "lost", Unit::count, 1}, &RenewalPoint::lost},
       {{"margin_min_seconds", "margin", "min", Unit::seconds, 2},

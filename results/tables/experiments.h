@@ -57,4 +57,10 @@ auto of(Distribution Row::*distribution, double Distribution::*figure) {
   return [=](const Row& row) { return figure_cell(row.*distribution, figure); };
 }
 
+/// An end of an interval, where there is one.
+template <class Row>
+auto of(std::optional<Interval> Row::*interval, double Interval::*end) {
+  return [=](const Row& row) { return row.*interval ? Cell((*(row.*interval)).*end) : Cell(); };
+}
+
 }  // namespace lockbench::results

@@ -18,6 +18,8 @@ struct TextStyle {
   bool color = false;                ///< ANSI colors
   bool ascii = false;                ///< for a locale without UTF-8: "us" for "µs"
   std::optional<std::size_t> width;  ///< of the terminal, in columns; nothing: unlimited
+  /// What shows the columns for which there is no room.
+  std::string_view remedy = "--columns all shows them";
 };
 
 /// A table for a terminal, with the lines `notes` below. If it does not fit into the width, it
@@ -28,6 +30,8 @@ std::string to_text(Table table, std::vector<std::string> notes, const TextStyle
 std::string styled(std::string_view text, const TextStyle& style);
 /// The same, in lines that fit the width.
 std::string folded(std::string_view text, const TextStyle& style);
+/// The escape code of the tone's color; empty for the plain one.
+std::string_view code_of(Tone tone);
 /// With the escape codes of the tone, if the style has colors.
 std::string colored(const std::string& text, Tone tone, const TextStyle& style);
 

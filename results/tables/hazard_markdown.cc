@@ -13,8 +13,7 @@ namespace {
 /// Columns that fit a page.
 constexpr std::size_t kMostColumns = 8;
 
-constexpr std::string_view kFine = "✓", kHarm = "✗", kStanding = "■", kLoss = "○", kNone = "·",
-                           kUnplayed = "–";
+constexpr std::string_view kFine = "✓", kNone = "·", kUnplayed = "–";
 
 /// Strategies with the same outcome in every scenario share a column.
 struct Strategies {
@@ -23,22 +22,9 @@ struct Strategies {
 };
 
 std::string text_of(const OutcomeWord& word, std::string_view suffix = {}) {
-  switch (word.kind) {
-    case OutcomeWord::Kind::fine:
-      return fmt::format("{}{}", kFine, suffix);
-    case OutcomeWord::Kind::harm:
-      return fmt::format("{} {}{}", kHarm, word.shown, suffix);
-    case OutcomeWord::Kind::standing:
-    case OutcomeWord::Kind::refusal:
-      return fmt::format("{} {}{}", kStanding, word.shown, suffix);
-    case OutcomeWord::Kind::loss:
-      return fmt::format("{} {}{}", kLoss, word.shown, suffix);
-    case OutcomeWord::Kind::unplayed:
-      return std::string(kUnplayed);
-    case OutcomeWord::Kind::none:
-      break;
-  }
-  return std::string(kNone);
+  if (word.tone == Tone::plain) return std::string(word.mark);
+  if (word.tone == Tone::good) return fmt::format("{}{}", word.mark, suffix);
+  return fmt::format("{} {}{}", word.mark, word.shown, suffix);
 }
 
 std::string text_of(const Hazard* cell) {
@@ -166,10 +152,9 @@ std::string legend_of(const std::vector<Hazard>& hazards) {
     const bool occurs = std::any_of(hazards.begin(), hazards.end(), [&](const Hazard& cell) {
       return cell.observed == word.outcome;
     });
-    if (!occurs || word.kind == OutcomeWord::Kind::fine) continue;
-    const bool has_word =
-        word.kind != OutcomeWord::Kind::none && word.kind != OutcomeWord::Kind::unplayed;
-    parts.push_back(fmt::format("{}{} {}", text_of(word), has_word ? ":" : "", word.meaning));
+    if (!occurs || word.tone == Tone::good) continue;
+    const std::string_view colon = word.tone == Tone::plain ? "" : ":";
+    parts.push_back(fmt::format("{}{} {}", text_of(word), colon, word.meaning));
   }
   if (std::any_of(hazards.begin(), hazards.end(), is_unstable)) {
     parts.emplace_back("~ plays ended differently");

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "results/file/option_values.h"
 #include "results/tables/outcomes.h"
 #include "results/tables/text.h"
 #include "results/tables/units.h"
@@ -82,7 +83,7 @@ std::string legend(const std::vector<Hazard>& hazards, const TextStyle& style) {
   std::string out;
   for (const OutcomeWord& word : outcome_words()) {
     if (!any(hazards, [&](const Hazard& one) { return one.observed == word.outcome; })) continue;
-    out += colored(padded(styled(word.shown, style), kCellWidth), tone_of(&word), style) +
+    out += colored(padded(styled(word.shown, style), kCellWidth), word.tone, style) +
            fmt::format("{}: {}\n", word.outcome, word.meaning);
   }
   if (any(hazards, [](const Hazard& one) { return outcome_suffix(one) == "!"; })) {
@@ -93,14 +94,6 @@ std::string legend(const std::vector<Hazard>& hazards, const TextStyle& style) {
 }
 
 std::string reason_of(const Hazard& hazard) { return evidence_text(hazard, "reason"); }
-
-std::string text_of(const OptionValue& value) {
-  if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "yes" : "no";
-  if (const auto* number = std::get_if<std::int64_t>(&value)) return std::to_string(*number);
-  if (const auto* number = std::get_if<double>(&value)) return fmt::format("{:.3f}", *number);
-  return "";
-}
 
 /// The strategies that failed in one scenario with the same outcome for the same reason.
 struct Failure {
@@ -187,7 +180,7 @@ std::string explain(const Hazard& hazard) {
     out += fmt::format("{:>9.3f} s  {}  {}\n", event.t, padded(event.who, width), event.what);
   }
   for (const auto& [name, value] : hazard.evidence) {
-    out += fmt::format("{}: {}\n", name, text_of(value));
+    out += fmt::format("{}: {}\n", name, value_text(value));
   }
   return printable_page(out, false);
 }

@@ -10,6 +10,7 @@
 #include "results/file/option_values.h"
 #include "results/stats/load_figures.h"
 #include "results/stats/tiers.h"
+#include "results/tables/text.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results {
@@ -23,14 +24,6 @@ std::string successor(const KnownFlaws& flaws, const std::string& strategy) {
   return found == flaws.end() ? "" : found->second.superseded_by;
 }
 
-Column column(std::string key, std::string group, std::string name, Unit unit, int rank) {
-  return {.key = std::move(key),
-          .group = std::move(group),
-          .name = std::move(name),
-          .unit = unit,
-          .rank = rank};
-}
-
 /// The runs of one strategy under one load.
 struct Row {
   const StrategyLoads* strategy = nullptr;
@@ -41,20 +34,20 @@ struct Row {
 using RowField = Field<Row>;
 
 RowField strategy_column() {
-  return {column("strategy", "", "strategy", Unit::text, 0),
+  return {{"strategy", "", "strategy"},
           [](const Row& row) { return row.strategy->strategy + (row.superseded ? kOld : ""); }};
 }
 
 /// Strategies that cannot be told apart by the figure that decides share one.
 RowField tier_column() {
-  return {column("tier", "", "tier", Unit::count, 2), [](const Row& row) -> Cell {
+  return {{"tier", "", "tier", Unit::count, 2}, [](const Row& row) -> Cell {
             if (row.tier == 0) return {};
             return row.tier;
           }};
 }
 
 RowField verdict_column() {
-  return {column("verdict", "", "verdict", Unit::text, 1), [](const Row& row) -> Cell {
+  return {{"verdict", "", "verdict", Unit::text, 1}, [](const Row& row) -> Cell {
             const Verdict verdict = worst_verdict(row.strategy->runs_of(row.load));
             return {to_string(verdict), verdict == Verdict::exclusive  ? Tone::good
                                         : verdict == Verdict::violated ? Tone::bad
@@ -82,21 +75,22 @@ std::vector<RowField> alone_fields(const std::vector<Load>& points) {
     const double rtt = points[point].rtt_seconds;
     const std::string where = rtt > 0 ? "RTT " + human_seconds(rtt) : "loopback";
     const std::string key = rtt > 0 ? "far" : "near";
-    fields.push_back(at_point(column(key + "_acquire_p50_seconds", where, "acquire", Unit::seconds,
-                                     2 + static_cast<int>(point)),
-                              point, "acquire.p50"));
-    fields.push_back(at_point(column(key + "_release_p50_seconds", where, "release", Unit::seconds,
-                                     6 + static_cast<int>(point)),
-                              point, "release.p50"));
+    const int rank = static_cast<int>(point);
+    fields.push_back(
+        at_point({key + "_acquire_p50_seconds", where, "acquire", Unit::seconds, 2 + rank}, point,
+                 "acquire.p50"));
+    fields.push_back(
+        at_point({key + "_release_p50_seconds", where, "release", Unit::seconds, 6 + rank}, point,
+                 "release.p50"));
   }
-  fields.push_back({column("round_trips_per_section", "round", "trips", Unit::number, 1),
+  fields.push_back({{"round_trips_per_section", "round", "trips", Unit::number, 1},
                     [](const Row& row) -> Cell { return round_trips(*row.strategy); }});
-  fields.push_back(at_point(column("commands_per_section", "cmds/", "sect.", Unit::number, 4), 0,
+  fields.push_back(at_point({"commands_per_section", "cmds/", "sect.", Unit::number, 4}, 0,
                             "commands_per_section"));
-  fields.push_back(at_point(column("bytes_per_section", "bytes/", "sect.", Unit::number, 5),
+  fields.push_back(at_point({"bytes_per_section", "bytes/", "sect.", Unit::number, 5},
                             points.size() - 1, "bytes_per_section"));
   fields.push_back(
-      at_point(column("server_cpu_seconds_per_section", "server", "CPU/sect.", Unit::seconds, 3), 0,
+      at_point({"server_cpu_seconds_per_section", "server", "CPU/sect.", Unit::seconds, 3}, 0,
                "server_cpu_seconds_per_section"));
   return fields;
 }
@@ -120,8 +114,8 @@ std::vector<RowField> demand_fields(const std::vector<Load>& points) {
     const std::string at = fmt::format("{}/s", human_number(points[point].rate.value_or(0)));
     const std::string key = fmt::format("point{}_", point + 1);
     const auto add = [&](const char* name, const char* path, int rank, bool says_share = false) {
-      fields.push_back(response(column(key + name + "_seconds", at, name, Unit::seconds, rank),
-                                point, path, says_share));
+      fields.push_back(response({key + name + "_seconds", at, name, Unit::seconds, rank}, point,
+                                path, says_share));
     };
     const bool last = point + 1 == points.size();
     add("p50", "acquire.p50", last ? 3 : 6);
@@ -129,8 +123,8 @@ std::vector<RowField> demand_fields(const std::vector<Load>& points) {
     if (!last) continue;
     add("p99.9", "acquire.p999", 5);
     fields.push_back(
-        response(column(key + "worst_client_p99_seconds", "worst", "client p99", Unit::seconds, 2),
-                 point, "fairness.by_client.worst_p99", false));
+        response({key + "worst_client_p99_seconds", "worst", "client p99", Unit::seconds, 2}, point,
+                 "fairness.by_client.worst_p99", false));
   }
   return fields;
 }
@@ -139,24 +133,23 @@ std::vector<RowField> closed_fields(const Result& result) {
   const bool one_key = workload_number(result, "keys").value_or(1) == 1;
   std::vector<RowField> fields{
       strategy_column(), tier_column(),
-      at_point(column("longest_wait_seconds", "longest", "wait", Unit::seconds, 1), 0,
+      at_point({"longest_wait_seconds", "longest", "wait", Unit::seconds, 1}, 0,
                "fairness.longest_wait_seconds"),
-      at_point(column("worst_client_p99_seconds", "worst", "client p99", Unit::seconds, 2), 0,
+      at_point({"worst_client_p99_seconds", "worst", "client p99", Unit::seconds, 2}, 0,
                "fairness.by_client.worst_p99"),
-      at_point(column("sections_per_second", "sections", "/s", Unit::number, 4), 0,
+      at_point({"sections_per_second", "sections", "/s", Unit::number, 4}, 0,
                "sections_per_second")};
   if (one_key) {
     fields.push_back(
-        {column("share_of_ideal", "of", "1/hold", Unit::share, 5),
+        {{"share_of_ideal", "of", "1/hold", Unit::share, 5},
          [](const Row& row) -> Cell { return share_of_ideal(*row.strategy, row.load); }});
   }
-  fields.push_back({column("handed_over_share", "handed", "over", Unit::share, 6),
+  fields.push_back({{"handed_over_share", "handed", "over", Unit::share, 6},
                     [](const Row& row) -> Cell { return handed_over(*row.strategy, row.load); }});
-  fields.push_back({column("overtakings_per_grant", "overtaken/", "grant", Unit::number, 7),
+  fields.push_back({{"overtakings_per_grant", "overtaken/", "grant", Unit::number, 7},
                     [](const Row& row) -> Cell { return overtakings(*row.strategy, row.load); }});
-  fields.push_back(
-      at_point(column("violations_per_million", "violations", "per M ≤", Unit::number, 3), 0,
-               "audit.violations_per_million"));
+  fields.push_back(at_point({"violations_per_million", "violations", "per M ≤", Unit::number, 3}, 0,
+                            "audit.violations_per_million"));
   fields.push_back(verdict_column());
   return fields;
 }
@@ -178,13 +171,7 @@ std::string title_of(const std::string& load, const std::vector<Load>& points) {
 constexpr std::size_t kMostNamed = 8;
 
 std::string listed(const std::vector<std::string>& names) {
-  if (names.size() > kMostNamed + 1) {
-    const std::vector<std::string> first(names.begin(), names.begin() + kMostNamed);
-    return fmt::format("{} and {} more", fmt::join(first, ", "), names.size() - kMostNamed);
-  }
-  if (names.size() < 2) return names.empty() ? "" : names.front();
-  const std::vector<std::string> first(names.begin(), names.end() - 1);
-  return fmt::format("{} and {}", fmt::join(first, ", "), names.back());
+  return results::listed(names, kMostNamed);
 }
 
 std::string bounded(const LoadFigure& figure) {

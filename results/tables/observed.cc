@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "results/tables/experiments.h"
 #include "results/tables/units.h"
 
 namespace lockbench::results {
@@ -16,117 +17,55 @@ Cell seen_count(const Observed& family, std::uint64_t count) {
   return cell;
 }
 
+auto of_count(std::uint64_t Observed::*count) {
+  return [count](const Observed& family) { return seen_count(family, family.*count); };
+}
+
 /// The same of what should not happen.
-Cell seen_evil(const Observed& family, std::uint64_t count) {
-  Cell cell = seen_count(family, count);
-  if (count > 0) cell.tone = Tone::bad;
-  return cell;
-}
-
-using FamilyField = Field<Observed>;
-
-std::optional<double> figure_of(const Distribution& distribution, double value) {
-  return distribution.count > 0 ? std::optional(value) : std::nullopt;
-}
-
-std::vector<FamilyField> family_counts() {
-  return {
-      {{.key = "store", .name = "store"}, &Observed::store},
-      {{.key = "family", .name = "family"}, &Observed::family},
-      {{.key = "source", .name = "source", .show = Show::if_asked}, &Observed::source},
-      {{.key = "accuracy", .name = "accuracy", .rank = 9}, &Observed::accuracy},
-      {{.key = "locks", .name = "locks", .unit = Unit::count, .rank = 8}, &Observed::locks},
-      {{.key = "acquisitions", .name = "acquired", .unit = Unit::count, .rank = 1},
-       [](const Observed& family) { return seen_count(family, family.acquisitions); }},
-      {{.key = "releases", .name = "released", .unit = Unit::count, .rank = 7},
-       [](const Observed& family) { return seen_count(family, family.releases); }},
-      {{.key = "renewals", .name = "renewed", .unit = Unit::count, .rank = 8, .show = Show::if_any},
-       [](const Observed& family) { return seen_count(family, family.renewals); }},
-      {{.key = "expired_while_held", .name = "expired", .unit = Unit::count, .rank = 1},
-       [](const Observed& family) { return seen_evil(family, family.expired_while_held); }},
-      {{.key = "undecided",
-        .name = "undecided",
-        .unit = Unit::count,
-        .rank = 6,
-        .show = Show::if_any},
-       [](const Observed& family) { return seen_count(family, family.undecided); }},
-      {{.key = "taken_over", .group = "taken", .name = "over", .unit = Unit::count, .rank = 2},
-       [](const Observed& family) { return seen_evil(family, family.taken_over); }},
-      {{.key = "owner_changed",
-        .group = "owner",
-        .name = "changed",
-        .unit = Unit::count,
-        .rank = 3,
-        .show = Show::if_any},
-       [](const Observed& family) { return seen_evil(family, family.owner_changed); }},
-      {{.key = "session_lost",
-        .group = "session",
-        .name = "lost",
-        .unit = Unit::count,
-        .rank = 4,
-        .show = Show::if_any},
-       [](const Observed& family) { return seen_evil(family, family.session_lost); }},
-      {{.key = "no_ttl",
-        .group = "without",
-        .name = "TTL",
-        .unit = Unit::count,
-        .rank = 3,
-        .show = Show::if_any},
-       [](const Observed& family) { return seen_evil(family, family.no_ttl); }},
-      {{.key = "held_now", .group = "held", .name = "now", .unit = Unit::count, .rank = 2},
-       &Observed::held_now},
-      {{.key = "waiting_now", .group = "waiting", .name = "now", .unit = Unit::count, .rank = 3},
-       &Observed::waiting_now},
+auto of_bad_count(std::uint64_t Observed::*count) {
+  return [count](const Observed& family) {
+    Cell cell = seen_count(family, family.*count);
+    if (family.*count > 0) cell.tone = Tone::bad;
+    return cell;
   };
 }
 
-std::vector<FamilyField> family_times() {
-  return {
-      {{.key = "hold_p50_seconds",
-        .group = "hold",
-        .name = "p50",
-        .unit = Unit::seconds,
-        .rank = 4},
-       [](const Observed& family) { return figure_of(family.hold, family.hold.p50); }},
-      {{.key = "hold_p99_seconds",
-        .group = "hold",
-        .name = "p99",
-        .unit = Unit::seconds,
-        .rank = 2},
-       [](const Observed& family) { return figure_of(family.hold, family.hold.p99); }},
-      {{.key = "wait_p99_seconds",
-        .group = "wait",
-        .name = "p99",
-        .unit = Unit::seconds,
-        .rank = 5,
-        .show = Show::if_any},
-       [](const Observed& family) {
-         return family.wait ? figure_of(*family.wait, family.wait->p99) : std::nullopt;
-       }},
-      {{.key = "margin_min_seconds",
-        .group = "smallest",
-        .name = "margin",
-        .unit = Unit::seconds,
-        .rank = 5},
-       &Observed::margin_min},
-      {{.key = "missed", .name = "missed", .unit = Unit::count, .rank = 6, .show = Show::if_any},
-       &Observed::missed},
-  };
-}
-
-const std::vector<FamilyField>& family_fields() {
-  static const std::vector<FamilyField> fields = [] {
-    std::vector<FamilyField> all = family_counts();
-    for (const FamilyField& field : family_times()) all.push_back(field);
-    return all;
-  }();
-  return fields;
-}
+const std::vector<Field<Observed>> family_fields{
+    {{"store", "", "store"}, &Observed::store},
+    {{"family", "", "family"}, &Observed::family},
+    {{"source", "", "source", Unit::text, 0, Show::if_asked}, &Observed::source},
+    {{"accuracy", "", "accuracy", Unit::text, 9}, &Observed::accuracy},
+    {{"locks", "", "locks", Unit::count, 8}, &Observed::locks},
+    {{"acquisitions", "", "acquired", Unit::count, 1}, of_count(&Observed::acquisitions)},
+    {{"releases", "", "released", Unit::count, 7}, of_count(&Observed::releases)},
+    {{"renewals", "", "renewed", Unit::count, 8, Show::if_any}, of_count(&Observed::renewals)},
+    {{"expired_while_held", "", "expired", Unit::count, 1},
+     of_bad_count(&Observed::expired_while_held)},
+    {{"undecided", "", "undecided", Unit::count, 6, Show::if_any}, of_count(&Observed::undecided)},
+    {{"taken_over", "taken", "over", Unit::count, 2}, of_bad_count(&Observed::taken_over)},
+    {{"owner_changed", "owner", "changed", Unit::count, 3, Show::if_any},
+     of_bad_count(&Observed::owner_changed)},
+    {{"session_lost", "session", "lost", Unit::count, 4, Show::if_any},
+     of_bad_count(&Observed::session_lost)},
+    {{"no_ttl", "without", "TTL", Unit::count, 3, Show::if_any}, of_bad_count(&Observed::no_ttl)},
+    {{"held_now", "held", "now", Unit::count, 2}, &Observed::held_now},
+    {{"waiting_now", "waiting", "now", Unit::count, 3}, &Observed::waiting_now},
+    {{"hold_p50_seconds", "hold", "p50", Unit::seconds, 4},
+     of(&Observed::hold, &Distribution::p50)},
+    {{"hold_p99_seconds", "hold", "p99", Unit::seconds, 2},
+     of(&Observed::hold, &Distribution::p99)},
+    {{"wait_p99_seconds", "wait", "p99", Unit::seconds, 5, Show::if_any},
+     [](const Observed& family) {
+       return family.wait ? figure_cell(*family.wait, &Distribution::p99) : Cell();
+     }},
+    {{"margin_min_seconds", "smallest", "margin", Unit::seconds, 5}, &Observed::margin_min},
+    {{"missed", "", "missed", Unit::count, 6, Show::if_any}, &Observed::missed},
+};
 
 }  // namespace
 
 Table observed_table(const Result& result) {
-  return table_of(family_fields(), result.observed.value());
+  return table_of(family_fields, result.observed.value());
 }
 
 std::vector<std::string> observed_lines(const Result& result) {

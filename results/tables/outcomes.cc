@@ -4,26 +4,24 @@
 
 namespace lockbench::results {
 
-using OutcomeKind = OutcomeWord::Kind;
-
 const std::vector<OutcomeWord>& outcome_words() {
   static const std::vector<OutcomeWord> words{
-      {"safe", "safe", "the fault did no harm", OutcomeKind::fine},
-      {"recovers", "back", "the lock recovered without help", OutcomeKind::fine},
-      {"double-grant", "double", "two clients held the lock at once", OutcomeKind::harm},
-      {"lost-update", "lost", "a stale write reached the protected counter", OutcomeKind::harm},
-      {"foreign-release", "freed", "a client released the lock of another", OutcomeKind::harm},
-      {"foreign-renewal", "renewed", "a client renewed the lock of another", OutcomeKind::harm},
-      {"stuck", "stuck", "no client can acquire the lock any more", OutcomeKind::standing},
-      {"self-deadlock", "self", "the holder waits for itself", OutcomeKind::standing},
-      {"unavailable", "down", "no client can acquire the lock during the fault",
-       OutcomeKind::standing},
+      {"safe", "safe", "the fault did no harm", Tone::good, 0, "✓"},
+      {"recovers", "back", "the lock recovered without help", Tone::good, 0, "✓"},
+      {"double-grant", "double", "two clients held the lock at once", Tone::bad, 3, "✗"},
+      {"lost-update", "lost", "a stale write reached the protected counter", Tone::bad, 3, "✗"},
+      {"foreign-release", "freed", "a client released the lock of another", Tone::bad, 3, "✗"},
+      {"foreign-renewal", "renewed", "a client renewed the lock of another", Tone::bad, 3, "✗"},
+      {"stuck", "stuck", "no client can acquire the lock any more", Tone::doubtful, 3, "■"},
+      {"self-deadlock", "self", "the holder waits for itself", Tone::doubtful, 2, "■"},
+      {"unavailable", "down", "no client can acquire the lock during the fault", Tone::doubtful, 2,
+       "■"},
       {"refused", "refused", "the strategy grants no lock rather than a doubtful one",
-       OutcomeKind::refusal},
+       Tone::doubtful, 1, "■"},
       {"known-loss", "knew", "the lock ran out, but its holder knew before another client got it",
-       OutcomeKind::loss},
-      {"not-applicable", "·", "does not apply to the strategy", OutcomeKind::none},
-      {"not-played", "unplayed", "lockbench cannot cause this fault here", OutcomeKind::unplayed},
+       Tone::doubtful, 1, "○"},
+      {"not-applicable", "·", "does not apply to the strategy", Tone::plain, 0, "·"},
+      {"not-played", "unplayed", "lockbench cannot cause this fault here", Tone::plain, 0, "–"},
   };
   return words;
 }
@@ -35,29 +33,11 @@ const OutcomeWord* find_outcome(std::string_view outcome) {
   return found == words.end() ? nullptr : &*found;
 }
 
-Tone tone_of(const OutcomeWord* word) {
-  if (word == nullptr) return Tone::doubtful;
-  switch (word->kind) {
-    case OutcomeKind::fine:
-      return Tone::good;
-    case OutcomeKind::harm:
-      return Tone::bad;
-    case OutcomeKind::standing:
-    case OutcomeKind::refusal:
-    case OutcomeKind::loss:
-      return Tone::doubtful;
-    case OutcomeKind::none:
-    case OutcomeKind::unplayed:
-      break;
-  }
-  return Tone::plain;
-}
+Tone tone_of(const OutcomeWord* word) { return word == nullptr ? Tone::doubtful : word->tone; }
 
 int gravity(std::string_view outcome) {
   const OutcomeWord* const word = find_outcome(outcome);
-  if (word == nullptr || word->kind == OutcomeKind::harm || outcome == "stuck") return 3;
-  if (word->kind == OutcomeKind::standing) return 2;
-  return word->kind == OutcomeKind::refusal || word->kind == OutcomeKind::loss ? 1 : 0;
+  return word == nullptr ? 3 : word->gravity;
 }
 
 bool does_harm(std::string_view outcome) { return gravity(outcome) > gravity("refused"); }

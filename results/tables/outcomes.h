@@ -11,17 +11,10 @@ namespace lockbench::results {
 
 /// An outcome of a hazard: how a cell shows it and how a legend explains it.
 struct OutcomeWord {
-  enum class Kind {
-    fine,
-    harm,      ///< exclusion or the data that it protects was violated
-    standing,  ///< work stands still
-    refusal,   ///< no lock rather than a doubtful one: safe, but not available
-    loss,      ///< the lock was lost, but its holder knew: safe if it stops then
-    none,      ///< the hazard does not concern the strategy
-    unplayed,  ///< the fault could not be caused
-  };
   std::string_view outcome, shown, meaning;
-  Kind kind;
+  Tone tone;              ///< plain: nothing was seen of the lock
+  int gravity;            ///< see below
+  std::string_view mark;  ///< in Markdown, which has no colors
 };
 
 /// All outcomes, the good ones first.

@@ -149,13 +149,6 @@ void compare_with_healthy(const Points& points, Lines& lines) {
   }
 }
 
-auto node_cost_end(double Interval::*end) {
-  return [end](const QuorumPoint& point) -> std::optional<double> {
-    const auto& interval = point.node_cost_interval;
-    return interval ? std::optional((*interval).*end) : std::nullopt;
-  };
-}
-
 const std::vector<Field<QuorumPoint>>& quorum_fields() {
   const auto slow = [](const QuorumPoint& point) -> Cell {
     if (point.slow == 0) return point.slow;
@@ -191,9 +184,9 @@ const std::vector<Field<QuorumPoint>>& quorum_fields() {
       {{"node_cost_seconds", "", "node_cost_seconds", Unit::seconds, 0, Show::if_asked},
        &QuorumPoint::node_cost_seconds},
       {{"node_cost_low_seconds", "", "node_cost_low_seconds", Unit::seconds, 0, Show::if_asked},
-       node_cost_end(&Interval::low)},
+       of(&QuorumPoint::node_cost_interval, &Interval::low)},
       {{"node_cost_high_seconds", "", "node_cost_high_seconds", Unit::seconds, 0, Show::if_asked},
-       node_cost_end(&Interval::high)},
+       of(&QuorumPoint::node_cost_interval, &Interval::high)},
       {{"violated", "", "violated", Unit::text, 6}, &QuorumPoint::violated},
   };
   return fields;

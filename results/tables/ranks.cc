@@ -22,10 +22,28 @@ Cell remark(const RankRow& row) {
   return {fmt::format("{}", fmt::join(words, ", ")), words.empty() ? Tone::plain : Tone::doubtful};
 }
 
-template <auto Member>
-Field<RankRow> rank_field(Column column) {
-  return {std::move(column), [](const RankRow& row) { return Cell(row.rank->*Member); }};
+template <class T>
+auto of_rank(T Rank::*member) {
+  return [member](const RankRow& row) -> Cell { return row.rank->*member; };
 }
+
+const std::vector<Field<RankRow>> rank_fields{
+    {{"run", "", "run", Unit::text, 3}, &RankRow::run},
+    {{"rank", "", "rank", Unit::count}, of_rank(&Rank::rank)},
+    {{"host", "", "host"}, of_rank(&Rank::host)},
+    {{"clients", "", "clients", Unit::count, 5}, of_rank(&Rank::clients)},
+    {{"share", "share of", "sections", Unit::share, 2}, of_rank(&Rank::share)},
+    {{"acquire_p50_seconds", "acquire", "p50", Unit::seconds, 1}, of_rank(&Rank::acquire_p50)},
+    {{"acquire_p99_seconds", "acquire", "p99", Unit::seconds, 1}, of_rank(&Rank::acquire_p99)},
+    {{"rtt_seconds", "added", "rtt", Unit::seconds, 4, Show::if_any}, of_rank(&Rank::rtt_seconds)},
+    {{"cpu_share", "host's", "CPU", Unit::share, 3}, of_rank(&Rank::cpu_share)},
+    {{"lag_p99_seconds", "lag", "p99", Unit::seconds, 4, Show::if_any},
+     of_rank(&Rank::lag_p99_seconds)},
+    {{"clock_offset_seconds", "clock", "offset", Unit::seconds, 6, Show::if_asked},
+     of_rank(&Rank::clock_offset_seconds)},
+    {{"clock_bound_seconds", "clock", "±", Unit::seconds, 2}, of_rank(&Rank::clock_bound_seconds)},
+    {{"remark", "", "", Unit::text, 0, Show::if_any}, remark},
+};
 
 }  // namespace
 
@@ -34,54 +52,7 @@ Table rank_table(const Result& result) {
   for (const Run& run : result.runs) {
     for (const Rank& rank : run.ranks) rows.push_back({name_of(run, result), &rank});
   }
-  return table_of<RankRow>(
-      {{{.key = "run", .name = "run", .rank = 3}, [](const RankRow& row) { return Cell(row.run); }},
-       rank_field<&Rank::rank>({.key = "rank", .name = "rank", .unit = Unit::count}),
-       rank_field<&Rank::host>({.key = "host", .name = "host"}),
-       rank_field<&Rank::clients>(
-           {.key = "clients", .name = "clients", .unit = Unit::count, .rank = 5}),
-       rank_field<&Rank::share>({.key = "share",
-                                 .group = "share of",
-                                 .name = "sections",
-                                 .unit = Unit::share,
-                                 .rank = 2}),
-       rank_field<&Rank::acquire_p50>({.key = "acquire_p50_seconds",
-                                       .group = "acquire",
-                                       .name = "p50",
-                                       .unit = Unit::seconds,
-                                       .rank = 1}),
-       rank_field<&Rank::acquire_p99>({.key = "acquire_p99_seconds",
-                                       .group = "acquire",
-                                       .name = "p99",
-                                       .unit = Unit::seconds,
-                                       .rank = 1}),
-       rank_field<&Rank::rtt_seconds>({.key = "rtt_seconds",
-                                       .group = "added",
-                                       .name = "rtt",
-                                       .unit = Unit::seconds,
-                                       .rank = 4,
-                                       .show = Show::if_any}),
-       rank_field<&Rank::cpu_share>(
-           {.key = "cpu_share", .group = "host's", .name = "CPU", .unit = Unit::share, .rank = 3}),
-       rank_field<&Rank::lag_p99_seconds>({.key = "lag_p99_seconds",
-                                           .group = "lag",
-                                           .name = "p99",
-                                           .unit = Unit::seconds,
-                                           .rank = 4,
-                                           .show = Show::if_any}),
-       rank_field<&Rank::clock_offset_seconds>({.key = "clock_offset_seconds",
-                                                .group = "clock",
-                                                .name = "offset",
-                                                .unit = Unit::seconds,
-                                                .rank = 6,
-                                                .show = Show::if_asked}),
-       rank_field<&Rank::clock_bound_seconds>({.key = "clock_bound_seconds",
-                                               .group = "clock",
-                                               .name = "±",
-                                               .unit = Unit::seconds,
-                                               .rank = 2}),
-       {{.key = "remark", .name = "", .rank = 0, .show = Show::if_any}, remark}},
-      rows);
+  return table_of(rank_fields, rows);
 }
 
 }  // namespace lockbench::results

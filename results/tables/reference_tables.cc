@@ -9,7 +9,6 @@
 #include <set>
 
 #include "results/file/option_values.h"
-#include "results/file/provenance.h"
 #include "results/tables/experiments.h"
 #include "results/tables/hazards.h"
 #include "results/tables/loads.h"
@@ -69,8 +68,20 @@ std::string quorum_findings(Experiment experiment) {
   return out;
 }
 
+/// "2 × CPU NAME, redis 7.0.15, lockbench 0.1.0 (05a4e27, Release), 2026-11-21": where the figures
+/// come from.
 std::string origin(const Result& result) {
-  return fmt::format("\n{}.\n", markdown_text(printable(origin_of(result))));
+  const Environment& machine = result.environment;
+  std::vector<std::string> words;
+  if (machine.cores > 0) words.push_back(fmt::format("{} × {}", machine.cores, machine.cpu));
+  for (const auto& [name, server] : machine.servers) {
+    words.push_back(fmt::format("{} {}", name, server.version));
+  }
+  words.push_back(fmt::format("lockbench {} ({}, {})", result.lockbench.version,
+                              result.lockbench.commit, result.lockbench.build_type));
+  words.push_back(result.started_at.substr(0, 10));
+  const std::string line = fmt::format("{}", fmt::join(words, ", "));
+  return fmt::format("\n{}.\n", markdown_text(printable(line)));
 }
 
 /// Whether a network was added to all its runs.

@@ -70,10 +70,7 @@ std::string details_of(const Capacity& capacity, const Look& look) {
   const std::string drawn = styled(chart(capacity), look.style);
   std::string text = fmt::format("\n{}{}\n", markdown ? "## " : "", capacity.strategy);
   if (!drawn.empty()) text += markdown ? fmt::format("\n```\n{}```\n\n", drawn) : drawn;
-  for (const std::string& line : findings(capacity)) {
-    text += markdown ? fmt::format("- {}\n", markdown_text(line)) : folded(line, look.style) + "\n";
-  }
-  return text;
+  return text + written({}, findings(capacity), look);
 }
 
 std::string hazards_of(const Result& result, const Look& look) {
@@ -82,21 +79,16 @@ std::string hazards_of(const Result& result, const Look& look) {
       markdown ? hazard_markdown(*result.hazards) : hazard_text(*result.hazards, look.style);
   const bool repeated = std::any_of(result.belief_gaps.begin(), result.belief_gaps.end(),
                                     [](const BeliefGap& gap) { return gap.seconds.size() > 1; });
-  const auto add = [&](const Table& table, const std::vector<std::string>& notes) {
-    text += "\n" + (markdown ? to_markdown(table, notes) : to_text(table, notes, look.style));
-  };
   // The gap of a single play is no distribution; its timeline shows it.
-  if (repeated) add(belief_gap_table(result.belief_gaps), {});
-  if (result.interrupted) add({}, {kInterrupted});
+  if (repeated) text += "\n" + written(belief_gap_table(result.belief_gaps), {}, look);
+  if (result.interrupted) text += "\n" + written({}, {kInterrupted}, look);
   return text;
 }
 
 /// Of a single run: with many, those that stand out are among the notes.
 std::string ranks_of(const Result& result, const Look& look) {
   if (result.runs.size() != 1 || result.runs.front().ranks.empty()) return {};
-  const Table table = shown(rank_table(result));
-  return "\n" + (look.format == Format::markdown ? to_markdown(table, {})
-                                                 : to_text(table, {}, look.style));
+  return "\n" + written(shown(rank_table(result)), {}, look);
 }
 
 /// A table for each load, and what follows from them.
@@ -105,16 +97,11 @@ std::string loads_of(const Result& result, const KnownFlaws& flaws, const Look& 
   std::string text;
   for (const TitledTable& one : load_tables(result, flaws)) {
     text += fmt::format("{}{}\n\n", markdown ? "## " : "", one.title);
-    text += markdown ? to_markdown(one.table, {}) : to_text(one.table, {}, look.style);
-    text += "\n";
+    text += written(one.table, {}, look) + "\n";
   }
-  for (const std::string& line : conclusions(result, flaws)) {
-    text += markdown ? fmt::format("- {}\n", markdown_text(line)) : folded(line, look.style) + "\n";
-  }
+  text += written({}, conclusions(result, flaws), look);
   const std::vector<std::string> below = notes(result);
-  if (!below.empty()) {
-    text += "\n" + (markdown ? to_markdown({}, below) : to_text({}, below, look.style));
-  }
+  if (!below.empty()) text += "\n" + written({}, below, look);
   return text;
 }
 
@@ -128,6 +115,11 @@ Table csv_columns(const Table& table) {
 
 }  // namespace
 
+std::string written(const Table& table, const std::vector<std::string>& lines, const Look& look) {
+  return look.format == Format::markdown ? to_markdown(table, lines)
+                                         : to_text(table, lines, look.style);
+}
+
 tl::expected<std::string, std::string> render(const Table& table,
                                               const std::vector<std::string>& notes,
                                               const Look& look) {
@@ -140,8 +132,7 @@ tl::expected<std::string, std::string> render(const Table& table,
     picked = look.format == Format::csv ? csv_columns(table) : shown(table);
   }
   if (look.format == Format::csv) return to_csv(picked);
-  return look.format == Format::markdown ? to_markdown(picked, notes)
-                                         : to_text(std::move(picked), notes, look.style);
+  return written(picked, notes, look);
 }
 
 tl::expected<std::string, std::string> render(const Result& result, const KnownFlaws& flaws,

@@ -22,7 +22,10 @@ struct Look {
 tl::expected<std::string, std::string> render(const Result& result, const KnownFlaws& flaws,
                                               const Look& look);
 
-/// A table with the lines below it in a format other than JSON.
+/// A table with the lines below it, or lines alone, as text or Markdown.
+std::string written(const Table& table, const std::vector<std::string>& lines, const Look& look);
+
+/// The same of the usual columns, or of those that were asked for; as CSV, the table alone.
 tl::expected<std::string, std::string> render(const Table& table,
                                               const std::vector<std::string>& notes,
                                               const Look& look);

@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "results/tables/text.h"
-#include "results/tables/units.h"
 
 namespace lockbench::results {
 namespace {
@@ -54,21 +53,6 @@ Cell finished(const Column& column, Cell cell) {
   }
   cell.text = printable(cell.text);
   return cell;
-}
-
-std::string human(double value, Unit unit) {
-  switch (unit) {
-    case Unit::seconds:
-      return human_seconds(value);
-    case Unit::count:
-      return human_count(value);
-    case Unit::share:
-      return std::isfinite(value) ? fmt::format("{:.1f} %", 100 * value) : "–";
-    case Unit::number:
-    case Unit::text:
-      break;
-  }
-  return human_number(value);
 }
 
 std::string title(const Column& column) {

@@ -11,9 +11,10 @@
 #include <variant>
 #include <vector>
 
+#include "results/tables/units.h"
+
 namespace lockbench::results {
 
-enum class Unit { text, seconds, count, number, share };
 enum class Tone { plain, good, bad, doubtful };
 
 /// When people see a column that they did not ask for.
@@ -98,9 +99,6 @@ Table table_of(const std::vector<Field<Row>>& fields, const std::vector<Row>& ro
   }
   return table;
 }
-
-/// "83 µs", "41.2k", "75.0 %", by the unit; "–" if it is not finite.
-std::string human(double value, Unit unit);
 
 /// In one line: "acquire p99"; "fair-", "ness" is "fairness".
 std::string title(const Column& column);

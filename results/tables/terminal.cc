@@ -13,11 +13,6 @@ namespace {
 constexpr std::string_view kGap = "  ";
 constexpr std::string_view kBold = "\x1b[1m", kReset = "\x1b[0m";
 
-std::string_view code_of(Tone tone) {
-  constexpr std::array<std::string_view, 4> kCodes{"", "\x1b[32m", "\x1b[31m", "\x1b[33m"};
-  return kCodes[static_cast<std::size_t>(tone)];
-}
-
 class Layout {
  public:
   Layout(Table table, const TextStyle& style) : table_(std::move(table)), style_(style) {
@@ -122,6 +117,11 @@ class Layout {
 
 }  // namespace
 
+std::string_view code_of(Tone tone) {
+  constexpr std::array<std::string_view, 4> kCodes{"", "\x1b[32m", "\x1b[31m", "\x1b[33m"};
+  return kCodes[static_cast<std::size_t>(tone)];
+}
+
 std::string styled(std::string_view text, const TextStyle& style) {
   return style.ascii ? ascii(text) : std::string(text);
 }
@@ -142,7 +142,7 @@ std::string to_text(Table table, std::vector<std::string> notes, const TextStyle
     const Layout layout(std::move(table), style);
     out = layout.text();
     if (!layout.left_out().empty()) {
-      notes.push_back(fmt::format("left out for lack of room (--columns all shows them): {}",
+      notes.push_back(fmt::format("left out for lack of room ({}): {}", style.remedy,
                                   fmt::join(layout.left_out(), ", ")));
     }
   }

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <numeric>
 #include <utility>
-#include <vector>
 
 namespace lockbench::results {
 namespace {
@@ -147,6 +146,28 @@ std::string fold(std::string_view line, std::size_t columns) {
     used += width;
   }
   return out;
+}
+
+std::string listed(const std::vector<std::string>& names, std::size_t most) {
+  // The last one takes no more room than "1 more".
+  const std::size_t shown = names.size() > most + 1 ? most : names.size();
+  std::string text;
+  for (std::size_t i = 0; i < shown; ++i) {
+    if (i > 0) text += i + 1 == names.size() ? " and " : ", ";
+    text += names[i];
+  }
+  if (shown < names.size()) text += " and " + std::to_string(names.size() - shown) + " more";
+  return text;
+}
+
+std::vector<std::string> split_at_commas(std::string_view text) {
+  std::vector<std::string> words;
+  while (true) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    words.emplace_back(text.substr(0, comma));
+    if (comma == text.size()) return words;
+    text.remove_prefix(comma + 1);
+  }
 }
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockbench::results {
 
@@ -29,6 +30,12 @@ std::string fold(std::string_view line, std::size_t columns);
 /// In ASCII, for terminals without UTF-8: "us" for "µs", "-" for "–", "?" for what has no
 /// substitute.
 std::string ascii(std::string_view text);
+
+/// "a, b and c"; of more than `most` names: "a, b and 7 more".
+std::string listed(const std::vector<std::string>& names, std::size_t most);
+
+/// The words between commas.
+std::vector<std::string> split_at_commas(std::string_view text);
 
 /// Levenshtein's distance, in bytes.
 std::size_t edit_distance(std::string_view a, std::string_view b);

@@ -66,4 +66,19 @@ std::string human_count(double count) {
   return std::abs(count) < 10000 ? fmt::format("{:.0f}", count) : human_number(count);
 }
 
+std::string human(double value, Unit unit) {
+  switch (unit) {
+    case Unit::seconds:
+      return human_seconds(value);
+    case Unit::count:
+      return human_count(value);
+    case Unit::share:
+      return std::isfinite(value) ? fmt::format("{:.1f} %", 100 * value) : std::string(kNoNumber);
+    case Unit::number:
+    case Unit::text:
+      break;
+  }
+  return human_number(value);
+}
+
 }  // namespace lockbench::results

@@ -16,10 +16,10 @@ constexpr Duration kJeopardyTick = std::chrono::milliseconds(20);
 /// later. No client is granted the lock while there is a guard that excludes it, and only an
 /// orderly release removes a guard: so the delay follows failures only, and is measured by the
 /// store's clock. The generation is the revision in which the guard was created.
-class Chubby : public QueuedLock {
+class Chubby : public LeaseQueueLock {
  public:
   explicit Chubby(const Context& context)
-      : QueuedLock(context), lock_delay_(context.options.lock_delay) {}
+      : LeaseQueueLock(context), lock_delay_(context.options.lock_delay) {}
 
  protected:
   std::optional<Duration> outlasts_by() const override { return lock_delay_; }

@@ -5,9 +5,9 @@ namespace lockbench::etcd {
 namespace {
 
 /// The mutex of etcd's own client: the client with the oldest key of the lock's prefix holds it.
-class Etcd : public QueuedLock {
+class Etcd : public LeaseQueueLock {
  public:
-  using QueuedLock::QueuedLock;
+  using LeaseQueueLock::LeaseQueueLock;
 
  protected:
   Looked enter(Place& place, const std::stop_token& stop) override {

@@ -17,13 +17,13 @@ constexpr std::size_t kMaxPending = 64;
 
 }  // namespace
 
-QueuedLock::QueuedLock(const Context& context)
+LeaseQueueLock::LeaseQueueLock(const Context& context)
     : context_(context),
       endpoint_(endpoints_of(context, parse_endpoint).front()),
       env_(context.env),
       etcd_(endpoint_, context.options.command_timeout, context.env) {}
 
-QueuedLock::~QueuedLock() {
+LeaseQueueLock::~LeaseQueueLock() {
   try {
     std::vector<std::shared_ptr<Session>> all;
     for (const auto& [seconds, session] : sessions_) all.push_back(session);
@@ -36,7 +36,7 @@ QueuedLock::~QueuedLock() {
   }
 }
 
-StoreResult<std::shared_ptr<Session>> QueuedLock::open_session(const AcquireRequest& request) {
+StoreResult<std::shared_ptr<Session>> LeaseQueueLock::open_session(const AcquireRequest& request) {
   auto session = std::make_shared<Session>();
   const TimePoint asked_at = env_.now();
   const auto own = add_lease(*session, request.ttl, request);
@@ -52,8 +52,8 @@ StoreResult<std::shared_ptr<Session>> QueuedLock::open_session(const AcquireRequ
   return session;
 }
 
-StoreResult<GrantedLease> QueuedLock::add_lease(Session& session, Duration ttl,
-                                                const AcquireRequest& request) {
+StoreResult<GrantedLease> LeaseQueueLock::add_lease(Session& session, Duration ttl,
+                                                    const AcquireRequest& request) {
   auto granted = etcd_.grant_lease(ceil_seconds(ttl), request.key, request.stop);
   if (granted) {
     session.leases.push_back(granted->id);
@@ -65,7 +65,7 @@ StoreResult<GrantedLease> QueuedLock::add_lease(Session& session, Duration ttl,
   return granted;
 }
 
-StoreResult<std::shared_ptr<Session>> QueuedLock::session_for(const AcquireRequest& request) {
+StoreResult<std::shared_ptr<Session>> LeaseQueueLock::session_for(const AcquireRequest& request) {
   const std::int64_t seconds = ceil_seconds(request.ttl);
   if (const auto known = sessions_.find(seconds); known != sessions_.end()) {
     const std::shared_ptr<Session> session = known->second;
@@ -78,16 +78,16 @@ StoreResult<std::shared_ptr<Session>> QueuedLock::session_for(const AcquireReque
   return opened;
 }
 
-bool QueuedLock::usable(const Session& session, const AcquireRequest&) {
+bool LeaseQueueLock::usable(const Session& session, const AcquireRequest&) {
   return session.state().valid_at(env_.now());
 }
 
-void QueuedLock::retire(const std::shared_ptr<Session>& session) {
+void LeaseQueueLock::retire(const std::shared_ptr<Session>& session) {
   session->retired = true;
   std::erase_if(sessions_, [&](const auto& known) { return known.second == session; });
 }
 
-void QueuedLock::end(Session& session, std::string_view key, const std::stop_token& stop) {
+void LeaseQueueLock::end(Session& session, std::string_view key, const std::stop_token& stop) {
   if (session.kept) session.kept->stop();
   // A lost session has no locks any more; the lease that outlives it expires by itself.
   if (session.kept && session.state().lost_at()) return;
@@ -98,19 +98,19 @@ void QueuedLock::end(Session& session, std::string_view key, const std::stop_tok
   }
 }
 
-void QueuedLock::give_up(Place& place, const std::stop_token& stop) {
+void LeaseQueueLock::give_up(Place& place, const std::stop_token& stop) {
   const auto session = std::exchange(place.session, nullptr);
   if (--session->places == 0 && session->retired) end(*session, place.lock, stop);
 }
 
-void QueuedLock::leave_later(Place& place, const std::stop_token& stop) {
+void LeaseQueueLock::leave_later(Place& place, const std::stop_token& stop) {
   const Place pending = place;
   retire(pending.session);
   give_up(place, stop);
   if (pending.session->places > 0 && pending_.size() < kMaxPending) pending_.push_back(pending);
 }
 
-void QueuedLock::leave_pending(const std::stop_token& stop) {
+void LeaseQueueLock::leave_pending(const std::stop_token& stop) {
   while (!pending_.empty()) {
     const Place& place = pending_.back();
     const bool gone = place.session->places == 0 || place.session->state().lost_at();
@@ -120,9 +120,10 @@ void QueuedLock::leave_pending(const std::stop_token& stop) {
 }
 
 /// One call of acquire(). Leaves nothing in the store unless the lock was granted.
-class QueuedLock::Acquisition {
+class LeaseQueueLock::Acquisition {
  public:
-  Acquisition(QueuedLock& lock, const AcquireRequest& request) : lock_(lock), request_(request) {}
+  Acquisition(LeaseQueueLock& lock, const AcquireRequest& request)
+      : lock_(lock), request_(request) {}
 
   Attempt try_once() {
     // Before each attempt, as this acquisition may be waiting behind one of those places.
@@ -229,13 +230,13 @@ class QueuedLock::Acquisition {
     place_ = {};
   }
 
-  QueuedLock& lock_;
+  LeaseQueueLock& lock_;
   const AcquireRequest& request_;
   Place place_;
   std::optional<std::string> behind_;
 };
 
-AcquireResult QueuedLock::acquire(const AcquireRequest& request) {
+AcquireResult LeaseQueueLock::acquire(const AcquireRequest& request) {
   Acquisition acquisition(*this, request);
   AcquireResult result =
       retry_after([&](std::uint32_t, Duration left) { return acquisition.wait(left); }, request,
@@ -244,7 +245,7 @@ AcquireResult QueuedLock::acquire(const AcquireRequest& request) {
   return result;
 }
 
-ReleaseResult QueuedLock::release(const Lease& lease) {
+ReleaseResult LeaseQueueLock::release(const Lease& lease) {
   const auto held = held_.find(lease.token);
   if (held == held_.end()) return {ReleaseOutcome::not_owner, {}};
   Place place = std::move(held->second);

@@ -46,11 +46,11 @@ struct Standing {
 /// is deleted. After a lost answer the session is retired and a new one begun: so a command that
 /// arrives late leaves a contender behind only for as long as the other locks of that session are
 /// held.
-class QueuedLock : public LockStrategy {
+class LeaseQueueLock : public LockStrategy {
  public:
   /// Uses the first etcd endpoint. Throws std::invalid_argument if there is none.
-  explicit QueuedLock(const Context& context);
-  ~QueuedLock() override;
+  explicit LeaseQueueLock(const Context& context);
+  ~LeaseQueueLock() override;
 
   StoreResult<void> connect() final { return etcd_.connect(); }
   AcquireResult acquire(const AcquireRequest& request) final;
@@ -74,7 +74,6 @@ class QueuedLock : public LockStrategy {
 
   Connection& etcd() { return etcd_; }
   Env& env() { return env_; }
-  const StrategyOptions& options() const { return context_.options; }
 
  private:
   class Acquisition;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "strategies/postgres/client/answers.h"
+#include "strategies/number.h"
 #include "strategies/postgres/client/names.h"
 #include "strategies/waiting/retry.h"
 
@@ -31,7 +31,7 @@ AcquireOutcome outcome_of_grant(Grant::Kind kind, bool may_wait) {
 
 }  // namespace
 
-StoreResult<void> QueueLock::prepare(const AcquireRequest& request, bool may_wait) {
+StoreResult<void> ServerQueueLock::prepare(const AcquireRequest& request, bool may_wait) {
   auto ready = session().use_schema(schema_of_key(request.key), request.key, request.stop);
   if (ready && may_wait) {
     ready = session().set_lock_timeout(milliseconds_until(request.deadline, env_.now()),
@@ -44,7 +44,7 @@ StoreResult<void> QueueLock::prepare(const AcquireRequest& request, bool may_wai
   return ready;
 }
 
-AcquireResult QueueLock::acquire(const AcquireRequest& request) {
+AcquireResult ServerQueueLock::acquire(const AcquireRequest& request) {
   AcquireResult result;
   result.attempts = 1;
   const bool may_wait = request.deadline > env_.now();
@@ -76,7 +76,7 @@ StoreResult<Grant> to_grant(const StoreResult<Answer>& answer, Session& session)
   switch (answer->kind) {
     case Answer::Kind::done: {
       if (answer->rows == 0 && answer->value.empty()) return Grant{.kind = Grant::Kind::taken};
-      const auto number = read_number(answer->value);
+      const auto number = parse_number<std::uint64_t>(answer->value);
       if (answer->rows != 1 || !number) return session.not_understood("a number", *answer);
       return Grant{.kind = Grant::Kind::granted, .fencing = *number};
     }

@@ -20,9 +20,9 @@ struct Grant {
 
 /// The part that locks share which wait in the server's queue and end with their session. Such a
 /// lease does not expire: it is lost when the connection turns out to be lost.
-class QueueLock : public LockStrategy {
+class ServerQueueLock : public LockStrategy {
  public:
-  explicit QueueLock(const Context& context) : env_(context.env) {}
+  explicit ServerQueueLock(const Context& context) : env_(context.env) {}
 
   AcquireResult acquire(const AcquireRequest& request) final;
   RenewResult renew(const Lease& /*lease*/, Duration /*ttl*/) final {

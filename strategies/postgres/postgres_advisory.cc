@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "strategies/endpoints.h"
-#include "strategies/postgres/client/answers.h"
 #include "strategies/postgres/client/names.h"
 #include "strategies/postgres/lock.h"
 #include "strategies/registry.h"
@@ -51,10 +50,10 @@ const Statements& statements(Mode mode) { return mode == Mode::shared ? shared :
 
 /// pg_advisory_lock on the client's session: waits at the server, first come first served, and ends
 /// with the session.
-class Advisory : public QueueLock {
+class Advisory : public ServerQueueLock {
  public:
   explicit Advisory(const Context& context)
-      : QueueLock(context),
+      : ServerQueueLock(context),
         session_(endpoints_of(context, parse_endpoint).front(), context.options.command_timeout,
                  env()) {}
 
@@ -71,12 +70,12 @@ class Advisory : public QueueLock {
       disown(lock, lease.key);
       return {ReleaseOutcome::failed, answer.error().message};
     }
-    const auto released = read_flag(answer->value);
-    if (answer->done() && !released) {
+    const bool released = answer->value == "t";
+    if (answer->done() && !released && answer->value != "f") {
       return {ReleaseOutcome::failed, session_.not_understood("t or f", *answer).value().message};
     }
     settle_doubts(lock, lease.key);
-    if (released.value_or(false)) return {ReleaseOutcome::released, {}};
+    if (released) return {ReleaseOutcome::released, {}};
     lease.state->mark_lost(env().now());
     return {ReleaseOutcome::not_owner, {}};
   }

@@ -1,4 +1,5 @@
 #include <array>
+#include <utility>
 
 #include "strategies/endpoints.h"
 #include "strategies/postgres/client/names.h"
@@ -45,6 +46,14 @@ class LeaseLock : public LockStrategy {
   StoreResult<void> connect() override { return session_.connect(); }
 
   AcquireResult acquire(const AcquireRequest& request) override {
+    // Before the attempts, since a refusal among those has no reason: this one needs it.
+    if (auto ready = prepare(request.key, request.stop); !ready) {
+      AcquireResult result;
+      result.outcome = outcome_of(ready.error(), request.stop);
+      result.attempts = 1;
+      result.reason = std::move(ready.error().message);
+      return result;
+    }
     return retry_with_token(
         request, env_, waiting_,
         [&](const AcquireRequest& once, Lease& lease) { return insert_or_take(once, lease); },
@@ -76,15 +85,20 @@ class LeaseLock : public LockStrategy {
     return granted;
   }
 
+  StoreResult<void> prepare(std::string_view key, const std::stop_token& stop) {
+    auto ready = session_.use_schema(schema_of_key(key), key, stop);
+    // The row itself was not touched.
+    if (!ready && ready.error().kind == StoreError::Kind::unanswered) {
+      ready.error().kind = StoreError::Kind::not_sent;
+    }
+    return ready;
+  }
+
   /// Whether the lease's row was changed. A row that another client keeps locked for longer than
   /// the session's lock_timeout counts as taken.
   StoreResult<bool> change(const Statement& statement, const Lease& lease,
                            const std::string& milliseconds, const std::stop_token& stop) {
-    auto ready = session_.use_schema(schema_of_key(lease.key), lease.key, stop);
-    if (!ready) {
-      ready.error().kind = StoreError::Kind::not_sent;
-      return tl::unexpected(ready.error());
-    }
+    if (auto ready = prepare(lease.key, stop); !ready) return tl::unexpected(ready.error());
     const std::array<std::string, 3> parameters{lease.key, lease.token, milliseconds};
     const auto answer = session_.call(statement, lease.key,
                                       std::span(parameters).first(milliseconds.empty() ? 2 : 3),

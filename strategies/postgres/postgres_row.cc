@@ -27,10 +27,10 @@ const Statement insert_row{.name = "INSERT",
 /// Locks the key's row by SELECT ... FOR UPDATE in a transaction that stays open while the lock is
 /// held. A transaction holds one lock, so that each can be released by itself; a client that holds
 /// several locks has as many connections.
-class Row : public QueueLock {
+class Row : public ServerQueueLock {
  public:
   explicit Row(const Context& context)
-      : QueueLock(context),
+      : ServerQueueLock(context),
         endpoint_(endpoints_of(context, parse_endpoint).front()),
         timeout_(context.options.command_timeout) {}
 

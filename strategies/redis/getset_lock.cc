@@ -1,7 +1,6 @@
 #include "strategies/redis/getset_lock.h"
 
-#include <charconv>
-
+#include "strategies/number.h"
 #include "strategies/redis/client/answers.h"
 
 namespace lockbench::redis {
@@ -52,10 +51,8 @@ StoreResult<bool> GetsetLock::give_back(const Lease& lease, const std::stop_toke
 }
 
 bool GetsetLock::has_passed(std::string_view value) {
-  std::int64_t expiry = 0;
-  const char* const end = value.data() + value.size();
-  const auto [stopped, error] = std::from_chars(value.data(), end, expiry);
-  return error == std::errc() && stopped == end && expiry < wall_milliseconds();
+  const auto expiry = parse_number<std::int64_t>(value);
+  return expiry && *expiry < wall_milliseconds();
 }
 
 std::vector<KnownHazard> getset_hazards() {

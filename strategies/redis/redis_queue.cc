@@ -42,7 +42,7 @@ constexpr std::string_view kQueue = ":queue", kLiveness = ":liveness", kNumbers 
 /// one, through a list on which it blocks, so that no wake-up is lost. Waiting clients send
 /// heartbeats. A client confirms its grant by asking again before the grant expires. Each request
 /// removes dead waiters and passes on a grant that was not confirmed.
-class Queue : public TokenLock {
+class ListQueue : public TokenLock {
  public:
   using TokenLock::TokenLock;
 
@@ -140,7 +140,7 @@ const Registration registration(Descriptor{
                              {"restart-fenced", HazardOutcome::unavailable}},
                             {kRenewed, kOneRedis, kKeyTtl},
                             {"pause-holding-fenced", "overrun-holding-fenced"}),
-    .make = construct<Queue>,
+    .make = construct<ListQueue>,
     .key_suffixes = {"", kQueue, kLiveness, kNumbers},
 });
 

@@ -25,8 +25,8 @@ NodeRequestPtr make_request(NodeRequest::Kind kind, const Lease& lease, Duration
 RedlockLock::RedlockLock(const Context& context, Order order)
     : env_(context.env),
       services_(context.services),
-      factory_(context.services.get_or_make<ConnectionFactory>(make_hiredis_factory)),
-      observer_(context.services.get<QuorumObserver>()),
+      factory_(context.services.get_or_make<ConnectionFactory>(make_connection_factory)),
+      observer_(context.services.get<StrategyObserver>()),
       order_(order),
       options_(context.options),
       waiting_(context.waiting),

@@ -101,7 +101,7 @@ class RedlockLock : public LockStrategy {
   Env& env_;
   Services& services_;
   ConnectionFactory& factory_;
-  QuorumObserver& observer_;
+  StrategyObserver& observer_;
   const Order order_;
   const StrategyOptions options_;
   const WaitPolicy waiting_;

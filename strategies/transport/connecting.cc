@@ -1,5 +1,3 @@
-#include "strategies/transport/connecting.h"
-
 #include <sys/un.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <utility>
 
 #include "strategies/transport/plain_socket.h"
+#include "strategies/transport/socket.h"
 #include "strategies/transport/socket_race.h"
 #include "strategies/transport/tls_transport.h"
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "strategies/transport/connecting.h"
-
 namespace lockbench {
 
 std::string describe(Transport::Status status, Duration timeout, Transport* transport) {
@@ -19,11 +17,6 @@ std::string describe(Transport::Status status, Duration timeout, Transport* tran
 
 std::string Connecting::too_late(Duration timeout) const {
   return "no connection within " + format_duration(timeout);
-}
-
-tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(
-    const SocketAddress& address, Duration timeout, const TlsSettings* tls) {
-  return begin_connecting(address, timeout, tls, resolve);
 }
 
 tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(const SocketAddress& address,

@@ -10,6 +10,7 @@
 
 #include "strategies/duration.h"
 #include "strategies/tls.h"
+#include "strategies/transport/lookup.h"
 
 namespace lockbench {
 
@@ -69,7 +70,8 @@ class Connecting {
 /// families. `timeout` becomes the socket's own timeout. `tls`: null: none; needed during this call
 /// only.
 tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(
-    const SocketAddress& address, Duration timeout, const TlsSettings* tls = nullptr);
+    const SocketAddress& address, Duration timeout, const TlsSettings* tls = nullptr,
+    const Resolver& resolver = resolve);
 
 /// For a connection that is begun after the stop: a clean-up, as after a lost answer, needs one.
 inline constexpr Duration kConnectAfterStop = std::chrono::milliseconds(40);

@@ -3,13 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <utility>
 
+#include "strategies/words.h"
+
 namespace lockbench {
 
 namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::array kWaitKinds{"poll"sv, "backoff"sv, "random"sv, "notify"sv, "queue"sv};
 
 /// [0, 1)
 double random_share(Env& env) { return static_cast<double>(env.random() >> 11) * 0x1p-53; }
@@ -41,21 +48,7 @@ Duration WaitPolicy::delay(std::uint32_t earlier_waits, Env& env) const {
   return share_of(std::min(doubled, static_cast<double>(max.count())), env);
 }
 
-std::string_view to_string(WaitKind kind) {
-  switch (kind) {
-    case WaitKind::poll:
-      return "poll";
-    case WaitKind::backoff:
-      return "backoff";
-    case WaitKind::random:
-      return "random";
-    case WaitKind::notify:
-      return "notify";
-    case WaitKind::queue:
-      return "queue";
-  }
-  return "?";
-}
+std::string_view to_string(WaitKind kind) { return word_of<WaitKind::queue>(kWaitKinds, kind); }
 
 std::string to_string(const WaitPolicy& policy) {
   switch (policy.kind) {

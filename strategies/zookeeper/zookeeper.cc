@@ -12,7 +12,7 @@ namespace {
 /// A queue of ephemeral sequential nodes. The client with the lowest number has the lock; each of
 /// the others watches the node ahead of it, so that a release wakes one client. Joining and reading
 /// the queue takes one round trip, as ZooKeeper keeps the order of a session's requests.
-class Queue : public NodeLock {
+class NodeQueue : public NodeLock {
  public:
   using NodeLock::NodeLock;
 
@@ -124,7 +124,7 @@ const Registration registration(Descriptor{
                .waiting = WaitPolicy::notify(),
                .waiting_choices = {}},
     .hazards = join_hazards({}, {kSessionHazards}),
-    .make = construct<Queue>,
+    .make = construct<NodeQueue>,
 });
 
 }  // namespace

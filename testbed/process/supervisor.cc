@@ -84,9 +84,8 @@ class AllSignalsBlocked {
 
 tl::expected<std::shared_ptr<Supervisor>, std::string> Supervisor::spawn(
     const std::filesystem::path& program, const std::filesystem::path& folder) {
-  // A socket, not two pipes: MSG_NOSIGNAL avoids SIGPIPE.
   std::array<int, 2> ends{};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
     return tl::unexpected(fmt::format("socketpair: {}", std::strerror(errno)));
   }
   const auto pid = spawn_process(program, folder, ends[1]);
@@ -98,7 +97,7 @@ tl::expected<std::shared_ptr<Supervisor>, std::string> Supervisor::spawn(
   try {
     return std::shared_ptr<Supervisor>(new Supervisor(*pid, ends[0]));
   } catch (const std::system_error& error) {
-    // Without its pipe the supervisor ends.
+    // Without its socket the supervisor ends.
     ::close(ends[0]);
     waitpid(*pid, nullptr, 0);
     return tl::unexpected(
@@ -163,7 +162,7 @@ tl::expected<void, std::string> Supervisor::stop(Handle process, std::chrono::mi
 }
 
 Supervisor::Answer Supervisor::ask(std::uint64_t id, const std::vector<std::string>& fields) {
-  const bool sent = send(wire::encode(fields));
+  const bool sent = wire::send(socket_, fields);
   std::unique_lock lock(mutex_);
   const auto answered = [&] { return gone_ || answers_.contains(id); };
   const bool in_time = sent && changed_.wait_for(lock, kAnswerWithin, answered);
@@ -178,27 +177,8 @@ Supervisor::Answer Supervisor::ask(std::uint64_t id, const std::vector<std::stri
                                                       : "the testbed's supervisor has ended");
 }
 
-bool Supervisor::send(const std::string& line) {
-  const std::lock_guard lock(write_mutex_);
-  std::size_t done = 0;
-  while (done < line.size()) {
-    const ssize_t sent = ::send(socket_, line.data() + done, line.size() - done, MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) return false;
-    done += static_cast<std::size_t>(sent);
-  }
-  return true;
-}
-
 void Supervisor::listen() {
-  wire::LineBuffer input;
-  std::array<char, 4096> bytes{};
-  while (true) {
-    const ssize_t got = recv(socket_, bytes.data(), bytes.size(), 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0 || !input.append({bytes.data(), static_cast<std::size_t>(got)})) break;
-    while (const auto line = input.next()) hear(wire::decode(*line));
-  }
+  while (const auto fields = wire::receive(socket_)) hear(*fields);
 }
 
 void Supervisor::hear(const std::vector<std::string>& fields) {

@@ -65,7 +65,6 @@ class Supervisor {
 
   std::uint64_t new_request();
   Answer ask(std::uint64_t id, const std::vector<std::string>& fields);
-  bool send(const std::string& line);
   void listen();
   void hear(const std::vector<std::string>& fields);
   void mark_gone();
@@ -73,8 +72,7 @@ class Supervisor {
   const pid_t pid_;
   const int socket_;
   std::mutex close_mutex_;
-  bool closed_ = false;     // under close_mutex_
-  std::mutex write_mutex_;  // keeps lines whole
+  bool closed_ = false;  // under close_mutex_
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   // Under mutex_:

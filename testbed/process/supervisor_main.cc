@@ -62,7 +62,8 @@ class Supervision {
   void stop_all();
 
  private:
-  bool read_commands();
+  /// False: the other side has closed the connection.
+  bool read_command();
   void obey(const std::vector<std::string>& fields);
   void start(const std::vector<std::string>& fields);
   void reap();
@@ -76,19 +77,12 @@ class Supervision {
   static void tell(const std::vector<std::string>& fields);
 
   int child_events_;  // a signalfd for SIGCHLD
-  wire::LineBuffer input_;
   std::map<std::uint64_t, Child> children_;
 };
 
 void Supervision::tell(const std::vector<std::string>& fields) {
-  const std::string line = wire::encode(fields);
-  std::size_t done = 0;
-  while (done < line.size()) {
-    const ssize_t written = write(STDOUT_FILENO, line.data() + done, line.size() - done);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // the other side is gone: stdin will show that too
-    done += static_cast<std::size_t>(written);
-  }
+  // If the other side is gone, stdin will show that too.
+  (void)wire::send(STDOUT_FILENO, fields);
 }
 
 Child* Supervision::find(const std::string& id) {
@@ -139,13 +133,10 @@ void Supervision::obey(const std::vector<std::string>& fields) {
   tell({"failed", id, "unknown command"});
 }
 
-bool Supervision::read_commands() {
-  std::array<char, 16384> bytes{};
-  const ssize_t got = read(STDIN_FILENO, bytes.data(), bytes.size());
-  if (got < 0 && errno == EINTR) return true;
-  if (got <= 0 || !input_.append({bytes.data(), static_cast<std::size_t>(got)})) return false;
-  while (const auto line = input_.next()) obey(wire::decode(*line));
-  return true;
+bool Supervision::read_command() {
+  const auto fields = wire::receive(STDIN_FILENO);
+  if (fields) obey(*fields);
+  return fields.has_value();
 }
 
 void Supervision::reap() {
@@ -194,7 +185,7 @@ void Supervision::serve() {
     }
     reap();
     kill_overdue();
-    if (ready > 0 && files[0].revents != 0) connected = read_commands();
+    if (ready > 0 && files[0].revents != 0) connected = read_command();
   }
 }
 

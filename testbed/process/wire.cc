@@ -1,74 +1,45 @@
 #include "testbed/process/wire.h"
 
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <string_view>
+
 namespace lockbench::testbed::wire {
 namespace {
 
-void append_escaped(std::string& line, std::string_view field) {
-  for (const char c : field) {
-    switch (c) {
-      case '\t':
-        line += "%t";
-        break;
-      case '\n':
-        line += "%n";
-        break;
-      case '%':
-        line += "%%";
-        break;
-      default:
-        line += c;
-    }
-  }
-}
-
-char unescaped(char code) {
-  switch (code) {
-    case 't':
-      return '\t';
-    case 'n':
-      return '\n';
-    default:
-      return code;
-  }
-}
+constexpr std::size_t kLongest = std::size_t{64} << 10;
 
 }  // namespace
 
-std::string encode(const std::vector<std::string>& fields) {
-  std::string line;
-  for (const std::string& field : fields) {
-    if (&field != &fields.front()) line += '\t';
-    append_escaped(line, field);
-  }
-  line += '\n';
-  return line;
+bool send(int socket, const std::vector<std::string>& fields) {
+  std::string message;
+  for (const std::string& field : fields) message.append(field).push_back('\0');
+  if (message.size() > kLongest) return false;
+  ssize_t sent = 0;
+  do {
+    sent = ::send(socket, message.data(), message.size(), MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  return sent == static_cast<ssize_t>(message.size());
 }
 
-std::vector<std::string> decode(std::string_view line) {
-  std::vector<std::string> fields(1);
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    if (line[i] == '\t') {
-      fields.emplace_back();
-    } else if (line[i] == '%' && i + 1 < line.size()) {
-      fields.back() += unescaped(line[++i]);
-    } else {
-      fields.back() += line[i];
-    }
+std::optional<std::vector<std::string>> receive(int socket) {
+  std::string message(kLongest, '\0');
+  ssize_t got = 0;
+  do {
+    got = ::recv(socket, message.data(), message.size(), 0);
+  } while (got < 0 && errno == EINTR);
+  if (got <= 0) return std::nullopt;
+  std::vector<std::string> fields;
+  std::string_view rest(message.data(), static_cast<std::size_t>(got));
+  while (!rest.empty()) {
+    const std::size_t end = rest.find('\0');
+    if (end == std::string_view::npos) return std::nullopt;
+    fields.emplace_back(rest.substr(0, end));
+    rest.remove_prefix(end + 1);
   }
   return fields;
-}
-
-bool LineBuffer::append(std::string_view bytes) {
-  bytes_ += bytes;
-  return bytes_.size() <= kMaxLine || bytes_.find('\n') <= kMaxLine;
-}
-
-std::optional<std::string> LineBuffer::next() {
-  const std::size_t end = bytes_.find('\n');
-  if (end == std::string::npos) return std::nullopt;
-  std::string line = bytes_.substr(0, end);
-  bytes_.erase(0, end + 1);
-  return line;
 }
 
 }  // namespace lockbench::testbed::wire

@@ -19,36 +19,12 @@ namespace lockbench::testbed {
 using asio::ip::tcp;
 using std::chrono::nanoseconds;
 
-Connections Connections::open_now() {
-  Connections result;
-  result.coming_ = false;
-  return result;
-}
-
-Connections Connections::from_now_on() {
-  Connections result;
-  result.open_ = false;
-  return result;
-}
-
-Connections Connections::number(std::uint64_t n) {
-  Connections result;
-  result.number_ = n;
-  return result;
-}
-
-Connections Connections::share(double part) const {
-  Connections result = *this;
-  result.share_ = part;
-  return result;
-}
-
-bool Connections::has(std::uint64_t number) const {
-  if (number_ != 0 && number != number_) return false;
+bool Connections::has(std::uint64_t connection) const {
+  if (number != 0 && connection != number) return false;
   const auto chosen_up_to = [&](std::uint64_t n) {
-    return std::floor(static_cast<double>(n) * share_);
+    return std::floor(static_cast<double>(n) * share);
   };
-  return chosen_up_to(number) > chosen_up_to(number - 1);
+  return chosen_up_to(connection) > chosen_up_to(connection - 1);
 }
 
 class ProxyLoop {

@@ -17,28 +17,17 @@ class ProxyLoop;
 
 enum class Direction { to_server, to_client, both };
 
-/// The connections of a proxy that a fault affects.
-class Connections {
- public:
-  /// Those open now and future ones.
-  static Connections all() { return {}; }
-  static Connections open_now();
-  static Connections from_now_on();
-  /// The nth that the proxy accepted, or will accept; counted from 1.
-  static Connections number(std::uint64_t n);
-  /// A share of them, from 0 to 1, spread evenly over their numbers: about n * part of any n in a
+/// The connections of a proxy that a fault affects: all, unless told otherwise.
+struct Connections {
+  bool open = true;          ///< those open now
+  bool new_ones = true;      ///< future ones
+  std::uint64_t number = 0;  ///< only the nth that the proxy accepted, or will accept; 0: any
+  /// A share of them, from 0 to 1, spread evenly over their numbers: about n * share of any n in a
   /// row.
-  Connections share(double part) const;
+  double share = 1;
 
-  bool concerns_open() const { return open_; }
-  bool concerns_coming() const { return coming_; }
-  bool has(std::uint64_t number) const;
+  bool has(std::uint64_t connection) const;
   bool operator==(const Connections&) const = default;
-
- private:
-  bool open_ = true, coming_ = true;
-  std::uint64_t number_ = 0;  // 0: any
-  double share_ = 1;
 };
 
 struct ProxyOptions {
@@ -91,28 +80,27 @@ class Proxy {
   /// Delays bytes, and the end of the stream, by at least this, in order. Bytes in transit keep
   /// their earlier delay. Connecting is not delayed: a connection is accepted at once.
   void delay(std::chrono::nanoseconds each_way, Direction direction = Direction::both,
-             const Connections& which = Connections::all());
+             const Connections& which = {});
 
   /// The other end has vanished: all bytes sent or in transit are lost, and neither side learns
   /// that a connection was closed. New connections are accepted, as the kernel would, and never
   /// answered, whichever the direction. heal() resets the connections that have lost anything.
-  void black_hole(Direction direction = Direction::both,
-                  const Connections& which = Connections::all());
+  void black_hole(Direction direction = Direction::both, const Connections& which = {});
 
   /// The clients' host has vanished: a black hole both ways in which the server's kernel gets no
   /// TCP acknowledgements and no answers to keepalive probes either, which a silent proxy would
   /// still send. The error says why the kernel refused that.
-  tl::expected<void, std::string> vanish(const Connections& which = Connections::all());
+  tl::expected<void, std::string> vanish(const Connections& which = {});
 
   /// The network is partitioned and TCP retransmits: nothing arrives, but nothing is lost, and
   /// heal() delivers all of it, however late. New connections are treated as in a black hole.
-  void hold(Direction direction = Direction::both, const Connections& which = Connections::all());
+  void hold(Direction direction = Direction::both, const Connections& which = {});
 
   /// Resets open connections at once, both ends.
-  void cut(const Connections& which = Connections::open_now());
+  void cut(const Connections& which = {.new_ones = false});
 
   /// Resets new connections as soon as they are accepted; open ones continue.
-  void refuse(const Connections& which = Connections::from_now_on());
+  void refuse(const Connections& which = {.open = false});
 
   /// Ends all faults, and returns to the permanent delay.
   void heal();

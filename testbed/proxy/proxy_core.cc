@@ -10,23 +10,10 @@ namespace {
 using asio::ip::tcp;
 using std::chrono::nanoseconds;
 
-/// What the rules do to a new connection.
-struct Reception {
-  Line to_server, to_client;
-  bool refused = false;
-
-  void follow(const Rule& rule) {
-    if (std::holds_alternative<Refusal>(rule.fault)) refused = true;
-    if (rule.concerns(Direction::to_server)) follow(rule, to_server);
-    if (rule.concerns(Direction::to_client)) follow(rule, to_client);
-  }
-
- private:
-  static void follow(const Rule& rule, Line& line) {
-    if (const auto* delay = std::get_if<nanoseconds>(&rule.fault)) line.delay = *delay;
-    if (const auto* obstacle = std::get_if<Obstacle>(&rule.fault)) line.obstacle = *obstacle;
-  }
-};
+void follow(const Rule& rule, Line& line) {
+  if (const auto* delay = std::get_if<nanoseconds>(&rule.fault)) line.delay = *delay;
+  if (const auto* obstacle = std::get_if<Obstacle>(&rule.fault)) line.obstacle = *obstacle;
+}
 
 void follow(const Rule& rule, ProxyWay& way) {
   if (const auto* delay = std::get_if<nanoseconds>(&rule.fault)) way.set_delay(*delay);
@@ -65,11 +52,15 @@ void ProxyCore::accept() {
 
 void ProxyCore::admit(tcp::socket client) {
   const std::uint64_t number = ++shared_.counts.accepted;
-  Reception reception{.to_server = {.delay = delay_}, .to_client = {.delay = delay_}};
+  Line to_server{.delay = delay_}, to_client{.delay = delay_};
+  bool refused = false;
   for (const Rule& rule : rules_) {
-    if (rule.which.has(number)) reception.follow(rule);
+    if (!rule.which.has(number)) continue;
+    if (std::holds_alternative<Refusal>(rule.fault)) refused = true;
+    if (rule.concerns(Direction::to_server)) follow(rule, to_server);
+    if (rule.concerns(Direction::to_client)) follow(rule, to_client);
   }
-  if (reception.refused) {
+  if (refused) {
     ++shared_.counts.refused;
     std::error_code ignored;
     client.set_option(tcp::socket::linger(true, 0), ignored);
@@ -77,8 +68,7 @@ void ProxyCore::admit(tcp::socket client) {
     return;
   }
   const auto connection = std::make_shared<ProxyConnection>(
-      std::move(client), shared_, reception.to_server, reception.to_client,
-      [this, number] { open_.erase(number); });
+      std::move(client), shared_, to_server, to_client, [this, number] { open_.erase(number); });
   open_.emplace(number, connection);
   connection->start();
 }
@@ -95,8 +85,8 @@ void ProxyCore::remember(const Rule& rule) {
 }
 
 void ProxyCore::apply(const Rule& rule) {
-  if (rule.which.concerns_coming()) remember(rule);
-  if (!rule.which.concerns_open() || std::holds_alternative<Refusal>(rule.fault)) return;
+  if (rule.which.new_ones) remember(rule);
+  if (!rule.which.open || std::holds_alternative<Refusal>(rule.fault)) return;
   for (const auto& connection : chosen(rule.which)) {
     if (rule.concerns(Direction::to_server)) follow(rule, connection->to_server());
     if (rule.concerns(Direction::to_client)) follow(rule, connection->to_client());
@@ -105,7 +95,7 @@ void ProxyCore::apply(const Rule& rule) {
 
 std::error_code ProxyCore::vanish(const Connections& which) {
   apply({which, Direction::both, Obstacle::black_hole});
-  if (!which.concerns_open()) return {};
+  if (!which.open) return {};
   for (const auto& connection : chosen(which)) {
     if (const std::error_code error = connection->deafen()) return error;
   }
@@ -121,25 +111,25 @@ std::vector<std::shared_ptr<ProxyConnection>> ProxyCore::chosen(const Connection
 }
 
 void ProxyCore::cut(const Connections& which) {
-  if (!which.concerns_open()) return;
+  if (!which.open) return;
   for (const auto& connection : chosen(which)) connection->abort();
 }
 
 void ProxyCore::heal() {
   rules_.clear();
-  for (const auto& connection : chosen(Connections::all())) connection->heal(delay_);
+  for (const auto& connection : chosen({})) connection->heal(delay_);
 }
 
 void ProxyCore::lead_to(std::uint16_t server) {
   shared_.server.port(server);
-  cut(Connections::open_now());
+  cut({});
 }
 
 void ProxyCore::close() {
   std::error_code ignored;
   acceptor_.close(ignored);
   pause_.cancel();
-  cut(Connections::all());
+  cut({});
 }
 
 }  // namespace lockbench::testbed

@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "testbed/servers/testbed.h"
+
 namespace lockbench::testbed {
 namespace {
 
@@ -163,6 +165,22 @@ tl::expected<TlsFiles, std::string> Authority::issue(std::string_view name, Flaw
   }
   if (!written) return tl::unexpected(written.error());
   return files;
+}
+
+tl::expected<std::vector<TlsFiles>, std::string> certify_members(Testbed& testbed,
+                                                                 std::string_view what,
+                                                                 std::size_t count) {
+  const auto folder = testbed.make_server_folder(what);
+  if (!folder) return tl::unexpected(folder.error());
+  const auto authority = Authority::make(*folder / "authority", testbed.account());
+  if (!authority) return tl::unexpected(authority.error());
+  std::vector<TlsFiles> all;
+  for (std::size_t i = 0; i < count; ++i) {
+    auto files = (*authority)->issue(fmt::format("member-{}", i + 1));
+    if (!files) return tl::unexpected(files.error());
+    all.push_back(*std::move(files));
+  }
+  return all;
 }
 
 }  // namespace lockbench::testbed

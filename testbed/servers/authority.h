@@ -2,15 +2,19 @@
 
 #include <openssl/types.h>
 
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
+#include <vector>
 
 #include "testbed/servers/account.h"
 
 namespace lockbench::testbed {
+
+class Testbed;
 
 /// PEM files of one side of TLS connections: whom it trusts, and how it proves who it is.
 struct TlsFiles {
@@ -53,5 +57,11 @@ class Authority {
   Owned<EVP_PKEY> key_;
   Owned<X509> certificate_;
 };
+
+/// For `count` members of a cluster, which let each other in and nobody else: certificates of an
+/// authority of their own, in a new folder that is called after `what`.
+tl::expected<std::vector<TlsFiles>, std::string> certify_members(Testbed& testbed,
+                                                                 std::string_view what,
+                                                                 std::size_t count);
 
 }  // namespace lockbench::testbed

@@ -73,18 +73,11 @@ tl::expected<std::vector<Member>, std::string> choose(const EtcdOptions& options
   return options.mesh->connect(peer_ports).map([&] { return members; });
 }
 
-/// Lets members in that an authority of their own has certified, and nobody else.
 tl::expected<void, std::string> certify(Testbed& testbed, std::vector<Member>& members) {
   if (members.size() == 1) return {};
-  const auto folder = testbed.make_server_folder("etcd-peers");
-  if (!folder) return tl::unexpected(folder.error());
-  const auto authority = Authority::make(*folder / "authority", testbed.account());
-  if (!authority) return tl::unexpected(authority.error());
-  for (Member& member : members) {
-    auto files = (*authority)->issue(member.name);
-    if (!files) return tl::unexpected(files.error());
-    member.peer_tls = *std::move(files);
-  }
+  auto files = certify_members(testbed, "etcd-peers", members.size());
+  if (!files) return tl::unexpected(files.error());
+  for (std::size_t i = 0; i < members.size(); ++i) members[i].peer_tls = std::move(files->at(i));
   return {};
 }
 

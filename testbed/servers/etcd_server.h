@@ -20,9 +20,8 @@ struct EtcdOptions {
   PortChooser choose_port = free_loopback_port;
 };
 
-/// An etcd of one member on free loopback ports, the first for its clients and the second for its
-/// peers; ready to be used, and as durable as etcd is by default. Its elections are quicker than by
-/// default, so that its shortest lease is of one second.
+/// An etcd of one member on a free loopback port; ready to be used, and as durable as etcd is by
+/// default. Its elections are quicker than by default, so that its shortest lease is of one second.
 tl::expected<std::unique_ptr<Server>, std::string> start_etcd(Testbed& testbed,
                                                               const EtcdOptions& options = {});
 

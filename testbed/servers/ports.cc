@@ -232,16 +232,4 @@ tl::expected<std::string, std::string> ask_until(std::uint16_t port, std::string
   }
 }
 
-tl::expected<std::string, std::string> ask_line(std::uint16_t port, std::string_view request,
-                                                std::chrono::milliseconds within,
-                                                const TlsFiles* tls) {
-  constexpr std::string_view kLineEnds = "\r\n";
-  const auto whole = [&](std::string_view text) {
-    return text.find_first_of(kLineEnds) != std::string_view::npos;
-  };
-  auto answer = ask_until(port, request, within, whole, tls);
-  if (answer) answer->resize(std::min(answer->size(), answer->find_first_of(kLineEnds)));
-  return answer;
-}
-
 }  // namespace lockbench::testbed

@@ -27,15 +27,6 @@ tl::expected<std::uint16_t, std::string> free_loopback_port();
 tl::expected<std::vector<std::uint16_t>, std::string> distinct_ports(const PortChooser& choose,
                                                                      std::size_t count);
 
-/// How long a Redis server that runs takes at most to answer.
-inline constexpr std::chrono::seconds kRedisAnswersWithin{1};
-
-/// Sends `request` to the port and returns the first line of the answer without its line end; an
-/// error when there is none within the time. By TLS if there are files for it. Thread-safe.
-tl::expected<std::string, std::string> ask_line(std::uint16_t port, std::string_view request,
-                                                std::chrono::milliseconds within,
-                                                const TlsFiles* tls = nullptr);
-
 /// Sends `request` to the port and returns what comes back until `whole` says that it is all there,
 /// or the other side closes; an error when neither happens within the time. By TLS if there are
 /// files for it. Thread-safe.

@@ -43,6 +43,9 @@ std::string redis_login_config(const Testbed& testbed);
 /// The port of a Redis or a Sentinel, likewise; with TLS also to other servers.
 std::string redis_port_config(std::uint16_t port, const TlsFiles* tls);
 
+/// How long a Redis server that runs takes at most to answer.
+inline constexpr std::chrono::seconds kRedisAnswersWithin{1};
+
 /// The answers to inline commands of the user who may do everything, with `whole` as in ask_until.
 tl::expected<std::string, std::string> ask_redis(
     const Server& server, std::string_view commands,

@@ -62,15 +62,9 @@ struct Voter {
 
 Done certify(Testbed& testbed, std::vector<Voter>& members) {
   if (members.size() == 1) return {};
-  const auto folder = testbed.make_server_folder("zookeeper-peers");
-  if (!folder) return tl::unexpected(folder.error());
-  const auto authority = Authority::make(*folder / "authority", testbed.account());
-  if (!authority) return tl::unexpected(authority.error());
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    auto files = (*authority)->issue(fmt::format("member-{}", i + 1));
-    if (!files) return tl::unexpected(files.error());
-    members[i].tls = *std::move(files);
-  }
+  auto files = certify_members(testbed, "zookeeper-peers", members.size());
+  if (!files) return tl::unexpected(files.error());
+  for (std::size_t i = 0; i < members.size(); ++i) members[i].tls = std::move(files->at(i));
   return {};
 }
 

@@ -1,4 +1,4 @@
-#include "strategies/postgres/client/answers.h"
+#include "strategies/number.h"
 #include "tests/fuzz/target.h"
 #include "watch/sources/postgres_look.h"
 #include "watch/sources/postgres_table.h"
@@ -9,10 +9,9 @@ namespace lockbench::fuzz {
 namespace {
 
 void read_values(std::string_view bytes) {
-  if (const auto number = postgres::read_number(bytes)) {
-    require(postgres::read_number(std::to_string(*number)) == number);
+  if (const auto number = parse_number<std::uint64_t>(bytes)) {
+    require(parse_number<std::uint64_t>(std::to_string(*number)) == number);
   }
-  static_cast<void>(postgres::read_flag(bytes));
   if (const auto look = watch::read_look(bytes)) require(look->locks.size() <= watch::kMostLocks);
   if (const auto tables = watch::read_table_look(bytes, 2)) require(tables->size() == 2);
   static_cast<void>(watch::parse_lock_table(bytes));

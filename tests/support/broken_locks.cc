@@ -317,7 +317,7 @@ const Descriptor& broken_lock(Flaw flaw) {
 std::unique_ptr<redis::Connection> connection_to(const Context& context, Env& env) {
   const auto endpoint = redis::parse_endpoint(context.endpoints.find("redis")->second.front());
   if (!endpoint) throw std::invalid_argument(endpoint.error());
-  return context.services.get_or_make<redis::ConnectionFactory>(redis::make_hiredis_factory)
+  return context.services.get_or_make<redis::ConnectionFactory>(redis::make_connection_factory)
       .make(*endpoint, context.options.command_timeout, env);
 }
 

@@ -74,7 +74,8 @@ struct HoardsWakeups : Flawed {
   redis::NotificationHub& hub() {
     using redis::ConnectionFactory, redis::NotificationHub;
     return context_.services.get_or_make<NotificationHub>([&] {
-      auto& factory = context_.services.get_or_make<ConnectionFactory>(redis::make_hiredis_factory);
+      auto& factory =
+          context_.services.get_or_make<ConnectionFactory>(redis::make_connection_factory);
       return std::make_shared<NotificationHub>(
           redis::parse_endpoint(context_.endpoints.find("redis")->second.front()).value(),
           context_.options.command_timeout, factory, make_service_env(context_.services));

@@ -7,6 +7,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -16,6 +17,16 @@ namespace {
 constexpr int kPatienceSeconds = 10;
 
 }  // namespace
+
+double metric_on(const std::string& page, const std::string& series) {
+  double value = -1;
+  const std::size_t at = page.find("\n" + series);
+  if (at == std::string::npos) return value;
+  const std::size_t end = page.find('\n', at + 1);
+  const std::size_t begin = page.rfind(' ', end) + 1;
+  std::from_chars(page.data() + begin, page.data() + std::min(end, page.size()), value);
+  return value;
+}
 
 RawConnection::RawConnection(std::uint16_t port)
     : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {

@@ -13,6 +13,9 @@ struct HttpReply {
 /// GETs a path from the loopback; no answer within some seconds is none.
 HttpReply http_get(std::uint16_t port, const std::string& path);
 
+/// Of the first series on a page of metrics that begins like this; -1 if there is none.
+double metric_on(const std::string& page, const std::string& series);
+
 /// One connection to the loopback, over which anything can be sent.
 class RawConnection {
  public:

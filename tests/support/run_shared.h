@@ -23,13 +23,10 @@ class RunUnderTest {
              .seed = 1,
              .make_env = std::move(make_env),
              .recorder = loadgen::Recorder(clients, nodes),
-             .services = {},
              .audit = loadgen::Audit(1),
              .handoff = loadgen::HandoffTracker(1),
              .used = loadgen::UsedKeys(1 + clients),
-             .demand = nullptr,
-             .counter = std::move(counter),
-             .schedule = nullptr} {}
+             .counter = std::move(counter)} {}
 
   loadgen::RunShared& shared() { return run_; }
   loadgen::Workload& workload() { return workload_; }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <stdexcept>
 #include <utility>
 
@@ -44,14 +45,23 @@ std::string text_of(const redisReply& reply) {
   return lines;
 }
 
-std::vector<std::string> lines_of(std::string_view text) {
-  std::vector<std::string> lines;
-  while (!text.empty()) {
-    const std::size_t end = text.find('\n');
-    lines.emplace_back(text.substr(0, end));
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+/// 1700000000.123456 [0 127.0.0.1:4242] "SET" "key" "1": quotes in words are escaped.
+SeenCommand parse(const std::string& line) {
+  SeenCommand command{.database = std::atoi(line.c_str() + line.find('[') + 1), .words = {}};
+  std::size_t at = line.find("] \"");
+  while (at != std::string::npos) {
+    at = line.find('"', at);
+    if (at == std::string::npos) break;
+    std::size_t end = at + 1;
+    while (end < line.size() && line[end] != '"') end += line[end] == '\\' ? 2 : 1;
+    command.words.push_back(line.substr(at + 1, end - at - 1));
+    at = end + 1;
   }
-  return lines;
+  if (command.words.empty()) throw std::runtime_error("MONITOR said " + line);
+  std::string& name = command.words.front();
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return command;
 }
 
 }  // namespace
@@ -89,6 +99,18 @@ std::unique_ptr<testbed::Server> own_redis(testbed::RedisOptions options) {
 
 std::uint16_t closed_port() { return or_throw(testbed::free_loopback_port()); }
 
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.emplace_back(line);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
 void ContextDeleter::operator()(redisContext* context) const { redisFree(context); }
 
 RedisProbe::RedisProbe(std::uint16_t port, int database) : context_(connect_to(port)) {
@@ -124,6 +146,13 @@ void RedisProbe::remove(const std::vector<std::string>& keys) {
   ask(command);
 }
 
+long long RedisProbe::calls_of(std::string_view command) {
+  const std::string stats = ask({"INFO", "commandstats"});
+  const std::string line = fmt::format("cmdstat_{}:calls=", command);
+  const std::size_t at = stats.find(line);
+  return at == std::string::npos ? 0 : std::atoll(stats.c_str() + at + line.size());
+}
+
 int RedisProbe::other_connections() {
   return static_cast<int>(lines_of(ask({"CLIENT", "LIST"})).size()) - 1;
 }
@@ -133,13 +162,13 @@ RedisMonitor::RedisMonitor(std::uint16_t port) : marker_(port), context_(connect
   if (!reply || reply->type != REDIS_REPLY_STATUS) throw std::runtime_error("MONITOR was refused");
 }
 
-std::vector<std::string> RedisMonitor::take(bool with_scripts) {
+std::vector<SeenCommand> RedisMonitor::read(bool with_scripts) {
   // Answered when all has arrived that clients sent before, even those that do not wait for
   // answers.
   marker_.ask({"ECHO", "arrived"});
   const std::string mark = fmt::format("mark-{}", ++marks_);
   marker_.ask({"ECHO", mark});
-  std::vector<std::string> words;
+  std::vector<SeenCommand> commands;
   // Bounded by the mark, which has been sent, and by the time-out of each read.
   while (true) {
     void* raw = nullptr;
@@ -147,18 +176,20 @@ std::vector<std::string> RedisMonitor::take(bool with_scripts) {
       throw std::runtime_error("MONITOR fell silent");
     }
     const ReplyPtr reply(static_cast<redisReply*>(raw));
-    // 1700000000.123456 [0 127.0.0.1:4242] "SET" "key" "1"
     const std::string line = text_of(*reply);
-    if (line.find(mark) != std::string::npos) return words;
-    const std::size_t begin = line.find("] \"");
-    if (begin == std::string::npos || line.ends_with(R"("ECHO" "arrived")")) continue;
+    if (line.find(mark) != std::string::npos) return commands;
+    if (line.ends_with(R"("ECHO" "arrived")")) continue;
     if (!with_scripts && line.find(" lua] ") != std::string::npos) continue;
-    if (line.find("] \"AUTH\"") != std::string::npos) continue;
-    std::string word = line.substr(begin + 3, line.find('"', begin + 3) - begin - 3);
-    std::transform(word.begin(), word.end(), word.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-    words.push_back(std::move(word));
+    commands.push_back(parse(line));
   }
+}
+
+std::vector<std::string> RedisMonitor::names_of(const std::vector<SeenCommand>& commands) {
+  std::vector<std::string> names;
+  for (const SeenCommand& command : commands) {
+    if (command.words.front() != "AUTH") names.push_back(command.words.front());
+  }
+  return names;
 }
 
 }  // namespace lockbench::test

@@ -32,6 +32,9 @@ std::unique_ptr<testbed::Server> own_redis(testbed::RedisOptions options = {});
 /// Where nobody listens.
 std::uint16_t closed_port();
 
+/// Without the ends of the lines.
+std::vector<std::string> lines_of(std::string_view text);
+
 struct ContextDeleter {
   void operator()(redisContext* context) const;
 };
@@ -53,6 +56,8 @@ class RedisProbe {
   /// Nothing for a key that does not expire or is not there.
   std::optional<std::chrono::milliseconds> time_to_live(const std::string& key);
   void remove(const std::vector<std::string>& keys);
+  /// How often the server has carried out the command ("del") since its start.
+  long long calls_of(std::string_view command);
   /// How many connections there are, this one apart.
   int other_connections();
 
@@ -60,18 +65,26 @@ class RedisProbe {
   ContextPtr context_;
 };
 
+/// One command as the server saw it.
+struct SeenCommand {
+  int database = 0;
+  std::vector<std::string> words;  ///< the first in capitals
+};
+
 /// Sees every command that reaches a server, by MONITOR. For one thread.
 class RedisMonitor {
  public:
   explicit RedisMonitor(std::uint16_t port);
-  /// The first words, in capitals, of what came since the last call; what scripts did apart, and
-  /// logins.
-  std::vector<std::string> take() { return take(false); }
+  /// What came since the last call, in full; what scripts did apart.
+  std::vector<SeenCommand> take_whole() { return read(false); }
+  /// The first words of that, logins apart.
+  std::vector<std::string> take() { return names_of(read(false)); }
   /// Those that scripts called too.
-  std::vector<std::string> take_with_scripts() { return take(true); }
+  std::vector<std::string> take_with_scripts() { return names_of(read(true)); }
 
  private:
-  std::vector<std::string> take(bool with_scripts);
+  std::vector<SeenCommand> read(bool with_scripts);
+  static std::vector<std::string> names_of(const std::vector<SeenCommand>& commands);
 
   RedisProbe marker_;
   ContextPtr context_;

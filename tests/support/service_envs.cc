@@ -10,7 +10,7 @@ namespace lockbench::test {
 class ServiceEnvs::World : public ForwardingEnv {
  public:
   World(std::unique_ptr<Env> system, ServiceEnvs& worlds)
-      : ForwardingEnv(*system), system_(std::move(system)), worlds_(worlds) {}
+      : ForwardingEnv(std::move(system)), worlds_(worlds) {}
 
   CommandFate before_command(const CommandInfo& command) override {
     worlds_.begin(command);
@@ -22,7 +22,6 @@ class ServiceEnvs::World : public ForwardingEnv {
   }
 
  private:
-  std::unique_ptr<Env> system_;
   ServiceEnvs& worlds_;
 };
 

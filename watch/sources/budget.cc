@@ -19,6 +19,14 @@ bool Budget::spend(std::uint64_t commands, TimePoint now) {
   return true;
 }
 
+bool Budget::spend_when_possible(std::uint64_t commands, Env& env, const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    if (spend(commands, env.now())) return true;
+    env.wait(nullptr, next(commands, env.now()), stop);
+  }
+  return false;
+}
+
 TimePoint Budget::next(std::uint64_t commands, TimePoint now) {
   refill(now);
   const double lacking = static_cast<double>(commands) - held_;

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 
 #include "strategies/duration.h"
+#include "strategies/env.h"
 
 namespace lockbench::watch {
 
@@ -15,6 +17,8 @@ class Budget {
 
   /// All of them, or none.
   bool spend(std::uint64_t commands, TimePoint now);
+  /// Waits until so many can be spent, and spends them. False: a stop came first.
+  bool spend_when_possible(std::uint64_t commands, Env& env, const std::stop_token& stop);
   /// For what must be sent, such as the first commands of a connection.
   void owe(std::uint64_t commands) { held_ -= static_cast<double>(commands); }
   /// When so many can be spent, at the present rate.

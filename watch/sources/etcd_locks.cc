@@ -108,7 +108,7 @@ Sighting EtcdLocks::sighting(const std::string& name, const Lock& lock, TimePoin
   bool open = true;
   for (const auto& [created, contender] : lock.queue) {
     const Party party{.owner = contender.owner, .shared = contender.shared};
-    // Those who share it hold it until somebody wants it alone.
+    // Shared requests at the head of the queue hold it together.
     open = open && (seen.holders.empty() || (contender.shared && seen.holders.front().shared));
     if (!open) {
       waiting.push_back(party);

@@ -1,17 +1,15 @@
-#include "watch/sources/etcd_source.h"
-
 #include <algorithm>
-#include <atomic>
-#include <deque>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "strategies/etcd/client/connection.h"
+#include "strategies/etcd/client/endpoint.h"
 #include "strategies/etcd/client/watch.h"
-#include "watch/sources/budget.h"
 #include "watch/sources/etcd_locks.h"
-#include "watch/sources/outages.h"
 #include "watch/sources/patterns.h"
+#include "watch/sources/server_source.h"
+#include "watch/sources/sources.h"
 
 namespace lockbench::watch {
 namespace {
@@ -87,8 +85,8 @@ class EtcdWatch {
         const auto place = etcd_place_of(entry);
         if (!place || known.size() >= kMost) return;
         const bool likely = place->shape == Shape::etcd_queue || sounds_like_lock(entry.name);
-        const std::string pattern = generalised(place->lock);
-        if (likely && known.insert(pattern).second) sink.proposed(display_, pattern, place->shape);
+        std::string pattern = generalised(place->lock);
+        if (likely && known.insert(pattern).second) sink.proposed(std::move(pattern));
       });
       if (!read) return tl::unexpected(std::move(read.error()));
       outages.restored();
@@ -104,8 +102,7 @@ class EtcdWatch {
     std::string from = prefix;
     // A page is one command of the budget; keys without end would be too many to follow anyway.
     for (std::uint64_t pages = 0; pages <= request_.most_locks / kPage; ++pages) {
-      wait_for_budget(stop);
-      if (stop.stop_requested()) return true;
+      if (!budget_.spend_when_possible(1, env_, stop)) return true;
       auto page = connection_.read(prefix, from, kPage, revision, stop);
       if (!page) return tl::unexpected(std::move(page.error()));
       if (revision == 0) revision = page->revision;
@@ -114,12 +111,6 @@ class EtcdWatch {
       from = page->entries.back().name + '\0';
     }
     return false;
-  }
-
-  void wait_for_budget(const std::stop_token& stop) {
-    while (!budget_.spend(1, env_.now()) && !stop.stop_requested()) {
-      env_.wait(nullptr, budget_.next(1, env_.now()), stop);
-    }
   }
 
   void tell(Sighting seen, Sink& sink) {
@@ -229,10 +220,8 @@ class EtcdWatch {
 
 }  // namespace
 
-std::unique_ptr<Source> make_etcd_source(etcd::Endpoint endpoint, const Request& request) {
-  std::string display = endpoint.display();
-  return std::make_unique<ServerSource<EtcdWatch, etcd::Endpoint>>(std::move(endpoint),
-                                                                   std::move(display), request);
+Made make_etcd_source(const Urls& urls, const Request& request) {
+  return one_server<EtcdWatch>("etcd", urls, request, etcd::parse_endpoint);
 }
 
 }  // namespace lockbench::watch

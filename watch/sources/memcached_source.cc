@@ -1,28 +1,27 @@
-#include "watch/sources/memcached_source.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
 #include "strategies/memcached/client/connection.h"
-#include "watch/sources/budget.h"
+#include "strategies/memcached/client/endpoint.h"
 #include "watch/sources/memcached_book.h"
-#include "watch/sources/outages.h"
+#include "watch/sources/server_source.h"
+#include "watch/sources/sources.h"
 
 namespace lockbench::watch {
 namespace {
 
-/// A look at each key, one after the other, again and again.
-class MemcachedSource : public Source {
+/// One connection's time of watching: a look at each key, one after the other, again and again.
+class MemcachedWatch {
  public:
-  MemcachedSource(memcached::Endpoint endpoint, const Request& request)
-      : endpoint_(std::move(endpoint)),
-        display_(endpoint_.display()),
+  MemcachedWatch(const memcached::Endpoint& endpoint, const Request& request, Env& env,
+                 Budget& budget)
+      : display_(endpoint.display()),
         request_(request),
-        env_(make_system_env(0), sent_),
-        budget_(request.budget) {
+        env_(env),
+        budget_(budget),
+        connection_(endpoint, request.command_timeout, env) {
     // Each look costs the server little, but more than these would show nothing new.
     constexpr Duration kShortest = std::chrono::milliseconds(10);
     const double rounds = request_.budget / static_cast<double>(request_.keys.size());
@@ -30,26 +29,37 @@ class MemcachedSource : public Source {
                                      std::chrono::duration<double>(1 / std::max(rounds, 1e-3))));
   }
 
-  tl::expected<void, std::string> reach(const std::stop_token& stop) override {
-    memcached::Connection connection(endpoint_, request_.command_timeout, env_);
-    const auto looked = connection.glance(request_.keys.front(), stop);
+  /// Connects, and checks that the server can be asked without touching a key.
+  StoreResult<void> begin(const std::stop_token& stop) {
+    budget_.owe(1);
+    auto looked = connection_.glance(request_.keys.front(), stop);
     if (looked) return {};
-    const bool old = looked.error().kind == StoreError::Kind::rejected;
-    return tl::unexpected(old ? looked.error().message + ": memcached 1.6 or newer is needed"
-                              : looked.error().message);
-  }
-
-  void run(Sink& sink, const std::stop_token& stop) override {
-    Outages outages(sink, display_, env_);
-    sink.facts(facts());
-    while (!stop.stop_requested()) {
-      memcached::Connection connection(endpoint_, request_.command_timeout, env_);
-      auto ended = watch(connection, sink, outages, stop);
-      if (!ended && !stop.stop_requested()) outages.lost(ended.error().message, stop);
+    StoreError error = std::move(looked.error());
+    if (error.kind == StoreError::Kind::rejected) {
+      error.message += ": memcached 1.6 or newer is needed";
     }
+    return tl::unexpected(std::move(error));
   }
 
-  std::uint64_t commands() const override { return sent_.load(std::memory_order_relaxed); }
+  StoreResult<void> run(Sink& sink, Outages& outages, const std::stop_token& stop) {
+    sink.facts(facts());
+    MemcachedBook book;
+    while (!stop.stop_requested()) {
+      const TimePoint begun_at = env_.now();
+      for (const std::string& key : request_.keys) {
+        if (!budget_.spend_when_possible(1, env_, stop)) return {};
+        const TimePoint asked_at = env_.now();
+        const auto item = connection_.glance(key, stop);
+        if (!item) return tl::unexpected(item.error());
+        const TimePoint now = env_.now();
+        budget_.answered(now - asked_at, now);
+        outages.restored();
+        sink.seen(display_, book.looked(key, *item, asked_at, now));
+      }
+      env_.wait(nullptr, begun_at + every_, stop);
+    }
+    return {};
+  }
 
  private:
   SourceFacts facts() const {
@@ -64,43 +74,22 @@ class MemcachedSource : public Source {
                        "as memcached counts in seconds"}};
   }
 
-  StoreResult<void> watch(memcached::Connection& connection, Sink& sink, Outages& outages,
-                          const std::stop_token& stop) {
-    MemcachedBook book;
-    while (!stop.stop_requested()) {
-      const TimePoint begun_at = env_.now();
-      for (const std::string& key : request_.keys) {
-        while (!budget_.spend(1, env_.now()) && !stop.stop_requested()) {
-          env_.wait(nullptr, budget_.next(1, env_.now()), stop);
-        }
-        if (stop.stop_requested()) return {};
-        const TimePoint asked_at = env_.now();
-        const auto item = connection.glance(key, stop);
-        if (!item) return tl::unexpected(item.error());
-        const TimePoint now = env_.now();
-        budget_.answered(now - asked_at, now);
-        outages.restored();
-        sink.seen(display_, book.looked(key, *item, asked_at, now));
-      }
-      env_.wait(nullptr, begun_at + every_, stop);
-    }
-    return {};
-  }
-
-  const memcached::Endpoint endpoint_;
   const std::string display_;
-  const Request request_;
-  std::atomic<std::uint64_t> sent_ = 0;
-  CountingEnv env_;
-  Budget budget_;
+  const Request& request_;
+  Env& env_;
+  Budget& budget_;
+  memcached::Connection connection_;
   Duration every_{};
 };
 
 }  // namespace
 
-std::unique_ptr<Source> make_memcached_source(memcached::Endpoint endpoint,
-                                              const Request& request) {
-  return std::make_unique<MemcachedSource>(std::move(endpoint), request);
+Made make_memcached_source(const Urls& urls, const Request& request) {
+  if (request.keys.empty()) {
+    return tl::unexpected<std::string>(
+        "memcached: its keys can be neither listed nor watched: name those of the locks");
+  }
+  return one_server<MemcachedWatch>("memcached", urls, request, memcached::parse_endpoint);
 }
 
 }  // namespace lockbench::watch

@@ -1,22 +1,20 @@
-#include "watch/sources/postgres_source.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
-#include "strategies/postgres/client/answers.h"
+#include "strategies/number.h"
+#include "strategies/postgres/client/endpoint.h"
 #include "strategies/postgres/client/session.h"
 #include "watch/shape.h"
-#include "watch/sources/budget.h"
-#include "watch/sources/outages.h"
 #include "watch/sources/patterns.h"
 #include "watch/sources/postgres_book.h"
 #include "watch/sources/postgres_look.h"
 #include "watch/sources/postgres_table.h"
+#include "watch/sources/server_source.h"
+#include "watch/sources/sources.h"
 
 namespace lockbench::watch {
 namespace {
@@ -76,7 +74,8 @@ class PostgresWatch {
     const json facts = json::parse(*said, nullptr, false);
     const bool fits = facts.is_array() && facts.size() == 3 && facts[0].is_string() &&
                       facts[1].is_boolean() && facts[2].is_string();
-    const auto version = fits ? postgres::read_number(facts[0].get<std::string>()) : std::nullopt;
+    const auto version =
+        fits ? parse_number<std::uint64_t>(facts[0].get<std::string>()) : std::nullopt;
     if (!version) return misread("its version cannot be read");
     version_ = *version;
     sees_sessions_ = facts[1].get<bool>();
@@ -293,16 +292,9 @@ class PostgresWatch {
     return {};
   }
 
-  bool may_send(const std::stop_token& stop) {
-    while (!budget_.spend(1, env_.now()) && !stop.stop_requested()) {
-      env_.wait(nullptr, budget_.next(1, env_.now()), stop);
-    }
-    return !stop.stop_requested();
-  }
-
   StoreResult<void> look_at_locks(const std::string& select, Sink& sink, Outages& outages,
                                   const std::stop_token& stop) {
-    if (!may_send(stop)) return {};
+    if (!budget_.spend_when_possible(1, env_, stop)) return {};
     const TimePoint asked_at = env_.now();
     auto said = try_ask("pg_locks", select, stop);
     if (!said) return tl::unexpected(std::move(said.error()));
@@ -317,7 +309,7 @@ class PostgresWatch {
   }
 
   StoreResult<void> look_at_tables(Sink& sink, const std::stop_token& stop) {
-    if (tables_.empty() || !may_send(stop)) return {};
+    if (tables_.empty() || !budget_.spend_when_possible(1, env_, stop)) return {};
     const TimePoint asked_at = env_.now();
     auto said = try_ask("lock tables", table_look(tables_), stop);
     if (!said) return tl::unexpected(std::move(said.error()));
@@ -359,7 +351,7 @@ class PostgresWatch {
     constexpr std::size_t kMost = 1000;
     std::string pattern = generalised(sighting.lock);
     if (proposed_.size() < kMost && proposed_.insert(pattern).second) {
-      sink.proposed(session_.display(), std::move(pattern), sighting.shape);
+      sink.proposed(std::move(pattern));
     }
   }
 
@@ -379,10 +371,8 @@ class PostgresWatch {
 
 }  // namespace
 
-std::unique_ptr<Source> make_postgres_source(postgres::Endpoint endpoint, const Request& request) {
-  std::string display = endpoint.display;
-  return std::make_unique<ServerSource<PostgresWatch, postgres::Endpoint>>(
-      std::move(endpoint), std::move(display), request);
+Made make_postgres_source(const Urls& urls, const Request& request) {
+  return one_server<PostgresWatch>("postgres", urls, request, postgres::parse_endpoint);
 }
 
 }  // namespace lockbench::watch

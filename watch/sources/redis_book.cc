@@ -53,7 +53,7 @@ bool RedisBook::changed(const std::string& key, KeyEvent event, TimePoint at) {
   if (entry == nullptr) return false;
   if (event == KeyEvent::expired) entry->ending = Ending::expired;
   if (event == KeyEvent::released) entry->ending = Ending::released;
-  if (told_ != Told::events) {
+  if (way_ != Way::notifications) {
     // The change itself is told by another message.
     if (!entry->held && !entry->queued && !entry->expiry_looked_at) keys_.erase(key);
     return true;
@@ -148,7 +148,7 @@ std::vector<Sighting> RedisBook::looked(const std::string& key, KeyKind kind,
   if (state->ttl_left) entry.ends = answered_at + *state->ttl_left + std::chrono::milliseconds(1);
   if (!state->ttl_left && !state->holders.empty()) entry.ends.reset();
   std::vector<Sighting> seen;
-  if (told_ == Told::events && !entry.events.empty()) {
+  if (way_ == Way::notifications && !entry.events.empty()) {
     seen = explained(key, entry, *std::move(state), answered_at);
   } else {
     auto now = judged(entry, *std::move(state), asked_at, answered_at);
@@ -235,9 +235,9 @@ std::optional<Sighting> RedisBook::judged(Entry& entry, Sighting state, TimePoin
       changes <= 1 && free && entry.held && entry.ends && noticed_at >= *entry.ends;
   const bool other = entry.held && (free || hash_of(state.holders.front().owner) != entry.owner);
   // The message of what has changed is still to come: that has the time, and says how often.
-  if (told_ != Told::nothing && changes == 0 && other && !certain) return std::nullopt;
+  if (way_ != Way::scan && changes == 0 && other && !certain) return std::nullopt;
   // Of a short holding only the first half was told.
-  if (told_ == Told::changed && free && !entry.held && changes == 1) return std::nullopt;
+  if (way_ == Way::tracking && free && !entry.held && changes == 1) return std::nullopt;
   entry.changes = 0;
   const bool at_once = changes > 0 && answered_at - entry.changed_at <= kAtOnce;
   state.at = at_once ? entry.changed_at : asked_at;
@@ -252,7 +252,7 @@ std::optional<Sighting> RedisBook::judged(Entry& entry, Sighting state, TimePoin
   state.ended = std::exchange(entry.ending, std::nullopt);
   // Nobody else can delete it after its end, and a renewal would have been a change.
   if (!state.ended && certain) state.ended = Ending::expired;
-  if (certain && changes == 0 && told_ == Told::changed) entry.expiry_looked_at = true;
+  if (certain && changes == 0 && way_ == Way::tracking) entry.expiry_looked_at = true;
   return state;
 }
 

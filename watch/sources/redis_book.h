@@ -22,12 +22,13 @@ namespace lockbench::watch {
 /// one thread.
 class RedisBook {
  public:
-  enum class Told {
-    nothing,  ///< of changes: keys are looked at from time to time
-    changed,  ///< that a key has changed
-    events,   ///< each change and what it was: a look only adds who holds it, and until when
+  /// How the server tells of changes.
+  enum class Way {
+    scan,           ///< not at all: keys are looked at from time to time
+    tracking,       ///< that a key has changed
+    notifications,  ///< each change and what it was: a look only adds who holds it, and until when
   };
-  RedisBook(std::size_t most_keys, Told told) : most_(most_keys), told_(told) {}
+  RedisBook(std::size_t most_keys, Way way) : most_(most_keys), way_(way) {}
 
   /// The key was changed, by an event that says no more. False: there is no room for the key.
   bool changed(const std::string& key, TimePoint at);
@@ -107,7 +108,7 @@ class RedisBook {
   void remember(const std::string& key, const Entry& entry);
 
   const std::size_t most_;
-  const Told told_;
+  const Way way_;
   std::unordered_map<std::string, Entry> keys_;
   std::deque<std::string> waiting_;
   struct Due {

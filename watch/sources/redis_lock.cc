@@ -7,6 +7,8 @@
 #include <cctype>
 #include <charconv>
 
+#include "strategies/number.h"
+
 namespace lockbench::watch {
 namespace {
 
@@ -14,14 +16,6 @@ using redis::Reply;
 
 /// More is no owner; the ledger keeps a hash anyway.
 constexpr std::size_t kLongestToken = 256, kMostOwners = 1024;
-
-std::optional<std::int64_t> number_of(std::string_view text) {
-  std::int64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stopped != end || text.empty()) return std::nullopt;
-  return number;
-}
 
 std::string owner_of(std::string_view text) { return std::string(text.substr(0, kLongestToken)); }
 
@@ -49,7 +43,7 @@ bool read_owners(const Reply& hash, Sighting& sighting) {
       shared = value == "read";
       continue;
     }
-    const auto count = number_of(value);
+    const auto count = parse_number<std::int64_t>(value);
     if (!count || *count < 1) return false;
     sighting.holders.push_back(
         {.owner = owner_of(field), .entries = static_cast<std::uint64_t>(*count)});

@@ -1,8 +1,9 @@
 #include "watch/sources/redis_look.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
+
+#include "strategies/number.h"
 
 namespace lockbench::watch {
 namespace {
@@ -21,14 +22,6 @@ std::optional<std::uint64_t> count_in(const Reply& reply) {
 std::optional<std::uint64_t> subscribers_in(const Reply& reply) {
   if (reply.type != Reply::Type::array || reply.elements.size() != 2) return std::nullopt;
   return count_in(reply.elements[1]);
-}
-
-std::optional<std::uint64_t> number_in(const Reply& reply) {
-  std::uint64_t number = 0;
-  const char* const end = reply.text.data() + reply.text.size();
-  const auto [stopped, error] = std::from_chars(reply.text.data(), end, number);
-  if (reply.text.empty() || error != std::errc() || stopped != end) return std::nullopt;
-  return number;
 }
 
 }  // namespace
@@ -174,7 +167,7 @@ StoreResult<std::optional<RedisLook::Answer>> RedisLook::receive(const Question&
   if (question.queue) answer.state->waiters = count_in(queue);
   if (question.fence && !answer.state->holders.empty()) {
     answer.state->shape = Shape::fenced_token;
-    answer.state->fence = number_in(queue);
+    answer.state->fence = parse_number<std::uint64_t>(queue.text);
   }
   return answer;
 }

@@ -1,50 +1,25 @@
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "strategies/carrier.h"
 #include "strategies/thread.h"
 #include "watch/sources/redis_assembly.h"
-#include "watch/sources/redis_source.h"
+#include "watch/sources/sources.h"
 
 namespace lockbench::watch {
 namespace {
 
-std::string joined(const std::vector<redis::Endpoint>& nodes) {
-  std::string all;
-  for (const redis::Endpoint& node : nodes) all += (all.empty() ? "" : ",") + node.display();
-  return all;
-}
-
-class NodeSink : public Sink {
- public:
-  NodeSink(Assembly& assembly, std::size_t node) : assembly_(assembly), node_(node) {}
-
-  void facts(const SourceFacts& facts) override { assembly_.facts(node_, facts); }
-  void seen(const std::string& /*endpoint*/, Sighting sighting) override {
-    assembly_.seen(node_, sighting);
-  }
-  void proposed(const std::string& /*endpoint*/, std::string pattern, Shape shape) override {
-    assembly_.proposed(std::move(pattern), shape);
-  }
-  void blind(const std::string& /*endpoint*/, TimePoint at, std::string reason) override {
-    assembly_.blind(node_, at, reason);
-  }
-  void sees(const std::string& /*endpoint*/, TimePoint at) override { assembly_.sees(node_, at); }
-  void told_all(const std::string& /*endpoint*/) override { assembly_.told_all(node_); }
-  void missed(const std::string& /*endpoint*/, std::uint64_t changes, std::string reason) override {
-    assembly_.missed(changes, std::move(reason));
-  }
-
- private:
-  Assembly& assembly_;
-  const std::size_t node_;
-};
-
 class RedisQuorum : public Source {
  public:
-  RedisQuorum(const std::vector<redis::Endpoint>& nodes, const Request& request)
-      : endpoint_(joined(nodes)), most_locks_(request.most_locks) {
-    for (const redis::Endpoint& node : nodes) nodes_.push_back(make_redis_source(node, request));
+  RedisQuorum(std::vector<std::unique_ptr<Source>> nodes, std::uint64_t most_locks)
+      : nodes_(std::move(nodes)), most_locks_(most_locks) {
+    for (const auto& node : nodes_) {
+      endpoint_ += fmt::format("{}{}", endpoint_.empty() ? "" : ",", node->endpoint());
+    }
   }
+
+  const std::string& endpoint() const override { return endpoint_; }
 
   /// A minority of the nodes may be missing.
   tl::expected<void, std::string> reach(const std::stop_token& stop) override {
@@ -59,16 +34,15 @@ class RedisQuorum : public Source {
   void run(Sink& sink, const std::stop_token& stop) override {
     constexpr Duration kPace = std::chrono::milliseconds(20);
     Assembly assembly(sink, endpoint_, nodes_.size(), most_locks_);
-    std::vector<NodeSink> sinks;
-    sinks.reserve(nodes_.size());
     std::vector<Thread> threads;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      NodeSink& own = sinks.emplace_back(assembly, i);
-      const auto failed = [&assembly, i](const std::string& why) {
-        assembly.blind(i, BootClock::now(), why);
+      Source& source = *nodes_[i];
+      Assembly::Node& node = assembly.node(i);
+      const auto failed = [&source, &node](const std::string& why) {
+        node.blind(source.endpoint(), BootClock::now(), why);
       };
       auto thread = Thread::start(
-          [this, i, &own](const std::stop_token& over) { nodes_[i]->run(own, over); }, failed);
+          [&source, &node](const std::stop_token& over) { source.run(node, over); }, failed);
       if (thread) {
         threads.push_back(*std::move(thread));
       } else {
@@ -88,16 +62,21 @@ class RedisQuorum : public Source {
   }
 
  private:
-  const std::string endpoint_;
+  const std::vector<std::unique_ptr<Source>> nodes_;
   const std::uint64_t most_locks_;
-  std::vector<std::unique_ptr<Source>> nodes_;
+  std::string endpoint_;
 };
 
 }  // namespace
 
-std::unique_ptr<Source> make_redis_quorum(const std::vector<redis::Endpoint>& nodes,
-                                          const Request& request) {
-  return std::make_unique<RedisQuorum>(nodes, request);
+Made make_redis_quorum(const Urls& urls, const Request& request) {
+  std::vector<std::unique_ptr<Source>> nodes;
+  for (const std::string& url : urls) {
+    auto node = make_redis_source({url}, request);
+    if (!node) return node;
+    nodes.push_back(*std::move(node));
+  }
+  return std::make_unique<RedisQuorum>(std::move(nodes), request.most_locks);
 }
 
 }  // namespace lockbench::watch

@@ -61,8 +61,8 @@ bool KeyProposals::is_new(const std::string& key) {
   return patterns_.size() < kMostPatterns && others_.size() < 10 * kMostPatterns;
 }
 
-std::optional<KeyProposals::Proposal> KeyProposals::judge(const std::string& key,
-                                                          const RedisLook::Answer& looked) {
+std::optional<std::string> KeyProposals::judge(const std::string& key,
+                                               const RedisLook::Answer& looked) {
   const std::string pattern = generalised(key);
   if (!looked.state || looked.state->holders.empty()) {
     if (!looked.state) others_.insert(pattern);
@@ -79,7 +79,7 @@ std::optional<KeyProposals::Proposal> KeyProposals::judge(const std::string& key
     return std::nullopt;
   }
   patterns_.insert(pattern);
-  return Proposal{.pattern = pattern, .shape = state.shape};
+  return pattern;
 }
 
 }  // namespace lockbench::watch

@@ -33,14 +33,10 @@ class KeyScan {
 /// Which keys look like locks, where the user named none.
 class KeyProposals {
  public:
-  struct Proposal {
-    std::string pattern;
-    Shape shape = Shape::unknown;
-  };
   /// Whether a look at the key can tell something new.
   bool is_new(const std::string& key);
-  /// Nothing: it does not look like a lock.
-  std::optional<Proposal> judge(const std::string& key, const RedisLook::Answer& looked);
+  /// The pattern of its name; nothing: it does not look like a lock.
+  std::optional<std::string> judge(const std::string& key, const RedisLook::Answer& looked);
 
  private:
   std::set<std::string> patterns_;  ///< proposed

@@ -1,21 +1,18 @@
-#include "watch/sources/redis_source.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <map>
-#include <set>
 #include <utility>
 
+#include "strategies/redis/client/endpoint.h"
 #include "strategies/redis/client/feed.h"
-#include "watch/sources/budget.h"
-#include "watch/sources/outages.h"
 #include "watch/sources/patterns.h"
 #include "watch/sources/redis_book.h"
 #include "watch/sources/redis_look.h"
 #include "watch/sources/redis_monitor.h"
 #include "watch/sources/redis_scan.h"
+#include "watch/sources/server_source.h"
+#include "watch/sources/sources.h"
 
 namespace lockbench::watch {
 namespace {
@@ -24,6 +21,7 @@ using redis::Command;
 using redis::Feed;
 using redis::Reply;
 using std::chrono::milliseconds;
+using Way = RedisBook::Way;
 
 constexpr std::string_view kInvalidations = "__redis__:invalidate";
 /// How long the watch waits for a message at most, so that it notices what is due.
@@ -31,10 +29,9 @@ constexpr Duration kTick = milliseconds(50);
 /// How often it asks who waits, and whether the connection still lives.
 constexpr Duration kWaitersEvery = milliseconds(250), kPingEvery = milliseconds(500);
 
-/// How the server tells of changes.
-enum class Way { tracking, notifications, scan };
-
-SourceFacts facts_of(const std::string& endpoint, Way way, bool monitor) {
+/// `refusal`: why there is no MONITOR, if it was asked for.
+SourceFacts facts_of(const std::string& endpoint, Way way, bool monitor,
+                     const std::string& refusal = {}) {
   SourceFacts facts{.store = "redis", .endpoint = endpoint, .way = {}, .waiters = {}, .unseen = {}};
   facts.waiters = "PUBSUB NUMSUB of Redisson's channels, LLEN and ZCARD of queues";
   switch (way) {
@@ -60,6 +57,8 @@ SourceFacts facts_of(const std::string& endpoint, Way way, bool monitor) {
   }
   if (monitor) {
     facts.waiters += ", MONITOR in windows";
+  } else if (!refusal.empty()) {
+    facts.unseen.push_back("attempts that were refused: MONITOR is not allowed: " + refusal);
   } else {
     facts.unseen.emplace_back("attempts that were refused: only MONITOR shows them (--monitor)");
   }
@@ -75,7 +74,7 @@ class RedisWatch {
         request_(request),
         env_(env),
         budget_(budget),
-        connection_(redis::make_hiredis_factory()->make(endpoint, request.command_timeout, env)),
+        connection_(redis::make_connection_factory()->make(endpoint, request.command_timeout, env)),
         feed_(endpoint, request.command_timeout, env),
         look_(*connection_, env, budget),
         scan_(*connection_, request.locks) {
@@ -92,7 +91,7 @@ class RedisWatch {
     if (auto allowed = check_rights(stop); !allowed) return allowed;
     if (request_.locks.empty()) return {};
     if (auto chosen = choose_way(stop); !chosen) return chosen;
-    book_ = std::make_unique<RedisBook>(request_.most_locks, told());
+    book_ = std::make_unique<RedisBook>(request_.most_locks, way_);
     return {};
   }
 
@@ -112,31 +111,18 @@ class RedisWatch {
     sink.facts(facts_of(display_, Way::scan, false));
     outages.restored();
     KeyProposals proposals;
-    while (!stop.stop_requested()) {
-      if (!budget_.spend(1, env_.now())) {
-        env_.wait(nullptr, env_.now() + kTick, stop);
-        continue;
-      }
+    while (budget_.spend_when_possible(1, env_, stop)) {
       auto keys = scan_.step(stop);
       if (!keys) return tl::unexpected(std::move(keys.error()));
       for (const std::string& key : *keys) {
         if (!proposals.is_new(key)) continue;
-        while (!budget_.spend(RedisLook::kMostQuestions, env_.now()) && !stop.stop_requested()) {
-          env_.wait(nullptr, env_.now() + kTick, stop);
-        }
+        if (!budget_.spend_when_possible(RedisLook::kMostQuestions, env_, stop)) return {};
         auto looked = look_.one(key, stop);
         if (!looked) return tl::unexpected(std::move(looked.error()));
-        if (auto proposal = proposals.judge(key, *looked)) {
-          sink.proposed(display_, proposal->pattern, proposal->shape);
-        }
+        if (auto pattern = proposals.judge(key, *looked)) sink.proposed(*std::move(pattern));
       }
     }
     return {};
-  }
-
-  RedisBook::Told told() const {
-    if (way_ == Way::scan) return RedisBook::Told::nothing;
-    return way_ == Way::tracking ? RedisBook::Told::changed : RedisBook::Told::events;
   }
 
   StoreResult<void> check_rights(const std::stop_token& stop) {
@@ -221,9 +207,8 @@ class RedisWatch {
     if (monitor_) {
       if (auto seen = monitor_->step(request_.locks, *book_, stop); !seen) {
         if (seen.error().kind == StoreError::Kind::rejected) {
-          sink.missed(display_, 0, "MONITOR is not allowed: " + seen.error().message);
           monitor_.reset();
-          sink.facts(facts_of(display_, way_, false));
+          sink.facts(facts_of(display_, way_, false, seen.error().message));
         }
       }
       take_found();
@@ -431,10 +416,9 @@ class RedisWatch {
 
 }  // namespace
 
-std::unique_ptr<Source> make_redis_source(redis::Endpoint endpoint, const Request& request) {
-  std::string display = endpoint.display();
-  return std::make_unique<ServerSource<RedisWatch, redis::Endpoint>>(std::move(endpoint),
-                                                                     std::move(display), request);
+Made make_redis_source(const Urls& urls, const Request& request) {
+  if (urls.size() > 1) return make_redis_quorum(urls, request);
+  return one_server<RedisWatch>("redis", urls, request, redis::parse_endpoint);
 }
 
 }  // namespace lockbench::watch

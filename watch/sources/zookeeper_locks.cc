@@ -86,7 +86,7 @@ Sighting ZookeeperLocks::sighting(const std::string& path, const Node& node, Tim
   for (const auto& [sequence, contender] : node.queue) {
     const Party party{
         .owner = contender.owner, .shared = contender.shared, .since = contender.since};
-    // Those who share it hold it until somebody wants it alone.
+    // Shared requests at the head of the queue hold it together.
     open = open && (seen.holders.empty() || (contender.shared && seen.holders.front().shared));
     if (open) {
       if (seen.holders.empty()) seen.fence = sequence;

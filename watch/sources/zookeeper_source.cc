@@ -1,19 +1,17 @@
-#include "watch/sources/zookeeper_source.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <deque>
 #include <set>
 #include <unordered_set>
 #include <utility>
 
+#include "strategies/zookeeper/client/endpoint.h"
 #include "strategies/zookeeper/client/messages.h"
 #include "strategies/zookeeper/client/observer.h"
-#include "watch/sources/budget.h"
-#include "watch/sources/outages.h"
 #include "watch/sources/patterns.h"
+#include "watch/sources/server_source.h"
+#include "watch/sources/sources.h"
 #include "watch/sources/zookeeper_locks.h"
 
 namespace lockbench::watch {
@@ -122,7 +120,9 @@ class ZookeeperWatch {
           return proposed;
         }
       }
-      auto events = observer_.events(to_visit_.empty() ? kListenFor : Duration::zero(), stop);
+      const TimePoint now = env_.now();
+      const Duration idle = to_visit_.empty() ? kListenFor : budget_.next(1, now) - now;
+      auto events = observer_.events(std::min(idle, kListenFor), stop);
       if (!events) return tl::unexpected(std::move(events.error()));
     }
     return {};
@@ -255,10 +255,8 @@ class ZookeeperWatch {
     ZookeeperLocks once(1);
     const auto listed = once.listed(path, answer.reply.children);
     if (!listed.contenders.empty() && known.size() < kMost) {
-      const std::string pattern = generalised(path);
-      if (known.insert(pattern).second) {
-        sink.proposed(display_, pattern, Shape::sequence_nodes);
-      }
+      std::string pattern = generalised(path);
+      if (known.insert(pattern).second) sink.proposed(std::move(pattern));
     }
     for (const std::string& name : listed.others) {
       const std::string child = child_of(path, name);
@@ -292,11 +290,8 @@ class ZookeeperWatch {
 
 }  // namespace
 
-std::unique_ptr<Source> make_zookeeper_source(zookeeper::Endpoint endpoint,
-                                              const Request& request) {
-  std::string display = endpoint.display();
-  return std::make_unique<ServerSource<ZookeeperWatch, zookeeper::Endpoint>>(
-      std::move(endpoint), std::move(display), request);
+Made make_zookeeper_source(const Urls& urls, const Request& request) {
+  return one_server<ZookeeperWatch>("zookeeper", urls, request, zookeeper::parse_endpoint);
 }
 
 }  // namespace lockbench::watch

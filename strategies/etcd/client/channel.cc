@@ -72,7 +72,7 @@ std::string why_silent(const HostPort& member, const Endpoint& endpoint, Duratio
     const bool speaks_tls = secured || secured.error().starts_with("its certificate");
     return speaks_tls ? "the server speaks TLS: use https://" : nobody;
   }
-  const auto secured = connect_socket(address, each, stop, &*endpoint.tls);
+  const auto secured = connect_socket(address, each, stop, endpoint.tls.get());
   if (!secured) return secured.error();
   // With TLS 1.3 a server refuses a client only after the handshake.
   std::array<char, 64> first{};

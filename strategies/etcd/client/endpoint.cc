@@ -25,7 +25,6 @@ std::string Endpoint::display() const {
 }
 
 tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {
-  const bool secure = text.starts_with("https://");
   const UrlForm form{.what = "the address of an etcd server",
                      .allowed =
                          "etcd://[user:password@]host[:port][,host[:port]...], or http://, "
@@ -35,22 +34,17 @@ tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {
                      .max_hosts = 32,
                      .login = UrlForm::Login::user_password,
                      .must_encode = "@,",
-                     .query = secure};
+                     .tls = text.starts_with("https://")};
   auto url = parse_url(text, form);
   if (!url) return tl::unexpected(std::move(url.error()));
   if (!url->path.empty() && url->path != "/") return invalid_url("a path is not allowed", form);
-  Endpoint endpoint{.members = std::move(url->hosts),
-                    .user = std::move(url->user),
-                    .password = std::move(url->password),
-                    .tls = std::nullopt};
-  if (!secure) return endpoint;
-  auto settings = parse_tls_query(url->query);
-  if (!settings) return tl::unexpected(std::move(settings.error()));
-  if (settings->only_1_3) {
+  if (url->tls && url->tls->only_1_3) {
     return invalid_url("min-tls=1.3 cannot be kept: gRPC does not let its users choose", form);
   }
-  endpoint.tls = *std::move(settings);
-  return endpoint;
+  return Endpoint{.members = std::move(url->hosts),
+                  .user = std::move(url->user),
+                  .password = std::move(url->password),
+                  .tls = std::move(url->tls)};
 }
 
 }  // namespace lockbench::etcd

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -14,9 +14,9 @@ namespace lockbench::etcd {
 /// One etcd cluster: [etcd://|http://|https://][user:password@]host[:port][,host[:port]...], with
 /// https:// also a query as in TlsSettings.
 struct Endpoint {
-  std::vector<HostPort> members;   ///< at least one
-  std::string user, password;      ///< both empty without authentication
-  std::optional<TlsSettings> tls;  ///< nothing: not encrypted
+  std::vector<HostPort> members;           ///< at least one
+  std::string user, password;              ///< both empty without authentication
+  std::shared_ptr<const TlsSettings> tls;  ///< null: not encrypted
 
   /// The members, without credentials.
   std::string display() const;

@@ -75,7 +75,7 @@ const StoreRegistration registration({
     .secrecy =
         [](const std::string& url) {
           const Endpoint endpoint = parse_endpoint(url).value();
-          return secrecy_by_scheme(endpoint.tls.has_value(), !endpoint.password.empty(),
+          return secrecy_by_scheme(endpoint.tls != nullptr, !endpoint.password.empty(),
                                    endpoint.members, "https://");
         },
     .make = [](const std::string& url, Duration command_timeout) -> std::unique_ptr<Store> {

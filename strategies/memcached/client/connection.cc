@@ -26,7 +26,7 @@ std::string storing(std::string_view name, std::string_view key, std::int64_t se
 }
 
 /// Without what the server says, which may repeat the password.
-ParseResult<bool> parse_login(std::string_view bytes, std::string_view /*key*/) {
+ParseResult<bool> parse_login(std::string_view bytes) {
   auto parsed = parse_choice(bytes, {.yes = "STORED"});
   if (!parsed) {
     parsed.error().why = parsed.error().refused ? "authentication was refused"
@@ -35,9 +35,11 @@ ParseResult<bool> parse_login(std::string_view bytes, std::string_view /*key*/) 
   return parsed;
 }
 
-ParseResult<bool> parse_deleted(std::string_view bytes, std::string_view /*key*/) {
-  return parse_choice(bytes, {.yes = "DELETED", .no = "NOT_FOUND"});
+auto one_of(const Choice& choice) {
+  return [choice](std::string_view bytes) { return parse_choice(bytes, choice); };
 }
+
+const auto parse_deleted = one_of({.yes = "DELETED", .no = "NOT_FOUND"});
 
 template <class T>
 bool is_answer(const StoreResult<T>& result) {
@@ -79,20 +81,18 @@ StoreResult<void> Connection::connect(const std::stop_token& stop) {
     greeted = greet<bool>("auth", storing("set", "lockbench", -1, login), end, stop, parse_login);
   }
   if (greeted) {
-    greeted = greet<std::string>(
-        "version", "version\r\n", end, stop,
-        [](std::string_view bytes, std::string_view /*key*/) { return parse_version(bytes); });
+    greeted = greet<std::string>("version", "version\r\n", end, stop, parse_version);
   }
   if (!greeted) close();
   return greeted;
 }
 
-template <class T>
+template <class T, class Parse>
 StoreResult<void> Connection::greet(std::string_view name, std::string_view request, TimePoint end,
-                                    const std::stop_token& stop, Parse<T> parse) {
+                                    const std::stop_token& stop, const Parse& parse) {
   StoreResult<T> answer = fail(StoreError::Kind::not_sent, "the connection was cut");
   if (env_.before_command(info(name, {})) != CommandFate::drop) {
-    answer = exchange<T>({}, request, until(end), stop, parse);
+    answer = exchange<T>(request, until(end), stop, parse);
   }
   env_.after_command(info(name, {}), answer ? CommandEnd::answered : CommandEnd::lost);
   if (answer) return {};
@@ -101,15 +101,15 @@ StoreResult<void> Connection::greet(std::string_view name, std::string_view requ
   return tl::unexpected(std::move(error));
 }
 
-template <class T>
+template <class T, class Parse>
 StoreResult<T> Connection::call(std::string_view name, std::string_view key,
                                 std::string_view request, const std::stop_token& stop,
-                                Parse<T> parse) {
+                                const Parse& parse) {
   if (!fits(key)) return fail(StoreError::Kind::not_sent, kUnfit);
   StoreResult<T> answer = fail(StoreError::Kind::not_sent, "the connection was cut");
   if (env_.before_command(info(name, key)) != CommandFate::drop) {
     auto connected = connect(stop);
-    answer = connected ? exchange<T>(key, request, timeout_, stop, parse)
+    answer = connected ? exchange<T>(request, timeout_, stop, parse)
                        : StoreResult<T>(tl::unexpected(std::move(connected.error())));
   }
   const bool answered = is_answer(answer);
@@ -122,11 +122,11 @@ StoreResult<T> Connection::call(std::string_view name, std::string_view key,
   return answer;
 }
 
-template <class T>
-StoreResult<T> Connection::exchange(std::string_view key, std::string_view request,
-                                    Duration timeout, const std::stop_token& stop, Parse<T> parse) {
+template <class T, class Parse>
+StoreResult<T> Connection::exchange(std::string_view request, Duration timeout,
+                                    const std::stop_token& stop, const Parse& parse) {
   if (auto sent = send(request, timeout); !sent) return tl::unexpected(std::move(sent.error()));
-  auto answer = receive<T>(key, timeout, stop, parse);
+  auto answer = receive<T>(timeout, stop, parse);
   if (!answer) return answer;
   if (auto clean = check_nothing_left(); !clean) return tl::unexpected(std::move(clean.error()));
   return answer;
@@ -138,14 +138,14 @@ StoreResult<void> Connection::send(std::string_view request, Duration timeout) {
   return fail(StoreError::Kind::unanswered, describe(status, timeout_, transport_.get()));
 }
 
-template <class T>
-StoreResult<T> Connection::receive(std::string_view key, Duration timeout,
-                                   const std::stop_token& stop, Parse<T> parse) {
+template <class T, class Parse>
+StoreResult<T> Connection::receive(Duration timeout, const std::stop_token& stop,
+                                   const Parse& parse) {
   std::array<char, 1024> buffer;  // on the stack of each fiber that waits; replies are short
   // All pieces of a reply share one deadline.
   const TimePoint end = BootClock::now() + timeout;
   for (Duration left = timeout;; left = end - BootClock::now()) {
-    auto parsed = parse(received_, key);
+    auto parsed = parse(received_);
     if (!parsed) {
       // What the server did not understand may have left bytes that it takes for a command.
       close();
@@ -181,31 +181,27 @@ StoreResult<void> Connection::check_nothing_left() {
 StoreResult<bool> Connection::add(std::string_view key, std::string_view value,
                                   std::int64_t seconds, const std::stop_token& stop) {
   return call<bool>("add", key, storing("add", key, seconds, value), stop,
-                    [](std::string_view bytes, std::string_view /*key*/) {
-                      return parse_choice(bytes, {.yes = "STORED", .no = "NOT_STORED"});
-                    });
+                    one_of({.yes = "STORED", .no = "NOT_STORED"}));
 }
 
 StoreResult<std::optional<Item>> Connection::gets(std::string_view key,
                                                   const std::stop_token& stop) {
-  return call<std::optional<Item>>("gets", key, fmt::format("gets {}\r\n", key), stop, parse_item);
+  return call<std::optional<Item>>(
+      "gets", key, fmt::format("gets {}\r\n", key), stop,
+      [key](std::string_view bytes) { return parse_item(bytes, key); });
 }
 
 StoreResult<std::optional<Glance>> Connection::glance(std::string_view key,
                                                       const std::stop_token& stop) {
-  return call<std::optional<Glance>>(
-      "mg", key, fmt::format("mg {} t v\r\n", key), stop,
-      [](std::string_view bytes, std::string_view /*key*/) { return parse_glance(bytes); });
+  return call<std::optional<Glance>>("mg", key, fmt::format("mg {} t v\r\n", key), stop,
+                                     parse_glance);
 }
 
 StoreResult<bool> Connection::cas(std::string_view key, std::string_view value,
                                   std::int64_t seconds, std::uint64_t version,
                                   const std::stop_token& stop) {
   return call<bool>("cas", key, storing("cas", key, seconds, value, fmt::format(" {}", version)),
-                    stop, [](std::string_view bytes, std::string_view /*key*/) {
-                      return parse_choice(bytes,
-                                          {.yes = "STORED", .no = "EXISTS", .or_no = "NOT_FOUND"});
-                    });
+                    stop, one_of({.yes = "STORED", .no = "EXISTS", .or_no = "NOT_FOUND"}));
 }
 
 StoreResult<bool> Connection::remove(std::string_view key, const std::stop_token& stop) {
@@ -214,9 +210,7 @@ StoreResult<bool> Connection::remove(std::string_view key, const std::stop_token
 
 StoreResult<bool> Connection::touch(std::string_view key, std::int64_t seconds) {
   return call<bool>("touch", key, fmt::format("touch {} {}\r\n", key, seconds), {},
-                    [](std::string_view bytes, std::string_view /*key*/) {
-                      return parse_choice(bytes, {.yes = "TOUCHED", .no = "NOT_FOUND"});
-                    });
+                    one_of({.yes = "TOUCHED", .no = "NOT_FOUND"}));
 }
 
 StoreResult<std::size_t> Connection::remove_all(std::span<const std::string> keys,
@@ -245,7 +239,7 @@ StoreResult<std::size_t> Connection::send_deletes(std::string_view request, std:
   if (auto sent = send(request, timeout_); !sent) return tl::unexpected(sent.error());
   std::size_t removed = 0;
   for (std::size_t reply = 0; reply < count; ++reply) {
-    const auto was_there = receive<bool>({}, until(end), stop, parse_deleted);
+    const auto was_there = receive<bool>(until(end), stop, parse_deleted);
     if (!was_there) return tl::unexpected(was_there.error());
     removed += *was_there ? 1 : 0;
   }
@@ -255,9 +249,7 @@ StoreResult<std::size_t> Connection::send_deletes(std::string_view request, std:
 
 StoreResult<StoreFacts> Connection::facts() {
   if (auto connected = connect(); !connected) return tl::unexpected(connected.error());
-  auto stats = exchange<Stats>(
-      {}, "stats\r\n", timeout_, {},
-      [](std::string_view bytes, std::string_view /*key*/) { return parse_stats(bytes); });
+  auto stats = exchange<Stats>("stats\r\n", timeout_, {}, parse_stats);
   if (!stats) {
     close();
     return tl::unexpected(stats.error());

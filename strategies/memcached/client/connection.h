@@ -50,25 +50,23 @@ class Connection {
   const std::string& display() const { return display_; }
 
  private:
-  template <class T>
-  using Parse = ParseResult<T> (*)(std::string_view bytes, std::string_view key);
+  // `parse` returns a ParseResult<T> for what has come.
 
   /// One command, reported to the Env.
-  template <class T>
+  template <class T, class Parse>
   StoreResult<T> call(std::string_view name, std::string_view key, std::string_view request,
-                      const std::stop_token& stop, Parse<T> parse);
+                      const std::stop_token& stop, const Parse& parse);
   /// A part of what a new connection begins with.
-  template <class T>
+  template <class T, class Parse>
   StoreResult<void> greet(std::string_view name, std::string_view request, TimePoint end,
-                          const std::stop_token& stop, Parse<T> parse);
+                          const std::stop_token& stop, const Parse& parse);
   /// Sends the request and takes its only reply.
-  template <class T>
-  StoreResult<T> exchange(std::string_view key, std::string_view request, Duration timeout,
-                          const std::stop_token& stop, Parse<T> parse);
+  template <class T, class Parse>
+  StoreResult<T> exchange(std::string_view request, Duration timeout, const std::stop_token& stop,
+                          const Parse& parse);
   StoreResult<void> send(std::string_view request, Duration timeout);
-  template <class T>
-  StoreResult<T> receive(std::string_view key, Duration timeout, const std::stop_token& stop,
-                         Parse<T> parse);
+  template <class T, class Parse>
+  StoreResult<T> receive(Duration timeout, const std::stop_token& stop, const Parse& parse);
   /// After the last reply to what was sent.
   StoreResult<void> check_nothing_left();
   StoreResult<std::size_t> send_deletes(std::string_view request, std::size_t count,

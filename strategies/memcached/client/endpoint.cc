@@ -14,7 +14,6 @@ bool can_be_sent(std::string_view text) {
 }  // namespace
 
 tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {
-  const bool tls = text.starts_with("memcaches://");
   const UrlForm form{.what = "the address of a memcached server",
                      .allowed =
                          "[memcached://][user:password@]HOST[:PORT], or memcaches:// for TLS, with "
@@ -22,21 +21,17 @@ tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {
                      .schemes = {"", "memcached", "memcaches"},
                      .default_port = 11211,
                      .login = UrlForm::Login::user_password,
-                     .query = tls};
+                     .tls = text.starts_with("memcaches://")};
   auto url = parse_url(text, form);
   if (!url) return tl::unexpected(std::move(url.error()));
   if (!url->path.empty() && url->path != "/") return invalid_url("a path is not allowed", form);
   if (!can_be_sent(url->user) || !can_be_sent(url->password)) {
     return invalid_url("user and password must not contain spaces and control characters", form);
   }
-  Endpoint endpoint{.server = std::move(url->hosts.front()),
-                    .user = std::move(url->user),
-                    .password = std::move(url->password)};
-  if (!tls) return endpoint;
-  auto settings = parse_tls_query(url->query);
-  if (!settings) return tl::unexpected(std::move(settings.error()));
-  endpoint.tls = std::make_shared<const TlsSettings>(*std::move(settings));
-  return endpoint;
+  return Endpoint{.server = std::move(url->hosts.front()),
+                  .user = std::move(url->user),
+                  .password = std::move(url->password),
+                  .tls = std::move(url->tls)};
 }
 
 }  // namespace lockbench::memcached

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "strategies/errors.h"
+#include "strategies/number.h"
 #include "strategies/url.h"
 
 namespace lockbench::memcached {
@@ -53,13 +53,6 @@ std::string words_of(const Choice& choice) {
   return words;
 }
 
-template <class Number>
-bool read_number(std::string_view text, Number& number) {
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  return error == std::errc() && rest == end;
-}
-
 }  // namespace
 
 ParseResult<bool> parse_choice(std::string_view bytes, const Choice& choice) {
@@ -86,24 +79,21 @@ ParseResult<std::optional<Item>> parse_item(std::string_view bytes, std::string_
   std::string_view name = words;
   std::string_view flags = cut_at(name, ' ');
   std::string_view length = cut_at(flags, ' ');
-  const std::string_view version = cut_at(length, ' ');
-  Item item;
-  std::size_t size = 0;
-  std::uint32_t ignored = 0;
-  if (name != key || !read_number(flags, ignored) || !read_number(length, size) ||
-      !read_number(version, item.version)) {
+  const auto version = parse_number<std::uint64_t>(cut_at(length, ' '));
+  const auto size = parse_number<std::size_t>(length);
+  if (name != key || !parse_number<std::uint32_t>(flags) || !size || !version) {
     return unlike(expected(), **header);
   }
-  if (size > kLongestValue) {
-    return tl::unexpected(BadReply{fmt::format("a value of {} bytes is too long", size)});
+  if (*size > kLongestValue) {
+    return tl::unexpected(BadReply{fmt::format("a value of {} bytes is too long", *size)});
   }
   constexpr std::string_view kEnd = "\r\nEND\r\n";
-  const std::string_view end = bytes.substr(std::min(value_at + size, bytes.size()), kEnd.size());
+  const std::size_t end_at = value_at + *size;
+  const std::string_view end = bytes.substr(std::min(end_at, bytes.size()), kEnd.size());
   if (!kEnd.starts_with(end)) return unlike("END after the value", end);
   if (end != kEnd) return std::nullopt;
-  item.value = bytes.substr(value_at, size);
-  return Parsed<std::optional<Item>>{.value = std::move(item),
-                                     .size = value_at + size + kEnd.size()};
+  Item item{.value = std::string(bytes.substr(value_at, *size)), .version = *version};
+  return Parsed<std::optional<Item>>{.value = std::move(item), .size = end_at + kEnd.size()};
 }
 
 ParseResult<std::optional<Glance>> parse_glance(std::string_view bytes) {
@@ -115,22 +105,20 @@ ParseResult<std::optional<Glance>> parse_glance(std::string_view bytes) {
   const std::size_t value_at = word.size() + kLineEnd.size();
   if (word == "EN") return Parsed<std::optional<Glance>>{.value = std::nullopt, .size = value_at};
   std::string_view length = cut_at(word, ' ');
-  std::string_view left = cut_at(length, ' ');
-  std::size_t size = 0;
-  std::int64_t seconds = 0;
-  if (word != "VA" || !read_number(length, size) || !left.starts_with('t') ||
-      !read_number(left.substr(1), seconds)) {
-    return not_expected(kExpected, **header);
+  const std::string_view left = cut_at(length, ' ');
+  const auto size = parse_number<std::size_t>(length);
+  const auto seconds =
+      left.starts_with('t') ? parse_number<std::int64_t>(left.substr(1)) : std::nullopt;
+  if (word != "VA" || !size || !seconds) return not_expected(kExpected, **header);
+  if (*size > kLongestValue) {
+    return tl::unexpected(BadReply{fmt::format("a value of {} bytes is too long", *size)});
   }
-  if (size > kLongestValue) {
-    return tl::unexpected(BadReply{fmt::format("a value of {} bytes is too long", size)});
-  }
-  const std::size_t end_at = value_at + size;
+  const std::size_t end_at = value_at + *size;
   const std::string_view end = bytes.substr(std::min(end_at, bytes.size()), kLineEnd.size());
   if (!kLineEnd.starts_with(end)) return unlike("a line's end after the value", end);
   if (end != kLineEnd) return std::nullopt;
-  Glance glance{.value = std::string(bytes.substr(value_at, size)), .seconds_left = {}};
-  if (seconds >= 0) glance.seconds_left = seconds;
+  Glance glance{.value = std::string(bytes.substr(value_at, *size)), .seconds_left = {}};
+  if (*seconds >= 0) glance.seconds_left = *seconds;
   return Parsed<std::optional<Glance>>{.value = std::move(glance),
                                        .size = end_at + kLineEnd.size()};
 }

@@ -18,35 +18,19 @@ const UrlForm form{.what = "a PostgreSQL URL",
                        "postgresql://[user[:password]@]host[:port]/database or "
                        "\"host=... port=... dbname=... user=... password=...\""};
 
-using Parts = Settings;
-
-/// Nothing if libpq does not understand it; libpq's own message might quote a secret.
-std::optional<Parts> parse(const std::string& dsn) {
-  char* error = nullptr;
-  const std::unique_ptr<PQconninfoOption, void (*)(PQconninfoOption*)> options(
-      PQconninfoParse(dsn.c_str(), &error), PQconninfoFree);
-  PQfreemem(error);
-  if (!options) return std::nullopt;
-  Parts parts;
-  for (const PQconninfoOption* option = options.get(); option->keyword != nullptr; ++option) {
-    if (option->val != nullptr) parts[option->keyword] = option->val;
-  }
-  return parts;
-}
-
-std::string value_of(const Parts& parts, std::string_view name) {
+std::string value_of(const Settings& parts, std::string_view name) {
   const auto found = parts.find(name);
   return found == parts.end() ? std::string() : found->second;
 }
 
 /// libpq connects to the address, whatever the host is called.
-std::string host_of(const Parts& parts) {
+std::string host_of(const Settings& parts) {
   const std::string address = value_of(parts, "hostaddr");
   return address.empty() ? value_of(parts, "host") : address;
 }
 
 /// Empty for an address, a path and a list.
-std::string name_of(const Parts& parts) {
+std::string name_of(const Settings& parts) {
   const std::string host = value_of(parts, "host");
   const bool is_name = value_of(parts, "hostaddr").empty() &&
                        host.find_first_of("/@,:") == std::string::npos &&
@@ -54,7 +38,7 @@ std::string name_of(const Parts& parts) {
   return is_name ? host : std::string();
 }
 
-std::string display_of(const Parts& parts) {
+std::string display_of(const Settings& parts) {
   const std::string given_port = value_of(parts, "port");
   const std::string port = given_port.empty() ? "5432" : given_port;
   const std::string host = host_of(parts);
@@ -65,12 +49,24 @@ std::string display_of(const Parts& parts) {
 
 }  // namespace
 
-std::optional<Settings> settings_of(const std::string& dsn) { return parse(dsn); }
+std::optional<Settings> settings_of(const std::string& dsn) {
+  char* error = nullptr;
+  const std::unique_ptr<PQconninfoOption, void (*)(PQconninfoOption*)> options(
+      PQconninfoParse(dsn.c_str(), &error), PQconninfoFree);
+  // libpq's own message might quote a secret.
+  PQfreemem(error);
+  if (!options) return std::nullopt;
+  Settings parts;
+  for (const PQconninfoOption* option = options.get(); option->keyword != nullptr; ++option) {
+    if (option->val != nullptr) parts[option->keyword] = option->val;
+  }
+  return parts;
+}
 
 tl::expected<Endpoint, std::string> parse_endpoint(const std::string& dsn) {
   const bool uri = dsn.starts_with("postgresql://") || dsn.starts_with("postgres://");
   if (!uri && dsn.find('=') == std::string::npos) return invalid_url("not a PostgreSQL URL", form);
-  const auto parts = parse(dsn);
+  const auto parts = settings_of(dsn);
   if (!parts) return invalid_url("not a PostgreSQL URL", form);
   // An unencoded @ or / in the password: libpq would take a part of it for one of these.
   for (const char* name : {"host", "port", "dbname", "user"}) {
@@ -86,7 +82,7 @@ tl::expected<Endpoint, std::string> parse_endpoint(const std::string& dsn) {
 }
 
 Secrecy secrecy_of(const std::string& dsn) {
-  const Parts parts = parse(dsn).value_or(Parts{});
+  const Settings parts = settings_of(dsn).value_or(Settings{});
   const std::string mode = value_of(parts, "sslmode");
   // The other modes accept a server without TLS.
   if (mode == "require" || mode == "verify-ca" || mode == "verify-full") {

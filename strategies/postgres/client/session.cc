@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "strategies/carrier.h"
-#include "strategies/postgres/client/answers.h"
+#include "strategies/number.h"
 #include "strategies/postgres/client/tls_witness.h"
 #include "strategies/transport/lookup.h"
 #include "strategies/transport/socket.h"
@@ -216,7 +216,9 @@ StoreResult<void> Session::use_schema(const std::string& schema, std::string_vie
       call(make_schema(schema, timeout_), key, {}, {.wait_until = {}, .stop = stop});
   if (!answer) return tl::unexpected(answer.error());
   if (!answer->done()) return fail(StoreError::Kind::rejected, "the schema could not be made");
-  if (!read_number(answer->value)) return not_understood("the number of a process", *answer);
+  if (!parse_number<std::uint64_t>(answer->value)) {
+    return not_understood("the number of a process", *answer);
+  }
   process_ = answer->value;
   // A pooler makes up the process that it announces for a connection.
   const bool pooled = process_ != std::to_string(PQbackendPID(connection_.get()));
@@ -450,7 +452,7 @@ StoreResult<Answer> Session::answer_in(const pg_result& result, bool waits,
                           static_cast<std::size_t>(PQgetlength(&result, 0, 0)));
     }
     const std::string_view changed(PQcmdTuples(&readable));
-    const auto rows = read_number(changed.empty() ? "0" : changed);
+    const auto rows = parse_number<std::uint64_t>(changed.empty() ? "0" : changed);
     if (!rows) return fail(StoreError::Kind::unanswered, "an answer of too many rows");
     answer.rows = *rows;
     return answer;

@@ -196,6 +196,6 @@ class ConnectionFactory {
 };
 
 /// Real connections, over TCP, TLS or a unix socket.
-std::unique_ptr<ConnectionFactory> make_hiredis_factory();
+std::unique_ptr<ConnectionFactory> make_connection_factory();
 
 }  // namespace lockbench::redis

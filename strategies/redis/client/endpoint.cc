@@ -1,7 +1,8 @@
 #include "strategies/redis/client/endpoint.h"
 
 #include <algorithm>
-#include <charconv>
+
+#include "strategies/number.h"
 
 namespace lockbench::redis {
 namespace {
@@ -22,15 +23,8 @@ UrlForm form_of(std::string_view url) {
                        : sentinels ? 32U
                                    : 1U,
           .login = UrlForm::Login::password,
-          .query = tls || unix_socket};
-}
-
-/// False for text that is not a number or out of range.
-bool read_database(std::string_view text, int& database) {
-  constexpr int kMax = 1'000'000;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, database);
-  return error == std::errc() && rest == end && database >= 0 && database <= kMax;
+          .query = unix_socket,
+          .tls = tls};
 }
 
 }  // namespace
@@ -47,12 +41,9 @@ tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {
   const UrlForm form = form_of(text);
   auto url = parse_url(text, form);
   if (!url) return tl::unexpected(std::move(url.error()));
-  Endpoint endpoint{.user = std::move(url->user), .password = std::move(url->password)};
-  if (url->scheme.starts_with("rediss")) {
-    auto settings = parse_tls_query(url->query);
-    if (!settings) return tl::unexpected(std::move(settings.error()));
-    endpoint.tls = std::make_shared<const TlsSettings>(*std::move(settings));
-  }
+  Endpoint endpoint{.user = std::move(url->user),
+                    .password = std::move(url->password),
+                    .tls = std::move(url->tls)};
   std::string_view path = url->path;
   std::string_view database;
   if (url->scheme == "unix") {
@@ -83,9 +74,12 @@ tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {
     }
     if (database.empty()) return endpoint;
   }
-  if (!read_database(database, endpoint.database)) {
+  constexpr int kMostDatabases = 1'000'000;
+  const auto number = parse_number<int>(database);
+  if (!number || *number < 0 || *number > kMostDatabases) {
     return invalid_url("the database must be a number", form);
   }
+  endpoint.database = *number;
   return endpoint;
 }
 

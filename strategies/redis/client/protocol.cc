@@ -7,6 +7,7 @@
 #include <charconv>
 #include <utility>
 
+#include "strategies/number.h"
 #include "strategies/redis/client/answers.h"
 
 namespace lockbench::redis {
@@ -41,8 +42,7 @@ class Parser {
       case '-':
         return read_line(Reply::Type::error, rest, reply);
       case ':':
-        reply.type = Reply::Type::integer;
-        return read_number(rest, reply.integer) ? State::complete : State::invalid;
+        return read_integer(rest, reply);
       case '$':
         return read_text(rest, reply);
       case '*':
@@ -63,19 +63,20 @@ class Parser {
     return State::complete;
   }
 
-  static bool read_number(std::string_view text, std::int64_t& number) {
-    const char* const end = text.data() + text.size();
-    const auto [stopped, error] = std::from_chars(text.data(), end, number);
-    return error == std::errc() && stopped == end;
+  static State read_integer(std::string_view text, Reply& reply) {
+    const auto number = parse_number<std::int64_t>(text);
+    reply.type = Reply::Type::integer;
+    reply.integer = number.value_or(0);
+    return number ? State::complete : State::invalid;
   }
 
   /// A length that is -1 means nil.
   State read_text(std::string_view length, Reply& reply) {
-    std::int64_t size = 0;
-    if (!read_number(length, size) || size < -1) return State::invalid;
-    if (size == -1) return State::complete;
-    if (size > static_cast<std::int64_t>(kLongestReply)) return too_long();
-    const auto bytes = static_cast<std::size_t>(size);
+    const auto size = parse_number<std::int64_t>(length);
+    if (!size || *size < -1) return State::invalid;
+    if (*size == -1) return State::complete;
+    if (*size > static_cast<std::int64_t>(kLongestReply)) return too_long();
+    const auto bytes = static_cast<std::size_t>(*size);
     needed_ = used_ + bytes + 2;
     if (bytes_.size() < needed_) return State::partial;
     reply.type = Reply::Type::string;
@@ -85,12 +86,12 @@ class Parser {
   }
 
   State read_array(std::string_view length, Reply& reply, int depth) {
-    std::int64_t size = 0;
-    if (!read_number(length, size) || size < -1) return State::invalid;
-    if (size == -1) return State::complete;
-    if (size > kMostElements) return too_long();
+    const auto size = parse_number<std::int64_t>(length);
+    if (!size || *size < -1) return State::invalid;
+    if (*size == -1) return State::complete;
+    if (*size > kMostElements) return too_long();
     reply.type = Reply::Type::array;
-    for (std::int64_t i = 0; i < size; ++i) {
+    for (std::int64_t i = 0; i < *size; ++i) {
       const State state = read(reply.elements.emplace_back(), depth + 1);
       if (state != State::complete) return state;
     }
@@ -227,10 +228,7 @@ std::string info_field(std::string_view info, std::string_view name) {
 
 StoreResult<int> connected_replicas(Connection& redis) {
   return redis.call(kText, {"INFO", "replication"}).map([](const std::string& info) {
-    const std::string text = info_field(info, "connected_slaves");
-    int replicas = 0;
-    std::from_chars(text.data(), text.data() + text.size(), replicas);
-    return replicas;
+    return parse_number<int>(info_field(info, "connected_slaves")).value_or(0);
   });
 }
 

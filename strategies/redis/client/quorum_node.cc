@@ -40,7 +40,7 @@ bool is_unknown_script(const StoreError& error) {
 }  // namespace
 
 QuorumNode::QuorumNode(int number, std::string display, std::unique_ptr<Connection> connection,
-                       Duration answer_timeout, bool may_skip, QuorumObserver& observer, Env& env)
+                       Duration answer_timeout, bool may_skip, StrategyObserver& observer, Env& env)
     : number_(number),
       display_(std::move(display)),
       connection_(std::move(connection)),

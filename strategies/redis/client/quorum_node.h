@@ -9,7 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "strategies/quorum_observer.h"
+#include "strategies/observer.h"
 #include "strategies/redis/client/connection.h"
 
 namespace lockbench::redis {
@@ -37,7 +37,7 @@ class QuorumNode {
   /// connection is closed. `may_skip`: it is left out for a while after it failed or did not
   /// answer.
   QuorumNode(int number, std::string display, std::unique_ptr<Connection> connection,
-             Duration answer_timeout, bool may_skip, QuorumObserver& observer, Env& env);
+             Duration answer_timeout, bool may_skip, StrategyObserver& observer, Env& env);
 
   /// As Connection::notify_by().
   bool notify_by(Event& event) { return connection_->notify_by(event); }
@@ -104,7 +104,7 @@ class QuorumNode {
   std::unique_ptr<Connection> connection_;
   const Duration answer_timeout_;
   const bool may_skip_;
-  QuorumObserver& observer_;
+  StrategyObserver& observer_;
   Env& env_;
   std::deque<Sent> sent_;  ///< and not answered, oldest first
   std::deque<PendingRelease> pending_;

@@ -47,7 +47,7 @@ StoreError ReplicaWait::too_few(const std::string& endpoint, int acknowledged) c
 Replicas::Replicas(const Context& context, bool all_needed)
     : wait_(wait_of(context.options, all_needed)),
       patience_(context.options.command_timeout),
-      observer_(context.services.get<ReplicationObserver>()),
+      observer_(context.services.get<StrategyObserver>()),
       env_(context.env) {}
 
 StoreResult<void> Replicas::check(const std::string& endpoint) const {

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "strategies/descriptor.h"
+#include "strategies/observer.h"
 #include "strategies/redis/client/connection.h"
-#include "strategies/replication_observer.h"
 
 namespace lockbench::redis {
 
@@ -38,7 +38,7 @@ class Replicas {
  private:
   const ReplicaWait wait_;
   const Duration patience_;
-  ReplicationObserver& observer_;
+  StrategyObserver& observer_;
   Env& env_;
   TimePoint asked_at_{};
 };

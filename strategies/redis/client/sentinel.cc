@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "strategies/number.h"
 #include "strategies/redis/client/protocol.h"
 
 namespace lockbench::redis {
@@ -16,12 +17,10 @@ namespace {
 /// The host and port in the answer; nothing if it is something else.
 std::optional<Endpoint> address_in(const Reply& reply) {
   if (reply.type != Reply::Type::array || reply.elements.size() != 2) return std::nullopt;
-  Endpoint address{.host = reply.elements[0].text};
-  const std::string& port = reply.elements[1].text;
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
-  if (error != std::errc() || end != port.data() + port.size()) return std::nullopt;
-  if (address.host.empty() || address.port < 1 || address.port > 65535) return std::nullopt;
-  return address;
+  const std::string& host = reply.elements[0].text;
+  const auto port = parse_number<std::uint16_t>(reply.elements[1].text);
+  if (host.empty() || !port || *port == 0) return std::nullopt;
+  return Endpoint{.host = host, .port = *port};
 }
 
 /// The password is sent only to a sentinel that asks for one: many have none.

@@ -348,7 +348,7 @@ std::unique_ptr<ConnectionFactory> make_sharing_factory(Sharing sharing,
 }
 
 std::unique_ptr<ConnectionFactory> make_sharing_factory(Sharing sharing) {
-  return make_sharing_factory(sharing, make_hiredis_factory(), connect_server);
+  return make_sharing_factory(sharing, make_connection_factory(), connect_server);
 }
 
 }  // namespace lockbench::redis

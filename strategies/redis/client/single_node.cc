@@ -31,7 +31,7 @@ SingleNodeLock::SingleNodeLock(const Context& context)
       waiting_(context.waiting),
       renewing_(context.renewing),
       client_(context.client),
-      factory_(context.services.get_or_make<ConnectionFactory>(make_hiredis_factory)),
+      factory_(context.services.get_or_make<ConnectionFactory>(make_connection_factory)),
       redis_(factory_.make(endpoint_, options_.command_timeout, env_)) {}
 
 AcquireResult SingleNodeLock::acquire(const AcquireRequest& request) {

@@ -48,7 +48,7 @@ class RedisStore : public Store {
   RedisStore(const Endpoint& endpoint, Duration command_timeout)
       : display_(endpoint.display()),
         env_(make_system_env(0)),
-        redis_(make_hiredis_factory()->make(endpoint, command_timeout, *env_)) {}
+        redis_(make_connection_factory()->make(endpoint, command_timeout, *env_)) {}
 
   std::string display() const override { return display_; }
 

@@ -31,7 +31,7 @@ tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {
                      .default_port = tls ? kTlsPort : kPort,
                      .max_hosts = 32,
                      .login = with_scheme ? UrlForm::Login::user_password : UrlForm::Login::none,
-                     .query = tls};
+                     .tls = tls};
   auto url = parse_url(text, form);
   if (!url) return tl::unexpected(std::move(url.error()));
   if (url->user.find(':') != std::string::npos) {
@@ -39,16 +39,11 @@ tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {
   }
   if (url->path == "/") url->path.clear();
   if (!is_good_chroot(url->path)) return invalid_url("not a valid chroot path", form);
-  Endpoint endpoint{.servers = std::move(url->hosts),
-                    .chroot = std::move(url->path),
-                    .user = std::move(url->user),
-                    .password = std::move(url->password),
-                    .tls = std::nullopt};
-  if (!tls) return endpoint;
-  auto settings = parse_tls_query(url->query);
-  if (!settings) return tl::unexpected(std::move(settings.error()));
-  endpoint.tls = *std::move(settings);
-  return endpoint;
+  return Endpoint{.servers = std::move(url->hosts),
+                  .chroot = std::move(url->path),
+                  .user = std::move(url->user),
+                  .password = std::move(url->password),
+                  .tls = std::move(url->tls)};
 }
 
 }  // namespace lockbench::zookeeper

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -16,9 +16,9 @@ namespace lockbench::zookeeper {
 /// with them, only that user may touch the nodes that the locks create.
 struct Endpoint {
   std::vector<HostPort> servers;
-  std::string chroot;              ///< "/app": the prefix of all paths; often empty
-  std::string user, password;      ///< both empty without authentication
-  std::optional<TlsSettings> tls;  ///< nothing: not encrypted
+  std::string chroot;                      ///< "/app": the prefix of all paths; often empty
+  std::string user, password;              ///< both empty without authentication
+  std::shared_ptr<const TlsSettings> tls;  ///< null: not encrypted
 
   /// "127.0.0.1:2181,127.0.0.1:2182/app": without credentials, for people, files and metrics.
   std::string display() const;

@@ -12,10 +12,9 @@ namespace {
 constexpr Duration kShortestPause = std::chrono::milliseconds(10);
 constexpr Duration kLongestPause = std::chrono::milliseconds(250);
 
-Connector by_sockets(const std::optional<TlsSettings>& tls) {
+Connector by_sockets(const std::shared_ptr<const TlsSettings>& tls) {
   return [tls](const HostPort& server, Duration timeout) {
-    return begin_connecting({.host = server.host, .port = server.port}, timeout,
-                            tls ? &*tls : nullptr);
+    return begin_connecting({.host = server.host, .port = server.port}, timeout, tls.get());
   };
 }
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
+#include "strategies/number.h"
 
 namespace lockbench::zookeeper {
 namespace {
@@ -48,12 +48,8 @@ std::string_view parent_of(std::string_view path) { return path.substr(0, path.r
 std::optional<std::int64_t> sequence_of(std::string_view name) {
   constexpr std::size_t kDigits = 10;
   if (name.size() < kDigits) return std::nullopt;
-  const std::string_view suffix = name.substr(name.size() - kDigits);
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(suffix.data(), suffix.data() + kDigits, number);
-  const bool all_digits =
-      error == std::errc() && end == suffix.data() + kDigits && suffix[0] != '-';
-  return all_digits ? std::optional(number) : std::nullopt;
+  const auto number = parse_number<std::uint64_t>(name.substr(name.size() - kDigits));
+  return number ? std::optional(static_cast<std::int64_t>(*number)) : std::nullopt;
 }
 
 Place place_among(std::span<const std::string> children, std::string_view own) {

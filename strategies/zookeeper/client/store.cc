@@ -40,9 +40,8 @@ class ZookeeperStore : public Store {
     }
     const auto number = static_cast<std::uint64_t>(session.id());
     session.close();
-    const TlsSettings* tls = first.tls ? &*first.tls : nullptr;
     return StoreFacts{
-        .version = version_of(first.servers.front(), tls, timeout_).value_or("unknown"),
+        .version = version_of(first.servers.front(), first.tls.get(), timeout_).value_or("unknown"),
         .instance = std::to_string(number >> kCountingBits),
         .cpu_seconds = std::nullopt};
   }
@@ -163,7 +162,7 @@ const StoreRegistration registration({
     },
     .secrecy = [](const std::string& url) -> Secrecy {
       const Endpoint endpoint = parse_endpoint(url).value();
-      return secrecy_by_scheme(endpoint.tls.has_value(), !endpoint.user.empty(), endpoint.servers,
+      return secrecy_by_scheme(endpoint.tls != nullptr, !endpoint.user.empty(), endpoint.servers,
                                "zks://");
     },
     .make = [](const std::string& url, Duration command_timeout) -> std::unique_ptr<Store> {

@@ -51,7 +51,6 @@ std::string unreachable_server_is_named(const Descriptor& descriptor) {
   return too_slow(begin, kSlack);
 }
 
-/// Killed while one client holds the lock and another waits for it.
 /// A busy machine may answer one attempt too late, and an attempt may find what kept a majority
 /// from being asked.
 AcquireResult try_some_times(Client& client, const std::string& key) {
@@ -60,6 +59,7 @@ AcquireResult try_some_times(Client& client, const std::string& key) {
   return result;
 }
 
+/// Killed while one client holds the lock and another waits for it.
 std::string death_of_the_server_is_survived(const Descriptor& descriptor) {
   const auto tested = own_store();
   Bench bench(descriptor, *tested, with_timeout(descriptor, kTimeout));

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <ostream>
+#include <vector>
 
 #include "strategies/etcd/lock.h"
 #include "tests/conformance/common/properties.h"
@@ -12,9 +14,9 @@ using etcd::Place;
 using etcd::Standing;
 
 /// The plainest queue of etcd keys, which each broken lock is but for its flaw.
-class PlainQueue : public etcd::QueuedLock {
+class PlainQueue : public etcd::LeaseQueueLock {
  public:
-  using QueuedLock::QueuedLock;
+  using LeaseQueueLock::LeaseQueueLock;
 
  protected:
   virtual etcd::LeaseId lease_of(const Place& place) { return place.session->leases.front(); }
@@ -78,25 +80,39 @@ std::ostream& operator<<(std::ostream& out, const Rejection& rejection) {
   return out << rejection.reason;
 }
 
+const std::vector<Rejection>& all_rejections() {
+  static const std::vector<Rejection> rejections{
+      {"DeadPredecessorHandsNothingOn", construct<PlainQueue>, "what another holds"},
+      {"StoppedHolderIsSucceededInTime", construct<PlainQueue>, "too soon", true},
+      {"StoppedHolderIsSucceededInTime", construct<Deaf>, "lease was valid"},
+      {"RevokedSessionIsLearnedOf", construct<Deaf>, "does not know"},
+      {"NothingStaysForEver", construct<Leaseless>, "would stay for ever"},
+      {"LateCreationLeavesNoContender", construct<Leaseless>, "is left in the queue"}};
+  return rejections;
+}
+
 class BrokenEtcdLocks : public testing::TestWithParam<Rejection> {};
 
 TEST_P(BrokenEtcdLocks, AreRejected) {
   Descriptor lock{.name = "broken", .backend = "etcd", .make = GetParam().make};
   lock.traits.expiry = Expiry::session;
-  lock.traits.shared = GetParam().claims_lock_delay;
-  const std::string said = find_property(GetParam().property).check(lock);
+  lock.traits.lock_delay = GetParam().claims_lock_delay;
+  const Property property = find_property(GetParam().property);
+  ASSERT_TRUE(property.applies(lock)) << "it would never be asked";
+  const std::string said = property.check(lock);
   EXPECT_NE(said.find(GetParam().reason), std::string::npos) << "said: \"" << said << "\"";
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, BrokenEtcdLocks,
-    testing::Values(
-        Rejection{"DeadPredecessorHandsNothingOn", construct<PlainQueue>, "what another holds"},
-        Rejection{"StoppedHolderIsSucceededInTime", construct<PlainQueue>, "too soon", true},
-        Rejection{"StoppedHolderIsSucceededInTime", construct<Deaf>, "lease was valid"},
-        Rejection{"RevokedSessionIsLearnedOf", construct<Deaf>, "does not know"},
-        Rejection{"NothingStaysForEver", construct<Leaseless>, "would stay for ever"},
-        Rejection{"LateCreationLeavesNoContender", construct<Leaseless>, "is left in the queue"}));
+INSTANTIATE_TEST_SUITE_P(All, BrokenEtcdLocks, testing::ValuesIn(all_rejections()));
+
+TEST(EtcdProperties, CanAllFail) {
+  for (const Property& property : own_properties()) {
+    const bool shown = std::ranges::any_of(all_rejections(), [&](const Rejection& rejection) {
+      return rejection.property == property.name;
+    });
+    EXPECT_TRUE(shown) << property.name << " has rejected no lock yet";
+  }
+}
 
 }  // namespace
 }  // namespace lockbench::test

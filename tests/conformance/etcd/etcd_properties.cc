@@ -16,7 +16,7 @@ constexpr seconds kTtl{2};
 constexpr milliseconds kExpiryTick{500};
 
 Duration delay_after_failure(const Descriptor& descriptor) {
-  return descriptor.traits.shared ? StrategyOptions().lock_delay : Duration();
+  return descriptor.traits.lock_delay ? StrategyOptions().lock_delay : Duration();
 }
 
 /// The name of a place in the queue, of a client that is not there.

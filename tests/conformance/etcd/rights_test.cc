@@ -9,6 +9,7 @@
 #include "testbed/servers/etcd_auth.h"
 #include "tests/conformance/common/full_use.h"
 #include "tests/conformance/etcd/etcd_test_store.h"
+#include "tests/support/etcd_gateway.h"
 
 namespace lockbench::test {
 namespace {
@@ -19,38 +20,6 @@ using testing::HasSubstr;
 // Keys go in base64: from "lockbench:" to the first that does not begin so, and "foreign".
 constexpr const char* kOurs = R"("key":"bG9ja2JlbmNoOg==","range_end":"bG9ja2JlbmNoOw==")";
 constexpr const char* kForeign = R"("key":"Zm9yZWlnbg==")";
-
-/// etcd's gateway, which takes its API as JSON.
-class Gateway {
- public:
-  Gateway(const std::string& user, const std::string& password) {
-    const std::string answer = ask(
-        "/v3/auth/authenticate", fmt::format(R"({{"name":"{}","password":"{}"}})", user, password));
-    constexpr std::string_view kToken = R"("token":")";
-    const std::size_t begin = answer.find(kToken);
-    if (begin == std::string::npos) throw std::runtime_error(answer);
-    const std::size_t token = begin + kToken.size();
-    token_ = answer.substr(token, answer.find('"', token) - token);
-  }
-
-  std::string ask(const std::string& path, const std::string& body) {
-    const std::string authorization = token_.empty() ? "" : "Authorization: " + token_ + "\r\n";
-    const auto answer = testbed::ask_until(
-        shared_etcd().server().port(),
-        fmt::format("POST {} HTTP/1.0\r\nContent-Type: application/json\r\n{}Content-Length: "
-                    "{}\r\n\r\n{}",
-                    path, authorization, body.size(), body),
-        std::chrono::seconds(5), [](std::string_view) { return false; });
-    return answer ? *answer : answer.error();
-  }
-  void must(const std::string& path, const std::string& body) {
-    const std::string answer = ask(path, body);
-    if (answer.find(" 200 ") == std::string::npos) throw std::runtime_error(path + ": " + answer);
-  }
-
- private:
-  std::string token_;
-};
 
 /// The documented role and user.
 class EtcdRights : public testing::Test {
@@ -107,7 +76,8 @@ class EtcdRights : public testing::Test {
     return outcomes;
   }
 
-  Gateway root_{std::string(testbed::kEtcdRoot), shared_etcd().server().secret()};
+  const EtcdGateway root_{shared_etcd().server().port(), testbed::kEtcdRoot,
+                          shared_etcd().server().secret()};
 };
 
 TEST_F(EtcdRights, AreEnough) { EXPECT_THAT(outcomes(), Each("")); }
@@ -123,7 +93,7 @@ TEST_F(EtcdRights, AreAllNeeded) {
 }
 
 TEST_F(EtcdRights, GiveNothingElse) {
-  Gateway user("lockbench", "hunter2");
+  const EtcdGateway user(shared_etcd().server().port(), "lockbench", "hunter2");
   for (const auto& [path, body] : std::vector<std::pair<std::string, std::string>>{
            {"/v3/kv/put", fmt::format(R"({{{},"value":""}})", kForeign)},
            {"/v3/kv/range", fmt::format("{{{}}}", kForeign)},

@@ -33,7 +33,7 @@ TEST_P(BehindAPooler, OfTransactionsNothingIsGrantedAndTheReasonIsPlain) {
     const auto client = bench.client();
     for (int i = 0; i < 2; ++i) {
       const AcquireResult result = client->try_once(bench.key());
-      EXPECT_FALSE(result.lease);
+      EXPECT_EQ(result.outcome, AcquireOutcome::refused);
       EXPECT_THAT(result.reason,
                   AllOf(HasSubstr("transaction pooler"), HasSubstr("connect directly"),
                         HasSubstr(std::to_string(server->port()))));

@@ -2,48 +2,31 @@
 #include <gtest/gtest.h>
 #include <sys/types.h>
 
-#include <algorithm>
 #include <csignal>
-#include <functional>
-#include <optional>
-#include <stop_token>
 #include <thread>
 
 #include "strategies/postgres/client/names.h"
 #include "strategies/registry.h"
 #include "strategies/store.h"
 #include "tests/conformance/common/bench.h"
+#include "tests/conformance/common/waiter.h"
 #include "tests/conformance/postgres/postgres_test_store.h"
 
 namespace lockbench::test {
 namespace {
 
-/// An acquisition on a thread of its own.
-class Waiter {
+/// Whose connection and schema are there before it starts, so that the wait is all that is left.
+class WarmWaiter : public Waiter {
  public:
-  Waiter(Bench& bench, Duration patience) : client_(bench.client()) {
-    // So that connection and schema are there, and the wait is all that is left.
-    warm_up(*client_, bench.key() + ":warm");
-    thread_ = std::jthread([this, &bench, patience] {
-      result_ = client_->acquire(bench.key(), patience, kLongTtl, stop_.get_token());
-      ended_ = client_->now();
-    });
-  }
-
-  void stop() { stop_.request_stop(); }
-  const AcquireResult& join() {
-    if (thread_.joinable()) thread_.join();
-    return result_;
-  }
-  TimePoint ended() const { return ended_; }
-  Client& client() { return *client_; }
+  WarmWaiter(Bench& bench, Duration patience)
+      : Waiter(warm_client(bench), bench.key(), patience, kLongTtl) {}
 
  private:
-  std::unique_ptr<Client> client_;
-  std::stop_source stop_;
-  AcquireResult result_;
-  TimePoint ended_;
-  std::jthread thread_;
+  static std::unique_ptr<Client> warm_client(Bench& bench) {
+    std::unique_ptr<Client> client = bench.client();
+    warm_up(*client, bench.key() + ":warm");
+    return client;
+  }
 };
 
 /// The locks that wait in the server's queue and live in a session.
@@ -66,10 +49,10 @@ TEST_P(Sessions, HonourTheirDeadlineAlsoBehindOneThatGivesUp) {
   // For a row, the server waits first for the other waiter, and then as long again for the holder.
   constexpr seconds kPatience{3};
   const Lease lease = must_hold();
-  Waiter first(bench_, kPatience - milliseconds(500));
+  WarmWaiter first(bench_, kPatience - milliseconds(500));
   ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
   const TimePoint begin = holder_->now();
-  Waiter second(bench_, kPatience);
+  WarmWaiter second(bench_, kPatience);
   EXPECT_EQ(first.join().outcome, AcquireOutcome::timed_out);
   EXPECT_EQ(second.join().outcome, AcquireOutcome::timed_out);
   EXPECT_LE(second.ended() - begin, kPatience + kSlack);
@@ -78,7 +61,7 @@ TEST_P(Sessions, HonourTheirDeadlineAlsoBehindOneThatGivesUp) {
 
 TEST_P(Sessions, DieWithTheirConnectionAndTheNextWaiterIsGranted) {
   const Lease lease = must_hold();
-  Waiter waiter(bench_, seconds(20));
+  WarmWaiter waiter(bench_, seconds(20));
   ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
   // The holder's alone: the waiter has no lock, or only waits for one in its transaction.
   PostgresProbe probe = shared_postgres().probe();
@@ -99,10 +82,10 @@ TEST_P(Sessions, AStopCancelsTheStatementThatWaits) {
   const Lease lease = must_hold();
   // On a busy machine the server's word that it has cancelled may come too late to be waited for:
   // the outcome is unknown then. It does not stay so.
-  std::unique_ptr<Waiter> last;
+  std::unique_ptr<WarmWaiter> last;
   constexpr int kTries = 5;
   for (int i = 0; i < kTries; ++i) {
-    last = std::make_unique<Waiter>(bench_, seconds(60));
+    last = std::make_unique<WarmWaiter>(bench_, seconds(60));
     ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
     const TimePoint stopped = holder_->now();
     last->stop();
@@ -116,7 +99,7 @@ TEST_P(Sessions, AStopCancelsTheStatementThatWaits) {
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
     ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 0; }));
   }
-  Waiter& waiter = *last;
+  WarmWaiter& waiter = *last;
   EXPECT_EQ(waiter.join().outcome, AcquireOutcome::abandoned) << waiter.join().reason;
   // The waiter goes on.
   EXPECT_EQ(holder_->release(lease), ReleaseOutcome::released);
@@ -127,9 +110,9 @@ TEST_P(Sessions, AStopCancelsTheStatementThatWaits) {
 
 TEST_P(Sessions, GivingUpInTheMiddleOfTheQueueLeavesNothingBehind) {
   const Lease lease = must_hold();
-  std::vector<std::unique_ptr<Waiter>> queue;
+  std::vector<std::unique_ptr<WarmWaiter>> queue;
   for (int i = 0; i < 3; ++i) {
-    queue.push_back(std::make_unique<Waiter>(bench_, i == 1 ? seconds(2) : seconds(20)));
+    queue.push_back(std::make_unique<WarmWaiter>(bench_, i == 1 ? seconds(2) : seconds(20)));
     ASSERT_TRUE(eventually([&] { return shared_postgres().waiting() == i + 1; }));
   }
   EXPECT_EQ(queue[1]->join().outcome, AcquireOutcome::timed_out) << queue[1]->join().reason;
@@ -162,7 +145,7 @@ TEST_P(Sessions, TheServerEndsTheWaitAtTheDeadline) {
 /// meanwhile: the process sees both at once, and answers that it was too late.
 TEST_P(Sessions, AGrantThatTheServerSeesTooLateIsNotKept) {
   const Lease lease = must_hold();
-  Waiter waiter(bench_, seconds(3));
+  WarmWaiter waiter(bench_, seconds(3));
   ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
   const auto waiting = shared_postgres().probe().ask(
       "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'lockbench%' AND "
@@ -172,11 +155,7 @@ TEST_P(Sessions, AGrantThatTheServerSeesTooLateIsNotKept) {
   ASSERT_EQ(::kill(process, SIGSTOP), 0);
   EXPECT_EQ(holder_->release(lease), ReleaseOutcome::released);
   // The client's last resort, after its deadline.
-  const auto cancels = [&] {
-    const auto sent = names_of(waiter.client().trace().take());
-    return std::find(sent.begin(), sent.end(), "pg_cancel_backend") != sent.end();
-  };
-  EXPECT_TRUE(eventually(cancels));
+  EXPECT_TRUE(eventually([&] { return waiter.has_sent("pg_cancel_backend"); }));
   ASSERT_EQ(::kill(process, SIGCONT), 0);
   EXPECT_EQ(waiter.join().outcome, AcquireOutcome::timed_out) << waiter.join().reason;
   EXPECT_TRUE(bench_.becomes_free());
@@ -185,7 +164,7 @@ TEST_P(Sessions, AGrantThatTheServerSeesTooLateIsNotKept) {
 
 TEST_P(Sessions, AreConfirmedByTheirGrantAndNotBeforeTheirWait) {
   const Lease lease = must_hold();
-  Waiter waiter(bench_, seconds(20));
+  WarmWaiter waiter(bench_, seconds(20));
   ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
   const TimePoint still_held_at = holder_->now();
   EXPECT_EQ(holder_->release(lease), ReleaseOutcome::released);
@@ -208,7 +187,7 @@ TEST_P(Sessions, ALossIsKnownByAllLeasesOfTheSession) {
 
 TEST_P(Sessions, AWaitIsReportedAsOne) {
   const Lease lease = must_hold();
-  Waiter waiter(bench_, seconds(20));
+  WarmWaiter waiter(bench_, seconds(20));
   EXPECT_TRUE(waiter.client().trace().await_waiting(seconds(5)));
   EXPECT_EQ(holder_->release(lease), ReleaseOutcome::released);
   ASSERT_TRUE(waiter.join().lease);
@@ -220,7 +199,7 @@ TEST_P(Sessions, AFrozenServerDoesNotKeepAStoppedWaiter) {
   const auto holder = bench.client();
   const AcquireResult held = holder->try_once(bench.key());
   ASSERT_TRUE(held.lease);
-  Waiter waiter(bench, seconds(60));
+  WarmWaiter waiter(bench, seconds(60));
   auto& tested = dynamic_cast<PostgresTestStore&>(*own);
   ASSERT_TRUE(eventually([&] { return tested.waiting() == 1; }));
   ASSERT_TRUE(own->server().freeze());

@@ -83,7 +83,7 @@ TEST_F(ReentrantWait, ARenewalCountsOnceAReplicaKnowsOfIt) {
   EXPECT_GT(held.lease->state->valid_until(), was);
 }
 
-class FailedRenewals : public RenewalObserver {
+class FailedRenewals : public StrategyObserver {
  public:
   void on_renewal(const RenewalReport& report) override {
     if (report.outcome == RenewalAnswer::failed) ++count;
@@ -96,7 +96,7 @@ TEST_F(ReentrantWait, SoDoesATimersRenewal) {
   options.renew = RenewPolicy{.kind = RenewPolicy::Kind::every, .period = milliseconds(20)};
   Bench bench(*find_strategy("redis-reentrant-wait"), store_, options);
   const auto failed = std::make_shared<FailedRenewals>();
-  bench.services().provide<RenewalObserver>(failed);
+  bench.services().provide<StrategyObserver>(failed);
   const auto client = bench.client();
   const AcquireResult held = client->try_once(bench.key());
   ASSERT_TRUE(held.lease) << unexpected(held, AcquireOutcome::acquired);

@@ -2,8 +2,8 @@
 
 #include <mutex>
 
+#include "strategies/observer.h"
 #include "strategies/registry.h"
-#include "strategies/replication_observer.h"
 #include "tests/conformance/redis-wait/replicas_fixture.h"
 
 namespace lockbench::test {
@@ -11,7 +11,7 @@ namespace {
 
 const Descriptor& redis_wait() { return *find_strategy("redis-wait"); }
 
-class Acknowledgements : public ReplicationObserver {
+class Acknowledgements : public StrategyObserver {
  public:
   struct Told {
     Duration taken{};
@@ -47,7 +47,7 @@ TEST_F(Replicas, HaveTheLockOnceItIsGranted) {
 TEST_F(Replicas, OneThatIsFrozenMeansRefusalWithinTheBound) {
   Bench bench(redis_wait(), store_, within(kBound));
   const auto listener = std::make_shared<Acknowledgements>();
-  bench.services().provide<ReplicationObserver>(listener);
+  bench.services().provide<StrategyObserver>(listener);
   const auto client = bench.client();
   warm_up(*client, bench.key());
   must(replica(1).freeze());

@@ -33,7 +33,7 @@ class Connection : public testing::Test {
   const std::unique_ptr<Env> system_ = make_system_env(1);
   FaultyEnv faults_{*system_};
   TracingEnv trace_{faults_};
-  const std::unique_ptr<redis::ConnectionFactory> factory_ = redis::make_hiredis_factory();
+  const std::unique_ptr<redis::ConnectionFactory> factory_ = redis::make_connection_factory();
   std::unique_ptr<redis::Connection> redis_ = connect_to(shared_redis().url());
 };
 

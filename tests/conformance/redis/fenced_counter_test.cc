@@ -34,7 +34,7 @@ class FencedCounter : public testing::Test {
   std::uint64_t rejections() { return counter_->totals()->rejected_stale; }
 
   std::unique_ptr<Env> env_ = make_system_env(1);
-  std::unique_ptr<redis::ConnectionFactory> connections_ = redis::make_hiredis_factory();
+  std::unique_ptr<redis::ConnectionFactory> connections_ = redis::make_connection_factory();
   std::unique_ptr<loadgen::Counter> counter_;
   std::unique_ptr<loadgen::CounterSession> session_;
   RedisProbe probe_{shared_redis().port()};

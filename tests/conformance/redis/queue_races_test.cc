@@ -1,11 +1,11 @@
 #include <gtest/gtest.h>
 
-#include <optional>
 #include <thread>
 
 #include "strategies/redis/scripts.h"
 #include "strategies/registry.h"
 #include "tests/conformance/common/bench.h"
+#include "tests/conformance/common/waiter.h"
 
 namespace lockbench::test {
 namespace {
@@ -14,6 +14,7 @@ constexpr milliseconds kQueueTtl{1000};
 /// What a client of redis-queue with that TTL allows: one sign of life, and how long it is good
 /// for.
 constexpr milliseconds kSign = kQueueTtl / 10, kAlive = 3 * kSign;
+constexpr seconds kQueuePatience{20};
 
 /// redis-queue against clients that do only what they are told, such as to die.
 class QueueRaces : public testing::Test {
@@ -38,16 +39,6 @@ class QueueRaces : public testing::Test {
     return !probe_.ask({"ZSCORE", key(":queue"), token}).empty();
   }
 
-  template <class What>
-  static bool await(What&& what) {
-    const TimePoint limit = BootClock::now() + seconds(10);
-    while (!what()) {
-      if (BootClock::now() > limit) return false;
-      std::this_thread::sleep_for(milliseconds(1));
-    }
-    return true;
-  }
-
   Lease must_acquire(Client& client) {
     AcquireResult result = client.try_once(bench_.key(), kQueueTtl);
     if (!result.lease) throw std::runtime_error(unexpected(result, AcquireOutcome::acquired));
@@ -58,42 +49,16 @@ class QueueRaces : public testing::Test {
   RedisProbe probe_{shared_redis().port()};
 };
 
-/// A client that waits in the queue, on a thread of its own.
-class Waiter {
- public:
-  Waiter(Bench& bench, std::unique_ptr<Client> client)
-      : client_(std::move(client)), thread_([this, &bench] {
-          result_ = client_->acquire(bench.key(), seconds(20), kQueueTtl);
-          granted_at_ = client_->now();
-        }) {}
-  bool await_waiting() { return client_->trace().await_waiting(seconds(5)); }
-  const AcquireResult& result() {
-    if (thread_.joinable()) thread_.join();
-    return result_;
-  }
-  TimePoint granted_at() {
-    result();
-    return granted_at_;
-  }
-  void release() { client_->release(*result().lease); }
-
- private:
-  std::unique_ptr<Client> client_;
-  AcquireResult result_;
-  TimePoint granted_at_;
-  std::jthread thread_;
-};
-
 TEST_F(QueueRaces, ADeadHeadCostsABoundedDelay) {
   const auto holder = bench_.client();
   const Lease held = must_acquire(*holder);
   ASSERT_FALSE(ask("dead").granted);
-  Waiter next(bench_, bench_.client());
-  ASSERT_TRUE(next.await_waiting());
+  Waiter next(bench_.client(), bench_.key(), kQueuePatience, kQueueTtl);
+  ASSERT_TRUE(next.waits());
   const TimePoint begin = holder->now();
   ASSERT_EQ(holder->release(held), ReleaseOutcome::released);
-  ASSERT_TRUE(next.result().lease);
-  EXPECT_LE(next.granted_at() - begin, kAlive + kSign + kSlack);
+  ASSERT_TRUE(next.join().lease);
+  EXPECT_LE(next.ended() - begin, kAlive + kSign + kSlack);
   EXPECT_FALSE(waits("dead"));
 }
 
@@ -104,14 +69,14 @@ TEST_F(QueueRaces, SoDoMoreDeadThanOneStepDrops) {
   for (int i = 0; i < kDead; ++i) {
     ASSERT_FALSE(ask("dead" + std::to_string(i), milliseconds(50)).granted);
   }
-  Waiter next(bench_, bench_.client());
-  ASSERT_TRUE(next.await_waiting());
-  ASSERT_TRUE(await([&] { return waiters() == kDead + 1; }));
+  Waiter next(bench_.client(), bench_.key(), kQueuePatience, kQueueTtl);
+  ASSERT_TRUE(next.waits());
+  ASSERT_TRUE(eventually([&] { return waiters() == kDead + 1; }));
   std::this_thread::sleep_for(milliseconds(50 * 3));  // good for 50 ms, or for 100 at the back
   const TimePoint begin = holder->now();
   ASSERT_EQ(holder->release(held), ReleaseOutcome::released);
-  ASSERT_TRUE(next.result().lease);
-  EXPECT_LE(next.granted_at() - begin, 6 * kSign + kSlack);
+  ASSERT_TRUE(next.join().lease);
+  EXPECT_LE(next.ended() - begin, 6 * kSign + kSlack);
   EXPECT_EQ(waiters(), 0);
 }
 
@@ -119,16 +84,16 @@ TEST_F(QueueRaces, AGrantThatIsNotTakenUpMovesOn) {
   const auto holder = bench_.client();
   const Lease held = must_acquire(*holder);
   ASSERT_FALSE(ask("stopped").granted);
-  Waiter next(bench_, bench_.client());
-  ASSERT_TRUE(next.await_waiting());
-  ASSERT_TRUE(await([&] { return waiters() == 2; }));
+  Waiter next(bench_.client(), bench_.key(), kQueuePatience, kQueueTtl);
+  ASSERT_TRUE(next.waits());
+  ASSERT_TRUE(eventually([&] { return waiters() == 2; }));
   ASSERT_EQ(holder->release(held), ReleaseOutcome::released);
   EXPECT_EQ(probe_.get(bench_.key()), "stopped");
-  ASSERT_TRUE(next.result().lease);
+  ASSERT_TRUE(next.join().lease);
   // It wakes up too late: it does not get in, and queues again.
   EXPECT_FALSE(ask("stopped").granted);
   EXPECT_TRUE(waits("stopped"));
-  next.release();
+  next.client().release(*next.join().lease);
   EXPECT_TRUE(ask("stopped").granted);
 }
 
@@ -172,13 +137,13 @@ TEST_F(QueueRaces, AKilledHoldersLockGoesToTheNextAtItsEnd) {
   auto holder = bench_.client();
   const TimePoint begin = holder->now();
   const Lease held = must_acquire(*holder);
-  Waiter next(bench_, bench_.client());
-  ASSERT_TRUE(next.await_waiting());
+  Waiter next(bench_.client(), bench_.key(), kQueuePatience, kQueueTtl);
+  ASSERT_TRUE(next.waits());
   holder.reset();
-  ASSERT_TRUE(next.result().lease);
-  EXPECT_GE(next.granted_at() - begin, kQueueTtl - milliseconds(2));
-  EXPECT_LE(next.granted_at() - begin, kQueueTtl + kSign + kSlack);
-  EXPECT_GT(*next.result().lease->fencing, *held.fencing);
+  ASSERT_TRUE(next.join().lease);
+  EXPECT_GE(next.ended() - begin, kQueueTtl - milliseconds(2));
+  EXPECT_LE(next.ended() - begin, kQueueTtl + kSign + kSlack);
+  EXPECT_GT(*next.join().lease->fencing, *held.fencing);
 }
 
 TEST_F(QueueRaces, FencingNumbersGrowThroughDeathsAndReleases) {
@@ -197,28 +162,24 @@ TEST_F(QueueRaces, FencingNumbersGrowThroughDeathsAndReleases) {
 
 TEST_F(QueueRaces, NothingIsLeftWhenEverybodyIsDead) {
   for (int i = 0; i < 5; ++i) ask("dead" + std::to_string(i), milliseconds(20));
-  EXPECT_TRUE(await([&] { return probe_.keys() == std::vector<std::string>{key(":numbers")}; }))
-      << probe_.keys().size();
+  const std::vector<std::string> numbers = {key(":numbers")};
+  EXPECT_TRUE(eventually([&] { return probe_.keys() == numbers; })) << probe_.keys().size();
 }
 
 TEST_F(QueueRaces, AStoppedWaiterPassesItsGrantOn) {
   const auto holder = bench_.client();
-  const auto leaver = bench_.client();
   const Lease held = must_acquire(*holder);
-  std::stop_source stop;
-  AcquireResult left;
-  std::jthread leaving(
-      [&] { left = leaver->acquire(bench_.key(), seconds(20), kQueueTtl, stop.get_token()); });
-  ASSERT_TRUE(leaver->trace().await_waiting(seconds(5)));
-  Waiter next(bench_, bench_.client());
-  ASSERT_TRUE(next.await_waiting());
-  stop.request_stop();
+  Waiter leaver(bench_.client(), bench_.key(), kQueuePatience, kQueueTtl);
+  ASSERT_TRUE(leaver.waits());
+  Waiter next(bench_.client(), bench_.key(), kQueuePatience, kQueueTtl);
+  ASSERT_TRUE(next.waits());
+  leaver.stop();
   const TimePoint begin = holder->now();
   ASSERT_EQ(holder->release(held), ReleaseOutcome::released);
-  leaving.join();
-  if (left.lease) leaver->release(*left.lease);  // the grant came first
-  ASSERT_TRUE(next.result().lease);
-  EXPECT_LE(next.granted_at() - begin, kSign + kSlack);
+  const AcquireResult& left = leaver.join();
+  if (left.lease) leaver.client().release(*left.lease);  // the grant came first
+  ASSERT_TRUE(next.join().lease);
+  EXPECT_LE(next.ended() - begin, kSign + kSlack);
 }
 
 }  // namespace

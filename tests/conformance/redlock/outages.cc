@@ -2,7 +2,7 @@
 #include <stop_token>
 #include <thread>
 
-#include "strategies/quorum_observer.h"
+#include "strategies/observer.h"
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/redlock/own_properties.h"
 #include "tests/conformance/redlock/quorum_store.h"
@@ -195,7 +195,7 @@ std::string holder_gives_back_what_it_can(const Descriptor& descriptor) {
 }
 
 /// Whose votes are late, and how many there were at all.
-class LateVotes : public QuorumObserver {
+class LateVotes : public StrategyObserver {
  public:
   void on_vote(int node, Vote vote, Duration /*taken*/, bool late) override {
     if (late && vote == Vote::granted && node == 2) late_on_two = true;
@@ -213,7 +213,7 @@ std::string late_answer_is_accounted_for(const Descriptor& descriptor) {
   const auto seen = std::make_shared<LateVotes>();
   QuorumStore& tested = breakable_store();
   Bench bench(descriptor, tested);
-  bench.services().provide<QuorumObserver>(seen);
+  bench.services().provide<StrategyObserver>(seen);
   const auto client = bench.client();
   warm_up(*client, bench.key());
   client->try_once(bench.key() + ":other");  // reads what is late of the warm-up

@@ -4,7 +4,7 @@
 #include "testbed/proxy/proxy.h"
 #include "tests/conformance/common/bench.h"
 #include "tests/conformance/common/properties.h"
-#include "tests/conformance/zookeeper/waiter.h"
+#include "tests/conformance/common/waiter.h"
 #include "tests/conformance/zookeeper/zookeeper_test_store.h"
 
 namespace lockbench::test {

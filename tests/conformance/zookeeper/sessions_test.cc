@@ -8,7 +8,7 @@
 #include "strategies/store.h"
 #include "testbed/proxy/proxy.h"
 #include "tests/conformance/common/bench.h"
-#include "tests/conformance/zookeeper/waiter.h"
+#include "tests/conformance/common/waiter.h"
 #include "tests/conformance/zookeeper/zookeeper_test_store.h"
 #include "tests/support/servers.h"
 

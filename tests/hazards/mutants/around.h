@@ -19,4 +19,28 @@ class Around : public LockStrategy {
   std::unique_ptr<LockStrategy> inner_;
 };
 
+/// Always grants the same fencing number.
+class SameNumber : public Around {
+ public:
+  using Around::Around;
+
+  AcquireResult acquire(const AcquireRequest& request) override {
+    AcquireResult result = Around::acquire(request);
+    if (result.lease) result.lease->fencing = 1;
+    return result;
+  }
+};
+
+/// Never looks at the clock: treats its lease as valid until it releases.
+class NeverDoubts : public Around {
+ public:
+  using Around::Around;
+
+  AcquireResult acquire(const AcquireRequest& request) override {
+    AcquireResult result = Around::acquire(request);
+    if (result.lease) result.lease->state = std::make_shared<LeaseState>(TimePoint::max());
+    return result;
+  }
+};
+
 }  // namespace lockbench

@@ -6,6 +6,7 @@
 #include "strategies/redis/client/single_node.h"
 #include "strategies/redis/scripts.h"
 #include "strategies/registry.h"
+#include "tests/hazards/mutants/around.h"
 
 namespace lockbench::redis {
 namespace {
@@ -48,18 +49,6 @@ class Overstays : public Sound {
     if (tried && tried->granted) {
       lease.state = valid_until(lease.state->valid_until() + std::chrono::milliseconds(25));
     }
-    return tried;
-  }
-};
-
-/// Never looks at the clock: treats its lease as valid until it releases.
-class NeverDoubts : public Sound {
- public:
-  using Sound::Sound;
-
-  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    auto tried = Sound::try_acquire(request, lease);
-    if (tried && tried->granted) lease.state = valid_until(TimePoint::max());
     return tried;
   }
 };
@@ -128,17 +117,6 @@ class Untidy : public Sound {
   }
 };
 
-/// Always grants the same fencing number.
-class SameNumber : public Sound {
- public:
-  using Sound::Sound;
-
-  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
-    lease.fencing = 1;
-    return Sound::try_acquire(request, lease);
-  }
-};
-
 /// Its fencing numbers decrease.
 class CountsDown : public Sound {
  public:
@@ -198,6 +176,13 @@ class Blind : public Sound {
     lease.state = valid_until(env().now() + request.ttl);
     return true;
   }
+};
+
+/// A defect of sessions too, of a lock on Redis.
+template <class Mutant>
+class OnRedis : public Mutant {
+ public:
+  explicit OnRedis(const Context& context) : Mutant("redis-set-nx-lua", context) {}
 };
 
 template <class Mutant>
@@ -273,12 +258,12 @@ const Registration sound(described<Sound>("test-sound"));
 const Registration unchecked_release(described<UncheckedRelease>("test-unchecked-release"));
 const Registration unchecked_renewal(described<UncheckedRenewal>("test-unchecked-renewal"));
 const Registration hasty(with_timer(described<SkipsTheRecheck>("test-skips-the-recheck")));
-const Registration trusting(described<NeverDoubts>("test-never-doubts"));
+const Registration trusting(described<OnRedis<NeverDoubts>>("test-never-doubts"));
 const Registration unreplicated(with_replicas(described<KeepsToThePrimary>("test-unreplicated")));
 const Registration overstaying(described<Overstays>("test-overstays"));
 const Registration flickering(described<Flickers>("test-flickers"));
 const Registration untidy(described<Untidy>("test-untidy"));
-const Registration same_number(with_numbers(described<SameNumber>("test-same-number")));
+const Registration same_number(with_numbers(described<OnRedis<SameNumber>>("test-same-number")));
 const Registration counts_down(with_numbers(described<CountsDown>("test-counts-down")));
 const Registration eternal(described<Eternal>("test-eternal"));
 const Registration confused(described<Confused>("test-confused"));

@@ -5,17 +5,6 @@
 namespace lockbench {
 namespace {
 
-class SameNumber : public Around {
- public:
-  using Around::Around;
-
-  AcquireResult acquire(const AcquireRequest& request) override {
-    AcquireResult result = Around::acquire(request);
-    if (result.lease) result.lease->fencing = 1;
-    return result;
-  }
-};
-
 /// Its fencing numbers decrease, from one client to the next.
 class CountsDown : public Around {
  public:
@@ -25,18 +14,6 @@ class CountsDown : public Around {
     constexpr std::uint64_t kFirst = 1'000'000'000'000;
     AcquireResult result = Around::acquire(request);
     if (result.lease) result.lease->fencing = kFirst - result.lease->fencing.value_or(0);
-    return result;
-  }
-};
-
-/// Treats its lease as valid until it releases.
-class NeverDoubts : public Around {
- public:
-  using Around::Around;
-
-  AcquireResult acquire(const AcquireRequest& request) override {
-    AcquireResult result = Around::acquire(request);
-    if (result.lease) result.lease->state = std::make_shared<LeaseState>(TimePoint::max());
     return result;
   }
 };

@@ -1,12 +1,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
+#include <chrono>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/integration/support/program.h"
 
 // `lockbench hazards` as a program, with the tests' own strategies among its own.
 
@@ -16,37 +18,26 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
+using lockbench::test::Outcome, lockbench::test::Program, lockbench::test::Scratch;
 
 class Command : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "hazards-XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   /// Its exit code.
   int run(const std::string& arguments) {
-    const std::string command = LOCKBENCH_BINARY_DIR "/lockbench_with_mutants hazards " +
-                                arguments + " --out " + (folder_ / "result.json").string() + " >" +
-                                (folder_ / "out").string() + " 2>" + (folder_ / "err").string();
-    const int status = std::system(command.c_str());
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    std::istringstream text("hazards --out result.json " + arguments);
+    const std::vector<std::string> words{std::istream_iterator<std::string>(text), {}};
+    ended_ = Program(scratch_, words, {.program = "lockbench_with_mutants"})
+                 .finish(std::chrono::minutes(5));
+    return ended_.code;
   }
-  std::string out() const { return read_file(folder_ / "out"); }
-  std::string err() const { return read_file(folder_ / "err"); }
+  const std::string& out() const { return ended_.out; }
+  const std::string& err() const { return ended_.err; }
   nlohmann::json result() const {
-    return nlohmann::json::parse(read_file(folder_ / "result.json"));
+    return nlohmann::json::parse(lockbench::test::read_file(scratch_ / "result.json"));
   }
 
-  std::filesystem::path folder_;
+  const Scratch scratch_;
+  Outcome ended_;
 };
 
 TEST_F(Command, ShowsAndSavesWhatWasSeen) {

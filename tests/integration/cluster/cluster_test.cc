@@ -21,14 +21,6 @@ constexpr int kHosts = 4;
 constexpr auto kLong = 60s;
 const std::string lockbench_program = LOCKBENCH_BINARY_DIR "/lockbench";
 
-/// Calls of a command, as the server counts them.
-std::uint64_t calls_of(const testbed::Server& server, const std::string& command) {
-  const std::string stats = RedisProbe(server.port()).ask({"INFO", "commandstats"});
-  const std::string name = "cmdstat_" + command + ":calls=";
-  const std::size_t at = stats.find(name);
-  return at == std::string::npos ? 0 : std::stoull(stats.substr(at + name.size()));
-}
-
 /// Four hosts, and a Redis that they reach.
 class ClusterTest : public testing::Test {
  protected:
@@ -80,8 +72,8 @@ TEST_F(ClusterTest, FourHostsMakeOneResultThatTheServerConfirms) {
   const Json result = this->result();
   const Json& run = run_of(result, "redis-queue");
   EXPECT_TRUE(kept_exclusion(run));
-  EXPECT_EQ(run["audit"]["increments"], calls_of(*counter, "set"));
-  EXPECT_EQ(run["audit"]["counter"], calls_of(*counter, "set"));
+  EXPECT_EQ(run["audit"]["increments"], RedisProbe(counter->port()).calls_of("set"));
+  EXPECT_EQ(run["audit"]["counter"], RedisProbe(counter->port()).calls_of("set"));
   ASSERT_EQ(run["ranks"].size(), kHosts);
   std::uint64_t sections = 0;
   std::set<std::string> names;
@@ -117,7 +109,7 @@ TEST_F(ClusterTest, FourHostsAgainstOneEtcd) {
   const Json& run = run_of(result, "etcd");
   EXPECT_TRUE(kept_exclusion(run));
   EXPECT_GT(run["sections"], 0);
-  EXPECT_EQ(run["audit"]["increments"], calls_of(*counter, "set"));
+  EXPECT_EQ(run["audit"]["increments"], RedisProbe(counter->port()).calls_of("set"));
 }
 
 TEST_F(ClusterTest, NoLockAtAllIsCaughtByTheCounterInTheStore) {
@@ -210,9 +202,8 @@ TEST_F(ClusterTest, OnlyTheConfigurationThatAsksForAnotherZoneHasOne) {
 
 /// Of redis-queue; 0 if nobody serves metrics there.
 double sections_by_metrics(std::uint16_t port) {
-  const std::string body = http_get(port, "/metrics").body;
-  const std::size_t at = body.find("\nlockbench_sections_total{strategy=\"redis-queue\"");
-  return at == std::string::npos ? 0 : std::stod(body.substr(body.find("} ", at) + 2));
+  return metric_on(http_get(port, "/metrics").body,
+                   "lockbench_sections_total{strategy=\"redis-queue\"");
 }
 
 TEST_F(ClusterTest, EachRankServesItsOwnFiguresAndTheFirstThoseOfAll) {

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <charconv>
 #include <csignal>
 #include <set>
 
@@ -15,15 +14,6 @@ namespace lockbench::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// Of the one series with these labels; -1 if it is not on the page.
-double value_on(const std::string& page, const std::string& series) {
-  const std::size_t at = page.find("\n" + series + " ");
-  double value = -1;
-  if (at == std::string::npos) return value;
-  std::from_chars(page.data() + at + series.size() + 2, page.data() + page.size(), value);
-  return value;
-}
 
 /// Acquisitions of all of a capacity's runs.
 std::uint64_t acquired_in(const Json& capacity) {
@@ -69,10 +59,10 @@ TEST(CapacityMetrics, ShowEveryStepAndAgreeWithTheResult) {
   const auto look = [&] {
     const std::string page = http_get(port, "/metrics").body;
     const double now =
-        value_on(page, "lockbench_sections_total" + labels + R"(,outcome="acquired"})");
+        metric_on(page, "lockbench_sections_total" + labels + R"(,outcome="acquired"})");
     EXPECT_GE(now, acquired) << "it only grows, from step to step";
     acquired = now;
-    targets.insert(value_on(page, "lockbench_target_sections_per_second" + labels + "}"));
+    targets.insert(metric_on(page, "lockbench_target_sections_per_second" + labels + "}"));
   };
   ASSERT_TRUE(eventually(
       [&] {

@@ -32,18 +32,14 @@ class FaultMetrics : public testing::Test {
             "--metrics-listen",
             std::to_string(port_)};
   }
-  /// The value of lockbench_fault_active; empty while there is no answer.
-  std::string active(const std::string& fault) const {
-    const std::string page = http_get(port_, "/metrics").body;
-    const std::string series = fmt::format(
-        "lockbench_fault_active{{strategy=\"redis-set-nx-lua\",backend=\"redis\",fault=\"{}\"}} ",
-        fault);
-    const std::size_t at = page.find(series);
-    if (at == std::string::npos) return {};
-    const std::size_t from = at + series.size();
-    return page.substr(from, page.find('\n', from) - from);
+  /// The value of lockbench_fault_active; -1 while there is no answer.
+  double active(const std::string& fault) const {
+    return metric_on(http_get(port_, "/metrics").body,
+                     fmt::format("lockbench_fault_active{{strategy=\"redis-set-nx-lua\","
+                                 "backend=\"redis\",fault=\"{}\"}}",
+                                 fault));
   }
-  bool becomes(const std::string& fault, const std::string& value) const {
+  bool becomes(const std::string& fault, double value) const {
     return eventually([&] { return active(fault) == value; });
   }
 
@@ -54,10 +50,10 @@ class FaultMetrics : public testing::Test {
 TEST_F(FaultMetrics, AFaultIsActiveWhileItLasts) {
   Program program(scratch_, arguments("store-freeze@2s+2s", "8s"));
   ASSERT_TRUE(program.says("metrics on")) << program.said();
-  EXPECT_TRUE(becomes("store-freeze", "0")) << "there from the start";
-  EXPECT_TRUE(becomes("store-freeze", "1"));
-  EXPECT_EQ(active("store-kill"), "0") << "no other one";
-  EXPECT_TRUE(becomes("store-freeze", "0"));
+  EXPECT_TRUE(becomes("store-freeze", 0)) << "there from the start";
+  EXPECT_TRUE(becomes("store-freeze", 1));
+  EXPECT_EQ(active("store-kill"), 0) << "no other one";
+  EXPECT_TRUE(becomes("store-freeze", 0));
   program.signal(SIGINT);
   EXPECT_EQ(program.finish(seconds(20)).code, 105);
   const Json result = read_result(scratch_ / "r.json");
@@ -68,7 +64,7 @@ TEST_F(FaultMetrics, AFaultIsActiveWhileItLasts) {
 TEST_F(FaultMetrics, AnInterruptInMidFaultHealsAndSaves) {
   Program program(scratch_, arguments("store-freeze@100ms+50s", "60s"));
   ASSERT_TRUE(program.says("metrics on")) << program.said();
-  ASSERT_TRUE(becomes("store-freeze", "1")) << program.said();
+  ASSERT_TRUE(becomes("store-freeze", 1)) << program.said();
   program.signal(SIGINT);
   const Outcome outcome = program.finish(seconds(20));
   EXPECT_EQ(outcome.code, 105) << outcome.err;

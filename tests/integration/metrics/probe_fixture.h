@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <charconv>
 #include <csignal>
 
 #include "testbed/servers/ports.h"
@@ -34,14 +33,7 @@ class ProbeTest : public testing::Test {
 
   /// The first series that begins like this; -1 while there is none.
   double metric(const std::string& series) const {
-    const std::string text = page("/metrics").body;
-    double value = -1;
-    const std::size_t at = text.find("\n" + series);
-    if (at == std::string::npos) return value;
-    const std::size_t end = text.find('\n', at + 1);
-    const std::size_t begin = text.rfind(' ', end) + 1;
-    std::from_chars(text.data() + begin, text.data() + end, value);
-    return value;
+    return metric_on(page("/metrics").body, series);
   }
   /// Of sections with that outcome.
   double sections(const std::string& outcome) const {

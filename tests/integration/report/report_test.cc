@@ -2,14 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cstdio>
-#include <memory>
 #include <stdexcept>
 
 #include "results/file/json.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
+#include "tests/support/output_of.h"
 #include "tests/unit/results/samples.h"
 
 namespace lockbench::test {
@@ -29,13 +27,7 @@ Json browse(const std::string& page, const std::string& scheme = "light", int wi
       std::string(LOCKBENCH_SOURCE_DIR) + "/tests/integration/report/browse.py";
   const std::string command =
       fmt::format("/usr/bin/python3 {} {} {} {} 2>&1", script, page, scheme, width);
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(::popen(command.c_str(), "r"),
-                                                             &::pclose);
-  std::string said;
-  std::array<char, 4096> piece{};
-  while (pipe && std::fgets(piece.data(), piece.size(), pipe.get()) != nullptr) {
-    said += piece.data();
-  }
+  const std::string said = output_of(command).text;
   if (!Json::accept(said)) throw std::runtime_error("browse.py: " + said);
   return Json::parse(said);
 }

@@ -5,13 +5,12 @@
 #include <array>
 #include <cmath>
 #include <csignal>
-#include <cstdio>
-#include <memory>
 #include <sstream>
 #include <stdexcept>
 
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
+#include "tests/support/output_of.h"
 
 namespace lockbench::test {
 namespace {
@@ -147,24 +146,13 @@ TEST(CompareConfigurations, AServerThatCannotBeReachedIsNamedWithItsFile) {
 }
 
 /// What a command prints.
-std::string output_of(const std::string& command) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(::popen(command.c_str(), "r"),
-                                                             ::pclose);
-  if (!pipe) throw std::runtime_error("cannot be started: " + command);
-  std::string text;
-  std::array<char, 4096> piece{};
-  while (const std::size_t got = std::fread(piece.data(), 1, piece.size(), pipe.get())) {
-    text.append(piece.data(), got);
-  }
-  return text;
-}
-
 /// HdrHistogram's own program for logs: percentile output of all intervals of a tag.
 std::string processed(const std::filesystem::path& log, const std::string& tag) {
   return output_of(
-      "java -cp /usr/share/java/hdrhistogram.jar org.HdrHistogram.HistogramLogProcessor "
-      "-outputValueUnitRatio 1000 -i '" +
-      log.string() + "' -tag " + tag + " 2>&1");
+             "java -cp /usr/share/java/hdrhistogram.jar org.HdrHistogram.HistogramLogProcessor "
+             "-outputValueUnitRatio 1000 -i '" +
+             log.string() + "' -tag " + tag + " 2>&1")
+      .text;
 }
 
 /// The lines of a percentile output that hold numbers.

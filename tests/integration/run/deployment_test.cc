@@ -77,13 +77,13 @@ class SharedDeployment : public testing::Test {
 
 TEST_F(SharedDeployment, IsLeftAsItWasAfterARun) {
   const Scratch scratch;
-  CommandLog log(server_->port());
+  RedisMonitor log(server_->port());
   const Outcome outcome =
       lockbench(scratch, {"run", "redis-*", "--redis", url_, "--resource", "redis", "--keys", "3",
                           "--iterations", "30", "--warmup", "0ms", "--wait", "poll:1ms", "--format",
                           "json", "--out", "r.json"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  const std::vector<SeenCommand> commands = log.take();
+  const std::vector<SeenCommand> commands = log.take_whole();
   expect_untouched();
   expect_no_secret(outcome, scratch);
 
@@ -91,7 +91,7 @@ TEST_F(SharedDeployment, IsLeftAsItWasAfterARun) {
   const Json result = read_result(scratch / "r.json");
   const std::string prefix = fmt::format("lockbench:{}:{{", result.at("id").get<std::string>());
   for (const SeenCommand& command : commands) {
-    for (const std::string& key : command.keys()) {
+    for (const std::string& key : keys_of(command)) {
       EXPECT_TRUE(key.starts_with(prefix)) << key;
       owners.insert(key.substr(prefix.size(), key.find(':', prefix.size()) - prefix.size()));
     }
@@ -105,7 +105,7 @@ TEST_F(SharedDeployment, IsLeftAsItWasAfterCtrlC) {
   const Scratch scratch;
   Program program(scratch, {"run", "redis-*", "--redis", url_, "--resource", "redis", "--warmup",
                             "0ms", "--duration", "60s", "--hold", "1ms"});
-  ASSERT_TRUE(eventually([&] { return calls_of(probe_, "del") > 20; }));
+  ASSERT_TRUE(eventually([&] { return probe_.calls_of("del") > 20; }));
   EXPECT_FALSE(everything() == foreign_) << "or nothing could be left behind";
   program.signal(SIGINT);
   const Outcome outcome = program.finish(seconds(5));
@@ -119,7 +119,7 @@ TEST_F(SharedDeployment, IsLeftAsItWasAfterBrokenConnections) {
   Program program(
       scratch, {"run", "redis-set-nx-lua", "--redis", url_, "--resource", "redis", "--warmup",
                 "0ms", "--duration", "1s", "--ttl", "200ms", "--hold", "1ms", "--out", "r.json"});
-  ASSERT_TRUE(eventually([&] { return calls_of(probe_, "evalsha") > 20; }));
+  ASSERT_TRUE(eventually([&] { return probe_.calls_of("evalsha") > 20; }));
   probe_.ask({"CLIENT", "KILL", "USER", std::string(kPlainUser)});
   const Outcome outcome = program.finish(seconds(10));
   EXPECT_EQ(outcome.code, 2) << outcome.err;
@@ -173,15 +173,15 @@ TEST_F(SharedDeployment, KeepsItsSecretWhenItRefuses) {
 /// In which databases the run's keys were.
 std::set<int> databases_used(const std::string& url) {
   const Scratch scratch;
-  CommandLog log(shared_redis().port());
+  RedisMonitor log(shared_redis().port());
   const Outcome outcome =
       lockbench(scratch, {"run", "redis-set-nx-lua", "--redis", url, "--resource", "redis",
                           "--iterations", "20", "--warmup", "0ms", "--out", "r.json"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(read_result(scratch / "r.json").at("runs").front().at("sections"), 20);
   std::set<int> databases;
-  for (const SeenCommand& command : log.take()) {
-    if (!command.keys().empty()) databases.insert(command.database);
+  for (const SeenCommand& command : log.take_whole()) {
+    if (!keys_of(command).empty()) databases.insert(command.database);
   }
   return databases;
 }

@@ -1,10 +1,8 @@
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
 #include "testbed/servers/redis_server.h"
-#include "tests/integration/run/watch.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/servers.h"
@@ -28,18 +26,6 @@ TEST(ExitCode, IsNinetyNineForAMissedThreshold) {
   EXPECT_NE(slow.out, "") << "the result is shown all the same";
   const Outcome fine = lockbench(scratch, kept);
   EXPECT_EQ(fine.code, 0) << fine.err;
-}
-
-TEST(ExitCode, OfThresholdsExemptsControlsUnlessNamed) {
-  const Scratch scratch;
-  const Words load = {"--hold", "100us", "--threshold", "audit.lost_updates==0"};
-  Words by_glob = short_run(load), by_name = by_glob;
-  by_glob.emplace_back("non*");
-  by_name.emplace_back("none");
-  EXPECT_EQ(lockbench(scratch, by_glob).code, 0);
-  const Outcome named = lockbench(scratch, by_name);
-  EXPECT_EQ(named.code, 99);
-  expect_in(named.err, "by none");
 }
 
 /// Held for longer than its TTL, the lock is granted twice.
@@ -70,7 +56,7 @@ TEST(ExitCode, IsTwoWhenTheServerDiesInMidRun) {
                    "0ms", "--duration", "1500ms", "--hold", "1ms", "--out", "r.json", "--strict"});
   {
     RedisProbe probe(server->port());
-    ASSERT_TRUE(eventually([&] { return calls_of(probe, "del") > 20; }));
+    ASSERT_TRUE(eventually([&] { return probe.calls_of("del") > 20; }));
   }
   ASSERT_TRUE(server->kill_hard());
   const Outcome outcome = program.finish(seconds(10));
@@ -95,7 +81,7 @@ TEST(ExitCode, IsTwoWhenTheCounterIsLostInMidRun) {
                             "--store-timeout", "500ms", "--out", "r.json"});
   {
     RedisProbe probe(counter->port());
-    ASSERT_TRUE(eventually([&] { return calls_of(probe, "set") > 20; }));
+    ASSERT_TRUE(eventually([&] { return probe.calls_of("set") > 20; }));
   }
   ASSERT_TRUE(counter->kill_hard());
   const Outcome outcome = program.finish(seconds(10));
@@ -118,7 +104,7 @@ TEST(ExitCode, IsFourForAnInvalidRunIfStrict) {
     {
       RedisProbe probe(server->port());
       // The connection has been used once before the load, which has one section.
-      ASSERT_TRUE(eventually([&] { return calls_of(probe, "del") == 2; }));
+      ASSERT_TRUE(eventually([&] { return probe.calls_of("del") == 2; }));
     }
     const auto restarted = server->restart(true);
     ASSERT_TRUE(restarted) << restarted.error();
@@ -139,7 +125,7 @@ TEST(ExitCode, OfAnInterruptionGoesBeforeABrokenPromise) {
   RedisProbe probe(server->port());
   // Each of four clients has used its connection once. The third section cannot end before two of
   // them have met.
-  ASSERT_TRUE(eventually([&] { return calls_of(probe, "del") >= 7; }));
+  ASSERT_TRUE(eventually([&] { return probe.calls_of("del") >= 7; }));
   program.signal(SIGINT);
   EXPECT_EQ(program.finish(seconds(10)).code, 105);
   const Json result = read_result(scratch / "r.json");

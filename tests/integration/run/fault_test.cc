@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "tests/integration/support/documents.h"
@@ -139,24 +138,6 @@ TEST(RunFault, ABrokenPromiseStaysOne) {
   const Json& audit = run_of(result, "memcached-add").at("audit");
   EXPECT_EQ(audit.at("verdict"), "violated");
   EXPECT_GT(audit.at("overlaps"), 0);
-}
-
-TEST(RunFault, WhatIsWrongIsSaidInOneLine) {
-  const Scratch scratch;
-  const auto line_for = [&](std::vector<std::string> arguments) {
-    const Outcome outcome = lockbench(scratch, struck(std::move(arguments), "1s"));
-    EXPECT_EQ(outcome.code, 1);
-    EXPECT_EQ(lines_of(outcome.err).size(), 1U) << outcome.err;
-    return outcome.err;
-  };
-  for (const auto& [fault, wanted] : std::vector<std::pair<std::string, std::string>>{
-           {"crash@1s", "none of store-kill"},
-           {"store-kill@1h", "after the end of the run"},
-           {"node-kill@1s", "it runs on one server"}}) {
-    const std::string line = line_for({"redis-setnx", "--fault", fault});
-    EXPECT_NE(line.find(wanted), std::string::npos) << line;
-  }
-  EXPECT_TRUE(scratch.files().empty());
 }
 
 }  // namespace

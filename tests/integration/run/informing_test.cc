@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <regex>
 
 #include "strategies/registry.h"
@@ -26,35 +25,6 @@ std::string missing_of(const std::string& backend) {
   return program + " not found: install the package " + program;
 }
 
-TEST(List, ShowsEveryStrategyAsText) {
-  const Scratch scratch;
-  const Outcome outcome = lockbench(scratch, {"list"});
-  EXPECT_EQ(outcome.code, 0);
-  EXPECT_EQ(outcome.err, "");
-  Words names;
-  for (const std::string& line : lines_of(outcome.out)) {
-    if (!line.empty() && line.front() != ' ') names.push_back(line);
-  }
-  EXPECT_EQ(names, all_strategy_names());
-}
-
-TEST(List, ShowsEveryStrategyAsJson) {
-  const Scratch scratch;
-  const Outcome outcome = lockbench(scratch, {"list", "--format", "json"});
-  EXPECT_EQ(outcome.code, 0);
-  Words names;
-  for (const Json& strategy : Json::parse(outcome.out)) {
-    names.push_back(strategy.at("name"));
-    EXPECT_TRUE(strategy.at("available")) << strategy;
-    EXPECT_TRUE(strategy.at("unavailable_because").is_null());
-    EXPECT_FALSE(strategy.at("summary").get<std::string>().empty());
-    EXPECT_EQ(strategy.at("acquire").empty(), strategy.at("backend") == "local") << strategy;
-    EXPECT_TRUE(strategy.at("traits").at("waiting").is_string());
-    EXPECT_FALSE(strategy.at("hazards").empty()) << "everything falls to something";
-  }
-  EXPECT_EQ(names, all_strategy_names());
-}
-
 TEST(List, SaysWhatIsNotAvailableAndWhy) {
   const Scratch scratch;
   const Outcome outcome = lockbench(scratch, {"list", "--format", "json"}, without_programs());
@@ -65,6 +35,9 @@ TEST(List, SaysWhatIsNotAvailableAndWhy) {
     EXPECT_EQ(strategy.at("available"), backend == "local") << strategy;
     if (strategy.at("available")) continue;
     expect_in(strategy.at("unavailable_because"), missing_of(backend));
+  }
+  for (const Json& strategy : Json::parse(lockbench(scratch, {"list", "--format", "json"}).out)) {
+    EXPECT_TRUE(strategy.at("available")) << strategy;
   }
 }
 
@@ -84,15 +57,6 @@ TEST(MissingProgram, SkipsWhatNobodyNamed) {
   }
 }
 
-TEST(MissingProgram, IsAnErrorForWhatWasNamed) {
-  const Scratch scratch;
-  const Outcome outcome = lockbench(scratch, {"run", "all", "redis-set-nx"}, without_programs());
-  EXPECT_EQ(outcome.code, 1);
-  expect_in(outcome.err, "redis-set-nx cannot run here: redis-server not found");
-  EXPECT_EQ(lines_of(outcome.err).size(), 1U);
-  EXPECT_TRUE(scratch.files().empty());
-}
-
 TEST(Doctor, FindsNothingWrongHere) {
   const Scratch scratch;
   const Outcome outcome = lockbench(scratch, {"doctor", "--redis", shared_redis().url()});
@@ -107,12 +71,6 @@ TEST(Doctor, NamesWhatIsMissing) {
   EXPECT_EQ(program.code, 2);
   expect_in(program.out, "FAILED");
   expect_in(program.out, "redis-server not found: install the package redis-server");
-  const std::string nowhere = fmt::format("127.0.0.1:{}", closed_port());
-  const Outcome endpoint =
-      lockbench(scratch, {"doctor", "--redis", "redis://ann:hunter2@" + nowhere});
-  EXPECT_EQ(endpoint.code, 2);
-  expect_in(endpoint.out, nowhere);
-  EXPECT_EQ(endpoint.out.find("hunter2"), std::string::npos);
 }
 
 TEST(Version, IsOneLine) {

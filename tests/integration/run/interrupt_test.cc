@@ -3,7 +3,6 @@
 #include <csignal>
 #include <filesystem>
 
-#include "tests/integration/run/watch.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/servers.h"
@@ -22,7 +21,7 @@ TEST_P(Interrupt, SavesReportsAndCleansUp) {
   Program program(scratch,
                   {"run", "redis-setnx", "none", "--redis", server->url(), "--warmup", "0ms",
                    "--duration", "60s", "--hold", "1ms", "--resource", "redis", "--out", "r.json"});
-  ASSERT_TRUE(eventually([&] { return calls_of(probe, "del") > 20; }));
+  ASSERT_TRUE(eventually([&] { return probe.calls_of("del") > 20; }));
   EXPECT_FALSE(probe.keys().empty());
   program.signal(GetParam());
   const Outcome outcome = program.finish(seconds(5));
@@ -71,7 +70,7 @@ TEST(SecondInterrupt, Kills) {
                             "--duration", "60s", "--store-timeout", "30s", "--out", "r.json"});
   {
     RedisProbe probe(server->port());
-    ASSERT_TRUE(eventually([&] { return calls_of(probe, "del") > 0; }));
+    ASSERT_TRUE(eventually([&] { return probe.calls_of("del") > 0; }));
   }
   // All clients wait for answers that do not come, so that the first stop takes long.
   ASSERT_TRUE(server->freeze());

@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -24,7 +23,7 @@ Json result_of(Words arguments) {
 }
 
 TEST(Resource, InRedisIsProtectedByALockAndByNothingElse) {
-  CommandLog log(shared_redis().port());
+  RedisMonitor log(shared_redis().port());
   const Json result = result_of({"none", "redis-set-nx-lua", "--resource", "redis", "--hold", "1ms",
                                  "--warmup", "0ms", "--duration", "200ms"});
   const Json& unprotected = run_of(result, "none").at("audit");
@@ -36,8 +35,8 @@ TEST(Resource, InRedisIsProtectedByALockAndByNothingElse) {
   EXPECT_EQ(exclusive.at("counter"), exclusive.at("increments"));
 
   std::map<std::string, std::set<std::string>> commands_on_counters;
-  for (const SeenCommand& command : log.take()) {
-    for (const std::string& key : command.keys()) {
+  for (const SeenCommand& command : log.take_whole()) {
+    for (const std::string& key : keys_of(command)) {
       if (key.ends_with(":counter")) commands_on_counters[key].insert(command.words.front());
     }
   }
@@ -59,36 +58,14 @@ TEST(OpenLoop, StartsSectionsByTheSchedule) {
   EXPECT_EQ(result.at("workload").at("rate"), 200);
 }
 
-TEST(Iterations, AreCountedExactly) {
-  for (const char* strategy : {"local-mutex", "redis-set-nx"}) {
-    const Json result = result_of({strategy, "--iterations", "123", "--warmup", "20ms"});
-    const Json& run = run_of(result, strategy);
-    EXPECT_EQ(run.at("sections"), 123);
-    EXPECT_EQ(run.at("outcomes").at("acquired"), 123);
-    EXPECT_LT(run.at("duration_seconds"), 15);
-  }
-}
-
-TEST(Repetitions, GoThereAndBack) {
-  const Json result = result_of(
-      {"redis-set-nx", "local-mutex", "--repeat", "3", "--iterations", "10", "--warmup", "0ms"});
-  Words order;
-  for (const Json& run : result.at("runs")) {
-    order.push_back(fmt::format("{} {}", run.at("strategy").get<std::string>(),
-                                run.at("repetition").get<int>()));
-  }
-  EXPECT_EQ(order, (Words{"redis-set-nx 1", "local-mutex 1", "local-mutex 2", "redis-set-nx 2",
-                          "redis-set-nx 3", "local-mutex 3"}));
-}
-
 /// The keys that one client chose among many, by their numbers.
 Words keys_with_seed(const std::string& seed) {
-  CommandLog log(shared_redis().port());
+  RedisMonitor log(shared_redis().port());
   const Json result = result_of({"redis-setnx", "--clients", "1", "--keys", "1000", "--iterations",
                                  "20", "--warmup", "0ms", "--seed", seed});
   EXPECT_EQ(result.at("workload").at("seed").dump(), seed);
   Words keys;
-  for (const SeenCommand& command : log.take()) {
+  for (const SeenCommand& command : log.take_whole()) {
     if (command.words.front() != "SET") continue;
     const std::string& key = command.words.at(1);
     keys.push_back(key.substr(key.rfind(':')));
@@ -104,35 +81,8 @@ TEST(Seed, DecidesWhichKeysAreChosen) {
   EXPECT_NE(keys_with_seed("8"), keys);
 }
 
-TEST(Config, IsReadAndTheCommandLineWins) {
-  const Scratch scratch;
-  scratch.write("load.toml", fmt::format("# as on the command line\n"
-                                         "strategies = [\"local-mutex\", \"redis-set-nx\"]\n"
-                                         "clients = 5\n"
-                                         "hold = \"2ms\"\n"
-                                         "duration = \"60s\"\n"
-                                         "warmup = \"0ms\"\n"
-                                         "quiet = true\n"
-                                         "redis = [\"{}\"]\n"
-                                         "out = \"from-config.json\"\n",
-                                         shared_redis().url()));
-  const Outcome outcome =
-      lockbench(scratch, {"run", "--config", "load.toml", "--clients", "3", "--duration", "100ms"});
-  EXPECT_EQ(outcome.code, 0);
-  EXPECT_EQ(outcome.err, "");
-  const Json result = read_result(scratch / "from-config.json");
-  EXPECT_EQ(result.at("runs").size(), 2U);
-  const Json& workload = result.at("workload");
-  EXPECT_EQ(workload.at("clients"), 3);
-  EXPECT_EQ(workload.at("hold"), 0.002);
-  const Json& run = run_of(result, "redis-set-nx");
-  EXPECT_EQ(run.at("fairness").at("per_client").size(), 3U);
-  EXPECT_LT(run.at("duration_seconds"), 30);
-  EXPECT_GE(run.at("hold").at("min"), 0.0019);
-}
-
 TEST(Keys, PerClientAreWithoutContention) {
-  CommandLog log(shared_redis().port());
+  RedisMonitor log(shared_redis().port());
   const Json result = result_of({"redis-set-nx", "--keys", "per-client", "--clients", "4", "--hold",
                                  "1ms", "--duration", "150ms", "--warmup", "0ms"});
   const Json& run = run_of(result, "redis-set-nx");
@@ -140,28 +90,10 @@ TEST(Keys, PerClientAreWithoutContention) {
   EXPECT_EQ(run.at("handoff").at("count"), 0);
   for (const Json& sections : run.at("fairness").at("per_client")) EXPECT_GT(sections, 1);
   std::set<std::string> keys;
-  for (const SeenCommand& command : log.take()) {
+  for (const SeenCommand& command : log.take_whole()) {
     if (command.words.front() == "SET") keys.insert(command.words.at(1));
   }
   EXPECT_EQ(keys.size(), 8U) << "beside the four on which the connections were used once";
-}
-
-TEST(AcquireTimeout, OfNothingIsOneAttempt) {
-  const Json result = result_of({"redis-set-nx", "--acquire-timeout", "0s", "--clients", "4",
-                                 "--hold", "2ms", "--duration", "150ms", "--warmup", "0ms"});
-  const Json& run = run_of(result, "redis-set-nx");
-  const Json& outcomes = run.at("outcomes");
-  EXPECT_GT(outcomes.at("refused"), 0) << "by contention, which is no error";
-  EXPECT_GT(outcomes.at("acquired"), 0);
-  EXPECT_EQ(outcomes.at("timed_out"), 0);
-  EXPECT_TRUE(kept_exclusion(run));
-}
-
-TEST(AcquireTimeout, IsAnOutcome) {
-  const Json result =
-      result_of({"redis-set-nx", "--acquire-timeout", "5ms", "--wait", "poll:1ms", "--clients", "4",
-                 "--hold", "50ms", "--duration", "200ms", "--warmup", "0ms"});
-  EXPECT_GT(run_of(result, "redis-set-nx").at("outcomes").at("timed_out"), 0);
 }
 
 TEST(Output, IsQuietOnStderrIfAskedTo) {

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -21,6 +20,7 @@
 #include "testbed/servers/sentinel.h"
 #include "testbed/servers/zookeeper_server.h"
 #include "tests/integration/support/program.h"
+#include "tests/support/output_of.h"
 #include "tests/support/servers.h"
 
 // What another user of the machine can do to private servers: nothing that needs the secret.
@@ -274,11 +274,8 @@ std::string psql_is_let_in(const std::string& address, const std::string& sql,
       "PGPASSWORD={} PGCONNECT_TIMEOUT=3 timeout 5 psql -XAtqw '{} user={} "
       "dbname=postgres' -c \"{}\" 2>&1",
       kGuess, address, testbed::kSuperuser, sql);
-  std::FILE* const pipe = popen(command.c_str(), "re");
-  if (pipe == nullptr) return "no psql\n";
-  std::string said(4096, '\0');
-  said.resize(std::fread(said.data(), 1, said.size(), pipe));
-  const bool refused = pclose(pipe) != 0 && said.find(refusal) != std::string::npos;
+  const auto [said, status] = output_of(command);
+  const bool refused = status != 0 && said.find(refusal) != std::string::npos;
   return refused ? "" : fmt::format("{}: {}: {}\n", address, sql, said);
 }
 

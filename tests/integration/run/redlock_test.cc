@@ -3,7 +3,6 @@
 #include <csignal>
 #include <memory>
 
-#include "tests/integration/run/watch.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/servers.h"
@@ -58,7 +57,7 @@ TEST_F(OwnNodes, AreAllUsedAndCleanAfterwards) {
   }
   for (const auto& node : nodes_) {
     RedisProbe probe(node->port());
-    EXPECT_GT(calls_of(probe, "set"), 20);
+    EXPECT_GT(probe.calls_of("set"), 20);
   }
   expect_nothing_left();
 }
@@ -91,7 +90,7 @@ TEST_F(OwnNodes, AMajorityThatDiesInMidRunEndsTheGrants) {
                                         "--clients", "3"}));
   {
     RedisProbe probe(nodes_[0]->port());
-    ASSERT_TRUE(eventually([&] { return calls_of(probe, "set") > 20; }));
+    ASSERT_TRUE(eventually([&] { return probe.calls_of("set") > 20; }));
   }
   for (const std::size_t node : {1U, 2U, 4U}) ASSERT_TRUE(nodes_[node]->kill_hard());
   const Outcome outcome = program.finish(seconds(20));
@@ -109,20 +108,11 @@ TEST_F(OwnNodes, AnInterruptLeavesNothingOnAny) {
   Program program(scratch, run_on_them({"--duration", "60s", "--clients", "6", "--hold", "2ms"}));
   {
     RedisProbe probe(nodes_[2]->port());
-    ASSERT_TRUE(eventually([&] { return calls_of(probe, "set") > 20; }));
+    ASSERT_TRUE(eventually([&] { return probe.calls_of("set") > 20; }));
   }
   program.signal(SIGINT);
   EXPECT_EQ(program.finish(seconds(10)).code, 105);
   expect_nothing_left();
-}
-
-TEST_F(OwnNodes, AreNotToBeOneNodeTwice) {
-  const Scratch scratch;
-  const Outcome outcome =
-      lockbench(scratch, {"run", "redlock", "--redis", nodes_[0]->url(), "--redis",
-                          nodes_[1]->url(), "--redis", nodes_[0]->url()});
-  EXPECT_EQ(outcome.code, 1);
-  expect_in(outcome.err, "is given twice");
 }
 
 TEST(PrivateNodes, AreAsManyAsAskedFor) {

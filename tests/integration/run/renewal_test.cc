@@ -91,14 +91,6 @@ TEST(Renew, ACapEndsIt) {
   EXPECT_GT(ran.run.at("renewal").at("renewals"), 0);
 }
 
-TEST(Renew, IsRefusedWhereNoTimerCan) {
-  const Scratch scratch;
-  const Outcome outcome = lockbench(scratch, {"run", "redis-setnx", "--renew", "auto"});
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_EQ(outcome.err,
-            "lockbench: --renew: redis-setnx cannot be renewed by a timer: only off is allowed\n");
-}
-
 TEST(FencedResource, TurnsStaleWritersAway) {
   const Ran ran = overrun("redis-fenced", {"--resource", "redis-fenced"});
   EXPECT_EQ(ran.code, kExclusionBroken) << "two were inside at once, which fencing does not hinder";

@@ -132,18 +132,6 @@ void expect_in(const std::string& text, std::string_view part) {
   EXPECT_TRUE(has(text, part)) << part << " is not in: " << text;
 }
 
-std::vector<std::string> lines_of(std::string_view text) {
-  std::vector<std::string> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    lines.emplace_back(line);
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
-
 bool eventually(const std::function<bool()>& condition, milliseconds within) {
   const auto deadline = Clock::now() + within;
   while (!condition()) {

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/support/servers.h"
+
 namespace lockbench::test {
 
 inline constexpr std::chrono::seconds kPatience{20};
@@ -38,7 +40,6 @@ class Scratch {
 };
 
 std::string read_file(const std::filesystem::path& path);
-std::vector<std::string> lines_of(std::string_view text);
 bool has(const std::string& text, std::string_view part);
 void expect_in(const std::string& text, std::string_view part);
 

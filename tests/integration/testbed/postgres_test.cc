@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -19,24 +17,6 @@ namespace lockbench::testbed {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// What psql prints, or "error: ..." with what it complained about; given up after some seconds.
-std::string psql(const Server& server, const std::string& sql) {
-  setenv("PGPASSWORD", server.secret().c_str(), 1);
-  const std::string command = fmt::format(
-      "PGCONNECT_TIMEOUT=3 timeout 5 psql -XAtq 'host=127.0.0.1 port={} user={} dbname=postgres' "
-      "-c \"{}\" 2>&1",
-      server.port(), kSuperuser, sql);
-  std::FILE* pipe = popen(command.c_str(), "re");
-  if (pipe == nullptr) return "error: no psql";
-  std::string text;
-  std::array<char, 4096> buffer{};
-  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
-    text.append(buffer.data(), got);
-  }
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return pclose(pipe) == 0 ? text : "error: " + text;
-}
 
 /// All children of the server's main process.
 std::set<pid_t> children_of(pid_t pid) {
@@ -90,16 +70,6 @@ TEST_F(Postgres, IsReadyAndDurableAndAllowsAsManyClientsAsAsked) {
   const std::string folder = psql(*server, "SHOW unix_socket_directories");
   EXPECT_TRUE(folder.starts_with(testbed_->folder().string())) << folder;
   EXPECT_TRUE(psql(*server, "SHOW data_directory").starts_with(testbed_->folder().string()));
-}
-
-TEST_F(Postgres, KeepsItsDataThroughAHardKillOrLosesItWhenAsked) {
-  const auto server = must_start_postgres();
-  ASSERT_EQ(psql(*server, "CREATE TABLE t AS SELECT 7 AS x"), "");
-  ASSERT_TRUE(server->kill_hard());
-  ASSERT_TRUE(server->restart(true));
-  EXPECT_EQ(psql(*server, "SELECT x FROM t"), "7");
-  ASSERT_TRUE(server->restart(false));
-  EXPECT_TRUE(psql(*server, "SELECT x FROM t").starts_with("error"));
 }
 
 TEST_F(Postgres, FreezesAndThawsWithAllItsProcesses) {
@@ -183,19 +153,6 @@ TEST_F(Postgres, LeavesNoSharedMemoryWhenItIsKilledForGood) {
   const pid_t third = killed();
   testbed_.reset();
   expect_gone(third);
-}
-
-TEST_F(Postgres, TriesAnotherPortWhenItLosesTheRace) {
-  const auto other = must_start_postgres();
-  const std::uint16_t good = free_loopback_port().value();
-  int calls = 0;
-  PostgresOptions options;
-  options.choose_port = [&]() -> tl::expected<std::uint16_t, std::string> {
-    return calls++ == 0 ? other->port() : good;
-  };
-  const auto server = must_start_postgres(options);
-  EXPECT_EQ(server->port(), good);
-  EXPECT_EQ(calls, 2);
 }
 
 TEST_F(Postgres, TellsWhatIsWrongByItsOwnName) {

@@ -131,10 +131,10 @@ TEST_F(ProxyFaultsTest, RefusesNewConnectionsUntilHealed) {
 TEST_F(ProxyFaultsTest, ConcernsTheChosenConnectionsOnly) {
   const auto line = proxy();
   const auto clients = connect(*line, 3);
-  line->cut(Connections::number(2));
+  line->cut({.number = 2});
   EXPECT_EQ(clients[1]->end(), End::reset);
-  line->black_hole(Direction::both, Connections::number(3));
-  line->delay(kDelay, Direction::both, Connections::number(4));
+  line->black_hole(Direction::both, {.number = 3});
+  line->delay(kDelay, Direction::both, {.number = 4});
   EXPECT_LT(fastest(*clients[0], "PING"), 2 * kDelay);
   EXPECT_EQ(clients[2]->ask("PING", kSilence), "");
   TcpClient fourth(line->port());
@@ -146,9 +146,9 @@ TEST_F(ProxyFaultsTest, ConcernsTheChosenConnectionsOnly) {
 TEST_F(ProxyFaultsTest, ConcernsAShareOfTheConnections) {
   const auto line = proxy();
   const auto clients = connect(*line, 12);
-  line->cut(Connections::open_now().share(0.25));
+  line->cut({.new_ones = false, .share = 0.25});
   EXPECT_EQ(line->counts().open, 9U);
-  line->refuse(Connections::from_now_on().share(0.5));
+  line->refuse({.open = false, .share = 0.5});
   const auto newcomers = [&] {
     std::vector<std::unique_ptr<TcpClient>> more;
     more.reserve(10);
@@ -163,12 +163,12 @@ TEST_F(ProxyFaultsTest, ConcernsOldOrNewConnectionsOnly) {
   const auto line = proxy();
   TcpClient old(line->port());
   ASSERT_EQ(old.ask("PING"), "+PONG");
-  line->delay(kDelay, Direction::both, Connections::from_now_on());
+  line->delay(kDelay, Direction::both, {.open = false});
   EXPECT_LT(fastest(old, "PING"), 2 * kDelay);
   TcpClient later(line->port());
   EXPECT_GE(time_of(later, "PING"), 2 * kDelay);
   line->heal();
-  line->delay(kDelay, Direction::both, Connections::open_now());
+  line->delay(kDelay, Direction::both, {.new_ones = false});
   EXPECT_GE(time_of(old, "PING"), 2 * kDelay);
   TcpClient last(line->port());
   EXPECT_LT(fastest(last, "PING"), 2 * kDelay);

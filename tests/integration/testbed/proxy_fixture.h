@@ -22,6 +22,16 @@ using End = TcpClient::End;
 constexpr auto kSilence = 150ms;
 constexpr auto kDelay = 30ms;
 
+/// How many connections a Redis has, the asking one apart.
+inline std::size_t connections_of(TcpClient& redis) {
+  const std::string size = redis.ask("CLIENT LIST TYPE normal");
+  std::size_t lines = 0;
+  for (std::size_t left = std::stoul(size.substr(1)) + 2; left > 0; ++lines) {
+    left -= redis.lines(1).size();
+  }
+  return lines - 2;  // the last line is empty
+}
+
 /// A server with nothing in it, for proxies to stand before.
 class ProxyFixture : public testing::Test {
  protected:
@@ -46,14 +56,7 @@ class ProxyFixture : public testing::Test {
   }
 
   /// How many connections the server has, this one apart.
-  std::size_t server_connections() {
-    const std::string size = direct_.ask("CLIENT LIST TYPE normal");
-    std::size_t lines = 0;
-    for (std::size_t left = std::stoul(size.substr(1)) + 2; left > 0; ++lines) {
-      left -= direct_.lines(1).size();
-    }
-    return lines - 2;  // the last line is empty
-  }
+  std::size_t server_connections() { return connections_of(direct_); }
 
   static inline std::unique_ptr<Testbed> testbed;
   static inline std::unique_ptr<Server> server;

@@ -201,10 +201,10 @@ TEST_F(ProxyTest, EndsWhileItIsBusyAndFaultsComeFromEverywhere) {
     for (int player = 0; player < 3; ++player) {
       players.emplace_back([&] {
         for (int i = 0; i < 20; ++i) {
-          line->black_hole(Direction::to_client, Connections::all().share(0.5));
-          line->hold(Direction::to_server, Connections::number(2));
+          line->black_hole(Direction::to_client, {.share = 0.5});
+          line->hold(Direction::to_server, {.number = 2});
           line->delay(std::chrono::microseconds(i * 100));
-          line->cut(Connections::open_now().share(0.3));
+          line->cut({.new_ones = false, .share = 0.3});
           line->heal();
         }
       });

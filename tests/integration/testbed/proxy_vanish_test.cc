@@ -2,22 +2,10 @@
 
 #include <memory>
 
-#include "testbed/proxy/proxy.h"
-#include "tests/integration/testbed/support.h"
-#include "tests/integration/testbed/tcp_client.h"
+#include "tests/integration/testbed/proxy_fixture.h"
 
 namespace lockbench::testbed {
 namespace {
-
-/// How many connections a Redis has, the asking one apart.
-std::size_t connections(TcpClient& redis) {
-  const std::string size = redis.ask("CLIENT LIST TYPE normal");
-  std::size_t lines = 0;
-  for (std::size_t left = std::stoul(size.substr(1)) + 2; left > 0; ++lines) {
-    left -= redis.lines(1).size();
-  }
-  return lines - 2;  // the last line is empty
-}
 
 std::unique_ptr<Proxy> line_to(ProxyPool& pool, const Server& server) {
   return start_proxy(pool, server.port()).value();
@@ -32,13 +20,13 @@ TEST(ProxyThatVanishes, DoesNotEvenAnswerTheServersKernel) {
   TcpClient direct(server->port()), gone(vanishing->port()), muted(silent->port());
   ASSERT_EQ(gone.ask("PING"), "+PONG");
   ASSERT_EQ(muted.ask("PING"), "+PONG");
-  ASSERT_EQ(connections(direct), 2U);
+  ASSERT_EQ(connections_of(direct), 2U);
 
   silent->black_hole();
   const auto vanished = vanishing->vanish();
   ASSERT_TRUE(vanished) << vanished.error();
-  EXPECT_TRUE(eventually([&] { return connections(direct) < 2; }));
-  EXPECT_EQ(connections(direct), 1U) << "the silent one is still there";
+  EXPECT_TRUE(eventually([&] { return connections_of(direct) < 2; }));
+  EXPECT_EQ(connections_of(direct), 1U) << "the silent one is still there";
 
   vanishing->heal();
   EXPECT_EQ(gone.end(), TcpClient::End::reset);

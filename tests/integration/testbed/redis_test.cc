@@ -1,8 +1,5 @@
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -15,6 +12,7 @@
 
 #include "testbed/servers/open_files.h"
 #include "tests/integration/testbed/support.h"
+#include "tests/support/listener.h"
 
 namespace lockbench::testbed {
 namespace {
@@ -32,31 +30,6 @@ PortChooser choosing(std::vector<std::uint16_t> ports, std::atomic<std::size_t>&
     return ports[std::min(calls++, ports.size() - 1)];
   };
 }
-
-/// A port on which somebody else listens.
-class OccupiedPort {
- public:
-  OccupiedPort() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* generic = reinterpret_cast<sockaddr*>(&address);
-    if (bind(socket_, generic, size) != 0 || listen(socket_, 1) != 0 ||
-        getsockname(socket_, generic, &size) != 0) {
-      throw std::runtime_error("cannot occupy a port");
-    }
-    number = ntohs(address.sin_port);
-  }
-  OccupiedPort(const OccupiedPort&) = delete;
-  OccupiedPort& operator=(const OccupiedPort&) = delete;
-  ~OccupiedPort() { close(socket_); }
-
-  std::uint16_t number = 0;
-
- private:
-  int socket_;
-};
 
 TEST_F(Redis, AnswersAndIsGoneWithTheTestbed) {
   const auto server = must_start_redis(*testbed_);
@@ -83,36 +56,6 @@ TEST_F(Redis, IsGoneWithItsHandle) {
   EXPECT_FALSE(fs::exists(folder));
 }
 
-TEST_F(Redis, StopsAndComesBackOnItsPortWithItsData) {
-  const auto server = must_start_redis(*testbed_);
-  const std::uint16_t port = server->port();
-  ASSERT_EQ(ask(port, "SET key value"), "+OK");
-  ASSERT_TRUE(server->stop());
-  EXPECT_FALSE(server->alive());
-  EXPECT_EQ(ask(port, "PING"), "error: connect: Connection refused");
-  ASSERT_TRUE(server->restart(true));
-  EXPECT_TRUE(server->alive());
-  EXPECT_EQ(server->port(), port);
-  EXPECT_EQ(ask(port, "EXISTS key"), ":1");
-}
-
-TEST_F(Redis, KeepsItsDataThroughAHardKill) {
-  const auto server = must_start_redis(*testbed_);
-  ASSERT_EQ(ask(server->port(), "SET key value"), "+OK");
-  const pid_t pid = server->pid();
-  ASSERT_TRUE(server->kill_hard());
-  EXPECT_TRUE(pid_is_gone(pid));
-  ASSERT_TRUE(server->restart(true));
-  EXPECT_EQ(ask(server->port(), "EXISTS key"), ":1");
-}
-
-TEST_F(Redis, LosesItsDataWhenAsked) {
-  const auto server = must_start_redis(*testbed_);
-  ASSERT_EQ(ask(server->port(), "SET key value"), "+OK");
-  ASSERT_TRUE(server->restart(false));
-  EXPECT_EQ(ask(server->port(), "EXISTS key"), ":0");
-}
-
 TEST_F(Redis, LosesItsDataWithoutDurability) {
   RedisOptions options;
   options.durable = false;
@@ -120,16 +63,6 @@ TEST_F(Redis, LosesItsDataWithoutDurability) {
   ASSERT_EQ(ask(server->port(), "SET key value"), "+OK");
   ASSERT_TRUE(server->restart(true));
   EXPECT_EQ(ask(server->port(), "EXISTS key"), ":0");
-}
-
-TEST_F(Redis, FreezesAndThaws) {
-  const auto server = must_start_redis(*testbed_);
-  ASSERT_TRUE(server->freeze());
-  EXPECT_TRUE(server->alive());
-  const auto answer = ask_line(server->port(), "PING\r\n", std::chrono::milliseconds(200));
-  EXPECT_FALSE(answer);
-  ASSERT_TRUE(server->thaw());
-  EXPECT_TRUE(eventually([&] { return ask(server->port(), "PING") == "+PONG"; }));
 }
 
 TEST_F(Redis, TellsWhatIsMissing) {
@@ -147,12 +80,12 @@ TEST_F(Redis, TellsWhatIsMissing) {
 }
 
 TEST_F(Redis, TriesAnotherPortWhenItLosesTheRace) {
-  const OccupiedPort mute;
+  const test::Listener mute;
   const auto other = must_start_redis(*testbed_);  // answers PING, but is not ours
   const std::uint16_t good = free_loopback_port().value();
   std::atomic<std::size_t> calls = 0;
   RedisOptions options;
-  options.choose_port = choosing({mute.number, other->port(), good}, calls);
+  options.choose_port = choosing({mute.port(), other->port(), good}, calls);
   const auto server = must_start_redis(*testbed_, options);
   EXPECT_EQ(server->port(), good);
   EXPECT_EQ(calls, 3U);
@@ -160,10 +93,10 @@ TEST_F(Redis, TriesAnotherPortWhenItLosesTheRace) {
 }
 
 TEST_F(Redis, GivesUpAfterFivePorts) {
-  const OccupiedPort port;
+  const test::Listener taken;
   std::atomic<std::size_t> calls = 0;
   RedisOptions options;
-  options.choose_port = choosing({port.number}, calls);
+  options.choose_port = choosing({taken.port()}, calls);
   const auto server = start_redis(*testbed_, options);
   ASSERT_FALSE(server);
   EXPECT_EQ(calls, 5U);

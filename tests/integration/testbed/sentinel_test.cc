@@ -30,7 +30,7 @@ class Watched : public testing::Test {
   std::unique_ptr<RedisGroup> group_;
   std::unique_ptr<SentinelGroup> sentinels_;
   const std::unique_ptr<Env> env_ = make_system_env(1);
-  const std::unique_ptr<redis::ConnectionFactory> factory_ = redis::make_hiredis_factory();
+  const std::unique_ptr<redis::ConnectionFactory> factory_ = redis::make_connection_factory();
 };
 
 TEST_F(Watched, AConnectionFindsTheMasterAndItsSuccessor) {

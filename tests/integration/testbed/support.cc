@@ -1,16 +1,37 @@
 #include "tests/integration/testbed/support.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
 #include <thread>
 
+#include "testbed/servers/etcd_auth.h"
+#include "testbed/servers/memcached_server.h"
+#include "testbed/servers/ports.h"
+#include "testbed/servers/postgres_server.h"
+#include "tests/support/etcd_gateway.h"
+#include "tests/support/output_of.h"
+
 namespace lockbench::testbed {
+namespace {
+
+std::string ask_etcd(const Server& server, std::string_view path, std::string_view body) {
+  try {
+    return test::EtcdGateway(server.port(), kEtcdRoot, server.secret()).ask(path, body);
+  } catch (const std::runtime_error& refused) {
+    return refused.what();
+  }
+}
+
+}  // namespace
 
 bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds within) {
   const auto deadline = std::chrono::steady_clock::now() + within;
@@ -32,9 +53,45 @@ bool has_ended(pid_t pid) {
   return name_end == std::string::npos || text.substr(name_end, 3) == ") Z";
 }
 
+tl::expected<std::string, std::string> ask_line(std::uint16_t port, std::string_view request,
+                                                std::chrono::milliseconds within) {
+  constexpr std::string_view kLineEnds = "\r\n";
+  const auto whole = [&](std::string_view text) {
+    return text.find_first_of(kLineEnds) != std::string_view::npos;
+  };
+  auto answer = ask_until(port, request, within, whole);
+  if (answer) answer->resize(std::min(answer->size(), answer->find_first_of(kLineEnds)));
+  return answer;
+}
+
 std::string ask(std::uint16_t port, const std::string& command) {
   const auto answer = ask_line(port, command + "\r\n", std::chrono::seconds(1));
   return answer ? *answer : "error: " + answer.error();
+}
+
+std::string psql(const Server& server, const std::string& sql) {
+  setenv("PGPASSWORD", server.secret().c_str(), 1);
+  auto [text, status] = test::output_of(fmt::format(
+      "PGCONNECT_TIMEOUT=3 timeout 5 psql -XAtq 'host=127.0.0.1 port={} user={} dbname=postgres' "
+      "-c \"{}\" 2>&1",
+      server.port(), kSuperuser, sql));
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return status == 0 ? text : "error: " + text;
+}
+
+std::string put_into_etcd(const Server& server) {
+  return ask_etcd(server, "/v3/kv/put", R"({"key":"aw==","value":"dg=="})");
+}
+
+std::string get_from_etcd(const Server& server) {
+  return ask_etcd(server, "/v3/kv/range", R"({"key":"aw=="})");
+}
+
+std::string ask_memcached(const Server& server, const std::string& command) {
+  const auto answer =
+      ask_memcached(server, command + "\r\n", std::chrono::seconds(1),
+                    [](std::string_view text) { return text.find("\r\n") != text.npos; });
+  return answer ? answer->substr(0, answer->find("\r\n")) : "error: " + answer.error();
 }
 
 std::unique_ptr<Testbed> must_start() {

@@ -9,6 +9,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <tl/expected.hpp>
 
 #include "testbed/servers/redis_server.h"
 #include "testbed/servers/testbed.h"
@@ -26,8 +28,23 @@ bool pid_is_gone(pid_t pid);
 /// of a container may wait for that for long.
 bool has_ended(pid_t pid);
 
+/// The first line of the answer to `request`, without its end; an error when there is none in time.
+tl::expected<std::string, std::string> ask_line(std::uint16_t port, std::string_view request,
+                                                std::chrono::milliseconds within);
+
 /// The answer to one inline Redis command, or "error: ..." when there is none within a second.
 std::string ask(std::uint16_t port, const std::string& command);
+
+/// What psql prints, or "error: ..." with what it complained about; given up after some seconds.
+std::string psql(const Server& server, const std::string& sql);
+
+/// etcd's answer to a request of its superuser, or why there is none; "k" is written and read, in
+/// base 64.
+std::string put_into_etcd(const Server& server);
+std::string get_from_etcd(const Server& server);
+
+/// The first line of memcached's answer, or "error: ..." when there is none within a second.
+std::string ask_memcached(const Server& server, const std::string& command);
 
 /// A testbed, or a failed test.
 std::unique_ptr<Testbed> must_start();

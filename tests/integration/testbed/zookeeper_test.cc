@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "testbed/servers/zookeeper_server.h"
@@ -39,30 +38,6 @@ TEST_F(Zookeeper, ServesOnAPortOfItsOwnWithDataOfItsOwn) {
               testing::HasSubstr("user.dir=" + server->data_folder().string()));
   EXPECT_FALSE(fs::is_empty(server->data_folder()));
   EXPECT_TRUE(server->data_folder().string().starts_with(testbed_->folder().string()));
-}
-
-TEST_F(Zookeeper, IsKilledAndRestartedWithItsDataOrWithout) {
-  const auto server = must_start_zookeeper();
-  const std::uint16_t port = server->port();
-  const pid_t pid = server->pid();
-  ASSERT_TRUE(server->kill_hard());
-  EXPECT_TRUE(pid_is_gone(pid));
-  EXPECT_EQ(zookeeper_mode(*server), "");
-  std::ofstream(server->data_folder() / "trace") << "of the first";
-  ASSERT_TRUE(server->restart(true));
-  EXPECT_EQ(server->port(), port);
-  EXPECT_TRUE(fs::exists(server->data_folder() / "trace"));
-  ASSERT_TRUE(server->restart(false));
-  EXPECT_FALSE(fs::exists(server->data_folder() / "trace"));
-  EXPECT_EQ(zookeeper_mode(*server), "standalone");
-}
-
-TEST_F(Zookeeper, FreezesAndThaws) {
-  const auto server = must_start_zookeeper();
-  ASSERT_TRUE(server->freeze());
-  EXPECT_EQ(zookeeper_mode(*server), "");
-  ASSERT_TRUE(server->thaw());
-  EXPECT_TRUE(eventually([&] { return zookeeper_mode(*server) == "standalone"; }));
 }
 
 TEST_F(Zookeeper, GoesWithItsTestbed) {
@@ -120,20 +95,6 @@ TEST_F(Zookeeper, AMemberThatIsCutOffServesNoLongerAndTheOthersGoOn) {
     EXPECT_TRUE(
         eventually([&] { return !zookeeper_mode(*servers->at(cut_off)).empty(); }, kPatience));
   }
-}
-
-TEST_F(Zookeeper, TriesAnotherPortWhenItLosesTheRace) {
-  const auto other = must_start_zookeeper();  // answers, but is not ours
-  const std::uint16_t good = free_loopback_port().value();
-  int calls = 0;
-  ZookeeperOptions options;
-  options.choose_port = [&]() -> tl::expected<std::uint16_t, std::string> {
-    return calls++ == 0 ? other->port() : good;
-  };
-  const auto server = must_start_zookeeper(options);
-  ASSERT_NE(server, nullptr);
-  EXPECT_EQ(server->port(), good);
-  EXPECT_EQ(calls, 2);
 }
 
 TEST_F(Zookeeper, AnEnsembleTriesOtherPortsWhenItLosesTheRaceAndDrawsNoneTwice) {

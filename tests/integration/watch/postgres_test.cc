@@ -4,28 +4,21 @@
 
 #include <algorithm>
 #include <array>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
-#include <map>
-#include <mutex>
-#include <thread>
 
 #include "deployment/failure.h"
 #include "testbed/servers/postgres_server.h"
+#include "tests/integration/watch/sightings.h"
 #include "tests/support/servers.h"
-#include "watch/sources/postgres_source.h"
 
 namespace lockbench::watch {
 namespace {
 
 using testing::Contains;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-constexpr std::chrono::seconds kPatience(10);
 
 /// One psql, which runs the statements that it is told, one after the other; ends with this.
 class Psql {
@@ -70,89 +63,18 @@ std::string ask(const testbed::Server& server, const std::string& sql) {
   return value;
 }
 
-/// Keeps what a source says; a test waits for it.
-class Witness : public Sink {
- public:
-  void facts(const SourceFacts& said) override {
-    change([&] { facts_ = said; });
-  }
-  void seen(const std::string& /*endpoint*/, Sighting sighting) override {
-    change([&] {
-      all_.push_back(sighting);
-      latest_[sighting.lock] = std::move(sighting);
-    });
-  }
-  void proposed(const std::string& /*endpoint*/, std::string pattern, Shape /*shape*/) override {
-    change([&] { proposed_.push_back(std::move(pattern)); });
-  }
-  void blind(const std::string& /*endpoint*/, TimePoint /*at*/, std::string /*reason*/) override {
-    change([&] { ++blind_; });
-  }
-  void sees(const std::string& /*endpoint*/, TimePoint /*at*/) override {
-    change([&] { ++sees_; });
-  }
-  void missed(const std::string& /*endpoint*/, std::uint64_t /*changes*/,
-              std::string reason) override {
-    change([&] { missed_.push_back(std::move(reason)); });
-  }
-
-  bool comes(const std::function<bool()>& true_of_it) {
-    // Looks again by itself: not all that is waited for comes through this.
-    constexpr std::chrono::milliseconds kAgain(20);
-    std::unique_lock lock(mutex_);
-    for (auto waited = std::chrono::milliseconds(0); waited < kPatience; waited += kAgain) {
-      if (changed_.wait_for(lock, kAgain, true_of_it)) return true;
-    }
-    return false;
-  }
-  /// The latest sighting of a lock, once it is as wanted.
-  std::optional<Sighting> see(const std::string& lock,
-                              const std::function<bool(const Sighting&)>& wanted) {
-    Sighting found;
-    const bool came = comes([&] {
-      const auto at = latest_.find(lock);
-      if (at == latest_.end() || !wanted(at->second)) return false;
-      found = at->second;
-      return true;
-    });
-    return came ? std::optional(found) : std::nullopt;
-  }
-  std::optional<Sighting> see(const std::string& lock, std::size_t holders, std::size_t waiters) {
-    return see(lock, [=](const Sighting& seen) {
-      return seen.holders.size() == holders && seen.waiters.value_or(0) == waiters;
-    });
-  }
-
-  // To be read in `comes`, or after the source has ended.
-  SourceFacts facts_;
-  std::map<std::string, Sighting> latest_;
-  std::vector<Sighting> all_;
-  std::vector<std::string> proposed_, missed_;
-  int blind_ = 0, sees_ = 0;
-
- private:
-  template <class Change>
-  void change(Change change) {
-    {
-      const std::lock_guard lock(mutex_);
-      change();
-    }
-    changed_.notify_all();
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-};
-
 class WatchedPostgres : public testing::Test {
  protected:
-  void watch(Request request, std::string url = {}) {
+  void watch(const Request& request, std::string url = {}) {
     if (url.empty()) url = server().url();
-    source_ = make_postgres_source(deployment::need(postgres::parse_endpoint(url)), request);
-    const auto reached = source_->reach({});
-    ASSERT_TRUE(reached) << reached.error();
-    thread_ = std::jthread([this](const std::stop_token& stop) { source_->run(witness_, stop); });
-    ASSERT_TRUE(witness_.comes([&] { return !witness_.facts_.store.empty(); }));
+    watch_.emplace("postgres", std::vector<std::string>{url}, request, seen_);
+    ASSERT_TRUE(seen_.comes([&] { return !seen_.facts_.store.empty(); }));
+  }
+  /// The latest sighting of a lock, once so many hold it and wait for it.
+  std::optional<Sighting> see(const std::string& lock, std::size_t holders, std::size_t waiters) {
+    return seen_.await_latest(lock, [=](const Sighting& seen) {
+      return seen.holders.size() == holders && seen.waiters.value_or(0) == waiters;
+    });
   }
   std::string url_of(const std::string& user, const std::string& password) {
     return fmt::format("postgresql://{}:{}@127.0.0.1:{}{}", user, password, server().port(),
@@ -170,42 +92,34 @@ class WatchedPostgres : public testing::Test {
     return *shared;
   }
 
-  Witness witness_;
-  std::unique_ptr<Source> source_;
-  std::jthread thread_;
+  Sightings seen_;
+  std::optional<Running> watch_;
 };
-
-std::vector<std::string> owners(const std::vector<Party>& parties) {
-  std::vector<std::string> all;
-  all.reserve(parties.size());
-  for (const Party& party : parties) all.push_back(party.owner);
-  return all;
-}
 
 TEST_F(WatchedPostgres, ShowsAdvisoryLocksOfPsqlAndTheirQueue) {
   watch({.locks = {"advisory:*"}});
   Psql holder(server());
   holder.say("SELECT pg_advisory_lock(42)");
-  const auto held = witness_.see("advisory:42", 1, 0);
+  const auto held = see("advisory:42", 1, 0);
   ASSERT_TRUE(held);
   EXPECT_EQ(held->shape, Shape::advisory);
   Psql first(server()), second(server());
   first.say("SELECT pg_advisory_lock(42)");
-  const auto one = witness_.see("advisory:42", 1, 1);
+  const auto one = see("advisory:42", 1, 1);
   ASSERT_TRUE(one);
   second.say("SELECT pg_advisory_lock(42)");
-  const auto two = witness_.see("advisory:42", 1, 2);
+  const auto two = see("advisory:42", 1, 2);
   ASSERT_TRUE(two);
   EXPECT_EQ(two->waiting->front().owner, one->waiting->front().owner);
   EXPECT_TRUE(two->waiting->front().since < two->waiting->back().since);
   holder.say("SELECT pg_advisory_unlock(42)");
-  const auto next = witness_.see("advisory:42", 1, 1);
+  const auto next = see("advisory:42", 1, 1);
   ASSERT_TRUE(next);
-  EXPECT_EQ(owners(next->holders), owners({two->waiting->front()}));
+  EXPECT_EQ(owners_in(next->holders), owners_in({two->waiting->front()}));
   first.say("SELECT pg_advisory_unlock(42)");
-  ASSERT_TRUE(witness_.see("advisory:42", 1, 0));
+  ASSERT_TRUE(see("advisory:42", 1, 0));
   second.say("SELECT pg_advisory_unlock(42)");
-  ASSERT_TRUE(witness_.see("advisory:42", 0, 0));
+  ASSERT_TRUE(see("advisory:42", 0, 0));
 }
 
 TEST_F(WatchedPostgres, AgreesWithTheHoldersOwnClock) {
@@ -214,24 +128,28 @@ TEST_F(WatchedPostgres, AgreesWithTheHoldersOwnClock) {
   watch({.locks = {"advisory:*"}});
   Psql other(server()), holder(server());
   other.say("SELECT pg_advisory_lock(99)");  // is seen at each look, after the other
-  ASSERT_TRUE(witness_.see("advisory:99", 1, 0));
+  ASSERT_TRUE(see("advisory:99", 1, 0));
   for (int i = 0; i < kHolds; ++i) {
     holder.say("SELECT pg_advisory_lock(42)");
     holder.say("CREATE TEMP TABLE granted AS SELECT clock_timestamp() AS at");
-    ASSERT_TRUE(witness_.see("advisory:42", 1, 0));
+    ASSERT_TRUE(see("advisory:42", 1, 0));
     holder.say("SELECT pg_sleep(0.1)");
     holder.say("INSERT INTO held SELECT extract(epoch FROM clock_timestamp() - at) FROM granted");
     holder.say("SELECT pg_advisory_unlock(42)");
     holder.say("DROP TABLE granted");
-    ASSERT_TRUE(witness_.see("advisory:42", 0, 0));
+    ASSERT_TRUE(see("advisory:42", 0, 0));
   }
   const double held = std::stod(ask(server(), "SELECT sum(seconds) FROM held"));
-  thread_ = {};
+  watch_->stop();
   int holds = 0;
   Duration least{}, most{}, seen{};
   TimePoint look_before, last;
   std::optional<TimePoint> begun_at;
-  for (const Sighting& sighting : witness_.all_) {
+  std::vector<Sighting> all = seen_.all_of("advisory:42");
+  const std::vector<Sighting> others = seen_.all_of("advisory:99");
+  all.insert(all.end(), others.begin(), others.end());
+  std::ranges::stable_sort(all, {}, &Sighting::at);  // of one look, the other comes last
+  for (const Sighting& sighting : all) {
     if (sighting.lock == "advisory:99") look_before = sighting.at;
     if (sighting.lock != "advisory:42") continue;
     if (!sighting.holders.empty()) {
@@ -262,11 +180,11 @@ TEST_F(WatchedPostgres, ShowsLocksOfTwoNumbersAndSharedOnes) {
   one.say("SELECT pg_advisory_lock_shared(-1, 7)");
   other.say("SELECT pg_advisory_lock(8)");
   other.say("SELECT pg_advisory_lock_shared(-1, 7)");
-  const auto held = witness_.see("advisory:-1,7", 2, 0);
+  const auto held = see("advisory:-1,7", 2, 0);
   ASSERT_TRUE(held);
   EXPECT_TRUE(held->holders[0].shared && held->holders[1].shared);
-  thread_ = {};
-  EXPECT_FALSE(witness_.latest_.contains("advisory:8"));
+  watch_->stop();
+  EXPECT_FALSE(seen_.of_.contains("advisory:8"));
 }
 
 TEST_F(WatchedPostgres, KnowsHowLongAHolderWasIdleAtTheFirstLook) {
@@ -279,7 +197,7 @@ TEST_F(WatchedPostgres, KnowsHowLongAHolderWasIdleAtTheFirstLook) {
         "END LOOP; END $$");
   }
   watch({.locks = {"advisory:*"}});
-  const auto held = witness_.see("advisory:43", 1, 0);
+  const auto held = see("advisory:43", 1, 0);
   ASSERT_TRUE(held);
   const auto since = held->holders[0].since;
   ASSERT_TRUE(since);
@@ -294,20 +212,20 @@ TEST_F(WatchedPostgres, ShowsWhoWaitsForARow) {
   holder.say("BEGIN");
   holder.say("SELECT FROM accounts WHERE id = 1 FOR UPDATE");
   holder.say("SELECT pg_advisory_lock(50)");
-  ASSERT_TRUE(witness_.see("advisory:50", 1, 0));  // so it has the row
+  ASSERT_TRUE(see("advisory:50", 1, 0));  // so it has the row
   first.say("SELECT FROM accounts WHERE id = 1 FOR UPDATE");
   const std::string row = "row:public.accounts:0,1";
-  const auto contended = witness_.see(row, 1, 1);
+  const auto contended = see(row, 1, 1);
   ASSERT_TRUE(contended);
   EXPECT_EQ(contended->shape, Shape::row);
   EXPECT_TRUE(contended->holders[0].since);
   second.say("SELECT FROM accounts WHERE id = 1 FOR UPDATE");
-  const auto queued = witness_.see(row, 1, 2);
+  const auto queued = see(row, 1, 2);
   ASSERT_TRUE(queued);
   EXPECT_EQ(queued->holders[0].owner, contended->holders[0].owner);
   EXPECT_EQ(queued->waiting->front().owner, contended->waiting->front().owner);
   holder.say("COMMIT");
-  ASSERT_TRUE(witness_.see(row, 0, 0));
+  ASSERT_TRUE(see(row, 0, 0));
 }
 
 TEST_F(WatchedPostgres, FindsShedLocksTable) {
@@ -318,7 +236,7 @@ TEST_F(WatchedPostgres, FindsShedLocksTable) {
   // As ShedLock does with usingDbTime().
   run("INSERT INTO shedlock VALUES ('report', timezone('utc', now()) + interval '60 s', "
       "timezone('utc', now()), 'host-1')");
-  const auto held = witness_.see("public.shedlock:report", 1, 0);
+  const auto held = see("public.shedlock:report", 1, 0);
   ASSERT_TRUE(held);
   EXPECT_EQ(held->shape, Shape::table_row);
   EXPECT_EQ(held->holders[0].owner, "host-1");
@@ -327,12 +245,12 @@ TEST_F(WatchedPostgres, FindsShedLocksTable) {
   EXPECT_GT(*held->ttl_left, std::chrono::seconds(30));
   EXPECT_LE(*held->ttl_left, std::chrono::seconds(60));
   run("UPDATE shedlock SET lock_until = timezone('utc', now()) WHERE name = 'report'");
-  const auto freed = witness_.see("public.shedlock:report", 0, 0);
+  const auto freed = see("public.shedlock:report", 0, 0);
   ASSERT_TRUE(freed);
   EXPECT_EQ(freed->ended, Ending::released);
   run("UPDATE shedlock SET lock_until = timezone('utc', now()) + interval '1 s'");
-  ASSERT_TRUE(witness_.see("public.shedlock:report", 1, 0));
-  const auto expired = witness_.see("public.shedlock:report", 0, 0);
+  ASSERT_TRUE(see("public.shedlock:report", 1, 0));
+  const auto expired = see("public.shedlock:report", 0, 0);
   ASSERT_TRUE(expired);
   EXPECT_EQ(expired->ended, Ending::expired);
 }
@@ -341,13 +259,12 @@ TEST_F(WatchedPostgres, WatchesTablesOfOtherColumnsByName) {
   run("DROP TABLE IF EXISTS \"My Jobs\"; CREATE TABLE \"My Jobs\" (\"Job\" text, ends timestamptz, "
       "host text); INSERT INTO \"My Jobs\" VALUES ('x', 'infinity', 'h')");
   watch({.lock_tables = {"\"My Jobs\"(\"Job\",ends,host)"}});
-  const auto held = witness_.see("public.My Jobs:x", 1, 0);
+  const auto held = see("public.My Jobs:x", 1, 0);
   ASSERT_TRUE(held);
   EXPECT_TRUE(held->no_ttl);
-  Request missing{.lock_tables = {"nothing_here"}};
-  const auto source =
-      make_postgres_source(deployment::need(postgres::parse_endpoint(server().url())), missing);
-  const auto reached = source->reach({});
+  const auto source = make_source("postgres", {server().url()}, {.lock_tables = {"nothing_here"}});
+  ASSERT_TRUE(source);
+  const auto reached = (*source)->reach({});
   ASSERT_FALSE(reached);
   EXPECT_THAT(reached.error(), HasSubstr("nothing_here does not exist"));
 }
@@ -356,22 +273,20 @@ TEST_F(WatchedPostgres, ProposesWhereNoPatternIsGiven) {
   Psql holder(server());
   holder.say("SELECT pg_advisory_lock(44)");
   watch({});
-  EXPECT_TRUE(witness_.comes([&] {
-    return std::count(witness_.proposed_.begin(), witness_.proposed_.end(), "advisory:*") == 1;
-  }));
-  thread_ = {};
-  EXPECT_THAT(witness_.latest_, IsEmpty());
+  EXPECT_TRUE(seen_.comes([&] { return seen_.proposed_.contains("advisory:*"); }));
+  watch_->stop();
+  EXPECT_THAT(seen_.of_, IsEmpty());
 }
 
 TEST_F(WatchedPostgres, IsBlindWhileTheServerIsDownAndSeesAgain) {
   watch({.locks = {"advisory:*"}});
   ASSERT_TRUE(server().kill_hard());
-  ASSERT_TRUE(witness_.comes([&] { return witness_.blind_ == 1; }));
+  ASSERT_TRUE(seen_.comes([&] { return seen_.blind_ == 1; }));
   ASSERT_TRUE(server().restart(true));
-  ASSERT_TRUE(witness_.comes([&] { return witness_.sees_ == 1; }));
+  ASSERT_TRUE(seen_.comes([&] { return seen_.sees_ == 1; }));
   Psql holder(server());
   holder.say("SELECT pg_advisory_lock(45)");
-  EXPECT_TRUE(witness_.see("advisory:45", 1, 0));
+  EXPECT_TRUE(see("advisory:45", 1, 0));
 }
 
 TEST_F(WatchedPostgres, NeedsNoMoreThanALogin) {
@@ -381,13 +296,12 @@ TEST_F(WatchedPostgres, NeedsNoMoreThanALogin) {
   watch({.locks = {"*"}}, url_of("watcher", "hunter2"));
   Psql holder(server()), waiter(server());
   holder.say("SELECT pg_advisory_lock(46)");
-  ASSERT_TRUE(witness_.see("advisory:46", 1, 0));
+  ASSERT_TRUE(see("advisory:46", 1, 0));
   waiter.say("SELECT pg_advisory_lock(46)");
-  ASSERT_TRUE(witness_.see("advisory:46", 1, 1));
-  thread_ = {};
-  EXPECT_THAT(witness_.facts_.unseen, Contains(HasSubstr("pg_monitor")));
-  EXPECT_THAT(witness_.facts_.unseen,
-              Contains(HasSubstr("public.shedlock: SELECT is not granted")));
+  ASSERT_TRUE(see("advisory:46", 1, 1));
+  watch_->stop();
+  EXPECT_THAT(seen_.facts_.unseen, Contains(HasSubstr("pg_monitor")));
+  EXPECT_THAT(seen_.facts_.unseen, Contains(HasSubstr("public.shedlock: SELECT is not granted")));
   holder.say("SELECT pg_advisory_unlock(46)");
 }
 
@@ -398,10 +312,10 @@ TEST_F(WatchedPostgres, SeesAllWithTheDocumentedRights) {
   run("CREATE ROLE monitor LOGIN PASSWORD 'hunter2'; GRANT pg_monitor TO monitor; "
       "GRANT SELECT ON shedlock TO monitor");
   watch({.locks = {"*"}}, url_of("monitor", "hunter2"));
-  EXPECT_TRUE(witness_.see("public.shedlock:x", 1, 0));
-  thread_ = {};
-  EXPECT_THAT(witness_.facts_.unseen, testing::Not(Contains(HasSubstr("pg_monitor"))));
-  EXPECT_THAT(witness_.facts_.unseen, testing::Not(Contains(HasSubstr("is not granted"))));
+  EXPECT_TRUE(see("public.shedlock:x", 1, 0));
+  watch_->stop();
+  EXPECT_THAT(seen_.facts_.unseen, testing::Not(Contains(HasSubstr("pg_monitor"))));
+  EXPECT_THAT(seen_.facts_.unseen, testing::Not(Contains(HasSubstr("is not granted"))));
 }
 
 /// Whether something wrote meanwhile: whatever writes takes the number of a transaction.
@@ -420,9 +334,9 @@ TEST_F(WatchedPostgres, WritesNothing) {
   holder.say("SELECT pg_advisory_lock(47)");
   EXPECT_FALSE(writes(server(), [&] {
     watch({.locks = {"*"}});
-    ASSERT_TRUE(witness_.see("advisory:47", 1, 0));
-    const std::uint64_t commands = source_->commands();
-    ASSERT_TRUE(witness_.comes([&] { return source_->commands() > commands + 20; }));
+    ASSERT_TRUE(see("advisory:47", 1, 0));
+    const std::uint64_t commands = watch_->source().commands();
+    ASSERT_TRUE(seen_.comes([&] { return watch_->source().commands() > commands + 20; }));
   }));
   EXPECT_EQ(ask(server(),
                 "SELECT bool_and(query LIKE 'SET TRANSACTION READ ONLY;%') FROM pg_stat_activity "
@@ -434,12 +348,11 @@ TEST_F(WatchedPostgres, EndsAtOnceAndKeepsItsBudget) {
   const TimePoint begun_at = BootClock::now();
   constexpr double kBudget = 20, kAtOnce = 30;  // those of a second, and what a connection costs
   watch({.locks = {"*"}, .budget = kBudget});
-  ASSERT_TRUE(witness_.comes([&] { return source_->commands() >= 40; }));
+  ASSERT_TRUE(seen_.comes([&] { return watch_->source().commands() >= 40; }));
   const double lasted = lockbench::seconds(BootClock::now() - begun_at);
-  EXPECT_LE(static_cast<double>(source_->commands()), kAtOnce + kBudget * lasted);
+  EXPECT_LE(static_cast<double>(watch_->source().commands()), kAtOnce + kBudget * lasted);
   const TimePoint asked_at = BootClock::now();
-  thread_.request_stop();
-  thread_.join();
+  watch_->stop();
   EXPECT_LT(BootClock::now() - asked_at, std::chrono::seconds(1));
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <sstream>
 
@@ -245,6 +246,18 @@ TEST_F(RedisWithRights, WithoutTrackingNothingIsSubscribedTo) {
   const auto running = watch({.locks = {"lock:*"}}, watchers_url());
   EXPECT_EQ(seen_.facts_.way, "SCAN");
   EXPECT_EQ(app_.ask({"CLIENT", "LIST", "TYPE", "pubsub"}), "");
+}
+
+TEST_F(RedisWithRights, MonitorThatIsNotAllowedIsNamedAmongWhatIsNotSeen) {
+  const auto running =
+      watch({.locks = {"lock:*"}, .monitor = std::chrono::milliseconds(50)}, watchers_url());
+  EXPECT_TRUE(seen_.comes([&] {
+    return std::ranges::any_of(seen_.facts_.unseen, [](const std::string& one) {
+      return one.find("MONITOR is not allowed: ") != std::string::npos;
+    });
+  }));
+  running->stop();
+  EXPECT_THAT(seen_.facts_.waiters, testing::Not(HasSubstr("MONITOR")));
 }
 
 TEST_F(RedisWithRights, KeysThatMayNotBeReadAreRefused) {

@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -29,8 +31,8 @@ class Sightings : public Sink {
   void seen(const std::string& /*endpoint*/, Sighting sighting) override {
     add([&] { of_[sighting.lock].push_back(std::move(sighting)); });
   }
-  void proposed(const std::string& /*endpoint*/, std::string pattern, Shape shape) override {
-    add([&] { proposed_[std::move(pattern)] = shape; });
+  void proposed(std::string pattern) override {
+    add([&] { proposed_.insert(std::move(pattern)); });
   }
   void blind(const std::string& /*endpoint*/, TimePoint /*at*/, std::string reason) override {
     add([&] {
@@ -47,8 +49,13 @@ class Sightings : public Sink {
 
   /// Whether it comes true in time.
   bool comes(const std::function<bool()>& condition) {
+    // Looks again by itself: not all that is waited for comes through this.
+    constexpr std::chrono::milliseconds kPatience(15'000), kAgain(20);
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(15), condition);
+    for (std::chrono::milliseconds waited(0); waited < kPatience; waited += kAgain) {
+      if (changed_.wait_for(lock, kAgain, condition)) return true;
+    }
+    return false;
   }
   /// Whether it was proposed so far.
   bool was_proposed(const std::string& pattern) {
@@ -71,6 +78,18 @@ class Sightings : public Sink {
     });
     return found;
   }
+  /// The latest sighting of the lock, once it is like that.
+  std::optional<Sighting> await_latest(const std::string& lock,
+                                       const std::function<bool(const Sighting&)>& like) {
+    std::optional<Sighting> found;
+    comes([&] {
+      const std::vector<Sighting>& all = of_[lock];
+      if (all.empty() || !like(all.back())) return false;
+      found = all.back();
+      return true;
+    });
+    return found;
+  }
   std::optional<Sighting> await_held(const std::string& lock, const std::string& owner) {
     return await(lock, [&](const Sighting& one) {
       return !one.holders.empty() && one.holders.front().owner == owner;
@@ -88,7 +107,7 @@ class Sightings : public Sink {
   // To be read in comes(), or after the source has ended.
   SourceFacts facts_;
   std::map<std::string, std::vector<Sighting>> of_;
-  std::map<std::string, Shape> proposed_;
+  std::set<std::string> proposed_;
   std::map<std::string, std::uint64_t> missed_;
   std::string why_blind_;
   int blind_ = 0, sees_ = 0;
@@ -106,6 +125,13 @@ class Sightings : public Sink {
   std::mutex mutex_;
   std::condition_variable changed_;
 };
+
+inline std::vector<std::string> owners_in(const std::vector<Party>& parties) {
+  std::vector<std::string> owners;
+  owners.reserve(parties.size());
+  for (const Party& party : parties) owners.push_back(party.owner);
+  return owners;
+}
 
 /// A source that runs until this is destroyed. Throws if it cannot be made or reach its server.
 class Running {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "deployment/failure.h"
 #include "strategies/zookeeper/client/session.h"
 #include "testbed/servers/zookeeper_server.h"
 #include "tests/integration/watch/sightings.h"
@@ -14,9 +15,7 @@ using testing::HasSubstr;
 using ZkRequest = zookeeper::Request;
 
 std::unique_ptr<testbed::Server> own_zookeeper() {
-  auto started = testbed::start_zookeeper(test::shared_testbed());
-  if (!started) throw std::runtime_error(started.error());
-  return *std::move(started);
+  return deployment::need(testbed::start_zookeeper(test::shared_testbed()));
 }
 
 /// One client of an application, whose session ends with it.

@@ -23,15 +23,6 @@ const Json& observed(const Json& result, const std::string& family) {
   throw std::runtime_error("nothing observed of " + family + ": " + result.at("observed").dump());
 }
 
-/// How often the server has carried out the command since its start.
-long long calls_of(RedisProbe& probe, std::string_view command) {
-  const std::string begin = fmt::format("cmdstat_{}:calls=", command);
-  for (const std::string& line : lines_of(probe.ask({"INFO", "commandstats"}))) {
-    if (line.starts_with(begin)) return std::stoll(line.substr(begin.size()));
-  }
-  return 0;
-}
-
 TEST(WatchEnding, ASignalBeforeTheDurationIsOverSavesWhatWasSeen) {
   const auto server = own_redis({.durable = false});
   RedisProbe probe(server->port());
@@ -40,11 +31,11 @@ TEST(WatchEnding, ASignalBeforeTheDurationIsOverSavesWhatWasSeen) {
                             "1h", "--record", "seen.json", "--format", "json"});
   ASSERT_TRUE(program.says("CLIENT TRACKING"));
   probe.ask({"SET", "lock:a", "owner-token", "PX", "600000"});
-  ASSERT_TRUE(eventually([&] { return calls_of(probe, "pttl") > 0; }));
-  const long long looks = calls_of(probe, "pttl");
+  ASSERT_TRUE(eventually([&] { return probe.calls_of("pttl") > 0; }));
+  const long long looks = probe.calls_of("pttl");
   probe.remove({"lock:a"});
   probe.ask({"SET", "lock:b", "owner-token", "PX", "600000"});
-  ASSERT_TRUE(eventually([&] { return calls_of(probe, "pttl") >= looks + 2; }));
+  ASSERT_TRUE(eventually([&] { return probe.calls_of("pttl") >= looks + 2; }));
   program.signal(SIGINT);
   const Outcome outcome = program.finish();
   EXPECT_EQ(outcome.code, 105) << outcome.err;

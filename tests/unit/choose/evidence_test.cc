@@ -17,10 +17,10 @@ TEST(Basis, IsTheUsersMachineWhereItWasMeasured) {
   const auto mine = under(1, {measured("a", 5)});
   const auto reference = under(1, {measured("a", 1), measured("b", 1)});
   const Evidence both({{"mine", mine}}, {{"reference", reference}});
-  EXPECT_THAT(both.runs_of("a", {.clients = 1}).name, HasSubstr("mine: 1 client"));
-  EXPECT_THAT(both.runs_of("b", {.clients = 1}).runs, IsEmpty());
+  EXPECT_THAT(both.basis_for({.clients = 1}).runs_of("a").name, HasSubstr("mine: 1 client"));
+  EXPECT_THAT(both.basis_for({.clients = 1}).runs_of("b").runs, IsEmpty());
   const Evidence none({{"plays", results::minimal_result()}}, {{"reference", reference}});
-  EXPECT_THAT(none.runs_of("b", {.clients = 1}).name, HasSubstr("reference"));
+  EXPECT_THAT(none.basis_for({.clients = 1}).runs_of("b").name, HasSubstr("reference"));
 }
 
 TEST(Basis, IsTheLoadNearestToWhatWasAsked) {
@@ -60,7 +60,7 @@ TEST(Basis, HasTheStepsOfACapacitySearch) {
   step.acquire = {.count = 10, .p50 = 2e-3, .p99 = 4e-3};
   searched.capacity = {results::Capacity{.strategy = "a", .steps = {step}}};
   const Evidence evidence({{"searched", searched}}, {});
-  const auto runs = evidence.runs_of("a", {.clients = 32, .rate = 50});
+  const auto runs = evidence.basis_for({.clients = 32, .rate = 50}).runs_of("a");
   ASSERT_THAT(runs.runs, SizeIs(1));
   EXPECT_EQ(runs.runs[0]->acquire.p99, 4e-3);
 }
@@ -80,7 +80,7 @@ TEST(Basis, HasEachRateOfACapacitySearchByAllItsSteps) {
                                          .steps = {step, step}}};
   const Evidence evidence({{"searched", searched}}, {});
   const auto p99 = [&](double rate) {
-    const auto found = evidence.runs_of("a", {.clients = 32, .rate = rate});
+    const auto found = evidence.basis_for({.clients = 32, .rate = rate}).runs_of("a");
     return found.runs.size() == 1 ? found.runs[0]->acquire.p99 : -1;
   };
   EXPECT_EQ(p99(50), 4e-3);
@@ -123,9 +123,9 @@ TEST(Basis, DoesNotMixMachinesNorLoads) {
   EXPECT_THAT(basis.name, HasSubstr("m1.json, twin.json: 1 client"));
   EXPECT_THAT(basis.left_out, ElementsAre(AllOf(HasSubstr("m2.json"), HasSubstr("1 and 500")),
                                           AllOf(HasSubstr("m3.json"), HasSubstr("another"))));
-  EXPECT_THAT(evidence.runs_of("a", one).runs, SizeIs(1));
-  EXPECT_THAT(evidence.runs_of("b", one).runs, SizeIs(1));
-  EXPECT_THAT(evidence.runs_of("c", one).runs, IsEmpty());
+  EXPECT_THAT(evidence.basis_for(one).runs_of("a").runs, SizeIs(1));
+  EXPECT_THAT(evidence.basis_for(one).runs_of("b").runs, SizeIs(1));
+  EXPECT_THAT(evidence.basis_for(one).runs_of("c").runs, IsEmpty());
 }
 
 TEST(Stalls, AreThoseOfTheReferenceWhereTheFilesHaveNone) {
@@ -153,8 +153,8 @@ TEST(Rank, InvalidRunsCountOnlyWhereThereAreNoOthersAndThenAsUnmeasured) {
   const Answer answer = world.choose({.clients = 1});
   ASSERT_THAT(names(answer.ranked), ElementsAre("valid", "half", "never"));
   EXPECT_EQ(answer.ranked[1].value, 5);
-  EXPECT_FALSE(answer.ranked[1].doubtful);
-  EXPECT_TRUE(answer.ranked[2].doubtful);
+  EXPECT_FALSE(answer.ranked[1].only_invalid_runs);
+  EXPECT_TRUE(answer.ranked[2].only_invalid_runs);
   EXPECT_THAT(to_text(answer, {}), HasSubstr("1 s (invalid run)"));
 }
 

@@ -10,6 +10,7 @@ using testing::ElementsAre;
 using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
 const Traits with_numbers{.fencing = true};
@@ -174,7 +175,7 @@ TEST(Evidence, ALockThatDoesNotRunOutSurvivesAPauseButBlocksOthers) {
   world.add(made_up("x", {.expiry = Expiry::session, .ends_with_connection = true}));
   world.file().hazards = {played("pause-holding", "x", "not-applicable")};
   const Answer answer = world.choose(surviving({"pause"}));
-  EXPECT_EQ(candidate(answer, "x").unconcerned, 0);
+  EXPECT_EQ(candidate(answer, "x").not_applicable_faults, 0);
   EXPECT_THAT(candidate(answer, "x").conditions,
               Contains(Field(&Reason::text, HasSubstr("others wait"))));
 }
@@ -183,10 +184,15 @@ TEST(Evidence, AFaultThatNobodyCanCauseIsNotSurvived) {
   World world;
   world.add(made_up("x"));
   world.file().hazards = {played("store-clock-jump", "x", "not-played")};
+  const Answer answer = world.choose(surviving({"clock-jump"}));
   EXPECT_THAT(
-      candidate(world.choose(surviving({"clock-jump"})), "x").conditions,
-      Contains(Field(&Reason::text,
-                     HasSubstr("store-clock-jump: not played, so not known: it was seen"))));
+      candidate(answer, "x").conditions,
+      Contains(AllOf(Field(&Reason::text,
+                           HasSubstr("store-clock-jump: not played, so not known: it was seen")),
+                     Field(&Reason::evidence, HasSubstr("not played in mine.json; lockbench")))));
+  EXPECT_THAT(candidate(answer, "x").in_favour,
+              ElementsAre(Field(&Reason::evidence, AllOf(HasSubstr("not played in mine.json"),
+                                                         Not(HasSubstr("seen in"))))));
 }
 
 TEST(Evidence, FencingThatNobodyPromisedToCheckIsACondition) {

@@ -17,7 +17,7 @@ TEST(Rank, IsByTheFigureThatFits) {
                               .rtt = std::chrono::milliseconds(1)};
   EXPECT_THAT(names(world.choose(too_much).ranked), ElementsAre("steady", "quick", "unmeasured"));
   const auto figure = [&](const Requirements& requirements) {
-    return world.choose(requirements).yardstick.figure;
+    return world.choose(requirements).ranked_by.figure;
   };
   EXPECT_EQ(figure({.clients = 1}), "acquire.p50");
   EXPECT_EQ(figure({.clients = 2, .rate = 5}), "acquire.p99");

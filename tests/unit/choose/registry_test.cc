@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <stdexcept>
 
 #include "choose/answer_text.h"
-#include "choose/reference.h"
+#include "choose/evidence.h"
 #include "tests/unit/choose/fixtures.h"
 
 namespace lockbench::choose {
@@ -30,6 +32,16 @@ TEST(FaultWords, StandForScenariosThatExist) {
   }
 }
 
+TEST(Scenarios, ThatAnswersAskAboutExist) {
+  const Descriptor strategy = made_up("x");
+  for (const char* name :
+       {"crash-holding", "failover", "host-crash", "host-crash-keepalive", "overrun-holding",
+        "partition-holder", "pause-holding", "runaway-holder", "runaway-holder-capped"}) {
+    EXPECT_EQ(Evidence({}, {}).report(name, strategy).scenario, name);
+  }
+  EXPECT_THROW(Evidence({}, {}).report("the-end-of-the-world", strategy), std::logic_error);
+}
+
 TEST(FaultWords, ScenariosAndGlobsAreWordsToo) {
   EXPECT_EQ(find_survival("rogue-delete")->scenarios, std::vector<std::string>{"rogue-delete"});
   EXPECT_GE(find_survival("crash-*")->scenarios.size(), 3U);
@@ -49,9 +61,8 @@ TEST(Registry, ALockThatNeverExpiresDoesNotSurviveACrash) {
 
 /// Whether the lock waits for its holder, dead or alive.
 bool waits_for_its_holder(const Descriptor& strategy) {
-  const auto* crash = hazards::find_scenario("crash-holding");
   return strategy.traits.expiry != Expiry::ttl ||
-         Evidence({}, reference()).report(*crash, strategy).harmful;
+         Evidence({}, reference()).report("crash-holding", strategy).harmful;
 }
 
 TEST(Registry, APauseIsSurvivedByFencingOrByLocksThatWaitForTheirHolder) {
@@ -78,13 +89,12 @@ TEST(Registry, OneRedisDoesNotSurviveAFailoverOrLosingItsData) {
 }
 
 TEST(Registry, AFailoverIsSurvivedByWhatAPlayShowedOrBySeveralServers) {
-  const auto* failover = hazards::find_scenario("failover");
   const Evidence evidence({}, reference());
   const Answer answer = choose(surviving({"failover"}), all_strategies(), evidence);
   EXPECT_FALSE(answer.ranked.empty());
   for (const Ranked& one : answer.ranked) {
     const Descriptor& strategy = *one.candidate->strategy;
-    const std::string outcome = evidence.report(*failover, strategy).outcome;
+    const std::string outcome = evidence.report("failover", strategy).outcome;
     EXPECT_TRUE(outcome != "not-applicable" || strategy.traits.nodes > 1 ||
                 strategy.traits.needs_replicas)
         << strategy.name;
@@ -151,7 +161,7 @@ TEST(Text, HasTheAnswerInEveryForm) {
   EXPECT_THAT(to_text(answer, {}),
               AllOf(HasSubstr("\nSettings\n"), HasSubstr("\nRuled out\n"),
                     HasSubstr("try it: lockbench run " + best), HasSubstr("hazards --explain")));
-  EXPECT_THAT(to_text(answer, {.markdown = true}),
+  EXPECT_THAT(to_text(answer, {.format = results::Format::markdown}),
               AllOf(HasSubstr("### Settings\n"), HasSubstr("| " + best + " |")));
   const auto document = nlohmann::json::parse(to_json(answer));
   EXPECT_EQ(document.at("qualify").at(0).at("strategy"), best);
@@ -159,6 +169,20 @@ TEST(Text, HasTheAnswerInEveryForm) {
             all_strategies().size());
   EXPECT_EQ(document.at("requirements").at("clients"), 200);
   EXPECT_FALSE(document.at("settings").empty());
+}
+
+TEST(Text, IsWhatTheTerminalCanShow) {
+  Requirements requirements = surviving({"crash", "pause"});
+  requirements.work_p99 = std::chrono::milliseconds(80);
+  requirements.clients = 200;
+  const Answer answer = ask(requirements);
+  EXPECT_THAT(to_text(answer, {}), AllOf(HasSubstr("  but\n"), HasSubstr("×")));
+  const results::Look narrow{.style = {.ascii = true, .width = 60, .remedy = "--this shows them"}};
+  const std::string text = to_text(answer, narrow);
+  EXPECT_THAT(text, AllOf(HasSubstr("left out for lack of room (--this shows them): but"),
+                          Not(HasSubstr("  but\n"))));
+  EXPECT_TRUE(std::all_of(text.begin(), text.end(),
+                          [](char c) { return static_cast<unsigned char>(c) < 0x80U; }));
 }
 
 TEST(Text, SaysWhatWouldHelpWhereNothingQualifies) {
@@ -169,7 +193,7 @@ TEST(Text, SaysWhatWouldHelpWhereNothingQualifies) {
       to_text(answer, {}),
       AllOf(HasSubstr("none of 1 strategies qualifies"), HasSubstr("without --survive failover: x"),
             HasSubstr("; instead: work that may run twice"), Not(HasSubstr("\x1b"))));
-  EXPECT_THAT(to_text(answer, {.markdown = true}), HasSubstr("\\|"));
+  EXPECT_THAT(to_text(answer, {.format = results::Format::markdown}), HasSubstr("\\|"));
 }
 
 }  // namespace

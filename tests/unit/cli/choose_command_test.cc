@@ -54,6 +54,16 @@ TEST(ChooseCommand, MistakesAreOneLine) {
   expect_refused({"--fair", empty.path()}, HasSubstr("no runs, plays, points or steps"));
 }
 
+// In a process of its own, as signals are blocked for good.
+TEST(ChooseCommand, TimeThatDoesNotSufficeForARunOfEachIsRefused) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const std::vector<std::string> args{
+      "choose",    "--clients",      "8",  "--work-time-p50", "1ms",
+      "--measure", "--measure-time", "5s", "--out",           "/dev/null"};
+  EXPECT_EXIT(std::_Exit(dispatch(args)), testing::ExitedWithCode(1),
+              "measure-time: [0-9]+ strategies need .* for one run of each");
+}
+
 TEST(ChooseCommand, ExitsWith99WhereNothingQualifies) {
   const Ran ran = choose({"--stores", "memcached", "--fair"});
   EXPECT_EQ(ran.code, 99);

@@ -63,6 +63,7 @@ void Refusals::of_the_load() {
          {"0", "100001", "-1", "abc", "1.5", "99999999999999999999", "8x", " 8", "0x10", "+8"});
   refuse("--keys", "1 to 10000000 nor per-client",
          {"0", "10000001", "-1", "per-clinet", "1e3", "nan"});
+  refuse("--load", "alone, demand, saturated, reacquire", {"idle"});
   refuse("--clients-on", "fibers, threads", {"fiber", "Threads"});
   refuse("--threads", "1 to 1024", {"0", "1025", "two"});
   refuse("--connections", "1 to 100000", {"0", "100001", "all"});
@@ -87,6 +88,11 @@ void Refusals::of_the_load() {
   refuse("--iterations", "1 to 1000000000000", {"0", "-5", "1e6", "18446744073709551616"});
   refuse("--warmup", "0s to 1h", {"61m"});
   refuse("--warmup", duration_, {"5", "-1s"});
+  refuse("--contended-grants", "1 to 1000000000", {"0", "-1"});
+  refuse("--clients-per-rank", "1 to 100000", {"0", "100001", "all"});
+  refuse("--split", "block, cyclic", {"rows"});
+  refuse("--rtt-of-rank", "RANK:D such as 2:5ms", {"2", "x:5ms"});
+  refuse("--rtt-of-rank", "0s to 1h", {"1:2h"});
 }
 
 void Refusals::of_the_lock() {
@@ -127,6 +133,10 @@ void Refusals::of_the_lock() {
   refuse("--deadlock-timeout", "1ms to 1h", {"0s", "2h"});
   refuse("--lock-delay", "0s to 1h", {"2h"});
   refuse("--format", "table, json, csv, markdown", {"xml", "Table"});
+  refuse("--metrics-listen", "such as 127.0.0.1:9464", {"x", "127.0.0.1:65536"});
+  refuse("--metrics-of-ranks", "such as 127.0.0.1:9464", {"x"});
+  refuse("--linger", "0s to 168h", {"169h"});
+  refuse("--linger", duration_, {"5"});
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RefusedValue, testing::ValuesIn(Refusals().all()));

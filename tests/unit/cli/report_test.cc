@@ -58,6 +58,15 @@ TEST(RepeatCommand, NamesTheSubcommandThatMadeIt) {
   EXPECT_THAT(repeat_command(result), StartsWith("lockbench renewal"));
 }
 
+TEST(RepeatCommand, OfAWatchPutsNoLoadOnTheStore) {
+  auto result = result_with({{"locks", std::vector<std::string>{"lock:*"}},
+                             {"duration", 600.0},
+                             {"record", std::string("seen.json")},
+                             {"workload", std::string("seen.toml")}});
+  result.observed.emplace();
+  EXPECT_EQ(repeat_command(result), "lockbench watch --locks 'lock:*' --duration 600s");
+}
+
 TEST(RepeatCommand, IsOneHarmlessLineWhateverTheFileHolds) {
   const auto result =
       result_with({{"strategies", std::vector<std::string>{"a'; rm -rf /\n#", "$(reboot)"}},
@@ -122,6 +131,17 @@ TEST_F(ReportCommand, OtherCommandsLookBeforeTheyMeasure) {
   const auto refused = check_report("/dev/null/x/y.html", "out.json");
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, StartsWith("--report: cannot"));
+}
+
+TEST_F(ReportCommand, IsLookedAtAlsoWhereTheResultGoesToStdout) {
+  OutputOptions options;
+  options.out = kStdout;
+  options.report = "/dev/null/x/y.html";
+  const auto refused = out_path(options, minimal_result());
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, StartsWith("--report: cannot"));
+  options.report = (scratch_ / "page.html").string();
+  EXPECT_EQ(out_path(options, minimal_result()).value(), kStdout);
 }
 
 TEST_F(ReportCommand, AFullDiskIsReported) {

@@ -146,9 +146,9 @@ TEST(Text, IsPresentable) {
 }
 
 TEST(Text, CloseNamesAreFewAndSorted) {
-  EXPECT_THAT(close_names("abcd", {"abce", "abcd", "zzzz", "axyz"}), ElementsAre("abcd", "abce"));
-  EXPECT_TRUE(close_names("", {"a"}).empty());
-  EXPECT_TRUE(close_names(std::string(100'000, 'x'), {"a"}).empty());
+  EXPECT_EQ(did_you_mean("abcd", {"abce", "abcd", "zzzz", "axyz"}), ": did you mean abcd, abce?");
+  EXPECT_EQ(did_you_mean("", {"a"}), "");
+  EXPECT_EQ(did_you_mean(std::string(100'000, 'x'), {"a"}), "");
 }
 
 }  // namespace

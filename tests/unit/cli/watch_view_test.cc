@@ -45,7 +45,7 @@ watch::LockPicture lock(const std::string& name, std::optional<Duration> held_fo
   lock.family = "order";
   lock.figures.waits_known = true;
   lock.figures.waiting_now = waiting;
-  lock.held_for = held_for;
+  lock.figures.oldest_hold = held_for;
   if (held_for) lock.holder = "0123456789abcdef";
   lock.ttl_left = 7s;
   return lock;

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <regex>
 
-#include "choose/reference.h"
+#include "choose/evidence.h"
 #include "cli/console/publish.h"
 #include "hazards/scenario.h"
 #include "results/tables/reference_tables.h"

@@ -19,7 +19,8 @@ using testing::Not;
 class CollectorTest : public testing::Test {
  protected:
   std::string page() const {
-    const Collector collector(metrics_, {.run = {{"run", "r1"}}, .build = {{"version", "1.2"}}});
+    const Collector collector(metrics_,
+                              {.run = {{"run", "r1"}}, .build = {"1.2", "c0ffee", "Debug"}});
     return prometheus::TextSerializer().Serialize(collector.Collect());
   }
   std::vector<MetricFamily> families() const { return Collector(metrics_, {}).Collect(); }
@@ -40,7 +41,8 @@ TEST_F(CollectorTest, EverySeriesIsThereBeforeTheFirstRun) {
   EXPECT_THAT(text, HasSubstr("part=\"notified\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("mode=\"shared\",outcome=\"cut_off\",le=\"+Inf\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("fault=\"partition\"} 0\n"));
-  EXPECT_THAT(text, HasSubstr("lockbench_build_info{version=\"1.2\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("lockbench_build_info{version=\"1.2\",commit=\"c0ffee\","
+                              "build_type=\"Debug\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("backend=\"store\",run=\"r1\",promises_exclusion=\"true\"} 1\n"));
 }
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <thread>
+#include <vector>
 
 #include "tests/support/run_shared.h"
 
@@ -86,6 +87,34 @@ TEST_F(RunMetricsTest, OneRunAddsToAnother) {
   EXPECT_EQ(of_strategy().totals.counts[loadgen::Count::commands], 3U);
   EXPECT_EQ(of_strategy().present.clients, 0U);
   EXPECT_EQ(of_strategy(1).totals.counts[loadgen::Count::sections], 0U);
+}
+
+TEST_F(RunMetricsTest, VotesAddUpOverRunsAndThoseThatComeLateHaveNoTime) {
+  constexpr auto kGranted = static_cast<std::size_t>(Vote::granted);
+  constexpr auto kRefused = static_cast<std::size_t>(Vote::refused);
+  constexpr auto kFailed = static_cast<std::size_t>(Vote::failed);
+  const auto expect_votes = [&](std::uint64_t each) {
+    const std::vector<NodeTotals> nodes = of_strategy().totals.nodes;
+    ASSERT_EQ(nodes.size(), 2U);
+    EXPECT_EQ(nodes[0].votes[kGranted], each);
+    EXPECT_EQ(nodes[0].votes[kRefused], 0U);
+    EXPECT_EQ(nodes[1].votes[kRefused], each);
+    EXPECT_EQ(nodes[1].votes[kFailed], each) << "late ones are votes too";
+    EXPECT_EQ(nodes[1].taken[kRefused].count(), each);
+    EXPECT_EQ(nodes[1].taken[kFailed].count(), 0U) << "when a late one came is not known";
+  };
+  for (std::uint64_t runs = 1; runs <= 2; ++runs) {
+    test::RunUnderTest run(first_, 2, 2);
+    metrics_.run_begins(run.shared());
+    for (const loadgen::Phase phase : loadgen::kPhases) {
+      run.recorder().vote(phase, 0, Vote::granted, 1ms);
+      run.recorder().vote(phase, 1, Vote::refused, 2ms);
+      run.recorder().vote(phase, 1, Vote::failed, 50ms, true);
+    }
+    expect_votes(2 * runs);  // the end does not count
+    metrics_.run_ends(run.shared(), nullptr);
+    expect_votes(2 * runs);
+  }
 }
 
 TEST_F(RunMetricsTest, RunsOfSeveralStrategiesMayBeUnderWayAtOnce) {

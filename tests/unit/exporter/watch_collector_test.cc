@@ -46,7 +46,7 @@ watch::Picture sample_picture() {
 class WatchCollectorTest : public testing::Test {
  protected:
   std::string page() const {
-    const WatchCollector collector(metrics_, {.run = {}, .build = {{"version", "1.2"}}});
+    const WatchCollector collector(metrics_, {.run = {}, .build = {"1.2", "c0ffee", "Debug"}});
     return prometheus::TextSerializer().Serialize(collector.Collect());
   }
 
@@ -67,7 +67,8 @@ TEST_F(WatchCollectorTest, HasFiguresByFamilyAndBySource) {
   EXPECT_THAT(text, HasSubstr("lockbench_watch_missed_total" + source + " 3\n"));
   EXPECT_THAT(text, HasSubstr("lockbench_watch_commands_total" + source + " 77\n"));
   EXPECT_THAT(text, HasSubstr("way=\"CLIENT TRACKING\",accuracy=\"at_least\"} 1\n"));
-  EXPECT_THAT(text, HasSubstr("lockbench_build_info{version=\"1.2\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("lockbench_build_info{version=\"1.2\",commit=\"c0ffee\","
+                              "build_type=\"Debug\"} 1\n"));
 }
 
 TEST_F(WatchCollectorTest, WhatIsNotKnownIsNotZero) {

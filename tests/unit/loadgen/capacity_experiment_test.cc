@@ -9,12 +9,14 @@ namespace {
 
 /// Until the first load has been measured.
 CapacityMeasured measured_briefly(const Descriptor& strategy) {
-  CapacityPlan plan{.run_id = "brief", .strategy = &strategy};
-  plan.workload.duration = 100ms;
-  plan.workload.clients = 4;
-  plan.workload.warmup = {};
-  plan.workload.hold = DurationDistribution::constant(1ms);
-  plan.workload.contended_grants = 0;
+  CapacityPlan plan;
+  plan.strategy = &strategy;
+  plan.run.run_id = "brief";
+  plan.run.workload.duration = 100ms;
+  plan.run.workload.clients = 4;
+  plan.run.workload.warmup = {};
+  plan.run.workload.hold = DurationDistribution::constant(1ms);
+  plan.run.workload.contended_grants = 0;
   std::stop_source stop;
   return measure_capacity(
       plan,

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 class CapacityPredictionTest : public testing::Test {
  protected:
   CapacityPredictionTest() {
-    plan_.workload.clients = 32;
+    plan_.run.workload.clients = 32;
     contended_.audit.verdict = results::Verdict::exclusive;
     contended_.hold = around(0.0018);
     contended_.turnaround = contended_.handoff = around(0.0002);
@@ -110,11 +110,11 @@ TEST_F(CapacityPredictionTest, TheQueueNeedsALockThatIsWaitedFor) {
   }
   EXPECT_EQ(model("queue"), nullptr);
   for (auto& [rate, runs] : rates_) runs = {contended_};
-  plan_.workload.keys = 4;
+  plan_.run.workload.keys = 4;
   EXPECT_NE(model("queue"), nullptr);
-  plan_.workload.key_skew = 1;
+  plan_.run.workload.key_skew = 1;
   EXPECT_EQ(model("queue"), nullptr) << "a queue for each key is not what the model has";
-  plan_.workload.key_skew = 0;
+  plan_.run.workload.key_skew = 0;
   contended_.audit.verdict = results::Verdict::unprotected;
   EXPECT_EQ(model("queue"), nullptr);
 }

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "loadgen/record/certificate.h"
 #include "loadgen/record/histogram.h"
 
 namespace lockbench::loadgen {
@@ -68,7 +67,7 @@ TEST(CapacityStep, WhatWasGivenUpDoesNotFlatter) {
 
 TEST(CapacityStep, TheGeneratorsFaultMakesItInvalidButLateSectionsDoNot) {
   results::Run run = run_with(0);
-  run.generator.reasons = {std::string(kNotTheLoadAskedFor) + ": late"};
+  run.generator.reasons = {std::string(results::kNotTheLoadAskedFor) + ": late"};
   EXPECT_TRUE(judged(run).valid);
   run.generator.reasons.emplace_back("idle clients started late");
   EXPECT_FALSE(judged(run).valid);

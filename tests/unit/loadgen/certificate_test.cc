@@ -106,7 +106,7 @@ TEST_F(CertificateTest, AllClientsWereBusy) {
   evidence_.schedule_lag.record(900us);
   expect_valid();
   evidence_.schedule_lag.record(5ms);
-  expect_only_reason(kNotTheLoadAskedFor);
+  expect_only_reason(results::kNotTheLoadAskedFor);
 }
 
 TEST_F(CertificateTest, WhatTheMachineDidIsRecorded) {

@@ -12,6 +12,7 @@
 namespace lockbench::loadgen {
 namespace {
 
+using results::kNotTheLoadAskedFor;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;

@@ -56,7 +56,7 @@ class PlannedLocks {
   const HeldLocksPlan& plan_;
   SimClock clock_;
   FakeRenewalStore store_{clock_};
-  RenewalObserver ignored_;
+  StrategyObserver ignored_;
   RenewalScheduler scheduler_{std::make_unique<SimEnv>(clock_), ignored_,
                               RenewalScheduler::Drive::by_hand};
   std::vector<std::shared_ptr<Renewal>> renewals_;

@@ -158,7 +158,6 @@ TEST(Histogram, WhatIsAboveAnHourIsCountedAsOverflow) {
   EXPECT_EQ(snapshot.percentile(1.0), hours(5));
   EXPECT_EQ(snapshot.percentile(0.3), hours(1));
   EXPECT_EQ(snapshot.sum, hours(7) + nanoseconds(1));
-  EXPECT_EQ(snapshot.count_at_or_below(hours(100)), 1U);
 }
 
 TEST(Histogram, NegativeCountsAsZero) {
@@ -168,16 +167,6 @@ TEST(Histogram, NegativeCountsAsZero) {
   EXPECT_EQ(snapshot.count(), 1U);
   EXPECT_EQ(snapshot.sum, Duration::zero());
   EXPECT_EQ(snapshot.max, Duration::zero());
-}
-
-TEST(Histogram, CountsUpToABound) {
-  const HistogramSnapshot snapshot = snapshot_of({10, 20, 30, 5'000'000, 80'000'000});
-  EXPECT_EQ(snapshot.count_at_or_below(nanoseconds(9)), 0U);
-  EXPECT_EQ(snapshot.count_at_or_below(nanoseconds(10)), 1U);
-  EXPECT_EQ(snapshot.count_at_or_below(nanoseconds(29)), 2U);
-  EXPECT_EQ(snapshot.count_at_or_below(milliseconds(4)), 3U);
-  EXPECT_EQ(snapshot.count_at_or_below(milliseconds(6)), 4U);
-  EXPECT_EQ(snapshot.count_at_or_below(seconds(1)), 5U);
 }
 
 TEST(Histogram, MergingIsLikeRecordingBoth) {

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <mutex>
 #include <set>
-#include <stdexcept>
 #include <thread>
 
 #include "loadgen/run/client_threads.h"
@@ -123,35 +122,6 @@ TEST_F(LiveRunOnFibers, AStopEndsWaits) {
   EXPECT_TRUE(report.interrupted);
   ASSERT_EQ(report.runs.size(), 1U);
   EXPECT_LT(report.runs[0].duration_seconds, 60);
-}
-
-TEST_F(LiveRunOnFibers, AStoreThatCannotBeReachedIsNotStarted) {
-  const Behaviour unreachable{
-      .acquire = leaky.acquire, .connect = [](const Context& context) -> StoreResult<void> {
-        if (context.client < 3) return {};
-        return tl::unexpected(StoreError{StoreError::Kind::not_sent, "somewhere:1: no route"});
-      }};
-  const Descriptor strategy = scripted("unreachable", unreachable);
-  const RunReport report = run({&strategy});
-  ASSERT_EQ(report.not_started.size(), 1U);
-  EXPECT_EQ(report.not_started[0].reason, "somewhere:1: no route");
-}
-
-TEST_F(LiveRunOnFibers, AClientThatThrowsFailsAlone) {
-  std::atomic<bool> thrown{false};
-  const Behaviour throwing{.acquire = [&](const Context& context, const AcquireRequest& request) {
-    if (context.client == 1) {
-      thrown = true;
-      throw std::runtime_error("a bug");
-    }
-    while (!thrown) context.env.wait(nullptr, context.env.now() + 1ms, {});
-    return grant(request);
-  }};
-  end_after(50);
-  const results::Run run = run_one(throwing);
-  EXPECT_EQ(run.sections, 49U) << "all but the one that it had begun";
-  EXPECT_EQ(run.fairness.per_client.at(1), 0U);
-  EXPECT_THAT(run.errors, testing::Contains(testing::HasSubstr("client 2 ended: a bug")));
 }
 
 TEST(GeneratorThreads, LeaveACoreToPrivateServersAndAreNoMoreThanClients) {

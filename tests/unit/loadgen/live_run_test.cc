@@ -142,7 +142,7 @@ TEST_F(LiveRunTest, WhatServicesDoIsCountedInTheRunTheyServe) {
     const CommandInfo command{.store = "s", .endpoint = "e", .name = "RENEW", .key = "k"};
     world->before_command(command);
     world->after_command(command, CommandEnd::answered);
-    context.services.get<RenewalObserver>().on_renewal(
+    context.services.get<StrategyObserver>().on_renewal(
         {.outcome = RenewalAnswer::renewed, .duration = 1ms, .margin = 1s});
     return grant(request);
   }};

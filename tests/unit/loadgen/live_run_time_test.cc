@@ -100,6 +100,20 @@ TEST_F(LiveRunTest, LateSectionsAreMeasuredFromTheirIntendedStart) {
   EXPECT_FALSE(deadline_had_passed) << "the deadline must run from the actual start";
 }
 
+TEST_F(LiveRunTest, SectionsThatAreNotMadeUpForAreInTheLongestWait) {
+  // The only client holds the lock for longer than a section may be late.
+  plan_.workload.clients = 1;
+  plan_.workload.rate = 1000;
+  plan_.workload.arrival = Arrival::constant;
+  plan_.workload.longest_lag = 50ms;
+  plan_.workload.duration = 700ms;
+  hold(300ms);
+  const results::Run run = run_one(leaky_lock);
+  EXPECT_GT(run.outcomes.abandoned, 100U);
+  EXPECT_GE(run.fairness.longest_wait_seconds, 0.2);
+  EXPECT_TRUE(run.fairness.longest_wait_at_least);
+}
+
 TEST_F(LiveRunTest, TimeOutsAreCountedAndAreInTheLongestWait) {
   plan_.workload.acquire_timeout = 5ms;
   plan_.workload.duration = 500ms;

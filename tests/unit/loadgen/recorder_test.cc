@@ -25,8 +25,8 @@ TEST(Recorder, CountsPerClientAndPhase) {
   recorder.client(1).add(Phase::measured, counts(Count::commands, 7));
 
   EXPECT_EQ(recorder.client_count(), 2);
-  EXPECT_EQ(recorder.client_counts(0, Phase::measured)[Count::sections], 10U);
-  EXPECT_EQ(recorder.client_counts(1, Phase::measured)[Count::sections], 1100U);
+  EXPECT_EQ(recorder.client(0).counts(Phase::measured)[Count::sections], 10U);
+  EXPECT_EQ(recorder.client(1).counts(Phase::measured)[Count::sections], 1100U);
   EXPECT_EQ(recorder.totals(Phase::unmeasured)[Count::sections], 1U);
   EXPECT_EQ(recorder.totals(Phase::measured)[Count::sections], 1110U);
   EXPECT_EQ(recorder.totals(Phase::measured)[Count::commands], 7U);
@@ -54,7 +54,7 @@ TEST(Recorder, TheLongestWaitIsTheLongest) {
   }
   recorder.client(1).add(Phase::measured, counts(Count::attempts, 1, 4ms));
   recorder.client(1).add(Phase::unmeasured, counts(Count::attempts, 1, 1s));
-  EXPECT_EQ(recorder.client_counts(0, Phase::measured).longest_wait, 5ms);
+  EXPECT_EQ(recorder.client(0).counts(Phase::measured).longest_wait, 5ms);
   EXPECT_EQ(recorder.totals(Phase::measured).longest_wait, 5ms);
   EXPECT_EQ(recorder.totals(Phase::unmeasured).longest_wait, 1s);
 }

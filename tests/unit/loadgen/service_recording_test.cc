@@ -1,9 +1,7 @@
-#include "loadgen/run/service_recording.h"
-
 #include <gtest/gtest.h>
 
-#include "strategies/quorum_observer.h"
-#include "strategies/replication_observer.h"
+#include "loadgen/run/setup.h"
+#include "strategies/observer.h"
 #include "tests/support/run_shared.h"
 #include "tests/support/sim_env.h"
 
@@ -31,7 +29,7 @@ class ServiceRecordingTest : public testing::Test {
     EXPECT_EQ(world_->after_command(kRenewal, CommandEnd::answered), CommandFate::proceed);
   }
   void renewal(RenewalAnswer outcome = RenewalAnswer::renewed) {
-    run_.services.get<RenewalObserver>().on_renewal(
+    run_.services.get<StrategyObserver>().on_renewal(
         {.outcome = outcome, .duration = 1ms, .margin = 1s});
   }
   Counts counts(Phase phase) const { return run_.recorder.totals(phase); }
@@ -71,15 +69,14 @@ TEST_F(ServiceRecordingTest, WhatServicesDoBelongsToThePhaseInWhichTheyDoIt) {
 }
 
 TEST_F(ServiceRecordingTest, VotesAndReplicasBelongToThePhaseToo) {
-  auto& quorum = run_.services.get<QuorumObserver>();
-  auto& replicas = run_.services.get<ReplicationObserver>();
+  auto& observer = run_.services.get<StrategyObserver>();
   begin();
   for (const Duration time : {1500ms, 1600ms, 3000ms, 4000ms, 6000ms, 6100ms}) {
     move_to(time);
-    quorum.on_vote(1, Vote::granted, 2ms, false);
-    quorum.on_vote(2, Vote::refused, 3ms, true);
-    quorum.on_round(true, 9s);
-    replicas.on_acknowledged(4ms, 1, 2);
+    observer.on_vote(1, Vote::granted, 2ms, false);
+    observer.on_vote(2, Vote::refused, 3ms, true);
+    observer.on_round(true, 9s);
+    observer.on_acknowledged(4ms, 1, 2);
   }
   for (const Phase phase : kPhases) {
     const auto& nodes = run_.recorder.histograms(phase).nodes;

@@ -23,9 +23,9 @@ TEST(ComparedFigure, KnowsWhichWayIsBetter) {
 }
 
 TEST(ComparedFigure, KnowsTimes) {
-  EXPECT_EQ(compared_figure("renewal.margin.p50").kind, FigureKind::seconds);
-  EXPECT_EQ(compared_figure("fairness.longest_wait_seconds").kind, FigureKind::seconds);
-  EXPECT_EQ(compared_figure("sections").kind, FigureKind::count);
+  EXPECT_EQ(compared_figure("renewal.margin.p50").unit, Unit::seconds);
+  EXPECT_EQ(compared_figure("fairness.longest_wait_seconds").unit, Unit::seconds);
+  EXPECT_EQ(compared_figure("sections").unit, Unit::count);
 }
 
 }  // namespace

@@ -131,7 +131,7 @@ TEST(HazardExplained, TellsTheWholePlay) {
   const std::string text = explain(sample_hazards().front());
   EXPECT_THAT(text, HasSubstr("late-release / redis-set-nx: safe (foreign-release declared)\n"));
   EXPECT_THAT(text, HasSubstr("0.001 s  holder  asks for the lock\n"));
-  EXPECT_THAT(text, HasSubstr("belief_gap_seconds: -0.250\n"));
+  EXPECT_THAT(text, HasSubstr("belief_gap_seconds: -0.25\n"));
 }
 
 TEST(HazardTable, HasARowForACell) {

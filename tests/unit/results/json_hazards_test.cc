@@ -14,20 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-TEST(Json, PointsOfADoseAreReadBack) {
-  Result result = full_result();
-  result.experiment = Experiment{std::vector<DosePoint>{sample_dose_point(), DosePoint()}};
-  const Result read = read_back(result);
-  EXPECT_EQ(read.experiment->name(), "dose");
-  const auto& points = std::get<std::vector<DosePoint>>(read.experiment->points);
-  ASSERT_EQ(points.size(), 2U);
-  EXPECT_EQ(points[0].scenario, "pause-holding");
-  EXPECT_EQ(points[0].ratio, 1.05);
-  EXPECT_EQ(points[0].plays, 8U);
-  EXPECT_EQ(points[0].violated, 2U);
-  EXPECT_EQ(to_json(read), to_json(result));
-}
-
 TEST(Json, BeliefGapsAreReadBackOrLeftOut) {
   Result result = full_result();
   result.belief_gaps[0].seconds.push_back(std::numeric_limits<double>::infinity());

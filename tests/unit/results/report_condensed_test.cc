@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "results/file/condense.h"
 #include "results/tables/units.h"
 #include "tests/unit/results/report_fixture.h"
 
@@ -26,7 +25,7 @@ TEST(ReportOfThinned, SaysOfPercentilesWhatTheFileSays) {
   Result result = minimal_result();
   result.runs = {exclusive_run("a", "redis", 100)};
   result.runs[0].acquire.count = 20'000;
-  const Part part = part_of(condense(result));
+  const Part part = part_of(thinned(result));
   const auto* chart = find_block<LineChart>(part, "Time to acquire by percentile");
   ASSERT_NE(chart, nullptr);
   ASSERT_THAT(chart->table.rows, SizeIs(1));
@@ -40,13 +39,13 @@ TEST(ReportOfThinned, SaysOfPercentilesWhatTheFileSays) {
 TEST(ReportOfThinned, InventsNoPercentilesOfSeveralRepetitions) {
   Result result = minimal_result();
   result.runs = {exclusive_run("a", "redis", 100), exclusive_run("a", "redis", 110)};
-  const Part repeated = part_of(condense(result));
+  const Part repeated = part_of(thinned(result));
   const auto* table = find_block<Table>(repeated, "Time to acquire by percentile");
   ASSERT_NE(table, nullptr) << "a chart without lines";
   EXPECT_THAT(texts(table->rows.at(0)), ElementsAre("a", "–", "–", "–", "–", "–", "–", "≥ 12.3 s"));
 
   result.runs.push_back(exclusive_run("b", "redis", 90));
-  const Part part = part_of(condense(result));
+  const Part part = part_of(thinned(result));
   const auto* chart = find_block<LineChart>(part, "Time to acquire by percentile");
   ASSERT_NE(chart, nullptr);
   EXPECT_THAT(chart->lines, ElementsAre(Field(&Line::name, "b")));
@@ -54,7 +53,7 @@ TEST(ReportOfThinned, InventsNoPercentilesOfSeveralRepetitions) {
 }
 
 TEST(ReportOfThinned, HasNoEmptySections) {
-  const Part part = part_of(condense(full_result()));
+  const Part part = part_of(thinned(full_result()));
   for (const Section& section : part.sections) {
     EXPECT_THAT(section.blocks, Not(IsEmpty())) << section.title;
   }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "results/file/condense.h"
 #include "results/file/json.h"
 #include "results/file/model.h"
 
@@ -368,6 +369,13 @@ inline Result full_result() {
 
 inline Result read_back(const Result& result) {
   auto read = from_json(to_json(result));
+  EXPECT_TRUE(read.has_value()) << read.error();
+  return read.value_or(Result{});
+}
+
+/// What is left of it in a condensed file.
+inline Result thinned(const Result& result) {
+  auto read = from_json(condensed(result));
   EXPECT_TRUE(read.has_value()) << read.error();
   return read.value_or(Result{});
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <stdexcept>
 #include <vector>
 
@@ -45,17 +46,22 @@ TEST(Statistics, JainsIndex) {
 
 TEST(Statistics, PoissonUpperBounds) {
   // Half the 95 % quantile of chi-squared with 2 (k + 1) degrees of freedom.
-  EXPECT_NEAR(poisson_upper_bound(0), 2.996, 0.001);
-  EXPECT_NEAR(poisson_upper_bound(1), 4.744, 0.03);
-  EXPECT_NEAR(poisson_upper_bound(10), 16.96, 0.05);
-  EXPECT_NEAR(poisson_upper_bound(1000), 1053.6, 1);
+  EXPECT_NEAR(poisson_upper_bound(0), 2.995732, 1e-6);
+  EXPECT_NEAR(poisson_upper_bound(1), 4.743865, 1e-6);
+  EXPECT_NEAR(poisson_upper_bound(10), 16.962219, 1e-6);
+  EXPECT_NEAR(poisson_upper_bound(1000), 1053.603122, 1e-6);
+  EXPECT_NEAR(poisson_upper_bound(std::nan("")), poisson_upper_bound(0), 0);
+  EXPECT_NEAR(poisson_upper_bound(1e18) / 1e18, 1, 1e-8) << "files come from anywhere";
 }
 
 TEST(Statistics, PoissonLowerBounds) {
   // Half the 5 % quantile of chi-squared with 2 k degrees of freedom.
   EXPECT_EQ(poisson_lower_bound(0), 0);
-  EXPECT_NEAR(poisson_lower_bound(10), 5.425, 0.03);
-  EXPECT_NEAR(poisson_lower_bound(1000), 948.6, 1);
+  EXPECT_NEAR(poisson_lower_bound(1e-9), 0, 1e-12);
+  EXPECT_NEAR(poisson_lower_bound(1), 0.051293, 1e-6);
+  EXPECT_NEAR(poisson_lower_bound(10), 5.425406, 1e-6);
+  EXPECT_NEAR(poisson_lower_bound(1000), 948.559849, 1e-6);
+  EXPECT_NEAR(poisson_lower_bound(1e18) / 1e18, 1, 1e-8);
 }
 
 }  // namespace

@@ -24,8 +24,7 @@ std::string error_of(std::string_view text) {
 bool kept(std::string_view text) {
   const auto parsed = parse_threshold(text);
   EXPECT_TRUE(parsed.has_value()) << parsed.error();
-  const std::vector runs{full_run()};
-  return parsed && evaluate(*parsed, runs).at(0).kept;
+  return parsed && evaluate(*parsed, full_run()).kept();
 }
 
 TEST(Threshold, ReadsFiguresOperatorsAndUnits) {
@@ -56,18 +55,16 @@ TEST(Threshold, ComparesTheWayItSays) {
   EXPECT_TRUE(kept("sections_per_second>1000"));
 }
 
-TEST(Threshold, TellsForEachRunWhatWasMeasured) {
-  const std::vector runs{full_run(), simple_run("none")};
-  const auto outcomes = evaluate(*parse_threshold("acquire.p99<1ms"), runs);
-  ASSERT_EQ(outcomes.size(), 2U);
-  EXPECT_EQ(outcomes[0].strategy, "redis-set-nx");
-  EXPECT_EQ(outcomes[0].repetition, 2);
-  EXPECT_EQ(outcomes[0].measured, 0.00142);
-  EXPECT_FALSE(outcomes[0].kept);
-  EXPECT_EQ(outcomes[0].reason, "acquire.p99 is 1.42 ms");
-  EXPECT_FALSE(outcomes[1].measured.has_value());
-  EXPECT_FALSE(outcomes[1].kept) << "what was not measured is missed";
-  EXPECT_EQ(outcomes[1].reason, "acquire.p99 was not measured");
+TEST(Threshold, TellsWhatWasMeasured) {
+  const Threshold threshold = *parse_threshold("acquire.p99<1ms");
+  const ThresholdOutcome full = evaluate(threshold, full_run());
+  EXPECT_EQ(full.measured, 0.00142);
+  EXPECT_FALSE(full.kept());
+  EXPECT_EQ(full.reason, "acquire.p99 is 1.42 ms");
+  const ThresholdOutcome none = evaluate(threshold, simple_run("none"));
+  EXPECT_FALSE(none.measured.has_value());
+  EXPECT_FALSE(none.kept()) << "what was not measured is missed";
+  EXPECT_EQ(none.reason, "acquire.p99 was not measured");
 }
 
 TEST(Threshold, UnknownFiguresNameCloseOnes) {
@@ -138,15 +135,13 @@ TEST(Figures, AnUnknownPathIsAProgrammingError) {
 }
 
 TEST(Threshold, ALowerBoundCannotShowThatAFigureIsSmall) {
-  std::vector runs{full_run()};
-  runs[0].acquire.p99 = 0.002;
-  runs[0].acquire.at_least = {"p99"};
-  const auto outcome = [&](const char* text) {
-    return evaluate(*parse_threshold(text), runs).at(0);
-  };
-  EXPECT_FALSE(outcome("acquire.p99<5ms").kept);
+  results::Run run = full_run();
+  run.acquire.p99 = 0.002;
+  run.acquire.at_least = {"p99"};
+  const auto outcome = [&](const char* text) { return evaluate(*parse_threshold(text), run); };
+  EXPECT_FALSE(outcome("acquire.p99<5ms").kept());
   EXPECT_EQ(outcome("acquire.p99<5ms").reason, "acquire.p99 is at least 2 ms");
-  EXPECT_TRUE(outcome("acquire.p99>1ms").kept);
+  EXPECT_TRUE(outcome("acquire.p99>1ms").kept());
 }
 
 }  // namespace

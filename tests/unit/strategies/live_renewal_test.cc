@@ -29,18 +29,17 @@ class LiveChannel : public RenewalChannel {
 class DrowsyWorld : public ForwardingEnv {
  public:
   DrowsyWorld(std::unique_ptr<Env> inner, std::atomic<int>& sleeps)
-      : ForwardingEnv(*inner), inner_(std::move(inner)), sleeps_(sleeps) {}
+      : ForwardingEnv(std::move(inner)), sleeps_(sleeps) {}
   WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) override {
     ++sleeps_;
     return ForwardingEnv::wait(event, deadline, stop);
   }
 
  private:
-  std::unique_ptr<Env> inner_;
   std::atomic<int>& sleeps_;
 };
 
-struct LiveReports : RenewalObserver {
+struct LiveReports : StrategyObserver {
   void on_renewal(const RenewalReport&) override { ++count; }
   std::atomic<int> count{0};
 };

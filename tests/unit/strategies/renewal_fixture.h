@@ -13,7 +13,7 @@
 
 namespace lockbench {
 
-struct Reports : RenewalObserver {
+struct Reports : StrategyObserver {
   void on_renewal(const RenewalReport& report) override { all.push_back(report); }
   std::vector<RenewalReport> all;
 };

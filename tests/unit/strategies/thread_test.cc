@@ -53,6 +53,21 @@ TEST(Thread, CanBeMovedAndFinishedTwice) {
   EXPECT_FALSE(other.started());
 }
 
+TEST(Thread, KnowsWhatItUsedOfAProcessor) {
+  EXPECT_EQ(Thread().cpu_time(), Duration::zero());
+  const auto thread = Thread::start(
+      [](const std::stop_token& stop) {
+        while (!stop.stop_requested()) std::this_thread::yield();
+      },
+      unexpected);
+  ASSERT_TRUE(thread) << thread.error();
+  const TimePoint until = BootClock::now() + std::chrono::seconds(10);
+  while (thread->cpu_time() == Duration::zero() && BootClock::now() < until) {
+    std::this_thread::yield();
+  }
+  EXPECT_GT(thread->cpu_time(), Duration::zero());
+}
+
 /// In a process of its own, which may have no further thread. Returns what it says.
 std::string said_without_threads(std::string (*work)()) {
   int ends[2];

@@ -39,7 +39,7 @@ Picture sample_picture() {
   picture.families = {family};
   LockPicture lock{.name = "order:1", .store = "redis", .family = "order", .shape = Shape::token};
   lock.holder = "0123456789";
-  lock.held_for = 3s;
+  lock.figures.oldest_hold = 3s;
   lock.history = {{TimePoint(1005s), Moment::Kind::granted, "0123456789", 2}};
   picture.worst = {lock};
   picture.findings = findings_of(picture);

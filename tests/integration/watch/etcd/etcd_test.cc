@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "deployment/failure.h"
 #include "strategies/etcd/client/connection.h"
 #include "testbed/servers/etcd_server.h"
 #include "testbed/servers/ports.h"
@@ -17,9 +18,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::unique_ptr<testbed::Server> own_etcd() {
-  auto started = testbed::start_etcd(test::shared_testbed());
-  if (!started) throw std::runtime_error(started.error());
-  return *std::move(started);
+  return deployment::need(testbed::start_etcd(test::shared_testbed()));
 }
 
 /// The application whose locks are watched.
@@ -56,13 +55,6 @@ class EtcdClient {
   std::unique_ptr<Env> env_ = make_system_env(1);
   etcd::Connection etcd_;
 };
-
-std::vector<std::string> owners_in(const std::vector<Party>& parties) {
-  std::vector<std::string> owners;
-  owners.reserve(parties.size());
-  for (const Party& party : parties) owners.push_back(party.owner);
-  return owners;
-}
 
 class WatchedEtcd : public testing::Test {
  protected:

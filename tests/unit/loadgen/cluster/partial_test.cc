@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "loadgen/cluster/wire.h"
 #include "strategies/registry.h"
 #include "tests/support/run_shared.h"
 
@@ -20,7 +21,7 @@ constexpr int kClientsOfTwo = 4;
 
 /// What a rank of two has recorded: so many sections of each of its clients.
 Partial partial(int rank, int sections) {
-  test::RunUnderTest run(*find_strategy("none"), kClientsOfTwo, 0, make_told_counter(1));
+  test::RunUnderTest run(*find_strategy("none"), kClientsOfTwo, 0, make_reported_counter(1));
   run.shared().share = {rank, 2, kClientsOfTwo};
   for (int i = 0; i < 2; ++i) {
     for (int s = 0; s < sections; ++s) run.grant(1ms * (s + 1), Phase::measured, 2 * rank + i);
@@ -28,14 +29,14 @@ Partial partial(int rank, int sections) {
   Partial made;
   made.rank = rank;
   made.ranks = 2;
-  made.host = "host-" + std::to_string(rank);
+  made.hello.host = made.hello.boot = "host-" + std::to_string(rank);
   made.order.run_id = "run";
   made.order.strategy = "none";
   made.order.workload.clients = kClientsOfTwo;
   made.measured = 2s;
   made.complete = true;
   made.record = Recording(run.shared()).take(true);
-  made.series = {{.t = 1, .sections = static_cast<std::uint64_t>(2 * sections)}};
+  made.series = {{.point = {.t = 1, .sections = static_cast<std::uint64_t>(2 * sections)}}};
   return made;
 }
 
@@ -50,6 +51,20 @@ TEST(Partial, TheFilesOfAllRanksMakeTheWholeRun) {
   ASSERT_EQ(run->series.size(), 1U);
   EXPECT_EQ(run->series[0].sections, 80U);
   EXPECT_FALSE(run->ranks[0].lost || run->ranks[1].lost);
+}
+
+TEST(Partial, RanksThatLeftCoresOfTheirHostIdleAreNotTheBottleneck) {
+  std::vector<Partial> ranks{partial(0, 10), partial(1, 10)};
+  for (Partial& rank : ranks) {
+    rank.hello = {.host = "host", .boot = "boot", .cores = 8};
+    rank.use.cpu_seconds = 6;
+    rank.use.wall_seconds = 2;
+  }
+  const auto run = merge(ranks);
+  ASSERT_TRUE(run) << run.error();
+  EXPECT_DOUBLE_EQ(run->ranks[0].cpu_share, 3.0 / 8);
+  EXPECT_DOUBLE_EQ(run->generator.cpu_share, 6.0 / 8);
+  EXPECT_THAT(run->generator.reasons, testing::Not(testing::Contains(HasSubstr("of its CPU"))));
 }
 
 TEST(Partial, AMissingRankAndOneThatWasCutOffAreMarked) {

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "loadgen/cluster/wire.h"
 #include "loadgen/run/summary.h"
 #include "results/file/json.h"
 #include "strategies/registry.h"
@@ -21,7 +22,7 @@ constexpr int kClientsOfRecord = 8, kRanksOfRecord = 4;
 class RankUnderTest : public RunUnderTest {
  public:
   explicit RankUnderTest(int rank = 0, int ranks = 1, int nodes = 0)
-      : RunUnderTest(*find_strategy("none"), kClientsOfRecord, nodes, make_told_counter(1)) {
+      : RunUnderTest(*find_strategy("none"), kClientsOfRecord, nodes, make_reported_counter(1)) {
     shared().share = {rank, ranks, kClientsOfRecord};
   }
 };
@@ -61,7 +62,7 @@ void record(const Sample& sample, RunShared& run) {
   recorder.client(sample.client).add(sample.phase, counts);
   if (sample.phase == Phase::measured) {
     recorder.waits().record(sample.client, sample.waited, sample.cut);
-    recorder.commands().of("SET").record(sample.waited / 2);
+    recorder.command("SET").record(sample.waited / 2);
   }
   recorder.add(sample.phase, Count::renewals);
   if (sample.cut) recorder.failure("it took too long");
@@ -143,10 +144,10 @@ TEST(Record, WhatIsNoPartOfTheRunIsIgnored) {
 }
 
 TEST(Record, CountersOfRanksAddUpFromTheFirstValueThatAnyRead) {
-  const auto told = make_told_counter(2);
-  told->add({.key = 0, .accepted = 10, .initial = 1 + 3, .highest = 20, .stored = true});
-  told->add({.key = 0, .accepted = 7, .initial = 1 + 4, .highest = 18, .stored = true});
-  const auto totals = told->totals();
+  const auto reported = make_reported_counter(2);
+  reported->add({.key = 0, .accepted = 10, .initial = 1 + 3, .highest = 20, .stored = true});
+  reported->add({.key = 0, .accepted = 7, .initial = 1 + 4, .highest = 18, .stored = true});
+  const auto totals = reported->totals();
   ASSERT_TRUE(totals);
   EXPECT_EQ(totals->accepted, 17U);
   EXPECT_EQ(totals->moved, 17U);
@@ -154,10 +155,10 @@ TEST(Record, CountersOfRanksAddUpFromTheFirstValueThatAnyRead) {
 }
 
 TEST(Record, AWriteThatAnotherRankOverwroteIsLost) {
-  const auto told = make_told_counter(1);
-  told->add({.key = 0, .accepted = 10, .initial = 1, .highest = 10, .stored = true});
-  told->add({.key = 0, .accepted = 10, .initial = 1, .highest = 12, .stored = true});
-  EXPECT_EQ(told->totals()->lost, 8U);
+  const auto reported = make_reported_counter(1);
+  reported->add({.key = 0, .accepted = 10, .initial = 1, .highest = 10, .stored = true});
+  reported->add({.key = 0, .accepted = 10, .initial = 1, .highest = 12, .stored = true});
+  EXPECT_EQ(reported->totals()->lost, 8U);
 }
 
 }  // namespace

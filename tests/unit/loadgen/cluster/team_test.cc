@@ -1,21 +1,31 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <thread>
 
-#include "loadgen/cluster/in_process_peers.h"
 #include "loadgen/cluster/member.h"
 #include "loadgen/cluster/remote_crew.h"
+#include "loadgen/cluster/wire.h"
 #include "strategies/redis/client/connection.h"
 #include "strategies/registry.h"
+#include "tests/unit/loadgen/cluster/in_process_peers.h"
 
 namespace lockbench::loadgen::cluster {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
 
 /// What a counter needs of a Redis, for all ranks. Thread-safe.
 class Memory {
@@ -109,7 +119,10 @@ class TeamTest : public testing::Test {
 
   TeamTest() : ranks_(kRanks) {
     for (int rank = 0; rank < kRanks; ++rank) {
-      links_.push_back(*Link::make([this, rank] { return ranks_.rank(rank); }));
+      const auto now = [this, rank] {
+        return BootClock::now() + ahead_.at(static_cast<std::size_t>(rank)).load();
+      };
+      links_.push_back(*Link::make([this, rank] { return ranks_.rank(rank); }, now));
       hellos_.push_back({.host = "host-" + std::to_string(rank), .boot = std::to_string(rank)});
     }
     team_.hellos = hellos_;
@@ -142,6 +155,7 @@ class TeamTest : public testing::Test {
             MemberSettings settings;
             settings.hello = hellos_[static_cast<std::size_t>(rank)];
             settings.provide_services = provide();
+            if (machine_) settings.machine = machine_;
             serve(*links_[static_cast<std::size_t>(rank)], settings, stop);
           },
           [](const std::string& why) { ADD_FAILURE() << why; }));
@@ -157,6 +171,8 @@ class TeamTest : public testing::Test {
   }
 
   InProcessRanks ranks_;
+  std::array<std::atomic<Duration>, kRanks> ahead_{};  ///< clocks, by rank
+  std::function<MachineReading()> machine_;            ///< empty: the real one
   Memory memory_;
   std::vector<Hello> hellos_;
   std::vector<std::unique_ptr<Link>> links_;
@@ -197,6 +213,85 @@ TEST_F(TeamTest, ALockThatExcludesWithinARankOnlyIsCaught) {
   EXPECT_GT(audit.lost_updates, 0U);
   EXPECT_GT(audit.overlaps, 0U);
   EXPECT_NE(audit.verdict, results::Verdict::exclusive);
+}
+
+TEST_F(TeamTest, ALoadThatIsTooHighIsJudgedForAllRanksTogether) {
+  plan_.workload.rate = 20'000;
+  const RunReport report = run();
+  ASSERT_EQ(report.runs.size(), 1U);
+  // A prefix would hide from others that the lock may be the reason.
+  const std::vector<std::string>& reasons = report.runs.front().generator.reasons;
+  const std::string late(results::kNotTheLoadAskedFor);
+  EXPECT_THAT(reasons, Contains(StartsWith(late)));
+  EXPECT_THAT(reasons, Not(Contains(HasSubstr(": " + late))));
+}
+
+TEST_F(TeamTest, ARankWithoutClientsTakesNoTurnsOfAnOpenLoop) {
+  plan_.workload.key_per_client = true;
+  plan_.workload.clients = kRanks / 2;
+  plan_.workload.rate = 200;
+  plan_.workload.warmup = 0ms;
+  const RunReport report = run();
+  ASSERT_EQ(report.runs.size(), 1U);
+  EXPECT_GT(report.runs.front().sections, 0U);
+  EXPECT_EQ(report.runs.front().ranks.back().clients, 0U);
+  EXPECT_TRUE(team_.is_complete());
+}
+
+TEST_F(TeamTest, ARankThatNoticesTheEndTooLateSaysSo) {
+  observer_.measuring = [this](const Progress& progress) {
+    if (progress.done > 0.3) ahead_[1] = 5s;
+  };
+  plan_.workload.duration = 3s;
+  const RunReport report = run();
+  ASSERT_EQ(report.runs.size(), 1U);
+  EXPECT_THAT(report.runs.front().generator.reasons,
+              Contains(StartsWith("rank 1 on host-1: the runner noticed the end")));
+}
+
+TEST_F(TeamTest, TheFirstRankOfEachHostJudgesItsMachine) {
+  hellos_[3].boot = hellos_[2].boot;
+  team_.hellos = hellos_;
+  std::atomic<int> readings{0};
+  machine_ = [&] { return MachineReading{.throttled_seconds = 100.0 * ++readings}; };
+  const RunReport report = run();
+  ASSERT_EQ(report.runs.size(), 1U);
+  const std::vector<std::string>& reasons = report.runs.front().generator.reasons;
+  EXPECT_THAT(reasons, Contains(StartsWith("rank 1 on host-1: a CPU limit")));
+  EXPECT_THAT(reasons, Contains(StartsWith("rank 2 on host-2: a CPU limit")));
+  EXPECT_THAT(reasons, Not(Contains(StartsWith("rank 0 on host-0: a CPU limit"))));
+  EXPECT_THAT(reasons, Not(Contains(StartsWith("rank 3 on host-3: a CPU limit"))));
+}
+
+TEST_F(TeamTest, FilesOfRanksGoAfterAGoodRunHoweverLongItsEndTakes) {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("lockbench-team-" + std::to_string(getpid()));
+  team_.partial_path = (folder / "out.json").string();
+  bool had_files = false;
+  plan_.run_over = [&](const results::Run&) {
+    std::this_thread::sleep_for(300ms);
+    had_files = !std::filesystem::is_empty(folder);
+    for (auto& ahead : ahead_) ahead = 15s;
+    std::this_thread::sleep_for(300ms);
+  };
+  const RunReport report = run();
+  ASSERT_EQ(report.runs.size(), 1U);
+  EXPECT_TRUE(had_files);
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+  std::filesystem::remove_all(folder);
+}
+
+TEST_F(TeamTest, ARankThatIsSilentWhileItConnectsIsLost) {
+  team_.metrics_of = [this](int rank) {
+    // Rank 0 has told the others by then, and a minute passes.
+    if (rank == kRanks - 1) ahead_[0] = 61s;
+    return std::string();
+  };
+  const RunReport report = run();
+  ASSERT_EQ(report.not_started.size(), 1U);
+  EXPECT_THAT(report.not_started.front().reason, HasSubstr("does not answer"));
+  EXPECT_FALSE(team_.is_complete());
+  EXPECT_FALSE(team_.kept_files);
 }
 
 TEST_F(TeamTest, TheIterationsAreSharedOut) {

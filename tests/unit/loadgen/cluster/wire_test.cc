@@ -26,10 +26,6 @@ struct Everything {
   std::map<std::string, std::vector<double>> map;
   bool operator==(const Everything&) const = default;
 };
-template <class A>
-void members(A& a, Everything& e) {
-  a(e.whole, e.count, e.number, e.yes, e.text, e.duration, e.time, e.perhaps, e.list, e.map);
-}
 
 TEST(Wire, EverythingComesBackAsItWas) {
   const Everything sent{.whole = std::numeric_limits<std::int64_t>::min(),

@@ -4,7 +4,6 @@
 
 #include <set>
 
-#include "strategies/postgres/client/answers.h"
 #include "strategies/postgres/client/endpoint.h"
 #include "strategies/postgres/client/names.h"
 
@@ -78,17 +77,6 @@ TEST(PostgresEndpoint, RefusesOtherTextWithoutRepeatingIt) {
     EXPECT_THAT(endpoint.error(), Not(HasSubstr("hunter2")));
     EXPECT_THAT(endpoint.error(), HasSubstr("allowed: postgresql://"));
   }
-}
-
-TEST(PostgresAnswers, AreNumbersAndFlagsOrNothing) {
-  EXPECT_EQ(read_number("0"), 0U);
-  EXPECT_EQ(read_number("18446744073709551615"), 18'446'744'073'709'551'615U);
-  for (const char* text : {"", "-1", "+1", " 1", "1 ", "1x", "18446744073709551616", "seven"}) {
-    EXPECT_FALSE(read_number(text)) << text;
-  }
-  EXPECT_EQ(read_flag("t"), true);
-  EXPECT_EQ(read_flag("f"), false);
-  for (const char* text : {"", "true", "1", "T"}) EXPECT_FALSE(read_flag(text)) << text;
 }
 
 TEST(AdvisoryNumber, IsFnv1a) {

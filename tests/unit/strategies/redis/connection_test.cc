@@ -1,12 +1,10 @@
 #include "strategies/redis/client/connection.h"
 
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "strategies/redis/scripts.h"
 #include "tests/support/fake_redis.h"
+#include "tests/support/listener.h"
 
 namespace lockbench::redis {
 namespace {
@@ -61,32 +59,6 @@ TEST_F(ScriptCall, IsReportedByTheScriptsName) {
                                        "before release_if_token", "after release_if_token"}));
 }
 
-/// Accepts connections, at the kernel's hands, and never answers.
-class SilentServer {
- public:
-  SilentServer() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* const any = reinterpret_cast<sockaddr*>(&address);
-    if (::bind(socket_, any, size) != 0 || ::listen(socket_, 8) != 0 ||
-        ::getsockname(socket_, any, &size) != 0) {
-      throw std::runtime_error("no socket to listen on");
-    }
-    port_ = ntohs(address.sin_port);
-  }
-  SilentServer(const SilentServer&) = delete;
-  SilentServer& operator=(const SilentServer&) = delete;
-  ~SilentServer() { ::close(socket_); }
-
-  int port() const { return port_; }
-
- private:
-  int socket_;
-  int port_ = 0;
-};
-
 /// Drops the n-th command.
 class CuttingEnv : public SimEnv {
  public:
@@ -100,7 +72,7 @@ class CuttingEnv : public SimEnv {
   int left_;
 };
 
-class HiredisConnection : public testing::Test {
+class OwnConnection : public testing::Test {
  protected:
   std::unique_ptr<Connection> connect(const std::string& password = {}) {
     return factory_->make({.host = "127.0.0.1", .port = server_.port(), .password = password},
@@ -108,13 +80,13 @@ class HiredisConnection : public testing::Test {
   }
 
   SimClock clock_;
-  SilentServer server_;
+  test::Listener server_;
   CuttingEnv env_{clock_, 1};
   Duration timeout_ = 10s;
-  std::unique_ptr<ConnectionFactory> factory_ = make_hiredis_factory();
+  std::unique_ptr<ConnectionFactory> factory_ = make_connection_factory();
 };
 
-TEST_F(HiredisConnection, TheRestOfACutPipelineIsNotSentOnANewConnection) {
+TEST_F(OwnConnection, TheRestOfACutPipelineIsNotSentOnANewConnection) {
   const auto connection = connect();
   connection->queue({"MULTI"});
   connection->queue({"SETNX", "k", "1"});
@@ -129,7 +101,7 @@ TEST_F(HiredisConnection, TheRestOfACutPipelineIsNotSentOnANewConnection) {
                                       "lost SETNX", "lost EXEC"}));
 }
 
-TEST_F(HiredisConnection, ReportsTheEndOfACutGreetingToo) {
+TEST_F(OwnConnection, ReportsTheEndOfACutGreetingToo) {
   const auto connected = connect("hunter2")->connect();
   ASSERT_FALSE(connected);
   EXPECT_EQ(connected.error().kind, StoreError::Kind::not_sent);
@@ -137,7 +109,7 @@ TEST_F(HiredisConnection, ReportsTheEndOfACutGreetingToo) {
   EXPECT_EQ(env_.commands(), (std::vector<std::string>{"before AUTH", "lost AUTH"}));
 }
 
-TEST_F(HiredisConnection, NoAnswerWithinTheTimeoutIsUnanswered) {
+TEST_F(OwnConnection, NoAnswerWithinTheTimeoutIsUnanswered) {
   timeout_ = 60ms;
   const auto connection = connect();
   EXPECT_FALSE(connection->call({"PING"}));  // this one is cut
@@ -149,7 +121,7 @@ TEST_F(HiredisConnection, NoAnswerWithinTheTimeoutIsUnanswered) {
   EXPECT_NE(reply.error().message.find("60ms"), std::string::npos);
 }
 
-TEST_F(HiredisConnection, AStopGivesUpAnAnswer) {
+TEST_F(OwnConnection, AStopGivesUpAnAnswer) {
   const auto connection = connect();
   EXPECT_FALSE(connection->call({"PING"}));  // this one is cut
   std::stop_source stop;

@@ -36,9 +36,8 @@ struct RedisClient {
                                                       .client = number})) {}
 
   /// One attempt, unless there is a timeout.
-  AcquireResult acquire(Duration ttl = 10s, Duration timeout = 0s,
-                        const std::stop_token& stop = {}) {
-    return lock->acquire({.key = "k", .ttl = ttl, .deadline = env.now() + timeout, .stop = stop});
+  AcquireResult acquire(Duration ttl = 10s, Duration timeout = 0s) {
+    return lock->acquire({.key = "k", .ttl = ttl, .deadline = env.now() + timeout, .stop = {}});
   }
 
   Lease must_acquire(Duration ttl = 10s) {
@@ -98,7 +97,7 @@ class RedisLockTest : public testing::Test {
   StrategyOptions options_;  ///< of clients that are made from now on
   SimClock clock_;
   std::shared_ptr<FakeRedis> redis_ = std::make_shared<FakeRedis>(clock_);
-  RenewalObserver ignores_renewals_;
+  StrategyObserver ignores_renewals_;
   std::shared_ptr<RenewalScheduler> scheduler_ = std::make_shared<RenewalScheduler>(
       std::make_unique<SimEnv>(clock_), ignores_renewals_, RenewalScheduler::Drive::by_hand);
   Services services_;

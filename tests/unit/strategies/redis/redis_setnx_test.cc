@@ -1,3 +1,4 @@
+#include "tests/support/faulty_env.h"
 #include "tests/unit/strategies/redis/redis_lock_test.h"
 
 namespace lockbench::redis {
@@ -12,12 +13,6 @@ TEST_F(RedisSetnx, SendsSetnxAndDel) {
   EXPECT_TRUE(lease.token.empty());
   a.lock->release(lease);
   EXPECT_EQ(commands(), (Commands{"DEL k"}));
-}
-
-TEST_F(RedisSetnx, NeverExpires) {
-  client("redis-setnx").must_acquire();
-  clock_.advance(24h);
-  EXPECT_EQ(client("redis-setnx").acquire().outcome, AcquireOutcome::refused);
 }
 
 TEST_F(RedisSetnx, ALostAnswerLeavesItStuck) {
@@ -52,20 +47,6 @@ TEST_F(RedisSetnxToken, SendsSetnxWithATokenAndAScriptThatChecksIt) {
   EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::released);
   EXPECT_EQ(commands(), (Commands{"EVALSHA release_if_token 1 k " + lease.token,
                                   "EVAL release_if_token 1 k " + lease.token}));
-}
-
-TEST_F(RedisSetnxToken, DoesNotReleaseAnotherClientsLock) {
-  RedisClient& a = client("redis-setnx-token");
-  const Lease lease = a.must_acquire();
-  redis_->set("k", "another");
-  EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::not_owner);
-  EXPECT_EQ(redis_->value("k"), "another");
-}
-
-TEST_F(RedisSetnxToken, ALostAnswerIsCleanedUp) {
-  redis_->fail(1, Failure::answer_lost);
-  EXPECT_EQ(client("redis-setnx-token").acquire().outcome, AcquireOutcome::unknown);
-  EXPECT_EQ(redis_->value("k"), std::nullopt);
 }
 
 class RedisSetnxExpire : public RedisLockTest {};
@@ -113,15 +94,6 @@ TEST_F(RedisSetnxExpire, WhatACrashLeavesEndsAfterADayIfKeysAreBounded) {
   EXPECT_EQ(redis_->ttl("k"), 2s);
 }
 
-TEST_F(RedisSetnxExpire, ALateReleaseFreesTheSuccessorsLock) {
-  RedisClient &a = client("redis-setnx-expire"), &b = client("redis-setnx-expire");
-  const Lease late = a.must_acquire(1s);
-  clock_.advance(1s);
-  b.must_acquire();
-  EXPECT_EQ(a.lock->release(late).outcome, ReleaseOutcome::released);
-  EXPECT_EQ(redis_->value("k"), std::nullopt);
-}
-
 class RedisSetnxExpireMulti : public RedisLockTest {};
 
 TEST_F(RedisSetnxExpireMulti, SendsOneTransaction) {
@@ -152,24 +124,12 @@ TEST_F(RedisSetnxExpireMulti, ATransactionThatDidNotReachTheServerTookNoEffect) 
   }
 }
 
-/// Cuts the connection under the n-th command.
-class DroppingEnv : public ForwardingEnv {
- public:
-  DroppingEnv(Env& inner, int n) : ForwardingEnv(inner), left_(n) {}
-  CommandFate before_command(const CommandInfo& command) override {
-    ForwardingEnv::before_command(command);
-    return --left_ == 0 ? CommandFate::drop : CommandFate::proceed;
-  }
-
- private:
-  int left_;
-};
-
 TEST_F(RedisSetnxExpireMulti, HalfATransactionIsNotSentOnANewConnection) {
   const StrategyOptions options;
   for (int n = 1; n <= 4; ++n) {
     SimEnv world(clock_);
-    DroppingEnv env(world, n);
+    test::FaultyEnv env(world);
+    env.drop_command(n);
     const auto lock = make_strategy(
         *find_strategy("redis-setnx-expire-multi"),
         {.endpoints = endpoints_, .options = options, .env = env, .services = services_});

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "strategies/quorum_observer.h"
+#include "strategies/observer.h"
 #include "strategies/registry.h"
 #include "strategies/renewal.h"
 #include "tests/support/fake_redis.h"
@@ -46,7 +46,7 @@ class FakeNodes : public ConnectionFactory {
 };
 
 /// Records what it sees.
-struct Votes : QuorumObserver {
+struct Votes : StrategyObserver {
   struct Told {
     int node = 0;
     Vote vote = Vote::failed;
@@ -104,7 +104,7 @@ class RedlockTest : public testing::TestWithParam<std::string_view> {
       endpoints_["redis"].push_back("redis://node" + std::to_string(i) + ":1");
     }
     services_.provide<ConnectionFactory>(nodes_);
-    services_.provide<QuorumObserver>(votes_);
+    services_.provide<StrategyObserver>(votes_);
     services_.provide<RenewalScheduler>(scheduler_);
   }
 
@@ -133,7 +133,7 @@ class RedlockTest : public testing::TestWithParam<std::string_view> {
   StrategyOptions options_;
   std::shared_ptr<FakeNodes> nodes_ = std::make_shared<FakeNodes>(clock_, kNodes);
   std::shared_ptr<Votes> votes_ = std::make_shared<Votes>();
-  RenewalObserver ignores_renewals_;
+  StrategyObserver ignores_renewals_;
   std::shared_ptr<RenewalScheduler> scheduler_ = std::make_shared<RenewalScheduler>(
       std::make_unique<SimEnv>(clock_), ignores_renewals_, RenewalScheduler::Drive::by_hand);
   Services services_;

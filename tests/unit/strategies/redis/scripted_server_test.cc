@@ -8,8 +8,8 @@
 
 #include "strategies/redis/client/connection.h"
 #include "strategies/redis/client/sentinel.h"
+#include "tests/support/listener.h"
 #include "tests/support/sim_env.h"
-#include "tests/unit/strategies/transport/listener.h"
 
 namespace lockbench::redis {
 namespace {
@@ -65,7 +65,7 @@ class Scripted : public testing::Test {
  protected:
   std::unique_ptr<Connection> connect(const ScriptedServer& server,
                                       const std::string& password = {}) {
-    return make_hiredis_factory()->make(
+    return make_connection_factory()->make(
         {.host = "127.0.0.1", .port = server.port(), .password = password}, kPatience, env_);
   }
   /// What comes of asking it for its master.
@@ -145,7 +145,7 @@ TEST_F(Scripted, ManySubscriptionsAreSentInOnePiece) {
     return "*3\r\n$9\r\nsubscribe\r\n$1\r\n" + channel + "\r\n:1\r\n";
   };
   ScriptedServer server({confirmed("a") + confirmed("b"), confirmed("c")});
-  auto subscriber = make_hiredis_factory()->make_subscriber(
+  auto subscriber = make_connection_factory()->make_subscriber(
       {.host = "127.0.0.1", .port = server.port()}, kPatience, env_);
   ASSERT_TRUE(subscriber->connect({}));
   const auto next_channel = [&] {

@@ -1,5 +1,3 @@
-#include "strategies/transport/connecting.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/tcp.h>
@@ -12,8 +10,9 @@
 #include <thread>
 #include <utility>
 
+#include "strategies/transport/socket.h"
 #include "strategies/transport/socket_race.h"
-#include "tests/unit/strategies/transport/listener.h"
+#include "tests/support/listener.h"
 #include "tests/unit/strategies/transport/scripted_carrier.h"
 
 namespace lockbench::test {

@@ -7,7 +7,7 @@
 #include <stop_token>
 #include <string_view>
 
-#include "tests/unit/strategies/transport/listener.h"
+#include "tests/support/listener.h"
 
 namespace lockbench::test {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "strategies/transport/socket.h"
 #include "testbed/servers/authority.h"
-#include "tests/unit/strategies/transport/listener.h"
+#include "tests/support/listener.h"
 
 namespace lockbench::test {
 

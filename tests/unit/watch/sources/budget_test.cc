@@ -32,6 +32,19 @@ TEST(CommandBudget, SaysWhenThereIsSomethingAgain) {
   EXPECT_FALSE(budget.spend(1, after(900)));
 }
 
+TEST(CommandBudget, WaitsForWhatItDoesNotHoldYet) {
+  const auto env = make_system_env(1);
+  Budget budget(100);
+  while (budget.spend(1, env->now())) {
+  }
+  const TimePoint begun_at = env->now();
+  EXPECT_TRUE(budget.spend_when_possible(5, *env, {}));
+  EXPECT_GE(env->now() - begun_at, milliseconds(30));
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_FALSE(budget.spend_when_possible(1, *env, stop.get_token()));
+}
+
 TEST(CommandBudget, BacksOffFromAServerThatGetsSlow) {
   Budget budget(100);
   int ms = 0;

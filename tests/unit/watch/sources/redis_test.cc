@@ -138,7 +138,7 @@ class TrackedKey : public testing::Test {
     return book_.looked("k", KeyKind::text, std::move(state), at(when), at(when));
   }
 
-  RedisBook book_{100, RedisBook::Told::changed};
+  RedisBook book_{100, RedisBook::Way::tracking};
 };
 
 TEST_F(TrackedKey, TheMessagesOfAnExpiryThatWasLookedAtAreNoChanges) {
@@ -261,7 +261,7 @@ TEST_F(TrackedKey, ALookAheadOfItsMessageWaitsForThat) {
 }
 
 TEST(NotifiedKey, EachEventIsASighting) {
-  RedisBook book(100, RedisBook::Told::events);
+  RedisBook book(100, RedisBook::Way::notifications);
   for (const auto& [event, when] :
        {std::pair(KeyEvent::written, 0), std::pair(KeyEvent::released, 5),
         std::pair(KeyEvent::written, 6), std::pair(KeyEvent::expired, 8),
@@ -279,7 +279,7 @@ TEST(NotifiedKey, EachEventIsASighting) {
 }
 
 TEST(RedisBook, HasABound) {
-  RedisBook book(2, RedisBook::Told::changed);
+  RedisBook book(2, RedisBook::Way::tracking);
   EXPECT_TRUE(book.changed("a", at(0)));
   EXPECT_TRUE(book.changed("b", at(0)));
   EXPECT_FALSE(book.changed("c", at(0)));
@@ -288,9 +288,9 @@ TEST(RedisBook, HasABound) {
 
 TEST(RedisBook, AnythingMayHappenInAnyOrder) {
   std::mt19937 random(7);  // NOLINT: the same each time
-  for (const auto told :
-       {RedisBook::Told::nothing, RedisBook::Told::changed, RedisBook::Told::events}) {
-    RedisBook book(20, told);
+  for (const auto way :
+       {RedisBook::Way::scan, RedisBook::Way::tracking, RedisBook::Way::notifications}) {
+    RedisBook book(20, way);
     for (int i = 0; i < 20'000; ++i) {
       const std::string key(1, static_cast<char>('a' + random() % 30));
       switch (random() % 6) {
@@ -417,16 +417,16 @@ class WatchedQuorum : public testing::Test {
   WatchedQuorum() {
     for (std::size_t node = 0; node < 3; ++node) {
       tell_facts(node, Accuracy::at_least);
-      assembly_.told_all(node);
+      assembly_.node(node).told_all("");
     }
   }
   void tell_facts(std::size_t node, Accuracy accuracy) {
-    assembly_.facts(
-        node, {.store = "redis", .endpoint = "a node", .way = "script", .accuracy = accuracy});
+    assembly_.node(node).facts(
+        {.store = "redis", .endpoint = "a node", .way = "script", .accuracy = accuracy});
   }
   /// On nodes from `first` to the last.
   void see(const Sighting& sighting, std::size_t first = 0) {
-    for (std::size_t node = first; node < 3; ++node) assembly_.seen(node, sighting);
+    for (std::size_t node = first; node < 3; ++node) assembly_.node(node).seen("", sighting);
   }
   void settle(int from, int to) {
     for (int ms = from; ms < to; ms += 20) assembly_.settle(at(ms));
@@ -479,12 +479,15 @@ TEST_F(WatchedQuorum, ASecondMinorityIsJudgedByItsOwnTime) {
 
 TEST_F(WatchedQuorum, AnOutageEndsNoHolding) {
   see(vote("a", 0));
-  for (std::size_t node = 0; node < 3; ++node) assembly_.blind(node, at(900), "it is gone");
+  for (std::size_t node = 0; node < 3; ++node) {
+    assembly_.node(node).blind("", at(900), "it is gone");
+  }
   // Node by node.
-  for (const int node : {0, 1}) {
-    const int when = 3000 + 1000 * node;
-    assembly_.sees(static_cast<std::size_t>(node), at(when));
-    assembly_.seen(static_cast<std::size_t>(node), looked("a", when + 1));
+  for (const int index : {0, 1}) {
+    const int when = 3000 + 1000 * index;
+    Assembly::Node& node = assembly_.node(static_cast<std::size_t>(index));
+    node.sees("", at(when));
+    node.seen("", looked("a", when + 1));
   }
   const Figures seen = figures(4100);
   EXPECT_EQ(seen.held_now, 1U);

@@ -1,15 +1,21 @@
 #pragma once
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <random>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "strategies/env.h"
 #include "watch/source.h"
 #include "watch/sources/budget.h"
+#include "watch/sources/sources.h"
 
 namespace lockbench::watch {
 
@@ -17,7 +23,7 @@ namespace lockbench::watch {
 class CountingEnv final : public ForwardingEnv {
  public:
   CountingEnv(std::unique_ptr<Env> inner, std::atomic<std::uint64_t>& sent)
-      : ForwardingEnv(*inner), inner_(std::move(inner)), sent_(sent) {}
+      : ForwardingEnv(std::move(inner)), sent_(sent) {}
 
   CommandFate before_command(const CommandInfo& command) override {
     sent_.fetch_add(1, std::memory_order_relaxed);
@@ -25,7 +31,6 @@ class CountingEnv final : public ForwardingEnv {
   }
 
  private:
-  std::unique_ptr<Env> inner_;
   std::atomic<std::uint64_t>& sent_;
 };
 
@@ -68,12 +73,14 @@ class Outages {
 template <class Watch, class Endpoint>
 class ServerSource final : public Source {
  public:
-  ServerSource(Endpoint endpoint, std::string display, const Request& request)
+  ServerSource(Endpoint endpoint, const Request& request)
       : endpoint_(std::move(endpoint)),
-        display_(std::move(display)),
+        display_(display_of(endpoint_)),
         request_(request),
-        env_(make_system_env(0), sent_),
+        env_(make_system_env(std::random_device()()), sent_),
         budget_(request.budget) {}
+
+  const std::string& endpoint() const override { return display_; }
 
   tl::expected<void, std::string> reach(const std::stop_token& stop) override {
     Watch watch(endpoint_, request_, env_, budget_);
@@ -94,6 +101,14 @@ class ServerSource final : public Source {
   std::uint64_t commands() const override { return sent_.load(std::memory_order_relaxed); }
 
  private:
+  static std::string display_of(const Endpoint& endpoint) {
+    if constexpr (requires { endpoint.display(); }) {
+      return endpoint.display();
+    } else {
+      return endpoint.display;
+    }
+  }
+
   const Endpoint endpoint_;
   const std::string display_;
   const Request request_;
@@ -101,5 +116,18 @@ class ServerSource final : public Source {
   CountingEnv env_;
   Budget budget_;
 };
+
+/// The source of the one server, or cluster, that `parse` reads from its URL.
+template <class Watch, class Parse>
+Made one_server(std::string_view store, const Urls& urls, const Request& request, Parse parse) {
+  if (urls.size() != 1) {
+    return tl::unexpected(
+        fmt::format("{}: one server or cluster at a time, not {}", store, urls.size()));
+  }
+  auto endpoint = parse(urls.front());
+  if (!endpoint) return tl::unexpected(std::move(endpoint.error()));
+  using Endpoint = typename decltype(endpoint)::value_type;
+  return std::make_unique<ServerSource<Watch, Endpoint>>(*std::move(endpoint), request);
+}
 
 }  // namespace lockbench::watch

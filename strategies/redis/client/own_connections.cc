@@ -30,9 +30,9 @@ class Client {
   Env& env_;
 };
 
-class HiredisConnection : public Connection, private Client {
+class OwnConnection : public Connection, private Client {
  public:
-  HiredisConnection(const Endpoint& endpoint, Duration timeout, Env& env)
+  OwnConnection(const Endpoint& endpoint, Duration timeout, Env& env)
       : Client(endpoint, timeout, env) {}
 
   const std::string& display() const override { return display_; }
@@ -281,9 +281,9 @@ class HiredisConnection : public Connection, private Client {
 };
 
 /// A mutex guards sending, which does not wait; whoever receives does not hold it while it waits.
-class HiredisSubscriber : public Subscriber, private Client {
+class OwnSubscriber : public Subscriber, private Client {
  public:
-  HiredisSubscriber(const Endpoint& endpoint, Duration timeout, Env& env)
+  OwnSubscriber(const Endpoint& endpoint, Duration timeout, Env& env)
       : Client(endpoint, timeout, env) {}
 
   StoreResult<void> connect(const std::stop_token& stop) override {
@@ -412,22 +412,22 @@ class HiredisSubscriber : public Subscriber, private Client {
   bool cut_ = false;      ///< while sending: the receiver closes it
 };
 
-class HiredisFactory : public ConnectionFactory {
+class OwnFactory : public ConnectionFactory {
  public:
   std::unique_ptr<Connection> make(const Endpoint& endpoint, Duration command_timeout,
                                    Env& env) override {
-    return std::make_unique<HiredisConnection>(endpoint, command_timeout, env);
+    return std::make_unique<OwnConnection>(endpoint, command_timeout, env);
   }
   std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint, Duration command_timeout,
                                               Env& env) override {
-    return std::make_unique<HiredisSubscriber>(endpoint, command_timeout, env);
+    return std::make_unique<OwnSubscriber>(endpoint, command_timeout, env);
   }
 };
 
 }  // namespace
 
-std::unique_ptr<ConnectionFactory> make_hiredis_factory() {
-  return std::make_unique<HiredisFactory>();
+std::unique_ptr<ConnectionFactory> make_connection_factory() {
+  return std::make_unique<OwnFactory>();
 }
 
 }  // namespace lockbench::redis

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lockbench {
+
+/// Registers a thing of one kind when the program starts, by its `name`:
+///   const Named<Thing> registration({.name = "one", ...});
+template <class T>
+class Named {
+ public:
+  explicit Named(T one) {
+    const std::string_view name = one.name;
+    if (!by_name().emplace(name, std::move(one)).second) {
+      throw std::logic_error("two are called " + std::string(name));
+    }
+  }
+
+  /// By name.
+  static std::vector<const T*> all() {
+    std::vector<const T*> all;
+    for (const auto& [name, one] : by_name()) all.push_back(&one);
+    return all;
+  }
+  /// Null: there is none.
+  static const T* find(std::string_view name) {
+    const auto found = by_name().find(name);
+    return found == by_name().end() ? nullptr : &found->second;
+  }
+
+ private:
+  /// Static in a function, as registrations run before main in any order.
+  static std::map<std::string_view, T>& by_name() {
+    static std::map<std::string_view, T> all;
+    return all;
+  }
+};
+
+}  // namespace lockbench
