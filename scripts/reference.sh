@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures the reference results on this machine, which should be idle: takes three and a half hours. Can be stopped and
+# Measures the reference results on this machine, which should be idle: takes four hours. Can be stopped and
 # called again: what is complete in build/reference is kept. Argument: the lockbench program to use (default: the
 # release build).
 set -euo pipefail
@@ -26,7 +26,7 @@ measure() {
   touch "$whole/$name.done"
 }
 
-measure alone run all --load alone --duration 5s --repeat 5 --resume
+measure alone run all --load alone --duration 10s --repeat 5 --resume
 for load in demand saturated; do
   measure near-$load run all --load $load --duration 10s --repeat 5 --resume
   measure far-$load run all --load $load --rtt 1ms --duration 10s --repeat 5 --resume
