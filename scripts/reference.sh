@@ -32,7 +32,7 @@ for load in demand saturated; do
   measure far-$load run all --load $load --rtt 1ms --duration 10s --repeat 5 --resume
 done
 measure hazards hazards
-measure renewal renewal --held 1 --held 100 --held 1000 --held 10000 --most-threads 1000
+measure renewal renewal --held 1 --held 100 --held 1000 --held 10000 --most-threads 1000 --pairs 10
 measure quorum quorum
 measure dose hazards --dose
 for result in "$whole"/*.json; do
