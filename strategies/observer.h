@@ -27,8 +27,8 @@ struct RenewalReport {
   std::string reason;   ///< for failures
 };
 
-/// Sees what strategies and services do besides their results; this base class ignores it. One for
-/// a run, among its Services. Thread-safe; must not call back, nor wait.
+/// Is told what strategies and services do that their results do not show. This base class ignores
+/// it. A run has one, in its Services. Thread-safe; must neither call back nor wait.
 class StrategyObserver {
  public:
   virtual ~StrategyObserver() = default;

@@ -120,6 +120,7 @@ class TeamTest : public testing::Test {
   TeamTest() : ranks_(kRanks) {
     for (int rank = 0; rank < kRanks; ++rank) {
       const auto now = [this, rank] {
+        ++readings_.at(static_cast<std::size_t>(rank));
         return BootClock::now() + ahead_.at(static_cast<std::size_t>(rank)).load();
       };
       links_.push_back(*Link::make([this, rank] { return ranks_.rank(rank); }, now));
@@ -172,6 +173,7 @@ class TeamTest : public testing::Test {
 
   InProcessRanks ranks_;
   std::array<std::atomic<Duration>, kRanks> ahead_{};  ///< clocks, by rank
+  std::array<std::atomic<int>, kRanks> readings_{};    ///< of the clocks
   std::function<MachineReading()> machine_;            ///< empty: the real one
   Memory memory_;
   std::vector<Hello> hellos_;
@@ -269,10 +271,17 @@ TEST_F(TeamTest, FilesOfRanksGoAfterAGoodRunHoweverLongItsEndTakes) {
   team_.partial_path = (folder / "out.json").string();
   bool had_files = false;
   plan_.run_over = [&](const results::Run&) {
-    std::this_thread::sleep_for(300ms);
-    had_files = !std::filesystem::is_empty(folder);
+    const auto comes = [until = BootClock::now() + 10s](const auto& is_so) {
+      while (!is_so() && BootClock::now() < until) std::this_thread::sleep_for(1ms);
+      return is_so();
+    };
+    had_files = comes([&] { return !std::filesystem::is_empty(folder); });
     for (auto& ahead : ahead_) ahead = 15s;
-    std::this_thread::sleep_for(300ms);
+    for (auto& readings : readings_) {
+      // So many that each rank has looked at the time that it still waits.
+      const int enough = readings + 30;
+      EXPECT_TRUE(comes([&] { return readings >= enough; }));
+    }
   };
   const RunReport report = run();
   ASSERT_EQ(report.runs.size(), 1U);

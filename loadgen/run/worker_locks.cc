@@ -1,0 +1,321 @@
+#include <algorithm>
+
+#include "loadgen/run/worker.h"
+
+namespace lockbench::loadgen {
+namespace {
+
+// Random, so that sections that met in a deadlock do not meet again in the same step.
+constexpr WaitPolicy kRetryPause = {.kind = WaitKind::backoff,
+                                    .min = std::chrono::milliseconds(1),
+                                    .max = std::chrono::milliseconds(100)};
+// What a lock's validity is more than the hold when the section has all its locks: a share of its
+// TTL.
+constexpr int kTtlPerReserve = 10;
+
+std::uint64_t nanoseconds(Duration duration) {
+  return static_cast<std::uint64_t>(std::max<Duration::rep>(duration.count(), 0));
+}
+
+}  // namespace
+
+// How a section takes its locks and gives them back, and what is recorded of that.
+
+AcquireOutcome Worker::take_all(TimePoint intended, TimePoint started) {
+  const TimePoint deadline = deadline_of(transaction_.locks.front().key, started);
+  if (run_.waits) run_.waits->begin(number_);
+  AcquireOutcome outcome = try_all(intended, started, deadline);
+  if (transaction_.locks.size() == 1) return outcome;
+  for (std::uint32_t retries = 0; outcome != AcquireOutcome::acquired; ++retries) {
+    give_back(false);
+    if (outcome != AcquireOutcome::abandoned) ++counts_[Count::transaction_aborts];
+    const bool contended =
+        outcome == AcquireOutcome::timed_out || outcome == AcquireOutcome::refused;
+    if (!contended) break;
+    if (!pause_before_retry(retries, deadline)) {
+      if (!over()) break;
+      failure_.reset();  // it is the end of the run that cuts it off
+      return AcquireOutcome::abandoned;
+    }
+    ++counts_[Count::transaction_retries];
+    const TimePoint again = base_env_->now();
+    outcome = try_all(again, again, deadline);
+  }
+  return outcome;
+}
+
+AcquireOutcome Worker::try_all(TimePoint intended, TimePoint started, TimePoint deadline) {
+  WaitGraph* const waits = run_.waits.get();
+  // A section of one lock has nothing to give back while it waits.
+  const OnDeadlock on_deadlock =
+      transaction_.locks.size() == 1 ? OnDeadlock::timeout : run_.workload.on_deadlock;
+  for (const Wanted& wanted : transaction_.locks) {
+    if (!held_.empty()) {
+      // Of a section that the load's end cuts off, further locks would count as cut off, too.
+      if (over() || phase_ == Phase::ending) return AcquireOutcome::abandoned;
+      intended = started = base_env_->now();
+    }
+    const std::optional<TimePoint> last = limit(started, deadline);
+    if (!last) {
+      failure_ = FailureReason::taken;
+      return AcquireOutcome::timed_out;
+    }
+    if (waits != nullptr && !waits->waits(number_, wanted, on_deadlock)) {
+      failure_ = FailureReason::taken;
+      return AcquireOutcome::refused;
+    }
+    const AcquireOutcome outcome = take(wanted, intended, started, *last);
+    const bool granted = outcome == AcquireOutcome::acquired;
+    if (waits != nullptr && granted) waits->granted(number_);
+    if (waits != nullptr && !granted) {
+      if (outcome == AcquireOutcome::timed_out && waits->in_cycle(number_)) {
+        ++counts_[Count::transaction_deadlocks];
+      }
+      waits->gave_up(number_);
+    }
+    if (!granted) return outcome;
+  }
+  return AcquireOutcome::acquired;
+}
+
+std::optional<TimePoint> Worker::limit(TimePoint asked, TimePoint deadline) const {
+  const Workload& workload = run_.workload;
+  // No lock may expire before the section has done its work, unless its hold is longer than a TTL:
+  // then they expire however quickly it gets them.
+  const Duration needed = transaction_.hold + workload.ttl / kTtlPerReserve;
+  const bool can_expire = run_.strategy.traits.expiry == Expiry::ttl && needed < workload.ttl;
+  TimePoint valid_until = TimePoint::max();
+  for (const Held& held : held_) {
+    if (!can_expire || held.lease.renewal) continue;
+    valid_until = std::min(valid_until, held.lease.state->valid_until() - needed);
+  }
+  if (valid_until <= asked) return std::nullopt;
+  if (workload.lock_order == LockOrder::all_or_nothing && transaction_.locks.size() > 1) {
+    return asked;  // one attempt
+  }
+  if (workload.lock_order == LockOrder::drawn && !held_.empty()) {
+    deadline = std::min(deadline, asked + workload.deadlock_timeout);
+  }
+  return std::min(deadline, valid_until);
+}
+
+bool Worker::pause_before_retry(std::uint32_t retries, TimePoint deadline) {
+  const TimePoint now = base_env_->now();
+  if (over() || now >= deadline) return false;
+  const Duration pause = kRetryPause.delay(retries, *base_env_);
+  return base_env_->wait(nullptr, std::min(deadline, now + pause), over_) != WaitResult::stopped;
+}
+
+AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint started,
+                            TimePoint deadline) {
+  const int key = wanted.key;
+  run_.used.mark(key);
+  run_.write_key(key, key_name_);
+  request_.key = key_name_;
+  request_.mode = wanted.mode;
+  request_.deadline = deadline;
+  const Effort before = env_.effort();
+  note({.at = started, .key = key, .kind = LockEvent::Kind::waits, .mode = wanted.mode});
+  const AcquireMark mark = run_.audit.begin_acquire(key);
+  AcquireResult result = strategy_->acquire(request_);
+  const TimePoint ended = base_env_->now();
+  env_.leave_behind();
+
+  phase_ = phase_of(result.outcome, ended);
+  note_wait(result, env_.effort() - before, intended, started, ended);
+  LockEvent event{.at = ended,
+                  .span = ended - intended,
+                  .key = key,
+                  .kind = LockEvent::Kind::gave_up,
+                  .mode = wanted.mode};
+  if (result.outcome != AcquireOutcome::acquired) {
+    // One of several locks may only have been on its way back.
+    event.flag = transaction_.locks.size() == 1 && failure_ == FailureReason::taken;
+    note(event);
+    return result.outcome;
+  }
+  Lease lease = *std::move(result.lease);
+  const Entry entry = run_.audit.enter(key, number_, lease.mode, lease.fencing, mark, ended);
+  event.kind = LockEvent::Kind::granted;
+  event.fencing = lease.fencing;
+  event.flag = entry.regressed;
+  note(event);
+  held_.push_back(enter(key, std::move(lease), entry, ended));
+  return result.outcome;
+}
+
+void Worker::give_back(bool written) {
+  TimePoint now{};
+  // The section is over before the first release: while many are on their way, a lock may expire
+  // that still waits for its own.
+  for (auto held = held_.rbegin(); held != held_.rend(); ++held) {
+    if (written) write_counter(*held);
+    now = base_env_->now();
+    run_.audit.leave(held->key, held->entry, now);
+    held->over_at = now;
+    // Leaves out holds that the end of the run cut short.
+    if (written && !over()) histograms()[Timing::hold].record(now - held->granted_at);
+  }
+  while (!held_.empty()) {
+    if (run_.waits) run_.waits->released(number_, held_.back().key);
+    release(held_.back(), now);
+    held_.pop_back();
+    if (!held_.empty()) now = base_env_->now();
+  }
+}
+
+void Worker::note(LockEvent event) {
+  event.client = number_;
+  event.phase = phase_;
+  if (run_.log) return run_.log->add(event);
+  contention_.follow(event, pending_,
+                     [this](Count what, std::uint64_t more) { counts_[what] += more; });
+}
+
+Phase Worker::phase_of_wait(TimePoint ended) const {
+  // With a limit on iterations, sections are assigned when they begin. Otherwise a section belongs
+  // to the phase in which its wait ended: a client that began to wait in the warm-up takes its turn
+  // among the measured ones.
+  if (run_.workload.iterations) return phase_;
+  return ended < run_.measure_start.load() ? Phase::unmeasured : Phase::measured;
+}
+
+Phase Worker::phase_of(AcquireOutcome outcome, TimePoint ended) const {
+  // A grant after the load's end does not count.
+  const bool too_late = over() || ended >= run_.load_end.load();
+  const bool late_grant = outcome == AcquireOutcome::acquired && too_late;
+  return late_grant && !run_.workload.iterations ? Phase::ending : phase_of_wait(ended);
+}
+
+void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoint intended,
+                       TimePoint started, TimePoint ended) {
+  // The load's end cuts off a wait whose grant comes after it.
+  const bool late = phase_ == Phase::ending;
+  const Phase phase = late ? phase_of_wait(ended) : phase_;
+  const Timing timing = acquire_timing(late ? AcquireOutcome::abandoned : result.outcome);
+  Recorder::Histograms& waits = run_.recorder.histograms(phase);
+  waits[timing].record(ended - intended);
+  const bool cut = kTimings[static_cast<std::size_t>(timing)].censors == Timing::acquired;
+  if (cut) waits[Timing::service_cut].record(ended - started);
+  if (run_.workload.has_shared_sections() && (cut || timing == Timing::acquired)) {
+    const bool shared = request_.mode == Mode::shared;
+    const Timing complete = shared ? Timing::shared : Timing::exclusive;
+    const Timing censored = shared ? Timing::shared_cut : Timing::exclusive_cut;
+    waits[cut ? censored : complete].record(ended - intended);
+  }
+  // A transaction waits as a whole, with all that it asked for in vain.
+  const bool alone = !run_.workload.has_transactions();
+  if (alone && (cut || timing == Timing::acquired)) note_longest(phase, ended - intended, cut);
+  counts_[Count::attempts] += result.attempts;
+  counts_[Count::wakes] += spent.wakes;
+  if (!result.reason.empty()) run_.recorder.failure(result.reason);
+  failure_ = failure_of(result, started);
+  if (result.outcome != AcquireOutcome::acquired) return;
+  histograms()[Timing::acquire_service].record(ended - started);
+  counts_[Count::granted_attempts] += result.attempts;
+  counts_[Count::round_trip_ns] += nanoseconds(spent.round_trip);
+  counts_[Count::backoff_ns] += nanoseconds(spent.backoff);
+  counts_[Count::notified_ns] += nanoseconds(spent.notified);
+}
+
+void Worker::note_longest(Phase phase, Duration waited, bool cut) {
+  record_.add_wait(phase, waited, cut);
+  if (phase == Phase::measured) run_.recorder.waits().record(number_, waited, cut);
+}
+
+std::optional<FailureReason> Worker::failure_of(const AcquireResult& result,
+                                                TimePoint started) const {
+  switch (result.outcome) {
+    case AcquireOutcome::timed_out:
+      return FailureReason::taken;
+    case AcquireOutcome::refused:
+      return request_.deadline <= started ? FailureReason::taken : FailureReason::refused;
+    case AcquireOutcome::failed:
+    case AcquireOutcome::unknown:
+      return reason_of(result.reason);
+    case AcquireOutcome::acquired:
+    case AcquireOutcome::abandoned:
+      break;
+  }
+  return std::nullopt;
+}
+
+void Worker::note_transaction(AcquireOutcome outcome, TimePoint intended, TimePoint started) {
+  const TimePoint ended = base_env_->now();
+  const bool late = phase_ == Phase::ending;
+  const bool granted = outcome == AcquireOutcome::acquired && !late;
+  // As with a single lock's wait: failures of the store are no durations.
+  if (outcome == AcquireOutcome::failed || outcome == AcquireOutcome::unknown) return;
+  const Phase phase = late ? phase_of_wait(ended) : phase_;
+  note_longest(phase, ended - intended, !granted);
+  Recorder::Histograms& to = run_.recorder.histograms(phase);
+  to[granted ? Timing::transaction : Timing::transaction_cut].record(ended - intended);
+  to[granted ? Timing::transaction_service : Timing::transaction_service_cut].record(ended -
+                                                                                     started);
+}
+
+Worker::Held Worker::enter(int key, Lease lease, Entry entry, TimePoint granted_at) {
+  // Holders of a shared lock arrive in any order: their numbers must not reject one another.
+  const bool shared = lease.mode == Mode::shared;
+  auto seen = counter_->read(key, shared ? std::nullopt : lease.fencing);
+  Held held{.key = key, .lease = std::move(lease), .granted_at = granted_at, .entry = entry};
+  if (seen) {
+    held.seen = *seen;
+    if (seen->stale) ++counts_[Count::stale_rejected];
+  } else {
+    ++counts_[Count::resource_failures];
+    run_.recorder.failure("counter: " + seen.error());
+  }
+  return held;
+}
+
+void Worker::write_counter(const Held& held) {
+  // A shared section has nothing to write, and one whose read failed or was refused must not.
+  if (held.lease.mode == Mode::shared || !held.seen || held.seen->stale) return;
+  const WriteResult written = counter_->write(held.key, *held.seen, held.lease.fencing);
+  if (written == WriteResult::rejected_stale) ++counts_[Count::stale_rejected];
+  if (written == WriteResult::failed || written == WriteResult::unknown) {
+    ++counts_[Count::resource_failures];
+    run_.recorder.failure("counter: a write failed or got no answer");
+  }
+}
+
+void Worker::release(const Held& held, TimePoint begun_at) {
+  const Lease& lease = held.lease;
+  if (lease.state->lost_at()) note_loss(lease, *lease.state->lost_at());
+  LockEvent event{.at = begun_at,
+                  .span = begun_at - held.over_at,
+                  .key = held.key,
+                  .kind = LockEvent::Kind::releases,
+                  .mode = lease.mode};
+  note(event);
+  const ReleaseResult result = strategy_->release(lease);
+  const TimePoint done_at = base_env_->now();
+  event.at = done_at;
+  event.span = done_at - begun_at;
+  event.kind = LockEvent::Kind::released;
+  event.flag = result.outcome == ReleaseOutcome::released;
+  note(event);
+  histograms()[Timing::release].record(done_at - begun_at);
+  if (result.outcome == ReleaseOutcome::not_owner) {
+    ++counts_[Count::releases_not_owner];
+    if (!lease.state->lost_at()) note_loss(lease, done_at);
+  } else if (result.outcome == ReleaseOutcome::failed) {
+    ++counts_[Count::releases_failed];
+    run_.recorder.failure(result.reason);
+  }
+}
+
+void Worker::note_loss(const Lease& lease, TimePoint learned_at) {
+  ++counts_[Count::leases_lost];
+  // A loss that is noticed after the end of validity counts from that end. One that is noticed
+  // before happened at some time since the store's last confirmation: count from there, an upper
+  // bound.
+  const TimePoint ended_at = lease.state->valid_until();
+  const TimePoint gone_at = learned_at > ended_at ? ended_at : lease.state->confirmed_at();
+  if (gone_at != TimePoint::min()) {
+    histograms()[Timing::loss_to_knowledge].record(learned_at - gone_at);
+  }
+}
+
+}  // namespace lockbench::loadgen
